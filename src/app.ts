@@ -18,6 +18,7 @@ import { listChains } from './detection/report/list-chains.ts'
 import { pageUnmatched } from './detection/report/list-unmatched.ts'
 import { isLoopbackAuthority } from './domain/ip-network.ts'
 import type { Logger } from './domain/logger.ts'
+import { createNodeLimits, type NodeLimits } from './nodes/node-limits.ts'
 import { createFigures, type Figures } from './observability/figures.ts'
 import { type ChainMeasuring, createChainMeasuring } from './observability/measure-chains.ts'
 import { classifyDatabaseError } from './postgres/database-error.ts'
@@ -63,6 +64,8 @@ export interface ServiceOptions {
 
 /** A service whose parts are connected and not started. */
 export interface Service {
+  /** What is known of the nodes' limits, and the figures of each. */
+  readonly limits: NodeLimits
   readonly requests: Requests
   readonly detection: Detection
   /** What operators watch, for whoever exports it. */
@@ -105,19 +108,22 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     tokens: createTokenDirectory(options.chains),
     cursorSecret: await getOrCreateSecret(knex, CURSOR_SECRET),
   }
+  const figures = createFigures()
+  const limits = createNodeLimits(options.chains, { clock: () => now().getTime(), logger, meter: figures })
   const requestRepository = createRequestRepository(knex, now)
   const routes = createRouting({
     ...shared,
     clock: () => now().getTime(),
     logger,
+    limits,
     lifi: options.lifi,
     loadRequest: (account, reference, signal) => requestRepository.findByReference(account, reference, signal),
   })
-  const figures = createFigures()
   const detection = createDetection({
     ...shared,
     knex,
     logger,
+    limits,
     clock: now,
     findSource: routes.findTransfer,
     meter: figures,
@@ -144,6 +150,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     watch: { watch: composeWatch(options, shared), issueTicket: (caller) => auth.issueTicket(caller) },
   })
   return {
+    limits,
     requests,
     detection,
     figures,

@@ -10,6 +10,7 @@ import type { Logger } from '../domain/logger.ts'
 import type { Meter } from '../domain/meter.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
 import { type ChainFollower, type ChainStatus, createChainFollower } from './follow/chain-follower.ts'
 import { openChain } from './open-chain.ts'
 import { acceptEvent, unacceptEvent } from './repair/accept-event.ts'
@@ -75,6 +76,8 @@ export interface DetectionOptions {
   readonly tokens: TokenDirectory
   readonly logger: Logger
   readonly clock: () => Date
+  /** What the process knows of its nodes' limits, shared with routes; default nothing but what the configuration states. */
+  readonly limits?: NodeLimits | undefined
   /** Called as each HTTP exchange with a node begins. */
   readonly onExchange?: () => void
   /** Unique to this run of this process: of those that share a database, one follows a chain at a time. Default a random one. */
@@ -104,12 +107,14 @@ export function createDetection(options: DetectionOptions): Detection {
   const { knex, chains, logger } = options
   const owner = options.owner ?? randomUUID()
   const ownName = `${hostname()}/${process.pid}`
+  const limits =
+    options.limits ?? createNodeLimits(chains.configured, { clock: () => options.clock().getTime(), logger })
   const repository = createDetectionRepository(knex)
   const replays = createReplayQueue({ repository, pending: createPendingReplays(knex), logger })
   // eth_getLogs without an address gives the logs of every contract.
   const followed = chains.configured.filter((chain) => followedContracts(chain).length > 0)
   const followers = followed.map((config): ChainFollower => {
-    const follower = createChainFollower({ ...options, config, owner, process: ownName, repository, replays })
+    const follower = createChainFollower({ ...options, limits, config, owner, process: ownName, repository, replays })
     replays.addChain(follower.chainId, follower.chain)
     return follower
   })

@@ -3,6 +3,7 @@ import { type ChainConfig, followedContracts } from '../chains/chains-file.ts'
 import type { TokenDirectory } from '../chains/token-directory.ts'
 import { caip2Of } from '../domain/chain.ts'
 import type { Logger } from '../domain/logger.ts'
+import type { NodeLimits } from '../nodes/node-limits.ts'
 import { createRpcClient, type RpcClient } from '../nodes/rpc-client.ts'
 import type { FindingTools } from './match/finding-tools.ts'
 import { sortContracts } from './match/followed-contracts.ts'
@@ -47,6 +48,8 @@ export interface OpenChainOptions {
   readonly repository: DetectionRepository
   readonly logger: Logger
   readonly clock: () => Date
+  /** What the process knows of its nodes' limits; default nothing. */
+  readonly limits?: NodeLimits | undefined
   /** Called as each HTTP exchange with a node begins. */
   readonly onExchange?: () => void
   /** For one exchange with a node; default 10,000. */
@@ -68,8 +71,9 @@ export function openChain(options: OpenChainOptions): OpenChain {
   }
 }
 
-function openPeer({ config, clock, onExchange, rpcTimeoutMs }: OpenChainOptions, url: string): NodePeer {
-  const client = createRpcClient({ urls: [url], chainId: config.chainId, clock, onExchange, timeoutMs: rpcTimeoutMs })
+function openPeer({ config, clock, onExchange, rpcTimeoutMs, limits }: OpenChainOptions, url: string): NodePeer {
+  const { chainId } = config
+  const client = createRpcClient({ urls: [url], chainId, clock, onExchange, timeoutMs: rpcTimeoutMs, limits })
   const addresses = followedContracts(config).map(({ address }) => address)
   return { url, host: new URL(url).host, client, reader: createChainReader(client, addresses) }
 }
@@ -91,6 +95,7 @@ function openReading(options: OpenChainOptions): ChainReading {
     },
     onExchange,
     timeoutMs: rpcTimeoutMs,
+    limits: options.limits,
   })
   const reader = createChainReader(
     client,

@@ -25,6 +25,7 @@ interface SourceFault {
 export interface Breaker {
   /** `PROBE` goes to one caller at a time, who must then call `succeed`, `fail` or `abandon`. */
   admit(nowMs: number): Admission
+  isClosed(): boolean
   succeed(): void
   fail(fault: SourceFault, nowMs: number): void
   /** The question ended without telling anything about the source. */
@@ -61,6 +62,7 @@ export function createBreaker(onChange: OnBreakerChange): Breaker {
       isProbing = true
       return 'PROBE'
     },
+    isClosed: () => openUntilMs === undefined,
     succeed() {
       const wasOpen = openUntilMs !== undefined
       failures = 0

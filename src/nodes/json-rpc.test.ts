@@ -43,13 +43,13 @@ describe('an answer', () => {
   })
 
   it('with an error tells its kind, and the node’s words in the message alone', () => {
-    const error = { code: -32005, message: 'query returned more than 10000 results' }
+    const error = { code: -32003, message: 'response too large' }
     expect(read({ id: 0, error })).toMatchObject({
       ok: false,
       error: {
         kind: 'TOO_LARGE',
-        detail: 'eth_chainId failed with code -32005',
-        message: 'node.example: eth_chainId failed with code -32005: query returned more than 10000 results',
+        detail: 'eth_chainId failed with code -32003',
+        message: 'node.example: eth_chainId failed with code -32003: response too large',
         refusal: error,
       },
     })

@@ -1,5 +1,6 @@
 /** JSON-RPC 2.0 as text: calls are encoded, answers are matched with their calls. No I/O. */
-import { classifyRefusal, isObject, RpcError, readRefusal } from './rpc-error.ts'
+import { classifyRefusal, waitOf } from './classify-refusal.ts'
+import { isObject, RpcError, readRefusal } from './rpc-error.ts'
 
 /** One call of a method. */
 export interface RpcCall {
@@ -34,7 +35,10 @@ export function encodeBatch(calls: readonly RpcCall[]): string {
  */
 export function matchAnswers(calls: readonly RpcCall[], answers: readonly unknown[], host: string): RpcAnswer[] {
   const byId = new Map<unknown, unknown>()
-  for (const answer of answers) if (isObject(answer)) byId.set(answer.id, answer)
+  // Some nodes give ids back as strings.
+  for (const answer of answers) {
+    if (isObject(answer)) byId.set(typeof answer.id === 'string' ? Number(answer.id) : answer.id, answer)
+  }
   return calls.map((call, id) => readAnswer(call, byId.get(id), host))
 }
 
@@ -43,11 +47,16 @@ export function readAnswer({ method }: RpcCall, answer: unknown, host: string): 
   if (!isObject(answer)) return failed(`no answer to ${method}`, host)
   const { result, error } = answer
   if (error !== undefined && error !== null) {
-    const refusal = readRefusal(error)
-    const detail = `${method} failed with code ${refusal.code ?? 'unknown'}`
-    return { ok: false, error: new RpcError(classifyRefusal(refusal), detail, { host, refusal }) }
+    return { ok: false, error: refusalError(error, method, host) }
   }
   return result === undefined ? failed(`no result of ${method}`, host) : { ok: true, result }
+}
+
+/** The error of a call, from the `error` member of its answer. */
+export function refusalError(error: unknown, method: string, host: string): RpcError {
+  const refusal = readRefusal(error)
+  const detail = `${method} failed with code ${refusal.code ?? 'unknown'}`
+  return new RpcError(classifyRefusal(refusal, method), detail, { host, refusal, retryAfterMs: waitOf(refusal) })
 }
 
 /** The result of a call; undefined where it failed or was not made. */

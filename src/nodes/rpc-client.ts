@@ -1,7 +1,9 @@
 import { type Breaker, createBreaker, type OnBreakerChange } from './breaker.ts'
 import type { RpcAnswer, RpcCall } from './json-rpc.ts'
+import { createNodeLimits, type NodeLimits, type UrlLimits } from './node-limits.ts'
+import type { AskOptions, NodePolicy } from './node-policy.ts'
 import { isTransportFailure, RpcError } from './rpc-error.ts'
-import { createRpcNode, type NodePolicy, type RpcNode } from './rpc-node.ts'
+import { createRpcNode, type RpcNode } from './rpc-node.ts'
 
 /** Asks the nodes of one chain, one after the other: it stays with the first that works, since two nodes seldom see the same chain. */
 export interface RpcClient {
@@ -15,6 +17,13 @@ export interface RpcClient {
    */
   batch(calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcAnswer[]>
   /**
+   * Makes calls that depend on the node that is asked, as its limits differ from those of others.
+   *
+   * @param callsOf - what to ask a node, by its place among the URLs
+   * @throws as {@link batch}
+   */
+  batchBy(callsOf: (node: number) => readonly RpcCall[], signal?: AbortSignal): Promise<NodeAnswers>
+  /**
    * Makes calls that not every node offers. A failure does not count against the node.
    *
    * @param callsOf - what to ask a node, by its place among the URLs; undefined where it is not to be asked
@@ -24,7 +33,9 @@ export interface RpcClient {
   tryBatch(
     callsOf: (node: number) => readonly RpcCall[] | undefined,
     signal?: AbortSignal,
-  ): Promise<{ readonly node: number; readonly answers: readonly RpcAnswer[] } | undefined>
+  ): Promise<NodeAnswers | undefined>
+  /** What is known of the limits of a URL, by its place among them. */
+  limitsOf(node: number): UrlLimits
   /**
    * Doubts the URL that answered last: other URLs come first for 30 seconds, and its chain id is checked again. Without an answer since the
    * last doubt, nothing happens.
@@ -36,6 +47,12 @@ export interface RpcClient {
   answeredLast(): number | undefined
   /** Asks other URLs first until a time: milliseconds since 1970. @param node - its place among the URLs */
   leave(node: number, untilMs: number): void
+}
+
+/** Answers, and the place of the URL that gave them. */
+export interface NodeAnswers {
+  readonly node: number
+  readonly answers: RpcAnswer[]
 }
 
 export interface RpcClientOptions {
@@ -54,11 +71,16 @@ export interface RpcClientOptions {
   readonly maxAnswerBytes?: number
   /** Calls in one HTTP request; default 100. */
   readonly maxBatch?: number
+  /** What the process knows of its nodes' limits; default nothing. */
+  readonly limits?: NodeLimits | undefined
+  /** The longest pause that is waited for where no other URL is left, when a node asks for one; default 60,000. */
+  readonly maxWaitMs?: number | undefined
 }
 
 /** One URL of a chain. */
 interface Endpoint {
   readonly node: RpcNode
+  readonly limits: UrlLimits
   /** Keeps questions from it while others work. */
   readonly breaker: Breaker
   /** Whether its chain id was asked for and is right. */
@@ -71,12 +93,15 @@ interface Endpoint {
 interface Chain {
   readonly endpoints: readonly Endpoint[]
   readonly chainId: number
-  readonly maxBatch: number
   readonly nowMs: () => number
 }
 
 /** A doubted node still answers, so only time shows whether it has recovered. */
 const DOUBTED_MS = 30_000
+
+/** How long a node's pause is waited for, and how many of them, where another URL is left. */
+const PATIENCE = { maxWaitMs: 2_000, maxFruitless: 1 }
+const MAX_WAIT_MS = 60_000
 
 /** Makes the client of one chain. Does nothing until it is called. */
 export function createRpcClient(options: RpcClientOptions): RpcClient {
@@ -84,22 +109,29 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
   const { endpoints, nowMs } = chain
   let answeredLast: Endpoint | undefined
 
-  async function batch(calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcAnswer[]> {
+  async function batchBy(callsOf: (node: number) => readonly RpcCall[], signal?: AbortSignal): Promise<NodeAnswers> {
     let failure: RpcError | undefined
     for (const endpoint of byPreference(endpoints, nowMs)) {
-      const answers = await askCounted(chain, endpoint, calls, signal)
+      const node = endpoints.indexOf(endpoint)
+      const answers = await askCounted(chain, endpoint, callsOf(node), signal)
       if (!(answers instanceof RpcError)) {
         answeredLast = endpoint
-        return answers
+        return { node, answers }
       }
-      failure ??= answers
+      failure = soonerOf(failure, answers)
     }
     answeredLast = undefined
     throw failure ?? new RpcError('UNREACHABLE', 'the chain has no RPC URL')
   }
 
+  async function batch(calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcAnswer[]> {
+    return (await batchBy(() => calls, signal)).answers
+  }
+
   return {
     batch,
+    batchBy,
+    limitsOf: (node) => (endpoints[node] as Endpoint).limits,
     async call(method, params, signal) {
       const [answer] = await batch([{ method, params }], signal)
       if (answer === undefined) throw new RpcError('INCONSISTENT', `no answer to ${method}`)
@@ -130,21 +162,35 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
 }
 
 function toChain({ urls, chainId, clock, onNodeChange, ...options }: RpcClientOptions): Chain {
+  const { limits = createNodeLimits([], { clock: () => clock().getTime() }), maxWaitMs = MAX_WAIT_MS } = options
   const policy: NodePolicy = {
     maxAnswerBytes: options.maxAnswerBytes ?? 64 * 2 ** 20,
     takesGzip: true,
     timeoutMs: options.timeoutMs ?? 10_000,
     maxParallelCalls: 8,
+    maxBatch: options.maxBatch,
     halvesBatches: true,
     reads4xxBodies: true,
+    waitsForTurns: true,
+    maxWaitMs,
     onRequest: options.onExchange,
   }
   const endpoints = urls.map((url): Endpoint => {
-    const node = createRpcNode(url, policy)
-    const breaker = createBreaker((change) => onNodeChange?.(node.host, change))
-    return { node, breaker, isVerified: false, doubtedUntilMs: 0 }
+    const ofUrl = limits.of(url)
+    const node = createRpcNode(url, policy, ofUrl)
+    const breaker = createBreaker((change) => {
+      ofUrl.noteBreaker(policy, change.open)
+      onNodeChange?.(node.host, change)
+    })
+    return { node, limits: ofUrl, breaker, isVerified: false, doubtedUntilMs: 0 }
   })
-  return { endpoints, chainId, maxBatch: options.maxBatch ?? 100, nowMs: () => clock().getTime() }
+  return { endpoints, chainId, nowMs: () => clock().getTime() }
+}
+
+/** The failure to tell of: where nodes are to be left alone, the one that is asked again first; else the first. */
+function soonerOf(first: RpcError | undefined, second: RpcError): RpcError {
+  if (first?.kind !== 'RATE_LIMITED' || second.kind !== 'RATE_LIMITED') return first ?? second
+  return (second.retryAfterMs ?? 0) < (first.retryAfterMs ?? 0) ? second : first
 }
 
 function isDoubted({ doubtedUntilMs }: Endpoint, nowMs: number): boolean {
@@ -156,7 +202,8 @@ function* byPreference(endpoints: readonly Endpoint[], nowMs: () => number): Gen
   const leftAlone: Endpoint[] = []
   for (const endpoint of endpoints) {
     // Asked only now, since a probe that the breaker admits has to be made.
-    if (isDoubted(endpoint, nowMs()) || endpoint.breaker.admit(nowMs()) === 'NO') leftAlone.push(endpoint)
+    const isPaused = endpoint.limits.pauseMs() > PATIENCE.maxWaitMs
+    if (isPaused || isDoubted(endpoint, nowMs()) || endpoint.breaker.admit(nowMs()) === 'NO') leftAlone.push(endpoint)
     else yield endpoint
   }
   yield* leftAlone
@@ -188,7 +235,7 @@ async function askCounted(
       throw error
     }
     // The first failure opens it: alternating between two nodes means alternating between two views of the chain.
-    breaker.fail({ detail: error.message, opensAtOnce: true }, nowMs())
+    breaker.fail({ detail: error.message, opensAtOnce: true, retryAfterMs: error.retryAfterMs }, nowMs())
     // Another node may stand at the URL when it answers again.
     endpoint.isVerified = false
     return error
@@ -223,26 +270,33 @@ async function askUncounted(
 
 /** @throws RpcError, also where one of the calls failed for a reason that lies with the node: then none of the answers counts */
 async function askVerified(
-  { chainId, maxBatch }: Chain,
+  chain: Chain,
   endpoint: Endpoint,
   calls: readonly RpcCall[],
   signal: AbortSignal | undefined,
 ): Promise<RpcAnswer[]> {
-  if (!endpoint.isVerified) await verifyChain(endpoint, chainId, signal)
-  const answers: RpcAnswer[] = []
-  for (let from = 0; from < calls.length; from += maxBatch) {
-    for (const answer of await endpoint.node.ask(calls.slice(from, from + maxBatch), { signal })) {
-      if (!answer.ok && isTransportFailure(answer.error)) throw answer.error
-      answers.push(answer)
-    }
+  const options = { signal, ...(hasOther(chain, endpoint) ? PATIENCE : {}) }
+  if (!endpoint.isVerified) await verifyChain(endpoint, chain.chainId, options)
+  const answers = [...(await endpoint.node.ask(calls, options))]
+  for (const answer of answers) {
+    // A block that the node does not have yet, or not any more, concerns that call alone.
+    if (!answer.ok && isTransportFailure(answer.error) && answer.error.kind !== 'BEHIND') throw answer.error
   }
   return answers
 }
 
+/** Whether another URL may be asked now. */
+function hasOther({ endpoints, nowMs }: Chain, endpoint: Endpoint): boolean {
+  return endpoints.some(
+    (other) =>
+      other !== endpoint && !isDoubted(other, nowMs()) && other.limits.pauseMs() === 0 && other.breaker.isClosed(),
+  )
+}
+
 /** @throws RpcError WRONG_CHAIN, or when the node does not give its chain id */
-async function verifyChain(endpoint: Endpoint, chainId: number, signal: AbortSignal | undefined): Promise<void> {
+async function verifyChain(endpoint: Endpoint, chainId: number, options: AskOptions): Promise<void> {
   const { node } = endpoint
-  const [answer] = await node.ask([{ method: 'eth_chainId', params: [] }], { signal })
+  const [answer] = await node.ask([{ method: 'eth_chainId', params: [] }], options)
   if (!answer?.ok) throw new RpcError('UNREACHABLE', 'it does not tell its chain id', { host: node.host })
   const served = Number(answer.result)
   if (served !== chainId) {

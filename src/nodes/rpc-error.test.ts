@@ -1,22 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { classifyRefusal, isRevert, isTransportFailure, isUnknownMethod, RpcError, readRefusal } from './rpc-error.ts'
+import { isRevert, isTransportFailure, isUnknownMethod, RpcError, readRefusal } from './rpc-error.ts'
 
 describe('an error of a node', () => {
-  it.each([
-    ['query returned more than 10000 results', -32005, 'TOO_LARGE'],
-    ['block range is too wide', -32000, 'TOO_LARGE'],
-    ['Log response size exceeded', -32602, 'TOO_LARGE'],
-    ['eth_getLogs is limited to a 10,000 range', -32614, 'TOO_LARGE'],
-    ['', -32005, 'TOO_LARGE'],
-    ['execution reverted: No data present', 3, 'REVERTED'],
-    ['invalid opcode: INVALID', -32015, 'REVERTED'],
-    ['Too Many Requests', -32000, 'RATE_LIMITED'],
-    ['slow down', 429, 'RATE_LIMITED'],
-    ['missing trie node', -32000, 'REFUSED'],
-  ])('%j with code %s is %s', (message, code, kind) => {
-    expect(classifyRefusal({ message, code })).toBe(kind)
-  })
-
   it.each([
     [-32601, 'the method eth_simulateV1 does not exist/is not available', true],
     [-32004, 'Method eth_simulateV1 is not supported', true],
@@ -46,7 +31,14 @@ describe('an error of a node', () => {
       { code: 3, message: 'reverted', data: { data: '0x12' } },
       { code: 3, message: 'reverted', data: '0x12' },
     ],
-    [{ code: '3', message: 7, data: 'words' }, { message: '' }],
+    [
+      { code: '3', message: 7, data: 'words' },
+      { message: '', details: 'words' },
+    ],
+    [
+      { code: -32005, message: '', data: { rate: { backoff_seconds: 3 } } },
+      { code: -32005, message: '', details: '{"rate":{"backoff_seconds":3}}' },
+    ],
     [{ message: 'x'.repeat(600) }, { message: 'x'.repeat(500) }],
     ['rate limit', { message: 'rate limit' }],
   ])('is read whatever the node put there: %j', (error, refusal) => {
@@ -69,6 +61,8 @@ it.each([
   ['BEHIND', true],
   ['INCONSISTENT', true],
   ['TOO_LARGE', false],
+  ['BATCH_REFUSED', false],
+  ['TOO_MANY_ADDRESSES', false],
   ['REVERTED', false],
   ['REFUSED', false],
 ] as const)('%s is a reason to ask another node: %s', (kind, expected) => {

@@ -5,13 +5,15 @@
  * - `TIMEOUT`: no answer in time
  * - `RATE_LIMITED`: the node wants fewer requests
  * - `WRONG_CHAIN`: the URL serves another chain
- * - `BEHIND`: the node's newest block is too old
+ * - `BEHIND`: the node does not have the newest blocks yet
  * - `INCONSISTENT`: the answer is not JSON-RPC, or cannot be right
  * - `TOO_LARGE`: the question or its answer is more than the node or this client allows: ask for less
+ * - `BATCH_REFUSED`: the node takes only smaller batches, or none
+ * - `TOO_MANY_ADDRESSES`: the node takes fewer addresses in one filter
  * - `REVERTED`: the contract reverted the call
  * - `REFUSED`: the node understood the call and refused it, for instance because it has pruned that state
  */
-type RpcErrorKind =
+export type RpcErrorKind =
   | 'UNREACHABLE'
   | 'TIMEOUT'
   | 'RATE_LIMITED'
@@ -19,6 +21,8 @@ type RpcErrorKind =
   | 'BEHIND'
   | 'INCONSISTENT'
   | 'TOO_LARGE'
+  | 'BATCH_REFUSED'
+  | 'TOO_MANY_ADDRESSES'
   | 'REVERTED'
   | 'REFUSED'
 
@@ -28,6 +32,8 @@ export interface RpcRefusal {
   readonly message: string
   /** The return data of a revert, hexadecimal with `0x`. */
   readonly data?: string | undefined
+  /** What else stands in `data`, as text: some nodes say there what was wrong. Cut to 500 characters. */
+  readonly details?: string | undefined
 }
 
 interface RpcErrorOptions extends ErrorOptions {
@@ -58,10 +64,18 @@ export class RpcError extends Error {
   }
 }
 
+/** What lies with the question: another node would give it as well. */
+const OWN_KINDS: ReadonlySet<RpcErrorKind> = new Set([
+  'TOO_LARGE',
+  'BATCH_REFUSED',
+  'TOO_MANY_ADDRESSES',
+  'REVERTED',
+  'REFUSED',
+])
+
 /** Whether another node, or the same one later, may well answer the same question. */
 export function isTransportFailure(error: unknown): error is RpcError {
-  if (!(error instanceof RpcError)) return false
-  return error.kind !== 'TOO_LARGE' && error.kind !== 'REVERTED' && error.kind !== 'REFUSED'
+  return error instanceof RpcError && !OWN_KINDS.has(error.kind)
 }
 
 const MAX_MESSAGE_LENGTH = 500
@@ -72,29 +86,26 @@ export function readRefusal(error: unknown): RpcRefusal {
   const { code, message, data } = error
   // Some nodes wrap the data of a revert in an object.
   const bytes = isObject(data) ? data.data : data
+  const isBytes = typeof bytes === 'string' && /^0x(?:[0-9a-f]{2})*$/i.test(bytes)
   return {
     code: typeof code === 'number' ? code : undefined,
     message: typeof message === 'string' ? message.slice(0, MAX_MESSAGE_LENGTH) : '',
-    data: typeof bytes === 'string' && /^0x(?:[0-9a-f]{2})*$/i.test(bytes) ? bytes : undefined,
+    data: isBytes ? bytes : undefined,
+    details: isBytes || data === undefined || data === null ? undefined : textOf(data).slice(0, MAX_MESSAGE_LENGTH),
   }
 }
 
-const TOO_LARGE =
-  /block range|range (is )?too (large|wide|big)|too many (logs|results|blocks)|more than [\d,]+ (results|logs|blocks)|response (size|(is )?too (big|large))|max(imum)? (block )?range|exceeds? (the )?(range|limit of|max)|limited to (a )?[\d,]+|query timeout|returned more than|blocks? distance/i
-const RATE_LIMITED = /rate.?limit|too many requests|request limit|exceeded.*(quota|capacity|compute units)|throttl/i
-const REVERTED =
-  /revert|vm execution error|invalid opcode|(invalid|bad) (jump|instruction)|out of gas|stack (under|over)flow/i
+function textOf(data: unknown): string {
+  return typeof data === 'string' ? data : JSON.stringify(data)
+}
 
-/** Sorts a node's error by what the caller can do about it. Providers agree on words more than on codes. */
-export function classifyRefusal({ code, message }: RpcRefusal): RpcErrorKind {
-  if (RATE_LIMITED.test(message) || code === 429) return 'RATE_LIMITED'
-  if (TOO_LARGE.test(message)) return 'TOO_LARGE'
-  if (REVERTED.test(message) || code === REVERT_CODE) return 'REVERTED'
-  return code === -32005 ? 'TOO_LARGE' : 'REFUSED'
+/** The words of a refusal, wherever the node put them. */
+export function wordsOf({ message, details }: RpcRefusal): string {
+  return details === undefined ? message : `${message} ${details}`
 }
 
 /** @see https://eips.ethereum.org/EIPS/eip-1474 */
-const REVERT_CODE = 3
+export const REVERT_CODE = 3
 
 /** Whether a contract reverted the call, and nothing else went wrong: narrower than `REVERTED`, which also covers a lack of gas. */
 export function isRevert({ code, message }: RpcRefusal): boolean {

@@ -3,7 +3,9 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createRpcNode, type NodePolicy } from './rpc-node.ts'
+import { createNodeLimits } from './node-limits.ts'
+import type { NodePolicy } from './node-policy.ts'
+import { createRpcNode } from './rpc-node.ts'
 
 interface JsonCall {
   readonly id: number
@@ -41,6 +43,8 @@ const SMALL_READS: NodePolicy = {
   maxParallelCalls: 8,
   halvesBatches: false,
   reads4xxBodies: false,
+  waitsForTurns: false,
+  maxWaitMs: 1_000,
 }
 const LARGE_READS: NodePolicy = { ...SMALL_READS, halvesBatches: true, reads4xxBodies: true }
 
@@ -198,5 +202,106 @@ describe('a single call', () => {
       respond = behave
       expect(await ask(SMALL_READS, optional)).toMatchObject([{ ok: false }])
     }
+  })
+})
+
+describe('a node that limits its rate', () => {
+  const limited = { code: -32007, message: '2/second request limit reached' }
+  /** Answers at most so many calls between two waits. @returns how often was waited, and the node */
+  function limitTo(calls: number) {
+    let left = calls
+    let waits = 0
+    const sleep = async () => {
+      waits += 1
+      left = calls
+    }
+    const answer = (call: JsonCall) => (left-- > 0 ? answerTo(call) : { id: call.id, error: limited })
+    respond = (body, response) => send(response, Array.isArray(body) ? body.map(answer) : answer(body))
+    const limits = createNodeLimits([], { sleep, clock: () => 0 }).of(url)
+    return { node: createRpcNode(url, { ...LARGE_READS, waitsForTurns: true }, limits), limits, waits: () => waits }
+  }
+
+  it('is asked again for what it refused of a batch, alone', async () => {
+    const { node, waits, limits } = limitTo(2)
+    expect(await node.ask(THREE)).toEqual(resultsOf('one', 'two', 'three'))
+    expect(sizes()).toEqual([3, 1])
+    expect(waits()).toBe(1)
+    // It counts calls, so no batch is larger than what it takes in a second.
+    expect(limits.batchSize()).toBe(2)
+  })
+
+  it('is given up after some refusals in a row, with the time', async () => {
+    const { node } = limitTo(0)
+    await expect(node.ask(THREE, { maxFruitless: 2, maxWaitMs: 60_000 })).rejects.toMatchObject({
+      kind: 'RATE_LIMITED',
+      retryAfterMs: 4_000,
+    })
+    expect(bodies.length).toBe(3)
+  })
+
+  it.each([
+    ['seconds', '7'],
+    ['a date', new Date(7_000).toUTCString()],
+  ])('is not waited for where it wants more time than there is, told in %s', async (_, header) => {
+    const { limits } = limitTo(0)
+    respond = (_body, response) =>
+      void response.writeHead(429, { 'retry-after': header, date: new Date(0).toUTCString() }).end()
+    const node = createRpcNode(url, { ...LARGE_READS, waitsForTurns: true }, limits)
+    await expect(node.ask(THREE, { maxWaitMs: 6_000 })).rejects.toMatchObject({ retryAfterMs: 7_000 })
+    expect(bodies.length).toBe(1)
+    await expect(node.ask(THREE, { maxWaitMs: 6_000 })).rejects.toMatchObject({ retryAfterMs: 7_000 })
+    expect(bodies.length).toBe(1)
+  })
+})
+
+describe('a batch that is too large for a node', () => {
+  const BATCH_TOO_LARGE = { code: -32600, message: 'batch too large' }
+  const tooMany = (most: number) => ({ code: 31, message: `Batch of more than ${most} requests are not allowed` })
+  const toLarge = (most: number, refuse: (batch: JsonCall[], response: ServerResponse) => void) =>
+    toBatches((batch, response) =>
+      batch.length > most ? refuse(batch, response) : send(response, batch.map(answerTo)),
+    )
+  const sizesUntilLearned: [string, (most: number) => typeof respond, number][] = [
+    [
+      'said for each call, with the number',
+      (most) =>
+        toLarge(most, (batch, response) =>
+          send(
+            response,
+            batch.map(({ id }) => ({ id, error: tooMany(most) })),
+          ),
+        ),
+      3,
+    ],
+    [
+      'said once in a list',
+      (most) => toLarge(most, (_, response) => send(response, [{ id: 0, error: BATCH_TOO_LARGE }])),
+      5,
+    ],
+    [
+      'by status 500 with JSON',
+      (most) => toLarge(most, (_, response) => send(response, { jsonrpc: '2.0', error: { code: 1 } }, 500)),
+      3,
+    ],
+  ]
+
+  it.each(sizesUntilLearned)('is cut, and the size is kept: %s', async (_, refuseAbove, most) => {
+    respond = refuseAbove(most)
+    const names = Array.from({ length: 40 }, (_each, n) => `call${n}`)
+    const node = createRpcNode(url, LARGE_READS)
+    for (let turn = 0; turn < 3; turn++) expect(await node.ask(callsOf(...names))).toEqual(resultsOf(...names))
+    bodies = []
+    await node.ask(callsOf(...names))
+    expect(Math.max(...sizes())).toBeLessThanOrEqual(most)
+  })
+
+  it('is read where ids come back as strings', async () => {
+    respond = toBatches((batch, response) =>
+      send(
+        response,
+        batch.map((call) => ({ ...answerTo(call), id: String(call.id) })),
+      ),
+    )
+    expect(await ask(LARGE_READS)).toEqual(resultsOf('one', 'two', 'three'))
   })
 })

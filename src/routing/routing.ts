@@ -1,6 +1,7 @@
 import type { ChainDirectory } from '../chains/chain-directory.ts'
 import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Logger } from '../domain/logger.ts'
+import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
 import { createFindRoutes, createStreamRoutes, type FindRoutes, type StreamRoutes } from './find-routes.ts'
 import { createScanner } from './looks/scan.ts'
 import { createPreparePayment, type PreparePayment } from './prepare-payment.ts'
@@ -18,6 +19,8 @@ export interface RoutingOptions {
   /** Milliseconds since 1970. */
   readonly clock: () => number
   readonly logger: Logger
+  /** What the process knows of its nodes' limits, shared with detection; default nothing but what the configuration states. */
+  readonly limits?: NodeLimits | undefined
   /** The cross-chain provider; none by default. */
   readonly lifi?: LifiOptions | undefined
   /** The time for one chain; default 3,000. */
@@ -47,7 +50,8 @@ export function createRouting(options: RoutingOptions): Routing {
   const lifi = options.lifi && createLifiClient({ ...options.lifi, clock, logger, fetch })
   const providers = createProviders(chains, tokens, lifi)
   checkRouteIds(tokens.all, new Set(providers.map((provider) => provider.name)))
-  const scanner = createScanner({ chains, tokens, clock, logger, chainTimeoutMs })
+  const limits = options.limits ?? createNodeLimits(chains.configured, { clock })
+  const scanner = createScanner({ chains, tokens, clock, logger, chainTimeoutMs, limits })
   const dependencies = { chains, tokens, providers, scanner, loadRequest, clock, chainTimeoutMs }
   return {
     findRoutes: createFindRoutes(dependencies),

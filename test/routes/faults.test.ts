@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Hex } from '../../src/domain/hex.ts'
 import type { RoutesAnswer } from '../../src/domain/route.ts'
+import { createNodeLimits } from '../../src/nodes/node-limits.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { silentLogger } from '../support/logs.ts'
 import {
@@ -109,6 +110,20 @@ describe('requests to the nodes', () => {
     // It has learned that the node takes no batches.
     expect(proxies.ethereum.bodies.slice(6).filter((body) => body.startsWith('['))).toEqual([])
     expect(proxies.ethereum.bodies.length).toBe(10)
+  })
+
+  it('are asked again alone where a node without batches refuses one of them for its rate', async () => {
+    const routing = newRouting({ limits: createNodeLimits([], { sleep: async () => {} }) })
+    let refused = 0
+    proxies.ethereum.behave((exchange, response) => {
+      if (exchange.body.startsWith('[')) return void response.end(error(-32600, 'invalid request'))
+      const isRefused = exchange.body.includes('eth_getCode') && refused++ === 0
+      return isRefused ? void response.writeHead(429).end() : passOn(exchange, response)
+    })
+    const answer = await find(routing)
+    expect([answer.routes.length, answer.degraded, refused]).toEqual([1, false, 2])
+    await find(routing)
+    expect(proxies.ethereum.bodies.filter((body) => body.startsWith('['))).toHaveLength(1)
   })
 
   it('go to the next URL of a chain when the first fails', async () => {

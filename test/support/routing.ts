@@ -118,7 +118,7 @@ export interface TestRouting {
 /** Creates a routing over chains, with requests in memory. */
 export function createTestRouting(
   configs: readonly ChainConfig[],
-  options: Partial<Pick<RoutingOptions, 'clock' | 'chainTimeoutMs' | 'lifi' | 'logger'>> = {},
+  options: Partial<Pick<RoutingOptions, 'clock' | 'chainTimeoutMs' | 'lifi' | 'limits' | 'logger'>> = {},
 ): TestRouting {
   const requests = new Map<string, { request: PaymentRequest; counted: CountedSums }>()
   const { findRoutes, streamRoutes, preparePayment, learnNodes } = createRouting({

@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import { decodeFeeProxyLog, type RpcLog } from '../../contracts/decode-events.ts'
 import { caip2Of } from '../../domain/chain.ts'
+import { createNodeLimits } from '../../nodes/node-limits.ts'
 import { createRpcClient } from '../../nodes/rpc-client.ts'
 import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
 import { type ChainReader, createChainReader } from '../read/chain-reader.ts'
@@ -57,7 +58,12 @@ const CALLS_A_REQUEST = 100
  */
 export async function planBackfill(options: PlanOptions): Promise<BackfillPlan> {
   const { knex, config, clock, signal } = options
-  const client = createRpcClient({ urls: config.rpcUrls, chainId: config.chainId, clock })
+  const client = createRpcClient({
+    urls: config.rpcUrls,
+    chainId: config.chainId,
+    clock,
+    limits: createNodeLimits([config]),
+  })
   const reader = createChainReader(
     client,
     followedContracts(config).map(({ address }) => address),

@@ -1,5 +1,6 @@
 import type { ContractRead } from '../../contracts/multicall.ts'
 import type { RpcCall } from '../../nodes/json-rpc.ts'
+import { createNodeLimits, type LimitedChain } from '../../nodes/node-limits.ts'
 import { createRpcClient, type RpcClient } from '../../nodes/rpc-client.ts'
 import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
 
@@ -16,15 +17,18 @@ export function openNode(options: {
   readonly url: string
   readonly chainId: number
   readonly clock: () => Date
+  /** What the chains file states of the URL's limits. */
+  readonly chains?: readonly LimitedChain[]
   readonly timeoutMs?: number
+  readonly maxWaitMs?: number
   readonly signal?: AbortSignal | undefined
 }): CheckedNode {
-  const { url, signal, ...rest } = options
+  const { url, signal, chains = [], ...rest } = options
   let exchanges = 0
   const onExchange = () => {
     exchanges++
   }
-  const client = createRpcClient({ ...rest, urls: [url], onExchange })
+  const client = createRpcClient({ ...rest, urls: [url], onExchange, limits: createNodeLimits(chains) })
   return { client, exchanges: () => exchanges, signal }
 }
 
@@ -38,7 +42,7 @@ export async function ask({ client, signal }: CheckedNode, call: RpcCall): Promi
   try {
     return await client.call(call.method, call.params, signal)
   } catch (error) {
-    if (error instanceof RpcError && !isTransportFailure(error)) return error
+    if (error instanceof RpcError && (!isTransportFailure(error) || error.kind === 'BEHIND')) return error
     throw error
   }
 }

@@ -4,6 +4,8 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { type Meter, silentMeter } from '../../domain/meter.ts'
+import { inLane } from '../../nodes/lanes.ts'
+import type { NodeLimits } from '../../nodes/node-limits.ts'
 import {
   acquireLease,
   CHAIN_LEASE_MS,
@@ -97,6 +99,7 @@ const COMPARE_EVERY_MS = 2_000
 const MAX_FRUITLESS_STEPS = 50
 
 interface Follower {
+  readonly limits: NodeLimits | undefined
   readonly knex: Knex
   readonly config: ChainConfig
   readonly network: string
@@ -171,6 +174,7 @@ function assemble(options: ChainFollowerOptions): Follower {
     reporter.reorged(removed)
   }
   const follower: Follower = {
+    limits: options.limits,
     knex,
     config,
     network,
@@ -239,14 +243,13 @@ function statusOf(follower: Follower): ChainStatus {
 
 /** What operators are told; undefined while another process follows the chain. */
 function factsOf(follower: Follower): FollowerFacts | undefined {
-  const { isFollowing, followingSince, health, backfill, backfillHealth, trust } = follower
+  const { network, limits, isFollowing, followingSince, health, backfill, backfillHealth, trust } = follower
   if (!isFollowing) return undefined
   const progress = backfill.progress()
   const failing = health.status().failing ?? backfillHealth.status().failing
   return {
     followingSince: followingSince.toISOString(),
     trouble: failing && { since: failing.since.toISOString(), reason: failing.reason },
-    nodes: [],
     backfill: progress && {
       blocksDone: progress.done,
       blocksTotal: progress.done + progress.left,
@@ -254,6 +257,7 @@ function factsOf(follower: Follower): FollowerFacts | undefined {
       secondsLeft: progress.secondsLeft,
     },
     suspects: trust.suspects().map(({ node, reason, since }) => ({ host: node, reason, at: since.toISOString() })),
+    nodes: limits?.figures().filter(({ chain }) => chain === network) ?? [],
   }
 }
 
@@ -335,7 +339,9 @@ async function compareNodes(follower: Follower, signal?: AbortSignal): Promise<v
 }
 
 async function fillStep({ knex, lease, leaseTtlMs, backfill, backfillHealth }: Follower, signal?: AbortSignal) {
-  const outcome = await keepLease({ knex, lease, ttlMs: leaseTtlMs }, (ending) => backfill.step(ending), { signal })
+  const outcome = await inLane('BACKFILL', () =>
+    keepLease({ knex, lease, ttlMs: leaseTtlMs }, (ending) => backfill.step(ending), { signal }),
+  )
   if (outcome.kind === 'AGAIN' || outcome.kind === 'WAIT') backfillHealth.waits(outcome.reason)
   else backfillHealth.moved()
   return outcome

@@ -1,8 +1,10 @@
-import { RpcError } from '../../nodes/rpc-error.ts'
+import { isForItsLogs, isSettled, logsHintOf, rangeHintOf } from '../../nodes/classify-refusal.ts'
+import { type LearnedSize, sizeAfterRefused, sizeAfterTaken, startSize } from '../../nodes/learned-size.ts'
+import { isUnknownMethod, RpcError } from '../../nodes/rpc-error.ts'
 
-/** How many blocks one request for logs spans. Learned from how requests go: values and rules, without I/O. */
+/** How many blocks one request for logs spans, at one node. Learned from how requests go: values and rules, without I/O. */
 
-export const FIRST_RANGE = 2_000
+const FIRST_RANGE = 2_000
 const MAX_RANGE = 100_000
 
 /** A range with this many logs is wide enough and does not grow. */
@@ -11,10 +13,39 @@ const MANY_LOGS = 4_000
 const MAX_LOGS = 20_000
 /** Reading and writing a range should not take longer. */
 const MAX_STEP_MS = 10_000
+/** A range that was refused in unknown words, and whose half has so many logs, may have been refused for its logs. */
+const SUSPECT_LOGS = 500
+/** A range is chosen to have less than this part of the logs that a node allows. */
+const LOGS_MARGIN = 0.9
 
-/** Whether an error says that a range was too wide for the node. */
+/** What is known of the ranges that a node takes. */
+export interface LogRange {
+  /** What it takes where there are few logs. */
+  readonly blocks: LearnedSize
+  /** What the logs around here allow; Infinity where they allow anything. */
+  readonly denseBlocks: number
+  /** The most logs of an answer, as the node said or as it was seen to take. Absent: none was refused for its logs. */
+  readonly mostLogs?: number | undefined
+  /** `blocks` before refusals whose words were unknown, until it shows whether they were for the logs. */
+  readonly before?: LearnedSize | undefined
+}
+
+/** The ranges of a node of which nothing is known. @param declared - the most blocks, where the chains file says it */
+export function startLogRange(declared: number = MAX_RANGE): LogRange {
+  return { blocks: startSize(Math.min(FIRST_RANGE, declared), declared), denseBlocks: Number.POSITIVE_INFINITY }
+}
+
+/** How many blocks to ask for. */
+export function widthOf({ blocks, denseBlocks }: LogRange): number {
+  return Math.max(1, Math.floor(Math.min(blocks.size, denseBlocks)))
+}
+
+/** Whether a smaller range may be taken where one was refused: whatever the words, unless they are known to mean something else. */
 export function isRangeTooWide(error: unknown, blocks: number): boolean {
-  return blocks > 1 && error instanceof RpcError && (error.kind === 'TOO_LARGE' || error.kind === 'TIMEOUT')
+  if (blocks <= 1 || !(error instanceof RpcError)) return false
+  if (error.kind === 'TOO_LARGE' || error.kind === 'TIMEOUT') return true
+  const { refusal } = error
+  return error.kind === 'REFUSED' && refusal !== undefined && !isSettled(refusal) && !isUnknownMethod(refusal)
 }
 
 /** Whether a range has more logs than one step should process. */
@@ -22,13 +53,55 @@ export function hasTooManyLogs(logs: number, blocks: number): boolean {
   return blocks > 1 && logs > MAX_LOGS
 }
 
-/** The range after one of `blocks` blocks was too much. */
-export function rangeAfterTooMuch(blocks: number): number {
-  return Math.max(1, Math.floor(blocks / 2))
+/** After a range was read whose logs are more than one step should process. */
+export function rangeAfterTooManyLogs(known: LogRange, blocks: number): LogRange {
+  return { ...known, denseBlocks: Math.max(1, Math.floor(blocks / 2)) }
 }
 
-/** The range after one was read and written. */
-export function rangeAfterRead(range: number, read: { readonly logs: number; readonly tookMs: number }): number {
-  if (read.tookMs > MAX_STEP_MS) return Math.max(1, Math.floor(range / 2))
-  return read.logs < MANY_LOGS ? Math.min(range * 2, MAX_RANGE) : range
+/** After a range was refused. The next one is narrower. */
+export function rangeAfterRefused(known: LogRange, blocks: number, { kind, refusal }: RpcError): LogRange {
+  const dense = rangeAfterTooManyLogs(known, blocks)
+  if (refusal === undefined) return dense
+  const hint = rangeHintOf(refusal, blocks)
+  if (isForItsLogs(refusal)) {
+    const mostLogs = logsHintOf(refusal) ?? known.mostLogs ?? 0
+    return { ...dense, mostLogs, denseBlocks: Math.min(hint ?? blocks, dense.denseBlocks) }
+  }
+  const isSure = kind === 'TOO_LARGE'
+  return {
+    ...known,
+    blocks: sizeAfterRefused(known.blocks, blocks, hint),
+    before: isSure ? undefined : (known.before ?? known.blocks),
+  }
+}
+
+/** After a range was read and written. */
+export function rangeAfterRead(
+  known: LogRange,
+  read: { readonly blocks: number; readonly logs: number; readonly tookMs: number },
+): LogRange {
+  const { blocks, logs, tookMs } = read
+  if (tookMs > MAX_STEP_MS) return rangeAfterTooManyLogs(known, blocks)
+  if (known.before !== undefined && logs >= SUSPECT_LOGS) {
+    return { blocks: known.before, denseBlocks: blocks, mostLogs: logs }
+  }
+  const mostLogs = known.mostLogs === undefined ? undefined : Math.max(known.mostLogs, logs)
+  const isMany = logs >= MANY_LOGS
+  return {
+    blocks: isMany ? known.blocks : sizeAfterTaken(known.blocks, blocks),
+    denseBlocks: denseAfterRead({ ...known, mostLogs }, { blocks, logs }),
+    mostLogs,
+  }
+}
+
+/** Grows as long as the next range is not expected to have more logs than the node was seen to take. */
+function denseAfterRead(
+  { denseBlocks, mostLogs = MAX_LOGS }: LogRange,
+  { blocks, logs }: { readonly blocks: number; readonly logs: number },
+): number {
+  if (denseBlocks === Number.POSITIVE_INFINITY || blocks < denseBlocks) return denseBlocks
+  if (logs >= MANY_LOGS) return denseBlocks
+  const allowed = logs === 0 ? Number.POSITIVE_INFINITY : Math.floor((LOGS_MARGIN * mostLogs * blocks) / logs)
+  const next = Math.min(blocks * 2, Math.max(blocks, allowed))
+  return next > MAX_RANGE ? Number.POSITIVE_INFINITY : next
 }

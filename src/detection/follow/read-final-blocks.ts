@@ -1,7 +1,18 @@
 import type { Address } from '../../domain/address.ts'
+import type { UrlLimits } from '../../nodes/node-limits.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
 import type { Findings } from '../match/detected.ts'
-import type { BlockHeader, BlockRange, ChainReader } from '../read/chain-reader.ts'
-import { FIRST_RANGE, hasTooManyLogs, isRangeTooWide, rangeAfterRead, rangeAfterTooMuch } from './log-range.ts'
+import type { BlockHeader, ChainReader } from '../read/chain-reader.ts'
+import {
+  hasTooManyLogs,
+  isRangeTooWide,
+  type LogRange,
+  rangeAfterRead,
+  rangeAfterRefused,
+  rangeAfterTooManyLogs,
+  startLogRange,
+  widthOf,
+} from './log-range.ts'
 import { type EventReader, inChainOrder } from './read-events.ts'
 
 /** Final blocks to read, both ends included. */
@@ -36,7 +47,25 @@ export interface FinalBlocksReader {
   read(wanted: WantedBlocks, write: WriteFinalBlocks, signal: AbortSignal | undefined): Promise<FinalBlocksOutcome>
 }
 
-/** Makes the reader of one chain. It keeps the width of a range, by the rules of `log-range.ts`. */
+/** What is learned of a URL is shared by all who read its chain. */
+const learned = new WeakMap<UrlLimits, Learned>()
+
+interface Learned {
+  range: LogRange
+  /** As it was when a range was last read. */
+  intact: LogRange
+}
+
+function learnedOf(limits: UrlLimits): Learned {
+  const known = learned.get(limits)
+  if (known !== undefined) return known
+  const range = startLogRange(limits.declared.maxLogRange)
+  const made = { range, intact: range }
+  learned.set(limits, made)
+  return made
+}
+
+/** Makes the reader of one chain. It keeps the width of a range for each node, by the rules of `log-range.ts`. */
 export function createFinalBlocksReader({
   reader,
   events,
@@ -46,37 +75,43 @@ export function createFinalBlocksReader({
   readonly events: EventReader
   readonly clock: () => Date
 }): FinalBlocksReader {
-  let range = FIRST_RANGE
+  const rangeOf = (node: number) => learnedOf(reader.limitsOf(node)).range
+  const learn = (node: number, range: LogRange) => {
+    const limits = reader.limitsOf(node)
+    learnedOf(limits).range = range
+    limits.noteLogRange(widthOf(range))
+  }
   return {
-    async read({ until, ...wanted }, write, signal) {
-      const { from } = wanted
-      const to = Math.min(until, from + range - 1)
+    async read({ from, until, addresses }, write, signal) {
       const startedAtMs = clock().getTime()
-      const read = await readLogs(reader, { ...wanted, to }, signal)
-      if (read === 'TOO_MUCH') {
-        range = rangeAfterTooMuch(to - from + 1)
-        return { kind: 'AGAIN', reason: `blocks ${from} to ${to} are too many at once` }
+      const blocksAt = (node: number) => widthOf(rangeOf(node))
+      const { node, to, logs: answer, last } = await reader.logsFrom({ from, until, addresses, blocksAt }, signal)
+      const blocks = to - from + 1
+      const tooMuch = `blocks ${from} to ${to} are too many at once`
+      if (answer instanceof RpcError) {
+        if (answer.kind === 'BEHIND') return { kind: 'LACKING', reason: answer.message }
+        if (!isRangeTooWide(answer, blocks)) {
+          // Where one block alone is refused, its width was never the reason.
+          if (blocks === 1) learn(node, learnedOf(reader.limitsOf(node)).intact)
+          throw answer
+        }
+        learn(node, rangeAfterRefused(rangeOf(node), blocks, answer))
+        return { kind: 'AGAIN', reason: tooMuch }
       }
-      const { last } = read
+      if (hasTooManyLogs(answer.length, blocks)) {
+        learn(node, rangeAfterTooManyLogs(rangeOf(node), blocks))
+        return { kind: 'AGAIN', reason: tooMuch }
+      }
       if (last === undefined) {
         return { kind: 'LACKING', reason: `block ${to} is final, and the node does not have it` }
       }
-      const logs = inChainOrder(read.logs)
+      const logs = inChainOrder(answer)
       const isCanonical = (block: number) => block >= from && block <= to
       await write(last, await events.read({ logs, blocks: [last], areFinal: true, isCanonical }, signal))
-      range = rangeAfterRead(range, { logs: logs.length, tookMs: clock().getTime() - startedAtMs })
+      const tookMs = clock().getTime() - startedAtMs
+      learn(node, rangeAfterRead(rangeOf(node), { blocks, logs: logs.length, tookMs }))
+      learnedOf(reader.limitsOf(node)).intact = rangeOf(node)
       return { kind: 'MORE' }
     },
-  }
-}
-
-async function readLogs(reader: ChainReader, blocks: BlockRange, signal: AbortSignal | undefined) {
-  const count = blocks.to - blocks.from + 1
-  try {
-    const read = await reader.logsInRange(blocks, signal)
-    return hasTooManyLogs(read.logs.length, count) ? 'TOO_MUCH' : read
-  } catch (error) {
-    if (isRangeTooWide(error, count)) return 'TOO_MUCH'
-    throw error
   }
 }

@@ -4,8 +4,10 @@ import { toQuantity } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
+import type { UrlLimits } from '../../nodes/node-limits.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
+import { chunksOf } from '../chunks.ts'
 
 /** A block as far as following a chain needs it. */
 export interface BlockHeader {
@@ -52,6 +54,10 @@ export interface ChainReader {
   headers(numbers: readonly number[], signal?: AbortSignal): Promise<(BlockHeader | undefined)[]>
   /** Logs of followed events in a range, and the last block of the range, from one node. */
   logsInRange(range: BlockRange, signal?: AbortSignal): Promise<{ logs: RpcLog[]; last: BlockHeader | undefined }>
+  /** Reads logs as in `logsInRange`, of as many blocks as suit the node that is asked. */
+  logsFrom(wanted: WantedLogs, signal?: AbortSignal): Promise<NodeLogs>
+  /** What is known of the limits of a node, by its place among the URLs. */
+  limitsOf(node: number): UrlLimits
   /** Logs of followed events, block by block; the node's error for a block that it refused or does not know. */
   logsOfBlocks(hashes: readonly Hex[], signal?: AbortSignal): Promise<(RpcLog[] | RpcError)[]>
   /** Receipts; the node's error where it refused, undefined where it does not know the transaction. */
@@ -81,6 +87,26 @@ export interface BlockRange {
   readonly addresses?: readonly Address[] | undefined
 }
 
+/** Logs from a block on, at most until another. */
+export interface WantedLogs extends Omit<BlockRange, 'to'> {
+  readonly until: number
+  /** How many blocks to ask a node for at once, by its place among the URLs. */
+  readonly blocksAt: (node: number) => number
+}
+
+/** What a node answered, by its place among the URLs. */
+export interface NodeLogs {
+  readonly node: number
+  /** The last block that was asked for. */
+  readonly to: number
+  /** The node's error where it refused, or did not answer in time. */
+  readonly logs: RpcLog[] | RpcError
+  /** Block `to`; undefined where the node has not reached it. */
+  readonly last: BlockHeader | undefined
+}
+
+type Tried = Pick<NodeLogs, 'node' | 'to'>
+
 /** A read of a contract at a block. */
 export interface ReadAtBlock extends ContractRead {
   readonly block: number | 'latest'
@@ -88,7 +114,39 @@ export interface ReadAtBlock extends ContractRead {
 
 /** Makes the reader of one chain. @param addresses - the contracts whose logs are read */
 export function createChainReader(client: RpcClient, addresses: readonly Address[]): ChainReader {
+  const addressesAtOnce = new Map<number, number>()
   const filter = { address: addresses, topics: [followedTopics] }
+
+  async function logsFrom(wanted: WantedLogs, signal?: AbortSignal): Promise<NodeLogs> {
+    const { from, until, addresses: only = addresses } = wanted
+    const tried: Tried[] = []
+    const callsOf = (asked: number): RpcCall[] => {
+      const to = Math.min(until, from + wanted.blocksAt(asked) - 1)
+      const range = { topics: filter.topics, fromBlock: toQuantity(from), toBlock: toQuantity(to) }
+      const parts = [...chunksOf(only, addressesAtOnce.get(asked) ?? Math.max(1, only.length))]
+      const calls = parts.map((address) => ({ method: 'eth_getLogs', params: [{ ...range, address }] }))
+      tried.push({ node: asked, to })
+      return [...calls, blockCall(toQuantity(to))]
+    }
+    const asking = await client.batchBy(callsOf, signal).catch((error: unknown) => {
+      if (error instanceof RpcError && error.kind === 'TIMEOUT') return error
+      throw error
+    })
+    // The first failure is told of.
+    if (asking instanceof RpcError) return { ...(tried[0] as Tried), logs: asking, last: undefined }
+    const { node, answers } = asking
+    const { to } = tried.at(-1) as Tried
+    const refused = answers.slice(0, -1).find((answer) => !answer.ok)?.error
+    const asked = addressesAtOnce.get(node) ?? only.length
+    if (refused?.kind === 'TOO_MANY_ADDRESSES' && asked > 1) {
+      addressesAtOnce.set(node, Math.ceil(asked / 2))
+      return logsFrom(wanted, signal)
+    }
+    if (refused !== undefined) return { node, to, logs: refused, last: undefined }
+    const logs = answers.slice(0, -1).flatMap((answer) => toLogs(resultOf(answer)))
+    return { node, to, logs, last: toHeader(resultOf(answers.at(-1))) }
+  }
+
   return {
     doubt: (why) => client.doubt(why),
     async view(tip, askFinalized, signal) {
@@ -106,15 +164,13 @@ export function createChainReader(client: RpcClient, addresses: readonly Address
       )
       return answers.map((answer) => toHeader(resultOf(answer)))
     },
-    async logsInRange({ from, to, addresses: only }, signal) {
-      const chosen = only === undefined ? filter : { ...filter, address: only }
-      const range = { ...chosen, fromBlock: toQuantity(from), toBlock: toQuantity(to) }
-      const [logs, last] = await client.batch(
-        [{ method: 'eth_getLogs', params: [range] }, blockCall(toQuantity(to))],
-        signal,
-      )
-      return { logs: toLogs(resultOf(logs)), last: toHeader(resultOf(last)) }
+    async logsInRange({ from, to, addresses: only = addresses }, signal) {
+      const read = await logsFrom({ from, until: to, addresses: only, blocksAt: () => to - from + 1 }, signal)
+      if (read.logs instanceof RpcError) throw read.logs
+      return { logs: read.logs, last: read.last }
     },
+    logsFrom,
+    limitsOf: (node) => client.limitsOf(node),
     async logsOfBlocks(hashes, signal) {
       const answers = await client.batch(
         hashes.map((blockHash) => ({ method: 'eth_getLogs', params: [{ ...filter, blockHash }] })),
@@ -179,10 +235,15 @@ function resultOf(answer: RpcAnswer | undefined): unknown {
 const NO_SUCH_TAG =
   /invalid|unsupported|not (supported|found|available)|unknown (block|tag)|does not exist|cannot unmarshal/i
 
+/** `unknown block` means a block that the node does not have yet, or a tag that it does not know. */
+function isRefusalOfTag({ kind }: RpcError): boolean {
+  return kind === 'REFUSED' || kind === 'BEHIND'
+}
+
 /** A node without the tag answers null, or an error that says so; any other error leaves open whether it has the tag. */
 function readTag(answer: RpcAnswer): BlockHeader | 'NONE' | 'UNANSWERED' {
   if (answer.ok) return toHeader(answer.result) ?? 'NONE'
-  return answer.error.kind === 'REFUSED' && NO_SUCH_TAG.test(answer.error.message) ? 'NONE' : 'UNANSWERED'
+  return isRefusalOfTag(answer.error) && NO_SUCH_TAG.test(answer.error.message) ? 'NONE' : 'UNANSWERED'
 }
 
 function toHeader(json: unknown): BlockHeader | undefined {

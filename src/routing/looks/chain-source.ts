@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../../domain/logger.ts'
 import { type Admission, type Breaker, createBreaker } from '../../nodes/breaker.ts'
-import { createPacing, type Pacing } from '../../nodes/pacing.ts'
+import type { UrlLimits } from '../../nodes/node-limits.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { startTimeLimit, type TimeLimit } from '../../nodes/time-limit.ts'
 import type { GasMeter } from '../measuring/gas-meter.ts'
@@ -55,7 +55,7 @@ interface ChainSourceOptions {
   readonly meter: GasMeter
   /** Its name in the log; the rest of its URL may be a key. */
   readonly name: { readonly chain: string; readonly node: string }
-  readonly requestsPerSecond: number | undefined
+  readonly limits: UrlLimits
   /** A request that is given up counts as the node's failure if it went without an answer for this long. */
   readonly softMs: number
   readonly clock: () => number
@@ -73,35 +73,40 @@ const NEARLY_ALL = 0.9
 
 interface State extends ChainSourceOptions {
   readonly breaker: Breaker
-  readonly pacing: Pacing
   headSec: number
   lastFailure: RpcError | undefined
 }
 
 /** Makes the source of a URL. */
 export function createChainSource(options: ChainSourceOptions): ChainSource {
-  const { meter, name, clock, logger } = options
+  const { meter, name, clock, logger, limits } = options
   let isLeftAlone = false
   const breaker = createBreaker((change) => {
     isLeftAlone = change.open
+    limits.noteBreaker(options, change.open)
     if (change.open) logger.warn({ ...name, detail: change.detail }, 'the node fails and is left alone for a while')
     else logger.info(name, 'the node answers again')
   })
-  const pacing = createPacing(options.requestsPerSecond, clock)
-  const state: State = { ...options, breaker, pacing, headSec: 0, lastFailure: undefined }
+  const state: State = { ...options, breaker, headSec: 0, lastFailure: undefined }
   return {
     gasRank: () => meter.rank(),
     isLeftAlone: () => isLeftAlone,
     measure: (question, timeoutMs, signal) =>
       unlessFailed(state, (limit) => meter.measure(question, limit), timeoutMs, signal),
     learn: (timeoutMs, signal) => unlessFailed(state, (limit) => meter.learn(limit), timeoutMs, signal),
-    admit: () => breaker.admit(clock()),
-    readyInMs: () => pacing.readyInMs(),
+    admit: () => admit(state),
+    readyInMs: () => limits.readyInMs(),
     headSec: () => state.headSec,
-    againInMs: () => breaker.againInMs(clock()),
+    againInMs: () => Math.max(breaker.againInMs(clock()), limits.pauseMs()),
     lastFailure: () => state.lastFailure,
     read: (asks, timeoutMs, signal, check) => read(state, asks, { timeoutMs, signal, check }),
   }
+}
+
+/** A node that asked detection to leave it alone is not asked by routes either. */
+function admit({ breaker, limits, softMs, clock }: State): Admission {
+  if (breaker.isClosed() && limits.pauseMs() > softMs) return 'NO'
+  return breaker.admit(clock())
 }
 
 interface ReadTerms {
@@ -111,7 +116,6 @@ interface ReadTerms {
 }
 
 async function read(state: State, asks: readonly Ask[], terms: ReadTerms): Promise<Reading> {
-  state.pacing.take()
   const limit = startTimeLimit(terms.timeoutMs, terms.signal)
   try {
     const reading = await state.reader.read(asks, limit.signal)
@@ -160,12 +164,11 @@ async function unlessFailed<T>(
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<T | undefined> {
-  const { pacing, logger, name } = state
+  const { limits, logger, name } = state
   const limit = startTimeLimit(timeoutMs, signal)
   try {
-    const readyInMs = pacing.readyInMs()
+    const readyInMs = limits.readyInMs()
     if (readyInMs > 0) await wait(readyInMs, undefined, { signal: limit.signal })
-    pacing.take()
     return await ask(limit.signal)
   } catch (error) {
     signal.throwIfAborted()

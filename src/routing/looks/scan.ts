@@ -5,8 +5,10 @@ import type { ContractRead } from '../../contracts/multicall.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
+import type { NodeLimits } from '../../nodes/node-limits.ts'
+import type { NodePolicy } from '../../nodes/node-policy.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { createRpcNode, type NodePolicy } from '../../nodes/rpc-node.ts'
+import { createRpcNode } from '../../nodes/rpc-node.ts'
 import { createGasMeter } from '../measuring/gas-meter.ts'
 import type { GasAnswer, GasQuestion } from '../measuring/gas-question.ts'
 import type { TokenSlots } from '../measuring/token-slots.ts'
@@ -66,6 +68,8 @@ interface ScannerOptions {
   readonly logger: Logger
   /** The time for one URL, and for all URLs of a chain together. */
   readonly chainTimeoutMs: number
+  /** What the process knows of its nodes' limits. */
+  readonly limits: NodeLimits
 }
 
 /** Makes the scanner of the configured chains. */
@@ -132,20 +136,23 @@ export const LOOK_POLICY: NodePolicy = {
   maxParallelCalls: Number.POSITIVE_INFINITY,
   halvesBatches: false,
   reads4xxBodies: false,
+  waitsForTurns: false,
+  maxWaitMs: 1_500,
 }
 
 function createSources(chain: ChainConfig, options: ScannerOptions): ChainSources {
-  const { tokens, clock, logger, chainTimeoutMs } = options
+  const { tokens, clock, logger, chainTimeoutMs, limits } = options
   const slots = new Map<Address, TokenSlots>()
   const usual = createUsualReads(chain, tokens.ofChain(chain.name))
   const times = { timeoutMs: chainTimeoutMs, softMs: Math.ceil(chainTimeoutMs * SOFT_PART), clock }
   const sources = chain.rpcUrls.map((url) => {
-    const node = createRpcNode(url, LOOK_POLICY)
+    const ofUrl = limits.of(url)
+    const node = createRpcNode(url, LOOK_POLICY, ofUrl)
     return createChainSource({
       reader: createLookReader({ chain, node, reads: usual, clock }),
       meter: createGasMeter({ chain, node, slots, clock }),
       name: { chain: chain.name, node: node.host },
-      requestsPerSecond: chain.requestsPerSecond,
+      limits: ofUrl,
       logger,
       ...times,
     })

@@ -1,0 +1,133 @@
+import { classifyRefusal, waitOf } from './classify-refusal.ts'
+import { type HttpPost, type HttpReply, ReplyTooLargeError } from './http-post.ts'
+import { encodeBatch, encodeCall, type RpcCall } from './json-rpc.ts'
+import type { NodePolicy } from './node-policy.ts'
+import { isObject, RpcError, type RpcErrorKind, type RpcRefusal, readRefusal } from './rpc-error.ts'
+import { startTimeLimit } from './time-limit.ts'
+
+/** One HTTP request to a node, and what its status and body mean. */
+
+/**
+ * What an HTTP request brought:
+ *
+ * - `ANSWER`: JSON
+ * - `REFUSED`: the node does not take the request as it is, or not now
+ * - `TOO_LONG`: an answer above our own limit
+ */
+export type Reply =
+  | { readonly kind: 'ANSWER'; readonly json: unknown }
+  | { readonly kind: 'REFUSED' | 'TOO_LONG'; readonly error: RpcError }
+
+interface ExchangedNode {
+  readonly host: string
+  readonly policy: NodePolicy
+  readonly post: HttpPost
+}
+
+/** Sends calls in one HTTP request. @throws RpcError when the node did not answer; the signal's reason */
+export async function exchange(
+  node: ExchangedNode,
+  calls: readonly RpcCall[],
+  signal: AbortSignal | undefined,
+): Promise<Reply> {
+  const { host, policy, post } = node
+  signal?.throwIfAborted()
+  const limit = startTimeLimit(policy.timeoutMs, signal)
+  try {
+    policy.onRequest?.()
+    const body = calls.length === 1 ? encodeCall(calls[0] as RpcCall) : encodeBatch(calls)
+    return readReply(await post(body, limit.signal), node, calls)
+  } catch (cause) {
+    signal?.throwIfAborted()
+    if (limit.isOver()) throw new RpcError('TIMEOUT', `no answer within ${policy.timeoutMs} ms`, { host })
+    if (cause instanceof RpcError) throw cause
+    if (cause instanceof ReplyTooLargeError) {
+      return { kind: 'TOO_LONG', error: new RpcError('TOO_LARGE', cause.message, { host, cause }) }
+    }
+    throw new RpcError('UNREACHABLE', describeNetworkError(cause), { host, cause })
+  } finally {
+    limit.stop()
+  }
+}
+
+/** Statuses by which nodes and gateways refuse a batch where single calls would do. */
+const BATCH_REFUSED_STATUSES = new Set([400, 405, 413, 422, 501])
+/** What an error of JSON-RPC may say that holds under any status. */
+const TELLING_KINDS: ReadonlySet<RpcErrorKind> = new Set(['BATCH_REFUSED', 'TOO_LARGE', 'TOO_MANY_ADDRESSES', 'BEHIND'])
+
+/** @throws RpcError when the answer does not come from a node that works */
+function readReply(reply: HttpReply, node: ExchangedNode, calls: readonly RpcCall[]): Reply {
+  const { status, body } = reply
+  if (status !== 200) return readFailure(reply, node, calls)
+  const json = parseJson(body)
+  if (json === undefined) throw new RpcError('INCONSISTENT', 'its answer is not JSON', { host: node.host })
+  return { kind: 'ANSWER', json }
+}
+
+/** @throws as {@link readReply} */
+function readFailure(
+  { status, headers, body }: HttpReply,
+  { host, policy }: ExchangedNode,
+  calls: readonly RpcCall[],
+): Reply {
+  const json = parseJson(body)
+  const refusal = isObject(json) && isObject(json['error']) ? readRefusal(json['error']) : undefined
+  const method = calls.length === 1 ? (calls[0] as RpcCall).method : 'a batch'
+  const said = refusal && classifyRefusal(refusal, method)
+  const error = errorOfStatus({ status, headers, host, refusal })
+  if (status === 429 || said === 'RATE_LIMITED') return { kind: 'REFUSED', error: limitedBy(error, host) }
+  if (said !== undefined && TELLING_KINDS.has(said)) return { kind: 'ANSWER', json }
+  const isClients = status >= 400 && status < 500 && policy.reads4xxBodies && error.kind === 'UNREACHABLE'
+  if (isClients && isJsonRpc(json)) return { kind: 'ANSWER', json }
+  if (status >= 500 && refusal !== undefined && policy.reads4xxBodies) {
+    // Some nodes refuse batches and ranges so. One that is down refuses the single call as well.
+    if (calls.length > 1) return { kind: 'REFUSED', error }
+    if (method === 'eth_getLogs') return { kind: 'ANSWER', json }
+  }
+  if (isClients || BATCH_REFUSED_STATUSES.has(status)) return { kind: 'REFUSED', error }
+  throw error
+}
+
+interface FailedStatus {
+  readonly status: number
+  readonly headers: HttpReply['headers']
+  readonly host: string
+  readonly refusal: RpcRefusal | undefined
+}
+
+function errorOfStatus({ status, headers, host, refusal }: FailedStatus): RpcError {
+  const retryAfterMs = readRetryAfter(headers) ?? (refusal && waitOf(refusal))
+  const detail = `HTTP status ${status}${status === 429 ? ', too many requests' : ''}`
+  return new RpcError(status === 413 ? 'TOO_LARGE' : 'UNREACHABLE', detail, { host, refusal, retryAfterMs })
+}
+
+function limitedBy({ detail, refusal, retryAfterMs }: RpcError, host: string): RpcError {
+  return new RpcError('RATE_LIMITED', detail, { host, refusal, retryAfterMs })
+}
+
+/** The header as milliseconds: seconds, or a date, which is compared with the node's own clock where it tells that. */
+function readRetryAfter({ 'retry-after': header, date }: HttpReply['headers']): number | undefined {
+  if (header === undefined) return undefined
+  if (/^[1-9]\d{0,8}$/.test(header)) return Number(header) * 1_000
+  const untilMs = Date.parse(header)
+  const nowMs = date === undefined ? Date.now() : Date.parse(date)
+  return untilMs > nowMs ? untilMs - nowMs : undefined
+}
+
+function parseJson(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
+}
+
+function isJsonRpc(json: unknown): boolean {
+  return Array.isArray(json) || (isObject(json) && 'jsonrpc' in json)
+}
+
+/** The code of a failed request, without the URL: `ECONNREFUSED`. */
+function describeNetworkError(error: unknown): string {
+  const { code } = error as { code?: unknown }
+  return typeof code === 'string' ? code : 'the connection failed'
+}
