@@ -54,7 +54,7 @@ async function creationOf({ address }: PaymentContractConfig): Promise<number> {
 }
 
 const check = async (change: Partial<ChainConfig> = {}, timeoutMs = 10_000): Promise<readonly CheckedFact[]> => {
-  const [checked] = await checkChain({ ...config, ...change }, { clock: () => now, timeoutMs })
+  const [checked] = await checkChain({ ...config, ...change }, { clock: () => now, timeoutMs, maxWaitMs: timeoutMs })
   return checked?.facts ?? []
 }
 
@@ -84,6 +84,8 @@ describe('checkChain', () => {
       'finalized',
       'batches',
       'log range',
+      'rate',
+      'cost',
       'archive',
       'code',
       'fromBlock',
@@ -275,6 +277,22 @@ describe('checkChain', () => {
       'batches - note: it refuses batches: following and back-filling are slower',
       'log range - note: at most 7 blocks at once: back-filling is slower',
     ])
+  })
+
+  it('says what catching up costs, and that nothing is taken back where the head is final at once', async () => {
+    proxy.meddle(({ method, params }, askNode) => {
+      if (params[0] === 'finalized') return chain.client.rpc.call('eth_getBlockByNumber', ['latest', false])
+      if (method !== 'eth_getLogs') return undefined
+      const [{ fromBlock, toBlock }] = params as [{ fromBlock: string; toBlock: string }]
+      return Number(toBlock) - Number(fromBlock) >= 7 ? refuse('nope') : askNode()
+    })
+    const facts = await check({ startBlock: 0, requestsPerSecond: 1_000 })
+    const { number } = await chain.client.head()
+    const ranges = Math.ceil((Number(number) + 1) / 7)
+    expect(facts.find((fact) => fact.check === 'cost')?.detail).toBe(
+      `7 blocks a call, 1000 a second: ${ranges * 2} calls, 1 s to catch up from block 0`,
+    )
+    expect(unlike(facts)[0]).toMatch(/^finalized - note: .*every block counts as final at once/)
   })
 
   it('reports a node that refuses all logs', async () => {

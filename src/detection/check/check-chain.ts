@@ -19,6 +19,8 @@ interface CheckChainOptions {
   readonly clock: () => Date
   /** For one exchange with a node; default 10,000. */
   readonly timeoutMs?: number
+  /** The longest pause that is waited for when a node asks for one; default 15,000. */
+  readonly maxWaitMs?: number
   readonly signal?: AbortSignal | undefined
 }
 
@@ -41,7 +43,7 @@ export async function checkChain(config: ChainConfig, options: CheckChainOptions
 
 async function checkUrl(config: ChainConfig, url: string, options: CheckChainOptions): Promise<CheckedFact[]> {
   const { clock, signal } = options
-  const node = openNode({ ...options, url, chainId: config.chainId })
+  const node = openNode({ maxWaitMs: 15_000, ...options, chains: [config], url, chainId: config.chainId })
   const facts: CheckedFact[] = []
   try {
     for await (const fact of checkAll(node, config, clock)) facts.push(fact)

@@ -45,8 +45,15 @@ export async function* checkNode(
   }
   yield judgeHead(head, config, clock())
   yield await checkFinalized(node, config, head)
-  yield await checkBatches(node)
-  if (config.contracts.length > 0) yield await checkLogRange(node, config, head.number)
+  const batch = await checkBatches(node)
+  yield batch.fact
+  const range = config.contracts.length > 0 ? await checkLogRange(node, config, head.number) : undefined
+  if (range !== undefined) yield range.fact
+  const rate = await checkRate(node)
+  yield rate.fact
+  if (range?.blocks !== undefined) {
+    yield tellCost(config, head, { blocks: range.blocks, batch: batch.calls, perSecond: rate.perSecond })
+  }
   const oldestState = await findOldestState(node, head.number)
   yield describeArchive(head.number, oldestState)
   return { head, oldestState }
@@ -78,19 +85,100 @@ async function checkFinalized(node: CheckedNode, { finality }: ChainConfig, head
     return fact('finalized', verdict, `it has no finalized block: a block is final ${depth} blocks below the head`)
   }
   const behind = `block ${block.number}, ${head.number - block.number} below the head`
+  if (useFinalizedTag && block.number >= head.number) {
+    return fact('finalized', 'note', `${behind}: every block counts as final at once, so a reorg would stop the chain`)
+  }
   if (useFinalizedTag) return fact('finalized', 'ok', behind)
   return fact('finalized', 'note', `${behind}; the chains file does not use it, so the depth of ${depth} blocks counts`)
 }
 
-async function checkBatches(node: CheckedNode): Promise<CheckedFact> {
-  const before = node.exchanges()
-  const call = { method: 'eth_chainId', params: [] }
-  await node.client.batch([call, call], node.signal)
-  if (node.exchanges() - before === 1) return fact('batches', 'ok', 'it takes batches')
-  return fact('batches', 'note', 'it refuses batches: following and back-filling are slower')
+/** Larger batches are not tried, since none are sent. */
+const MAX_BATCH_TRIED = 100
+
+/** Finds the largest batch that the node takes, by doubling, then between the last two. */
+async function checkBatches(node: CheckedNode): Promise<{ fact: CheckedFact; calls: number }> {
+  const takes = async (calls: number): Promise<boolean> => {
+    const before = node.exchanges()
+    const call = { method: 'eth_chainId', params: [] }
+    await node.client.batch(
+      Array.from({ length: calls }, () => call),
+      node.signal,
+    )
+    return node.exchanges() - before === 1
+  }
+  let taken = 1
+  let refused = MAX_BATCH_TRIED + 1
+  for (let calls = 2; calls <= MAX_BATCH_TRIED && refused > MAX_BATCH_TRIED; calls = Math.min(calls * 4, 100)) {
+    if (await takes(calls)) taken = calls
+    else refused = calls
+    if (calls === MAX_BATCH_TRIED) break
+  }
+  if (taken === MAX_BATCH_TRIED) return { fact: fact('batches', 'ok', `it takes ${taken} calls at once`), calls: taken }
+  // What was tried has taught the client how many calls the node takes.
+  const calls = Math.max(1, Math.min(refused - 1, Math.max(taken, node.client.limitsOf(0).batchSize())))
+  const why = 'following and back-filling are slower'
+  const detail = calls === 1 ? `it refuses batches: ${why}` : `it takes about ${calls} calls at once: ${why}`
+  return { fact: fact('batches', 'note', detail), calls }
 }
 
-async function checkLogRange(node: CheckedNode, { contracts }: ChainConfig, head: number): Promise<CheckedFact> {
+/** Calls that are made to see a rate. They end early, so that the check uses up little of what the node allows. */
+const RATE_CALLS = 20
+
+/** Looks whether the node refuses a few calls in a row. A rate that the chains file states is believed. */
+async function checkRate(node: CheckedNode): Promise<{ fact: CheckedFact; perSecond: number | undefined }> {
+  const limits = node.client.limitsOf(0)
+  const { requestsPerSecond } = limits.declared
+  if (requestsPerSecond !== undefined) {
+    const detail = `${requestsPerSecond} requests a second, as the chains file says`
+    return { fact: fact('rate', 'ok', detail), perSecond: requestsPerSecond }
+  }
+  for (let made = 0; made < RATE_CALLS && limits.rate() === undefined; made++) {
+    await ask(node, { method: 'eth_chainId', params: [] })
+  }
+  const rate = limits.rate()
+  if (rate === undefined) {
+    return { fact: fact('rate', 'ok', `${RATE_CALLS} calls in a row were not refused`), perSecond: undefined }
+  }
+  const perSecond = Math.max(0.1, Math.round(rate.perSecond * 10) / 10)
+  const unit = rate.unit === 'CALLS' ? 'calls, those of a batch counted' : 'requests'
+  const detail = `it refused more than about ${perSecond} ${unit} a second: set requestsPerSecond to what your plan allows`
+  return { fact: fact('rate', 'note', detail), perSecond }
+}
+
+/** Time of a request that nothing limits. */
+const USUAL_REQUEST_SEC = 0.1
+
+/** Says how long reading the chain from its first block takes. */
+function tellCost(
+  { contracts, startBlock }: ChainConfig,
+  head: Block,
+  {
+    blocks,
+    batch,
+    perSecond,
+  }: { readonly blocks: number; readonly batch: number; readonly perSecond: number | undefined },
+): CheckedFact {
+  const from = startBlock ?? Math.min(...contracts.map(({ fromBlock }) => fromBlock))
+  const ranges = Math.ceil(Math.max(0, head.number - from + 1) / blocks)
+  const requests = ranges * (batch > 1 ? 1 : 2)
+  const seconds = requests * (perSecond === undefined ? USUAL_REQUEST_SEC : 1 / perSecond)
+  const rate = perSecond === undefined ? 'no rate seen' : `${perSecond} a second`
+  const detail = `${blocks} blocks a call, ${rate}: ${ranges * 2} calls, ${textOf(seconds)} to catch up from block ${from}`
+  return fact('cost', 'ok', detail)
+}
+
+/** 11,400 seconds: `3 h 10 min`. */
+function textOf(seconds: number): string {
+  const minutes = Math.ceil(seconds / 60)
+  if (minutes < 2) return `${Math.ceil(seconds)} s`
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+async function checkLogRange(
+  node: CheckedNode,
+  { contracts }: ChainConfig,
+  head: number,
+): Promise<{ fact: CheckedFact; blocks: number | undefined }> {
   const filter = { address: contracts.map(({ address }) => address), topics: [followedTopics] }
   let refusal = ''
   const takes = async (blocks: number): Promise<boolean> => {
@@ -100,10 +188,11 @@ async function checkLogRange(node: CheckedNode, { contracts }: ChainConfig, head
     return !(answer instanceof RpcError)
   }
   const widest = Math.min(MAX_RANGE_TRIED, head + 1)
-  if (await takes(widest)) return fact('log range', 'ok', `${widest} blocks or more`)
-  if (!(await takes(1))) return fact('log range', 'wrong', refusal)
+  if (await takes(widest)) return { fact: fact('log range', 'ok', `${widest} blocks or more`), blocks: widest }
+  if (!(await takes(1))) return { fact: fact('log range', 'wrong', refusal), blocks: undefined }
   const most = await findLast(1, widest - 1, takes)
-  return fact('log range', 'note', `at most ${most} blocks at once: back-filling is slower`)
+  const detail = `at most ${most} blocks at once: back-filling is slower`
+  return { fact: fact('log range', 'note', detail), blocks: most }
 }
 
 /** A range that takes too long counts as too wide. */
