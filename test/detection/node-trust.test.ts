@@ -7,7 +7,7 @@ import type { Account } from '../../src/domain/account.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
-import { invents, misstates, omits, type Receipt, together } from '../support/chains/lies.ts'
+import { invents, misstates, omits, type Receipt, together, withoutBlooms } from '../support/chains/lies.ts'
 import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { addAccount, canonical, configOf, detect, makeRequest, paymentsOf, storeRequest } from '../support/detection.ts'
@@ -120,10 +120,7 @@ describe('of a node that answers wrongly, before one that does not,', () => {
     const hash = await pay(paid)
     await pay(omitted)
     const lie = together(omits(omitted), invents(unpaid, await receiptOf(hash)), misstates(omitted, COIN))
-    // Without a bloom that gives it away.
-    const blind: Meddle = ({ method }, ask) =>
-      method.startsWith('eth_getBlockBy') ? ask().then((block) => block && { ...block, logsBloom: '0x' }) : undefined
-    liar.meddle(together(lie, ...(isProvable ? [] : [withoutProof]), blind))
+    liar.meddle(together(lie, ...(isProvable ? [] : [withoutProof]), withoutBlooms))
     if (!isProvable) honest.meddle(withoutProof)
     await scan()
     expect([await amountsOf(paid), await amountsOf(omitted), await amountsOf(unpaid)]).toEqual([['1'], [], ['1']])
@@ -225,11 +222,7 @@ describe('of an only node that leaves logs out', () => {
     begin([liar.url], {}, 1)
     await scan()
     const [early, late] = [await request(), await request()]
-    liar.meddle(
-      together(omits(early), ({ method }, ask) =>
-        method.startsWith('eth_getBlockBy') ? ask().then((block) => block && { ...block, logsBloom: '0x' }) : undefined,
-      ),
-    )
+    liar.meddle(together(omits(early), withoutBlooms))
     await pay(early)
     await scan()
     expect(await amountsOf(early)).toEqual([])

@@ -61,7 +61,10 @@ export function createSuspects(options: SuspectsOptions): Suspects {
   const suspects = new Map<number, Suspect>()
 
   function keep(suspect: Omit<Suspect, 'againMs'>): void {
-    const againMs = clock().getTime() + Math.min(MAX_WAIT_MS, firstWaitMs * 2 ** (suspect.times - 1))
+    // While two nodes contradict each other the chain waits, so they are asked again soon.
+    const isContradicted = suspect.fault === 'CONTRADICTED'
+    const waitMs = isContradicted ? firstWaitMs / 6 : Math.min(MAX_WAIT_MS, firstWaitMs * 2 ** (suspect.times - 1))
+    const againMs = clock().getTime() + waitMs
     suspects.set(suspect.index, { ...suspect, againMs })
     // Only the check ends it.
     leave(suspect.index, Number.POSITIVE_INFINITY)
