@@ -10,8 +10,8 @@ import {
   MAX_UINT256,
 } from '../../src/demo/network/demo-contracts.ts'
 import { convertFiat, encodeBatch } from '../support/chains/contract-calls.ts'
-import { COIN, castOf, type Invoice, lower, tokenOf } from './invoices.ts'
-import type { Fact } from './money-model.ts'
+import { castOf, type Invoice, lower, tokenOf } from './invoices.ts'
+import { COIN, type Fact } from './money-model.ts'
 import type { Act, IntendedEvent, SoakChain } from './soak-chain.ts'
 
 const ABI = parseAbi([

@@ -1,6 +1,6 @@
 /** The requests of the soak: stored through the service, known by heart. */
 import { type Address, formatUnits, getAddress, type Hex, keccak256, toBytes } from 'viem'
-import type { KnownRequest } from './money-model.ts'
+import { COIN, type KnownRequest } from './money-model.ts'
 import type { Plan } from './seeded-plan.ts'
 import type { SoakChain } from './soak-chain.ts'
 
@@ -25,7 +25,6 @@ export interface Invoice {
 /** Calls a service, whichever answers, until one does. */
 export type StoreRequest = (account: AccountName, terms: object) => Promise<void>
 
-export const COIN = 'coin'
 export const lower = (address: string) => address.toLowerCase()
 
 /** Last 8 bytes of the hash of request, salt and address. */

@@ -49,11 +49,11 @@ function differ(what: string, answer: Answer, story: ChainStory): Difference {
   }
 }
 
-/** The facts up to each block; where the answer says how far the chain was read, up to that block alone. */
+/** The facts up to each block. An answer reads `asOf` just before its payments, so it has those up to that block, and perhaps later ones. */
 function prefixes(facts: readonly PlacedFact[], asOf: number | undefined): (readonly PlacedFact[])[] {
-  if (asOf !== undefined) return [facts.filter(({ block }) => block <= asOf)]
-  const blocks = [...new Set(facts.map(({ block }) => block))]
-  return [facts, ...blocks.map((last) => facts.filter(({ block }) => block < last))]
+  const first = asOf ?? -1
+  const later = new Set(facts.map(({ block }) => block).filter((block) => block > first))
+  return [first, ...later].toReversed().map((last) => facts.filter(({ block }) => block <= last))
 }
 
 function subsets(facts: readonly PlacedFact[]): (readonly PlacedFact[])[] {

@@ -4,6 +4,9 @@
  */
 import { formatUnits, type Hex } from 'viem'
 
+/** Stands for the chain's coin where a token has its address. */
+export const COIN = 'coin'
+
 /** What one event of a followed contract did, as its sender meant it. Addresses in lower case, amounts in base units. */
 export interface Fact {
   /** The reference of the request that it is about; that of its refund address stands in `reference`. */

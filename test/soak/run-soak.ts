@@ -404,7 +404,7 @@ function progressOf(soak: Soak): string {
   const { payments, reorgs, nodeFaults } = summaryOf(soak)
   const heads = soak.chains.map(({ spec, story }, index) => {
     const states = soak.nodes[index]?.states().join(' ') ?? ''
-    return `${spec.network} ${story.head()} (${states})`
+    return `${spec.network} ${story.countFacts()} up to ${story.head()} (${states})`
   })
   const errors = [...counts.errors].map(([status, times]) => `${status}: ${times}`).join(', ')
   return (

@@ -5,7 +5,12 @@
 import { join } from 'node:path'
 import { type Address, getAddress, type Hex, keccak256, toBytes } from 'viem'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
-import { type ChainClient, createChainClient, deployContracts } from '../../src/demo/network/chain-client.ts'
+import {
+  type ChainClient,
+  createChainClient,
+  deployContracts,
+  type Receipt,
+} from '../../src/demo/network/chain-client.ts'
 import { canonical, describeChain } from '../../src/demo/network/chain-config.ts'
 import { type ContractCall, encodeCreation } from '../../src/demo/network/demo-contracts.ts'
 import { type Deployed, planDeployment } from '../../src/demo/network/deployment.ts'
@@ -13,7 +18,7 @@ import { type Rpc, toQuantity } from '../../src/demo/network/rpc.ts'
 import { deployBatchPayments, deployRequestProxyFactory } from '../detection/request-contracts.ts'
 import { type ChainStory, createChainStory, placeFacts, type ToldBlock } from './chain-story.ts'
 import { startHardhatBeneath } from './hardhat-beneath.ts'
-import type { Fact } from './money-model.ts'
+import { COIN, type Fact } from './money-model.ts'
 import { type KeptTransaction, type SoakNode, startAnvilBeneath } from './soak-node.ts'
 
 const USD = 10n ** 8n
@@ -263,10 +268,19 @@ async function tellBlock({ client, rpc, acts, spec }: Ground, number: number): P
     if (counted === 0) continue
     if (counted !== events.length)
       throw new Error(`${act.kind} ${txHash} has ${counted} payment events, not ${events.length}`)
-    const placed = events.flatMap(({ fact }, eventIndex) => (fact === undefined ? [] : [{ fact, eventIndex }]))
+    const placed = events.flatMap(({ fact }, eventIndex) => {
+      if (fact === undefined) return []
+      const isEmpty = act.kind === 'request-proxy' && movedNothing(receipt.logs, fact)
+      return [{ fact: isEmpty ? { ...fact, received: 0n } : fact, eventIndex }]
+    })
     facts.push(...placeFacts(placed, { network: spec.network, txHash, block: number, timestampSec }))
   }
   return { number, hash: block.hash, timestampSec, facts }
+}
+
+/** Whether a SingleRequestProxy was made to pay while it held no tokens: it pays what it holds. */
+function movedNothing(logs: Receipt['logs'], { token }: Fact): boolean {
+  return !logs.some(({ address, data }) => address.toLowerCase() === token && BigInt(data) > 0n) && token !== COIN
 }
 
 /** The two signatures of TransferWithReferenceAndFee. */
