@@ -166,8 +166,8 @@ describe('a service that is killed while it reads the past of a chain', () => {
     unmatched: (await database.knex('unmatched_events').select('topic')).length,
   })
 
-  /** The node answers narrow ranges only. Calls `meet` once, before the answer to the second range with events. */
-  function atSecondRange(meet: () => Promise<void>): Meddle {
+  /** The node answers narrow ranges only. Calls `meet` once, before the answer to the third range with events: the first is written by then. */
+  function atThirdRange(meet: () => Promise<void>): Meddle {
     let withEvents = 0
     return ({ method, params: [filter] }, ask) => {
       if (method !== 'eth_getLogs') return undefined
@@ -177,7 +177,7 @@ describe('a service that is killed while it reads the past of a chain', () => {
         return Promise.resolve({ rpcError: { code: -32_000, message: `block range is limited to ${MAX_RANGE}` } })
       }
       return ask().then(async (logs) => {
-        if ((logs as Log[]).length > 0 && ++withEvents === 2) await meet()
+        if ((logs as Log[]).length > 0 && ++withEvents === 3) await meet()
         return logs
       })
     }
@@ -188,7 +188,7 @@ describe('a service that is killed while it reads the past of a chain', () => {
     const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>()
     const never = new Promise<never>(() => {})
     let isDue = false
-    const ranges = atSecondRange(async () => {
+    const ranges = atThirdRange(async () => {
       isDue = true
       if (what === 'RECEIPTS') return
       onAsked()
@@ -208,7 +208,7 @@ describe('a service that is killed while it reads the past of a chain', () => {
     const { promise: due, resolve: onDue } = Promise.withResolvers<void>()
     const { promise: locked, resolve: onLocked } = Promise.withResolvers<void>()
     proxy.meddle(
-      atSecondRange(() => {
+      atThirdRange(() => {
         onDue()
         return locked
       }),
@@ -268,7 +268,7 @@ describe('a service that is killed while it reads the past of a chain', () => {
       last = at
     }
 
-    proxy.meddle(atSecondRange(async () => {}))
+    proxy.meddle(atThirdRange(async () => {}))
     const url = await startService()
     await expect.poll(scannedBlock, PATIENCE).toBe(head)
     expect(onChain).toHaveLength(BLOCKS * PAYMENTS_A_BLOCK + (BLOCKS / 4) * 2)

@@ -110,6 +110,9 @@ function chooseSpan(spans: readonly Span[], finalBlock: number, failed?: Span): 
   return readable.find((span) => !isFailed(span)) ?? readable[0]
 }
 
+/** Events to match and write in one step: following, and the lease's renewal, wait for the processor meanwhile. */
+const EVENTS_A_STEP = 2_000
+
 /** For so long a span is read before the spans are looked at again. */
 const SPAN_TURN_MS = 5_000
 
@@ -128,7 +131,8 @@ async function readSpan(
   let outcome: StepOutcome = MORE
   try {
     while (writing.next() <= until && performance.now() < endsAtMs) {
-      const wanted = { from: writing.next(), until, addresses: chosen.addresses }
+      const from = writing.next()
+      const wanted = { from, until: Math.min(until, from + writing.width() - 1), addresses: chosen.addresses }
       const read = await blocks.read(wanted, (last, findings) => writing.write(last, findings), signal)
       outcome = read.kind === 'LACKING' ? { kind: 'WAIT', reason: read.reason } : read
       if (read.kind === 'LACKING') chain.backfill.reader.doubt(read.reason)
@@ -153,12 +157,18 @@ async function readSpan(
 interface SpanWriting {
   /** The block after the last part that is written or being written. */
   next(): number
+  /** How many blocks to read next, by how many events the last part had. */
+  width(): number
   /** Begins to write a part once the part before is written. @throws what writing that one threw */
   write(last: BlockHeader, findings: Findings): Promise<void>
   /** Resolves once all is written. @throws what writing threw */
   end(): Promise<void>
   /** The span as it is stored. */
   span(): Span
+}
+
+function countEvents({ accounts, unmatched }: Findings): number {
+  return [...accounts.values()].reduce((sum, { payments }) => sum + payments.length, unmatched.length)
 }
 
 function createSpanWriting(
@@ -169,6 +179,7 @@ function createSpanWriting(
 ): SpanWriting {
   let span = chosen
   let { next } = chosen
+  let width = Number.POSITIVE_INFINITY
   let before: Findings | undefined
   let running: Promise<void> = Promise.resolve()
 
@@ -182,7 +193,10 @@ function createSpanWriting(
 
   return {
     next: () => next,
+    width: () => width,
     async write(last, findings) {
+      const blocks = last.number - next + 1
+      width = Math.max(1, Math.floor((blocks * EVENTS_A_STEP) / Math.max(1, countEvents(findings))))
       await running
       next = last.number + 1
       running = commit(last, findings)

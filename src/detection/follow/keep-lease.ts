@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { type Lease, LeaseLostError, renewLease } from '../../store/leases-repository.ts'
+import { acquireLease, type Lease, LeaseLostError, renewLease } from '../../store/leases-repository.ts'
 
 /** A lease that is held, and for how long each renewal lasts. */
 interface HeldLease {
@@ -28,7 +28,9 @@ export async function keepLease<T>(
   async function renew(): Promise<void> {
     onRenewal?.(performance.now() - startedAtMs)
     // If the database does not answer, the work itself fails.
-    const isHeld = await renewLease(knex, lease, ttlMs).catch(() => true)
+    const isRenewed = await renewLease(knex, lease, ttlMs).catch(() => true)
+    // A renewal waits for the transaction that writes what was found, and the lease may expire meanwhile. Unless another process took it, nothing is lost.
+    const isHeld = isRenewed || (await acquireLease(knex, lease, ttlMs).catch(() => true))
     if (!isHeld) lost.abort(new LeaseLostError(lease))
     renewing = undefined
   }
