@@ -1,0 +1,98 @@
+import { expect, it } from 'vitest'
+import { inLane } from './lanes.ts'
+import { createNodeLimits, type LimitedChain, type UrlLimits } from './node-limits.ts'
+
+const URL_OF_NODE = 'https://rpc.example/secret-key'
+
+/** A URL whose time passes only while somebody waits. */
+function limitsOf(declared: Partial<LimitedChain> = {}) {
+  const clock = { nowMs: 0 }
+  const limits = createNodeLimits([{ name: 'BASE', rpcUrls: [URL_OF_NODE], ...declared }], {
+    clock: () => clock.nowMs,
+    async sleep(ms) {
+      const untilMs = clock.nowMs + ms
+      await new Promise((resolve) => setImmediate(resolve))
+      clock.nowMs = Math.max(clock.nowMs, untilMs)
+    },
+  })
+  return { clock, limits, ofUrl: limits.of(URL_OF_NODE) }
+}
+
+const PATIENT = { maxWaitMs: 60_000 }
+const refusalOf = (request: number, waitMs?: number) => ({ request, calls: 1, refused: 1, waitMs, isQuota: false })
+
+/** Sends so many requests, all of which are served. */
+function serveMany(ofUrl: UrlLimits, requests: number): void {
+  for (let sent = 0; sent < requests; sent++) {
+    ofUrl.take(1)
+    ofUrl.serve(1)
+  }
+}
+
+it('learns the rate from what was served before a refusal, and keeps to it', async () => {
+  const { clock, ofUrl } = limitsOf()
+  serveMany(ofUrl, 5)
+  ofUrl.refuse(refusalOf(ofUrl.take(1)))
+  expect(ofUrl.rate()).toMatchObject({ perSecond: 5, unit: 'REQUESTS', isDeclared: false })
+  expect(ofUrl.pauseMs()).toBe(1_000)
+  await ofUrl.turn(1, PATIENT)
+  const firstAtMs = clock.nowMs
+  for (let turn = 0; turn < 10; turn++) await ofUrl.turn(1, PATIENT)
+  expect(clock.nowMs - firstAtMs).toBe(2_000)
+})
+
+it('cuts the rate once for requests that were under way together, and lets it recover slowly', () => {
+  const { clock, ofUrl } = limitsOf({ requestsPerSecond: 10 })
+  serveMany(ofUrl, 5)
+  const [first, second] = [ofUrl.take(1), ofUrl.take(1)]
+  ofUrl.refuse(refusalOf(first))
+  ofUrl.refuse(refusalOf(second))
+  expect(ofUrl.rate()).toMatchObject({ perSecond: 8, isDeclared: false })
+  for (const expected of [8.8, 9.68, 10]) {
+    clock.nowMs += 10_000
+    ofUrl.serve(1)
+    expect(ofUrl.rate()?.perSecond).toBeCloseTo(expected)
+  }
+})
+
+it('gives live calls their turn before back-fill, and back-fill before enrichment', async () => {
+  const { ofUrl } = limitsOf()
+  ofUrl.refuse(refusalOf(ofUrl.take(1)))
+  const order: string[] = []
+  const lanes = ['ENRICHMENT', 'BACKFILL', 'LIVE', 'BACKFILL', 'LIVE'] as const
+  const turns = lanes.map(async (lane) => {
+    await inLane(lane, () => ofUrl.turn(1, PATIENT))
+    order.push(lane)
+  })
+  await Promise.all(turns)
+  expect(order).toEqual(['LIVE', 'LIVE', 'BACKFILL', 'BACKFILL', 'ENRICHMENT'])
+})
+
+it('keeps enough of the daily budget for following', async () => {
+  const { clock, limits, ofUrl } = limitsOf({ requestsPerDay: 100 })
+  const backfill = () => inLane('BACKFILL', () => ofUrl.turn(1, PATIENT))
+  for (let sent = 0; sent < 50; sent++) await backfill()
+  await expect(backfill()).rejects.toMatchObject({ kind: 'RATE_LIMITED', retryAfterMs: 60_000 })
+  serveMany(ofUrl, 50)
+  expect(limits.figures()).toMatchObject([{ chain: 'BASE', host: 'rpc.example', budgetLeft: 0, requests: 100 }])
+  await expect(ofUrl.turn(1, PATIENT)).rejects.toMatchObject({ retryAfterMs: 86_400_000 })
+  clock.nowMs = 86_400_000
+  await ofUrl.turn(1, PATIENT)
+  expect(limits.figures()).toMatchObject([{ budgetLeft: 99 }])
+})
+
+it('waits for no pause that is longer than the caller has time, and for none after he left', async () => {
+  const { ofUrl } = limitsOf()
+  ofUrl.refuse(refusalOf(ofUrl.take(1), 5_000))
+  await expect(ofUrl.turn(1, { maxWaitMs: 4_000 })).rejects.toMatchObject({ kind: 'RATE_LIMITED', retryAfterMs: 5_000 })
+  const leaving = new AbortController()
+  const turn = ofUrl.turn(1, { ...PATIENT, signal: leaving.signal })
+  const reason = new Error('hung up')
+  leaving.abort(reason)
+  await expect(turn).rejects.toBe(reason)
+})
+
+it('shows no more of a URL than its host', () => {
+  const { limits } = limitsOf()
+  expect(JSON.stringify(limits.figures())).not.toContain('secret-key')
+})
