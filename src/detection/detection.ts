@@ -10,6 +10,7 @@ import type { Logger } from '../domain/logger.ts'
 import type { Meter } from '../domain/meter.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import { inLane } from '../nodes/lanes.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
 import { type ChainFollower, type ChainStatus, createChainFollower } from './follow/chain-follower.ts'
 import { openChain } from './open-chain.ts'
@@ -140,8 +141,9 @@ export function createDetection(options: DetectionOptions): Detection {
       if (running !== undefined) return
       const ending = new AbortController()
       const loops = followers.map((follower) => follower.run(ending.signal))
-      const queues = [replays, enrichments, ...(carried === undefined ? [] : [carried])]
-      running = { ending, done: Promise.all([...loops, ...queues.map((queue) => queue.run(ending.signal))]) }
+      // What can be added later waits where a node allows few calls.
+      const later = inLane('ENRICHMENT', () => [enrichments.run(ending.signal), carried?.run(ending.signal)])
+      running = { ending, done: Promise.all([...loops, replays.run(ending.signal), ...later]) }
     },
     async stop() {
       running?.ending.abort(new Error('detection is stopping'))
