@@ -331,7 +331,13 @@ async function compareNodes(follower: Follower, signal?: AbortSignal): Promise<v
   const [final] = blocks.position()?.blocks ?? []
   if (!follower.isFollowing || final === undefined) return
   try {
-    await keepLease({ knex, lease, ttlMs: leaseTtlMs }, (ending) => trust.tick(final, ending), { signal })
+    await keepLease(
+      { knex, lease, ttlMs: leaseTtlMs },
+      (ending) => inLane('ENRICHMENT', () => trust.tick(final, ending)),
+      {
+        signal,
+      },
+    )
   } catch (error) {
     if (signal?.aborted || error instanceof LeaseLostError) return
     logger.warn({ network, err: error }, 'the nodes of the chain could not be compared; it is tried again')

@@ -1,7 +1,7 @@
 import { toQuantity } from '../../contracts/words.ts'
 import { resultIn } from '../../nodes/json-rpc.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
-import { isObject } from '../../nodes/rpc-error.ts'
+import { isObject, RpcError } from '../../nodes/rpc-error.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
 import type { NodeFault } from './suspects.ts'
 
@@ -10,6 +10,8 @@ export interface NodeHead {
   readonly chainId: number
   readonly number: number
   readonly timestampSec: number
+  /** Its refusal where it serves another chain: the rest is not known then. */
+  readonly otherChain?: string | undefined
   /** The hash of the last final block that was read; absent where the node does not have it. */
   readonly finalHash?: string | undefined
 }
@@ -31,9 +33,10 @@ export async function readHead(
     const finalHash = isObject(block) ? String(block['hash']) : undefined
     const { number, timestamp } = latest
     return { chainId: Number(chainId), number: Number(number), timestampSec: Number(timestamp), finalHash }
-  } catch {
+  } catch (error) {
     signal?.throwIfAborted()
-    return undefined
+    const isOther = error instanceof RpcError && error.kind === 'WRONG_CHAIN'
+    return isOther ? { chainId: Number.NaN, number: 0, timestampSec: 0, otherChain: error.detail } : undefined
   }
 }
 
@@ -68,7 +71,8 @@ export function judgeHeads(
     const isLate = behind > MAX_LAG_BLOCKS && (best?.timestampSec ?? 0) - timestampSec >= MAX_LAG_SEC
     const ageSec = nowSec - timestampSec
     if (head.chainId !== chainId) {
-      faults.set(index, { fault: 'OTHER_CHAIN', reason: `it serves chain ${head.chainId}, not ${chainId}` })
+      const reason = head.otherChain ?? `it serves chain ${head.chainId}, not ${chainId}`
+      faults.set(index, { fault: 'OTHER_CHAIN', reason })
     } else if (isKept && finalHash !== undefined && finalHash !== final.hash) {
       const reason = `its block ${final.number} is ${finalHash}; that of the chain is ${final.hash}`
       faults.set(index, { fault: 'OTHER_CHAIN', reason })

@@ -29,9 +29,8 @@ export async function logsByReceipts(
 export function readsByReceipts(reader: ChainReader, client: RpcClient, followed: readonly string[]): ChainReader {
   return {
     ...reader,
-    async logsInRange({ from, to, addresses = followed }, signal) {
-      if (to - from >= MAX_BLOCKS)
-        throw new RpcError('TOO_LARGE', `receipts are read of ${MAX_BLOCKS} blocks at a time`)
+    async logsFrom({ from, until, addresses = followed, blocksAt }, signal) {
+      const to = Math.min(until, from + Math.min(MAX_BLOCKS, blocksAt(0)) - 1)
       const numbers = Array.from({ length: to - from + 1 }, (_, index) => from + index)
       const headers = await reader.headers(numbers, signal)
       const wanted = new Set(addresses.map((address) => address.toLowerCase()))
@@ -42,7 +41,7 @@ export function readsByReceipts(reader: ChainReader, client: RpcClient, followed
         if (found === undefined) throw new RpcError('REFUSED', `the node gives no receipts of block ${header.number}`)
         logs.push(...found)
       }
-      return { logs, last: headers.at(-1) }
+      return { node: 0, to, logs, last: headers.at(-1) }
     },
   }
 }

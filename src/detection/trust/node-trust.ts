@@ -146,17 +146,18 @@ function guard(trust: Trust, reading: ChainReading, lane: ReadingLane): ChainRea
         for (const header of headers) if (header !== undefined) remember(trust.headers, header.hash, header)
       return headers
     },
-    async logsInRange(range, signal) {
+    async logsFrom(wanted, signal) {
       const isOnlyNode = trust.peers.length === 1
       if (isOnlyNode && trust.suspected.has(0)) {
-        return readsByReceipts(reader, client, trust.addresses).logsInRange(range, signal)
+        return readsByReceipts(reader, client, trust.addresses).logsFrom(wanted, signal)
       }
-      const read = await reader.logsInRange(range, signal)
-      const node = client.answeredLast()
+      const read = await reader.logsFrom(wanted, signal)
+      const { node, to, logs, last } = read
       refuseSuspect(trust, node)
-      if (node === undefined || read.last === undefined) return read
+      if (logs instanceof RpcError || last === undefined) return read
+      const range = { from: wanted.from, to, addresses: wanted.addresses }
       await note(trust, lane, node, range)
-      if (isSampleDue(trust, node)) await checkRange(trust, range, { ...read, node, lane, last: read.last }, signal)
+      if (isSampleDue(trust, node)) await checkRange(trust, range, { node, lane, logs, last }, signal)
       return read
     },
     async logsOfBlocks(hashes, signal) {
