@@ -369,9 +369,9 @@ create table unmatched_events (
   event jsonb not null,
   constraint unmatched_events_pkey PRIMARY KEY (chain_id, tx_hash, event_index, account_id)
 );
-CREATE INDEX unmatched_events_account ON unmatched_events USING btree (account_id, "timestamp", chain_id, tx_hash, event_index);
+CREATE INDEX unmatched_events_account ON unmatched_events USING btree (account_id, "timestamp", chain_id, block_number, tx_hash, event_index);
 CREATE INDEX unmatched_events_block ON unmatched_events USING btree (chain_id, block_number);
-CREATE INDEX unmatched_events_time ON unmatched_events USING btree ("timestamp", chain_id, tx_hash, event_index, account_id);
+CREATE INDEX unmatched_events_time ON unmatched_events USING btree ("timestamp", chain_id, block_number, tx_hash, event_index, account_id);
 CREATE INDEX unmatched_events_topic ON unmatched_events USING btree (topic);
 
 create table watch_tickets (

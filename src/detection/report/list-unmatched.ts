@@ -148,8 +148,12 @@ function chainIdsOf(chains: ChainDirectory, text: string): readonly string[] {
 }
 
 function positionOf(event: ListedUnmatched, direction: UnmatchedPosition['direction']): UnmatchedPosition {
-  const { timestamp, chainId, txHash, eventIndex, accountId } = event
-  return { key: [timestamp.getTime(), chainId, txHash, eventIndex, accountId], direction, inclusive: false }
+  const { timestamp, chainId, blockNumber, txHash, eventIndex, accountId } = event
+  return {
+    key: [timestamp.getTime(), chainId, blockNumber, txHash, eventIndex, accountId],
+    direction,
+    inclusive: false,
+  }
 }
 
 const VERSION = 1

@@ -43,8 +43,8 @@ export interface UnmatchedFilter {
 
 /** Beside which event a page of a list begins. */
 export interface UnmatchedPosition extends CutPosition {
-  /** The columns of the order: time in milliseconds, chain id, transaction hash, event index, account id. */
-  readonly key: readonly [number, string, Hex, number, number]
+  /** The columns of the order: time in milliseconds, chain id, block, transaction hash, event index, account id. */
+  readonly key: readonly [number, string, number, Hex, number, number]
 }
 
 /** A page of a list: the most events, and where it begins; at the newest event by default. */
@@ -67,10 +67,10 @@ interface ListedRow {
   readonly event: Readonly<Record<string, string>>
 }
 
-/** The order of a list: time first, then what makes a row unique. */
-const ORDER = ['u.timestamp', 'u.chain_id', 'u.tx_hash', 'u.event_index', 'u.account_id'] as const
+/** The order of a list: time and block first, since some chains have several blocks a second, then what makes a row unique. */
+const ORDER = ['u.timestamp', 'u.chain_id', 'u.block_number', 'u.tx_hash', 'u.event_index', 'u.account_id'] as const
 
-const COLUMNS = [...ORDER, 'c.network', 'a.name', 'u.reason', 'u.topic', 'u.block_number', 'u.event'] as const
+const COLUMNS = [...ORDER, 'c.network', 'a.name', 'u.reason', 'u.topic', 'u.event'] as const
 
 /** Lists unmatched events in reading order: newest first, or oldest first where the position says so. */
 export async function listUnmatched(
@@ -88,11 +88,12 @@ export async function listUnmatched(
     .limit(rows)
   narrow(query, filter)
   if (position !== undefined) {
-    const [timestamp, chainId, txHash, eventIndex, accountId] = position.key
+    const [timestamp, chainId, blockNumber, txHash, eventIndex, accountId] = position.key
     const comparison = `${order === 'asc' ? '>' : '<'}${position.inclusive ? '=' : ''}`
-    void query.whereRaw(`(${ORDER.join(', ')}) ${comparison} (?::timestamptz, ?, ?, ?, ?)`, [
+    void query.whereRaw(`(${ORDER.join(', ')}) ${comparison} (?::timestamptz, ?, ?, ?, ?, ?)`, [
       new Date(timestamp),
       chainId,
+      blockNumber,
       hexToBytes(txHash),
       eventIndex,
       accountId,

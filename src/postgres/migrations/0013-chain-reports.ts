@@ -11,8 +11,8 @@ const statements = [
     written_at timestamptz(3) not null,
     report jsonb not null
   )`,
-  `create index unmatched_events_time on unmatched_events (timestamp, chain_id, tx_hash, event_index, account_id)`,
-  `create index unmatched_events_account on unmatched_events (account_id, timestamp, chain_id, tx_hash, event_index)`,
+  `create index unmatched_events_time on unmatched_events (timestamp, chain_id, block_number, tx_hash, event_index, account_id)`,
+  `create index unmatched_events_account on unmatched_events (account_id, timestamp, chain_id, block_number, tx_hash, event_index)`,
 ]
 
 export const chainReports: Migration = {
