@@ -280,6 +280,9 @@ describe('processes that follow the same chains', () => {
     return holders[0] as Follower
   }
 
+  /** Who follows each chain. */
+  const everyFollower = (all: readonly Follower[]) => Promise.all(chains.map((_, n) => whoFollows(n, all)))
+
   const newRequest = async (url: string, chain: number): Promise<Hex> => {
     const terms = { payee: chains[chain]?.wallets[5], amount: '10', invoiceCurrency: 'USDC', paymentCurrency: 'USDC' }
     const body = { ...terms, network: NETWORKS[chain] }
@@ -305,7 +308,7 @@ describe('processes that follow the same chains', () => {
   it('follow each chain one at a time; when one is killed the other takes over within the lease, and no payment is doubled or lost', async () => {
     const both = [await startFollower(), await startFollower()]
     const [one, two] = both as [Follower, Follower]
-    for (const n of chains.keys()) await whoFollows(n, both)
+    await everyFollower(both)
 
     const paid: Hex[] = []
     const payOnAll = async (url: string) => {
@@ -324,11 +327,11 @@ describe('processes that follow the same chains', () => {
     for (let n = 0; n < 3; n++) await payOnAll(survivor.url)
     await expect.poll(() => hashesAt(survivor.url), TAKEOVER).toEqual(paid.toSorted())
     expect(performance.now() - diedAtMs).toBeLessThan(5_000)
-    for (const n of chains.keys()) expect(await whoFollows(n, [survivor])).toBe(survivor)
+    expect(await everyFollower([survivor])).toEqual(chains.map(() => survivor))
 
     // On SIGTERM a process releases its chains, so that no other waits for its leases to expire.
     const third = await startFollower()
-    for (const n of chains.keys()) expect(await whoFollows(n, [survivor, third])).toBe(survivor)
+    expect(await everyFollower([survivor, third])).toEqual(chains.map(() => survivor))
     survivor.process.kill('SIGTERM')
     expect(await survivor.process.ended).toMatchObject({ code: 0 })
     await payOnAll(third.url)

@@ -6,6 +6,7 @@ import type { Logger } from '../../domain/logger.ts'
 import { type Meter, silentMeter } from '../../domain/meter.ts'
 import { inLane } from '../../nodes/lanes.ts'
 import type { NodeLimits } from '../../nodes/node-limits.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
 import {
   acquireLease,
   CHAIN_LEASE_MS,
@@ -311,11 +312,15 @@ async function fill(follower: Follower, signal: AbortSignal): Promise<void> {
     } catch (error) {
       if (signal.aborted) return
       if (!(error instanceof LeaseLostError)) backfillHealth.failed(error)
-      pace = paceAfterError(failures, { isFollowing: follower.isFollowing, pollMs })
+      pace = paceAfterError(failures, { isFollowing: follower.isFollowing, pollMs, retryAfterMs: retryAfterOf(error) })
     }
     failures = pace.failures
     if (pace.waitMs > 0) await sleep(pace.waitMs, undefined, { signal }).catch(() => {})
   }
+}
+
+function retryAfterOf(error: unknown): number | undefined {
+  return error instanceof RpcError ? error.retryAfterMs : undefined
 }
 
 async function watchNodes(follower: Follower, signal: AbortSignal): Promise<void> {
@@ -370,14 +375,17 @@ async function turn(follower: Follower, failures: number, signal: AbortSignal): 
     if (signal.aborted) return { waitMs: 0, failures: 0 }
     follower.blocks.reset()
     noteFailure(follower, error)
-    return paceAfterError(failures, { isFollowing: follower.isFollowing, pollMs })
+    return paceAfterError(failures, { isFollowing: follower.isFollowing, pollMs, retryAfterMs: retryAfterOf(error) })
   }
 }
 
 async function scan(follower: Follower): Promise<void> {
   try {
     await repeat(follower.network, () => step(follower))
-    await repeat(follower.network, () => fillStep(follower))
+    // The steps of a back-fill may be too short to renew the lease, and yet together take longer than it lasts.
+    await repeat(follower.network, async () =>
+      (await holdLease(follower)) ? fillStep(follower) : { kind: 'ELSEWHERE' as const },
+    )
   } finally {
     // A node that was found out may answer rightly by now.
     await compareNodes(follower)

@@ -34,6 +34,14 @@ describe('the pace of a follower', () => {
     expect(pace).toEqual({ waitMs, failures: failures + 1 })
   })
 
+  it.each<[retryAfterMs: number, waitMs: number]>([
+    [1, 500],
+    [7_000, 7_000],
+    [86_400_000, 30_000],
+  ])('after a node asked to be left alone for %i ms is a step in %i ms', (retryAfterMs, waitMs) => {
+    expect(paceAfterError(5, { isFollowing: true, pollMs: 250, retryAfterMs })).toEqual({ waitMs, failures: 6 })
+  })
+
   it('is the usual one after another process took the chain over', () => {
     expect(paceAfterError(4, { isFollowing: false, pollMs: 250 })).toEqual({ waitMs: 250, failures: 0 })
   })

@@ -31,14 +31,25 @@ export function paceAfter(outcome: TurnOutcome, pollMs: number): Pace {
 }
 
 /**
- * The pace after a turn that threw. The time doubles with each failure; where another process took the chain over, that is no failure.
+ * The pace after a turn that threw. The time doubles with each failure, unless the node says when to ask again; where another process took the chain
+ * over, that is no failure.
  *
  * @param failures - in a row before this one
  */
 export function paceAfterError(
   failures: number,
-  { isFollowing, pollMs }: { readonly isFollowing: boolean; readonly pollMs: number },
+  {
+    isFollowing,
+    pollMs,
+    retryAfterMs,
+  }: {
+    readonly isFollowing: boolean
+    readonly pollMs: number
+    /** How long the node asked to be left alone. */
+    readonly retryAfterMs?: number | undefined
+  },
 ): Pace {
   if (!isFollowing) return { waitMs: pollMs, failures: 0 }
-  return { waitMs: Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** failures), failures: failures + 1 }
+  const waitMs = Math.max(FIRST_BACKOFF_MS, retryAfterMs ?? FIRST_BACKOFF_MS * 2 ** failures)
+  return { waitMs: Math.min(MAX_BACKOFF_MS, waitMs), failures: failures + 1 }
 }

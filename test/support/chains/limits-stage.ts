@@ -96,7 +96,7 @@ async function run(state: StageState, terms: NodeTerms, account: Account): Promi
       clock.nowMs = Math.max(clock.nowMs, untilMs)
     },
   })
-  const detection = detect(database.knex, [config], { clock: () => new Date(clock.nowMs), limits, leaseTtlMs: 600_000 })
+  const detection = detect(database.knex, [config], { clock: () => new Date(clock.nowMs), limits })
   await detection.scanOnce()
   for (let n = 0; n < 3; n++) {
     await pay(state)
