@@ -171,6 +171,27 @@ describe('of a node that answers wrongly, before one that does not,', () => {
   })
 })
 
+it('blocks that are read again lose nothing that the only other node leaves out', async () => {
+  await chain.mine({ blocks: 2 })
+  begin([honest.url, liar.url], { owner: 'first' })
+  await scan()
+  const paid = await request()
+  await pay(paid)
+  const paidIn = (await chain.client.head()).number
+  await scan()
+  expect(await amountsOf(paid)).toEqual(['1'])
+  await knex('leases').delete()
+  await chain.mine({ blocks: 4 })
+  liar.meddle(together(omits(paid), withoutBlooms))
+  begin([honest.url, liar.url], { owner: 'second' })
+  await scanSomehow()
+  await scanSomehow()
+  expect(await amountsOf(paid)).toEqual(['1'])
+  // The block was read again.
+  const left = await knex('pending_rereads').where('from_block', '<=', Number(paidIn))
+  expect([await knex('pending_rereads').where({ node: hostOf(honest) }), left]).toEqual([[expect.anything()], []])
+})
+
 describe('the heads of all nodes are compared:', () => {
   it.each<[string, () => Meddle, RegExp]>([
     [

@@ -4,7 +4,7 @@ import { hexToBytes } from '../../domain/hex.ts'
 import { resultIn } from '../../nodes/json-rpc.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import type { BlockHeader, ChainReader } from '../read/chain-reader.ts'
+import type { ChainReader } from '../read/chain-reader.ts'
 import { followedLogs } from './prove-logs.ts'
 
 /** Headers that are read at once. */
@@ -46,7 +46,11 @@ export function readsByReceipts(reader: ChainReader, client: RpcClient, followed
   }
 }
 
-function mayHoldLogs({ logsBloom }: BlockHeader, addresses: readonly string[]): boolean {
+/** Whether a block may hold followed logs of some contracts, by its bloom. Without a bloom it may. */
+export function mayHoldLogs(
+  { logsBloom }: { readonly logsBloom?: string | undefined },
+  addresses: readonly string[],
+): boolean {
   if (logsBloom === undefined) return true
   const bloom = hexToBytes(logsBloom)
   const isThere = (values: readonly string[]) => values.some((value) => mayHold(bloom, bloomBitsOf(value)))

@@ -14,6 +14,7 @@ import { type BloomCheck, createBloomCheck } from './bloom-check.ts'
 import { judgeHeads, readHead } from './inspect-heads.ts'
 import { logsByReceipts, readsByReceipts } from './logs-by-receipts.ts'
 import { proveLogs } from './prove-logs.ts'
+import { readsProven } from './proven-reads.ts'
 import { firstDifference, logsWithin } from './same-logs.ts'
 import {
   forgetReadings,
@@ -538,7 +539,9 @@ async function rereadOne(
   const asked = peers.length === 1 ? peers : others
   const [only] = peers
   if (only === undefined || asked.length === 0) return false
-  const wrap = (reader: ChainReader) => (peers.length === 1 ? readsByReceipts(reader, only.client, addresses) : reader)
+  // Any of the nodes may answer wrongly just now, and what is read again replaces what is stored.
+  const wrap = (reader: ChainReader) =>
+    peers.length === 1 ? readsByReceipts(reader, only.client, addresses) : readsProven(reader, peers, addresses)
   const urls = asked.map(({ url }) => url)
   let { from } = pending
   for await (const { block } of reread({ from, to }, urls, wrap, signal)) {
