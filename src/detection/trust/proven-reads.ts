@@ -2,7 +2,7 @@ import { blockHashOf, type RpcHeader } from '../../contracts/block-hash.ts'
 import type { RpcLog } from '../../contracts/decode-events.ts'
 import { toQuantity } from '../../contracts/words.ts'
 import { resultIn } from '../../nodes/json-rpc.ts'
-import { RpcError } from '../../nodes/rpc-error.ts'
+import { isObject, RpcError } from '../../nodes/rpc-error.ts'
 import type { NodePeer } from '../open-chain.ts'
 import type { BlockHeader, ChainReader } from '../read/chain-reader.ts'
 import { mayHoldLogs } from './logs-by-receipts.ts'
@@ -52,7 +52,7 @@ async function agreedBlocks(
   return numbers.map((number, index) => {
     const given = lists.flatMap((answers) => {
       const json = resultIn(answers[index])
-      return typeof json === 'object' && json !== null ? [json as RpcHeader] : []
+      return isObject(json) ? [json] : []
     })
     const [first] = given
     if (first === undefined) throw new RpcError('UNREACHABLE', `no node gives block ${number}`)
