@@ -35,7 +35,7 @@ export interface Command {
   readonly options?: readonly CommandOption[]
   /** The environment variables that it reads. */
   readonly environment: readonly string[]
-  /** @returns the exit code: 0 for success, 1 for partial or complete failure */
+  /** @returns the exit code: 0 for success, 1 for partial or complete failure, 3 where something could not be decided */
   run(input: CommandInput, context: CommandContext): Promise<number>
 }
 
@@ -148,7 +148,7 @@ export function helpOfAll(commands: readonly Command[]): string {
       commands.map(({ path, summary }) => [path.join(' '), firstSentence(summary)]),
     ),
     table('Environment', configHelp),
-    'waybill COMMAND --help explains one command. Exit code: 0 success, 1 partial or complete failure, 2 wrong usage.',
+    'waybill COMMAND --help explains one command. Exit code: 0 success, 1 partial or complete failure, 2 wrong usage, 3 could not be decided.',
   ].join('\n\n')
 }
 

@@ -22,10 +22,8 @@ beforeAll(async () => {
 }, 300_000)
 afterAll(() => stage?.stop())
 
-const PROFILES = NODE_PROFILES
-
 describe('a node with limits', () => {
-  it.each(PROFILES)('$name ($source) hides no payment', async ({ terms }) => {
+  it.each(NODE_PROFILES)('$name ($source) hides no payment', async ({ terms }) => {
     const outcome = await stage.run(terms)
     expect(outcome.found).toBe(outcome.made)
     const ideal = idealOf(unlimited, outcome, terms)

@@ -56,7 +56,8 @@ function isCertain(header: RpcHeader, all: readonly RpcHeader[]): boolean {
   return agreeing.length > 1 || hashOf(header) === header['hash']
 }
 
-function hashOf(header: RpcHeader): Hex | undefined {
+/** The hash of a header by its fields; undefined where they cannot be encoded. */
+export function hashOf(header: RpcHeader): Hex | undefined {
   try {
     return blockHashOf(header)
   } catch {

@@ -1,4 +1,4 @@
-import { blockHashOf, type RpcHeader } from '../../contracts/block-hash.ts'
+import type { RpcHeader } from '../../contracts/block-hash.ts'
 import type { RpcLog } from '../../contracts/decode-events.ts'
 import { toQuantity } from '../../contracts/words.ts'
 import { resultIn } from '../../nodes/json-rpc.ts'
@@ -6,7 +6,7 @@ import { isObject, RpcError } from '../../nodes/rpc-error.ts'
 import type { NodePeer } from '../open-chain.ts'
 import type { BlockHeader, ChainReader } from '../read/chain-reader.ts'
 import { mayHoldLogs } from './logs-by-receipts.ts'
-import { proveLogs } from './prove-logs.ts'
+import { hashOf, proveLogs } from './prove-logs.ts'
 import { firstDifference } from './same-logs.ts'
 
 /** Blocks whose headers are read at once. */
@@ -40,7 +40,7 @@ interface AgreedBlock {
   readonly blooms: readonly (string | undefined)[]
 }
 
-/** @throws RpcError where a block is missing, the nodes differ, or one alone has a header whose hash cannot be computed */
+/** @throws RpcError where a block is missing, the nodes differ, or one alone has a header whose hash is not that of its fields */
 async function agreedBlocks(
   peers: readonly NodePeer[],
   numbers: readonly number[],
@@ -60,18 +60,10 @@ async function agreedBlocks(
       throw new RpcError('INCONSISTENT', `the nodes have different blocks ${number}, which is final`)
     }
     if (given.length === 1 && hashOf(first) !== first['hash']) {
-      throw new RpcError('INCONSISTENT', `one node alone gives block ${number}, and its hash cannot be computed`)
+      throw new RpcError('INCONSISTENT', `one node alone gives block ${number}, and its hash is not that of its fields`)
     }
     return { header: toHeader(first), blooms: given.map(bloomOf) }
   })
-}
-
-function hashOf(header: RpcHeader): string | undefined {
-  try {
-    return blockHashOf(header)
-  } catch {
-    return undefined
-  }
 }
 
 function bloomOf({ logsBloom }: RpcHeader): string | undefined {
