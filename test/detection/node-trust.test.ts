@@ -212,18 +212,26 @@ describe('the heads of all nodes are compared:', () => {
     ],
   ])('%s is left, and taken back later', async (_, lie, reason) => {
     await chain.mine({ blocks: 20, timestampSec: Math.floor(Date.now() / 1_000) + 30 + requests++ })
-    begin([honest.url, liar.url])
+    begin([liar.url, honest.url])
     await scan()
-    expect(suspects()).toEqual([])
+    await chain.mine()
+    await scan()
+    const readings = async () => (await knex('node_readings').where({ node: hostOf(liar), lane: 'FOLLOW' })).length
+    expect([suspects(), await readings()]).toEqual([[], 1])
     liar.meddle(lie())
     aheadMs += 61_000
-    await scan()
+    await scanSomehow()
     expect(suspects()).toEqual([expect.stringMatching(reason)])
     expect(suspects()[0]).toContain(hostOf(liar))
+    expect(await readings()).toBe(0)
     liar.meddle()
-    aheadMs += 2_000
+    aheadMs += 40_000
     await scan()
     expect(suspects()).toEqual([])
+    // What it gives from now on is noted anew.
+    await chain.mine()
+    await scan()
+    expect(await readings()).toBe(1)
   })
 })
 

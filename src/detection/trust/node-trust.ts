@@ -392,11 +392,15 @@ async function askThird(
 }
 
 async function foundOut(trust: Trust, node: number, reason: string, passes: () => Promise<boolean>): Promise<void> {
-  const { knex, chainId, peers, open, suspected } = trust
+  await readAgain(trust, node)
+  trust.suspected.find(node, 'LOGS', reason, passes)
+}
+
+/** Has the blocks of a node read again. What it gives later is noted anew. */
+async function readAgain({ knex, chainId, peers, open }: Trust, node: number): Promise<void> {
   const host = peers[node]?.host
   if (host !== undefined) await queueReadings(knex, chainId, host)
   for (const lane of ['FOLLOW', 'FILL']) open.delete(`${lane} ${node}`)
-  suspected.find(node, 'LOGS', reason, passes)
 }
 
 function contradict(trust: Trust, nodes: readonly number[], reason: string, passes: () => Promise<boolean>): void {
@@ -499,7 +503,7 @@ async function compareHeads(trust: Trust, final: StoredBlock, signal: AbortSigna
   for (const [index, { fault, reason }] of await inspect(trust, final, signal)) {
     if (suspected.has(index)) continue
     const passes = async () => !(await inspect(trust, final, undefined)).has(index)
-    if (fault === 'OTHER_CHAIN') await queueReadings(trust.knex, trust.chainId, trust.peers[index]?.host ?? '')
+    if (fault === 'OTHER_CHAIN') await readAgain(trust, index)
     suspected.find(index, fault, reason, passes)
   }
 }
