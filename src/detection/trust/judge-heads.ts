@@ -1,9 +1,7 @@
-import { toQuantity } from '../../contracts/words.ts'
-import { resultIn } from '../../nodes/json-rpc.ts'
-import type { RpcClient } from '../../nodes/rpc-client.ts'
-import { isObject, RpcError } from '../../nodes/rpc-error.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
 import type { NodeFault } from './suspects.ts'
+
+/** Which nodes are late or serve another chain, by what each says of itself: values and rules, without I/O. */
 
 /** What a node says of itself. */
 export interface NodeHead {
@@ -14,30 +12,6 @@ export interface NodeHead {
   readonly otherChain?: string | undefined
   /** The hash of the last final block that was read; absent where the node does not have it. */
   readonly finalHash?: string | undefined
-}
-
-/** Asks a node for its chain, its head and a final block. @returns undefined where it does not answer */
-export async function readHead(
-  client: RpcClient,
-  final: StoredBlock,
-  signal: AbortSignal | undefined,
-): Promise<NodeHead | undefined> {
-  const calls = [
-    { method: 'eth_chainId', params: [] },
-    { method: 'eth_getBlockByNumber', params: ['latest', false] },
-    { method: 'eth_getBlockByNumber', params: [toQuantity(final.number), false] },
-  ]
-  try {
-    const [chainId, latest, block] = (await client.batch(calls, signal)).map(resultIn)
-    if (!isObject(latest)) return undefined
-    const finalHash = isObject(block) ? String(block['hash']) : undefined
-    const { number, timestamp } = latest
-    return { chainId: Number(chainId), number: Number(number), timestampSec: Number(timestamp), finalHash }
-  } catch (error) {
-    signal?.throwIfAborted()
-    const isOther = error instanceof RpcError && error.kind === 'WRONG_CHAIN'
-    return isOther ? { chainId: Number.NaN, number: 0, timestampSec: 0, otherChain: error.detail } : undefined
-  }
 }
 
 /** A head is behind another if it is this much lower and this much older: nodes differ by some blocks for some seconds. */

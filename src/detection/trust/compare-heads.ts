@@ -1,0 +1,62 @@
+import { toQuantity } from '../../contracts/words.ts'
+import { resultIn } from '../../nodes/json-rpc.ts'
+import type { RpcClient } from '../../nodes/rpc-client.ts'
+import { isObject, RpcError } from '../../nodes/rpc-error.ts'
+import type { StoredBlock } from '../sql/chain-state-repository.ts'
+import type { ComparedNodes } from './compared-nodes.ts'
+import { judgeHeads, type NodeHead } from './judge-heads.ts'
+
+interface Terms {
+  readonly chainId: number
+  readonly blockTimeSeconds: number
+  readonly clock: () => Date
+}
+
+/** Compares the heads, chain ids and one final block of all nodes, and leaves those that are late or serve another chain. */
+export async function compareHeads(
+  nodes: ComparedNodes,
+  terms: Terms,
+  final: StoredBlock,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { suspected, ledger } = nodes
+  for (const [node, { fault, reason }] of await findFaults(nodes, terms, final, signal)) {
+    if (suspected.has(node)) continue
+    if (fault === 'OTHER_CHAIN') await ledger.queue(node)
+    suspected.find(node, fault, reason, async () => !(await findFaults(nodes, terms, final, undefined)).has(node))
+  }
+}
+
+async function findFaults(
+  { peers }: ComparedNodes,
+  { chainId, blockTimeSeconds, clock }: Terms,
+  final: StoredBlock,
+  signal: AbortSignal | undefined,
+) {
+  const heads = await Promise.all(peers.map(({ client }) => readHead(client, final, signal)))
+  return judgeHeads(heads, { chainId, final, blockTimeSeconds, nowSec: clock().getTime() / 1_000 })
+}
+
+/** Asks a node for its chain, its head and a final block. @returns undefined where it does not answer */
+async function readHead(
+  client: RpcClient,
+  final: StoredBlock,
+  signal: AbortSignal | undefined,
+): Promise<NodeHead | undefined> {
+  const calls = [
+    { method: 'eth_chainId', params: [] },
+    { method: 'eth_getBlockByNumber', params: ['latest', false] },
+    { method: 'eth_getBlockByNumber', params: [toQuantity(final.number), false] },
+  ]
+  try {
+    const [chainId, latest, block] = (await client.batch(calls, signal)).map(resultIn)
+    if (!isObject(latest)) return undefined
+    const finalHash = isObject(block) ? String(block['hash']) : undefined
+    const { number, timestamp } = latest
+    return { chainId: Number(chainId), number: Number(number), timestampSec: Number(timestamp), finalHash }
+  } catch (error) {
+    signal?.throwIfAborted()
+    const isOther = error instanceof RpcError && error.kind === 'WRONG_CHAIN'
+    return isOther ? { chainId: Number.NaN, number: 0, timestampSec: 0, otherChain: error.detail } : undefined
+  }
+}

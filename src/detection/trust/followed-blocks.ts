@@ -1,0 +1,49 @@
+import type { RpcLog } from '../../contracts/decode-events.ts'
+import type { Hex } from '../../domain/hex.ts'
+import type { BlockHeader } from '../read/chain-reader.ts'
+
+/** A block that was followed, as one node gave it. */
+export interface FollowedBlock {
+  readonly hash: Hex
+  /** By its place among the URLs. */
+  readonly node: number
+  readonly logs: readonly RpcLog[]
+}
+
+/** Blocks that following read, in memory, until they are final and compared with another node. */
+export interface FollowedBlocks {
+  noteHeader(header: BlockHeader): void
+  /** @returns the header of a block that following read */
+  headerOf(hash: Hex): BlockHeader | undefined
+  note(number: number, block: FollowedBlock): void
+  /** Those up to a block, lowest first. */
+  upTo(block: number): (readonly [number: number, block: FollowedBlock])[]
+  forget(numbers: readonly number[]): void
+  /** @returns the lowest block that a node gave; Infinity where there is none */
+  lowestOf(node: number): number
+}
+
+const MAX_REMEMBERED = 1_000
+
+/** Makes the memory of one chain. */
+export function createFollowedBlocks(): FollowedBlocks {
+  const headers = new Map<Hex, BlockHeader>()
+  const given = new Map<number, FollowedBlock>()
+  return {
+    noteHeader: (header) => remember(headers, header.hash, header),
+    headerOf: (hash) => headers.get(hash),
+    note: (number, block) => remember(given, number, block),
+    upTo: (block) => [...given].filter(([number]) => number <= block).toSorted(([a], [b]) => a - b),
+    forget(numbers) {
+      for (const number of numbers) given.delete(number)
+    },
+    lowestOf: (node) => Math.min(...[...given].flatMap(([number, each]) => (each.node === node ? [number] : []))),
+  }
+}
+
+function remember<K, V>(map: Map<K, V>, key: K, value: V): void {
+  map.delete(key)
+  map.set(key, value)
+  const [oldest] = map.keys()
+  if (map.size > MAX_REMEMBERED && oldest !== undefined) map.delete(oldest)
+}

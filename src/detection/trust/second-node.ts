@@ -1,0 +1,45 @@
+import type { RpcLog } from '../../contracts/decode-events.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import type { BlockHeader, BlockRange } from '../read/chain-reader.ts'
+import type { ComparedNodes } from './compared-nodes.ts'
+
+const MAX_HALVINGS = 8
+
+/** What a second node gives of a range, or of a part of it. */
+interface SecondAnswer {
+  readonly logs: readonly RpcLog[]
+  /** The last block of the window. */
+  readonly last: BlockHeader
+  /** The blocks that it gave, both ends included. */
+  readonly window: { readonly from: number; readonly to: number }
+}
+
+/** Chooses another node that is not suspected, to compare one with. */
+export function chooseSecond({ peers, suspected }: ComparedNodes, node: number): number | undefined {
+  const others = peers.flatMap((_, index) => (index === node || suspected.has(index) ? [] : [index]))
+  return others[Math.floor(Math.random() * others.length)]
+}
+
+/** Asks a second node for the logs of a range, or of a part of it where that is too much. @returns undefined where it cannot tell */
+export async function askSecond(
+  { peers }: ComparedNodes,
+  second: number,
+  range: BlockRange,
+  signal: AbortSignal | undefined,
+): Promise<SecondAnswer | undefined> {
+  let { from, to } = range
+  for (let halvings = 0; halvings < MAX_HALVINGS; halvings++) {
+    try {
+      const read = await peers[second]?.reader.logsInRange({ ...range, from, to }, signal)
+      return read?.last && { logs: read.logs, last: read.last, window: { from, to } }
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (!(error instanceof RpcError) || (error.kind !== 'TOO_LARGE' && error.kind !== 'TIMEOUT') || from === to)
+        return undefined
+      const middle = Math.floor((from + to) / 2)
+      if (Math.random() < 0.5) to = middle
+      else from = middle + 1
+    }
+  }
+  return undefined
+}
