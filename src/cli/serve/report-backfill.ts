@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import { describeBackfill } from '../../detection/backfill/backfill-progress.ts'
-import type { ChainStatus } from '../../detection/follow/chain-follower.ts'
+import type { ChainStatus } from '../../detection/run/chain-status.ts'
 
 const REPORT_EVERY_MS = 15_000
 

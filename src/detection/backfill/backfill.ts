@@ -5,9 +5,9 @@ import type { Logger } from '../../domain/logger.ts'
 import type { Meter } from '../../domain/meter.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { Lease } from '../../store/leases-repository.ts'
-import type { StepOutcome } from '../follow/block-follower.ts'
 import { createEventReader } from '../follow/read-events.ts'
 import { createFinalBlocksReader, type FinalBlocksReader } from '../follow/read-final-blocks.ts'
+import { CAUGHT_UP, MORE, type StepOutcome } from '../follow/step-outcome.ts'
 import type { Findings } from '../match/detected.ts'
 import type { OpenChain } from '../open-chain.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
@@ -49,9 +49,6 @@ interface State extends BackfillOptions {
   failed: Span | undefined
   readonly progress: BackfillMeter
 }
-
-const MORE: StepOutcome = { kind: 'MORE' }
-const CAUGHT_UP: StepOutcome = { kind: 'CAUGHT_UP' }
 
 /** Makes the back-fill of one chain. All that it knows is in the database, so it goes on after any stop. */
 export function createBackfill(options: BackfillOptions): Backfill {

@@ -1,57 +1,20 @@
-import type { Knex } from 'knex'
-import type { ChainConfig } from '../../chains/chains-file.ts'
-import type { Hex } from '../../domain/hex.ts'
-import type { Logger } from '../../domain/logger.ts'
-import type { Lease } from '../../store/leases-repository.ts'
-import type { Findings } from '../match/detected.ts'
-import type { OpenChain } from '../open-chain.ts'
-import type { BlockHeader } from '../read/chain-reader.ts'
-import { createFinality, type Finality } from './finality.ts'
+import { createFinality } from './finality.ts'
+import { followBlocks } from './follow-blocks.ts'
+import {
+  advance,
+  type BlockFollowerOptions,
+  type FollowerState,
+  noteAgreement,
+  noteDisagreement,
+  waitForNode,
+} from './follower-state.ts'
 import { loadPosition } from './load-position.ts'
-import {
-  afterBlocks,
-  afterRewind,
-  chooseStep,
-  decideFork,
-  isForked,
-  linkHeaders,
-  type NextStep,
-  type Position,
-  takeBlocksRead,
-  withHeights,
-} from './next-step.ts'
-import { ChainMovedError, createEventReader, type EventReader, inChainOrder } from './read-events.ts'
-import {
-  createFinalBlocksReader,
-  type FinalBlocksReader,
-  type WantedBlocks,
-  type WriteFinalBlocks,
-} from './read-final-blocks.ts'
-import {
-  decideFailure,
-  isContradictionOfNode,
-  isReplacementCertain,
-  NO_SUSPICION,
-  noteContradiction,
-  noteReplacement,
-  type Suspicion,
-} from './suspicion.ts'
-
-/**
- * What a step came to.
- * - `MORE`: it moved, and there is more to do at once
- * - `CAUGHT_UP`: there is nothing to do before the next block
- * - `ALARM`: the chain is stopped
- * - `AGAIN`: it came to nothing and is to be tried again
- * - `WAIT`: it came to nothing because of the node
- */
-export type StepOutcome =
-  | { readonly kind: 'MORE' | 'CAUGHT_UP' | 'ALARM' }
-  | { readonly kind: 'AGAIN' | 'WAIT'; readonly reason: string }
-
-const MORE: StepOutcome = { kind: 'MORE' }
-const CAUGHT_UP: StepOutcome = { kind: 'CAUGHT_UP' }
-const ALARM: StepOutcome = { kind: 'ALARM' }
+import { chooseStep, isForked, type NextStep, type Position, withHeights } from './next-step.ts'
+import { createEventReader } from './read-events.ts'
+import { createFinalBlocksReader, type WantedBlocks, type WriteFinalBlocks } from './read-final-blocks.ts'
+import { resolveFork } from './resolve-fork.ts'
+import { ALARM, CAUGHT_UP, MORE, type StepOutcome } from './step-outcome.ts'
+import { decideFailure, NO_SUSPICION } from './suspicion.ts'
 
 /** Follows one chain: final blocks that were missed as ranges of logs, then block by block by hash. What is far below is read by back-fill. */
 export interface BlockFollower {
@@ -67,33 +30,11 @@ export interface BlockFollower {
   reset(): void
 }
 
-interface BlockFollowerOptions {
-  readonly knex: Knex
-  readonly config: ChainConfig
-  readonly lease: Lease
-  readonly chain: OpenChain
-  readonly logger: Logger
-  readonly clock: () => Date
-  /** Called after each commit with what was found. */
-  readonly onCommitted: (findings: Findings) => Promise<void>
-  /** Called after a reorg was taken back, with the number of blocks that it removed. */
-  readonly onReorg: (blocks: number) => void
-}
-
-/** A follower: what it works with, and what it remembers. The rules are in `next-step.ts`, `suspicion.ts`, `finality.ts`, `log-range.ts`. */
-interface Follower extends BlockFollowerOptions, OpenChain {
-  readonly finality: Finality
-  readonly events: EventReader
-  readonly finalBlocks: FinalBlocksReader
-  position: Position | undefined
-  suspicion: Suspicion
-}
-
 /** Makes the follower of one chain. */
 export function createBlockFollower(options: BlockFollowerOptions): BlockFollower {
   const { config, chain, logger, clock } = options
   const events = createEventReader({ ...chain, logger })
-  const follower: Follower = {
+  const follower: FollowerState = {
     ...options,
     ...chain,
     finality: createFinality({ network: config.name, config: config.finality, logger, clock }),
@@ -111,7 +52,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
   }
 }
 
-async function step(follower: Follower, signal?: AbortSignal): Promise<StepOutcome> {
+async function step(follower: FollowerState, signal?: AbortSignal): Promise<StepOutcome> {
   try {
     return await look(follower, signal)
   } catch (error) {
@@ -126,7 +67,7 @@ async function step(follower: Follower, signal?: AbortSignal): Promise<StepOutco
   }
 }
 
-async function look(follower: Follower, signal: AbortSignal | undefined): Promise<StepOutcome> {
+async function look(follower: FollowerState, signal: AbortSignal | undefined): Promise<StepOutcome> {
   const before = follower.position ?? (await load(follower, signal))
   if (before === undefined) return ALARM
   const { reader, finality, config } = follower
@@ -139,7 +80,7 @@ async function look(follower: Follower, signal: AbortSignal | undefined): Promis
 }
 
 /** @returns undefined where the chain is stopped */
-async function load(follower: Follower, signal: AbortSignal | undefined): Promise<Position | undefined> {
+async function load(follower: FollowerState, signal: AbortSignal | undefined): Promise<Position | undefined> {
   const loaded = await loadPosition(follower, signal)
   if (loaded === 'ALARM') return undefined
   follower.position = loaded
@@ -147,7 +88,7 @@ async function load(follower: Follower, signal: AbortSignal | undefined): Promis
 }
 
 async function take(
-  follower: Follower,
+  follower: FollowerState,
   next: NextStep,
   { before, at }: { readonly before: Position; readonly at: Position },
   signal: AbortSignal | undefined,
@@ -161,39 +102,22 @@ async function take(
     }
     case 'FOLLOW': {
       const followed = await followBlocks(follower, at, next.numbers, signal)
-      trust(follower)
+      noteAgreement(follower)
       return followed
     }
     case 'STAY':
       await writeHeights(follower, before, at, signal)
-      trust(follower)
+      noteAgreement(follower)
       return CAUGHT_UP
     case 'NODE_BEHIND':
       await writeHeights(follower, before, at, signal)
-      contradict(follower, next.reason)
+      noteDisagreement(follower, next.reason)
       return { kind: 'WAIT', reason: next.reason }
   }
 }
 
-/** The node's answers agreed with what was read. */
-function trust(follower: Follower): void {
-  follower.suspicion = { ...follower.suspicion, contradictions: 0 }
-}
-
-/** The node's answers contradicted what was read. */
-function contradict(follower: Follower, reason: string): void {
-  follower.suspicion = noteContradiction(follower.suspicion)
-  if (isContradictionOfNode(follower.suspicion)) follower.reader.doubt(reason)
-}
-
-/** The node lacks blocks that it should have; another may have them. */
-function waitForNode({ reader }: Follower, reason: string): StepOutcome {
-  reader.doubt(reason)
-  return { kind: 'WAIT', reason }
-}
-
 async function writeHeights(
-  follower: Follower,
+  follower: FollowerState,
   before: Position,
   at: Position,
   signal: AbortSignal | undefined,
@@ -202,28 +126,9 @@ async function writeHeights(
   await advance(follower, at, { blocks: [], findings: undefined }, signal)
 }
 
-async function advance(
-  follower: Follower,
-  at: Position,
-  read: {
-    readonly blocks: readonly BlockHeader[]
-    readonly findings: Findings | undefined
-    readonly leavesUnread?: boolean
-  },
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const { lease, writer, finality, onCommitted } = follower
-  const { scanned: from, headBlock, finalBlock } = at
-  const { blocks, findings } = read
-  const hasFinalizedTag = finality.hasTag()
-  await writer.advance({ lease, from, headBlock, finalBlock, hasFinalizedTag, ...read }, signal)
-  follower.position = afterBlocks(at, blocks)
-  if (findings !== undefined) await onCommitted(findings)
-}
-
 /** Goes on at the last final block, and leaves the blocks before it to back-fill. */
 async function jump(
-  follower: Follower,
+  follower: FollowerState,
   at: Position,
   to: number,
   signal: AbortSignal | undefined,
@@ -235,77 +140,11 @@ async function jump(
 }
 
 async function readFinal(
-  follower: Follower,
+  follower: FollowerState,
   wanted: WantedBlocks,
   write: WriteFinalBlocks,
   signal: AbortSignal | undefined,
 ): Promise<StepOutcome> {
   const outcome = await follower.finalBlocks.read(wanted, write, signal)
   return outcome.kind === 'LACKING' ? waitForNode(follower, outcome.reason) : outcome
-}
-
-/** Reads blocks that are not final, each by its hash. */
-async function followBlocks(
-  follower: Follower,
-  at: Position,
-  numbers: readonly number[],
-  signal: AbortSignal | undefined,
-): Promise<StepOutcome> {
-  const { reader, events } = follower
-  const linked = linkHeaders(at.scanned, await reader.headers(numbers, signal))
-  const hashesAsked = linked.map(({ hash }) => hash)
-  const { blocks, logs, refusal } = takeBlocksRead(linked, await reader.logsOfBlocks(hashesAsked, signal))
-  const tip = blocks.at(-1)
-  if (tip === undefined) {
-    throw new ChainMovedError(refusal?.message ?? `the parent of block ${numbers[0]} is not the block that was read`)
-  }
-  // A node may answer the hash of an orphaned block with no logs. If the last block is part of the chain now, all below it were too.
-  const [current] = await reader.headers([tip.number], signal)
-  if (current?.hash !== tip.hash) throw new ChainMovedError(`block ${tip.number} was replaced while it was read`)
-  const hashes = new Set(blocks.map(({ hash }) => hash))
-  const isCanonical = (_: number, hash: Hex) => hashes.has(hash)
-  const findings = await events.read({ logs: inChainOrder(logs), blocks, areFinal: false, isCanonical }, signal)
-  await advance(follower, at, { blocks, findings }, signal)
-  return tip.number === at.headBlock ? CAUGHT_UP : MORE
-}
-
-/** Takes back the blocks that a reorg replaced. If a final block was replaced, the chain is stopped. */
-async function resolveFork(follower: Follower, at: Position, signal: AbortSignal | undefined): Promise<StepOutcome> {
-  const { config, lease, reader, writer, logger } = follower
-  const numbers = at.blocks.map(({ number }) => number)
-  const decision = decideFork(at, await reader.headers(numbers, signal))
-  switch (decision.kind) {
-    case 'REWIND': {
-      const { to } = decision
-      await writer.rewind({ lease, from: at.scanned, to }, signal)
-      logger.info(
-        { network: config.name, from: at.scanned.number, to: to.number },
-        'reorg: the blocks above were removed',
-      )
-      follower.position = afterRewind(at, to)
-      follower.onReorg(at.scanned.number - to.number)
-      return MORE
-    }
-    case 'CAME_BACK':
-      return { kind: 'AGAIN', reason: decision.reason }
-    case 'NODE_BEHIND':
-      return waitForNode(follower, decision.reason)
-    case 'FINAL_REPLACED':
-      return confirmReplacement(follower, decision.reason)
-  }
-}
-
-/** Asks the other nodes whether a final block was replaced, one node a step, then stops the chain. */
-async function confirmReplacement(follower: Follower, reason: string): Promise<StepOutcome> {
-  const { config, lease, reader, writer, clock } = follower
-  const nowMs = clock().getTime()
-  const suspicion = noteReplacement(follower.suspicion, nowMs)
-  if (!isReplacementCertain(suspicion, { nodes: config.rpcUrls.length, nowMs })) {
-    follower.suspicion = noteReplacement(suspicion, nowMs, reader.doubt(reason))
-    return { kind: 'AGAIN', reason }
-  }
-  await writer.raiseAlarm(lease, reason)
-  follower.suspicion = { ...suspicion, replacement: undefined }
-  follower.position = undefined
-  return ALARM
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { paceAfter, paceAfterError, pollIntervalOf, type TurnOutcome } from './step-pace.ts'
+import type { FollowOutcome } from './follow-step.ts'
+import { paceAfter, paceAfterError, pollIntervalOf } from './step-pace.ts'
 
 describe('the pace of a follower', () => {
   it.each<[blockTimeSeconds: number, pollMs: number]>([
@@ -11,7 +12,7 @@ describe('the pace of a follower', () => {
     expect(pollIntervalOf(blockTimeSeconds)).toBe(pollMs)
   })
 
-  it.each<[TurnOutcome, pollMs: number, waitMs: number]>([
+  it.each<[FollowOutcome['kind'], pollMs: number, waitMs: number]>([
     ['MORE', 500, 0],
     ['CAUGHT_UP', 500, 500],
     ['AGAIN', 500, 500],

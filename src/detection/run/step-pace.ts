@@ -1,9 +1,6 @@
-import type { StepOutcome } from './block-follower.ts'
+import type { FollowOutcome } from './follow-step.ts'
 
 /** How long a chain's follower waits between two steps: values and rules, without I/O. */
-
-/** What a turn of the loop came to. `ELSEWHERE`: another process follows the chain. */
-export type TurnOutcome = StepOutcome['kind'] | 'ELSEWHERE'
 
 /** When the next step is due. */
 export interface Pace {
@@ -25,7 +22,7 @@ export function pollIntervalOf(blockTimeSeconds: number): number {
 }
 
 /** The pace after a turn that did not throw. */
-export function paceAfter(outcome: TurnOutcome, pollMs: number): Pace {
+export function paceAfter(outcome: FollowOutcome['kind'], pollMs: number): Pace {
   if (outcome === 'MORE') return { waitMs: 0, failures: 0 }
   return { waitMs: outcome === 'ELSEWHERE' ? WATCH_EVERY_MS : pollMs, failures: 0 }
 }

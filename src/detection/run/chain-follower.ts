@@ -1,0 +1,148 @@
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import { caip2Of } from '../../domain/chain.ts'
+import { type Meter, silentMeter } from '../../domain/meter.ts'
+import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
+import { createBackfill } from '../backfill/backfill.ts'
+import { createBlockFollower } from '../follow/block-follower.ts'
+import type { Findings } from '../match/detected.ts'
+import { type OpenChain, type OpenChainOptions, openChain } from '../open-chain.ts'
+import type { ReplayQueue } from '../repair/replay-queue.ts'
+import { rereadRange } from '../repair/reread-range.ts'
+import { createChainReporter } from '../report/chain-reporter.ts'
+import { createNodeTrust, type NodeTrust } from '../trust/node-trust.ts'
+import { afterCommit } from './after-commit.ts'
+import { createChainHealth } from './chain-health.ts'
+import { type ChainStatus, factsOf, statusOf } from './chain-status.ts'
+import type { FollowedChain } from './followed-chain.ts'
+import { restartFrom } from './restart-from.ts'
+import { runLoops } from './run-loops.ts'
+import { scanOnce } from './scan-once.ts'
+import { pollIntervalOf } from './step-pace.ts'
+
+/** Follows one chain while this process holds its lease; watches what another process writes otherwise. */
+export interface ChainFollower {
+  readonly network: string
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly config: ChainConfig
+  readonly chain: OpenChain
+  status(): ChainStatus
+  /** Steps until there is nothing new and nothing left to back-fill. @throws what a step throws; ChainFollowedError */
+  scan(): Promise<void>
+  /** Removes what was found above a block, and reads the chain anew from there. @throws RangeError, RpcError, ChainFollowedError */
+  restartFrom(block: number, beforehand?: () => Promise<void>): Promise<void>
+  /** Steps and waits until the signal fires; never rejects. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+interface ChainFollowerOptions extends OpenChainOptions {
+  /** Unique to one run of one process. */
+  readonly owner: string
+  /** Host and process id, for operators. */
+  readonly process: string
+  readonly replays: ReplayQueue
+  /** Default CHAIN_LEASE_MS. */
+  readonly leaseTtlMs?: number
+  /** Default by the chain's block time. */
+  readonly pollIntervalMs?: number
+  /** Default 100,000. */
+  readonly keepUnknown?: number
+  /** Default `silentMeter`. */
+  readonly meter?: Meter
+  /** How often the heads of all URLs are compared; default 60,000. */
+  readonly checkNodesEveryMs?: number | undefined
+  /** After which a node that was found out is tried again, the first time; default 30,000. */
+  readonly suspectMs?: number | undefined
+}
+
+/** Makes the follower of one configured chain. */
+export function createChainFollower(options: ChainFollowerOptions): ChainFollower {
+  const follower = assemble(options)
+  const { network, chainId, config, chain } = follower
+  return {
+    network,
+    chainId,
+    config,
+    chain,
+    status: () => statusOf(follower),
+    scan: () => scanOnce(follower),
+    restartFrom: (block, beforehand) => restartFrom(follower, block, beforehand),
+    run: (signal) => runLoops(follower, signal),
+  }
+}
+
+function assemble(options: ChainFollowerOptions): FollowedChain {
+  const { knex, config, owner, replays, logger, clock } = options
+  const { leaseTtlMs = CHAIN_LEASE_MS, keepUnknown = 100_000 } = options
+  const network = config.name
+  const chainId = caip2Of(config.chainId)
+  const lease = { name: `follow:${chainId}`, owner }
+  const opened = openChain(options)
+  const trust = openTrust(options, opened)
+  const { backfill } = opened
+  const chain = {
+    ...opened,
+    reader: trust.guard(opened, 'FOLLOW'),
+    backfill: { ...backfill, reader: trust.guard(backfill, 'FILL') },
+  }
+  const onCommitted = (findings: Findings) => afterCommit(follower, findings)
+  const facts = () => factsOf(follower)
+  const reporter = createChainReporter({ knex, lease, chainId, process: options.process, logger, clock, facts })
+  const { meter = silentMeter } = options
+  const onReorg = (removed: number) => {
+    meter.count('waybill_chain_reorgs_total', { chain: network })
+    reporter.reorged(removed)
+  }
+  const follower: FollowedChain = {
+    limits: options.limits,
+    knex,
+    config,
+    network,
+    chainId,
+    lease,
+    leaseTtlMs,
+    pollMs: options.pollIntervalMs ?? pollIntervalOf(config.blockTimeSeconds),
+    keepUnknown,
+    chain: opened,
+    trust,
+    replays,
+    health: createChainHealth({ network, logger, clock }),
+    backfillHealth: createChainHealth({ network: `${network} (back-fill)`, logger, clock }),
+    blocks: createBlockFollower({ knex, config, lease, chain, logger, clock, onCommitted, onReorg }),
+    backfill: createBackfill({
+      knex,
+      config,
+      lease,
+      chain,
+      logger,
+      clock,
+      meter,
+      onCommitted,
+    }),
+    reporter,
+    meter,
+    logger,
+    clock,
+    isFollowing: false,
+    followingSince: clock(),
+    heights: undefined,
+    sweptAtMs: Number.NEGATIVE_INFINITY,
+    unpruned: keepUnknown,
+  }
+  return follower
+}
+
+function openTrust(options: ChainFollowerOptions, chain: OpenChain): NodeTrust {
+  const { knex, replays, logger, clock, config, meter = silentMeter } = options
+  return createNodeTrust({
+    ...options,
+    peers: chain.peers,
+    readings: [chain, chain.backfill],
+    meter,
+    reread({ from, to }, rpcUrls, wrap, signal) {
+      const { reader, ...others } = openChain({ ...options, config: { ...config, rpcUrls } })
+      const rereading = { knex, chain: { ...others, reader: wrap(reader) }, replays, logger, clock }
+      return rereadRange(rereading, { from, to, isTrial: false, actor: 'service', signal })
+    },
+  })
+}

@@ -1,0 +1,54 @@
+import type { BackfillProgress } from '../backfill/backfill-progress.ts'
+import type { FollowerFacts } from '../report/chain-reporter.ts'
+import type { SuspectStatus } from '../trust/suspects.ts'
+import type { HealthStatus } from './chain-health.ts'
+import type { FollowedChain } from './followed-chain.ts'
+
+/** The status of a chain, as far as this process knows. Block numbers are absent until it has looked at the chain. */
+export interface ChainStatus extends HealthStatus {
+  readonly network: string
+  readonly scanned?: number | undefined
+  readonly head?: number | undefined
+  readonly final?: number | undefined
+  /** Whether this process is the one that follows the chain. */
+  readonly following: boolean
+  /** Old blocks that this process reads beside following; absent where none are left, or another process reads them. */
+  readonly backfill?: BackfillProgress | undefined
+  /** Nodes that were found to answer wrongly and are asked last; empty in a process that does not follow the chain. */
+  readonly suspects: readonly SuspectStatus[]
+}
+
+/** The status that this process shows of a chain. */
+export function statusOf(follower: FollowedChain): ChainStatus {
+  const { network, heights, health, backfill, backfillHealth, isFollowing } = follower
+  const status = health.status()
+  return {
+    network,
+    ...heights,
+    ...status,
+    failing: status.failing ?? backfillHealth.status().failing,
+    following: isFollowing,
+    backfill: isFollowing ? backfill.progress() : undefined,
+    suspects: isFollowing ? follower.trust.suspects() : [],
+  }
+}
+
+/** What operators are told; undefined while another process follows the chain. */
+export function factsOf(follower: FollowedChain): FollowerFacts | undefined {
+  const { network, limits, isFollowing, followingSince, health, backfill, backfillHealth, trust } = follower
+  if (!isFollowing) return undefined
+  const progress = backfill.progress()
+  const failing = health.status().failing ?? backfillHealth.status().failing
+  return {
+    followingSince: followingSince.toISOString(),
+    trouble: failing && { since: failing.since.toISOString(), reason: failing.reason },
+    backfill: progress && {
+      blocksDone: progress.done,
+      blocksTotal: progress.done + progress.left,
+      blocksPerSecond: progress.blocksPerSecond,
+      secondsLeft: progress.secondsLeft,
+    },
+    suspects: trust.suspects().map(({ node, reason, since }) => ({ host: node, reason, at: since.toISOString() })),
+    nodes: limits?.figures().filter(({ chain }) => chain === network) ?? [],
+  }
+}
