@@ -29,7 +29,11 @@ export interface EncodableReceipt {
 /** What RLP encodes: bytes, or a list. */
 export type Rlp = Uint8Array | readonly Rlp[]
 
-/** Types of EIPs 2930, 1559, 4844 and 7702; then Arbitrum's deposit, unsigned, contract, retry, submit, internal and old ones. */
+/**
+ * Types of EIPs 2930, 1559, 4844 and 7702; then Arbitrum's deposit, unsigned, contract, retry, submit, internal and old ones. Of Arbitrum's,
+ * retry, submit and internal were held against blocks of its networks. A type that is encoded otherwise gives another root, so nothing is
+ * believed wrongly.
+ */
 const PLAIN_TYPES: ReadonlySet<number> = new Set([1, 2, 3, 4, 0x64, 0x65, 0x66, 0x68, 0x69, 0x6a, 0x78])
 /** A deposit on an OP-stack chain; on Scroll a message, which is encoded as a deposit without a nonce. */
 export const DEPOSIT_TYPE = 0x7e

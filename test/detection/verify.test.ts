@@ -459,6 +459,21 @@ describe('a node', () => {
     expect(foundIn(await through(meddle, chain.rpcUrl))).not.toEqual([])
   })
 
+  it('whose receipts have an encoding that is not known needs a second that gives the same', async () => {
+    const meddle: Meddle = ({ method }, ask) =>
+      method === 'eth_getBlockReceipts'
+        ? ask().then((receipts) => (receipts as object[]).map((receipt) => ({ ...receipt, type: '0x7b' })))
+        : undefined
+    const alone = await through(meddle)
+    expect(alone.unproven).toContainEqual(expect.objectContaining({ why: expect.stringMatching(/add a second node/) }))
+    expect(alone.differences).toEqual([])
+    const second = `${proxy.url}/second`
+    expect(await through(meddle, second)).toMatchObject({ differences: [], unproven: [] })
+    await paidBy('token').delete()
+    const found = foundIn(await through(meddle, second))
+    expect(found[0]).toEqual(['PAYMENT', 'row', undefined, expect.stringMatching(/^100 USDC/)])
+  })
+
   it('without eth_getBlockReceipts is asked for each receipt', async () => {
     const meddle: Meddle = ({ method }) =>
       method === 'eth_getBlockReceipts'
