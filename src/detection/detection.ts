@@ -23,6 +23,7 @@ import { type ChainFollower, createChainFollower } from './run/chain-follower.ts
 import type { ChainStatus } from './run/chain-status.ts'
 import { createDetectionRepository } from './sql/detection-repository.ts'
 import { createPendingReplays } from './sql/pending-replays-repository.ts'
+import { type Proof, readsProven } from './trust/proven-reads.ts'
 
 /** Follows chains and stores the payments and refunds of requests. */
 export interface Detection {
@@ -52,12 +53,12 @@ export interface Detection {
    */
   recheck(network: string, terms: RecheckTerms): AsyncGenerator<RecheckStep>
   /**
-   * Reads final blocks of a chain again, and makes what is stored of them equal to it.
+   * Reads final blocks of a chain again, and makes what is stored of them equal to it. Logs are proven by receipts or by a second node.
    *
-   * @param node - the host of the URL to ask; the first that works where absent
-   * @throws NotRereadableError; RangeError for a chain that is not followed or has no such node; RpcError
+   * @throws NotRereadableError; RangeError for a chain that is not followed or has no such node; RpcError, of kind INCONSISTENT for a block of
+   *   which nothing is proven
    */
-  reread(network: string, terms: RereadTerms & { readonly node?: string | undefined }): AsyncGenerator<RereadStep>
+  reread(network: string, terms: ProvenRereadTerms): AsyncGenerator<RereadStep>
   /**
    * Accepts an unmatched event of a chain as a payment or a refund.
    *
@@ -70,6 +71,13 @@ export interface Detection {
   scanOnce(network?: string): Promise<void>
   /** Looks up once what was not known of payments and is due: prices, gas, traces. @throws errors of the database */
   enrichOnce(): Promise<void>
+}
+
+interface ProvenRereadTerms extends RereadTerms {
+  /** The host of the URL to ask first, and to believe where nothing is proven; the first that works, and none, where absent. */
+  readonly node?: string | undefined
+  /** Called for each block, before the step that writes it; again where it is read again. */
+  readonly onProof?: (block: number, proof: Proof) => void
 }
 
 export interface DetectionOptions {
@@ -157,10 +165,12 @@ export function createDetection(options: DetectionOptions): Detection {
       await followerOf(network).restartFrom(block, beforehand)
     },
     recheck: (network, terms) => recheckChain(knex, followerOf(network).chain, terms),
-    reread: (network, { node, ...terms }) => {
+    reread: (network, { node, onProof, ...terms }) => {
       const { config, chain } = followerOf(network)
       const asked = node === undefined ? chain : openChain({ ...options, repository, config: withNode(config, node) })
-      return rereadRange({ knex, chain: asked, replays, logger, clock }, terms)
+      const followed = followedContracts(config).map(({ address }) => address)
+      const reader = readsProven({ reader: asked.reader, peers: chain.peers, followed, believed: node, onProof })
+      return rereadRange({ knex, chain: { ...asked, reader }, replays, logger, clock }, terms)
     },
     accept: async (network, decision, signal) => acceptEvent(knex, followerOf(network).chain, decision, signal),
     unaccept: async (network, decision, signal) => unacceptEvent(knex, followerOf(network).chain, decision, signal),

@@ -9,7 +9,16 @@ import type { Account } from '../../src/domain/account.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
-import { invents, misstates, omits, type Receipt, together, topicOf, withoutBlooms } from '../support/chains/lies.ts'
+import {
+  invents,
+  misstates,
+  omits,
+  type Receipt,
+  together,
+  topicOf,
+  withoutBlooms,
+  withoutProof,
+} from '../support/chains/lies.ts'
 import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import {
@@ -31,6 +40,7 @@ let database: TestDatabase
 let knex: Knex
 let chain: TestChain
 let liar: RpcProxy
+let honest: RpcProxy
 let folder: string
 let account: Account
 let detection: Detection
@@ -43,16 +53,16 @@ beforeAll(async () => {
     makeTempFolder('reread'),
   ])
   knex = database.knex
-  liar = await startRpcProxy(chain.rpcUrl)
+  ;[liar, honest] = await Promise.all([startRpcProxy(chain.rpcUrl), startRpcProxy(chain.rpcUrl)])
   const file = join(folder, 'chains.json')
-  const rpcUrls = [liar.url, chain.rpcUrl]
+  const rpcUrls = [liar.url, honest.url]
   await writeFile(file, JSON.stringify({ chains: [{ ...chain.config({ name: 'BASE', finalityDepth: 3 }), rpcUrls }] }))
   environment = { DATABASE_URL: urlOfDatabase(database), CHAINS_FILE: file }
   account = await addAccount(knex, 'shop')
   detection = detect(knex, [configOf(chain, 'BASE', { rpcUrls: [liar.url] })])
 })
 afterAll(async () => {
-  await liar?.stop()
+  await Promise.all([liar, honest].map((proxy) => proxy?.stop()))
   await Promise.all([chain?.stop(), database?.drop(), rm(folder, { recursive: true, force: true })])
 })
 
@@ -76,7 +86,7 @@ const factsOf = async (wanted: PaymentRequest) =>
 const headNumber = async () => Number((await chain.client.head()).number)
 const reread = (...words: string[]) => runCommand(environment, ['chains', 'reread', 'BASE', ...words])
 
-it('adds what a node left out, corrects what it misstated, and removes what it invented', async () => {
+it('adds what a node leaves out, corrects what it misstates, and removes what it invents, whoever is asked first', async () => {
   const before = await headNumber()
   const [paid, omitted, misstated, unpaid] = [await request(), await request(), await request(), await request()]
   const stranger = makeRequest({ payee: payeeOf(999), network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '1' })
@@ -92,19 +102,21 @@ it('adds what a node left out, corrects what it misstated, and removes what it i
   expect(await factsOf(unpaid)).toEqual([['1', 'CONFIRMED', keccak256(topicOf(unpaid)), true]])
 
   const to = (await headNumber()) - 3
-  const honest = ['--from', String(before), '--to', String(to), '--node', new URL(chain.rpcUrl).host]
+  const range = ['--from', String(before), '--to', String(to)]
   const stored = async () => [
     await knex('payments').orderBy('id'),
     await knex('unmatched_events').orderBy('tx_hash'),
     await knex('audit_log').where({ action: 'REREAD_RANGE' }),
   ]
   const untouched = await stored()
-  const trial = await reread(...honest, '--dry-run')
+  const trial = await reread(...range, '--dry-run')
   expect(trial).toMatchObject({ code: 0, stderr: expect.stringMatching(/5 changes\nnothing was changed\n$/) })
   expect(await stored()).toEqual(untouched)
 
-  const done = await reread(...honest)
+  const done = await reread(...range)
   expect([done.code, done.stdout]).toEqual([0, trial.stdout])
+  expect(done.stderr).toContain(`blocks proven by receipts ${hashes.length}, by two nodes 0, `)
+  expect(done.stderr).toContain('not proven 0')
   const lines = rowsOf(done.stdout)
   const changesOf = ({ requestId }: PaymentRequest) =>
     lines.filter((line) => line[2] === requestId).map((line) => line[5])
@@ -121,8 +133,9 @@ it('adds what a node left out, corrects what it misstated, and removes what it i
   const audited = await knex('audit_log').where({ action: 'REREAD_RANGE' })
   expect(audited).toMatchObject([{ actor: 'ann@host', account: 'shop', details: { chain: 'BASE', changes: 4 } }])
 
+  // The liar cannot take anything back, even where it is named.
   const repaired = await stored()
-  expect(await reread(...honest)).toMatchObject({ code: 0, stdout: '' })
+  expect(await reread(...range, '--node', new URL(liar.url).host)).toMatchObject({ code: 0, stdout: '' })
   expect(await stored()).toEqual(repaired)
 })
 
@@ -156,6 +169,33 @@ it('counts a refund whose payment it found, and keeps imported payments', async 
   expect((await factsOf(returned)).map(([, status]) => status)).toEqual(['REFUNDED'])
   expect(await unmatchedOf(knex, account.id)).toEqual([])
   expect(await importedRow.clone().where({ tx_hash: Buffer.alloc(32, 0xab) })).toHaveLength(1)
+})
+
+it('refuses a block that nothing proves, unless a node is named to be believed', async () => {
+  const omitted = await request()
+  liar.meddle(together(omits(omitted), withoutBlooms, withoutProof))
+  honest.meddle(withoutProof)
+  await pay(omitted)
+  const paidAt = String(await headNumber())
+  await chain.mine({ blocks: 4 })
+  await detection.scanOnce()
+  const range = ['--from', paidAt, '--to', paidAt]
+  const refused = await reread(...range)
+  expect([refused.code, refused.stdout]).toEqual([1, ''])
+  expect(refused.stderr).toContain(`no node proves its logs of block ${paidAt}, and no two agree`)
+  expect(refused.stderr).toContain('name a node to believe with --node')
+
+  const host = new URL(honest.url).host
+  const believed = await reread(...range, '--node', host)
+  expect([believed.code, rowsOf(believed.stdout).map((row) => row[5])]).toEqual([0, ['found']])
+  expect(believed.stderr).toContain(`block ${paidAt} is not proven: ${host} was believed`)
+
+  liar.meddle(together(withoutBlooms, withoutProof))
+  const agreed = await reread(...range)
+  expect([agreed.code, agreed.stdout]).toEqual([0, ''])
+  expect(agreed.stderr).toContain('blocks proven by receipts 0, by two nodes 1, ')
+  honest.meddle()
+  liar.meddle()
 })
 
 describe('chains reread changes nothing', () => {

@@ -7,7 +7,15 @@ import type { Account } from '../../src/domain/account.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
-import { invents, misstates, omits, type Receipt, together, withoutBlooms } from '../support/chains/lies.ts'
+import {
+  invents,
+  misstates,
+  omits,
+  type Receipt,
+  together,
+  withoutBlooms,
+  withoutProof,
+} from '../support/chains/lies.ts'
 import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { addAccount, canonical, configOf, detect, makeRequest, paymentsOf, storeRequest } from '../support/detection.ts'
@@ -80,10 +88,6 @@ const scan = () => detection.scanOnce()
 const scanSomehow = () => detection.scanOnce().catch(() => {})
 const hostOf = ({ url }: RpcProxy) => new URL(url).host
 const receiptOf = (hash: Hex) => chain.client.rpc.call('eth_getTransactionReceipt', [hash]) as Promise<Receipt>
-const withoutProof: Meddle = ({ method }) =>
-  method === 'eth_getBlockReceipts'
-    ? Promise.resolve({ rpcError: { code: -32601, message: 'the method does not exist' } })
-    : undefined
 
 describe('of a node that answers wrongly, before one that does not,', () => {
   it('the first range is compared, so that nothing wrong is stored', async () => {

@@ -1,4 +1,6 @@
 import type { RereadChange, RereadStep } from '../../detection/repair/reread-range.ts'
+import type { Proof } from '../../detection/trust/proven-reads.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { type Command, type CommandContext, UsageError } from '../command.ts'
 import { openDetection } from '../open-detection.ts'
@@ -15,13 +17,19 @@ export const chainsReread: Command = {
   path: ['chains', 'reread'],
   summary:
     'Read final blocks of a chain again, and add, correct or remove payments, refunds and unmatched events, so that they equal what the ' +
-    'blocks hold. Imported payments stay. One line a change: account (- for none), chain, request, kind, id, change. The service may ' +
-    'run; a second run changes nothing. Exit code 1 when a transaction could not be read.',
+    'blocks hold. Imported payments stay. Logs are proven by the receipts of their block, or by two nodes that give the same; standard ' +
+    'error counts how. A block that is proven by neither is refused, unless --node says whom to believe. One line a change: account ' +
+    '(- for none), chain, request, kind, id, change. The service may run; a second run changes nothing. Exit code 1 when a transaction ' +
+    'or a block could not be read.',
   positionals: [{ name: 'NAME', help: 'the chain, by a name or id' }],
   options: [
     { name: 'from', value: 'BLOCK', help: 'the first block', required: true },
     { name: 'to', value: 'BLOCK', help: 'the last block, which must be final and read', required: true },
-    { name: 'node', value: 'HOST', help: 'ask this node of the chains file (default: the first that works)' },
+    {
+      name: 'node',
+      value: 'HOST',
+      help: 'ask this node first, and believe it where nothing is proven (default: none)',
+    },
     { name: 'dry-run', help: 'change nothing, only show what would change' },
   ],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
@@ -36,46 +44,89 @@ export const chainsReread: Command = {
     const isTrial = options['dry-run'] !== undefined
     return withStore(config, context, async (knex) => {
       const detection = openDetection(knex, chains, logger)
-      const terms = { from, to, isTrial, node, actor: context.actor, signal: context.signal }
-      const isAllRead = await reportReread(detection.reread(name, terms), { ...context, name, from, to })
+      const proofs = countProofs()
+      const onProof = (block: number, proof: Proof) => proofs.note(block, proof)
+      const terms = { from, to, isTrial, node, actor: context.actor, signal: context.signal, onProof }
+      const isAllRead = await reportReread(detection.reread(name, terms), { ...context, name, from, to, node, proofs })
       if (isTrial) context.stderr.write('nothing was changed\n')
       return isAllRead ? EXIT_GOOD : EXIT_FAILED
     })
   },
 }
 
+/** How many blocks were proven in each way. Blocks count once they are done, since a range may be read more than once. */
+interface ProofCounts {
+  note(block: number, proof: Proof): void
+  /** Counts blocks up to one. @returns those that are believed only */
+  settle(block: number): number[]
+  describe(): string
+}
+
+function countProofs(): ProofCounts {
+  const open = new Map<number, Proof>()
+  const counts: Record<Proof, number> = { RECEIPTS: 0, TWO_NODES: 0, NO_LOGS: 0, BELIEVED: 0 }
+  return {
+    note: (block, proof) => open.set(block, proof),
+    settle(until) {
+      const done = [...open].filter(([block]) => block <= until)
+      for (const [block, proof] of done) {
+        counts[proof]++
+        open.delete(block)
+      }
+      return done.flatMap(([block, proof]) => (proof === 'BELIEVED' ? [block] : []))
+    },
+    describe() {
+      const { RECEIPTS, TWO_NODES, NO_LOGS, BELIEVED } = counts
+      const without = `${NO_LOGS} without followed events by their blooms`
+      return `blocks proven by receipts ${RECEIPTS}, by two nodes ${TWO_NODES}, ${without}, not proven ${BELIEVED}`
+    },
+  }
+}
+
+interface Report extends Pick<CommandContext, 'stdout' | 'stderr'> {
+  readonly name: string
+  readonly from: number
+  readonly to: number
+  readonly node: string | undefined
+  readonly proofs: ProofCounts
+}
+
 /** @returns whether every transaction could be read */
 async function reportReread(
   steps: AsyncIterable<RereadStep>,
-  {
-    stdout,
-    stderr,
-    name,
-    from,
-    to,
-  }: Pick<CommandContext, 'stdout' | 'stderr'> & { readonly name: string; readonly from: number; readonly to: number },
+  { stdout, stderr, name, from, to, node, proofs }: Report,
 ): Promise<boolean> {
   const sum = { changes: 0, unread: 0, block: from - 1 }
   let reportedMs = performance.now()
   const totals = () => `${name}: blocks ${from} to ${sum.block} read, ${sum.changes} changes`
+  const tell = (text: string) => stderr.write(`${name}: ${text}\n`)
   try {
     for await (const { block, changes, unread } of steps) {
       sum.block = Math.max(sum.block, block)
       sum.changes += changes.length
       sum.unread += unread.length
       for (const change of changes) await writeFully(stdout, `${lineOf(name, change)}\n`)
-      for (const txHash of unread)
-        stderr.write(`${name}: transaction ${txHash} could not be traced and was left as it is\n`)
+      for (const each of proofs.settle(sum.block)) tell(`block ${each} is not proven: ${node} was believed`)
+      for (const txHash of unread) tell(`transaction ${txHash} could not be traced and was left as it is`)
       if (performance.now() - reportedMs < REPORT_INTERVAL_MS) continue
       reportedMs = performance.now()
       stderr.write(`${totals()}\n`)
     }
   } catch (error) {
-    const remedy = sum.block < from ? 'run it again' : `continue with --from ${Math.min(sum.block + 1, to)}`
-    throw new Error(`${totals()}; it stopped early: ${remedy}`, { cause: error })
+    throw new Error(`${totals()}; it stopped early: ${remedyOf(error, { from, to, node, ...sum })}`, { cause: error })
   }
+  tell(proofs.describe())
   stderr.write(`${totals()}\n`)
   return sum.unread === 0
+}
+
+function remedyOf(
+  error: unknown,
+  { from, to, node, block }: Pick<Report, 'from' | 'to' | 'node'> & { readonly block: number },
+): string {
+  const again = block < from ? 'run it again' : `continue with --from ${Math.min(block + 1, to)}`
+  const isUnproven = node === undefined && error instanceof RpcError && error.kind === 'INCONSISTENT'
+  return isUnproven ? `${again}, and name a node to believe with --node` : again
 }
 
 function lineOf(network: string, { account = '-', requestId, what, id, change }: RereadChange): string {

@@ -284,7 +284,8 @@ interface ReceiptJson {
   readonly logs: RpcLog[]
 }
 
-function toReceipt(json: unknown): TransactionReceipt | undefined {
+/** A receipt from a node's JSON. @returns undefined for null */
+export function toReceipt(json: unknown): TransactionReceipt | undefined {
   if (json === null) return undefined
   const receipt = json as ReceiptJson
   return {

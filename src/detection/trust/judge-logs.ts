@@ -29,7 +29,8 @@ export async function judgeLogs(
   const range = { from: block, to: block, addresses }
   const wanted = new Set<string>(addresses)
   const clients = peers.map(({ client }) => client)
-  const truth = (await proveLogs(clients, block, wanted, signal)) ?? (await askThird(nodes, range, statements, signal))
+  const proven = await proveLogs(clients, block, wanted, signal)
+  const truth = proven?.logs ?? (await askThird(nodes, range, statements, signal))
   const isWrong = ({ logs }: Statement) =>
     truth !== undefined && firstDifference(logsWithin(logs, range), truth) !== undefined
   const wrong = statements.filter(isWrong)

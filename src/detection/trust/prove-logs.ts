@@ -6,10 +6,20 @@ import type { Hex } from '../../domain/hex.ts'
 import { resultIn } from '../../nodes/json-rpc.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
 
+type RpcReceipt = EncodableReceipt & { readonly transactionHash?: unknown; readonly logs: readonly RpcLog[] }
+
 /** What one node says of a block. */
 interface Testimony {
   readonly header: RpcHeader
-  readonly receipts: readonly (EncodableReceipt & { readonly logs: readonly RpcLog[] })[]
+  readonly receipts: readonly RpcReceipt[]
+}
+
+/** A block whose receipts have the root of its header. */
+interface ProvenBlock {
+  /** Its followed logs. */
+  readonly logs: readonly RpcLog[]
+  /** All receipts, as JSON. The root holds their logs and outcomes, but neither sender, price nor hash of a transaction. */
+  readonly receipts: readonly RpcReceipt[]
 }
 
 /**
@@ -22,15 +32,29 @@ export async function proveLogs(
   block: number,
   addresses: ReadonlySet<string>,
   signal: AbortSignal | undefined,
-): Promise<readonly RpcLog[] | undefined> {
+): Promise<ProvenBlock | undefined> {
   const asked = await Promise.all(clients.map((client) => ask(client, block, signal)))
   const headers = asked.flatMap((testimony) => (testimony === undefined ? [] : [testimony.header]))
   if (new Set(headers.map((header) => header['hash'])).size !== 1) return undefined
   for (const testimony of asked) {
     if (testimony === undefined || !isCertain(testimony.header, headers)) continue
-    if (rootOf(testimony) === testimony.header['receiptsRoot']) return followedLogs(testimony.receipts, addresses)
+    if (rootOf(testimony) !== testimony.header['receiptsRoot']) continue
+    const receipts = placeLogs(testimony)
+    return { receipts, logs: followedLogs(receipts, addresses) }
   }
   return undefined
+}
+
+/** The root holds what logs say, in their order, but not where they stand: that comes from the header and the order. */
+function placeLogs({ header, receipts }: Testimony): RpcReceipt[] {
+  const { number, hash, timestamp } = header
+  const block = { blockNumber: String(number), blockHash: String(hash), blockTimestamp: String(timestamp) }
+  let index = 0
+  return receipts.map((receipt) => {
+    const transactionHash = String(receipt.transactionHash)
+    const logs = receipt.logs.map((log) => ({ ...log, ...block, transactionHash, logIndex: toQuantity(index++) }))
+    return { ...receipt, ...block, logs }
+  })
 }
 
 async function ask(client: RpcClient, block: number, signal: AbortSignal | undefined): Promise<Testimony | undefined> {

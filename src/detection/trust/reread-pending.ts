@@ -56,7 +56,9 @@ async function rereadOne(
   if (only === undefined || asked.length === 0) return false
   // Any of the nodes may answer wrongly just now, and what is read again replaces what is stored.
   const wrap = (reader: ChainReader) =>
-    peers.length === 1 ? readsByReceipts(reader, only.client, addresses) : readsProven(reader, peers, addresses)
+    peers.length === 1
+      ? readsByReceipts(reader, only.client, addresses)
+      : readsProven({ reader, peers, followed: addresses })
   const urls = asked.map(({ url }) => url)
   let { from } = pending
   for await (const { block } of reread({ from, to }, urls, wrap, signal)) {

@@ -76,3 +76,9 @@ export function together(...lies: readonly Meddle[]): Meddle {
 /** Has blooms in no header, so that they do not give away what it leaves out. */
 export const withoutBlooms: Meddle = ({ method }, ask) =>
   method.startsWith('eth_getBlockBy') ? ask().then((block) => block && { ...block, logsBloom: '0x' }) : undefined
+
+/** Does not have receipts by block, so that it can prove nothing. */
+export const withoutProof: Meddle = ({ method }) =>
+  method === 'eth_getBlockReceipts'
+    ? Promise.resolve({ rpcError: { code: -32601, message: 'the method does not exist' } })
+    : undefined
