@@ -28,16 +28,18 @@ let knex: Knex
 let chain: TestChain
 let liar: RpcProxy
 let honest: RpcProxy
+let third: RpcProxy
 let account: Account
 let detection: Detection
 let aheadMs = 0
 const faults: string[] = []
 beforeAll(async () => {
   chain = await startTestChain({ chainId: 31_565 })
-  ;[liar, honest] = await Promise.all([startRpcProxy(chain.rpcUrl), startRpcProxy(chain.rpcUrl)])
+  const start = () => startRpcProxy(chain.rpcUrl)
+  ;[liar, honest, third] = await Promise.all([start(), start(), start()])
 })
 afterAll(async () => {
-  await Promise.all([liar, honest].map((proxy) => proxy?.stop()))
+  await Promise.all([liar, honest, third].map((proxy) => proxy?.stop()))
   await chain?.stop()
 })
 beforeEach(async () => {
@@ -48,8 +50,7 @@ beforeEach(async () => {
   faults.length = 0
 })
 afterEach(async () => {
-  liar.meddle()
-  honest.meddle()
+  for (const proxy of [liar, honest, third]) proxy.meddle()
   honest.fail()
   await detection?.stop()
   await database?.drop()
@@ -154,6 +155,22 @@ describe('of a node that answers wrongly, before one that does not,', () => {
     }
   })
 
+  it('a third node decides where neither of two can prove its logs', async () => {
+    const [paid, omitted] = [await request(), await request()]
+    await pay(paid)
+    await pay(omitted)
+    await chain.mine({ blocks: 4 })
+    for (const proxy of [honest, third]) proxy.meddle(withoutProof)
+    liar.meddle(together(omits(omitted), withoutProof, withoutBlooms))
+    begin([liar.url, honest.url, third.url])
+    await scanSomehow()
+    expect(await amountsOf(paid)).toEqual([])
+    expect(suspects()).toEqual([expect.stringMatching(`^${hostOf(liar)} it gives other logs of block`)])
+    await scan()
+    expect([await amountsOf(paid), await amountsOf(omitted)]).toEqual([['1'], ['1']])
+    expect(faults).toEqual([`BASE ${hostOf(liar)} LOGS`])
+  })
+
   it('blocks that a killed process followed last are read again from another node', async () => {
     await chain.mine({ blocks: 2 })
     begin([liar.url, honest.url], { owner: 'first' })
@@ -237,6 +254,32 @@ describe('the heads of all nodes are compared:', () => {
     await scan()
     expect(await readings()).toBe(1)
   })
+})
+
+it('a node whose head stands still is left, so that payments beyond it are found, and taken back when it moves', async () => {
+  const { timestampSec } = await chain.client.head()
+  await chain.mine({ blocks: 2, timestampSec: timestampSec + 10 })
+  begin([liar.url, honest.url])
+  await scan()
+  const head = await chain.client.rpc.call('eth_getBlockByNumber', ['latest', false])
+  liar.meddle(({ method, params }) =>
+    method === 'eth_getBlockByNumber' && params[0] === 'latest' ? Promise.resolve(head) : undefined,
+  )
+  const paid = await request()
+  await pay(paid)
+  await chain.mine({ blocks: 12, timestampSec: timestampSec + 100 })
+  await scan()
+  expect([suspects(), await amountsOf(paid)]).toEqual([[], []])
+  aheadMs += 61_000
+  await scan()
+  await scan()
+  expect(suspects()).toEqual([expect.stringMatching(/^\S+ its head \d+ is 13 blocks behind that of another node$/)])
+  expect([suspects()[0]?.split(' ')[0], await amountsOf(paid)]).toEqual([hostOf(liar), ['1']])
+  expect(faults).toEqual([`BASE ${hostOf(liar)} STALE`])
+  liar.meddle()
+  aheadMs += 2_000
+  await scan()
+  expect(suspects()).toEqual([])
 })
 
 describe('of an only node that leaves logs out', () => {

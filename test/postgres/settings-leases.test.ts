@@ -1,9 +1,13 @@
+import { once } from 'node:events'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { keepLease } from '../../src/detection/run/keep-lease.ts'
+import { paceAfter } from '../../src/detection/run/step-pace.ts'
 import { inTransaction } from '../../src/postgres/cancellable.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import {
   acquireLease,
   assertLeaseHeld,
+  CHAIN_LEASE_MS,
   LeaseLostError,
   releaseLease,
   renewLease,
@@ -131,5 +135,30 @@ describe('leases', () => {
     })
     expect(await taking).toBe(true)
     expect(events).toEqual(['committing', 'taken'])
+  })
+  test('work that holds it ends when another owner has it', async () => {
+    await acquireLease(db.knex, bob, 60_000)
+    const work = async (signal: AbortSignal) => {
+      await once(signal, 'abort')
+      signal.throwIfAborted()
+    }
+    await expect(keepLease({ knex: db.knex, lease: ann, ttlMs: 30 }, work)).rejects.toThrow(LeaseLostError)
+  })
+
+  test('work that holds it goes on after it expired, where nobody else took it', async () => {
+    await acquireLease(db.knex, ann, 60_000)
+    await expire()
+    const work = async (signal: AbortSignal) => {
+      await expect.poll(() => renewLease(db.knex, ann, 60_000), { interval: 5 }).toBe(true)
+      return signal.aborted
+    }
+    expect(await keepLease({ knex: db.knex, lease: ann, ttlMs: 30 }, work)).toBe(false)
+  })
+
+  test('of a chain: a process that was killed is replaced within 5 seconds, and one that is slow for 2 seconds is not', () => {
+    const lookEveryMs = paceAfter('ELSEWHERE', 0).waitMs
+    expect(CHAIN_LEASE_MS + lookEveryMs).toBeLessThan(5_000)
+    // It is renewed each third of its time, so that one renewal that is lost or late is made up for.
+    expect(CHAIN_LEASE_MS - CHAIN_LEASE_MS / 3).toBeGreaterThanOrEqual(2_000)
   })
 })
