@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { PATIENCE } from './test/support/patience.ts'
 
@@ -29,6 +30,8 @@ export default defineConfig(({ mode }) => ({
     testTimeout: 20_000,
     hookTimeout: 60_000,
     expect: { poll: PATIENCE },
+    // A process that a test starts loads in half the time when the code of its modules is compiled.
+    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node-compile') },
     globalSetup: ['test/support/global-setup.ts'],
     projects: (mode === 'long' ? [long] : [alone, unit, whole]).map((test) => ({ extends: true as const, test })),
   },

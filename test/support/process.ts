@@ -25,8 +25,14 @@ export interface WaybillProcess {
   readonly ended: Promise<Ended>
 }
 
+/** What every process gets beside what a test gives it. The configuration of the tests sets the folder of compiled code. */
+const inherited = () => {
+  const { PATH = '', NODE_COMPILE_CACHE } = process.env
+  return { PATH, NODE_COMPILE_CACHE }
+}
+
 /**
- * @param environment - the only variables beside PATH
+ * @param environment - the only variables beside PATH and the folder of compiled code
  * @param input - standard input; empty by default
  */
 export function startWaybill(
@@ -35,7 +41,7 @@ export function startWaybill(
   input: Readable = Readable.from([]),
 ): WaybillProcess {
   const child = spawn(`${ROOT}/tools/with-node`, ['node', `${ROOT}/src/main.ts`, ...words], {
-    env: { PATH: process.env.PATH ?? '', ...environment },
+    env: { ...inherited(), ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   // The process may end before it has read everything.
