@@ -270,6 +270,7 @@ create table pending_rereads (
   node text collate "C" not null,
   from_block bigint not null,
   to_block bigint not null,
+  is_wrong boolean not null,
   constraint pending_rereads_pkey PRIMARY KEY (chain_id, node, from_block)
 );
 

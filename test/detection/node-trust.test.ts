@@ -6,6 +6,8 @@ import type { Detection, DetectionOptions } from '../../src/detection/detection.
 import type { Account } from '../../src/domain/account.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { runPreparedText } from '../../src/postgres/prepared.ts'
+import { chainProgressOf, chainProgressStatement } from '../../src/search/sql/chain-progress.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import {
   invents,
@@ -84,6 +86,10 @@ async function pay({ payee, paymentReference }: PaymentRequest): Promise<Hex> {
 }
 const amountsOf = async (wanted: PaymentRequest) =>
   (await paymentsOf(knex, account, wanted)).map(({ amount }) => amount)
+async function progress() {
+  const rows = await runPreparedText(knex, chainProgressStatement, undefined)
+  return rows.map(chainProgressOf)[0]
+}
 const suspects = () => detection.status()[0]?.suspects.map(({ node, reason }) => `${node} ${reason}`) ?? []
 const scan = () => detection.scanOnce()
 const scanSomehow = () => detection.scanOnce().catch(() => {})
@@ -190,6 +196,20 @@ describe('of a node that answers wrongly, before one that does not,', () => {
     expect(await amountsOf(omitted)).toEqual(['1'])
     expect(await knex('node_readings').where({ node: hostOf(liar) })).toHaveLength(1)
   })
+})
+
+it('blocks that a node gave which was found out count as not read until they are read again', async () => {
+  await chain.mine({ blocks: 4 })
+  begin([honest.url, third.url])
+  await scan()
+  const read = await progress()
+  const row = { chain_id: 'eip155:31565', node: hostOf(liar), from_block: 2, to_block: 3 }
+  await knex('pending_rereads').insert({ ...row, is_wrong: false })
+  expect(await progress()).toEqual(read)
+  await knex('pending_rereads').update({ is_wrong: true })
+  expect(await progress()).toMatchObject({ readBlock: 1n, readTime: undefined })
+  await scan()
+  expect(await progress()).toEqual(read)
 })
 
 it('blocks that are read again lose nothing that the only other node leaves out', async () => {

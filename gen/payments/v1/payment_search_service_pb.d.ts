@@ -410,7 +410,8 @@ export declare type SearchPaymentsResponse_AsOf = Message<"payments.v1.SearchPay
   network: string;
 
   /**
-   * The last block whose payments are stored. Absent if no block has been read yet. Example: `"21000000"`.
+   * The last block whose payments are stored. Lower than before when a node turns out to have answered wrongly, until
+   * its blocks are read again. Absent if no block has been read yet. Example: `"21000000"`.
    *
    * @generated from field: optional uint64 block = 2;
    */

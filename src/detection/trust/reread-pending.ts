@@ -24,16 +24,27 @@ interface Rereading extends ComparedNodes {
   readonly reread: RereadBlocks
 }
 
-/** Reads the blocks again that a node gave which was found out. @returns whether none of them failed */
+/** Blocks that are read again together: what is queued of them overlaps or adjoins. */
+interface RereadRun {
+  readonly from: number
+  readonly to: number
+  readonly pending: readonly PendingReread[]
+}
+
+/**
+ * Reads blocks again: first those of nodes that were found to answer wrongly, since searches claim none of them meanwhile, then those that were not compared.
+ *
+ * @returns whether none of them failed
+ */
 export async function rereadPending(nodes: Rereading, final: StoredBlock, signal?: AbortSignal): Promise<boolean> {
   const { knex, network, chainId, logger } = nodes
   let isDone = true
-  for (const pending of await readPendingRereads(knex, chainId)) {
-    const to = Math.min(pending.to, final.number)
-    if (to < pending.from) continue
-    const fields = { network, node: pending.node, from: pending.from, to }
+  for (const run of rereadRuns(await readPendingRereads(knex, chainId))) {
+    const to = Math.min(run.to, final.number)
+    if (to < run.from) continue
+    const fields = { network, nodes: hostsOf(run), from: run.from, to }
     try {
-      if (await rereadOne(nodes, pending, to, signal)) logger.info(fields, 'blocks that a node gave were read again')
+      if (await rereadOne(nodes, run, to, signal)) logger.info(fields, 'blocks that a node gave were read again')
     } catch (error) {
       signal?.throwIfAborted()
       isDone = false
@@ -43,15 +54,31 @@ export async function rereadPending(nodes: Rereading, final: StoredBlock, signal
   return isDone
 }
 
+/** @param pending - lowest first */
+export function rereadRuns(pending: readonly PendingReread[]): RereadRun[] {
+  return [true, false].flatMap((isWrong) => {
+    const runs: RereadRun[] = []
+    for (const each of pending.filter((other) => other.isWrong === isWrong)) {
+      const last = runs.at(-1)
+      if (last === undefined || each.from > last.to + 1) runs.push({ from: each.from, to: each.to, pending: [each] })
+      else runs.splice(-1, 1, { from: last.from, to: Math.max(last.to, each.to), pending: [...last.pending, each] })
+    }
+    return runs
+  })
+}
+
+const hostsOf = ({ pending }: RereadRun) => [...new Set(pending.map(({ node }) => node))]
+
 /** @returns whether a node could be asked */
 async function rereadOne(
   { knex, chainId, peers, suspected, reread, addresses }: Rereading,
-  pending: PendingReread,
+  run: RereadRun,
   to: number,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
-  const others = peers.filter(({ host }, index) => host !== pending.node && !suspected.has(index))
-  const asked = peers.length === 1 ? peers : others
+  const usable = peers.filter((_peer, index) => !suspected.has(index))
+  const others = usable.filter(({ host }) => !hostsOf(run).includes(host))
+  const asked = peers.length === 1 ? peers : others.length > 0 ? others : usable
   const [only] = peers
   if (only === undefined || asked.length === 0) return false
   // Any of the nodes may answer wrongly just now, and what is read again replaces what is stored.
@@ -60,10 +87,9 @@ async function rereadOne(
       ? readsByReceipts(reader, only.client, addresses)
       : readsProven({ reader, peers, followed: addresses })
   const urls = asked.map(({ url }) => url)
-  let { from } = pending
-  for await (const { block } of reread({ from, to }, urls, wrap, signal)) {
-    await noteReread(knex, chainId, { ...pending, from }, block)
-    from = block + 1
+  let { pending } = run
+  for await (const { block } of reread({ from: run.from, to }, urls, wrap, signal)) {
+    pending = await noteReread(knex, chainId, pending, block)
   }
   return true
 }

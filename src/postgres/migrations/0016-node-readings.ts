@@ -1,8 +1,8 @@
 import type { Migration } from './migration.ts'
 
 /**
- * Which node gave which blocks since it last passed a check of its logs, and blocks that are to be read again because a node that gave them was found to
- * answer wrongly.
+ * Which node gave which blocks since it last passed a check of its logs, and blocks that are to be read again: because a node that gave them was found to
+ * answer wrongly (`is_wrong`), or because a process stopped before it had compared them.
  */
 const statements = [
   `create table node_readings (
@@ -18,6 +18,7 @@ const statements = [
     node text collate "C" not null,
     from_block bigint not null,
     to_block bigint not null,
+    is_wrong boolean not null,
     primary key (chain_id, node, from_block)
   )`,
 ]

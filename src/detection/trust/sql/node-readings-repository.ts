@@ -40,22 +40,27 @@ export async function forgetReadings(
   )
 }
 
-/** Has the blocks that a node gave read again from other nodes. */
+/** What a block that was queued twice becomes. */
+const LONGER = `on conflict (chain_id, node, from_block) do update
+  set to_block = greatest(known.to_block, excluded.to_block), is_wrong = known.is_wrong or excluded.is_wrong`
+
+/** Has the blocks read again that a node gave which was found to answer wrongly. Following notes blocks ahead; those that were not read are not queued. */
 export async function queueReadings(knex: Knex, chainId: string, node: string): Promise<void> {
   await knex.transaction(async (trx) => {
     await trx.raw(
-      `insert into pending_rereads as known (chain_id, node, from_block, to_block)
-       select chain_id, node, from_block, max(to_block) from node_readings where chain_id = ? and node = ?
-       group by chain_id, node, from_block
-       on conflict (chain_id, node, from_block) do update set to_block = greatest(known.to_block, excluded.to_block)`,
+      `insert into pending_rereads as known (chain_id, node, from_block, to_block, is_wrong)
+       select r.chain_id, r.node, r.from_block, least(max(r.to_block), greatest(max(c.scanned_block), r.from_block)), true
+       from node_readings r left join chain_state c on c.chain_id = r.chain_id where r.chain_id = ? and r.node = ?
+       group by r.chain_id, r.node, r.from_block ${LONGER}`,
       [chainId, node],
     )
     await trx('node_readings').where({ chain_id: chainId, node }).delete()
+    await trx('pending_rereads').where({ chain_id: chainId, node }).update({ is_wrong: true })
   })
 }
 
 /**
- * Has blocks that were followed before this process began read again from other nodes: what was compared of them is not known.
+ * Has blocks that were followed before this process began read again: what was compared of them is not known.
  *
  * @param own - readings of this process
  */
@@ -70,17 +75,20 @@ export async function queueLeftovers(
          select from unnest(?::text[], ?::bigint[]) as own (node, from_block)
          where own.node = r.node and own.from_block = r.from_block)
        returning node, from_block, to_block)
-     insert into pending_rereads as known (chain_id, node, from_block, to_block) select ?, node, from_block, to_block from gone
-     on conflict (chain_id, node, from_block) do update set to_block = greatest(known.to_block, excluded.to_block)`,
+     insert into pending_rereads as known (chain_id, node, from_block, to_block, is_wrong)
+     select ?, node, from_block, to_block, false from gone ${LONGER}`,
     [chainId, own.map(({ node }) => node), own.map(({ from }) => from), chainId],
   )
 }
 
-/** Blocks that are to be read again from another node than the one that gave them. */
+/** Blocks that are to be read again, both ends included. */
 export interface PendingReread {
+  /** Host of the node that gave them. */
   readonly node: string
   readonly from: number
   readonly to: number
+  /** Whether that node was found to answer wrongly; otherwise the blocks were not compared. */
+  readonly isWrong: boolean
 }
 
 /** The blocks of a chain that are to be read again, lowest first. */
@@ -88,24 +96,49 @@ export async function readPendingRereads(knex: Knex, chainId: string): Promise<P
   const rows = await knex('pending_rereads')
     .where({ chain_id: chainId })
     .orderBy(['from_block', 'node'])
-    .select<{ node: string; from_block: bigint; to_block: bigint }[]>('node', 'from_block', 'to_block')
-  return rows.map(({ node, from_block, to_block }) => ({ node, from: Number(from_block), to: Number(to_block) }))
+    .select<PendingRow[]>('node', 'from_block', 'to_block', 'is_wrong')
+  return rows.map(({ node, from_block, to_block, is_wrong }) => ({
+    node,
+    from: Number(from_block),
+    to: Number(to_block),
+    isWrong: is_wrong,
+  }))
 }
 
-/** Notes that blocks were read again up to a number. */
+interface PendingRow {
+  readonly node: string
+  readonly from_block: bigint
+  readonly to_block: bigint
+  readonly is_wrong: boolean
+}
+
+/**
+ * Notes that blocks were read again up to a number.
+ *
+ * @param pending - as stored; what was queued since stays
+ * @returns what is left of them
+ */
 export async function noteReread(
   knex: Knex,
   chainId: string,
-  { node, from, to }: PendingReread,
+  pending: readonly PendingReread[],
   block: number,
-): Promise<void> {
+): Promise<PendingReread[]> {
+  const begun = pending.filter(({ from }) => from <= block)
+  const left = begun.filter(({ to }) => to > block).map((each) => ({ ...each, from: block + 1 }))
   await knex.transaction(async (trx) => {
-    await trx('pending_rereads').where({ chain_id: chainId, node, from_block: from }).delete()
-    if (block >= to) return
-    await trx.raw(
-      `insert into pending_rereads as known (chain_id, node, from_block, to_block) values (?, ?, ?, ?)
-       on conflict (chain_id, node, from_block) do update set to_block = greatest(known.to_block, excluded.to_block)`,
-      [chainId, node, block + 1, to],
-    )
+    for (const { node, from, to } of begun) {
+      await trx('pending_rereads')
+        .where({ chain_id: chainId, node, from_block: from })
+        .where('to_block', '<=', to)
+        .delete()
+    }
+    for (const { node, from, to, isWrong } of left) {
+      await trx.raw(
+        `insert into pending_rereads as known (chain_id, node, from_block, to_block, is_wrong) values (?, ?, ?, ?, ?) ${LONGER}`,
+        [chainId, node, from, to, isWrong],
+      )
+    }
   })
+  return [...left, ...pending.filter(({ from }) => from > block)]
 }
