@@ -11,7 +11,7 @@ export interface ChainConfig {
   readonly rpcUrls: readonly string[]
   /** The most HTTP requests to each URL in a second; learned from the node's refusals when absent. */
   readonly requestsPerSecond?: number
-  /** The most HTTP requests to each URL in a day (UTC); unlimited when absent. */
+  /** The most HTTP requests to each URL in a day (UTC), of all processes that share the database; unlimited when absent. */
   readonly requestsPerDay?: number
   /** What the file states of single URLs, by URL; it goes before what it states for the chain. */
   readonly nodeLimits?: Readonly<Record<string, NodeLimitsConfig>>

@@ -92,6 +92,16 @@ describe('the table of chains', () => {
     expect(draw({ width, hasColour: true }).map((line) => stripVTControlCharacters(line))).toEqual(plain)
   })
 
+  it('says until when a node waits whose daily budget is used up', () => {
+    const [node] = base.nodes
+    const pausedUntilMs = Date.parse('2026-03-02T00:00:00Z')
+    const waiting = { ...base, nodes: node === undefined ? [] : [{ ...node, budgetLeft: 0, pausedUntilMs, calls: {} }] }
+    const lines = drawChains([waiting], { width: 140, hasColour: false, now })
+    expect(lines[3]).toBe(
+      '  base.example.com: daily budget used up, waits until 00:00 UTC (12 h) · 0 calls · learned 25 requests/s · 1 block a call',
+    )
+  })
+
   it('has no control characters without colour', () => {
     expect(draw().join('')).not.toMatch(/\p{Cc}/u)
     expect(draw({ hasColour: true }).join('')).toContain('\x1b[31m')

@@ -117,8 +117,7 @@ function describeBackfill({ backfill }: ListedChain): string | undefined {
 function describeNode(node: NodeReport, now: Date): Line {
   const { rate, budgetLeft, pausedUntilMs = 0, logRange } = node
   const isPaused = pausedUntilMs > now.getTime()
-  const pausedSeconds = Math.ceil((pausedUntilMs - now.getTime()) / 1_000)
-  const state = isPaused ? `paused for ${duration(pausedSeconds)}` : node.breaker === 'OPEN' ? 'left alone' : 'in use'
+  const state = isPaused ? describePause(node, now) : node.breaker === 'OPEN' ? 'left alone' : 'in use'
   const counts = Object.values(node.calls)
   const calls = counts.reduce((sum, each) => sum + each.calls, 0)
   const errors = counts.reduce((sum, each) => sum + each.errors, 0)
@@ -130,10 +129,18 @@ function describeNode(node: NodeReport, now: Date): Line {
     ...(rate === undefined
       ? []
       : [`${rate.isDeclared ? '' : 'learned '}${rate.perSecond} ${rate.unit.toLowerCase()}/s`]),
-    ...(budgetLeft === undefined ? [] : [`${grouped(budgetLeft)} left today`]),
+    ...(budgetLeft === undefined || budgetLeft === 0 ? [] : [`${grouped(budgetLeft)} left today`]),
     ...(logRange === undefined ? [] : [`${counted(logRange, 'block')} a call`]),
   ].join(' · ')
   return { text, colour: isPaused || node.breaker === 'OPEN' ? 'yellow' : undefined }
+}
+
+/** Why nothing is sent to a node, and until when. */
+function describePause({ budgetLeft, pausedUntilMs = 0 }: NodeReport, now: Date): string {
+  const left = duration(Math.ceil((pausedUntilMs - now.getTime()) / 1_000))
+  if (budgetLeft !== 0) return `paused for ${left}`
+  const until = new Date(pausedUntilMs).toISOString().slice(11, 16)
+  return `daily budget used up, waits until ${until} UTC (${left})`
 }
 
 function describeBacklog({ unmatched, unpricedPayments = 0 }: ListedChain): string | undefined {

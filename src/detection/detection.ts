@@ -12,6 +12,7 @@ import { paymentReferenceOf, topicOfReference } from '../domain/payment-referenc
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { inLane } from '../nodes/lanes.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
+import { createLimitsKeeper } from './limits/keep-node-limits.ts'
 import { openChain } from './open-chain.ts'
 import { acceptEvent, unacceptEvent } from './repair/accept-event.ts'
 import { createCarriedQueue, type FindSource } from './repair/carried-queue.ts'
@@ -112,6 +113,13 @@ export interface DetectionOptions {
   readonly findSource?: FindSource | undefined
 }
 
+/** What runs between `start` and `stop`. */
+interface Running {
+  readonly ending: AbortController
+  readonly done: Promise<unknown>
+  readonly stopKeeping: () => Promise<void>
+}
+
 /** Makes detection for the configured chains. */
 export function createDetection(options: DetectionOptions): Detection {
   const { knex, chains, logger } = options
@@ -119,12 +127,14 @@ export function createDetection(options: DetectionOptions): Detection {
   const ownName = `${hostname()}/${process.pid}`
   const limits =
     options.limits ?? createNodeLimits(chains.configured, { clock: () => options.clock().getTime(), logger })
+  const keeper = createLimitsKeeper({ knex, chains: chains.configured, limits, logger, owner })
   const repository = createDetectionRepository(knex)
   const replays = createReplayQueue({ repository, pending: createPendingReplays(knex), logger })
   // eth_getLogs without an address gives the logs of every contract.
   const followed = chains.configured.filter((chain) => followedContracts(chain).length > 0)
   const followers = followed.map((config): ChainFollower => {
-    const follower = createChainFollower({ ...options, limits, config, owner, process: ownName, repository, replays })
+    const shared = { ...options, limits, recallLimits: keeper.recall, owner, process: ownName, repository, replays }
+    const follower = createChainFollower({ ...shared, config })
     replays.addChain(follower.chainId, follower.chain)
     return follower
   })
@@ -143,7 +153,7 @@ export function createDetection(options: DetectionOptions): Detection {
     if (follower === undefined) throw new RangeError(`${network} is not followed`)
     return follower
   }
-  let running: { readonly ending: AbortController; readonly done: Promise<unknown> } | undefined
+  let running: Running | undefined
 
   return {
     start() {
@@ -152,9 +162,12 @@ export function createDetection(options: DetectionOptions): Detection {
       const loops = followers.map((follower) => follower.run(ending.signal))
       // What can be added later waits where a node allows few calls.
       const later = inLane('ENRICHMENT', () => [enrichments.run(ending.signal), carried?.run(ending.signal)])
-      running = { ending, done: Promise.all([...loops, replays.run(ending.signal), ...later]) }
+      const done = Promise.all([keeper.recall(), ...loops, replays.run(ending.signal), ...later])
+      running = { ending, done, stopKeeping: keeper.start() }
     },
     async stop() {
+      // What was learned is stored only while the leases are held.
+      await running?.stopKeeping()
       running?.ending.abort(new Error('detection is stopping'))
       await running?.done
       running = undefined
@@ -167,7 +180,8 @@ export function createDetection(options: DetectionOptions): Detection {
     recheck: (network, terms) => recheckChain(knex, followerOf(network).chain, terms),
     reread: (network, { node, onProof, ...terms }) => {
       const { config, chain } = followerOf(network)
-      const asked = node === undefined ? chain : openChain({ ...options, repository, config: withNode(config, node) })
+      const asked =
+        node === undefined ? chain : openChain({ ...options, limits, repository, config: withNode(config, node) })
       const followed = followedContracts(config).map(({ address }) => address)
       const reader = readsProven({ reader: asked.reader, peers: chain.peers, followed, believed: node, onProof })
       return rereadRange({ knex, chain: { ...asked, reader }, replays, logger, clock }, terms)
@@ -179,6 +193,7 @@ export function createDetection(options: DetectionOptions): Detection {
       const chosen = followers.filter((follower) => network === undefined || follower.network === network)
       for (const follower of chosen) await follower.scan()
       await replays.drain()
+      await keeper.store()
     },
   }
 }

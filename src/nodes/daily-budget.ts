@@ -1,12 +1,28 @@
 import type { Lane } from './lanes.ts'
 
-/** Spends what a plan allows a day (UTC), so that following a chain always has enough. No I/O, no timers. */
+/** Spends what a plan allows a day, so that following a chain always has enough. A day is one of UTC, as providers count. No I/O, no timers. */
 export interface DailyBudget {
   take(amount: number, lane: Lane): void
   /** Milliseconds until the lane may spend again; 0 when it may now. */
   readyInMs(lane: Lane): number
   /** What is left today. */
   left(): number
+  /** Whether nothing is left today, for any lane. */
+  isUsedUp(): boolean
+  /** What was spent since the last time, to be stored; undefined where nothing was. */
+  takeUnstored(): BudgetUse | undefined
+  /** Spends again what could not be stored: it stays counted, and comes with the next `takeUnstored`. */
+  giveBack(use: BudgetUse): void
+  /** Learns what this process and all others that share the database have stored of a day. */
+  recall(stored: BudgetUse): void
+}
+
+/** What was spent of a budget on a day. */
+export interface BudgetUse {
+  /** `2026-11-22`, in UTC. */
+  readonly day: string
+  /** Requests, or calls where the node counts those of a batch. */
+  readonly amount: number
 }
 
 const DAY_MS = 86_400_000
@@ -18,44 +34,94 @@ const MARGIN = 1.2
 /** Other lanes look again after this time whether something is left over. */
 const LOOK_AGAIN_MS = 60_000
 
+interface BudgetState {
+  readonly perDay: number
+  readonly clock: () => number
+  readonly startedAtMs: number
+  /** Spent by live calls since the start. */
+  live: number
+  /** In days since 1970. */
+  day: number
+  /** Spent that day by all processes, as far as this one knows. */
+  used: number
+  /** The part of `used` that no other process can know of yet. */
+  unstored: number
+}
+
 /** @param perDay - requests or calls @param clock - milliseconds since 1970 */
 export function createDailyBudget(perDay: number, clock: () => number): DailyBudget {
   const startedAtMs = clock()
-  let liveSinceStart = 0
-  let day = Math.floor(startedAtMs / DAY_MS)
-  let used = 0
-
-  function turnDay(): number {
-    const nowMs = clock()
-    const today = Math.floor(nowMs / DAY_MS)
-    if (today !== day) used = 0
-    day = today
-    return nowMs
+  const state: BudgetState = {
+    perDay,
+    clock,
+    startedAtMs,
+    live: 0,
+    day: Math.floor(startedAtMs / DAY_MS),
+    used: 0,
+    unstored: 0,
   }
-
-  function keptForLive(nowMs: number): number {
-    const restMs = (day + 1) * DAY_MS - nowMs
-    const elapsedMs = nowMs - startedAtMs
-    if (elapsedMs < MEASURED_AFTER_MS) return perDay * KEPT_UNMEASURED * (restMs / DAY_MS)
-    return (liveSinceStart / elapsedMs) * restMs * MARGIN
-  }
-
   return {
     take(amount, lane) {
-      turnDay()
-      used += amount
-      if (lane === 'LIVE') liveSinceStart += amount
+      turnDay(state)
+      spend(state, amount)
+      if (lane === 'LIVE') state.live += amount
     },
-    readyInMs(lane) {
-      const nowMs = turnDay()
-      const restMs = (day + 1) * DAY_MS - nowMs
-      if (used >= perDay) return restMs
-      if (lane === 'LIVE' || perDay - used > keptForLive(nowMs)) return 0
-      return Math.min(restMs, LOOK_AGAIN_MS)
-    },
+    readyInMs: (lane) => readyInMs(state, lane),
     left() {
-      turnDay()
-      return Math.max(0, perDay - used)
+      turnDay(state)
+      return Math.max(0, perDay - state.used)
+    },
+    isUsedUp: () => readyInMs(state, 'LIVE') > 0,
+    takeUnstored() {
+      turnDay(state)
+      if (state.unstored === 0) return undefined
+      const use = { day: dayText(state.day), amount: state.unstored }
+      state.unstored = 0
+      return use
+    },
+    giveBack({ day, amount }) {
+      turnDay(state)
+      if (day === dayText(state.day)) state.unstored += amount
+    },
+    recall({ day, amount }) {
+      turnDay(state)
+      if (day === dayText(state.day)) state.used = amount + state.unstored
     },
   }
+}
+
+function spend(state: BudgetState, amount: number): void {
+  state.used += amount
+  state.unstored += amount
+}
+
+/** What was spent yesterday no longer counts. @returns milliseconds since 1970 */
+function turnDay(state: BudgetState): number {
+  const nowMs = state.clock()
+  const today = Math.floor(nowMs / DAY_MS)
+  if (today !== state.day) {
+    state.used = 0
+    state.unstored = 0
+  }
+  state.day = today
+  return nowMs
+}
+
+function readyInMs(state: BudgetState, lane: Lane): number {
+  const nowMs = turnDay(state)
+  const restMs = (state.day + 1) * DAY_MS - nowMs
+  if (state.used >= state.perDay) return restMs
+  if (lane === 'LIVE' || state.perDay - state.used > keptForLive(state, nowMs)) return 0
+  return Math.min(restMs, LOOK_AGAIN_MS)
+}
+
+function keptForLive({ perDay, day, startedAtMs, live }: BudgetState, nowMs: number): number {
+  const restMs = (day + 1) * DAY_MS - nowMs
+  const elapsedMs = nowMs - startedAtMs
+  if (elapsedMs < MEASURED_AFTER_MS) return perDay * KEPT_UNMEASURED * (restMs / DAY_MS)
+  return (live / elapsedMs) * restMs * MARGIN
+}
+
+function dayText(day: number): string {
+  return new Date(day * DAY_MS).toISOString().slice(0, 10)
 }

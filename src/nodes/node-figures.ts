@@ -14,7 +14,7 @@ export interface NodeFigures {
   readonly rate?: NodeRate | undefined
   /** What is left of the daily budget, in `rate.unit`. Absent: the chains file sets none. */
   readonly budgetLeft?: number | undefined
-  /** Until when nothing is sent because the node asked for that, milliseconds since 1970. Absent: it may be asked now. */
+  /** Until when nothing is sent, because the node asked for that or its daily budget is used up: milliseconds since 1970. Absent: it may be asked now. */
   readonly pausedUntilMs?: number | undefined
   /** Blocks in one call for logs, as learned; absent before the first. */
   readonly logRange?: number | undefined

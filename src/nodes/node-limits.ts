@@ -3,6 +3,7 @@ import type { Logger } from '../domain/logger.ts'
 import { type Meter, silentMeter } from '../domain/meter.ts'
 import { createDailyBudget, type DailyBudget } from './daily-budget.ts'
 import { currentLane, type Lane } from './lanes.ts'
+import { keptRangeOf, keptSizeOf, type LearnedLimits, type LogRange, sizeFromKept } from './learned-limits.ts'
 import { type LearnedSize, sizeAfterRefused, sizeAfterTaken, startSize } from './learned-size.ts'
 import type { CallCount, NodeFigures, NodeRate } from './node-figures.ts'
 import { createPacing, type Pacing, type RateRefusal } from './pacing.ts'
@@ -66,8 +67,22 @@ export interface UrlLimits {
   batchRefused(calls: number, hint?: number): void
   /** Counts a call in the figures. */
   note(method: string, outcome: CallOutcome): void
-  /** Notes how many blocks go into one call for logs. */
-  noteLogRange(blocks: number): void
+  /** What this process has learned of ranges of logs; undefined before the first. */
+  logRange(): LogRange | undefined
+  /** What was stored of ranges of logs, to begin with. */
+  keptRange(): LearnedLimits['logRange']
+  /** Notes what was learned of ranges of logs. @param width - blocks of the next call */
+  noteLogRange(range: LogRange, width: number): void
+  /** How many addresses go into one filter for logs; Infinity where none was refused. */
+  addressesAtOnce(): number
+  /** Learns that a filter was refused for its addresses: the next one has half as many. */
+  addressesRefused(addresses: number): void
+  /** What was learned so far, to be stored. */
+  learned(): LearnedLimits
+  /** Goes on from what was learned before a restart, or by another process; what this process has learned itself counts more. */
+  recall(stored: LearnedLimits): void
+  /** Absent: the chains file sets none. */
+  readonly budget: DailyBudget | undefined
   /** Notes whether somebody leaves the URL alone. @param who - the same for open and closed */
   noteBreaker(who: object, isOpen: boolean): void
 }
@@ -116,7 +131,14 @@ interface UrlState {
   /** Ends the sleep of whoever serves the waiters. */
   asleep: AbortController | undefined
   batch: LearnedSize
-  logRange: number | undefined
+  logRange: LogRange | undefined
+  /** Blocks of the next call for logs. */
+  logWidth: number | undefined
+  addressesAtOnce: number
+  /** What another process has learned of ranges of logs. */
+  keptRange: LearnedLimits['logRange']
+  /** What `learned` gave when nothing was learned, or when it was last recalled, as JSON. */
+  recalled: string
   readonly calls: Map<string, { calls: number; errors: number }>
   requests: number
   readonly opened: Set<object>
@@ -170,6 +192,10 @@ function createState(
     asleep: undefined,
     batch: startSize(maxBatch, maxBatch),
     logRange: undefined,
+    logWidth: undefined,
+    addressesAtOnce: Number.POSITIVE_INFINITY,
+    keptRange: undefined,
+    recalled: '{}',
     calls: new Map(),
     requests: 0,
     opened: new Set(),
@@ -201,17 +227,46 @@ function limitsOf(state: UrlState): UrlLimits {
       state.meter.set('waybill_node_batch_size', labelsOf(state), state.batch.size)
     },
     note: (method, outcome) => note(state, method, outcome),
-    noteLogRange(blocks) {
-      if (state.logRange === blocks) return
-      state.logRange = blocks
-      state.meter.set('waybill_node_log_range', labelsOf(state), blocks)
+    logRange: () => state.logRange,
+    keptRange: () => state.keptRange,
+    noteLogRange(range, width) {
+      state.logRange = range
+      if (state.logWidth === width) return
+      state.logWidth = width
+      state.meter.set('waybill_node_log_range', labelsOf(state), width)
     },
+    addressesAtOnce: () => state.addressesAtOnce,
+    addressesRefused(addresses) {
+      state.addressesAtOnce = Math.max(1, Math.min(state.addressesAtOnce, Math.ceil(addresses / 2)))
+    },
+    learned: () => learnedBy(state),
+    recall: (stored) => recall(state, stored),
+    budget: state.budget,
     noteBreaker(who, isOpen) {
       if (isOpen) state.opened.add(who)
       else state.opened.delete(who)
       state.meter.set('waybill_node_breaker_open', labelsOf(state), state.opened.size > 0 ? 1 : 0)
     },
   }
+}
+
+function learnedBy({ pacing, batch, logRange, keptRange }: UrlState): LearnedLimits {
+  return {
+    rate: pacing.learned(),
+    batch: keptSizeOf(batch),
+    logRange: logRange === undefined ? keptRange : keptRangeOf(logRange),
+  }
+}
+
+function recall(state: UrlState, stored: LearnedLimits): void {
+  // What this process has learned itself since then is newer.
+  if (JSON.stringify(learnedBy(state)) !== state.recalled) return
+  const { maxBatch = MAX_BATCH } = state.declared
+  if (stored.rate !== undefined) state.pacing.recall(stored.rate)
+  state.batch = sizeFromKept(startSize(maxBatch, maxBatch), stored.batch)
+  state.keptRange = stored.logRange
+  state.logRange = undefined
+  state.recalled = JSON.stringify(learnedBy(state))
 }
 
 const labelsOf = ({ chain, host }: UrlState) => ({ chain, node: host })
@@ -302,12 +357,21 @@ function dismissImpatient(state: UrlState): void {
     // Waiting for a budget would hold up those of other lanes.
     if (budgetMs === 0 && waitMs <= waiter.maxWaitMs) continue
     remove(state, waiter)
-    const why =
-      budgetMs > pausedMs ? 'its daily budget is used up, or kept for live calls' : 'it asked to be left alone'
-    const detail = `${why}: it is asked again in ${Math.ceil(waitMs / 1_000)} s`
+    const detail = budgetMs > pausedMs ? whyBudgetWaits(state, budgetMs) : `it asked to be left alone${againIn(waitMs)}`
     waiter.turn.reject(new RpcError('RATE_LIMITED', detail, { host, retryAfterMs: waitMs }))
   }
 }
+
+function whyBudgetWaits({ budget, declared, clock }: UrlState, waitMs: number): string {
+  const budgetText = `its budget of ${declared.requestsPerDay} requests a day`
+  if (budget?.isUsedUp() !== true) {
+    return `what is left today of ${budgetText} is kept for new blocks and routes${againIn(waitMs)}`
+  }
+  const until = new Date(clock() + waitMs).toISOString().slice(0, 16).replace('T', ' ')
+  return `${budgetText} is used up: it is asked again at ${until} UTC`
+}
+
+const againIn = (waitMs: number) => `: it is asked again in ${Math.ceil(waitMs / 1_000)} s`
 
 function refuse(state: UrlState, { isQuota, ...refusal }: RateRefusal & { readonly isQuota: boolean }): void {
   const { pacing, meter, logger, chain, host } = state
@@ -334,8 +398,15 @@ function note(state: UrlState, method: string, outcome: CallOutcome): void {
   if (meter !== silentMeter) meter.count('waybill_node_calls_total', { ...labelsOf(state), method, outcome })
 }
 
+/** Until when nothing is sent: because the node asked for that, or because its daily budget is used up. */
+function pausedUntilMs({ pacing, budget, clock }: UrlState): number | undefined {
+  const askedMs = pacing.pausedUntilMs()
+  if (budget?.isUsedUp() !== true) return askedMs
+  return Math.max(askedMs ?? 0, clock() + budget.readyInMs('LIVE'))
+}
+
 function figuresOf(state: UrlState): NodeFigures {
-  const { chain, host, place, pacing, budget, batch, logRange, requests, opened } = state
+  const { chain, host, place, pacing, budget, batch, logWidth, requests, opened } = state
   const calls: Record<string, CallCount> = Object.fromEntries(
     [...state.calls].map(([method, count]) => [method, { ...count }]),
   )
@@ -347,8 +418,8 @@ function figuresOf(state: UrlState): NodeFigures {
     requests,
     rate: pacing.rate(),
     budgetLeft: budget?.left(),
-    pausedUntilMs: pacing.pausedUntilMs(),
-    logRange,
+    pausedUntilMs: pausedUntilMs(state),
+    logRange: logWidth,
     batchSize: Math.min(batch.size, pacing.maxCalls()),
     breaker: opened.size > 0 ? 'OPEN' : 'CLOSED',
   }

@@ -1,8 +1,9 @@
+import type { LearnedRate } from './learned-limits.ts'
 import type { NodeRate } from './node-figures.ts'
 
 /**
- * Keeps what a URL is sent below its rate and its daily budget. The rate is that of the chains file, or is learned: after a refusal it is cut
- * to what was just seen to work, and recovers slowly. No I/O, no timers.
+ * Keeps what a URL is sent below its rate. The rate is that of the chains file, or is learned: after a refusal it is cut to what was served in
+ * the last second, and recovers slowly. No I/O, no timers.
  */
 export interface Pacing {
   /** Milliseconds until the rate allows the next request; 0 when it allows it now. */
@@ -23,6 +24,10 @@ export interface Pacing {
   rate(): NodeRate | undefined
   /** Until when the node asked to be left alone, milliseconds since 1970; undefined where that is over. */
   pausedUntilMs(): number | undefined
+  /** The rate, if it was learned from refusals. */
+  learned(): LearnedRate | undefined
+  /** Goes on from a rate that was learned before a restart. A lower rate of the chains file counts instead. */
+  recall(rate: LearnedRate): void
 }
 
 export interface RateRefusal {
@@ -109,7 +114,22 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
         ? undefined
         : { perSecond: state.perSecond, unit: state.unit, isDeclared: state.perSecond === state.declared },
     pausedUntilMs: () => (state.pausedUntilMs > clock() ? state.pausedUntilMs : undefined),
+    learned: () => learnedRate(state),
+    recall: (rate) => recall(state, rate),
   }
+}
+
+function learnedRate({ perSecond, declared, unit, growAfterMs }: PacingState): LearnedRate | undefined {
+  const isLearned = perSecond !== undefined && (perSecond !== declared || unit === 'CALLS')
+  return isLearned ? { perSecond, unit, growAfterMs } : undefined
+}
+
+function recall(state: PacingState, { perSecond, unit, growAfterMs }: LearnedRate): void {
+  state.perSecond = Math.min(perSecond, state.declared ?? MAX_LEARNED_PER_SECOND)
+  state.unit = unit
+  state.growAfterMs = Math.min(growAfterMs, MAX_GROW_AFTER_MS)
+  state.changedAtMs = state.clock()
+  state.left = Math.min(state.left, burstOf(state))
 }
 
 /** A second's worth may go at once where the rate is declared. Of a learned one it is not known how the node counts, so it goes evenly. */

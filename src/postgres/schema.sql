@@ -147,6 +147,16 @@ create table leases (
   constraint leases_pkey PRIMARY KEY (name)
 );
 
+create table node_limits (
+  chain_id text collate "C" not null,
+  url_hash text collate "C" not null,
+  host text not null,
+  learned jsonb,
+  day date,
+  used bigint not null default 0,
+  constraint node_limits_pkey PRIMARY KEY (chain_id, url_hash)
+);
+
 create table node_readings (
   chain_id text collate "C" not null,
   node text collate "C" not null,

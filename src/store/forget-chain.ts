@@ -38,6 +38,7 @@ export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: 
     }
     for (const table of [
       'carried_payments',
+      'node_limits',
       'node_readings',
       'pending_rereads',
       'pending_enrichments',

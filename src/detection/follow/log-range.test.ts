@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import type { LogRange } from '../../nodes/learned-limits.ts'
 import { RpcError, type RpcErrorKind, type RpcRefusal } from '../../nodes/rpc-error.ts'
 import {
   hasTooManyLogs,
   isRangeTooWide,
-  type LogRange,
   rangeAfterRead,
   rangeAfterRefused,
   startLogRange,

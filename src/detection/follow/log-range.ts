@@ -1,5 +1,6 @@
 import { isForItsLogs, isSettled, logsHintOf, rangeHintOf } from '../../nodes/classify-refusal.ts'
-import { type LearnedSize, sizeAfterRefused, sizeAfterTaken, startSize } from '../../nodes/learned-size.ts'
+import type { LogRange } from '../../nodes/learned-limits.ts'
+import { sizeAfterRefused, sizeAfterTaken, startSize } from '../../nodes/learned-size.ts'
 import { isUnknownMethod, RpcError } from '../../nodes/rpc-error.ts'
 
 /** How many blocks one request for logs spans, at one node. Learned from how requests go: values and rules, without I/O. */
@@ -17,18 +18,6 @@ const MAX_STEP_MS = 10_000
 const SUSPECT_LOGS = 500
 /** A range is chosen to have less than this part of the logs that a node allows. */
 const LOGS_MARGIN = 0.9
-
-/** What is known of the ranges that a node takes. */
-export interface LogRange {
-  /** What it takes where there are few logs. */
-  readonly blocks: LearnedSize
-  /** What the logs around here allow; Infinity where they allow anything. */
-  readonly denseBlocks: number
-  /** The most logs of an answer, as the node said or as it was seen to take. Absent: none was refused for its logs. */
-  readonly mostLogs?: number | undefined
-  /** `blocks` before refusals whose words were unknown, until it shows whether they were for the logs. */
-  readonly before?: LearnedSize | undefined
-}
 
 /** The ranges of a node of which nothing is known. @param declared - the most blocks, where the chains file says it */
 export function startLogRange(declared: number = MAX_RANGE): LogRange {

@@ -1,4 +1,5 @@
 import type { Address } from '../../domain/address.ts'
+import { type LogRange, rangeFromKept } from '../../nodes/learned-limits.ts'
 import type { UrlLimits } from '../../nodes/node-limits.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { Findings } from '../match/detected.ts'
@@ -6,7 +7,6 @@ import type { BlockHeader, ChainReader } from '../read/chain-reader.ts'
 import {
   hasTooManyLogs,
   isRangeTooWide,
-  type LogRange,
   rangeAfterRead,
   rangeAfterRefused,
   rangeAfterTooManyLogs,
@@ -47,22 +47,16 @@ export interface FinalBlocksReader {
   read(wanted: WantedBlocks, write: WriteFinalBlocks, signal: AbortSignal | undefined): Promise<FinalBlocksOutcome>
 }
 
-/** What is learned of a URL is shared by all who read its chain. */
-const learned = new WeakMap<UrlLimits, Learned>()
+/** What was known of the ranges of a URL when a range was last read. */
+const intact = new WeakMap<UrlLimits, LogRange>()
 
-interface Learned {
-  range: LogRange
-  /** As it was when a range was last read. */
-  intact: LogRange
+/** What is known of the ranges of a URL: all who read its chain share it. */
+function rangeOfUrl(limits: UrlLimits): LogRange {
+  return limits.logRange() ?? startOf(limits)
 }
 
-function learnedOf(limits: UrlLimits): Learned {
-  const known = learned.get(limits)
-  if (known !== undefined) return known
-  const range = startLogRange(limits.declared.maxLogRange)
-  const made = { range, intact: range }
-  learned.set(limits, made)
-  return made
+function startOf(limits: UrlLimits): LogRange {
+  return rangeFromKept(startLogRange(limits.declared.maxLogRange), limits.keptRange())
 }
 
 /** Makes the reader of one chain. It keeps the width of a range for each node, by the rules of `log-range.ts`. */
@@ -75,12 +69,8 @@ export function createFinalBlocksReader({
   readonly events: EventReader
   readonly clock: () => Date
 }): FinalBlocksReader {
-  const rangeOf = (node: number) => learnedOf(reader.limitsOf(node)).range
-  const learn = (node: number, range: LogRange) => {
-    const limits = reader.limitsOf(node)
-    learnedOf(limits).range = range
-    limits.noteLogRange(widthOf(range))
-  }
+  const rangeOf = (node: number) => rangeOfUrl(reader.limitsOf(node))
+  const learn = (node: number, range: LogRange) => reader.limitsOf(node).noteLogRange(range, widthOf(range))
   return {
     async read({ from, until, addresses }, write, signal) {
       const startedAtMs = clock().getTime()
@@ -92,7 +82,7 @@ export function createFinalBlocksReader({
         if (answer.kind === 'BEHIND') return { kind: 'LACKING', reason: answer.message }
         if (!isRangeTooWide(answer, blocks)) {
           // Where one block alone is refused, its width was never the reason.
-          if (blocks === 1) learn(node, learnedOf(reader.limitsOf(node)).intact)
+          if (blocks === 1) learn(node, intact.get(reader.limitsOf(node)) ?? startOf(reader.limitsOf(node)))
           throw answer
         }
         learn(node, rangeAfterRefused(rangeOf(node), blocks, answer))
@@ -110,7 +100,7 @@ export function createFinalBlocksReader({
       await write(last, await events.read({ logs, blocks: [last], areFinal: true, isCanonical }, signal))
       const tookMs = clock().getTime() - startedAtMs
       learn(node, rangeAfterRead(rangeOf(node), { blocks, logs: logs.length, tookMs }))
-      learnedOf(reader.limitsOf(node)).intact = rangeOf(node)
+      intact.set(reader.limitsOf(node), rangeOf(node))
       return { kind: 'MORE' }
     },
   }

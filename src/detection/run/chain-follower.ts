@@ -41,6 +41,8 @@ interface ChainFollowerOptions extends OpenChainOptions {
   /** Host and process id, for operators. */
   readonly process: string
   readonly replays: ReplayQueue
+  /** Goes on from what is stored of the limits of a chain's nodes. Never throws. @param chainId - CAIP-2 */
+  readonly recallLimits: (chainId: string) => Promise<void>
   /** Default CHAIN_LEASE_MS. */
   readonly leaseTtlMs?: number
   /** Default by the chain's block time. */
@@ -95,6 +97,7 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
   }
   const follower: FollowedChain = {
     limits: options.limits,
+    recallLimits: () => options.recallLimits(chainId),
     knex,
     config,
     network,

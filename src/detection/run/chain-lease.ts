@@ -18,7 +18,10 @@ export async function holdLease(follower: FollowedChain): Promise<boolean> {
   // Another process may have written meanwhile, and died before it compared new events with new requests.
   if (!isRenewed) follower.blocks.reset()
   if (isHeld && !isRenewed) follower.sweptAtMs = Number.NEGATIVE_INFINITY
-  if (isHeld && !follower.isFollowing) follower.followingSince = follower.clock()
+  if (isHeld && !follower.isFollowing) {
+    follower.followingSince = follower.clock()
+    await follower.recallLimits()
+  }
   follower.isFollowing = isHeld
   return isHeld
 }

@@ -15,6 +15,8 @@ import type { ChainHealth } from './chain-health.ts'
 /** One chain that is followed: its parts, and what this process remembers of it. */
 export interface FollowedChain {
   readonly limits: NodeLimits | undefined
+  /** Goes on from what an earlier process has learned of the nodes' limits. Never throws. */
+  readonly recallLimits: () => Promise<void>
   readonly knex: Knex
   readonly config: ChainConfig
   readonly network: string

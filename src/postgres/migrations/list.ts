@@ -11,6 +11,7 @@ import { singleRequestProxies } from './0011-single-request-proxies.ts'
 import { chainSpans } from './0012-chain-spans.ts'
 import { chainReports } from './0013-chain-reports.ts'
 import { pendingEnrichments } from './0014-pending-enrichments.ts'
+import { nodeLimits } from './0015-node-limits.ts'
 import { nodeReadings } from './0016-node-readings.ts'
 import type { Migration } from './migration.ts'
 
@@ -31,5 +32,6 @@ export const MIGRATIONS: readonly Migration[] = [
   chainSpans,
   chainReports,
   pendingEnrichments,
+  nodeLimits,
   nodeReadings,
 ]

@@ -13,8 +13,13 @@ import { type LimitedNode, type NodeTerms, startLimitedNode } from './limited-no
 
 export interface LimitsStage {
   /** Reads the whole chain anew through a node with these limits, then follows some new blocks with payments. */
-  run(terms: NodeTerms): Promise<LimitsOutcome>
+  run(terms: NodeTerms, options?: RunOptions): Promise<LimitsOutcome>
   stop(): Promise<void>
+}
+
+export interface RunOptions {
+  /** Whether what the run before has stored of the node's limits is left there, as after a restart; default false. */
+  readonly keepsLimits?: boolean
 }
 
 export interface LimitsOutcome {
@@ -60,7 +65,7 @@ export async function openLimitsStage(
   }
   await chain.mine({ blocks: FINALITY + 1 })
   return {
-    run: (limits) => run(state, limits, account),
+    run: (limits, options = {}) => run(state, limits, account, options),
     async stop() {
       await node.stop()
       await Promise.all([chain.stop(), database.drop()])
@@ -76,12 +81,19 @@ async function pay(state: StageState): Promise<void> {
 }
 
 /** Goes back to the same chain after each run. */
-async function run(state: StageState, terms: NodeTerms, account: Account): Promise<LimitsOutcome> {
+async function run(
+  state: StageState,
+  terms: NodeTerms,
+  account: Account,
+  { keepsLimits = false }: RunOptions,
+): Promise<LimitsOutcome> {
   const { chain, node, database, clock } = state
   const { rpc } = chain.client
   const snapshot = await rpc.call('evm_snapshot', [])
   const madeBefore = state.made
+  const kept = keepsLimits ? await database.knex('node_limits') : []
   await forgetChain(database.knex, { name: 'BASE', chainId: caip2Of(chain.chainId) }, new Date(clock.nowMs))
+  if (kept.length > 0) await database.knex('node_limits').insert(kept)
   await database.knex('leases').delete()
   await storeRequest(database.knex, account, state.request)
   const { number } = await chain.client.head()
