@@ -112,41 +112,15 @@ export interface ReadAtBlock extends ContractRead {
   readonly block: number | 'latest'
 }
 
+/** The reader of one chain: whom it asks, and the contracts whose logs it reads. */
+interface LogReader {
+  readonly client: RpcClient
+  readonly addresses: readonly Address[]
+}
+
 /** Makes the reader of one chain. @param addresses - the contracts whose logs are read */
 export function createChainReader(client: RpcClient, addresses: readonly Address[]): ChainReader {
-  const addressesAtOnce = new Map<number, number>()
-  const filter = { address: addresses, topics: [followedTopics] }
-
-  async function logsFrom(wanted: WantedLogs, signal?: AbortSignal): Promise<NodeLogs> {
-    const { from, until, addresses: only = addresses } = wanted
-    const tried: Tried[] = []
-    const callsOf = (asked: number): RpcCall[] => {
-      const to = Math.min(until, from + wanted.blocksAt(asked) - 1)
-      const range = { topics: filter.topics, fromBlock: toQuantity(from), toBlock: toQuantity(to) }
-      const parts = [...chunksOf(only, addressesAtOnce.get(asked) ?? Math.max(1, only.length))]
-      const calls = parts.map((address) => ({ method: 'eth_getLogs', params: [{ ...range, address }] }))
-      tried.push({ node: asked, to })
-      return [...calls, blockCall(toQuantity(to))]
-    }
-    const asking = await client.batchBy(callsOf, signal).catch((error: unknown) => {
-      if (error instanceof RpcError && error.kind === 'TIMEOUT') return error
-      throw error
-    })
-    // The first failure is told of.
-    if (asking instanceof RpcError) return { ...(tried[0] as Tried), logs: asking, last: undefined }
-    const { node, answers } = asking
-    const { to } = tried.at(-1) as Tried
-    const refused = answers.slice(0, -1).find((answer) => !answer.ok)?.error
-    const asked = addressesAtOnce.get(node) ?? only.length
-    if (refused?.kind === 'TOO_MANY_ADDRESSES' && asked > 1) {
-      addressesAtOnce.set(node, Math.ceil(asked / 2))
-      return logsFrom(wanted, signal)
-    }
-    if (refused !== undefined) return { node, to, logs: refused, last: undefined }
-    const logs = answers.slice(0, -1).flatMap((answer) => toLogs(resultOf(answer)))
-    return { node, to, logs, last: toHeader(resultOf(answers.at(-1))) }
-  }
-
+  const ofLogs: LogReader = { client, addresses }
   return {
     doubt: (why) => client.doubt(why),
     async view(tip, askFinalized, signal) {
@@ -165,19 +139,13 @@ export function createChainReader(client: RpcClient, addresses: readonly Address
       return answers.map((answer) => toHeader(resultOf(answer)))
     },
     async logsInRange({ from, to, addresses: only = addresses }, signal) {
-      const read = await logsFrom({ from, until: to, addresses: only, blocksAt: () => to - from + 1 }, signal)
+      const read = await logsFrom(ofLogs, { from, until: to, addresses: only, blocksAt: () => to - from + 1 }, signal)
       if (read.logs instanceof RpcError) throw read.logs
       return { logs: read.logs, last: read.last }
     },
-    logsFrom,
+    logsFrom: (wanted, signal) => logsFrom(ofLogs, wanted, signal),
     limitsOf: (node) => client.limitsOf(node),
-    async logsOfBlocks(hashes, signal) {
-      const answers = await client.batch(
-        hashes.map((blockHash) => ({ method: 'eth_getLogs', params: [{ ...filter, blockHash }] })),
-        signal,
-      )
-      return answers.map((answer) => (answer.ok ? toLogs(answer.result) : answer.error))
-    },
+    logsOfBlocks: (hashes, signal) => logsOfBlocks(ofLogs, hashes, signal),
     async receipts(hashes, signal) {
       const answers = await client.batch(
         hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
@@ -190,6 +158,77 @@ export function createChainReader(client: RpcClient, addresses: readonly Address
     },
     callsAnywhere: (reads, signal) => callAnywhere(client, reads, signal),
   }
+}
+
+const topics = [followedTopics]
+
+/** Cuts addresses into parts that a node takes in one filter. */
+function partsFor({ client }: LogReader, node: number, addresses: readonly Address[]): Address[][] {
+  return [...chunksOf(addresses, partSize(client, node, addresses))]
+}
+
+function partSize(client: RpcClient, node: number, addresses: readonly Address[]): number {
+  return Math.max(1, Math.min(addresses.length, client.limitsOf(node).addressesAtOnce()))
+}
+
+/** Learns from a filter that was refused for its addresses. @returns whether to ask again with fewer of them */
+function mayTakeFewer({ client }: LogReader, node: number, addresses: readonly Address[], refused: RpcError): boolean {
+  const size = partSize(client, node, addresses)
+  if (refused.kind !== 'TOO_MANY_ADDRESSES' || size === 1) return false
+  client.limitsOf(node).addressesRefused(size)
+  return true
+}
+
+async function logsFrom(reader: LogReader, wanted: WantedLogs, signal?: AbortSignal): Promise<NodeLogs> {
+  const { from, until, addresses = reader.addresses } = wanted
+  const tried: Tried[] = []
+  const callsOf = (asked: number): RpcCall[] => {
+    const to = Math.min(until, from + wanted.blocksAt(asked) - 1)
+    const range = { topics, fromBlock: toQuantity(from), toBlock: toQuantity(to) }
+    const parts = partsFor(reader, asked, addresses)
+    tried.push({ node: asked, to })
+    return [
+      ...parts.map((address) => ({ method: 'eth_getLogs', params: [{ ...range, address }] })),
+      blockCall(toQuantity(to)),
+    ]
+  }
+  const asking = await reader.client.batchBy(callsOf, signal).catch((error: unknown) => {
+    if (error instanceof RpcError && error.kind === 'TIMEOUT') return error
+    throw error
+  })
+  // Where several nodes failed, the caller is told about the first one.
+  if (asking instanceof RpcError) return { ...(tried[0] as Tried), logs: asking, last: undefined }
+  const { node, answers } = asking
+  const { to } = tried.at(-1) as Tried
+  const logs = joinLogs(answers.slice(0, -1))
+  if (logs instanceof RpcError) {
+    if (mayTakeFewer(reader, node, addresses, logs)) return logsFrom(reader, wanted, signal)
+    return { node, to, logs, last: undefined }
+  }
+  return { node, to, logs, last: toHeader(resultOf(answers.at(-1))) }
+}
+
+async function logsOfBlocks(
+  reader: LogReader,
+  hashes: readonly Hex[],
+  signal?: AbortSignal,
+): Promise<(RpcLog[] | RpcError)[]> {
+  const { client, addresses } = reader
+  const callsOf = (asked: number) =>
+    hashes.flatMap((blockHash) =>
+      partsFor(reader, asked, addresses).map((address) => ({
+        method: 'eth_getLogs',
+        params: [{ topics, address, blockHash }],
+      })),
+    )
+  const { node, answers } = await client.batchBy(callsOf, signal)
+  const parts = answers.length / Math.max(1, hashes.length)
+  const blocks = hashes.map((_, nth) => joinLogs(answers.slice(nth * parts, (nth + 1) * parts)))
+  const refused = blocks.find((logs) => logs instanceof RpcError && logs.kind === 'TOO_MANY_ADDRESSES')
+  if (refused instanceof RpcError && mayTakeFewer(reader, node, addresses, refused)) {
+    return logsOfBlocks(reader, hashes, signal)
+  }
+  return blocks
 }
 
 function contractCall({ to, data, block }: ReadAtBlock): RpcCall {
@@ -220,6 +259,12 @@ async function callAnywhere(
 
 function ignoreRpcError(error: unknown): undefined {
   if (!(error instanceof RpcError)) throw error
+}
+
+/** Joins the logs of one block, which were asked for by several calls. @returns the first error where one was refused */
+function joinLogs(answers: readonly RpcAnswer[]): RpcLog[] | RpcError {
+  const refused = answers.find((answer) => !answer.ok)
+  return refused?.error ?? answers.flatMap((answer) => toLogs(resultOf(answer)))
 }
 
 function blockCall(block: string): RpcCall {
