@@ -16,8 +16,8 @@ import { readRefusal } from './rpc-error.ts'
 const ABOUT_LOGS = /results|logs|response|bytes/i
 
 describe('what a provider says when it refuses logs', () => {
-  it.each(KNOWN_REFUSALS)('$who ($source), code $code: $message', ({ code, message, data, means }) => {
-    const refusal = readRefusal({ code, message, data })
+  it.each(KNOWN_REFUSALS)('$who ($source), code $code: $message', ({ code, message, data, details, means }) => {
+    const refusal = readRefusal({ code, message, data, details })
     const isOfNode = means === 'POLICY' || means === 'PRUNED'
     expect(classifyRefusal(refusal, 'eth_getLogs')).toBe(isOfNode ? 'REFUSED' : means)
     expect(isSettled(refusal)).toBe(isOfNode)
@@ -87,6 +87,7 @@ describe('a hint in a refusal', () => {
     ['retry in 10s', undefined, 10_000],
     ['retry in 10m0s', undefined, 600_000],
     ['try again in 1h', undefined, 3_600_000],
+    ['Rate limit exceeded. Please retry after 1 second.', undefined, 1_000],
     ['retry after 2.5s', undefined, 2_500],
     ['slow down', '{"rate":{"backoff_seconds":30}}', 30_000],
     ['slow down', undefined, undefined],
@@ -97,7 +98,10 @@ describe('a hint in a refusal', () => {
   it.each([
     ['daily request count exceeded, request rate limited', true],
     ['Monthly capacity limit exceeded', true],
+    ['compute unit quota exceeded', true],
+    ['Payment Required', true],
     ['15/second request limit reached', false],
+    ['You have surpassed your allowed throughput limit.', false],
   ])('%j is of a quota: %s', (message, expected) => {
     expect(isQuota({ message })).toBe(expected)
   })

@@ -6,9 +6,11 @@ import { REVERT_CODE, type RpcErrorKind, type RpcRefusal, wordsOf } from './rpc-
  */
 
 const RATE =
-  /rate.?limit|requests? rate|too many requests|request limit|requests? count exceeded|exceeded.*(quota|capacity|compute units)|capacity limit|throttl|\bRPS\b|per second|\d\s?\/\s?(s|sec|second)\b|retry in \d/i
-const RATE_CODES = new Set([429, -32007, -32009, -32090])
-const QUOTA = /\b(daily|monthly|per (day|month)|capacity limit|quota)\b/i
+  /rate.?limit|requests? rate|too many requests|request limit|requests? count exceeded|exceeded.*(quota|capacity|compute units)|quota (is |has been )?exceeded|insufficient quota|payment required|(capacity|credit|throughput|call) limit|throttl|\bRPS\b|per second|\d\s?\/\s?(s|sec|second)\b|retry in \d/i
+/** The status of quotas that are used up, which some providers repeat as the code. */
+export const QUOTA_STATUS = 402
+const RATE_CODES = new Set([429, QUOTA_STATUS, -32007, -32009, -32090, -32605, -32607])
+const QUOTA = /\b(daily|monthly|per (day|month)|capacity limit|quota|payment required)\b/i
 const BEHIND =
   /beyond (the )?(current )?(head|latest)|^unknown block\b|requested data (is )?not available|after (the )?last accepted block/i
 const ADDRESSES = /addresses or topics|(max(imum)?|too many|number of) addresses|\d+ filters\b.*limit/i
@@ -77,7 +79,7 @@ export function logsHintOf(refusal: RpcRefusal): number | undefined {
 
 /** Whether the day's or the month's share is used up. */
 export function isQuota(refusal: RpcRefusal): boolean {
-  return QUOTA.test(wordsOf(refusal))
+  return refusal.code === QUOTA_STATUS || QUOTA.test(wordsOf(refusal))
 }
 
 /** How long the node asks to be left alone, by its words: `retry in 10m0s`, `backoff_seconds`. */

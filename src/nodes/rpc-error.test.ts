@@ -39,6 +39,10 @@ describe('an error of a node', () => {
       { code: -32005, message: '', data: { rate: { backoff_seconds: 3 } } },
       { code: -32005, message: '', details: '{"rate":{"backoff_seconds":3}}' },
     ],
+    [
+      { code: 402, message: 'Payment Required', data: { id: 1 }, details: 'You have reached your daily credit limit.' },
+      { code: 402, message: 'Payment Required', details: '{"id":1} You have reached your daily credit limit.' },
+    ],
     [{ message: 'x'.repeat(600) }, { message: 'x'.repeat(500) }],
     ['rate limit', { message: 'rate limit' }],
   ])('is read whatever the node put there: %j', (error, refusal) => {

@@ -32,7 +32,7 @@ export interface RpcRefusal {
   readonly message: string
   /** The return data of a revert, hexadecimal with `0x`. */
   readonly data?: string | undefined
-  /** What else stands in `data`, as text: some nodes say there what was wrong. Cut to 500 characters. */
+  /** What else stands in `data`, or in a field `details`, as text: some nodes say there what was wrong. Cut to 500 characters. */
   readonly details?: string | undefined
 }
 
@@ -83,7 +83,7 @@ const MAX_MESSAGE_LENGTH = 500
 /** Reads the `error` member of an answer, whatever the node put there. */
 export function readRefusal(error: unknown): RpcRefusal {
   if (!isObject(error)) return { message: String(error).slice(0, MAX_MESSAGE_LENGTH) }
-  const { code, message, data } = error
+  const { code, message, data, details } = error
   // Some nodes wrap the data of a revert in an object.
   const bytes = isObject(data) ? data.data : data
   const isBytes = typeof bytes === 'string' && /^0x(?:[0-9a-f]{2})*$/i.test(bytes)
@@ -91,12 +91,16 @@ export function readRefusal(error: unknown): RpcRefusal {
     code: typeof code === 'number' ? code : undefined,
     message: typeof message === 'string' ? message.slice(0, MAX_MESSAGE_LENGTH) : '',
     data: isBytes ? bytes : undefined,
-    details: isBytes || data === undefined || data === null ? undefined : textOf(data).slice(0, MAX_MESSAGE_LENGTH),
+    details: textOf([isBytes ? undefined : data, details]),
   }
 }
 
-function textOf(data: unknown): string {
-  return typeof data === 'string' ? data : JSON.stringify(data)
+/** Joins what a node has put beside its message; undefined where there is nothing. */
+function textOf(parts: readonly unknown[]): string | undefined {
+  const texts = parts
+    .filter((part) => part !== undefined && part !== null)
+    .map((part) => (typeof part === 'string' ? part : JSON.stringify(part)))
+  return texts.length === 0 ? undefined : texts.join(' ').slice(0, MAX_MESSAGE_LENGTH)
 }
 
 /** The words of a refusal, wherever the node put them. */

@@ -1,4 +1,4 @@
-import { classifyRefusal, waitOf } from './classify-refusal.ts'
+import { classifyRefusal, QUOTA_STATUS, waitOf } from './classify-refusal.ts'
 import { type HttpPost, type HttpReply, ReplyTooLargeError } from './http-post.ts'
 import { encodeBatch, encodeCall, type RpcCall } from './json-rpc.ts'
 import type { NodePolicy } from './node-policy.ts'
@@ -71,11 +71,17 @@ function readFailure(
   calls: readonly RpcCall[],
 ): Reply {
   const json = parseJson(body)
-  const refusal = isObject(json) && isObject(json['error']) ? readRefusal(json['error']) : undefined
+  const refusal =
+    isObject(json) && isObject(json['error'])
+      ? readRefusal(json['error'])
+      : status === QUOTA_STATUS
+        ? { code: QUOTA_STATUS, message: '' }
+        : undefined
   const method = calls.length === 1 ? (calls[0] as RpcCall).method : 'a batch'
   const said = refusal && classifyRefusal(refusal, method)
   const error = errorOfStatus({ status, headers, host, refusal })
-  if (status === 429 || said === 'RATE_LIMITED') return { kind: 'REFUSED', error: limitedBy(error, host) }
+  if (status === 429 || status === QUOTA_STATUS || said === 'RATE_LIMITED')
+    return { kind: 'REFUSED', error: limitedBy(error, host) }
   if (said !== undefined && TELLING_KINDS.has(said)) return { kind: 'ANSWER', json }
   const isClients = status >= 400 && status < 500 && policy.reads4xxBodies && error.kind === 'UNREACHABLE'
   if (isClients && isJsonRpc(json)) return { kind: 'ANSWER', json }

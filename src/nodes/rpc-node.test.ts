@@ -254,6 +254,22 @@ describe('a node that limits its rate', () => {
   })
 })
 
+it.each<[string, unknown]>([
+  [
+    'words',
+    { jsonrpc: '2.0', id: 1, error: { code: 402, message: 'Payment Required', details: 'daily credit limit' } },
+  ],
+  ['a page', '<html>402</html>'],
+])('a node whose quota is used up, told by status 402 with %s, is left alone for a while', async (_, body) => {
+  respond = (_body, response) => send(response, body, 402)
+  const limits = createNodeLimits([], { clock: () => 0 }).of(url)
+  const node = createRpcNode(url, { ...LARGE_READS, waitsForTurns: true }, limits)
+  for (const calls of [THREE, callsOf('eth_getLogs')]) {
+    await expect(node.ask(calls)).rejects.toMatchObject({ kind: 'RATE_LIMITED', retryAfterMs: 900_000 })
+  }
+  expect([bodies.length, limits.rate()]).toEqual([1, undefined])
+})
+
 describe('a batch that is too large for a node', () => {
   const BATCH_TOO_LARGE = { code: -32600, message: 'batch too large' }
   const tooMany = (most: number) => ({ code: 31, message: `Batch of more than ${most} requests are not allowed` })

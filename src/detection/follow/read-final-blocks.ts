@@ -59,6 +59,13 @@ function startOf(limits: UrlLimits): LogRange {
   return rangeFromKept(startLogRange(limits.declared.maxLogRange), limits.keptRange())
 }
 
+/** A node that calls one block too much may give no logs at all, so another node is asked: `TOO_LARGE` would mean that none can answer. */
+function refusalOfBlock(error: RpcError): RpcError {
+  const { kind, detail, refusal } = error
+  if (kind !== 'TOO_LARGE' || refusal === undefined) return error
+  return new RpcError('REFUSED', detail, { refusal, cause: error })
+}
+
 /** Makes the reader of one chain. It keeps the width of a range for each node, by the rules of `log-range.ts`. */
 export function createFinalBlocksReader({
   reader,
@@ -81,9 +88,10 @@ export function createFinalBlocksReader({
       if (answer instanceof RpcError) {
         if (answer.kind === 'BEHIND') return { kind: 'LACKING', reason: answer.message }
         if (!isRangeTooWide(answer, blocks)) {
+          if (blocks > 1) throw answer
           // Where one block alone is refused, its width was never the reason.
-          if (blocks === 1) learn(node, intact.get(reader.limitsOf(node)) ?? startOf(reader.limitsOf(node)))
-          throw answer
+          learn(node, intact.get(reader.limitsOf(node)) ?? startOf(reader.limitsOf(node)))
+          throw refusalOfBlock(answer)
         }
         learn(node, rangeAfterRefused(rangeOf(node), blocks, answer))
         return { kind: 'AGAIN', reason: tooMuch }

@@ -2,7 +2,8 @@
  * What providers and nodes say when they refuse, and the limits of some of them.
  *
  * Sources: `docs` is the provider's documentation, `source` the node's own code, `ponder`, `viem`, `subsquid` and `eRPC` the error tables of
- * those projects, `seen` what was answered to this service. Read in November 2026.
+ * those projects, `seen` what was answered to this service, and a repository with a number the issue or pull request that quotes it. Read in
+ * November 2026.
  */
 import type { AskedRange, BatchTerms, NodeTerms, RateTerms } from './limited-node.ts'
 
@@ -22,6 +23,8 @@ export interface KnownRefusal {
   readonly code: number
   readonly message: string
   readonly data?: unknown
+  /** A field beside `message`. */
+  readonly details?: string
   readonly means: RefusalMeaning
   readonly source: string
 }
@@ -65,6 +68,15 @@ export const KNOWN_REFUSALS: readonly KnownRefusal[] = [
   refusal('Infura', 'docs', 'RATE_LIMITED', -32005, 'daily request count exceeded, request rate limited', {
     rate: { backoff_seconds: 30 },
   }),
+  refusal('Infura', 'docs', 'TOO_LARGE', -32005, 'query timeout exceeded'),
+  {
+    ...refusal('Infura', 'docs.metamask.io, avoid-rate-limiting', 'RATE_LIMITED', 402, 'Payment Required'),
+    details: 'You have reached your daily credit limit. To continue making requests, upgrade your plan',
+  },
+  {
+    ...refusal('Infura', 'docs.metamask.io, avoid-rate-limiting', 'RATE_LIMITED', 429, 'Too Many Requests'),
+    details: 'You have surpassed your allowed throughput limit. Reduce the amount of requests per second',
+  },
   refusal('Infura', 'docs', 'TOO_MANY_ADDRESSES', -32005, '6000 filters. The current limit is 5000'),
   refusal('QuickNode', 'docs', 'TOO_LARGE', -32614, 'eth_getLogs is limited to a 10,000 range'),
   refusal(
@@ -73,6 +85,13 @@ export const KNOWN_REFUSALS: readonly KnownRefusal[] = [
     'RATE_LIMITED',
     -32007,
     '15/second request limit reached - reduce calls per second or upgrade your account',
+  ),
+  refusal(
+    'QuickNode',
+    'docs, error-references',
+    'RATE_LIMITED',
+    429,
+    'The requests per second (RPS) of your requests are higher than your plan allows.',
   ),
   refusal('QuickNode', 'docs', 'RATE_LIMITED', -32012, 'credits limited to 300/sec'),
   refusal('QuickNode', 'docs', 'RATE_LIMITED', -32009, 'trace requests limited to 2/sec'),
@@ -147,6 +166,27 @@ export const KNOWN_REFUSALS: readonly KnownRefusal[] = [
   ),
   refusal('Arbitrum', 'ponder', 'TOO_LARGE', -32000, 'logs matched by query exceeds limit of 10000'),
   refusal('Arc', 'subsquid', 'TOO_LARGE', -32012, 'requested range too large'),
+  refusal('Arc', 'circlefin/arc-node 383', 'TOO_LARGE', -32600, 'Query exceeds max block range of 10000'),
+  refusal('Goldsky', 'docs, error-codes', 'TOO_LARGE', -32012, 'Range too large'),
+  refusal('Goldsky', 'docs, error-codes', 'RATE_LIMITED', -32005, 'Rate limit exceeded'),
+  refusal('BlockVision', 'docs, error-code-reference', 'RATE_LIMITED', -32605, 'Rate Limit'),
+  refusal(
+    'BlockVision',
+    'docs, error-code-reference',
+    'RATE_LIMITED',
+    -32607,
+    'The call limit has been reached, please upgrade your subscription',
+  ),
+  refusal('nodewell', 'docs, errors', 'RATE_LIMITED', -32008, 'Insufficient quota'),
+  refusal('BNB Chain, whose public nodes give no logs', 'bnb-chain/bsc 1215', 'TOO_LARGE', -32005, 'limit exceeded'),
+  refusal('Candle', 'AlphaWallet/alpha-wallet-ios 5277', 'TOO_LARGE', -32600, 'block range too high'),
+  refusal(
+    'Morph',
+    'enviodev/hyperindex 605',
+    'TOO_LARGE',
+    -32000,
+    'block range is larger than max block range, block range = 5120, max block range = 5000',
+  ),
   refusal('Arc', 'subsquid', 'BEHIND', -32014, 'requested data not available'),
   refusal('Harmony', 'ponder', 'TOO_LARGE', -32000, 'query must be smaller than size 1024'),
   refusal('Moonriver', 'ponder', 'TOO_LARGE', -32603, 'block range is too wide (maximum 1024)'),
@@ -293,6 +333,15 @@ const RANGE_PROFILES: readonly NodeProfile[] = [
     'Avalanche',
     'ponder',
     range(204, -32000, ({ from, to }) => `requested too many blocks from ${from} to ${to}, maximum is set to 204`),
+  ),
+  profile(
+    'Morph',
+    'enviodev/hyperindex 605',
+    range(
+      100,
+      -32000,
+      ({ blocks }) => `block range is larger than max block range, block range = ${blocks}, max block range = 100`,
+    ),
   ),
   profile(
     'Base',
