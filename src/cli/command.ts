@@ -148,7 +148,7 @@ export function helpOfAll(commands: readonly Command[]): string {
       commands.map(({ path, summary }) => [path.join(' '), firstSentence(summary)]),
     ),
     table('Environment', configHelp),
-    'waybill COMMAND --help explains one command. Exit code: 0 success, 1 partial or complete failure, 2 wrong usage, 3 could not be decided.',
+    'waybill COMMAND --help explains one command. Exit code: 0 success, 1 partial or complete failure, 2 wrong usage, 3 could not be decided, 130 stopped by a signal.',
   ].join('\n\n')
 }
 

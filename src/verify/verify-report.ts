@@ -30,19 +30,42 @@ export interface Unproven {
   readonly isTold?: boolean
 }
 
+/** What an account was paid and paid back in a currency, by the chain. Amounts are decimal texts. */
+export interface VerifyTotal {
+  readonly account: string
+  /** Id of the currency that was paid in. */
+  readonly currency: string
+  readonly payments: number
+  readonly paid: string
+  readonly refunds: number
+  readonly refunded: string
+}
+
 /** What a verification came to. */
 export interface VerifyReport {
   /** Canonical name of the chain. */
   readonly network: string
   /** The block at which all was computed: the last final one that was read. */
   readonly block: { readonly number: number; readonly hash: string }
-  /** The range that was compared, which may be less than what was asked for. */
+  /** The range that was compared, which may be less than what was asked for. `to` is below `from` where nothing was. */
   readonly from: number
   readonly to: number
+  /** Present where it was stopped before the end. */
+  readonly stopped?:
+    | {
+        /** The blocks of the whole range. */
+        readonly blocksTotal: number
+        /** Those that were read, of which the last may not be compared. */
+        readonly blocksRead: number
+      }
+    | undefined
   /** Why less was compared than was asked for. */
   readonly notes: readonly string[]
   readonly differences: readonly VerifyDifference[]
   readonly unproven: readonly Unproven[]
+  /** Sums of what the chain has in the range. */
+  readonly totals: readonly VerifyTotal[]
+  /** What was compared. */
   readonly counts: {
     readonly blocks: number
     /** Blocks of which receipts were read. */
@@ -58,6 +81,7 @@ export interface VerifyReport {
 export interface VerifyProgress {
   readonly blocksDone: number
   readonly blocksTotal: number
-  /** Payment events found so far. */
+  /** Payment events and differences found so far. */
   readonly events: number
+  readonly differences: number
 }

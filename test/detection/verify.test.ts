@@ -12,7 +12,7 @@ import type { Hex } from '../../src/domain/hex.ts'
 import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { verifyChain } from '../../src/verify/verify-chain.ts'
-import type { VerifyReport } from '../../src/verify/verify-report.ts'
+import type { VerifyProgress, VerifyReport } from '../../src/verify/verify-report.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
@@ -152,6 +152,9 @@ function verify(options: Partial<Parameters<typeof verifyChain>[0]> = {}): Promi
   return verifyChain({ knex, chain: config, tokens, clock, logger: silentLogger, againAfterMs: 0, ...options })
 }
 
+/** So small that requests are paid and refunded over several of them. */
+const SMALL_SECTIONS = { blocks: 4, events: 2, ms: 60_000 }
+
 /** Kind, field, stored and expected value of each difference but of statistics. */
 function foundIn({ differences }: VerifyReport): (string | undefined)[][] {
   return differences
@@ -169,6 +172,13 @@ describe('what detection found', () => {
     const report = await verify()
     expect(report).toMatchObject({ differences: [], unproven: [], notes: [] })
     expect(report.counts).toMatchObject({ payments: 12, refunds: 1, unmatched: 6 })
+    expect(report.totals).toEqual([
+      { account: 'other', currency: 'USDC-BASE', payments: 1, paid: '7', refunds: 0, refunded: '0' },
+      { account: 'shop', currency: 'ETH-BASE', payments: 1, paid: '1', refunds: 0, refunded: '0' },
+      { account: 'shop', currency: 'TAX-BASE', payments: 1, paid: '99', refunds: 0, refunded: '0' },
+      { account: 'shop', currency: 'USDC-BASE', payments: 9, paid: '288', refunds: 1, refunded: '60' },
+    ])
+    expect(await verify({ section: SMALL_SECTIONS })).toEqual(report)
     expect(await knex('payments').count('* as n')).toEqual([{ n: 12n }])
     expect(await knex('unmatched_events').orderBy('block_number').pluck('reason')).toEqual([
       'NOT_FROM_PAYEE',
@@ -192,7 +202,8 @@ describe('what detection found', () => {
   it('is settled by the payments before and after the range, too', async () => {
     const [{ block_number: number } = { block_number: 0n }] = await knex('refunds').select('block_number')
     const report = await verify({ from: Number(number), to: Number(number) })
-    expect(report).toMatchObject({ differences: [], counts: { payments: 2, refunds: 1, requests: 1, blocks: 1 } })
+    // Without the two payments before it, the refund would return nothing.
+    expect(report).toMatchObject({ differences: [], counts: { payments: 0, refunds: 1, requests: 1, blocks: 1 } })
   })
 
   it('is compared up to the last final block, and the rest is told', async () => {
@@ -383,9 +394,12 @@ describe('damage to the database is found, and nothing else', () => {
     const expected = round.flatMap(({ found }) =>
       found.map((values) => values.map((value) => (value instanceof RegExp ? expect.stringMatching(value) : value))),
     )
-    const found = foundIn(await verify())
-    expect(found).toEqual(expect.arrayContaining(expected))
-    expect(found).toHaveLength(expected.length)
+    // Each request is compared by all of its payments, whichever section they are in.
+    for (const section of [undefined, SMALL_SECTIONS]) {
+      const found = foundIn(await verify({ section }))
+      expect(found).toEqual(expect.arrayContaining(expected))
+      expect(found).toHaveLength(expected.length)
+    }
   })
 
   it('statistics that do not count the payments', async () => {
@@ -414,6 +428,28 @@ describe('damage to the database is found, and nothing else', () => {
       onProgress: () => setTimeout(() => void mend(), 150),
     })
     expect(foundIn(await verifying)).toEqual([])
+  })
+})
+
+describe('a verification that is stopped', () => {
+  it('tells what was found until then, and how far it was', async () => {
+    await paidBy('token').delete()
+    await knex('unmatched_events').where({ reason: 'UNKNOWN_TOPIC' }).delete()
+    const whole = await verify()
+    const stopping = new AbortController()
+    const onProgress = ({ differences }: VerifyProgress) => {
+      if (differences > 0) stopping.abort(new Error('stopped by SIGINT'))
+    }
+    const report = await verify({ section: SMALL_SECTIONS, onProgress, signal: stopping.signal })
+    const { from, to, counts, stopped } = report
+    expect(stopped).toMatchObject({ blocksTotal: whole.counts.blocks })
+    expect(stopped?.blocksRead).toBeGreaterThanOrEqual(counts.blocks)
+    expect(counts.blocks).toBe(to - from + 1)
+    expect(foundIn(report)[0]).toEqual(foundIn(whole)[0])
+    expect(report.differences.length).toBeLessThan(whole.differences.length)
+    const rest = await verify({ from: to + 1 })
+    expect(rest.counts.blocks + counts.blocks).toBe(whole.counts.blocks)
+    expect(foundIn(rest)).toEqual([['UNMATCHED', 'row', undefined, 'UNKNOWN_TOPIC']])
   })
 })
 
@@ -533,6 +569,27 @@ describe('the command', () => {
       expect(await runCommand(environment, command.split(' ').slice(1))).toMatchObject({ code: 0 })
     }
     expect(foundIn(await verify())).toEqual([])
+  })
+
+  it('ends with 130 when it is stopped, says how to go on, and writes nothing that looks like a report', async () => {
+    const file = join(folder, 'stopped.json')
+    const through = { ...chain.config({ name: 'BASE', finalityDepth: 3 }), rpcUrls: [proxy.url] }
+    await writeFile(file, JSON.stringify({ chains: [through] }))
+    const words = ['verify', '--chain', 'BASE', '--to', '50', '--account', 'shop', '--json']
+    const runUntil = (method: string) => {
+      const stopping = new AbortController()
+      proxy.meddle((call) => {
+        if (call.method === method) stopping.abort(new Error('stopped by SIGINT'))
+        return undefined
+      })
+      return runCommand({ ...environment, CHAINS_FILE: file }, words, stopping.signal)
+    }
+    const early = await runUntil('eth_chainId')
+    expect(early).toEqual({ code: 130, stdout: '', stderr: 'stopped by SIGINT before the first block was read\n' })
+    const later = await runUntil('eth_getBlockReceipts')
+    expect(later).toMatchObject({ code: 130, stdout: '' })
+    expect(later.stderr).toMatch(/^stopped by SIGINT: 0 of \d+ blocks read, none compared yet\n/)
+    expect(later.stderr).toMatch(/to go on: waybill verify --chain BASE --from \d+ --to 50 --account shop\n$/)
   })
 
   it('ends with 3 where something could not be decided', async () => {

@@ -13,6 +13,7 @@ export interface CommandOutcome {
 export async function runCommand(
   environment: Readonly<Record<string, string>>,
   words: readonly string[],
+  signal: AbortSignal = new AbortController().signal,
 ): Promise<CommandOutcome> {
   const written = { stdout: '', stderr: '' }
   const into = (name: keyof typeof written) =>
@@ -29,7 +30,7 @@ export async function runCommand(
     stdout: into('stdout'),
     stderr: into('stderr'),
     actor: 'ann@host',
-    signal: new AbortController().signal,
+    signal,
   })
   return { code, ...written }
 }

@@ -1,13 +1,14 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { createTokenDirectory } from '../../chains/token-directory.ts'
+import { describeDuration } from '../../detection/backfill/backfill-progress.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { verifyChain } from '../../verify/verify-chain.ts'
-import type { VerifyDifference, VerifyProgress, VerifyReport } from '../../verify/verify-report.ts'
+import type { VerifyDifference, VerifyProgress, VerifyReport, VerifyTotal } from '../../verify/verify-report.ts'
 import { parseAccountName } from '../account-option.ts'
 import { type Command, type CommandContext, UsageError } from '../command.ts'
 import { findAccount } from '../find-account.ts'
 import { chainNamed, findChains, readSetup } from '../read-chains.ts'
-import { EXIT_FAILED, EXIT_GOOD, EXIT_UNDECIDED } from '../run-command-line.ts'
+import { EXIT_FAILED, EXIT_GOOD, EXIT_STOPPED, EXIT_UNDECIDED } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 import { writeFully } from '../write-fully.ts'
 
@@ -21,7 +22,8 @@ export const verifyCommand: Command = {
     'Prove that the payments, refunds, unmatched events and settled requests of a chain are what its blocks say: reads all receipts that ' +
     'can matter, checks them against the hashes of their blocks, and judges them by rules of its own. One line a difference: kind, ' +
     'account, transaction or request, event index, field, stored value, value by the chain. Changes nothing; the service may run. Exit ' +
-    'code 1 when there is a difference, 3 when there is none but something could not be decided.',
+    'code 1 when there is a difference, 3 when there is none but something could not be decided, 130 when it was stopped; standard output is ' +
+    'empty then, and standard error tells what was found and how to go on.',
   options: [
     { name: 'chain', value: 'NAME', help: 'the chain, by a name or id', required: true },
     { name: 'from', value: 'BLOCK', help: 'the first block (default: the first that is read for payments)' },
@@ -38,9 +40,10 @@ export const verifyCommand: Command = {
     const chains = await findChains(setup, context)
     const chain = chainNamed(chains, options.chain ?? '')
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
-    return withStore(config, context, async (knex) => {
+    const work = withStore(config, context, async (knex) => {
       const account = name === undefined ? undefined : await findAccount(knex, name, context)
       if (name !== undefined && account === undefined) return EXIT_FAILED
+      const startedAt = new Date()
       const report = await verifyChain({
         knex,
         chain,
@@ -52,16 +55,48 @@ export const verifyCommand: Command = {
         signal: context.signal,
         onProgress: reporter(context, chain),
       })
-      const isJson = options.json !== undefined
-      for (const difference of report.differences) {
-        await writeFully(context.stdout, `${isJson ? JSON.stringify(difference) : lineOf(difference)}\n`)
-      }
-      if (isJson) await writeFully(context.stdout, `${JSON.stringify(summaryOf(report))}\n`)
-      await writeFully(context.stderr, describe(report))
-      if (report.differences.length > 0) return EXIT_FAILED
-      return isDecided(report) ? EXIT_GOOD : EXIT_UNDECIDED
+      const form = options.json === undefined ? 'TEXT' : 'JSON'
+      return writeReport({ report, account: name, to: range.to, startedAt, finishedAt: new Date() }, form, context)
+    })
+    return work.catch((error: unknown) => {
+      if (!context.signal.aborted) throw error
+      context.stderr.write(`${messageOfStop(context)} before the first block was read\n`)
+      return EXIT_STOPPED
     })
   },
+}
+
+/** A report, and how it was asked for. */
+interface Verified {
+  readonly report: VerifyReport
+  /** Name of the only account that was compared. */
+  readonly account?: string | undefined
+  /** The last block that was asked for. */
+  readonly to?: number | undefined
+  readonly startedAt: Date
+  readonly finishedAt: Date
+}
+
+/** @returns the exit code */
+async function writeReport(verified: Verified, form: 'TEXT' | 'JSON', context: CommandContext): Promise<number> {
+  const { stdout, stderr } = context
+  const { report } = verified
+  // Whoever reads standard output must not take a part for the whole.
+  if (report.stopped !== undefined) {
+    await writeFully(stderr, describeStop(verified, context))
+    return EXIT_STOPPED
+  }
+  for (const difference of report.differences) {
+    await writeFully(stdout, `${form === 'JSON' ? JSON.stringify(difference) : lineOf(difference)}\n`)
+  }
+  if (form === 'JSON') await writeFully(stdout, `${JSON.stringify(summaryOf(verified))}\n`)
+  await writeFully(stderr, describe(verified))
+  if (report.differences.length > 0) return EXIT_FAILED
+  return isDecided(report) ? EXIT_GOOD : EXIT_UNDECIDED
+}
+
+function messageOfStop({ signal }: Pick<CommandContext, 'signal'>): string {
+  return signal.reason instanceof Error ? signal.reason.message : 'stopped'
 }
 
 function parseRange({ from, to }: Readonly<Record<string, string | undefined>>): { from?: number; to?: number } {
@@ -85,14 +120,15 @@ function isDecided({ unproven }: VerifyReport): boolean {
 function reporter({ stderr }: Pick<CommandContext, 'stderr'>, { name }: ChainConfig) {
   const startMs = performance.now()
   let reportedMs = startMs
-  return ({ blocksDone, blocksTotal, events }: VerifyProgress): void => {
+  return ({ blocksDone, blocksTotal, events, differences }: VerifyProgress): void => {
     const nowMs = performance.now()
     if (nowMs - reportedMs < REPORT_INTERVAL_MS) return
     reportedMs = nowMs
     const perSecond = blocksDone / ((nowMs - startMs) / 1_000)
-    const left = Math.ceil((blocksTotal - blocksDone) / perSecond)
+    const left = describeDuration((blocksTotal - blocksDone) / perSecond)
+    const found = differences === 0 ? '' : `, ${number(differences)} differences so far`
     stderr.write(
-      `${name}: ${number(blocksDone)} of ${number(blocksTotal)} blocks, ${number(Math.round(perSecond))} a second, ${number(left)} s left, ${number(events)} events\n`,
+      `${name}: ${number(blocksDone)} of ${number(blocksTotal)} blocks, ${number(Math.round(perSecond))} a second, ${left} left, ${number(events)} events${found}\n`,
     )
   }
 }
@@ -102,36 +138,67 @@ function lineOf(difference: VerifyDifference): string {
   return [kind, account, txHash ?? requestId ?? '-', eventIndex, field, stored, chain].join('\t')
 }
 
-function summaryOf(report: VerifyReport): object {
-  const { network, block, from, to, notes, unproven, counts, differences } = report
-  const isEqual = differences.length === 0
+function summaryOf({ report, account, startedAt, finishedAt }: Verified): object {
+  const { network, block, from, to, notes, unproven, totals, counts, differences } = report
   return {
     network,
+    account,
     block,
     from,
     to,
+    startedAt,
+    finishedAt,
     differences: differences.length,
-    isEqual,
+    isEqual: differences.length === 0,
     unproven,
     notes,
+    totals,
     counts,
     repair: repairOf(report),
   }
 }
 
-function describe(report: VerifyReport): string {
-  const { network, block, from, to, notes, unproven, counts, differences } = report
-  const found = differences.length === 0 ? 'no difference' : `${number(differences.length)} differences`
+function describe({ report, account }: Verified): string {
+  const { network, block, from, to, notes, unproven, totals, counts, differences } = report
+  const of = account === undefined ? '' : ` of account ${account}`
   const compared = `${number(counts.payments)} payments, ${number(counts.refunds)} refunds, ${number(counts.unmatched)} unmatched events, ${number(counts.requests)} requests`
   const lines = [
     ...notes,
     ...unproven.map(({ where, why, isTold }) => `${where}: ${isTold ? '' : 'not provable: '}${why}`),
-    `${network} blocks ${from} to ${to}, at block ${block.number} ${block.hash}: ${compared}, receipts of ${number(counts.receiptsRead)} of ${number(counts.blocks)} blocks read`,
+    `${network} blocks ${from} to ${to}, at block ${block.number} ${block.hash}: ${compared}${of}, receipts of ${number(counts.receiptsRead)} of ${number(counts.blocks)} blocks read`,
+    ...totals.map(describeTotal),
     'not compared: amounts in US dollars, payer and source of what a bridge delivered, whether fees of swaps and batches are complete',
-    found,
+    numberOfDifferences(differences.length),
     ...repairOf(report).map((command) => `to repair: ${command}`),
   ]
   return `${lines.join('\n')}\n`
+}
+
+function describeTotal({ account, currency, payments, paid, refunds, refunded }: VerifyTotal): string {
+  const returned = refunds === 0 ? '' : `, ${number(refunds)} refunds of ${refunded}`
+  return `${account}: ${number(payments)} payments of ${paid} ${currency}${returned}`
+}
+
+/** How far it was, what it had found, and how to go on. */
+function describeStop({ report, account, to }: Verified, context: CommandContext): string {
+  const { network, stopped, counts, differences } = report
+  const compared = counts.blocks === 0 ? 'none compared yet' : `blocks ${report.from} to ${report.to} compared`
+  const words = [
+    `waybill verify --chain ${network} --from ${report.to + 1}`,
+    ...(to === undefined ? [] : ['--to', to]),
+    ...(account === undefined ? [] : ['--account', account]),
+  ]
+  const lines = [
+    `${messageOfStop(context)}: ${number(stopped?.blocksRead ?? 0)} of ${number(stopped?.blocksTotal ?? 0)} blocks read, ${compared}`,
+    ...(counts.blocks === 0 ? [] : [`so far ${numberOfDifferences(differences.length)}`]),
+    ...differences.map(lineOf),
+    `to go on: ${words.join(' ')}`,
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function numberOfDifferences(count: number): string {
+  return count === 0 ? 'no difference' : `${number(count)} difference${count === 1 ? '' : 's'}`
 }
 
 /** The commands that repair: read the blocks again; where only sums differ, recompute them. */

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { ChainConfig } from '../chains/chains-file.ts'
-import type { RpcAnswer, RpcCall } from '../nodes/json-rpc.ts'
-import { createRpcClient } from '../nodes/rpc-client.ts'
-import { isTransportFailure, RpcError } from '../nodes/rpc-error.ts'
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
+import { createRpcClient } from '../../nodes/rpc-client.ts'
+import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
 
 /** The nodes of a chain, asked one by one: a proof has to know whose answer it is. */
 export interface ChainNodes {

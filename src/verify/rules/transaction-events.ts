@@ -6,10 +6,10 @@ import {
   type FeeProxyEvent,
   isFeeProxyLog,
   type TransferEvent,
-} from '../contracts/decode-events.ts'
-import { type Address, isZeroAddress } from '../domain/address.ts'
+} from '../../contracts/decode-events.ts'
+import { type Address, isZeroAddress } from '../../domain/address.ts'
+import type { Receipt } from '../read/read-receipts.ts'
 import type { KnownContracts } from './known-contracts.ts'
-import type { Receipt } from './read-receipts.ts'
 
 /** A followed payment event, with what its receipt says of the money. Amounts in base units. */
 export interface PaymentEvent extends FeeProxyEvent {

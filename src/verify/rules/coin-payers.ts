@@ -4,11 +4,11 @@ import {
   decodeAccountCall,
   decodeBatchCall,
   decodeProxyCall,
-} from '../contracts/decode-calls.ts'
-import { type Address, isZeroAddress } from '../domain/address.ts'
+} from '../../contracts/decode-calls.ts'
+import { type Address, isZeroAddress } from '../../domain/address.ts'
+import type { Frame } from '../read/read-frames.ts'
+import type { Receipt } from '../read/read-receipts.ts'
 import type { KnownContracts } from './known-contracts.ts'
-import type { Frame } from './read-frames.ts'
-import type { Receipt } from './read-receipts.ts'
 import type { PaymentEvent } from './transaction-events.ts'
 
 /** Who paid coins, as far as it is certain. */

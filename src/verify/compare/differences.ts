@@ -1,5 +1,5 @@
+import type { VerifyDifference } from '../verify-report.ts'
 import type { FieldTexts } from './expected-rows.ts'
-import type { VerifyDifference } from './verify-report.ts'
 
 /** The differences between a stored row and what the chain says, one for each field. @param isSkipped - fields that are not compared */
 export function differencesOf(

@@ -1,10 +1,10 @@
-import type { ChainConfig } from '../chains/chains-file.ts'
-import { addressesOfPath, findConversionPath, maxRateAgeSeconds } from '../chains/conversion-path.ts'
-import { readConversion } from '../contracts/contract-reads.ts'
-import { splitWords, toQuantity, uintOf } from '../contracts/words.ts'
-import type { Token } from '../domain/currency.ts'
-import { isTransportFailure } from '../nodes/rpc-error.ts'
-import type { ChainNodes } from './chain-nodes.ts'
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import { addressesOfPath, findConversionPath, maxRateAgeSeconds } from '../../chains/conversion-path.ts'
+import { readConversion } from '../../contracts/contract-reads.ts'
+import { splitWords, toQuantity, uintOf } from '../../contracts/words.ts'
+import type { Token } from '../../domain/currency.ts'
+import { isTransportFailure } from '../../nodes/rpc-error.ts'
+import type { ChainNodes } from '../read/chain-nodes.ts'
 
 /** A conversion whose rate decides whether it counts. */
 export interface RatedConversion {

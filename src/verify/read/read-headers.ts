@@ -1,7 +1,7 @@
-import { blockHashOf, type RpcHeader } from '../contracts/block-hash.ts'
-import { readQuantity, toQuantity } from '../contracts/words.ts'
-import { type Hex, hexToBytes } from '../domain/hex.ts'
-import { isObject, RpcError } from '../nodes/rpc-error.ts'
+import { blockHashOf, type RpcHeader } from '../../contracts/block-hash.ts'
+import { readQuantity, toQuantity } from '../../contracts/words.ts'
+import { type Hex, hexToBytes } from '../../domain/hex.ts'
+import { isObject, RpcError } from '../../nodes/rpc-error.ts'
 import { type ChainNodes, resultsOf } from './chain-nodes.ts'
 
 /** A block's header. */

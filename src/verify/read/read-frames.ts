@@ -1,7 +1,7 @@
-import { readQuantity } from '../contracts/words.ts'
-import type { Address } from '../domain/address.ts'
-import type { Hex } from '../domain/hex.ts'
-import { isObject } from '../nodes/rpc-error.ts'
+import { readQuantity } from '../../contracts/words.ts'
+import type { Address } from '../../domain/address.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { isObject } from '../../nodes/rpc-error.ts'
 import type { ChainNodes } from './chain-nodes.ts'
 
 /** A call within a transaction that was not reverted. `value` in wei. */

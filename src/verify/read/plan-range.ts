@@ -1,9 +1,9 @@
-import { type ChainConfig, followedContracts } from '../chains/chains-file.ts'
-import type { Hex } from '../domain/hex.ts'
-import { RpcError } from '../nodes/rpc-error.ts'
+import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import type { ChainPosition } from '../sql/chain-position.ts'
 import type { ChainNodes } from './chain-nodes.ts'
 import { type Header, readHeader } from './read-headers.ts'
-import type { ChainPosition } from './sql/chain-position.ts'
 
 /** Consecutive blocks. */
 export interface Span {

@@ -1,10 +1,10 @@
-import type { TokenDirectory } from '../chains/token-directory.ts'
-import { currencyHash } from '../contracts/currency-hash.ts'
-import type { Address } from '../domain/address.ts'
-import { FIAT_DECIMALS, parseFiatCode, type Token } from '../domain/currency.ts'
-import type { Decimal } from '../domain/decimal.ts'
+import type { TokenDirectory } from '../../chains/token-directory.ts'
+import { currencyHash } from '../../contracts/currency-hash.ts'
+import type { Address } from '../../domain/address.ts'
+import { FIAT_DECIMALS, parseFiatCode, type Token } from '../../domain/currency.ts'
+import type { Decimal } from '../../domain/decimal.ts'
+import type { StoredRequest } from '../sql/stored-requests.ts'
 import type { EventFact } from './chain-facts.ts'
-import type { StoredRequest } from './sql/stored-requests.ts'
 
 /** What an event is to an account. */
 export type Verdict =

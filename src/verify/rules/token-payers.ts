@@ -1,4 +1,4 @@
-import { type Address, isZeroAddress } from '../domain/address.ts'
+import { type Address, isZeroAddress } from '../../domain/address.ts'
 import type { KnownContracts } from './known-contracts.ts'
 import type { PaymentEvent, PlacedTransfer } from './transaction-events.ts'
 

@@ -1,15 +1,16 @@
-import { eventTopics } from '../contracts/decode-events.ts'
-import { type BloomBits, bloomBitsOf, mayHold } from '../contracts/logs-bloom.ts'
-import type { Hex } from '../domain/hex.ts'
-import { RpcError } from '../nodes/rpc-error.ts'
-import type { SeenTransaction } from './chain-facts.ts'
+import { eventTopics } from '../../contracts/decode-events.ts'
+import { type BloomBits, bloomBitsOf, mayHold } from '../../contracts/logs-bloom.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import type { SeenTransaction } from '../rules/chain-facts.ts'
+import type { KnownContracts } from '../rules/known-contracts.ts'
+import { readLogs } from '../rules/transaction-events.ts'
+import type { Unproven } from '../verify-report.ts'
 import type { ChainNodes } from './chain-nodes.ts'
-import type { KnownContracts } from './known-contracts.ts'
 import type { Span } from './plan-range.ts'
 import { type Header, readHeaders } from './read-headers.ts'
 import { type ProvenReceipts, readReceipts } from './read-receipts.ts'
-import { readLogs } from './transaction-events.ts'
-import type { Unproven } from './verify-report.ts'
+import { sideBySide } from './side-by-side.ts'
 
 /** What some consecutive blocks hold. */
 export interface ReadBlocks {
@@ -23,7 +24,12 @@ export interface ReadBlocks {
   readonly last: Header
 }
 
-/** Blocks whose receipts are read beside each other. */
+/** The headers of consecutive blocks, and the place of the node that gave them. */
+export interface ReadHeaders {
+  readonly headers: readonly Header[]
+  readonly node: number
+}
+
 const BLOCKS_AT_ONCE = 8
 
 export interface BlockTools {
@@ -32,20 +38,25 @@ export interface BlockTools {
 }
 
 /**
- * Reads consecutive blocks: all headers, and the receipts of those whose bloom does not exclude followed events. No node is asked for logs,
- * because one that leaves logs out does so each time.
+ * Reads the headers of consecutive blocks from one node.
  *
  * @param before - the hash of the block before the first, where it is known
  * @throws RpcError
  */
-export async function readBlocks(tools: BlockTools, { from, to }: Span, before?: Hex): Promise<ReadBlocks> {
+export async function readSpanHeaders(nodes: ChainNodes, { from, to }: Span, before?: Hex): Promise<ReadHeaders> {
+  return nodes.onAny(async (node) => ({ headers: await readHeaders(nodes, node, { from, to, before }), node }))
+}
+
+/**
+ * Reads what some blocks hold: the receipts of those whose bloom does not exclude followed events. No node is asked for logs, because one
+ * that leaves logs out does so each time.
+ *
+ * @throws RpcError
+ */
+export async function readEvents(tools: BlockTools, { headers, node }: ReadHeaders): Promise<ReadBlocks> {
   const { nodes, contracts } = tools
-  const { headers, node } = await nodes.onAny(async (each) => ({
-    headers: await readHeaders(nodes, each, { from, to, before }),
-    node: each,
-  }))
   const [first, last] = [headers[0], headers.at(-1)]
-  if (first === undefined || last === undefined) throw new RangeError(`no blocks between ${from} and ${to}`)
+  if (first === undefined || last === undefined) throw new RangeError('there are no blocks to read')
   const agreed = headers.every(({ isHashed }) => isHashed) || (await isAgreed(nodes, node, headers))
   const isExcluded = excluderOf(contracts)
   const state = {
@@ -57,11 +68,10 @@ export async function readBlocks(tools: BlockTools, { from, to }: Span, before?:
   const wanted = headers.filter(
     ({ isHashed, logsBloom, transactions }) => !isHashed || (transactions.length > 0 && !isExcluded(logsBloom)),
   )
-  for (let at = 0; at < wanted.length; at += BLOCKS_AT_ONCE) {
-    const some = wanted.slice(at, at + BLOCKS_AT_ONCE)
-    const proven = await Promise.all(some.map((header) => readReceipts(nodes, header, header.isHashed || agreed)))
-    for (const [place, header] of some.entries()) keepEvents(tools, header, proven[place] as ProvenReceipts, state)
-  }
+  const proven = await sideBySide(wanted, BLOCKS_AT_ONCE, (header) =>
+    readReceipts(nodes, header, header.isHashed || agreed),
+  )
+  for (const [place, header] of wanted.entries()) keepEvents(tools, header, proven[place] as ProvenReceipts, state)
   return { ...state, receiptsRead: wanted.length, first, last }
 }
 

@@ -1,53 +1,37 @@
 import type { Knex } from 'knex'
-import type { Account } from '../domain/account.ts'
-import { type Address, addressFromBytes } from '../domain/address.ts'
-import { caip2Of } from '../domain/chain.ts'
-import { addDecimals, formatDecimal, readStoredDecimal, sumDecimals, ZERO } from '../domain/decimal.ts'
-import { bytesToHex, type Hex } from '../domain/hex.ts'
-import { statusOfRank } from '../domain/payment.ts'
-import { requestStatuses } from '../domain/payment-request.ts'
-import type { PaymentRow } from '../store/payment-row.ts'
-import type { RefundRow } from '../store/request-ledger.ts'
-import type { EventFact } from './chain-facts.ts'
+import { type Address, addressFromBytes } from '../../domain/address.ts'
+import { caip2Of } from '../../domain/chain.ts'
+import { formatDecimal, readStoredDecimal } from '../../domain/decimal.ts'
+import { bytesToHex, type Hex } from '../../domain/hex.ts'
+import type { PaymentRow } from '../../store/payment-row.ts'
+import type { RefundRow } from '../../store/request-ledger.ts'
+import type { EventFact } from '../rules/chain-facts.ts'
+import { judgeEvent, type Verdict } from '../rules/judge-event.ts'
+import { requestsOfIds, requestsOfTopics, type StoredRequest, type WalletTime } from '../sql/stored-requests.ts'
+import { openLookups, rowsOf } from '../sql/stored-rows.ts'
+import type { Unproven, VerifyDifference } from '../verify-report.ts'
+import { compareStandings } from './compare-standings.ts'
+import { keyOfFact, placeKey } from './compare-terms.ts'
+import {
+  type ComparedAccount,
+  type Comparison,
+  isGiven,
+  isReadRefund,
+  type Judged,
+  type Page,
+  UNDECIDED,
+} from './compared-page.ts'
 import { differencesOf } from './differences.ts'
 import {
   type FieldTexts,
   inventedFee,
   paymentTexts,
-  type RowChain,
-  refundsText,
   refundTexts,
   storedPaymentTexts,
   storedRefundTexts,
-  storedStanding,
   unmatchedTexts,
 } from './expected-rows.ts'
-import { judgeEvent, type Verdict } from './judge-event.ts'
-import {
-  type LedgerPlace,
-  type SettledRequest,
-  type SettlingPayment,
-  type SettlingRefund,
-  settleRequest,
-} from './settle-request.ts'
-import { requestsOfIds, requestsOfTopics, type StoredRequest, type WalletTime } from './sql/stored-requests.ts'
-import { openLookups, rowsOf, type StoredRows } from './sql/stored-rows.ts'
-import type { Unproven, VerifyDifference } from './verify-report.ts'
-
-/** What was read of the chain, and what an account's rows are compared by. */
-export interface Comparison extends RowChain {
-  /** Facts by topic, in the order of the chain. */
-  readonly factsOf: ReadonlyMap<Hex, readonly EventFact[]>
-  /** Whether the events of a block were read and proved. What is stored of other blocks is taken as given. */
-  isRead(blockNumber: number): boolean
-}
-
-/** An account and what applies to all of its requests. */
-export interface ComparedAccount extends Account {
-  readonly wallets: readonly WalletTime[]
-  /** By transaction hash and event index. */
-  readonly accepted: ReadonlyMap<string, 'PAYMENT' | 'REFUND'>
-}
+import { NO_TOTALS, type Totals, withAmount } from './totals.ts'
 
 /** What comparing some requests came to. */
 export interface Compared {
@@ -55,32 +39,8 @@ export interface Compared {
   readonly unproven: readonly Unproven[]
   /** What the rows of unmatched events must hold, by {@link unmatchedKey}. */
   readonly unmatched: ReadonlyMap<string, FieldTexts>
-  readonly payments: number
-  readonly refunds: number
-}
-
-interface Judged {
-  readonly fact: EventFact
-  readonly verdict: Verdict
-}
-
-/** The page of requests that is compared. */
-interface Page {
-  readonly comparison: Comparison
-  readonly account: ComparedAccount
-  /** By id. */
-  readonly requests: ReadonlyMap<string, StoredRequest>
-  readonly stored: StoredRows
-  readonly paymentAt: ReadonlyMap<string, PaymentRow>
-  readonly refundAt: ReadonlyMap<string, RefundRow>
-  /** What the service still looks up, by transaction hash. */
-  readonly lookups: ReadonlyMap<string, readonly string[]>
-  readonly unproven: Unproven[]
-}
-
-/** Names an event of a chain. */
-function placeKey(txHash: string, eventIndex: number): string {
-  return `${txHash} ${eventIndex}`
+  /** Of the compared blocks alone. */
+  readonly totals: Totals
 }
 
 export function unmatchedKey(accountId: number, txHash: string, eventIndex: number): string {
@@ -101,10 +61,7 @@ export async function compareRequests(
 ): Promise<Compared> {
   const requests = await requestsOfIds(trx, account.id, requestIds)
   const topics = new Set(requests.flatMap(({ topic, refundTopic }) => (refundTopic ? [topic, refundTopic] : [topic])))
-  const sharing = await requestsOfTopics(trx, account.id, [...topics])
-  const facts = [...topics]
-    .flatMap((topic) => comparison.factsOf.get(topic) ?? [])
-    .toSorted((a, b) => a.blockNumber - b.blockNumber || a.event.logIndex - b.event.logIndex)
+  const facts = [...topics].flatMap((topic) => comparison.factsOf.get(topic) ?? []).toSorted(byChain)
   const txHashes = [...new Set(facts.map(({ txHash }) => txHash))]
   const stored = await rowsOf(trx, account.id, { requestIds, txHashes })
   const network = comparison.chain.name
@@ -118,7 +75,9 @@ export async function compareRequests(
     lookups: await openLookups(trx, account.id, { chainId: caip2Of(comparison.chain.chainId), txHashes }),
     unproven: [],
   }
-  const judged = judgeAll(page, facts, sharing)
+  const strays = straysOf(page, topics)
+  const sharing = await requestsOfTopics(trx, account.id, [...topics, ...strays.map(({ event }) => event.topic)])
+  const judged = judgeAll(page, [...facts, ...strays].toSorted(byChain), sharing)
   const counted = judged.filter(
     ({ verdict }) => verdict.kind !== 'UNMATCHED' && page.requests.has(verdict.request.requestId),
   )
@@ -130,7 +89,7 @@ export async function compareRequests(
   ]
   const unmatched = new Map(
     judged.flatMap(({ fact, verdict }) =>
-      verdict.kind === 'UNMATCHED'
+      verdict.kind === 'UNMATCHED' && topics.has(fact.event.topic)
         ? [
             [
               unmatchedKey(account.id, fact.txHash, fact.event.eventIndex),
@@ -140,8 +99,33 @@ export async function compareRequests(
         : [],
     ),
   )
-  const numberOf = (kind: Verdict['kind']) => counted.filter(({ verdict }) => verdict.kind === kind).length
-  return { differences, unproven: page.unproven, unmatched, payments: numberOf('PAYMENT'), refunds: numberOf('REFUND') }
+  const inRange = counted.filter(({ fact }) => comparison.isInRange(fact.blockNumber))
+  return {
+    differences,
+    unproven: page.unproven,
+    unmatched,
+    totals: inRange.reduce(addVerdict(account.name), NO_TOTALS),
+  }
+}
+
+function byChain(a: EventFact, b: EventFact): number {
+  return a.blockNumber - b.blockNumber || a.event.logIndex - b.event.logIndex
+}
+
+/** Events that are stored for a request of the page and belong to another: they have another topic. */
+function straysOf({ comparison, requests, stored }: Page, topics: ReadonlySet<Hex>): EventFact[] {
+  const rows = [...stored.payments, ...stored.refunds].filter(
+    ({ request_id, network }) => requests.has(request_id?.toString('hex') ?? '') && network === comparison.chain.name,
+  )
+  return rows.flatMap(({ tx_hash, event_index }) => {
+    const fact = tx_hash === null ? undefined : comparison.factAt.get(placeKey(bytesToHex(tx_hash), event_index ?? -1))
+    return fact === undefined || topics.has(fact.event.topic) ? [] : [fact]
+  })
+}
+
+function addVerdict(account: string) {
+  return (totals: Totals, { verdict }: Judged): Totals =>
+    verdict.kind === 'UNMATCHED' ? totals : withAmount(totals, { ...verdict, account, currency: verdict.token.id })
 }
 
 function byPlace<T extends Pick<PaymentRow, 'network'> & { tx_hash: Buffer | null; event_index: number | null }>(
@@ -196,7 +180,7 @@ function payerOf({ paymentAt }: Page, { payer, isCarried, txHash, event }: Event
 
 /** Where the nodes no longer tell what decided at the time, the stored verdict stands, and the report says so. */
 function takeAsGiven(page: Page, fact: EventFact, verdict: Verdict, requests: readonly StoredRequest[]): Verdict {
-  const key = placeKey(fact.txHash, fact.event.eventIndex)
+  const key = keyOfFact(fact)
   const where = `event ${fact.event.eventIndex} of ${fact.txHash}`
   if (verdict.kind === 'PAYMENT' && verdict.isRateUnread) {
     page.unproven.push({
@@ -218,18 +202,8 @@ function takeAsGiven(page: Page, fact: EventFact, verdict: Verdict, requests: re
   return { kind: 'REFUND', request, token: fact.token, amount }
 }
 
-/** Stands for whatever reason is stored. */
-export const UNDECIDED = 'undecided'
-
 function isLookedUp({ lookups }: Page, { txHash }: EventFact, ...lacks: readonly string[]): boolean {
   return lookups.get(txHash)?.some((lack) => lacks.includes(lack)) ?? false
-}
-
-/** Whether a stored payment is no fact that was read again: imported alone, of another chain, or of a block that was not read. */
-function isGiven({ comparison }: Page, { detected, network, block_number }: PaymentRow): boolean {
-  return (
-    !detected || network !== comparison.chain.name || block_number === null || !comparison.isRead(Number(block_number))
-  )
 }
 
 function comparePayments(page: Page, counted: readonly Judged[]): VerifyDifference[] {
@@ -243,11 +217,12 @@ function comparePayments(page: Page, counted: readonly Judged[]): VerifyDifferen
       txHash,
       eventIndex: event.eventIndex,
       blockNumber,
+      requestId: verdict.request.requestId,
     } as const
     const expected = paymentTexts(page.comparison, fact, verdict, page.account.name)
     if (row === undefined) {
       const what = `${expected['amount']} ${expected['currency']} for request ${expected['requestId']}`
-      return [{ ...at, requestId: expected['requestId'], field: 'row', chain: what }]
+      return [{ ...at, field: 'row', chain: what }]
     }
     const stored = storedPaymentTexts(row)
     const isOpen = openFields(page, fact, stored)
@@ -296,17 +271,18 @@ function compareRefunds(page: Page, counted: readonly Judged[]): VerifyDifferenc
       txHash,
       eventIndex: event.eventIndex,
       blockNumber,
+      requestId: verdict.request.requestId,
     } as const
     const expected = refundTexts(fact, verdict)
     if (row !== undefined) return differencesOf(at, storedRefundTexts(row), expected)
     const what = `${expected['amount']} ${expected['currency']} for request ${expected['requestId']}`
-    return [{ ...at, requestId: expected['requestId'], field: 'row', chain: what }]
+    return [{ ...at, field: 'row', chain: what }]
   })
 }
 
 /** Stored payments and refunds of blocks that were read, of which the chain knows nothing. */
 function compareExtra(page: Page, judged: readonly Judged[]): VerifyDifference[] {
-  const verdicts = new Map(judged.map(({ fact, verdict }) => [placeKey(fact.txHash, fact.event.eventIndex), verdict]))
+  const verdicts = new Map(judged.map(({ fact, verdict }) => [keyOfFact(fact), verdict]))
   const isIn = (row: Pick<PaymentRow, 'request_id'>) => page.requests.has(row.request_id?.toString('hex') ?? '')
   const describe = (row: PaymentRow | RefundRow, kind: 'PAYMENT' | 'REFUND'): VerifyDifference[] => {
     if (row.tx_hash === null || row.event_index === null) return []
@@ -333,161 +309,3 @@ function compareExtra(page: Page, judged: readonly Judged[]): VerifyDifference[]
 function readableAmount({ amount, currency }: PaymentRow | RefundRow): string {
   return `${formatDecimal(readStoredDecimal(amount))} ${currency}`
 }
-
-function isReadRefund({ comparison }: Page, { network, block_number }: RefundRow): boolean {
-  return network === comparison.chain.name && comparison.isRead(Number(block_number))
-}
-
-/** Settles each request by what the chain says, what was imported, and what is stored of blocks that were not read. */
-function compareStandings(page: Page, counted: readonly Judged[]): VerifyDifference[] {
-  return [...page.requests.values()].flatMap((request) => {
-    const own = counted.filter(
-      ({ verdict }) => verdict.kind !== 'UNMATCHED' && verdict.request.requestId === request.requestId,
-    )
-    const payments = page.stored.payments.filter((row) => row.request_id?.toString('hex') === request.requestId)
-    const refunds = page.stored.refunds.filter((row) => row.request_id.toString('hex') === request.requestId)
-    const settling = [
-      ...own.flatMap((each) => settlingFact(page, each)),
-      ...payments.filter((row) => isGiven(page, row)).map((row) => settlingRow(row, request, refundKeys(refunds))),
-    ]
-    const returned = [
-      ...own.flatMap(returningFact),
-      ...refunds.filter((row) => !isReadRefund(page, row)).map(returningRow),
-    ]
-    const settled = settleRequest(request.amount, settling, returned)
-    return [
-      ...compareRequest(page, request, settled, { payments, refunds }),
-      ...payments.flatMap((row) => compareStanding(page, row, settled, refundKeys(refunds))),
-    ]
-  })
-}
-
-function refundKeys(refunds: readonly RefundRow[]): Set<string> {
-  return new Set(refunds.map((row) => placeKey(bytesToHex(row.tx_hash), row.event_index)))
-}
-
-function settlingFact({ paymentAt, refundAt }: Page, { fact, verdict }: Judged): SettlingPayment[] {
-  if (verdict.kind !== 'PAYMENT') return []
-  const key = placeKey(fact.txHash, fact.event.eventIndex)
-  const row = paymentAt.get(key)
-  const imported = row?.imported ? importedStanding(row, new Set(refundAt.keys())) : undefined
-  return [{ key, place: placeOf(fact), final: true, amount: verdict.amount, counted: verdict.counted, imported }]
-}
-
-function settlingRow(row: PaymentRow, request: StoredRequest, known: ReadonlySet<string>): SettlingPayment {
-  return {
-    key: keyOfRow(row),
-    place: {
-      timestampSec: row.timestamp.getTime() / 1_000,
-      blockNumber: Number(row.block_number ?? 0),
-      txHash: row.tx_hash === null ? '' : bytesToHex(row.tx_hash),
-      eventIndex: row.event_index ?? 0,
-    },
-    final: row.final,
-    amount: readStoredDecimal(row.amount),
-    counted: countedOfRow(row, request),
-    imported: row.imported ? importedStanding(row, known) : undefined,
-  }
-}
-
-/** A payment that names no event is known by its id. */
-function keyOfRow(row: PaymentRow): string {
-  return row.tx_hash === null || row.event_index === null ? row.id : placeKey(bytesToHex(row.tx_hash), row.event_index)
-}
-
-function countedOfRow(row: PaymentRow, { invoiceCurrency }: StoredRequest) {
-  return readStoredDecimal(row.invoice_amount ?? (row.currency === invoiceCurrency ? row.amount : '0'))
-}
-
-/** What an import says of a payment: its status, and refunds that are not known from the chain. */
-function importedStanding(row: PaymentRow, known: ReadonlySet<string>): SettlingPayment['imported'] {
-  const own = row.refunds.filter(({ txHash, eventIndex }) => !known.has(placeKey(txHash, eventIndex ?? -1)))
-  return { status: statusOfRank(row.status), returned: sumDecimals(own.map(({ amount }) => readStoredDecimal(amount))) }
-}
-
-function placeOf({ timestampSec, blockNumber, txHash, event }: EventFact): LedgerPlace {
-  return { timestampSec, blockNumber, txHash, eventIndex: event.eventIndex }
-}
-
-function returningFact({ fact, verdict }: Judged): SettlingRefund[] {
-  if (verdict.kind !== 'REFUND') return []
-  return [
-    { key: placeKey(fact.txHash, fact.event.eventIndex), place: placeOf(fact), final: true, amount: verdict.amount },
-  ]
-}
-
-function returningRow(row: RefundRow): SettlingRefund {
-  const txHash = bytesToHex(row.tx_hash)
-  const place = { txHash, eventIndex: row.event_index, blockNumber: Number(row.block_number) }
-  return {
-    key: placeKey(txHash, row.event_index),
-    place: { ...place, timestampSec: row.timestamp.getTime() / 1_000 },
-    final: row.final,
-    amount: readStoredDecimal(row.amount),
-  }
-}
-
-/** Status and refunds of a stored payment. Those that are not final by then are left alone. */
-function compareStanding(
-  page: Page,
-  row: PaymentRow,
-  settled: SettledRequest,
-  known: ReadonlySet<string>,
-): VerifyDifference[] {
-  const state = settled.payments.get(keyOfRow(row))
-  if (state === undefined || (isGiven(page, row) && !row.imported)) return []
-  const laid = state.refunds.map(({ key, amount }) => {
-    const [txHash = '', eventIndex] = key.split(' ')
-    return { txHash, amount, eventIndex: Number(eventIndex) }
-  })
-  const own = row.imported ? row.refunds.filter((each) => !known.has(placeKey(each.txHash, each.eventIndex ?? -1))) : []
-  const all = [...own, ...laid]
-  const expected = {
-    status: state.status,
-    refunds: refundsText(all),
-    refundedAmount: formatDecimal(sumDecimals(all.map(({ amount }) => readStoredDecimal(amount)))),
-    statusHistory: state.status,
-  }
-  const at = {
-    kind: 'PAYMENT',
-    account: page.account.name,
-    txHash: row.tx_hash === null ? undefined : bytesToHex(row.tx_hash),
-    eventIndex: row.event_index ?? undefined,
-    blockNumber: row.block_number === null ? undefined : Number(row.block_number),
-  } as const
-  return differencesOf(at, storedStanding(row), expected)
-}
-
-function compareRequest(
-  page: Page,
-  request: StoredRequest,
-  settled: SettledRequest,
-  stored: { readonly payments: readonly PaymentRow[]; readonly refunds: readonly RefundRow[] },
-): VerifyDifference[] {
-  const counting = stored.payments.filter((row) => statusOfRank(row.status) !== 'FAILED')
-  const sumOf = (rows: readonly PaymentRow[]) => sumDecimals(rows.map((row) => countedOfRow(row, request)))
-  const paid = sumOf(counting.filter(({ final }) => final))
-  const pending = sumOf(counting.filter(({ final }) => !final))
-  const surplus = minus(minus(addDecimals(paid, pending), request.amount), request.surplusReturned)
-  const texts = {
-    status: requestStatuses[request.status - 1],
-    paidAmount: formatDecimal(paid),
-    pendingAmount: formatDecimal(pending),
-    outstandingAmount: formatDecimal(notNegative(minus(request.amount, addDecimals(paid, pending)))),
-    overpaidAmount: formatDecimal(notNegative(surplus)),
-    surplusReturned: formatDecimal(request.surplusReturned),
-  }
-  const expected = {
-    status: settled.status,
-    paidAmount: settled.paid,
-    pendingAmount: settled.pending,
-    outstandingAmount: settled.outstanding,
-    overpaidAmount: settled.overpaid,
-    surplusReturned: settled.surplusReturned,
-  }
-  const at = { kind: 'REQUEST', account: page.account.name, requestId: request.requestId } as const
-  return differencesOf(at, texts, expected)
-}
-
-const minus = (a: typeof ZERO, b: typeof ZERO) => addDecimals(a, { units: -b.units, places: b.places })
-const notNegative = (value: typeof ZERO) => (value.units > 0n ? value : ZERO)

@@ -1,6 +1,6 @@
-import { type Decimal, formatDecimal, rescale } from '../domain/decimal.ts'
-import type { PaymentStatus } from '../domain/payment.ts'
-import type { RequestStatus } from '../domain/payment-request.ts'
+import { type Decimal, formatDecimal, rescale } from '../../domain/decimal.ts'
+import type { PaymentStatus } from '../../domain/payment.ts'
+import type { RequestStatus } from '../../domain/payment-request.ts'
 
 /** A payment of a request, as the rules of settlement see it. */
 export interface SettlingPayment {

@@ -1,5 +1,5 @@
-import { type ChainConfig, followedContracts, type PaymentContractKind } from '../chains/chains-file.ts'
-import type { Address } from '../domain/address.ts'
+import { type ChainConfig, followedContracts, type PaymentContractKind } from '../../chains/chains-file.ts'
+import type { Address } from '../../domain/address.ts'
 
 /** What the chains file says of addresses that have a part in payments. */
 export interface KnownContracts {

@@ -1,0 +1,91 @@
+import type { Account } from '../../domain/account.ts'
+import type { Section } from '../read-sections.ts'
+import type { EventFact } from '../rules/chain-facts.ts'
+import type { Unproven, VerifyDifference, VerifyReport } from '../verify-report.ts'
+import type { Outcome } from './compare-stored.ts'
+import { keyOfFact, placeKey } from './compare-terms.ts'
+import { addTotals, NO_TOTALS, type Totals } from './totals.ts'
+
+/** What was found in the sections so far. */
+export interface Findings {
+  /** By the request that they are about, else by themselves: a later section that settles the request again knows more of it. */
+  readonly differences: ReadonlyMap<string, readonly VerifyDifference[]>
+  /** Of the statistics of accounts. */
+  readonly statistics: readonly VerifyDifference[]
+  readonly unproven: ReadonlyMap<string, Unproven>
+  /** Events that are not stored as they are. */
+  readonly differed: readonly EventFact[]
+  /** Accounts of which something was compared, by id. */
+  readonly accounts: ReadonlyMap<number, Account>
+  readonly requests: ReadonlySet<string>
+  readonly totals: Totals
+  readonly counts: Pick<VerifyReport['counts'], 'blocks' | 'receiptsRead' | 'unmatched'>
+  /** The last block that was compared; absent: none. */
+  readonly comparedTo?: number | undefined
+}
+
+export const NO_FINDINGS: Findings = {
+  differences: new Map(),
+  statistics: [],
+  unproven: new Map(),
+  differed: [],
+  accounts: new Map(),
+  requests: new Set(),
+  totals: NO_TOTALS,
+  counts: { blocks: 0, receiptsRead: 0, unmatched: 0 },
+}
+
+/** Adds what a section came to. */
+export function withSection(found: Findings, section: Section, outcome: Outcome): Findings {
+  const { touched } = outcome
+  const differences = new Map(found.differences)
+  const requests = new Set(found.requests)
+  const accounts = new Map(found.accounts)
+  for (const [account, ids] of touched) {
+    accounts.set(account.id, account)
+    for (const id of ids) {
+      differences.delete(requestKey(account.name, id))
+      requests.add(requestKey(account.name, id))
+    }
+  }
+  for (const difference of outcome.differences) {
+    const key = keyOf(difference)
+    differences.set(key, [...(differences.get(key) ?? []), difference])
+  }
+  const unproven = new Map(found.unproven)
+  for (const each of [...section.unproven, ...outcome.unproven]) unproven.set(JSON.stringify(each), each)
+  const { from, to } = section.span
+  return {
+    ...found,
+    differences,
+    unproven,
+    differed: [...found.differed, ...differedEvents(section, outcome)],
+    accounts,
+    requests,
+    counts: {
+      blocks: found.counts.blocks + to - from + 1,
+      receiptsRead: found.counts.receiptsRead + section.receiptsRead,
+      unmatched: found.counts.unmatched + outcome.unmatched,
+    },
+    totals: addTotals(found.totals, outcome.totals),
+    comparedTo: to,
+  }
+}
+
+export function differencesIn({ differences, statistics }: Findings): VerifyDifference[] {
+  return [...differences.values(), statistics].flat()
+}
+
+function differedEvents({ facts }: Section, { differences }: Outcome): EventFact[] {
+  const keys = new Set(differences.map(({ txHash = '', eventIndex = -1 }) => placeKey(txHash, eventIndex)))
+  return facts.filter((fact) => keys.has(keyOfFact(fact)))
+}
+
+function keyOf(difference: VerifyDifference): string {
+  const { account = '', requestId } = difference
+  return requestId === undefined ? JSON.stringify(difference) : requestKey(account, requestId)
+}
+
+function requestKey(account: string, requestId: string): string {
+  return `${account} ${requestId}`
+}
