@@ -26,6 +26,7 @@ import { createRequestRepository } from '../src/requests/sql/request-repository.
 import { forgetChain } from '../src/store/forget-chain.ts'
 import { meterCpu } from './cpu-seconds.ts'
 import { BENCH_CHAIN_ID, type BenchShape, benchConfig, benchRequest } from './detection/bench-chain.ts'
+import { measureOverhead } from './detection/measure-overhead.ts'
 import { type Figure, report } from './report.ts'
 
 const { values } = parseArgs({
@@ -57,6 +58,7 @@ const figures: Figure[] = []
 if (wants('beside')) figures.push(...(await measureBeside()))
 if (wants('backfill')) figures.push(...(await measureBackfill()))
 if (wants('takeover')) figures.push(...(await measureTakeover()))
+if (wants('overhead')) figures.push(...(await measureOverhead(knex)))
 await report('detection', figures)
 
 async function measureBackfill(): Promise<Figure[]> {

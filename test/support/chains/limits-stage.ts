@@ -1,12 +1,11 @@
 /** A chain with payments in it, read through a node with limits by a clock that stands still unless somebody waits. */
-
+import type { Knex } from 'knex'
 import { toQuantity } from '../../../src/contracts/words.ts'
 import type { Account } from '../../../src/domain/account.ts'
 import { caip2Of } from '../../../src/domain/chain.ts'
 import type { PaymentRequest } from '../../../src/domain/payment-request.ts'
 import { createNodeLimits } from '../../../src/nodes/node-limits.ts'
 import { forgetChain } from '../../../src/store/forget-chain.ts'
-import { createTestDatabase, type TestDatabase } from '../data/database.ts'
 import { addAccount, canonical, configOf, detect, makeRequest, storeRequest } from '../detection.ts'
 import { startTestChain, type TestChain } from './chain.ts'
 import { type LimitedNode, type NodeTerms, startLimitedNode } from './limited-node.ts'
@@ -39,7 +38,7 @@ export interface LimitsOutcome {
 interface StageState {
   readonly chain: TestChain
   readonly node: LimitedNode
-  readonly database: TestDatabase
+  readonly knex: Knex
   readonly request: PaymentRequest
   readonly clock: { nowMs: number }
   made: number
@@ -47,18 +46,22 @@ interface StageState {
 
 const FINALITY = 3
 
-/** @param blocks - empty ones, in each of the gaps between payments */
+/**
+ * @param knex - a migrated database without chains
+ * @param blocks - empty ones, in each of the gaps between payments
+ */
 export async function openLimitsStage(
+  knex: Knex,
   chainId: number,
   { blocks, payments }: { blocks: number; payments: number },
 ): Promise<LimitsStage> {
-  const [chain, database] = await Promise.all([startTestChain({ chainId }), createTestDatabase()])
+  const chain = await startTestChain({ chainId })
   const clock = { nowMs: Date.now() }
   const node = await startLimitedNode(chain.rpcUrl, {}, () => clock.nowMs)
-  const account = await addAccount(database.knex, 'shop')
+  const account = await addAccount(knex, 'shop')
   const terms = { payee: canonical(chain.wallets[3]), network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '100000' }
   const request = makeRequest(terms)
-  const state: StageState = { chain, node, database, request, clock, made: 0 }
+  const state: StageState = { chain, node, knex, request, clock, made: 0 }
   for (let n = 0; n < payments; n++) {
     await chain.client.rpc.call('anvil_mine', [toQuantity(blocks)])
     await pay(state)
@@ -68,7 +71,7 @@ export async function openLimitsStage(
     run: (limits, options = {}) => run(state, limits, account, options),
     async stop() {
       await node.stop()
-      await Promise.all([chain.stop(), database.drop()])
+      await chain.stop()
     },
   }
 }
@@ -87,15 +90,15 @@ async function run(
   account: Account,
   { keepsLimits = false }: RunOptions,
 ): Promise<LimitsOutcome> {
-  const { chain, node, database, clock } = state
+  const { chain, node, knex, clock } = state
   const { rpc } = chain.client
   const snapshot = await rpc.call('evm_snapshot', [])
   const madeBefore = state.made
-  const kept = keepsLimits ? await database.knex('node_limits') : []
-  await forgetChain(database.knex, { name: 'BASE', chainId: caip2Of(chain.chainId) }, new Date(clock.nowMs))
-  if (kept.length > 0) await database.knex('node_limits').insert(kept)
-  await database.knex('leases').delete()
-  await storeRequest(database.knex, account, state.request)
+  const kept = keepsLimits ? await knex('node_limits') : []
+  await forgetChain(knex, { name: 'BASE', chainId: caip2Of(chain.chainId) }, new Date(clock.nowMs))
+  if (kept.length > 0) await knex('node_limits').insert(kept)
+  await knex('leases').delete()
+  await storeRequest(knex, account, state.request)
   const { number } = await chain.client.head()
   node.limit(terms)
   node.resetCounts()
@@ -108,7 +111,7 @@ async function run(
       clock.nowMs = Math.max(clock.nowMs, untilMs)
     },
   })
-  const detection = detect(database.knex, [config], { clock: () => new Date(clock.nowMs), limits })
+  const detection = detect(knex, [config], { clock: () => new Date(clock.nowMs), limits })
   await detection.scanOnce()
   for (let n = 0; n < 3; n++) {
     await pay(state)
@@ -116,7 +119,7 @@ async function run(
   }
   await chain.mine({ blocks: FINALITY + 1 })
   await detection.scanOnce()
-  const [row] = await database.knex('payments').where({ account_id: account.id }).count<{ count: string }[]>()
+  const [row] = await knex('payments').where({ account_id: account.id }).count<{ count: string }[]>()
   const counts = { sizes: [...node.sizes()], ranges: node.ranges(), refused: node.refused() }
   const made = state.made
   state.made = madeBefore
@@ -129,7 +132,7 @@ async function run(
  *
  * @returns `requests` is undefined where narrow ranges leave nothing to put in one batch
  */
-export function idealOf(
+function idealOf(
   { sizes, ranges }: LimitsOutcome,
   { blocks, made }: LimitsOutcome,
   { range, logs, batch }: NodeTerms,
@@ -143,8 +146,15 @@ export function idealOf(
   return { calls, requests: sumOf(sizes.map((size) => Math.ceil(size / Math.min(most, size)))) }
 }
 
-export function sumOf(numbers: readonly number[]): number {
+function sumOf(numbers: readonly number[]): number {
   return numbers.reduce((sum, number) => sum + number, 0)
+}
+
+/** Calls and requests, whichever is more, as a part of what a client needs that knows the limits. */
+export function overheadOf(unlimited: LimitsOutcome, outcome: LimitsOutcome, terms: NodeTerms): number {
+  const ideal = idealOf(unlimited, outcome, terms)
+  const ofRequests = ideal.requests === undefined ? 0 : outcome.sizes.length / ideal.requests
+  return Math.max(sumOf(outcome.sizes) / ideal.calls, ofRequests)
 }
 
 /** What is needed at most, as a part of what a client needs that knows the limits. */
