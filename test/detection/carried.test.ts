@@ -377,6 +377,43 @@ describe('a payment that a bridge delivered', () => {
     expect([await queued(), sourceOf(await paymentOf(request))]).toEqual([[], unknown])
   })
 
+  it('has the refunds of its payer alone, whether he is known before or after the money goes', async () => {
+    const rowsOf = async (isKnownBefore: boolean) => {
+      const { request } = await deliver()
+      const payee = request.payee as Hex
+      const learn = async () => {
+        server.behave(answerWell)
+        await queueOf().drain()
+        await detection.scanOnce()
+      }
+      if (isKnownBefore) await learn()
+      await far.setNativeBalance(payee, 10n ** 20n)
+      await far.client.rpc.call('anvil_impersonateAccount', [payee])
+      for (const [to, amount] of [
+        [freshAddress('not the payer'), 30_000_000n],
+        [payer, 20_000_000n],
+      ] as const) {
+        await far.pay(payee, {
+          kind: 'ERC20',
+          token: far.tokens.USDC.address,
+          to,
+          amount,
+          paymentReference: request.paymentReference,
+        })
+      }
+      await detection.scanOnce()
+      const between = await knex('refunds').where({ account_id: account.id }).orderBy('amount').pluck('amount')
+      if (!isKnownBefore) await learn()
+      const refunds = await knex('refunds').where({ account_id: account.id }).pluck('amount')
+      const unmatched = await knex('unmatched_events').where({ account_id: account.id }).pluck('reason')
+      await knex('refunds').where({ account_id: account.id }).delete()
+      await knex('unmatched_events').where({ account_id: account.id }).delete()
+      return { between, refunds, unmatched }
+    }
+    expect(await rowsOf(true)).toEqual({ between: ['20'], refunds: ['20'], unmatched: ['WRONG_PAYEE'] })
+    expect(await rowsOf(false)).toEqual({ between: ['20', '30'], refunds: ['20'], unmatched: ['WRONG_PAYEE'] })
+  })
+
   it.each<[string, isWallet: boolean, before: string]>([
     ['before its payer is known', false, 'REFUNDED'],
     ['once its payer is known, where he is a refund wallet of the account', true, 'CONFIRMED'],

@@ -13,7 +13,7 @@ import {
   type KnownPayers,
   type WalletTime,
 } from './payers-repository.ts'
-import { findPaidByProxies, type RecheckedRequest } from './recheck-repository.ts'
+import { findPaidThroughOthers, type RecheckedRequest } from './recheck-repository.ts'
 import { findRequestProxies } from './request-proxies-repository.ts'
 import {
   findAccountNames,
@@ -40,7 +40,7 @@ export interface DetectionRepository {
   transactionsOfTopics(accountId: number, topics: readonly Hex[]): Promise<SeenTransaction[]>
   requestProxiesAmong(chainId: string, addresses: readonly Address[]): Promise<Set<Address>>
   claimedTopics(chainId: string): Promise<Hex[]>
-  paidByProxies(accountId: number, topics: readonly Hex[]): Promise<Map<string, RecheckedRequest[]>>
+  paidThroughOthers(accountId: number, topics: readonly Hex[]): Promise<Map<string, RecheckedRequest[]>>
   /** Has chains read from a day before the oldest of these requests on, where they are not. */
   wantPayments(accountId: number, topics: readonly Hex[]): Promise<void>
 }
@@ -58,7 +58,7 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
     transactionsOfTopics: (accountId, topics) => findTransactionsOfTopics(knex, accountId, topics),
     requestProxiesAmong: (chainId, addresses) => findRequestProxies(knex, chainId, addresses),
     claimedTopics: (chainId) => findClaimedTopics(knex, chainId),
-    paidByProxies: (accountId, topics) => findPaidByProxies(knex, accountId, topics),
+    paidThroughOthers: (accountId, topics) => findPaidThroughOthers(knex, accountId, topics),
     async wantPayments(accountId, topics) {
       const oldest = await oldestRequestsOf(knex, accountId, topics)
       for (const [network, createdAt] of oldest) await wantSince(knex, network, sinceRequest(createdAt))

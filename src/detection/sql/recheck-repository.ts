@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { addressFromBytes } from '../../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { codeOfType } from '../../domain/payment.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
 import { type AccountEvent, columnsOf } from './account-event.ts'
 import { findRequestProxies } from './request-proxies-repository.ts'
@@ -70,26 +71,33 @@ export async function nextRechecked(
   return findEvents(knex, scope, rows)
 }
 
+const CROSSCHAIN = codeOfType('CROSSCHAIN')
 /** Nothing is as late as this. */
 const AT_ANY_TIME = new Date(8_640_000_000_000)
 
-/** Finds an account's requests with these topics that have detected payments by SingleRequestProxies. By CAIP-2 of the chain of the payments. */
-export async function findPaidByProxies(
+/**
+ * Finds an account's requests with these topics whose payers may be others than when their events were matched: those that a
+ * SingleRequestProxy paid, and those to which a bridge delivered. By CAIP-2 of the chain of the payments.
+ */
+export async function findPaidThroughOthers(
   knex: Knex,
   accountId: number,
   topics: readonly Hex[],
 ): Promise<Map<string, RecheckedRequest[]>> {
-  const { rows } = await knex.raw<{ rows: (RequestRow & { chain_id: string; payer: Buffer })[] }>(
-    `select r.request_id, r.topic, r.refund_topic, p.chain_id, p.payer from requests r
+  const { rows } = await knex.raw<{ rows: (RequestRow & { chain_id: string; payer: Buffer | null; type: number })[] }>(
+    `select r.request_id, r.topic, r.refund_topic, p.chain_id, p.payer, p.type from requests r
      join payments p on p.account_id = r.account_id and p.request_id = r.request_id
-     where r.account_id = ? and p.account_id = ? and r.topic = any(?) and p.detected and not p.imported and p.payer is not null`,
-    [accountId, accountId, topics.map(hexToBytes)],
+     where r.account_id = ? and p.account_id = ? and r.topic = any(?) and p.detected and not p.imported
+       and (p.payer is not null or p.type = ?)`,
+    [accountId, accountId, topics.map(hexToBytes), CROSSCHAIN],
   )
   const found = new Map<string, RecheckedRequest[]>()
   for (const [chainId, ofChain] of Map.groupBy(rows, ({ chain_id }) => chain_id)) {
-    const payers = ofChain.map(({ payer }) => addressFromBytes(payer))
+    const payers = ofChain.flatMap(({ payer }) => (payer === null ? [] : [addressFromBytes(payer)]))
     const proxies = await findRequestProxies(knex, chainId, payers)
-    const paid = ofChain.filter(({ payer }) => proxies.has(addressFromBytes(payer)))
+    const paid = ofChain.filter(
+      ({ payer, type }) => type === CROSSCHAIN || (payer !== null && proxies.has(addressFromBytes(payer))),
+    )
     const distinct = new Map(paid.map((row) => [row.request_id.toString('hex'), row]))
     const scope = { accountId, chainId, before: AT_ANY_TIME }
     if (distinct.size > 0) found.set(chainId, await findEvents(knex, scope, [...distinct.values()]))
