@@ -62,12 +62,13 @@ const draw = (style: Partial<Parameters<typeof drawChains>[1]> = {}) =>
 describe('the table of chains', () => {
   it('has a line a chain, and below it what there is to say, the most urgent first', () => {
     expect(draw()).toEqual([
-      'CHAIN     STATE        LAG             READ      HEAD      FINAL     REORGS',
+      'CHAIN     STATE        LAG                 READ      HEAD     FINAL  REORGS',
       'BASE      catching up  3 blocks, 36 s  21000000  21000003  20999990  2, up to 3',
       '  back-fill 41 % · 12,300 blocks/s · 3 h 10 min left',
-      '  base.example.com: in use · 1,234 calls · 5 errors (eth_getLogs) · learned 25 …',
+      '  base.example.com: in use · 1,234 calls · 5 errors (eth_getLogs)',
+      '    learned 25 requests/s · 90,000 left today · 1 block a call',
       '  unmatched: 1,000 UNKNOWN_TOPIC, 2 NOT_FROM_PAYEE · 1 payment without a price',
-      'ARBITRUM  STOPPED      -               -         -         -         -',
+      'ARBITRUM  STOPPED      -                      -         -         -  -',
       '  stopped: block 7 was  [31mreplaced',
       '  failing for 1 min 30 s: HTTP status 502',
       '  the last report is 1 min 35 s old',
@@ -84,6 +85,25 @@ describe('the table of chains', () => {
     expect(node).toBe(
       '  base.example.com: in use · 1,234 calls · 5 errors (eth_getLogs) · learned 25 requests/s · 90,000 left today · 1 block a call',
     )
+  })
+
+  it('leaves out columns that do not fit, rather than cut a number', () => {
+    expect(draw({ width: 58 }).slice(0, 2)).toEqual([
+      'CHAIN     STATE        LAG                 READ      HEAD',
+      'BASE      catching up  3 blocks, 36 s  21000000  21000003',
+    ])
+  })
+
+  it('says of a suspect that it is asked last, and breaks a long reason between words', () => {
+    const reason = `its block 318 is 0x${'ab'.repeat(32)}; that of the chain is another one`
+    const suspects = [{ host: 'base.example.com', reason, at: '2026-03-01T11:00:00Z' }]
+    expect(drawChains([{ ...base, suspects }], { width: 80, hasColour: false, now }).slice(2, 6)).toEqual([
+      '  suspect base.example.com: its block 318 is',
+      `    0x${'ab'.repeat(32)}; that of`,
+      '    the chain is another one',
+      '  back-fill 41 % · 12,300 blocks/s · 3 h 10 min left',
+    ])
+    expect(drawChains([{ ...base, suspects }], { width: 80, hasColour: false, now })[6]).toMatch(/com: asked last · /)
   })
 
   it.each([1, 20, 80, 119, 120, 200])('has no line wider than %i columns, coloured or not', (width) => {
@@ -111,7 +131,7 @@ describe('the table of chains', () => {
     const lines = draw({ height })
     expect(lines).toHaveLength(Math.max(2, height))
     expect(lines.at(-1)).toMatch(/^… \d+ lines more/)
-    expect(draw({ height: 12 })).toEqual(draw())
+    expect(draw({ height: 13 })).toEqual(draw())
   })
 })
 

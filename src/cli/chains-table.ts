@@ -31,17 +31,17 @@ const stateWords: Readonly<Record<ChainState, readonly [word: string, colour: Co
   NOT_FOLLOWED: ['not followed', 'red'],
 }
 
-/** Draws the chains as a table: a line for each, and below it what there is to say. No line is wider than the terminal. */
+/** Draws the chains as a table: a line for each, and below it what there is to say. No line is wider than the terminal: columns that do not fit are left out. */
 export function drawChains(chains: readonly ListedChain[], style: TableStyle): string[] {
-  const rows = [HEADINGS, ...chains.map((chain) => cellsOf(chain, style))].map((cells) =>
-    style.width < WIDE ? cells.slice(0, NARROW_COLUMNS) : cells,
-  )
+  const rows = [HEADINGS, ...chains.map((chain) => cellsOf(chain, style))]
   const widths = HEADINGS.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)))
-  const [headings = '', ...lines] = rows.map((cells) => joinCells(cells, widths))
+  const columns = columnsWithin(style.width, widths)
+  const [headings = '', ...lines] = rows.map((cells) => joinCells(cells.slice(0, columns), widths))
   const drawn = lines.flatMap((text, place): Line[] => {
     const chain = chains[place]
     if (chain === undefined) return []
-    return [{ text, colour: stateWords[chain.state][1] }, ...detailsOf(chain, style).map((detail) => indent(detail))]
+    const details = detailsOf(chain, style).flatMap((detail) => indent(detail, style.width))
+    return [{ text, colour: stateWords[chain.state][1] }, ...details]
   })
   const fitted = fit([{ text: headings, colour: 'bold' }, ...drawn], style.height)
   return fitted.map((line) => paint({ ...line, text: shorten(line.text, style.width) }, style.hasColour))
@@ -49,6 +49,18 @@ export function drawChains(chains: readonly ListedChain[], style: TableStyle): s
 
 const HEADINGS = ['CHAIN', 'STATE', 'LAG', 'READ', 'HEAD', 'FINAL', 'REORGS', 'FOLLOWED BY', 'SINCE']
 const NARROW_COLUMNS = 7
+const BETWEEN = '  '
+/** Columns of block numbers. */
+const NUMBERS: ReadonlySet<number> = new Set([3, 4, 5])
+/** Where parts of a detail are told apart, and where a long one is broken first. */
+const DOT = ' · '
+
+/** How many columns fit: one that is cut would show a number that is too small. */
+function columnsWithin(width: number, widths: readonly number[]): number {
+  const wanted = width < WIDE ? widths.slice(0, NARROW_COLUMNS) : widths
+  const ends = wanted.map((_, column) => wanted.slice(0, column + 1).reduce((sum, each) => sum + each + BETWEEN.length))
+  return Math.max(1, ends.filter((end) => end <= width).length)
+}
 
 function cellsOf(chain: ListedChain, { now }: TableStyle): string[] {
   const { heights, lag, reorgs, follower } = chain
@@ -68,13 +80,37 @@ function cellsOf(chain: ListedChain, { now }: TableStyle): string[] {
 
 function joinCells(cells: readonly string[], widths: readonly number[]): string {
   return cells
-    .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-    .join('  ')
+    .map((cell, column) => {
+      const width = widths[column] ?? 0
+      return NUMBERS.has(column) ? cell.padStart(width) : cell.padEnd(width)
+    })
+    .join(BETWEEN)
     .trimEnd()
 }
 
-function indent({ text, colour }: Line): Line {
-  return { text: `  ${text}`, colour }
+/** Puts a detail below its chain, on as many lines as it takes: what is wrong is mostly said at the end. */
+function indent({ text, colour }: Line, width: number): Line[] {
+  return wrap(text, Math.max(1, width - 4)).map((line, place) => ({
+    text: `${place === 0 ? '  ' : '    '}${line}`,
+    colour,
+  }))
+}
+
+/** Breaks a text before its dots, and where there are none between words. */
+function wrap(text: string, width: number): string[] {
+  const parts = text.split(DOT).flatMap((part) => fill(part.split(' '), ' ', width))
+  return fill(parts, DOT, width)
+}
+
+/** Joins pieces to lines that are no longer than they must be. */
+function fill(pieces: readonly string[], between: string, width: number): string[] {
+  const lines: string[] = []
+  for (const piece of pieces) {
+    const longer = lines.length === 0 ? piece : `${lines.at(-1)}${between}${piece}`
+    if (lines.length > 0 && longer.length <= width) lines[lines.length - 1] = longer
+    else lines.push(piece)
+  }
+  return lines
 }
 
 /** What there is to say of a chain, the most urgent first. */
@@ -95,7 +131,8 @@ function detailsOf(chain: ListedChain, { now }: TableStyle): Line[] {
   }
   const backfill = describeBackfill(chain)
   if (backfill !== undefined) lines.push({ text: backfill })
-  lines.push(...nodes.map((node) => describeNode(node, now)))
+  const suspected = new Set(suspects.map(({ host }) => host))
+  lines.push(...nodes.map((node) => describeNode(node, suspected.has(node.host), now)))
   const backlog = describeBacklog(chain)
   if (backlog !== undefined) lines.push({ text: backlog, colour: 'dim' })
   return lines
@@ -111,13 +148,14 @@ function describeBackfill({ backfill }: ListedChain): string | undefined {
       ? `${grouped(blocksTotal - blocksDone)} blocks left`
       : `${grouped(Math.round(blocksPerSecond))} blocks/s`,
     ...(secondsLeft === undefined ? [] : [`${duration(secondsLeft)} left`]),
-  ].join(' · ')
+  ].join(DOT)
 }
 
-function describeNode(node: NodeReport, now: Date): Line {
+function describeNode(node: NodeReport, isSuspected: boolean, now: Date): Line {
   const { rate, budgetLeft, pausedUntilMs = 0, logRange } = node
+  const inUse = isSuspected ? 'asked last' : 'in use'
   const isPaused = pausedUntilMs > now.getTime()
-  const state = isPaused ? describePause(node, now) : node.breaker === 'OPEN' ? 'left alone' : 'in use'
+  const state = isPaused ? describePause(node, now) : node.breaker === 'OPEN' ? 'left alone' : inUse
   const counts = Object.values(node.calls)
   const calls = counts.reduce((sum, each) => sum + each.calls, 0)
   const errors = counts.reduce((sum, each) => sum + each.errors, 0)
@@ -131,8 +169,8 @@ function describeNode(node: NodeReport, now: Date): Line {
       : [`${rate.isDeclared ? '' : 'learned '}${rate.perSecond} ${rate.unit.toLowerCase()}/s`]),
     ...(budgetLeft === undefined || budgetLeft === 0 ? [] : [`${grouped(budgetLeft)} left today`]),
     ...(logRange === undefined ? [] : [`${counted(logRange, 'block')} a call`]),
-  ].join(' · ')
-  return { text, colour: isPaused || node.breaker === 'OPEN' ? 'yellow' : undefined }
+  ].join(DOT)
+  return { text, colour: state === 'in use' ? undefined : 'yellow' }
 }
 
 /** Why nothing is sent to a node, and until when. */
@@ -153,7 +191,7 @@ function describeBacklog({ unmatched, unpricedPayments = 0 }: ListedChain): stri
     ...(events === 0 ? [] : [`unmatched: ${reasons}`]),
     ...(unpricedPayments === 0 ? [] : [`${counted(unpricedPayments, 'payment')} without a price`]),
   ]
-  return parts.length === 0 ? undefined : parts.join(' · ')
+  return parts.length === 0 ? undefined : parts.join(DOT)
 }
 
 /** Texts of nodes may hold control characters, which would move the cursor. */

@@ -30,7 +30,9 @@ it.each<[state: string, facts: Partial<ChainFacts>]>([
   ['CATCHING_UP', { heights, report: { ...report, backfill } }],
   ['FAILING', { report: { ...report, trouble } }],
   ['FAILING', { heights, report: { ...report, trouble } }],
-  ['NOT_FOLLOWED', { heights, report: { ...report, trouble }, isFollowed: false }],
+  ['FAILING', { heights, report: { ...report, trouble }, isFollowed: false }],
+  ['NOT_FOLLOWED', { heights, report, isFollowed: false }],
+  ['NOT_FOLLOWED', { heights, report: { ...report, trouble, writtenAt: before(31) }, isFollowed: false }],
   ['STOPPED', { heights, report, alarm: 'block 90 was replaced' }],
   ['STOPPED', { heights, report, alarm: 'block 90 was replaced', isFollowed: false }],
 ])('a chain is %s with %j', (state, facts) => {

@@ -89,10 +89,11 @@ export function describeChain(
   now: Date,
 ): ListedChain {
   const { chainId, heights, alarm, report } = facts
+  const isStale = report === undefined || now.getTime() - report.writtenAt.getTime() > STALE_AFTER_MS
   return {
     network,
     chainId,
-    state: stateOf(facts),
+    state: stateOf(facts, isStale),
     heights,
     lag: heights && lagOf(heights, now),
     alarm,
@@ -105,16 +106,17 @@ export function describeChain(
       process: report.process,
       since: new Date(report.followingSince),
       reportedAt: report.writtenAt,
-      isStale: now.getTime() - report.writtenAt.getTime() > STALE_AFTER_MS,
+      isStale,
     },
     unmatched: unmatched.map(({ reason, events }) => ({ reason, events })),
   }
 }
 
-function stateOf({ heights, alarm, report, isFollowed }: ChainFacts): ChainState {
+function stateOf({ heights, alarm, report, isFollowed }: ChainFacts, isStale: boolean): ChainState {
   if (alarm !== undefined) return 'STOPPED'
+  // A process that fails lets its lease run out between two tries, since another may reach the nodes.
+  if (report?.trouble !== undefined && (isFollowed || !isStale)) return 'FAILING'
   if (!isFollowed) return heights === undefined ? 'NOT_STARTED' : 'NOT_FOLLOWED'
-  if (report?.trouble !== undefined) return 'FAILING'
   if (heights === undefined) return 'NOT_STARTED'
   return heights.scanned < heights.final || report?.backfill !== undefined ? 'CATCHING_UP' : 'FOLLOWING'
 }

@@ -68,7 +68,7 @@ export function createChainHealth(options: {
     failed(error) {
       const now = clock()
       const isOutage = isTransportFailure(error)
-      trouble = continueTrouble(trouble, error instanceof Error ? error.message : String(error), isOutage, now)
+      trouble = continueTrouble(trouble, reasonOf(error), isOutage, now)
       if (!isLogDue(trouble.loggedAtMs, now.getTime())) return
       trouble = { ...trouble, loggedAtMs: now.getTime() }
       const fields = { network, since: trouble.since, err: error }
@@ -101,6 +101,13 @@ export function createChainHealth(options: {
       failing: trouble?.loggedAtMs === undefined ? undefined : { since: trouble.since, reason: trouble.reason },
     }),
   }
+}
+
+/** Before what the database says, the message has the whole statement: that is for the log. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const isOfDatabase = 'severity' in error
+  return isOfDatabase ? `the database refused: ${error.message.split(' - ').at(-1)}` : error.message
 }
 
 /** Trouble of the same kind continues under its newest reason; trouble of another kind starts over. */
