@@ -9,6 +9,7 @@ import { CHAIN_LEASE_MS } from '../../src/store/leases-repository.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { runWaybill, startWaybill, type WaybillProcess } from '../support/process.ts'
+import { runCommand } from '../support/run-command.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
 let folder: string
@@ -169,7 +170,7 @@ describe('chains restart changes nothing', () => {
     ['from a block that is not there', 1, ['BASE', '--from', '999999'], {}, 'BASE has no block 999999'],
   ])('%s', async (_, code, words, environment, says) => {
     const stored = await database.knex('chain_state').select()
-    const ended = await runWaybill(['chains', 'restart', ...words], { ...settings, ...environment })
+    const ended = await runCommand({ ...settings, ...environment }, ['chains', 'restart', ...words])
     expect([ended.code, ended.stdout]).toEqual([code, ''])
     expect(ended.stderr).toContain(says)
     expect(ended.stderr).not.toMatch(/forg[eo]t.* what was found above/i)

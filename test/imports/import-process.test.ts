@@ -4,16 +4,23 @@ import { PassThrough, Readable, Writable } from 'node:stream'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { commands } from '../../src/cli/commands.ts'
 import { runCommandLine } from '../../src/cli/run-command-line.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { runWaybill, startWaybill } from '../support/process.ts'
+import { runCommand } from '../support/run-command.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
 let folder: string
+let database: TestDatabase
 let environment: Record<string, string>
 beforeAll(async () => {
   folder = await makeTempFolder('import')
-  environment = { DATA_DIR: join(folder, 'data') }
+  database = await createTestDatabase()
+  environment = { DATABASE_URL: urlOfDatabase(database), CHAINS_FILE: 'none' }
 })
-afterAll(() => rm(folder, { recursive: true, force: true }))
+afterAll(async () => {
+  await database?.drop()
+  await rm(folder, { recursive: true, force: true })
+})
 
 const lineOf = (n: number) =>
   JSON.stringify({
@@ -65,7 +72,7 @@ it('gives the same result when it runs again after a kill, and then changes noth
   )
   // All have the same second, so they are ordered by id, which ends in the number of the line.
   expect((await exportOf('killed')).stdout).toBe(await readFile(path, 'utf8'))
-  expect((await runWaybill(args, environment)).stderr).toMatch(/: 0 written, 10,000 unchanged, 0 bad; /)
+  expect((await runCommand(environment, args)).stderr).toMatch(/: 0 written, 10,000 unchanged, 0 bad; /)
 })
 
 const SUMS = /done: 10,000 lines read: (\d+,?\d*) written, (\d+,?\d*) unchanged, 0 bad; [\d,]+ lines\/s\n$/
@@ -91,14 +98,12 @@ it('reads standard input, reports bad lines on standard error and exits with 1',
 
 it('exports to a file that gets its name when it is complete', async () => {
   const path = join(folder, 'out.ndjson')
-  const { code, stdout, stderr } = await runWaybill(
-    ['export', 'payments', '--account', 'stdin', '--output', path],
-    environment,
-  )
+  const words = ['export', 'payments', '--account', 'stdin', '--output', path]
+  const { code, stdout, stderr } = await runCommand(environment, words)
   expect([code, stdout, stderr]).toEqual([0, '', '2 payments\n'])
   expect(await readFile(path, 'utf8')).toBe(`${lineOf(1)}\n${lineOf(2)}\n`)
   expect((await stat(path)).mode & 0o777).toBe(0o600)
-  const none = await runWaybill(['export', 'payments', '--account', 'nobody'], environment)
+  const none = await runCommand(environment, ['export', 'payments', '--account', 'nobody'])
   expect([none.code, none.stdout, none.stderr]).toEqual([1, '', 'there is no account "nobody"\n'])
 })
 
@@ -107,7 +112,7 @@ it('makes a file that others could read private when it exports to it, and refus
   await writeFile(readable, 'before', { mode: 0o644 })
   await symlink(readable, link)
   const exportTo = (path: string) =>
-    runWaybill(['export', 'payments', '--account', 'stdin', '--output', path], environment)
+    runCommand(environment, ['export', 'payments', '--account', 'stdin', '--output', path])
   const refused = await Promise.all([exportTo(link), exportTo(folder)])
   expect(refused.map(({ code, stderr }) => [code, stderr])).toEqual([
     [2, expect.stringContaining('is a symbolic link')],
@@ -129,7 +134,9 @@ it('imports requests into the demo account', async () => {
     network: 'bsc',
   }
   await writeFile(path, `${JSON.stringify(terms)}\n${JSON.stringify({ ...terms, network: 'BASE' })}\n`)
-  const { code, stderr } = await runWaybill(['import', 'requests', path, '--account', 'demo'], environment)
+  const { code, stderr } = await runWaybill(['import', 'requests', path, '--account', 'demo'], {
+    DATA_DIR: join(folder, 'data'),
+  })
   expect(stderr).toContain('line 2: NETWORK_NOT_CONFIGURED')
   expect(stderr).toContain('2 lines read: 1 written, 0 unchanged, 1 bad')
   expect(code).toBe(1)

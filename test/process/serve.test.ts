@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { joinEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { type Ended, runWaybill, startWaybill, type WaybillProcess } from '../support/process.ts'
+import { runCommand } from '../support/run-command.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
 let folder: string
@@ -106,7 +107,7 @@ describe('a wrong configuration ends with exit code 2 and all faults on standard
 
   it.each(cases)('%s', async (_, environment, says) => {
     const settings = fresh('never')
-    const { code, stdout, stderr } = await runWaybill(['serve'], { ...settings, ...environment })
+    const { code, stdout, stderr } = await runCommand({ ...settings, ...environment }, ['serve'])
     expect([code, stdout]).toEqual([2, ''])
     for (const text of says) expect(stderr).toContain(text)
     expect(stderr).not.toContain('hush')
@@ -120,7 +121,7 @@ describe('a wrong configuration ends with exit code 2 and all faults on standard
       { ...deadChain, chainId: 'x' },
     ]
     await writeFile(file, JSON.stringify({ chains: twice }))
-    const { code, stderr } = await runWaybill(['serve'], { ...fresh('never'), CHAINS_FILE: file })
+    const { code, stderr } = await runCommand({ ...fresh('never'), CHAINS_FILE: file }, ['serve'])
     expect(code).toBe(2)
     const faults = stderr.split('\n').filter((line) => line.startsWith(`- CHAINS_FILE ${file}: `))
     expect(faults.length).toBeGreaterThanOrEqual(2)
@@ -205,7 +206,7 @@ describe('an external database', () => {
   it('that is missing ends the start with exit code 1, without its password in the message', async () => {
     const gone = { ...fresh('unused'), CHAINS_FILE: 'none', DATABASE_URL: 'postgres://u:hush@127.0.0.1:1/db' }
     for (const words of [['serve'], ['keys', 'list']]) {
-      const { code, stdout, stderr } = await runWaybill(words, gone)
+      const { code, stdout, stderr } = await runCommand(gone, words)
       expect([code, stdout]).toEqual([1, ''])
       expect(stderr).toMatch(
         /^waybill (serve|keys list): the database at 127\.0\.0\.1:1\/db cannot be used; see DATABASE_URL: .+\n$/,
@@ -246,7 +247,7 @@ describe('the command line', () => {
     expect(all).toMatchObject({ code: 0, stderr: '' })
     for (const name of ['serve', 'migrate', 'keys create', 'keys list', 'keys revoke'])
       expect(all.stdout).toContain(name)
-    const one = await runWaybill(['keys', 'create', '--help'], {})
+    const one = await runCommand({}, ['keys', 'create', '--help'])
     expect(one).toMatchObject({
       code: 0,
       stderr: '',
@@ -256,7 +257,7 @@ describe('the command line', () => {
 
   it('ends with exit code 2 for words that are not a command', async () => {
     const wrong = [['sevre'], ['keys', 'create', '--account', 'a'], ['keys', 'revoke', '7'], ['serve', 'now']]
-    const ends = await Promise.all(wrong.map((words) => runWaybill(words, fresh('never'))))
+    const ends = await Promise.all(wrong.map((words) => runCommand(fresh('never'), words)))
     expect(ends.map(({ code, stdout }) => [code, stdout])).toEqual(wrong.map(() => [2, '']))
   })
 })

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
-import { runWaybill, startWaybill } from '../support/process.ts'
+import { startWaybill } from '../support/process.ts'
+import { runCommand } from '../support/run-command.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 import { tlsPaths } from '../support/tls-certificate.ts'
 
@@ -32,7 +33,7 @@ it.each([
     ['is not the key of the first certificate in TLS_CERT'],
   ],
 ])('%s: the start ends with exit code 2', async (_name, environment, says) => {
-  const { code, stderr } = await runWaybill(['serve'], { DATA_DIR: join(folder, 'never'), PORT: '0', ...environment })
+  const { code, stderr } = await runCommand({ DATA_DIR: join(folder, 'never'), PORT: '0', ...environment }, ['serve'])
   expect(code).toBe(2)
   for (const text of says) expect(stderr).toContain(text)
 })
