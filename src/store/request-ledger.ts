@@ -70,6 +70,9 @@ export interface RequestStanding {
 /** Rows in one statement. PostgreSQL takes 65,535 bindings. */
 const ROWS_A_STATEMENT = 500
 
+/** Standings in one statement. Of thousands at once, the planner would rather read all requests than look these up, in each statement anew. */
+const STANDINGS_A_STATEMENT = 200
+
 /** From so many new rows on, COPY is faster than a statement with their values. */
 const ROWS_TO_COPY = 20
 
@@ -111,7 +114,8 @@ const isUntouched = ({ surplus_returned, status }: LedgerRequestRow) =>
   readStoredDecimal(surplus_returned).units === 0n && status === rankOfRequestStatus('OPEN')
 
 /**
- * Loads requests by their ids, ordered by id. Ids that are not stored are left out.
+ * Loads requests by their ids, ordered by id. Ids that are not stored are left out. `offset 0` has each id looked up: of thousands of ids, the planner
+ * would rather read all requests.
  *
  * @param requestIds - hexadecimal digits
  */
@@ -122,8 +126,10 @@ export async function loadRequests(
 ): Promise<LedgerRequestRow[]> {
   if (requestIds.length === 0) return []
   const { rows } = await trx.raw<{ rows: LedgerRequestRow[] }>(
-    `select ${LEDGER_COLUMNS} from requests where account_id = ? and request_id = any(?) order by request_id`,
-    [accountId, requestIds.map(hexToBytes)],
+    `select r.* from unnest(?::bytea[]) as asked (id) cross join lateral
+       (select ${LEDGER_COLUMNS} from requests where account_id = ? and request_id = asked.id offset 0) r
+     order by request_id`,
+    [[...new Set(requestIds)].map(hexToBytes), accountId],
   )
   return rows
 }
@@ -143,15 +149,16 @@ export async function* requestPages(trx: Knex, accountId: number): AsyncGenerato
   }
 }
 
-/** Loads all payments of requests. */
+/** Loads all payments of requests. Each request is looked up; see {@link loadRequests}. */
 export async function loadPayments(
   trx: Knex,
   accountId: number,
   requests: readonly Pick<LedgerRequestRow, 'request_id'>[],
 ): Promise<PaymentRow[]> {
   const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
-    'select * from payments where account_id = ? and request_id = any(?)',
-    [accountId, requests.map(({ request_id }) => request_id)],
+    `select p.* from unnest(?::bytea[]) as asked (id) cross join lateral
+       (select * from payments where account_id = ? and request_id = asked.id offset 0) p`,
+    [requests.map(({ request_id }) => request_id), accountId],
   )
   return rows
 }
@@ -163,8 +170,9 @@ export async function loadPayments(
  */
 export async function loadRefunds(trx: Knex, accountId: number, requestIds: readonly string[]): Promise<RefundRow[]> {
   const { rows } = await trx.raw<{ rows: RefundRow[] }>(
-    'select * from refunds where account_id = ? and request_id = any(?)',
-    [accountId, requestIds.map(hexToBytes)],
+    `select r.* from unnest(?::bytea[]) as asked (id) cross join lateral
+       (select * from refunds where account_id = ? and request_id = asked.id offset 0) r`,
+    [[...new Set(requestIds)].map(hexToBytes), accountId],
   )
   return rows
 }
@@ -306,13 +314,15 @@ export async function saveStandings(
   { trx, accountId }: LockedAccount,
   standings: readonly RequestStanding[],
 ): Promise<void> {
-  if (standings.length === 0) return
-  await trx.raw(SAVE_STANDINGS, [
-    standings.map(({ requestId }) => requestId),
-    standings.map(({ surplusReturned }) => formatDecimal(surplusReturned)),
-    standings.map(({ status }) => rankOfRequestStatus(status)),
-    accountId,
-  ])
+  for (let from = 0; from < standings.length; from += STANDINGS_A_STATEMENT) {
+    const some = standings.slice(from, from + STANDINGS_A_STATEMENT)
+    await trx.raw(SAVE_STANDINGS, [
+      some.map(({ requestId }) => requestId),
+      some.map(({ surplusReturned }) => formatDecimal(surplusReturned)),
+      some.map(({ status }) => rankOfRequestStatus(status)),
+      accountId,
+    ])
+  }
 }
 
 const SAVE_STANDINGS = `

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import { changePayments, deletePayments, type LockedAccount } from '../../store/payment-changes.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
-import type { RefundRow } from '../../store/request-ledger.ts'
+import { loadPayments, type RefundRow } from '../../store/request-ledger.ts'
 import { chunksOf } from '../chunks.ts'
 import type { EventPlace } from '../match/detected.ts'
 
@@ -16,7 +16,10 @@ export interface Removal {
   readonly alsoFinal: boolean
 }
 
-/** The account's payments that have one of these ids, or an event in one of these transactions. By id. */
+/**
+ * The account's payments that have one of these ids, or an event in one of these transactions. By id. `offset 0` has each looked up: of thousands at
+ * once, the planner would rather read all payments.
+ */
 export async function loadPaymentsByEvents(
   trx: Knex,
   accountId: number,
@@ -24,9 +27,12 @@ export async function loadPaymentsByEvents(
 ): Promise<Map<string, PaymentRow>> {
   if (txHashes.size === 0) return new Map()
   const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
-    `select * from payments where account_id = ?
-     and ((tx_hash = any(?) and event_index is not null) or id = any(?::uuid[]))`,
-    [accountId, [...txHashes].map(hexToBytes), ids],
+    `select p.* from unnest(?::bytea[]) as asked (tx_hash) cross join lateral
+       (select * from payments where account_id = ? and tx_hash = asked.tx_hash and event_index is not null offset 0) p
+     union all
+     select p.* from unnest(?::uuid[]) as asked (id) cross join lateral
+       (select * from payments where account_id = ? and id = asked.id offset 0) p`,
+    [[...txHashes].map(hexToBytes), accountId, ids, accountId],
   )
   return new Map(rows.map((row) => [row.id, row]))
 }
@@ -37,11 +43,8 @@ export async function loadPaymentsByRequests(
   accountId: number,
   requestIds: readonly string[],
 ): Promise<Map<string, PaymentRow>> {
-  const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
-    'select * from payments where account_id = ? and request_id = any(?)',
-    [accountId, requestIds.map(hexToBytes)],
-  )
-  return new Map(rows.map((row) => [row.id, row]))
+  const asked = requestIds.map((id) => ({ request_id: hexToBytes(id) }))
+  return new Map((await loadPayments(trx, accountId, asked)).map((row) => [row.id, row]))
 }
 
 /** Ids of the requests that have refunds in these transactions. */

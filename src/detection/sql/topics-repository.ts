@@ -7,6 +7,9 @@ import type { MatchableRequest } from '../match/match-event.ts'
 
 const TOPICS_A_STATEMENT = 2_000
 
+/** Topics in a statement on the directory. Of more at once, the planner would rather read all of it than look them up, in each statement anew. */
+const TOPICS_A_LOOKUP = 200
+
 /** A transaction that has an event with some topic. */
 export interface SeenTransaction {
   /** CAIP-2. */
@@ -18,7 +21,7 @@ export interface SeenTransaction {
 /** @returns the accounts that know each topic, ascending; topics that no account knows are absent */
 export async function findAccountsOfTopics(knex: Knex, topics: readonly Hex[]): Promise<Map<Hex, number[]>> {
   const accounts = new Map<Hex, number[]>()
-  for (const chunk of chunksOf(topics, TOPICS_A_STATEMENT)) {
+  for (const chunk of chunksOf(topics, TOPICS_A_LOOKUP)) {
     const { rows } = await knex.raw<{ rows: { topic: Buffer; account_id: number }[] }>(
       'select topic, account_id from reference_topics where topic = any(?) order by account_id',
       [chunk.map(hexToBytes)],
@@ -68,7 +71,10 @@ interface RequestRow {
   readonly created_at: Date
 }
 
-/** @returns the account's requests whose payment topic or refund topic is one of these */
+/**
+ * @param topics - each once; each is looked up, as in `loadRequests`
+ * @returns the account's requests whose payment topic or refund topic is one of these
+ */
 export async function findRequestsOfTopics(
   knex: Knex,
   accountId: number,
@@ -78,10 +84,13 @@ export async function findRequestsOfTopics(
   for (const chunk of chunksOf(topics, TOPICS_A_STATEMENT)) {
     const bytes = chunk.map(hexToBytes)
     const { rows } = await knex.raw<{ rows: RequestRow[] }>(
-      `select * from requests where account_id = ? and topic = any(?)
+      `select r.* from unnest(?::bytea[]) as asked (topic) cross join lateral
+         (select * from requests where account_id = ? and topic = asked.topic offset 0) r
        union all
-       select * from requests where account_id = ? and refund_topic = any(?) and not (topic = any(?))`,
-      [accountId, bytes, accountId, bytes, bytes],
+       select r.* from unnest(?::bytea[]) as asked (topic) cross join lateral
+         (select * from requests where account_id = ? and refund_topic = asked.topic offset 0) r
+       where not (r.topic = any(?))`,
+      [bytes, accountId, bytes, accountId, bytes],
     )
     requests.push(...rows.map(toMatchable))
   }
