@@ -27,6 +27,7 @@ import { forgetChain } from '../src/store/forget-chain.ts'
 import { meterCpu } from './cpu-seconds.ts'
 import { BENCH_CHAIN_ID, type BenchShape, benchConfig, benchRequest } from './detection/bench-chain.ts'
 import { measureOverhead } from './detection/measure-overhead.ts'
+import { measurePlain } from './detection/measure-plain.ts'
 import { type Figure, report } from './report.ts'
 
 const { values } = parseArgs({
@@ -79,11 +80,16 @@ async function measureBackfill(): Promise<Figure[]> {
     .where({ status: 3 })
     .count({ n: '*' })
   if (Number(counted?.['n']) !== EVENTS) throw new Error(`${counted?.['n']} payments were found instead of ${EVENTS}`)
+  const plain = await measurePlain(knex, account.id, readCpu)
   const perEvent = (cpuSeconds: number) => (cpuSeconds * 1e6) / EVENTS
+  const postgres = after.postgres - before.postgres
   return [
     { name: 'backfill.events/s', value: EVENTS / seconds, unit: 'events/s', target: { atLeast: 10_000 } },
     { name: 'backfill.node', value: perEvent(after.node - before.node), unit: 'CPU µs/event' },
-    { name: 'backfill.postgres', value: perEvent(after.postgres - before.postgres), unit: 'CPU µs/event' },
+    { name: 'backfill.postgres', value: perEvent(postgres), unit: 'CPU µs/event' },
+    { name: 'plain.events/s', value: EVENTS / plain.seconds, unit: 'events/s' },
+    { name: 'plain.postgres', value: perEvent(plain.postgresCpuSeconds), unit: 'CPU µs/event' },
+    { name: 'postgres/plain', value: postgres / plain.postgresCpuSeconds, unit: 'CPU, x' },
   ]
 }
 
@@ -216,9 +222,10 @@ async function storeRequests(pool: Knex, owner: Account): Promise<void> {
       Array.from({ length }, (_, index) => benchRequest(from + index)),
     )
   }
-  // Nothing came before them.
+  // Nothing came before them. Statistics of both tables, as autovacuum makes them within a minute.
   await pool('pending_replays').delete()
   await pool.raw('vacuum analyze requests')
+  await pool.raw('vacuum analyze reference_topics')
 }
 
 async function startNode(shape: BenchShape) {
