@@ -87,6 +87,13 @@ describe('the table of chains', () => {
     )
   })
 
+  it('does not count blocks to the head of a chain that cannot be read', () => {
+    const failing = { ...base, state: 'FAILING' as const }
+    expect(drawChains([failing], { width: 80, hasColour: false, now })[1]).toMatch(
+      /^BASE {3}failing {2}36 s {2}21000000/,
+    )
+  })
+
   it('leaves out columns that do not fit, rather than cut a number', () => {
     expect(draw({ width: 58 }).slice(0, 2)).toEqual([
       'CHAIN     STATE        LAG                 READ      HEAD',

@@ -64,11 +64,13 @@ function columnsWithin(width: number, widths: readonly number[]): number {
 
 function cellsOf(chain: ListedChain, { now }: TableStyle): string[] {
   const { heights, lag, reorgs, follower } = chain
+  const age = duration(lag?.seconds ?? 0)
+  const isHeadKnown = chain.state === 'FOLLOWING' || chain.state === 'CATCHING_UP'
   const height = (block: number | undefined) => (block === undefined ? '-' : String(block))
   return [
     chain.network,
     stateWords[chain.state][0],
-    lag === undefined ? '-' : `${counted(lag.blocks, 'block')}, ${duration(lag.seconds)}`,
+    lag === undefined ? '-' : isHeadKnown ? `${counted(lag.blocks, 'block')}, ${age}` : age,
     height(heights?.scanned),
     height(heights?.head),
     height(heights?.final),
