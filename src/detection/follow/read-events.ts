@@ -95,11 +95,30 @@ async function readReceipts(
   })
 }
 
-/** Sorts logs by block, then by their place in it. */
+/**
+ * Sorts logs by block, then by their place in it, each once: some nodes repeat a log.
+ *
+ * @throws RpcError where the node gives a transaction in two blocks, so that other nodes are asked
+ */
 export function inChainOrder(logs: readonly RpcLog[]): RpcLog[] {
-  return logs.toSorted(
+  const sorted = logs.toSorted(
     (a, b) => Number(a.blockNumber) - Number(b.blockNumber) || Number(a.logIndex) - Number(b.logIndex),
   )
+  const blocks = new Map<string, number>()
+  const seen = new Set<string>()
+  return sorted.filter(({ transactionHash, blockNumber, logIndex }) => {
+    const block = Number(blockNumber)
+    const known = blocks.get(transactionHash) ?? block
+    if (known !== block) {
+      const text = `the node gives logs of transaction ${transactionHash} in blocks ${known} and ${block}`
+      throw new RpcError('INCONSISTENT', text)
+    }
+    blocks.set(transactionHash, block)
+    const place = `${transactionHash} ${Number(logIndex)}`
+    if (seen.has(place)) return false
+    seen.add(place)
+    return true
+  })
 }
 
 interface TimesWanted {
