@@ -3,12 +3,12 @@ import type { Span } from '../sql/chain-spans-repository.ts'
 
 /** How far a chain's back-fill is. */
 export interface BackfillProgress {
-  /** The lowest and the highest block that are or were to be read. */
+  /** The lowest and the highest block of the back-fill, those that are read included. */
   readonly from: number
   readonly to: number
-  /** Blocks that are read. */
+  /** Blocks that are read so far. */
   readonly done: number
-  /** Blocks that are not. */
+  /** Blocks that are left to read. */
   readonly left: number
   /** Absent until it was measured. */
   readonly blocksPerSecond?: number | undefined
@@ -49,7 +49,7 @@ export function createBackfillMeter({
     note(spans) {
       const left = countLeft(spans)
       const last = samples.at(-1)
-      // New spans are no slowness.
+      // A span that was added lowers the share that is done, which must not look like slowness.
       if (last !== undefined && left > last.left) samples = []
       const atMs = nowMs()
       samples = [...samples.filter((sample) => atMs - sample.atMs <= WINDOW_MS), { atMs, left }]

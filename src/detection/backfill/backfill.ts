@@ -43,9 +43,9 @@ interface BackfillOptions {
 
 interface State extends BackfillOptions {
   readonly blocks: FinalBlocksReader
-  /** Whether the configuration of this process was applied. */
+  /** Whether this process has stored where its chains file makes the chain begin. */
   isStartApplied: boolean
-  /** The span that could not be read last: the others go first. */
+  /** The span whose last reading failed: the others are read first. */
   failed: Span | undefined
   readonly progress: BackfillMeter
 }
@@ -107,10 +107,10 @@ function chooseSpan(spans: readonly Span[], finalBlock: number, failed?: Span): 
   return readable.find((span) => !isFailed(span)) ?? readable[0]
 }
 
-/** Events to match and write in one step: following, and the lease's renewal, wait for the processor meanwhile. */
+/** Events to match and write in one step. Meanwhile the processor does nothing else, and following and the renewal of the lease wait. */
 const EVENTS_A_STEP = 2_000
 
-/** For so long a span is read before the spans are looked at again. */
+/** A span is read for this long; then the span to read is chosen anew. */
 const SPAN_TURN_MS = 5_000
 
 /** Reads a span for a while. The next blocks are read and matched while what was found before is written. */
@@ -133,14 +133,14 @@ async function readSpan(
       const read = await blocks.read(wanted, (last, findings) => writing.write(last, findings), signal)
       outcome = read.kind === 'LACKING' ? { kind: 'WAIT', reason: read.reason } : read
       if (read.kind === 'LACKING') chain.backfill.reader.doubt(read.reason)
-      // What was too much is asked again at once, for less.
+      // A range that was too wide is asked again at once, narrower.
       if (outcome.kind === 'WAIT') break
     }
     await writing.end()
     state.failed = outcome.kind === 'WAIT' ? writing.span() : undefined
     return outcome
   } catch (error) {
-    // What was read before the failure counts.
+    // What was read before the failure is written.
     await writing.end().catch(() => {})
     if (error instanceof SpanMovedError) return MORE
     state.failed = writing.span()
@@ -197,7 +197,7 @@ function createSpanWriting(
       await running
       next = last.number + 1
       running = commit(last, findings)
-      // It is awaited later.
+      // The next `write`, or `end`, throws its error.
       running.catch(() => {})
     },
     end: () => running,

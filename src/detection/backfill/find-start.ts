@@ -9,13 +9,13 @@ import { oldestRequestOn, sinceRequest } from '../sql/oldest-request.ts'
 /** From which block a chain is read. */
 export interface FoundStart {
   readonly block: number
-  /** The time from which it was found; undefined where the chains file gives it as a number. */
+  /** The time whose first block it is; undefined where the chains file gives the block. */
   readonly since: Date | undefined
-  /** Whether it replaces a lower one. The chains file does; the time of a request does not. */
+  /** Whether it replaces a stored start that is lower. One of the chains file does; one by the time of a request does not. */
   readonly mayRaise: boolean
 }
 
-/** Whether the start that is stored may not be that of the configuration and of the stored requests any more. */
+/** Whether the start has to be found again: none is stored, the chains file has changed, or a request is older. */
 export function isStartOpen(stored: StoredChain, { startBlock, since }: ChainConfig): boolean {
   if (stored.startBlock === undefined) return true
   if (startBlock !== undefined) return stored.startBlock !== startBlock || stored.startSince !== undefined

@@ -29,7 +29,7 @@ export interface BackfillPlan {
   readonly calls: number
   /** HTTP requests. */
   readonly requests: number
-  /** Requests a second by which the time is reckoned: that of the chains file, or that of the node's answers where it is lower. */
+  /** Requests a second that the time is computed with: those that the chains file allows, or fewer where the node answers more slowly. */
   readonly requestsPerSecond: number
   readonly seconds: number
 }

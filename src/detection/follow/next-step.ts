@@ -17,7 +17,7 @@ export interface Position {
 
 /** What a look at the chain leads to. Block numbers include both ends. */
 export type NextStep =
-  /** So many final blocks that they are read beside: go on at the last of them. */
+  /** There are so many new final blocks that back-fill reads them: go on at the last of them. */
   | { readonly kind: 'JUMP'; readonly to: number }
   /** Final blocks: read them as a range of logs. */
   | { readonly kind: 'CATCH_UP'; readonly from: number; readonly until: number }

@@ -3,8 +3,8 @@
  * - `MORE`: it moved, and there is more to do at once
  * - `CAUGHT_UP`: there is nothing to do before the next block
  * - `ALARM`: the chain is stopped
- * - `AGAIN`: it came to nothing and is to be tried again
- * - `WAIT`: it came to nothing because of the node
+ * - `AGAIN`: it read nothing, since the chain moved meanwhile or the range was too wide: the next step may do better
+ * - `WAIT`: it read nothing, since the node lacks something
  */
 export type StepOutcome =
   | { readonly kind: 'MORE' | 'CAUGHT_UP' | 'ALARM' }

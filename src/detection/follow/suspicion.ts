@@ -21,7 +21,7 @@ interface Replacement {
 
 export const NO_SUSPICION: Suspicion = { contradictions: 0 }
 
-/** Nodes behind one URL differ by some blocks for some seconds, so a node is distrusted only after this many contradictions in a row. */
+/** A URL may stand for several machines, which differ by some blocks for some seconds: a node is distrusted only after this many contradictions in a row. */
 const CONTRADICTIONS_OF_A_NODE = 3
 
 /** A node that does not answer cannot say whether a final block was replaced. It is waited for this long. */

@@ -26,7 +26,7 @@ export interface ReplayQueue {
 }
 
 const RETRY_EVERY_MS = 2_000
-/** Who stores a request does not wait longer than this for a chain. */
+/** Storing a request waits at most this long for the nodes of a chain. */
 const FIRST_ATTEMPT_MS = 3_000
 const LATER_ATTEMPT_MS = 60_000
 /** Requests that are stored together are replayed together, this many topics at a time. */

@@ -12,7 +12,7 @@ import type { StoredBlock } from '../sql/chain-state-repository.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
 import type { SeenTransaction } from '../sql/topics-repository.ts'
 
-/** Anybody can pay under one reference as often as they like. */
+/** Receipts are read for so many transactions at a time, since anybody can pay under one reference as often as they like. */
 const TRANSACTIONS_AT_ONCE = 500
 
 /**

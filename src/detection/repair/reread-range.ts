@@ -49,19 +49,19 @@ export interface RereadStep {
 /** The parts of a chain whose blocks are read again. */
 export interface RereadChain {
   readonly knex: Knex
-  /** Opened on the nodes that are to be asked. */
+  /** Its nodes are those that are asked. */
   readonly chain: OpenChain
   readonly replays: Pick<ReplayQueue, 'recheck'>
   readonly logger: Logger
   readonly clock: () => Date
 }
 
-/** A final part of the chain cannot be read again, or not from this node; nothing was changed. */
+/** The blocks cannot be read again, or not from this node. What is stored of them was not changed. */
 class NotRereadableError extends Error {
   override readonly name = 'NotRereadableError'
 }
 
-/** Looks in a row that come to nothing, after which it gives up. */
+/** Reads in a row without progress, after which it gives up. */
 const MAX_FRUITLESS_READS = 50
 
 /**
@@ -108,7 +108,7 @@ async function refuseOtherChain({ knex, chain }: RereadChain, { to, signal }: Re
   for (const [index, { number, hash }] of known.entries()) {
     const header = headers[index]
     if (header === undefined)
-      throw new NotRereadableError(`the node does not have block ${number} of ${name}: choose another`)
+      throw new NotRereadableError(`the node does not have block ${number} of ${name}: choose another node`)
     if (header.hash === hash) continue
     throw new NotRereadableError(
       `the node has another block ${number} of ${name} than was read before: choose another node`,
@@ -143,7 +143,7 @@ async function* readBlocksAgain(
       steps.push(await writeStep(rereading, terms, { from, to: number, findings, logs, stored }))
     }
     const outcome = await blocks.read({ from, until: terms.to }, write, terms.signal)
-    if (outcome.kind === 'LACKING') throw new NotRereadableError(`${outcome.reason}: choose another`)
+    if (outcome.kind === 'LACKING') throw new NotRereadableError(`${outcome.reason}: choose another node`)
     fruitless = outcome.kind === 'AGAIN' ? fruitless + 1 : 0
     if (outcome.kind === 'AGAIN' && fruitless > MAX_FRUITLESS_READS) throw new NotRereadableError(outcome.reason)
     for (const step of steps) {

@@ -4,16 +4,16 @@ import type { Lease } from '../../store/leases-repository.ts'
 import { readChainReport, writeChainReport } from '../sql/chain-reports-repository.ts'
 import { addReorg, type ChainReport, NO_REORGS, type ReorgCount } from './chain-report.ts'
 
-/** What a follower knows and the reporter does not. */
+/** The part of a report that the follower of the chain gives. */
 export type FollowerFacts = Omit<ChainReport, 'process' | 'reorgs'>
 
 /** Writes what the process that follows a chain knows of it into the database, for `chains status` and ListChains of any process. */
 export interface ChainReporter {
   /** Counts a reorg. @param blocks - how many blocks it removed */
   reorged(blocks: number): void
-  /** Writes a report if it differs from the last one or that is old. Never throws: a report is not worth a stopped chain. */
+  /** Writes a report where it differs from the last one, or the last one is old. Never throws: a report that fails must not stop the chain. */
   write(): Promise<void>
-  /** Writes every few seconds. @returns ends it, after a last report */
+  /** Writes every few seconds. @returns a function that writes a last report and ends it */
   start(): () => Promise<void>
 }
 

@@ -6,11 +6,11 @@ export interface Explanation {
   readonly explanation: string
   /** What would make it count, or what else to do. */
   readonly remedy: string
-  /** As what an operator can accept it. */
+  /** What an operator can accept it as; absent where nobody can. */
   readonly acceptableAs?: AcceptedAs | undefined
 }
 
-/** What an event has beside its reason: the fields that are stored with it. */
+/** The fields that are stored with an event. */
 type EventFields = Readonly<Record<string, string>>
 
 /** Explains why an event counts as nothing. @param event - the fields that are stored with it */

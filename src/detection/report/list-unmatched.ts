@@ -41,7 +41,7 @@ export interface UnmatchedEvents {
   readonly prevCursor: string | undefined
 }
 
-/** What lists are made of. */
+/** What listing needs. */
 export interface UnmatchedLists {
   readonly knex: Knex
   readonly chains: ChainDirectory

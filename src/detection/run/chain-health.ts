@@ -24,14 +24,14 @@ export interface ChainHealth {
   moved(): void
   /** A look at the chain threw an error. */
   failed(error: unknown): void
-  /** A look came to nothing. That is normal while nodes catch up with each other, so it is a trouble only once it has lasted some seconds. */
+  /** A look read nothing and is to be repeated. That is normal while nodes catch up with each other: it counts as trouble once it has lasted 10 seconds. */
   waits(reason: string): void
   /** The chain is stopped for this reason; undefined: it is not stopped. */
   alarmed(text: string | undefined): void
   status(): HealthStatus
 }
 
-/** Nodes behind one URL differ by some blocks for some seconds. */
+/** A URL may stand for several machines, which differ by some blocks for some seconds. */
 const PATIENCE_MS = 10_000
 
 interface Trouble extends Failing {

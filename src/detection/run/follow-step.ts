@@ -7,7 +7,7 @@ import { holdLease } from './chain-lease.ts'
 import type { ChainHeights, FollowedChain } from './followed-chain.ts'
 import { keepLease } from './keep-lease.ts'
 
-/** How often topics are looked for whose events were stored before their request, or the other way round. */
+/** How often stored events are compared with stored requests, for pairs of which neither saw the other. */
 const SWEEP_EVERY_MS = 300_000
 /** A step that takes longer shows in the health of the chain. */
 const LONG_STEP_MS = 60_000

@@ -4,13 +4,13 @@ import { hexToBytes } from '../../domain/hex.ts'
 
 /** Judges by a header's bloom whether a block may hold followed logs: values, without I/O. */
 export interface BloomCheck {
-  /** Whether the receipts of a block for which the node has no logs should be read. Counts what it costs. */
+  /** Whether to read the receipts of a block for which the node has no logs. Of blocks whose blooms are too full to tell, one in 50 is. */
   isSuspicious(bloom: string | undefined): boolean
 }
 
-/** Blooms that are as full as this say "maybe" to most blocks, so that asking each time would cost more than following. */
+/** Blooms of which more than this share say "maybe" by chance are too full to tell: reading receipts each time would cost more than following. */
 const MAX_FALSE_POSITIVES = 0.02
-/** Of blocks with such blooms, one in this many is asked for. */
+/** Of blocks with such blooms, the receipts of one in this many are read. */
 const FULL_BLOOMS_SAMPLED = 50
 
 /** Makes the check for some contracts. */

@@ -66,7 +66,7 @@ export function createSuspects(options: SuspectsOptions): Suspects {
     const waitMs = isContradicted ? firstWaitMs / 6 : Math.min(MAX_WAIT_MS, firstWaitMs * 2 ** (suspect.times - 1))
     const againMs = clock().getTime() + waitMs
     suspects.set(suspect.index, { ...suspect, againMs })
-    // Only the check ends it.
+    // Only passing the check ends this, no time.
     leave(suspect.index, Number.POSITIVE_INFINITY)
   }
 
