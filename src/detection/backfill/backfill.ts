@@ -107,8 +107,12 @@ function chooseSpan(spans: readonly Span[], finalBlock: number, failed?: Span): 
   return readable.find((span) => !isFailed(span)) ?? readable[0]
 }
 
-/** Events to match and write in one step. Meanwhile the processor does nothing else, and following and the renewal of the lease wait. */
-const EVENTS_A_STEP = 2_000
+/**
+ * Events to match and write in one step. Following waits for the processor meanwhile, and the lease is not renewed while a step is written: a step that
+ * takes as long as a lease costs it. The server waits for the rest of a COPY while the next step is matched, so smaller steps overlap better; below
+ * this, what each statement costs outweighs that.
+ */
+const EVENTS_A_STEP = 1_000
 
 /** A span is read for this long; then the span to read is chosen anew. */
 const SPAN_TURN_MS = 5_000
