@@ -21,7 +21,7 @@ import {
  */
 export interface LimitsKeeper {
   /** Goes on from what is stored. @param chainId - CAIP-2; all chains where absent */
-  recall(chainId?: string): Promise<void>
+  readonly recall: (chainId?: string) => Promise<void>
   /** Stores what was spent and, of chains that this process follows, what was learned; reads what other processes have spent. */
   store(): Promise<void>
   /** Stores every few seconds. @returns ends it, after storing once more */
