@@ -5,6 +5,7 @@ import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Account } from '../domain/account.ts'
 import { caip2Of } from '../domain/chain.ts'
 import type { Logger } from '../domain/logger.ts'
+import type { NodeLimits } from '../nodes/node-limits.ts'
 import { compareStatistics, compareStored, type Outcome } from './compare/compare-stored.ts'
 import { differencesIn, type Findings, NO_FINDINGS, withSection } from './compare/findings.ts'
 import { listTotals } from './compare/totals.ts'
@@ -30,6 +31,8 @@ export interface VerifyOptions {
   readonly to?: number | undefined
   readonly clock: () => Date
   readonly logger: Logger
+  /** What is known of the nodes' limits; default nothing. */
+  readonly limits?: NodeLimits | undefined
   /** Default: all accounts. */
   readonly account?: Account | undefined
   /** When it fires, the report tells what was found until then. */
@@ -58,7 +61,7 @@ export async function verifyChain(options: VerifyOptions): Promise<VerifyReport>
   const chainId = caip2Of(chain.chainId)
   const position = await readPosition(knex, chainId)
   if (position === undefined) throw new RangeError(`${chain.name} was never followed, so there is nothing to verify`)
-  const nodes = openNodes(chain, { clock, signal })
+  const nodes = openNodes(chain, { clock, limits: options.limits, signal })
   const asked = { from: options.from ?? 0, to: options.to ?? Number.MAX_SAFE_INTEGER }
   const plan = await planRange(chain, nodes, position, asked)
   const contracts = knowContracts(chain, position.fromBlocks, position.proxies)

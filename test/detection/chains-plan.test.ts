@@ -3,11 +3,17 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import type { BackfillPlan } from '../../src/detection/backfill/plan-backfill.ts'
+import { createLimitsKeeper } from '../../src/detection/limits/keep-node-limits.ts'
 import type { Account } from '../../src/domain/account.ts'
+import { caip2Of } from '../../src/domain/chain.ts'
+import { sizeAfterRefused, startSize } from '../../src/nodes/learned-size.ts'
+import { createNodeLimits } from '../../src/nodes/node-limits.ts'
+import { acquireLease, releaseLease } from '../../src/store/leases-repository.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { addAccount, canonical, configOf, detect, makeRequest, storeRequest } from '../support/detection.ts'
+import { silentLogger } from '../support/logs.ts'
 import { runCommand } from '../support/run-command.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
@@ -42,7 +48,10 @@ beforeAll(async () => {
   }
   final = Number((await chain.client.head()).number) - 3
 })
-afterEach(() => proxy.meddle())
+afterEach(async () => {
+  proxy.meddle()
+  await database.knex('node_limits').delete()
+})
 afterAll(async () => {
   await proxy?.stop()
   await chain?.stop()
@@ -88,6 +97,30 @@ describe('waybill chains plan', () => {
     expect(blocksPerCall).toBeGreaterThan(2)
     expect(blocksPerCall).toBeLessThanOrEqual(5)
     expect(calls).toBe(2 * Math.ceil(final / blocksPerCall) + knownEvents)
+  })
+
+  it('keeps to the limits of the chains file, and counts what it asks in the daily budget', async () => {
+    const limited = { url: proxy.url, maxLogRange: 7, maxBatch: 1, requestsPerDay: 600_000 }
+    const said = await planned({ startBlock: 1, rpcUrls: [limited] as never })
+    const steps = Math.ceil(final / 7)
+    expect(said).toMatchObject({ blocksPerCall: 7, requests: 2 * steps + said.knownEvents, boundBy: 'RATE' })
+    // Following takes 86,400 looks of two blocks, and two requests for each of 43,200 blocks.
+    expect(said.requestsPerDay).toBe(600_000 - 1.2 * (2 * 86_400 + 2 * 43_200))
+    const [row] = await database.knex('node_limits').where({ host: new URL(proxy.url).host })
+    expect(Number(row?.used)).toBeGreaterThan(16)
+  })
+
+  it('begins with the range that the service has learned', async () => {
+    const config = configOf(chain, 'BASE', { rpcUrls: [proxy.url] })
+    const limits = createNodeLimits([config])
+    const blocks = sizeAfterRefused(startSize(2_000, 100_000), 2_000, 5)
+    limits.of(proxy.url).noteLogRange({ blocks, denseBlocks: Number.POSITIVE_INFINITY }, 5)
+    const lease = { name: `follow:${caip2Of(chain.chainId)}`, owner: 'service' }
+    await acquireLease(database.knex, lease, 60_000)
+    const { knex } = database
+    await createLimitsKeeper({ knex, chains: [config], limits, logger: silentLogger, owner: 'service' }).store()
+    await releaseLease(database.knex, lease)
+    expect((await planned({ startBlock: 1 })).blocksPerCall).toBe(5)
   })
 
   it.each<[string, startBlock: number | undefined, fromBlock: number, first: number]>([

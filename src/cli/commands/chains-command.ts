@@ -1,7 +1,5 @@
-import { createTokenDirectory } from '../../chains/token-directory.ts'
 import { checkChain } from '../../detection/check/check-chain.ts'
 import type { CheckedFact } from '../../detection/check/checked-fact.ts'
-import { createDetection } from '../../detection/detection.ts'
 import { findTakenBack } from '../../detection/repair/find-taken-back.ts'
 import { ChainFollowedError } from '../../detection/run/chain-lease.ts'
 import { findChain, type StoredChain } from '../../detection/sql/chain-state-repository.ts'
@@ -10,6 +8,8 @@ import { caip2Of } from '../../domain/chain.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
 import { type Command, UsageError } from '../command.ts'
+import { withNodeLimits } from '../keep-limits.ts'
+import { openDetection } from '../open-detection.ts'
 import { chainNamed, findChains, readSetup, requireChains } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
@@ -82,15 +82,15 @@ export const chainsRestart: Command = {
       if (stored === undefined)
         return say(`nothing of ${name} is stored yet; the service reads it from its first block`)
       const clock = () => new Date()
-      refuseTakenBack(name, await findTakenBack(knex, chain, block, clock))
-      const tokens = createTokenDirectory(chains.configured)
-      const detection = createDetection({ knex, chains, tokens, logger, clock })
       let found: FoundAbove = { payments: 0, refunds: 0 }
       // Counted while this process holds the chain's lease, and reported after the deletion.
       const count = async () => {
         found = await countAbove(knex, stored.chainId, block)
       }
-      await detection.restartFrom(name, block, count).catch(explainFollowed)
+      await withNodeLimits({ knex, chains, logger }, async (limits) => {
+        refuseTakenBack(name, await findTakenBack({ knex, config: chain, limits, clock }, block))
+        await openDetection({ knex, chains, logger, limits }).restartFrom(name, block, count).catch(explainFollowed)
+      })
       say(explainRestart(stored, block, found))
       say(`done: the service reads ${name} from block ${block + 1} when it starts`)
     })

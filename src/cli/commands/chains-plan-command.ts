@@ -2,7 +2,9 @@ import { followedContracts } from '../../chains/chains-file.ts'
 import { describeDuration } from '../../detection/backfill/backfill-progress.ts'
 import { type BackfillPlan, planBackfill } from '../../detection/backfill/plan-backfill.ts'
 import { hiderOf } from '../../detection/check/check-chain.ts'
+import { createLogger } from '../../observability/create-logger.ts'
 import type { Command } from '../command.ts'
+import { withNodeLimits } from '../keep-limits.ts'
 import { chainNamed, findChains, readSetup } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
@@ -11,8 +13,8 @@ import { STORE_VARIABLES, withStore } from '../with-store.ts'
 export const chainsPlan: Command = {
   path: ['chains', 'plan'],
   summary:
-    'Say what reading the old blocks of chains will take: blocks, calls to nodes, time. Reads a few ranges of logs to find out, and changes ' +
-    'nothing. Exit code 1 when a chain does not answer.',
+    'Say what reading the old blocks of chains will take: blocks, calls to nodes, time, by the rate and the daily budget of the chains file. Reads a few ranges of logs to find ' +
+    'out, and changes no payment. Exit code 1 when a chain does not answer.',
   options: [
     { name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' },
     { name: 'json', help: 'one JSON object a line' },
@@ -24,9 +26,11 @@ export const chainsPlan: Command = {
     const chosen = options.chain === undefined ? chains.configured : [chainNamed(chains, options.chain)]
     const followed = chosen.filter((config) => followedContracts(config).length > 0)
     const { signal, stdout, stderr } = context
+    const logger = createLogger({ level: setup.config.logLevel, stream: stderr })
     return withStore(setup.config, context, async (knex) => {
-      const plans = await Promise.allSettled(
-        followed.map((config) => planBackfill({ knex, config, clock: () => new Date(), signal })),
+      const clock = () => new Date()
+      const plans = await withNodeLimits({ knex, chains, logger }, (limits) =>
+        Promise.allSettled(followed.map((config) => planBackfill({ knex, config, limits, clock, signal }))),
       )
       signal.throwIfAborted()
       const made = plans.flatMap((plan) => (plan.status === 'fulfilled' ? [plan.value] : []))
@@ -70,9 +74,14 @@ function tableOf(plans: readonly BackfillPlan[]): string {
 }
 
 function cellsOf(plan: BackfillPlan): string[] {
-  const { blocks, blocksPerCall, events, knownEvents, calls, requests, requestsPerSecond, seconds } = plan
+  const { blocks, blocksPerCall, events, knownEvents, calls, requests, requestsPerSecond } = plan
   const numbers = [blocks, blocksPerCall, events, knownEvents, calls, requests].map((n) => n.toLocaleString('en'))
   const ends = [plan.from, plan.to].map((block) => block?.toString() ?? '-')
   const rate = blocks === 0 ? '-' : requestsPerSecond.toFixed(1)
-  return [plan.network, ...ends, ...numbers, rate, blocks === 0 ? 'nothing to read' : describeDuration(seconds)]
+  return [plan.network, ...ends, ...numbers, rate, blocks === 0 ? 'nothing to read' : timeOf(plan)]
+}
+
+function timeOf({ seconds, boundBy }: BackfillPlan): string {
+  if (seconds === undefined) return 'never: following uses the whole daily budget'
+  return `${describeDuration(seconds)}${boundBy === 'BUDGET' ? ', bound by the daily budget' : ''}`
 }

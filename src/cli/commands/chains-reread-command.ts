@@ -3,6 +3,7 @@ import type { Proof } from '../../detection/trust/proven-reads.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { type Command, type CommandContext, UsageError } from '../command.ts'
+import { withNodeLimits } from '../keep-limits.ts'
 import { openDetection } from '../open-detection.ts'
 import { chainNamed, findChains, readSetup } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
@@ -43,11 +44,13 @@ export const chainsReread: Command = {
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
     const isTrial = options['dry-run'] !== undefined
     return withStore(config, context, async (knex) => {
-      const detection = openDetection(knex, chains, logger)
       const proofs = countProofs()
       const onProof = (block: number, proof: Proof) => proofs.note(block, proof)
       const terms = { from, to, isTrial, node, actor: context.actor, signal: context.signal, onProof }
-      const isAllRead = await reportReread(detection.reread(name, terms), { ...context, name, from, to, node, proofs })
+      const isAllRead = await withNodeLimits({ knex, chains, logger }, (limits) => {
+        const detection = openDetection({ knex, chains, logger, limits })
+        return reportReread(detection.reread(name, terms), { ...context, name, from, to, node, proofs })
+      })
       if (isTrial) context.stderr.write('nothing was changed\n')
       return isAllRead ? EXIT_GOOD : EXIT_FAILED
     })

@@ -1,14 +1,17 @@
+import type { Knex } from 'knex'
 import { followedContracts } from '../../chains/chains-file.ts'
 import type { RecheckChange } from '../../detection/repair/describe-changes.ts'
 import type { RecheckStep } from '../../detection/repair/recheck.ts'
 import { findRulesStart } from '../../detection/sql/recheck-repository.ts'
 import { parseDateBound } from '../../domain/date-bound.ts'
 import { parseRequestId } from '../../domain/payment-reference.ts'
+import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { listStoredAccounts } from '../../store/proof/check-account.ts'
 import { parseAccountName } from '../account-option.ts'
 import { type Command, type CommandContext, UsageError } from '../command.ts'
 import { findAccount } from '../find-account.ts'
+import { withNodeLimits } from '../keep-limits.ts'
 import { openDetection } from '../open-detection.ts'
 import { chainNamed, findChains, readSetup } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
@@ -51,10 +54,10 @@ export const chainsRecheck: Command = {
     const chosen = options.chain === undefined ? chains.configured : [chainNamed(chains, options.chain)]
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
     const isTrial = options['dry-run'] !== undefined
-    return withStore(config, context, async (knex) => {
+    const recheck = async (knex: Knex, limits: NodeLimits): Promise<number> => {
       const accounts = name === undefined ? await listStoredAccounts(knex) : [await findAccount(knex, name, context)]
       const before = given ?? (await findRulesStart(knex))
-      const detection = openDetection(knex, chains, logger)
+      const detection = openDetection({ knex, chains, logger, limits })
       let isAllRead = true
       for (const account of accounts) {
         if (account === undefined) return EXIT_FAILED
@@ -68,7 +71,10 @@ export const chainsRecheck: Command = {
       }
       if (isTrial) context.stderr.write('nothing was changed\n')
       return isAllRead ? EXIT_GOOD : EXIT_FAILED
-    })
+    }
+    return withStore(config, context, (knex) =>
+      withNodeLimits({ knex, chains, logger }, (limits) => recheck(knex, limits)),
+    )
   },
 }
 

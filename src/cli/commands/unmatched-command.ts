@@ -22,6 +22,7 @@ import { createLogger } from '../../observability/create-logger.ts'
 import { parseAccountName } from '../account-option.ts'
 import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
 import { findAccount } from '../find-account.ts'
+import { withNodeLimits } from '../keep-limits.ts'
 import { openDetection } from '../open-detection.ts'
 import { chainNamed, findChains, readSetup } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
@@ -180,9 +181,10 @@ async function decide(
   return withStore(config, context, async (knex) => {
     const account = await findAccount(knex, name, context)
     if (account === undefined) return EXIT_FAILED
-    const detection = openDetection(knex, chains, logger)
     const decision = { account, txHash, eventIndex, note, actor: context.actor, at: new Date() }
-    const done = await work({ detection, network, decision })
+    const done = await withNodeLimits({ knex, chains, logger }, (limits) =>
+      work({ detection: openDetection({ knex, chains, logger, limits }), network, decision }),
+    )
     context.stderr.write(`event ${eventIndex} of ${txHash} on ${network} is ${done} for ${name}\n`)
     return EXIT_GOOD
   })

@@ -7,6 +7,7 @@ import type { VerifyDifference, VerifyProgress, VerifyReport, VerifyTotal } from
 import { parseAccountName } from '../account-option.ts'
 import { type Command, type CommandContext, UsageError } from '../command.ts'
 import { findAccount } from '../find-account.ts'
+import { withNodeLimits } from '../keep-limits.ts'
 import { chainNamed, findChains, readSetup } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD, EXIT_STOPPED, EXIT_UNDECIDED } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
@@ -44,17 +45,20 @@ export const verifyCommand: Command = {
       const account = name === undefined ? undefined : await findAccount(knex, name, context)
       if (name !== undefined && account === undefined) return EXIT_FAILED
       const startedAt = new Date()
-      const report = await verifyChain({
-        knex,
-        chain,
-        tokens: createTokenDirectory(chains.configured),
-        ...range,
-        account,
-        clock: () => new Date(),
-        logger,
-        signal: context.signal,
-        onProgress: reporter(context, chain),
-      })
+      const report = await withNodeLimits({ knex, chains, logger }, (limits) =>
+        verifyChain({
+          knex,
+          chain,
+          limits,
+          tokens: createTokenDirectory(chains.configured),
+          ...range,
+          account,
+          clock: () => new Date(),
+          logger,
+          signal: context.signal,
+          onProgress: reporter(context, chain),
+        }),
+      )
       const form = options.json === undefined ? 'TEXT' : 'JSON'
       return writeReport({ report, account: name, to: range.to, startedAt, finishedAt: new Date() }, form, context)
     })

@@ -2,10 +2,13 @@ import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import { decodeFeeProxyLog, type RpcLog } from '../../contracts/decode-events.ts'
 import { caip2Of } from '../../domain/chain.ts'
-import { createNodeLimits } from '../../nodes/node-limits.ts'
+import { rangeFromKept } from '../../nodes/learned-limits.ts'
+import type { NodeLimits, UrlLimits } from '../../nodes/node-limits.ts'
 import { createRpcClient } from '../../nodes/rpc-client.ts'
 import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
+import { startLogRange, widthOf } from '../follow/log-range.ts'
 import { type ChainReader, createChainReader } from '../read/chain-reader.ts'
+import { pollIntervalOf } from '../run/step-pace.ts'
 import { readContracts } from '../sql/chain-contracts-repository.ts'
 import { readSpans } from '../sql/chain-spans-repository.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
@@ -27,16 +30,23 @@ export interface BackfillPlan {
   readonly knownEvents: number
   /** JSON-RPC calls. Traces and prices, which few payments need, come on top. */
   readonly calls: number
-  /** HTTP requests. */
+  /** HTTP requests, in batches as large as the node takes. */
   readonly requests: number
-  /** Requests a second that the time is computed with: those that the chains file allows, or fewer where the node answers more slowly. */
+  /** Requests a second that the time is computed with: those of the chains file, or learned ones, or fewer where the node answers more slowly. */
   readonly requestsPerSecond: number
-  readonly seconds: number
+  /** What following is expected to leave of the daily budget. Absent: the chains file sets none. */
+  readonly requestsPerDay?: number | undefined
+  /** What the time depends on: the rate, or the daily budget. */
+  readonly boundBy: 'RATE' | 'BUDGET'
+  /** Absent: following uses the whole daily budget, so that the blocks are never read. */
+  readonly seconds?: number | undefined
 }
 
 interface PlanOptions {
   readonly knex: Knex
   readonly config: ChainConfig
+  /** What is known of the nodes' limits: declared ones, and learned ones that were stored. */
+  readonly limits: NodeLimits
   readonly clock: () => Date
   readonly signal: AbortSignal
 }
@@ -49,7 +59,11 @@ interface Range {
 
 const SAMPLES = 8
 const WIDEST_TRIED = 10_000
+/** Receipts that are asked for at once where the node takes so many. */
 const CALLS_A_REQUEST = 100
+const SECONDS_A_DAY = 86_400
+/** The service keeps so much more of a daily budget for following than it was seen to use. */
+const FOLLOWING_MARGIN = 1.2
 
 /**
  * Finds out what back-fill of a chain will take. Only reads, with some 40 requests.
@@ -57,13 +71,8 @@ const CALLS_A_REQUEST = 100
  * @throws RpcError where no node answers, or refuses even the logs of one block
  */
 export async function planBackfill(options: PlanOptions): Promise<BackfillPlan> {
-  const { knex, config, clock, signal } = options
-  const client = createRpcClient({
-    urls: config.rpcUrls,
-    chainId: config.chainId,
-    clock,
-    limits: createNodeLimits([config]),
-  })
+  const { knex, config, limits, clock, signal } = options
+  const client = createRpcClient({ urls: config.rpcUrls, chainId: config.chainId, clock, limits })
   const reader = createChainReader(
     client,
     followedContracts(config).map(({ address }) => address),
@@ -76,9 +85,15 @@ export async function planBackfill(options: PlanOptions): Promise<BackfillPlan> 
   const known = await countKnown(knex, sample.logs)
   const knownEvents = Math.round(known * density * blocks)
   const steps = Math.ceil(blocks / sample.range)
-  const requests = steps + Math.ceil(knownEvents / CALLS_A_REQUEST)
+  const limitsOfNode = client.limitsOf(sample.node)
+  const batch = Math.min(CALLS_A_REQUEST, limitsOfNode.batchSize())
+  const work = {
+    // Each step asks for the logs of a range and for its last block.
+    calls: 2 * steps + knownEvents,
+    requests: steps * (batch > 1 ? 1 : 2) + Math.ceil(knownEvents / batch),
+  }
   const measured = sample.requests === 0 ? 0 : sample.requests / sample.seconds
-  const requestsPerSecond = Math.min(config.requestsPerSecond ?? Number.POSITIVE_INFINITY, measured)
+  const requestsPerSecond = Math.min(limitsOfNode.rate()?.perSecond ?? Number.POSITIVE_INFINITY, measured)
   return {
     network: config.name,
     from: ranges.length === 0 ? undefined : Math.min(...ranges.map(({ from }) => from)),
@@ -87,12 +102,43 @@ export async function planBackfill(options: PlanOptions): Promise<BackfillPlan> 
     blocksPerCall: sample.range,
     events,
     knownEvents,
-    // Each step asks for the logs of a range and for its last block.
-    calls: 2 * steps + knownEvents,
-    requests,
+    ...work,
     requestsPerSecond,
-    seconds: blocks === 0 ? 0 : Math.ceil(requests / requestsPerSecond),
+    ...(blocks === 0 ? NO_TIME : reckonTime(work, { config, requestsPerSecond, limits: limitsOfNode })),
   }
+}
+
+const NO_TIME = { boundBy: 'RATE', seconds: 0 } as const
+
+/** How long reading takes at a rate, and within a daily budget of which following takes its part first. */
+export function reckonTime(
+  { calls, requests }: { readonly calls: number; readonly requests: number },
+  {
+    config,
+    requestsPerSecond,
+    limits,
+  }: {
+    readonly config: Pick<ChainConfig, 'blockTimeSeconds'>
+    readonly requestsPerSecond: number
+    readonly limits: Pick<UrlLimits, 'declared' | 'rate' | 'batchSize'>
+  },
+): Pick<BackfillPlan, 'requestsPerDay' | 'boundBy' | 'seconds'> {
+  const countsCalls = limits.rate()?.unit === 'CALLS'
+  const work = countsCalls ? calls : requests
+  const byRate = Math.ceil(work / requestsPerSecond)
+  const perDay = limits.declared.requestsPerDay
+  if (perDay === undefined) return { boundBy: 'RATE', seconds: byRate }
+  const kept = FOLLOWING_MARGIN * followingPerDay(config, countsCalls || limits.batchSize() === 1)
+  const left = Math.max(0, Math.floor(perDay - kept))
+  if (left === 0) return { requestsPerDay: 0, boundBy: 'BUDGET' }
+  const byBudget = work <= left ? 0 : Math.ceil((work / left) * SECONDS_A_DAY)
+  return { requestsPerDay: left, boundBy: byBudget > byRate ? 'BUDGET' : 'RATE', seconds: Math.max(byRate, byBudget) }
+}
+
+/** What following takes a day: each look asks for two blocks, each new block is asked for itself and its logs. */
+function followingPerDay({ blockTimeSeconds }: Pick<ChainConfig, 'blockTimeSeconds'>, countsCalls: boolean): number {
+  const looks = (SECONDS_A_DAY * 1_000) / pollIntervalOf(blockTimeSeconds)
+  return looks * (countsCalls ? 2 : 1) + (2 * SECONDS_A_DAY) / blockTimeSeconds
 }
 
 /** The blocks that are left to read: those of spans, those below that the configuration wants, and those above that are final by now. */
@@ -133,7 +179,9 @@ function notFollowed({ name, chainId }: ChainConfig, final: number, now: Date): 
 }
 
 interface Sampled {
-  /** The widest range that was answered. */
+  /** The node that answered, by its place among the URLs. */
+  readonly node: number
+  /** The widest range that it answered. */
   readonly range: number
   /** Blocks whose logs were read. */
   readonly blocks: number
@@ -144,28 +192,41 @@ interface Sampled {
 
 /** Reads the logs of some ranges, evenly spread over the blocks. What is refused is asked again half as wide. */
 async function takeSamples(reader: ChainReader, ranges: readonly Range[], signal: AbortSignal): Promise<Sampled> {
-  let range = WIDEST_TRIED
-  let blocks = 0
-  let requests = 0
-  let seconds = 0
+  const widths = new Map<number, number>()
+  const blocksAt = (node: number) => widths.get(node) ?? firstWidth(reader.limitsOf(node))
+  let [node, blocks, requests, seconds] = [0, 0, 0, 0]
   const logs: RpcLog[] = []
   for (const place of spread(ranges)) {
     for (;;) {
-      const to = Math.min(place.to, place.from + range - 1)
       const startedMs = performance.now()
-      const read = await readUnlessRefused(reader, { from: place.from, to }, signal)
-      if (read === 'REFUSED') {
-        range = Math.max(1, Math.floor((to - place.from + 1) / 2))
+      const read = await reader.logsFrom({ from: place.from, until: place.to, blocksAt }, signal)
+      node = read.node
+      const asked = read.to - place.from + 1
+      if (read.logs instanceof RpcError) {
+        if (asked === 1 || !isAnswer(read.logs)) throw read.logs
+        widths.set(node, Math.max(1, Math.floor(asked / 2)))
         continue
       }
       seconds += (performance.now() - startedMs) / 1_000
       requests++
-      blocks += to - place.from + 1
-      logs.push(...read)
+      blocks += asked
+      logs.push(...read.logs)
       break
     }
   }
-  return { range, blocks, logs, requests, seconds }
+  return { node, range: blocksAt(node), blocks, logs, requests, seconds }
+}
+
+/** The width that the service has learned, else that of the chains file, else the widest that is tried. */
+function firstWidth(limits: UrlLimits): number {
+  const { maxLogRange = WIDEST_TRIED } = limits.declared
+  const kept = limits.keptRange()
+  return kept?.blocks === undefined ? maxLogRange : widthOf(rangeFromKept(startLogRange(maxLogRange), kept))
+}
+
+/** Whether the node answered, so that it may answer for fewer blocks. */
+function isAnswer(error: RpcError): boolean {
+  return error.kind === 'TIMEOUT' || !isTransportFailure(error)
 }
 
 /** Where to take samples: the beginning of each of eight equal parts. */
@@ -182,17 +243,6 @@ function* spread(ranges: readonly Range[]): Generator<Range> {
       }
       skip -= length
     }
-  }
-}
-
-/** @throws RpcError for one block, and when no node answers */
-async function readUnlessRefused(reader: ChainReader, { from, to }: Range, signal: AbortSignal) {
-  try {
-    return (await reader.logsInRange({ from, to }, signal)).logs
-  } catch (error) {
-    const isAnswer = error instanceof RpcError && (error.kind === 'TIMEOUT' || !isTransportFailure(error))
-    if (from < to && isAnswer) return 'REFUSED'
-    throw error
   }
 }
 

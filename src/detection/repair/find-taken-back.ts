@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Hex } from '../../domain/hex.ts'
+import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { createRpcClient } from '../../nodes/rpc-client.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { createChainReader } from '../read/chain-reader.ts'
@@ -13,6 +14,13 @@ import { type FoundTransaction, findLatest } from '../sql/restart-repository.ts'
  */
 const TRANSACTIONS_CHECKED = 100
 
+interface TakenBackOptions {
+  readonly knex: Knex
+  readonly config: ChainConfig
+  readonly limits: NodeLimits
+  readonly clock: () => Date
+}
+
 /**
  * Checks whether what a restart from a block would keep is still part of the chain.
  *
@@ -20,13 +28,11 @@ const TRANSACTIONS_CHECKED = 100
  * @throws RpcError
  */
 export async function findTakenBack(
-  knex: Knex,
-  config: ChainConfig,
+  { knex, config, limits, clock }: TakenBackOptions,
   block: number,
-  clock: () => Date,
 ): Promise<FoundTransaction | undefined> {
   const kept = await findLatest(knex, caip2Of(config.chainId), block, TRANSACTIONS_CHECKED)
-  const client = createRpcClient({ urls: config.rpcUrls, chainId: config.chainId, clock })
+  const client = createRpcClient({ urls: config.rpcUrls, chainId: config.chainId, clock, limits })
   const receipts = await createChainReader(client, []).receipts(kept.map(({ txHash }) => txHash))
   const blockOf = new Map<Hex, number>()
   for (const receipt of receipts) {

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
+import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { createRpcClient } from '../../nodes/rpc-client.ts'
 import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
 
@@ -20,13 +21,23 @@ export interface ChainNodes {
 const TIMEOUT_MS = 60_000
 const ATTEMPTS = 4
 const FIRST_PAUSE_MS = 250
+/** A node that wants to be left alone for longer, as when its daily budget is used up, counts as one that does not answer. */
+const MAX_PAUSE_MS = 60_000
 
 /** Makes the nodes of a chain. Does nothing until they are asked. */
 export function openNodes(
   { rpcUrls, chainId }: Pick<ChainConfig, 'rpcUrls' | 'chainId'>,
-  { clock, signal }: { readonly clock: () => Date; readonly signal?: AbortSignal | undefined },
+  {
+    clock,
+    limits,
+    signal,
+  }: {
+    readonly clock: () => Date
+    readonly limits?: NodeLimits | undefined
+    readonly signal?: AbortSignal | undefined
+  },
 ): ChainNodes {
-  const client = createRpcClient({ urls: rpcUrls, chainId, clock, timeoutMs: TIMEOUT_MS })
+  const client = createRpcClient({ urls: rpcUrls, chainId, clock, limits, timeoutMs: TIMEOUT_MS })
   const hosts = rpcUrls.map((url) => new URL(url).host)
   let preferred = 0
 
@@ -38,7 +49,8 @@ export function openNodes(
         throw new RpcError('UNREACHABLE', 'the node was not asked', { host: hosts[node] })
       } catch (error) {
         signal?.throwIfAborted()
-        if (attempt === ATTEMPTS || !isTransportFailure(error)) throw error
+        const isLongPause = error instanceof RpcError && (error.retryAfterMs ?? 0) > MAX_PAUSE_MS
+        if (attempt === ATTEMPTS || isLongPause || !isTransportFailure(error)) throw error
         await wait(error.retryAfterMs ?? FIRST_PAUSE_MS * 4 ** (attempt - 1), undefined, { signal })
       }
     }
