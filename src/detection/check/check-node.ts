@@ -125,7 +125,7 @@ async function checkBatches(node: CheckedNode): Promise<{ fact: CheckedFact; cal
 const RATE_CALLS = 20
 
 /** Looks whether the node refuses a few calls in a row. A rate that the chains file states is believed. */
-async function checkRate(node: CheckedNode): Promise<{ fact: CheckedFact; perSecond: number | undefined }> {
+export async function checkRate(node: CheckedNode): Promise<{ fact: CheckedFact; perSecond: number | undefined }> {
   const limits = node.client.limitsOf(0)
   const { requestsPerSecond } = limits.declared
   if (requestsPerSecond !== undefined) {
