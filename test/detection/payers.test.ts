@@ -10,6 +10,7 @@ import {
   toEventSelector,
   zeroAddress,
 } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
@@ -48,6 +49,7 @@ import {
 import { silentLogger } from '../support/logs.ts'
 import { freshAddress } from '../support/routing.ts'
 import { deployBatchPayments, deployEscrow, deployRequestProxyFactory, publishedEvents } from './request-contracts.ts'
+import { deployEntryPoint, deploySafe, makeAccount, signBundle, signSafeCall } from './smart-accounts.ts'
 
 const COIN = 10n ** 18n
 const ENTRY_POINT = '0x0000000071727de22e5e9d8baf0edac6f37da032'
@@ -502,6 +504,29 @@ describe('an account with code', () => {
     expect(await payers(wanted)).toEqual({ traced: [safe], untraced: [safe] })
   })
 
+  it('is the payer where it is a real Safe and anybody sends what its owner signed', async () => {
+    const owner = privateKeyToAccount(generatePrivateKey())
+    const safe = await deploySafe(chain, owner)
+    const { USDC } = chain.tokens
+    const { erc20FeeProxy } = chain.contracts
+    const [coins, tokens] = [await request(coinTerms), await request({ amount: '1' })]
+    await chain.setNativeBalance(safe, COIN)
+    await chain.fund(USDC, safe, 1_000000n)
+    const { payee, paymentReference } = tokens
+    const transfer = [USDC.address, payee, 1_000000n, paymentReference, 0n, zeroAddress]
+    const calls: readonly ContractCall[] = [
+      native(coins, COIN),
+      encodeApprove(USDC.address, erc20FeeProxy, 1_000000n),
+      { to: erc20FeeProxy, data: encode('transferFromWithReferenceAndFee', transfer) },
+    ]
+    for (const call of calls) {
+      await chain.send(chain.wallets[1], await signSafeCall(chain, { safe, owner }, call), { gas: 1_000_000n })
+    }
+    await look()
+    const bySafe = { traced: [canonical(safe)], untraced: [canonical(safe)] }
+    expect([await payers(coins), await payers(tokens)]).toEqual([bySafe, bySafe])
+  })
+
   it('whose calldata tells of another payment is the payer by a trace alone', async () => {
     const safe = freshAddress('a Safe that lies')
     const wanted = await request(coinTerms)
@@ -551,6 +576,28 @@ describe('an account with code', () => {
       { traced: [accounts[0]], untraced: [null] },
       { traced: [accounts[1]], untraced: [null] },
       { traced: [accounts[2]], untraced: [accounts[2]] },
+    ])
+  })
+})
+
+describe('the EntryPoint of ERC-4337', () => {
+  it('makes each account the payer of its own, coins by a trace alone', async () => {
+    const entryPoint = await deployEntryPoint(chain)
+    const owners = [privateKeyToAccount(generatePrivateKey()), privateKeyToAccount(generatePrivateKey())]
+    const wanted = [await request(coinTerms), await request(coinTerms)] as const
+    const operations = []
+    for (const [i, owner] of owners.entries()) {
+      const account = await makeAccount(chain, entryPoint, owner)
+      await chain.setNativeBalance(account, 100n * COIN)
+      operations.push({ account, owner, call: native(wanted[i] as PaymentRequest, COIN) })
+    }
+    const bundle = await signBundle(chain, entryPoint, operations)
+    await chain.send(chain.wallets[0], bundle, { gas: 5_000_000n })
+    await look()
+    const [first, second] = operations.map(({ account }) => canonical(account))
+    expect(await Promise.all(wanted.map(payers))).toEqual([
+      { traced: [first], untraced: [null] },
+      { traced: [second], untraced: [null] },
     ])
   })
 })
