@@ -21,7 +21,7 @@ import {
   tokens,
 } from '../support/data/search-payments.ts'
 
-export const account = { id: 1, name: 'one' }
+const account = { id: 1, name: 'one' }
 const HOUR = 3_600_000
 
 /** Stored payments and the planners that search them. */

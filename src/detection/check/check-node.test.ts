@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -15,17 +15,21 @@ let server: Server
 let url: string
 
 beforeAll(async () => {
-  server = createServer(async (request, response) => {
-    const { id } = (await json(request)) as { id: number }
-    const second = Math.floor(nowMs / 1_000)
-    const count = (answered.get(second) ?? 0) + 1
-    if (count > allowed) return void response.writeHead(429).end()
-    answered.set(second, count)
-    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: '0x1' }))
-  }).listen(0, '127.0.0.1')
+  server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 })
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { id } = (await json(request)) as { id: number }
+  const second = Math.floor(nowMs / 1_000)
+  const count = (answered.get(second) ?? 0) + 1
+  if (count > allowed) {
+    response.writeHead(429).end()
+    return
+  }
+  answered.set(second, count)
+  response.end(JSON.stringify({ jsonrpc: '2.0', id, result: '0x1' }))
+}
 beforeEach(() => {
   answered = new Map()
   nowMs = 0
