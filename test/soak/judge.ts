@@ -13,10 +13,12 @@ interface Judged {
   readonly story: ChainStory
   /** Whether the request was stored after its first payment, so that its events were found in any order. */
   readonly isLate: boolean
+  /** Whether a node left out logs shortly before, which are found and read again a while later. */
+  readonly mayLack: boolean
 }
 
 /** @returns undefined where the answer shows a state that the chain had */
-export function judgeAnswer(answer: Answer, { story, isLate }: Judged): Difference | undefined {
+export function judgeAnswer(answer: Answer, { story, isLate, mayLack }: Judged): Difference | undefined {
   const { request, seen, atMs } = answer
   const versions = story.versionsOf(request.reference).filter(({ sinceMs }) => sinceMs <= atMs)
   const finalAt = story.finalAt(atMs)
@@ -24,7 +26,7 @@ export function judgeAnswer(answer: Answer, { story, isLate }: Judged): Differen
   const asOf = seen.kind === 'PAYMENTS' ? seen.asOf : undefined
   if (asOf !== undefined && asOf > story.headAt(atMs)) return differ('asOf is beyond the head', answer, story)
   for (const facts of candidates) {
-    for (const known of isLate ? subsets(facts) : prefixes(facts, asOf)) {
+    for (const known of isLate || mayLack ? subsets(facts) : prefixes(facts, asOf)) {
       if (possibleFinals(known, finalAt).some((final) => shows(answer, expectState(request, known, final))))
         return undefined
     }

@@ -1,6 +1,8 @@
 /** The nodes of a chain as the services see them: proxies in front of one real node, which die, hang, limit and lie by a plan, and come back. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toQuantity } from '../../src/demo/network/rpc.ts'
+import { type LimitedNode, startLimitedNode } from '../support/chains/limited-node.ts'
+import { NODE_PROFILES } from '../support/chains/node-profiles.ts'
 import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import type { Plan } from './seeded-plan.ts'
 
@@ -28,6 +30,8 @@ const FAULTS = {
   elsewhere: 1,
   /** Leaves out logs. */
   omits: 2,
+  /** Limits rate, range or batches as one of the providers does, in its words. */
+  limits: 4,
 } as const
 type Fault = keyof typeof FAULTS
 
@@ -40,9 +44,20 @@ export interface FaultyNodes {
   faults(): number
   /** What each node does now. */
   states(): readonly string[]
+  /** Whether some node leaves out logs, or did so a moment ago: until others are asked, that is believed. */
+  omittedSince(ms: number): boolean
   /** Misbehaves until the signal fires, then is honest. */
   run(signal: AbortSignal): Promise<void>
   stop(): Promise<void>
+}
+
+/** A quota that is used up keeps a node out until midnight, longer than a soak lasts. */
+const PROFILES = NODE_PROFILES.filter(({ terms }) => terms.daily === undefined)
+
+/** A node, and the server with limits through which it answers while it has that fault. */
+interface FaultyNode {
+  readonly proxy: RpcProxy
+  readonly limited: LimitedNode
 }
 
 interface Targets {
@@ -65,12 +80,13 @@ export async function startFaultyNodes({
   planOf,
   allowed,
 }: FaultOptions): Promise<FaultyNodes> {
-  const proxies = await Promise.all(Array.from({ length: count }, () => startRpcProxy(target)))
-  const states = proxies.map(() => 'honest')
+  const faulty = await Promise.all(Array.from({ length: count }, () => startFaultyNode(target)))
+  const states = faulty.map(() => 'honest')
+  let omittedUntilMs = 0
   let faults = 0
   let lying = false
 
-  async function live(proxy: RpcProxy, node: number, signal: AbortSignal): Promise<void> {
+  async function live(faultyNode: FaultyNode, node: number, signal: AbortSignal): Promise<void> {
     const plan = planOf(node)
     while (!signal.aborted) {
       await pause(plan.between(1_500, 8_000), signal)
@@ -81,46 +97,59 @@ export async function startFaultyNodes({
       if (isLie) lying = true
       faults++
       states[node] = fault
-      begin(proxy, fault, plan, { target, otherTarget })
+      if (fault === 'omits') omittedUntilMs = Number.POSITIVE_INFINITY
+      begin(faultyNode, fault, plan, { target, otherTarget })
       await pause(lastsMs, signal)
-      heal(proxy)
+      heal(faultyNode)
+      if (fault === 'omits') omittedUntilMs = Date.now()
       states[node] = 'honest'
       if (isLie) lying = false
       // The list of calls is not needed here, and would grow.
-      proxy.calls.length = 0
+      faultyNode.proxy.calls.length = 0
+      faultyNode.limited.resetCounts()
     }
   }
 
   return {
-    urls: proxies.map(({ url }) => url),
+    urls: faulty.map(({ proxy }) => proxy.url),
     faults: () => faults,
     states: () => states,
+    omittedSince: (ms) => omittedUntilMs >= ms,
     async run(signal) {
-      await Promise.all(proxies.map((proxy, node) => live(proxy, node, signal)))
-      for (const proxy of proxies) heal(proxy)
+      await Promise.all(faulty.map((each, node) => live(each, node, signal)))
+      for (const each of faulty) heal(each)
     },
     async stop() {
-      await Promise.all(proxies.map((proxy) => proxy.stop()))
+      await Promise.all(faulty.flatMap(({ proxy, limited }) => [proxy.stop(), limited.stop()]))
     },
   }
 }
 
 const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal }).catch(() => {})
 
-function heal(proxy: RpcProxy): void {
+async function startFaultyNode(target: string): Promise<FaultyNode> {
+  const [proxy, limited] = await Promise.all([startRpcProxy(target), startLimitedNode(target)])
+  return { proxy, limited }
+}
+
+function heal({ proxy }: FaultyNode): void {
   proxy.meddle()
+  proxy.relay()
   proxy.fail()
   proxy.refuseBatches(false)
 }
 
-function begin(proxy: RpcProxy, fault: Fault, plan: Plan, urls: Targets): void {
+function begin({ proxy, limited }: FaultyNode, fault: Fault, plan: Plan, urls: Targets): void {
   if (fault === 'down') proxy.fail(503, 'no backend is currently healthy')
   else if (fault === 'busy') proxy.fail(429, 'Too many requests')
   else if (fault === 'single') proxy.refuseBatches(true)
-  else proxy.meddle(meddleOf(fault, plan, urls))
+  else if (fault === 'limits') {
+    limited.limit(plan.pick(PROFILES).terms)
+    proxy.relay(limited.url)
+  } else proxy.meddle(meddleOf(fault, plan, urls))
 }
 
-type Meddled = Exclude<Fault, 'down' | 'busy' | 'single'>
+type Meddled = Exclude<Fault, 'down' | 'busy' | 'single' | 'limits'>
 
 function meddleOf(fault: Meddled, plan: Plan, { target, otherTarget }: Targets): Meddle {
   const back = plan.between(1, 6)

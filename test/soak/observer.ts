@@ -11,6 +11,8 @@ import { callService, ServiceError, type SoakService } from './soak-services.ts'
 /** The soak writes down a block a moment after the service can have seen it. */
 const KNOWN_AFTER_MS = 1_500
 const PAUSE_MS = 40
+/** Within that time logs that a node left out are found, and its blocks read again. */
+const FOUND_OUT_AFTER_MS = 30_000
 
 export interface Observed {
   readonly services: readonly SoakService[]
@@ -18,6 +20,8 @@ export interface Observed {
   readonly invoices: () => readonly Invoice[]
   readonly storyOf: (network: string) => ChainStory
   readonly isLate: (invoice: Invoice) => boolean
+  /** Whether a node of a network left out logs since a time. */
+  readonly omittedSince: (network: string, ms: number) => boolean
   readonly plan: Plan
   readonly onDifference: (difference: Difference) => void
 }
@@ -28,16 +32,21 @@ export interface ObserverCounts {
   readonly errors: Map<number, number>
   /** The last errors of the service itself. */
   readonly lastErrors: string[]
+  /** Answers that lacked what a node had left out just before. */
+  excused: number
 }
 
 export async function observe(observed: Observed, counts: ObserverCounts, signal: AbortSignal): Promise<void> {
-  const waiting: { readonly answer: Answer; readonly isLate: boolean }[] = []
+  const waiting: { readonly answer: Answer; readonly isLate: boolean; readonly mayLack: boolean }[] = []
   const judgeKnown = (untilMs: number) => {
     for (let first = waiting[0]; first !== undefined && first.answer.atMs < untilMs; first = waiting[0]) {
       waiting.shift()
       const story = observed.storyOf(first.answer.request.network)
-      const difference = judgeAnswer(first.answer, { story, isLate: first.isLate })
-      if (difference !== undefined) observed.onDifference(difference)
+      const strict = judgeAnswer(first.answer, { ...first, story, mayLack: false })
+      if (strict === undefined) continue
+      const difference = first.mayLack ? judgeAnswer(first.answer, { ...first, story }) : strict
+      if (difference === undefined) counts.excused++
+      else observed.onDifference(difference)
     }
   }
   while (!signal.aborted) {
@@ -50,7 +59,8 @@ export async function observe(observed: Observed, counts: ObserverCounts, signal
   judgeKnown(Number.POSITIVE_INFINITY)
 }
 
-async function askSomething({ services, keys, invoices, isLate, plan }: Observed, counts: ObserverCounts) {
+async function askSomething(observed: Observed, counts: ObserverCounts) {
+  const { services, keys, invoices, isLate, omittedSince, plan } = observed
   const known = invoices()
   if (known.length === 0) return undefined
   // The newest change most.
@@ -61,7 +71,8 @@ async function askSomething({ services, keys, invoices, isLate, plan }: Observed
   try {
     const answer = await ask({ service, key: keys[request.account as AccountName], request, kind })
     counts.answers++
-    return { answer, isLate: isLate(invoice) }
+    const mayLack = omittedSince(request.network, answer.atMs - FOUND_OUT_AFTER_MS)
+    return { answer, isLate: isLate(invoice), mayLack }
   } catch (error) {
     if (error instanceof ServiceError) noteError(counts, error)
     return undefined

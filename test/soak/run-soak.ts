@@ -6,7 +6,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setUpMoney } from './acts.ts'
-import { castOf, type Invoice, type StoreRequest } from './invoices.ts'
+import { type AccountName, castOf, type Invoice, type StoreRequest } from './invoices.ts'
 import { type Difference, judgeEnd, judgeUnmatched } from './judge.ts'
 import { type FaultyNodes, startFaultyNodes } from './node-faults.ts'
 import { ask, type ObserverCounts, observe } from './observer.ts'
@@ -25,6 +25,7 @@ import {
 } from './soak-services.ts'
 import { findDoubled, readUnmatched } from './stored-events.ts'
 import { verifyChains } from './verify-chains.ts'
+import { createWatcher, type Watcher } from './watcher.ts'
 
 export interface SoakOptions {
   readonly seed: number
@@ -52,6 +53,8 @@ export interface SoakSummary {
   readonly kills: { readonly service: number; readonly database: number; readonly chain: number }
   /** Answers of the services that were judged. */
   readonly answers: number
+  /** Events with a payment that watches told. */
+  readonly watched: number
   readonly differences: number
 }
 
@@ -70,6 +73,8 @@ interface Soak {
   readonly database: SoakDatabase
   readonly services: readonly SoakService[]
   readonly payers: PayerActor[]
+  /** One for each account. */
+  readonly watchers: Watcher[]
   readonly late: Set<Invoice>
   readonly differences: Difference[]
   readonly counts: ObserverCounts
@@ -87,6 +92,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakSummary> {
     const over = AbortSignal.any([signal, failed.signal, AbortSignal.timeout(minutes * 60_000)])
     const quiet = new AbortController()
     const observing = observe(observed(soak), soak.counts, quiet.signal)
+    const watching = soak.watchers.map((watcher) => watcher.run(quiet.signal))
     say('two services listen; payments and faults begin')
     reporting = setInterval(() => say(progressOf(soak)), minutes > 2 ? 30_000 : 10_000)
     const actors = [...soak.chains.map((_, index) => liveChain(soak, index, over)), ...runFaults(soak, over)]
@@ -98,7 +104,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakSummary> {
     const networks = soak.chains.map(({ spec }) => spec.network)
     soak.differences.push(...(await verifyChains(networks, environmentOf(soak, 'first'), say)))
     quiet.abort()
-    await observing
+    await Promise.all([observing, ...watching])
     say(progressOf(soak))
     say(`sent: ${describeSent(soak)}`)
     await keepFindings(soak)
@@ -141,15 +147,17 @@ async function openSoak(options: SoakOptions): Promise<Soak> {
     database,
     services,
     payers: [],
+    watchers: [],
     late: new Set(),
     differences: [],
-    counts: { answers: 0, errors: new Map(), lastErrors: [] },
+    counts: { answers: 0, errors: new Map(), lastErrors: [], excused: 0 },
     kills: { service: 0, database: 0, frozen: 0, chain: 0 },
     reorgs: 0,
     maxReorgDepth: 0,
   }
   await untilAllListen(services)
   await registerWallets(soak)
+  if (!without.includes('watches')) await openWatches(soak)
   return soak
 }
 
@@ -161,6 +169,20 @@ async function giveMoney(chain: SoakChain): Promise<void> {
     }),
   )
   await chain.mine()
+}
+
+async function openWatches(soak: Soak): Promise<void> {
+  const { database, services, options, watchers } = soak
+  for (const account of Object.keys(database.keys) as AccountName[]) {
+    const plan = planOf(options.seed, `watcher ${account}`)
+    const onDifference = (difference: Difference) => noteDifference(soak, difference)
+    watchers.push(await createWatcher({ account, key: database.keys[account], services, plan, onDifference }))
+  }
+}
+
+function noteDifference({ differences, options }: Soak, difference: Difference): void {
+  differences.push(difference)
+  options.say(`DIFFERENCE ${JSON.stringify(difference)}`)
 }
 
 interface ServiceGround extends Pick<Soak, 'database' | 'chains' | 'nodes'> {
@@ -313,18 +335,17 @@ function storyOf({ chains }: Soak, network: string) {
 }
 
 function observed(soak: Soak): Parameters<typeof observe>[0] {
-  const { services, database, late, differences, options } = soak
+  const { services, database, late, options } = soak
   return {
     services,
     keys: database.keys,
     invoices: () => invoicesOf(soak),
     storyOf: (network) => storyOf(soak, network),
     isLate: (invoice) => late.has(invoice),
+    omittedSince: (network, ms) =>
+      soak.nodes[soak.chains.findIndex(({ spec }) => spec.network === network)]?.omittedSince(ms) ?? false,
     plan: planOf(options.seed, 'observer'),
-    onDifference(difference) {
-      differences.push(difference)
-      options.say(`DIFFERENCE ${JSON.stringify(difference)}`)
-    },
+    onDifference: (difference) => noteDifference(soak, difference),
   }
 }
 
@@ -342,14 +363,16 @@ async function comeToAnEnd(soak: Soak): Promise<void> {
   const untilMs = Date.now() + END_PATIENCE_MS
   let open = allQuestions(soak)
   let unmatched: Difference[] = []
+  let watched: Difference[] = []
   for (;;) {
     open = await stillWrong(soak, open)
     unmatched = await unmatchedDifferences(soak)
-    if ((open.length === 0 && unmatched.length === 0) || Date.now() > untilMs) break
+    watched = await watchedDifferences(soak)
+    if (open.length + unmatched.length + watched.length === 0 || Date.now() > untilMs) break
     await sleep(300)
   }
   for (const question of open) differences.push(...(await differencesOf(soak, question)))
-  differences.push(...unmatched, ...(await findDoubled(database.knex)))
+  differences.push(...unmatched, ...watched, ...(await findDoubled(database.knex)))
 }
 
 type Question = Parameters<typeof ask>[0]
@@ -399,9 +422,21 @@ async function unmatchedDifferences(soak: Soak): Promise<Difference[]> {
   )
 }
 
+/** What watches told in all, beside what is stored. */
+async function watchedDifferences({ watchers, services }: Soak): Promise<Difference[]> {
+  const [service] = services
+  if (service === undefined) return []
+  try {
+    return (await Promise.all(watchers.map((watcher) => watcher.compare(service)))).flat()
+  } catch (error) {
+    return [{ what: 'a service does not answer at the end', detail: { error: String(error) } }]
+  }
+}
+
 function progressOf(soak: Soak): string {
-  const { counts, kills, differences } = soak
-  const { payments, reorgs, nodeFaults } = summaryOf(soak)
+  const { counts, kills, differences, watchers } = soak
+  const breaks = watchers.reduce((sum, watcher) => sum + watcher.breaks(), 0)
+  const { watched, payments, reorgs, nodeFaults } = summaryOf(soak)
   const heads = soak.chains.map(({ spec, story }, index) => {
     const states = soak.nodes[index]?.states().join(' ') ?? ''
     return `${spec.network} ${story.countFacts()} up to ${story.head()} (${states})`
@@ -409,7 +444,7 @@ function progressOf(soak: Soak): string {
   const errors = [...counts.errors].map(([status, times]) => `${status}: ${times}`).join(', ')
   return (
     `${payments} payments, ${reorgs} reorgs, ${nodeFaults} node faults, kills ${JSON.stringify(kills)}, ${counts.answers} answers` +
-    `${errors === '' ? '' : ` (errors ${errors})`}, ${differences.length} differences; ${heads.join(', ')}`
+    `${errors === '' ? '' : ` (errors ${errors})`}, ${counts.excused} that lack what a node left out just before, ${watched} events of watches that broke ${breaks} times, ${differences.length} differences; ${heads.join(', ')}`
   )
 }
 
@@ -419,7 +454,17 @@ function describeSent({ chains }: Soak): string {
   return [...kinds].map(([kind, times]) => `${kind} ${times}`).join(', ')
 }
 
-function summaryOf({ options, chains, nodes, kills, counts, differences, reorgs, maxReorgDepth }: Soak): SoakSummary {
+function summaryOf({
+  options,
+  chains,
+  nodes,
+  watchers,
+  kills,
+  counts,
+  differences,
+  reorgs,
+  maxReorgDepth,
+}: Soak): SoakSummary {
   const { service, database, chain } = kills
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
   return {
@@ -430,6 +475,7 @@ function summaryOf({ options, chains, nodes, kills, counts, differences, reorgs,
     nodeFaults: sum(nodes.map((each) => each.faults())),
     kills: { service, database, chain },
     answers: counts.answers,
+    watched: sum(watchers.map((watcher) => watcher.events())),
     differences: differences.length,
   }
 }

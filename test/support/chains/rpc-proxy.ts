@@ -24,6 +24,8 @@ export interface RpcProxy {
   fail(status?: number, body?: string): void
   /** Answers lists of calls with one error. */
   refuseBatches(refuse: boolean): void
+  /** Hands every request as it is to a server in front of the node; without a URL, no more. */
+  relay(url?: string): void
   stop(): Promise<void>
 }
 
@@ -38,6 +40,7 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
   let meddle: Meddle | undefined
   let failure: { status: number; body: string } | undefined
   let refusesBatches = false
+  let relayUrl: string | undefined
 
   async function forward(call: JsonCall): Promise<unknown> {
     const response = await fetch(target, {
@@ -67,6 +70,13 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
         response.writeHead(failure.status).end(failure.body)
         return
       }
+      if (relayUrl !== undefined) {
+        const relayed = await fetch(relayUrl, { method: 'POST', body: JSON.stringify(body) })
+        const retryAfter = relayed.headers.get('retry-after')
+        response.writeHead(relayed.status, retryAfter === null ? {} : { 'retry-after': retryAfter })
+        response.end(await relayed.text())
+        return
+      }
       if (Array.isArray(body) && refusesBatches) {
         response.writeHead(200, { 'content-type': 'application/json' })
         response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'batches are off' } }))
@@ -89,6 +99,9 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
     },
     refuseBatches: (refuse) => {
       refusesBatches = refuse
+    },
+    relay: (next) => {
+      relayUrl = next
     },
     stop,
   }
