@@ -4,11 +4,16 @@ import { PATIENCE } from './test/support/patience.ts'
 
 /** Tests that run for minutes or need programs that not every machine has: `npm run test:long`. */
 const longTests = 'test/long/**/*.test.ts'
-/** Tests that measure the memory of their own process, which other files would change. */
-const measuring = ['test/api/auth-limits.test.ts', 'test/api/hostile-clients.test.ts', 'test/search/watch.test.ts']
+/** Tests that measure the memory of their own process, which other files would change, or that load a module in a changed form. */
+const apart = [
+  'test/api/auth-limits.test.ts',
+  'test/api/hostile-clients.test.ts',
+  'test/api/protocols.test.ts',
+  'test/search/watch.test.ts',
+]
 
 // Projects run in the order of their names, and the longest file of a project first.
-const alone = { name: 'alone', include: measuring }
+const alone = { name: 'alone', include: apart }
 /** Tests of functions: they start and leave nothing. */
 const unit = { name: 'unit', include: ['src/**/*.test.ts', 'tools/**/*.test.ts'], isolate: false }
 /**
@@ -18,7 +23,7 @@ const unit = { name: 'unit', include: ['src/**/*.test.ts', 'tools/**/*.test.ts']
 const whole = {
   name: 'whole',
   include: ['test/**/*.test.ts'],
-  exclude: [longTests, ...measuring],
+  exclude: [longTests, ...apart],
   isolate: false,
 }
 const long = { name: 'long', include: [longTests] }
