@@ -4,11 +4,13 @@ import { join } from 'node:path'
 import type { Knex } from 'knex'
 import { keccak256 } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { encodeNativePayment } from '../../src/demo/network/demo-contracts.ts'
 import type { Detection } from '../../src/detection/detection.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { encodeBatch } from '../support/chains/contract-calls.ts'
 import {
   invents,
   misstates,
@@ -19,7 +21,7 @@ import {
   withoutBlooms,
   withoutProof,
 } from '../support/chains/lies.ts'
-import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import {
   addAccount,
@@ -83,6 +85,11 @@ async function pay({ payee, paymentReference }: PaymentRequest, from = chain.wal
 }
 const factsOf = async (wanted: PaymentRequest) =>
   (await paymentsOf(knex, account, wanted)).map(({ amount, status, txHash, final }) => [amount, status, txHash, final])
+/** A node that fails at traces. */
+const withoutTraces: Meddle = ({ method }) =>
+  method.startsWith('debug_')
+    ? Promise.resolve({ rpcError: { code: -32000, message: 'execution timeout' } })
+    : undefined
 const headNumber = async () => Number((await chain.client.head()).number)
 const reread = (...words: string[]) => runCommand(environment, ['chains', 'reread', 'BASE', ...words])
 
@@ -137,6 +144,30 @@ it('adds what a node leaves out, corrects what it misstates, and removes what it
   const repaired = await stored()
   expect(await reread(...range, '--node', new URL(liar.url).host)).toMatchObject({ code: 0, stdout: '' })
   expect(await stored()).toEqual(repaired)
+})
+
+it('finds a payment whose transaction cannot be traced now, and its payer later', async () => {
+  const omitted = await request()
+  const terms = { to: omitted.payee as Hex, amount: COIN, paymentReference: omitted.paymentReference }
+  const call = encodeNativePayment(chain.contracts.ethereumFeeProxy, terms, true)
+  await chain.send(chain.wallets[0], encodeBatch(chain.contracts.paymentBatch, [call]), { gas: 5_000_000n })
+  const block = String(await headNumber())
+  liar.meddle(together(omits(omitted), withoutBlooms))
+  await chain.mine({ blocks: 4 })
+  await detection.scanOnce()
+  expect(await factsOf(omitted)).toEqual([])
+
+  for (const proxy of [liar, honest]) proxy.meddle(withoutTraces)
+  expect(await reread('--from', block, '--to', block)).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('found'),
+  })
+  expect(await paymentsOf(knex, account, omitted)).toMatchObject([{ amount: '1', payer: null }])
+  expect(await knex('pending_enrichments')).toMatchObject([{ lacks: ['TRACE'] }])
+  for (const proxy of [liar, honest]) proxy.meddle()
+  await knex('pending_enrichments').update({ due_at: new Date() })
+  await detection.enrichOnce()
+  expect(await paymentsOf(knex, account, omitted)).toMatchObject([{ payer: canonical(chain.contracts.paymentBatch) }])
 })
 
 it('counts a refund whose payment it found, and keeps imported payments', async () => {

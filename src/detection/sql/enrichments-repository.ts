@@ -21,13 +21,17 @@ interface Row {
 
 const ROWS_A_STATEMENT = 1_000
 
+/** A figure that could not be read is first looked up again after this time. */
+const FIRST_LOOKUP_MS = 5_000
+
 /** Queues transactions that lack something; those that are queued already stay as they are. */
 export async function queueEnrichments(
   trx: Knex,
   chainId: string,
   lacking: readonly LackingTransaction[],
-  at: { readonly now: Date; readonly dueAt: Date },
+  now: Date,
 ): Promise<void> {
+  const dueAt = new Date(now.getTime() + FIRST_LOOKUP_MS)
   for (const some of chunksOf(lacking, ROWS_A_STATEMENT)) {
     const rows = some.map(({ accountId, txHash, blockNumber, lacks }) => ({
       chain_id: chainId,
@@ -35,8 +39,8 @@ export async function queueEnrichments(
       tx_hash: hexToBytes(txHash),
       block_number: blockNumber,
       lacks: [...lacks].toSorted(),
-      queued_at: at.now,
-      due_at: at.dueAt,
+      queued_at: now,
+      due_at: dueAt,
     }))
     await trx('pending_enrichments').insert(rows).onConflict(['chain_id', 'account_id', 'tx_hash']).ignore()
   }

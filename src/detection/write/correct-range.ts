@@ -3,6 +3,7 @@ import type { Hex } from '../../domain/hex.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { type EventPlace, eventKeyOf, type Findings, type UnmatchedEvent } from '../match/detected.ts'
 import { lockChain } from '../sql/chain-state-repository.ts'
+import { queueEnrichments } from '../sql/enrichments-repository.ts'
 import { storeRequestProxies } from '../sql/request-proxies-repository.ts'
 import {
   deleteOthersInRange,
@@ -99,6 +100,7 @@ async function write(
   const unmatchedRemoved = await deleteOthersInRange(trx, range, findings, kept)
   await storeUnmatched(trx, chainId, findings.unmatched)
   await storeRequestProxies(trx, chainId, findings.proxies)
+  await queueEnrichments(trx, chainId, findings.lacking, now)
   const unmatchedAdded = findings.unmatched.filter((event) => !before.has(unmatchedKeyOf(event)))
   return { accounts, unmatchedAdded, unmatchedRemoved }
 }

@@ -268,19 +268,7 @@ async function storeFindings(
   }))
   await storeUnmatched(trx, chainId, findings?.unmatched ?? [])
   await storeRequestProxies(trx, chainId, findings?.proxies ?? [])
-  await queueLacking(writing, trx, findings?.lacking ?? [])
-}
-
-/** A figure that could not be read is first looked up again after this time. */
-const FIRST_ENRICHMENT_MS = 5_000
-
-async function queueLacking(
-  { chain, clock }: Writing,
-  trx: Knex.Transaction,
-  lacking: Findings['lacking'],
-): Promise<void> {
-  const now = clock()
-  await queueEnrichments(trx, chain.chainId, lacking, { now, dueAt: new Date(now.getTime() + FIRST_ENRICHMENT_MS) })
+  await queueEnrichments(trx, chainId, findings?.lacking ?? [], writing.clock())
 }
 
 /** Changes accounts in ascending order, as all writers of payments do, so that they never deadlock. */
@@ -412,7 +400,7 @@ async function attach(
   const topics = findings.directory.keys()
   await deleteUnmatchedOfTopics(trx, chainId, { accountId, txHashes: canonical, topics })
   await storeUnmatched(trx, chainId, unmatched)
-  await queueLacking(writing, trx, lacking)
+  await queueEnrichments(trx, chainId, lacking, writing.clock())
 }
 
 async function correct(
@@ -430,7 +418,7 @@ async function correct(
   const applied = await changeReread(writing, trx, stored, { accountId, payments, refunds, rereadEvents })
   await deleteUnmatchedAt(trx, chainId, accountId, rereadEvents)
   await storeUnmatched(trx, chainId, own)
-  await queueLacking(writing, trx, lacking)
+  await queueEnrichments(trx, chainId, lacking, writing.clock())
   await beside?.(trx, canonical)
   return { ...applied, canonical }
 }
