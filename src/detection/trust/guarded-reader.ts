@@ -44,7 +44,7 @@ async function readRange(
   if (logs instanceof RpcError || last === undefined) return read
   const range = { from: wanted.from, to, addresses: wanted.addresses }
   await nodes.ledger.note({ node, lane, from: range.from, to })
-  if (!nodes.samples.isDue(node)) return read
+  if (!nodes.samples.isDue(node, lane)) return read
   const check = isOnlyNode ? refuseMissingLogs : compareRange
   await check(nodes, range, { node, lane, logs, last }, signal)
   return read

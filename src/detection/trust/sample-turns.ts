@@ -1,7 +1,12 @@
-/** Which ranges of a node are compared with another node: its first, then one in so many. */
+import type { ReadingLane } from './sql/node-readings-repository.ts'
+
+/**
+ * Which ranges of a node are compared with another node: in back-fill its first, then one in so many. In following all of them: they are the few that were
+ * missed during a stop, and the newest, which people wait for.
+ */
 export interface SampleTurns {
   /** Whether the range that a node gives now is to be compared. Counts the range. */
-  isDue(node: number): boolean
+  isDue(node: number, lane: ReadingLane): boolean
   /** Has the next range of a node compared. */
   renew(node: number): void
 }
@@ -11,8 +16,9 @@ export function createSampleTurns(every: number): SampleTurns {
   /** Ranges since the last one that was compared, by node. */
   const counts = new Map<number, number>()
   return {
-    isDue(node) {
+    isDue(node, lane) {
       if (every === 0) return false
+      if (lane === 'FOLLOW') return true
       const count = counts.get(node) ?? 0
       counts.set(node, (count + 1) % every)
       return count === 0
