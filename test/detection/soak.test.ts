@@ -9,6 +9,7 @@ describe('a soak', () => {
     expect([summary.differences, ended.code, ended.stderr]).toEqual([0, 0, expect.any(String)])
     expect(summary.payments).toBeGreaterThan(20)
     expect(summary.answers).toBeGreaterThan(50)
+    expect(summary.watched).toBeGreaterThan(20)
     expect(summary.reorgs).toBeGreaterThan(0)
     expect(summary.nodeFaults).toBeGreaterThan(0)
     expect(summary.kills.service).toBeGreaterThan(0)

@@ -53,6 +53,8 @@ export interface SoakSummary {
   readonly kills: { readonly service: number; readonly database: number; readonly chain: number }
   /** Answers of the services that were judged. */
   readonly answers: number
+  /** Those that lacked what a node had left out in the 30 s before. */
+  readonly excused: number
   /** Events with a payment that watches told. */
   readonly watched: number
   readonly differences: number
@@ -475,6 +477,7 @@ function summaryOf({
     nodeFaults: sum(nodes.map((each) => each.faults())),
     kills: { service, database, chain },
     answers: counts.answers,
+    excused: counts.excused,
     watched: sum(watchers.map((watcher) => watcher.events())),
     differences: differences.length,
   }
