@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createPacing } from './pacing.ts'
 
 it('allows a second’s worth at once, and then requests at the rate', () => {
@@ -29,4 +29,37 @@ it('allows everything without a rate', () => {
   const pacing = createPacing(undefined, () => 0)
   for (let taken = 0; taken < 100; taken++) pacing.take()
   expect(pacing.readyInMs()).toBe(0)
+})
+
+describe('a learned rate', () => {
+  function refusedOnce() {
+    const clock = { nowMs: 0 }
+    const pacing = createPacing(undefined, () => clock.nowMs)
+    const refuse = () => pacing.refuse({ request: pacing.take(), calls: 1, refused: 1, waitMs: 0 })
+    pacing.serve(1)
+    refuse()
+    return { clock, pacing, refuse }
+  }
+
+  it('recovers while the URL is not asked', () => {
+    const { clock, pacing } = refusedOnce()
+    expect(pacing.rate()?.perSecond).toBe(1)
+    clock.nowMs += 9_999
+    expect(pacing.rate()?.perSecond).toBe(1)
+    clock.nowMs += 240_001
+    expect(pacing.rate()?.perSecond).toBeGreaterThan(10)
+  })
+
+  it('is raised less often after each refused try, and as often as at first when tries are not refused', () => {
+    const { clock, pacing, refuse } = refusedOnce()
+    for (let tries = 0; tries < 2; tries++) {
+      clock.nowMs += (pacing.learned()?.growAfterMs ?? 0) + 1
+      pacing.serve(1)
+      refuse()
+    }
+    expect(pacing.learned()).toMatchObject({ growAfterMs: 40_000 })
+    clock.nowMs += 200_000
+    expect(pacing.rate()?.perSecond).toBeGreaterThan(1)
+    expect(pacing.learned()).toMatchObject({ growAfterMs: 10_000 })
+  })
 })

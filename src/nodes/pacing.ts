@@ -50,7 +50,7 @@ const MIN_PER_SECOND = 0.05
 /** A refusal although the rate was kept to: the rate becomes this part of itself. */
 const CUT = 0.8
 const GROWTH = 1.1
-/** After this time without a refusal a higher rate is tried; the time doubles with each refused try. */
+/** After this time without a refusal a higher rate is tried; the time doubles with each try that is refused, and halves with each that is not. */
 const FIRST_GROW_AFTER_MS = 10_000
 const MAX_GROW_AFTER_MS = 600_000
 const MAX_LEARNED_PER_SECOND = 10_000
@@ -109,10 +109,11 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
       state.unit === 'CALLS' && state.perSecond !== undefined
         ? Math.max(1, Math.floor(state.perSecond))
         : Number.POSITIVE_INFINITY,
-    rate: () =>
-      state.perSecond === undefined
-        ? undefined
-        : { perSecond: state.perSecond, unit: state.unit, isDeclared: state.perSecond === state.declared },
+    rate() {
+      grow(state)
+      const { perSecond, unit, declared } = state
+      return perSecond === undefined ? undefined : { perSecond, unit, isDeclared: perSecond === declared }
+    },
     pausedUntilMs: () => (state.pausedUntilMs > clock() ? state.pausedUntilMs : undefined),
     learned: () => learnedRate(state),
     recall: (rate) => recall(state, rate),
@@ -146,6 +147,7 @@ function refill(state: PacingState): void {
 
 function readyInMs(state: PacingState): number {
   if (state.perSecond === undefined) return 0
+  grow(state)
   refill(state)
   return state.left >= 1 ? 0 : Math.ceil(((1 - state.left) * 1_000) / state.perSecond)
 }
@@ -168,15 +170,24 @@ function serve(state: PacingState, calls: number): void {
   if (last !== undefined && nowMs - last.atMs >= WINDOW_MS) state.served = []
   state.served.push({ atMs: nowMs, calls })
   if (state.served.length > 1_024) state.served.splice(0, 512)
-  grow(state, nowMs)
+  grow(state)
 }
 
-function grow(state: PacingState, nowMs: number): void {
-  const { perSecond, declared, growAfterMs, changedAtMs } = state
-  if (perSecond === undefined || perSecond === declared || nowMs - changedAtMs < growAfterMs) return
-  state.perSecond = Math.min(perSecond * GROWTH, declared ?? MAX_LEARNED_PER_SECOND)
-  state.changedAtMs = nowMs
-  state.hasGrown = true
+/** Raises a learned rate as time passes, also while the URL is not asked: otherwise one that is left for its low rate would keep it. */
+function grow(state: PacingState): void {
+  const most = state.declared ?? MAX_LEARNED_PER_SECOND
+  const nowMs = state.clock()
+  while (
+    state.perSecond !== undefined &&
+    state.perSecond < most &&
+    nowMs - state.changedAtMs >= state.growAfterMs &&
+    state.pausedUntilMs <= nowMs
+  ) {
+    state.perSecond = Math.min(state.perSecond * GROWTH, most)
+    state.changedAtMs += state.growAfterMs
+    if (state.hasGrown) state.growAfterMs = Math.max(FIRST_GROW_AFTER_MS, state.growAfterMs / 2)
+    state.hasGrown = true
+  }
 }
 
 function refuse(state: PacingState, { request, calls, refused, waitMs }: RateRefusal): void {

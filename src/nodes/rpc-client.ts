@@ -103,6 +103,12 @@ const DOUBTED_MS = 30_000
 const PATIENCE = { maxWaitMs: 2_000, maxFruitless: 1 }
 const MAX_WAIT_MS = 60_000
 
+/** A look at a chain with a block a second takes about as many calls. */
+const SLOW_CALLS_PER_SECOND = 10
+const SLOW_BESIDE = 4
+/** Calls of a usual request, where a node counts requests. */
+const USUAL_CALLS = 10
+
 /** Makes the client of one chain. Does nothing until it is called. */
 export function createRpcClient(options: RpcClientOptions): RpcClient {
   const chain = toChain(options)
@@ -197,16 +203,46 @@ function isDoubted({ doubtedUntilMs }: Endpoint, nowMs: number): boolean {
   return nowMs < doubtedUntilMs
 }
 
-/** Those whose breaker is closed, then the others: when all have failed, asking is all that is left. */
+/**
+ * Those whose breaker is closed, then those that take far fewer calls than such a one, then the others: when all have failed, asking is all that is left.
+ */
 function* byPreference(endpoints: readonly Endpoint[], nowMs: () => number): Generator<Endpoint> {
+  const slow: Endpoint[] = []
   const leftAlone: Endpoint[] = []
   for (const endpoint of endpoints) {
+    if (isPaused(endpoint) || isDoubted(endpoint, nowMs())) leftAlone.push(endpoint)
+    else if (isSlowBeside(endpoint, endpoints, nowMs())) slow.push(endpoint)
     // Asked only now, since a probe that the breaker admits has to be made.
-    const isPaused = endpoint.limits.pauseMs() > PATIENCE.maxWaitMs
-    if (isPaused || isDoubted(endpoint, nowMs()) || endpoint.breaker.admit(nowMs()) === 'NO') leftAlone.push(endpoint)
+    else if (endpoint.breaker.admit(nowMs()) === 'NO') leftAlone.push(endpoint)
+    else yield endpoint
+  }
+  for (const endpoint of slow) {
+    if (endpoint.breaker.admit(nowMs()) === 'NO') leftAlone.push(endpoint)
     else yield endpoint
   }
   yield* leftAlone
+}
+
+const isPaused = ({ limits }: Endpoint) => limits.pauseMs() > PATIENCE.maxWaitMs
+
+/** Whether its refusals have taught a rate by which a chain is hardly followed, while another URL that works takes many times as much. */
+function isSlowBeside(endpoint: Endpoint, endpoints: readonly Endpoint[], nowMs: number): boolean {
+  const own = learnedCallsPerSecond(endpoint)
+  if (own >= SLOW_CALLS_PER_SECOND) return false
+  return endpoints.some(
+    (other) =>
+      learnedCallsPerSecond(other) >= own * SLOW_BESIDE &&
+      other.breaker.isClosed() &&
+      !isPaused(other) &&
+      !isDoubted(other, nowMs),
+  )
+}
+
+/** Infinity where the chains file states the rate: then the order of the URLs was chosen with it in mind. */
+function learnedCallsPerSecond({ limits }: Endpoint): number {
+  const rate = limits.rate()
+  if (rate === undefined || rate.isDeclared) return Number.POSITIVE_INFINITY
+  return rate.unit === 'CALLS' ? rate.perSecond : rate.perSecond * Math.min(limits.batchSize(), USUAL_CALLS)
 }
 
 /**

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createChainReader } from '../../src/detection/read/chain-reader.ts'
 import { findRoundAt } from '../../src/detection/read/feed-rounds.ts'
 import type { Account } from '../../src/domain/account.ts'
+import { createNodeLimits } from '../../src/nodes/node-limits.ts'
 import { createRpcClient, type RpcClientOptions } from '../../src/nodes/rpc-client.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
@@ -60,6 +61,24 @@ describe('calls to nodes', () => {
     const before = first.exchanges()
     expect(await rpc.batch([getNumber, getNumber, getBalance, getNumber, getNumber])).toHaveLength(5)
     expect(first.exchanges() - before).toBe(3)
+  })
+
+  it('go to the next URL where the first takes far fewer, and back when its rate has recovered', async () => {
+    const limits = createNodeLimits([], { clock: () => nowMs })
+    const rpc = client({ limits })
+    await rpc.call('eth_blockNumber', [])
+    limits.of(first.url).recall({ rate: { perSecond: 0.5, unit: 'CALLS', growAfterMs: 10_000 } })
+    const before = first.exchanges()
+    await rpc.batch([getNumber, getBalance])
+    expect([first.exchanges() - before, rpc.answeredLast()]).toEqual([0, 1])
+    // Where no other works, it is asked all the same.
+    second.fail(503)
+    await rpc.call('eth_blockNumber', [])
+    expect(rpc.answeredLast()).toBe(0)
+    second.fail()
+    nowMs += 400_000
+    await rpc.call('eth_blockNumber', [])
+    expect(rpc.answeredLast()).toBe(0)
   })
 
   it.each([
