@@ -44,22 +44,25 @@ describe('a learned rate', () => {
   it('recovers while the URL is not asked', () => {
     const { clock, pacing } = refusedOnce()
     expect(pacing.rate()?.perSecond).toBe(1)
-    clock.nowMs += 9_999
+    clock.nowMs += 2_499
     expect(pacing.rate()?.perSecond).toBe(1)
-    clock.nowMs += 240_001
+    clock.nowMs += 15_001
     expect(pacing.rate()?.perSecond).toBeGreaterThan(10)
   })
 
-  it('is raised less often after each refused try, and as often as at first when tries are not refused', () => {
+  it('is raised later and by less after each refused try, and as at first when none was refused for a minute', () => {
     const { clock, pacing, refuse } = refusedOnce()
-    for (let tries = 0; tries < 2; tries++) {
+    for (const growAfterMs of [10_000, 20_000, 40_000]) {
       clock.nowMs += (pacing.learned()?.growAfterMs ?? 0) + 1
       pacing.serve(1)
       refuse()
+      expect(pacing.learned()).toMatchObject({ growAfterMs })
     }
-    expect(pacing.learned()).toMatchObject({ growAfterMs: 40_000 })
-    clock.nowMs += 200_000
-    expect(pacing.rate()?.perSecond).toBeGreaterThan(1)
-    expect(pacing.learned()).toMatchObject({ growAfterMs: 10_000 })
+    const low = pacing.rate()?.perSecond ?? 0
+    clock.nowMs += 40_000
+    expect(pacing.rate()?.perSecond).toBeCloseTo(low * 1.1)
+    clock.nowMs += 60_000
+    expect(pacing.rate()?.perSecond).toBeGreaterThan(10)
+    expect(pacing.learned()).toMatchObject({ growAfterMs: 2_500 })
   })
 })

@@ -49,9 +49,16 @@ const WINDOW_MS = 1_000
 const MIN_PER_SECOND = 0.05
 /** A refusal although the rate was kept to: the rate becomes this part of itself. */
 const CUT = 0.8
+/**
+ * After some time without a refusal a higher rate is tried: soon and much higher at first, since a node that was in trouble for a moment taught a rate that
+ * is far too low; after a refused try later and a little higher. The time doubles with each try that is refused, and halves with each that is not.
+ */
+const FIRST_GROW_AFTER_MS = 2_500
+const FIRST_GROWTH = 1.5
+const GROW_AFTER_MS = 10_000
 const GROWTH = 1.1
-/** After this time without a refusal a higher rate is tried; the time doubles with each try that is refused, and halves with each that is not. */
-const FIRST_GROW_AFTER_MS = 10_000
+/** Without a refusal for so long, what refused tries have taught is forgotten. */
+const FORGET_TRIES_AFTER_MS = 60_000
 const MAX_GROW_AFTER_MS = 600_000
 const MAX_LEARNED_PER_SECOND = 10_000
 
@@ -70,6 +77,7 @@ interface PacingState {
   refusalsInRow: number
   growAfterMs: number
   changedAtMs: number
+  refusedAtMs: number
   /** Whether the rate was raised since it was last cut. */
   hasGrown: boolean
   hasServed: boolean
@@ -96,6 +104,7 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
     refusalsInRow: 0,
     growAfterMs: FIRST_GROW_AFTER_MS,
     changedAtMs: clock(),
+    refusedAtMs: clock(),
     hasGrown: false,
     hasServed: false,
     served: [],
@@ -130,6 +139,7 @@ function recall(state: PacingState, { perSecond, unit, growAfterMs }: LearnedRat
   state.unit = unit
   state.growAfterMs = Math.min(growAfterMs, MAX_GROW_AFTER_MS)
   state.changedAtMs = state.clock()
+  state.refusedAtMs = state.clock()
   state.left = Math.min(state.left, burstOf(state))
 }
 
@@ -183,15 +193,19 @@ function grow(state: PacingState): void {
     nowMs - state.changedAtMs >= state.growAfterMs &&
     state.pausedUntilMs <= nowMs
   ) {
-    state.perSecond = Math.min(state.perSecond * GROWTH, most)
+    const growth = state.growAfterMs < GROW_AFTER_MS ? FIRST_GROWTH : GROWTH
+    state.perSecond = Math.min(state.perSecond * growth, most)
     state.changedAtMs += state.growAfterMs
-    if (state.hasGrown) state.growAfterMs = Math.max(FIRST_GROW_AFTER_MS, state.growAfterMs / 2)
+    if (state.changedAtMs - state.refusedAtMs >= FORGET_TRIES_AFTER_MS) state.growAfterMs = FIRST_GROW_AFTER_MS
+    else if (state.hasGrown)
+      state.growAfterMs = Math.min(state.growAfterMs, Math.max(GROW_AFTER_MS, state.growAfterMs / 2))
     state.hasGrown = true
   }
 }
 
 function refuse(state: PacingState, { request, calls, refused, waitMs }: RateRefusal): void {
   const nowMs = state.clock()
+  state.refusedAtMs = nowMs
   // Requests that were under way together teach once.
   const isNew = request > state.cutAt
   if (isNew) {
@@ -223,7 +237,7 @@ function cut(state: PacingState, nowMs: number): void {
   const seen = state.unit === 'CALLS' ? recent.reduce((sum, { calls }) => sum + calls, 0) : recent.length
   const cutTo = state.perSecond === undefined ? Math.max(seen, 1) : state.perSecond * CUT
   state.perSecond = Math.max(MIN_PER_SECOND, cutTo)
-  if (state.hasGrown) state.growAfterMs = Math.min(MAX_GROW_AFTER_MS, state.growAfterMs * 2)
+  if (state.hasGrown) state.growAfterMs = Math.min(MAX_GROW_AFTER_MS, Math.max(GROW_AFTER_MS, state.growAfterMs * 2))
   state.hasGrown = false
   state.changedAtMs = nowMs
   state.left = Math.min(state.left, 0)
