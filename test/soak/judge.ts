@@ -26,7 +26,11 @@ export function judgeAnswer(answer: Answer, { story, isLate, mayLack }: Judged):
   const asOf = seen.kind === 'PAYMENTS' ? seen.asOf : undefined
   if (asOf !== undefined && asOf > story.headAt(atMs)) return differ('asOf is beyond the head', answer, story)
   for (const facts of candidates) {
-    for (const known of isLate || mayLack ? subsets(facts) : prefixes(facts, asOf)) {
+    for (const known of isLate || mayLack
+      ? subsets(facts)
+      : asOf === undefined
+        ? prefixes(facts)
+        : completeUpTo(facts, asOf)) {
       if (possibleFinals(known, finalAt).some((final) => shows(answer, expectState(request, known, final))))
         return undefined
     }
@@ -51,11 +55,17 @@ function differ(what: string, answer: Answer, story: ChainStory): Difference {
   }
 }
 
-/** The facts up to each block. An answer reads `asOf` just before its payments, so it has those up to that block, and perhaps later ones. */
-function prefixes(facts: readonly PlacedFact[], asOf: number | undefined): (readonly PlacedFact[])[] {
-  const first = asOf ?? -1
-  const later = new Set(facts.map(({ block }) => block).filter((block) => block > first))
-  return [first, ...later].toReversed().map((last) => facts.filter(({ block }) => block <= last))
+/** The facts up to each block. */
+function prefixes(facts: readonly PlacedFact[]): (readonly PlacedFact[])[] {
+  const blocks = new Set(facts.map(({ block }) => block))
+  return [-1, ...blocks].toReversed().map((last) => facts.filter(({ block }) => block <= last))
+}
+
+/** All facts up to a block, and any later ones: blocks are read beside those that are followed. */
+function completeUpTo(facts: readonly PlacedFact[], asOf: number): (readonly PlacedFact[])[] {
+  const known = facts.filter(({ block }) => block <= asOf)
+  const later = subsets(facts.filter(({ block }) => block > asOf))
+  return later.toReversed().map((some) => [...known, ...some])
 }
 
 function subsets(facts: readonly PlacedFact[]): (readonly PlacedFact[])[] {

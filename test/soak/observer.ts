@@ -13,6 +13,8 @@ const KNOWN_AFTER_MS = 1_500
 const PAUSE_MS = 40
 /** Within that time logs that a node left out are found, and its blocks read again. */
 const FOUND_OUT_AFTER_MS = 30_000
+/** So many blocks behind, a chain is perhaps read at several places at once. A balance does not say up to where it knows all. */
+const BLOCKS_BEHIND = 20
 
 export interface Observed {
   readonly services: readonly SoakService[]
@@ -23,6 +25,8 @@ export interface Observed {
   /** Whether a node of a network left out logs since a time. */
   readonly omittedSince: (network: string, ms: number) => boolean
   readonly plan: Plan
+  /** By network: what the last answer with payments told. */
+  readonly asOf: Map<string, number>
   readonly onDifference: (difference: Difference) => void
 }
 
@@ -32,7 +36,7 @@ export interface ObserverCounts {
   readonly errors: Map<number, number>
   /** The last errors of the service itself. */
   readonly lastErrors: string[]
-  /** Answers that lacked what a node had left out just before. */
+  /** Answers that lacked what a node had left out just before, and balances that lacked what was still to be read. */
   excused: number
 }
 
@@ -71,12 +75,18 @@ async function askSomething(observed: Observed, counts: ObserverCounts) {
   try {
     const answer = await ask({ service, key: keys[request.account as AccountName], request, kind })
     counts.answers++
-    const mayLack = omittedSince(request.network, answer.atMs - FOUND_OUT_AFTER_MS)
+    const isOmitted = omittedSince(request.network, answer.atMs - FOUND_OUT_AFTER_MS)
+    const mayLack = isOmitted || (answer.seen.kind === 'BALANCE' && isBehind(observed, request.network, answer))
+    if (answer.seen.kind === 'PAYMENTS') observed.asOf.set(request.network, answer.seen.asOf ?? -1)
     return { answer, isLate: isLate(invoice), mayLack }
   } catch (error) {
     if (error instanceof ServiceError) noteError(counts, error)
     return undefined
   }
+}
+
+function isBehind({ asOf, storyOf }: Observed, network: string, { atMs }: Answer): boolean {
+  return storyOf(network).headAt(atMs) - (asOf.get(network) ?? -1) > BLOCKS_BEHIND
 }
 
 function noteError({ errors, lastErrors }: ObserverCounts, error: ServiceError): void {

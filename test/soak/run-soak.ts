@@ -53,7 +53,7 @@ export interface SoakSummary {
   readonly kills: { readonly service: number; readonly database: number; readonly chain: number }
   /** Answers of the services that were judged. */
   readonly answers: number
-  /** Those that lacked what a node had left out in the 30 s before. */
+  /** Those that lacked what a node had left out in the 30 s before, and balances of a chain that was far behind. */
   readonly excused: number
   /** Events with a payment that watches told. */
   readonly watched: number
@@ -347,6 +347,7 @@ function observed(soak: Soak): Parameters<typeof observe>[0] {
     omittedSince: (network, ms) =>
       soak.nodes[soak.chains.findIndex(({ spec }) => spec.network === network)]?.omittedSince(ms) ?? false,
     plan: planOf(options.seed, 'observer'),
+    asOf: new Map(),
     onDifference: (difference) => noteDifference(soak, difference),
   }
 }
@@ -446,7 +447,7 @@ function progressOf(soak: Soak): string {
   const errors = [...counts.errors].map(([status, times]) => `${status}: ${times}`).join(', ')
   return (
     `${payments} payments, ${reorgs} reorgs, ${nodeFaults} node faults, kills ${JSON.stringify(kills)}, ${counts.answers} answers` +
-    `${errors === '' ? '' : ` (errors ${errors})`}, ${counts.excused} that lack what a node left out just before, ${watched} events of watches that broke ${breaks} times, ${differences.length} differences; ${heads.join(', ')}`
+    `${errors === '' ? '' : ` (errors ${errors})`}, ${counts.excused} excused, ${watched} events of watches that broke ${breaks} times, ${differences.length} differences; ${heads.join(', ')}`
   )
 }
 
