@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import {
-  keptRangeOf,
-  keptSizeOf,
   type LogRange,
-  rangeFromKept,
+  rangeFromStored,
   readLearnedLimits,
-  sizeFromKept,
+  sizeFromStored,
+  storedRangeOf,
+  storedSizeOf,
 } from './learned-limits.ts'
 import { sizeAfterRefused, sizeAfterTaken, startSize } from './learned-size.ts'
 
@@ -17,7 +17,7 @@ const overJson = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
 
 describe('a size that is kept over a restart', () => {
   it('is asked for again, and a larger one only after as many successes as before', () => {
-    let known = sizeFromKept(START, overJson(keptSizeOf(LEARNED)))
+    let known = sizeFromStored(START, overJson(storedSizeOf(LEARNED)))
     for (let asked = 1; asked <= LEARNED.probeAfter; asked++) {
       expect(known.size).toBe(10)
       known = sizeAfterTaken(known, 10)
@@ -26,16 +26,16 @@ describe('a size that is kept over a restart', () => {
   })
 
   it('is what was taken, while a larger one is only being tried', () => {
-    expect(keptSizeOf({ ...LEARNED, size: 12, isProbing: true })?.size).toBe(10)
+    expect(storedSizeOf({ ...LEARNED, size: 12, isProbing: true })?.size).toBe(10)
   })
 
   it('is no larger than the chains file allows now', () => {
-    expect(sizeFromKept(startSize(3, 3), keptSizeOf(LEARNED))).toMatchObject({ size: 3, taken: 3, most: 3 })
+    expect(sizeFromStored(startSize(3, 3), storedSizeOf(LEARNED))).toMatchObject({ size: 3, taken: 3, most: 3 })
   })
 
   it('is that of the start where nothing was asked', () => {
-    expect(keptSizeOf(START)).toBeUndefined()
-    expect(sizeFromKept(START, undefined)).toBe(START)
+    expect(storedSizeOf(START)).toBeUndefined()
+    expect(sizeFromStored(START, undefined)).toBe(START)
   })
 })
 
@@ -44,12 +44,12 @@ describe('a range that is kept over a restart', () => {
     ['of blocks', { blocks: LEARNED, denseBlocks: Number.POSITIVE_INFINITY }],
     ['of blocks with many logs', { blocks: LEARNED, denseBlocks: 4, mostLogs: 10_000 }],
   ])('%s', (_, range) => {
-    expect(rangeFromKept(START_RANGE, overJson(keptRangeOf(range)))).toEqual({ mostLogs: undefined, ...range })
+    expect(rangeFromStored(START_RANGE, overJson(storedRangeOf(range)))).toEqual({ mostLogs: undefined, ...range })
   })
 
   it('is that before a refusal which may have been for the logs', () => {
     const range = { ...START_RANGE, blocks: sizeAfterRefused(LEARNED, 10), before: LEARNED }
-    expect(keptRangeOf(range).blocks?.size).toBe(10)
+    expect(storedRangeOf(range).blocks?.size).toBe(10)
   })
 })
 

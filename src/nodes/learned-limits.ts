@@ -25,11 +25,11 @@ export interface LearnedRate {
 }
 
 /** The part of a learned size that outlives the process. */
-export type KeptSize = Pick<LearnedSize, 'size' | 'taken' | 'refused' | 'probeAfter'>
+export type StoredSize = Pick<LearnedSize, 'size' | 'taken' | 'refused' | 'probeAfter'>
 
 /** The part of a learned range that outlives the process. */
-export interface KeptRange {
-  readonly blocks?: KeptSize | undefined
+export interface StoredRange {
+  readonly blocks?: StoredSize | undefined
   readonly denseBlocks?: number | undefined
   readonly mostLogs?: number | undefined
 }
@@ -37,34 +37,34 @@ export interface KeptRange {
 /** What was learned of a URL, as JSON has it. Absent: nothing was learned of that. */
 export interface LearnedLimits {
   readonly rate?: LearnedRate | undefined
-  readonly batch?: KeptSize | undefined
-  readonly logRange?: KeptRange | undefined
+  readonly batch?: StoredSize | undefined
+  readonly logRange?: StoredRange | undefined
 }
 
 /** What to keep of a size. A larger size that is only being tried is not kept. @returns undefined where nothing was asked yet */
-export function keptSizeOf({ size, taken, refused, probeAfter, isProbing }: LearnedSize): KeptSize | undefined {
+export function storedSizeOf({ size, taken, refused, probeAfter, isProbing }: LearnedSize): StoredSize | undefined {
   if (taken === 0 && refused === undefined) return undefined
   return { size: isProbing ? taken : size, taken, refused, probeAfter }
 }
 
 /** Goes on from a size that was kept. @param start - the size of which nothing is known: its `most` counts */
-export function sizeFromKept(start: LearnedSize, kept: KeptSize | undefined): LearnedSize {
+export function sizeFromStored(start: LearnedSize, kept: StoredSize | undefined): LearnedSize {
   if (kept === undefined) return start
   const { most } = start
   return { ...start, ...kept, size: Math.min(most, kept.size), taken: Math.min(most, kept.taken) }
 }
 
 /** What to keep of a range. After refusals in unknown words, which may have been for the logs, the width before them is kept. */
-export function keptRangeOf({ blocks, denseBlocks, mostLogs, before }: LogRange): KeptRange {
+export function storedRangeOf({ blocks, denseBlocks, mostLogs, before }: LogRange): StoredRange {
   const isDense = denseBlocks !== Number.POSITIVE_INFINITY
-  return { blocks: keptSizeOf(before ?? blocks), denseBlocks: isDense ? denseBlocks : undefined, mostLogs }
+  return { blocks: storedSizeOf(before ?? blocks), denseBlocks: isDense ? denseBlocks : undefined, mostLogs }
 }
 
 /** Goes on from a range that was kept. @param start - the range of which nothing is known */
-export function rangeFromKept(start: LogRange, kept: KeptRange | undefined): LogRange {
+export function rangeFromStored(start: LogRange, kept: StoredRange | undefined): LogRange {
   if (kept === undefined) return start
   const { denseBlocks = Number.POSITIVE_INFINITY, mostLogs } = kept
-  return { blocks: sizeFromKept(start.blocks, kept.blocks), denseBlocks, mostLogs }
+  return { blocks: sizeFromStored(start.blocks, kept.blocks), denseBlocks, mostLogs }
 }
 
 /** Reads what was stored. What is not as this version writes it counts as not learned. */
@@ -82,7 +82,7 @@ function readRate(json: unknown): LearnedRate | undefined {
   return { perSecond, unit, growAfterMs }
 }
 
-function readSize(json: unknown): KeptSize | undefined {
+function readSize(json: unknown): StoredSize | undefined {
   if (!isObject(json)) return undefined
   const { size, taken, refused, probeAfter } = json
   const isSize = isCount(size) && (taken === 0 || isCount(taken)) && isCount(probeAfter)
@@ -90,7 +90,7 @@ function readSize(json: unknown): KeptSize | undefined {
   return { size, taken, refused, probeAfter }
 }
 
-function readRange(json: unknown): KeptRange | undefined {
+function readRange(json: unknown): StoredRange | undefined {
   if (!isObject(json)) return undefined
   const { blocks, denseBlocks, mostLogs } = json
   return {

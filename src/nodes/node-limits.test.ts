@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { inLane } from './lanes.ts'
-import { createNodeLimits, type LimitedChain, type UrlLimits } from './node-limits.ts'
+import { createNodeLimits, type LimitedChain } from './node-limits.ts'
+import type { UrlLimits } from './url-limits.ts'
 
 const URL_OF_NODE = 'https://rpc.example/secret-key'
 
@@ -25,14 +26,14 @@ const refusalOf = (request: number, waitMs?: number) => ({ request, calls: 1, re
 function serveMany(ofUrl: UrlLimits, requests: number): void {
   for (let sent = 0; sent < requests; sent++) {
     ofUrl.take(1)
-    ofUrl.serve(1)
+    ofUrl.noteServed(1)
   }
 }
 
 it('learns the rate from what was served before a refusal, and keeps to it', async () => {
   const { clock, ofUrl } = limitsOf()
   serveMany(ofUrl, 5)
-  ofUrl.refuse(refusalOf(ofUrl.take(1)))
+  ofUrl.noteRateRefusal(refusalOf(ofUrl.take(1)))
   expect(ofUrl.rate()).toMatchObject({ perSecond: 5, unit: 'REQUESTS', isDeclared: false })
   expect(ofUrl.pauseMs()).toBe(1_000)
   await ofUrl.turn(1, PATIENT)
@@ -45,19 +46,19 @@ it('cuts the rate once for requests that were under way together, and lets it re
   const { clock, ofUrl } = limitsOf({ requestsPerSecond: 10 })
   serveMany(ofUrl, 5)
   const [first, second] = [ofUrl.take(1), ofUrl.take(1)]
-  ofUrl.refuse(refusalOf(first))
-  ofUrl.refuse(refusalOf(second))
+  ofUrl.noteRateRefusal(refusalOf(first))
+  ofUrl.noteRateRefusal(refusalOf(second))
   expect(ofUrl.rate()).toMatchObject({ perSecond: 8, isDeclared: false })
   for (const expected of [8, 10, 10]) {
     clock.nowMs += 2_000
-    ofUrl.serve(1)
+    ofUrl.noteServed(1)
     expect(ofUrl.rate()?.perSecond).toBeCloseTo(expected)
   }
 })
 
 it('gives live calls their turn before back-fill, and back-fill before enrichment', async () => {
   const { ofUrl } = limitsOf()
-  ofUrl.refuse(refusalOf(ofUrl.take(1)))
+  ofUrl.noteRateRefusal(refusalOf(ofUrl.take(1)))
   const order: string[] = []
   const lanes = ['ENRICHMENT', 'BACKFILL', 'LIVE', 'BACKFILL', 'LIVE'] as const
   const turns = lanes.map(async (lane) => {
@@ -83,7 +84,7 @@ it('keeps enough of the daily budget for following', async () => {
 
 it('waits for no pause that is longer than the caller has time, and for none after he left', async () => {
   const { ofUrl } = limitsOf()
-  ofUrl.refuse(refusalOf(ofUrl.take(1), 5_000))
+  ofUrl.noteRateRefusal(refusalOf(ofUrl.take(1), 5_000))
   await expect(ofUrl.turn(1, { maxWaitMs: 4_000 })).rejects.toMatchObject({ kind: 'RATE_LIMITED', retryAfterMs: 5_000 })
   const leaving = new AbortController()
   const turn = ofUrl.turn(1, { ...PATIENT, signal: leaving.signal })

@@ -1,9 +1,10 @@
 import { type Breaker, createBreaker, type OnBreakerChange } from './breaker.ts'
 import type { RpcAnswer, RpcCall } from './json-rpc.ts'
-import { createNodeLimits, type NodeLimits, type UrlLimits } from './node-limits.ts'
+import { createNodeLimits, type NodeLimits } from './node-limits.ts'
 import type { AskOptions, NodePolicy } from './node-policy.ts'
 import { isTransportFailure, RpcError } from './rpc-error.ts'
 import { createRpcNode, type RpcNode } from './rpc-node.ts'
+import type { UrlLimits } from './url-limits.ts'
 
 /** Asks the nodes of one chain, one after the other: it stays with the first that works, since two nodes seldom see the same chain. */
 export interface RpcClient {

@@ -1,8 +1,9 @@
 import { createHttpPost } from './http-post.ts'
 import type { RpcAnswer, RpcCall } from './json-rpc.ts'
-import { createNodeLimits, type UrlLimits } from './node-limits.ts'
+import { createNodeLimits } from './node-limits.ts'
 import type { AskOptions, NodePolicy } from './node-policy.ts'
 import { askQuestion } from './rpc-question.ts'
+import type { UrlLimits } from './url-limits.ts'
 
 /** The JSON-RPC client of one URL. */
 export interface RpcNode {

@@ -1,10 +1,10 @@
 import { batchHintOf, isQuota } from './classify-refusal.ts'
 import type { HttpPost } from './http-post.ts'
 import { matchAnswers, type RpcAnswer, type RpcCall, readAnswer, refusalError } from './json-rpc.ts'
-import type { UrlLimits } from './node-limits.ts'
 import type { AskOptions, NodePolicy } from './node-policy.ts'
 import { isObject, RpcError } from './rpc-error.ts'
 import { exchange, type Reply } from './rpc-exchange.ts'
+import type { UrlLimits } from './url-limits.ts'
 
 /** Asks one node several calls: in batches as large as it takes, as fast as it allows, and again only what it left unanswered. */
 
@@ -106,7 +106,7 @@ async function send(node: NodeState, question: Question, group: Group): Promise<
     const read = readGroup(node, calls, reply)
     take(node, question, { group, calls, request, read })
   } catch (error) {
-    for (const { method } of calls) limits.note(method, 'unanswered')
+    for (const { method } of calls) limits.noteCall(method, 'unanswered')
     const [call, another] = calls
     // What is optional concerns this call alone.
     const isOwn = another === undefined && call?.isOptional === true && error instanceof RpcError
@@ -178,7 +178,10 @@ function takeAnswers(
   for (const [at, answer] of answers.entries()) {
     const place = group[at] as number
     const kind = answer.ok ? undefined : answer.error.kind
-    limits.note((calls[at] as RpcCall).method, answer.ok ? 'ok' : kind === 'RATE_LIMITED' ? 'rate_limited' : 'refused')
+    limits.noteCall(
+      (calls[at] as RpcCall).method,
+      answer.ok ? 'ok' : kind === 'RATE_LIMITED' ? 'rate_limited' : 'refused',
+    )
     question.answers[place] = answer
     if (answer.ok) continue
     if (kind === 'RATE_LIMITED' && calls[at]?.isOptional !== true) {
@@ -188,7 +191,7 @@ function takeAnswers(
   }
   const served = answers.length - limited.length
   if (served > 0) {
-    limits.serve(served)
+    limits.noteServed(served)
     question.fruitless = 0
     question.wasServed = true
   }
@@ -207,7 +210,7 @@ function takeRefusal(
 ): void {
   const { error, isTooLong } = read
   const { limits, policy, host } = node
-  for (const { method } of calls) limits.note(method, error.kind === 'RATE_LIMITED' ? 'rate_limited' : 'refused')
+  for (const { method } of calls) limits.noteCall(method, error.kind === 'RATE_LIMITED' ? 'rate_limited' : 'refused')
   const [call, another] = calls
   // What is optional concerns this call alone, and so does what is too large.
   if (another === undefined && (call?.isOptional === true || error.kind === 'TOO_LARGE')) {
@@ -256,7 +259,7 @@ function noteLimited(
 ): void {
   const { request, calls, places, error } = refused
   const isQuotaUsed = error.refusal !== undefined && isQuota(error.refusal)
-  limits.refuse({ request, calls, refused: places.length, waitMs: error.retryAfterMs, isQuota: isQuotaUsed })
+  limits.noteRateRefusal({ request, calls, refused: places.length, waitMs: error.retryAfterMs, isQuota: isQuotaUsed })
   question.limited = error
   question.waiting.unshift(places)
 }

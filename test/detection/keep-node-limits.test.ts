@@ -2,7 +2,8 @@
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createLimitsKeeper } from '../../src/detection/limits/keep-node-limits.ts'
-import { createNodeLimits, type DeclaredLimits } from '../../src/nodes/node-limits.ts'
+import { createNodeLimits } from '../../src/nodes/node-limits.ts'
+import type { DeclaredLimits } from '../../src/nodes/url-limits.ts'
 import { acquireLease } from '../../src/store/leases-repository.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { recordLogs, silentLogger } from '../support/logs.ts'
@@ -31,9 +32,9 @@ function startProcess(declared: DeclaredLimits = {}, { owner = LEASE.owner, logg
 function learnFrom({ ofUrl }: ReturnType<typeof startProcess>): void {
   for (let sent = 0; sent < 5; sent++) {
     ofUrl.take(1)
-    ofUrl.serve(1)
+    ofUrl.noteServed(1)
   }
-  ofUrl.refuse({ request: ofUrl.take(1), calls: 1, refused: 1, isQuota: false })
+  ofUrl.noteRateRefusal({ request: ofUrl.take(1), calls: 1, refused: 1, isQuota: false })
   ofUrl.batchRefused(100, 3)
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { DeclaredLimits } from '../../nodes/node-limits.ts'
+import type { DeclaredLimits } from '../../nodes/url-limits.ts'
 import { reckonTime } from './plan-backfill.ts'
 
 const DAY = 86_400

@@ -2,10 +2,11 @@ import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import { decodeFeeProxyLog, type RpcLog } from '../../contracts/decode-events.ts'
 import { caip2Of } from '../../domain/chain.ts'
-import { rangeFromKept } from '../../nodes/learned-limits.ts'
-import type { NodeLimits, UrlLimits } from '../../nodes/node-limits.ts'
+import { rangeFromStored } from '../../nodes/learned-limits.ts'
+import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { createRpcClient } from '../../nodes/rpc-client.ts'
 import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
+import type { UrlLimits } from '../../nodes/url-limits.ts'
 import { startLogRange, widthOf } from '../follow/log-range.ts'
 import { type ChainReader, createChainReader } from '../read/chain-reader.ts'
 import { pollIntervalOf } from '../run/step-pace.ts'
@@ -220,8 +221,8 @@ async function takeSamples(reader: ChainReader, ranges: readonly Range[], signal
 /** The width that the service has learned, else that of the chains file, else the widest that is tried. */
 function firstWidth(limits: UrlLimits): number {
   const { maxLogRange = WIDEST_TRIED } = limits.declared
-  const kept = limits.keptRange()
-  return kept?.blocks === undefined ? maxLogRange : widthOf(rangeFromKept(startLogRange(maxLogRange), kept))
+  const kept = limits.storedRange()
+  return kept?.blocks === undefined ? maxLogRange : widthOf(rangeFromStored(startLogRange(maxLogRange), kept))
 }
 
 /** Whether the node answered, so that it may answer for fewer blocks. */

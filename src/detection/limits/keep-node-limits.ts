@@ -4,8 +4,9 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { type LearnedLimits, readLearnedLimits } from '../../nodes/learned-limits.ts'
-import type { DeclaredLimits, NodeLimits, UrlLimits } from '../../nodes/node-limits.ts'
+import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { isObject } from '../../nodes/rpc-error.ts'
+import type { DeclaredLimits, UrlLimits } from '../../nodes/url-limits.ts'
 import {
   addUse,
   readNodeLimits,

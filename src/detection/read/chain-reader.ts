@@ -4,9 +4,9 @@ import { toQuantity } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
-import type { UrlLimits } from '../../nodes/node-limits.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
+import type { UrlLimits } from '../../nodes/url-limits.ts'
 import { chunksOf } from '../chunks.ts'
 
 /** A block as far as following a chain needs it. */

@@ -1,0 +1,284 @@
+import type { Logger } from '../domain/logger.ts'
+import { type Meter, silentMeter } from '../domain/meter.ts'
+import { createDailyBudget, type DailyBudget } from './daily-budget.ts'
+import { currentLane, type Lane } from './lanes.ts'
+import { type LearnedLimits, type LogRange, sizeFromStored, storedRangeOf, storedSizeOf } from './learned-limits.ts'
+import { type LearnedSize, sizeAfterRefused, sizeAfterTaken, startSize } from './learned-size.ts'
+import type { NodeFigures, NodeRate } from './node-figures.ts'
+import { createPacing, type Pacing, type RateRefusal } from './pacing.ts'
+import { createTurns, type Sleep, type TurnOptions } from './turns.ts'
+
+/** Limits of a URL that the chains file states. */
+export interface DeclaredLimits {
+  readonly requestsPerSecond?: number | undefined
+  readonly requestsPerDay?: number | undefined
+  /** Blocks in one `eth_getLogs`. */
+  readonly maxLogRange?: number | undefined
+  /** Calls in one HTTP request. */
+  readonly maxBatch?: number | undefined
+}
+
+/** The limits of one URL: declared, learned from its refusals, and how much of them is used. Shared by all of the process that use the URL. */
+export interface UrlLimits {
+  readonly host: string
+  readonly declared: DeclaredLimits
+  /** Waits until a request may be sent, and counts it. @see Turns.take @returns the request's number, for `noteRateRefusal` */
+  turn(calls: number, options: TurnOptions): number | Promise<number>
+  /** Milliseconds until the rate and the budget allow a LIVE request; 0 when they do now. The pause is not included. */
+  readyInMs(): number
+  /** Milliseconds left of the pause that the node asked for; 0 when it is over. */
+  pauseMs(): number
+  /** Counts a request that is sent without a turn. @returns its number, for `noteRateRefusal` */
+  take(calls: number): number
+  /** Counts calls that the node answered without refusing them for its rate. */
+  noteServed(calls: number): void
+  /** Learns from a refusal for the rate. */
+  noteRateRefusal(refusal: RateRefusal & { readonly isQuota: boolean }): void
+  /** The rate that requests are kept below; undefined where none is known. */
+  rate(): NodeRate | undefined
+  /** How many calls may go in one request. */
+  batchSize(): number
+  /** Learns that a batch was taken. */
+  batchTaken(calls: number): void
+  /** Learns that a batch was refused because it is one, or for its size. @param hint - the size that the node says it takes */
+  batchRefused(calls: number, hint?: number): void
+  /** Counts the outcome of a call in the figures and metrics. */
+  noteCall(method: string, outcome: CallOutcome): void
+  /** What this process has learned of `eth_getLogs` ranges; undefined before the first. */
+  logRange(): LogRange | undefined
+  /** The stored range of `recall`, to begin with. */
+  storedRange(): LearnedLimits['logRange']
+  /** Notes what was learned of `eth_getLogs` ranges. @param width - blocks of the next call */
+  noteLogRange(range: LogRange, width: number): void
+  /** How many addresses may go in one filter for logs; Infinity where no filter was refused for its addresses. */
+  addressesAtOnce(): number
+  /** Learns that a filter was refused for its addresses: the next one has half as many. */
+  addressesRefused(addresses: number): void
+  /** What is known now, to be stored. */
+  learned(): LearnedLimits
+  /** Continues from stored limits. Ignored where this process has learned something since it last did so. */
+  recall(stored: LearnedLimits): void
+  /** Absent: the chains file sets none. */
+  readonly budget: DailyBudget | undefined
+  /** Notes that a circuit breaker for the URL opened or closed. @param breaker - any object that identifies it */
+  noteBreaker(breaker: object, isOpen: boolean): void
+  /** For operators. */
+  figures(): NodeFigures
+}
+
+export type CallOutcome = 'ok' | 'refused' | 'rate_limited' | 'unanswered'
+
+/** What the limits of a URL need from outside. */
+export interface LimitsTools {
+  /** Milliseconds since 1970; default that of the machine. */
+  readonly clock?: (() => number) | undefined
+  /** Default a timer. */
+  readonly sleep?: Sleep | undefined
+  readonly meter?: Meter | undefined
+  readonly logger?: Pick<Logger, 'warn'> | undefined
+}
+
+/** Calls in one HTTP request where nothing else is known. */
+const MAX_BATCH = 100
+/** Pause after a quota is used up, where the node does not say how long. */
+const QUOTA_PAUSE_MS = 900_000
+
+/** A URL, and where it stands in the configuration. */
+export interface LimitedUrl {
+  /** The chain's name; empty where the URL is not configured. */
+  readonly chain: string
+  readonly url: string
+  /** Its place among the chain's `rpcUrls`. */
+  readonly place: number
+  readonly declared: DeclaredLimits
+}
+
+interface UrlState extends Omit<LimitedUrl, 'url'> {
+  readonly host: string
+  readonly clock: () => number
+  readonly meter: Meter
+  readonly logger: Pick<Logger, 'warn'> | undefined
+  readonly pacing: Pacing
+  readonly budget: DailyBudget | undefined
+  batch: LearnedSize
+  logRange: LogRange | undefined
+  /** Blocks of the next `eth_getLogs`. */
+  logWidth: number | undefined
+  addressesAtOnce: number
+  storedRange: LearnedLimits['logRange']
+  /** `learned()` right after the last `recall`, or at the start, as JSON. Another value now means that this process has learned something. */
+  recalled: string
+  readonly calls: Map<string, { calls: number; errors: number }>
+  requests: number
+  readonly openBreakers: Set<object>
+}
+
+/** Makes the limits of one URL, of which nothing is learned yet. */
+export function createUrlLimits(url: LimitedUrl, tools: LimitsTools = {}): UrlLimits {
+  const state = createState(url, tools)
+  const { host, declared, pacing, budget, clock } = state
+  const { requestsPerDay } = declared
+  const send = (calls: number, lane: Lane) => countRequest(state, calls, lane)
+  const turns = createTurns({ host, pacing, budget, requestsPerDay, clock, sleep: tools.sleep, send })
+  return {
+    host,
+    declared,
+    budget,
+    turn: (calls, options) => turns.take(calls, options),
+    readyInMs: () => Math.max(pacing.readyInMs(), budget?.readyInMs('LIVE') ?? 0),
+    pauseMs: () => turns.pauseMs(),
+    take: (calls) => send(calls, currentLane()),
+    noteServed: (calls) => pacing.serve(calls),
+    noteRateRefusal: (refusal) => noteRateRefusal(state, refusal),
+    rate: () => pacing.rate(),
+    batchSize: () => batchSize(state),
+    batchTaken(calls) {
+      if (state.batch.refused !== undefined) state.batch = sizeAfterTaken(state.batch, calls)
+    },
+    batchRefused(calls, hint) {
+      state.batch = sizeAfterRefused(state.batch, calls, hint)
+      state.meter.set('waybill_node_batch_size', labelsOf(state), state.batch.size)
+    },
+    noteCall: (method, outcome) => noteCall(state, method, outcome),
+    logRange: () => state.logRange,
+    storedRange: () => state.storedRange,
+    noteLogRange: (range, width) => noteLogRange(state, range, width),
+    addressesAtOnce: () => state.addressesAtOnce,
+    addressesRefused(addresses) {
+      state.addressesAtOnce = Math.max(1, Math.min(state.addressesAtOnce, Math.ceil(addresses / 2)))
+    },
+    learned: () => learnedBy(state),
+    recall: (stored) => recall(state, stored),
+    noteBreaker: (breaker, isOpen) => noteBreaker(state, breaker, isOpen),
+    figures: () => figuresOf(state),
+  }
+}
+
+function createState({ chain, url, place, declared }: LimitedUrl, tools: LimitsTools): UrlState {
+  const { clock = Date.now, meter = silentMeter, logger } = tools
+  const { requestsPerSecond, requestsPerDay } = declared
+  return {
+    chain,
+    host: new URL(url).host,
+    place,
+    declared,
+    clock,
+    meter,
+    logger,
+    pacing: createPacing(requestsPerSecond, clock),
+    budget: requestsPerDay === undefined ? undefined : createDailyBudget(requestsPerDay, clock),
+    batch: startBatch(declared),
+    logRange: undefined,
+    logWidth: undefined,
+    addressesAtOnce: Number.POSITIVE_INFINITY,
+    storedRange: undefined,
+    recalled: '{}',
+    calls: new Map(),
+    requests: 0,
+    openBreakers: new Set(),
+  }
+}
+
+function startBatch({ maxBatch = MAX_BATCH }: DeclaredLimits): LearnedSize {
+  return startSize(maxBatch, maxBatch)
+}
+
+function batchSize({ batch, pacing }: UrlState): number {
+  return Math.min(batch.size, pacing.maxCalls())
+}
+
+const labelsOf = ({ chain, host }: UrlState) => ({ chain, node: host })
+
+/** Counts a request that is sent now. @returns its number */
+function countRequest(state: UrlState, calls: number, lane: Lane): number {
+  const { budget, pacing, meter } = state
+  state.requests += 1
+  meter.count('waybill_node_requests_total', labelsOf(state))
+  if (budget !== undefined) {
+    budget.take(pacing.rate()?.unit === 'CALLS' ? calls : 1, lane)
+    meter.set('waybill_node_budget_left', labelsOf(state), budget.left())
+  }
+  return pacing.take(calls)
+}
+
+function noteRateRefusal(state: UrlState, { isQuota, ...refusal }: RateRefusal & { readonly isQuota: boolean }): void {
+  const { pacing, meter, logger, chain, host } = state
+  const before = pacing.rate()?.perSecond
+  const waitMs = refusal.waitMs ?? (isQuota ? QUOTA_PAUSE_MS : undefined)
+  pacing.refuse({ ...refusal, waitMs })
+  const rate = pacing.rate()
+  meter.set('waybill_node_rate_per_second', labelsOf(state), rate?.perSecond)
+  const fields = { chain, node: host, perSecond: rate?.perSecond, counts: rate?.unit }
+  if (isQuota) {
+    logger?.warn(
+      { ...fields, waitMs },
+      'the daily or monthly quota of the node is used up; it is left alone for a while',
+    )
+  } else if (before === undefined) logger?.warn(fields, 'the node limits its rate; calls are paced from now on')
+}
+
+function noteCall(state: UrlState, method: string, outcome: CallOutcome): void {
+  const { calls, meter } = state
+  const counted = calls.get(method) ?? { calls: 0, errors: 0 }
+  counted.calls += 1
+  if (outcome !== 'ok') counted.errors += 1
+  calls.set(method, counted)
+  // Without a meter the labels of each call need not be made.
+  if (meter !== silentMeter) meter.count('waybill_node_calls_total', { ...labelsOf(state), method, outcome })
+}
+
+function noteLogRange(state: UrlState, range: LogRange, width: number): void {
+  state.logRange = range
+  if (state.logWidth === width) return
+  state.logWidth = width
+  state.meter.set('waybill_node_log_range', labelsOf(state), width)
+}
+
+function noteBreaker(state: UrlState, breaker: object, isOpen: boolean): void {
+  const { openBreakers, meter } = state
+  if (isOpen) openBreakers.add(breaker)
+  else openBreakers.delete(breaker)
+  meter.set('waybill_node_breaker_open', labelsOf(state), openBreakers.size > 0 ? 1 : 0)
+}
+
+function learnedBy({ pacing, batch, logRange, storedRange }: UrlState): LearnedLimits {
+  return {
+    rate: pacing.learned(),
+    batch: storedSizeOf(batch),
+    logRange: logRange === undefined ? storedRange : storedRangeOf(logRange),
+  }
+}
+
+function recall(state: UrlState, stored: LearnedLimits): void {
+  // What this process has learned itself since then is newer.
+  if (JSON.stringify(learnedBy(state)) !== state.recalled) return
+  if (stored.rate !== undefined) state.pacing.recall(stored.rate)
+  state.batch = sizeFromStored(startBatch(state.declared), stored.batch)
+  state.storedRange = stored.logRange
+  state.logRange = undefined
+  state.recalled = JSON.stringify(learnedBy(state))
+}
+
+function figuresOf(state: UrlState): NodeFigures {
+  const { chain, host, place, pacing, budget, logWidth, requests, openBreakers } = state
+  return {
+    chain,
+    host,
+    place,
+    calls: Object.fromEntries([...state.calls].map(([method, count]) => [method, { ...count }])),
+    requests,
+    rate: pacing.rate(),
+    budgetLeft: budget?.left(),
+    pausedUntilMs: pausedUntilMs(state),
+    logRange: logWidth,
+    batchSize: batchSize(state),
+    breaker: openBreakers.size > 0 ? 'OPEN' : 'CLOSED',
+  }
+}
+
+/** Until when nothing is sent: because the node asked for that, or because its daily budget is used up. */
+function pausedUntilMs({ pacing, budget, clock }: UrlState): number | undefined {
+  const askedMs = pacing.pausedUntilMs()
+  if (budget?.isUsedUp() !== true) return askedMs
+  return Math.max(askedMs ?? 0, clock() + budget.readyInMs('LIVE'))
+}
