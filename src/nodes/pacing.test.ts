@@ -50,6 +50,15 @@ describe('a learned rate', () => {
     expect(pacing.rate()?.perSecond).toBeGreaterThan(10)
   })
 
+  it('does not recover during the pause that a node asked for', () => {
+    const { clock, pacing } = refusedOnce()
+    pacing.refuse({ request: pacing.take(), calls: 1, refused: 1, waitMs: 60_000 })
+    clock.nowMs += 62_499
+    expect(pacing.rate()?.perSecond).toBe(1)
+    clock.nowMs += 1
+    expect(pacing.rate()?.perSecond).toBe(1.5)
+  })
+
   it('is raised later and by less after each refused try, and as at first when none was refused for a minute', () => {
     const { clock, pacing, refuse } = refusedOnce()
     for (const growAfterMs of [10_000, 20_000, 40_000]) {

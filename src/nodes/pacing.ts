@@ -205,7 +205,6 @@ function grow(state: PacingState): void {
 
 function refuse(state: PacingState, { request, calls, refused, waitMs }: RateRefusal): void {
   const nowMs = state.clock()
-  state.refusedAtMs = nowMs
   // Requests that were under way together teach once.
   const isNew = request > state.cutAt
   if (isNew) {
@@ -217,6 +216,9 @@ function refuse(state: PacingState, { request, calls, refused, waitMs }: RateRef
   }
   const usualMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.max(0, state.refusalsInRow - 1))
   state.pausedUntilMs = Math.max(state.pausedUntilMs, nowMs + (waitMs ?? (isNew ? usualMs : 0)))
+  // Nothing is sent during the pause, so it says nothing for a higher rate.
+  state.changedAtMs = Math.max(state.changedAtMs, state.pausedUntilMs)
+  state.refusedAtMs = Math.max(nowMs, state.pausedUntilMs)
 }
 
 /** A node that refuses a part of a batch counts its calls; so does one that refuses a batch again after a pause. */
