@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { inLane } from './lanes.ts'
 import { createNodeLimits, type LimitedChain } from './node-limits.ts'
 import type { UrlLimits } from './url-limits.ts'
@@ -96,4 +96,49 @@ it('waits for no pause that is longer than the caller has time, and for none aft
 it('shows no more of a URL than its host', () => {
   const { limits } = limitsOf()
   expect(JSON.stringify(limits.figures())).not.toContain('secret-key')
+})
+
+describe('beside a request that waits for a pause of 5 s', () => {
+  /** A URL whose sleeps end only when the test ends them, or by their signal. */
+  function waitForPause() {
+    const clock = { nowMs: 0, wake: () => {} }
+    const sleep = (_ms: number, signal: AbortSignal) =>
+      new Promise<void>((resolve) => {
+        signal.addEventListener('abort', () => resolve())
+        clock.wake = resolve
+      })
+    const ofUrl = createNodeLimits([], { clock: () => clock.nowMs, sleep }).of(URL_OF_NODE)
+    const request = ofUrl.take(1)
+    ofUrl.noteRateRefusal(refusalOf(request, 5_000))
+    const leaving = new AbortController()
+    const first = settled(ofUrl.turn(1, { ...PATIENT, signal: leaving.signal }))
+    return { clock, ofUrl, request, leaving, first }
+  }
+  const settled = (turn: number | Promise<number>) =>
+    Promise.resolve(turn).then(String, ({ kind, message }) => kind ?? message)
+  const stateOf = (turn: Promise<string>) =>
+    Promise.race([turn, new Promise((resolve) => setImmediate(resolve, 'waits'))])
+
+  it('one that may not wait as long is rejected at once', async () => {
+    const { ofUrl } = waitForPause()
+    expect(await stateOf(settled(ofUrl.turn(1, { maxWaitMs: 4_000 })))).toBe('RATE_LIMITED')
+  })
+
+  it('one that comes as the first leaves is not sent early', async () => {
+    const { ofUrl, leaving, first } = waitForPause()
+    leaving.abort(new Error('hung up'))
+    const second = settled(ofUrl.turn(1, PATIENT))
+    expect([await first, await stateOf(second)]).toEqual(['hung up', 'waits'])
+  })
+
+  it('one that is refused meanwhile lengthens the wait of the first', async () => {
+    const { clock, ofUrl, request, first } = waitForPause()
+    ofUrl.noteRateRefusal(refusalOf(request, 20_000))
+    clock.nowMs = 5_000
+    clock.wake()
+    expect(await stateOf(first)).toBe('waits')
+    clock.nowMs = 20_000
+    clock.wake()
+    expect(await stateOf(first)).toBe('2')
+  })
 })

@@ -84,6 +84,8 @@ function takeTurn(queue: Queue, calls: number, { maxWaitMs, signal }: TurnOption
   }
   signal?.addEventListener('abort', leave, { once: true })
   queue.waiters.push(waiter)
+  // Now, not when the sleep before the first waiter's turn is over.
+  rejectImpatient(queue)
   if (queue.asleep === undefined) void serveWaiters(queue)
   return turn.promise.finally(() => signal?.removeEventListener('abort', leave))
 }
@@ -106,26 +108,28 @@ function remove(queue: Queue, waiter: Waiter): void {
 /** Serves the waiters one after the other, by lane and then by arrival, until none is left. */
 async function serveWaiters(queue: Queue): Promise<void> {
   queue.asleep = new AbortController()
-  while (queue.waiters.length > 0) {
+  while (true) {
     rejectImpatient(queue)
     const next = firstWaiter(queue)
     if (next === undefined) break
     const waitMs = readyInMs(queue, next.lane)
-    if (waitMs > 0) {
-      queue.asleep = new AbortController()
-      await queue.sleep(waitMs, queue.asleep.signal)
-    }
-    // A waiter of a higher lane may have arrived during the sleep. The clock is not read again: a test's clock may stand still.
-    const served = firstWaiter(queue)
-    if (served === undefined || isPausedTooLong(queue, served)) continue
+    if (waitMs > 0 && !(await sleepUndisturbed(queue, waitMs))) continue
+    // A waiter of a higher lane may have come during the sleep. The wait is not computed again: a fixed clock would never reach its end.
+    const served = firstWaiter(queue) ?? next
     remove(queue, served)
     served.turn.resolve(queue.send(served.calls, served.lane))
   }
   queue.asleep = undefined
 }
 
-function isPausedTooLong(queue: Queue, { maxWaitMs }: Waiter): boolean {
-  return pauseMs(queue) > maxWaitMs
+/** @returns false where the waiters left, or the node asked for a longer pause: then the wait has to be computed again */
+async function sleepUndisturbed(queue: Queue, ms: number): Promise<boolean> {
+  const { pacing } = queue
+  const pausedUntilMs = pacing.pausedUntilMs() ?? 0
+  const asleep = new AbortController()
+  queue.asleep = asleep
+  await queue.sleep(ms, asleep.signal)
+  return !asleep.signal.aborted && (pacing.pausedUntilMs() ?? 0) <= pausedUntilMs
 }
 
 function firstWaiter({ waiters }: Queue): Waiter | undefined {
