@@ -106,7 +106,9 @@ interface UrlState extends Omit<LimitedUrl, 'url'> {
   logWidth: number | undefined
   addressesAtOnce: number
   storedRange: LearnedLimits['logRange']
-  /** `learned()` right after the last `recall`, or at the start, as JSON. Another value now means that this process has learned something. */
+  /** Refusals for the rate that this process has learned from. */
+  rateRefusals: number
+  /** `fingerprintOf` the state at the last `recall`, or at the start. Another one now means that this process has learned something since. */
   recalled: string
   readonly calls: Map<string, { calls: number; errors: number }>
   requests: number
@@ -157,7 +159,7 @@ export function createUrlLimits(url: LimitedUrl, tools: LimitsTools = {}): UrlLi
 function createState({ chain, url, place, declared }: LimitedUrl, tools: LimitsTools): UrlState {
   const { clock = Date.now, meter = silentMeter, logger } = tools
   const { requestsPerSecond, requestsPerDay } = declared
-  return {
+  const state: UrlState = {
     chain,
     host: new URL(url).host,
     place,
@@ -172,11 +174,14 @@ function createState({ chain, url, place, declared }: LimitedUrl, tools: LimitsT
     logWidth: undefined,
     addressesAtOnce: Number.POSITIVE_INFINITY,
     storedRange: undefined,
-    recalled: '{}',
+    rateRefusals: 0,
+    recalled: '',
     calls: new Map(),
     requests: 0,
     openBreakers: new Set(),
   }
+  state.recalled = fingerprintOf(state)
+  return state
 }
 
 function startBatch({ maxBatch = MAX_BATCH }: DeclaredLimits): LearnedSize {
@@ -206,6 +211,7 @@ function noteRateRefusal(state: UrlState, { isQuota, ...refusal }: RateRefusal &
   const before = pacing.rate()?.perSecond
   const waitMs = refusal.waitMs ?? (isQuota ? QUOTA_PAUSE_MS : undefined)
   pacing.refuse({ ...refusal, waitMs })
+  state.rateRefusals += 1
   const rate = pacing.rate()
   meter.set('waybill_node_rate_per_second', labelsOf(state), rate?.perSecond)
   const fields = { chain, node: host, perSecond: rate?.perSecond, counts: rate?.unit }
@@ -249,14 +255,18 @@ function learnedBy({ pacing, batch, logRange, storedRange }: UrlState): LearnedL
   }
 }
 
+/** Changes with what this process learns. A rate also grows as time passes, so its refusals count instead. */
+function fingerprintOf(state: UrlState): string {
+  return JSON.stringify({ ...learnedBy(state), rate: state.rateRefusals })
+}
+
 function recall(state: UrlState, stored: LearnedLimits): void {
-  // What this process has learned itself since then is newer.
-  if (JSON.stringify(learnedBy(state)) !== state.recalled) return
+  if (fingerprintOf(state) !== state.recalled) return
   if (stored.rate !== undefined) state.pacing.recall(stored.rate)
   state.batch = sizeFromStored(startBatch(state.declared), stored.batch)
   state.storedRange = stored.logRange
   state.logRange = undefined
-  state.recalled = JSON.stringify(learnedBy(state))
+  state.recalled = fingerprintOf(state)
 }
 
 function figuresOf(state: UrlState): NodeFigures {

@@ -69,6 +69,17 @@ it.each<[string, owner: string, DeclaredLimits, learned: [number | undefined, nu
   expect(learnedOf(second)).toEqual(learned)
 })
 
+it('takes over the newest rate, though the one that it read first has grown meanwhile', () => {
+  const clock = { nowMs: 0 }
+  const ofUrl = createNodeLimits([], { clock: () => clock.nowMs }).of(URL_OF_NODE)
+  const rate = { perSecond: 5, unit: 'REQUESTS', growAfterMs: 10_000 } as const
+  ofUrl.recall({ rate })
+  clock.nowMs = 10_000
+  expect(ofUrl.rate()?.perSecond).toBeGreaterThan(5)
+  ofUrl.recall({ rate: { ...rate, perSecond: 3 } })
+  expect(ofUrl.rate()?.perSecond).toBe(3)
+})
+
 it('prefers what it has learned itself', async () => {
   const [first, second] = [startProcess(), startProcess()]
   await acquireLease(database.knex, LEASE, 60_000)
