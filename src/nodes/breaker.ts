@@ -1,22 +1,22 @@
-/** A circuit breaker: no questions go to a source that fails. No I/O, no timers. */
+/** A circuit breaker: no questions are sent to a source that fails. No I/O, no timers. */
 
-/** Quick failures in a row that open it. They cost callers next to nothing, and one alone may be chance. */
+/** Failures in a row that open it, where none of them opens it at once. One failure may be chance. */
 const MAX_FAILURES = 3
 
-/** How long it stays open: the first time, doubled each time that a probe fails, and at most. */
+/** How long it stays open: the first time, and at most. The time doubles with each probe that fails. */
 const FIRST_COOLDOWN_MS = 1_000
 const MAX_COOLDOWN_MS = 30_000
 
-/** A source that asks to be left alone for longer is asked again after this. */
+/** The longest pause that a source may ask for; a longer one is cut to this. */
 const MAX_RETRY_AFTER_MS = 60_000
 
-/** What may be asked now: anything (closed), one question to see whether the source is well again (half open), nothing (open). */
+/** What may be sent now. Closed: anything. Half open: one question, which shows whether the source works again. Open: nothing. */
 export type Admission = 'YES' | 'PROBE' | 'NO'
 
 /** How a source failed. */
 interface SourceFault {
   readonly detail: string
-  /** Whether one such failure opens the breaker: it cost callers much, or is certain to repeat. */
+  /** Whether one such failure opens the breaker, because it cost callers much or is certain to repeat. */
   readonly opensAtOnce: boolean
   /** How long the source asks to be left alone; opens the breaker at once. */
   readonly retryAfterMs?: number | undefined
@@ -28,13 +28,13 @@ export interface Breaker {
   isClosed(): boolean
   succeed(): void
   fail(fault: SourceFault, nowMs: number): void
-  /** The question ended without telling anything about the source. */
+  /** A question ended without showing whether the source works: its caller gave up, for instance. */
   abandon(): void
-  /** Milliseconds until it admits a question again, if the source has just failed. */
+  /** Milliseconds until it admits a question again, for a caller whose question has just failed. */
   againInMs(nowMs: number): number
 }
 
-/** Called when it opens, with the reason, and when it closes; not when a probe fails. */
+/** Called when it opens, with the reason, and when it closes; not when a failed probe keeps it open. */
 export type OnBreakerChange = (
   change: { readonly open: true; readonly detail: string } | { readonly open: false },
 ) => void
@@ -75,7 +75,7 @@ export function createBreaker(onChange: OnBreakerChange): Breaker {
       isProbing = false
       failures += 1
       if (openUntilMs !== undefined) {
-        // A question that was under way when it opened shows nothing new.
+        // A question that was sent before it opened shows nothing new.
         if (nowMs >= openUntilMs) open(fault, nowMs)
       } else if (fault.opensAtOnce || fault.retryAfterMs !== undefined || failures >= MAX_FAILURES) open(fault, nowMs)
     },

@@ -3,12 +3,12 @@ import { KNOWN_REFUSALS } from '../../test/support/chains/node-profiles.ts'
 import {
   batchHintOf,
   classifyRefusal,
-  isForItsLogs,
+  isAboutLogCount,
   isQuota,
-  isSettled,
+  isRefusedAtAnySize,
   logsHintOf,
   rangeHintOf,
-  waitOf,
+  retryAfterMsOf,
 } from './classify-refusal.ts'
 import { readRefusal } from './rpc-error.ts'
 
@@ -20,8 +20,9 @@ describe('what a provider says when it refuses logs', () => {
     const refusal = readRefusal({ code, message, data, details })
     const isOfNode = means === 'POLICY' || means === 'PRUNED'
     expect(classifyRefusal(refusal, 'eth_getLogs')).toBe(isOfNode ? 'REFUSED' : means)
-    expect(isSettled(refusal)).toBe(isOfNode)
-    if (means === 'TOO_LARGE') expect(isForItsLogs(refusal)).toBe(ABOUT_LOGS.test(message.replace('eth_getLogs', '')))
+    expect(isRefusedAtAnySize(refusal)).toBe(isOfNode)
+    if (means === 'TOO_LARGE')
+      expect(isAboutLogCount(refusal)).toBe(ABOUT_LOGS.test(message.replace('eth_getLogs', '')))
   })
 
   it.each([
@@ -92,7 +93,7 @@ describe('a hint in a refusal', () => {
     ['slow down', '{"rate":{"backoff_seconds":30}}', 30_000],
     ['slow down', undefined, undefined],
   ])('%j, %j: a wait of %s ms', (message, details, waitMs) => {
-    expect(waitOf({ message, details })).toBe(waitMs)
+    expect(retryAfterMsOf({ message, details })).toBe(waitMs)
   })
 
   it.each([

@@ -1,7 +1,11 @@
 import type { Lane } from './lanes.ts'
 
-/** Spends what a plan allows a day, so that following a chain always has enough. A day is one of UTC, as providers count. No I/O, no timers. */
+/**
+ * Divides what a node allows a day among the lanes, so that enough is left for live calls until the day ends. Days are UTC, as providers count
+ * them. No I/O, no timers.
+ */
 export interface DailyBudget {
+  /** Counts what is sent, allowed or not. @param amount - requests, or calls where the node counts those of a batch */
   take(amount: number, lane: Lane): void
   /** Milliseconds until the lane may spend again; 0 when it may now. */
   readyInMs(lane: Lane): number
@@ -9,11 +13,11 @@ export interface DailyBudget {
   left(): number
   /** Whether nothing is left today, for any lane. */
   isUsedUp(): boolean
-  /** What was spent since the last time, to be stored; undefined where nothing was. */
+  /** What was spent since the last call of this, to be added to the stored sum; undefined where nothing was. */
   takeUnstored(): BudgetUse | undefined
-  /** Spends again what could not be stored: it stays counted, and comes with the next `takeUnstored`. */
+  /** Puts back what could not be stored: the next `takeUnstored` returns it again. */
   giveBack(use: BudgetUse): void
-  /** Learns what this process and all others that share the database have stored of a day. */
+  /** Takes over the stored sum of a day: what this process and all others that share the database have spent. */
   recall(stored: BudgetUse): void
 }
 
@@ -26,12 +30,12 @@ export interface BudgetUse {
 }
 
 const DAY_MS = 86_400_000
-/** Before this time the use of live calls says little: half of the rest is kept for them. */
+/** Before a process has run for this long, the use of its live calls says little: half of the rest of the day's budget is kept for them. */
 const MEASURED_AFTER_MS = 600_000
 const KEPT_UNMEASURED = 0.5
-/** Live calls may become more. */
-const MARGIN = 1.2
-/** Other lanes look again after this time whether something is left over. */
+/** More is kept than live calls were measured to use, since they may become more. */
+const LIVE_MARGIN = 1.2
+/** A lane that has to leave the rest to live calls may look again after this time. */
 const LOOK_AGAIN_MS = 60_000
 
 interface BudgetState {
@@ -44,7 +48,7 @@ interface BudgetState {
   day: number
   /** Spent that day by all processes, as far as this one knows. */
   used: number
-  /** The part of `used` that no other process can know of yet. */
+  /** The part of `used` that is not stored yet. */
   unstored: number
 }
 
@@ -95,7 +99,7 @@ function spend(state: BudgetState, amount: number): void {
   state.unstored += amount
 }
 
-/** What was spent yesterday no longer counts. @returns milliseconds since 1970 */
+/** Begins a new day where the last one is over. @returns the time now, in milliseconds since 1970 */
 function turnDay(state: BudgetState): number {
   const nowMs = state.clock()
   const today = Math.floor(nowMs / DAY_MS)
@@ -115,11 +119,12 @@ function readyInMs(state: BudgetState, lane: Lane): number {
   return Math.min(restMs, LOOK_AGAIN_MS)
 }
 
+/** How much of the budget live calls are expected to need until the day ends. */
 function keptForLive({ perDay, day, startedAtMs, live }: BudgetState, nowMs: number): number {
   const restMs = (day + 1) * DAY_MS - nowMs
   const elapsedMs = nowMs - startedAtMs
   if (elapsedMs < MEASURED_AFTER_MS) return perDay * KEPT_UNMEASURED * (restMs / DAY_MS)
-  return (live / elapsedMs) * restMs * MARGIN
+  return (live / elapsedMs) * restMs * LIVE_MARGIN
 }
 
 function dayText(day: number): string {

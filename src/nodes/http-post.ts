@@ -75,7 +75,7 @@ export function createHttpPost(url: string, { maxBytes, takesGzip }: HttpPostOpt
     })
   }
 
-  // A node may close an idle connection at the moment it is used again. Calls of nodes only read, so they may be repeated.
+  // A node may close an idle connection at the moment in which it is used again. A call only reads, so it may be sent once more.
   return (body, signal) => postOnce(body, signal, true)
 }
 
@@ -105,7 +105,7 @@ function readReply(response: http.IncomingMessage, { maxBytes, takesGzip }: Http
       const body = (chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)).toString('utf8')
       resolve({ status: response.statusCode ?? 0, headers: response.headers, body })
     })
-    // Fires after every answer: an error made before it is needed would take longer than everything else here.
+    // This fires after every answer. The error is made only when it is needed: its stack trace costs more time than all else here.
     response.on('close', () => {
       if (!response.complete) reject(Object.assign(new Error('cut off'), { code: 'ECONNRESET' }))
     })

@@ -1,17 +1,17 @@
 /** JSON-RPC 2.0 as text: calls are encoded, answers are matched with their calls. No I/O. */
-import { classifyRefusal, waitOf } from './classify-refusal.ts'
+import { classifyRefusal, retryAfterMsOf } from './classify-refusal.ts'
 import { isObject, RpcError, readRefusal } from './rpc-error.ts'
 
 /** One call of a method. */
 export interface RpcCall {
   readonly method: string
-  /** A list, or JSON that is already written: what routes ask is mostly digits, which need no escaping. */
+  /** A list, or JSON text: the calls of routes are mostly hexadecimal, which `JSON.stringify` would search for characters to escape. */
   readonly params: readonly unknown[] | string
-  /** A gateway may answer this call with an HTTP error: then it fails alone, and not the calls beside it. */
+  /** Gateways may refuse this call by an HTTP error or for their rate. It then fails alone, and is not repeated. */
   readonly isOptional?: boolean
 }
 
-/** What one call came to. */
+/** The outcome of one call. */
 export type RpcAnswer =
   | { readonly ok: true; readonly result: unknown }
   | { readonly ok: false; readonly error: RpcError }
@@ -22,9 +22,9 @@ export function encodeCall({ method, params }: RpcCall, id = 0): string {
   return `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${json}}`
 }
 
-/** Encodes a batch. The id of a call is its place. */
+/** Encodes a batch. The id of a call is its index. */
 export function encodeBatch(calls: readonly RpcCall[]): string {
-  return `[${calls.map((call, place) => encodeCall(call, place)).join(',')}]`
+  return `[${calls.map((call, index) => encodeCall(call, index)).join(',')}]`
 }
 
 /**
@@ -35,7 +35,7 @@ export function encodeBatch(calls: readonly RpcCall[]): string {
  */
 export function matchAnswers(calls: readonly RpcCall[], answers: readonly unknown[], host: string): RpcAnswer[] {
   const byId = new Map<unknown, unknown>()
-  // Some nodes give ids back as strings.
+  // Some nodes return ids as strings.
   for (const answer of answers) {
     if (isObject(answer)) byId.set(typeof answer.id === 'string' ? Number(answer.id) : answer.id, answer)
   }
@@ -56,10 +56,14 @@ export function readAnswer({ method }: RpcCall, answer: unknown, host: string): 
 export function refusalError(error: unknown, method: string, host: string): RpcError {
   const refusal = readRefusal(error)
   const detail = `${method} failed with code ${refusal.code ?? 'unknown'}`
-  return new RpcError(classifyRefusal(refusal, method), detail, { host, refusal, retryAfterMs: waitOf(refusal) })
+  return new RpcError(classifyRefusal(refusal, method), detail, {
+    host,
+    refusal,
+    retryAfterMs: retryAfterMsOf(refusal),
+  })
 }
 
-/** The result of a call; undefined where it failed or was not made. */
+/** The result of a call; undefined where it failed or there is no answer. */
 export function resultIn(answer: RpcAnswer | undefined): unknown {
   return answer?.ok ? answer.result : undefined
 }

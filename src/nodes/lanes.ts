@@ -1,22 +1,22 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
 /**
- * Whose calls go first where a node allows only so many:
+ * The priority of calls at a node that limits them, highest first:
  *
  * - `LIVE`: routes, and following a chain
- * - `BACKFILL`: blocks of the past
- * - `ENRICHMENT`: whatever can be added later, and samples
+ * - `BACKFILL`: old blocks, and commands
+ * - `ENRICHMENT`: figures that a stored payment can get later, and checks of nodes against each other
  */
 export type Lane = 'LIVE' | 'BACKFILL' | 'ENRICHMENT'
 
 const lanes = new AsyncLocalStorage<Lane>()
 
-/** Does work whose calls to nodes all go in a lane, however deep in it they are made. Without it, calls are LIVE. */
+/** Does work, and puts all calls that it makes to nodes in a lane, however deep in the work they are made. Outside of it, calls are LIVE. */
 export function inLane<T>(lane: Lane, work: () => T): T {
   return lanes.run(lane, work)
 }
 
-/** The lane of the work that is being done. */
+/** The lane of the work that runs now. */
 export function currentLane(): Lane {
   return lanes.getStore() ?? 'LIVE'
 }

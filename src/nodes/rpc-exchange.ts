@@ -1,4 +1,4 @@
-import { classifyRefusal, QUOTA_STATUS, waitOf } from './classify-refusal.ts'
+import { classifyRefusal, QUOTA_STATUS, retryAfterMsOf } from './classify-refusal.ts'
 import { type HttpPost, type HttpReply, ReplyTooLargeError } from './http-post.ts'
 import { encodeBatch, encodeCall, type RpcCall } from './json-rpc.ts'
 import type { NodePolicy } from './node-policy.ts'
@@ -102,7 +102,7 @@ interface FailedStatus {
 }
 
 function errorOfStatus({ status, headers, host, refusal }: FailedStatus): RpcError {
-  const retryAfterMs = readRetryAfter(headers) ?? (refusal && waitOf(refusal))
+  const retryAfterMs = readRetryAfter(headers) ?? (refusal && retryAfterMsOf(refusal))
   const detail = `HTTP status ${status}${status === 429 ? ', too many requests' : ''}`
   return new RpcError(status === 413 ? 'TOO_LARGE' : 'UNREACHABLE', detail, { host, refusal, retryAfterMs })
 }

@@ -1,4 +1,4 @@
-import { isForItsLogs, isSettled, logsHintOf, rangeHintOf } from '../../nodes/classify-refusal.ts'
+import { isAboutLogCount, isRefusedAtAnySize, logsHintOf, rangeHintOf } from '../../nodes/classify-refusal.ts'
 import type { LogRange } from '../../nodes/learned-limits.ts'
 import { sizeAfterRefused, sizeAfterTaken, startSize } from '../../nodes/learned-size.ts'
 import { isUnknownMethod, RpcError } from '../../nodes/rpc-error.ts'
@@ -34,7 +34,7 @@ export function isRangeTooWide(error: unknown, blocks: number): boolean {
   if (blocks <= 1 || !(error instanceof RpcError)) return false
   if (error.kind === 'TOO_LARGE' || error.kind === 'TIMEOUT') return true
   const { refusal } = error
-  return error.kind === 'REFUSED' && refusal !== undefined && !isSettled(refusal) && !isUnknownMethod(refusal)
+  return error.kind === 'REFUSED' && refusal !== undefined && !isRefusedAtAnySize(refusal) && !isUnknownMethod(refusal)
 }
 
 /** Whether a range has more logs than one step should process. */
@@ -52,7 +52,7 @@ export function rangeAfterRefused(known: LogRange, blocks: number, { kind, refus
   const dense = rangeAfterTooManyLogs(known, blocks)
   if (refusal === undefined) return dense
   const hint = rangeHintOf(refusal, blocks)
-  if (isForItsLogs(refusal)) {
+  if (isAboutLogCount(refusal)) {
     const mostLogs = logsHintOf(refusal) ?? known.mostLogs ?? 0
     return { ...dense, mostLogs, denseBlocks: Math.min(hint ?? blocks, dense.denseBlocks) }
   }
