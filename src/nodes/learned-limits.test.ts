@@ -30,7 +30,7 @@ describe('a size that is kept over a restart', () => {
   })
 
   it('is no larger than the chains file allows now', () => {
-    expect(sizeFromStored(startSize(3, 3), storedSizeOf(LEARNED))).toMatchObject({ size: 3, taken: 3, most: 3 })
+    expect(sizeFromStored(startSize(3, 3), storedSizeOf(LEARNED))).toMatchObject({ size: 3, taken: 3, max: 3 })
   })
 
   it('is that of the start where nothing was asked', () => {

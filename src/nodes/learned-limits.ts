@@ -2,17 +2,17 @@ import type { LearnedSize } from './learned-size.ts'
 import type { NodeRate } from './node-figures.ts'
 import { isObject } from './rpc-error.ts'
 
-/** What was learned of a URL's limits, so that it can be stored and used again after a restart: values and rules, without I/O. */
+/** The limits that were learned of a URL, and their form in the database, where they outlive a restart: values and rules, without I/O. */
 
 /** How many blocks one call for logs spans at a node. `detection/follow/log-range.ts` has its rules. */
 export interface LogRange {
-  /** What the node takes where there are few logs. */
+  /** The width that the node takes where logs are few. */
   readonly blocks: LearnedSize
-  /** What the number of logs around here allows; Infinity where it allows anything. */
+  /** The width at which the answers have not too many logs, for the blocks that are read now; Infinity where any width has not. */
   readonly denseBlocks: number
-  /** The most logs of an answer, as the node said or as it was seen to take. Absent: none was refused for its logs. */
+  /** The most logs in one answer: the number that the node named, or the most that it gave. Absent: no range was refused for its logs. */
   readonly mostLogs?: number | undefined
-  /** `blocks` before refusals whose words were unknown, until it shows whether they were for the logs. */
+  /** `blocks` as it was before refusals in unknown words. It counts again if narrower ranges show that they were for the number of logs. */
   readonly before?: LearnedSize | undefined
 }
 
@@ -24,50 +24,50 @@ export interface LearnedRate {
   readonly growAfterMs: number
 }
 
-/** The part of a learned size that outlives the process. */
+/** The part of a learned size that is stored. */
 export type StoredSize = Pick<LearnedSize, 'size' | 'taken' | 'refused' | 'probeAfter'>
 
-/** The part of a learned range that outlives the process. */
+/** The part of a learned range that is stored. */
 export interface StoredRange {
   readonly blocks?: StoredSize | undefined
   readonly denseBlocks?: number | undefined
   readonly mostLogs?: number | undefined
 }
 
-/** What was learned of a URL, as JSON has it. Absent: nothing was learned of that. */
+/** The limits that were learned of a URL, as stored in JSON. Absent: nothing was learned of that limit. */
 export interface LearnedLimits {
   readonly rate?: LearnedRate | undefined
   readonly batch?: StoredSize | undefined
   readonly logRange?: StoredRange | undefined
 }
 
-/** What to keep of a size. A larger size that is only being tried is not kept. @returns undefined where nothing was asked yet */
+/** What to store of a size: not a larger one that is only being tried. @returns undefined where nothing was learned yet */
 export function storedSizeOf({ size, taken, refused, probeAfter, isProbing }: LearnedSize): StoredSize | undefined {
   if (taken === 0 && refused === undefined) return undefined
   return { size: isProbing ? taken : size, taken, refused, probeAfter }
 }
 
-/** Goes on from a size that was kept. @param start - the size of which nothing is known: its `most` counts */
-export function sizeFromStored(start: LearnedSize, kept: StoredSize | undefined): LearnedSize {
-  if (kept === undefined) return start
-  const { most } = start
-  return { ...start, ...kept, size: Math.min(most, kept.size), taken: Math.min(most, kept.taken) }
+/** The size to continue with. @param start - as before anything is learned; its `max` holds for the stored size too */
+export function sizeFromStored(start: LearnedSize, stored: StoredSize | undefined): LearnedSize {
+  if (stored === undefined) return start
+  const { max } = start
+  return { ...start, ...stored, size: Math.min(max, stored.size), taken: Math.min(max, stored.taken) }
 }
 
-/** What to keep of a range. After refusals in unknown words, which may have been for the logs, the width before them is kept. */
+/** What to store of a range. After refusals in unknown words, which may have been for the logs, that is the width before them. */
 export function storedRangeOf({ blocks, denseBlocks, mostLogs, before }: LogRange): StoredRange {
   const isDense = denseBlocks !== Number.POSITIVE_INFINITY
   return { blocks: storedSizeOf(before ?? blocks), denseBlocks: isDense ? denseBlocks : undefined, mostLogs }
 }
 
-/** Goes on from a range that was kept. @param start - the range of which nothing is known */
-export function rangeFromStored(start: LogRange, kept: StoredRange | undefined): LogRange {
-  if (kept === undefined) return start
-  const { denseBlocks = Number.POSITIVE_INFINITY, mostLogs } = kept
-  return { blocks: sizeFromStored(start.blocks, kept.blocks), denseBlocks, mostLogs }
+/** The range to continue with. @param start - as before anything is learned */
+export function rangeFromStored(start: LogRange, stored: StoredRange | undefined): LogRange {
+  if (stored === undefined) return start
+  const { denseBlocks = Number.POSITIVE_INFINITY, mostLogs } = stored
+  return { blocks: sizeFromStored(start.blocks, stored.blocks), denseBlocks, mostLogs }
 }
 
-/** Reads what was stored. What is not as this version writes it counts as not learned. */
+/** Reads stored limits. One that this version would not have written counts as not learned. */
 export function readLearnedLimits(json: unknown): LearnedLimits {
   if (!isObject(json)) return {}
   const { rate, batch, logRange } = json

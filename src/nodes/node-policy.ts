@@ -1,24 +1,25 @@
-/** What differs between those who ask nodes: routes make few small reads and give up soon, detection reads megabytes of logs. */
+/** What differs between the callers of nodes: routes make few small reads and give up soon; detection reads megabytes of logs. */
 export interface NodePolicy {
   /** The largest answer that is read, after decompression. */
   readonly maxAnswerBytes: number
   readonly takesGzip: boolean
   /** For one HTTP request; undefined leaves the time to the caller's signal. */
   readonly timeoutMs?: number | undefined
-  /** Requests under way at a time for one question, at a node that takes no batches or only small ones. */
+  /** Requests of one question that are under way at a time, where the node takes no batches or only small ones. */
   readonly maxParallelCalls: number
   /** Calls in one HTTP request, where the node takes as many; default what the URL's limits allow. */
   readonly maxBatch?: number | undefined
   /** Whether a batch that is too large is halved. Else it fails as TOO_LARGE, and the caller asks for less. */
   readonly halvesBatches: boolean
   /**
-   * Whether JSON-RPC under a 4xx status counts as the answer, and any other body under 4xx as a refusal of the batch: gateways differ in
-   * how they refuse single methods. Else all but 200 and the usual refusals of batches mean that the URL does not work.
+   * Whether the body of an HTTP error is read, since gateways differ in how they refuse methods, batches and ranges. JSON-RPC under 4xx is then
+   * the answer, and any other body under 4xx refuses the batch; a JSON-RPC error under 5xx refuses the batch, or the range of `eth_getLogs`.
+   * Where it is not read, a status other than 200 and the usual ones for limits and batches means that the URL does not work.
    */
-  readonly reads4xxBodies: boolean
-  /** Whether a request waits until the URL's limits allow it. Else the caller has waited, and only what was refused for the rate waits. */
+  readonly readsErrorBodies: boolean
+  /** Whether each request waits until the URL's limits allow it. If not, the caller has done so, and only calls that were refused for the rate wait. */
   readonly waitsForTurns: boolean
-  /** The longest pause that a question waits for, where the node asks for one. */
+  /** The longest pause that is waited for where the node asks for one; a question that would wait longer fails. */
   readonly maxWaitMs: number
   /** Called before each HTTP request. */
   readonly onRequest?: (() => void) | undefined
@@ -26,10 +27,10 @@ export interface NodePolicy {
 
 export interface AskOptions {
   readonly signal?: AbortSignal | undefined
-  /** Whether calls may be sent one by one where the node refuses the batch; default true. Else that fails as TOO_LARGE. */
-  readonly mayDivide?: boolean
+  /** Whether a batch that the node refuses may be split; default true. If not, the question fails as TOO_LARGE. */
+  readonly maySplit?: boolean
   /** Default that of the policy. */
   readonly maxWaitMs?: number | undefined
-  /** Refusals for the rate in a row, each after a wait, that are taken; default 5. */
-  readonly maxFruitless?: number | undefined
+  /** Rounds in a row, with a wait between them, that may bring nothing but refusals for the rate before the question fails; default 5. */
+  readonly maxRefusedRounds?: number | undefined
 }

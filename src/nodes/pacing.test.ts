@@ -35,8 +35,8 @@ describe('a learned rate', () => {
   function refusedOnce() {
     const clock = { nowMs: 0 }
     const pacing = createPacing(undefined, () => clock.nowMs)
-    const refuse = () => pacing.refuse({ request: pacing.take(), calls: 1, refused: 1, waitMs: 0 })
-    pacing.serve(1)
+    const refuse = () => pacing.noteRefusal({ request: pacing.take(), calls: 1, refused: 1, waitMs: 0 })
+    pacing.noteServed(1)
     refuse()
     return { clock, pacing, refuse }
   }
@@ -52,7 +52,7 @@ describe('a learned rate', () => {
 
   it('does not recover during the pause that a node asked for', () => {
     const { clock, pacing } = refusedOnce()
-    pacing.refuse({ request: pacing.take(), calls: 1, refused: 1, waitMs: 60_000 })
+    pacing.noteRefusal({ request: pacing.take(), calls: 1, refused: 1, waitMs: 60_000 })
     clock.nowMs += 62_499
     expect(pacing.rate()?.perSecond).toBe(1)
     clock.nowMs += 1
@@ -63,7 +63,7 @@ describe('a learned rate', () => {
     const { clock, pacing, refuse } = refusedOnce()
     for (const growAfterMs of [10_000, 20_000, 40_000]) {
       clock.nowMs += (pacing.learned()?.growAfterMs ?? 0) + 1
-      pacing.serve(1)
+      pacing.noteServed(1)
       refuse()
       expect(pacing.learned()).toMatchObject({ growAfterMs })
     }

@@ -2,63 +2,64 @@ import type { LearnedRate } from './learned-limits.ts'
 import type { NodeRate } from './node-figures.ts'
 
 /**
- * Keeps what a URL is sent below its rate. The rate is that of the chains file, or is learned: after a refusal it is cut to what was served in
- * the last second, and recovers slowly. No I/O, no timers.
+ * Keeps the requests to a URL below a rate. The rate is that of the chains file, or is learned: after a refusal it is cut to what was served in
+ * the last second, and then raised step by step. No I/O, no timers.
  */
 export interface Pacing {
-  /** Milliseconds until the rate allows the next request; 0 when it allows it now. */
+  /** Milliseconds until the rate allows a request; 0 when it does now. A pause that the node asked for is not included. */
   readyInMs(): number
   /**
    * Counts a request, allowed or not.
    *
-   * @param calls - in it
-   * @returns its place in the order of requests, for `refuse`
+   * @param calls - in the request
+   * @returns its number, for `noteRefusal`
    */
   take(calls?: number): number
-  /** Counts calls that were served. */
-  serve(calls: number): void
+  /** Counts calls that the node answered without refusing them for its rate. */
+  noteServed(calls: number): void
   /** Learns from a refusal for the rate. */
-  refuse(refusal: RateRefusal): void
+  noteRefusal(refusal: RateRefusal): void
   /** The most calls that may go in one request. */
   maxCalls(): number
   rate(): NodeRate | undefined
-  /** Until when the node asked to be left alone, milliseconds since 1970; undefined where that is over. */
+  /** The end of the pause that the node asked for, in milliseconds since 1970; undefined where it is over. */
   pausedUntilMs(): number | undefined
   /** The rate, if it was learned from refusals. */
   learned(): LearnedRate | undefined
-  /** Goes on from a rate that was learned before a restart. A lower rate of the chains file counts instead. */
+  /** Continues with a rate that was learned before a restart, or with that of the chains file where it is lower. */
   recall(rate: LearnedRate): void
 }
 
 export interface RateRefusal {
-  /** What `take` gave for the request. */
+  /** The number that `take` returned. */
   readonly request: number
   /** Calls in the request. */
   readonly calls: number
   /** How many of them were refused. */
   readonly refused: number
-  /** How long the node asks to be left alone. */
+  /** The pause that the node asks for. */
   readonly waitMs?: number | undefined
 }
 
-/** A pause where the node does not say how long: the first, doubled with each refusal in a row, and at most. */
+/** The pause after a refusal where the node names none: the first, and at most. It doubles with each refusal in a row. */
 const FIRST_PAUSE_MS = 1_000
 const MAX_PAUSE_MS = 60_000
-/** A rate is learned from what was served in this time. */
+/** The first rate is learned from what was served in this time before a refusal. */
 const WINDOW_MS = 1_000
 const MIN_PER_SECOND = 0.05
-/** A refusal although the rate was kept to: the rate becomes this part of itself. */
+/** A refusal although the rate was kept multiplies it by this. */
 const CUT = 0.8
 /**
- * After some time without a refusal a higher rate is tried: soon and much higher at first, since a node that was in trouble for a moment taught a rate that
- * is far too low; after a refused try later and a little higher. The time doubles with each try that is refused, and halves with each that is not.
+ * A learned rate is raised after some time without a refusal. At first that is soon and by half, since a node that was overloaded for a moment
+ * teaches a rate that is far too low. After a raise that was refused it is later and by a tenth. The time doubles with each refused raise, and
+ * halves with each that was not refused.
  */
 const FIRST_GROW_AFTER_MS = 2_500
 const FIRST_GROWTH = 1.5
 const GROW_AFTER_MS = 10_000
 const GROWTH = 1.1
-/** Without a refusal for so long, what refused tries have taught is forgotten. */
-const FORGET_TRIES_AFTER_MS = 60_000
+/** After this time without a refusal, raises are soon and by half again. */
+const FORGET_REFUSED_RAISES_AFTER_MS = 60_000
 const MAX_GROW_AFTER_MS = 600_000
 const MAX_LEARNED_PER_SECOND = 10_000
 
@@ -67,20 +68,25 @@ interface PacingState {
   readonly clock: () => number
   perSecond: number | undefined
   unit: NodeRate['unit']
-  /** Requests or calls that may go at once; negative where more went than was allowed. */
+  /** Tokens of a token bucket: requests or calls that may be sent at once. Negative where more were sent than was allowed. */
   left: number
+  /** When `left` was last computed. */
   countedAtMs: number
   pausedUntilMs: number
-  /** Requests so far, and when the rate was last cut, in requests. */
+  /** Requests so far. */
   requests: number
-  cutAt: number
+  /** The number of the last request that was sent before the last refusal was learned from. */
+  refusedAt: number
   refusalsInRow: number
+  /** Time from a change of the rate to the next raise. */
   growAfterMs: number
   changedAtMs: number
   refusedAtMs: number
   /** Whether the rate was raised since it was last cut. */
   hasGrown: boolean
+  /** Whether the node has ever served a call. */
   hasServed: boolean
+  /** Requests that were served since the last cut. */
   served: { atMs: number; calls: number }[]
 }
 
@@ -100,7 +106,7 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
     countedAtMs: clock(),
     pausedUntilMs: 0,
     requests: 0,
-    cutAt: -1,
+    refusedAt: -1,
     refusalsInRow: 0,
     growAfterMs: FIRST_GROW_AFTER_MS,
     changedAtMs: clock(),
@@ -112,8 +118,8 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
   return {
     readyInMs: () => readyInMs(state),
     take: (calls = 1) => take(state, calls),
-    serve: (calls) => serve(state, calls),
-    refuse: (refusal) => refuse(state, refusal),
+    noteServed: (calls) => noteServed(state, calls),
+    noteRefusal: (refusal) => noteRefusal(state, refusal),
     maxCalls: () =>
       state.unit === 'CALLS' && state.perSecond !== undefined
         ? Math.max(1, Math.floor(state.perSecond))
@@ -121,7 +127,9 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
     rate() {
       grow(state)
       const { perSecond, unit, declared } = state
-      return perSecond === undefined ? undefined : { perSecond, unit, isDeclared: perSecond === declared }
+      return perSecond === undefined
+        ? undefined
+        : { perSecond, unit, isDeclared: unit === 'REQUESTS' && perSecond === declared }
     },
     pausedUntilMs: () => (state.pausedUntilMs > clock() ? state.pausedUntilMs : undefined),
     learned: () => learnedRate(state),
@@ -143,7 +151,7 @@ function recall(state: PacingState, { perSecond, unit, growAfterMs }: LearnedRat
   state.left = Math.min(state.left, burstOf(state))
 }
 
-/** A second's worth may go at once where the rate is declared. Of a learned one it is not known how the node counts, so it goes evenly. */
+/** The most tokens: a second's worth of a declared rate. Over which time a node counts a learned rate is unknown, so its requests go evenly. */
 function burstOf({ declared, perSecond = 1 }: PacingState): number {
   return declared === undefined || perSecond < declared ? 1 : Math.max(1, perSecond)
 }
@@ -171,48 +179,48 @@ function take(state: PacingState, calls: number): number {
   return state.requests
 }
 
-function serve(state: PacingState, calls: number): void {
+function noteServed(state: PacingState, calls: number): void {
   const nowMs = state.clock()
   state.refusalsInRow = 0
   state.hasServed = true
   const last = state.served.at(-1)
-  // Only the last second is looked at; what is older goes when there is something new.
+  // Only the last second is looked at, so older entries are dropped.
   if (last !== undefined && nowMs - last.atMs >= WINDOW_MS) state.served = []
   state.served.push({ atMs: nowMs, calls })
   if (state.served.length > 1_024) state.served.splice(0, 512)
   grow(state)
 }
 
-/** Raises a learned rate as time passes, also while the URL is not asked: otherwise one that is left for its low rate would keep it. */
+/** Raises a learned rate as time passes, also while the URL is not asked: a URL that is avoided for its low rate would keep that rate otherwise. */
 function grow(state: PacingState): void {
-  const most = state.declared ?? MAX_LEARNED_PER_SECOND
+  const max = state.declared ?? MAX_LEARNED_PER_SECOND
   const nowMs = state.clock()
   while (
     state.perSecond !== undefined &&
-    state.perSecond < most &&
+    state.perSecond < max &&
     nowMs - state.changedAtMs >= state.growAfterMs &&
     state.pausedUntilMs <= nowMs
   ) {
     const growth = state.growAfterMs < GROW_AFTER_MS ? FIRST_GROWTH : GROWTH
-    state.perSecond = Math.min(state.perSecond * growth, most)
+    state.perSecond = Math.min(state.perSecond * growth, max)
     state.changedAtMs += state.growAfterMs
-    if (state.changedAtMs - state.refusedAtMs >= FORGET_TRIES_AFTER_MS) state.growAfterMs = FIRST_GROW_AFTER_MS
+    if (state.changedAtMs - state.refusedAtMs >= FORGET_REFUSED_RAISES_AFTER_MS) state.growAfterMs = FIRST_GROW_AFTER_MS
     else if (state.hasGrown)
       state.growAfterMs = Math.min(state.growAfterMs, Math.max(GROW_AFTER_MS, state.growAfterMs / 2))
     state.hasGrown = true
   }
 }
 
-function refuse(state: PacingState, { request, calls, refused, waitMs }: RateRefusal): void {
+function noteRefusal(state: PacingState, { request, calls, refused, waitMs }: RateRefusal): void {
   const nowMs = state.clock()
-  // Requests that were under way together teach once.
-  const isNew = request > state.cutAt
+  // Of requests that were under way together, only the first refusal is learned from.
+  const isNew = request > state.refusedAt
   if (isNew) {
     state.refusalsInRow += 1
     learnUnit(state, { calls, refused })
-    // Where nothing was served since the last cut, the rate is not the reason.
+    // Where nothing was served since the last cut, a lower rate would not help either: only the pause grows.
     if (state.served.length > 0) cut(state, nowMs)
-    state.cutAt = state.requests
+    state.refusedAt = state.requests
   }
   const usualMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.max(0, state.refusalsInRow - 1))
   state.pausedUntilMs = Math.max(state.pausedUntilMs, nowMs + (waitMs ?? (isNew ? usualMs : 0)))
@@ -221,10 +229,13 @@ function refuse(state: PacingState, { request, calls, refused, waitMs }: RateRef
   state.refusedAtMs = Math.max(nowMs, state.pausedUntilMs)
 }
 
-/** A node that refuses a part of a batch counts its calls; so does one that refuses a batch again after a pause. */
+/**
+ * Finds out whether the node counts calls instead of requests. It does where it refuses only a part of a batch, and where it refuses a whole
+ * batch again after a pause although it has served others.
+ */
 function learnUnit(state: PacingState, { calls, refused }: { readonly calls: number; readonly refused: number }): void {
   if (calls === 1 || state.unit === 'CALLS') {
-    // A batch that alone is above the rate would never be taken.
+    // A batch that alone exceeds the rate would be refused for ever.
     if (calls > 1 && refused === calls && state.refusalsInRow > 1)
       state.perSecond = Math.min(state.perSecond ?? calls, calls / 2)
     return

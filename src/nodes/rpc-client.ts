@@ -6,26 +6,26 @@ import { isTransportFailure, RpcError } from './rpc-error.ts'
 import { createRpcNode, type RpcNode } from './rpc-node.ts'
 import type { UrlLimits } from './url-limits.ts'
 
-/** Asks the nodes of one chain, one after the other: it stays with the first that works, since two nodes seldom see the same chain. */
+/** The JSON-RPC client of one chain. It prefers one URL and asks the next only when that fails, since two nodes seldom have the same head. */
 export interface RpcClient {
   /** @throws RpcError; the signal's reason */
   call(method: string, params: RpcCall['params'], signal?: AbortSignal): Promise<unknown>
   /**
-   * Makes all calls on one and the same node.
+   * Makes all calls at one and the same node.
    *
    * @returns in the order of the calls, whatever the order in which they ran
    * @throws RpcError when no URL answers; the signal's reason
    */
   batch(calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcAnswer[]>
   /**
-   * Makes calls that depend on the node that is asked, as its limits differ from those of others.
+   * Makes calls that differ by node, since their limits differ.
    *
    * @param callsOf - what to ask a node, by its place among the URLs
    * @throws as {@link batch}
    */
   batchBy(callsOf: (node: number) => readonly RpcCall[], signal?: AbortSignal): Promise<NodeAnswers>
   /**
-   * Makes calls that not every node offers. A failure does not count against the node.
+   * Makes calls that not every node offers. Its breaker counts no failure.
    *
    * @param callsOf - what to ask a node, by its place among the URLs; undefined where it is not to be asked
    * @returns which node answered; undefined where none was to be asked
@@ -38,19 +38,19 @@ export interface RpcClient {
   /** What is known of the limits of a URL, by its place among them. */
   limitsOf(node: number): UrlLimits
   /**
-   * Doubts the URL that answered last: other URLs come first for 30 seconds, and its chain id is checked again. Without an answer since the
-   * last doubt, nothing happens.
+   * Avoids the URL that answered last for 30 seconds, and has its chain id checked again. Does nothing where none has answered since the last
+   * doubt.
    *
    * @returns its place among the URLs
    */
   doubt(why: string): number | undefined
   /** The place among the URLs of the one that answered last; undefined where none has since the last doubt. */
   answeredLast(): number | undefined
-  /** Asks other URLs first until a time: milliseconds since 1970. @param node - its place among the URLs */
-  leave(node: number, untilMs: number): void
+  /** Asks a URL only after all others, until a time in milliseconds since 1970. @param node - its place among the URLs */
+  avoid(node: number, untilMs: number): void
 }
 
-/** Answers, and the place of the URL that gave them. */
+/** Answers, and the place of the URL that gave them among the URLs. */
 export interface NodeAnswers {
   readonly node: number
   readonly answers: RpcAnswer[]
@@ -72,9 +72,9 @@ export interface RpcClientOptions {
   readonly maxAnswerBytes?: number
   /** Calls in one HTTP request; default 100. */
   readonly maxBatch?: number
-  /** What the process knows of its nodes' limits; default nothing. */
+  /** The limits of all nodes that the process asks; default none that are known. */
   readonly limits?: NodeLimits | undefined
-  /** The longest pause that is waited for where no other URL is left, when a node asks for one; default 60,000. */
+  /** The longest pause that is waited for, where a node asks for one and no other URL is left; default 60,000. */
   readonly maxWaitMs?: number | undefined
 }
 
@@ -82,11 +82,11 @@ export interface RpcClientOptions {
 interface Endpoint {
   readonly node: RpcNode
   readonly limits: UrlLimits
-  /** Keeps questions from it while others work. */
+  /** While it is open, other URLs are asked first. */
   readonly breaker: Breaker
-  /** Whether its chain id was asked for and is right. */
+  /** Whether its chain id was checked since it last failed. */
   isVerified: boolean
-  /** Others come first until then, even while it answers: milliseconds since 1970. */
+  /** Until when other URLs are asked first, even while it answers: milliseconds since 1970. */
   doubtedUntilMs: number
 }
 
@@ -97,17 +97,18 @@ interface Chain {
   readonly nowMs: () => number
 }
 
-/** A doubted node still answers, so only time shows whether it has recovered. */
+/** A doubted node still answers, so an answer does not show that it has recovered: it is avoided for a time. */
 const DOUBTED_MS = 30_000
 
-/** How long a node's pause is waited for, and how many of them, where another URL is left. */
-const PATIENCE = { maxWaitMs: 2_000, maxFruitless: 1 }
+/** The longest pause of a node that is waited for, and how many such waits, where another URL is left. */
+const PATIENCE = { maxWaitMs: 2_000, maxRefusedRounds: 1 }
 const MAX_WAIT_MS = 60_000
 
-/** A look at a chain with a block a second takes about as many calls. */
+/** A URL with a lower learned rate is slow: to follow a chain with one block a second takes about as many calls. */
 const SLOW_CALLS_PER_SECOND = 10
-const SLOW_BESIDE = 4
-/** Calls of a usual request, where a node counts requests. */
+/** Another URL is asked before a slow one if it takes this many times as many calls. */
+const FASTER_BY = 4
+/** Calls in a usual request, to compare a node that counts requests with one that counts calls. */
 const USUAL_CALLS = 10
 
 /** Makes the client of one chain. Does nothing until it is called. */
@@ -147,12 +148,12 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     },
     tryBatch: (callsOf, signal) => askUncounted(chain, callsOf, signal),
     answeredLast: () => (answeredLast === undefined ? undefined : endpoints.indexOf(answeredLast)),
-    leave(node, untilMs) {
-      const left = endpoints[node]
-      if (left === undefined) return
-      left.isVerified = false
-      left.doubtedUntilMs = untilMs
-      if (answeredLast === left) answeredLast = undefined
+    avoid(node, untilMs) {
+      const avoided = endpoints[node]
+      if (avoided === undefined) return
+      avoided.isVerified = false
+      avoided.doubtedUntilMs = untilMs
+      if (answeredLast === avoided) answeredLast = undefined
     },
     doubt(why) {
       const doubted = answeredLast
@@ -177,7 +178,7 @@ function toChain({ urls, chainId, clock, onNodeChange, ...options }: RpcClientOp
     maxParallelCalls: 8,
     maxBatch: options.maxBatch,
     halvesBatches: true,
-    reads4xxBodies: true,
+    readsErrorBodies: true,
     waitsForTurns: true,
     maxWaitMs,
     onRequest: options.onExchange,
@@ -194,7 +195,7 @@ function toChain({ urls, chainId, clock, onNodeChange, ...options }: RpcClientOp
   return { endpoints, chainId, nowMs: () => clock().getTime() }
 }
 
-/** The failure to tell of: where nodes are to be left alone, the one that is asked again first; else the first. */
+/** The failure to report: the one with the sooner retry where both are for the rate; else the first. */
 function soonerOf(first: RpcError | undefined, second: RpcError): RpcError {
   if (first?.kind !== 'RATE_LIMITED' || second.kind !== 'RATE_LIMITED') return first ?? second
   return (second.retryAfterMs ?? 0) < (first.retryAfterMs ?? 0) ? second : first
@@ -205,41 +206,42 @@ function isDoubted({ doubtedUntilMs }: Endpoint, nowMs: number): boolean {
 }
 
 /**
- * Those whose breaker is closed, then those that take far fewer calls than such a one, then the others: when all have failed, asking is all that is left.
+ * Gives the URLs in the order in which they are asked: those that work, as configured; those that work and are slow; then the others, since a URL
+ * that failed may answer when no other does.
  */
 function* byPreference(endpoints: readonly Endpoint[], nowMs: () => number): Generator<Endpoint> {
   const slow: Endpoint[] = []
-  const leftAlone: Endpoint[] = []
+  const avoided: Endpoint[] = []
   for (const endpoint of endpoints) {
-    if (isPaused(endpoint) || isDoubted(endpoint, nowMs())) leftAlone.push(endpoint)
+    if (isPaused(endpoint) || isDoubted(endpoint, nowMs())) avoided.push(endpoint)
     else if (isSlowBeside(endpoint, endpoints, nowMs())) slow.push(endpoint)
-    // Asked only now, since a probe that the breaker admits has to be made.
-    else if (endpoint.breaker.admit(nowMs()) === 'NO') leftAlone.push(endpoint)
+    // The breaker comes last: a probe that it admits has to be made.
+    else if (endpoint.breaker.admit(nowMs()) === 'NO') avoided.push(endpoint)
     else yield endpoint
   }
   for (const endpoint of slow) {
-    if (endpoint.breaker.admit(nowMs()) === 'NO') leftAlone.push(endpoint)
+    if (endpoint.breaker.admit(nowMs()) === 'NO') avoided.push(endpoint)
     else yield endpoint
   }
-  yield* leftAlone
+  yield* avoided
 }
 
 const isPaused = ({ limits }: Endpoint) => limits.pauseMs() > PATIENCE.maxWaitMs
 
-/** Whether its refusals have taught a rate by which a chain is hardly followed, while another URL that works takes many times as much. */
+/** Whether its learned rate is too low to follow a chain, while another URL that works takes many times as many calls. */
 function isSlowBeside(endpoint: Endpoint, endpoints: readonly Endpoint[], nowMs: number): boolean {
   const own = learnedCallsPerSecond(endpoint)
   if (own >= SLOW_CALLS_PER_SECOND) return false
   return endpoints.some(
     (other) =>
-      learnedCallsPerSecond(other) >= own * SLOW_BESIDE &&
+      learnedCallsPerSecond(other) >= own * FASTER_BY &&
       other.breaker.isClosed() &&
       !isPaused(other) &&
       !isDoubted(other, nowMs),
   )
 }
 
-/** Infinity where the chains file states the rate: then the order of the URLs was chosen with it in mind. */
+/** Infinity where no rate is learned. A declared rate does not make a URL slow: the operator has ordered the URLs knowing it. */
 function learnedCallsPerSecond({ limits }: Endpoint): number {
   const rate = limits.rate()
   if (rate === undefined || rate.isDeclared) return Number.POSITIVE_INFINITY
@@ -247,7 +249,7 @@ function learnedCallsPerSecond({ limits }: Endpoint): number {
 }
 
 /**
- * Asks one URL, and counts in its breaker how it went.
+ * Asks one URL, and tells its breaker the outcome.
  *
  * @returns the error for which another URL is to be asked
  * @throws RpcError that another URL would give as well; the signal's reason
@@ -271,15 +273,15 @@ async function askCounted(
       signal?.throwIfAborted()
       throw error
     }
-    // The first failure opens it: alternating between two nodes means alternating between two views of the chain.
+    // The first failure opens it: going back and forth between two nodes would show two different heads.
     breaker.fail({ detail: error.message, opensAtOnce: true, retryAfterMs: error.retryAfterMs }, nowMs())
-    // Another node may stand at the URL when it answers again.
+    // When the URL answers again, another node may stand behind it.
     endpoint.isVerified = false
     return error
   }
 }
 
-/** Asks the wanted URLs in turn. Their breakers count neither success nor failure. */
+/** Asks the wanted URLs in turn. Their breakers count neither success nor failure. @see RpcClient.tryBatch */
 async function askUncounted(
   chain: Chain,
   callsOf: (node: number) => readonly RpcCall[] | undefined,
@@ -305,7 +307,11 @@ async function askUncounted(
   return undefined
 }
 
-/** @throws RpcError, also where one of the calls failed for a reason that lies with the node: then none of the answers counts */
+/**
+ * Checks the chain id where that is not done, and makes the calls.
+ *
+ * @throws RpcError, also where one call failed for a reason that lies with the node: then the other answers are not used either
+ */
 async function askVerified(
   chain: Chain,
   endpoint: Endpoint,
@@ -316,7 +322,7 @@ async function askVerified(
   if (!endpoint.isVerified) await verifyChain(endpoint, chain.chainId, options)
   const answers = [...(await endpoint.node.ask(calls, options))]
   for (const answer of answers) {
-    // A block that the node does not have yet, or not any more, concerns that call alone.
+    // A block that the node does not have yet, or no longer has, concerns its call alone.
     if (!answer.ok && isTransportFailure(answer.error) && answer.error.kind !== 'BEHIND') throw answer.error
   }
   return answers

@@ -32,7 +32,7 @@ export interface RpcRefusal {
   readonly message: string
   /** The return data of a revert, hexadecimal with `0x`. */
   readonly data?: string | undefined
-  /** What else stands in `data`, or in a field `details`, as text: some nodes say there what was wrong. Cut to 500 characters. */
+  /** `data` where it is not bytes, and a field `details`, as text: some nodes put there what was wrong. Cut to 500 characters. */
   readonly details?: string | undefined
 }
 
@@ -41,7 +41,7 @@ interface RpcErrorOptions extends ErrorOptions {
   readonly host?: string | undefined
   /** Present when the node answered the call with an error of JSON-RPC. */
   readonly refusal?: RpcRefusal | undefined
-  /** How long the node asks to be left alone. */
+  /** The pause that the node asks for. */
   readonly retryAfterMs?: number | undefined
 }
 
@@ -49,7 +49,7 @@ interface RpcErrorOptions extends ErrorOptions {
 export class RpcError extends Error {
   override readonly name = 'RpcError'
   readonly kind: RpcErrorKind
-  /** The failure in our own words alone, which callers of the API may read. */
+  /** The failure in this program's words alone, which callers of the API may read. */
   readonly detail: string
   readonly refusal: RpcRefusal | undefined
   readonly retryAfterMs: number | undefined
@@ -64,8 +64,8 @@ export class RpcError extends Error {
   }
 }
 
-/** What lies with the question: another node would give it as well. */
-const OWN_KINDS: ReadonlySet<RpcErrorKind> = new Set([
+/** Failures for which the call is the reason: another node would fail it as well. */
+const CALL_KINDS: ReadonlySet<RpcErrorKind> = new Set([
   'TOO_LARGE',
   'BATCH_REFUSED',
   'TOO_MANY_ADDRESSES',
@@ -73,9 +73,9 @@ const OWN_KINDS: ReadonlySet<RpcErrorKind> = new Set([
   'REFUSED',
 ])
 
-/** Whether another node, or the same one later, may well answer the same question. */
+/** Whether the node is the reason: another one, or the same one later, may answer the same call. */
 export function isTransportFailure(error: unknown): error is RpcError {
-  return error instanceof RpcError && !OWN_KINDS.has(error.kind)
+  return error instanceof RpcError && !CALL_KINDS.has(error.kind)
 }
 
 const MAX_MESSAGE_LENGTH = 500
@@ -95,7 +95,7 @@ export function readRefusal(error: unknown): RpcRefusal {
   }
 }
 
-/** Joins what a node has put beside its message; undefined where there is nothing. */
+/** Joins the parts of an error beside its message; undefined where there are none. */
 function textOf(parts: readonly unknown[]): string | undefined {
   const texts = parts
     .filter((part) => part !== undefined && part !== null)
@@ -103,7 +103,7 @@ function textOf(parts: readonly unknown[]): string | undefined {
   return texts.length === 0 ? undefined : texts.join(' ').slice(0, MAX_MESSAGE_LENGTH)
 }
 
-/** The words of a refusal, wherever the node put them. */
+/** All words of a refusal. */
 export function wordsOf({ message, details }: RpcRefusal): string {
   return details === undefined ? message : `${message} ${details}`
 }
@@ -111,7 +111,7 @@ export function wordsOf({ message, details }: RpcRefusal): string {
 /** @see https://eips.ethereum.org/EIPS/eip-1474 */
 export const REVERT_CODE = 3
 
-/** Whether a contract reverted the call, and nothing else went wrong: narrower than `REVERTED`, which also covers a lack of gas. */
+/** Whether the contract itself reverted the call. Narrower than the kind `REVERTED`, which includes a lack of gas. */
 export function isRevert({ code, message }: RpcRefusal): boolean {
   return code === REVERT_CODE || /revert/i.test(message)
 }

@@ -83,9 +83,9 @@ function readFailure(
   if (status === 429 || status === QUOTA_STATUS || said === 'RATE_LIMITED')
     return { kind: 'REFUSED', error: limitedBy(error, host) }
   if (said !== undefined && TELLING_KINDS.has(said)) return { kind: 'ANSWER', json }
-  const isClients = status >= 400 && status < 500 && policy.reads4xxBodies && error.kind === 'UNREACHABLE'
+  const isClients = status >= 400 && status < 500 && policy.readsErrorBodies && error.kind === 'UNREACHABLE'
   if (isClients && isJsonRpc(json)) return { kind: 'ANSWER', json }
-  if (status >= 500 && refusal !== undefined && policy.reads4xxBodies) {
+  if (status >= 500 && refusal !== undefined && policy.readsErrorBodies) {
     // Some nodes refuse batches and ranges so. One that is down refuses the single call as well.
     if (calls.length > 1) return { kind: 'REFUSED', error }
     if (method === 'eth_getLogs') return { kind: 'ANSWER', json }

@@ -42,11 +42,11 @@ const SMALL_READS: NodePolicy = {
   takesGzip: false,
   maxParallelCalls: 8,
   halvesBatches: false,
-  reads4xxBodies: false,
+  readsErrorBodies: false,
   waitsForTurns: false,
   maxWaitMs: 1_000,
 }
-const LARGE_READS: NodePolicy = { ...SMALL_READS, halvesBatches: true, reads4xxBodies: true }
+const LARGE_READS: NodePolicy = { ...SMALL_READS, halvesBatches: true, readsErrorBodies: true }
 
 const callsOf = (...methods: string[]) => methods.map((method) => ({ method, params: [] }))
 const THREE = callsOf('one', 'two', 'three')
@@ -63,8 +63,7 @@ function toBatches(treat: (batch: JsonCall[], response: ServerResponse) => void)
   return (body, response) => (Array.isArray(body) ? treat : answerAll)(body as JsonCall[], response)
 }
 
-const ask = (policy: NodePolicy, calls = THREE, mayDivide = true) =>
-  createRpcNode(url, policy).ask(calls, { mayDivide })
+const ask = (policy: NodePolicy, calls = THREE, maySplit = true) => createRpcNode(url, policy).ask(calls, { maySplit })
 const resultsOf = (...methods: string[]) => methods.map((result) => ({ ok: true, result }))
 /** The calls of each request. */
 const sizes = () => bodies.map((body) => (Array.isArray(body) ? body.length : 1))
@@ -232,7 +231,7 @@ describe('a node that limits its rate', () => {
 
   it('is given up after some refusals in a row, with the time', async () => {
     const { node } = limitTo(0)
-    await expect(node.ask(THREE, { maxFruitless: 2, maxWaitMs: 60_000 })).rejects.toMatchObject({
+    await expect(node.ask(THREE, { maxRefusedRounds: 2, maxWaitMs: 60_000 })).rejects.toMatchObject({
       kind: 'RATE_LIMITED',
       retryAfterMs: 4_000,
     })

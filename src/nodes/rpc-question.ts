@@ -222,7 +222,7 @@ function takeRefusal(
   }
   if (another === undefined) throw error
   if (isTooLong && !policy.halvesBatches) throw error
-  if (question.options.mayDivide === false) throw new RpcError('TOO_LARGE', 'a batch was refused', { host })
+  if (question.options.maySplit === false) throw new RpcError('TOO_LARGE', 'a batch was refused', { host })
   const isOfAnswers = isTooLong || (error.kind === 'TOO_LARGE' && error.refusal !== undefined)
   if (isOfAnswers && policy.halvesBatches) return putBack(question, group, halfOf(calls.length))
   if (error.kind === 'BATCH_REFUSED') {
@@ -272,13 +272,13 @@ const USUAL_WAIT_MS = 1_000
 /** Decides whether to ask again after a refusal for the rate; the turn that it needs does the waiting. @throws RpcError */
 function waitOrThrow({ limits, policy, host }: NodeState, question: Question): void {
   const error = question.limited as RpcError
-  const { maxWaitMs = policy.maxWaitMs, maxFruitless = MAX_FRUITLESS } = question.options
+  const { maxWaitMs = policy.maxWaitMs, maxRefusedRounds = MAX_FRUITLESS } = question.options
   question.limited = undefined
   question.wasLimited = true
   question.fruitless += 1
   const waitMs = Math.max(limits.pauseMs(), limits.readyInMs())
   const mayWait = policy.waitsForTurns || question.wasServed
-  if (mayWait && waitMs <= maxWaitMs && question.fruitless <= maxFruitless) return
+  if (mayWait && waitMs <= maxWaitMs && question.fruitless <= maxRefusedRounds) return
   const retryAfterMs = error.retryAfterMs ?? Math.max(USUAL_WAIT_MS, waitMs)
   throw new RpcError('RATE_LIMITED', error.detail, { host, refusal: error.refusal, retryAfterMs, cause: error })
 }

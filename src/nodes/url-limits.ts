@@ -130,7 +130,7 @@ export function createUrlLimits(url: LimitedUrl, tools: LimitsTools = {}): UrlLi
     readyInMs: () => Math.max(pacing.readyInMs(), budget?.readyInMs('LIVE') ?? 0),
     pauseMs: () => turns.pauseMs(),
     take: (calls) => send(calls, currentLane()),
-    noteServed: (calls) => pacing.serve(calls),
+    noteServed: (calls) => pacing.noteServed(calls),
     noteRateRefusal: (refusal) => noteRateRefusal(state, refusal),
     rate: () => pacing.rate(),
     batchSize: () => batchSize(state),
@@ -210,7 +210,7 @@ function noteRateRefusal(state: UrlState, { isQuota, ...refusal }: RateRefusal &
   const { pacing, meter, logger, chain, host } = state
   const before = pacing.rate()?.perSecond
   const waitMs = refusal.waitMs ?? (isQuota ? QUOTA_PAUSE_MS : undefined)
-  pacing.refuse({ ...refusal, waitMs })
+  pacing.noteRefusal({ ...refusal, waitMs })
   state.rateRefusals += 1
   const rate = pacing.rate()
   meter.set('waybill_node_rate_per_second', labelsOf(state), rate?.perSecond)

@@ -82,7 +82,7 @@ function assemble(options: NodeTrustOptions): Trust {
     hosts,
     firstWaitMs: options.suspectMs,
     leave(index, untilMs) {
-      for (const { client } of readings) client.leave(index, untilMs)
+      for (const { client } of readings) client.avoid(index, untilMs)
     },
   })
   return {

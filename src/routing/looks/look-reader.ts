@@ -95,7 +95,7 @@ async function readTogether(state: State, asks: readonly Ask[], signal: AbortSig
   const calls = encodeCalls(chain, asks, reads)
   const checksChainId = !state.isChainIdKnown
   if (checksChainId) calls.push(CHAIN_ID_CALL)
-  const results = await node.ask(calls, { mayDivide: asks.length === 1, signal })
+  const results = await node.ask(calls, { maySplit: asks.length === 1, signal })
   if (checksChainId) checkChainId(chain, results.toSpliced(TIP_PLACE, 1))
   state.isChainIdKnown = true
   const answers = decodeAnswers(reads.list.length, resultOf(results[0], asks.length > 1))

@@ -135,7 +135,7 @@ export const LOOK_POLICY: NodePolicy = {
   takesGzip: false,
   maxParallelCalls: Number.POSITIVE_INFINITY,
   halvesBatches: false,
-  reads4xxBodies: false,
+  readsErrorBodies: false,
   waitsForTurns: false,
   maxWaitMs: 1_500,
 }
