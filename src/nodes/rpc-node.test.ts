@@ -320,3 +320,10 @@ describe('a batch that is too large for a node', () => {
     expect(await ask(LARGE_READS)).toEqual(resultsOf('one', 'two', 'three'))
   })
 })
+
+it('counts a single call once that is refused by its status', async () => {
+  respond = (_, response) => send(response, '', 405)
+  const limits = createNodeLimits([{ name: 'BASE', rpcUrls: [url] }])
+  await expect(createRpcNode(url, SMALL_READS, limits.of(url)).ask(callsOf('one'))).rejects.toThrow('HTTP status 405')
+  expect(limits.figures()).toMatchObject([{ calls: { one: { calls: 1, errors: 1 } } }])
+})

@@ -101,10 +101,9 @@ async function send(node: NodeState, question: Question, group: Group): Promise<
   const needsTurn = policy.waitsForTurns || question.wasLimited
   const turn = needsTurn ? limits.turn(calls.length, { maxWaitMs, signal }) : limits.take(calls.length)
   const request = typeof turn === 'number' ? turn : await turn
+  let read: GroupRead
   try {
-    const reply = await exchange(node, calls, signal)
-    const read = readGroup(node, calls, reply)
-    take(node, question, { group, calls, request, read })
+    read = readGroup(node, calls, await exchange(node, calls, signal))
   } catch (error) {
     for (const { method } of calls) limits.noteCall(method, 'unanswered')
     const [call, another] = calls
@@ -112,7 +111,10 @@ async function send(node: NodeState, question: Question, group: Group): Promise<
     const isOwn = another === undefined && call?.isOptional === true && error instanceof RpcError
     if (!isOwn) throw error
     question.answers[group[0] as number] = { ok: false, error }
+    return
   }
+  // Outside of the `try`: a refusal that is thrown here has been counted already.
+  take(node, question, { group, calls, request, read })
 }
 
 /**
