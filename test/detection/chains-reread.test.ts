@@ -86,10 +86,12 @@ async function pay({ payee, paymentReference }: PaymentRequest, from = chain.wal
 const factsOf = async (wanted: PaymentRequest) =>
   (await paymentsOf(knex, account, wanted)).map(({ amount, status, txHash, final }) => [amount, status, txHash, final])
 /** A node that fails at traces. */
-const withoutTraces: Meddle = ({ method }) =>
-  method.startsWith('debug_')
-    ? Promise.resolve({ rpcError: { code: -32000, message: 'execution timeout' } })
-    : undefined
+const refusesTraces =
+  (message: string): Meddle =>
+  ({ method }) =>
+    method.startsWith('debug_') ? Promise.resolve({ rpcError: { code: -32000, message } }) : undefined
+const withoutTraces = refusesTraces('execution timeout')
+const pruned = refusesTraces('required historical state unavailable')
 const headNumber = async () => Number((await chain.client.head()).number)
 const reread = (...words: string[]) => runCommand(environment, ['chains', 'reread', 'BASE', ...words])
 
@@ -167,7 +169,16 @@ it('finds a payment whose transaction cannot be traced now, and its payer later'
   for (const proxy of [liar, honest]) proxy.meddle()
   await knex('pending_enrichments').update({ due_at: new Date() })
   await detection.enrichOnce()
-  expect(await paymentsOf(knex, account, omitted)).toMatchObject([{ payer: canonical(chain.contracts.paymentBatch) }])
+  const whole = { amount: '1', payer: canonical(chain.contracts.paymentBatch) }
+  expect(await paymentsOf(knex, account, omitted)).toMatchObject([whole])
+
+  // A node that has pruned the block gives its trace to nobody, so the payer that was found stays.
+  for (const proxy of [liar, honest]) proxy.meddle(pruned)
+  await knex('payments')
+    .where({ request_id: Buffer.from(omitted.requestId, 'hex') })
+    .update({ amount: '2' })
+  expect(await reread('--from', block, '--to', block)).toMatchObject({ code: 0 })
+  expect(await paymentsOf(knex, account, omitted)).toMatchObject([whole])
 })
 
 it('counts a refund whose payment it found, and keeps imported payments', async () => {

@@ -20,6 +20,8 @@ export interface AccountBook {
   acceptedAs(txHash: Hex, event: SeenEvent): AcceptedAs | undefined
   /** Who paid: from the event; or, for a payment that is read again, as a bridge told it since. Undefined where it is unknown. */
   payerOf(txHash: Hex, event: SeenEvent): Address | undefined
+  /** Who paid by the stored payment of an event that is read again. Undefined where none is stored, or its payer is unknown. */
+  storedPayerOf(txHash: Hex, event: SeenEvent): Address | undefined
   /** @param payer - undefined where it is unknown */
   addPayment(request: MatchableRequest, payer: Address | undefined): void
   /**
@@ -102,6 +104,7 @@ function createAccountBook({ requests, wallets, accepted, kept, payers }: BookEn
     },
     payerOf: (txHash, { eventIndex, payer, isCarried }) =>
       payer ?? (isCarried ? kept.get(eventKeyOf({ txHash, eventIndex })) : undefined),
+    storedPayerOf: (txHash, { eventIndex }) => kept.get(eventKeyOf({ txHash, eventIndex })),
     addPayment: add,
     keepPayment(request, txHash, { eventIndex }) {
       const key = eventKeyOf({ txHash, eventIndex })

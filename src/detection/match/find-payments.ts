@@ -81,22 +81,18 @@ export async function findPayments(
     ...tooLarge.map((each) => describeUnread(each, 'RECEIPT_TOO_LARGE', timeOf(times, each.blockNumber))),
   ]
   const accounts = await buildAccounts(tools, matched, { times, market })
-  const lacking = findLacking(tools, matched, { market, lackTrace: known.lackTrace })
+  const lacking = findLacking(tools, matched, market)
   return { accounts, unmatched, proxies, directory, untraced: known.untraced, lacking }
 }
 
 /** Finds what is not known yet of the transactions of matched events, by account. */
-function findLacking(
-  { chain }: FindingTools,
-  matched: readonly MatchedEvent[],
-  { market, lackTrace }: { readonly market: Market; readonly lackTrace: ReadonlySet<Hex> },
-): LackingTransaction[] {
+function findLacking({ chain }: FindingTools, matched: readonly MatchedEvent[], market: Market): LackingTransaction[] {
   const found = new Map<string, LackingTransaction & { readonly lacks: Set<Lack> }>()
-  for (const { accountId, match, receipt } of matched) {
+  for (const { accountId, event, match, receipt, lacksTrace } of matched) {
     const { txHash, blockNumber } = receipt
     const key = `${accountId} ${txHash}`
     const lacks = found.get(key)?.lacks ?? new Set<Lack>()
-    if (lackTrace.has(txHash)) lacks.add('TRACE')
+    if (lacksTrace && event.payer === undefined) lacks.add('TRACE')
     if (match.kind === 'PAYMENT') {
       for (const lack of lacksOfGas(receipt, chain)) lacks.add(lack)
       if ([match.token, chain.native].some((token) => market.isUnread(token, blockNumber))) lacks.add('PRICE')
@@ -155,9 +151,15 @@ async function eventsByAccount(
       areReread,
       doubted,
     })
-    seen.push({ accountId, events: own, book })
+    seen.push({ accountId, events: own.map((each) => withStoredPayer(each, book)), book })
   }
   return seen
+}
+
+/** A payer that was found by a trace before must not be lost because the trace cannot be read now. */
+function withStoredPayer(read: ReadEvent, book: AccountBook): ReadEvent {
+  const { event, receipt, lacksTrace } = read
+  return lacksTrace ? { ...read, event: { ...event, payer: book.storedPayerOf(receipt.txHash, event) } } : read
 }
 
 type BlockTimes = ReadonlyMap<number, number>
@@ -203,7 +205,8 @@ function matchEvents(
   { accountId, events, book }: AccountEvents,
   { times, market }: Circumstances,
 ): MatchedEvent[] {
-  return events.map(({ event, receipt }) => {
+  return events.map((read) => {
+    const { event, receipt } = read
     const at = placeOf(times, receipt)
     const accepted = book.acceptedAs(receipt.txHash, event)
     const matched = matchEvent(event, book.requestsOf(event.topic), {
@@ -221,7 +224,7 @@ function matchEvents(
         : judgeRate(matched, event, { path: market.pathOf(event), timestampSec: at.timestampSec })
     if (match.kind === 'PAYMENT') book.addPayment(match.request, book.payerOf(receipt.txHash, event))
     else if (matched.kind === 'PAYMENT') book.keepPayment(matched.request, receipt.txHash, event)
-    return { accountId, event, receipt, match }
+    return { ...read, accountId, match }
   })
 }
 

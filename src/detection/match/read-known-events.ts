@@ -14,6 +14,8 @@ import { readTransaction, type SeenEvent } from './read-transaction.ts'
 export interface ReadEvent {
   readonly event: SeenEvent
   readonly receipt: TransactionReceipt
+  /** Whether its payer is unknown because the trace of its transaction was not read. */
+  readonly lacksTrace: boolean
 }
 
 /** Transactions with topics that some account knows. */
@@ -35,8 +37,6 @@ interface KnownEvents {
   readonly events: readonly ReadEvent[]
   /** Left out: the node that traces them failed. */
   readonly untraced: ReadonlySet<Hex>
-  /** Transactions whose trace was not read, and may tell a payer that is not known otherwise. */
-  readonly lackTrace: ReadonlySet<Hex>
 }
 
 /**
@@ -61,13 +61,18 @@ export async function readKnownEvents(
   const addresses = followed.factories.size === 0 ? [] : addressesIn(receipts, known)
   const stored = await repository.requestProxiesAmong(chain.chainId, addresses)
   const all = withIntermediaries(followed, [...stored, ...proxies.map(({ address }) => address)])
+  const lacksTrace = (event: SeenEvent, { txHash }: TransactionReceipt) =>
+    event.token === undefined && event.payer === undefined && !event.isCarried && known.get(txHash)?.kind !== 'TRACE'
   const events = receipts
     .filter(({ txHash }) => !untraced.has(txHash))
-    .flatMap((receipt) => readTransaction(receipt, all, known.get(receipt.txHash)).map((event) => ({ event, receipt })))
-  const isOpen = ({ event, receipt }: ReadEvent) =>
-    event.token === undefined && event.payer === undefined && !event.isCarried && isKnown(event) && hasNoTrace(receipt)
-  const hasNoTrace = ({ txHash }: TransactionReceipt) => known.get(txHash)?.kind !== 'TRACE'
-  return { events, untraced, lackTrace: new Set(events.filter(isOpen).map(({ receipt }) => receipt.txHash)) }
+    .flatMap((receipt) =>
+      readTransaction(receipt, all, known.get(receipt.txHash)).map((event) => ({
+        event,
+        receipt,
+        lacksTrace: isKnown(event) && lacksTrace(event, receipt),
+      })),
+    )
+  return { events, untraced }
 }
 
 const NO_CALLS: ReadCalls = { known: new Map(), failed: new Set() }
