@@ -23,13 +23,17 @@ interface SourceFault {
 }
 
 export interface Breaker {
-  /** `PROBE` goes to one caller at a time, who must then call `succeed`, `fail` or `abandon`. */
+  /** `PROBE` is given to one caller at a time, who must then call `succeed`, `fail` or `abandon`. */
   admit(nowMs: number): Admission
   isClosed(): boolean
   succeed(): void
   fail(fault: SourceFault, nowMs: number): void
-  /** A question ended without showing whether the source works: its caller gave up, for instance. */
-  abandon(): void
+  /**
+   * A question ended without showing whether the source works, for instance because its caller gave up.
+   *
+   * @param admission - what `admit` gave for this question: only the caller of a probe ends it
+   */
+  abandon(admission: Admission): void
   /** Milliseconds until it admits a question again, for a caller whose question has just failed. */
   againInMs(nowMs: number): number
 }
@@ -79,8 +83,8 @@ export function createBreaker(onChange: OnBreakerChange): Breaker {
         if (nowMs >= openUntilMs) open(fault, nowMs)
       } else if (fault.opensAtOnce || fault.retryAfterMs !== undefined || failures >= MAX_FAILURES) open(fault, nowMs)
     },
-    abandon() {
-      isProbing = false
+    abandon(admission) {
+      if (admission === 'PROBE') isProbing = false
     },
     againInMs(nowMs) {
       // The failure that the caller asks about may not have been counted yet.

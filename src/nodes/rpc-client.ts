@@ -1,4 +1,4 @@
-import { type Breaker, createBreaker, type OnBreakerChange } from './breaker.ts'
+import { type Admission, type Breaker, createBreaker, type OnBreakerChange } from './breaker.ts'
 import type { RpcAnswer, RpcCall } from './json-rpc.ts'
 import { createNodeLimits, type NodeLimits } from './node-limits.ts'
 import type { AskOptions, NodePolicy } from './node-policy.ts'
@@ -119,9 +119,10 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
 
   async function batchBy(callsOf: (node: number) => readonly RpcCall[], signal?: AbortSignal): Promise<NodeAnswers> {
     let failure: RpcError | undefined
-    for (const endpoint of byPreference(endpoints, nowMs)) {
+    for (const candidate of byPreference(endpoints, nowMs)) {
+      const { endpoint } = candidate
       const node = endpoints.indexOf(endpoint)
-      const answers = await askCounted(chain, endpoint, callsOf(node), signal)
+      const answers = await askCounted(chain, candidate, callsOf(node), signal)
       if (!(answers instanceof RpcError)) {
         answeredLast = endpoint
         return { node, answers }
@@ -205,25 +206,32 @@ function isDoubted({ doubtedUntilMs }: Endpoint, nowMs: number): boolean {
   return nowMs < doubtedUntilMs
 }
 
+/** A URL whose turn it is, and whether its breaker admits a question. One that it does not admit is asked only where no other answers. */
+interface Candidate {
+  readonly endpoint: Endpoint
+  readonly admission: Admission
+}
+
 /**
  * Gives the URLs in the order in which they are asked: those that work, as configured; those that work and are slow; then the others, since a URL
  * that failed may answer when no other does.
  */
-function* byPreference(endpoints: readonly Endpoint[], nowMs: () => number): Generator<Endpoint> {
+function* byPreference(endpoints: readonly Endpoint[], nowMs: () => number): Generator<Candidate> {
   const slow: Endpoint[] = []
   const avoided: Endpoint[] = []
+  // The breaker is asked last: a probe that it admits has to be made.
+  function* ifAdmitted(endpoint: Endpoint): Generator<Candidate> {
+    const admission = endpoint.breaker.admit(nowMs())
+    if (admission === 'NO') avoided.push(endpoint)
+    else yield { endpoint, admission }
+  }
   for (const endpoint of endpoints) {
     if (isPaused(endpoint) || isDoubted(endpoint, nowMs())) avoided.push(endpoint)
     else if (isSlowBeside(endpoint, endpoints, nowMs())) slow.push(endpoint)
-    // The breaker comes last: a probe that it admits has to be made.
-    else if (endpoint.breaker.admit(nowMs()) === 'NO') avoided.push(endpoint)
-    else yield endpoint
+    else yield* ifAdmitted(endpoint)
   }
-  for (const endpoint of slow) {
-    if (endpoint.breaker.admit(nowMs()) === 'NO') avoided.push(endpoint)
-    else yield endpoint
-  }
-  yield* avoided
+  for (const endpoint of slow) yield* ifAdmitted(endpoint)
+  for (const endpoint of avoided) yield { endpoint, admission: 'NO' }
 }
 
 const isPaused = ({ limits }: Endpoint) => limits.pauseMs() > PATIENCE.maxWaitMs
@@ -256,7 +264,7 @@ function learnedCallsPerSecond({ limits }: Endpoint): number {
  */
 async function askCounted(
   chain: Chain,
-  endpoint: Endpoint,
+  { endpoint, admission }: Candidate,
   calls: readonly RpcCall[],
   signal: AbortSignal | undefined,
 ): Promise<RpcAnswer[] | RpcError> {
@@ -264,12 +272,12 @@ async function askCounted(
   const { nowMs } = chain
   try {
     const answers = await askVerified(chain, endpoint, calls, signal)
-    if (isDoubted(endpoint, nowMs())) breaker.abandon()
+    if (isDoubted(endpoint, nowMs())) breaker.abandon(admission)
     else breaker.succeed()
     return answers
   } catch (error) {
     if (signal?.aborted || !isTransportFailure(error)) {
-      breaker.abandon()
+      breaker.abandon(admission)
       signal?.throwIfAborted()
       throw error
     }
@@ -291,7 +299,7 @@ async function askUncounted(
   const wanted = new Map(endpoints.map((endpoint, node) => [endpoint, callsOf(node)]))
   const asked = endpoints.filter((endpoint) => wanted.get(endpoint) !== undefined)
   let failure: RpcError | undefined
-  for (const endpoint of byPreference(asked, nowMs)) {
+  for (const { endpoint, admission } of byPreference(asked, nowMs)) {
     try {
       const answers = await askVerified(chain, endpoint, wanted.get(endpoint) ?? [], signal)
       return { node: endpoints.indexOf(endpoint), answers }
@@ -300,7 +308,7 @@ async function askUncounted(
       if (!isTransportFailure(error)) throw error
       failure ??= error
     } finally {
-      endpoint.breaker.abandon()
+      endpoint.breaker.abandon(admission)
     }
   }
   if (failure !== undefined) throw failure

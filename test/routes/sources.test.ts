@@ -223,6 +223,18 @@ describe('a caller who leaves', () => {
 })
 
 describe('a node that fails', () => {
+  it('is tried again although another answered first when both were due', async () => {
+    const room = newRoom(bothUrls())
+    for (const proxy of [first, second]) proxy.behave(reset)
+    for (let call = 1; call <= 3; call++) expect(await isServed(room.ask())).toBe(false)
+    for (const proxy of [first, second]) proxy.behave(passOn)
+    room.wait(1_000)
+    expect(await isServed(room.ask())).toBe(true)
+    first.behave(reset)
+    for (let call = 1; call <= 3; call++) await room.ask(wallets(call)[call - 1])
+    expect(await isServed(room.ask())).toBe(true)
+  })
+
   it('costs the full timeout once when it is silent, then no time, and is tried again', async () => {
     const room = newRoom()
     first.behave(hang)

@@ -10,23 +10,18 @@ import type { Ask, LookReader, Reading } from './look-reader.ts'
 
 /** One URL of a chain: its node, and what is known of how well the node works. */
 export interface ChainSource {
+  /** Whether it may be asked now. A `PROBE` has to be read or released. */
   admit(): Admission
+  /** Gives up what `admit` gave, without a read. */
+  release(admission: Admission): void
   /** Milliseconds until its pacing allows a request; 0 when it does now. */
   readyInMs(): number
   /**
    * Reads through it.
    *
-   * @param timeoutMs - whole milliseconds
-   * @param signal - fires when nobody waits any more
-   * @param check - throws an RpcError when the answers of other nodes prove the reading wrong
    * @throws RpcError, also when the time is over; the signal's reason when it fires
    */
-  read(
-    asks: readonly Ask[],
-    timeoutMs: number,
-    signal: AbortSignal,
-    check: (reading: Reading) => void,
-  ): Promise<Reading>
+  read(asks: readonly Ask[], terms: ReadTerms): Promise<Reading>
   /**
    * Measures the gas of transactions through it. A node that cannot may still answer reads well, so the breaker counts a failure only where
    * the node asks to be left alone.
@@ -48,6 +43,18 @@ export interface ChainSource {
   againInMs(): number
   /** Why it failed last. */
   lastFailure(): RpcError | undefined
+}
+
+/** How one read is done. */
+export interface ReadTerms {
+  /** What `admit` gave for it. */
+  readonly admission: Admission
+  /** Whole milliseconds. */
+  readonly timeoutMs: number
+  /** Fires when nobody waits any more. */
+  readonly signal: AbortSignal
+  /** Throws an RpcError when the answers of other nodes prove the reading wrong. */
+  readonly check: (reading: Reading) => void
 }
 
 interface ChainSourceOptions {
@@ -95,11 +102,12 @@ export function createChainSource(options: ChainSourceOptions): ChainSource {
       unlessFailed(state, (limit) => meter.measure(question, limit), timeoutMs, signal),
     learn: (timeoutMs, signal) => unlessFailed(state, (limit) => meter.learn(limit), timeoutMs, signal),
     admit: () => admit(state),
+    release: (admission) => breaker.abandon(admission),
     readyInMs: () => limits.readyInMs(),
     headSec: () => state.headSec,
     againInMs: () => Math.max(breaker.againInMs(clock()), limits.pauseMs()),
     lastFailure: () => state.lastFailure,
-    read: (asks, timeoutMs, signal, check) => read(state, asks, { timeoutMs, signal, check }),
+    read: (asks, terms) => read(state, asks, terms),
   }
 }
 
@@ -107,12 +115,6 @@ export function createChainSource(options: ChainSourceOptions): ChainSource {
 function admit({ breaker, limits, softMs, clock }: State): Admission {
   if (breaker.isClosed() && limits.pauseMs() > softMs) return 'NO'
   return breaker.admit(clock())
-}
-
-interface ReadTerms {
-  readonly timeoutMs: number
-  readonly signal: AbortSignal
-  readonly check: (reading: Reading) => void
 }
 
 async function read(state: State, asks: readonly Ask[], terms: ReadTerms): Promise<Reading> {
@@ -131,8 +133,9 @@ async function read(state: State, asks: readonly Ask[], terms: ReadTerms): Promi
 }
 
 /** Counts a failed read in the breaker. @returns what is to be thrown */
-function judgeFailure(state: State, error: unknown, limit: TimeLimit, { timeoutMs, signal }: ReadTerms): unknown {
+function judgeFailure(state: State, error: unknown, limit: TimeLimit, terms: ReadTerms): unknown {
   const { breaker, softMs } = state
+  const { admission, timeoutMs, signal } = terms
   if (limit.isOver()) {
     const failure = new RpcError('TIMEOUT', `no answer within ${timeoutMs} ms`, { cause: error })
     fail(state, failure, true)
@@ -142,12 +145,12 @@ function judgeFailure(state: State, error: unknown, limit: TimeLimit, { timeoutM
     const elapsedMs = limit.elapsedMs()
     const wasBeaten = signal.reason === ANOTHER_ANSWERED
     const opensAtOnce = elapsedMs >= (wasBeaten ? softMs : NEARLY_ALL * timeoutMs)
-    if (!wasBeaten && elapsedMs < softMs) breaker.abandon()
+    if (!wasBeaten && elapsedMs < softMs) breaker.abandon(admission)
     else fail(state, new RpcError('TIMEOUT', `no answer for ${elapsedMs} ms`), opensAtOnce)
     return signal.reason
   }
   if (error instanceof RpcError) fail(state, error, error.kind === 'WRONG_CHAIN' || error.kind === 'BEHIND')
-  else breaker.abandon()
+  else breaker.abandon(admission)
   return error
 }
 

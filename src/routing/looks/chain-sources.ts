@@ -1,4 +1,5 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
+import type { Admission } from '../../nodes/breaker.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { type GasAnswer, type GasQuestion, isComplete } from '../measuring/gas-question.ts'
 import { ANOTHER_ANSWERED, type ChainSource, NOT_NEEDED } from './chain-source.ts'
@@ -75,34 +76,48 @@ async function read(state: State, asks: readonly Ask[], waitMs: number, signal: 
   const { sources, softMs, timeoutMs, clock } = state
   const { queue, limitMs } = choose(state, asks)
   if (queue.length === 0) throw leftAlone(sources)
-  return raceInTurn(queue, {
-    hedgeMs: Math.min(softMs, Math.ceil((softMs * waitMs) / timeoutMs)),
-    signal,
-    start: (source, elapsedMs, raceSignal) =>
-      source.read(asks, Math.max(1, limitMs - elapsedMs), raceSignal, (reading) => checkHead(state, source, reading)),
-    isDoubtful: (reading) => looksOld(state, reading),
-    onConfirmed: () => {
-      state.confirmedUntilMs = clock() + CONFIRMED_MS
-    },
-  })
+  const asked = new Set<ChainSource>()
+  try {
+    return await raceInTurn(queue, {
+      hedgeMs: Math.min(softMs, Math.ceil((softMs * waitMs) / timeoutMs)),
+      signal,
+      start({ source, admission }, elapsedMs, raceSignal) {
+        asked.add(source)
+        const check = (reading: Reading) => checkHead(state, source, reading)
+        return source.read(asks, { admission, timeoutMs: Math.max(1, limitMs - elapsedMs), signal: raceSignal, check })
+      },
+      isDoubtful: (reading) => looksOld(state, reading),
+      onConfirmed: () => {
+        state.confirmedUntilMs = clock() + CONFIRMED_MS
+      },
+    })
+  } finally {
+    for (const { source, admission } of queue) if (!asked.has(source)) source.release(admission)
+  }
 }
 
-/** The URLs to ask, in order, and the time for all of them. A URL to be probed is asked beside the open ones, or as the only one where none is open. */
-function choose(state: State, asks: readonly Ask[]): { queue: readonly ChainSource[]; limitMs: number } {
+/** A URL that may be asked. */
+interface Candidate {
+  readonly source: ChainSource
+  readonly admission: Admission
+}
+
+/** The URLs to ask, in order, and the time for all of them. URLs to be probed are asked beside those that work, or in turn where none works. */
+function choose(state: State, asks: readonly Ask[]): { queue: readonly Candidate[]; limitMs: number } {
   const { sources, timeoutMs, softMs } = state
-  const admitted = sources.map((source) => ({ source, admission: source.admit() }))
-  const open = admitted.filter(({ admission }) => admission === 'YES').map(({ source }) => source)
-  const probes = admitted.filter(({ admission }) => admission === 'PROBE').map(({ source }) => source)
-  if (open.length === 0) return { queue: probes, limitMs: softMs }
-  for (const probe of probes) {
-    probe
-      .read(asks.slice(0, 1), timeoutMs, new AbortController().signal, (reading) => checkHead(state, probe, reading))
-      .catch(() => {
-        // Its breaker has counted the failure.
-      })
+  const admitted = sources.map((source): Candidate => ({ source, admission: source.admit() }))
+  const working = admitted.filter(({ admission }) => admission === 'YES')
+  const probes = admitted.filter(({ admission }) => admission === 'PROBE')
+  if (working.length === 0) return { queue: probes, limitMs: softMs }
+  for (const { source, admission } of probes) {
+    const { signal } = new AbortController()
+    const check = (reading: Reading) => checkHead(state, source, reading)
+    source.read(asks.slice(0, 1), { admission, timeoutMs, signal, check }).catch(() => {
+      // Its breaker has counted the failure.
+    })
   }
-  const ready = open.filter((source) => source.readyInMs() === 0)
-  return { queue: ready.length > 0 ? ready : open, limitMs: timeoutMs }
+  const ready = working.filter(({ source }) => source.readyInMs() === 0)
+  return { queue: ready.length > 0 ? ready : working, limitMs: timeoutMs }
 }
 
 /** @throws RpcError BEHIND when another URL has reported a much newer head */
@@ -158,7 +173,7 @@ interface Race {
   /** A URL without an answer for this long gets the next one beside it. */
   readonly hedgeMs: number
   readonly signal: AbortSignal
-  readonly start: (source: ChainSource, elapsedMs: number, signal: AbortSignal) => Promise<Reading>
+  readonly start: (candidate: Candidate, elapsedMs: number, signal: AbortSignal) => Promise<Reading>
   /** Whether a second URL is to confirm a reading. */
   readonly isDoubtful: (reading: Reading) => boolean
   readonly onConfirmed: () => void
@@ -174,7 +189,7 @@ interface Attempt {
  * Starts with the first URL, goes on to the next when one fails, is slow or gives a doubtful reading, and takes the first good reading. A
  * doubtful one counts once the next URL has failed, is slow or says the same.
  */
-function raceInTurn(queue: readonly ChainSource[], race: Race): Promise<Reading> {
+function raceInTurn(queue: readonly Candidate[], race: Race): Promise<Reading> {
   const attempts: Attempt[] = []
   const startedAt = performance.now()
   let timer: NodeJS.Timeout | undefined
@@ -189,8 +204,8 @@ function raceInTurn(queue: readonly ChainSource[], race: Race): Promise<Reading>
   return new Promise<Reading>((resolve, reject) => {
     const launch = () => {
       clearTimeout(timer)
-      const source = queue[attempts.length]
-      if (source === undefined || race.signal.aborted) {
+      const candidate = queue[attempts.length]
+      if (candidate === undefined || race.signal.aborted) {
         if (isAnyRunning()) return
         if (doubtful === undefined) reject(firstError ?? new RpcError('UNREACHABLE', 'there is no URL to ask'))
         else resolve(doubtful)
@@ -199,7 +214,7 @@ function raceInTurn(queue: readonly ChainSource[], race: Race): Promise<Reading>
       const attempt: Attempt = { controller: new AbortController(), isRunning: true }
       const place = attempts.push(attempt) - 1
       const elapsedMs = Math.round(performance.now() - startedAt)
-      race.start(source, elapsedMs, attempt.controller.signal).then(
+      race.start(candidate, elapsedMs, attempt.controller.signal).then(
         (reading) => {
           attempt.isRunning = false
           take(reading, place)

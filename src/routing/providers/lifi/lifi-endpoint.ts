@@ -83,7 +83,7 @@ async function askCounted(state: State, input: LifiInput, admission: 'YES' | 'PR
   const { quota, breaker, clock } = state
   const waitMs = quota.take(clock())
   if (waitMs > 0) {
-    if (admission === 'PROBE') breaker.abandon()
+    breaker.abandon(admission)
     return notAsked({ kind: 'QUOTA', seconds: Math.ceil(waitMs / 1_000) }, waitMs)
   }
   const answer = await send(state, input)
