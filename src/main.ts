@@ -1,6 +1,6 @@
-import { currentActor } from './cli/actor.ts'
-import { commands } from './cli/commands.ts'
-import { runCommandLine } from './cli/run-command-line.ts'
+import { enableCompileCache } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { makeCompileCacheFolder } from './cli/compile-cache.ts'
 
 const stopping = new AbortController()
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -13,6 +13,16 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 
 // A closed output must not end the service.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+
+const compileCache = makeCompileCacheFolder(fileURLToPath(new URL('../node_modules', import.meta.url)))
+if (compileCache !== undefined) enableCompileCache(compileCache)
+
+// Imported only now, since modules that were loaded before do not come from the cache.
+const [{ currentActor }, { commands }, { runCommandLine }] = await Promise.all([
+  import('./cli/actor.ts'),
+  import('./cli/commands.ts'),
+  import('./cli/run-command-line.ts'),
+])
 
 process.exitCode = await runCommandLine(commands, process.argv.slice(2), {
   environment: process.env,
