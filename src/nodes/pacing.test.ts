@@ -75,3 +75,57 @@ describe('a learned rate', () => {
     expect(pacing.learned()).toMatchObject({ growAfterMs: 2_500 })
   })
 })
+
+describe('what a node counts', () => {
+  /** A node that has served one batch of 100 calls and has refused it twice since. */
+  function refusedTwice() {
+    const clock = { nowMs: 0 }
+    const pacing = createPacing(undefined, () => clock.nowMs)
+    const refuse = (calls: number, refused = calls) =>
+      pacing.noteRefusal({ request: pacing.take(calls), calls, refused, waitMs: 0 })
+    pacing.noteServed(100)
+    refuse(100)
+    expect(pacing.maxCalls()).toBe(Number.POSITIVE_INFINITY)
+    refuse(100)
+    return { clock, pacing, refuse }
+  }
+
+  it('is calls where it serves half of a batch and refuses the whole again', () => {
+    const { pacing, refuse } = refusedTwice()
+    expect(pacing.maxCalls()).toBe(50)
+    refuse(50)
+    expect(pacing.maxCalls()).toBe(25)
+    pacing.noteServed(25)
+    expect([pacing.maxCalls(), pacing.rate()?.unit]).toEqual([50, 'REQUESTS'])
+    refuse(50)
+    expect([pacing.maxCalls(), pacing.rate()?.unit]).toEqual([20, 'CALLS'])
+  })
+
+  it('is not calls where it refuses everything for some seconds', () => {
+    const { pacing, refuse } = refusedTwice()
+    for (const calls of [50, 25, 12, 6, 3, 1, 1]) refuse(calls)
+    expect([pacing.maxCalls(), pacing.rate()?.unit]).toEqual([1, 'REQUESTS'])
+    pacing.noteServed(1)
+    expect(pacing.maxCalls()).toBe(3)
+    pacing.noteServed(3)
+    expect([pacing.maxCalls(), pacing.rate()?.unit]).toEqual([Number.POSITIVE_INFINITY, 'REQUESTS'])
+  })
+
+  it('is not told by small batches that it serves, nor by a refusal a minute later', () => {
+    const { clock, pacing, refuse } = refusedTwice()
+    pacing.noteServed(2)
+    expect(pacing.maxCalls()).toBe(50)
+    pacing.noteServed(50)
+    expect(pacing.maxCalls()).toBe(100)
+    clock.nowMs += 60_000
+    refuse(100)
+    expect([pacing.maxCalls(), pacing.rate()?.unit]).toEqual([Number.POSITIVE_INFINITY, 'REQUESTS'])
+  })
+
+  it('is calls where it refuses a part of a batch', () => {
+    const { pacing, refuse } = refusedTwice()
+    pacing.noteServed(15)
+    refuse(50, 35)
+    expect([pacing.maxCalls(), pacing.rate()?.unit]).toEqual([15, 'CALLS'])
+  })
+})

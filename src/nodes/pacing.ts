@@ -58,10 +58,18 @@ const FIRST_GROW_AFTER_MS = 2_500
 const FIRST_GROWTH = 1.5
 const GROW_AFTER_MS = 10_000
 const GROWTH = 1.1
-/** After this time without a refusal, raises are soon and by half again. */
-const FORGET_REFUSED_RAISES_AFTER_MS = 60_000
+/** After this time without a refusal, raises are soon and by half again, and batches of any size are tried. */
+const FORGET_REFUSALS_AFTER_MS = 60_000
 const MAX_GROW_AFTER_MS = 600_000
 const MAX_LEARNED_PER_SECOND = 10_000
+
+/** Two refusals of a whole batch may mean that the node counts its calls, or that it refuses everything for a while. So half of it is sent. */
+interface BatchTrial {
+  /** Calls of the smallest batch that was refused. */
+  readonly refused: number
+  /** Whether half as many were served since. Then a batch of that size is sent again. */
+  readonly isHalfServed: boolean
+}
 
 interface PacingState {
   readonly declared: number | undefined
@@ -86,6 +94,8 @@ interface PacingState {
   hasGrown: boolean
   /** Whether the node has ever served a call. */
   hasServed: boolean
+  /** Of batches that were refused as a whole, to find out whether the node counts calls. */
+  trial: BatchTrial | undefined
   /** Requests that were served since the last cut. */
   served: { atMs: number; calls: number }[]
 }
@@ -113,6 +123,7 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
     refusedAtMs: clock(),
     hasGrown: false,
     hasServed: false,
+    trial: undefined,
     served: [],
   }
   return {
@@ -120,10 +131,7 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
     take: (calls = 1) => take(state, calls),
     noteServed: (calls) => noteServed(state, calls),
     noteRefusal: (refusal) => noteRefusal(state, refusal),
-    maxCalls: () =>
-      state.unit === 'CALLS' && state.perSecond !== undefined
-        ? Math.max(1, Math.floor(state.perSecond))
-        : Number.POSITIVE_INFINITY,
+    maxCalls: () => maxCalls(state),
     rate() {
       grow(state)
       const { perSecond, unit, declared } = state
@@ -137,6 +145,21 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
   }
 }
 
+function maxCalls(state: PacingState): number {
+  const { unit, perSecond } = state
+  if (unit === 'CALLS' && perSecond !== undefined) return Math.max(1, Math.floor(perSecond))
+  const trial = trialOf(state)
+  if (trial === undefined) return Number.POSITIVE_INFINITY
+  return trial.isHalfServed ? trial.refused : halfOf(trial)
+}
+
+/** What was tried a minute after the last refusal no longer tells why a batch is refused. */
+function trialOf({ trial, clock, refusedAtMs }: PacingState): BatchTrial | undefined {
+  return clock() - refusedAtMs < FORGET_REFUSALS_AFTER_MS ? trial : undefined
+}
+
+const halfOf = ({ refused }: BatchTrial) => Math.floor(refused / 2)
+
 function learnedRate({ perSecond, declared, unit, growAfterMs }: PacingState): LearnedRate | undefined {
   const isLearned = perSecond !== undefined && (perSecond !== declared || unit === 'CALLS')
   return isLearned ? { perSecond, unit, growAfterMs } : undefined
@@ -145,6 +168,7 @@ function learnedRate({ perSecond, declared, unit, growAfterMs }: PacingState): L
 function recall(state: PacingState, { perSecond, unit, growAfterMs }: LearnedRate): void {
   state.perSecond = Math.min(perSecond, state.declared ?? MAX_LEARNED_PER_SECOND)
   state.unit = unit
+  state.trial = undefined
   state.growAfterMs = Math.min(growAfterMs, MAX_GROW_AFTER_MS)
   state.changedAtMs = state.clock()
   state.refusedAtMs = state.clock()
@@ -183,6 +207,10 @@ function noteServed(state: PacingState, calls: number): void {
   const nowMs = state.clock()
   state.refusalsInRow = 0
   state.hasServed = true
+  const trial = trialOf(state)
+  if (trial !== undefined && calls >= halfOf(trial)) {
+    state.trial = calls < trial.refused ? { ...trial, isHalfServed: true } : undefined
+  }
   const last = state.served.at(-1)
   // Only the last second is looked at, so older entries are dropped.
   if (last !== undefined && nowMs - last.atMs >= WINDOW_MS) state.served = []
@@ -204,7 +232,7 @@ function grow(state: PacingState): void {
     const growth = state.growAfterMs < GROW_AFTER_MS ? FIRST_GROWTH : GROWTH
     state.perSecond = Math.min(state.perSecond * growth, max)
     state.changedAtMs += state.growAfterMs
-    if (state.changedAtMs - state.refusedAtMs >= FORGET_REFUSED_RAISES_AFTER_MS) state.growAfterMs = FIRST_GROW_AFTER_MS
+    if (state.changedAtMs - state.refusedAtMs >= FORGET_REFUSALS_AFTER_MS) state.growAfterMs = FIRST_GROW_AFTER_MS
     else if (state.hasGrown)
       state.growAfterMs = Math.min(state.growAfterMs, Math.max(GROW_AFTER_MS, state.growAfterMs / 2))
     state.hasGrown = true
@@ -230,19 +258,29 @@ function noteRefusal(state: PacingState, { request, calls, refused, waitMs }: Ra
 }
 
 /**
- * Finds out whether the node counts calls instead of requests. It does where it refuses only a part of a batch, and where it refuses a whole
- * batch again after a pause although it has served others.
+ * Finds out whether the node counts calls instead of requests. It does where it refuses only a part of a batch, and where it serves half of a
+ * batch that it refused and then refuses the whole again.
  */
 function learnUnit(state: PacingState, { calls, refused }: { readonly calls: number; readonly refused: number }): void {
-  if (calls === 1 || state.unit === 'CALLS') {
+  const trial = trialOf(state)
+  state.trial = trial
+  if (calls === 1) return
+  if (refused < calls) {
+    if (state.unit === 'REQUESTS') countCalls(state, undefined)
+  } else if (state.unit === 'CALLS') {
     // A batch that alone exceeds the rate would be refused for ever.
-    if (calls > 1 && refused === calls && state.refusalsInRow > 1)
-      state.perSecond = Math.min(state.perSecond ?? calls, calls / 2)
-    return
+    if (state.refusalsInRow > 1) state.perSecond = Math.min(state.perSecond ?? calls, calls / 2)
+  } else if (trial?.isHalfServed === true && calls >= trial.refused) countCalls(state, calls / 2)
+  else if (state.refusalsInRow > 1 && state.hasServed) {
+    state.trial = { refused: Math.min(calls, trial?.refused ?? calls), isHalfServed: false }
   }
-  if (refused === calls && (state.refusalsInRow < 2 || !state.hasServed)) return
+}
+
+/** @param perSecond - calls; undefined: what was served in the last second */
+function countCalls(state: PacingState, perSecond: number | undefined): void {
   state.unit = 'CALLS'
-  state.perSecond = refused < calls ? undefined : calls / 2
+  state.perSecond = perSecond
+  state.trial = undefined
 }
 
 function cut(state: PacingState, nowMs: number): void {
