@@ -3,7 +3,7 @@ import type { Knex } from 'knex'
 import { decodeEventLog, type Hex, keccak256, parseAbi, zeroAddress } from 'viem'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { formatAmount } from '../../src/domain/decimal.ts'
-import { type EmbeddedServer, startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
+import type { EmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { migrate } from '../../src/postgres/migrations/migrate.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
@@ -14,6 +14,7 @@ import {
   type RequestJson,
   startLifeService,
 } from '../support/chains/payment-life.ts'
+import { startTestedServer } from '../support/data/tested-server.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
 const FINALITY = 6
@@ -31,7 +32,7 @@ let payers: Hex[]
 let requests: RequestJson[]
 
 const start = async () => {
-  server = await startEmbeddedServer({ dataDir, settings: { fsync: 'off' } })
+  server = await startTestedServer({ dataDir, settings: { fsync: 'off' } })
 }
 
 beforeAll(async () => {

@@ -5,8 +5,9 @@ import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { runCancellable } from '../../src/postgres/cancellable.ts'
 import { classifyDatabaseError, type DatabaseErrorKind } from '../../src/postgres/database-error.ts'
-import { type EmbeddedServer, startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
+import type { EmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase, type DatabaseOptions } from '../../src/postgres/knex.ts'
+import { startTestedServer } from '../support/data/tested-server.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
@@ -15,7 +16,7 @@ let server: EmbeddedServer
 const pools: Knex[] = []
 
 const start = async () => {
-  server = await startEmbeddedServer({ dataDir, settings: { fsync: 'off' } })
+  server = await startTestedServer({ dataDir, settings: { fsync: 'off' } })
 }
 
 beforeAll(async () => {

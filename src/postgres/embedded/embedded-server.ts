@@ -54,6 +54,8 @@ export interface StartOptions {
   readonly settings?: Readonly<Record<string, string>> | undefined
   /** Aborts the start. */
   readonly signal?: AbortSignal | undefined
+  /** Other programs than those of the installed package, for tests. */
+  readonly binaries?: ServerBinaries | undefined
   /** How long to wait for a server that is stopping, in seconds. */
   readonly lockWaitSec?: number | undefined
 }
@@ -93,7 +95,7 @@ async function launchServer(options: StartOptions): Promise<{ server: EmbeddedSe
   requireMainThread()
   const folder = serverFolder(options.dataDir)
   const tools = findTools(process.env.PATH ?? '')
-  const binaries = await findBinaries()
+  const binaries = options.binaries ?? (await findBinaries())
   await prepareFolder(folder, binaries)
   const mode = await findLaunchMode(folder, tools, binaries)
   const command = launchCommand({

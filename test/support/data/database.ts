@@ -4,10 +4,9 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Knex } from 'knex'
 import { inject } from 'vitest'
-import type { Connection } from '../../../src/postgres/embedded/embedded-connection.ts'
-import { joinEmbeddedServer, type OpenedServer } from '../../../src/postgres/embedded/embedded-server.ts'
+import type { Connection, ConnectionFactory } from '../../../src/postgres/embedded/embedded-connection.ts'
 import { createDatabase, type DatabaseOptions } from '../../../src/postgres/knex.ts'
-import { TEMPLATE } from '../global-setup.ts'
+import { directConnection, type TestServer } from './tested-server.ts'
 
 /** A database of a test's own. */
 export interface TestDatabase {
@@ -18,7 +17,15 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
-let joined: Promise<OpenedServer> | undefined
+interface JoinedServer {
+  readonly template: string
+  /** for creating and dropping databases */
+  readonly direct: ConnectionFactory
+  /** for the tests; through the pooler where there is one */
+  readonly connectionTo: (database: string) => Connection
+}
+
+let joined: Promise<JoinedServer> | undefined
 
 /**
  * Creates an empty, migrated database, a copy of the run's template, in about 30 ms. Most test files create one in `beforeAll`. The first
@@ -26,22 +33,23 @@ let joined: Promise<OpenedServer> | undefined
  */
 export async function createTestDatabase(options: DatabaseOptions = {}): Promise<TestDatabase> {
   joined ??= joinTestServer(inject('testServerSocket'))
-  const { connection: connectionTo } = await joined
+  const { direct, connectionTo, template } = await joined
   const name = `test_${randomUUID().replaceAll('-', '')}`
-  await administer(connectionTo(), `create database ${name} template ${TEMPLATE} strategy file_copy`)
+  await administer(direct(), `create database ${name} template ${template} strategy file_copy`)
   const connection = connectionTo(name)
   const knex = createDatabase(connection, options)
   const drop = async () => {
     await knex.destroy()
-    await administer(connectionTo(), `drop database ${name} with (force)`)
+    await administer(direct(), `drop database ${name} with (force)`)
   }
   return { knex, connection, drop }
 }
 
-async function joinTestServer(socket: string): Promise<OpenedServer> {
-  const answer = JSON.parse(await text(connect(socket))) as { dataDir: string } | { failure: string }
+async function joinTestServer(socket: string): Promise<JoinedServer> {
+  const answer = JSON.parse(await text(connect(socket))) as TestServer | { failure: string }
   if ('failure' in answer) throw new Error(`The test run's PostgreSQL did not start: ${answer.failure}`)
-  return joinEmbeddedServer(answer.dataDir)
+  const direct = await directConnection(answer)
+  return { template: answer.template, direct, connectionTo: (name) => ({ ...direct(name), ...answer.pooler }) }
 }
 
 async function administer(connection: Connection, statement: string): Promise<void> {
@@ -55,5 +63,7 @@ async function administer(connection: Connection, statement: string): Promise<vo
 
 /** The URL of a database, for another process. */
 export function urlOfDatabase({ connection: { host, port, user, password, database } }: TestDatabase): string {
-  return `postgres://${user}:${encodeURIComponent(password)}@localhost:${port}/${database}?host=${encodeURIComponent(realpathSync(host))}`
+  const login = `${user}:${encodeURIComponent(password)}`
+  if (!host.startsWith('/')) return `postgres://${login}@${host}:${port}/${database}`
+  return `postgres://${login}@localhost:${port}/${database}?host=${encodeURIComponent(realpathSync(host))}`
 }

@@ -2,10 +2,11 @@ import { cp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Knex } from 'knex'
 import type { Connection } from '../../../src/postgres/embedded/embedded-connection.ts'
-import { type EmbeddedServer, startEmbeddedServer } from '../../../src/postgres/embedded/embedded-server.ts'
+import type { EmbeddedServer } from '../../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../../src/postgres/knex.ts'
 import { migrate } from '../../../src/postgres/migrations/migrate.ts'
 import { makeTempFolder } from '../temp-folder.ts'
+import { startTestedServer } from './tested-server.ts'
 
 /** A primary with a migrated database, and a real server that follows it by streaming. */
 export interface ReplicatedDatabase {
@@ -26,7 +27,7 @@ const QUICK = { fsync: 'off', full_page_writes: 'off', autovacuum: 'off', max_co
 
 export async function startReplicatedDatabase(): Promise<ReplicatedDatabase> {
   const [primaryFolder, replicaFolder] = await Promise.all([makeTempFolder('primary'), makeTempFolder('replica')])
-  let primaryServer = await startEmbeddedServer({ dataDir: primaryFolder, settings: QUICK })
+  let primaryServer = await startTestedServer({ dataDir: primaryFolder, settings: QUICK })
   const migrating = createDatabase(primaryServer.connection(), { poolMax: 1 })
   await migrate(migrating)
   await migrating.destroy()
@@ -34,7 +35,7 @@ export async function startReplicatedDatabase(): Promise<ReplicatedDatabase> {
   const dataOf = (folder: string) => join(folder, 'pg', 'data')
   await cp(primaryFolder, replicaFolder, { recursive: true, verbatimSymlinks: true })
   await writeFile(join(dataOf(replicaFolder), 'standby.signal'), '')
-  primaryServer = await startEmbeddedServer({ dataDir: primaryFolder, settings: QUICK })
+  primaryServer = await startTestedServer({ dataDir: primaryFolder, settings: QUICK })
 
   const { user, password, port } = primaryServer.connection()
   const follow = `host='${dataOf(primaryFolder)}' port=${port} user=${user} password=${password} application_name=replica`
@@ -42,7 +43,7 @@ export async function startReplicatedDatabase(): Promise<ReplicatedDatabase> {
   let looking: Knex | undefined
   async function startReplica(): Promise<void> {
     const settings = { ...QUICK, primary_conninfo: follow, wal_retrieve_retry_interval: '100ms' }
-    replicaServer = await startEmbeddedServer({ dataDir: replicaFolder, settings })
+    replicaServer = await startTestedServer({ dataDir: replicaFolder, settings })
   }
   await startReplica()
   const replicaConnection = () => replicaServer.connection()

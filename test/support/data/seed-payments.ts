@@ -13,8 +13,8 @@ import type { Payment } from '../../../src/domain/payment.ts'
 import { paymentReferenceOf } from '../../../src/domain/payment-reference.ts'
 import { dropLeases } from '../../../src/store/leases-repository.ts'
 import { canonical } from '../detection.ts'
-import { insertPayments } from './search-payments.ts'
 import { NOW, type TestService } from '../service.ts'
+import { insertPayments } from './search-payments.ts'
 
 const USD = 10n ** 8n
 const COIN = 10n ** 18n
@@ -43,12 +43,61 @@ export type Values = Readonly<Record<string, string>>
  * that this chain cannot have, stored as imported ones.
  */
 export async function seedPayments(running: TestService): Promise<Values> {
-  const { chain, service, database } = running
+  const { chain, database } = running
   const [payer, payee, platform, refundee, funded, empty] = chain.wallets
   const { USDC } = chain.tokens
   const requests = await createRequests(running, { payee, refundee })
-  const { paid, partial, overpaid, refunded, pending, fiat, native } = requests
   const closed = await storeClosed(running, payee)
+  const first = await payRequests(running, requests)
+
+  // It would expire while tests run, and chains change their state.
+  await dropLeases(database.knex)
+
+  const accounts = createApiKeyRepository(database.knex)
+  const shop = await accounts.ensureAccount('shop')
+  const other = await accounts.ensureAccount('other')
+  await insertPayments(database.knex, [
+    ...imported.map((payment) => ({ accountId: shop.id, final: true, payment })),
+    // Two, so that one is on the second page.
+    { accountId: other.id, final: true, payment: { ...bare, id: FOREIGN_ID } },
+    { accountId: other.id, final: true, payment: { ...bare, id: SECOND_FOREIGN_ID, amountInUsd: '1' } },
+  ])
+  const topics = await seedUnmatched(running, { shop, other }, payee)
+  return {
+    ...topics,
+    payer,
+    payee,
+    platform,
+    refundee,
+    'wallet.funded': funded,
+    'wallet.empty': empty,
+    'wallet.funded.lower': funded.toLowerCase(),
+    'wallet.payer.lower': payer.toLowerCase(),
+    usdc: USDC.address,
+    'paid.txHash': first.transactionHash,
+    'paid.paymentId': await idOfPayment(running, requests.paid),
+    'native.paymentId': await idOfPayment(running, requests.native),
+    'fiat.paymentId': await idOfPayment(running, requests.fiat),
+    'pending.paymentId': await idOfPayment(running, requests.pending),
+    'refunded.paymentId': await idOfPayment(running, requests.refunded),
+    'foreign.paymentId': FOREIGN_ID,
+    'tron.paymentId': TRON_ID,
+    'crosschain.paymentId': CROSSCHAIN_ID,
+    'bare.paymentId': bare.id,
+    'foreign.paymentReference': requests.foreign.paymentReference,
+    ...namesOf(requests),
+    ...namesOf(closed),
+    'open.paymentReference.bare': requests.open.paymentReference.slice(2).toUpperCase(),
+  }
+}
+
+/** Pays the requests on chain and waits until the payments are detected. Returns the first payment's receipt. */
+async function payRequests(
+  { chain, service }: TestService,
+  { paid, partial, overpaid, refunded, pending, fiat, native }: Awaited<ReturnType<typeof createRequests>>,
+) {
+  const [payer, payee, platform, refundee, funded] = chain.wallets
+  const { USDC } = chain.tokens
   const pay = async (amount: bigint, request: PaymentRequest, fee: { feeAmount?: bigint; feeAddress?: Address } = {}) =>
     chain.pay(payer, {
       kind: 'ERC20',
@@ -90,46 +139,7 @@ export async function seedPayments(running: TestService): Promise<Values> {
   await chain.mine({ blocks: 4 })
   await pay(30_000000n, pending)
   await service.detection.scanOnce()
-
-  // It would expire while tests run, and chains change their state.
-  await dropLeases(database.knex)
-
-  const accounts = createApiKeyRepository(database.knex)
-  const shop = await accounts.ensureAccount('shop')
-  const other = await accounts.ensureAccount('other')
-  await insertPayments(database.knex, [
-    ...imported.map((payment) => ({ accountId: shop.id, final: true, payment })),
-    // Two, so that one is on the second page.
-    { accountId: other.id, final: true, payment: { ...bare, id: FOREIGN_ID } },
-    { accountId: other.id, final: true, payment: { ...bare, id: SECOND_FOREIGN_ID, amountInUsd: '1' } },
-  ])
-  const topics = await seedUnmatched(running, { shop, other }, payee)
-  return {
-    ...topics,
-    payer,
-    payee,
-    platform,
-    refundee,
-    'wallet.funded': funded,
-    'wallet.empty': empty,
-    'wallet.funded.lower': funded.toLowerCase(),
-    'wallet.payer.lower': payer.toLowerCase(),
-    usdc: USDC.address,
-    'paid.txHash': first.transactionHash,
-    'paid.paymentId': await idOfPayment(running, paid),
-    'native.paymentId': await idOfPayment(running, native),
-    'fiat.paymentId': await idOfPayment(running, fiat),
-    'pending.paymentId': await idOfPayment(running, pending),
-    'refunded.paymentId': await idOfPayment(running, refunded),
-    'foreign.paymentId': FOREIGN_ID,
-    'tron.paymentId': TRON_ID,
-    'crosschain.paymentId': CROSSCHAIN_ID,
-    'bare.paymentId': bare.id,
-    'foreign.paymentReference': requests.foreign.paymentReference,
-    ...namesOf(requests),
-    ...namesOf(closed),
-    'open.paymentReference.bare': requests.open.paymentReference.slice(2).toUpperCase(),
-  }
+  return first
 }
 
 /** Unmatched events as detection stores them, the newest of no account. */

@@ -1,0 +1,73 @@
+/**
+ * Runs the tests that use a database on another PostgreSQL:
+ *
+ *   npm run test:postgres -- 15                        version 15, 16, 17 or 18, installed into a temporary folder
+ *   npm run test:postgres -- 17 --pgbouncer            through PgBouncer in transaction mode, if it is installed
+ *   npm run test:postgres -- --pgbouncer=PROGRAM       through a PgBouncer that you built
+ *   npm run test:postgres -- --url postgres://…        on a server that runs already; its user creates and drops databases
+ *   npm run test:postgres -- 16 test/search            the tests of a folder
+ *
+ * Prints a plain word and ends with exit code 0 where the version or PgBouncer cannot be had.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { installPostgres, POSTGRES_VERSIONS } from './install-postgres.ts'
+
+/** Tests with other databases than these. */
+const OTHER_SERVERS = [
+  'test/postgres/embedded.test.ts', // the embedded server itself, whose version is the project's
+  'test/process/demo.test.ts',
+  'test/demo/**',
+]
+
+/** Tests that look at a connection of their own from another one, as only a direct connection allows. */
+const DIRECT_ONLY = ['test/postgres/cancel.test.ts', 'test/postgres/prepared.test.ts']
+
+/** A test belongs to this run when it imports one of them. */
+const DATABASES = ['test/support/data/database.ts', 'test/support/data/replica.ts']
+
+const args = process.argv.slice(2).map((word) => (word === '--pgbouncer' ? '--pgbouncer=' : word))
+const { values, positionals } = parseArgs({
+  args,
+  allowPositionals: true,
+  options: { url: { type: 'string' }, pgbouncer: { type: 'string' } },
+})
+const version = positionals.find((word) => /^\d+$/.test(word))
+const filters = positionals.filter((word) => word !== version)
+if (version !== undefined && !POSTGRES_VERSIONS.includes(version)) {
+  stop(2, `PostgreSQL ${version} is not supported: use ${POSTGRES_VERSIONS.join(', ')}`)
+}
+
+function stop(code: number, message: string): never {
+  console.error(message)
+  process.exit(code)
+}
+
+function chooseServer(): Record<string, string> {
+  if (values.url !== undefined) return { TEST_POSTGRES_URL: values.url }
+  if (version === undefined) return {}
+  const native = installPostgres(version)
+  return native === undefined
+    ? stop(0, `skipped: npm could not install PostgreSQL ${version}`)
+    : { TEST_POSTGRES_NATIVE: native }
+}
+
+function choosePooler(): Record<string, string> {
+  if (values.pgbouncer === undefined) return {}
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
+  const found = folders.map((folder) => join(folder, 'pgbouncer')).find((path) => existsSync(path))
+  const program = values.pgbouncer === '' ? found : values.pgbouncer
+  if (program === undefined) stop(0, 'skipped: PgBouncer is not installed (Debian has it as the package pgbouncer)')
+  return { TEST_PGBOUNCER: program }
+}
+
+const environment = { ...chooseServer(), ...choosePooler() }
+const excluded = [...OTHER_SERVERS, ...(values.pgbouncer === undefined ? [] : DIRECT_ONLY)]
+const which = filters.length > 0 ? ['run', ...filters] : ['related', ...DATABASES, '--run']
+const { status } = spawnSync('vitest', which, {
+  stdio: 'inherit',
+  env: { ...process.env, ...environment, TEST_LEFT_OUT: excluded.join(',') },
+})
+process.exitCode = status ?? 1
