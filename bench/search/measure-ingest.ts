@@ -11,7 +11,7 @@ import { formatPaymentLine } from '../../src/domain/payment-line.ts'
 import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
 import { runPreparedText } from '../../src/postgres/prepared.ts'
-import { deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { deletePayments, lockAccount, readPaymentsById } from '../../src/store/payment-changes.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
 import { meterCpu } from '../cpu-seconds.ts'
 
@@ -155,8 +155,7 @@ async function deleteImported(
 ): Promise<void> {
   await knex.transaction(async (trx) => {
     const locked = await lockAccount(trx, accountId, new Date())
-    const sql = 'delete from payments where account_id = ? and id = any(?::uuid[])'
-    await deletePayments(locked, { sql, bindings: [accountId, `{${ids.join(',')}}`] })
+    await deletePayments(locked, await readPaymentsById(locked, ids))
     const change = String(changesBefore)
     await trx.raw('delete from payment_changes where account_id = ? and change > ?', [accountId, change])
     await trx.raw('update account_changes set last_change = ? where account_id = ?', [change, accountId])

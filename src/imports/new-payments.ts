@@ -86,6 +86,13 @@ export function eventOf({ txHash, eventIndex, network }: Payment): string | unde
   return txHash === undefined || eventIndex === undefined ? undefined : `${txHash} ${eventIndex} ${network}`
 }
 
+/** Counts payments by the combinations of the statistics. */
+export function arrivalsOf(payments: readonly Payment[]): Arrivals[] {
+  const arrivals = new Map<string, Mutable<Arrivals>>()
+  for (const payment of payments) addArrival(arrivals, payment)
+  return [...arrivals.values()]
+}
+
 function addArrival(arrivals: Map<string, Mutable<Arrivals>>, payment: Payment): void {
   const { network, sourceNetwork = '', currency, invoiceCurrency = '', timestamp } = payment
   const type = payment.type === undefined ? -1 : codeOfType(payment.type)

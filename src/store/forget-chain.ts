@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { inTransaction } from '../postgres/cancellable.ts'
-import { deletePayments, lockAccounts } from './payment-changes.ts'
+import { deletePayments, lockAccounts, readPayments } from './payment-changes.ts'
 
 /** A chain whose rows are to be deleted. */
 export interface ForgottenChain {
@@ -23,10 +23,9 @@ export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: 
     const accountIds = await trx('payments').distinct().where(ofChain).pluck<number[]>('account_id')
     let payments = 0
     for (const account of await lockAccounts(trx, accountIds, now)) {
-      const gone = trx('payments')
-        .where({ ...ofChain, account_id: account.accountId })
-        .delete()
-      payments += (await deletePayments(account, gone.toSQL())).length
+      const gone = await readPayments(account, trx('payments').where({ ...ofChain, account_id: account.accountId }))
+      await deletePayments(account, gone)
+      payments += gone.size
     }
     const refunds = await trx('refunds').where({ network: name }).delete()
     const requests = await trx('requests').where({ network: name }).delete(['account_id', 'topic', 'refund_topic'])

@@ -11,11 +11,14 @@ export interface LockedAccount {
   readonly at: Date
 }
 
-/** A statement that writes `payments`, without an alias for the table and without RETURNING. Each `?` is a binding. */
+/** A statement that writes `payments`, without RETURNING. Each `?` is a binding. */
 export interface PaymentStatement {
   readonly sql: string
   readonly bindings: readonly unknown[]
 }
+
+/** Payments as they are stored before a write: each row as JSON, by id. */
+export type StoredPayments = ReadonlyMap<string, string>
 
 /**
  * Locks accounts for writing their payments, in ascending order. A writer calls it before it reads what it is going to change. To avoid
@@ -52,32 +55,78 @@ async function takeLock(trx: Knex, accountId: number): Promise<boolean> {
 }
 
 /**
- * Runs an INSERT that updates nothing (it may have `on conflict do nothing`), and counts and logs the added rows. It is cheaper than
- * {@link changePayments}, because it reads no row again.
+ * Reads the payments that a write is going to change or delete. It is a statement of its own, because a distributed PostgreSQL runs the parts of
+ * one statement one after another, and the later ones would see what the earlier have written.
  *
- * @returns the ids of the added rows
+ * @param rows - a query on `payments` that binds the account, without columns
  */
-export function insertPayments(account: LockedAccount, statement: PaymentStatement): Promise<string[]> {
-  return write(account, statement, INSERTED)
+export async function readPayments({ trx }: LockedAccount, rows: Knex.QueryBuilder): Promise<StoredPayments> {
+  const read = await rows.transacting(trx).select<StoredRow[]>('payments.id', trx.raw(`${ROW_AS_JSON} as row`))
+  return new Map(read.map(({ id, row }) => [id, row]))
+}
+
+/** The same for some ids. `offset 0` has each looked up: of thousands, the planner would rather read all payments of the account. */
+export async function readPaymentsById(
+  { trx, accountId }: LockedAccount,
+  ids: readonly string[],
+): Promise<StoredPayments> {
+  if (ids.length === 0) return new Map()
+  const { rows } = await trx.raw<{ rows: StoredRow[] }>(
+    `select payments.id, ${ROW_AS_JSON} as row from unnest(?::uuid[]) as asked (id) cross join lateral
+       (select * from payments where account_id = ? and id = asked.id offset 0) payments`,
+    [[...ids], accountId],
+  )
+  return new Map(rows.map(({ id, row }) => [id, row]))
+}
+
+const ROW_AS_JSON = 'to_jsonb(payments)::text'
+
+interface StoredRow {
+  readonly id: string
+  readonly row: string
 }
 
 /**
- * Runs an UPDATE, or an INSERT that may update, and counts and logs the changed rows. A row that is written with its old values is not
- * logged.
+ * Runs an UPDATE, a DELETE, or an INSERT that may update, and counts and logs the changed rows. A row that is written with its old values is
+ * not logged.
  *
+ * @param before - the rows that it may update or delete, and that {@link readPayments} read under the account's lock. Others may be among them
  * @returns the ids of all written rows
  */
-export function changePayments(account: LockedAccount, statement: PaymentStatement): Promise<string[]> {
-  return write(account, statement, CHANGED)
+export async function changePayments(
+  account: LockedAccount,
+  before: StoredPayments,
+  { sql, bindings }: PaymentStatement,
+): Promise<string[]> {
+  const written = await account.trx.raw<{ rows: { id: string }[] }>(
+    `${sql} returning payments.id`,
+    bindings as Knex.RawBinding[],
+  )
+  const ids = written.rows.map(({ id }) => id)
+  await logChanges(account, before, ids)
+  return ids
 }
 
-/**
- * Runs a DELETE, and counts and logs the removed rows.
- *
- * @returns their ids
- */
-export function deletePayments(account: LockedAccount, statement: PaymentStatement): Promise<string[]> {
-  return write(account, statement, DELETED)
+/** Deletes payments, and counts and logs them. */
+export async function deletePayments(account: LockedAccount, before: StoredPayments): Promise<void> {
+  await removePayments(account, [...before.keys()])
+  await logChanges(account, before, [...before.keys()])
+}
+
+/** Replaces payments by rows that `store` writes, and counts and logs what changed. */
+export async function replacePayments(
+  account: LockedAccount,
+  before: StoredPayments,
+  store: () => Promise<void>,
+): Promise<void> {
+  await removePayments(account, [...before.keys()])
+  await store()
+  await logChanges(account, before, [...before.keys()])
+}
+
+async function removePayments({ trx, accountId }: LockedAccount, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await trx.raw('delete from payments where account_id = ? and id = any(?::uuid[])', [accountId, [...ids]])
 }
 
 /** New payments of one combination of the statistics. An unknown `sourceNetwork` or `invoiceCurrency` is '', an unknown `type` -1. */
@@ -153,17 +202,6 @@ const LOG_ARRIVALS = `
   select ?::int, added.* from unnest(${arrivalColumns.map(([, type]) => `?::${type}[]`).join(', ')}) as added
   ${ADD_TO_STORED}`
 
-/** How the changes and moves of written rows are found. Both are parts of the statement that writes. */
-interface WriteKind {
-  readonly returning: string
-  /** A query over `written`: a row for each change, with id, kind (1 insert, 2 update, 3 delete) and the row before it. */
-  readonly changes: string
-  /** A query over `written` or `changes`: a row for each payment that a combination of the statistics gained (n = 1) or lost (n = -1). */
-  readonly moves: string
-  /** How often `changes` binds the account. */
-  readonly accountBindings: number
-}
-
 /** The columns that decide how a payment is counted: the combination, the time that bounds it, and whether it is priced. */
 const KEYS = [
   'network',
@@ -178,50 +216,30 @@ const KEYS = [
 ]
 const listKeys = (write: (key: string) => string) => KEYS.map(write).join(', ')
 
-/** Returns the keys alone, because the rows of a large batch would be spooled to a file. */
-const INSERTED: WriteKind = {
-  returning: `payments.id, ${listKeys((key) => `payments.${key}`)}`,
-  changes: 'select id, 1 as kind, null::jsonb as old from written',
-  moves: 'select *, 1 as n from written',
-  accountBindings: 0,
-}
-
-const DELETED: WriteKind = {
-  returning: 'payments.*',
-  changes: 'select id, 3 as kind, to_jsonb(written) as old from written',
-  moves: 'select *, -1 as n from written',
-  accountBindings: 0,
-}
-
 const KEYS_MOVED = `row(${listKeys((key) => `old_${key}`)}) is distinct from row(${listKeys((key) => `new_${key}`)})`
 
 /**
- * All parts of a statement see the rows as they were before it, so a second look at a written row reads its old values. `offset 0` keeps
- * the planner from reading all payments of the account for it.
+ * Compares rows that were written with what they were before. Binds ids, rows before, account, account, time, account, account, account.
+ *
+ * `changes` has a row for each change, with kind (1 insert, 2 update, 3 delete) and the row before it. `offset 0` keeps the planner from reading
+ * all payments of the account for it. `moves` has a row for each payment that a combination of the statistics gained (n = 1) or lost (n = -1).
  */
-const CHANGED: WriteKind = {
-  returning: 'payments.*',
-  changes: `
-    select w.id, case when p.id is null then 1 else 2 end as kind, case when p.id is not null then to_jsonb(p) end as old,
-      ${listKeys((key) => `p.${key} as old_${key}, w.${key} as new_${key}`)}
-    from written w
-    left join lateral (select * from payments where account_id = ? and id = w.id offset 0) p on true
-    where p.id is null or row(p.*) is distinct from row(w.*)`,
-  moves: `
-    select ${listKeys((key) => `new_${key} as ${key}`)}, 1 as n from changes where ${KEYS_MOVED}
-    union all
-    select ${listKeys((key) => `old_${key}`)}, -1 from changes where kind = 2 and ${KEYS_MOVED}`,
-  accountBindings: 1,
-}
-
-/** What every write adds to its statement. Binds what `changes` binds, then the account, the time, and the account three times. */
-const logAndCount = ({ changes, moves }: WriteKind) => `
-  changes as materialized (${changes}
+const LOG_CHANGES = `
+  with changes as materialized (
+    select given.nth, given.id, given.old, case when given.old is null then 1 when p.id is null then 3 else 2 end as kind,
+      ${listKeys((key) => `o.${key} as old_${key}, p.${key} as new_${key}`)}
+    from unnest(?::uuid[], ?::jsonb[]) with ordinality as given (id, old, nth)
+    cross join lateral jsonb_populate_record(null::payments, given.old) o
+    left join lateral (select * from payments where account_id = ? and id = given.id offset 0) p on true
+    where row(p.*) is distinct from row(o.*)
   ), logged as (
     insert into payment_changes (account_id, change, kind, payment_id, at, old)
-    select ?, last_change + row_number() over (), kind, id, ?, old
+    select ?, last_change + row_number() over (order by nth), kind, id, ?, old
     from changes, (select last_change from account_changes where account_id = ?) account
-  ), moves as (${moves}
+  ), moves as (
+    select ${listKeys((key) => `new_${key} as ${key}`)}, 1 as n from changes where kind <> 3 and ${KEYS_MOVED}
+    union all
+    select ${listKeys((key) => `old_${key}`)}, -1 from changes where kind <> 1 and ${KEYS_MOVED}
   ), counted as (
     insert into payment_statistics as stored (account_id, ${STATISTICS_COLUMNS})
     select ?, network, coalesce(source_network, ''), currency, min(currency_symbol), coalesce(invoice_currency, ''),
@@ -231,15 +249,16 @@ const logAndCount = ({ changes, moves }: WriteKind) => `
   ), numbered as (
     update account_changes set last_change = last_change + (select count(*) from changes)
     where account_id = ? and exists (select from changes)
-  )`
-
-/** Writes, counts and logs in one statement, which is one round trip and cannot be done in part. */
-async function write(account: LockedAccount, { sql, bindings }: PaymentStatement, kind: WriteKind): Promise<string[]> {
-  const { trx, accountId, at } = account
-  const ofChanges = Array.from({ length: kind.accountBindings }, () => accountId)
-  const { rows } = await trx.raw<{ rows: { id: string }[] }>(
-    `with written as (${sql} returning ${kind.returning}), ${logAndCount(kind)} select id from written`,
-    [...bindings, ...ofChanges, accountId, at, accountId, accountId, accountId] as Knex.RawBinding[],
   )
-  return rows.map(({ id }) => id)
+  select count(*) from changes`
+
+async function logChanges(
+  { trx, accountId, at }: LockedAccount,
+  before: StoredPayments,
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return
+  const olds = ids.map((id) => before.get(id) ?? null)
+  const bindings = [ids, olds, accountId, accountId, at, accountId, accountId, accountId]
+  await trx.raw(LOG_CHANGES, bindings as Knex.RawBinding[])
 }

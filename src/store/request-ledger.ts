@@ -4,7 +4,7 @@ import { bytesToHex, hexToBytes } from '../domain/hex.ts'
 import { rankOfStatus, statusOfRank } from '../domain/payment.ts'
 import { type RequestStatus, rankOfRequestStatus, requestStatusOf } from '../domain/payment-request.ts'
 import { copyNewPayments } from './copy-new-payments.ts'
-import { changePayments, type LockedAccount } from './payment-changes.ts'
+import { changePayments, type LockedAccount, readPaymentsById } from './payment-changes.ts'
 import type { PaymentRow } from './payment-row.ts'
 import {
   type Ledger,
@@ -97,17 +97,41 @@ export async function settleStored(account: LockedAccount, requestIds: readonly 
 
 /** Gives requests the imported payments that name their reference and no request id. */
 export async function claimPayments(account: LockedAccount, requestIds: readonly Buffer[]): Promise<void> {
-  const { accountId } = account
-  await changePayments(account, { sql: CLAIM_IMPORTED, bindings: [accountId, accountId, [...requestIds]] })
+  const { trx, accountId } = account
+  const asked = [accountId, accountId, [...requestIds]]
+  const { rows } = await trx.raw<{ rows: ClaimedRow[] }>(FIND_CLAIMED, asked)
+  if (rows.length === 0) return
+  const before = await readPaymentsById(
+    account,
+    rows.map(({ id }) => id),
+  )
+  const columns = [
+    rows.map(({ id }) => id),
+    rows.map(({ request_id }) => request_id),
+    rows.map(({ updated_at }) => updated_at),
+  ]
+  await changePayments(account, before, { sql: CLAIM, bindings: [...columns, accountId] })
+}
+
+interface ClaimedRow {
+  readonly id: string
+  readonly request_id: Buffer
+  readonly updated_at: Date
 }
 
 /** The rules by which an event counts for a request, as far as the fields of an imported payment allow. */
-const CLAIM_IMPORTED = `
-  update payments set request_id = r.request_id, updated_at = greatest(payments.updated_at, r.created_at)
-  from requests r
-  where payments.account_id = ? and r.account_id = ? and r.request_id = any(?)
-    and payments.payment_reference = r.payment_reference and payments.request_id is null
-    and payments.network = r.network and (payments.payee is null or payments.payee = r.payee)`
+const FIND_CLAIMED = `
+  select distinct on (p.id) p.id, r.request_id, greatest(p.updated_at, r.created_at) as updated_at
+  from payments p, requests r
+  where p.account_id = ? and r.account_id = ? and r.request_id = any(?)
+    and p.payment_reference = r.payment_reference and p.request_id is null
+    and p.network = r.network and (p.payee is null or p.payee = r.payee)
+  order by p.id, r.created_at, r.request_id`
+
+const CLAIM = `
+  update payments set request_id = claimed.request_id, updated_at = claimed.updated_at
+  from unnest(?::uuid[], ?::bytea[], ?::timestamptz[]) as claimed (id, request_id, updated_at)
+  where payments.account_id = ? and payments.id = claimed.id`
 
 /** Whether a request stands as it was created: nothing paid, nothing returned. */
 const isUntouched = ({ surplus_returned, status }: LedgerRequestRow) =>
@@ -293,7 +317,8 @@ export async function savePayments(
     const values = changed.slice(from, from + ROWS_A_STATEMENT).map(toInsert)
     const columns = Object.keys(values[0] ?? {}).filter((column) => column !== 'account_id' && column !== 'id')
     const upsert = account.trx('payments').insert(values).onConflict(['account_id', 'id']).merge(columns)
-    await changePayments(account, upsert.toSQL())
+    const ids = changed.slice(from, from + ROWS_A_STATEMENT).map(({ id }) => id)
+    await changePayments(account, await readPaymentsById(account, ids), upsert.toSQL())
   }
 }
 

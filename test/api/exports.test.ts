@@ -8,9 +8,10 @@ import type { Account } from '../../src/domain/account.ts'
 import type { Address } from '../../src/domain/address.ts'
 import { derivedPaymentFields, formatPaymentLine } from '../../src/domain/payment-line.ts'
 import { exportPayments } from '../../src/search/export/export-payments.ts'
-import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { lockAccount } from '../../src/store/payment-changes.ts'
 import { createStreamClient, streamProtocols } from '../support/clients/stream-clients.ts'
 import { generatePayments, insertBySql, insertPayments } from '../support/data/search-payments.ts'
+import { changePayments } from '../support/data/write-payments.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 
@@ -202,7 +203,7 @@ describe('an export that continues after the last payment received', () => {
       const locked = await lockAccount(trx, shop.id, NOW)
       const bindings = [shop.id, id]
       if (change === 'delete') {
-        await deletePayments(locked, { sql: 'delete from payments where account_id = ? and id = ?', bindings })
+        await changePayments(locked, { sql: 'delete from payments where account_id = ? and id = ?', bindings })
       } else {
         const sql = 'update payments set timestamp = ? where account_id = ? and id = ?'
         await changePayments(locked, { sql, bindings: [to, ...bindings] })

@@ -9,7 +9,7 @@ import { type Hex, keccak256, toBytes } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Address, addressToBytes, parseAddress } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
-import { changePayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { lockAccount } from '../../src/store/payment-changes.ts'
 import { repairAccount } from '../../src/store/proof/repair-account.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import {
@@ -21,6 +21,7 @@ import {
   startLifeService,
 } from '../support/chains/payment-life.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
+import { changePayments } from '../support/data/write-payments.ts'
 import { rowsOf, runCommand } from '../support/run-command.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 

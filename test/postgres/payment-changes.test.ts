@@ -1,8 +1,9 @@
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { inTransaction } from '../../src/postgres/cancellable.ts'
-import { changePayments, deletePayments, insertPayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { lockAccount } from '../../src/store/payment-changes.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { changePayments, insertPayments } from '../support/data/write-payments.ts'
 
 let database: TestDatabase
 let knex: Knex
@@ -69,7 +70,7 @@ describe('writing payments', () => {
       const gone = knex('payments')
         .where({ ...where, id: second.id })
         .delete()
-      expect(await deletePayments(locked, gone.toSQL())).toEqual([second.id])
+      expect(await changePayments(locked, gone.toSQL())).toEqual([second.id])
     })
     const log = await changes(account)
     expect(log.map(({ change, kind }) => [change, kind])).toEqual([
@@ -118,7 +119,7 @@ it('a combination becomes priced with its first known amount in US dollars, and 
   await write((locked) => insertPayments(locked, knex('payments').insert(rowOf(account, 3)).toSQL()))
   expect((await seen())[1]).toMatchObject({ n: 2n, priced: true, seq: priced.seq })
   await write((locked) =>
-    deletePayments(locked, knex('payments').where({ account_id: account, status: 3 }).delete().toSQL()),
+    changePayments(locked, knex('payments').where({ account_id: account, status: 3 }).delete().toSQL()),
   )
   expect((await seen())[1]).toMatchObject({ n: 0n, priced: true, seq: priced.seq })
 })

@@ -5,7 +5,7 @@ import { inTransaction } from '../../src/postgres/cancellable.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import { createPaymentSearch, type PaymentSearch } from '../../src/search/page/payment-search.ts'
 import type { PlanThresholds } from '../../src/search/plan/plan-terms.ts'
-import { changePayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { lockAccount } from '../../src/store/payment-changes.ts'
 import type { TestDatabase } from '../support/data/database.ts'
 import {
   chains,
@@ -16,6 +16,7 @@ import {
   type StoredPayment,
   tokens,
 } from '../support/data/search-payments.ts'
+import { changePayments } from '../support/data/write-payments.ts'
 import {
   cases,
   checkPair,

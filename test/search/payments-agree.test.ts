@@ -8,7 +8,7 @@ import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import type { PaymentSearch } from '../../src/search/page/payment-search.ts'
 import type { GroupName } from '../../src/search/sql/read-summary.ts'
 import { createSummarizePayments, type SummaryGroup } from '../../src/search/totals/summarize-payments.ts'
-import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { lockAccount } from '../../src/store/payment-changes.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import {
   generatePayments,
@@ -21,6 +21,7 @@ import {
   REQUEST_IDS,
   START,
 } from '../support/data/search-payments.ts'
+import { changePayments } from '../support/data/write-payments.ts'
 import { applyMessage, searchAll, startWatchProcess, type WatchProcess } from './watching.ts'
 
 // For every filter, pages, totals, summaries, exports and watches agree on the payments.
@@ -47,7 +48,7 @@ beforeAll(async () => {
       where account_id = ? and id::text like '3%'`
     await changePayments(locked, { sql, bindings: [account.id] })
     const gone = `delete from payments where account_id = ? and id::text like '5%'`
-    await deletePayments(locked, { sql: gone, bindings: [account.id] })
+    await changePayments(locked, { sql: gone, bindings: [account.id] })
   })
   everything = await searchAll(process, account, {})
   const kept = ours.filter(({ payment }) => !payment.id.startsWith('5'))

@@ -4,9 +4,10 @@ import { seededRandom } from '../../bench/search/seeded-random.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
-import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { lockAccount } from '../../src/store/payment-changes.ts'
 import { type WatchedJson, watchBy } from '../support/clients/watch-clients.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
+import { changePayments } from '../support/data/write-payments.ts'
 import { startWaybill, type WaybillProcess } from '../support/process.ts'
 
 // A client that watches two processes in turn, one of which is killed, while others write, ends up with the stored payments.
@@ -70,7 +71,7 @@ async function changeSome(times: number, seed: number): Promise<void> {
           'update payments set status = 6 - status, amount = amount + 1 where account_id = ? and status <> 3 and id::text like ?'
         await changePayments(locked, { sql, bindings: [account.id, like] })
       } else {
-        await deletePayments(locked, {
+        await changePayments(locked, {
           sql: 'delete from payments where account_id = ? and id::text like ?',
           bindings: [account.id, like],
         })

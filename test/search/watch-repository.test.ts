@@ -2,9 +2,10 @@ import type { Knex } from 'knex'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { FilterValues } from '../../src/search/filter/payment-filter.ts'
 import { batchStatement, createWatchRepository, type WatchQuery } from '../../src/search/sql/watch-repository.ts'
-import { changePayments, deletePayments, type LockedAccount, lockAccount } from '../../src/store/payment-changes.ts'
+import { type LockedAccount, lockAccount } from '../../src/store/payment-changes.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { insertBySql } from '../support/data/search-payments.ts'
+import { changePayments } from '../support/data/write-payments.ts'
 
 // Batches of the log, on 20,000 changes of two accounts.
 
@@ -100,7 +101,7 @@ test('an event has the payment after the change, and no account sees events of a
     ['ADDED', 4_001n, 'CONFIRMED'],
     ['UPDATED', expect.any(BigInt), 'PENDING'],
   ])
-  await inTurn(1, 'delete from payments where account_id = ? and amount = 4001', deletePayments)
+  await inTurn(1, 'delete from payments where account_id = ? and amount = 4001', changePayments)
   const gone = await read({ minAmount: '4001', maxAmount: '4001' }, 10_000n)
   expect(gone.events).toEqual([{ type: 'REMOVED', change: 10_001n, at: expect.any(Date), id: events[0]?.payment?.id }])
   const other = await createWatchRepository(database.knex).read({ ...query({}, 10_000n), filter: { accountId: 2 } })

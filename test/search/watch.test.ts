@@ -7,9 +7,10 @@ import type { Listener } from '../../src/api/listener/listener.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
-import { changePayments, deletePayments, type LockedAccount, lockAccount } from '../../src/store/payment-changes.ts'
+import { type LockedAccount, lockAccount } from '../../src/store/payment-changes.ts'
 import { type WatchCall, type WatchedJson, watchBy, watchWays } from '../support/clients/watch-clients.ts'
 import { insertPayments } from '../support/data/search-payments.ts'
+import { changePayments } from '../support/data/write-payments.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 import { openEventSource, type PageEvent } from './event-source.ts'
@@ -73,7 +74,7 @@ const setDollars = (paymentId: string, dollars: number) =>
 const remove = (paymentId: string) =>
   inTurn((account) => {
     const sql = 'delete from payments where account_id = ? and id = ?'
-    return deletePayments(account, { sql, bindings: [shop.id, paymentId] })
+    return changePayments(account, { sql, bindings: [shop.id, paymentId] })
   })
 
 const brief = ({ type, id: of, payment }: WatchedJson) => [

@@ -15,9 +15,10 @@ import {
   type WatchOptions,
   type WatchPayments,
 } from '../../src/search/watch/watch-payments.ts'
-import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { lockAccount } from '../../src/store/payment-changes.ts'
 import type { TestDatabase } from '../support/data/database.ts'
 import { chains, generatePayments, START, tokens } from '../support/data/search-payments.ts'
+import { changePayments } from '../support/data/write-payments.ts'
 import { recordLogs } from '../support/logs.ts'
 
 /** The parts of a service process that watches need, with a pool of its own. */
@@ -134,7 +135,7 @@ export function createWriter(knex: Knex, account: Account, seed: number): Writer
       } else {
         await inTurn((locked) => {
           const sql = 'delete from payments where account_id = ? and id::text like ?'
-          return deletePayments(locked, { sql, bindings: [account.id, `${some()}%`] })
+          return changePayments(locked, { sql, bindings: [account.id, `${some()}%`] })
         })
       }
     },

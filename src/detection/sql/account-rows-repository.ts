@@ -1,6 +1,12 @@
 import type { Knex } from 'knex'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
-import { changePayments, deletePayments, type LockedAccount } from '../../store/payment-changes.ts'
+import {
+  changePayments,
+  deletePayments,
+  type LockedAccount,
+  readPayments,
+  readPaymentsById,
+} from '../../store/payment-changes.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
 import { loadPayments, type RefundRow } from '../../store/request-ledger.ts'
 import { chunksOf } from '../chunks.ts'
@@ -97,11 +103,11 @@ function whereRemoved(query: Knex.QueryBuilder, { above, alsoFinal }: Removal): 
 export async function removeDetected(account: LockedAccount, chainId: string, removal: Removal): Promise<EventPlace[]> {
   const { trx, accountId, at } = account
   const ofChain = { account_id: accountId, chain_id: chainId }
-  const removed = whereRemoved(trx('payments').where({ ...ofChain, imported: false }), removal).delete()
-  await deletePayments(account, removed.toSQL())
+  const removed = whereRemoved(trx('payments').where({ ...ofChain, imported: false }), removal)
+  await deletePayments(account, await readPayments(account, removed))
   const imported = whereRemoved(trx('payments').where({ ...ofChain, imported: true, detected: true }), removal)
   const undetected = { detected: false, final: false, block_number: null, confirmations: null, updated_at: at }
-  await changePayments(account, imported.update(undetected).toSQL())
+  await changePayments(account, await readPayments(account, imported.clone()), imported.update(undetected).toSQL())
   const refunds: { tx_hash: Buffer; event_index: number }[] = await whereRemoved(trx('refunds').where(ofChain), removal)
     .delete()
     .returning(['tx_hash', 'event_index'])
@@ -110,9 +116,8 @@ export async function removeDetected(account: LockedAccount, chainId: string, re
 
 export async function deletePaymentRows(account: LockedAccount, rows: readonly PaymentRow[]): Promise<void> {
   if (rows.length === 0) return
-  const { trx, accountId } = account
   const ids = rows.map(({ id }) => id)
-  await deletePayments(account, trx('payments').where({ account_id: accountId }).whereIn('id', ids).delete().toSQL())
+  await deletePayments(account, await readPaymentsById(account, ids))
 }
 
 export async function deleteRefundRows(trx: Knex, accountId: number, rows: readonly RefundRow[]): Promise<void> {

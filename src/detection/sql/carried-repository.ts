@@ -3,7 +3,7 @@ import { type Address, addressFromBytes, addressToBytes } from '../../domain/add
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import { codeOfType } from '../../domain/payment.ts'
 import { topicOfReference } from '../../domain/payment-reference.ts'
-import { changePayments, type LockedAccount, lockAccount } from '../../store/payment-changes.ts'
+import { changePayments, type LockedAccount, lockAccount, readPayments } from '../../store/payment-changes.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
 import { addPendingReplays } from './pending-replays-repository.ts'
 
@@ -160,7 +160,7 @@ export async function storeSource(
     updated_at: now,
   }
   const unsourced = { account_id: accountId, id: paymentId, type: CROSSCHAIN, source_tx_hash: null }
-  const changed = await changePayments(account, trx('payments').where(unsourced).update(columns).toSQL())
+  const changed = await changeWhere(account, unsourced, columns)
   if (changed.length > 0) await replayReference(trx, accountId, paymentId)
   if (changed.length > 0 && check !== undefined) await keepSeen(trx, carried, check.seen, check.dueAt)
   else await deleteCarried(trx, carried)
@@ -173,11 +173,18 @@ export async function takeSourceBack(trx: Knex.Transaction, carried: CarriedPaym
   const account = await lockAccount(trx, accountId, now)
   const columns = { source_tx_hash: null, source_network: null, payer: null, line_hash: null, updated_at: now }
   const sourced = { account_id: accountId, id: paymentId, type: CROSSCHAIN, source_tx_hash: hexToBytes(seen.txHash) }
-  const changed = await changePayments(account, trx('payments').where(sourced).update(columns).toSQL())
+  const changed = await changeWhere(account, sourced, columns)
   if (changed.length > 0) await replayReference(trx, accountId, paymentId)
   await trx('carried_payments')
     .where({ account_id: accountId, payment_id: paymentId })
     .update({ ...UNSEEN, attempts: 0, due_at: now })
+}
+
+/** @returns the ids of the payments that were changed */
+async function changeWhere(account: LockedAccount, where: object, columns: object): Promise<string[]> {
+  const rows = account.trx('payments').where(where)
+  const before = await readPayments(account, rows.clone())
+  return before.size === 0 ? [] : changePayments(account, before, rows.update(columns).toSQL())
 }
 
 /** The payer of a payment whose source is this transaction; undefined where the payment is gone, or came from elsewhere. */

@@ -1,17 +1,26 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
+import { hexToBytes } from '../../domain/hex.ts'
 import type { Payment } from '../../domain/payment.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { copyText } from '../../postgres/copy-rows.ts'
 import { classifyDatabaseError } from '../../postgres/database-error.ts'
-import { changePayments, insertPayments, type LockedAccount, lockAccount } from '../../store/payment-changes.ts'
+import {
+  type LockedAccount,
+  lockAccount,
+  logArrivals,
+  readPaymentsById,
+  replacePayments,
+  type StoredPayments,
+} from '../../store/payment-changes.ts'
 import { encodePaymentRow } from '../../store/payment-copy.ts'
 import { paymentColumns } from '../../store/payment-row.ts'
 import { settleStored } from '../../store/request-ledger.ts'
 import type { Outcome } from '../import-lines.ts'
 import { splitRounds } from '../import-rounds.ts'
-import { type LinePayment, originOf } from '../new-payments.ts'
+import { arrivalsOf, eventOf, type LinePayment, originOf } from '../new-payments.ts'
+import { findNames, hasAnyRequest } from './request-names-repository.ts'
 
 /** Outcomes by the payment's index in the batch. */
 type Outcomes = Map<number, Outcome>
@@ -40,20 +49,19 @@ export function createPaymentImportRepository(knex: Knex, now: () => Date): Paym
   const attempt = (account: Account, batch: readonly LinePayment[], rounds: readonly (readonly number[])[]) =>
     inTransaction(knex, undefined, async (trx) => {
       const outcomes: Outcomes = new Map()
-      const touched = new Map<string, Buffer>()
+      const touched = new Set<string>()
       let locked: LockedAccount | undefined
       for (const [nth, places] of rounds.entries()) {
-        const due = await findDue(trx, account, batch, places)
-        if (due.length === 0) continue
-        const isFirst = locked === undefined
-        // Locked only before the first write, so that unchanged payments wait for nobody.
+        // Locked only before the first write, so that unchanged payments wait for nobody. Others may have written until then.
+        if (locked === undefined && (await findDue(trx, account, batch, places)).length === 0) continue
         locked ??= await lockAccount(trx, account.id, now())
-        await stage(trx, account, { batch, due, isFirst })
-        for (const id of await findTouchedRequests(locked, batch, due)) touched.set(id.toString('hex'), id)
+        const due = await findDue(trx, account, batch, places)
         const toCome = rounds.length === batch.length ? NOBODY : idsOfRounds(batch, rounds.slice(nth))
-        await merge(locked, { batch, due, outcomes, toCome })
+        const free = await leaveOutClashes(trx, account, { batch, due, outcomes, toCome })
+        for (const id of await store(locked, batch, free)) touched.add(id)
+        for (const { place } of free) outcomes.set(place, WRITTEN)
       }
-      if (locked !== undefined) await settleStored(locked, [...touched.values()])
+      if (locked !== undefined) await settleStored(locked, [...touched].map(hexToBytes))
       return batch.map((_, place) => outcomes.get(place) ?? UNCHANGED)
     })
 
@@ -92,6 +100,8 @@ interface Due {
   readonly place: number
   /** Whether its id is not stored yet. */
   readonly isNew: boolean
+  /** Whether it is to be written: it is new, or it was updated later than the stored one. Its event may still belong to another payment. */
+  readonly isWanted: boolean
 }
 
 /**
@@ -106,7 +116,7 @@ async function findDue(
 ): Promise<Due[]> {
   const payments = places.map((place) => batch[place] as LinePayment)
   const hashes = payments.map(({ txHash, eventIndex }) => (eventIndex === undefined ? undefined : txHash?.slice(2)))
-  const { rows } = await trx.raw<{ rows: { nth: bigint; is_new: boolean }[] }>(FIND_DUE, [
+  const { rows } = await trx.raw<{ rows: { nth: bigint; is_new: boolean; is_wanted: boolean }[] }>(FIND_DUE, [
     arrayText(payments.map(({ id }) => id)),
     arrayText(payments.map(({ updatedAt }) => updatedAt.toISOString())),
     arrayText(hashes),
@@ -114,12 +124,16 @@ async function findDue(
     arrayText(payments.map(({ network }) => network)),
     account.id,
   ])
-  return rows.map(({ nth, is_new: isNew }) => ({ place: places[Number(nth) - 1] as number, isNew }))
+  return rows.map(({ nth, is_new: isNew, is_wanted: isWanted }) => ({
+    place: places[Number(nth) - 1] as number,
+    isNew,
+    isWanted,
+  }))
 }
 
 /** `offset 0` keeps the planner from reading all payments of the account: each row is looked up by its key. */
 const FIND_DUE = `
-  select k.nth, p.id is null as is_new
+  select k.nth, p.id is null as is_new, p.id is null or (p.updated_at < k.updated_at and not p.detected) as is_wanted
   from unnest(?::uuid[], ?::timestamptz[], ?::text[], ?::int[], ?::text[])
     with ordinality as k(id, updated_at, tx_hash, event_index, network, nth)
   left join lateral (select * from payments where account_id = ? and id = k.id offset 0) p on true
@@ -134,125 +148,120 @@ function arrayText(values: readonly (string | number | undefined)[]): string {
   return `{${values.map((value) => value ?? 'NULL').join(',')}}`
 }
 
-interface Staging {
+interface Checking {
   readonly batch: readonly LinePayment[]
   readonly due: readonly Due[]
-  readonly isFirst: boolean
-}
-
-/** The table is dropped with the transaction, because a pooler gives the session to others afterwards. */
-async function stage(trx: Knex.Transaction, account: Account, { batch, due, isFirst }: Staging): Promise<void> {
-  await trx.raw(isFirst ? CREATE_STAGE : EMPTY_STAGE)
-  const rowOf = ({ place }: Due): string => {
-    const payment = batch[place] as LinePayment
-    return `${place}\t${encodePaymentRow(payment, originOf(account.id, payment))}`
-  }
-  const target = { table: 'staged_payments', columns: ['place', ...paymentColumns] }
-  await copyText(trx, target, [Buffer.from(due.map(rowOf).join(''))])
-  await trx.raw(NAME_REQUESTS, [account.id])
-}
-
-const CREATE_STAGE = `create temporary table staged_payments (like payments, place int not null) on commit drop`
-const EMPTY_STAGE = `delete from staged_payments`
-
-/** The rules by which an event counts for a request, as far as a payment has their fields. Of several requests the oldest counts. */
-const NAME_REQUESTS = `
-  update staged_payments s set request_id = (
-    select r.request_id from requests r
-    where r.account_id = ? and r.payment_reference = s.payment_reference and r.network = s.network
-      and (s.payee is null or r.payee = s.payee)
-    order by r.created_at, r.request_id limit 1)
-  where s.request_id is null and s.payment_reference is not null`
-
-/** The stored requests of staged payments and of the rows that they replace. */
-async function findTouchedRequests(
-  { trx, accountId }: LockedAccount,
-  batch: readonly LinePayment[],
-  due: readonly Due[],
-): Promise<Buffer[]> {
-  const replaced = arrayText(due.filter(({ isNew }) => !isNew).map(({ place }) => (batch[place] as LinePayment).id))
-  const bindings = [replaced, accountId, accountId, accountId]
-  const { rows } = await trx.raw<{ rows: { request_id: Buffer }[] }>(FIND_TOUCHED, bindings)
-  return rows.map(({ request_id }) => request_id)
-}
-
-/** The last condition makes the query cheap for the many accounts that have no requests. */
-const FIND_TOUCHED = `
-  select r.request_id from (
-    select request_id from staged_payments where request_id is not null
-    union select p.request_id from unnest(?::uuid[]) as replaced(id)
-    cross join lateral (select request_id from payments where account_id = ? and id = replaced.id offset 0) p
-    where p.request_id is not null
-  ) named
-  cross join lateral (select request_id from requests where account_id = ? and request_id = named.request_id offset 0) r
-  where exists (select from requests where account_id = ?)`
-
-interface Merging {
-  readonly batch: readonly LinePayment[]
-  readonly due: readonly Due[]
-  /** Receives the outcomes. */
+  /** Receives the outcomes of payments whose event belongs to another. */
   readonly outcomes: Outcomes
   /** Ids in this or later rounds, which may still move to other events. */
   readonly toCome: ReadonlySet<string>
 }
 
-/** Writes the staged payments into `payments`, except those whose event belongs to another payment. */
-async function merge(account: LockedAccount, { batch, due, outcomes, toCome }: Merging): Promise<void> {
-  const { trx, accountId } = account
-  const placeOf = new Map(due.map(({ place }) => [(batch[place] as LinePayment).id, place]))
-  const idsOf = (some: readonly Due[]) => arrayText(some.map(({ place }) => (batch[place] as LinePayment).id))
-  const setWritten = (ids: readonly string[]) => {
-    for (const id of ids) outcomes.set(placeOf.get(id) as number, WRITTEN)
-  }
-  const takeClashes = async () => {
-    const { rows } = await trx.raw<{ rows: { place: number; id: string }[] }>(TAKE_CLASHES, [accountId, accountId])
-    if (rows.some(({ id }) => toCome.has(id))) throw new OrderMattersError()
-    for (const { place, id } of rows)
-      outcomes.set(place, { kind: 'bad', error: eventTaken(batch[place] as LinePayment, id) })
-  }
-  const update = async (some: readonly Due[]) => {
-    if (some.length === 0) return
-    setWritten(await changePayments(account, { sql: UPDATE_STORED, bindings: [accountId, idsOf(some)] }))
-  }
+/** @returns the payments to write, without those whose event belongs to another payment */
+async function leaveOutClashes(
+  trx: Knex,
+  account: Account,
+  { batch, due, outcomes, toCome }: Checking,
+): Promise<readonly Due[]> {
+  const withEvent = due.filter(({ place }) => eventOf(batch[place] as LinePayment) !== undefined)
+  const clashes = await findClashes(
+    trx,
+    account,
+    withEvent.map(({ place }) => batch[place] as LinePayment),
+  )
+  if ([...clashes.values()].some((id) => toCome.has(id))) throw new OrderMattersError()
+  const places = new Map([...clashes].map(([nth, id]) => [withEvent[nth]?.place, id]))
+  return due.filter(({ place, isWanted }) => {
+    const id = places.get(place)
+    if (id === undefined) return isWanted
+    outcomes.set(place, { kind: 'bad', error: eventTaken(batch[place] as LinePayment, id) })
+    return false
+  })
+}
 
-  await takeClashes()
-  await update(due.filter(({ isNew }) => !isNew))
-  const fresh = idsOf(due.filter(({ isNew }) => isNew))
-  setWritten(await insertPayments(account, { sql: INSERT_NEW, bindings: [accountId, fresh] }))
-  const left = due.filter(({ isNew, place }) => isNew && !outcomes.has(place))
-  if (left.length === 0) return
-  // Another process stored these ids or events before this transaction took the lock.
-  await takeClashes()
-  await update(left)
+/** @returns by the index of a payment, the id of the other payment that has its event */
+async function findClashes(
+  trx: Knex,
+  account: Account,
+  payments: readonly LinePayment[],
+): Promise<ReadonlyMap<number, string>> {
+  if (payments.length === 0) return new Map()
+  const { rows } = await trx.raw<{ rows: { nth: bigint; id: string }[] }>(FIND_CLASHES, [
+    arrayText(payments.map(({ id }) => id)),
+    arrayText(payments.map(({ txHash }) => txHash?.slice(2))),
+    arrayText(payments.map(({ eventIndex }) => eventIndex)),
+    arrayText(payments.map(({ network }) => network)),
+    account.id,
+  ])
+  return new Map(rows.map(({ nth, id }) => [Number(nth) - 1, id]))
 }
 
 /** The network is compared outside the look-up: on a new table without statistics the planner would prefer the index of networks. */
-const TAKE_CLASHES = `
-  with clashes as materialized (
-    select s.place, p.id from staged_payments s
-    cross join lateral (
-      select id, network from payments
-      where account_id = ? and tx_hash = s.tx_hash and event_index = s.event_index offset 0) p
-    where p.network = s.network and p.id <> s.id
-  ), taken as (
-    delete from staged_payments s using clashes where s.account_id = ? and s.place = clashes.place
+const FIND_CLASHES = `
+  select k.nth, p.id
+  from unnest(?::uuid[], ?::text[], ?::int[], ?::text[]) with ordinality as k(id, tx_hash, event_index, network, nth)
+  cross join lateral (
+    select id, network from payments
+    where account_id = ? and tx_hash = decode(k.tx_hash, 'hex') and event_index = k.event_index offset 0) p
+  where p.network = k.network and p.id <> k.id`
+
+/**
+ * Writes payments, in the place of the stored rows with their ids.
+ *
+ * @returns ids of the requests that the payments name, or that the replaced rows named
+ */
+async function store(
+  account: LockedAccount,
+  batch: readonly LinePayment[],
+  due: readonly Due[],
+): Promise<readonly string[]> {
+  if (due.length === 0) return []
+  const { trx, accountId } = account
+  const of = (some: readonly Due[]) => some.map(({ place }) => batch[place] as LinePayment)
+  const [added, replaced] = [of(due.filter(({ isNew }) => isNew)), of(due.filter(({ isNew }) => !isNew))]
+  const before = await readPaymentsById(
+    account,
+    replaced.map(({ id }) => id),
   )
-  select place, id from clashes`
+  const hasRequests = await hasAnyRequest(trx, accountId)
+  const payments = [...added, ...replaced]
+  const named = hasRequests ? await nameRequests(trx, accountId, payments) : payments
+  const rows = named.map((payment) => encodePaymentRow(payment, originOf(accountId, payment)))
+  await replacePayments(account, before, () =>
+    copyText(trx, { table: 'payments', columns: paymentColumns }, [Buffer.from(rows.join(''))]),
+  )
+  await logArrivals(
+    account,
+    added.map(({ id }) => id),
+    arrivalsOf(added),
+  )
+  return hasRequests ? [...named.flatMap(({ requestId }) => requestId ?? []), ...requestsIn(before)] : []
+}
 
-const replaced = paymentColumns.filter((column) => column !== 'account_id' && column !== 'id')
+/** Gives payments without a request id that of the stored request with their payment reference. */
+async function nameRequests(
+  trx: Knex,
+  accountId: number,
+  payments: readonly LinePayment[],
+): Promise<readonly LinePayment[]> {
+  const isUnnamed = ({ requestId, paymentReference }: Payment) =>
+    requestId === undefined && paymentReference !== undefined
+  const unnamed = payments.filter(isUnnamed)
+  const names = await findNames(trx, accountId, unnamed)
+  const nameOf = new Map(unnamed.map(({ id }, nth) => [id, names.get(nth)]))
+  return payments.map((payment) => {
+    const requestId = nameOf.get(payment.id)
+    return requestId === undefined ? payment : { ...payment, requestId }
+  })
+}
 
-const UPDATE_STORED = `
-  update payments set (${replaced.join(', ')}) = (${replaced.map((column) => `s.${column}`).join(', ')})
-  from staged_payments s
-  where payments.account_id = ? and payments.id = any(?::uuid[]) and payments.id = s.id
-    and payments.updated_at < s.updated_at and not payments.detected`
-
-const INSERT_NEW = `
-  insert into payments (${paymentColumns.join(', ')})
-  select ${paymentColumns.map((column) => `s.${column}`).join(', ')} from staged_payments s
-  where s.account_id = ? and s.id = any(?::uuid[])
-  order by s.place
-  on conflict do nothing`
+/** The requests of stored rows. */
+function requestsIn(before: StoredPayments): string[] {
+  return [...before.values()].flatMap((row) => {
+    const { request_id: bytes } = JSON.parse(row) as { readonly request_id: string | null }
+    return bytes === null ? [] : [bytes.slice('\\x'.length)]
+  })
+}
 
 function eventTaken({ txHash, eventIndex = 0, network }: Payment, id: string) {
   return waybillError('EVENT_TAKEN', { txHash: txHash ?? '', eventIndex, network, value: id })

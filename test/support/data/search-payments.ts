@@ -8,8 +8,9 @@ import { type Address, parseAddress } from '../../../src/domain/address.ts'
 import type { DecimalString } from '../../../src/domain/decimal.ts'
 import { type Hex } from '../../../src/domain/hex.ts'
 import { type Payment, paymentStatuses, paymentTypes, rankOfStatus } from '../../../src/domain/payment.ts'
-import { insertPayments as insertCounted, lockAccount, lockAccounts } from '../../../src/store/payment-changes.ts'
+import { lockAccount, lockAccounts } from '../../../src/store/payment-changes.ts'
 import { factsOfPayment } from '../../../src/store/payment-row.ts'
+import { insertPayments as insertCounted } from './write-payments.ts'
 
 /** Payments of a seeded generator, with ties, unknown values and odd names, on which an order or a filter may fail. */
 
