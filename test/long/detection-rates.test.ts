@@ -272,7 +272,7 @@ describe('a conversion does not count', () => {
     const wanted = await request('circle')
     await take(wanted, { path: ['JPY', 'USD'] })
     expect(await scanned(wanted)).toEqual(notCounted('RATE_OFF', 'TOO_LITTLE'))
-    expect(warnings[0]).toMatchObject([{ network: 'BASE' }, 'a conversion was not counted because of its rate'])
+    expect(warnings[0]).toMatchObject([{ chain: 'BASE' }, 'a conversion was not counted because of its rate'])
     const topic = Buffer.from(keccak256(wanted.paymentReference).slice(2), 'hex')
     const [{ event }] = await knex('unmatched_events').where({ topic }).select('event')
     expect(event).toMatchObject({

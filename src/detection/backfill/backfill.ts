@@ -95,7 +95,7 @@ async function applyStart(state: State, stored: StoredChain, signal: AbortSignal
   await chain.writer.setStart({ lease, ...start, contracts }, signal)
   state.isStartApplied = true
   if (start.since !== undefined && stored.startBlock !== start.block) {
-    logger.info({ network: config.name, startBlock: start.block, since: start.since }, 'the chain is read from here on')
+    logger.info({ chain: config.name, startBlock: start.block, since: start.since }, 'the chain is read from here on')
   }
 }
 

@@ -62,7 +62,7 @@ async function step(follower: FollowerState, signal?: AbortSignal): Promise<Step
     const reason = error instanceof Error ? error.message : String(error)
     if (doubtsNode) reader.doubt(reason)
     if (!looksAgain) throw error
-    logger.debug({ network: config.name, reason }, 'the chain moved while it was read; it is read again')
+    logger.debug({ chain: config.name, reason }, 'the chain moved while it was read; it is read again')
     return { kind: 'AGAIN', reason }
   }
 }

@@ -37,7 +37,7 @@ export function createFinality(options: {
     const isLong = nowMs - missing.sinceMs >= MISSING_FOR_MS
     if (isLong && !missing.isLogged) {
       missing.isLogged = true
-      logger.warn({ network, depth }, 'the nodes no longer answer a finalized block; depth decides instead')
+      logger.warn({ chain: network, depth }, 'the nodes no longer answer a finalized block; depth decides instead')
     }
     return isLong
   }

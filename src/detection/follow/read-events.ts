@@ -63,7 +63,7 @@ export function createEventReader(options: EventReaderOptions): EventReader {
       const warning = describeRateProblem(findings)
       if (warning !== undefined && isLogDue(warnedAtMs, performance.now())) {
         warnedAtMs = performance.now()
-        logger.warn({ network: tools.chain.name, ...warning }, 'a conversion was not counted because of its rate')
+        logger.warn({ chain: tools.chain.name, ...warning }, 'a conversion was not counted because of its rate')
       }
       return findings
     },
@@ -89,7 +89,7 @@ async function readReceipts(
     const txHash = hashes[index]
     if (answer instanceof RpcError) {
       if (answer.kind !== 'TOO_LARGE') throw from.areFinal ? answer : new ChainMovedError(answer.message)
-      const fields = { network: tools.chain.name, txHash, err: answer }
+      const fields = { chain: tools.chain.name, txHash, err: answer }
       logger.error(fields, 'a receipt is too large to be read: its payments are not matched')
       return []
     }

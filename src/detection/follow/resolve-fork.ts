@@ -17,7 +17,7 @@ export async function resolveFork(
       const { to } = decision
       await writer.rewind({ lease, from: at.scanned, to }, signal)
       logger.info(
-        { network: config.name, from: at.scanned.number, to: to.number },
+        { chain: config.name, from: at.scanned.number, to: to.number },
         'reorg: the blocks above were removed',
       )
       follower.position = afterRewind(at, to)

@@ -80,7 +80,7 @@ async function runChain(options: EnrichmentQueueOptions, chain: OpenChain, signa
       if (signal.aborted) return
       const { name: network } = chain.tools.chain
       logger.warn(
-        { network, err: error },
+        { chain: network, err: error },
         'missing figures of payments could not be looked up; they will be tried again',
       )
     })
@@ -188,7 +188,7 @@ async function postpone(
   if (dueAt !== undefined) return
   const lacks: Lack[] = [...entry.lacks]
   logger.warn(
-    { network: tools.chain.name, txHash: entry.txHash, lacks },
+    { chain: tools.chain.name, txHash: entry.txHash, lacks },
     'figures of a payment were not found; they are not looked up again',
   )
 }

@@ -20,7 +20,7 @@ export async function compareNodes(follower: FollowedChain, signal?: AbortSignal
     )
   } catch (error) {
     if (signal?.aborted || error instanceof LeaseLostError) return
-    logger.warn({ network, err: error }, 'the nodes of the chain could not be compared; it is tried again')
+    logger.warn({ chain: network, err: error }, 'the nodes of the chain could not be compared; it is tried again')
   }
 }
 

@@ -109,8 +109,8 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
     chain: opened,
     trust,
     replays,
-    health: createChainHealth({ network, logger, clock }),
-    backfillHealth: createChainHealth({ network: `${network} (back-fill)`, logger, clock }),
+    health: createChainHealth({ fields: { chain: network }, logger, clock }),
+    backfillHealth: createChainHealth({ fields: { chain: network, lane: 'BACKFILL' }, logger, clock }),
     blocks: createBlockFollower({ knex, config, lease, chain, logger, clock, onCommitted, onReorg }),
     backfill: createBackfill({
       knex,

@@ -10,7 +10,7 @@ let health: ChainHealth
 beforeEach(() => {
   nowMs = 0
   logs = recordLogs()
-  health = createChainHealth({ network: 'BASE', logger: logs, clock: () => new Date(nowMs) })
+  health = createChainHealth({ fields: { chain: 'BASE' }, logger: logs, clock: () => new Date(nowMs) })
 })
 
 const logged = () => logs.records.map(({ level, message }) => `${level}: ${message}`)

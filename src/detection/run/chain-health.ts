@@ -1,4 +1,5 @@
 import type { Logger } from '../../domain/logger.ts'
+import type { Lane } from '../../nodes/lanes.ts'
 import { isTransportFailure } from '../../nodes/rpc-error.ts'
 import { isLogDue } from '../log-due.ts'
 
@@ -48,17 +49,18 @@ interface Alarm {
 
 /** Makes the health of one chain. */
 export function createChainHealth(options: {
-  readonly network: string
+  /** Fields of each log line. `lane` where the health is that of a part of the work. */
+  readonly fields: { readonly chain: string; readonly lane?: Lane }
   readonly logger: Logger
   readonly clock: () => Date
 }): ChainHealth {
-  const { network, logger, clock } = options
+  const { fields, logger, clock } = options
   let trouble: Trouble | undefined
   let alarm: Alarm | undefined
 
   function moved(): void {
     if (trouble?.loggedAtMs !== undefined) {
-      logger.info({ network }, trouble.isOutage ? 'the chain answers again' : 'the chain moves again')
+      logger.info(fields, trouble.isOutage ? 'the chain answers again' : 'the chain moves again')
     }
     trouble = undefined
   }
@@ -71,9 +73,9 @@ export function createChainHealth(options: {
       trouble = continueTrouble(trouble, reasonOf(error), isOutage, now)
       if (!isLogDue(trouble.loggedAtMs, now.getTime())) return
       trouble = { ...trouble, loggedAtMs: now.getTime() }
-      const fields = { network, since: trouble.since, err: error }
-      if (isOutage) logger.warn(fields, 'the chain does not answer; it is tried again')
-      else logger.error(fields, 'a look at the chain failed; it is tried again')
+      const failure = { ...fields, since: trouble.since, err: error }
+      if (isOutage) logger.warn(failure, 'the chain does not answer; it is tried again')
+      else logger.error(failure, 'a look at the chain failed; it is tried again')
     },
     waits(reason) {
       const now = clock()
@@ -82,18 +84,18 @@ export function createChainHealth(options: {
       const { since, loggedAtMs } = trouble
       if (now.getTime() - since.getTime() < PATIENCE_MS || !isLogDue(loggedAtMs, now.getTime())) return
       trouble = { ...trouble, loggedAtMs: now.getTime() }
-      logger.warn({ network, since, reason }, 'the chain does not move; it is tried again')
+      logger.warn({ ...fields, since, reason }, 'the chain does not move; it is tried again')
     },
     alarmed(text) {
       const now = clock()
       if (text === undefined) {
-        if (alarm !== undefined) logger.info({ network }, 'the chain is followed again')
+        if (alarm !== undefined) logger.info(fields, 'the chain is followed again')
         alarm = undefined
         return
       }
       if (alarm?.text === text && !isLogDue(alarm.loggedAtMs, now.getTime())) return
       alarm = { text, loggedAtMs: now.getTime() }
-      logger.error({ network, alarm: text }, 'the chain is stopped until an operator restarts it')
+      logger.error({ ...fields, alarm: text }, 'the chain is stopped until an operator restarts it')
     },
     status: () => ({
       alarm: alarm?.text,

@@ -69,7 +69,7 @@ async function noteOutcome({ knex, chainId, health }: FollowedChain, outcome: St
 export function noteFailure(follower: FollowedChain, error: unknown): void {
   const { network, health, logger } = follower
   if (!(error instanceof LeaseLostError || error instanceof CheckpointMovedError)) return health.failed(error)
-  logger.warn({ network, err: error }, 'another process took the chain over while it was read')
+  logger.warn({ chain: network, err: error }, 'another process took the chain over while it was read')
   follower.isFollowing = false
   health.waits(error.message)
 }

@@ -42,7 +42,7 @@ export async function rereadPending(nodes: Rereading, final: StoredBlock, signal
   for (const run of rereadRuns(await readPendingRereads(knex, chainId))) {
     const to = Math.min(run.to, final.number)
     if (to < run.from) continue
-    const fields = { network, nodes: hostsOf(run), from: run.from, to }
+    const fields = { chain: network, nodes: hostsOf(run), from: run.from, to }
     try {
       if (await rereadOne(nodes, run, to, signal)) logger.info(fields, 'blocks that a node gave were read again')
     } catch (error) {

@@ -77,7 +77,7 @@ export function createSuspects(options: SuspectsOptions): Suspects {
     if (!passes) return keep({ ...suspect, times: suspect.times + 1 })
     suspects.delete(index)
     leave(index, 0)
-    logger.info({ network, node }, 'the node answers rightly again and is taken back into use')
+    logger.info({ chain: network, node }, 'the node answers rightly again and is taken back into use')
   }
 
   return {
@@ -87,7 +87,7 @@ export function createSuspects(options: SuspectsOptions): Suspects {
       const known = suspects.get(index)
       if (known?.fault === fault) return
       options.meter.count('waybill_node_faults_total', { chain: network, node, fault })
-      const fields = { network, node, fault, reason }
+      const fields = { chain: network, node, fault, reason }
       if (fault === 'STALE') logger.warn(fields, 'the node is behind and is left alone')
       else logger.error(fields, 'the node answers wrongly and is left alone')
       keep({ index, node, fault, reason, since: known?.since ?? clock(), times: known?.times ?? 1, passes })
