@@ -73,10 +73,18 @@ it('keeps enough of the daily budget for following', async () => {
   const { clock, limits, ofUrl } = limitsOf({ requestsPerDay: 100 })
   const backfill = () => inLane('BACKFILL', () => ofUrl.turn(1, PATIENT))
   for (let sent = 0; sent < 50; sent++) await backfill()
-  await expect(backfill()).rejects.toMatchObject({ kind: 'RATE_LIMITED', retryAfterMs: 60_000 })
+  await expect(backfill()).rejects.toMatchObject({
+    kind: 'RATE_LIMITED',
+    retryAfterMs: 60_000,
+    detail:
+      'what is left today of its budget of 100 requests a day is kept for new blocks and routes: it is asked again in 60 s',
+  })
   serveMany(ofUrl, 50)
   expect(limits.figures()).toMatchObject([{ chain: 'BASE', host: 'rpc.example', budgetLeft: 0, requests: 100 }])
-  await expect(ofUrl.turn(1, PATIENT)).rejects.toMatchObject({ retryAfterMs: 86_400_000 })
+  await expect(ofUrl.turn(1, PATIENT)).rejects.toMatchObject({
+    retryAfterMs: 86_400_000,
+    detail: 'its budget of 100 requests a day is used up: it is asked again at 1970-01-02 00:00 UTC',
+  })
   clock.nowMs = 86_400_000
   await ofUrl.turn(1, PATIENT)
   expect(limits.figures()).toMatchObject([{ budgetLeft: 99 }])
