@@ -64,7 +64,7 @@ export async function storeAcceptance(
       note,
     })
     .onConflict(['account_id', 'chain_id', 'tx_hash', 'event_index'])
-    .merge()
+    .merge(['accepted_as', 'topic', 'event', 'accepted_by', 'accepted_at', 'note'])
 }
 
 export async function deleteAcceptance(trx: Knex, of: AccountEvent): Promise<void> {

@@ -43,10 +43,13 @@ export async function findLatest(
   limit: number,
 ): Promise<FoundTransaction[]> {
   const { rows } = await knex.raw<{ rows: { tx_hash: Buffer; block_number: bigint }[] }>(
-    `select tx_hash, block_number from payments where chain_id = ? and detected and block_number <= ?
-     union select tx_hash, block_number from refunds where chain_id = ? and block_number <= ?
+    `(select distinct tx_hash, block_number from payments where chain_id = ? and detected and block_number <= ?
+      order by block_number desc, tx_hash limit ?)
+     union
+     (select distinct tx_hash, block_number from refunds where chain_id = ? and block_number <= ?
+      order by block_number desc, tx_hash limit ?)
      order by block_number desc, tx_hash limit ?`,
-    [chainId, block, chainId, block, limit],
+    [chainId, block, limit, chainId, block, limit, limit],
   )
   return rows.map(({ tx_hash, block_number }) => ({ txHash: bytesToHex(tx_hash), blockNumber: Number(block_number) }))
 }

@@ -4,6 +4,7 @@ import { type Address, addressFromBytes, addressToBytes } from '../../domain/add
 import { hexToBytes } from '../../domain/hex.ts'
 import { rankOfRequestStatus, requestStatuses } from '../../domain/payment-request.ts'
 import { runCancellable } from '../../postgres/cancellable.ts'
+import { type ExplainRow, planOf } from '../../postgres/planned-rows.ts'
 import { bind, bindTime, EMPTY, raw, type Statement, sql } from '../../postgres/statement.ts'
 import type { RequestCell, RequestFilter } from '../request-filter.ts'
 import { type BalanceRow, type RequestWithBalance, requestWithBalanceOf, SUMS } from './request-repository.ts'
@@ -65,13 +66,9 @@ export function createRequestListRepository(knex: Knex): RequestListRepository {
     },
     async estimate(account, matching, signal) {
       const [row] = await ask<ExplainRow>(estimateStatement(account, matching), signal)
-      return row?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0
+      return planOf(row)?.['Plan Rows'] ?? 0
     },
   }
-}
-
-interface ExplainRow {
-  readonly 'QUERY PLAN': readonly [{ readonly Plan: { readonly 'Plan Rows': number } }]
 }
 
 interface CellRow {

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { type ExplainRow, type PlanNode, planOf } from '../../postgres/planned-rows.ts'
 import { runPrepared } from '../../postgres/prepared.ts'
 import { bind, bindTime, join, type Statement, sql } from '../../postgres/statement.ts'
 import type { FilterName, PaymentFilter } from '../filter/payment-filter.ts'
@@ -45,8 +46,8 @@ export function createTotalRepository(knex: Knex): TotalRepository {
     },
     async planCount(filter, cap, signal) {
       const explain = sql`explain (format json) ${countStatement(filter, cap)}`
-      const [row] = await runPrepared<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(knex, explain, signal)
-      const plan = row?.['QUERY PLAN'][0].Plan
+      const [row] = await runPrepared<ExplainRow>(knex, explain, signal)
+      const plan = planOf(row)
       return { matches: uncappedRows(plan), cost: plan?.['Total Cost'] ?? 0 }
     },
   }
@@ -98,13 +99,6 @@ function namesOf(filter: PaymentFilter): FilterName[] {
 
 function isDate(name: FilterName): boolean {
   return name === 'fromDate' || name === 'toDate'
-}
-
-interface PlanNode {
-  readonly 'Node Type': string
-  readonly 'Plan Rows': number
-  readonly 'Total Cost': number
-  readonly Plans?: readonly PlanNode[]
 }
 
 /** The rows that the planner expects below the limit. */

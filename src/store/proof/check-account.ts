@@ -56,13 +56,10 @@ export function checkAccount(knex: Knex, accountId: number, options: CheckOption
 
 /** Every account that has any row, by id. An account without a name is called `#` and its id. */
 export async function listStoredAccounts(knex: Knex): Promise<{ id: number; name: string }[]> {
-  const { rows } = await knex.raw<{ rows: { id: number; name: string }[] }>(
-    `select id, coalesce(name, '#' || id) as name from (
-       select id from accounts
-       union select account_id from account_changes
-       union select account_id from payment_statistics
-     ) found
-     left join accounts using (id) order by id`,
-  )
-  return rows
+  const named = await knex('accounts').select<{ id: number; name: string }[]>('id', 'name')
+  const names = new Map(named.map(({ id, name }) => [id, name]))
+  const changed = await knex('account_changes').pluck<number[]>('account_id')
+  const counted = await knex('payment_statistics').distinct().pluck<number[]>('account_id')
+  const ids = new Set([...names.keys(), ...changed, ...counted])
+  return [...ids].toSorted((a, b) => a - b).map((id) => ({ id, name: names.get(id) ?? `#${id}` }))
 }

@@ -14,20 +14,19 @@ import { type Difference, MAX_DIFFERENCES } from './difference.ts'
 
 interface NameRow {
   readonly request_id: Buffer
-  readonly payment_id: string | null
+  readonly payment_id: string
 }
 
 /** Checks that the topics of all requests are stored, and that no payment names a request by its reference without belonging to it. */
 export async function checkNames(trx: Knex, accountId: number): Promise<Difference[]> {
-  const topics = [accountId, accountId, accountId, MAX_DIFFERENCES]
-  const { rows: unknown } = await trx.raw<{ rows: NameRow[] }>(FIND_UNKNOWN_TOPICS, topics)
+  const unknown = await findUnknownTopics(trx, accountId)
   const claims = [accountId, accountId, MAX_DIFFERENCES]
   const { rows: unclaimed } = await trx.raw<{ rows: NameRow[] }>(FIND_UNCLAIMED, claims)
   return [
     ...unknown.map(
-      ({ request_id }): Difference => ({
+      (requestId): Difference => ({
         check: 'request',
-        where: request_id.toString('hex'),
+        where: requestId.toString('hex'),
         stored: 'a topic is missing',
         expected: 'its topics are stored',
       }),
@@ -35,7 +34,7 @@ export async function checkNames(trx: Knex, accountId: number): Promise<Differen
     ...unclaimed.map(
       ({ request_id, payment_id }): Difference => ({
         check: 'payment',
-        where: payment_id ?? '',
+        where: payment_id,
         stored: 'no request',
         expected: `request ${request_id.toString('hex')}, whose reference it names`,
       }),
@@ -43,14 +42,43 @@ export async function checkNames(trx: Knex, accountId: number): Promise<Differen
   ]
 }
 
-/** Binds the account three times, then a limit. */
-const FIND_UNKNOWN_TOPICS = `
-  select request_id from requests r
-  where account_id = ? and (
-    not exists (select from reference_topics t where t.topic = r.topic and t.account_id = ?)
-    or (refund_topic is not null
-      and not exists (select from reference_topics t where t.topic = r.refund_topic and t.account_id = ?)))
-  order by request_id limit ?`
+/** Requests whose topics are compared at once. */
+const REQUESTS_A_PAGE = 2_000
+
+interface TopicsRow {
+  readonly request_id: Buffer
+  readonly topic: Buffer
+  readonly refund_topic: Buffer | null
+}
+
+/**
+ * Finds the requests that have a topic which the directory lacks. The directory may be sharded by topic and requests are by account, so they are
+ * read one after the other and not joined.
+ */
+async function findUnknownTopics(trx: Knex, accountId: number): Promise<Buffer[]> {
+  const found: Buffer[] = []
+  let after: Buffer = Buffer.alloc(0)
+  while (found.length < MAX_DIFFERENCES) {
+    const { rows } = await trx.raw<{ rows: TopicsRow[] }>(READ_TOPICS, [accountId, after, REQUESTS_A_PAGE])
+    const last = rows.at(-1)
+    if (last === undefined) break
+    const known = await trx.raw<{ rows: Pick<TopicsRow, 'topic'>[] }>(FIND_TOPICS, [rows.flatMap(topicsOf), accountId])
+    const isKnown = new Set(known.rows.map(({ topic }) => topic.toString('hex')))
+    const lacking = rows.filter((row) => topicsOf(row).some((topic) => !isKnown.has(topic.toString('hex'))))
+    found.push(...lacking.map(({ request_id }) => request_id))
+    after = last.request_id
+  }
+  return found.slice(0, MAX_DIFFERENCES)
+}
+
+function topicsOf({ topic, refund_topic }: TopicsRow): Buffer[] {
+  return refund_topic === null ? [topic] : [topic, refund_topic]
+}
+
+const READ_TOPICS =
+  'select request_id, topic, refund_topic from requests where account_id = ? and request_id > ? order by request_id limit ?'
+
+const FIND_TOPICS = 'select topic from reference_topics where topic = any(?) and account_id = ?'
 
 /** Binds the account twice, then a limit. */
 const FIND_UNCLAIMED = `
