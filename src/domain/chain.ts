@@ -62,3 +62,25 @@ export function canonicalChainName(text: string): string | undefined {
   const name = text.trim().toUpperCase().replace(/[\s-]/g, '_')
   return CANONICAL_NAME.test(name) ? name : undefined
 }
+
+/** Consecutive blocks. */
+export interface BlockRun {
+  readonly from: number
+  readonly to: number
+}
+
+/** Adds blocks to runs. @param blocks - each above all blocks of the runs and above the one before @returns new runs, lowest first */
+export function withBlocks(runs: readonly BlockRun[], blocks: readonly number[]): BlockRun[] {
+  const joined = [...runs]
+  for (const block of blocks) {
+    const last = joined.at(-1)
+    if (last?.to === block - 1) joined[joined.length - 1] = { from: last.from, to: block }
+    else joined.push({ from: block, to: block })
+  }
+  return joined
+}
+
+/** `block 7`, `blocks 7 to 9`. */
+export function describeRun({ from, to }: BlockRun): string {
+  return from === to ? `block ${from}` : `blocks ${from} to ${to}`
+}

@@ -6,7 +6,7 @@ import { type ReadBlocks, type ReadHeaders, readEvents, readSpanHeaders } from '
 import { sideBySide } from './read/side-by-side.ts'
 import { completeFacts, type EventFact, type FactTools } from './rules/chain-facts.ts'
 import { findAccounts } from './sql/stored-requests.ts'
-import type { Unproven } from './verify-report.ts'
+import type { UnprovenBlock } from './verify-report.ts'
 
 /** What was read of some consecutive blocks. Each is compared before the next is read, so that memory holds the events of one alone. */
 export interface Section {
@@ -17,7 +17,7 @@ export interface Section {
   readonly unknown: readonly Pick<EventFact, 'txHash' | 'blockNumber' | 'timestampSec' | 'event'>[]
   /** Blocks whose events are not certain. */
   readonly uncertain: ReadonlySet<number>
-  readonly unproven: readonly Unproven[]
+  readonly unproven: readonly UnprovenBlock[]
   /** Blocks of which receipts were read. */
   readonly receiptsRead: number
   /** Of the first and the last block. */
@@ -114,7 +114,7 @@ interface OpenSection {
   readonly facts: EventFact[]
   readonly unknown: Section['unknown'][number][]
   readonly uncertain: Set<number>
-  readonly unproven: Unproven[]
+  readonly unproven: UnprovenBlock[]
   receiptsRead: number
   to: number
   fromTime: Date | undefined

@@ -9,6 +9,7 @@ import type { NodeLimits } from '../nodes/node-limits.ts'
 import { compareStatistics, compareStored, type Outcome } from './compare/compare-stored.ts'
 import { differencesIn, type Findings, NO_FINDINGS, withSection } from './compare/findings.ts'
 import { listTotals } from './compare/totals.ts'
+import { listUnproven } from './compare/unproven-list.ts'
 import { type ChainNodes, openNodes } from './read/chain-nodes.ts'
 import { planRange, type RangePlan } from './read/plan-range.ts'
 import { readEvents, readSpanHeaders } from './read/read-blocks.ts'
@@ -123,7 +124,7 @@ function reportOf({ options, plan, found, blocksRead }: Work, isStopped: boolean
     stopped: isStopped ? { blocksTotal: blocksIn(plan), blocksRead } : undefined,
     notes: plan.notes,
     differences: differencesIn(found),
-    unproven: [...found.unproven.values()],
+    unproven: listUnproven(found.unproven),
     totals,
     counts: {
       ...found.counts,

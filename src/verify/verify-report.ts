@@ -21,13 +21,18 @@ export interface VerifyDifference {
   readonly chain?: string | undefined
 }
 
-/** Something that could not be proved, with the reason in words. */
+/** What could not be proved, and why, in words. */
 export interface Unproven {
-  /** The blocks or the transaction that it is about. */
+  /** The blocks or the event: `blocks 7 to 9`, `event 0 of 0x…`. */
   readonly where: string
   readonly why: string
-  /** Whether another node's answer decided, so that nothing is open. */
-  readonly isTold?: boolean
+  /** Whether it is told for information: another node proved it, or the service will look it up. Then the verification still counts as decided. */
+  readonly isInfo?: boolean | undefined
+}
+
+/** A block that could not be proved. */
+export interface UnprovenBlock extends Omit<Unproven, 'where'> {
+  readonly block: number
 }
 
 /** What an account was paid and paid back in a currency, by the chain. Amounts are decimal texts. */

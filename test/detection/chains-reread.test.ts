@@ -230,7 +230,7 @@ it('refuses a block that nothing proves, unless a node is named to be believed',
   const host = new URL(honest.url).host
   const believed = await reread(...range, '--node', host)
   expect([believed.code, rowsOf(believed.stdout).map((row) => row[5])]).toEqual([0, ['found']])
-  expect(believed.stderr).toContain(`block ${paidAt} is not proven: ${host} was believed`)
+  expect(believed.stderr).toContain(`block ${paidAt} not proven: ${host} was believed`)
 
   liar.meddle(together(withoutBlooms, withoutProof))
   const agreed = await reread(...range)

@@ -481,7 +481,7 @@ describe('a node', () => {
     await paidBy('token').delete()
     const report = await through(leaveOut, chain.rpcUrl)
     expect(foundIn(report)[0]).toEqual(['PAYMENT', 'row', undefined, expect.stringMatching(/^100 USDC/)])
-    expect(report.unproven).toMatchObject([{ isTold: true }])
+    expect(report.unproven).toMatchObject([{ isInfo: true }])
   })
 
   it('that changes a header, its bloom say, is not believed', async () => {

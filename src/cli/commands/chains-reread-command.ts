@@ -1,5 +1,6 @@
 import type { RereadChange, RereadStep } from '../../detection/repair/reread-range.ts'
 import type { Proof } from '../../detection/trust/proven-reads.ts'
+import { type BlockRun, describeRun, withBlocks } from '../../domain/chain.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { type Command, type CommandContext, UsageError } from '../command.ts'
@@ -60,7 +61,7 @@ export const chainsReread: Command = {
 /** How many blocks were proven in each way. Blocks count once they are done, since a range may be read more than once. */
 interface ProofCounts {
   note(block: number, proof: Proof): void
-  /** Counts blocks up to one. @returns those that are believed only */
+  /** Counts the blocks up to one. @returns those that are not proven, lowest first */
   settle(block: number): number[]
   describe(): string
 }
@@ -71,7 +72,7 @@ function countProofs(): ProofCounts {
   return {
     note: (block, proof) => open.set(block, proof),
     settle(until) {
-      const done = [...open].filter(([block]) => block <= until)
+      const done = [...open].filter(([block]) => block <= until).toSorted(([a], [b]) => a - b)
       for (const [block, proof] of done) {
         counts[proof]++
         open.delete(block)
@@ -103,21 +104,27 @@ async function reportReread(
   let reportedMs = performance.now()
   const totals = () => `${name}: blocks ${from} to ${sum.block} read, ${sum.changes} changes`
   const tell = (text: string) => stderr.write(`${name}: ${text}\n`)
+  let believed: readonly BlockRun[] = []
+  const tellBelieved = () => {
+    for (const run of believed) tell(`${describeRun(run)} not proven: ${node} was believed`)
+  }
   try {
     for await (const { block, changes, unread } of steps) {
       sum.block = Math.max(sum.block, block)
       sum.changes += changes.length
       sum.unread += unread.length
       for (const change of changes) await writeFully(stdout, `${lineOf(name, change)}\n`)
-      for (const each of proofs.settle(sum.block)) tell(`block ${each} is not proven: ${node} was believed`)
+      believed = withBlocks(believed, proofs.settle(sum.block))
       for (const txHash of unread) tell(`transaction ${txHash} could not be traced and was left as it is`)
       if (performance.now() - reportedMs < REPORT_INTERVAL_MS) continue
       reportedMs = performance.now()
       stderr.write(`${totals()}\n`)
     }
   } catch (error) {
+    tellBelieved()
     throw new Error(`${totals()}; it stopped early: ${remedyOf(error, { from, to, node, ...sum })}`, { cause: error })
   }
+  tellBelieved()
   tell(proofs.describe())
   stderr.write(`${totals()}\n`)
   return sum.unread === 0

@@ -118,7 +118,7 @@ function parseBlock(option: string, text: string): number {
 }
 
 function isDecided({ unproven }: VerifyReport): boolean {
-  return unproven.every(({ isTold }) => isTold)
+  return unproven.every(({ isInfo }) => isInfo)
 }
 
 function reporter({ stderr }: Pick<CommandContext, 'stderr'>, { name }: ChainConfig) {
@@ -168,7 +168,7 @@ function describe({ report, account }: Verified): string {
   const compared = `${number(counts.payments)} payments, ${number(counts.refunds)} refunds, ${number(counts.unmatched)} unmatched events, ${number(counts.requests)} requests`
   const lines = [
     ...notes,
-    ...unproven.map(({ where, why, isTold }) => `${where}: ${isTold ? '' : 'not provable: '}${why}`),
+    ...unproven.map(({ where, why, isInfo }) => `${where}: ${isInfo ? '' : 'not provable: '}${why}`),
     `${network} blocks ${from} to ${to}, at block ${block.number} ${block.hash}: ${compared}${of}, receipts of ${number(counts.receiptsRead)} of ${number(counts.blocks)} blocks read`,
     ...totals.map(describeTotal),
     'not compared: amounts in US dollars, payer and source of what a bridge delivered, whether fees of swaps and batches are complete',

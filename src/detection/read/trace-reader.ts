@@ -210,7 +210,10 @@ function change(
   const now = after(before, clock().getTime())
   nodes.set(node, now)
   if (now.restUntilMs === before.restUntilMs) return
-  logger.info({ chain: network, node, why }, 'the node gives no traces: who paid coins through a contract may stay unknown')
+  logger.info(
+    { chain: network, node, why },
+    'the node gives no traces: who paid coins through a contract may stay unknown',
+  )
 }
 
 async function readOwnCalls(

@@ -191,7 +191,7 @@ function takeAsGiven(page: Page, fact: EventFact, verdict: Verdict, requests: re
   }
   const refund = page.refundAt.get(key)
   if (verdict.kind === 'REFUND' && refund === undefined && isLookedUp(page, fact, 'TRACE')) {
-    page.unproven.push({ where, why: 'the service still looks up whose coins went back', isTold: true })
+    page.unproven.push({ where, why: 'the service still looks up whose coins went back', isInfo: true })
     return { kind: 'UNMATCHED', reason: UNDECIDED }
   }
   const isDoubtful = verdict.kind === 'UNMATCHED' && ['WRONG_PAYEE', 'NOT_FROM_PAYEE'].includes(verdict.reason)
@@ -246,7 +246,7 @@ function openFields(page: Page, fact: EventFact, stored: FieldTexts): string[] {
     ...(stored['payer'] === undefined && isLookedUp(page, fact, 'TRACE') ? ['payer'] : []),
   ]
   const where = `event ${fact.event.eventIndex} of ${fact.txHash}`
-  for (const field of open) page.unproven.push({ where, why: `the service still looks up its ${field}`, isTold: true })
+  for (const field of open) page.unproven.push({ where, why: `the service still looks up its ${field}`, isInfo: true })
   return open
 }
 

@@ -1,10 +1,11 @@
 import type { Account } from '../../domain/account.ts'
 import type { Section } from '../read-sections.ts'
 import type { EventFact } from '../rules/chain-facts.ts'
-import type { Unproven, VerifyDifference, VerifyReport } from '../verify-report.ts'
+import type { VerifyDifference, VerifyReport } from '../verify-report.ts'
 import type { Outcome } from './compare-stored.ts'
 import { keyOfFact, placeKey } from './compare-terms.ts'
 import { addTotals, NO_TOTALS, type Totals } from './totals.ts'
+import { addUnproven, NOTHING_UNPROVEN, type UnprovenList } from './unproven-list.ts'
 
 /** What was found in the sections so far. */
 export interface Findings {
@@ -12,7 +13,7 @@ export interface Findings {
   readonly differences: ReadonlyMap<string, readonly VerifyDifference[]>
   /** Of the statistics of accounts. */
   readonly statistics: readonly VerifyDifference[]
-  readonly unproven: ReadonlyMap<string, Unproven>
+  readonly unproven: UnprovenList
   /** Events that are not stored as they are. */
   readonly differed: readonly EventFact[]
   /** Accounts of which something was compared, by id. */
@@ -27,7 +28,7 @@ export interface Findings {
 export const NO_FINDINGS: Findings = {
   differences: new Map(),
   statistics: [],
-  unproven: new Map(),
+  unproven: NOTHING_UNPROVEN,
   differed: [],
   accounts: new Map(),
   requests: new Set(),
@@ -52,13 +53,11 @@ export function withSection(found: Findings, section: Section, outcome: Outcome)
     const key = keyOf(difference)
     differences.set(key, [...(differences.get(key) ?? []), difference])
   }
-  const unproven = new Map(found.unproven)
-  for (const each of [...section.unproven, ...outcome.unproven]) unproven.set(JSON.stringify(each), each)
   const { from, to } = section.span
   return {
     ...found,
     differences,
-    unproven,
+    unproven: addUnproven(found.unproven, { blocks: section.unproven, events: outcome.unproven }),
     differed: [...found.differed, ...differedEvents(section, outcome)],
     accounts,
     requests,

@@ -5,7 +5,7 @@ import { RpcError } from '../../nodes/rpc-error.ts'
 import type { SeenTransaction } from '../rules/chain-facts.ts'
 import type { KnownContracts } from '../rules/known-contracts.ts'
 import { readLogs } from '../rules/transaction-events.ts'
-import type { Unproven } from '../verify-report.ts'
+import type { UnprovenBlock } from '../verify-report.ts'
 import type { ChainNodes } from './chain-nodes.ts'
 import type { Span } from './plan-range.ts'
 import { type Header, readHeaders } from './read-headers.ts'
@@ -18,7 +18,7 @@ export interface ReadBlocks {
   readonly seen: readonly SeenTransaction[]
   /** Blocks whose events are not known for certain, so that nothing is compared with them. */
   readonly uncertain: readonly number[]
-  readonly unproven: readonly Unproven[]
+  readonly unproven: readonly UnprovenBlock[]
   readonly receiptsRead: number
   readonly first: Header
   readonly last: Header
@@ -62,7 +62,7 @@ export async function readEvents(tools: BlockTools, { headers, node }: ReadHeade
   const state = {
     seen: [] as SeenTransaction[],
     uncertain: [] as number[],
-    unproven: [] as Unproven[],
+    unproven: [] as UnprovenBlock[],
   }
   // The bloom of a header whose hash cannot be computed may be a lie, or always empty.
   const wanted = headers.filter(
@@ -79,25 +79,25 @@ function keepEvents(
   { contracts }: Pick<BlockTools, 'contracts'>,
   header: Header,
   { receipts, proof, misreporting }: ProvenReceipts,
-  state: { seen: SeenTransaction[]; uncertain: number[]; unproven: Unproven[] },
+  state: { seen: SeenTransaction[]; uncertain: number[]; unproven: UnprovenBlock[] },
 ): void {
-  const where = `block ${header.number}`
+  const block = header.number
   for (const host of misreporting) {
     state.unproven.push({
-      where,
+      block,
       why: `${host} gave receipts that do not have the block's root; another node's were taken`,
-      isTold: true,
+      isInfo: true,
     })
   }
   if (proof.kind === 'NONE') {
-    state.unproven.push({ where, why: proof.why })
+    state.unproven.push({ block, why: proof.why })
     if (proof.isContradicted) {
-      state.uncertain.push(header.number)
+      state.uncertain.push(block)
       return
     }
   }
   for (const receipt of receipts) {
-    const logs = readLogs(receipt, header.number, contracts)
+    const logs = readLogs(receipt, block, contracts)
     for (const proxy of logs.createdProxies) contracts.addProxy(proxy)
     if (logs.events.length > 0) state.seen.push({ header, receipt, logs })
   }
