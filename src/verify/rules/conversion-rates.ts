@@ -3,7 +3,8 @@ import { addressesOfPath, findConversionPath, maxRateAgeSeconds } from '../../ch
 import { readConversion } from '../../contracts/contract-reads.ts'
 import { splitWords, toQuantity, uintOf } from '../../contracts/words.ts'
 import type { Token } from '../../domain/currency.ts'
-import { isTransportFailure } from '../../nodes/rpc-error.ts'
+import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
+import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
 import type { ChainNodes } from '../read/chain-nodes.ts'
 
 /** A conversion whose rate decides whether it counts. */
@@ -20,7 +21,7 @@ export interface RatedConversion {
   readonly timestampSec: number
 }
 
-/** `UNREADABLE`: no node has the state of that block any more, so the rate of the time is not known. */
+/** `UNREADABLE`: no node still has the state of that block, so the rate at that time is unknown. */
 export type RateVerdict = 'COUNTS' | 'STALE_RATE' | 'RATE_OFF' | 'UNREADABLE'
 
 /** A conversion counts with at least 98 % of what our path's rate comes to. */
@@ -44,14 +45,11 @@ export async function judgeConversion(
     method: 'eth_call',
     params: [{ to, data }, toQuantity(block)],
   }))
-  const answers = await nodes.onAny((node) => nodes.ask(node, calls))
+  const answers = await askState(nodes, calls)
+  if (answers === undefined) return 'UNREADABLE'
   let isStale = false
   for (const answer of answers) {
-    if (!answer.ok) {
-      if (answer.error.kind === 'REVERTED') continue
-      if (isTransportFailure(answer.error)) throw answer.error
-      return 'UNREADABLE'
-    }
+    if (!answer.ok) continue
     const words = splitWords(String(answer.result).slice(2), 2)
     if (words === undefined) continue
     const [due, oldest] = words.map(uintOf) as [bigint, bigint]
@@ -60,4 +58,18 @@ export async function judgeConversion(
     isStale = true
   }
   return isStale ? 'STALE_RATE' : 'RATE_OFF'
+}
+
+/** Asks the nodes in turn until one has the state of the blocks. A reverted call is an answer. @returns undefined where none has it */
+async function askState(nodes: ChainNodes, calls: readonly RpcCall[]): Promise<readonly RpcAnswer[] | undefined> {
+  try {
+    return await nodes.onAny(async (node) => {
+      const answers = await nodes.ask(node, calls)
+      for (const answer of answers) if (!answer.ok && answer.error.kind !== 'REVERTED') throw answer.error
+      return answers
+    })
+  } catch (error) {
+    if (error instanceof RpcError && !isTransportFailure(error)) return undefined
+    throw error
+  }
 }
