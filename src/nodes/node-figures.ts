@@ -1,16 +1,16 @@
-/** What a process knows of one URL of a chain, for those who operate it. Plain values; nothing in it is secret. */
+/** What a process knows of one URL of a chain, for operators. Nothing in it is secret. */
 export interface NodeFigures {
   /** The chain's name. */
   readonly chain: string
-  /** The host of the URL. The rest of it may be a key. Several URLs of a chain may have one host. */
+  /** The host of the URL; the rest may hold a key. Two URLs of a chain may have the same host. */
   readonly host: string
-  /** Its place among the chain's `rpcUrls`. */
+  /** Its place among the chain's `rpcUrls`, from 0. */
   readonly place: number
   /** Calls that were sent, and how many of them failed, by method, since the process began. */
   readonly calls: Readonly<Record<string, CallCount>>
   /** HTTP requests since the process began. */
   readonly requests: number
-  /** The rate that is kept to. Absent: none is known. */
+  /** Requests are kept below this rate. Absent: none is known. */
   readonly rate?: NodeRate | undefined
   /** What is left of the daily budget, in `rate.unit`. Absent: the chains file sets none. */
   readonly budgetLeft?: number | undefined
@@ -20,7 +20,7 @@ export interface NodeFigures {
   readonly logRange?: number | undefined
   /** Calls in one HTTP request, as declared or learned. 1: it takes no batches. */
   readonly batchSize: number
-  /** OPEN: it failed and is left alone by routes, by detection or by both. */
+  /** OPEN: it failed, and routes, detection or both leave it alone for now. */
   readonly breaker: 'CLOSED' | 'OPEN'
 }
 
@@ -34,6 +34,6 @@ export interface NodeRate {
   readonly perSecond: number
   /** What the node counts: HTTP requests, or each call of a batch. */
   readonly unit: 'REQUESTS' | 'CALLS'
-  /** Whether it is that of the chains file; else it was learned from refusals. */
+  /** Whether the chains file states it; otherwise it was learned from refusals. */
   readonly isDeclared: boolean
 }

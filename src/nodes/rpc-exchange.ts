@@ -5,14 +5,14 @@ import type { NodePolicy } from './node-policy.ts'
 import { isObject, RpcError, type RpcErrorKind, type RpcRefusal, readRefusal } from './rpc-error.ts'
 import { startTimeLimit } from './time-limit.ts'
 
-/** One HTTP request to a node, and what its status and body mean. */
+/** Sends one HTTP request to a node, and reads from its status and body what the node meant. */
 
 /**
- * What an HTTP request brought:
+ * The outcome of an HTTP request:
  *
- * - `ANSWER`: JSON
- * - `REFUSED`: the node does not take the request as it is, or not now
- * - `TOO_LONG`: an answer above our own limit
+ * - `ANSWER`: JSON, which may hold errors of single calls
+ * - `REFUSED`: the node refused the request as a whole
+ * - `TOO_LONG`: the answer is larger than the policy's `maxAnswerBytes`
  */
 export type Reply =
   | { readonly kind: 'ANSWER'; readonly json: unknown }
@@ -24,7 +24,7 @@ interface ExchangedNode {
   readonly post: HttpPost
 }
 
-/** Sends calls in one HTTP request. @throws RpcError when the node did not answer; the signal's reason */
+/** Sends calls in one HTTP request, as a batch where there are several. @throws RpcError when the node did not answer; the signal's reason */
 export async function exchange(
   node: ExchangedNode,
   calls: readonly RpcCall[],
@@ -50,12 +50,17 @@ export async function exchange(
   }
 }
 
-/** Statuses by which nodes and gateways refuse a batch where single calls would do. */
+/** Statuses with which nodes and gateways refuse a batch, although they answer single calls. */
 const BATCH_REFUSED_STATUSES = new Set([400, 405, 413, 422, 501])
-/** What an error of JSON-RPC may say that holds under any status. */
-const TELLING_KINDS: ReadonlySet<RpcErrorKind> = new Set(['BATCH_REFUSED', 'TOO_LARGE', 'TOO_MANY_ADDRESSES', 'BEHIND'])
+/** Errors of JSON-RPC that are believed under any HTTP status. */
+const BELIEVED_KINDS: ReadonlySet<RpcErrorKind> = new Set([
+  'BATCH_REFUSED',
+  'TOO_LARGE',
+  'TOO_MANY_ADDRESSES',
+  'BEHIND',
+])
 
-/** @throws RpcError when the answer does not come from a node that works */
+/** @throws RpcError when the answer shows that the URL does not work */
 function readReply(reply: HttpReply, node: ExchangedNode, calls: readonly RpcCall[]): Reply {
   const { status, body } = reply
   if (status !== 200) return readFailure(reply, node, calls)
@@ -78,19 +83,19 @@ function readFailure(
         ? { code: QUOTA_STATUS, message: '' }
         : undefined
   const method = calls.length === 1 ? (calls[0] as RpcCall).method : 'a batch'
-  const said = refusal && classifyRefusal(refusal, method)
+  const kind = refusal && classifyRefusal(refusal, method)
   const error = errorOfStatus({ status, headers, host, refusal })
-  if (status === 429 || status === QUOTA_STATUS || said === 'RATE_LIMITED')
-    return { kind: 'REFUSED', error: limitedBy(error, host) }
-  if (said !== undefined && TELLING_KINDS.has(said)) return { kind: 'ANSWER', json }
-  const isClients = status >= 400 && status < 500 && policy.readsErrorBodies && error.kind === 'UNREACHABLE'
-  if (isClients && isJsonRpc(json)) return { kind: 'ANSWER', json }
+  if (status === 429 || status === QUOTA_STATUS || kind === 'RATE_LIMITED')
+    return { kind: 'REFUSED', error: toRateLimited(error, host) }
+  if (kind !== undefined && BELIEVED_KINDS.has(kind)) return { kind: 'ANSWER', json }
+  const isClientError = status >= 400 && status < 500 && policy.readsErrorBodies && error.kind === 'UNREACHABLE'
+  if (isClientError && isJsonRpc(json)) return { kind: 'ANSWER', json }
   if (status >= 500 && refusal !== undefined && policy.readsErrorBodies) {
-    // Some nodes refuse batches and ranges so. One that is down refuses the single call as well.
+    // Some nodes refuse batches and ranges this way. A node that is down fails the single call too.
     if (calls.length > 1) return { kind: 'REFUSED', error }
     if (method === 'eth_getLogs') return { kind: 'ANSWER', json }
   }
-  if (isClients || BATCH_REFUSED_STATUSES.has(status)) return { kind: 'REFUSED', error }
+  if (isClientError || BATCH_REFUSED_STATUSES.has(status)) return { kind: 'REFUSED', error }
   throw error
 }
 
@@ -107,11 +112,11 @@ function errorOfStatus({ status, headers, host, refusal }: FailedStatus): RpcErr
   return new RpcError(status === 413 ? 'TOO_LARGE' : 'UNREACHABLE', detail, { host, refusal, retryAfterMs })
 }
 
-function limitedBy({ detail, refusal, retryAfterMs }: RpcError, host: string): RpcError {
+function toRateLimited({ detail, refusal, retryAfterMs }: RpcError, host: string): RpcError {
   return new RpcError('RATE_LIMITED', detail, { host, refusal, retryAfterMs })
 }
 
-/** The header as milliseconds: seconds, or a date, which is compared with the node's own clock where it tells that. */
+/** Reads `Retry-After`, in milliseconds. A date is compared with the node's `Date` header where there is one. */
 function readRetryAfter({ 'retry-after': header, date }: HttpReply['headers']): number | undefined {
   if (header === undefined) return undefined
   if (/^[1-9]\d{0,8}$/.test(header)) return Number(header) * 1_000
@@ -132,7 +137,7 @@ function isJsonRpc(json: unknown): boolean {
   return Array.isArray(json) || (isObject(json) && 'jsonrpc' in json)
 }
 
-/** The code of a failed request, without the URL: `ECONNREFUSED`. */
+/** The error's code, such as `ECONNREFUSED`: its message may name the URL, which may hold a key. */
 function describeNetworkError(error: unknown): string {
   const { code } = error as { code?: unknown }
   return typeof code === 'string' ? code : 'the connection failed'

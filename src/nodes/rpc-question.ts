@@ -6,7 +6,7 @@ import { isObject, RpcError } from './rpc-error.ts'
 import { exchange, type Reply } from './rpc-exchange.ts'
 import type { UrlLimits } from './url-limits.ts'
 
-/** Asks one node several calls: in batches as large as it takes, as fast as it allows, and again only what it left unanswered. */
+/** Sends calls to one node: in batches as large as it takes, as fast as it allows. What it refused for the rate or the size is sent again. */
 
 /** One URL, and what is known of it. */
 export interface NodeState {
@@ -16,26 +16,28 @@ export interface NodeState {
   readonly limits: UrlLimits
 }
 
-/** Places of calls in a question, sent together. */
+/** Calls of a question that go in one HTTP request, by their index. */
 type Group = readonly number[]
 
-/** A question that is being asked: its calls, and what came so far. */
+/** Calls that are being made, and their answers so far. */
 interface Question {
   readonly calls: readonly RpcCall[]
   readonly answers: (RpcAnswer | undefined)[]
   readonly options: AskOptions
   /** Groups that are still to be sent. */
   readonly waiting: Group[]
-  /** Batches that were refused for no reason that is known, by their size. If all calls succeed one by one, the batch was at fault. */
-  suspected: number | undefined
-  /** The most calls of a request, as far as this question has shown. */
-  cap: number
-  /** Why the node refused in this round for its rate. */
-  limited: RpcError | undefined
-  wasLimited: boolean
-  /** Whether anything was served, and rounds in a row that brought nothing. */
+  /** Size of the smallest batch that was refused for an unknown reason. If each call then succeeds alone, batches were the reason. */
+  suspectedBatch: number | undefined
+  /** The most calls in one request, as learned from the refusals of this question. */
+  maxCalls: number
+  /** The last refusal for the rate in this round. */
+  rateRefusal: RpcError | undefined
+  /** Whether any round had such a refusal. */
+  wasRateLimited: boolean
+  /** Whether the node has answered any call. */
   wasServed: boolean
-  fruitless: number
+  /** Rounds in a row in which it answered no call. */
+  emptyRounds: number
 }
 
 /** Asks a node all calls, in as many requests as it takes. @throws RpcError, the signal's reason */
@@ -49,32 +51,32 @@ export async function askQuestion(
     answers: [],
     options,
     waiting: [calls.map((_, place) => place)],
-    suspected: undefined,
-    cap: node.policy.maxBatch ?? Number.POSITIVE_INFINITY,
-    limited: undefined,
-    wasLimited: false,
+    suspectedBatch: undefined,
+    maxCalls: node.policy.maxBatch ?? Number.POSITIVE_INFINITY,
+    rateRefusal: undefined,
+    wasRateLimited: false,
     wasServed: false,
-    fruitless: 0,
+    emptyRounds: 0,
   }
   while (question.waiting.length > 0) {
     const groups = takeGroups(node, question)
     if (groups.length === 1) await send(node, question, groups[0] as Group)
     else await sendAll(node, question, groups)
-    if (question.limited !== undefined) waitOrThrow(node, question)
+    if (question.rateRefusal !== undefined) waitOrThrow(node, question)
   }
-  learnSuspected(node, question)
+  learnBatchSize(node, question)
   return question.answers as RpcAnswer[]
 }
 
-/** Sends groups side by side, and fails with the first failure when all of them have ended. */
+/** Sends groups in parallel. @throws the first failure, once all have ended */
 async function sendAll(node: NodeState, question: Question, groups: readonly Group[]): Promise<void> {
   const ends = await Promise.allSettled(groups.map((group) => send(node, question, group)))
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
-/** Takes the groups that are sent next: of the size that the node takes, and several where they are small. */
-function takeGroups({ limits, policy }: NodeState, { waiting, cap }: Question): Group[] {
-  const size = Math.min(limits.batchSize(), cap)
+/** Takes the groups to send next, cut to the size that the node takes; several where that is small. */
+function takeGroups({ limits, policy }: NodeState, { waiting, maxCalls }: Question): Group[] {
+  const size = Math.min(limits.batchSize(), maxCalls)
   const next: Group[] = []
   while (next.length < maxParallel(policy, size)) {
     const group = waiting.shift()
@@ -85,7 +87,7 @@ function takeGroups({ limits, policy }: NodeState, { waiting, cap }: Question): 
   return next
 }
 
-/** Batches up to this size go side by side. */
+/** Batches up to this size are sent in parallel. */
 const SMALL_BATCH = 10
 
 function maxParallel({ maxParallelCalls }: NodePolicy, size: number): number {
@@ -97,8 +99,8 @@ async function send(node: NodeState, question: Question, group: Group): Promise<
   const { limits, policy } = node
   const { signal, maxWaitMs = policy.maxWaitMs } = question.options
   const calls = group.map((place) => question.calls[place] as RpcCall)
-  // Who has waited before the question needs no turn for its first request.
-  const needsTurn = policy.waitsForTurns || question.wasLimited
+  // Callers without turns, such as routes, have waited for the rate before they asked.
+  const needsTurn = policy.waitsForTurns || question.wasRateLimited
   const turn = needsTurn ? limits.turn(calls.length, { maxWaitMs, signal }) : limits.take(calls.length)
   const request = typeof turn === 'number' ? turn : await turn
   let read: GroupRead
@@ -107,25 +109,23 @@ async function send(node: NodeState, question: Question, group: Group): Promise<
   } catch (error) {
     for (const { method } of calls) limits.noteCall(method, 'unanswered')
     const [call, another] = calls
-    // What is optional concerns this call alone.
-    const isOwn = another === undefined && call?.isOptional === true && error instanceof RpcError
-    if (!isOwn) throw error
+    // An optional call fails alone.
+    const isOptionalCall = another === undefined && call?.isOptional === true && error instanceof RpcError
+    if (!isOptionalCall) throw error
     question.answers[group[0] as number] = { ok: false, error }
     return
   }
-  // Outside of the `try`: a refusal that is thrown here has been counted already.
+  // Outside the `try`, since a refusal that is thrown here was counted already.
   take(node, question, { group, calls, request, read })
 }
 
-/**
- * What a group came to: an answer for each call, or why all of them were refused together.
- */
+/** The outcome of a group: an answer for each call, or why all were refused together. */
 type GroupRead = { readonly kind: 'ANSWERS'; readonly answers: readonly RpcAnswer[] } | RefusedGroup
 
 interface RefusedGroup {
   readonly kind: 'REFUSED'
   readonly error: RpcError
-  /** Whether the answer is above our own limit. */
+  /** Whether the answer was larger than the policy's `maxAnswerBytes`. */
   readonly isTooLong?: boolean
 }
 
@@ -162,7 +162,7 @@ interface GroupEnd {
   readonly read: GroupRead
 }
 
-/** Takes what a group came to, and learns from it. @throws RpcError where nothing else can be asked */
+/** Keeps a group's answers, puts back what to ask again, and learns the node's limits. @throws RpcError where asking again is of no use */
 function take(node: NodeState, question: Question, end: GroupEnd): void {
   if (end.read.kind === 'REFUSED') takeRefusal(node, question, { ...end, read: end.read })
   else takeAnswers(node, question, end, end.read.answers)
@@ -174,7 +174,7 @@ function takeAnswers(
   { group, calls, request }: GroupEnd,
   answers: readonly RpcAnswer[],
 ): void {
-  const limited: number[] = []
+  const rateLimited: number[] = []
   const tooLarge: number[] = []
   let refusal: RpcError | undefined
   for (const [at, answer] of answers.entries()) {
@@ -187,18 +187,18 @@ function takeAnswers(
     question.answers[place] = answer
     if (answer.ok) continue
     if (kind === 'RATE_LIMITED' && calls[at]?.isOptional !== true) {
-      limited.push(place)
+      rateLimited.push(place)
       refusal = answer.error
     } else if (kind === 'TOO_LARGE' && policy.halvesBatches && calls.length > 1) tooLarge.push(place)
   }
-  const served = answers.length - limited.length
+  const served = answers.length - rateLimited.length
   if (served > 0) {
     limits.noteServed(served)
-    question.fruitless = 0
+    question.emptyRounds = 0
     question.wasServed = true
   }
   if (refusal !== undefined)
-    noteLimited(limits, question, { request, calls: calls.length, places: limited, error: refusal })
+    putBackLimited(limits, question, { request, calls: calls.length, places: rateLimited, error: refusal })
   else if (calls.length > 1) limits.batchTaken(calls.length)
   if (tooLarge.length > 0)
     putBack(question, tooLarge, tooLarge.length < calls.length ? tooLarge.length : halfOf(calls.length))
@@ -214,13 +214,13 @@ function takeRefusal(
   const { limits, policy, host } = node
   for (const { method } of calls) limits.noteCall(method, error.kind === 'RATE_LIMITED' ? 'rate_limited' : 'refused')
   const [call, another] = calls
-  // What is optional concerns this call alone, and so does what is too large.
+  // An optional call and one that is too large fail alone.
   if (another === undefined && (call?.isOptional === true || error.kind === 'TOO_LARGE')) {
     question.answers[group[0] as number] = { ok: false, error }
     return
   }
   if (error.kind === 'RATE_LIMITED') {
-    return noteLimited(limits, question, { request, calls: calls.length, places: group, error })
+    return putBackLimited(limits, question, { request, calls: calls.length, places: group, error })
   }
   if (another === undefined) throw error
   if (isTooLong && !policy.halvesBatches) throw error
@@ -230,31 +230,31 @@ function takeRefusal(
   if (error.kind === 'BATCH_REFUSED') {
     const hint = error.refusal && batchHintOf(error.refusal)
     limits.batchRefused(calls.length, hint ?? (policy.halvesBatches ? undefined : 1))
-  } else question.suspected = Math.min(question.suspected ?? calls.length, calls.length)
-  question.cap = Math.min(question.cap, limits.batchSize(), capBelow(calls.length, error, policy))
-  putBack(question, group, question.cap)
+  } else question.suspectedBatch = Math.min(question.suspectedBatch ?? calls.length, calls.length)
+  question.maxCalls = Math.min(question.maxCalls, limits.batchSize(), fewerThan(calls.length, error, policy))
+  putBack(question, group, question.maxCalls)
 }
 
-/** How many calls are tried next after so many were refused together. */
-function capBelow(calls: number, { kind }: RpcError, { halvesBatches }: NodePolicy): number {
+/** How many calls to try next in one request after so many were refused together. */
+function fewerThan(calls: number, { kind }: RpcError, { halvesBatches }: NodePolicy): number {
   if (kind === 'BATCH_REFUSED') return calls - 1
   if (!halvesBatches) return 1
   return kind === 'TOO_LARGE' ? halfOf(calls) : Math.floor(calls / 2)
 }
 
-/** Halves that are sent again: the larger first. */
+/** Rounded up, so that the two halves are the whole. */
 function halfOf(calls: number): number {
   return Math.ceil(calls / 2)
 }
 
-/** Puts calls back, in smaller groups, to be sent before the rest. */
+/** Puts calls back in groups of a size, to be sent before all others. */
 function putBack({ waiting }: Question, places: Group, size: number): void {
   const groups: Group[] = []
   for (let from = 0; from < places.length; from += size) groups.push(places.slice(from, from + size))
   waiting.unshift(...groups)
 }
 
-function noteLimited(
+function putBackLimited(
   limits: UrlLimits,
   question: Question,
   refused: { readonly request: number; readonly calls: number; readonly places: Group; readonly error: RpcError },
@@ -262,33 +262,33 @@ function noteLimited(
   const { request, calls, places, error } = refused
   const isQuotaUsed = error.refusal !== undefined && isQuota(error.refusal)
   limits.noteRateRefusal({ request, calls, refused: places.length, waitMs: error.retryAfterMs, isQuota: isQuotaUsed })
-  question.limited = error
+  question.rateRefusal = error
   question.waiting.unshift(places)
 }
 
-/** Rounds in a row that bring nothing but refusals for the rate, after which the node is given up. */
-const MAX_FRUITLESS = 5
-/** How long a node is left alone that does not say it. */
+/** After so many rounds in a row without an answer, each refused for the rate, the question fails. */
+const MAX_EMPTY_ROUNDS = 5
+/** The retry time in the error where the node names none. */
 const USUAL_WAIT_MS = 1_000
 
-/** Decides whether to ask again after a refusal for the rate; the turn that it needs does the waiting. @throws RpcError */
+/** Decides whether to ask again after a refusal for the rate. The wait itself is that for the next turn. @throws RpcError where the question fails */
 function waitOrThrow({ limits, policy, host }: NodeState, question: Question): void {
-  const error = question.limited as RpcError
-  const { maxWaitMs = policy.maxWaitMs, maxRefusedRounds = MAX_FRUITLESS } = question.options
-  question.limited = undefined
-  question.wasLimited = true
-  question.fruitless += 1
+  const error = question.rateRefusal as RpcError
+  const { maxWaitMs = policy.maxWaitMs, maxRefusedRounds = MAX_EMPTY_ROUNDS } = question.options
+  question.rateRefusal = undefined
+  question.wasRateLimited = true
+  question.emptyRounds += 1
   const waitMs = Math.max(limits.pauseMs(), limits.readyInMs())
   const mayWait = policy.waitsForTurns || question.wasServed
-  if (mayWait && waitMs <= maxWaitMs && question.fruitless <= maxRefusedRounds) return
+  if (mayWait && waitMs <= maxWaitMs && question.emptyRounds <= maxRefusedRounds) return
   const retryAfterMs = error.retryAfterMs ?? Math.max(USUAL_WAIT_MS, waitMs)
   throw new RpcError('RATE_LIMITED', error.detail, { host, refusal: error.refusal, retryAfterMs, cause: error })
 }
 
-/** Where each call succeeds by itself, the batch was at fault; else a method may be one for which the URL refuses the whole batch. */
-function learnSuspected({ limits, policy }: NodeState, { suspected, answers }: Question): void {
-  if (suspected === undefined) return
-  if (answers.every((answer) => answer?.ok)) limits.batchRefused(suspected, policy.halvesBatches ? undefined : 1)
+/** Learns that the node takes no such batch, where each call succeeded alone. Where one failed, its method may be why the batch was refused. */
+function learnBatchSize({ limits, policy }: NodeState, { suspectedBatch, answers }: Question): void {
+  if (suspectedBatch === undefined) return
+  if (answers.every((answer) => answer?.ok)) limits.batchRefused(suspectedBatch, policy.halvesBatches ? undefined : 1)
 }
 
 /** Whether a batch was answered as if it were one call: most nodes that take no batches answer with one error. */

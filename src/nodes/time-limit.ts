@@ -3,9 +3,9 @@ export interface TimeLimit {
   readonly signal: AbortSignal
   /** Whether the time ran out before the other signal fired. */
   isOver(): boolean
-  /** Since the start, whole milliseconds. */
+  /** Whole milliseconds since the start. */
   elapsedMs(): number
-  /** Ends the timer. To be called once nothing waits for the signal any more. */
+  /** Ends the timer. Call it when nothing waits for the signal any more. */
   stop(): void
 }
 
@@ -14,12 +14,12 @@ const TIME_IS_OVER = new Error('the time is over')
 /**
  * Starts a time limit.
  *
- * @param timeoutMs - whole milliseconds; undefined for no limit but the other signal
+ * @param timeoutMs - whole milliseconds; undefined: only the other signal ends it
  */
 export function startTimeLimit(timeoutMs: number | undefined, signal: AbortSignal | undefined): TimeLimit {
   const startedAt = performance.now()
   const elapsedMs = () => Math.round(performance.now() - startedAt)
-  // Nothing to add to the other signal: a controller and a listener would cost more than the rest of a request.
+  // Without a timeout the other signal is enough. A controller and a listener would cost more than the rest of a request.
   if (timeoutMs === undefined && signal !== undefined) return { signal, isOver: () => false, elapsedMs, stop() {} }
   const controller = new AbortController()
   let isOver = false
