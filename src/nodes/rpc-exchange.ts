@@ -88,6 +88,8 @@ function readFailure(
   if (status === 429 || status === QUOTA_STATUS || kind === 'RATE_LIMITED')
     return { kind: 'REFUSED', error: toRateLimited(error, host) }
   if (kind !== undefined && BELIEVED_KINDS.has(kind)) return { kind: 'ANSWER', json }
+  // The URL's key is refused, so every call would be: another URL has to be asked.
+  if (status === 401) throw error
   const isClientError = status >= 400 && status < 500 && policy.readsErrorBodies && error.kind === 'UNREACHABLE'
   if (isClientError && isJsonRpc(json)) return { kind: 'ANSWER', json }
   if (status >= 500 && refusal !== undefined && policy.readsErrorBodies) {

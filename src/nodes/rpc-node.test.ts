@@ -170,6 +170,12 @@ describe('a node that does not work', () => {
     expect(sizes()).toEqual([3])
   })
 
+  it('does not work where it refuses the key, though it says so in JSON-RPC', async () => {
+    respond = (_body, response) =>
+      send(response, { jsonrpc: '2.0', id: 0, error: { code: -32002, message: 'bad key' } }, 401)
+    await expect(ask(LARGE_READS, callsOf('one'))).rejects.toMatchObject({ kind: 'UNREACHABLE' })
+  })
+
   it('times out by the policy, and by the caller’s signal with its reason', async () => {
     respond = () => {}
     await expect(ask({ ...SMALL_READS, timeoutMs: 20 })).rejects.toMatchObject({ kind: 'TIMEOUT' })
