@@ -23,16 +23,19 @@ export interface FollowedBlocks {
   lowestOf(node: number): number
 }
 
-const MAX_REMEMBERED = 1_000
+/** More blocks than any chain has between its head and its last final block: Arbitrum has about 4,800. */
+const MAX_REMEMBERED = 10_000
+/** Headers are needed only until the logs of their blocks are read. */
+const MAX_HEADERS = 1_000
 
 /** Makes the memory of one chain. */
 export function createFollowedBlocks(): FollowedBlocks {
   const headers = new Map<Hex, BlockHeader>()
   const given = new Map<number, FollowedBlock>()
   return {
-    noteHeader: (header) => remember(headers, header.hash, header),
+    noteHeader: (header) => remember(headers, MAX_HEADERS, header.hash, header),
     headerOf: (hash) => headers.get(hash),
-    note: (number, block) => remember(given, number, block),
+    note: (number, block) => remember(given, MAX_REMEMBERED, number, block),
     upTo: (block) => [...given].filter(([number]) => number <= block).toSorted(([a], [b]) => a - b),
     forget(numbers) {
       for (const number of numbers) given.delete(number)
@@ -41,9 +44,10 @@ export function createFollowedBlocks(): FollowedBlocks {
   }
 }
 
-function remember<K, V>(map: Map<K, V>, key: K, value: V): void {
+/** Sets an entry, and deletes the oldest where there are too many. */
+function remember<K, V>(map: Map<K, V>, max: number, key: K, value: V): void {
   map.delete(key)
   map.set(key, value)
   const [oldest] = map.keys()
-  if (map.size > MAX_REMEMBERED && oldest !== undefined) map.delete(oldest)
+  if (map.size > max && oldest !== undefined) map.delete(oldest)
 }
