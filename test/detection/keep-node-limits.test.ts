@@ -23,10 +23,11 @@ afterAll(() => database?.drop())
 
 /** A process with one chain of one URL. */
 function startProcess(declared: DeclaredLimits = {}, { owner = LEASE.owner, logger = silentLogger } = {}) {
+  const clock = { nowMs: Date.parse('2026-11-22T12:00:00Z') }
   const chain = { name: 'BASE', chainId: 8453, rpcUrls: [URL_OF_NODE], nodeLimits: { [URL_OF_NODE]: declared } }
-  const limits = createNodeLimits([chain], { clock: () => Date.parse('2026-11-22T12:00:00Z') })
+  const limits = createNodeLimits([chain], { clock: () => clock.nowMs })
   const keeper = createLimitsKeeper({ knex: database.knex, chains: [chain], limits, logger, owner })
-  return { keeper, limits, ofUrl: limits.of(URL_OF_NODE) }
+  return { clock, keeper, limits, ofUrl: limits.of(URL_OF_NODE) }
 }
 
 function learnFrom({ ofUrl }: ReturnType<typeof startProcess>): void {
@@ -67,6 +68,21 @@ it.each<[string, owner: string, DeclaredLimits, learned: [number | undefined, nu
   const second = startProcess(declared)
   await second.keeper.recall()
   expect(learnedOf(second)).toEqual(learned)
+})
+
+it('begins with the declared rate where the learned one had recovered', async () => {
+  const declared = { requestsPerSecond: 10 }
+  const { clock, ofUrl, keeper } = startProcess(declared)
+  await acquireLease(database.knex, LEASE, 60_000)
+  ofUrl.noteServed(1)
+  ofUrl.noteRateRefusal({ request: ofUrl.take(1), calls: 1, refused: 1, isQuota: false })
+  await keeper.store()
+  clock.nowMs += 60_000
+  expect(ofUrl.rate()?.perSecond).toBe(10)
+  await keeper.store()
+  const second = startProcess(declared)
+  await second.keeper.recall()
+  expect(second.ofUrl.rate()).toMatchObject({ perSecond: 10, isDeclared: true })
 })
 
 it('takes over the newest rate, though the one that it read first has grown meanwhile', () => {

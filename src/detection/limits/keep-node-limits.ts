@@ -146,7 +146,8 @@ async function storeUse({ knex }: Keeper, url: KeptUrl): Promise<void> {
 async function storeLearned({ knex, owner }: Keeper, url: KeptUrl): Promise<void> {
   const { limits, chainId } = url
   const learned = limits.learned()
-  if (owner === undefined || isNothing(learned)) return
+  // What was stored before has to go where nothing holds any more.
+  if (owner === undefined || (isNothing(learned) && url.written === undefined)) return
   const text = JSON.stringify({ ...learned, declared: declaredSizes(limits.declared) })
   if (text === url.written) return
   if (await writeLearned(knex, { name: `follow:${chainId}`, owner }, url, text)) url.written = text
