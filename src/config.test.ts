@@ -76,7 +76,7 @@ describe('readConfig', () => {
         kind: 'URL',
         url: 'postgres://u:p@db/waybill',
         replicaUrls: ['postgres://u:p@one/waybill', 'postgresql://u:p@two/waybill'],
-        preparedStatements: false,
+        maxPrepared: 0,
       },
       chains: { kind: 'FILE', path: '/srv/chains.json' },
       lifi: {

@@ -16,8 +16,8 @@ interface UrlDatabase {
   readonly url: string
   /** Streaming replicas, for reads only. */
   readonly replicaUrls: readonly string[]
-  /** Whether statements may be prepared by name; a pooler in between must support that. */
-  readonly preparedStatements: boolean
+  /** Prepared statements to keep on each connection; undefined decides at each connection. */
+  readonly maxPrepared: number | undefined
 }
 
 /** The configuration of the service. */
@@ -110,7 +110,7 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   ['DATABASE_CONNECTIONS', 'connections to each database server, 4 to 100 (default 8)'],
   [
     'DATABASE_PREPARED_STATEMENTS',
-    'on, or off for a pooler without prepared statements, such as PgBouncer before 1.21 (default on)',
+    'auto; on for a pooler that gives each client a server connection of its own; or off (default auto: none behind a pooler without support)',
   ],
   [
     'CHAINS_FILE',
@@ -180,12 +180,19 @@ function readStore(read: (name: string) => string | undefined, workingFolder: st
   }
 }
 
+/** A prepared statement with a generic plan takes some 100 KB of the server process's memory. */
+const MAX_PREPARED = new Map([
+  ['auto', undefined],
+  ['on', 100],
+  ['off', 0],
+])
+
 function readDatabase(read: (name: string) => string | undefined, faults: string[]): Config['database'] {
   const url = read('DATABASE_URL')
   const replicaUrls = listOf(read('DATABASE_REPLICA_URLS') ?? '')
-  const prepared = (read('DATABASE_PREPARED_STATEMENTS') ?? 'on').toLowerCase()
-  if (prepared !== 'on' && prepared !== 'off') {
-    faults.push(`DATABASE_PREPARED_STATEMENTS is "${prepared}": use on or off`)
+  const prepared = (read('DATABASE_PREPARED_STATEMENTS') ?? 'auto').toLowerCase()
+  if (!MAX_PREPARED.has(prepared)) {
+    faults.push(`DATABASE_PREPARED_STATEMENTS is "${prepared}": use auto, on or off`)
   }
   // URLs may hold passwords, so the faults do not quote them.
   for (const [index, replicaUrl] of replicaUrls.entries()) {
@@ -197,7 +204,7 @@ function readDatabase(read: (name: string) => string | undefined, faults: string
     return { kind: 'EMBEDDED' }
   }
   if (!isPostgresUrl(url)) faults.push('DATABASE_URL is not a postgres:// URL')
-  return { kind: 'URL', url, replicaUrls, preparedStatements: prepared === 'on' }
+  return { kind: 'URL', url, replicaUrls, maxPrepared: MAX_PREPARED.get(prepared) }
 }
 
 function readConnections(text: string | undefined, faults: string[]): number | undefined {

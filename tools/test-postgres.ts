@@ -10,9 +10,8 @@
  * Prints a plain word and ends with exit code 0 where the version or PgBouncer cannot be had.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { findPgBouncer } from '../test/support/data/pgbouncer.ts'
 import { installPostgres, POSTGRES_VERSIONS } from './install-postgres.ts'
 
 /** Tests with other databases than these. */
@@ -22,8 +21,11 @@ const OTHER_SERVERS = [
   'test/demo/**',
 ]
 
-/** Tests that look at a connection of their own from another one, as only a direct connection allows. */
-const DIRECT_ONLY = ['test/postgres/cancel.test.ts', 'test/postgres/prepared.test.ts']
+/** Tests of what a connection does without a pooler. */
+const DIRECT_ONLY = [
+  'test/postgres/prepared.test.ts', // reads the statements that its own server process has prepared
+  'test/search/slow-statements.test.ts', // sets a statement timeout, which behind a pooler is the role's
+]
 
 /** A test belongs to this run when it imports one of them. */
 const DATABASES = ['test/support/data/database.ts', 'test/support/data/replica.ts']
@@ -56,9 +58,7 @@ function chooseServer(): Record<string, string> {
 
 function choosePooler(): Record<string, string> {
   if (values.pgbouncer === undefined) return {}
-  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
-  const found = folders.map((folder) => join(folder, 'pgbouncer')).find((path) => existsSync(path))
-  const program = values.pgbouncer === '' ? found : values.pgbouncer
+  const program = values.pgbouncer === '' ? findPgBouncer() : values.pgbouncer
   if (program === undefined) stop(0, 'skipped: PgBouncer is not installed (Debian has it as the package pgbouncer)')
   return { TEST_PGBOUNCER: program }
 }

@@ -27,9 +27,8 @@ export async function withStore<T>(
 async function openPool(config: StoreConfig, signal: AbortSignal, stack: AsyncDisposableStack): Promise<Knex> {
   const options = { poolMax: 2, applicationName: 'waybill command' }
   if (config.database.kind === 'URL') {
-    const { url, preparedStatements } = config.database
-    const ofUrl = { ...options, maxPrepared: preparedStatements ? undefined : 0 }
-    const knex = stack.adopt(createDatabase(url, ofUrl), (pool) => pool.destroy())
+    const { url, maxPrepared } = config.database
+    const knex = stack.adopt(createDatabase(url, { ...options, maxPrepared }), (pool) => pool.destroy())
     await checkDatabase(knex, url)
     return knex
   }

@@ -1,9 +1,8 @@
 import type { Knex } from 'knex'
+import { type CancellableClient, requestCancel } from './cancel-request.ts'
 
 /** The parts of a pg connection from Knex's pool that this file uses. */
-export interface PooledConnection {
-  /** pid of the backend process */
-  readonly processID: number
+export interface PooledConnection extends CancellableClient {
   /** idle, in a transaction, in a failed transaction */
   getTransactionStatus(): 'I' | 'T' | 'E' | null
   /** whether the server has finished everything that was sent */
@@ -20,7 +19,6 @@ export interface PooledConnection {
 interface KnexClient {
   acquireConnection(): Promise<PooledConnection>
   releaseConnection(connection: PooledConnection): Promise<void>
-  cancelQuery(connection: PooledConnection): Promise<unknown>
 }
 
 /** Pause between two cancels, in ms. A cancel that arrives between two statements does nothing, so it is repeated until the work ends. */
@@ -111,7 +109,7 @@ export async function withConnection<T>(
 ): Promise<T> {
   const client = knex.client as KnexClient
   const connection = await acquire(client, signal)
-  const canceller = cancelOnAbort(client, connection, signal)
+  const canceller = cancelOnAbort(connection, signal)
   try {
     return await work(connection)
   } catch (error) {
@@ -145,13 +143,13 @@ async function acquire(client: KnexClient, signal: AbortSignal | undefined): Pro
   }
 }
 
-function cancelOnAbort(client: KnexClient, connection: PooledConnection, signal: AbortSignal | undefined) {
+function cancelOnAbort(connection: PooledConnection, signal: AbortSignal | undefined) {
   const finished = Promise.withResolvers<void>()
   const state = { done: false }
   let cancelling: Promise<void> | undefined
   const cancelUntilDone = async () => {
     for (let tries = 0; tries < MAX_CANCELS && !state.done; tries++) {
-      if (!(await cancelStatement(client, connection))) break
+      if (!(await cancelStatement(connection))) break
       await pause(CANCEL_EVERY_MS, finished.promise)
     }
     // the server did not react: closing the connection at least rejects the query
@@ -171,12 +169,13 @@ function cancelOnAbort(client: KnexClient, connection: PooledConnection, signal:
 }
 
 /** Whether the server accepted the cancel; it does not tell whether a statement was running. */
-async function cancelStatement(client: KnexClient, connection: PooledConnection): Promise<boolean> {
-  const cancelling = client.cancelQuery(connection).then(
-    () => true,
-    () => false,
-  )
-  return (await pause(CANCEL_TIMEOUT_MS, cancelling)) ?? false
+async function cancelStatement(connection: PooledConnection): Promise<boolean> {
+  try {
+    await requestCancel(connection, AbortSignal.timeout(CANCEL_TIMEOUT_MS))
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** The server reports an error before it releases the statement's locks and reports the state of the transaction. */

@@ -3,7 +3,8 @@ import knexModule, { type Knex } from 'knex'
 import { types } from 'pg'
 import type { Logger } from '../domain/logger.ts'
 import { parseTimestamp } from './parse-timestamp.ts'
-import { limitPrepared } from './prepared.ts'
+import { openSession, type Session, SessionClient, type SessionOptions } from './session.ts'
+import { describeAndRun } from './wire-batch.ts'
 
 /** How to reach a PostgreSQL: a `postgres://` URL, or the settings of an embedded server. */
 export type DatabaseConnection =
@@ -16,17 +17,13 @@ export type DatabaseConnection =
       readonly database: string
     }
 
-export interface DatabaseOptions {
+export interface DatabaseOptions extends SessionOptions {
   /** Idle connections to keep; default 0. */
   readonly poolMin?: number | undefined
   /** Connections at most; default 8. */
   readonly poolMax?: number | undefined
-  /** The server cancels a statement after this time; default 0: never. */
-  readonly statementTimeoutMs?: number | undefined
   /** How long to wait for a free connection, and for a new one to connect; default 5,000. */
   readonly acquireTimeoutMs?: number | undefined
-  /** Prepared statements to keep on each connection; default 100. 0 for poolers that do not support them. */
-  readonly maxPrepared?: number | undefined
   /** Runs on each new connection, which is refused when it rejects. `ask` returns one row, its columns as text. */
   readonly checkConnection?: ((ask: AskConnection) => Promise<void>) | undefined
   /** Shown in pg_stat_activity; default `waybill`. */
@@ -87,7 +84,7 @@ const TYPE_PARSERS = {
 export function createDatabase(connection: DatabaseConnection, options: DatabaseOptions = {}): Knex {
   const acquireTimeoutMs = options.acquireTimeoutMs ?? 5_000
   const where = typeof connection === 'string' ? { connectionString: connection } : connection
-  return knexModule({
+  const knex = knexModule({
     client: 'pg',
     connection: {
       ...where,
@@ -104,11 +101,13 @@ export function createDatabase(connection: DatabaseConnection, options: Database
     },
     log: knexLog(options.logger),
   })
+  // Knex makes its connections by this class
+  ;(knex.client as { driver: object }).driver = { Client: SessionClient }
+  return knex
 }
 
 /** The parts of a pg connection that this file uses. */
-interface RawConnection {
-  query(query: string | object): Promise<{ readonly rows: readonly (readonly (string | null)[])[] }>
+interface RawConnection extends Session {
   end(done: () => void): void
   readonly connection: { on(event: 'errorMessage', listener: (message: ServerMessage) => void): void }
   /** set on a connection, it keeps Knex's pool from handing it out again */
@@ -125,18 +124,14 @@ export function connectionsOf(knex: Knex): number {
   return (knex.client as { pool: { max: number } }).pool.max
 }
 
-/** Settings are made by SET: poolers such as PgBouncer refuse them in the startup message. */
-function sessionSetup({ statementTimeoutMs = 0, maxPrepared, checkConnection }: DatabaseOptions) {
-  // code that reads columns as text relies on these formats of times and bytes
-  const statement = `set timezone = 'UTC'; set bytea_output = hex; set statement_timeout = ${Math.trunc(statementTimeoutMs)}`
+function sessionSetup({ checkConnection, ...options }: DatabaseOptions) {
   return callbackify(async (connection: RawConnection) => {
-    if (maxPrepared !== undefined) limitPrepared(connection, maxPrepared)
     // between the server's last message and the end of the connection the pool might still hand it out
     connection.connection.on('errorMessage', (message) => {
       if (isLastMessage(message)) connection.__knex__disposed = message
     })
     try {
-      await connection.query(statement)
+      await openSession(connection, options)
       await checkConnection?.((sql) => askRow(connection, sql))
     } catch (error) {
       connection.end(() => {})
@@ -147,8 +142,9 @@ function sessionSetup({ statementTimeoutMs = 0, maxPrepared, checkConnection }: 
 }
 
 async function askRow(connection: RawConnection, sql: string): Promise<readonly (string | null)[]> {
-  const { rows } = await connection.query({ text: sql, rowMode: 'array', types: { getTypeParser: () => asText } })
-  return rows[0] ?? []
+  const statement = { name: '', text: sql, parameters: [], parse: true, describe: false }
+  const [result] = await describeAndRun(connection, [statement], [])
+  return result?.rows[0] ?? []
 }
 
 /** Whether the server ends the connection. Severities are translated, so the SQLSTATEs of a shutdown are checked as well. */

@@ -1,6 +1,11 @@
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { inTransaction, runCancellable, TransactionFailedError } from '../../src/postgres/cancellable.ts'
+import {
+  inTransaction,
+  runCancellable,
+  TransactionFailedError,
+  withConnection,
+} from '../../src/postgres/cancellable.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
@@ -31,10 +36,8 @@ async function statements(like: string): Promise<string[]> {
 
 const untilRunning = (like: string) => vi.waitFor(async () => expect(await statements(like)).toHaveLength(1), 5_000)
 
-async function connectionPid(): Promise<number> {
-  const { rows } = await knex.raw('select pg_backend_pid() as pid')
-  return rows[0].pid
-}
+/** Behind a pooler the client has a number of its own. */
+const connectionPid = () => withConnection(knex, undefined, async ({ processID }) => processID)
 
 describe('a query', () => {
   test('returns the same as without a signal', async () => {

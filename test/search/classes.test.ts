@@ -23,7 +23,7 @@ let sample: PaymentSample
 beforeAll(async () => {
   database = await createTestDatabase({ poolMax: 4 })
   await loadPayments({ knex: database.knex, rows: ROWS, seed: SEED, connections: 2, say: () => {} })
-  sampler = createDatabase(database.connection, { poolMin: 1, poolMax: 1 })
+  sampler = createDatabase(database.direct, { poolMin: 1, poolMax: 1 })
   subject = createSubject(database.knex, account)
   sample = await samplePayments(sampler, { accountId: account.id, count: 3_000, seed: SEED })
 })

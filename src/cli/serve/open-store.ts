@@ -34,8 +34,8 @@ export async function openStore(
 ): Promise<OpenStore> {
   const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, poolMax: config.databaseConnections, logger }
   if (config.database.kind === 'URL') {
-    const { url, replicaUrls, preparedStatements } = config.database
-    const ofUrl = { ...options, maxPrepared: preparedStatements ? undefined : 0 }
+    const { url, replicaUrls, maxPrepared } = config.database
+    const ofUrl = { ...options, maxPrepared }
     const knex = stack.adopt(createDatabase(url, ofUrl), (pool) => pool.destroy())
     await checkDatabase(knex, url)
     await migrate(knex)

@@ -13,6 +13,8 @@ export interface TestDatabase {
   readonly knex: Knex
   /** for a second pool, another process or a service under test */
   readonly connection: Connection
+  /** the server itself where `connection` is a pooler */
+  readonly direct: Connection
   /** closes `knex` and removes the database, whoever still uses it */
   drop(): Promise<void>
 }
@@ -42,7 +44,7 @@ export async function createTestDatabase(options: DatabaseOptions = {}): Promise
     await knex.destroy()
     await administer(direct(), `drop database ${name} with (force)`)
   }
-  return { knex, connection, drop }
+  return { knex, connection, direct: direct(name), drop }
 }
 
 async function joinTestServer(socket: string): Promise<JoinedServer> {

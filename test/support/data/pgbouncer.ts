@@ -1,17 +1,28 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Connection } from '../../../src/postgres/embedded/embedded-connection.ts'
 import { makeTempFolder } from '../temp-folder.ts'
+import { testedServer } from './tested-server.ts'
 
 /** A PgBouncer in transaction mode in front of a server, with the server's users. */
 export interface Pooler {
   readonly host: string
   readonly port: number
+  /** Whether it supports prepared statements in transaction mode. */
+  readonly keepsPrepared: boolean
   stop(): Promise<void>
+}
+
+/** The program of `npm run test:postgres -- --pgbouncer`, or that of the system. */
+export function findPgBouncer(): string | undefined {
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
+  const candidates = [testedServer.pgbouncer ?? '', ...folders.map((folder) => join(folder, 'pgbouncer'))]
+  return candidates.find((path) => existsSync(path))
 }
 
 /** The first version that knows prepared statements in transaction mode. */
@@ -31,6 +42,7 @@ export async function startPgBouncer(
 ): Promise<Pooler> {
   const folder = await makeTempFolder('pgbouncer')
   const port = await findFreePort()
+  const keepsPrepared = versionOf(program) >= PREPARES_SINCE
   const all = {
     listen_addr: '127.0.0.1',
     listen_port: String(port),
@@ -41,7 +53,7 @@ export async function startPgBouncer(
     server_round_robin: '1',
     default_pool_size: '20',
     max_client_conn: '1000',
-    ...(versionOf(program) >= PREPARES_SINCE && { max_prepared_statements: '200' }),
+    ...(keepsPrepared && { max_prepared_statements: '200' }),
     ...settings,
   }
   const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}`)
@@ -57,6 +69,7 @@ export async function startPgBouncer(
   return {
     host: '127.0.0.1',
     port,
+    keepsPrepared,
     async stop() {
       const ended = once(child, 'exit')
       if (child.exitCode === null && child.kill('SIGKILL')) await ended

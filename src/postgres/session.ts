@@ -1,0 +1,105 @@
+import pg from 'pg'
+import { limitPrepared } from './prepared.ts'
+import { describeAndRun, type PgConnection, type WireStatement } from './wire-batch.ts'
+
+/** A setting that results or answers depend on. */
+interface RequiredSetting {
+  readonly name: string
+  /** What a session gets where it may be set, and what the role has to have behind a pooler. */
+  readonly value: string
+  readonly accepts: (value: string) => boolean
+}
+
+const isValue = (value: string) => (given: string) => given === value
+
+/** Sent with the startup message. Poolers keep these for each of their clients; they refuse others there. */
+const STARTUP_SETTINGS: readonly RequiredSetting[] = [
+  // times are parsed from the server's text
+  { name: 'TimeZone', value: 'UTC', accepts: (zone) => /^(?:Etc\/)?(?:UTC|UCT|GMT|Zulu|Universal)$/i.test(zone) },
+  { name: 'DateStyle', value: 'ISO, YMD', accepts: (style) => style.startsWith('ISO') },
+  { name: 'standard_conforming_strings', value: 'on', accepts: isValue('on') },
+]
+
+/** Set after connecting, on direct connections alone: behind a pooler they would reach other clients, and not every statement of ours. */
+const SESSION_SETTINGS: readonly RequiredSetting[] = [
+  // bytes are parsed from the server's text
+  { name: 'bytea_output', value: 'hex', accepts: isValue('hex') },
+  // without it a null in an array parameter would become the word NULL
+  { name: 'array_nulls', value: 'on', accepts: isValue('on') },
+  // conflicts of stricter levels are not tried again
+  { name: 'default_transaction_isolation', value: 'read committed', accepts: isValue('read committed') },
+]
+
+const REQUIRED = [...STARTUP_SETTINGS, ...SESSION_SETTINGS]
+
+/** A setting has a value that Waybill cannot work with and cannot change. */
+class DatabaseSettingError extends Error {
+  override readonly name = 'DatabaseSettingError'
+}
+
+/** A pg client that sends the settings of the startup message. */
+export class SessionClient extends pg.Client {
+  getStartupConf(): Record<string, string> {
+    const inherited = (pg.Client.prototype as unknown as SessionClient).getStartupConf.call(this)
+    const settings = STARTUP_SETTINGS.map(({ name, value }) => [name, value])
+    return { ...inherited, ...Object.fromEntries(settings) }
+  }
+}
+
+/** The parts of a connected pg client that this file uses. */
+export interface Session extends PgConnection {
+  readonly processID: number
+}
+
+export interface SessionOptions {
+  /** The server cancels a statement after this time; default 0: never. Behind a pooler the role's own limit holds. */
+  readonly statementTimeoutMs?: number | undefined
+  /** Prepared statements to keep on each connection; default 100, or 0 behind a pooler that does not keep them apart. */
+  readonly maxPrepared?: number | undefined
+}
+
+/** The name of the first statement of each connection. A pooler that supports prepared statements gives it another one. */
+const PROBE = 'waybill_session'
+
+/**
+ * A server process tells its own number when a client connects; a pooler tells one that it made up, since it gives each transaction another
+ * process.
+ */
+const OPEN_SQL = `select pg_backend_pid() = $1, exists (select from pg_prepared_statements where name = '${PROBE}'),
+  case when pg_backend_pid() = $1 then (select count(set_config(key, value, false)) from json_each_text($2)) end`
+
+const READ_SQL = `select name, current_setting(name), current_user from unnest($1::text[]) with ordinality as s (name, place) order by place`
+
+/**
+ * Prepares a new connection in one round trip: sets what results depend on, and finds out whether a pooler is between.
+ *
+ * @throws DatabaseSettingError when a pooler is between and a setting is not as needed
+ */
+export async function openSession(
+  session: Session,
+  { statementTimeoutMs = 0, maxPrepared }: SessionOptions,
+): Promise<void> {
+  const settings = Object.fromEntries(SESSION_SETTINGS.map(({ name, value }) => [name, value]))
+  const values = JSON.stringify({ ...settings, statement_timeout: Math.trunc(statementTimeoutMs) })
+  const names = `{${REQUIRED.map(({ name }) => name).join(',')}}`
+  const batch: WireStatement[] = [
+    { name: PROBE, text: OPEN_SQL, parameters: [String(session.processID), values], parse: true, describe: false },
+    { name: '', text: READ_SQL, parameters: [names], parse: true, describe: false },
+  ]
+  const [opened, read] = await describeAndRun(session, batch, [PROBE])
+  const [isDirect, keepsName] = opened?.rows[0] ?? []
+  const isShared = isDirect !== 't' && keepsName === 't'
+  const limit = maxPrepared ?? (isShared ? 0 : undefined)
+  if (limit !== undefined) limitPrepared(session, limit)
+  for (const [at, [, value, user]] of (read?.rows ?? []).entries()) {
+    const required = REQUIRED[at] as RequiredSetting
+    if (!required.accepts(value ?? '')) throw settingError(required, value ?? '', user ?? '')
+  }
+}
+
+function settingError({ name, value }: RequiredSetting, found: string, user: string): DatabaseSettingError {
+  return new DatabaseSettingError(
+    `${name} is "${found}" and has to be "${value}". A pooler is between, so Waybill cannot set it for its connections alone. ` +
+      `Run: alter role "${user}" set ${name} = '${value}'; then let the pooler open new connections to the server.`,
+  )
+}
