@@ -5,6 +5,7 @@ import { openEmbeddedServer } from '../postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../postgres/knex.ts'
 import { migrate } from '../postgres/migrations/migrate.ts'
 import type { CommandContext } from './command.ts'
+import { tellMigration } from './report-migration.ts'
 
 /** The environment variables that configure a command's database. */
 export const STORE_VARIABLES = ['DATABASE_URL', 'DATABASE_PREPARED_STATEMENTS', 'DATA_DIR', 'LOG_LEVEL']
@@ -13,15 +14,25 @@ export const STORE_VARIABLES = ['DATABASE_URL', 'DATABASE_PREPARED_STATEMENTS', 
  * Runs work on the configured database, after migrating it. A running embedded server is shared; otherwise one is started and
  * stopped again.
  */
-export async function withStore<T>(
+export function withStore<T>(
+  config: StoreConfig,
+  context: Pick<CommandContext, 'signal' | 'stderr'>,
+  work: (knex: Knex) => Promise<T>,
+): Promise<T> {
+  return withDatabase(config, context, async (knex) => {
+    await migrate(knex, { report: tellMigration(context.stderr, () => performance.now()), signal: context.signal })
+    return await work(knex)
+  })
+}
+
+/** As {@link withStore}, without migrating. */
+export async function withDatabase<T>(
   config: StoreConfig,
   { signal }: Pick<CommandContext, 'signal'>,
-  work: (knex: Knex, migrated: readonly string[]) => Promise<T>,
+  work: (knex: Knex) => Promise<T>,
 ): Promise<T> {
   await using stack = new AsyncDisposableStack()
-  const knex = await openPool(config, signal, stack)
-  const migrated = await migrate(knex)
-  return await work(knex, migrated)
+  return await work(await openPool(config, signal, stack))
 }
 
 async function openPool(config: StoreConfig, signal: AbortSignal, stack: AsyncDisposableStack): Promise<Knex> {

@@ -354,6 +354,13 @@ create table schema_migrations (
   constraint schema_migrations_pkey PRIMARY KEY (name)
 );
 
+create table schema_steps (
+  name text not null,
+  needs text,
+  applied_at timestamp with time zone not null default now(),
+  constraint schema_steps_pkey PRIMARY KEY (name)
+);
+
 create table settings (
   name text not null,
   value bytea not null,

@@ -1,8 +1,12 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createDatabase } from '../../src/postgres/knex.ts'
+import { DatabaseTooNewError } from '../../src/postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
-import { DatabaseTooNewError, migrate, pendingMigrations } from '../../src/postgres/migrations/migrate.ts'
-import type { Migration } from '../../src/postgres/migrations/migration.ts'
+import { migrate, pendingMigrations } from '../../src/postgres/migrations/migrate.ts'
+import type { Migration, TransactionMigration } from '../../src/postgres/migrations/migration.ts'
+import { describeEvent, type MigrationEvent } from '../../src/postgres/migrations/migration-report.ts'
+import { planMigrations } from '../../src/postgres/migrations/plan-migrations.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { PATIENCE } from '../support/patience.ts'
 
@@ -16,7 +20,7 @@ beforeEach(async () => {
 
 afterEach(() => db.drop())
 
-const first: Migration = {
+const first: TransactionMigration = {
   name: '0001-first',
   async up(knex) {
     await knex.raw('create table firsts (n int)')
@@ -24,7 +28,8 @@ const first: Migration = {
     await knex.raw('select pg_sleep(0.05)')
   },
 }
-const second: Migration = {
+const locks = [{ table: 'firsts', mode: 'ACCESS EXCLUSIVE', passes: 0 }] as const
+const second: TransactionMigration = {
   name: '0002-second',
   async up(knex) {
     await knex.raw('alter table firsts add column m int')
@@ -34,10 +39,10 @@ const second: Migration = {
 
 test('the steps run in order, each once', async () => {
   expect(await pendingMigrations(db.knex, [first, second])).toEqual(['0001-first', '0002-second'])
-  expect(await migrate(db.knex, [first])).toEqual(['0001-first'])
+  expect(await migrate(db.knex, { migrations: [first] })).toEqual(['0001-first'])
   expect(await pendingMigrations(db.knex, [first, second])).toEqual(['0002-second'])
-  expect(await migrate(db.knex, [first, second])).toEqual(['0002-second'])
-  expect(await migrate(db.knex, [first, second])).toEqual([])
+  expect(await migrate(db.knex, { migrations: [first, second] })).toEqual(['0002-second'])
+  expect(await migrate(db.knex, { migrations: [first, second] })).toEqual([])
   expect(await pendingMigrations(db.knex, [first, second])).toEqual([])
   expect(await db.knex('firsts')).toEqual([{ n: 1, m: 2 }])
 })
@@ -45,7 +50,7 @@ test('the steps run in order, each once', async () => {
 test('four processes that start at once run each step once', async () => {
   const pools = Array.from({ length: 4 }, () => createDatabase(db.connection, { poolMax: 1 }))
   try {
-    const ran = await Promise.all(pools.map((knex) => migrate(knex, [first, second])))
+    const ran = await Promise.all(pools.map((knex) => migrate(knex, { migrations: [first, second] })))
     expect(ran.flat().toSorted()).toEqual(['0001-first', '0002-second'])
     expect(await db.knex('firsts')).toEqual([{ n: 1, m: 2 }])
   } finally {
@@ -61,9 +66,9 @@ test('a failed step is rolled back, and runs again next time', async () => {
       await knex.raw('select 1 / 0')
     },
   }
-  await expect(migrate(db.knex, [first, failing])).rejects.toMatchObject({ code: '22012' })
+  await expect(migrate(db.knex, { migrations: [first, failing] })).rejects.toMatchObject({ code: '22012' })
   expect(await pendingMigrations(db.knex, [first, second])).toEqual(['0002-second'])
-  expect(await migrate(db.knex, [first, second])).toEqual(['0002-second'])
+  expect(await migrate(db.knex, { migrations: [first, second] })).toEqual(['0002-second'])
   expect(await db.knex('firsts')).toEqual([{ n: 1, m: 2 }])
 })
 
@@ -75,8 +80,8 @@ test('a process killed during a step blocks nobody', async () => {
       await knex.raw('select pg_terminate_backend(pg_backend_pid())')
     },
   }
-  await expect(migrate(dying, [killed])).rejects.toMatchObject({ code: '57P01' })
-  expect(await migrate(db.knex, [first, second])).toEqual(['0001-first', '0002-second'])
+  await expect(migrate(dying, { migrations: [killed] })).rejects.toMatchObject({ code: '57P01' })
+  expect(await migrate(db.knex, { migrations: [first, second] })).toEqual(['0001-first', '0002-second'])
   await dying.destroy()
 })
 
@@ -88,15 +93,15 @@ test('the statement timeout ends neither the wait for the lock nor a long step',
       await knex.raw('select pg_sleep(0.3)')
     },
   }
-  expect(await migrate(hasty, [long])).toEqual(['0001-long'])
+  expect(await migrate(hasty, { migrations: [long] })).toEqual(['0001-long'])
   await hasty.destroy()
 })
 
 test('a search that runs when 0006-priced begins finishes, and then the step does', async () => {
-  await migrate(db.knex, MIGRATIONS.slice(0, 5))
+  await migrate(db.knex, { migrations: MIGRATIONS.slice(0, 5) })
   const searching = await db.knex.transaction()
   await searching.raw('select count(*) from payments')
-  const migrating = migrate(db.knex, MIGRATIONS.slice(0, 6))
+  const migrating = migrate(db.knex, { migrations: MIGRATIONS.slice(0, 6) })
   await vi.waitFor(async () => {
     const { rows } = await db.knex.raw(
       `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
@@ -108,10 +113,203 @@ test('a search that runs when 0006-priced begins finishes, and then the step doe
   expect(await migrating).toEqual(['0006-priced'])
 })
 
-test('a database of a newer version is refused, naming its steps, and left unchanged', async () => {
-  await migrate(db.knex, [first, second])
-  await expect(migrate(db.knex, [first])).rejects.toThrow(DatabaseTooNewError)
-  await expect(pendingMigrations(db.knex, [first])).rejects.toThrow('0002-second, unknown here')
+test('a step that waits for a lock lets others pass between its tries, and tells who is in its way', async () => {
+  await migrate(db.knex, { migrations: [first] })
+  const reading = await db.knex.transaction()
+  await reading.raw('select count(*) from firsts')
+  const events: MigrationEvent[] = []
+  const report = (event: MigrationEvent) => events.push(event)
+  const hurried = { migrations: [first, { ...second, locks }], report, lockTimeoutMs: 20, firstPauseMs: 20 }
+  const migrating = migrate(db.knex, hurried)
+  await vi.waitFor(() => expect(events).toHaveLength(2), PATIENCE)
+  // the queue behind the step would hold this up for as long as the reader lives
+  await db.knex.raw('insert into firsts values (0)')
+  await reading.commit()
+  expect(await migrating).toEqual(['0002-second'])
+  expect(events.map(({ kind }) => kind)).toEqual([...events.slice(1).map(() => 'FAILED'), 'RAN'])
+  expect(describeEvent(events[0] as MigrationEvent)).toMatch(
+    /^0002-second: .*lock timeout; in the way: pid \d+ \(waybill, idle in transaction, for 0 s\); tried again in 0\.02 s$/,
+  )
+})
+
+test('a step that never gets its lock fails after some tries', async () => {
+  await migrate(db.knex, { migrations: [first] })
+  const reading = await db.knex.transaction()
+  await reading.raw('select count(*) from firsts')
+  const hurried = { migrations: [first, second], lockTimeoutMs: 10, firstPauseMs: 1, maxTries: 2 }
+  await expect(migrate(db.knex, hurried)).rejects.toThrow('0002-second was tried 2 times')
+  await reading.rollback()
+})
+
+describe('an older release', () => {
+  const adding: Migration = {
+    name: '0003-adding',
+    up: async (knex) => void (await knex.raw('alter table firsts add column o int')),
+  }
+  const removing: Migration = {
+    name: '0004-removing',
+    contract: { unusedSince: '0003-adding' },
+    up: async (knex) => void (await knex.raw('alter table firsts drop column m')),
+  }
+  const newest = [first, second, adding, removing]
+
+  test('starts and is ready on a database with steps that only added something', async () => {
+    await migrate(db.knex, { migrations: [first] })
+    await migrate(db.knex, { migrations: newest })
+    expect(await migrate(db.knex, { migrations: [first] })).toEqual([])
+    expect(await pendingMigrations(db.knex, [first])).toEqual([])
+    // releases up to 0016 look here
+    expect(await db.knex('schema_migrations')).toEqual([])
+  })
+
+  test('is refused once a step removed what it may use, unless it knows since when that is not used', async () => {
+    await migrate(db.knex, { migrations: [first] })
+    expect(await migrate(db.knex, { migrations: newest })).toEqual(['0002-second', '0003-adding'])
+    expect(await pendingMigrations(db.knex, newest)).toEqual([])
+    expect(await migrate(db.knex, { migrations: newest, contract: true })).toEqual(['0004-removing'])
+    expect(await migrate(db.knex, { migrations: [first, second, adding] })).toEqual([])
+    await expect(migrate(db.knex, { migrations: [first, second] })).rejects.toThrow(DatabaseTooNewError)
+    await expect(pendingMigrations(db.knex, [first])).rejects.toThrow('0004-removing, unknown here')
+    expect(await db.knex('schema_migrations').pluck('name')).toEqual(['0004-removing'])
+  })
+
+  test('has never used a new database, which gets every step at once', async () => {
+    expect(await migrate(db.knex, { migrations: newest })).toEqual(newest.map(({ name }) => name))
+  })
+})
+
+describe('an index', () => {
+  const index: Migration = {
+    name: '0003-index',
+    indexes: [{ build: 'firsts_m', table: 'firsts', definition: '(m) where m is not null' }],
+  }
+  const all = { migrations: [first, second, index] }
+  const indexes = async () => {
+    const { rows } = await db.knex.raw(
+      `select indexrelid as oid, indisvalid as valid from pg_index where indexrelid = to_regclass('firsts_m')`,
+    )
+    return rows
+  }
+  beforeEach(async () => void (await migrate(db.knex, { migrations: [first, second] })))
+
+  test('is built while a transaction writes the table, and tells for whom it waits', async () => {
+    const writing = await db.knex.transaction()
+    await writing.raw('insert into firsts values (3, 3)')
+    const events: MigrationEvent[] = []
+    const migrating = migrate(db.knex, { ...all, report: (event) => events.push(event) })
+    await untilBuilding()
+    await writing.raw('insert into firsts values (4, 4)')
+    await db.knex.raw('insert into firsts values (5, 5)')
+    await vi.waitFor(
+      () => expect(events.map(describeEvent)).toContainEqual(expect.stringMatching(/, for pid \d+,/)),
+      PATIENCE,
+    )
+    await writing.commit()
+    expect(await migrating).toEqual(['0003-index'])
+    expect(await indexes()).toEqual([{ oid: expect.anything(), valid: true }])
+    expect(await pendingMigrations(db.knex, all.migrations)).toEqual([])
+  })
+
+  test('that an earlier try left invalid is built again', async () => {
+    await db.knex.raw('insert into firsts values (1, 2)')
+    await expect(db.knex.raw('create unique index concurrently firsts_m on firsts (n)')).rejects.toMatchObject({
+      code: '23505',
+    })
+    expect(await indexes()).toEqual([{ oid: expect.anything(), valid: false }])
+    expect(await migrate(db.knex, all)).toEqual(['0003-index'])
+    expect(await indexes()).toEqual([{ oid: expect.anything(), valid: true }])
+  })
+
+  test('that the server still builds for a process that is gone is waited for', async () => {
+    const writing = await db.knex.transaction()
+    await writing.raw('insert into firsts values (3, 3)')
+    const orphan = db.knex.raw('create index concurrently firsts_m on firsts (m) where m is not null')
+    const building = orphan.then(() => {})
+    await untilBuilding()
+    const migrating = migrate(db.knex, all)
+    const [{ oid }] = await indexes()
+    await writing.commit()
+    await building
+    expect(await migrating).toEqual(['0003-index'])
+    expect(await indexes()).toEqual([{ oid, valid: true }])
+  })
+
+  test('is built once when four processes start at once, and no timeout of theirs ends it', async () => {
+    const pools = Array.from({ length: 4 }, () =>
+      createDatabase(db.connection, { poolMax: 2, statementTimeoutMs: 150 }),
+    )
+    const writing = await db.knex.transaction()
+    await writing.raw('insert into firsts values (3, 3)')
+    const ran = Promise.all(pools.map((knex) => migrate(knex, all)))
+    await untilBuilding()
+    await sleep(200)
+    await writing.commit()
+    expect((await ran).flat()).toEqual(['0003-index'])
+    const timeouts = await Promise.all(pools.flatMap((knex) => [1, 2].map(() => knex.raw('show statement_timeout'))))
+    expect(timeouts.map(({ rows }) => rows[0].statement_timeout)).toEqual(timeouts.map(() => '150ms'))
+    await Promise.all(pools.map((knex) => knex.destroy()))
+  })
+
+  test('that is stopped by a signal is built by the next call', async () => {
+    const writing = await db.knex.transaction()
+    await writing.raw('insert into firsts values (3, 3)')
+    const stopping = new AbortController()
+    const migrating = migrate(db.knex, { ...all, signal: stopping.signal })
+    await untilBuilding()
+    stopping.abort(new Error('stopped'))
+    await expect(migrating).rejects.toThrow('stopped')
+    await writing.commit()
+    expect(await migrate(db.knex, all)).toEqual(['0003-index'])
+  })
+
+  test('that is not needed any more is dropped', async () => {
+    await migrate(db.knex, all)
+    const drop: Migration = {
+      name: '0004-drop',
+      contract: { unusedSince: '0003-index' },
+      indexes: [{ drop: 'firsts_m', table: 'firsts' }],
+    }
+    expect(await migrate(db.knex, { migrations: [...all.migrations, drop], contract: true })).toEqual(['0004-drop'])
+    expect(await indexes()).toEqual([])
+  })
+
+  async function untilBuilding() {
+    await vi.waitFor(async () => {
+      const { rows } = await db.knex.raw(
+        `select from pg_stat_activity where datname = current_database() and query like 'create index concurrently%' and wait_event_type = 'Lock'`,
+      )
+      expect(rows).toHaveLength(1)
+    }, PATIENCE)
+  }
+})
+
+test('a plan says what pending steps lock and how long, and changes nothing', async () => {
+  await migrate(db.knex, { migrations: MIGRATIONS.slice(0, 2) })
+  await db.knex.raw(`insert into payments (account_id, id, status, final, imported, timestamp, updated_at, network, currency, currency_symbol, amount)
+    select 1, gen_random_uuid(), 3, true, true, now(), now(), 'BASE', 'USDC-BASE', 'USDC', n from generate_series(1, 20000) n`)
+  await db.knex.raw('create table untouched (n int)')
+  const index: Migration = {
+    name: '0099-index',
+    indexes: [{ build: 'payments_x', table: 'payments', definition: '(account_id, amount)' }],
+  }
+  const writing = await db.knex.transaction()
+  await writing.raw('lock table payments in row exclusive mode')
+  const { steps, samples } = await planMigrations(db.knex, { migrations: [...MIGRATIONS, index] })
+  await writing.rollback()
+  expect(steps.map(({ step }) => step)).toEqual([...MIGRATIONS.slice(2).map(({ name }) => name), '0099-index'])
+  const [searchIndexes, lineHash, tickets] = steps
+  const locked = [{ table: 'payments', mode: 'ACCESS EXCLUSIVE', stops: 'reads and writes' }]
+  expect(searchIndexes?.locks).toEqual([...locked, { ...locked[0], table: 'payment_statistics' }])
+  expect(lineHash).toEqual({ step: '0004-line-hash', contract: false, locks: locked, indexes: [], seconds: 0 })
+  expect(tickets?.locks).toEqual([])
+  expect(steps.at(-1)).toMatchObject({
+    locks: [{ table: 'payments', mode: 'SHARE UPDATE EXCLUSIVE', stops: 'nothing' }],
+    indexes: ['payments_x'],
+  })
+  // sixteen indexes take eight times as long as the two passes of one that is built beside writers
+  expect((searchIndexes?.seconds ?? 0) / (steps.at(-1)?.seconds ?? 1)).toBeCloseTo(8, 0)
+  expect(samples.find(({ table }) => table === 'payments')).toMatchObject({ rows: 20_000, sampledRows: 20_000 })
+  expect(await pendingMigrations(db.knex)).toEqual(MIGRATIONS.slice(2).map(({ name }) => name))
 })
 
 test('the names of the real steps are unique and sort in their order', () => {

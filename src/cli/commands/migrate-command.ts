@@ -1,22 +1,59 @@
 import { readStoreConfig } from '../../config.ts'
-import type { Command } from '../command.ts'
+import { findPending } from '../../postgres/migrations/applied-migrations.ts'
+import { MIGRATIONS } from '../../postgres/migrations/list.ts'
+import { migrate } from '../../postgres/migrations/migrate.ts'
+import { type MigrationPlan, planMigrations } from '../../postgres/migrations/plan-migrations.ts'
+import { type Command, type CommandContext, UsageError } from '../command.ts'
+import { drawPlan } from '../migration-plan.ts'
+import type { Terminal } from '../redraw.ts'
+import { tellMigration } from '../report-migration.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
-import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { STORE_VARIABLES, withDatabase } from '../with-store.ts'
 
-/** `migrate`: one line for each migration that ran. */
+/** `migrate`: one line for each migration that ran; with `--plan` a table in a terminal, one JSON document otherwise. */
 export const migrateCommand: Command = {
   path: ['migrate'],
-  summary: 'Bring the database schema up to date, which serve does too. Several processes may run it at once.',
+  summary:
+    'Bring the database schema up to date, which serve does too, while older processes go on. Several processes may run it at once. ' +
+    'What was interrupted is continued.',
+  options: [
+    { name: 'plan', help: 'only say what will be locked, what that stops and for how long; changes nothing' },
+    { name: 'json', help: 'the plan as one JSON document, also in a terminal' },
+    {
+      name: 'contract',
+      help: 'also run the steps that remove what older releases use, once no process of theirs is left',
+    },
+  ],
   environment: STORE_VARIABLES,
-  async run(_, context) {
+  async run({ options }, context) {
+    const isPlan = options['plan'] !== undefined
+    if (options['json'] !== undefined && !isPlan) throw new UsageError('--json goes with --plan only')
+    if (options['contract'] !== undefined && isPlan)
+      throw new UsageError('--contract does not go with --plan, which lists those steps too')
     const config = readStoreConfig(context.environment, context.workingFolder)
-    const migrated = await withStore(config, context, (_knex, names) => Promise.resolve(names))
-    for (const name of migrated) context.stdout.write(`${name}\n`)
-    context.stderr.write(
-      migrated.length === 0
-        ? 'the schema is up to date\n'
-        : `ran ${migrated.length} ${migrated.length === 1 ? 'migration' : 'migrations'}\n`,
-    )
-    return EXIT_GOOD
+    return withDatabase(config, context, async (knex) => {
+      if (isPlan)
+        return showPlan(await planMigrations(knex, { signal: context.signal }), options['json'] !== undefined, context)
+      const { signal, stdout, stderr } = context
+      const report = tellMigration(stderr, () => performance.now())
+      const migrated = await migrate(knex, { contract: options['contract'] !== undefined, report, signal })
+      for (const name of migrated) stdout.write(`${name}\n`)
+      const { contracting } = await findPending(knex, MIGRATIONS)
+      const left =
+        contracting.length === 0
+          ? ''
+          : `; ${countOf(contracting.length)} left for --contract, once no process of an older release runs`
+      stderr.write(`${migrated.length === 0 ? 'the schema is up to date' : `ran ${countOf(migrated.length)}`}${left}\n`)
+      return EXIT_GOOD
+    })
   },
+}
+
+const countOf = (n: number) => (n === 1 ? '1 migration' : `${n} migrations`)
+
+function showPlan(plan: MigrationPlan, isJson: boolean, { stdout, environment }: CommandContext): number {
+  const isTerminal = (stdout as Terminal).isTTY === true && environment['TERM'] !== 'dumb'
+  if (isJson || !isTerminal) stdout.write(`${JSON.stringify(plan, undefined, 2)}\n`)
+  else for (const line of drawPlan(plan)) stdout.write(`${line}\n`)
+  return EXIT_GOOD
 }

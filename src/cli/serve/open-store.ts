@@ -8,6 +8,7 @@ import { migrate } from '../../postgres/migrations/migrate.ts'
 import { createReadPools, type ReadPools } from '../../postgres/replicas/read-pools.ts'
 import { dropLeases } from '../../store/leases-repository.ts'
 import type { CommandContext } from '../command.ts'
+import { logMigration } from '../report-migration.ts'
 
 /** The database of a service. */
 interface OpenStore {
@@ -33,12 +34,13 @@ export async function openStore(
   logger: Logger,
 ): Promise<OpenStore> {
   const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, poolMax: config.databaseConnections, logger }
+  const report = logMigration(logger, () => performance.now())
   if (config.database.kind === 'URL') {
     const { url, replicaUrls, maxPrepared } = config.database
     const ofUrl = { ...options, maxPrepared }
     const knex = stack.adopt(createDatabase(url, ofUrl), (pool) => pool.destroy())
     await checkDatabase(knex, url)
-    await migrate(knex)
+    await migrate(knex, { report })
     const failed = new Promise<Error>(() => {})
     if (replicaUrls.length === 0) return { knex, failed }
     const readPools = stack.adopt(openReadPools(knex, replicaUrls, ofUrl), (pools) => pools.stop())
@@ -47,7 +49,7 @@ export async function openStore(
   const server = await startEmbeddedServer({ dataDir: config.dataDir, logger, signal })
   stack.defer(() => server.stop())
   const knex = stack.adopt(createDatabase(server.connection(), options), (pool) => pool.destroy())
-  await migrate(knex)
+  await migrate(knex, { report })
   // Only this process uses the folder, so the holder of any stored lease is dead.
   await dropLeases(knex)
   return {

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts'
+import type { TransactionMigration } from './migration.ts'
 
 /**
  * Expiry, cancelling and filters of requests, in three steps, so that no step holds the lock of another while it works.
@@ -9,7 +9,7 @@ import type { Migration } from './migration.ts'
  */
 
 /** Locks the table for milliseconds: nothing is rewritten. */
-export const requestColumns: Migration = {
+export const requestColumns: TransactionMigration = {
   name: '0010-requests',
   async up(knex) {
     await knex.raw(`alter table requests
@@ -23,7 +23,7 @@ export const requestColumns: Migration = {
  * Writers of payments and requests wait; reads continue. The lock is the one that writers of an account take first, so that nothing a
  * status is derived from changes until it is written.
  */
-export const requestStatus: Migration = {
+export const requestStatus: TransactionMigration = {
   name: '0010-requests-backfill',
   async up(knex) {
     await knex.raw('lock table account_changes in exclusive mode')
@@ -48,7 +48,7 @@ export const requestStatus: Migration = {
 }
 
 /** Storing and settling requests waits until the indexes are built; reads continue. */
-export const requestIndexes: Migration = {
+export const requestIndexes: TransactionMigration = {
   name: '0010-requests-indexes',
   async up(knex) {
     for (const statement of indexes) await knex.raw(statement)

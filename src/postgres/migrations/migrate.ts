@@ -1,75 +1,175 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import { inTransaction } from '../cancellable.ts'
+import { classifyDatabaseError } from '../database-error.ts'
+import { createRecords, findPending, recordStep } from './applied-migrations.ts'
+import { changeIndexes, look } from './change-indexes.ts'
 import { MIGRATIONS } from './list.ts'
-import type { Migration } from './migration.ts'
+import { buildsIndexes, type IndexMigration, locksOf, type Migration, type TransactionMigration } from './migration.ts'
+import type { MigrationReport } from './migration-report.ts'
+import { liftTimeouts } from './without-timeouts.ts'
 
-/** The database has migrations that this version of the program does not know. */
-export class DatabaseTooNewError extends Error {
-  override readonly name = 'DatabaseTooNewError'
-  readonly unknown: readonly string[]
-
-  constructor(unknown: readonly string[]) {
-    super(
-      `The database was migrated by a newer version of this program (it has ${unknown.join(', ')}, unknown here). Start that version, or use another database.`,
-    )
-    this.unknown = unknown
-  }
+export interface MigrateOptions {
+  /** Every step of the schema, oldest first; default {@link MIGRATIONS}. */
+  readonly migrations?: readonly Migration[]
+  /** Also runs the steps that remove what older releases use. Without it they run in a new database only. */
+  readonly contract?: boolean
+  readonly report?: MigrationReport
+  /** Ends the work: a statement that runs is cancelled, and what it began is continued by the next call. */
+  readonly signal?: AbortSignal | undefined
+  /** How long a step waits for a lock, while it holds up everybody who comes after it, in milliseconds; default 1,000. */
+  readonly lockTimeoutMs?: number
+  /** How often a step is tried that does not get its locks or loses its connection; default 60, which is about ten minutes. */
+  readonly maxTries?: number
+  /** The pause after the first failed try, in milliseconds; it doubles up to ten seconds; default 1,000. */
+  readonly firstPauseMs?: number
 }
 
 /** The key of the advisory lock: the bytes of "waybillm", which no other program is likely to use. */
 const LOCK_KEY = '8602248640120188013'
 
+const LOCK_TIMEOUT_MS = 1_000
+const MAX_TRIES = 60
+const FIRST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 10_000
+
+/** An older snapshot would not show the steps that another process has run while this one waited. */
+const NEWEST_ROWS = { isolationLevel: 'read committed' } as const
+
 /**
  * Brings the schema up to date. Several processes may call it at once: one works, the others wait. A process that dies on the way leaves
- * only complete steps.
+ * complete steps and at most one index that is not valid, which the next call builds again.
  *
  * @returns the names of the steps that this call ran
- * @throws DatabaseTooNewError when the database has migrations that are not in the list
+ * @throws DatabaseTooNewError when the database has a step that removed what this version uses
  */
-export async function migrate(knex: Knex, migrations: readonly Migration[] = MIGRATIONS): Promise<string[]> {
+export async function migrate(knex: Knex, options: MigrateOptions = {}): Promise<string[]> {
   const ran: string[] = []
+  const { isNew } = await findPending(knex, options.migrations ?? MIGRATIONS)
+  const complete = { ...options, contract: options.contract === true || isNew }
   for (;;) {
-    const name = await inTransaction(knex, undefined, (trx) => runNext(trx, migrations))
-    if (name === undefined) return ran
-    ran.push(name)
+    const step = await nextOf(knex, complete)
+    if (step === undefined) return ran
+    if (await tryRepeatedly(step, knex, complete)) ran.push(step.name)
   }
+}
+
+/**
+ * The names of the steps that a process needs and the database lacks, in order; none when it is ready for use.
+ *
+ * @throws DatabaseTooNewError when the database has a step that removed what this version uses
+ */
+export async function pendingMigrations(knex: Knex, migrations: readonly Migration[] = MIGRATIONS): Promise<string[]> {
+  const { expanding } = await findPending(knex, migrations)
+  return expanding.map(({ name }) => name)
+}
+
+async function nextOf(
+  knex: Knex,
+  { migrations = MIGRATIONS, contract }: MigrateOptions,
+): Promise<Migration | undefined> {
+  const { expanding, contracting } = await findPending(knex, migrations)
+  const pending = new Set(contract === true ? [...expanding, ...contracting] : expanding)
+  return migrations.find((step) => pending.has(step))
+}
+
+/** @returns whether this call ran the step; false when another process did */
+async function tryRepeatedly(step: Migration, knex: Knex, options: MigrateOptions): Promise<boolean> {
+  const { maxTries = MAX_TRIES, firstPauseMs = FIRST_PAUSE_MS, report, signal } = options
+  for (let tries = 1; ; tries++) {
+    const startedMs = performance.now()
+    try {
+      const isDone = buildsIndexes(step) ? await runIndexes(knex, step, options) : await runStep(knex, step, options)
+      if (isDone) report?.({ kind: 'RAN', step: step.name, ms: performance.now() - startedMs })
+      return isDone
+    } catch (error) {
+      if (!isWorthRetrying(error, step)) throw error
+      if (tries >= maxTries) throw new Error(`${step.name} was tried ${tries} times`, { cause: error })
+      const pauseMs = Math.min(firstPauseMs * 2 ** (tries - 1), LONGEST_PAUSE_MS)
+      report?.({
+        kind: 'FAILED',
+        step: step.name,
+        error: error as Error,
+        blockers: await findBlockers(knex, step),
+        pauseMs,
+      })
+      await sleep(pauseMs, undefined, { signal })
+    }
+  }
+}
+
+const LOCK_NOT_AVAILABLE = '55P03'
+
+function isWorthRetrying(error: unknown, step: Migration): boolean {
+  const isBlocked = (error as { code?: unknown } | undefined)?.code === LOCK_NOT_AVAILABLE
+  const kind = classifyDatabaseError(error)
+  return isBlocked || kind === 'serialization' || (kind === 'unavailable' && buildsIndexes(step))
 }
 
 /**
  * The advisory lock belongs to the transaction, so it is released however the process ends. (Knex's own migrations keep their lock as a
  * row, which a killed process leaves locked.)
  */
-async function runNext(trx: Knex.Transaction, migrations: readonly Migration[]): Promise<string | undefined> {
-  // waiting for another process, or building an index, may take longer than the timeout
-  await trx.raw('set local statement_timeout = 0')
-  await trx.raw('select pg_advisory_xact_lock(?)', [LOCK_KEY])
-  await trx.raw(
-    'create table if not exists schema_migrations (name text primary key, applied_at timestamptz not null default now())',
-  )
-  const [next] = await pendingMigrations(trx, migrations)
-  if (next === undefined) return undefined
-  await migrations.find(({ name }) => name === next)?.up(trx)
-  await trx('schema_migrations').insert({ name: next })
-  return next
+async function runStep(knex: Knex, step: TransactionMigration, options: MigrateOptions): Promise<boolean> {
+  const work = async (trx: Knex.Transaction) => {
+    // waiting for another process, or the work of an old step, may take longer than the timeouts of the role or the pool
+    await liftTimeouts(trx)
+    await trx.raw('select pg_advisory_xact_lock(?)', [LOCK_KEY])
+    await createRecords(trx)
+    if ((await nextOf(trx, options)) !== step) return false
+    // who waits for a strong lock holds up everybody who comes after it
+    await trx.raw(`select set_config('lock_timeout', ?, true)`, [`${options.lockTimeoutMs ?? LOCK_TIMEOUT_MS}ms`])
+    await step.up(trx)
+    await recordStep(trx, step)
+    return true
+  }
+  return inTransaction(knex, options.signal, work, NEWEST_ROWS)
 }
 
 /**
- * The names of the steps that the database still lacks, in order; none when it is ready for use.
- *
- * @throws DatabaseTooNewError when the database has migrations that are not in the list
+ * Others wait by asking again and again: one that waited inside a statement would hold a snapshot, for which the build of an index waits.
+ * Processes that only run steps in transactions do not use this key.
  */
-export async function pendingMigrations(knex: Knex, migrations: readonly Migration[] = MIGRATIONS): Promise<string[]> {
-  const applied = await appliedMigrations(knex)
-  const known = new Set(migrations.map(({ name }) => name))
-  const unknown = applied.filter((name) => !known.has(name))
-  if (unknown.length > 0) throw new DatabaseTooNewError(unknown)
-  return [...known].filter((name) => !applied.includes(name))
+const INDEX_LOCK_KEY = '8602248640120188014'
+const ASK_EVERY_MS = 250
+
+/** The transaction that holds the lock stands open beside the work and looks at its progress; its end releases the lock. */
+async function runIndexes(knex: Knex, step: IndexMigration, options: MigrateOptions): Promise<boolean> {
+  const { signal, report } = options
+  const work = async (watcher: Knex.Transaction) => {
+    await liftTimeouts(watcher)
+    while (!(await takeIndexLock(watcher))) await sleep(ASK_EVERY_MS, undefined, { signal })
+    if ((await nextOf(watcher, options)) !== step) return false
+    await changeIndexes(step.indexes, {
+      knex,
+      watcher,
+      onProgress: (progress) => report?.({ kind: 'BUILDING', step: step.name, ...progress }),
+      signal,
+    })
+    await createRecords(watcher)
+    await recordStep(watcher, step)
+    return true
+  }
+  return inTransaction(knex, signal, work, NEWEST_ROWS)
 }
 
-async function appliedMigrations(knex: Knex): Promise<string[]> {
-  const { rows } = await knex.raw<{ rows: { present: boolean }[] }>(
-    `select to_regclass('schema_migrations') is not null as present`,
-  )
-  if (!rows[0]?.present) return []
-  return knex('schema_migrations').orderBy('name').pluck('name')
+async function takeIndexLock(trx: Knex.Transaction): Promise<boolean> {
+  const sql = 'select pg_try_advisory_xact_lock(?) as taken'
+  const [row] = await look<{ taken: boolean }>(trx, sql, INDEX_LOCK_KEY)
+  return row?.taken === true
+}
+
+/** Sessions with locks on the tables of a step, for the operator; none where the server does not answer. */
+async function findBlockers(knex: Knex, step: Migration): Promise<string[]> {
+  const { rows } = await knex
+    .raw<{ rows: { text: string }[] }>(
+      `select format('pid %s (%s, %s, for %s s)', pid, application_name, state, extract(epoch from now() - xact_start)::int) as text
+       from pg_stat_activity where pid <> pg_backend_pid() and pid in (
+         select pid from pg_locks where granted and database = (select oid from pg_database where datname = current_database())
+           and relation::regclass::text = any(?))
+       order by xact_start limit 3`,
+      [locksOf(step).map(({ table }) => table)],
+    )
+    .catch(() => ({ rows: [] }))
+  return rows.map(({ text }) => text)
 }

@@ -1,9 +1,68 @@
 import type { Knex } from 'knex'
+import type { MigrationLock } from './lock-mode.ts'
+import { OLD_LOCKS } from './old-locks.ts'
 
-/** One step of the schema. Steps run in the order of the list, each once in a database's life, each in a transaction. */
-export interface Migration {
+/**
+ * One step of the schema. Steps run in the order of the list, each once in a database's life. docs/internals/migrations.md has the rules that
+ * `npm run check` holds new steps to.
+ */
+export type Migration = TransactionMigration | IndexMigration
+
+interface CommonMigration {
   /** Unique and final: the database remembers it. */
   readonly name: string
+  /**
+   * Present when the step takes away what older releases use. Such a step runs on `waybill migrate --contract` and in new databases only;
+   * from then on processes that do not know the step named here refuse to start.
+   */
+  readonly contract?: {
+    /** An earlier step: it came with the release that stopped to use what this step removes, or with a later one. */
+    readonly unusedSince: string
+  }
+}
+
+/** A step in one transaction, which waits for locks for a second at most and is tried again otherwise. */
+export interface TransactionMigration extends CommonMigration {
+  /** What it locks of the tables that were there before. `npm run check` compares it with the locks of a real run. */
+  readonly locks?: readonly MigrationLock[]
   /** `knex` is the transaction. One statement a call, which a distributed PostgreSQL needs. */
   up(knex: Knex.Transaction): Promise<void>
+}
+
+/** A step that builds or drops indexes while the service reads and writes. No transaction; continued after an interruption. */
+export interface IndexMigration extends CommonMigration {
+  readonly indexes: readonly IndexChange[]
+}
+
+export type IndexChange = IndexBuild | { readonly drop: string; readonly table: string }
+
+export interface IndexBuild {
+  /** The name of the index. */
+  readonly build: string
+  readonly table: string
+  readonly unique?: boolean
+  /** What follows the table's name: `(account_id, id) include (status) where final`. */
+  readonly definition: string
+}
+
+/** The tables that a step changes, with the strongest lock of each. An index is built and dropped under one that stops nobody. */
+export function locksOf(migration: Migration): readonly MigrationLock[] {
+  if (!buildsIndexes(migration)) return OLD_LOCKS[migration.name] ?? migration.locks ?? []
+  return migration.indexes.map((change) => ({
+    table: change.table,
+    mode: 'SHARE UPDATE EXCLUSIVE',
+    // one to build the index, one for the rows that were written meanwhile
+    passes: 'drop' in change ? 0 : 2,
+  }))
+}
+
+export function buildsIndexes(migration: Migration): migration is IndexMigration {
+  return 'indexes' in migration
+}
+
+/** The statement that changes an index without stopping writes. */
+export function statementOf(change: IndexChange): string {
+  if ('drop' in change) return `drop index concurrently if exists ${change.drop}`
+  const { build, table, unique, definition } = change
+  return `create ${unique === true ? 'unique ' : ''}index concurrently ${build} on ${table} ${definition}`
 }

@@ -1,0 +1,107 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Knex } from 'knex'
+import { withConnection } from '../cancellable.ts'
+import { type IndexBuild, type IndexChange, statementOf } from './migration.ts'
+import type { IndexProgress } from './migration-report.ts'
+import { runWithoutTimeouts } from './without-timeouts.ts'
+
+export interface IndexWork {
+  /** For the statement that works; it takes one connection. */
+  readonly knex: Knex
+  /** An open transaction on another connection, which only looks. It must see rows that others commit meanwhile (read committed). */
+  readonly watcher: Knex.Transaction
+  readonly onProgress: (progress: IndexProgress) => void
+  readonly signal: AbortSignal | undefined
+}
+
+const LOOK_EVERY_MS = 250
+
+/**
+ * Builds and drops indexes without stopping writes. What an earlier call left is continued: a valid index of the name counts as built, an
+ * invalid one is dropped and built again, a build that still runs on the server after its process was killed is waited for.
+ *
+ * @throws Error of the database; the index may then exist and not be valid
+ */
+export async function changeIndexes(changes: readonly IndexChange[], work: IndexWork): Promise<void> {
+  for (const change of changes) {
+    await ('drop' in change ? run(statementOf(change), change.drop, work) : build(change, work))
+  }
+}
+
+async function build(index: IndexBuild, work: IndexWork): Promise<void> {
+  const statement = statementOf(index)
+  await untilOrphanEnds(statement, index.build, work)
+  const isValid = await validity(work.watcher, index.build)
+  if (isValid === true) return
+  if (isValid === false) await run(`drop index concurrently ${index.build}`, index.build, work)
+  await run(statement, index.build, work)
+}
+
+/** undefined: there is no such index */
+async function validity(watcher: Knex.Transaction, name: string): Promise<boolean | undefined> {
+  const sql = 'select indisvalid from pg_index where indexrelid = to_regclass(?)'
+  const [row] = await look<{ indisvalid: boolean }>(watcher, sql, name)
+  return row?.indisvalid
+}
+
+/**
+ * Reads within the open transaction as if it were not open. A statement with bindings keeps its snapshot until the connection's next statement,
+ * one without bindings until its end; a build waits for older snapshots. Statistics are read once a transaction, unless they are cleared.
+ */
+export async function look<Row>(watcher: Knex.Transaction, sql: string, binding: string): Promise<Row[]> {
+  const { rows } = await watcher.raw<{ rows: Row[] }>(sql, [binding])
+  await watcher.raw('select pg_stat_clear_snapshot()')
+  return rows
+}
+
+/** The server goes on building when the process that asked for it is killed. It shows the beginning of the statement. */
+async function untilOrphanEnds(statement: string, index: string, work: IndexWork): Promise<void> {
+  const startedMs = performance.now()
+  for (;;) {
+    const rows = await look(
+      work.watcher,
+      `select 1 from pg_stat_activity where datname = current_database() and state = 'active'
+         and query like 'create %index concurrently %' and starts_with(?, query)`,
+      statement,
+    )
+    if (rows.length === 0) return
+    work.onProgress(await progressOf(work.watcher, index, startedMs))
+    await sleep(LOOK_EVERY_MS, undefined, { signal: work.signal })
+  }
+}
+
+/** Runs a statement that may take hours, and tells its progress meanwhile. */
+async function run(statement: string, index: string, { knex, watcher, onProgress, signal }: IndexWork): Promise<void> {
+  const startedMs = performance.now()
+  const ended = new AbortController()
+  const working = withConnection(knex, signal, (connection) => runWithoutTimeouts(knex, connection, statement)).finally(
+    () => ended.abort(),
+  )
+  const watching = async () => {
+    for (;;) {
+      await sleep(LOOK_EVERY_MS, undefined, { signal: ended.signal }).catch(() => {})
+      if (ended.signal.aborted) return
+      onProgress(await progressOf(watcher, index, startedMs))
+    }
+  }
+  const [worked, watched] = await Promise.allSettled([working, watching()])
+  if (worked.status === 'rejected') throw worked.reason
+  if (watched.status === 'rejected') throw watched.reason
+}
+
+/** The server tells nothing of a distributed table, where others do the work, and nothing before the index has its place in the catalog. */
+async function progressOf(watcher: Knex.Transaction, index: string, startedMs: number): Promise<IndexProgress> {
+  const [row] = await look<{ phase: string; pid: bigint; done: number | null }>(
+    watcher,
+    `select phase, current_locker_pid as pid,
+       case when phase like '%loading tuples%' then tuples_done::float8 / nullif(tuples_total, 0)
+         else blocks_done::float8 / nullif(blocks_total, 0) end as done
+     from pg_stat_progress_create_index where index_relid = to_regclass(?)`,
+    index,
+  )
+  const seconds = (performance.now() - startedMs) / 1_000
+  if (row === undefined) return { index, seconds }
+  const { phase, pid, done } = row
+  const waits = phase.startsWith('waiting') && Number(pid) > 0 ? { waitsForPid: Number(pid) } : {}
+  return { index, seconds, phase, ...waits, ...(done !== null && { done }) }
+}
