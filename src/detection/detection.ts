@@ -101,7 +101,7 @@ export interface DetectionOptions {
   readonly meter?: Meter
   /** How often the heads of all URLs of a chain are compared; default 60,000. */
   readonly checkNodesEveryMs?: number
-  /** After which a node that was found to answer wrongly is tried again, the first time; default 30,000. */
+  /** Milliseconds until a node that answered wrongly is checked for the first time; default 30,000. */
   readonly suspectMs?: number
   /** For one exchange with a node; default 10,000. */
   readonly rpcTimeoutMs?: number

@@ -150,7 +150,7 @@ describe('of a node that answers wrongly, before one that does not,', () => {
         expect.stringMatching(/neither can prove its own/),
       ])
       await chain.mine()
-      await expect(scan()).rejects.toThrow(/only nodes answer that were found to answer wrongly/)
+      await expect(scan()).rejects.toThrow(/only nodes that have answered wrongly can be reached/)
       // Once they agree, what is right is read.
       liar.meddle()
       aheadMs += 40_000

@@ -14,7 +14,7 @@ export interface ChainStatus extends HealthStatus {
   readonly following: boolean
   /** Old blocks that this process reads beside following; absent where none are left, or another process reads them. */
   readonly backfill?: BackfillProgress | undefined
-  /** Nodes that were found to answer wrongly and are asked last; empty in a process that does not follow the chain. */
+  /** Nodes that have answered wrongly and are asked last; empty in a process that does not follow the chain. */
   readonly suspects: readonly SuspectStatus[]
 }
 

@@ -2,13 +2,13 @@ import { followedTopics } from '../../contracts/decode-events.ts'
 import { type BloomBits, bloomBitsOf, mayHold } from '../../contracts/logs-bloom.ts'
 import { hexToBytes } from '../../domain/hex.ts'
 
-/** Judges by a header's bloom whether a block may hold followed logs: values, without I/O. */
+/** Decides by a header's bloom whether a block may hold followed logs. No I/O. */
 export interface BloomCheck {
-  /** Whether to read the receipts of a block for which the node has no logs. Of blocks whose blooms are too full to tell, one in 50 is. */
+  /** Whether to read the receipts of a block for which the node gave no logs. Of blocks whose bloom is too full to tell, those of one in 50. */
   isSuspicious(bloom: string | undefined): boolean
 }
 
-/** Blooms of which more than this share say "maybe" by chance are too full to tell: reading receipts each time would cost more than following. */
+/** A bloom whose chance of a false "maybe" is higher is too full to tell: to read receipts each time would cost more than following. */
 const MAX_FALSE_POSITIVES = 0.02
 /** Of blocks with such blooms, the receipts of one in this many are read. */
 const FULL_BLOOMS_SAMPLED = 50

@@ -4,10 +4,13 @@ import { judgeLogs } from './judge-logs.ts'
 import { firstDifference, logsWithin } from './same-logs.ts'
 import { askSecond, chooseSecond } from './second-node.ts'
 
-/** The nodes, and which of them had a run compared: the first run of a node is compared at once. */
+/** `compared` holds the nodes of which a run was compared. The first run of a node is compared at once, however short it is. */
 type Nodes = ComparedNodes & { readonly sampleLogs: number; readonly compared: Set<number> }
 
-/** Compares blocks that were followed and are final now with another node, in runs: what was given then, not what the node would give now. */
+/**
+ * Compares the logs of followed blocks, once they are final, with those of a second node. What the node gave at the time is compared, since it may
+ * answer otherwise now. Consecutive blocks from one node are compared in one question.
+ */
 export async function compareFollowed(nodes: Nodes, final: StoredBlock, signal?: AbortSignal): Promise<void> {
   const { followed, sampleLogs, compared, peers } = nodes
   const known = followed.upTo(final.number)
@@ -24,7 +27,7 @@ export async function compareFollowed(nodes: Nodes, final: StoredBlock, signal?:
   compared.add(head.node)
   const { window } = other
   const last = run[window.to - first]?.[1]
-  // Which of them is on another branch shows when their heads are compared.
+  // The nodes are on different branches. Comparing their heads finds out which of them is wrong.
   if (last !== undefined && last.hash !== other.last.hash) return
   const logs = logsWithin(
     run.flatMap(([, block]) => block.logs),

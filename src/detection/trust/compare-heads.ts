@@ -12,7 +12,7 @@ interface Terms {
   readonly clock: () => Date
 }
 
-/** Compares the heads, chain ids and one final block of all nodes, and leaves those that are late or serve another chain. */
+/** Compares the heads, chain ids and one final block of all nodes, and stops using those that are late or serve another chain. */
 export async function compareHeads(
   nodes: ComparedNodes,
   terms: Terms,
@@ -23,7 +23,7 @@ export async function compareHeads(
   for (const [node, { fault, reason }] of await findFaults(nodes, terms, final, signal)) {
     if (suspected.has(node)) continue
     if (fault === 'OTHER_CHAIN') await ledger.queue(node)
-    suspected.find(node, fault, reason, async () => !(await findFaults(nodes, terms, final, undefined)).has(node))
+    suspected.add(node, fault, reason, async () => !(await findFaults(nodes, terms, final, undefined)).has(node))
   }
 }
 

@@ -7,7 +7,7 @@ import { firstDifference, logsWithin } from './same-logs.ts'
 import { askSecond, chooseSecond } from './second-node.ts'
 import type { ReadingLane } from './sql/node-readings-repository.ts'
 
-/** What a node gave of a range. */
+/** The logs that a node gave for a range. */
 export interface GivenRange {
   readonly node: number
   readonly lane: ReadingLane
@@ -16,7 +16,7 @@ export interface GivenRange {
   readonly last: BlockHeader
 }
 
-/** Compares a range of final blocks with a second node, where there is one, before it is written. @throws RpcError where what was given must not be written */
+/** Compares the logs of final blocks with a second node, where there is one, before they are written. @throws RpcError where they must not be written */
 export async function compareRange(
   nodes: ComparedNodes,
   range: BlockRange,
@@ -40,7 +40,7 @@ export async function compareRange(
   if (blamed.has(node)) throw new RpcError('INCONSISTENT', `its logs of block ${block} are not those of another node`)
 }
 
-/** Two nodes have different blocks where no block may change any more. @throws RpcError */
+/** Two nodes have different blocks of one final number: both are left alone until they agree. @throws RpcError */
 function refuseOtherBlock(nodes: ComparedNodes, both: readonly number[], block: number): never {
   const reason = `different blocks ${block}, which is final`
   leaveBoth(nodes, both, `they have ${reason}`, async () => {

@@ -2,7 +2,7 @@ import type { RpcLog } from '../../contracts/decode-events.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
 
-/** A block that was followed, as one node gave it. */
+/** A followed block, as one node gave it. */
 export interface FollowedBlock {
   readonly hash: Hex
   /** By its place among the URLs. */
@@ -10,16 +10,16 @@ export interface FollowedBlock {
   readonly logs: readonly RpcLog[]
 }
 
-/** Blocks that following read, in memory, until they are final and compared with another node. */
+/** Blocks that following has read, kept in memory until they are final and were compared with another node. */
 export interface FollowedBlocks {
   noteHeader(header: BlockHeader): void
-  /** @returns the header of a block that following read */
+  /** @returns undefined where following did not read it, or long ago */
   headerOf(hash: Hex): BlockHeader | undefined
   note(number: number, block: FollowedBlock): void
   /** Those up to a block, lowest first. */
   upTo(block: number): (readonly [number: number, block: FollowedBlock])[]
   forget(numbers: readonly number[]): void
-  /** @returns the lowest block that a node gave; Infinity where there is none */
+  /** @returns the number of the lowest block that a node gave; Infinity where there is none */
   lowestOf(node: number): number
 }
 

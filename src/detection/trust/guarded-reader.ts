@@ -11,7 +11,7 @@ import type { ReadingLane } from './sql/node-readings-repository.ts'
 
 type Nodes = ComparedNodes & { readonly blooms: BloomCheck }
 
-/** Guards the reader of a lane: notes which node gives what, and checks its logs, by the blooms of headers and by sample against a second node. */
+/** Wraps the reader of a lane: notes which node gave which blocks, and checks their logs by the blooms of headers and, for samples, with a second node. */
 export function guardReader(nodes: Nodes, reading: ChainReading, lane: ReadingLane): ChainReader {
   const { reader } = reading
   return {

@@ -1,14 +1,14 @@
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
 import type { NodeFault } from './suspects.ts'
 
-/** Which nodes are late or serve another chain, by what each says of itself: values and rules, without I/O. */
+/** Decides which nodes are late or serve another chain, by the head and the final block of each. No I/O. */
 
 /** What a node says of itself. */
 export interface NodeHead {
   readonly chainId: number
   readonly number: number
   readonly timestampSec: number
-  /** Its refusal where it serves another chain: the rest is not known then. */
+  /** Why it was refused, where it serves another chain; the other fields are then unknown. */
   readonly otherChain?: string | undefined
   /** The hash of the last final block that was read; absent where the node does not have it. */
   readonly finalHash?: string | undefined

@@ -1,7 +1,7 @@
 import type { RpcLog } from '../../contracts/decode-events.ts'
 import type { Address } from '../../domain/address.ts'
 import type { BlockRange } from '../read/chain-reader.ts'
-import { type ComparedNodes, leaveBoth, leaveForItsLogs } from './compared-nodes.ts'
+import { type ComparedNodes, leaveBoth, leaveForWrongLogs } from './compared-nodes.ts'
 import { proveLogs } from './prove-logs.ts'
 import { firstDifference, logsWithin } from './same-logs.ts'
 
@@ -18,7 +18,7 @@ interface DisputedBlock {
   readonly addresses?: readonly Address[] | undefined
 }
 
-/** Decides which of two nodes gives wrong logs of a final block: by proof, else by a third node, else neither is trusted. @returns the nodes that are blamed */
+/** Decides which of two nodes gives wrong logs of a final block: by proof, else by a third node. Without either, both are blamed. @returns the blamed nodes */
 export async function judgeLogs(
   nodes: ComparedNodes,
   { block, addresses = nodes.addresses }: DisputedBlock,
@@ -45,12 +45,12 @@ export async function judgeLogs(
   }
   for (const { node } of wrong) {
     const reason = `it gives other logs of block ${block} than the chain has`
-    await leaveForItsLogs(nodes, node, reason, async () => firstDifference(await ask(node), truth) === undefined)
+    await leaveForWrongLogs(nodes, node, reason, async () => firstDifference(await ask(node), truth) === undefined)
   }
   return new Set(wrong.map(({ node }) => node))
 }
 
-/** @returns the logs of a third node that agrees with one of two */
+/** @returns the logs of a third node that agrees with exactly one of the two */
 async function askThird(
   { peers, suspected }: ComparedNodes,
   range: BlockRange,

@@ -3,7 +3,7 @@ import { RpcError } from '../../nodes/rpc-error.ts'
 import type { BlockHeader, BlockRange } from '../read/chain-reader.ts'
 import type { BloomCheck } from './bloom-check.ts'
 import type { GivenRange } from './compare-range.ts'
-import { type ComparedNodes, leaveForItsLogs } from './compared-nodes.ts'
+import { type ComparedNodes, leaveForWrongLogs } from './compared-nodes.ts'
 import type { FollowedBlock } from './followed-blocks.ts'
 import { logsByReceipts } from './logs-by-receipts.ts'
 import { firstDifference, logsWithin } from './same-logs.ts'
@@ -28,7 +28,7 @@ export async function addMissingLogs(
   const found = await logsByReceipts(peer.client, hash, wanted, signal).catch(() => undefined)
   signal?.throwIfAborted()
   if (found === undefined || found.length === 0) return [...logs]
-  await leaveForItsLogs(nodes, node, `it leaves out logs of block ${number}, which its receipts have`, async () => {
+  await leaveForWrongLogs(nodes, node, `it leaves out logs of block ${number}, which its receipts have`, async () => {
     const [again] = await peer.reader.logsOfBlocks([hash])
     return Array.isArray(again) && firstDifference(again, found) === undefined
   })

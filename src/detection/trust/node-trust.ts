@@ -18,11 +18,11 @@ import { createSampleTurns } from './sample-turns.ts'
 import type { ReadingLane } from './sql/node-readings-repository.ts'
 import { createSuspects, type SuspectStatus } from './suspects.ts'
 
-/** Finds out which nodes of a chain answer wrongly, leaves them, and has what they gave read again. */
+/** Finds nodes of a chain that answer wrongly, leaves them alone, and has the blocks that they gave read again. */
 export interface NodeTrust {
-  /** The reader of a lane, whose logs are checked: by the blooms of headers, and by sample against a second node. */
+  /** Wraps the reader of a lane so that its logs are checked. */
   guard(reading: ChainReading, lane: ReadingLane): ChainReader
-  /** Does what is due beside following: compares heads and final logs, tries suspects again, reads blocks again. @param final - the last final block */
+  /** Does what is due beside following: compares heads and final logs, checks suspects again, reads blocks again. @param final - the last final block */
   tick(final: StoredBlock, signal?: AbortSignal): Promise<void>
   suspects(): SuspectStatus[]
 }
@@ -32,15 +32,15 @@ export interface NodeTrustOptions {
   readonly config: ChainConfig
   /** One for each URL, in their order. */
   readonly peers: readonly NodePeer[]
-  /** The readings whose nodes are to be left. */
+  /** Readings that must not use a suspect. */
   readonly readings: readonly ChainReading[]
   readonly logger: Logger
   readonly clock: () => Date
   readonly meter: Meter
   readonly reread: RereadBlocks
-  /** Default 60,000. */
+  /** Milliseconds between two comparisons of heads; default 60,000. */
   readonly checkNodesEveryMs?: number | undefined
-  /** After which a node that was found out is tried again; default 30,000. */
+  /** Milliseconds until a suspect is checked for the first time; default 30,000. */
   readonly suspectMs?: number | undefined
 }
 
@@ -118,7 +118,7 @@ async function tick(trust: Trust, final: StoredBlock, signal: AbortSignal | unde
   if (!isDone) trust.rereadAfterMs = clock().getTime() + REREAD_AGAIN_MS
 }
 
-/** A process that was killed has perhaps not compared the blocks that it followed last. */
+/** Has the blocks read again that an earlier process followed last: it may have been killed before it compared them. */
 async function queueLeftovers(trust: Trust): Promise<void> {
   const { ledger, peers, sampleLogs } = trust
   if (trust.areLeftoversQueued || sampleLogs === 0 || peers.length === 1) return

@@ -18,7 +18,7 @@ interface Testimony {
 interface ProvenBlock {
   /** Its followed logs. */
   readonly logs: readonly RpcLog[]
-  /** All receipts, as JSON. The root holds their logs and outcomes, but neither sender, price nor hash of a transaction. */
+  /** All receipts, as JSON. The root proves their logs and outcomes, but neither sender nor price nor hash of a transaction. */
   readonly receipts: readonly RpcReceipt[]
 }
 
@@ -45,7 +45,7 @@ export async function proveLogs(
   return undefined
 }
 
-/** The root holds what logs say, in their order, but not where they stand: that comes from the header and the order. */
+/** Adds to each log its block, transaction and index, which the root does not prove: from the header, and by counting. */
 function placeLogs({ header, receipts }: Testimony): RpcReceipt[] {
   const { number, hash, timestamp } = header
   const block = { blockNumber: String(number), blockHash: String(hash), blockTimestamp: String(timestamp) }
@@ -98,7 +98,7 @@ function rootOf({ receipts }: Testimony): Hex | undefined {
   }
 }
 
-/** The logs of receipts that a node is asked for when it is followed. */
+/** The logs in receipts that following would ask for: of these contracts, with a followed topic. */
 export function followedLogs(
   receipts: readonly { readonly logs: readonly RpcLog[] }[],
   addresses: ReadonlySet<string>,

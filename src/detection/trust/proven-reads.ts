@@ -30,16 +30,16 @@ interface ProvenReading {
   readonly peers: readonly NodePeer[]
   /** The contracts that are followed. */
   readonly followed: readonly string[]
-  /** Host of the node to believe where nothing is proven and no two agree. Absent: such blocks are refused. */
+  /** Host of the node to believe where nothing is proven and no two nodes agree. Absent: such blocks are refused. */
   readonly believed?: string | undefined
   /** Called for each block that was read; again where it is read again. */
   readonly onProof?: ((block: number, proof: Proof) => void) | undefined
 }
 
 /**
- * Reads ranges of final blocks without believing any one node: for blocks that are read again, since what the chain lacks is deleted then. The nodes
- * have to agree on the headers; a block whose bloom may hold followed logs is proven by its receipts, else two nodes have to give the same logs.
- * Receipts are those of the proof, where there is one.
+ * Reads ranges of final blocks without believing any one node: for blocks that are read again, since stored rows that are not found then are deleted.
+ * The nodes have to agree on the headers. A block whose bloom may hold followed logs is proven by its receipts; where that fails, two nodes have to give
+ * the same logs. Receipts come from the proof where there is one.
  */
 export function readsProven(reading: ProvenReading): ChainReader {
   const { reader, peers, followed, believed, onProof } = reading
@@ -178,7 +178,7 @@ async function readBlock(
   return { proof, logs: logs.filter((log) => wanted.has(log.address.toLowerCase())), receipts: [] }
 }
 
-/** Whether a receipt has what its root does not cover. */
+/** Whether a receipt has the fields that the root does not prove. */
 function isWhole(receipt: object): boolean {
   const { from, to, gasUsed, transactionHash } = receipt as Readonly<Record<string, unknown>>
   return [from, to ?? '', gasUsed, transactionHash].every((each) => typeof each === 'string')

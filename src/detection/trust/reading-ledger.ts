@@ -7,7 +7,7 @@ import {
   type ReadingLane,
 } from './sql/node-readings-repository.ts'
 
-/** Following notes so many blocks ahead, so that it writes a reading once in so many blocks. */
+/** Following notes this many blocks in advance, so that it writes to the database once in this many blocks. */
 const NOTED_AHEAD = 100
 
 /** Blocks that a node gave, both ends included. */
@@ -20,7 +20,7 @@ interface GivenBlocks {
 
 /** Which node gave which blocks since it last passed a comparison, so that they can be read again if it turns out to be wrong. Stored, since a process may be killed. */
 export interface ReadingLedger {
-  /** Notes who gives blocks. Call it before anything of them is written, so that no stop of the process forgets it. */
+  /** Notes which node gives blocks. Call it before they are written, so that it is known whenever the process is killed. */
   note(given: GivenBlocks): Promise<void>
   /**
    * A node passed a comparison: what it gave before in the lane counts as right.
@@ -45,7 +45,7 @@ export function createReadingLedger({
   readonly chainId: string
   readonly hosts: readonly string[]
 }): ReadingLedger {
-  /** The stored row that grows, by lane and node. */
+  /** The last stored reading, which may become longer, by lane and node. */
   const open = new Map<string, { from: number; to: number }>()
   const keyOf = ({ lane, node }: Pick<GivenBlocks, 'lane' | 'node'>) => `${lane} ${node}`
 

@@ -24,7 +24,7 @@ interface Rereading extends ComparedNodes {
   readonly reread: RereadBlocks
 }
 
-/** Blocks that are read again together: what is queued of them overlaps or adjoins. */
+/** Blocks to read again in one go: queued ranges that overlap or adjoin. */
 interface RereadRun {
   readonly from: number
   readonly to: number
@@ -32,9 +32,9 @@ interface RereadRun {
 }
 
 /**
- * Reads blocks again: first those of nodes that were found to answer wrongly, since searches claim none of them meanwhile, then those that were not compared.
+ * Reads blocks again: first those of nodes that answered wrongly, since until then searches do not say that they are read; then those that were never compared.
  *
- * @returns whether none of them failed
+ * @returns whether all could be read
  */
 export async function rereadPending(nodes: Rereading, final: StoredBlock, signal?: AbortSignal): Promise<boolean> {
   const { knex, network, chainId, logger } = nodes
@@ -81,7 +81,7 @@ async function rereadOne(
   const asked = peers.length === 1 ? peers : others.length > 0 ? others : usable
   const [only] = peers
   if (only === undefined || asked.length === 0) return false
-  // Any of the nodes may answer wrongly just now, and what is read again replaces what is stored.
+  // What is read replaces what is stored, and any node may answer wrongly now: so it has to be proven.
   const wrap = (reader: ChainReader) =>
     peers.length === 1
       ? readsByReceipts(reader, only.client, addresses)

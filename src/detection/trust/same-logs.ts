@@ -1,6 +1,6 @@
 import type { RpcLog } from '../../contracts/decode-events.ts'
 
-/** Compares the logs that two nodes give of the same final blocks: values, without I/O. */
+/** Compares the logs that two nodes give of the same final blocks. No I/O. */
 
 /** @returns the lowest block whose logs differ; undefined where all are the same */
 export function firstDifference(one: readonly RpcLog[], other: readonly RpcLog[]): number | undefined {

@@ -1,11 +1,11 @@
 import type { ReadingLane } from './sql/node-readings-repository.ts'
 
 /**
- * Which ranges of a node are compared with another node: in back-fill its first, then one in so many. In following all of them: they are the few that were
- * missed during a stop, and the newest, which people wait for.
+ * Decides which ranges of a node are compared with a second node: in back-fill the first one and then one in `every`; in following all, since those are
+ * only the ranges that were missed during a stop.
  */
 export interface SampleTurns {
-  /** Whether the range that a node gives now is to be compared. Counts the range. */
+  /** Counts a range that a node gives. @returns whether to compare it */
   isDue(node: number, lane: ReadingLane): boolean
   /** Has the next range of a node compared. */
   renew(node: number): void

@@ -5,7 +5,7 @@ import type { ComparedNodes } from './compared-nodes.ts'
 
 const MAX_HALVINGS = 8
 
-/** What a second node gives of a range, or of a part of it. */
+/** The logs that a second node gives for a range, or for a part of it. */
 interface SecondAnswer {
   readonly logs: readonly RpcLog[]
   /** The last block of the window. */
@@ -14,13 +14,13 @@ interface SecondAnswer {
   readonly window: { readonly from: number; readonly to: number }
 }
 
-/** Chooses another node that is not suspected, to compare one with. */
+/** Chooses at random a node to compare one with. @returns undefined where no other node is trusted */
 export function chooseSecond({ peers, suspected }: ComparedNodes, node: number): number | undefined {
   const others = peers.flatMap((_, index) => (index === node || suspected.has(index) ? [] : [index]))
   return others[Math.floor(Math.random() * others.length)]
 }
 
-/** Asks a second node for the logs of a range, or of a part of it where that is too much. @returns undefined where it cannot tell */
+/** Asks a second node for the logs of a range; where that is too much, of a random half. @returns undefined where it does not answer */
 export async function askSecond(
   { peers }: ComparedNodes,
   second: number,

@@ -27,19 +27,19 @@ interface Suspect extends SuspectStatus {
   readonly passes: () => Promise<boolean>
 }
 
-/** The nodes of a chain that were found to answer wrongly. Such a node is asked last, until it passes the check that it failed. */
+/** The nodes of a chain that have answered wrongly. Such a node is asked last, until it passes the check that it failed. */
 export interface Suspects {
-  /** Notes a fault. @param index - of the node among the URLs */
-  find(index: number, fault: NodeFault, reason: string, passes: () => Promise<boolean>): void
+  /** Notes a node's fault, and leaves the node alone. @param index - its place among the URLs @param passes - whether it answers rightly again */
+  add(index: number, fault: NodeFault, reason: string, passes: () => Promise<boolean>): void
   has(index: number): boolean
-  /** Whether what it says of blocks may be wrong; a stale node is only late. */
+  /** Whether its answers may be wrong; those of a stale node are only late. */
   isDistrusted(index: number): boolean
-  /** Tries those again whose time has come. */
+  /** Checks those again whose time has come. */
   tryAgain(): Promise<void>
   list(): SuspectStatus[]
 }
 
-/** After the first fault; doubled each time that the node fails the check again. */
+/** Time from the fault to the next check; doubled each time that the node fails it. */
 const FIRST_WAIT_MS = 30_000
 const MAX_WAIT_MS = 3_600_000
 
@@ -66,7 +66,7 @@ export function createSuspects(options: SuspectsOptions): Suspects {
     const waitMs = isContradicted ? firstWaitMs / 6 : Math.min(MAX_WAIT_MS, firstWaitMs * 2 ** (suspect.times - 1))
     const againMs = clock().getTime() + waitMs
     suspects.set(suspect.index, { ...suspect, againMs })
-    // Only passing the check ends this, no time.
+    // It ends when the node passes the check, not by time.
     leave(suspect.index, Number.POSITIVE_INFINITY)
   }
 
@@ -81,7 +81,7 @@ export function createSuspects(options: SuspectsOptions): Suspects {
   }
 
   return {
-    find(index, fault, reason, passes) {
+    add(index, fault, reason, passes) {
       const node = hosts[index]
       if (node === undefined) return
       const known = suspects.get(index)

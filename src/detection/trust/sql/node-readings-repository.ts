@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 
-/** Who reads blocks: following and back-fill go on by themselves. */
+/** Who reads blocks: following or back-fill. */
 export type ReadingLane = 'FOLLOW' | 'FILL'
 
 /** Blocks that a node gave, both ends included. */
@@ -12,7 +12,7 @@ export interface NodeReading {
   readonly to: number
 }
 
-/** Notes that a node gives blocks; a reading that begins at the same block becomes longer. */
+/** Notes that a node gave blocks. A reading that begins at the same block is made longer. */
 export async function noteReading(knex: Knex, chainId: string, { node, lane, from, to }: NodeReading): Promise<void> {
   await knex.raw(
     `insert into node_readings as known (chain_id, node, lane, from_block, to_block) values (?, ?, ?, ?, ?)
@@ -21,7 +21,7 @@ export async function noteReading(knex: Knex, chainId: string, { node, lane, fro
   )
 }
 
-/** Forgets what a node gave in a lane from one block up to another: it passed a check. */
+/** Forgets that a node gave blocks `from` to `block` in a lane, since it passed a comparison. */
 export async function forgetReadings(
   knex: Knex,
   chainId: string,
@@ -40,11 +40,11 @@ export async function forgetReadings(
   )
 }
 
-/** What a block that was queued twice becomes. */
+/** Where a range that begins at the same block is queued already: the longer one stays. */
 const LONGER = `on conflict (chain_id, node, from_block) do update
   set to_block = greatest(known.to_block, excluded.to_block), is_wrong = known.is_wrong or excluded.is_wrong`
 
-/** Has the blocks read again that a node gave which was found to answer wrongly. Following notes blocks ahead; those that were not read are not queued. */
+/** Queues the blocks that a node gave to be read again, since it answered wrongly. Blocks that following noted in advance and has not read are left out. */
 export async function queueReadings(knex: Knex, chainId: string, node: string): Promise<void> {
   await knex.transaction(async (trx) => {
     await trx.raw(
@@ -60,7 +60,7 @@ export async function queueReadings(knex: Knex, chainId: string, node: string): 
 }
 
 /**
- * Has blocks that were followed before this process began read again: what was compared of them is not known.
+ * Queues the blocks that earlier processes followed to be read again, since it is unknown whether they were compared.
  *
  * @param own - readings of this process
  */
@@ -87,7 +87,7 @@ export interface PendingReread {
   readonly node: string
   readonly from: number
   readonly to: number
-  /** Whether that node was found to answer wrongly; otherwise the blocks were not compared. */
+  /** Whether that node answered wrongly; otherwise its blocks were never compared. */
   readonly isWrong: boolean
 }
 
@@ -115,7 +115,7 @@ interface PendingRow {
 /**
  * Notes that blocks were read again up to a number.
  *
- * @param pending - as stored; what was queued since stays
+ * @param pending - as read from the table; ranges that became longer since stay queued
  * @returns what is left of them
  */
 export async function noteReread(
