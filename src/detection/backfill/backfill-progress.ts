@@ -18,9 +18,9 @@ export interface BackfillProgress {
 
 /** Measures how fast a back-fill goes. */
 export interface BackfillMeter {
-  /** What is left now. */
+  /** Takes a sample of the spans that are left now. */
   note(spans: readonly Span[]): void
-  /** Undefined where nothing is left. */
+  /** As of the last sample; undefined where nothing is left. */
   progress(): BackfillProgress | undefined
 }
 
@@ -49,7 +49,7 @@ export function createBackfillMeter({
     note(spans) {
       const left = countLeft(spans)
       const last = samples.at(-1)
-      // A span that was added lowers the share that is done, which must not look like slowness.
+      // More is left than before, since a span was added: earlier samples would make the rate too low.
       if (last !== undefined && left > last.left) samples = []
       const atMs = nowMs()
       samples = [...samples.filter((sample) => atMs - sample.atMs <= WINDOW_MS), { atMs, left }]
@@ -63,7 +63,7 @@ export function createBackfillMeter({
   }
 }
 
-/** Blocks that two contracts read apart count twice: they are read twice. */
+/** Blocks that are read for two contracts at different times count twice. */
 function countLeft(spans: readonly Span[]): number {
   return spans.reduce((sum, { next, until }) => sum + until - next + 1, 0)
 }

@@ -15,7 +15,7 @@ import { readSpans, type Span } from '../sql/chain-spans-repository.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
 import { SpanMovedError } from '../write/payment-writer.ts'
 import { type BackfillMeter, type BackfillProgress, createBackfillMeter } from './backfill-progress.ts'
-import { contractsFrom, findStart, isStartOpen } from './find-start.ts'
+import { contractsFrom, findStart, isStartOutdated } from './find-start.ts'
 
 /** Reads final blocks that following left out, beside following: those before the chain was followed, missed during a long stop, or of added contracts. */
 export interface Backfill {
@@ -43,14 +43,14 @@ interface BackfillOptions {
 
 interface State extends BackfillOptions {
   readonly blocks: FinalBlocksReader
-  /** Whether this process has stored where its chains file makes the chain begin. */
+  /** Whether this process has stored the first block that follows from its chains file. */
   isStartApplied: boolean
-  /** The span whose last reading failed: the others are read first. */
+  /** The span that could not be read the last time: others are read before it. */
   failed: Span | undefined
   readonly progress: BackfillMeter
 }
 
-/** Makes the back-fill of one chain. All that it knows is in the database, so it goes on after any stop. */
+/** Makes the back-fill of one chain. Its progress is in the database, so it continues after any stop. */
 export function createBackfill(options: BackfillOptions): Backfill {
   const { chain, logger, clock, meter } = options
   const { reader, tools } = chain.backfill
@@ -70,7 +70,7 @@ async function step(state: State, signal: AbortSignal | undefined): Promise<Step
   const chainId = caip2Of(config.chainId)
   const stored = await findChain(knex, chainId)
   if (stored === undefined || stored.alarm !== undefined) return CAUGHT_UP
-  if (!state.isStartApplied || isStartOpen(stored, config)) {
+  if (!state.isStartApplied || isStartOutdated(stored, config)) {
     await applyStart(state, stored, signal)
     return MORE
   }
@@ -82,7 +82,7 @@ async function step(state: State, signal: AbortSignal | undefined): Promise<Step
 
 async function applyStart(state: State, stored: StoredChain, signal: AbortSignal | undefined): Promise<void> {
   const { knex, config, lease, chain, logger } = state
-  const known = isStartOpen(stored, config) ? undefined : stored.startBlock
+  const known = isStartOutdated(stored, config) ? undefined : stored.startBlock
   const start =
     known === undefined
       ? await findStart({ knex, config, reader: chain.backfill.reader }, stored, signal)
@@ -95,11 +95,14 @@ async function applyStart(state: State, stored: StoredChain, signal: AbortSignal
   await chain.writer.setStart({ lease, ...start, contracts }, signal)
   state.isStartApplied = true
   if (start.since !== undefined && stored.startBlock !== start.block) {
-    logger.info({ chain: config.name, startBlock: start.block, since: start.since }, 'the chain is read from here on')
+    logger.info(
+      { chain: config.name, startBlock: start.block, since: start.since },
+      'found the block from which the chain is read',
+    )
   }
 }
 
-/** Chooses the span to read: the highest, since newer payments are waited for; one that failed comes last. Undefined where none has final blocks left. */
+/** Chooses the span to read: the highest, since its payments are the newest; one that failed comes last. @returns undefined where none has final blocks left */
 function chooseSpan(spans: readonly Span[], finalBlock: number, failed?: Span): Span | undefined {
   const readable = spans.filter(({ next }) => next <= finalBlock)
   const isFailed = ({ from, next, until }: Span) =>
@@ -108,13 +111,13 @@ function chooseSpan(spans: readonly Span[], finalBlock: number, failed?: Span): 
 }
 
 /**
- * Events to match and write in one step. Following waits for the processor meanwhile, and the lease is not renewed while a step is written: a step that
- * takes as long as a lease costs it. The server waits for the rest of a COPY while the next step is matched, so smaller steps overlap better; below
- * this, what each statement costs outweighs that.
+ * Events to match and write in one step. While a step is matched, following has no processor time and the lease is not renewed: a step that took longer
+ * than the lease would lose it. Smaller steps also overlap better, since one is matched while the database still receives the one before. With even
+ * smaller ones, the fixed cost of each statement would weigh more.
  */
 const EVENTS_A_STEP = 1_000
 
-/** A span is read for this long; then the span to read is chosen anew. */
+/** How long one span is read before the span to read is chosen again. */
 const SPAN_TURN_MS = 5_000
 
 /** Reads a span for a while. The next blocks are read and matched while what was found before is written. */
@@ -137,7 +140,7 @@ async function readSpan(
       const read = await blocks.read(wanted, (last, findings) => writing.write(last, findings), signal)
       outcome = read.kind === 'LACKING' ? { kind: 'WAIT', reason: read.reason } : read
       if (read.kind === 'LACKING') chain.backfill.reader.doubt(read.reason)
-      // A range that was too wide is asked again at once, narrower.
+      // After a range that was too wide, a narrower one is asked for at once.
       if (outcome.kind === 'WAIT') break
     }
     await writing.end()
@@ -148,7 +151,7 @@ async function readSpan(
     await writing.end().catch(() => {})
     if (error instanceof SpanMovedError) return MORE
     state.failed = writing.span()
-    // Another node may have what this one lacks. What is too large is so for every node.
+    // Another node may have what this one lacks. A refusal for the size is no reason to avoid the node.
     if (error instanceof RpcError && error.kind !== 'TOO_LARGE') chain.backfill.reader.doubt(error.message)
     throw error
   }
@@ -158,7 +161,7 @@ async function readSpan(
 interface SpanWriting {
   /** The block after the last part that is written or being written. */
   next(): number
-  /** How many blocks to read next, by how many events the last part had. */
+  /** How many blocks to read next, computed from the events in the last part. */
   width(): number
   /** Begins to write a part once the part before is written. @throws what writing that one threw */
   write(last: BlockHeader, findings: Findings): Promise<void>

@@ -6,17 +6,17 @@ import type { ReadContract } from '../sql/chain-contracts-repository.ts'
 import type { StoredChain } from '../sql/chain-state-repository.ts'
 import { oldestRequestOn, sinceRequest } from '../sql/oldest-request.ts'
 
-/** From which block a chain is read. */
+/** The first block of a chain to read. */
 export interface FoundStart {
   readonly block: number
-  /** The time whose first block it is; undefined where the chains file gives the block. */
+  /** The time at or after which `block` is the first; undefined where the chains file gives the block. */
   readonly since: Date | undefined
-  /** Whether it replaces a stored start that is lower. One of the chains file does; one by the time of a request does not. */
+  /** Whether it replaces a lower stored start: one from the chains file does, one from the time of a request does not. */
   readonly mayRaise: boolean
 }
 
-/** Whether the start has to be found again: none is stored, the chains file has changed, or a request is older. */
-export function isStartOpen(stored: StoredChain, { startBlock, since }: ChainConfig): boolean {
+/** Whether the start has to be found again: none is stored, the chains file has changed, or an older request was stored. */
+export function isStartOutdated(stored: StoredChain, { startBlock, since }: ChainConfig): boolean {
   if (stored.startBlock === undefined) return true
   if (startBlock !== undefined) return stored.startBlock !== startBlock || stored.startSince !== undefined
   if (since !== undefined) return stored.startSince?.getTime() !== since.getTime()
@@ -44,7 +44,7 @@ export async function findStart(
   return { block, since: wanted, mayRaise: false }
 }
 
-/** The earliest of: when the oldest request was stored, what was noted since, and what the stored start stands for. */
+/** The earliest of three times: that of the oldest stored request, that which older requests have asked for since, and that of the stored start. */
 async function findWanted(knex: Knex, { name }: ChainConfig, stored: StoredChain): Promise<Date> {
   const { startSince, wantedSince, scannedTime } = stored
   const oldest = await oldestRequestOn(knex, name)

@@ -14,7 +14,7 @@ import { readContracts } from '../sql/chain-contracts-repository.ts'
 import { readSpans } from '../sql/chain-spans-repository.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
 import { findAccountsOfTopics } from '../sql/topics-repository.ts'
-import { findStart, isStartOpen } from './find-start.ts'
+import { findStart, isStartOutdated } from './find-start.ts'
 
 /** What reading a chain's old blocks will take. All but blocks are estimates from a few ranges that were read. */
 export interface BackfillPlan {
@@ -37,7 +37,7 @@ export interface BackfillPlan {
   readonly requestsPerSecond: number
   /** What following is expected to leave of the daily budget. Absent: the chains file sets none. */
   readonly requestsPerDay?: number | undefined
-  /** What the time depends on: the rate, or the daily budget. */
+  /** Which of them decides the time: the rate or the daily budget. */
   readonly boundBy: 'RATE' | 'BUDGET'
   /** Absent: following uses the whole daily budget, so that the blocks are never read. */
   readonly seconds?: number | undefined
@@ -60,10 +60,10 @@ interface Range {
 
 const SAMPLES = 8
 const WIDEST_TRIED = 10_000
-/** Receipts that are asked for at once where the node takes so many. */
+/** Receipts in one request, where the node takes as many. */
 const CALLS_A_REQUEST = 100
 const SECONDS_A_DAY = 86_400
-/** The service keeps so much more of a daily budget for following than it was seen to use. */
+/** The service keeps this much more of a daily budget for following than following was measured to use. */
 const FOLLOWING_MARGIN = 1.2
 
 /**
@@ -105,14 +105,14 @@ export async function planBackfill(options: PlanOptions): Promise<BackfillPlan> 
     knownEvents,
     ...work,
     requestsPerSecond,
-    ...(blocks === 0 ? NO_TIME : reckonTime(work, { config, requestsPerSecond, limits: limitsOfNode })),
+    ...(blocks === 0 ? NO_TIME : estimateTime(work, { config, requestsPerSecond, limits: limitsOfNode })),
   }
 }
 
 const NO_TIME = { boundBy: 'RATE', seconds: 0 } as const
 
-/** How long reading takes at a rate, and within a daily budget of which following takes its part first. */
-export function reckonTime(
+/** Estimates how long reading takes, by the rate and by what following leaves of the daily budget. */
+export function estimateTime(
   { calls, requests }: { readonly calls: number; readonly requests: number },
   {
     config,
@@ -136,13 +136,13 @@ export function reckonTime(
   return { requestsPerDay: left, boundBy: byBudget > byRate ? 'BUDGET' : 'RATE', seconds: Math.max(byRate, byBudget) }
 }
 
-/** What following takes a day: each look asks for two blocks, each new block is asked for itself and its logs. */
+/** Requests, or calls, that following makes a day: two calls for each look at the head, and two for each new block. */
 function followingPerDay({ blockTimeSeconds }: Pick<ChainConfig, 'blockTimeSeconds'>, countsCalls: boolean): number {
   const looks = (SECONDS_A_DAY * 1_000) / pollIntervalOf(blockTimeSeconds)
   return looks * (countsCalls ? 2 : 1) + (2 * SECONDS_A_DAY) / blockTimeSeconds
 }
 
-/** The blocks that are left to read: those of spans, those below that the configuration wants, and those above that are final by now. */
+/** The blocks that are left to read: stored spans, blocks below that the configuration asks for, and blocks above that are final by now. */
 async function findUnread({ knex, config, signal }: PlanOptions, reader: ChainReader): Promise<Range[]> {
   const chainId = caip2Of(config.chainId)
   const view = await reader.view(0, config.finality.useFinalizedTag, signal)
@@ -150,7 +150,7 @@ async function findUnread({ knex, config, signal }: PlanOptions, reader: ChainRe
   const final = typeof view.finalized === 'object' ? Math.min(view.finalized.number, view.head.number) : byDepth
   const stored =
     (await findChain(knex, chainId)) ?? notFollowed(config, final, new Date(view.head.timestampSec * 1_000))
-  const wanted = isStartOpen(stored, config)
+  const wanted = isStartOutdated(stored, config)
     ? (await findStart({ knex, config, reader }, stored, signal)).block
     : (stored.startBlock ?? 0)
   const lowest = Math.min(...followedContracts(config).map(({ fromBlock }) => fromBlock))
@@ -164,7 +164,7 @@ async function findUnread({ knex, config, signal }: PlanOptions, reader: ChainRe
   return ranges.filter((range) => range.from <= range.to)
 }
 
-/** A chain of which nothing is read. Following would begin at its last final block. */
+/** Stands for a chain of which nothing is read yet: following would begin at its last final block. */
 function notFollowed({ name, chainId }: ChainConfig, final: number, now: Date): StoredChain {
   return {
     chainId: caip2Of(chainId),
@@ -197,14 +197,14 @@ async function takeSamples(reader: ChainReader, ranges: readonly Range[], signal
   const blocksAt = (node: number) => widths.get(node) ?? firstWidth(reader.limitsOf(node))
   let [node, blocks, requests, seconds] = [0, 0, 0, 0]
   const logs: RpcLog[] = []
-  for (const place of spread(ranges)) {
+  for (const place of samplePlaces(ranges)) {
     for (;;) {
       const startedMs = performance.now()
       const read = await reader.logsFrom({ from: place.from, until: place.to, blocksAt }, signal)
       node = read.node
       const asked = read.to - place.from + 1
       if (read.logs instanceof RpcError) {
-        if (asked === 1 || !isAnswer(read.logs)) throw read.logs
+        if (asked === 1 || !mayTakeFewer(read.logs)) throw read.logs
         widths.set(node, Math.max(1, Math.floor(asked / 2)))
         continue
       }
@@ -225,13 +225,13 @@ function firstWidth(limits: UrlLimits): number {
   return kept?.blocks === undefined ? maxLogRange : widthOf(rangeFromStored(startLogRange(maxLogRange), kept))
 }
 
-/** Whether the node answered, so that it may answer for fewer blocks. */
-function isAnswer(error: RpcError): boolean {
+/** Whether the node may answer for fewer blocks: it did not fail as a whole. */
+function mayTakeFewer(error: RpcError): boolean {
   return error.kind === 'TIMEOUT' || !isTransportFailure(error)
 }
 
-/** Where to take samples: the beginning of each of eight equal parts. */
-function* spread(ranges: readonly Range[]): Generator<Range> {
+/** Where to take samples: the beginning of each of eight equal parts of the blocks. */
+function* samplePlaces(ranges: readonly Range[]): Generator<Range> {
   const total = ranges.reduce((sum, { from, to }) => sum + to - from + 1, 0)
   const count = Math.min(SAMPLES, total)
   for (let nth = 0; nth < count; nth++) {

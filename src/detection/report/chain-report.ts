@@ -1,6 +1,5 @@
 /**
- * What the process that follows a chain tells about it, as it is stored: JSON, so times are text in ISO 8601. What is in `chain_state` is not
- * repeated.
+ * What the process that follows a chain reports about it. Stored as JSON, so times are ISO 8601 texts. Leaves out what `chain_state` holds.
  */
 export interface ChainReport {
   /** Host and process id. */
@@ -11,7 +10,7 @@ export interface ChainReport {
   readonly reorgs: ReorgCount
   /** In the order of the configuration. */
   readonly nodes: readonly NodeReport[]
-  /** Old blocks that are read beside the new ones; absent when there are none. */
+  /** Absent where no old blocks are left to read. */
   readonly backfill?: BackfillReport | undefined
   /** Nodes that are suspected to answer wrongly. */
   readonly suspects?: readonly NodeSuspect[] | undefined
@@ -35,7 +34,7 @@ export interface NodeReport {
   readonly calls: Readonly<Record<string, { readonly calls: number; readonly errors: number }>>
   /** HTTP requests since the process started. */
   readonly requests: number
-  /** What is kept to; absent where no limit is known. */
+  /** Requests are kept below it; absent where no limit is known. */
   readonly rate?:
     | { readonly perSecond: number; readonly unit: 'REQUESTS' | 'CALLS'; readonly isDeclared: boolean }
     | undefined
@@ -50,7 +49,7 @@ export interface NodeReport {
   readonly breaker: 'CLOSED' | 'OPEN'
 }
 
-/** How far reading old blocks has come. */
+/** How far back-fill has come. */
 export interface BackfillReport {
   readonly blocksDone: number
   readonly blocksTotal: number

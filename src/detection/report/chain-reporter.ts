@@ -7,11 +7,11 @@ import { addReorg, type ChainReport, NO_REORGS, type ReorgCount } from './chain-
 /** The part of a report that the follower of the chain gives. */
 export type FollowerFacts = Omit<ChainReport, 'process' | 'reorgs'>
 
-/** Writes what the process that follows a chain knows of it into the database, for `chains status` and ListChains of any process. */
+/** Stores what the process that follows a chain reports about it, for `chains status` and for ListChains of any process. */
 export interface ChainReporter {
   /** Counts a reorg. @param blocks - how many blocks it removed */
   reorged(blocks: number): void
-  /** Writes a report where it differs from the last one, or the last one is old. Never throws: a report that fails must not stop the chain. */
+  /** Stores a report that differs from the last one, or after 15 s. Never throws, since a failed report must not stop the chain. */
   write(): Promise<void>
   /** Writes every few seconds. @returns a function that writes a last report and ends it */
   start(): () => Promise<void>
@@ -32,7 +32,7 @@ interface ReporterOptions {
 }
 
 const WRITE_EVERY_MS = 3_000
-/** A report that does not change is written again after this, so that its age shows whether the process lives. */
+/** An unchanged report is stored again after this time, so that its age shows whether the process is alive. */
 const REPEAT_AFTER_MS = 15_000
 
 interface Reporter extends ReporterOptions {
@@ -87,7 +87,7 @@ async function writeIfDue(reporter: Reporter): Promise<void> {
   const { knex, lease, chainId, clock, facts } = reporter
   const known = facts()
   if (known === undefined) {
-    // Another process counts now; its count is read when this one follows the chain again.
+    // Another process counts reorgs now. Its count is read when this one follows the chain again.
     reporter.before = undefined
     reporter.reorgs = NO_REORGS
     reporter.written = undefined
