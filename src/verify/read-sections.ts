@@ -1,21 +1,21 @@
 import type { Knex } from 'knex'
 import type { Hex } from '../domain/hex.ts'
 import { RpcError } from '../nodes/rpc-error.ts'
+import { inParallel } from './read/in-parallel.ts'
 import type { RangePlan, Span } from './read/plan-range.ts'
 import { type ReadBlocks, type ReadHeaders, readEvents, readSpanHeaders } from './read/read-blocks.ts'
-import { sideBySide } from './read/side-by-side.ts'
 import { completeFacts, type EventFact, type FactTools } from './rules/chain-facts.ts'
 import { findAccounts } from './sql/stored-requests.ts'
 import type { UnprovenBlock } from './verify-report.ts'
 
-/** What was read of some consecutive blocks. Each is compared before the next is read, so that memory holds the events of one alone. */
+/** What was read of some consecutive blocks. A section is compared before the next one is read, so that memory holds the events of one. */
 export interface Section {
   readonly span: Span
-  /** Events whose topic some account knew. */
+  /** Events whose topic belongs to a request of some account. */
   readonly facts: readonly EventFact[]
-  /** The others. */
+  /** Events whose topic belongs to none. */
   readonly unknown: readonly Pick<EventFact, 'txHash' | 'blockNumber' | 'timestampSec' | 'event'>[]
-  /** Blocks whose events are not certain. */
+  /** Blocks whose events are not certain: nothing is compared with them. */
   readonly uncertain: ReadonlySet<number>
   readonly unproven: readonly UnprovenBlock[]
   /** Blocks of which receipts were read. */
@@ -40,16 +40,16 @@ export interface SectionTerms {
   readonly onPortion?: ((blocks: number, events: number) => void) | undefined
 }
 
-/** By time too, so that little is lost of a slow verification that is stopped. */
+/** The time limits what is lost when a slow verification is stopped. */
 const DEFAULT_SIZE: SectionSize = { blocks: 50_000, events: 10_000, ms: 60_000 }
-/** Headers of one HTTP request. */
+/** Blocks whose headers are read in one HTTP request. */
 const BLOCKS_A_PORTION = 100
-/** Portions that are asked for before they are wanted. */
+/** Portions of headers that are requested in advance. */
 const PORTIONS_AHEAD = 4
 const TRANSACTIONS_AT_ONCE = 8
 
 /**
- * Reads all blocks of a plan, and completes the events whose topic some account knows.
+ * Reads all blocks of a plan, section by section, and completes the events of known topics.
  *
  * @throws RpcError when no node answers, or when the pinned block is another; the signal's reason
  */
@@ -74,12 +74,12 @@ export async function* readSections(
   }
 }
 
-/** @throws always; the block at which all is computed is no longer on the chain */
+/** The error of a verification whose pinned block is no longer on the chain. */
 export function pinnedChanged({ pinned }: RangePlan): RpcError {
   return new RpcError('INCONSISTENT', `block ${pinned.number} was final and is now another; run it again`)
 }
 
-/** The headers of a span, in portions. The next ones are asked for while one is worked on, since nodes answer slowly and side by side. */
+/** Reads the headers of a span in portions, some of them in advance, since nodes are slow and answer several requests at once. */
 async function* headersAhead(
   { nodes }: FactTools,
   span: Span,
@@ -94,7 +94,7 @@ async function* headersAhead(
     while (next <= span.to && asked.length < PORTIONS_AHEAD) {
       const portion = { from: next, to: Math.min(span.to, next + atOnce - 1) }
       const headers = readSpanHeaders(nodes, portion)
-      // One that fails before it is wanted is told when it is.
+      // Its error is thrown when its turn comes.
       headers.catch(() => {})
       asked.push({ portion, headers })
       next = portion.to + 1
@@ -158,7 +158,7 @@ function toSection({ from, to, fromTime = new Date(0), toTime = new Date(0), ...
   return { span: { from, to }, facts, unknown, uncertain, unproven, receiptsRead, fromTime, toTime }
 }
 
-/** Events whose topic no account knows need no payer and no rate. */
+/** Separates the events of known topics, and completes those. The others need no payer and no rate. */
 export async function sortEvents(
   knex: Knex,
   tools: FactTools,
@@ -177,6 +177,6 @@ export async function sortEvents(
       })),
   )
   const wanted = seen.filter(({ logs }) => logs.events.some(({ topic }) => known.has(topic)))
-  const completed = await sideBySide(wanted, TRANSACTIONS_AT_ONCE, (each) => completeFacts(tools, each))
+  const completed = await inParallel(wanted, TRANSACTIONS_AT_ONCE, (each) => completeFacts(tools, each))
   return { facts: completed.flat().filter(({ event }) => known.has(event.topic)), unknown }
 }

@@ -11,10 +11,10 @@ import { differencesIn, type Findings, NO_FINDINGS, withSection } from './compar
 import { listTotals } from './compare/totals.ts'
 import { listUnproven } from './compare/unproven-list.ts'
 import { type ChainNodes, openNodes } from './read/chain-nodes.ts'
+import { inParallel } from './read/in-parallel.ts'
 import { planRange, type RangePlan } from './read/plan-range.ts'
 import { readEvents, readSpanHeaders } from './read/read-blocks.ts'
 import { readHeader } from './read/read-headers.ts'
-import { sideBySide } from './read/side-by-side.ts'
 import { pinnedChanged, readSections, type Section, type SectionSize, sortEvents } from './read-sections.ts'
 import type { EventFact, FactTools } from './rules/chain-facts.ts'
 import { knowContracts } from './rules/known-contracts.ts'
@@ -38,11 +38,11 @@ export interface VerifyOptions {
   readonly account?: Account | undefined
   /** When it fires, the report tells what was found until then. */
   readonly signal?: AbortSignal | undefined
-  /** Called after each portion of blocks. */
+  /** Called each time some blocks were read. */
   readonly onProgress?: ((progress: VerifyProgress) => void) | undefined
-  /** How long to wait before a difference is looked at again, because a running service may just have changed the row; default 1,000. */
+  /** Milliseconds until a difference is compared again, since the running service may just have changed the row; default 1,000. */
   readonly againAfterMs?: number | undefined
-  /** How much is read before it is compared. */
+  /** How much is read before it is compared; for tests. */
   readonly section?: SectionSize | undefined
 }
 
@@ -50,9 +50,8 @@ const AGAIN_AFTER_MS = 1_000
 const BLOCKS_AT_ONCE = 8
 
 /**
- * Recomputes the payments, refunds and unmatched events of some blocks from their receipts, and the settlement of each request that they
- * touch, and compares them with what is stored, section by section. Writes nothing. It shares no rule with detection: both follow CHAIN on
- * their own.
+ * Computes the payments, refunds and unmatched events of some blocks from their receipts, and the settlement of each request that these
+ * belong to, and compares them with what is stored. Writes nothing. It shares no rule with detection, so an error in one of them shows.
  *
  * @throws RpcError when the nodes do not answer, or contradict themselves; RangeError when there is no block to compare; the signal's reason
  * where it fires before the first block is read
@@ -77,7 +76,7 @@ export async function verifyChain(options: VerifyOptions): Promise<VerifyReport>
   return reportOf(work, isStopped)
 }
 
-/** A verification on its way. */
+/** A running verification. */
 interface Work {
   readonly options: VerifyOptions
   readonly tools: FactTools
@@ -135,11 +134,11 @@ function reportOf({ options, plan, found, blocksRead }: Work, isStopped: boolean
   }
 }
 
-/** Compares; what differs is compared again a moment later, since the service may have been about to write it. */
+/** Compares a section; what differs is compared again a moment later, since the service may have been about to write it. */
 async function compareTwice({ options, tools, plan, found }: Work, section: Section): Promise<Outcome> {
   const { knex, signal, account, againAfterMs = AGAIN_AFTER_MS } = options
   const readMore = async (numbers: readonly number[]) => {
-    const read = await sideBySide(numbers, BLOCKS_AT_ONCE, async (number) => {
+    const read = await inParallel(numbers, BLOCKS_AT_ONCE, async (number) => {
       signal?.throwIfAborted()
       const blocks = await readEvents(tools, await readSpanHeaders(tools.nodes, { from: number, to: number }))
       const { facts } = await sortEvents(knex, tools, blocks)
@@ -160,7 +159,7 @@ async function compareTwice({ options, tools, plan, found }: Work, section: Sect
 
 const textOf = (difference: VerifyDifference) => JSON.stringify(difference)
 
-/** @throws RpcError when the block at which all was computed is no longer on the chain */
+/** @throws RpcError when the pinned block is no longer on the chain */
 async function assertPinned(nodes: ChainNodes, plan: RangePlan): Promise<void> {
   const header = await nodes.onAny((node) => readHeader(nodes, node, plan.pinned.number))
   if (header?.hash !== plan.pinned.hash) throw pinnedChanged(plan)

@@ -1,7 +1,7 @@
-/** What a difference is about. REQUEST and STATISTICS are not of one event. */
+/** What a difference is about: an event, or a request or an account's statistics as a whole. */
 export type DifferenceKind = 'PAYMENT' | 'REFUND' | 'UNMATCHED' | 'REQUEST' | 'STATISTICS'
 
-/** A stored value that is not what the chain says. */
+/** A stored value that differs from what the chain says. */
 export interface VerifyDifference {
   readonly kind: DifferenceKind
   /** Name of the account; absent for unmatched events of no account. */
@@ -11,13 +11,13 @@ export interface VerifyDifference {
   /** 0-based among the payment events of the transaction. */
   readonly eventIndex?: number | undefined
   readonly blockNumber?: number | undefined
-  /** Of a request. */
+  /** Of the request that it belongs to. */
   readonly requestId?: string | undefined
-  /** Which value differs; `row` where one side has no row at all. */
+  /** The field that differs; `row` where the whole row is missing, or should not be there. */
   readonly field: string
-  /** What the database has; absent: nothing. */
+  /** The value in the database; absent where there is none. */
   readonly stored?: string | undefined
-  /** What follows from the chain; absent: nothing. */
+  /** The value by the chain; absent where there is none. */
   readonly chain?: string | undefined
 }
 
@@ -35,10 +35,10 @@ export interface UnprovenBlock extends Omit<Unproven, 'where'> {
   readonly block: number
 }
 
-/** What an account was paid and paid back in a currency, by the chain. Amounts are decimal texts. */
+/** What an account received and refunded in a currency, by the chain. Amounts are decimal texts. */
 export interface VerifyTotal {
   readonly account: string
-  /** Id of the currency that was paid in. */
+  /** Id of the payment currency. */
   readonly currency: string
   readonly payments: number
   readonly paid: string
@@ -46,16 +46,16 @@ export interface VerifyTotal {
   readonly refunded: string
 }
 
-/** What a verification came to. */
+/** The result of a verification. */
 export interface VerifyReport {
   /** Canonical name of the chain. */
   readonly network: string
-  /** The block at which all was computed: the last final one that was read. */
+  /** The pinned block: the last final block for the node and for the database. Later blocks have no part in the result. */
   readonly block: { readonly number: number; readonly hash: string }
-  /** The range that was compared, which may be less than what was asked for. `to` is below `from` where nothing was. */
+  /** The range that was compared, perhaps less than was asked for. `to` is below `from` where nothing was compared. */
   readonly from: number
   readonly to: number
-  /** Present where it was stopped before the end. */
+  /** Present where a signal stopped it. */
   readonly stopped?:
     | {
         /** The blocks of the whole range. */
@@ -64,11 +64,11 @@ export interface VerifyReport {
         readonly blocksRead: number
       }
     | undefined
-  /** Why less was compared than was asked for. */
+  /** Sentences that say which blocks of the asked range were left out, and why. */
   readonly notes: readonly string[]
   readonly differences: readonly VerifyDifference[]
   readonly unproven: readonly Unproven[]
-  /** Sums of what the chain has in the range. */
+  /** Sums over the range, by the chain. */
   readonly totals: readonly VerifyTotal[]
   /** What was compared. */
   readonly counts: {
@@ -82,7 +82,7 @@ export interface VerifyReport {
   }
 }
 
-/** How far a verification is. */
+/** The progress of a verification. */
 export interface VerifyProgress {
   readonly blocksDone: number
   readonly blocksTotal: number

@@ -209,8 +209,10 @@ describe('what detection found', () => {
   it('is compared up to the last final block, and the rest is told', async () => {
     const { to, block, notes } = await verify({ to: 1_000_000 })
     expect(to).toBe(block.number)
-    expect(notes).toEqual([`blocks above ${to} are not final or not read yet and are left out`])
-    await expect(verify({ from: 900_000 })).rejects.toThrow(/no block between 900000 and/)
+    expect(notes).toEqual([`blocks above ${to} are left out: they are not final, or not read yet`])
+    await expect(verify({ from: 900_000 })).rejects.toThrow(
+      /no block of BASE from 900000 on is final and was read: choose blocks from \d+ to \d+$/,
+    )
   })
 })
 
@@ -616,7 +618,7 @@ describe('the command', () => {
     [['verify', '--chain', 'BASE', '--from', '9', '--to', '8'], 2, '--from is 9, which is above --to 8'],
     [['verify', '--chain', 'BASE', '--account', ''], 2, '--account'],
     [['verify', '--chain', 'BASE', '--account', 'nobody'], 1, 'nobody'],
-    [['verify', '--chain', 'BASE', '--from', '900000'], 1, 'no block between 900000'],
+    [['verify', '--chain', 'BASE', '--from', '900000'], 1, 'no block of BASE from 900000 on'],
     [['verify', '--chain', 'BASE', 'more'], 2, 'more'],
   ])('%j is refused', async (words, code, mention) => {
     const outcome = await runCommand(environment, words)

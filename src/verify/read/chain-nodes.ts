@@ -5,15 +5,15 @@ import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { createRpcClient } from '../../nodes/rpc-client.ts'
 import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
 
-/** The nodes of a chain, asked one by one: a proof has to know whose answer it is. */
+/** The nodes of a chain, asked one by one, since a proof depends on which node gave an answer. */
 export interface ChainNodes {
-  /** How many there are; they are named by their place, from 0. */
+  /** How many there are. A node is named by its place among the URLs, from 0. */
   readonly count: number
   /** The host of a node: the rest of a URL may be a key. */
   hostOf(node: number): string
   /** @throws RpcError when the node does not answer after some attempts; the signal's reason */
   ask(node: number, calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]>
-  /** Does work on the first node that manages it, the last that did first. @throws the first node's error when none does */
+  /** Tries work on the nodes in turn until one succeeds; begins with the one that succeeded last. @throws the first error where all fail */
   onAny<T>(work: (node: number) => Promise<T>): Promise<T>
 }
 
@@ -21,7 +21,7 @@ export interface ChainNodes {
 const TIMEOUT_MS = 60_000
 const ATTEMPTS = 4
 const FIRST_PAUSE_MS = 250
-/** A node that wants to be left alone for longer, as when its daily budget is used up, counts as one that does not answer. */
+/** A node that asks for a longer pause, or whose daily budget is used up, counts as one that does not answer. */
 const MAX_PAUSE_MS = 60_000
 
 /** Makes the nodes of a chain. Does nothing until they are asked. */

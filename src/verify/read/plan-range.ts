@@ -11,16 +11,16 @@ export interface Span {
   readonly to: number
 }
 
-/** The block at which all is computed, and the blocks that are compared. */
+/** The pinned block, as of which everything is computed, and the blocks to compare. */
 export interface RangePlan {
   readonly pinned: { readonly number: number; readonly hash: Hex; readonly isHashed: boolean }
   readonly spans: readonly Span[]
-  /** Why less is compared than was asked for. */
+  /** Sentences that say which blocks are left out, and why. */
   readonly notes: readonly string[]
 }
 
 /**
- * Pins the last block that is final for the node and for the database, and leaves out of the range what is above it or was not read yet.
+ * Pins the last block that is final for the node and for the database. Leaves blocks above it, and blocks that were not read yet, out of the range.
  *
  * @throws RpcError when no node has the block; RangeError when nothing is left
  */
@@ -38,19 +38,22 @@ export async function planRange(
   const first = Math.max(1, Math.min(...starts))
   const span = { from: Math.max(asked.from, first), to: Math.min(asked.to, pinned.number) }
   if (asked.from < first && asked.from > 0)
-    notes.push(`blocks below ${first} are not read for payments and are left out`)
+    notes.push(`blocks below ${first} are left out: they are not read for payments`)
   if (asked.to > pinned.number && asked.to < Number.MAX_SAFE_INTEGER) {
-    notes.push(`blocks above ${pinned.number} are not final or not read yet and are left out`)
+    notes.push(`blocks above ${pinned.number} are left out: they are not final, or not read yet`)
   }
   const spans = position.unread.reduce((left, gap) => left.flatMap((each) => without(each, gap)), [span])
   for (const { from, to } of position.unread.filter((gap) => gap.from <= span.to && gap.to >= span.from)) {
-    notes.push(`blocks ${from} to ${to} were not read for every contract yet and are left out`)
+    notes.push(`blocks ${from} to ${to} are left out: they were not read for every contract yet`)
   }
   const kept = spans.filter(({ from, to }) => from <= to)
   if (kept.length > 0) return { pinned, spans: kept, notes }
-  throw new RangeError(
-    `${chain.name} has no block between ${asked.from} and ${asked.to} that is final and was read: it is read from block ${first}, and block ${pinned.number} is the last final one`,
-  )
+  const remedy =
+    first > pinned.number
+      ? `it is read from block ${first}, and block ${pinned.number} is the last final one; try again later`
+      : `choose blocks from ${first} to ${pinned.number}`
+  const range = asked.to < Number.MAX_SAFE_INTEGER ? `from ${asked.from} to ${asked.to}` : `from ${asked.from} on`
+  throw new RangeError(`no block of ${chain.name} ${range} is final and was read: ${remedy}`)
 }
 
 function without({ from, to }: Span, gap: Span): Span[] {

@@ -7,16 +7,16 @@ import type { KnownContracts } from '../rules/known-contracts.ts'
 import { readLogs } from '../rules/transaction-events.ts'
 import type { UnprovenBlock } from '../verify-report.ts'
 import type { ChainNodes } from './chain-nodes.ts'
+import { inParallel } from './in-parallel.ts'
 import type { Span } from './plan-range.ts'
 import { type Header, readHeaders } from './read-headers.ts'
 import { type ProvenReceipts, readReceipts } from './read-receipts.ts'
-import { sideBySide } from './side-by-side.ts'
 
-/** What some consecutive blocks hold. */
+/** The payment events of some consecutive blocks. */
 export interface ReadBlocks {
   /** Transactions with followed events, in the order of the chain. */
   readonly seen: readonly SeenTransaction[]
-  /** Blocks whose events are not known for certain, so that nothing is compared with them. */
+  /** Blocks whose events are not certain: nothing is compared with them. */
   readonly uncertain: readonly number[]
   readonly unproven: readonly UnprovenBlock[]
   readonly receiptsRead: number
@@ -48,8 +48,8 @@ export async function readSpanHeaders(nodes: ChainNodes, { from, to }: Span, bef
 }
 
 /**
- * Reads what some blocks hold: the receipts of those whose bloom does not exclude followed events. No node is asked for logs, because one
- * that leaves logs out does so each time.
+ * Reads the payment events of some blocks, from the receipts of those whose bloom does not exclude followed events. No node is asked for
+ * logs: one that leaves logs out would leave them out again.
  *
  * @throws RpcError
  */
@@ -64,11 +64,11 @@ export async function readEvents(tools: BlockTools, { headers, node }: ReadHeade
     uncertain: [] as number[],
     unproven: [] as UnprovenBlock[],
   }
-  // The bloom of a header whose hash cannot be computed may be a lie, or always empty.
+  // The bloom of a header whose hash cannot be computed proves nothing: the node may have changed it, or the chain leaves it empty.
   const wanted = headers.filter(
     ({ isHashed, logsBloom, transactions }) => !isHashed || (transactions.length > 0 && !isExcluded(logsBloom)),
   )
-  const proven = await sideBySide(wanted, BLOCKS_AT_ONCE, (header) =>
+  const proven = await inParallel(wanted, BLOCKS_AT_ONCE, (header) =>
     readReceipts(nodes, header, header.isHashed || agreed),
   )
   for (const [place, header] of wanted.entries()) keepEvents(tools, header, proven[place] as ProvenReceipts, state)
@@ -103,7 +103,7 @@ function keepEvents(
   }
 }
 
-/** Whether a second node gives the same headers, where their hashes cannot be computed. */
+/** Whether a second node gives the same headers. That decides where their hashes cannot be computed. */
 async function isAgreed(nodes: ChainNodes, first: number, headers: readonly Header[]): Promise<boolean> {
   const [from, to] = [headers[0]?.number ?? 0, headers.at(-1)?.number ?? 0]
   const textOf = (some: readonly Header[]) => some.map(({ hash, receiptsRoot }) => `${hash} ${receiptsRoot}`).join()
@@ -118,7 +118,7 @@ async function isAgreed(nodes: ChainNodes, first: number, headers: readonly Head
   return false
 }
 
-/** Tells by a bloom whether a block has no event of a followed contract. */
+/** Makes a function that says of a bloom whether its block has no event of a followed contract. */
 function excluderOf(contracts: KnownContracts): (bloom: Uint8Array) => boolean {
   const payments = [eventTopics.erc20Payment, eventTopics.nativePayment].map(bloomBitsOf)
   const creations = [eventTopics.tokenRequestProxy, eventTopics.nativeRequestProxy].map(bloomBitsOf)

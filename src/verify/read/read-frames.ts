@@ -4,19 +4,20 @@ import type { Hex } from '../../domain/hex.ts'
 import { isObject } from '../../nodes/rpc-error.ts'
 import type { ChainNodes } from './chain-nodes.ts'
 
-/** A call within a transaction that was not reverted. `value` in wei. */
+/** A call within a transaction, as a trace shows it; reverted calls are left out. `value` in wei. */
 export interface Frame {
   readonly from: Address
   readonly to: Address
   readonly value: bigint
   readonly input: Hex
-  /** Whether it is an ordinary call: no delegate call, which runs code in the caller's name, and no static one. */
+  /** Whether it is a CALL: neither a DELEGATECALL, which runs in the caller's name, nor a STATICCALL. */
   readonly isCall: boolean
   readonly parent?: Frame | undefined
 }
 
 /**
- * The calls of a transaction in the order in which they ended, as events at the end of calls come. Asks each node for each kind of trace.
+ * Reads the calls of a transaction in the order in which they ended, which is the order of the proxies' events: a proxy emits its event last.
+ * Asks each node for each kind of trace.
  *
  * @returns undefined where no node traces it
  */
@@ -36,7 +37,7 @@ export async function readFrames(nodes: ChainNodes, txHash: Hex): Promise<readon
   return undefined
 }
 
-/** Geth's callTracer: a call with its inner `calls`; one that failed has an `error`, and all within it is undone. */
+/** Reads the output of geth's callTracer: a call with its inner `calls`. Where one has an `error`, everything within it was reverted. */
 function fromTree(value: unknown, parent: Frame | undefined): Frame[] | undefined {
   if (!isObject(value)) return undefined
   if (value['error'] !== undefined) return []
@@ -52,12 +53,12 @@ function fromTree(value: unknown, parent: Frame | undefined): Frame[] | undefine
   return [...frames, frame]
 }
 
-/** `trace_transaction`: a list in which each entry says by `traceAddress` where in the tree it stands. */
+/** Reads the output of `trace_transaction`: a list whose entries name their place in the tree in `traceAddress`. */
 function fromList(list: readonly unknown[]): Frame[] | undefined {
   const root: Record<string, unknown> = { calls: [] }
   for (const entry of list) {
     if (!isObject(entry) || !isObject(entry['action']) || !Array.isArray(entry['traceAddress'])) return undefined
-    // Rewards of blocks and destroyed contracts are no calls.
+    // Block rewards and self-destructs are no calls: they have no `callType`.
     const { action, error, type } = entry
     const callType = type === 'call' ? action['callType'] : type
     const node: Record<string, unknown> = { ...action, type: callType, calls: [], ...(error ? { error } : {}) }

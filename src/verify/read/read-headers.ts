@@ -14,7 +14,7 @@ export interface Header {
   readonly logsBloom: Uint8Array
   /** Hashes of its transactions, in order. */
   readonly transactions: readonly Hex[]
-  /** Whether its hash follows from its fields, so that none of them can be a lie about that block. */
+  /** Whether its hash is that of its fields. Then no field of the block with this hash can have been changed. */
   readonly isHashed: boolean
 }
 
@@ -33,7 +33,7 @@ export async function readHeader(nodes: ChainNodes, node: number, which: number 
  * Reads consecutive headers, each of which must name the one before as its parent.
  *
  * @param before - the hash of the block before the first, where it is known
- * @throws RpcError when a header is missing or the headers are no chain
+ * @throws RpcError when a header is missing, or does not name the one before as its parent
  */
 export async function readHeaders(
   nodes: ChainNodes,

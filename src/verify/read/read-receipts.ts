@@ -25,11 +25,11 @@ export interface Receipt {
 export type ReceiptLog = Pick<RpcLog, 'address' | 'topics' | 'data' | 'logIndex'>
 
 /**
- * How sure the receipts of a block are:
+ * How the receipts of a block are proved:
  *
  * - `ROOT`: they have the root that the block's header names
  * - `AGREED`: two nodes gave the same
- * - `NONE`: neither; `why` tells
+ * - `NONE`: not at all; `why` says the reason
  */
 export type Proof =
   | { readonly kind: 'ROOT' | 'AGREED' }
@@ -38,7 +38,7 @@ export type Proof =
 export interface ProvenReceipts {
   readonly receipts: readonly Receipt[]
   readonly proof: Proof
-  /** Hosts whose receipts do not have the root, while another node's do. */
+  /** Hosts of nodes whose receipts do not have the root although another node's do. */
   readonly misreporting: readonly string[]
 }
 
@@ -52,8 +52,8 @@ interface Answer {
 type RawReceipt = EncodableReceipt & Readonly<Record<string, unknown>>
 
 /**
- * Reads all receipts of a block, from the first node whose receipts have the root of the header. Where none has it, or the encoding of a
- * receipt is not known, two nodes must agree.
+ * Reads all receipts of a block from the first node whose receipts have the root of the header. Where none has it, for instance because the
+ * chain encodes receipts in an unknown way, two nodes must give the same.
  *
  * @param isRootKnown - whether the header's receiptsRoot is certain
  * @throws RpcError when no node answers
@@ -105,22 +105,24 @@ async function readFrom(nodes: ChainNodes, node: number, header: Header): Promis
     receipts.length === transactions.length &&
     receipts.every((receipt, place) => receipt['transactionHash'] === transactions[place])
   if (!isComplete)
-    throw new RpcError('INCONSISTENT', `the receipts of block ${header.number} are not its transactions'`, { host })
+    throw new RpcError('INCONSISTENT', `the receipts of block ${header.number} are not those of its transactions`, {
+      host,
+    })
   const counted = withoutStateSync(receipts)
   const hasRoot = [receipts, counted].some(
-    (some) => receiptsRootOf(some) === header.receiptsRoot && hasGasOfSteps(some),
+    (some) => receiptsRootOf(some) === header.receiptsRoot && isGasConsistent(some),
   )
   return { host, receipts, hasRoot }
 }
 
-/** Polygon lists a transaction of its own at the end of some blocks that is not in the root. It pays nobody. */
+/** At the end of some blocks, Polygon lists a state-sync transaction whose receipt is not in the root. It pays nobody. */
 function withoutStateSync(receipts: readonly RawReceipt[]): readonly RawReceipt[] {
   const last = receipts.at(-1)
   return last?.['from'] === ZERO_ADDRESS && readQuantity(last['gasUsed']) === 0n ? receipts.slice(0, -1) : receipts
 }
 
-/** The root covers the gas that all transactions so far used, and not the gas of each. */
-function hasGasOfSteps(receipts: readonly RawReceipt[]): boolean {
+/** Whether each `gasUsed` is the step between two cumulative sums: only those sums are in the root. */
+function isGasConsistent(receipts: readonly RawReceipt[]): boolean {
   let before = 0n
   return receipts.every(({ cumulativeGasUsed, gasUsed }) => {
     const after = readQuantity(cumulativeGasUsed) ?? 0n
@@ -142,7 +144,7 @@ async function readEach(nodes: ChainNodes, node: number, transactions: readonly 
   return resultsOf(await nodes.ask(node, calls))
 }
 
-/** @throws RpcError INCONSISTENT for what is no receipt */
+/** @throws RpcError INCONSISTENT where the value is no receipt */
 function checkReceipt(value: unknown, host: string): RawReceipt {
   const isReceipt =
     isObject(value) &&
@@ -171,7 +173,7 @@ function toReceipts({ receipts }: Answer): Receipt[] {
     const { logs } = receipt
     const to = receipt['to']
     const numbered = logs.map(({ address, topics, data }, place) => {
-      // Counted here, since a node's own numbers are not in the root.
+      // Counted here, since the log indexes that a node gives are not in the root.
       return { address, topics, data, logIndex: `0x${(firstLog + place).toString(16)}` }
     })
     firstLog += logs.length

@@ -1,10 +1,10 @@
 /**
- * Does work on each item, on some at once.
+ * Does work on each item, on at most `atOnce` of them in parallel.
  *
- * @returns in the order of the items
- * @throws the first failure; no further work is begun then
+ * @returns the results in the order of the items
+ * @throws the first failure; no further work is begun after it
  */
-export async function sideBySide<T, R>(
+export async function inParallel<T, R>(
   items: readonly T[],
   atOnce: number,
   work: (item: T) => Promise<R>,
