@@ -33,13 +33,13 @@ import {
 } from './expected-rows.ts'
 import { NO_TOTALS, type Totals, withAmount } from './totals.ts'
 
-/** What comparing some requests came to. */
+/** The result of comparing some requests. */
 export interface Compared {
   readonly differences: readonly VerifyDifference[]
   readonly unproven: readonly Unproven[]
-  /** What the rows of unmatched events must hold, by {@link unmatchedKey}. */
+  /** The expected rows of unmatched events, by {@link unmatchedKey}. */
   readonly unmatched: ReadonlyMap<string, FieldTexts>
-  /** Of the compared blocks alone. */
+  /** Of the section's blocks alone. */
   readonly totals: Totals
 }
 
@@ -48,7 +48,7 @@ export function unmatchedKey(accountId: number, txHash: string, eventIndex: numb
 }
 
 /**
- * Judges all events of some requests of an account anew, settles the requests, and compares with what is stored.
+ * Judges all events of some requests of an account, settles the requests, and compares both with what is stored.
  *
  * @param trx - a snapshot
  * @param requestIds - hexadecimal digits
@@ -59,12 +59,40 @@ export async function compareRequests(
   account: ComparedAccount,
   requestIds: readonly string[],
 ): Promise<Compared> {
+  const { page, facts, topics } = await openPage(trx, comparison, account, requestIds)
+  const strays = straysOf(page, topics)
+  const sharing = await requestsOfTopics(trx, account.id, [...topics, ...strays.map(({ event }) => event.topic)])
+  const judged = judgeAll(page, [...facts, ...strays].toSorted(byChain), sharing)
+  const counted = judged.filter(
+    ({ verdict }) => verdict.kind !== 'UNMATCHED' && page.requests.has(verdict.request.requestId),
+  )
+  const inRange = counted.filter(({ fact }) => comparison.isInRange(fact.blockNumber))
+  return {
+    differences: [
+      ...comparePayments(page, counted),
+      ...compareRefunds(page, counted),
+      ...compareExtra(page, judged),
+      ...compareStandings(page, counted),
+    ],
+    unmatched: expectedUnmatched(account, judged, topics),
+    unproven: page.unproven,
+    totals: inRange.reduce(addVerdict(account.name), NO_TOTALS),
+  }
+}
+
+/** Reads the stored rows of some requests, and picks the events of their topics, in the order of the chain. */
+async function openPage(
+  trx: Knex,
+  comparison: Comparison,
+  account: ComparedAccount,
+  requestIds: readonly string[],
+): Promise<{ page: Page; facts: readonly EventFact[]; topics: ReadonlySet<Hex> }> {
   const requests = await requestsOfIds(trx, account.id, requestIds)
   const topics = new Set(requests.flatMap(({ topic, refundTopic }) => (refundTopic ? [topic, refundTopic] : [topic])))
   const facts = [...topics].flatMap((topic) => comparison.factsOf.get(topic) ?? []).toSorted(byChain)
   const txHashes = [...new Set(facts.map(({ txHash }) => txHash))]
   const stored = await rowsOf(trx, account.id, { requestIds, txHashes })
-  const network = comparison.chain.name
+  const { name: network, chainId } = comparison.chain
   const page: Page = {
     comparison,
     account,
@@ -72,47 +100,31 @@ export async function compareRequests(
     stored,
     paymentAt: byPlace(stored.payments, network),
     refundAt: byPlace(stored.refunds, network),
-    lookups: await openLookups(trx, account.id, { chainId: caip2Of(comparison.chain.chainId), txHashes }),
+    lookups: await openLookups(trx, account.id, { chainId: caip2Of(chainId), txHashes }),
     unproven: [],
   }
-  const strays = straysOf(page, topics)
-  const sharing = await requestsOfTopics(trx, account.id, [...topics, ...strays.map(({ event }) => event.topic)])
-  const judged = judgeAll(page, [...facts, ...strays].toSorted(byChain), sharing)
-  const counted = judged.filter(
-    ({ verdict }) => verdict.kind !== 'UNMATCHED' && page.requests.has(verdict.request.requestId),
-  )
-  const differences = [
-    ...comparePayments(page, counted),
-    ...compareRefunds(page, counted),
-    ...compareExtra(page, judged),
-    ...compareStandings(page, counted),
-  ]
-  const unmatched = new Map(
-    judged.flatMap(({ fact, verdict }) =>
-      verdict.kind === 'UNMATCHED' && topics.has(fact.event.topic)
-        ? [
-            [
-              unmatchedKey(account.id, fact.txHash, fact.event.eventIndex),
-              unmatchedTexts(fact, verdict.reason),
-            ] as const,
-          ]
-        : [],
-    ),
-  )
-  const inRange = counted.filter(({ fact }) => comparison.isInRange(fact.blockNumber))
-  return {
-    differences,
-    unproven: page.unproven,
-    unmatched,
-    totals: inRange.reduce(addVerdict(account.name), NO_TOTALS),
+  return { page, facts, topics }
+}
+
+function expectedUnmatched(
+  account: ComparedAccount,
+  judged: readonly Judged[],
+  topics: ReadonlySet<Hex>,
+): Map<string, FieldTexts> {
+  const expected = new Map<string, FieldTexts>()
+  for (const { fact, verdict } of judged) {
+    if (verdict.kind !== 'UNMATCHED' || !topics.has(fact.event.topic)) continue
+    const key = unmatchedKey(account.id, fact.txHash, fact.event.eventIndex)
+    expected.set(key, unmatchedTexts(fact, verdict.reason))
   }
+  return expected
 }
 
 function byChain(a: EventFact, b: EventFact): number {
   return a.blockNumber - b.blockNumber || a.event.logIndex - b.event.logIndex
 }
 
-/** Events that are stored for a request of the page and belong to another: they have another topic. */
+/** Events that are stored for a request of the page although they belong to another, by their topic. */
 function straysOf({ comparison, requests, stored }: Page, topics: ReadonlySet<Hex>): EventFact[] {
   const rows = [...stored.payments, ...stored.refunds].filter(
     ({ request_id, network }) => requests.has(request_id?.toString('hex') ?? '') && network === comparison.chain.name,
@@ -136,7 +148,7 @@ function byPlace<T extends Pick<PaymentRow, 'network'> & { tx_hash: Buffer | nul
   return new Map(placed.map((row) => [placeKey(bytesToHex(row.tx_hash as Buffer), row.event_index as number), row]))
 }
 
-/** Judges events in the order of the chain, since who may get a refund depends on who paid before. */
+/** Judges events in the order of the chain, since a refund has to go to somebody who paid before. */
 function judgeAll(page: Page, facts: readonly EventFact[], sharing: readonly StoredRequest[]): Judged[] {
   const { account, comparison } = page
   const payers = new Map<string, { readonly address: Address | undefined; readonly timestampSec: number }[]>()
@@ -161,7 +173,7 @@ function judgeAll(page: Page, facts: readonly EventFact[], sharing: readonly Sto
         account.wallets.some((wallet) => wallet.address === address && isRegistered(wallet, timestampSec)),
       accepted: account.accepted.get(key),
     })
-    const verdict = takeAsGiven(page, fact, found, ofTopic)
+    const verdict = keepUnprovable(page, fact, found, ofTopic)
     if (verdict.kind === 'PAYMENT') addPayer(verdict.request.requestId, payerOf(page, fact), timestampSec)
     return { fact, verdict }
   })
@@ -172,32 +184,32 @@ function isRegistered({ registeredAt, removedAt }: WalletTime, timestampSec: num
   return registeredAt.getTime() < atMs && (removedAt === undefined || removedAt.getTime() >= atMs)
 }
 
-/** A bridge's payer is what the bridge said; no chain tells it. */
+/** The payer of what a bridge delivered is what the bridge said: this chain does not show it. */
 function payerOf({ paymentAt }: Page, { payer, isCarried, txHash, event }: EventFact): Address | undefined {
   const stored = isCarried ? paymentAt.get(placeKey(txHash, event.eventIndex))?.payer : undefined
   return stored ? addressFromBytes(stored) : payer
 }
 
-/** Where the nodes no longer tell what decided at the time, the stored verdict stands, and the report says so. */
-function takeAsGiven(page: Page, fact: EventFact, verdict: Verdict, requests: readonly StoredRequest[]): Verdict {
+/** Keeps the stored verdict where the nodes no longer have what decided it, and notes that in the report. */
+function keepUnprovable(page: Page, fact: EventFact, verdict: Verdict, requests: readonly StoredRequest[]): Verdict {
   const key = keyOfFact(fact)
   const where = `event ${fact.event.eventIndex} of ${fact.txHash}`
   if (verdict.kind === 'PAYMENT' && verdict.isRateUnread) {
     page.unproven.push({
       where,
-      why: 'no node has the state of its block, so the rate of the conversion is taken as stored',
+      why: 'no node has the state of its block, so the stored verdict on its rate stands',
     })
     return page.paymentAt.has(key) ? verdict : { kind: 'UNMATCHED', reason: UNDECIDED }
   }
   const refund = page.refundAt.get(key)
   if (verdict.kind === 'REFUND' && refund === undefined && isLookedUp(page, fact, 'TRACE')) {
-    page.unproven.push({ where, why: 'the service still looks up whose coins went back', isInfo: true })
+    page.unproven.push({ where, why: 'the service still looks up who sent it', isInfo: true })
     return { kind: 'UNMATCHED', reason: UNDECIDED }
   }
   const isDoubtful = verdict.kind === 'UNMATCHED' && ['WRONG_PAYEE', 'NOT_FROM_PAYEE'].includes(verdict.reason)
   const request = requests.find(({ requestId }) => requestId === refund?.request_id.toString('hex'))
   if (!isDoubtful || fact.payerDoubt === undefined || request === undefined || fact.token === undefined) return verdict
-  page.unproven.push({ where, why: 'no node traces the transaction, so whose coins went back is taken as stored' })
+  page.unproven.push({ where, why: 'no node traces the transaction, so the stored verdict on who sent it stands' })
   const amount = { units: fact.event.received, places: fact.token.decimals }
   return { kind: 'REFUND', request, token: fact.token, amount }
 }
@@ -250,11 +262,11 @@ function openFields(page: Page, fact: EventFact, stored: FieldTexts): string[] {
   return open
 }
 
-/** An imported payment keeps its id and what the chain does not tell; a bridge tells payer and source. */
+/** Fields that are not compared: what is looked up, what imports and bridges say, and what the chain does not show. */
 function skipped(row: PaymentRow, { isCarried }: EventFact, isOpen: readonly string[]) {
   return (field: string, expected: string | undefined): boolean =>
     isOpen.includes(field) ||
-    // A node that tells no gas price now proves nothing against one that did.
+    // A node that gives no gas price now does not prove a stored one wrong.
     (field === 'gas' && expected === undefined) ||
     (row.imported && (field === 'id' || expected === undefined || expected === '')) ||
     (isCarried && ['payer', 'sourceNetwork', 'sourceTxHash'].includes(field))
@@ -280,7 +292,7 @@ function compareRefunds(page: Page, counted: readonly Judged[]): VerifyDifferenc
   })
 }
 
-/** Stored payments and refunds of blocks that were read, of which the chain knows nothing. */
+/** Stored payments and refunds that the blocks which were read do not have. */
 function compareExtra(page: Page, judged: readonly Judged[]): VerifyDifference[] {
   const verdicts = new Map(judged.map(({ fact, verdict }) => [keyOfFact(fact), verdict]))
   const isIn = (row: Pick<PaymentRow, 'request_id'>) => page.requests.has(row.request_id?.toString('hex') ?? '')

@@ -19,7 +19,7 @@ import { isGiven, isReadRefund, type Judged, type Page } from './compared-page.t
 import { differencesOf } from './differences.ts'
 import { refundsText, storedStanding } from './expected-rows.ts'
 
-/** Settles each request by what the chain says, what was imported, and what is stored of blocks that were not read. */
+/** Settles each request from the chain, from imports, and from stored rows of blocks that were not read; compares the outcome with what is stored. */
 export function compareStandings(page: Page, counted: readonly Judged[]): VerifyDifference[] {
   return [...page.requests.values()].flatMap((request) => {
     const own = counted.filter(
@@ -71,7 +71,7 @@ function settlingRow(row: PaymentRow, request: StoredRequest, known: ReadonlySet
   }
 }
 
-/** A payment that names no event is known by its id. */
+/** The id stands for an imported payment that names no event. */
 function keyOfRow(row: PaymentRow): string {
   return row.tx_hash === null || row.event_index === null ? row.id : placeKey(bytesToHex(row.tx_hash), row.event_index)
 }
@@ -80,7 +80,7 @@ function countedOfRow(row: PaymentRow, { invoiceCurrency }: StoredRequest) {
   return readStoredDecimal(row.invoice_amount ?? (row.currency === invoiceCurrency ? row.amount : '0'))
 }
 
-/** What an import says of a payment: its status, and refunds that are not known from the chain. */
+/** What an import says of a payment: its status, and its refunds that are not stored as refunds of a chain. */
 function importedStanding(row: PaymentRow, known: ReadonlySet<string>): SettlingPayment['imported'] {
   const own = row.refunds.filter(({ txHash, eventIndex }) => !known.has(placeKey(txHash, eventIndex ?? -1)))
   return { status: statusOfRank(row.status), returned: sumDecimals(own.map(({ amount }) => readStoredDecimal(amount))) }
@@ -106,7 +106,7 @@ function returningRow(row: RefundRow): SettlingRefund {
   }
 }
 
-/** Status and refunds of a stored payment. Those that are not final by then are left alone. */
+/** Compares status and refunds of a stored payment. */
 function compareStanding(
   page: Page,
   row: PaymentRow,

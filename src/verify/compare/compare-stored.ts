@@ -12,19 +12,20 @@ import { compareUnmatched } from './compare-unmatched.ts'
 import type { ComparedAccount, Comparison } from './compared-page.ts'
 import { addTotals, NO_TOTALS, type Totals } from './totals.ts'
 
-/** What comparing a section came to. */
+/** The result of comparing a section. */
 export interface Outcome {
   readonly differences: readonly VerifyDifference[]
   readonly unproven: readonly Unproven[]
   /** In the section alone. */
   readonly totals: Totals
   readonly unmatched: number
-  /** The requests that were settled, over their whole history, by account. */
+  /** The requests that were compared over their whole history, by account. */
   readonly touched: ReadonlyMap<Account, ReadonlySet<string>>
 }
 
 const REQUESTS_A_PAGE = 200
-/** Compares a section of the chain with what is stored. Each page of requests is read in a snapshot of its own. */
+
+/** Compares a section of the chain with what is stored. Requests are read in pages, each in a snapshot of its own. */
 export async function compareStored(terms: CompareTerms, section: Section): Promise<Outcome> {
   const { knex } = terms
   const touched = await findTouched(terms, section)
@@ -55,7 +56,7 @@ export async function compareStored(terms: CompareTerms, section: Section): Prom
   }
 }
 
-/** The requests that events or stored rows of the range belong to, by account. */
+/** Finds the requests to which events or stored rows of the section belong, by account. */
 async function findTouched(terms: CompareTerms, read: Section): Promise<Map<number, Set<string>>> {
   const { knex, account, chain } = terms
   const touched = new Map<number, Set<string>>()
@@ -82,7 +83,7 @@ async function findTouched(terms: CompareTerms, read: Section): Promise<Map<numb
   return touched
 }
 
-/** Reads the blocks outside the section in which touched requests have something stored, and adds the events that differed before. */
+/** Reads the blocks outside the section in which rows of these requests are stored. Adds events of earlier sections that differ from what is stored. */
 async function readHistory(terms: CompareTerms, section: Section, touched: ReadonlyMap<number, ReadonlySet<string>>) {
   const { knex, chain } = terms
   const numbers = new Set<number>()

@@ -11,14 +11,14 @@ export interface CompareTerms {
   readonly knex: Knex
   readonly chain: ChainConfig
   readonly tokens: TokenDirectory
-  /** The number of the block at which all is computed. */
+  /** The number of the pinned block. */
   readonly pinned: number
   /** Absent: all accounts. */
   readonly account?: Account | undefined
   readonly signal?: AbortSignal | undefined
-  /** Events of earlier sections that are not stored as they are. They count for their requests, though their block may be stored nowhere. */
+  /** Events of earlier sections that differ from what is stored. They belong to the history of their requests, even if no row names their block. */
   readonly differed: readonly EventFact[]
-  /** Reads further blocks, for the earlier and later payments of requests. */
+  /** Reads blocks outside the section, for the other payments of its requests. */
   readMore(
     blocks: readonly number[],
   ): Promise<{ readonly facts: readonly EventFact[]; readonly uncertain: readonly number[] }>
@@ -36,7 +36,7 @@ export function isWithin({ from, to }: Span, number: number): boolean {
   return number >= from && number <= to
 }
 
-/** Names an event of a chain. */
+/** The key of an event of a chain. */
 export function placeKey(txHash: string, eventIndex: number): string {
   return `${txHash} ${eventIndex}`
 }

@@ -21,7 +21,7 @@ interface UnmatchedTerms {
   readonly names: ReadonlyMap<number, string>
 }
 
-/** Compares unmatched events both ways: what the chain has must be stored, unless it is so old that it was deleted, and nothing else. */
+/** Compares unmatched events: those of the chain must be stored, unless old ones were deleted beyond the limit, and no others. */
 export async function compareUnmatched(
   terms: CompareTerms,
   section: Section,
@@ -55,7 +55,7 @@ export async function compareUnmatched(
   })
 }
 
-/** Events whose topic no account knows even now. They are stored under the index of their log. */
+/** Events whose topic still belongs to no request. They are stored under the index of their log. */
 async function unknownEvents(trx: Knex, { unknown }: Section): Promise<[string, FieldTexts][]> {
   const known = await findAccounts(trx, [...new Set(unknown.map(({ event }) => event.topic))])
   return unknown

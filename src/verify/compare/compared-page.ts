@@ -9,19 +9,19 @@ import type { StoredRows } from '../sql/stored-rows.ts'
 import type { Unproven } from '../verify-report.ts'
 import type { RowChain } from './expected-rows.ts'
 
-/** What was read of the chain, and what an account's rows are compared by. */
+/** What was read of the chain. */
 export interface Comparison extends RowChain {
   /** Facts by topic, in the order of the chain. */
   readonly factsOf: ReadonlyMap<Hex, readonly EventFact[]>
   /** Facts by `placeKey`. */
   readonly factAt: ReadonlyMap<string, EventFact>
-  /** Whether a block is one of those that are compared now, and not read for the history of a request alone. */
+  /** Whether a block is in the section, rather than read only for the history of a request. */
   isInRange(blockNumber: number): boolean
-  /** Whether the events of a block were read and proved. What is stored of other blocks is taken as given. */
+  /** Whether the events of a block were read and are certain. Rows of other blocks are taken as stored. */
   isRead(blockNumber: number): boolean
 }
 
-/** An account and what applies to all of its requests. */
+/** An account, and what its requests share. */
 export interface ComparedAccount extends Account {
   readonly wallets: readonly WalletTime[]
   /** By transaction hash and event index. */
@@ -47,10 +47,10 @@ export interface Page {
   readonly unproven: Unproven[]
 }
 
-/** Stands for whatever reason is stored. */
+/** The reason of an unmatched event that could not be judged: any stored reason is right. */
 export const UNDECIDED = 'undecided'
 
-/** Whether a stored payment is no fact that was read again: imported alone, of another chain, or of a block that was not read. */
+/** Whether a stored payment is not compared with the chain: only imported, of another chain, or of a block that was not read. */
 export function isGiven({ comparison }: Page, { detected, network, block_number }: PaymentRow): boolean {
   return (
     !detected || network !== comparison.chain.name || block_number === null || !comparison.isRead(Number(block_number))

@@ -13,7 +13,7 @@ import type { EventFact } from '../rules/chain-facts.ts'
 import type { Verdict } from '../rules/judge-event.ts'
 import type { UnmatchedRow } from '../sql/stored-rows.ts'
 
-/** The values of a row as texts, by field; an unknown one is absent. What the chain and what the database has are compared in this form. */
+/** The values of a row as texts, by field; unknown ones are absent. Rows are compared in this form. */
 export type FieldTexts = Readonly<Record<string, string | undefined>>
 
 /** The chain of the rows. */
@@ -25,7 +25,7 @@ export interface RowChain {
 type PaymentVerdict = Extract<Verdict, { kind: 'PAYMENT' }>
 type RefundVerdict = Extract<Verdict, { kind: 'REFUND' }>
 
-/** What the row of a payment must hold, but for status and refunds. Values in US dollars are left out. */
+/** The expected row of a payment, without status, refunds and values in US dollars. */
 export function paymentTexts(
   { chain, tokens }: RowChain,
   fact: EventFact,
@@ -79,7 +79,7 @@ function platformFee({ chain }: RowChain, { event, token }: EventFact): PaymentF
 }
 
 /**
- * The first stored fee line of a swap or a batch that no Transfer of the transaction made. Which payment of a batch has the line is not judged.
+ * Finds a stored fee of a swap or a batch for which the transaction has no Transfer. Which payment of a batch has the fee is not compared.
  *
  * @returns undefined where there is none
  */
@@ -93,7 +93,7 @@ export function inventedFee({ fees }: PaymentRow, { feesBeside, token, event }: 
   return invented && `${invented.type} ${invented.amount} ${invented.currency} ${invented.receiverAddress ?? ''}`
 }
 
-/** Platform fees without their worth in US dollars. For those of swaps and batches see {@link inventedFee}. */
+/** Platform fees, without values in US dollars. For those of swaps and batches see {@link inventedFee}. */
 function feesText(fees: readonly PaymentFee[]): string {
   return fees
     .filter(({ type }) => type === 'PLATFORM')
@@ -104,7 +104,7 @@ function feesText(fees: readonly PaymentFee[]): string {
 function gasText({ chain, tokens }: RowChain, { gas }: EventFact): string | undefined {
   const native = tokens.native(chain.name)
   if (gas.effectiveGasPrice === undefined || native === undefined) return undefined
-  // Without the fee of the parent chain it is not known what the transaction cost.
+  // Without the fee for the parent chain, the cost of the transaction is unknown.
   if (chain.l1Fee === 'OP_STACK' && gas.l1Fee === undefined && !gas.isDeposit) return undefined
   const wei = gas.gasUsed * gas.effectiveGasPrice + (gas.l1Fee ?? 0n)
   const price = formatAmount(gas.effectiveGasPrice, native.decimals)
@@ -154,7 +154,7 @@ export function storedStanding(row: PaymentRow): FieldTexts {
   }
 }
 
-/** Entries of refunds, in a fixed order. */
+/** Refunds of a payment as one text, in a fixed order. */
 export function refundsText(
   refunds: readonly { readonly amount: string; readonly txHash: string; readonly eventIndex?: number }[],
 ): string {
@@ -164,7 +164,7 @@ export function refundsText(
     .join(', ')
 }
 
-/** What the row of a refund must hold. */
+/** The expected row of a refund. */
 export function refundTexts(fact: EventFact, { request, token, amount }: RefundVerdict): FieldTexts {
   return {
     requestId: request.requestId,
@@ -187,7 +187,7 @@ export function storedRefundTexts(row: RefundRow): FieldTexts {
   }
 }
 
-/** What the row of an unmatched event must hold. */
+/** The expected row of an unmatched event. */
 export function unmatchedTexts(
   { blockNumber, timestampSec, event }: Pick<EventFact, 'blockNumber' | 'timestampSec' | 'event'>,
   reason: string,

@@ -7,14 +7,14 @@ import { keyOfFact, placeKey } from './compare-terms.ts'
 import { addTotals, NO_TOTALS, type Totals } from './totals.ts'
 import { addUnproven, NOTHING_UNPROVEN, type UnprovenList } from './unproven-list.ts'
 
-/** What was found in the sections so far. */
+/** The findings of the sections so far. */
 export interface Findings {
-  /** By the request that they are about, else by themselves: a later section that settles the request again knows more of it. */
+  /** By request, so that a later section which compares the request again replaces them; those of no request by their own text. */
   readonly differences: ReadonlyMap<string, readonly VerifyDifference[]>
   /** Of the statistics of accounts. */
   readonly statistics: readonly VerifyDifference[]
   readonly unproven: UnprovenList
-  /** Events that are not stored as they are. */
+  /** Events that differ from what is stored. */
   readonly differed: readonly EventFact[]
   /** Accounts of which something was compared, by id. */
   readonly accounts: ReadonlyMap<number, Account>
@@ -36,7 +36,7 @@ export const NO_FINDINGS: Findings = {
   counts: { blocks: 0, receiptsRead: 0, unmatched: 0 },
 }
 
-/** Adds what a section came to. */
+/** Adds the findings of a section. */
 export function withSection(found: Findings, section: Section, outcome: Outcome): Findings {
   const { touched } = outcome
   const differences = new Map(found.differences)

@@ -15,22 +15,22 @@ import type { KnownContracts } from './known-contracts.ts'
 import { findTokenPayers } from './token-payers.ts'
 import type { PaymentEvent, ReadLogs } from './transaction-events.ts'
 
-/** A payment event with all that the chain says of it, for whatever account. */
+/** A payment event, and everything that the chain says of it, whichever account it belongs to. */
 export interface EventFact extends CoinPayer {
   readonly txHash: Hex
   readonly blockNumber: number
   readonly timestampSec: number
   readonly event: PaymentEvent
   readonly initiator: Address
-  /** In wei; what the transaction cost its sender. */
+  /** What the transaction cost its sender, in wei. */
   readonly gas: Pick<Receipt, 'gasUsed' | 'effectiveGasPrice' | 'l1Fee' | 'isDeposit'>
-  /** The token of the chains file that was paid with; absent where it is not listed. */
+  /** The token that was paid with; absent where the chains file does not list it. */
   readonly token?: Token | undefined
-  /** Whether a conversion counts by the rate of its time; absent for other events. */
+  /** The verdict on a conversion's rate; absent for other events. */
   readonly rate?: RateVerdict | undefined
-  /** What the fee's address received in the event's token without an event. Absent for coins, of which only a trace tells. */
+  /** Transfers of the event's token to the fee address that no event claims. Absent for coins, whose moves only a trace shows. */
   readonly feesBeside?: readonly bigint[] | undefined
-  /** Why the payer may be known to others and not here. */
+  /** Why the payer may be unknown here although the service found it. */
   readonly payerDoubt?: 'NO_TRACE' | undefined
 }
 
@@ -41,7 +41,7 @@ export interface SeenTransaction {
   readonly logs: ReadLogs
 }
 
-/** What facts are made with. */
+/** What {@link completeFacts} needs. */
 export interface FactTools {
   readonly chain: ChainConfig
   readonly tokens: TokenDirectory
@@ -49,7 +49,7 @@ export interface FactTools {
   readonly contracts: KnownContracts
 }
 
-/** Completes the events of a transaction: who paid, by which token, and whether the rates of conversions hold. */
+/** Completes the events of a transaction: who paid, with which token, and whether the rates of conversions count. */
 export async function completeFacts(tools: FactTools, seen: SeenTransaction): Promise<EventFact[]> {
   const { header, receipt, logs } = seen
   const tokenPayers = findTokenPayers(logs.events, logs.transfers, tools.contracts)

@@ -11,10 +11,10 @@ import type { Receipt } from '../read/read-receipts.ts'
 import type { KnownContracts } from './known-contracts.ts'
 import type { PaymentEvent } from './transaction-events.ts'
 
-/** Who paid coins, as far as it is certain. */
+/** Who paid coins, where it is certain. */
 export interface CoinPayer {
   readonly payer?: Address | undefined
-  /** The direct caller of the proxy, where it is no contract that pays for others. */
+  /** The direct caller of the proxy; absent where that is a contract that pays for others. */
   readonly paidFrom?: Address | undefined
   /** Whether a bridge's executor called the proxy. */
   readonly isCarried: boolean
@@ -27,16 +27,16 @@ export function isPlainCall(events: readonly PaymentEvent[], { to }: Receipt): b
   return events.length === 1 && events[0]?.emitter === to
 }
 
-/** By the sender, for {@link isPlainCall}. */
+/** The payer by the sender alone, for {@link isPlainCall}. */
 export function payerOfPlainCall({ from }: Receipt, contracts: KnownContracts): CoinPayer {
   return describeCaller(from, undefined, contracts)
 }
 
 /**
- * By a trace: each event belongs to the call of its proxy that has the same terms, in the order in which the calls ended.
+ * Finds payers by a trace: each event belongs to the call of its proxy with the same terms, in the order in which the calls ended.
  *
  * @param events - all payments in coins of the transaction
- * @returns by the event's index; nothing where calls and events differ
+ * @returns by the event's index; empty where calls and events do not fit together
  */
 export function payersOfFrames(
   events: readonly PaymentEvent[],
@@ -65,8 +65,8 @@ interface PaidByFrame {
 }
 
 /**
- * The direct caller; where that pays for others, its caller, if he sent enough for all that it paid. What a payee pays on when he is paid
- * is no payment of the contract that paid him.
+ * The payer is the direct caller. Where that pays for others, it is the account that called it and sent enough coins for all of its payments. If a
+ * payee pays on when he receives coins, that is not a payment of the contract that paid him.
  */
 function callerOf(frame: Frame, paid: readonly PaidByFrame[], contracts: KnownContracts): CoinPayer {
   const { from } = frame
@@ -82,7 +82,7 @@ function callerOf(frame: Frame, paid: readonly PaidByFrame[], contracts: KnownCo
   return { payer, isCarried }
 }
 
-/** The calls of the intermediaries through which a call was made, the nearest first. */
+/** The calls to the intermediaries through which a call was made, the nearest first. */
 function passingCalls(frame: Frame, contracts: KnownContracts): Frame[] {
   if (!contracts.isIntermediary(frame.from)) return []
   const above = ancestors(frame).find((each) => each.isCall && each.to === frame.from)
@@ -100,11 +100,10 @@ function describeCaller(caller: Address, paidFrom: Address | undefined, contract
 }
 
 /**
- * Without a trace: by the decoded call of the transaction, of a listed batch, a Safe, or an account that calls itself. Its payments and the
- * events of the transaction must be the same, one by one and in order.
+ * Finds payers without a trace, from the input of the transaction, where it calls a listed batch, a Safe, or an account that calls itself. The
+ * payments in the input must be the events of the transaction, in the same order.
  *
  * @param events - all payments of the transaction, in coins or not
- * @param isLogged - whether the transaction has logs of payments that are not among the events
  */
 export function payersOfCall(
   events: readonly PaymentEvent[],
@@ -141,7 +140,7 @@ function accountPayments(call: Call, contracts: KnownContracts): { payment: Call
   })
 }
 
-/** Whether an event says what the call asked for. What a conversion comes to in coins only the chain knows. */
+/** Whether an event has the terms of a call. The coins of a conversion are not in the call: the contract computes them. */
 function hasTerms(event: PaymentEvent, { to, topic, feeAddress, paid, invoiced }: CalledPayment): boolean {
   if (event.to !== to || event.topic !== topic || event.token !== undefined) return false
   if (event.feeAddress !== feeAddress && !isZeroAddress(event.feeAddress)) return false

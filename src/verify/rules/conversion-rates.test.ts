@@ -25,12 +25,8 @@ const asked = {
 function nodesThat(...answers: readonly RpcAnswer[]) {
   const rpcUrls = answers.map((_, node) => `http://${node}.example`)
   const nodes = openNodes({ rpcUrls, chainId: 1 }, { clock: () => new Date() })
-  return {
-    count: nodes.count,
-    hostOf: nodes.hostOf,
-    onAny: nodes.onAny,
-    ask: async (node: number, calls: readonly unknown[]) => calls.map(() => answers[node] as RpcAnswer),
-  }
+  const ask = async (node: number, calls: readonly unknown[]) => calls.map(() => answers[node] as RpcAnswer)
+  return { ...nodes, ask }
 }
 const pruned: RpcAnswer = { ok: false, error: new RpcError('REFUSED', 'missing trie node') }
 const rate = (due: bigint, oldestSec: number): RpcAnswer => ({

@@ -6,7 +6,7 @@ import type { Decimal } from '../../domain/decimal.ts'
 import type { StoredRequest } from '../sql/stored-requests.ts'
 import type { EventFact } from './chain-facts.ts'
 
-/** What an event is to an account. */
+/** What an event counts as for an account. */
 export type Verdict =
   | {
       readonly kind: 'PAYMENT'
@@ -14,15 +14,15 @@ export type Verdict =
       readonly token: Token
       /** In the payment currency. */
       readonly amount: Decimal
-      /** What it counts for, in the invoice currency. */
+      /** Its value in the invoice currency. */
       readonly counted: Decimal
-      /** Whether the rate of its time could not be read, so that the stored verdict has to stand. */
+      /** Whether its rate could not be read; then the stored verdict stands. */
       readonly isRateUnread: boolean
     }
   | { readonly kind: 'REFUND'; readonly request: StoredRequest; readonly token: Token; readonly amount: Decimal }
   | { readonly kind: 'UNMATCHED'; readonly reason: string }
 
-/** What the rules need to know of the account, at the time of the event. */
+/** What the rules ask of the account, as of the time of the event. */
 export interface AccountView {
   readonly chain: string
   readonly tokens: TokenDirectory
@@ -36,7 +36,7 @@ export interface AccountView {
   readonly accepted?: 'PAYMENT' | 'REFUND' | undefined
 }
 
-/** The reasons in the order of the rules: an event has the last one to which it came with any request. */
+/** The reasons in the order of the rules. An event that fits no request gets the reason of the request with which it came furthest. */
 const ORDER = [
   'WRONG_CHAIN',
   'WRONG_PAYEE',
@@ -85,7 +85,7 @@ function judgeOwnTopic(fact: EventFact, request: StoredRequest, account: Account
   return { kind: 'PAYMENT', request, token, amount, counted, isRateUnread: !isAccepted && fact.rate === 'UNREADABLE' }
 }
 
-/** Coins or tokens under the request's own reference to somebody else: a refund where the payee's own money went back to a payer. */
+/** Judges money under the request's own reference that went to somebody else: a refund, if the payee sent it to somebody who had paid. */
 function judgeReturn(fact: EventFact, request: StoredRequest, account: AccountView): Verdict {
   const { to } = fact.event
   const isWallet = account.isWallet(to)
@@ -140,7 +140,7 @@ function invoicePlaces({ invoiceCurrency }: StoredRequest, { tokens }: AccountVi
   return tokens.byId(invoiceCurrency)?.decimals ?? FIAT_DECIMALS
 }
 
-/** The share of the conversion's amount that arrived, rounded down. */
+/** The conversion's amount in proportion to what arrived, rounded down. */
 function countedOf({ event: { conversion, received, amount } }: EventFact): bigint {
   const whole = conversion?.amount ?? 0n
   return amount === 0n ? 0n : (whole * received) / amount

@@ -1,21 +1,21 @@
 import { type ChainConfig, followedContracts, type PaymentContractKind } from '../../chains/chains-file.ts'
 import type { Address } from '../../domain/address.ts'
 
-/** What the chains file says of addresses that have a part in payments. */
+/** The contracts that have a part in payments, by the chains file and the known SingleRequestProxies. */
 export interface KnownContracts {
   /** Whether events of a contract are followed in a block. */
   isFollowed(emitter: Address, blockNumber: number): boolean
   /** Whether it creates SingleRequestProxies. */
   isFactory(address: Address): boolean
-  /** Whether it pays with what others gave it: listed, or a SingleRequestProxy that a factory has created. */
+  /** Whether it pays with money that others gave it: a listed contract, or a SingleRequestProxy of a listed factory. */
   isIntermediary(address: Address): boolean
-  /** Whether it sells what it is given and pays with what it bought. */
+  /** Whether it swaps what it is given, and pays with what it bought. */
   isSwap(address: Address): boolean
   /** Whether bridges pay through it. */
   isExecutor(address: Address): boolean
   /** Whether a token is in the chains file. Payers are looked for among Transfers of listed tokens alone. */
   isListed(token: Address): boolean
-  /** Addresses of which events are followed, and topics that a factory's events have: what a bloom is searched for. */
+  /** Addresses whose events are followed. */
   readonly followed: readonly Address[]
   addProxy(address: Address): void
 }

@@ -2,7 +2,7 @@ import { type Decimal, formatDecimal, rescale } from '../../domain/decimal.ts'
 import type { PaymentStatus } from '../../domain/payment.ts'
 import type { RequestStatus } from '../../domain/payment-request.ts'
 
-/** A payment of a request, as the rules of settlement see it. */
+/** A payment of a request, for settling it. */
 export interface SettlingPayment {
   /** Names it in the result. */
   readonly key: string
@@ -12,7 +12,7 @@ export interface SettlingPayment {
   readonly amount: Decimal
   /** In the invoice currency. */
   readonly counted: Decimal
-  /** What an import says of it, which stands: FAILED, REFUNDED, and refunds that the chain does not show. */
+  /** What an import says of it, which is believed: FAILED, REFUNDED, and refunds that the chain does not show. */
   readonly imported?: { readonly status: PaymentStatus; readonly returned: Decimal } | undefined
 }
 
@@ -33,7 +33,7 @@ export interface LedgerPlace {
   readonly eventIndex: number
 }
 
-/** What settling makes of a request. Amounts as texts. */
+/** A settled request. Amounts are decimal texts. */
 export interface SettledRequest {
   readonly status: RequestStatus
   readonly paid: string
@@ -47,7 +47,7 @@ export interface SettledRequest {
 
 export interface SettledPayment {
   readonly status: PaymentStatus
-  /** Which refund took back how much of it. */
+  /** The refunds that returned it, with how much of it each returned. */
   readonly refunds: readonly { readonly key: string; readonly amount: string }[]
 }
 
@@ -57,8 +57,8 @@ const unitsOf = (amount: Decimal) => rescale(amount, PLACES).units
 const textOf = (units: bigint) => formatDecimal({ units, places: PLACES })
 const positive = (units: bigint) => (units > 0n ? units : 0n)
 
-/** A payment while refunds are laid on it. `over` is what it brought beyond the request's amount, `within` the rest, less what was returned. */
-interface Laid {
+/** A payment while refunds are assigned to it. `over` is the part beyond the request's amount; `within` is the rest, less what was returned. */
+interface Assigned {
   readonly payment: SettlingPayment
   readonly over: { readonly paid: bigint; readonly worth: bigint }
   overLeft: bigint
@@ -68,8 +68,8 @@ interface Laid {
 }
 
 /**
- * Settles a request: PENDING until final; CONFIRMED all at once when final payments cover it, before that PARTIAL. A refund first takes what
- * was paid too much, then goes to payments, newest first; a payment that was returned whole by final refunds is REFUNDED.
+ * Settles a request. A payment is PENDING until it is final, then PARTIAL, and CONFIRMED once final payments cover the request. A refund first
+ * returns what was overpaid, then payments, the newest first. A payment that final refunds returned in full is REFUNDED.
  */
 export function settleRequest(
   expected: Decimal,
@@ -81,8 +81,8 @@ export function settleRequest(
   const sumOf = (some: readonly SettlingPayment[]) => some.reduce((sum, { counted }) => sum + unitsOf(counted), 0n)
   const final = sumOf(counting.filter((payment) => payment.final))
   const all = sumOf(counting)
-  const laid = layRefunds(due, counting, refunds)
-  const laidFinal = layRefunds(
+  const assigned = assignRefunds(due, counting, refunds)
+  const assignedFinal = assignRefunds(
     due,
     counting,
     refunds.filter((refund) => refund.final),
@@ -90,14 +90,14 @@ export function settleRequest(
   const states = payments.map((payment): [string, SettledPayment] => [
     payment.key,
     {
-      status: statusOf(payment, laidFinal.get(payment.key)?.isReturned ?? false, final >= due),
-      refunds: laid.get(payment.key)?.refunds ?? [],
+      status: statusOf(payment, assignedFinal.get(payment.key)?.isReturned ?? false, final >= due),
+      refunds: assigned.get(payment.key)?.refunds ?? [],
     },
   ])
   const settled = new Map(states)
-  const surplusReturned = [...laid.values()].reduce((sum, each) => sum + overReturned(each), 0n)
-  const worthy = counting.filter(({ counted }) => counted.units > 0n)
-  const isReturned = worthy.length > 0 && worthy.every(({ key }) => settled.get(key)?.status === 'REFUNDED')
+  const surplusReturned = [...assigned.values()].reduce((sum, each) => sum + overReturned(each), 0n)
+  const paying = counting.filter(({ counted }) => counted.units > 0n)
+  const isReturned = paying.length > 0 && paying.every(({ key }) => settled.get(key)?.status === 'REFUNDED')
   return {
     status: requestStatus({ due, final, all, isReturned }),
     paid: textOf(final),
@@ -124,33 +124,33 @@ function statusOf({ final, imported }: SettlingPayment, isReturned: boolean, isC
 }
 
 /** What was returned of a payment's surplus, in the invoice currency. */
-function overReturned({ payment, over, overLeft }: Laid): bigint {
+function overReturned({ payment, over, overLeft }: Assigned): bigint {
   if (overLeft === 0n) return over.worth
   return ((over.paid - overLeft) * unitsOf(payment.counted)) / unitsOf(payment.amount)
 }
 
-function layRefunds(
+function assignRefunds(
   due: bigint,
   payments: readonly SettlingPayment[],
   refunds: readonly SettlingRefund[],
-): Map<string, Laid> {
-  const laid: Laid[] = []
+): Map<string, Assigned> {
+  const assigned: Assigned[] = []
   const steps = [
     ...payments.map((payment) => ({
       place: payment.place,
       rank: 0,
-      run: () => void laid.push(layPayment(due, payment, laid)),
+      run: () => void assigned.push(assignPayment(due, payment, assigned)),
     })),
-    ...refunds.map((refund) => ({ place: refund.place, rank: 1, run: () => layRefund(refund, laid) })),
+    ...refunds.map((refund) => ({ place: refund.place, rank: 1, run: () => assignRefund(refund, assigned) })),
   ]
   for (const { run } of steps.toSorted((a, b) => compareSteps(a, b))) run()
-  return new Map(laid.map((each) => [each.payment.key, each]))
+  return new Map(assigned.map((each) => [each.payment.key, each]))
 }
 
-function layPayment(due: bigint, payment: SettlingPayment, before: readonly Laid[]): Laid {
+function assignPayment(due: bigint, payment: SettlingPayment, before: readonly Assigned[]): Assigned {
   const counted = before.reduce((sum, each) => sum + unitsOf(each.payment.counted), 0n)
   const [amount, own] = [unitsOf(payment.amount), unitsOf(payment.counted)]
-  // Of what it counts for, all is too much that lies above the amount due, and was not too much before.
+  // The part of it above the amount due that payments before it had not overpaid already.
   const worth = positive(counted + own - due) - positive(counted - due)
   const paid = own === 0n ? 0n : (amount * worth) / own
   const returned = payment.imported === undefined ? 0n : unitsOf(payment.imported.returned)
@@ -164,9 +164,9 @@ function layPayment(due: bigint, payment: SettlingPayment, before: readonly Laid
   }
 }
 
-function layRefund({ key, amount }: SettlingRefund, laid: readonly Laid[]): void {
+function assignRefund({ key, amount }: SettlingRefund, assigned: readonly Assigned[]): void {
   let left = unitsOf(amount)
-  const newestFirst = laid.toReversed()
+  const newestFirst = assigned.toReversed()
   for (const each of newestFirst) {
     const taken = each.overLeft < left ? each.overLeft : left
     each.overLeft -= taken
@@ -179,9 +179,9 @@ function layRefund({ key, amount }: SettlingRefund, laid: readonly Laid[]): void
     left -= taken
     each.refunds.push({ key, amount: textOf(taken) })
   }
-  const isEmpty = ({ overLeft, withinLeft }: Laid) => overLeft === 0n && withinLeft === 0n
-  const isAllReturned = laid.every(isEmpty) && laid.some(({ refunds }) => refunds.length > 0)
-  for (const each of laid) each.isReturned ||= isAllReturned || (isEmpty(each) && each.refunds.length > 0)
+  const isEmpty = ({ overLeft, withinLeft }: Assigned) => overLeft === 0n && withinLeft === 0n
+  const isAllReturned = assigned.every(isEmpty) && assigned.some(({ refunds }) => refunds.length > 0)
+  for (const each of assigned) each.isReturned ||= isAllReturned || (isEmpty(each) && each.refunds.length > 0)
 }
 
 interface Step {

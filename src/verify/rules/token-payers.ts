@@ -2,19 +2,19 @@ import { type Address, isZeroAddress } from '../../domain/address.ts'
 import type { KnownContracts } from './known-contracts.ts'
 import type { PaymentEvent, PlacedTransfer } from './transaction-events.ts'
 
-/** Money that an intermediary holds of one sender. The sender is absent where it is not certain. */
+/** Tokens that an intermediary holds and that came from one sender; undefined where the sender is not certain. */
 interface Lot {
   readonly sender: Address | undefined
   readonly left: bigint
 }
 
-/** What a swap contract was given and gave away since its last payment, by token. */
+/** What a swap contract received and sold since its last payment, by token. */
 interface Trade {
   readonly given: Map<Address, { total: bigint; readonly senders: Set<Address | undefined> }>
   readonly sold: Map<Address, bigint>
 }
 
-/** Whose tokens moved with each Transfer of a transaction. */
+/** The money that intermediaries and swaps hold while the Transfers of a transaction are read in order. */
 interface Flow {
   readonly contracts: KnownContracts
   /** By intermediary and token. */
@@ -24,7 +24,7 @@ interface Flow {
 }
 
 /**
- * Who paid the token payments of a transaction: the sender of the claimed Transfer, or who gave the money to the intermediary that sent it.
+ * Finds who paid the token payments of a transaction: the sender of the claimed Transfer, or whoever gave the money to the intermediary that sent it.
  *
  * @returns by the event's index; absent where it is not certain
  */
@@ -51,38 +51,38 @@ export function findTokenPayers(
   return payers
 }
 
-/** A sender that holds no money of others. What is minted had no owner before. */
+/** The sender, unless it is a contract that holds the money of others, or the tokens are minted and so had no owner. */
 function plainSender({ contracts }: Flow, { from }: PlacedTransfer): Address | undefined {
   const isPlain = !contracts.isIntermediary(from) && !contracts.isSwap(from) && !contracts.isExecutor(from)
   return isPlain && !isZeroAddress(from) ? from : undefined
 }
 
-/** Whose money a Transfer moves. Takes it out of what the sender holds of others. */
+/** Whose money a Transfer moves. Subtracts it from what the sender holds of others. */
 function originOf(flow: Flow, transfer: PlacedTransfer, isPayment: boolean): Address | undefined {
   const { contracts } = flow
   if (contracts.isSwap(transfer.from)) return sell(flow, transfer, isPayment)
   return contracts.isIntermediary(transfer.from) ? spend(flow, transfer) : plainSender(flow, transfer)
 }
 
-/** Uses up the lots of an intermediary. Their sender is certain where there is one alone and his lots cover the Transfer. */
+/** Takes a Transfer out of an intermediary's lots. The sender is certain where all lots have the same one and cover the Transfer. */
 function spend({ lots }: Flow, { from, token, value }: PlacedTransfer): Address | undefined {
   const held = (lots.get(`${from} ${token}`) ?? []).filter(({ left }) => left > 0n)
   const senders = new Set(held.map(({ sender }) => sender))
   const sum = held.reduce((total, { left }) => total + left, 0n)
   const sender = senders.size === 1 && sum >= value ? held[0]?.sender : undefined
-  // Of two senders it is not known whose money went, so whose money is left is not known either.
+  // With two senders it is unknown whose money went, and so whose is left.
   const rest = sum > value ? [{ sender, left: sum - value }] : []
   lots.set(`${from} ${token}`, rest)
   return sender
 }
 
-/** A swap contract pays with what it bought: who gave the tokens that it sold since its last payment, and enough of them. */
+/** Finds who paid through a swap contract: whoever gave it all tokens that it sold since its last payment. */
 function sell({ trades }: Flow, { from, token, value }: PlacedTransfer, isPayment: boolean): Address | undefined {
   const trade = trades.get(from)
   if (trade === undefined) return undefined
   const { given, sold } = trade
   if (!isPayment) {
-    // What leaves before any came in is change of the payment before.
+    // What leaves before anything came in is change from the payment before.
     if (given.has(token)) sold.set(token, (sold.get(token) ?? 0n) + value)
     return undefined
   }

@@ -11,7 +11,7 @@ import { type Address, isZeroAddress } from '../../domain/address.ts'
 import type { Receipt } from '../read/read-receipts.ts'
 import type { KnownContracts } from './known-contracts.ts'
 
-/** A followed payment event, with what its receipt says of the money. Amounts in base units. */
+/** A followed payment event, and the money that moved with it by the receipt. Amounts in base units. */
 export interface PaymentEvent extends FeeProxyEvent {
   /** 0-based among the `TransferWithReferenceAndFee` logs of the transaction, whoever emitted them. */
   readonly eventIndex: number
@@ -27,7 +27,7 @@ export interface PaymentEvent extends FeeProxyEvent {
   readonly claimed?: { readonly logPlace: number; readonly from: Address; readonly value: bigint } | undefined
 }
 
-/** The logs of one transaction, read. */
+/** What the logs of one transaction hold. */
 export interface ReadLogs {
   readonly events: readonly PaymentEvent[]
   readonly transfers: readonly PlacedTransfer[]
@@ -41,7 +41,7 @@ export interface PlacedTransfer extends TransferEvent {
   readonly logPlace: number
 }
 
-/** Reads the payment events of a transaction, and lets each claim its Transfers. */
+/** Reads the payment events of a transaction, and finds the Transfers that belong to each. */
 export function readLogs(receipt: Receipt, blockNumber: number, contracts: KnownContracts): ReadLogs {
   const { logs } = receipt
   const transfers = logs.flatMap((log, logPlace) => {
@@ -74,7 +74,7 @@ export function readLogs(receipt: Receipt, blockNumber: number, contracts: Known
   return { events, transfers, unclaimed, createdProxies }
 }
 
-/** The conversion log that comes after the event's log and before the next one of the same emitter and topic. */
+/** The conversion log between the event's log and the next payment log of the same emitter and topic. */
 function conversionOf(
   { logs }: Receipt,
   logPlace: number,
@@ -93,7 +93,7 @@ function conversionOf(
 
 type Money = Pick<PaymentEvent, 'received' | 'feeReceived' | 'claimed'>
 
-/** What arrived: of native coins what the event says, of tokens what the claimed Transfers moved. */
+/** What arrived: of coins what the event says, of tokens what the claimed Transfers moved. */
 function claimMoney(event: FeeProxyEvent, earlier: readonly PlacedTransfer[], claimed: Set<PlacedTransfer>): Money {
   const { token, to, amount, feeAmount, feeAddress } = event
   if (token === undefined) return { received: amount, feeReceived: feeAmount }
@@ -121,7 +121,7 @@ function claimMoney(event: FeeProxyEvent, earlier: readonly PlacedTransfer[], cl
   }
 }
 
-/** The nearest Transfer is the event's or none is: one that moved more than the event says was made for something else. */
+/** The Transfer, unless it moved more than the event says: then it was made for something else. */
 function atMost(transfer: PlacedTransfer | undefined, value: bigint): PlacedTransfer | undefined {
   return transfer !== undefined && transfer.value <= value ? transfer : undefined
 }
