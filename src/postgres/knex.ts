@@ -2,6 +2,7 @@ import { callbackify } from 'node:util'
 import knexModule, { type Knex } from 'knex'
 import { types } from 'pg'
 import type { Logger } from '../domain/logger.ts'
+import { readConnectionUrl } from './connection-url.ts'
 import { parseTimestamp } from './parse-timestamp.ts'
 import { openSession, type Session, SessionClient, type SessionOptions } from './session.ts'
 import { describeAndRun } from './wire-batch.ts'
@@ -83,7 +84,7 @@ const TYPE_PARSERS = {
  */
 export function createDatabase(connection: DatabaseConnection, options: DatabaseOptions = {}): Knex {
   const acquireTimeoutMs = options.acquireTimeoutMs ?? 5_000
-  const where = typeof connection === 'string' ? { connectionString: connection } : connection
+  const where = typeof connection === 'string' ? { connectionString: readConnectionUrl(connection).url } : connection
   const knex = knexModule({
     client: 'pg',
     connection: {

@@ -39,7 +39,7 @@ export async function openStore(
     const { url, replicaUrls, maxPrepared } = config.database
     const ofUrl = { ...options, maxPrepared }
     const knex = stack.adopt(createDatabase(url, ofUrl), (pool) => pool.destroy())
-    await checkDatabase(knex, url)
+    await checkDatabase(knex, url, logger)
     await migrate(knex, { report })
     const failed = new Promise<Error>(() => {})
     if (replicaUrls.length === 0) return { knex, failed }

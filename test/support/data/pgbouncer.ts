@@ -2,11 +2,11 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Connection } from '../../../src/postgres/embedded/embedded-connection.ts'
 import { makeTempFolder } from '../temp-folder.ts'
+import { findFreePort } from './free-port.ts'
 import { testedServer } from './tested-server.ts'
 
 /** A PgBouncer in transaction mode in front of a server, with the server's users. */
@@ -87,15 +87,6 @@ function versionOf(program: string): number {
 function asOrdinaryUser(program: string): string[] {
   if (process.geteuid?.() !== 0) return [program]
   return ['unshare', '-U', '--map-user=65534', '--map-group=65534', 'setpriv', '--pdeathsig', 'KILL', program]
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 async function untilListening(child: ChildProcess): Promise<void> {
