@@ -234,7 +234,7 @@ it('serves chains whose nodes cannot be reached, and answers why routes are miss
   expect(routes.body.unavailable).toContainEqual(
     expect.objectContaining({ token: 'USDC.e', provider: 'lifi', reason: 'CROSSCHAIN_BRIDGED_TOKEN' }),
   )
-  await service.says(/"network":"BASE".*the chain does not answer/, 'stderr')
+  await service.says(/"chain":"BASE".*the chain does not answer/, 'stderr')
   const ended = await stop(service)
   expect(ended).toMatchObject({ code: 0 })
   expect(ended.stdout + ended.stderr).not.toContain('hush')
