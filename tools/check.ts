@@ -8,6 +8,7 @@
 
 import { checkBreaking, checkGenerated, checkLinks, checkLockFile, checkRegistryHosts } from './check-repository.ts'
 import { checkExceptions, checkHouse } from './house/check-house.ts'
+import { checkMigrations } from './migrations/check-migrations.ts'
 import { type Check, type CheckResult, runCommand } from './run-command.ts'
 
 const checks: readonly Check[] = [
@@ -22,6 +23,7 @@ const checks: readonly Check[] = [
   command('table of reasons', 'node', ['tools/write-reasons.ts', '--check']),
   command('chains file of the real networks', 'node', ['tools/extract-real-chains.ts', '--check']),
   { name: 'links of the documents', run: checkLinks },
+  { name: 'migrations', run: checkMigrations },
   { name: 'house rules', run: checkHouse },
   { name: 'house exceptions against main', run: checkExceptions },
   { name: 'lock file', run: checkLockFile },

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { DatabaseTooNewError } from '../../src/postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
@@ -12,13 +12,16 @@ import { PATIENCE } from '../support/patience.ts'
 
 let db: TestDatabase
 
-beforeEach(async () => {
+beforeAll(async () => {
   db = await createTestDatabase()
+})
+
+beforeEach(async () => {
   await db.knex.raw('drop schema public cascade')
   await db.knex.raw('create schema public')
 })
 
-afterEach(() => db.drop())
+afterAll(() => db?.drop())
 
 const first: TransactionMigration = {
   name: '0001-first',
