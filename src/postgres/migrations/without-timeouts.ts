@@ -10,12 +10,17 @@ export async function liftTimeouts(trx: Knex.Transaction): Promise<void> {
   await trx.raw(`select set_config(name, '0', true) from (${TIMEOUTS}) t`)
 }
 
-/** Runs one statement outside of a transaction without timeouts. There settings last as long as the connection, so they are set back. */
+/**
+ * Runs one statement outside of a transaction without timeouts. There settings last as long as the connection, so they are set back. Behind a
+ * pooler they would reach its other clients, and perhaps not this statement.
+ *
+ * @throws Error when a pooler is between and the role has a timeout
+ */
 export async function runWithoutTimeouts(knex: Knex, connection: PooledConnection, statement: string): Promise<void> {
-  const { rows } = await knex.raw<{ rows: { name: string; value: string }[] }>(TIMEOUTS).connection(connection)
-  const set = async (value: (row: { name: string; value: string }) => string) => {
-    for (const row of rows) {
-      await knex.raw('select set_config(?, ?, false)', [row.name, value(row)]).connection(connection)
+  const timeouts = await limitsOf(knex, connection)
+  const set = async (value: (timeout: Timeout) => string) => {
+    for (const timeout of timeouts) {
+      await knex.raw('select set_config(?, ?, false)', [timeout.name, value(timeout)]).connection(connection)
     }
   }
   try {
@@ -27,4 +32,24 @@ export async function runWithoutTimeouts(knex: Knex, connection: PooledConnectio
       connection.__knex__disposed = error
     })
   }
+}
+
+interface Timeout {
+  readonly name: string
+  readonly value: string
+}
+
+/** The timeouts that are in force. */
+async function limitsOf(knex: Knex, connection: PooledConnection): Promise<Timeout[]> {
+  const { rows } = await knex
+    .raw<{ rows: (Timeout & { pid: number })[] }>(`select t.*, pg_backend_pid() as pid from (${TIMEOUTS}) t`)
+    .connection(connection)
+  const limits = rows.filter(({ value }) => value !== '0')
+  const [limit] = limits
+  if (limit !== undefined && limit.pid !== connection.processID) {
+    throw new Error(
+      `${limit.name} is ${limit.value} behind a pooler, and might end the building of an index: run waybill migrate with a DATABASE_URL that leads to the server itself`,
+    )
+  }
+  return limits
 }
