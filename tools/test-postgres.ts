@@ -6,8 +6,10 @@
  *   npm run test:postgres -- --pgbouncer=PROGRAM       through a PgBouncer that you built
  *   npm run test:postgres -- --url postgres://…        on a server that runs already; its user creates and drops databases
  *   npm run test:postgres -- 16 test/search            the tests of a folder
+ *   CITUS_URL=postgres://… npm run test:citus          on a Citus cluster: each test gets a database that is sharded over the workers. CITUS_URL is
+ *                                                      the coordinator, in a database that knows the workers; its user creates databases on all
  *
- * Prints a plain word and ends with exit code 0 where the version or PgBouncer cannot be had.
+ * Prints a plain word and ends with exit code 0 where the version, PgBouncer or CITUS_URL cannot be had.
  */
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
@@ -27,6 +29,22 @@ const DIRECT_ONLY = [
   'test/search/slow-statements.test.ts', // sets a statement timeout, which behind a pooler is the role's
 ]
 
+/** Tests that say nothing of Citus: they look at the plans, replicas or connections of one server. */
+const ONE_SERVER_ONLY = [
+  ...DIRECT_ONLY,
+  'test/search/explain.test.ts',
+  'test/search/classes.test.ts',
+  'test/search/slow-statements.test.ts',
+  'test/postgres/replicas.test.ts',
+  'test/process/replicas.test.ts',
+  'test/postgres/bad-days.test.ts',
+  'test/process/bad-days.test.ts',
+  'test/postgres/schema.test.ts',
+]
+
+/** On Citus a statement takes several times as long as on one server, and the property tests run thousands. */
+const CITUS_TIMEOUT_MS = 180_000
+
 /** A test belongs to this run when it imports one of them. */
 const DATABASES = ['test/support/data/database.ts', 'test/support/data/replica.ts']
 
@@ -34,7 +52,7 @@ const args = process.argv.slice(2).map((word) => (word === '--pgbouncer' ? '--pg
 const { values, positionals } = parseArgs({
   args,
   allowPositionals: true,
-  options: { url: { type: 'string' }, pgbouncer: { type: 'string' } },
+  options: { url: { type: 'string' }, pgbouncer: { type: 'string' }, citus: { type: 'boolean' } },
 })
 const version = positionals.find((word) => /^\d+$/.test(word))
 const filters = positionals.filter((word) => word !== version)
@@ -63,10 +81,19 @@ function choosePooler(): Record<string, string> {
   return { TEST_PGBOUNCER: program }
 }
 
+if (values.citus === true && process.env.CITUS_URL === undefined) {
+  stop(0, 'skipped: CITUS_URL is not set; docs/guides/shard-by-account.md tells how to make a cluster')
+}
+
 const environment = { ...chooseServer(), ...choosePooler() }
-const excluded = [...OTHER_SERVERS, ...(values.pgbouncer === undefined ? [] : DIRECT_ONLY)]
+const excluded = [
+  ...OTHER_SERVERS,
+  ...(values.pgbouncer === undefined ? [] : DIRECT_ONLY),
+  ...(values.citus === true ? ONE_SERVER_ONLY : []),
+]
 const which = filters.length > 0 ? ['run', ...filters] : ['related', ...DATABASES, '--run']
-const { status } = spawnSync('vitest', which, {
+const slower = values.citus === true ? [`--testTimeout=${CITUS_TIMEOUT_MS}`] : []
+const { status } = spawnSync('vitest', [...which, ...slower], {
   stdio: 'inherit',
   env: { ...process.env, ...environment, TEST_LEFT_OUT: excluded.join(',') },
 })

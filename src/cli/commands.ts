@@ -6,6 +6,7 @@ import { chainsReread } from './commands/chains-reread-command.ts'
 import { chainsStatus } from './commands/chains-status-command.ts'
 import { checkCommand } from './commands/check-command.ts'
 import { demoPay, demoRefund, demoReorg } from './commands/demo-command.ts'
+import { distributeCommand } from './commands/distribute-command.ts'
 import { exportPaymentsCommand, exportRequestsCommand } from './commands/export-command.ts'
 import { importPaymentsCommand, importRequestsCommand } from './commands/import-command.ts'
 import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from './commands/keys-command.ts'
@@ -20,6 +21,7 @@ import { walletsAdd, walletsList, walletsRemove } from './commands/wallets-comma
 export const commands: readonly Command[] = [
   serveCommand,
   migrateCommand,
+  distributeCommand,
   keysCreate,
   keysRotate,
   keysList,

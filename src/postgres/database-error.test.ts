@@ -37,6 +37,8 @@ test.each([
   [new TypeError('x is not a function'), 'other'],
   ['Connection terminated', 'other'],
   [undefined, 'other'],
+  // as Citus reports a key that exists
+  [Object.assign(withCode('XX000'), { routine: 'ReportCopyError' }), 'unique'],
 ])('%s is %s', (error, kind) => {
   expect(classifyDatabaseError(error)).toBe(kind)
 })

@@ -54,7 +54,9 @@ const UNAVAILABLE_WORDS = [
 /** Classifies the error of a query, by SQLSTATE where there is one. */
 export function classifyDatabaseError(error: unknown): DatabaseErrorKind {
   if (!(error instanceof Error)) return 'other'
-  const { code } = error as { code?: unknown }
+  const { code, routine } = error as { code?: unknown; routine?: unknown }
+  // Citus reports what a worker refuses of a COPY, which is nearly always a key that exists, as an internal error.
+  if (code === 'XX000' && routine === 'ReportCopyError') return 'unique'
   if (typeof code === 'string') {
     if (UNAVAILABLE_SYSTEM_CODES.has(code)) return 'unavailable'
     if (/^[0-9A-Z]{5}$/.test(code)) {

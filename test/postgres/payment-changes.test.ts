@@ -40,7 +40,7 @@ const changes = (accountId: number) =>
 const statistics = (accountId: number) =>
   knex('payment_statistics')
     .where({ account_id: accountId })
-    .orderBy(['network', 'status'])
+    .orderBy(['network', 'status', 'type'])
     .select('network', 'type', 'status', 'n', 'first_at', 'last_at')
 
 describe('writing payments', () => {

@@ -75,7 +75,7 @@ describe('waybill check', () => {
     ],
     [
       'a time bound that excludes payments',
-      [`update payment_statistics set last_at = last_at - interval '1 s' where account_id = :account and status = 3`],
+      [`update payment_statistics set last_at = '2026-11-01T11:59:59Z' where account_id = :account and status = 3`],
       /^statistics\tBASE - USDC-BASE - - CONFIRMED\t2 USDC .* to 2026-11-01T11:59:59Z\t2 USDC .* to 2026-11-01T12:00:00Z$/,
     ],
     [

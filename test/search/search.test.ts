@@ -316,7 +316,7 @@ test('an aborted search rejects with the reason and its statement is cancelled',
 
 async function waitingForLocks(): Promise<number> {
   const { rows } = await opened.database.knex.raw(
-    `select count(*)::int as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    `select count(*)::int as count from pg_stat_activity where datname = current_database() and application_name = 'waybill' and wait_event_type = 'Lock'`,
   )
   return rows[0].count
 }

@@ -5,6 +5,7 @@ import { batchStatement, createWatchRepository, type WatchQuery } from '../../sr
 import { type LockedAccount, lockAccount } from '../../src/store/payment-changes.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { insertBySql } from '../support/data/search-payments.ts'
+import { testedServer } from '../support/data/tested-server.ts'
 import { changePayments } from '../support/data/write-payments.ts'
 
 // Batches of the log, on 20,000 changes of two accounts.
@@ -54,7 +55,7 @@ interface PlanNode {
 
 const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)]
 
-test.each<[string, FilterValues]>([
+test.skipIf(testedServer.isCitus).each<[string, FilterValues]>([
   ['all', {}],
   ['some', { status: ['PENDING'], minAmount: '4500' }],
   ['none', { network: ['POLYGON'] }],

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { migrate } from '../../src/postgres/migrations/migrate.ts'
+import { readWorkers } from './data/citus-cluster.ts'
 import { startPgBouncer } from './data/pgbouncer.ts'
 import { directConnection, startTestedServer, type TestServer, testedServer } from './data/tested-server.ts'
 import { makeTempFolder } from './temp-folder.ts'
@@ -62,7 +63,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 }
 
 async function startWithTemplate(dataDir: string): Promise<RunningServer> {
-  const { url, pgbouncer } = testedServer
+  const { url, isCitus, pgbouncer } = testedServer
   await using stack = new AsyncDisposableStack()
   let server: TestServer
   if (url === undefined) {
@@ -75,6 +76,7 @@ async function startWithTemplate(dataDir: string): Promise<RunningServer> {
     }
   } else {
     server = { url, template: `${TEMPLATE}_${process.pid}` }
+    if (isCitus) server = { ...server, citusWorkers: await readWorkers((await directConnection(server))()) }
   }
   const connectionTo = await directConnection(server)
   const main = createDatabase(connectionTo(), { poolMax: 1 })

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import { inTransaction } from '../cancellable.ts'
 import { classifyDatabaseError } from '../database-error.ts'
+import { distributeNewTables } from '../sharding/distribute.ts'
+import { readCluster } from '../sharding/read-cluster.ts'
 import { createRecords, findPending, recordStep } from './applied-migrations.ts'
 import { changeIndexes, look } from './change-indexes.ts'
 import { MIGRATIONS } from './list.ts'
@@ -25,6 +27,15 @@ export interface MigrateOptions {
   readonly firstPauseMs?: number
 }
 
+/** The database is a worker of a Citus cluster, which has the rows of some accounts and no others. */
+class WorkerError extends Error {
+  override readonly name = 'WorkerError'
+
+  constructor() {
+    super('DATABASE_URL leads to a worker of a Citus cluster. Give it the coordinator.')
+  }
+}
+
 /** The key of the advisory lock: the bytes of "waybillm", which no other program is likely to use. */
 const LOCK_KEY = '8602248640120188013'
 
@@ -45,6 +56,7 @@ const NEWEST_ROWS = { isolationLevel: 'read committed' } as const
  */
 export async function migrate(knex: Knex, options: MigrateOptions = {}): Promise<string[]> {
   const ran: string[] = []
+  if ((await readCluster(knex))?.isWorker === true) throw new WorkerError()
   const { isNew } = await findPending(knex, options.migrations ?? MIGRATIONS)
   const complete = { ...options, contract: options.contract === true || isNew }
   for (;;) {
@@ -120,6 +132,7 @@ async function runStep(knex: Knex, step: TransactionMigration, options: MigrateO
     // who waits for a strong lock holds up everybody who comes after it
     await trx.raw(`select set_config('lock_timeout', ?, true)`, [`${options.lockTimeoutMs ?? LOCK_TIMEOUT_MS}ms`])
     await step.up(trx)
+    await distributeNewTables(trx)
     await recordStep(trx, step)
     return true
   }

@@ -6,6 +6,7 @@ import type { Knex } from 'knex'
 import { inject } from 'vitest'
 import type { Connection, ConnectionFactory } from '../../../src/postgres/embedded/embedded-connection.ts'
 import { createDatabase, type DatabaseOptions } from '../../../src/postgres/knex.ts'
+import { dropEverywhere, joinWorkers, shardDatabase, type TestWorker } from './citus-cluster.ts'
 import { directConnection, type TestServer } from './tested-server.ts'
 
 /** A database of a test's own. */
@@ -23,6 +24,7 @@ interface JoinedServer {
   readonly template: string
   /** for creating and dropping databases */
   readonly direct: ConnectionFactory
+  readonly citusWorkers: readonly TestWorker[]
   /** for the tests; through the pooler where there is one */
   readonly connectionTo: (database: string) => Connection
 }
@@ -35,14 +37,16 @@ let joined: Promise<JoinedServer> | undefined
  */
 export async function createTestDatabase(options: DatabaseOptions = {}): Promise<TestDatabase> {
   joined ??= joinTestServer(inject('testServerSocket'))
-  const { direct, connectionTo, template } = await joined
+  const { direct, connectionTo, template, citusWorkers } = await joined
   const name = `test_${randomUUID().replaceAll('-', '')}`
   await administer(direct(), `create database ${name} template ${template} strategy file_copy`)
+  if (citusWorkers.length > 0) await joinWorkers(direct, citusWorkers, name)
+  if (citusWorkers.length > 0) await shardDatabase(direct(name))
   const connection = connectionTo(name)
   const knex = createDatabase(connection, options)
   const drop = async () => {
     await knex.destroy()
-    await administer(direct(), `drop database ${name} with (force)`)
+    await dropEverywhere(direct, citusWorkers, name)
   }
   return { knex, connection, direct: direct(name), drop }
 }
@@ -51,7 +55,8 @@ async function joinTestServer(socket: string): Promise<JoinedServer> {
   const answer = JSON.parse(await text(connect(socket))) as TestServer | { failure: string }
   if ('failure' in answer) throw new Error(`The test run's PostgreSQL did not start: ${answer.failure}`)
   const direct = await directConnection(answer)
-  return { template: answer.template, direct, connectionTo: (name) => ({ ...direct(name), ...answer.pooler }) }
+  const { template, citusWorkers = [] } = answer
+  return { template, direct, citusWorkers, connectionTo: (name) => ({ ...direct(name), ...answer.pooler }) }
 }
 
 async function administer(connection: Connection, statement: string): Promise<void> {

@@ -6,17 +6,20 @@ import {
   type StartOptions,
   startEmbeddedServer,
 } from '../../../src/postgres/embedded/embedded-server.ts'
+import type { TestWorker } from './citus-cluster.ts'
 
 /**
  * What the tests run on; undefined for the embedded server of the project. `npm run test:postgres` sets these variables.
  *
  * - TEST_POSTGRES_NATIVE: the programs of another version of PostgreSQL
  * - TEST_POSTGRES_URL: a server that runs already; its user may create databases
+ * - CITUS_URL: the coordinator of a Citus cluster, in a database that knows its workers; `npm run test:citus` uses it
  * - TEST_PGBOUNCER: the program of a pooler, through which the tests connect
  */
 export const testedServer = {
   native: process.env.TEST_POSTGRES_NATIVE,
-  url: process.env.TEST_POSTGRES_URL,
+  url: process.env.CITUS_URL ?? process.env.TEST_POSTGRES_URL,
+  isCitus: process.env.CITUS_URL !== undefined,
   pgbouncer: process.env.TEST_PGBOUNCER,
 }
 
@@ -38,6 +41,8 @@ export interface TestServer {
   readonly template: string
   readonly dataDir?: string
   readonly url?: string
+  /** Each test database is sharded over them. */
+  readonly citusWorkers?: readonly TestWorker[]
   /** Where the tests connect instead. */
   readonly pooler?: { readonly host: string; readonly port: number }
 }

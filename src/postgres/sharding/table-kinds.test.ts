@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { SHARDED_TABLES, TABLE_KINDS } from './table-kinds.ts'
+
+const schema = readFileSync(join(import.meta.dirname, '../schema.sql'), 'utf8')
+const tables = new Map(
+  [...schema.matchAll(/^create table (\w+) \(\n([\s\S]*?)\n\)/gm)].map(([, name = '', body = '']) => [name, body]),
+)
+const architecture = readFileSync(join(import.meta.dirname, '../../../ARCHITECTURE.md'), 'utf8')
+
+it('every table of the schema has a kind, and every kind a table', () => {
+  expect(Object.keys(TABLE_KINDS).toSorted()).toEqual([...tables.keys()].toSorted())
+})
+
+it('ARCHITECTURE.md names every table', () => {
+  expect(Object.keys(TABLE_KINDS).filter((name) => !architecture.includes(`\`${name}\``))).toEqual([])
+})
+
+describe.each(SHARDED_TABLES)('$name can be sharded by $column', ({ name, column }) => {
+  it('the column is an integer or bytes and never null', () => {
+    expect(tables.get(name)).toMatch(
+      new RegExp(`^  ${column} ${column === 'topic' ? 'bytea' : 'integer'} not null,$`, 'm'),
+    )
+  })
+
+  it('all keys begin with it, and no foreign key leaves the table', () => {
+    const keys = [...(tables.get(name) ?? '').matchAll(/(?:PRIMARY KEY|UNIQUE) \((\w+)/g)].map(([, first]) => first)
+    const unique = [...schema.matchAll(new RegExp(`^CREATE UNIQUE INDEX \\w+ ON ${name} USING btree \\((\\w+)`, 'gm'))]
+    expect(new Set([...keys, ...unique.map(([, first]) => first)])).toEqual(new Set([column]))
+    expect(tables.get(name)).not.toMatch(/FOREIGN KEY/i)
+  })
+})
