@@ -158,7 +158,27 @@ describe('of a node that answers wrongly, before one that does not,', () => {
       expect(suspects()).toEqual([])
       await scan()
       expect(suspects()).toEqual([])
+      expect([await amountsOf(paid), await amountsOf(omitted), await amountsOf(unpaid)]).toEqual([['1'], ['1'], []])
     }
+  })
+
+  it('blocks that were followed while no other node answered are compared when one does', async () => {
+    await chain.mine({ blocks: 2 })
+    begin([liar.url, honest.url], {}, 1)
+    await scan()
+    const omitted = await request()
+    await pay(omitted)
+    liar.meddle(together(omits(omitted), withoutBlooms))
+    await scan()
+    liar.meddle()
+    honest.fail(503)
+    await chain.mine({ blocks: 4 })
+    await scan()
+    honest.fail()
+    aheadMs += 40_000
+    await chain.mine({ blocks: 4 })
+    for (let times = 0; times < 3; times++) await scanSomehow()
+    expect(await amountsOf(omitted)).toEqual(['1'])
   })
 
   it('a third node decides where neither of two can prove its logs', async () => {

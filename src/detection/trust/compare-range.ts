@@ -25,19 +25,27 @@ export async function compareRange(
 ): Promise<void> {
   const { node, lane } = given
   const second = chooseSecond(nodes, node)
-  const other = second === undefined ? undefined : await askSecond(nodes, second, range, signal)
-  if (second === undefined || other === undefined) return
+  const other = second === undefined ? undefined : await askSecond(nodes, { second, range, half: 'ANY' }, signal)
+  // Back-fill compares a sample. Of what is followed all is compared, so what cannot be compared now is read again.
+  const doubt = async () => {
+    if (lane === 'FOLLOW') await nodes.ledger.doubt({ node, from: range.from, to: range.to })
+  }
+  if (second === undefined || other === undefined) return doubt()
   const { window } = other
   if (window.to === range.to && other.last.hash !== given.last.hash) refuseOtherBlock(nodes, [node, second], range.to)
   const logs = logsWithin(given.logs, window)
   const block = firstDifference(logs, other.logs)
-  if (block === undefined) return notePassed(nodes, { node, lane, block: range.to })
+  if (block === undefined) {
+    if (window.from > range.from || window.to < range.to) await doubt()
+    return notePassed(nodes, { node, lane, block: range.to })
+  }
   const statements = [
     { node, logs },
     { node: second, logs: other.logs },
   ]
   const blamed = await judgeLogs(nodes, { block, addresses: range.addresses }, statements, signal)
   if (blamed.has(node)) throw new RpcError('INCONSISTENT', `its logs of block ${block} are not those of another node`)
+  await doubt()
 }
 
 /** Two nodes have different blocks of one final number: both are left alone until they agree. @throws RpcError */

@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import {
   forgetReadings,
   noteReading,
+  queueDoubted,
   queueLeftovers,
   queueReadings,
   type ReadingLane,
@@ -29,8 +30,10 @@ export interface ReadingLedger {
    * @param waiting - the lowest followed block of the node that is still to be compared; Infinity where there is none
    */
   pass(passed: Pick<GivenBlocks, 'node' | 'lane'> & { readonly block: number; readonly waiting: number }): Promise<void>
-  /** Has the blocks of a node read again. */
+  /** Has the blocks of a node read again, since it was found to answer wrongly. */
   queue(node: number): Promise<void>
+  /** Has blocks read again that a node gave and that could not be compared. */
+  doubt(given: Pick<GivenBlocks, 'node' | 'from' | 'to'>): Promise<void>
   /** Has the blocks read again that processes before this one followed last: perhaps they were never compared. */
   queueLeftovers(): Promise<void>
 }
@@ -47,12 +50,15 @@ export function createReadingLedger({
 }): ReadingLedger {
   /** The last stored reading, which may become longer, by lane and node. */
   const open = new Map<string, { from: number; to: number }>()
+  /** The highest block that each node gave. */
+  const highest = new Map<number, number>()
   const keyOf = ({ lane, node }: Pick<GivenBlocks, 'lane' | 'node'>) => `${lane} ${node}`
 
   return {
     async note({ node, lane, from, to }) {
       const host = hosts[node]
       if (host === undefined || !Number.isFinite(from)) return
+      highest.set(node, Math.max(to, highest.get(node) ?? to))
       const key = keyOf({ lane, node })
       const known = open.get(key)
       if (known !== undefined && known.from <= from && to <= known.to) return
@@ -74,8 +80,13 @@ export function createReadingLedger({
     async queue(node) {
       const host = hosts[node]
       if (host === undefined) return
-      await queueReadings(knex, chainId, host)
+      // Before the rows are taken, since a reading that comes meanwhile needs a row of its own.
       for (const lane of ['FOLLOW', 'FILL'] as const) open.delete(keyOf({ lane, node }))
+      await queueReadings(knex, chainId, { node: host, highest: highest.get(node) ?? 0 })
+    },
+    async doubt({ node, from, to }) {
+      const host = hosts[node]
+      if (host !== undefined) await queueDoubted(knex, chainId, { node: host, from, to })
     },
     async queueLeftovers() {
       const own = hosts.flatMap((node, index) => {

@@ -20,11 +20,18 @@ export function chooseSecond({ peers, suspected }: ComparedNodes, node: number):
   return others[Math.floor(Math.random() * others.length)]
 }
 
-/** Asks a second node for the logs of a range; where that is too much, of a random half. @returns undefined where it does not answer */
+interface AskedRange {
+  /** The node that is asked. */
+  readonly second: number
+  readonly range: BlockRange
+  /** Which half is asked for where the whole is too much: any for a sample, the first where the rest is compared later. */
+  readonly half: 'ANY' | 'FIRST'
+}
+
+/** Asks a second node for the logs of a range, or of a half of it where that is too much. @returns undefined where it does not answer */
 export async function askSecond(
   { peers }: ComparedNodes,
-  second: number,
-  range: BlockRange,
+  { second, range, half }: AskedRange,
   signal: AbortSignal | undefined,
 ): Promise<SecondAnswer | undefined> {
   let { from, to } = range
@@ -37,7 +44,7 @@ export async function askSecond(
       if (!(error instanceof RpcError) || (error.kind !== 'TOO_LARGE' && error.kind !== 'TIMEOUT') || from === to)
         return undefined
       const middle = Math.floor((from + to) / 2)
-      if (Math.random() < 0.5) to = middle
+      if (half === 'FIRST' || Math.random() < 0.5) to = middle
       else from = middle + 1
     }
   }

@@ -44,19 +44,39 @@ export async function forgetReadings(
 const LONGER = `on conflict (chain_id, node, from_block) do update
   set to_block = greatest(known.to_block, excluded.to_block), is_wrong = known.is_wrong or excluded.is_wrong`
 
-/** Queues the blocks that a node gave to be read again, since it answered wrongly. Blocks that following noted in advance and has not read are left out. */
-export async function queueReadings(knex: Knex, chainId: string, node: string): Promise<void> {
+/**
+ * Queues the blocks that a node gave to be read again, since it answered wrongly. Blocks that following noted in advance and has not read are left out.
+ *
+ * @param highest - the last block that it gave to this process, which may not be stored yet
+ */
+export async function queueReadings(
+  knex: Knex,
+  chainId: string,
+  { node, highest }: { readonly node: string; readonly highest: number },
+): Promise<void> {
   await knex.transaction(async (trx) => {
     await trx.raw(
-      `insert into pending_rereads as known (chain_id, node, from_block, to_block, is_wrong)
-       select r.chain_id, r.node, r.from_block, least(max(r.to_block), greatest(max(c.scanned_block), r.from_block)), true
-       from node_readings r left join chain_state c on c.chain_id = r.chain_id where r.chain_id = ? and r.node = ?
-       group by r.chain_id, r.node, r.from_block ${LONGER}`,
-      [chainId, node],
+      `with gone as (delete from node_readings where chain_id = :chainId and node = :node returning from_block, to_block),
+         given as (select greatest(max(scanned_block), :highest::bigint) as block from chain_state where chain_id = :chainId)
+       insert into pending_rereads as known (chain_id, node, from_block, to_block, is_wrong)
+       select :chainId, :node, from_block, least(max(to_block), greatest(max(given.block), from_block)), true
+       from gone, given group by from_block ${LONGER}`,
+      { chainId, node, highest },
     )
-    await trx('node_readings').where({ chain_id: chainId, node }).delete()
     await trx('pending_rereads').where({ chain_id: chainId, node }).update({ is_wrong: true })
   })
+}
+
+/** Queues blocks to be read again that a node gave and that could not be compared. */
+export async function queueDoubted(
+  knex: Knex,
+  chainId: string,
+  { node, from, to }: Pick<NodeReading, 'node' | 'from' | 'to'>,
+): Promise<void> {
+  await knex.raw(
+    `insert into pending_rereads as known (chain_id, node, from_block, to_block, is_wrong) values (?, ?, ?, ?, false) ${LONGER}`,
+    [chainId, node, from, to],
+  )
 }
 
 /**
