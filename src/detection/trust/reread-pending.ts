@@ -78,9 +78,10 @@ async function rereadOne(
 ): Promise<boolean> {
   const usable = peers.filter((_peer, index) => !suspected.has(index))
   const others = usable.filter(({ host }) => !hostsOf(run).includes(host))
-  const asked = peers.length === 1 ? peers : others.length > 0 ? others : usable
+  // Where all are suspected, any may be asked, since nothing is believed without proof.
+  const asked = [others, usable, peers].find(({ length }) => length > 0)
   const [only] = peers
-  if (only === undefined || asked.length === 0) return false
+  if (only === undefined || asked === undefined) return false
   // What is read replaces what is stored, and any node may answer wrongly now: so it has to be proven.
   const wrap = (reader: ChainReader) =>
     peers.length === 1

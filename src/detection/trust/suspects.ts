@@ -22,6 +22,7 @@ interface Suspect extends SuspectStatus {
   readonly index: number
   readonly fault: NodeFault
   readonly times: number
+  readonly triedMs: number
   readonly againMs: number
   /** Whether the node answers rightly now. @throws what asking it throws */
   readonly passes: () => Promise<boolean>
@@ -60,12 +61,12 @@ export function createSuspects(options: SuspectsOptions): Suspects {
   const { network, hosts, logger, clock, leave, firstWaitMs = FIRST_WAIT_MS } = options
   const suspects = new Map<number, Suspect>()
 
-  function keep(suspect: Omit<Suspect, 'againMs'>): void {
+  function keep(suspect: Omit<Suspect, 'triedMs' | 'againMs'>): void {
     // While two nodes contradict each other the chain waits, so they are asked again soon.
     const isContradicted = suspect.fault === 'CONTRADICTED'
     const waitMs = isContradicted ? firstWaitMs / 6 : Math.min(MAX_WAIT_MS, firstWaitMs * 2 ** (suspect.times - 1))
-    const againMs = clock().getTime() + waitMs
-    suspects.set(suspect.index, { ...suspect, againMs })
+    const triedMs = clock().getTime()
+    suspects.set(suspect.index, { ...suspect, triedMs, againMs: triedMs + waitMs })
     // It ends when the node passes the check, not by time.
     leave(suspect.index, Number.POSITIVE_INFINITY)
   }
@@ -96,7 +97,10 @@ export function createSuspects(options: SuspectsOptions): Suspects {
     isDistrusted: (index) => suspects.has(index) && suspects.get(index)?.fault !== 'STALE',
     async tryAgain() {
       const nowMs = clock().getTime()
-      for (const suspect of suspects.values()) if (suspect.againMs <= nowMs) await tryOne(suspect)
+      // The chain waits where no other node is left, so then none of them waits for long.
+      const areAll = suspects.size === hosts.length
+      const isDue = ({ triedMs, againMs }: Suspect) => againMs <= nowMs || (areAll && triedMs + firstWaitMs <= nowMs)
+      for (const suspect of [...suspects.values()].filter(isDue)) await tryOne(suspect)
     },
     list: () => [...suspects.values()].map(({ node, reason, since }) => ({ node, reason, since })),
   }
