@@ -52,7 +52,7 @@ export async function measureIngest(options: IngestOptions): Promise<MeasuredIng
   const folder = await mkdtemp(join(tmpdir(), 'waybill-ingest-'))
   try {
     const file = join(folder, 'payments.ndjson')
-    const ids = await writeLines(file, options)
+    const ids = await writeModelLines(file, options)
     const changesBefore = await lastChange(knex, account)
     await knex.raw('checkpoint')
     try {
@@ -101,8 +101,20 @@ async function walBytes(knex: Knex): Promise<number> {
   return Number(rows[0]?.bytes)
 }
 
-/** @returns the ids of the payments in the file */
-async function writeLines(path: string, { knex, modelAccountId, rows }: IngestOptions): Promise<string[]> {
+interface ModelLines extends Pick<IngestOptions, 'knex' | 'modelAccountId' | 'rows'> {
+  /** Other texts give payments with other ids. */
+  readonly salt?: string
+}
+
+/**
+ * Writes a file of new payments that are like the newest of an account.
+ *
+ * @returns their ids
+ */
+export async function writeModelLines(
+  path: string,
+  { knex, modelAccountId, rows, salt = 'ingest' }: ModelLines,
+): Promise<string[]> {
   const stream = createWriteStream(path)
   const ids: string[] = []
   const { rows: models } = await knex.raw<{ rows: { id: string }[] }>(
@@ -112,7 +124,7 @@ async function writeLines(path: string, { knex, modelAccountId, rows }: IngestOp
   const oldestFirst = models.map(({ id }) => id).toReversed()
   for (let at = 0; at < oldestFirst.length; at += PAGE_ROWS) {
     for (const payment of await readModels(knex, modelAccountId, oldestFirst.slice(at, at + PAGE_ROWS))) {
-      const made = withOwnIdentity(payment)
+      const made = withOwnIdentity(payment, salt)
       ids.push(made.id)
       if (!stream.write(`${formatPaymentLine(made)}\n`)) await once(stream, 'drain')
     }
@@ -129,8 +141,8 @@ async function readModels(knex: Knex, accountId: number, ids: readonly string[])
 }
 
 /** A copy of the payment with other ids, hashes and references, so that nothing clashes. */
-function withOwnIdentity(payment: Payment): Payment {
-  const digest = (text: string) => createHash('sha256').update(`ingest ${text}`).digest('hex')
+function withOwnIdentity(payment: Payment, salt: string): Payment {
+  const digest = (text: string) => createHash('sha256').update(`${salt} ${text}`).digest('hex')
   const id = digest(payment.id)
   return {
     ...payment,
