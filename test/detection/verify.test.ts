@@ -591,7 +591,7 @@ describe('the command', () => {
     const later = await runUntil('eth_getBlockReceipts')
     expect(later).toMatchObject({ code: 130, stdout: '' })
     expect(later.stderr).toMatch(/^stopped by SIGINT: 0 of \d+ blocks read, none compared yet\n/)
-    expect(later.stderr).toMatch(/to go on: waybill verify --chain BASE --from \d+ --to 50 --account shop\n$/)
+    expect(later.stderr).toMatch(/to continue: waybill verify --chain BASE --from \d+ --to 50 --account shop\n$/)
   })
 
   it('ends with 3 where something could not be decided', async () => {
@@ -615,7 +615,7 @@ describe('the command', () => {
     [['verify', '--chain', 'BASE', '--from', '0x10'], 2, '--from is "0x10"'],
     [['verify', '--chain', 'BASE', '--to', '1.5'], 2, '--to is "1.5"'],
     [['verify', '--chain', 'BASE', '--to', 'latest'], 2, '--to is "latest"'],
-    [['verify', '--chain', 'BASE', '--from', '9', '--to', '8'], 2, '--from is 9, which is above --to 8'],
+    [['verify', '--chain', 'BASE', '--from', '9', '--to', '8'], 2, '--from 9 is above --to 8'],
     [['verify', '--chain', 'BASE', '--account', ''], 2, '--account'],
     [['verify', '--chain', 'BASE', '--account', 'nobody'], 1, 'nobody'],
     [['verify', '--chain', 'BASE', '--from', '900000'], 1, 'no block of BASE from 900000 on'],

@@ -100,6 +100,6 @@ it.each(['SIGINT', 'SIGTERM'] as const)('a real process ends by %s with 130 and 
   const { code, stdout, stderr } = await verifying.ended
   expect({ code, stdout }).toEqual({ code: 130, stdout: '' })
   expect(stderr).toContain(`stopped by ${signal}: `)
-  expect(stderr).toMatch(/to go on: waybill verify --chain BASE --from \d+\n$/)
+  expect(stderr).toMatch(/to continue: waybill verify --chain BASE --from \d+\n$/)
   proxy.meddle()
 })

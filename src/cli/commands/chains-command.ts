@@ -18,7 +18,7 @@ import { STORE_VARIABLES, withStore } from '../with-store.ts'
 export const chainsCheck: Command = {
   path: ['chains', 'check'],
   summary:
-    'Compare the chains file with its chains, one line a fact: chain, node, check, subject, verdict (ok, note, unknown, wrong), ' +
+    'Compare the chains file with what its nodes answer, one line a fact: chain, node, check, subject, verdict (ok, note, unknown, wrong), ' +
     'details. Exit code 1 when something is wrong.',
   options: [{ name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' }],
   environment: ['CHAINS_FILE'],
@@ -56,14 +56,14 @@ function tally(facts: readonly CheckedFact[]): string {
 export const chainsRestart: Command = {
   path: ['chains', 'restart'],
   summary:
-    'Delete what was found on a chain above a block, final or not, and read the chain again from there. Repairs a chain that ' +
-    'stopped because a reorg removed a final block. Stop the service first.',
+    'Delete the payments and refunds that were found on a chain above a block, final or not, and read the chain again from there. ' +
+    'Repairs a chain that stopped because a reorg removed a final block. Stop the service first.',
   positionals: [{ name: 'NAME', help: 'the chain, by a name or id' }],
   options: [
     {
       name: 'from',
       value: 'BLOCK',
-      help: 'the last block to keep, which both branches share; a lower one is safe but takes longer',
+      help: 'the last block to keep, one that both branches share; a lower one is safe but takes longer',
       required: true,
     },
   ],
@@ -98,7 +98,7 @@ export const chainsRestart: Command = {
   },
 }
 
-/** Blocks that are kept are never read again, so a payment in a removed block among them would stay for good. */
+/** Kept blocks are never read again, so a payment in one that the chain has removed would stay for ever. */
 function refuseTakenBack(name: string, found: FoundTransaction | undefined): void {
   if (found === undefined) return
   throw new Error(

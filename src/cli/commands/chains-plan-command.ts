@@ -13,8 +13,8 @@ import { STORE_VARIABLES, withStore } from '../with-store.ts'
 export const chainsPlan: Command = {
   path: ['chains', 'plan'],
   summary:
-    'Say what reading the old blocks of chains will take: blocks, calls to nodes, time, by the rate and the daily budget of the chains file. Reads a few ranges of logs to find ' +
-    'out, and changes no payment. Exit code 1 when a chain does not answer.',
+    'Estimate what reading the old blocks of chains takes: blocks, calls to nodes, and time by the rate and the daily budget of the nodes. ' +
+    'Reads a few ranges of logs for that, and changes no payment. Exit code 1 when a chain does not answer.',
   options: [
     { name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' },
     { name: 'json', help: 'one JSON object a line' },

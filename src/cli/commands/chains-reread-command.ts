@@ -18,11 +18,11 @@ const REPORT_INTERVAL_MS = 1_000
 export const chainsReread: Command = {
   path: ['chains', 'reread'],
   summary:
-    'Read final blocks of a chain again, and add, correct or remove payments, refunds and unmatched events, so that they equal what the ' +
-    'blocks hold. Imported payments stay. Logs are proven by the receipts of their block, or by two nodes that give the same; standard ' +
-    'error counts how. A block that is proven by neither is refused, unless --node says whom to believe. One line a change: account ' +
-    '(- for none), chain, request, kind, id, change. The service may run; a second run changes nothing. Exit code 1 when a transaction ' +
-    'or a block could not be read.',
+    'Read final blocks of a chain again, and add, correct or remove payments, refunds and unmatched events until they equal what the ' +
+    'blocks hold. Imported payments stay. The logs of a block are proven by its receipts, or by two nodes that give the same; standard ' +
+    'error counts the blocks of each kind. A block that is not proven is refused, unless --node names the node to believe. One line a ' +
+    'change: account (- for none), chain, request, kind, id, change. The service may run; a second run changes nothing. Exit code 1 ' +
+    'when a transaction or a block could not be read.',
   positionals: [{ name: 'NAME', help: 'the chain, by a name or id' }],
   options: [
     { name: 'from', value: 'BLOCK', help: 'the first block', required: true },
@@ -30,7 +30,7 @@ export const chainsReread: Command = {
     {
       name: 'node',
       value: 'HOST',
-      help: 'ask this node first, and believe it where nothing is proven (default: none)',
+      help: 'the node to ask first, and to believe where nothing is proven (default: none)',
     },
     { name: 'dry-run', help: 'change nothing, only show what would change' },
   ],
@@ -58,7 +58,7 @@ export const chainsReread: Command = {
   },
 }
 
-/** How many blocks were proven in each way. Blocks count once they are done, since a range may be read more than once. */
+/** Counts blocks by how they were proven. A block counts when its step is done, since a range may be read more than once. */
 interface ProofCounts {
   note(block: number, proof: Proof): void
   /** Counts the blocks up to one. @returns those that are not proven, lowest first */

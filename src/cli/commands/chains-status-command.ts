@@ -15,7 +15,7 @@ const REFRESH_MS = 2_000
 const DEFAULT_COLUMNS = 80
 const DEFAULT_ROWS = 24
 
-/** `chains status`: a table in a terminal, drawn again every 2 s; one JSON document otherwise. */
+/** `chains status`: in a terminal a table that is drawn again every 2 s; otherwise one JSON document. */
 export const chainsStatus: Command = {
   path: ['chains', 'status'],
   summary:
@@ -24,7 +24,7 @@ export const chainsStatus: Command = {
   options: [
     { name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' },
     { name: 'json', help: 'one JSON document, also in a terminal' },
-    { name: 'once', help: 'the table once, without refreshing, also outside of a terminal' },
+    { name: 'once', help: 'print the table once, also outside a terminal' },
   ],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {

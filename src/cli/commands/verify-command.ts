@@ -20,17 +20,17 @@ const REPORT_INTERVAL_MS = 1_000
 export const verifyCommand: Command = {
   path: ['verify'],
   summary:
-    'Prove that the payments, refunds, unmatched events and settled requests of a chain are what its blocks say: reads all receipts that ' +
-    'can matter, checks them against the hashes of their blocks, and judges them by rules of its own. One line a difference: kind, ' +
-    'account, transaction or request, event index, field, stored value, value by the chain. Changes nothing; the service may run. Exit ' +
-    'code 1 when there is a difference, 3 when there is none but something could not be decided, 130 when it was stopped; standard output is ' +
-    'empty then, and standard error tells what was found and how to go on.',
+    'Prove that the payments, refunds, unmatched events and settled requests of a chain are what its blocks say. Reads the receipts of ' +
+    'all blocks that may hold such events, checks them against the hashes of their blocks, and judges them by its own rules. One line a ' +
+    'difference: kind, account, transaction or request, event index, field, stored value, value by the chain. Changes nothing; the ' +
+    'service may run. Exit code 1 when there is a difference, 3 when there is none but something is not provable, 130 when it was ' +
+    'stopped: standard output is then empty, and standard error says what was found and how to continue.',
   options: [
     { name: 'chain', value: 'NAME', help: 'the chain, by a name or id', required: true },
     { name: 'from', value: 'BLOCK', help: 'the first block (default: the first that is read for payments)' },
-    { name: 'to', value: 'BLOCK', help: 'the last block (default: the last final one)' },
+    { name: 'to', value: 'BLOCK', help: 'the last block (default: the last final one that was read)' },
     { name: 'account', value: 'A', help: 'only this account' },
-    { name: 'json', help: 'one JSON object a difference, and one with the totals at the end' },
+    { name: 'json', help: 'one JSON object for each difference, then one with the totals' },
   ],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {
@@ -85,7 +85,7 @@ interface Verified {
 async function writeReport(verified: Verified, form: 'TEXT' | 'JSON', context: CommandContext): Promise<number> {
   const { stdout, stderr } = context
   const { report } = verified
-  // Whoever reads standard output must not take a part for the whole.
+  // Standard output stays empty, so that nobody takes part of a report for the whole.
   if (report.stopped !== undefined) {
     await writeFully(stderr, describeStop(verified, context))
     return EXIT_STOPPED
@@ -109,14 +109,15 @@ function parseRange({ from, to }: Readonly<Record<string, string | undefined>>):
     ...(to === undefined ? {} : { to: parseBlock('to', to) }),
   }
   if (range.from === undefined || range.to === undefined || range.from <= range.to) return range
-  throw new UsageError(`--from is ${range.from}, which is above --to ${range.to}`)
+  throw new UsageError(`--from ${range.from} is above --to ${range.to}: give the lower block first`)
 }
 
 function parseBlock(option: string, text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new UsageError(`--${option} is "${text}", which is not the number of a block`)
+  throw new UsageError(`--${option} is "${text}", which is not a block number: use a whole number`)
 }
 
+/** Whether nothing is left that is not provable. */
 function isDecided({ unproven }: VerifyReport): boolean {
   return unproven.every(({ isInfo }) => isInfo)
 }
@@ -183,7 +184,7 @@ function describeTotal({ account, currency, payments, paid, refunds, refunded }:
   return `${account}: ${number(payments)} payments of ${paid} ${currency}${returned}`
 }
 
-/** How far it was, what it had found, and how to go on. */
+/** How far it came, what it found, and how to continue. */
 function describeStop({ report, account, to }: Verified, context: CommandContext): string {
   const { network, stopped, counts, differences } = report
   const compared = counts.blocks === 0 ? 'none compared yet' : `blocks ${report.from} to ${report.to} compared`
@@ -196,7 +197,7 @@ function describeStop({ report, account, to }: Verified, context: CommandContext
     `${messageOfStop(context)}: ${number(stopped?.blocksRead ?? 0)} of ${number(stopped?.blocksTotal ?? 0)} blocks read, ${compared}`,
     ...(counts.blocks === 0 ? [] : [`so far ${numberOfDifferences(differences.length)}`]),
     ...differences.map(lineOf),
-    `to go on: ${words.join(' ')}`,
+    `to continue: ${words.join(' ')}`,
   ]
   return `${lines.join('\n')}\n`
 }
