@@ -76,6 +76,29 @@ export function openNodes(
   return { count: hosts.length, hostOf: (node) => hosts[node] ?? '', ask, onAny }
 }
 
+/**
+ * Asks the nodes in turn until the answers of one are accepted.
+ *
+ * @returns undefined where no node gives such answers
+ * @throws RpcError when no node answers; the signal's reason
+ */
+export async function askUntil(
+  nodes: ChainNodes,
+  calls: readonly RpcCall[],
+  isAccepted: (answers: readonly RpcAnswer[]) => boolean,
+): Promise<readonly RpcAnswer[] | undefined> {
+  try {
+    return await nodes.onAny(async (node) => {
+      const answers = await nodes.ask(node, calls)
+      if (isAccepted(answers)) return answers
+      throw new RpcError('REFUSED', 'the node does not have what was asked', { host: nodes.hostOf(node) })
+    })
+  } catch (error) {
+    if (error instanceof RpcError && !isTransportFailure(error)) return undefined
+    throw error
+  }
+}
+
 /** The results of calls that must all succeed. @throws RpcError */
 export function resultsOf(answers: readonly RpcAnswer[]): unknown[] {
   return answers.map((answer) => {

@@ -4,11 +4,11 @@ import { currencyHash } from '../../contracts/currency-hash.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import type { Hex } from '../../domain/hex.ts'
-import { isObject } from '../../nodes/rpc-error.ts'
 import type { ChainNodes } from '../read/chain-nodes.ts'
 import { readFrames } from '../read/read-frames.ts'
 import type { Header } from '../read/read-headers.ts'
 import type { Receipt } from '../read/read-receipts.ts'
+import { readSentCall } from '../read/read-sent-call.ts'
 import { type CoinPayer, isPlainCall, payerOfPlainCall, payersOfCall, payersOfFrames } from './coin-payers.ts'
 import { judgeConversion, type RateVerdict } from './conversion-rates.ts'
 import type { KnownContracts } from './known-contracts.ts'
@@ -97,16 +97,10 @@ async function findCoinPayers(
   }
   const frames = await readFrames(nodes, receipt.txHash)
   if (frames !== undefined) return { payers: payersOfFrames(coins, frames, contracts) }
-  const [answer] = await nodes.onAny((node) =>
-    nodes.ask(node, [{ method: 'eth_getTransactionByHash', params: [receipt.txHash] }]),
-  )
-  const call = answer?.ok && isObject(answer.result) ? answer.result : {}
-  const { input, value } = call
-  if (receipt.to === undefined || typeof input !== 'string' || typeof value !== 'string') {
-    return { payers: new Map(), doubt: 'NO_TRACE' }
-  }
-  const decoded = { caller: receipt.from, to: receipt.to, input: input as Hex, value: BigInt(value) }
-  return { payers: payersOfCall(logs.events, decoded, contracts), doubt: 'NO_TRACE' }
+  const sent = await readSentCall(nodes, receipt.txHash)
+  if (receipt.to === undefined || sent === undefined) return { payers: new Map(), doubt: 'NO_TRACE' }
+  const call = { caller: receipt.from, to: receipt.to, ...sent }
+  return { payers: payersOfCall(logs.events, call, contracts), doubt: 'NO_TRACE' }
 }
 
 function feesBeside({ token, feeAddress }: PaymentEvent, { unclaimed }: ReadLogs): bigint[] {

@@ -3,9 +3,8 @@ import { addressesOfPath, findConversionPath, maxRateAgeSeconds } from '../../ch
 import { readConversion } from '../../contracts/contract-reads.ts'
 import { splitWords, toQuantity, uintOf } from '../../contracts/words.ts'
 import type { Token } from '../../domain/currency.ts'
-import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
-import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
-import type { ChainNodes } from '../read/chain-nodes.ts'
+import type { RpcAnswer } from '../../nodes/json-rpc.ts'
+import { askUntil, type ChainNodes } from '../read/chain-nodes.ts'
 
 /** A conversion whose rate decides whether it counts. */
 export interface RatedConversion {
@@ -45,7 +44,7 @@ export async function judgeConversion(
     method: 'eth_call',
     params: [{ to, data }, toQuantity(block)],
   }))
-  const answers = await askState(nodes, calls)
+  const answers = await askUntil(nodes, calls, haveState)
   if (answers === undefined) return 'UNREADABLE'
   let isStale = false
   for (const answer of answers) {
@@ -60,16 +59,7 @@ export async function judgeConversion(
   return isStale ? 'STALE_RATE' : 'RATE_OFF'
 }
 
-/** Asks the nodes in turn until one has the state of the blocks. A reverted call is an answer. @returns undefined where none has it */
-async function askState(nodes: ChainNodes, calls: readonly RpcCall[]): Promise<readonly RpcAnswer[] | undefined> {
-  try {
-    return await nodes.onAny(async (node) => {
-      const answers = await nodes.ask(node, calls)
-      for (const answer of answers) if (!answer.ok && answer.error.kind !== 'REVERTED') throw answer.error
-      return answers
-    })
-  } catch (error) {
-    if (error instanceof RpcError && !isTransportFailure(error)) return undefined
-    throw error
-  }
+/** Whether a node has the state of the blocks: a reverted call is an answer. */
+function haveState(answers: readonly RpcAnswer[]): boolean {
+  return answers.every((answer) => answer.ok || answer.error.kind === 'REVERTED')
 }
