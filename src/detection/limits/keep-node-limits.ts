@@ -16,16 +16,16 @@ import {
 } from './sql/node-limits-repository.ts'
 
 /**
- * Keeps what is known of the nodes' limits in the database: what was learned, so that a restart does not learn it again, and what was spent of
- * daily budgets, so that all processes of the database spend one budget. Nothing here throws: without it the process learns again, and counts
- * its own use alone.
+ * Keeps in the database what is known of the nodes' limits: what was learned, so that a restart does not learn it again, and what was spent of
+ * daily budgets, so that all processes on the database share them. Nothing here throws: if it fails, the process learns again, and counts only
+ * what it spends itself.
  */
 export interface LimitsKeeper {
-  /** Goes on from what is stored. @param chainId - CAIP-2; all chains where absent */
+  /** Continues from what is stored. @param chainId - CAIP-2; all chains where absent */
   readonly recall: (chainId?: string) => Promise<void>
   /** Stores what was spent and, of chains that this process follows, what was learned; reads what other processes have spent. */
   store(): Promise<void>
-  /** Stores every few seconds. @returns ends it, after storing once more */
+  /** Stores every few seconds. @returns a function that stores once more and ends it */
   start(): () => Promise<void>
 }
 
@@ -38,7 +38,7 @@ export interface LimitsKeeperOptions {
   readonly owner?: string | undefined
 }
 
-/** All processes together may spend more than a budget by what they send in this time. */
+/** Together, processes may overspend a budget by what they send in this time. */
 const STORE_EVERY_MS = 5_000
 
 /** A URL of the configuration. */
@@ -50,7 +50,7 @@ interface KeptUrl extends StoredUrl {
 
 interface Keeper extends LimitsKeeperOptions {
   readonly urls: readonly KeptUrl[]
-  /** Whether the last attempt failed: the log tells it once. */
+  /** Whether the last attempt failed. The log says so once. */
   isFailing: boolean
 }
 
@@ -110,7 +110,7 @@ async function recallAll({ knex, urls }: Keeper, chainId: string | undefined): P
   for (const [url, stored] of pairsOf(wanted, await readNodeLimits(knex, chainsOf(wanted)))) {
     recallUse(url, stored)
     const { declared } = url.limits
-    // An operator who states other limits wants them to be tried.
+    // Where the chains file states other limits now, those are to be tried.
     if (isObject(stored.learned) && isDeclaredAs(declared, stored.learned['declared'])) {
       url.limits.recall(readLearnedLimits(stored.learned))
     }
@@ -146,7 +146,7 @@ async function storeUse({ knex }: Keeper, url: KeptUrl): Promise<void> {
 async function storeLearned({ knex, owner }: Keeper, url: KeptUrl): Promise<void> {
   const { limits, chainId } = url
   const learned = limits.learned()
-  // What was stored before has to go where nothing holds any more.
+  // A limit that no longer holds has to be removed from the row.
   if (owner === undefined || (isNothing(learned) && url.written === undefined)) return
   const text = JSON.stringify({ ...learned, declared: declaredSizes(limits.declared) })
   if (text === url.written) return
@@ -157,7 +157,7 @@ function isNothing(learned: LearnedLimits): boolean {
   return Object.values(learned).every((each) => each === undefined)
 }
 
-/** The declared limits beside which others were learned. */
+/** The declared limits that were in force while the others were learned. */
 function declaredSizes({ requestsPerSecond, maxLogRange, maxBatch }: DeclaredLimits) {
   return { requestsPerSecond, maxLogRange, maxBatch }
 }

@@ -32,7 +32,7 @@ export async function readNodeLimits(knex: Knex, chainIds: readonly string[]): P
   return rows.map((row) => ({ ...row, used: Number(row.used) }))
 }
 
-/** Adds to what was spent of a daily budget. What was spent on an earlier day than the stored one no longer matters. */
+/** Adds to what was spent of a daily budget. Ignores an earlier day than the stored one. */
 export async function addUse(
   knex: Knex,
   { chainId, urlHash, host }: StoredUrl,
