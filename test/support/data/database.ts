@@ -36,12 +36,35 @@ let joined: Promise<JoinedServer> | undefined
  * call of a run starts PostgreSQL, in about a second.
  */
 export async function createTestDatabase(options: DatabaseOptions = {}): Promise<TestDatabase> {
+  return createDatabaseLike(({ template }) => `template ${template} strategy file_copy`, shardOnCitus, options)
+}
+
+/** Creates an empty database. @param terms - of CREATE DATABASE, such as an encoding */
+export async function createEmptyDatabase(terms: string): Promise<TestDatabase> {
+  return createDatabaseLike(
+    () => `template template0 ${terms}`,
+    async () => {},
+    {},
+  )
+}
+
+async function shardOnCitus({ direct, citusWorkers }: JoinedServer, name: string): Promise<void> {
+  if (citusWorkers.length === 0) return
+  await joinWorkers(direct, citusWorkers, name)
+  await shardDatabase(direct(name))
+}
+
+async function createDatabaseLike(
+  terms: (server: JoinedServer) => string,
+  prepare: (server: JoinedServer, name: string) => Promise<void>,
+  options: DatabaseOptions,
+) {
   joined ??= joinTestServer(inject('testServerSocket'))
-  const { direct, connectionTo, template, citusWorkers } = await joined
+  const server = await joined
+  const { direct, connectionTo } = server
   const name = `test_${randomUUID().replaceAll('-', '')}`
-  await administer(direct(), `create database ${name} template ${template} strategy file_copy`)
-  if (citusWorkers.length > 0) await joinWorkers(direct, citusWorkers, name)
-  if (citusWorkers.length > 0) await shardDatabase(direct(name))
+  await administer(direct(), `create database ${name} ${terms(server)}`)
+  await prepare(server, name)
   const connection = connectionTo(name)
   const knex = createDatabase(connection, options)
   const drop = async () => {
