@@ -61,7 +61,7 @@ async function createDatabaseLike(
 ) {
   joined ??= joinTestServer(inject('testServerSocket'))
   const server = await joined
-  const { direct, connectionTo } = server
+  const { direct, connectionTo, citusWorkers } = server
   const name = `test_${randomUUID().replaceAll('-', '')}`
   await administer(direct(), `create database ${name} ${terms(server)}`)
   await prepare(server, name)
