@@ -42,7 +42,7 @@ test('steps that keep the rules pass, also with the contract steps at the end', 
   await empty()
   const good = [
     tables,
-    step('0002-column', ['alter table rows add column more integer not null default 3'], { locks: [strong] }),
+    step('0002-column', ['alter table rows add column more integer default 3'], { locks: [strong] }),
     step('0003-check', ['alter table rows add constraint positive check (more > 0) not valid'], { locks: [strong] }),
     step('0004-valid', ['alter table rows validate constraint positive'], {
       locks: [{ table: 'rows', mode: 'SHARE UPDATE EXCLUSIVE', passes: 1 }],
