@@ -26,6 +26,7 @@ const OTHER_SERVERS = [
 /** Tests of what a connection does without a pooler. */
 const DIRECT_ONLY = [
   'test/postgres/as-found.test.ts', // makes settings that a pooler's server connections would refuse
+  'test/postgres/migrate.test.ts', // builds indexes, which needs the server itself
   'test/postgres/prepared.test.ts', // reads the statements that its own server process has prepared
   'test/search/slow-statements.test.ts', // sets a statement timeout, which behind a pooler is the role's
 ]

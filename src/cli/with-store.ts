@@ -4,6 +4,7 @@ import { checkDatabase } from '../postgres/check-database.ts'
 import { openEmbeddedServer } from '../postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../postgres/knex.ts'
 import { migrate } from '../postgres/migrations/migrate.ts'
+import { requireMigratable } from '../postgres/migrations/require-migratable.ts'
 import type { CommandContext } from './command.ts'
 import { tellMigration } from './report-migration.ts'
 
@@ -20,6 +21,7 @@ export function withStore<T>(
   work: (knex: Knex) => Promise<T>,
 ): Promise<T> {
   return withDatabase(config, context, async (knex) => {
+    await requireMigratable(knex)
     await migrate(knex, { report: tellMigration(context.stderr, () => performance.now()), signal: context.signal })
     return await work(knex)
   })

@@ -47,10 +47,12 @@ export const NOW = new Date('2026-03-01T12:00:00.000Z')
 /**
  * Starts a service on one chain, ETHEREUM, with finality at a depth of 3 and a genesis at {@link NOW}. Detection does not run by itself: a
  * test calls `service.detection.scanOnce()` after a payment.
+ *
+ * @param openDatabase - a migrated one; its `knex` is the service's pool
  */
-export async function startTestService(): Promise<TestService> {
+export async function startTestService(openDatabase = () => createTestDatabase()): Promise<TestService> {
   const [database, chain] = await Promise.all([
-    createTestDatabase(),
+    openDatabase(),
     startTestChain({ genesisTimeSec: NOW.getTime() / 1000, baseFeePerGas: 8_000_000_000n }),
   ])
   const logs = recordLogs()

@@ -3,6 +3,7 @@ import { findPending } from '../../postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../postgres/migrations/list.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
 import { type MigrationPlan, planMigrations } from '../../postgres/migrations/plan-migrations.ts'
+import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
 import { type Command, type CommandContext, UsageError } from '../command.ts'
 import { drawPlan } from '../migration-plan.ts'
 import type { Terminal } from '../redraw.ts'
@@ -34,6 +35,7 @@ export const migrateCommand: Command = {
     return withDatabase(config, context, async (knex) => {
       if (isPlan)
         return showPlan(await planMigrations(knex, { signal: context.signal }), options['json'] !== undefined, context)
+      await requireMigratable(knex)
       const { signal, stdout, stderr } = context
       const report = tellMigration(stderr, () => performance.now())
       const migrated = await migrate(knex, { contract: options['contract'] !== undefined, report, signal })

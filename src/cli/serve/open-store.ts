@@ -5,6 +5,7 @@ import { checkDatabase, placeOf } from '../../postgres/check-database.ts'
 import { startEmbeddedServer } from '../../postgres/embedded/embedded-server.ts'
 import { createDatabase, type DatabaseOptions } from '../../postgres/knex.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
+import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
 import { createReadPools, type ReadPools } from '../../postgres/replicas/read-pools.ts'
 import { dropLeases } from '../../store/leases-repository.ts'
 import type { CommandContext } from '../command.ts'
@@ -40,6 +41,7 @@ export async function openStore(
     const ofUrl = { ...options, maxPrepared }
     const knex = stack.adopt(createDatabase(url, ofUrl), (pool) => pool.destroy())
     await checkDatabase(knex, url, logger)
+    await requireMigratable(knex)
     await migrate(knex, { report })
     const failed = new Promise<Error>(() => {})
     if (replicaUrls.length === 0) return { knex, failed }
