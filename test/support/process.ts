@@ -34,13 +34,15 @@ const inherited = () => {
 /**
  * @param environment - the only variables beside PATH and the folder of compiled code
  * @param input - standard input; empty by default
+ * @param root - the folder of the code; this one by default
  */
 export function startWaybill(
   words: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
   input: Readable = Readable.from([]),
+  root: string = ROOT,
 ): WaybillProcess {
-  const child = spawn(`${ROOT}/tools/with-node`, ['node', `${ROOT}/src/main.ts`, ...words], {
+  const child = spawn(`${root}/tools/with-node`, ['node', `${root}/src/main.ts`, ...words], {
     env: { ...inherited(), ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
