@@ -1,4 +1,6 @@
 import { realpathSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Knex } from 'knex'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -6,17 +8,25 @@ import { createDatabase, type DatabaseOptions } from '../../src/postgres/knex.ts
 import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
 import { migrate } from '../../src/postgres/migrations/migrate.ts'
 import { runPreparedText } from '../../src/postgres/prepared.ts'
-import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { settingsThatWork } from '../cases/database-settings.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { findPgBouncer, type Pooler, startPgBouncer } from '../support/data/pgbouncer.ts'
+import { makeSetting, useDatabase, writeExport } from '../support/found/use-database.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
 
 const program = findPgBouncer()
+
+/** Behind a pooler; a statement timeout holds there, and here it is too short. */
+const REFUSED = new Set(['bytea_output', 'array_nulls', 'default_transaction_isolation', 'statement_timeout'])
 
 /** Each transaction may meet another of two server connections. */
 describe.skipIf(program === undefined)('behind PgBouncer in transaction mode', () => {
   let db: TestDatabase
   let pooler: Pooler
+  let folder: string
 
   beforeAll(async () => {
+    folder = await makeTempFolder('pooler')
     db = await createTestDatabase()
     const server = { ...db.direct, host: realpathSync(db.direct.host) }
     pooler = await startPgBouncer(program ?? '', server, { default_pool_size: '2', max_db_connections: '2' })
@@ -25,6 +35,7 @@ describe.skipIf(program === undefined)('behind PgBouncer in transaction mode', (
   afterAll(async () => {
     await pooler?.stop()
     await db?.drop()
+    await rm(folder, { recursive: true, force: true })
   })
 
   const through = ({ direct }: TestDatabase) => ({ ...direct, host: pooler.host, port: pooler.port })
@@ -99,6 +110,20 @@ describe.skipIf(program === undefined)('behind PgBouncer in transaction mode', (
     const connected = withSetting(setting, value, async (pool) => pool.raw('select 1'))
     await expect(connected).rejects.toThrow(`${setting} is "${value}" and has to be "${needed}"`)
     await expect(connected).rejects.toThrow(`alter role "${db.direct.user}" set ${setting} = '${needed}'`)
+  })
+
+  test('everybody is told the same with every odd setting that is not refused', async () => {
+    const file = join(folder, 'payments.ndjson')
+    await writeExport(db, file)
+    const odd = await createTestDatabase()
+    for (const setting of settingsThatWork) if (!REFUSED.has(setting.name)) await makeSetting(odd, setting)
+    const plain = await createTestDatabase()
+    const at = (database: TestDatabase) => {
+      const connection = through(database)
+      return { connection, url: urlOfDatabase({ ...database, connection }) }
+    }
+    expect(await useDatabase(at(odd), file)).toEqual(await useDatabase(at(plain), file))
+    await Promise.all([odd.drop(), plain.drop()])
   })
 
   test('prepared statements run in transactions on any server connection, with a name only where the pooler keeps names apart', async () => {
