@@ -39,7 +39,10 @@ stack.defer(() => rm(folder, { recursive: true }))
 const searches = await searchByTurns(places, { seed, rounds, say })
 const imports = await importByTurns(places, { folder, rounds, say })
 
-await report('citus', [...places.flatMap((place, at) => figuresOf(describePlace(place), searches[at], imports[at]))])
+await report(
+  'citus',
+  places.flatMap((place, at) => figuresOf(describePlace(place), searches[at], imports[at])),
+)
 
 function figuresOf(name: string, search: PlaceTimes | undefined, imported: number | undefined): Figure[] {
   const [base, baseImport] = [searches[0], imports[0]]

@@ -9,8 +9,8 @@
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { attacks } from './hostile-attacks.ts'
-import { watchMemory } from './hostile-memory.ts'
+import { attacks } from './hostile/hostile-attacks.ts'
+import { watchMemory } from './hostile/hostile-memory.ts'
 import {
   type Service,
   startAttacker,
@@ -19,7 +19,7 @@ import {
   type Window,
   watch,
   watchAlone,
-} from './hostile-service.ts'
+} from './hostile/hostile-service.ts'
 import { type Figure, median, report } from './report.ts'
 
 const CALM_MS = 2_000

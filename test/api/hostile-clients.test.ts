@@ -4,7 +4,15 @@ import { connect, type Socket } from 'node:net'
 import { buffer, text } from 'node:stream/consumers'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { END_HEADERS, END_STREAM, fieldBlock, frame, frameTypes, preface, uint32 } from '../../bench/hostile-frames.ts'
+import {
+  END_HEADERS,
+  END_STREAM,
+  fieldBlock,
+  frame,
+  frameTypes,
+  preface,
+  uint32,
+} from '../../bench/hostile/hostile-frames.ts'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { type ApiLimits, serveApi } from '../../src/api/serve-api.ts'
 import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from '../support/clients/echo-service.ts'

@@ -10,7 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { AttackerReport } from './hostile-attacks.ts'
 import { paymentLines } from './hostile-payments.ts'
 
-const ROOT = resolve(import.meta.dirname, '..')
+const ROOT = resolve(import.meta.dirname, '../..')
 const CALL_EVERY_MS = 5
 
 /** A service with some payments and two API keys of one account: one for the attackers, one for the other client. */
@@ -78,7 +78,7 @@ export async function startAttacker(
   name: string,
   { port, key, localAddress }: { readonly port: number; readonly key: string; readonly localAddress: string },
 ): Promise<Attacker> {
-  const child = spawn(process.execPath, ['bench/hostile-attacks.ts', name, String(port), key, localAddress], {
+  const child = spawn(process.execPath, ['bench/hostile/hostile-attacks.ts', name, String(port), key, localAddress], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -94,7 +94,10 @@ export async function startAttacker(
 
 /** Starts a process that reads and discards everything: the cost of an attack that is not handled at all. */
 export async function startSink(): Promise<{ readonly port: number; readonly stop: () => void }> {
-  const child = spawn(process.execPath, ['bench/hostile-sink.ts'], { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, ['bench/hostile/hostile-sink.ts'], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const [said] = (await once(child.stdout, 'data')) as [Buffer]
   return { port: Number(String(said)), stop: () => void child.kill() }
 }

@@ -1,8 +1,8 @@
 /** Measures the memory of the service over minutes of an attack, after garbage collection. Each attack has a service of its own. */
 import { readFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
+import { type Figure, median } from '../report.ts'
 import { residentMib, startAttacker, startService } from './hostile-service.ts'
-import { type Figure, median } from './report.ts'
 
 const SAMPLES = 12
 
@@ -16,7 +16,7 @@ interface Sample {
 export async function watchMemory(names: readonly string[], minutes: number, attackerRate: string): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const [n, name] of names.entries()) {
-    const service = await startService(attackerRate, ['--expose-gc', '--import', './bench/hostile-probe.ts'])
+    const service = await startService(attackerRate, ['--expose-gc', '--import', './bench/hostile/hostile-probe.ts'])
     try {
       const probe = () => sample(service.process)
       const before = await probe()

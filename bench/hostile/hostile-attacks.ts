@@ -1,5 +1,5 @@
 /**
- * One attack, in a process of its own: `node bench/hostile-attacks.ts NAME PORT KEY ADDRESS`, from that loopback address. Runs until
+ * One attack, in a process of its own: `node bench/hostile/hostile-attacks.ts NAME PORT KEY ADDRESS`, from that loopback address. Runs until
  * SIGTERM, then prints a report. Every attack has a fixed rate, so that the kind of attack is measured and not its volume. It runs at the
  * lowest priority, because real attackers have their own processors.
  */
