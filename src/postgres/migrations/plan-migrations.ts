@@ -44,12 +44,6 @@ export interface TableSample {
 const SAMPLE_BYTES = 16 * 2 ** 20
 const SAMPLE_TIMEOUT = '30s'
 
-/**
- * Writing an index costs more than reading and sorting its rows: for a million payments in memory 1.5 to 2.5 times as much
- * (docs/internals/migrations.md).
- */
-const WORK_FACTOR = 2
-
 /** Says what the pending steps will lock and for how long, without changing or locking anything. */
 export async function planMigrations(
   knex: Knex,
@@ -83,7 +77,7 @@ function planStep(step: Migration, tables: ReadonlySet<string>, samples: readonl
       .filter(({ mode }) => mode !== 'ACCESS SHARE')
       .map(({ table, mode }) => ({ table, mode, stops: stoppedBy(mode) })),
     indexes: buildsIndexes(step) ? step.indexes.map((change) => ('drop' in change ? change.drop : change.build)) : [],
-    seconds: locks.reduce((sum, { table, passes }) => sum + passes * secondsOf(table) * WORK_FACTOR, 0),
+    seconds: locks.reduce((sum, { table, passes }) => sum + passes * secondsOf(table), 0),
   }
 }
 
