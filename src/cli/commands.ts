@@ -1,5 +1,6 @@
 import type { Command } from './command.ts'
 import { auditCommand } from './commands/audit-command.ts'
+import { backupCommand } from './commands/backup-command.ts'
 import { chainsCheck, chainsRestart } from './commands/chains-command.ts'
 import { chainsPlan } from './commands/chains-plan-command.ts'
 import { chainsReread } from './commands/chains-reread-command.ts'
@@ -12,6 +13,7 @@ import { importPaymentsCommand, importRequestsCommand } from './commands/import-
 import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from './commands/keys-command.ts'
 import { migrateCommand } from './commands/migrate-command.ts'
 import { chainsRecheck } from './commands/recheck-command.ts'
+import { restoreCommand } from './commands/restore-command.ts'
 import { serveCommand } from './commands/serve-command.ts'
 import { unmatchedAccept, unmatchedExplain, unmatchedList, unmatchedUnaccept } from './commands/unmatched-command.ts'
 import { verifyCommand } from './commands/verify-command.ts'
@@ -22,6 +24,8 @@ export const commands: readonly Command[] = [
   serveCommand,
   migrateCommand,
   distributeCommand,
+  backupCommand,
+  restoreCommand,
   keysCreate,
   keysRotate,
   keysList,

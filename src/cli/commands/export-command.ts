@@ -1,10 +1,5 @@
-import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
-import { lstat, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
-import { finished } from 'node:stream/promises'
 import type { Knex } from 'knex'
 import { readStoreConfig } from '../../config.ts'
 import { formatPaymentLine } from '../../domain/payment-line.ts'
@@ -12,8 +7,9 @@ import { formatRequestLine } from '../../domain/request-line.ts'
 import { exportRequests } from '../../requests/sql/export-requests-repository.ts'
 import { exportPayments } from '../../search/export/export-payments.ts'
 import { parseAccountName } from '../account-option.ts'
-import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
+import type { Command, CommandContext, CommandInput } from '../command.ts'
 import { findAccount } from '../find-account.ts'
+import { refuseOtherThanFile, replaceFile } from '../replace-file.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 import { writeFully } from '../write-fully.ts'
@@ -54,11 +50,12 @@ async function runExport(thing: string, write: WriteRows, { options }: CommandIn
   const name = parseAccountName(options.account)
   const config = readStoreConfig(context.environment, context.workingFolder)
   const target = options.output === undefined ? undefined : resolve(context.workingFolder, options.output)
-  if (target !== undefined) await refuseOtherThanFile(target)
+  if (target !== undefined) await refuseOtherThanFile('--output', target, ', or leave it out for standard output')
   return withStore(config, context, async (knex) => {
     const account = await findAccount(knex, name, context)
     if (account === undefined) return EXIT_FAILED
-    const count = await writeTo(target, context, (out) => write(knex, account.id, out, context.signal))
+    const writeAll = (out: Writable) => write(knex, account.id, out, context.signal)
+    const count = await (target === undefined ? writeAll(context.stdout) : replaceFile(target, writeAll))
     context.stderr.write(`${count.toLocaleString('en')} ${count === 1 ? thing : `${thing}s`}\n`)
     return EXIT_GOOD
   })
@@ -80,44 +77,4 @@ async function writeRequests(knex: Knex, accountId: number, out: Writable, signa
     await writeFully(out, page.map((request) => `${formatRequestLine(request)}\n`).join(''))
   })
   return count
-}
-
-/**
- * Only a regular file may be replaced: renaming onto a folder fails at the very end, and a device or a link would be lost.
- *
- * @throws UsageError
- */
-async function refuseOtherThanFile(target: string): Promise<void> {
-  const found = await lstat(target).catch(() => undefined)
-  if (found === undefined || found.isFile()) return
-  const what = found.isSymbolicLink() ? 'a symbolic link' : 'not a regular file'
-  throw new UsageError(`--output is ${target}, which is ${what}: name a file, or leave it out for standard output`)
-}
-
-/**
- * Writes to standard output, or to a new file that is renamed to the target once it is complete. Only its owner can read it, whatever the
- * mode of the file that it replaces. Its random name keeps others from placing a link there first.
- */
-async function writeTo(
-  target: string | undefined,
-  { stdout }: CommandContext,
-  write: (out: Writable) => Promise<number>,
-): Promise<number> {
-  if (target === undefined) return write(stdout)
-  const part = `${target}.${randomUUID()}.part`
-  const stream = createWriteStream(part, { flags: 'wx', mode: 0o600 })
-  try {
-    await once(stream, 'open')
-    // An error of the stream is thrown by the next write.
-    stream.on('error', () => {})
-    const count = await write(stream)
-    stream.end()
-    await finished(stream)
-    await rename(part, target)
-    return count
-  } catch (error) {
-    stream.destroy()
-    await rm(part, { force: true })
-    throw error
-  }
 }

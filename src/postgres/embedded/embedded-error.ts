@@ -8,6 +8,7 @@
  * - `OTHER_OWNER`: the folder belongs to another user
  * - `PASSWORD_LOST`: the database files exist, but not their password file
  * - `DISK_FULL`: no space left
+ * - `OTHER_VERSION`: the database files are of another major version of PostgreSQL
  * - `NOT_RUNNING`: asked to join, but no server runs in the folder
  * - `FAILED`: anything else; the message has the last lines of the server's log
  */
@@ -19,6 +20,7 @@ export type EmbeddedServerReason =
   | 'OTHER_OWNER'
   | 'PASSWORD_LOST'
   | 'DISK_FULL'
+  | 'OTHER_VERSION'
   | 'NOT_RUNNING'
   | 'FAILED'
 

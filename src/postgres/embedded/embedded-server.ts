@@ -225,6 +225,8 @@ async function explainExit(code: number | null, folder: ServerFolder, last: stri
     const message = `The disk that holds ${folder.root} is full. Free some space or choose another DATA_DIR.`
     return new EmbeddedServerError('DISK_FULL', message)
   }
+  const otherVersion = explainVersion(log, folder)
+  if (otherVersion !== undefined) return new EmbeddedServerError('OTHER_VERSION', otherVersion)
   if (/Permission denied|wrong ownership/.test(log)) {
     const message = `PostgreSQL has no access to its folder ${folder.root} or to its programs:\n${log}`
     return new EmbeddedServerError('OTHER_OWNER', message)
@@ -232,6 +234,19 @@ async function explainExit(code: number | null, folder: ServerFolder, last: stri
   return new EmbeddedServerError(
     'FAILED',
     `PostgreSQL did not start in ${folder.root} (exit ${code}). Its log ends with:\n${log}`,
+  )
+}
+
+const INCOMPATIBLE = /initialized by PostgreSQL version (\d+), which is not compatible with this version (\d+)/
+
+/** What to do when PostgreSQL says that its files are of another major version; undefined when it does not. */
+function explainVersion(log: string, { root }: Pick<ServerFolder, 'root'>): string | undefined {
+  const [, old, present] = INCOMPATIBLE.exec(log) ?? []
+  if (old === undefined) return undefined
+  return (
+    `The database in ${root} is of PostgreSQL ${old}, and PostgreSQL ${present} is installed here, which cannot read its files. ` +
+    `With the release of Waybill that came with PostgreSQL ${old} run "waybill backup FILE"; then move ${root} away and run "waybill restore FILE" with this release. ` +
+    'docs/guides/backup-and-move.md tells each step.'
   )
 }
 

@@ -51,6 +51,11 @@ export async function findPending(knex: Knex, migrations: readonly Migration[]):
   return { expanding, contracting, isNew: applied.length === 0 }
 }
 
+/** The names of the steps that the database has, in order. */
+export async function appliedNames(knex: Knex): Promise<string[]> {
+  return (await appliedSteps(knex)).map(({ name }) => name)
+}
+
 /**
  * `schema_migrations` has the steps that a process must know to serve: all up to 0016, later those that remove something. Releases up to
  * 0016 know this table only and refuse what they do not know. `schema_steps` has every step since 0017; `needs` says who may run beside it.
