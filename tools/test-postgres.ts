@@ -14,7 +14,7 @@
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import { findPgBouncer } from '../test/support/data/pgbouncer.ts'
-import { installPostgres, POSTGRES_VERSIONS } from './install-postgres.ts'
+import { installPostgres, POSTGRES_VERSIONS } from './install/install-postgres.ts'
 
 /** Tests with other databases than these. */
 const OTHER_SERVERS = [

@@ -8,7 +8,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { installHardhat } from './install-hardhat.ts'
+import { installHardhat } from './install/install-hardhat.ts'
 
 const GETH_VERSION = 'v1.16.7'
 
