@@ -33,7 +33,8 @@ async function build(index: IndexBuild, work: IndexWork): Promise<void> {
   await untilOrphanEnds(statement, index.build, work)
   const isValid = await validity(work.watcher, index.build)
   if (isValid === true) return
-  if (isValid === false) await run(`drop index concurrently ${index.build}`, index.build, work)
+  // of a sharded table perhaps only some shards have it
+  if (isValid === false) await run(statementOf({ drop: index.build, table: index.table }), index.build, work)
   await run(statement, index.build, work)
 }
 
