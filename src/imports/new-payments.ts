@@ -1,9 +1,9 @@
 import { symbolOfCurrency } from '../domain/currency.ts'
 import { codeOfType, type Payment, rankOfStatus } from '../domain/payment.ts'
 import { isFinalStatus } from '../domain/payment-line.ts'
-import type { Arrivals } from '../store/payment-changes.ts'
 import { encodePaymentRow } from '../store/payment-copy.ts'
 import type { RowOrigin } from '../store/payment-row.ts'
+import type { Arrivals } from '../store/payment-statistics.ts'
 
 /** A payment with the hash of the line that it was parsed from. */
 export type LinePayment = Payment & { readonly lineHash: Buffer }

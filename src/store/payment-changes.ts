@@ -1,4 +1,13 @@
 import type { Knex } from 'knex'
+import { runPreparedTexts } from '../postgres/prepared.ts'
+import {
+  type Arrivals,
+  type ChangedRow,
+  COUNTED_COLUMNS,
+  type CountedRow,
+  countMoves,
+  countStatement,
+} from './payment-statistics.ts'
 
 /**
  * An account whose payments only this transaction can write until it ends. So the changes of an account are numbered in the order of their
@@ -129,22 +138,6 @@ async function removePayments({ trx, accountId }: LockedAccount, ids: readonly s
   await trx.raw('delete from payments where account_id = ? and id = any(?::uuid[])', [accountId, [...ids]])
 }
 
-/** New payments of one combination of the statistics. An unknown `sourceNetwork` or `invoiceCurrency` is '', an unknown `type` -1. */
-export interface Arrivals {
-  readonly network: string
-  readonly sourceNetwork: string
-  readonly currency: string
-  readonly currencySymbol: string
-  readonly invoiceCurrency: string
-  readonly type: number
-  readonly status: number
-  readonly n: number
-  /** Whether the value in US dollars is known for any of them. */
-  readonly priced: boolean
-  readonly firstAt: Date
-  readonly lastAt: Date
-}
-
 /**
  * Counts and logs payments that were written by COPY, which cannot return rows. The caller gives all payments that the transaction copied
  * into the account, and no others.
@@ -154,103 +147,56 @@ export async function logArrivals(
   ids: readonly string[],
   arrivals: readonly Arrivals[],
 ): Promise<void> {
-  const columns = arrivalColumns.map(([name]) => arrivals.map((arrival) => arrival[name]))
-  const bindings = [ids, accountId, at, accountId, ids.length, accountId, accountId, ...columns]
-  await trx.raw(LOG_ARRIVALS, bindings as Knex.RawBinding[])
+  if (ids.length === 0) return
+  await runPreparedTexts(
+    trx,
+    [
+      { sql: LOG_INSERTS, bindings: [at, ids, accountId] },
+      countStatement(accountId, arrivals),
+      { sql: NUMBER, bindings: [ids.length, accountId] },
+    ],
+    undefined,
+  )
 }
 
-/** The columns of `payment_statistics` in which counts are written, without the account. */
-const STATISTICS_COLUMNS = `network, source_network, currency, currency_symbol, invoice_currency, type, status, n, priced, first_at, last_at`
+/*
+ * Each is a statement of its own, for one account: with several in one, Citus would send what they share to all workers, and no account could be
+ * written while one worker is down.
+ */
 
-/** The fields of arrivals and their types, in the order of {@link STATISTICS_COLUMNS}. */
-const arrivalColumns = [
-  ['network', 'text'],
-  ['sourceNetwork', 'text'],
-  ['currency', 'text'],
-  ['currencySymbol', 'text'],
-  ['invoiceCurrency', 'text'],
-  ['type', 'smallint'],
-  ['status', 'smallint'],
-  ['n', 'bigint'],
-  ['priced', 'boolean'],
-  ['firstAt', 'timestamptz'],
-  ['lastAt', 'timestamptz'],
-] as const satisfies readonly (readonly [keyof Arrivals, string])[]
+const logOf = (made: string, kind: string, old: string) => `
+  insert into payment_changes (account_id, change, kind, payment_id, at, old)
+  select a.account_id, a.last_change + made.nth, ${kind}, made.id, ?::timestamptz, ${old}
+  from account_changes a cross join ${made} where a.account_id = ?`
+
+/** Binds the time, ids, the account. */
+const LOG_INSERTS = logOf('unnest(?::uuid[]) with ordinality as made (id, nth)', '1', 'null::jsonb')
+
+/** Binds the time, ids, kinds, rows before, the account. */
+const LOG = logOf(
+  'unnest(?::uuid[], ?::smallint[], ?::jsonb[]) with ordinality as made (id, kind, old, nth)',
+  'made.kind',
+  'made.old',
+)
+
+/** Binds how many changes were logged, and the account. */
+const NUMBER = 'update account_changes set last_change = last_change + ?::bigint where account_id = ?'
+
+const listKeys = (write: (key: string) => string) => COUNTED_COLUMNS.map(write).join(', ')
+
+type Prefixed = Readonly<Record<string, unknown>> & { readonly id: string }
 
 /**
- * Adds counts to the stored ones. A combination that becomes priced gets a new `seq`, as a new combination does, because searches rely on
- * which combinations are not priced.
+ * Finds the rows that are not as they were before. Binds ids, rows before, the account. `offset 0` keeps the planner from reading all payments of
+ * the account for it.
  */
-const ADD_TO_STORED = `
-  on conflict (account_id, network, source_network, currency, invoice_currency, type, status) do update set
-    n = stored.n + excluded.n,
-    first_at = least(stored.first_at, excluded.first_at),
-    last_at = greatest(stored.last_at, excluded.last_at),
-    priced = stored.priced or excluded.priced,
-    seq = case when excluded.priced and not stored.priced then excluded.seq else stored.seq end`
-
-const LOG_ARRIVALS = `
-  with logged as (
-    insert into payment_changes (account_id, change, kind, payment_id, at, old)
-    select account_id, last_change + nth, 1, id, at, null
-    from unnest(?::uuid[]) with ordinality as added(id, nth),
-      (select ?::int as account_id, ?::timestamptz as at, last_change from account_changes where account_id = ?) account
-  ), numbered as (
-    update account_changes set last_change = last_change + ? where account_id = ?
-  )
-  insert into payment_statistics as stored (account_id, ${STATISTICS_COLUMNS})
-  select ?::int, added.* from unnest(${arrivalColumns.map(([, type]) => `?::${type}[]`).join(', ')}) as added
-  ${ADD_TO_STORED}`
-
-/** The columns that decide how a payment is counted: the combination, the time that bounds it, and whether it is priced. */
-const KEYS = [
-  'network',
-  'source_network',
-  'currency',
-  'currency_symbol',
-  'invoice_currency',
-  'type',
-  'status',
-  'timestamp',
-  'amount_in_usd',
-]
-const listKeys = (write: (key: string) => string) => KEYS.map(write).join(', ')
-
-const KEYS_MOVED = `row(${listKeys((key) => `old_${key}`)}) is distinct from row(${listKeys((key) => `new_${key}`)})`
-
-/**
- * Compares rows that were written with what they were before. Binds ids, rows before, account, account, time, account, account, account.
- *
- * `changes` has a row for each change, with kind (1 insert, 2 update, 3 delete) and the row before it. `offset 0` keeps the planner from reading
- * all payments of the account for it. `moves` has a row for each payment that a combination of the statistics gained (n = 1) or lost (n = -1).
- */
-const LOG_CHANGES = `
-  with changes as materialized (
-    select given.nth, given.id, given.old, case when given.old is null then 1 when p.id is null then 3 else 2 end as kind,
-      ${listKeys((key) => `o.${key} as old_${key}, p.${key} as new_${key}`)}
-    from unnest(?::uuid[], ?::jsonb[]) with ordinality as given (id, old, nth)
-    cross join lateral jsonb_populate_record(null::payments, given.old) o
-    left join lateral (select * from payments where account_id = ? and id = given.id offset 0) p on true
-    where row(p.*) is distinct from row(o.*)
-  ), logged as (
-    insert into payment_changes (account_id, change, kind, payment_id, at, old)
-    select ?, last_change + row_number() over (order by nth), kind, id, ?, old
-    from changes, (select last_change from account_changes where account_id = ?) account
-  ), moves as (
-    select ${listKeys((key) => `new_${key} as ${key}`)}, 1 as n from changes where kind <> 3 and ${KEYS_MOVED}
-    union all
-    select ${listKeys((key) => `old_${key}`)}, -1 from changes where kind <> 1 and ${KEYS_MOVED}
-  ), counted as (
-    insert into payment_statistics as stored (account_id, ${STATISTICS_COLUMNS})
-    select ?, network, coalesce(source_network, ''), currency, min(currency_symbol), coalesce(invoice_currency, ''),
-      coalesce(type, -1), status, sum(n), bool_or(amount_in_usd is not null and n > 0), min(timestamp), max(timestamp)
-    from moves group by 2, 3, 4, 6, 7, 8 order by 2, 3, 4, 6, 7, 8
-    ${ADD_TO_STORED}
-  ), numbered as (
-    update account_changes set last_change = last_change + (select count(*) from changes)
-    where account_id = ? and exists (select from changes)
-  )
-  select count(*) from changes`
+const FIND_CHANGES = `
+  select given.id, given.old is not null as was_there, p.id is not null as is_there,
+    ${listKeys((key) => `o.${key} as old_${key}, p.${key} as new_${key}`)}
+  from unnest(?::uuid[], ?::jsonb[]) with ordinality as given (id, old, nth)
+  cross join lateral jsonb_populate_record(null::payments, given.old) o
+  left join lateral (select * from payments where account_id = ? and id = given.id offset 0) p on true
+  where row(p.*) is distinct from row(o.*) order by given.nth`
 
 async function logChanges(
   { trx, accountId, at }: LockedAccount,
@@ -259,6 +205,40 @@ async function logChanges(
 ): Promise<void> {
   if (ids.length === 0) return
   const olds = ids.map((id) => before.get(id) ?? null)
-  const bindings = [ids, olds, accountId, accountId, at, accountId, accountId, accountId]
-  await trx.raw(LOG_CHANGES, bindings as Knex.RawBinding[])
+  const found = await trx.raw<{ rows: Prefixed[] }>(FIND_CHANGES, [[...ids], olds, accountId] as Knex.RawBinding[])
+  const changes = found.rows.map(toChange)
+  if (changes.length === 0) return
+  const log = [
+    at,
+    changes.map(({ id }) => id),
+    changes.map(kindOf),
+    changes.map(({ id }) => before.get(id) ?? null),
+    accountId,
+  ]
+  const moves = countMoves(changes)
+  await runPreparedTexts(
+    trx,
+    [
+      { sql: LOG, bindings: log },
+      ...(moves.length === 0 ? [] : [countStatement(accountId, moves)]),
+      { sql: NUMBER, bindings: [changes.length, accountId] },
+    ],
+    undefined,
+  )
+}
+
+function toChange(row: Prefixed): ChangedRow {
+  const keysOf = (prefix: string) =>
+    Object.fromEntries(COUNTED_COLUMNS.map((key) => [key, row[prefix + key]])) as unknown as CountedRow
+  return {
+    id: row.id,
+    before: row['was_there'] === true ? keysOf('old_') : undefined,
+    after: row['is_there'] === true ? keysOf('new_') : undefined,
+  }
+}
+
+/** As in `payment_changes`: 1 insert, 2 update, 3 delete. */
+function kindOf({ before, after }: ChangedRow): number {
+  if (before === undefined) return 1
+  return after === undefined ? 3 : 2
 }

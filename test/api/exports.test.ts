@@ -278,7 +278,7 @@ describe('an export that is interrupted', () => {
   const statements = async () => {
     const { rows } = await running.database.knex.raw<{ rows: { state: string; xact_start: Date | null }[] }>(
       `select state, xact_start, query_start from pg_stat_activity
-       where datname = current_database() and pid <> pg_backend_pid() and query not like '%pg_stat_activity%'`,
+       where datname = current_database() and application_name = 'waybill' and pid <> pg_backend_pid() and query not like '%pg_stat_activity%'`,
     )
     return rows
   }

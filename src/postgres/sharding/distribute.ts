@@ -34,7 +34,11 @@ const OLDEST_MAJOR = 13
 /** The number that Citus itself takes. More than workers, so that workers can be added later. */
 const DEFAULT_SHARDS = 32
 
-/** A writer that meets the sharding waits; the sharding that meets a writer gives way after this time, before the server looks for deadlocks. */
+/** Writers of payments lock their account first, so that they wait here and hold nothing that the sharding needs. */
+const GATE = 'account_changes'
+const GATE_TIMEOUT_MS = 5_000
+
+/** Who passed the gate before, or stores requests, may wait for the gate while it holds other tables: then the sharding gives way, before the server looks for deadlocks. */
 const LOCK_TIMEOUT_MS = 400
 const LOCK_RETRY_MS = 250
 
@@ -187,6 +191,8 @@ async function withLockedTables(
   for (;;) {
     const isDone = await inTransaction(knex, signal, async (trx) => {
       await trx.raw('set local statement_timeout = 0')
+      await trx.raw(`set local lock_timeout = ${GATE_TIMEOUT_MS}`)
+      await trx.raw(`lock table ${GATE} in ${mode} mode`)
       await trx.raw(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
       await trx.raw(`lock table ${tables.join(', ')} in ${mode} mode`)
       await trx.raw('set local lock_timeout = 0')

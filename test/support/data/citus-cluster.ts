@@ -24,11 +24,20 @@ export async function readWorkers(connection: Connection): Promise<TestWorker[]>
   })
 }
 
+/** How a test database uses the cluster. */
+export interface ClusterUse {
+  /** Default true. */
+  readonly isSharded?: boolean
+  /** The address at which the coordinator finds a worker, undefined for one that it does not know yet; default its own. */
+  readonly addressOf?: (worker: TestWorker, nth: number) => Promise<TestWorker | undefined>
+}
+
 /** Makes a database a part of the cluster: creates it on the workers, with the extension on every node. Its tables stay on the coordinator. */
 export async function joinWorkers(
   connectionTo: ConnectionFactory,
   workers: readonly TestWorker[],
   name: string,
+  { addressOf = async (worker) => worker }: ClusterUse,
 ): Promise<void> {
   const coordinator = connectionTo(name)
   await Promise.all(
@@ -41,7 +50,10 @@ export async function joinWorkers(
     await knex.raw('create extension citus')
     await knex.raw('select citus_set_coordinator_host(?, ?)', [coordinator.host, coordinator.port])
     await inTurn(connectionTo(), async () => {
-      for (const { host, port } of workers) await knex.raw('select citus_add_node(?, ?)', [host, port])
+      for (const [nth, worker] of workers.entries()) {
+        const known = await addressOf(worker, nth)
+        if (known !== undefined) await knex.raw('select citus_add_node(?, ?)', [known.host, known.port])
+      }
     })
   })
 }

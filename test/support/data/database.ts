@@ -6,7 +6,7 @@ import type { Knex } from 'knex'
 import { inject } from 'vitest'
 import type { Connection, ConnectionFactory } from '../../../src/postgres/embedded/embedded-connection.ts'
 import { createDatabase, type DatabaseOptions } from '../../../src/postgres/knex.ts'
-import { dropEverywhere, joinWorkers, shardDatabase, type TestWorker } from './citus-cluster.ts'
+import { type ClusterUse, dropEverywhere, joinWorkers, shardDatabase, type TestWorker } from './citus-cluster.ts'
 import { directConnection, type TestServer } from './tested-server.ts'
 
 /** A database of a test's own. */
@@ -35,8 +35,15 @@ let joined: Promise<JoinedServer> | undefined
  * Creates an empty, migrated database, a copy of the run's template, in about 30 ms. Most test files create one in `beforeAll`. The first
  * call of a run starts PostgreSQL, in about a second.
  */
-export async function createTestDatabase(options: DatabaseOptions = {}): Promise<TestDatabase> {
-  return createDatabaseLike(({ template }) => `template ${template} strategy file_copy`, shardOnCitus, options)
+export async function createTestDatabase(
+  options: DatabaseOptions = {},
+  cluster: ClusterUse = {},
+): Promise<TestDatabase> {
+  return createDatabaseLike(
+    ({ template }) => `template ${template} strategy file_copy`,
+    (server, name) => shardOnCitus(server, name, cluster),
+    options,
+  )
 }
 
 /** Creates an empty database. @param terms - of CREATE DATABASE, such as an encoding */
@@ -48,10 +55,10 @@ export async function createEmptyDatabase(terms: string): Promise<TestDatabase> 
   )
 }
 
-async function shardOnCitus({ direct, citusWorkers }: JoinedServer, name: string): Promise<void> {
+async function shardOnCitus({ direct, citusWorkers }: JoinedServer, name: string, use: ClusterUse): Promise<void> {
   if (citusWorkers.length === 0) return
-  await joinWorkers(direct, citusWorkers, name)
-  await shardDatabase(direct(name))
+  await joinWorkers(direct, citusWorkers, name, use)
+  if (use.isSharded !== false) await shardDatabase(direct(name))
 }
 
 async function createDatabaseLike(
