@@ -7,6 +7,7 @@ import { createDatabase, type DatabaseOptions } from '../../postgres/knex.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
 import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
 import { createReadPools, type ReadPools } from '../../postgres/replicas/read-pools.ts'
+import { tellCluster } from '../../postgres/sharding/tell-cluster.ts'
 import { dropLeases } from '../../store/leases-repository.ts'
 import type { CommandContext } from '../command.ts'
 import { logMigration } from '../report-migration.ts'
@@ -43,6 +44,7 @@ export async function openStore(
     await checkDatabase(knex, url, logger)
     await requireMigratable(knex)
     await migrate(knex, { report })
+    await tellCluster(knex, logger)
     const failed = new Promise<Error>(() => {})
     if (replicaUrls.length === 0) return { knex, failed }
     const readPools = stack.adopt(openReadPools(knex, replicaUrls, ofUrl), (pools) => pools.stop())
