@@ -8,11 +8,16 @@ import { runWithoutTimeouts } from './without-timeouts.ts'
 export interface IndexWork {
   /** For the statement that works; it takes one connection. */
   readonly knex: Knex
-  /** An open transaction on another connection, which only looks. It must see rows that others commit meanwhile (read committed). */
-  readonly watcher: Knex.Transaction
+  readonly look: Look
   readonly onProgress: (progress: IndexProgress) => void
   readonly signal: AbortSignal | undefined
 }
+
+/**
+ * Runs a statement with one binding on a connection beside the work, outside of a transaction: a build waits for the end of every transaction that
+ * reads at a certain moment, so one that stayed open beside it would never end.
+ */
+export type Look = <Row>(sql: string, binding: string) => Promise<Row[]>
 
 const LOOK_EVERY_MS = 250
 
@@ -31,7 +36,7 @@ export async function changeIndexes(changes: readonly IndexChange[], work: Index
 async function build(index: IndexBuild, work: IndexWork): Promise<void> {
   const statement = statementOf(index)
   await untilOrphanEnds(statement, index.build, work)
-  const isValid = await validity(work.watcher, index.build)
+  const isValid = await validity(work.look, index.build)
   if (isValid === true) return
   // of a sharded table perhaps only some shards have it
   if (isValid === false) await run(statementOf({ drop: index.build, table: index.table }), index.build, work)
@@ -39,40 +44,29 @@ async function build(index: IndexBuild, work: IndexWork): Promise<void> {
 }
 
 /** undefined: there is no such index */
-async function validity(watcher: Knex.Transaction, name: string): Promise<boolean | undefined> {
+async function validity(look: Look, name: string): Promise<boolean | undefined> {
   const sql = 'select indisvalid from pg_index where indexrelid = to_regclass(?)'
-  const [row] = await look<{ indisvalid: boolean }>(watcher, sql, name)
+  const [row] = await look<{ indisvalid: boolean }>(sql, name)
   return row?.indisvalid
-}
-
-/**
- * Reads within the open transaction as if it were not open. A statement with bindings keeps its snapshot until the connection's next statement,
- * one without bindings until its end; a build waits for older snapshots. Statistics are read once a transaction, unless they are cleared.
- */
-export async function look<Row>(watcher: Knex.Transaction, sql: string, binding: string): Promise<Row[]> {
-  const { rows } = await watcher.raw<{ rows: Row[] }>(sql, [binding])
-  await watcher.raw('select pg_stat_clear_snapshot()')
-  return rows
 }
 
 /** The server goes on building when the process that asked for it is killed. It shows the beginning of the statement. */
 async function untilOrphanEnds(statement: string, index: string, work: IndexWork): Promise<void> {
   const startedMs = performance.now()
   for (;;) {
-    const rows = await look(
-      work.watcher,
+    const rows = await work.look(
       `select 1 from pg_stat_activity where datname = current_database() and state = 'active'
          and query like 'create %index concurrently %' and starts_with(?, query)`,
       statement,
     )
     if (rows.length === 0) return
-    work.onProgress(await progressOf(work.watcher, index, startedMs))
+    work.onProgress(await progressOf(work.look, index, startedMs))
     await sleep(LOOK_EVERY_MS, undefined, { signal: work.signal })
   }
 }
 
 /** Runs a statement that may take hours, and tells its progress meanwhile. */
-async function run(statement: string, index: string, { knex, watcher, onProgress, signal }: IndexWork): Promise<void> {
+async function run(statement: string, index: string, { knex, look, onProgress, signal }: IndexWork): Promise<void> {
   const startedMs = performance.now()
   const ended = new AbortController()
   const working = withConnection(knex, signal, (connection) => runWithoutTimeouts(knex, connection, statement)).finally(
@@ -82,7 +76,7 @@ async function run(statement: string, index: string, { knex, watcher, onProgress
     for (;;) {
       await sleep(LOOK_EVERY_MS, undefined, { signal: ended.signal }).catch(() => {})
       if (ended.signal.aborted) return
-      onProgress(await progressOf(watcher, index, startedMs))
+      onProgress(await progressOf(look, index, startedMs))
     }
   }
   const [worked, watched] = await Promise.allSettled([working, watching()])
@@ -91,9 +85,8 @@ async function run(statement: string, index: string, { knex, watcher, onProgress
 }
 
 /** The server tells nothing of a distributed table, where others do the work, and nothing before the index has its place in the catalog. */
-async function progressOf(watcher: Knex.Transaction, index: string, startedMs: number): Promise<IndexProgress> {
+async function progressOf(look: Look, index: string, startedMs: number): Promise<IndexProgress> {
   const [row] = await look<{ phase: string; pid: bigint; done: number | null }>(
-    watcher,
     `select phase, current_locker_pid as pid,
        case when phase like '%loading tuples%' then tuples_done::float8 / nullif(tuples_total, 0)
          else blocks_done::float8 / nullif(blocks_total, 0) end as done

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
-import { inTransaction } from '../cancellable.ts'
+import { inTransaction, type PooledConnection, withConnection } from '../cancellable.ts'
 import { classifyDatabaseError } from '../database-error.ts'
 import { distributeNewTables } from '../sharding/distribute.ts'
 import { readCluster } from '../sharding/read-cluster.ts'
 import { createRecords, findPending, recordStep } from './applied-migrations.ts'
-import { changeIndexes, look } from './change-indexes.ts'
+import { changeIndexes, type Look } from './change-indexes.ts'
 import { MIGRATIONS } from './list.ts'
 import { buildsIndexes, type IndexMigration, locksOf, type Migration, type TransactionMigration } from './migration.ts'
 import type { MigrationReport } from './migration-report.ts'
@@ -139,37 +139,46 @@ async function runStep(knex: Knex, step: TransactionMigration, options: MigrateO
   return inTransaction(knex, options.signal, work, NEWEST_ROWS)
 }
 
-/**
- * Others wait by asking again and again: one that waited inside a statement would hold a snapshot, for which the build of an index waits.
- * Processes that only run steps in transactions do not use this key.
- */
+/** Others wait by asking again and again. Processes that only run steps in transactions do not use this key. */
 const INDEX_LOCK_KEY = '8602248640120188014'
 const ASK_EVERY_MS = 250
 
-/** The transaction that holds the lock stands open beside the work and looks at its progress; its end releases the lock. */
+/** The lock belongs to a connection beside the work, which looks at its progress; it is released however the process ends. */
 async function runIndexes(knex: Knex, step: IndexMigration, options: MigrateOptions): Promise<boolean> {
   const { signal, report } = options
-  const work = async (watcher: Knex.Transaction) => {
-    await liftTimeouts(watcher)
-    while (!(await takeIndexLock(watcher))) await sleep(ASK_EVERY_MS, undefined, { signal })
-    if ((await nextOf(watcher, options)) !== step) return false
-    await changeIndexes(step.indexes, {
-      knex,
-      watcher,
-      onProgress: (progress) => report?.({ kind: 'BUILDING', step: step.name, ...progress }),
-      signal,
-    })
-    await createRecords(watcher)
-    await recordStep(watcher, step)
-    return true
-  }
-  return inTransaction(knex, signal, work, NEWEST_ROWS)
+  return withConnection(knex, signal, async (connection) => {
+    const look: Look = async <Row>(sql: string, binding: string) =>
+      (await knex.raw<{ rows: Row[] }>(sql, [binding]).connection(connection)).rows
+    while (!(await takeIndexLock(look))) await sleep(ASK_EVERY_MS, undefined, { signal })
+    try {
+      if ((await nextOf(knex, options)) !== step) return false
+      await changeIndexes(step.indexes, {
+        knex,
+        look,
+        onProgress: (progress) => report?.({ kind: 'BUILDING', step: step.name, ...progress }),
+        signal,
+      })
+      await inTransaction(knex, signal, async (trx) => {
+        await createRecords(trx)
+        await recordStep(trx, step)
+      })
+      return true
+    } finally {
+      await releaseIndexLock(look, connection)
+    }
+  })
 }
 
-async function takeIndexLock(trx: Knex.Transaction): Promise<boolean> {
-  const sql = 'select pg_try_advisory_xact_lock(?) as taken'
-  const [row] = await look<{ taken: boolean }>(trx, sql, INDEX_LOCK_KEY)
+async function takeIndexLock(look: Look): Promise<boolean> {
+  const [row] = await look<{ taken: boolean }>('select pg_try_advisory_lock(?) as taken', INDEX_LOCK_KEY)
   return row?.taken === true
+}
+
+async function releaseIndexLock(look: Look, connection: PooledConnection): Promise<void> {
+  await look('select pg_advisory_unlock(?)', INDEX_LOCK_KEY).catch((error: unknown) => {
+    // a connection that still has the lock must not go back to the pool
+    connection.__knex__disposed = error
+  })
 }
 
 /** Sessions with locks on the tables of a step, for the operator; none where the server does not answer. */
