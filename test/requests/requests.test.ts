@@ -116,7 +116,8 @@ describe('createPaymentRequest', () => {
   })
 
   it('notes the topics of new requests for one search of earlier payments', async () => {
-    const topicsOf = (table: string) => database.knex(table).where({ account_id: account.id }).pluck('topic')
+    const topicsOf = (table: string) =>
+      database.knex(table).where({ account_id: account.id }).orderBy('topic').pluck('topic')
     const account = await createApiKeyRepository(database.knex).ensureAccount('topics')
     const { request } = await requests.create(account, { ...TERMS, refundAddress: formatAddress(addressOf(70)) })
     const known = await topicsOf('reference_topics')
