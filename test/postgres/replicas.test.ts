@@ -104,6 +104,16 @@ describe('a replica', () => {
     }
   })
 
+  test('is not waited for when a position comes from a server that the database has left', async () => {
+    const atLeast = 2n ** 62n
+    const startedMs = performance.now()
+    expect(await pools.read({ accountId: 14, atLeast }, isReplica)).toBe(false)
+    pools.noteSeen(14, atLeast)
+    expect(await whereFrom(pools, 14)).toBe('primary')
+    expect(performance.now() - startedMs).toBeLessThan(1_000)
+    expect(await whereFrom(pools, 1)).toBe('replica')
+  })
+
   test('never shows an account an older state, however reads and writes interleave', async () => {
     for (let n = 100; n < 160; n++) {
       await write(n)
