@@ -222,6 +222,25 @@ describe('the topics to replay when a request is stored', () => {
     expect(await pending.next(0n, 10)).toEqual([])
   })
 
+  it.each(['requests', 'reference_topics'])(
+    'stay pending while a worker does not show the new rows of %s',
+    async (table) => {
+      const [payer, payee] = chain.wallets
+      const terms = makeRequest({ payee: canonical(payee), network: 'BASE' })
+      await send(terms, payer, canonical(payee), 100)
+      await look()
+      const account = await newAccount()
+      const request = await storeRequest(knex, account, terms)
+      const rows: object[] = await knex(table).where({ account_id: account.id }).delete().returning('*')
+      await look()
+      await knex(table).insert(rows)
+      expect(await knex('pending_replays')).toHaveLength(1)
+      await look()
+      expect(await paymentsOf(knex, account, request)).toMatchObject([{ amount: '100' }])
+      expect(await knex('pending_replays')).toEqual([])
+    },
+  )
+
   it('lead to transactions of other accounts, and not to those that were read for the account already', async () => {
     const [payer, payee, refundAddress] = chain.wallets
     const terms = makeRequest({ payee: canonical(payee), network: 'BASE', refundAddress: canonical(refundAddress) })

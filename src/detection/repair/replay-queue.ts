@@ -168,10 +168,32 @@ async function drain(queue: Queue, signal: AbortSignal | undefined): Promise<voi
     if (last === undefined) return
     const running = page.flatMap((replay) => busy.get(keyOf(replay)) ?? [])
     const idle = page.filter((replay) => !busy.has(keyOf(replay)))
-    await attemptAll(queue, idle, { timeoutMs: LATER_ATTEMPT_MS, signal })
+    await attemptAll(queue, await withVisibleRequests(queue, idle), { timeoutMs: LATER_ATTEMPT_MS, signal })
     await Promise.all(running)
     if (running.length === 0) after = last.note
   }
+}
+
+/**
+ * Leaves out topics whose request or directory entry cannot be read yet; they stay pending. The transaction that stores a request adds its topics,
+ * and where accounts are sharded its part on the coordinator is visible a moment before those on the workers.
+ */
+async function withVisibleRequests(
+  { repository }: Queue,
+  replays: readonly PendingReplay[],
+): Promise<readonly PendingReplay[]> {
+  if (replays.length === 0) return replays
+  const directory = await repository.accountsOfTopics([...new Set(replays.map(({ topic }) => topic))])
+  const visible: PendingReplay[] = []
+  for (const [accountId, own] of Map.groupBy(replays, (replay) => replay.accountId)) {
+    const requests = await repository.requestsOfTopics(
+      accountId,
+      own.map(({ topic }) => topic),
+    )
+    const topics = new Set(requests.flatMap(({ topic, refundTopic }) => [topic, refundTopic ?? topic]))
+    visible.push(...own.filter(({ topic }) => topics.has(topic) && directory.get(topic)?.includes(accountId)))
+  }
+  return visible
 }
 
 async function run(queue: Queue, signal: AbortSignal): Promise<void> {
