@@ -12,7 +12,7 @@ import { STORE_VARIABLES, withStore } from '../with-store.ts'
 /** More than a cluster needs, and few enough that metadata stays small. */
 const MAX_SHARDS = 1_024
 
-/** Bytes of a table with its indexes that are copied in a second; bench/README.md tells how it was measured. */
+/** Bytes of a table with its indexes that are copied in a second: a fifth of what bench/README.md tells, since other work and slower disks take their share. */
 const BYTES_A_SECOND = 8 * 1024 * 1024
 
 /** `distribute`: one line a table, columns separated by tabs. */
