@@ -12,7 +12,7 @@ import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
 import type { Connection } from '../../src/postgres/embedded/embedded-connection.ts'
 import { binariesIn } from '../../src/postgres/embedded/embedded-files.ts'
-import { type EmbeddedServer, startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
+import { startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { migrate } from '../../src/postgres/migrations/migrate.ts'
 import { installPostgres } from '../../tools/install/install-postgres.ts'
@@ -62,6 +62,10 @@ async function paymentsOf(connection: Connection | string): Promise<string[]> {
 interface Request {
   readonly paymentReference: string
 }
+interface RequestPage {
+  readonly requests: readonly Request[]
+  readonly pagination: { readonly nextCursor?: string }
+}
 interface Page {
   readonly payments: readonly { readonly id: string }[]
   readonly pagination: { readonly nextCursor?: string }
@@ -78,10 +82,15 @@ function clientOf(url: string, key: string) {
   }
   return {
     search: async (query: string) => (await call(`/payments?${query}`)) as Page,
-    async create(payee: string) {
+    async create(payee: string, idempotencyKey = 'order-1') {
       const terms = { payee, amount: '20', invoiceCurrency: 'USDC', paymentCurrency: 'USDC', network: 'ETHEREUM' }
-      const init = { method: 'POST', headers: { 'idempotency-key': 'order-1' }, body: JSON.stringify(terms) }
+      const init = { method: 'POST', headers: { 'idempotency-key': idempotencyKey }, body: JSON.stringify(terms) }
       return (await call('/v1/request', init)) as Request
+    },
+    requests: async (query: string) => (await call(`/v1/request?${query}`)) as RequestPage,
+    async ticket() {
+      const { ticket } = (await call('/v1/payments:watchTicket', { method: 'POST', body: '{}' })) as { ticket: string }
+      return ticket
     },
     async watch(watchCursor: string, count: number): Promise<WatchedJson[]> {
       const events: WatchedJson[] = []
@@ -99,6 +108,9 @@ function clientOf(url: string, key: string) {
   }
 }
 
+const watchByTicket = (url: string, ticket: string) =>
+  watchBy('server-sent events', { url, request: { ticket }, headers: {}, onMessage: () => 'hang up' })
+
 it('a client goes on across a move from a server to the embedded database', async () => {
   const old = await startTestService()
   const dataDir = join(folder, 'moved')
@@ -109,7 +121,10 @@ it('a client goes on across a move from a server to the embedded database', asyn
     const before = clientOf(old.url, old.keys.shop)
     const first = await before.search('limit=100')
     const request = await before.create(payee)
+    const newest = await before.create(payee, 'order-2')
+    const newestPage = await before.requests('limit=1')
     await importInto(old.database.knex, PAYMENTS, 3)
+    const ticket = await before.ticket()
 
     expect(await runCommand({ DATABASE_URL: urlOfDatabase(old.database) }, ['backup', file])).toMatchObject({ code: 0 })
     expect(await runCommand({ DATA_DIR: dataDir }, ['restore', file])).toMatchObject({ code: 0 })
@@ -135,7 +150,11 @@ it('a client goes on across a move from a server to the embedded database', asyn
       expect(new Set(ids).size).toBe(ids.length)
       // newest first: the payments of the time between the two pages stand before the first
       expect(ids.length).toBe(PAYMENTS)
+      expect(newestPage.requests).toMatchObject([newest])
+      const nextPage = await after.requests(`cursor=${newestPage.pagination.nextCursor}`)
+      expect(nextPage.requests).toMatchObject([{ paymentReference: request.paymentReference }])
       expect((await after.create(payee)).paymentReference).toBe(request.paymentReference)
+      expect(await watchByTicket(listener.url, ticket)).toMatchObject({ messages: [{ type: 'HEARTBEAT' }] })
       await importInto(knex, PAYMENTS + 3, 2)
       const events = await after.watch(first.watchCursor, 5)
       expect(events.map(({ type }) => type)).toEqual(Array.from({ length: 5 }, () => 'ADDED'))
@@ -175,7 +194,67 @@ it('a client whose watch cursor is newer than a restored state is told so', asyn
   }
 })
 
+/** A server of another version that listens on TCP, with a migrated database. Undefined where npm could not install it. */
+async function startServerOf(version: string, name: string) {
+  const native = installPostgres(version)
+  if (native === undefined) return undefined
+  const port = await findFreePort()
+  const server = await startEmbeddedServer({
+    dataDir: join(folder, name),
+    binaries: await binariesIn(native, ['--locale=C.UTF-8']),
+    settings: { listen_addresses: '127.0.0.1', port: String(port), fsync: 'off' },
+  })
+  const { user, password } = server.connection()
+  const urlOf = (database: string) => `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`
+  return { native, urlOf, stop: () => server.stop() }
+}
+
+it('a server of PostgreSQL 15 moves to one of 18', async (test) => {
+  const old = await startServerOf('15', 'fifteen')
+  if (old === undefined) return test.skip('npm could not install PostgreSQL 15')
+  const newer = await startServerOf('18', 'eighteen')
+  if (newer === undefined) return test.skip('npm could not install PostgreSQL 18')
+  try {
+    const knex = createDatabase(old.urlOf('postgres'))
+    await migrate(knex)
+    await importInto(knex)
+    await knex.destroy()
+    const file = join(folder, 'fifteen.backup')
+    const taken = await runCommand({ DATABASE_URL: old.urlOf('postgres') }, ['backup', file])
+    const moved = { code: 0, stdout: taken.stdout }
+    expect(await runCommand({ DATABASE_URL: newer.urlOf('postgres') }, ['restore', file])).toMatchObject(moved)
+    expect(await runCommand({ DATABASE_URL: newer.urlOf('postgres') }, ['check'])).toMatchObject({ code: 0 })
+    expect(await paymentsOf(newer.urlOf('postgres'))).toEqual(await paymentsOf(old.urlOf('postgres')))
+  } finally {
+    await old.stop()
+    await newer.stop()
+  }
+})
+
 describe('the embedded database', () => {
+  it('moves to a server', async (test) => {
+    const target = await startServerOf('18', 'target')
+    if (target === undefined) return test.skip('npm could not install PostgreSQL 18')
+    const dataDir = join(folder, 'grown')
+    const server = await startEmbeddedServer({ dataDir })
+    try {
+      const knex = createDatabase(server.connection())
+      await migrate(knex)
+      await importInto(knex)
+      await knex.destroy()
+      const file = join(folder, 'grown.backup')
+      const taken = await runCommand({ DATA_DIR: dataDir }, ['backup', file])
+      const moved = { code: 0, stdout: taken.stdout }
+      const there = { DATABASE_URL: target.urlOf('postgres') }
+      expect(await runCommand(there, ['restore', file])).toMatchObject(moved)
+      expect(await runCommand(there, ['check'])).toMatchObject({ code: 0, stdout: '' })
+      expect(await paymentsOf(target.urlOf('postgres'))).toEqual(await paymentsOf(server.connection()))
+    } finally {
+      await server.stop()
+      await target.stop()
+    }
+  })
+
   it('is backed up while a service runs, and its stopped folder can be copied', async () => {
     const dataDir = join(folder, 'running')
     const environment = { DATA_DIR: dataDir, PORT: '0', CHAINS_FILE: 'none' }
@@ -247,21 +326,15 @@ function toolsVersion(): string | undefined {
 }
 
 describe("PostgreSQL's own tools", () => {
-  let server: EmbeddedServer | undefined
-  let port: number
+  let server: Awaited<ReturnType<typeof startServerOf>>
   let why = ''
   beforeAll(async () => {
     const version = toolsVersion()
     if (version === undefined) why = `${TOOLS.join(', ')} are not installed`
-    const native = version === undefined ? undefined : installPostgres(version)
-    if (version !== undefined && native === undefined) why = `npm could not install PostgreSQL ${version}`
-    if (native === undefined) return
-    port = await findFreePort()
-    server = await startEmbeddedServer({
-      dataDir: join(folder, 'tools'),
-      binaries: await binariesIn(native, ['--locale=C.UTF-8']),
-      settings: { listen_addresses: '127.0.0.1', port: String(port), fsync: 'off' },
-    })
+    if (version === undefined) return
+    server = await startServerOf(version, 'tools')
+    if (server === undefined) why = `npm could not install PostgreSQL ${version}`
+    if (server === undefined) return
     const knex = createDatabase(urlOf('postgres'))
     await migrate(knex)
     await importInto(knex)
@@ -270,10 +343,7 @@ describe("PostgreSQL's own tools", () => {
   })
   afterAll(() => server?.stop())
 
-  const urlOf = (database: string) => {
-    const { user, password } = (server as EmbeddedServer).connection()
-    return `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`
-  }
+  const urlOf = (database: string) => server?.urlOf(database) ?? ''
   const run = (program: string, args: readonly string[]) => {
     const { status, stderr } = spawnSync(program, args, { encoding: 'utf8' })
     expect({ status, stderr }).toMatchObject({ status: 0 })
@@ -301,7 +371,7 @@ describe("PostgreSQL's own tools", () => {
       `--dbname=${urlOf('')}`,
     ])
     cpSync(join(folder, 'tools/pg/password'), join(copy, 'pg/password'))
-    const native = installPostgres(toolsVersion() ?? '') ?? ''
+    const { native } = server
     const copied = await startEmbeddedServer({
       dataDir: copy,
       binaries: await binariesIn(native, ['--locale=C.UTF-8']),
