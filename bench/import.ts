@@ -1,6 +1,6 @@
 /**
- * Measures imports of payments into the embedded database with all its indexes: a file of new payments into an empty account, and the same
- * file again, which changes nothing. Also the export, and the peak memory.
+ * Measures imports of payments into the embedded database with all its indexes: a file of new payments into an empty account, the same
+ * file again, which changes nothing, and a file that changes the status of every payment. Also the export, and the peak memory.
  *
  *   npm run bench:import -- --rows 1000000
  */
@@ -45,12 +45,18 @@ const memoryBefore = peakMemory()
 
 const readCpu = await meterCpu(knex)
 
-const added = await measure('new', bringIn)
-const unchanged = await measure('unchanged', bringIn)
+const added = await measure('new', () => bringIn(file))
+const unchanged = await measure('unchanged', () => bringIn(file))
 const exported = await measure('export', takeOut)
+await writeLines(file, (n) => {
+  const payment = paymentOf(n)
+  const updatedAt = new Date(payment.updatedAt.getTime() + 60_000)
+  return { ...payment, status: payment.status === 'REFUNDED' ? 'CONFIRMED' : 'REFUNDED', updatedAt }
+})
 const { rows: sizes } = await knex.raw<{ rows: { indexes: bigint; heap: bigint }[] }>(
   `select pg_indexes_size('payments') as indexes, pg_table_size('payments') as heap`,
 )
+const changed = await measure('changed', () => bringIn(file))
 const [size = { indexes: 0n, heap: 1n }] = sizes
 const figuresOf = (name: string, seen: Measured, target?: Figure['target']): Figure[] => [
   { name, value: seen.rowsPerSecond, unit: 'rows/s', ...(target !== undefined && { target }) },
@@ -60,6 +66,7 @@ const figuresOf = (name: string, seen: Measured, target?: Figure['target']): Fig
 await report('import', [
   ...figuresOf('ingest.new', added, { atLeast: 10_000 }),
   ...figuresOf('ingest.unchanged', unchanged, { atLeast: 80_000 }),
+  ...figuresOf('ingest.changed', changed),
   ...figuresOf('export', exported),
   { name: 'unchanged/new', value: unchanged.rowsPerSecond / added.rowsPerSecond, unit: '' },
   { name: 'indexes/heap', value: Number(size.indexes) / Number(size.heap), unit: '', target: { atMost: 1.5 } },
@@ -99,8 +106,8 @@ function peakMemory(): number {
   return process.resourceUsage().maxRSS / 1024
 }
 
-async function bringIn(): Promise<void> {
-  const counts = await importLines(createReadStream(file, { highWaterMark: MIB / 4 }), importPayments(knex, account))
+async function bringIn(path: string): Promise<void> {
+  const counts = await importLines(createReadStream(path, { highWaterMark: MIB / 4 }), importPayments(knex, account))
   console.error(JSON.stringify(counts))
   if (counts.lines !== ROWS || counts.bad > 0) throw new Error('the file was not imported completely')
 }
@@ -113,10 +120,10 @@ async function takeOut(): Promise<void> {
   if (rows !== ROWS) throw new Error(`${rows} payments were exported instead of ${ROWS}`)
 }
 
-async function writeLines(path: string): Promise<void> {
+async function writeLines(path: string, lineOf = paymentOf): Promise<void> {
   const stream = createWriteStream(path)
   for (let n = 0; n < ROWS; n++) {
-    if (!stream.write(`${formatPaymentLine(paymentOf(n))}\n`)) await once(stream, 'drain')
+    if (!stream.write(`${formatPaymentLine(lineOf(n))}\n`)) await once(stream, 'drain')
   }
   stream.end()
   await once(stream, 'finish')
