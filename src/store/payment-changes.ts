@@ -1,13 +1,6 @@
 import type { Knex } from 'knex'
 import { runPreparedTexts } from '../postgres/prepared.ts'
-import {
-  type Arrivals,
-  type ChangedRow,
-  COUNTED_COLUMNS,
-  type CountedRow,
-  countMoves,
-  countStatement,
-} from './payment-statistics.ts'
+import { type Arrivals, COUNTED_COLUMNS, type CountedRow, countMoves, countStatement } from './payment-statistics.ts'
 
 /**
  * An account whose payments only this transaction can write until it ends. So the changes of an account are numbered in the order of their
@@ -26,8 +19,16 @@ export interface PaymentStatement {
   readonly bindings: readonly unknown[]
 }
 
-/** Payments as they are stored before a write: each row as JSON, by id. */
-export type StoredPayments = ReadonlyMap<string, string>
+/** What is kept of a payment to tell whether a write has changed it. */
+export interface StoredPayment extends CountedRow {
+  readonly id: string
+  readonly request_id: Buffer | null
+  /** A hash of the whole row. */
+  readonly mark: string
+}
+
+/** Payments as they are stored before a write, by id. */
+export type StoredPayments = ReadonlyMap<string, StoredPayment>
 
 /**
  * Locks accounts for writing their payments, in ascending order. A writer calls it before it reads what it is going to change. To avoid
@@ -70,8 +71,7 @@ async function takeLock(trx: Knex, accountId: number): Promise<boolean> {
  * @param rows - a query on `payments` that binds the account, without columns
  */
 export async function readPayments({ trx }: LockedAccount, rows: Knex.QueryBuilder): Promise<StoredPayments> {
-  const read = await rows.transacting(trx).select<StoredRow[]>('payments.id', trx.raw(`${ROW_AS_JSON} as row`))
-  return new Map(read.map(({ id, row }) => [id, row]))
+  return byId(await rows.transacting(trx).select<StoredPayment[]>(trx.raw(STORED_COLUMNS)))
 }
 
 /** The same for some ids. `offset 0` has each looked up: of thousands, the planner would rather read all payments of the account. */
@@ -80,26 +80,25 @@ export async function readPaymentsById(
   ids: readonly string[],
 ): Promise<StoredPayments> {
   if (ids.length === 0) return new Map()
-  const { rows } = await trx.raw<{ rows: StoredRow[] }>(
-    `select payments.id, ${ROW_AS_JSON} as row from unnest(?::uuid[]) as asked (id) cross join lateral
+  const { rows } = await trx.raw<{ rows: StoredPayment[] }>(
+    `select ${STORED_COLUMNS} from unnest(?::uuid[]) as asked (id) cross join lateral
        (select * from payments where account_id = ? and id = asked.id offset 0) payments`,
     [[...ids], accountId],
   )
-  return new Map(rows.map(({ id, row }) => [id, row]))
+  return byId(rows)
 }
 
-const ROW_AS_JSON = 'to_jsonb(payments)::text'
+const STORED_COLUMNS = `payments.id, payments.request_id, ${COUNTED_COLUMNS.map((key) => `payments.${key}`).join(', ')},
+  hash_record_extended(payments, 0) as mark`
 
-interface StoredRow {
-  readonly id: string
-  readonly row: string
-}
+const byId = (rows: readonly StoredPayment[]): StoredPayments => new Map(rows.map((row) => [row.id, row]))
 
 /**
  * Runs an UPDATE, a DELETE, or an INSERT that may update, and counts and logs the changed rows. A row that is written with its old values is
  * not logged.
  *
- * @param before - the rows that it may update or delete, and that {@link readPayments} read under the account's lock. Others may be among them
+ * @param before - the rows that it may update or delete, and that {@link readPayments} read under the account's lock. Others may be among them;
+ *   they cost time
  * @returns the ids of all written rows
  */
 export async function changePayments(
@@ -107,19 +106,26 @@ export async function changePayments(
   before: StoredPayments,
   { sql, bindings }: PaymentStatement,
 ): Promise<string[]> {
-  const written = await account.trx.raw<{ rows: { id: string }[] }>(
-    `${sql} returning payments.id`,
-    bindings as Knex.RawBinding[],
-  )
-  const ids = written.rows.map(({ id }) => id)
-  await logChanges(account, before, ids)
+  let ids: string[] = []
+  await logWrite(account, before, async () => {
+    const { trx } = account
+    const { rows } = await trx.raw<Written>(`${sql} returning payments.id`, bindings as Knex.RawBinding[])
+    ids = rows.map(({ id }) => id)
+    return readPaymentsById(account, [...new Set([...before.keys(), ...ids])])
+  })
   return ids
+}
+
+interface Written {
+  readonly rows: readonly { readonly id: string }[]
 }
 
 /** Deletes payments, and counts and logs them. */
 export async function deletePayments(account: LockedAccount, before: StoredPayments): Promise<void> {
-  await removePayments(account, [...before.keys()])
-  await logChanges(account, before, [...before.keys()])
+  await logWrite(account, before, async () => {
+    await removePayments(account, [...before.keys()])
+    return new Map()
+  })
 }
 
 /** Replaces payments by rows that `store` writes, and counts and logs what changed. */
@@ -128,9 +134,12 @@ export async function replacePayments(
   before: StoredPayments,
   store: () => Promise<void>,
 ): Promise<void> {
-  await removePayments(account, [...before.keys()])
-  await store()
-  await logChanges(account, before, [...before.keys()])
+  await logWrite(account, before, async () => {
+    const ids = [...before.keys()]
+    await removePayments(account, ids)
+    await store()
+    return readPaymentsById(account, ids)
+  })
 }
 
 async function removePayments({ trx, accountId }: LockedAccount, ids: readonly string[]): Promise<void> {
@@ -151,7 +160,7 @@ export async function logArrivals(
   await runPreparedTexts(
     trx,
     [
-      { sql: LOG_INSERTS, bindings: [at, ids, accountId] },
+      { sql: LOG_INSERTS, bindings: [0, at, ids, accountId] },
       countStatement(accountId, arrivals),
       { sql: NUMBER, bindings: [ids.length, accountId] },
     ],
@@ -164,81 +173,91 @@ export async function logArrivals(
  * written while one worker is down.
  */
 
-const logOf = (made: string, kind: string, old: string) => `
-  insert into payment_changes (account_id, change, kind, payment_id, at, old)
-  select a.account_id, a.last_change + made.nth, ${kind}, made.id, ?::timestamptz, ${old}
-  from account_changes a cross join ${made} where a.account_id = ?`
+const LOG_COLUMNS = 'account_id, change, kind, payment_id, at, old'
 
-/** Binds the time, ids, the account. */
-const LOG_INSERTS = logOf('unnest(?::uuid[]) with ordinality as made (id, nth)', '1', 'null::jsonb')
+/** Binds how many changes stand before these, the time, ids, the account. */
+const LOG_INSERTS = `
+  insert into payment_changes (${LOG_COLUMNS})
+  select a.account_id, a.last_change + ?::bigint + made.nth, 1, made.id, ?::timestamptz, null::jsonb
+  from account_changes a cross join unnest(?::uuid[]) with ordinality as made (id, nth) where a.account_id = ?`
 
-/** Binds the time, ids, kinds, rows before, the account. */
-const LOG = logOf(
-  'unnest(?::uuid[], ?::smallint[], ?::jsonb[]) with ordinality as made (id, kind, old, nth)',
-  'made.kind',
-  'made.old',
-)
+/**
+ * Logs payments as they are, before they are updated: their rows never leave the server. `offset 0` has each looked up; without
+ * the name `logged`, Citus could not return columns. Binds the time, ids, the account twice.
+ */
+const LOG_UPDATES = `
+  insert into payment_changes as logged (${LOG_COLUMNS})
+  select a.account_id, a.last_change + given.nth, 2, p.id, ?::timestamptz, to_jsonb(p)
+  from account_changes a cross join unnest(?::uuid[]) with ordinality as given (id, nth)
+  cross join lateral (select * from payments where account_id = ? and id = given.id offset 0) p
+  where a.account_id = ? returning logged.payment_id as id, logged.change`
+
+/** Binds the account, and changes. */
+const FORGET = 'delete from payment_changes where account_id = ? and change = any(?::bigint[])'
+const LOG_AS_DELETES = 'update payment_changes set kind = 3 where account_id = ? and change = any(?::bigint[])'
+
+/** Numbers below zero are free. Binds changes, their new numbers, the account. */
+const RENUMBER = `update payment_changes c set change = -given.next from unnest(?::bigint[], ?::bigint[]) as given (change, next)
+  where c.account_id = ? and c.change = given.change`
+const RENUMBERED = 'update payment_changes set change = -change where account_id = ? and change < 0'
 
 /** Binds how many changes were logged, and the account. */
 const NUMBER = 'update account_changes set last_change = last_change + ?::bigint where account_id = ?'
 
-const listKeys = (write: (key: string) => string) => COUNTED_COLUMNS.map(write).join(', ')
-
-type Prefixed = Readonly<Record<string, unknown>> & { readonly id: string }
-
 /**
- * Finds the rows that are not as they were before. Binds ids, rows before, the account. `offset 0` keeps the planner from reading all payments of
- * the account for it.
+ * Writes, counts and logs. Payments that may change are logged first, while the server still has their old rows; the log forgets those that the
+ * write has left as they were.
+ *
+ * @param write - returns the rows of `before`, and others that it has written, as they are now
  */
-const FIND_CHANGES = `
-  select given.id, given.old is not null as was_there, p.id is not null as is_there,
-    ${listKeys((key) => `o.${key} as old_${key}, p.${key} as new_${key}`)}
-  from unnest(?::uuid[], ?::jsonb[]) with ordinality as given (id, old, nth)
-  cross join lateral jsonb_populate_record(null::payments, given.old) o
-  left join lateral (select * from payments where account_id = ? and id = given.id offset 0) p on true
-  where row(p.*) is distinct from row(o.*) order by given.nth`
-
-async function logChanges(
-  { trx, accountId, at }: LockedAccount,
+async function logWrite(
+  account: LockedAccount,
   before: StoredPayments,
-  ids: readonly string[],
+  write: () => Promise<StoredPayments>,
 ): Promise<void> {
-  if (ids.length === 0) return
-  const olds = ids.map((id) => before.get(id) ?? null)
-  const found = await trx.raw<{ rows: Prefixed[] }>(FIND_CHANGES, [[...ids], olds, accountId] as Knex.RawBinding[])
-  const changes = found.rows.map(toChange)
-  if (changes.length === 0) return
-  const log = [
-    at,
-    changes.map(({ id }) => id),
-    changes.map(kindOf),
-    changes.map(({ id }) => before.get(id) ?? null),
-    accountId,
-  ]
+  const { trx, accountId, at } = account
+  const logged = await logUpdates(account, [...before.keys()])
+  const after = await write()
+  const changes = [...new Set([...before.keys(), ...after.keys()])]
+    .map((id) => ({ id, before: before.get(id), after: after.get(id) }))
+    .filter((change) => change.before?.mark !== change.after?.mark)
+  const kept = logged.filter(({ id }) => before.get(id)?.mark !== after.get(id)?.mark)
+  const inserts = changes.filter((change) => change.before === undefined).map(({ id }) => id)
+  const deletes = kept.filter(({ id }) => !after.has(id)).map(({ change }) => change)
   const moves = countMoves(changes)
-  await runPreparedTexts(
-    trx,
-    [
-      { sql: LOG, bindings: log },
-      ...(moves.length === 0 ? [] : [countStatement(accountId, moves)]),
-      { sql: NUMBER, bindings: [changes.length, accountId] },
-    ],
-    undefined,
-  )
+  const statements = [
+    ...(deletes.length === 0 ? [] : [{ sql: LOG_AS_DELETES, bindings: [accountId, deletes] }]),
+    ...(kept.length === logged.length ? [] : forget(accountId, logged, kept)),
+    ...(inserts.length === 0 ? [] : [{ sql: LOG_INSERTS, bindings: [kept.length, at, inserts, accountId] }]),
+    ...(moves.length === 0 ? [] : [countStatement(accountId, moves)]),
+    ...(changes.length === 0 ? [] : [{ sql: NUMBER, bindings: [changes.length, accountId] }]),
+  ]
+  if (statements.length > 0) await runPreparedTexts(trx, statements, undefined)
 }
 
-function toChange(row: Prefixed): ChangedRow {
-  const keysOf = (prefix: string) =>
-    Object.fromEntries(COUNTED_COLUMNS.map((key) => [key, row[prefix + key]])) as unknown as CountedRow
-  return {
-    id: row.id,
-    before: row['was_there'] === true ? keysOf('old_') : undefined,
-    after: row['is_there'] === true ? keysOf('new_') : undefined,
-  }
+interface LoggedChange {
+  readonly id: string
+  readonly change: bigint
 }
 
-/** As in `payment_changes`: 1 insert, 2 update, 3 delete. */
-function kindOf({ before, after }: ChangedRow): number {
-  if (before === undefined) return 1
-  return after === undefined ? 3 : 2
+async function logUpdates({ trx, accountId, at }: LockedAccount, ids: readonly string[]): Promise<LoggedChange[]> {
+  if (ids.length === 0) return []
+  const { rows } = await trx.raw<{ rows: LoggedChange[] }>(LOG_UPDATES, [at, [...ids], accountId, accountId])
+  return rows
+}
+
+/** Takes changes out of the log that were none, and numbers the kept ones without a gap. */
+function forget(accountId: number, logged: readonly LoggedChange[], kept: readonly LoggedChange[]) {
+  const numbers = logged.map(({ change }) => change).toSorted((a, b) => Number(a - b))
+  const isKept = new Set(kept.map(({ change }) => change))
+  const left = numbers.filter((change) => isKept.has(change))
+  const forgotten = numbers.filter((change) => !isKept.has(change))
+  const statements = [{ sql: FORGET, bindings: [accountId, forgotten] }]
+  if (left.length === 0) return statements
+  const next = numbers.slice(0, left.length)
+  return [
+    ...statements,
+    { sql: RENUMBER, bindings: [left, next, accountId] },
+    { sql: RENUMBERED, bindings: [accountId] },
+  ]
 }

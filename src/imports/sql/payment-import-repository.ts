@@ -255,12 +255,8 @@ async function nameRequests(
   })
 }
 
-/** The requests of stored rows. */
 function requestsIn(before: StoredPayments): string[] {
-  return [...before.values()].flatMap((row) => {
-    const { request_id: bytes } = JSON.parse(row) as { readonly request_id: string | null }
-    return bytes === null ? [] : [bytes.slice('\\x'.length)]
-  })
+  return [...before.values()].flatMap(({ request_id }) => request_id?.toString('hex') ?? [])
 }
 
 function eventTaken({ txHash, eventIndex = 0, network }: Payment, id: string) {
