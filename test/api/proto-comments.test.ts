@@ -1,61 +1,12 @@
-import { execFileSync } from 'node:child_process'
-import { fromBinary } from '@bufbuild/protobuf'
-import { type FileDescriptorProto, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt'
 import { describe, expect, it } from 'vitest'
 import { Code } from '../../gen/google/rpc/code_pb.js'
+import { comments as generated } from '../../gen/payments/v1/comments.js'
 import { reasons } from '../../src/errors/reasons.ts'
 
 /** The comments of `payments.v1`, which are its API reference, by the names of what they describe: `Payment.Status.PENDING`. */
-const comments = readComments()
-
-function readComments(): ReadonlyMap<string, string> {
-  const image = execFileSync('buf', ['build', 'proto', '-o', '-#format=binpb'])
-  const { file: files } = fromBinary(FileDescriptorSetSchema, image)
-  return new Map(files.filter((file) => file.package === 'payments.v1').flatMap(commentsOf))
-}
-
-/** A path is a place in a FileDescriptorProto: numbers of fields and indexes in turn. */
-function commentsOf(file: FileDescriptorProto): [string, string][] {
-  const texts = new Map<string, string>(
-    file.sourceCodeInfo?.location.map(({ path, leadingComments }) => [
-      path.join('.'),
-      leadingComments.replaceAll(/\s+/g, ' ').trim(),
-    ]),
-  )
-  const all = (path: string, prefix: string, descs: readonly AnyDescriptor[], within: Within = () => []) =>
-    descs.flatMap((desc, index): [string, string][] => {
-      const [at, name] = [`${path}.${index}`, `${prefix}${desc.name}`]
-      return [[name, texts.get(at) ?? ''], ...within(desc, at, `${name}.`)]
-    })
-  const ofEnum: Within = ({ value = [] }, at, prefix) => all(`${at}.2`, prefix, value)
-  const ofMessage: Within = ({ field = [], nestedType = [], enumType = [] }, at, prefix) => [
-    ...all(`${at}.2`, prefix, field),
-    ...all(`${at}.3`, prefix, nestedType, ofMessage),
-    ...all(`${at}.4`, prefix, enumType, ofEnum),
-  ]
-  const ofService: Within = ({ method = [] }, at, prefix) => all(`${at}.2`, prefix, method)
-  return [
-    ...all('4', '', file.messageType, ofMessage),
-    ...all('5', '', file.enumType, ofEnum),
-    ...all('6', '', file.service, ofService),
-    ...all('7', '', file.extension),
-  ]
-}
-
-interface Named {
-  readonly name: string
-}
-
-/** What a file, message, enum or service descriptor has of these. */
-interface AnyDescriptor extends Named {
-  readonly field?: readonly Named[]
-  readonly nestedType?: readonly AnyDescriptor[]
-  readonly enumType?: readonly AnyDescriptor[]
-  readonly value?: readonly Named[]
-  readonly method?: readonly Named[]
-}
-
-type Within = (desc: AnyDescriptor, at: string, prefix: string) => [string, string][]
+const comments: ReadonlyMap<string, string> = new Map(
+  Object.entries(generated).map(([name, comment]) => [name.replace('payments.v1.', ''), comment.replaceAll('\n', ' ')]),
+)
 
 const FILTERED = ['SearchPaymentsRequest', 'SummarizePaymentsRequest', 'ExportPaymentsRequest', 'WatchPaymentsRequest']
 const ROUTED = ['GetPaymentRoutesRequest', 'StreamPaymentRoutesRequest', 'GetPaymentCalldataRequest']
