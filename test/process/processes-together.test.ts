@@ -14,7 +14,7 @@ import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
 import { pendingMigrations } from '../../src/postgres/migrations/migrate.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
-import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
+import { createEmptyDatabase, createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { seedPayments, type Values } from '../support/data/seed-payments.ts'
 import { recordLogs } from '../support/logs.ts'
 import { runWaybill, startWaybill, type WaybillProcess } from '../support/process.ts'
@@ -173,9 +173,7 @@ async function startBeside({ database, chain }: TestService) {
 describe('processes that start at once on an empty database', () => {
   let database: TestDatabase
   beforeAll(async () => {
-    database = await createTestDatabase()
-    await database.knex.raw('drop schema public cascade')
-    await database.knex.raw('create schema public')
+    database = await createEmptyDatabase('')
   })
   afterAll(() => database?.drop())
 
