@@ -1,8 +1,10 @@
+import { readAll } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { type Address, type AddressFamily, addressFamily, isZeroAddress, parseAddress } from './address.ts'
 import { type ParsedMoment, parseDateBound } from './date-bound.ts'
 import { type Decimal, explainAboveMaximum, parseDecimal, trimPlaces } from './decimal.ts'
 import { type Hex, parseTxHash } from './hex.ts'
+import { parsePaymentId } from './payment-id.ts'
 import { parsePaymentReference, parseRequestId, parseSalt } from './payment-reference.ts'
 
 /**
@@ -13,6 +15,11 @@ import { parsePaymentReference, parseRequestId, parseSalt } from './payment-refe
 /** @throws WaybillError INVALID_PAYMENT_REFERENCE */
 export function requirePaymentReference(field: string, value: string): Hex {
   return parsePaymentReference(value) ?? refuse(waybillError('INVALID_PAYMENT_REFERENCE', { field, value }))
+}
+
+/** @throws WaybillError INVALID_PAYMENT_ID */
+export function requirePaymentId(field: string, value: string): string {
+  return parsePaymentId(value) ?? refuse(waybillError('INVALID_PAYMENT_ID', { field, value }))
 }
 
 /** @throws WaybillError INVALID_REQUEST_ID */
@@ -141,8 +148,10 @@ export interface DateRange {
 
 /** Reads the fields `fromDate` and `toDate` of a filter. @throws WaybillError INVALID_DATE, INVALID_RANGE */
 export function requireDateRange(input: { readonly [K in keyof DateRange]?: string | undefined }): DateRange {
-  const from = input.fromDate === undefined ? undefined : requireDate('fromDate', input.fromDate)
-  const to = input.toDate === undefined ? undefined : requireDate('toDate', input.toDate)
+  const { from, to } = readAll({
+    from: () => (input.fromDate === undefined ? undefined : requireDate('fromDate', input.fromDate)),
+    to: () => (input.toDate === undefined ? undefined : requireDate('toDate', input.toDate)),
+  })
   if (from !== undefined && to !== undefined && from.atMs > to.lastMs) {
     const bounds = { field: 'fromDate', value: input.fromDate ?? '', other: 'toDate', otherValue: input.toDate ?? '' }
     throw waybillError('INVALID_RANGE', bounds)

@@ -2,6 +2,7 @@ import type { Account } from '../domain/account.ts'
 import { cutPage } from '../domain/pages/cut-page.ts'
 import { type CursorSeal, openCursorOfVersion, sealCursor } from '../domain/pages/sealed-cursor.ts'
 import { DEFAULT_PAGE_LIMIT, requirePageLimit } from '../domain/require-input.ts'
+import { readAllInTurn } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import {
   type FilterInput,
@@ -68,13 +69,10 @@ export async function listRequests(
   input: ListInput,
   signal?: AbortSignal,
 ): Promise<ListedRequests> {
-  const seal = { secret: cursorSecret, scope: `${account.name}/requests` }
   const cells = once(() => lists.cells(account, undefined, signal))
-  const given = await parseRequestFilter(input, { ...known, cells })
-  const carried = input.cursor === undefined ? undefined : readCursor(seal, input.cursor)
-  if (carried !== undefined) checkMatches(carried.filter, given)
+  const { seal, given, carried, sentLimit } = await readList({ known, cursorSecret }, { account, input, cells })
   const filter = carried?.filter ?? given
-  const limit = requirePageLimit(input.limit) ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
+  const limit = sentLimit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
   const matching = { filter, cells: await cellsOf(filter, { lists, account, cells, signal }) }
   // One request more than the page holds tells whether another page follows.
   const query = { matching, rows: limit + 1, position: carried?.position }
@@ -89,6 +87,37 @@ export async function listRequests(
     prevCursor: page.previous && cursorAt(page.previous),
     total,
   }
+}
+
+/** Reads what was sent, as {@link listRequests} does. @throws WaybillError of kind INVALID_INPUT */
+export function checkList(
+  options: ListOptions,
+  account: Account,
+  input: ListInput,
+  signal?: AbortSignal,
+): Promise<unknown> {
+  const cells = once(() => options.lists.cells(account, undefined, signal))
+  return readList(options, { account, input, cells })
+}
+
+interface SentList {
+  readonly account: Account
+  readonly input: ListInput
+  readonly cells: () => Promise<readonly RequestCell[]>
+}
+
+async function readList(
+  { known, cursorSecret }: Pick<ListOptions, 'known' | 'cursorSecret'>,
+  { account, input, cells }: SentList,
+) {
+  const seal = { secret: cursorSecret, scope: `${account.name}/requests` }
+  const sent = await readAllInTurn({
+    given: () => parseRequestFilter(input, { ...known, cells }),
+    carried: () => (input.cursor === undefined ? undefined : readCursor(seal, input.cursor)),
+    sentLimit: () => requirePageLimit(input.limit),
+  })
+  if (sent.carried !== undefined) checkMatches(sent.carried.filter, sent.given)
+  return { seal, ...sent }
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

@@ -3,6 +3,7 @@ import { configuredAddresses } from '../chains/configured-addresses.ts'
 import type { Account } from '../domain/account.ts'
 import { type Address, addressFamily } from '../domain/address.ts'
 import { explainReceiver, explainText, requireAddress } from '../domain/require-input.ts'
+import { readAll } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { actorOfKey } from '../store/audit-repository.ts'
 import type {
@@ -57,7 +58,7 @@ export function createRefundWallets(options: {
   })
   return {
     async add(account, { address, note }, by, signal) {
-      const wallet = { address: parseWallet(address, chains), note: parseNote(note) }
+      const wallet = readAll({ address: () => parseWallet(address, chains), note: () => parseNote(note) })
       return repository.add(account, wallet, changeBy(by), refuseTooMany, signal)
     },
     list: (account, includeRemoved, signal) => repository.list(account, includeRemoved, signal),

@@ -11,6 +11,7 @@ import {
   requireRequestId,
   requireShortReferences,
 } from '../domain/require-input.ts'
+import { readAllInTurn, readEach, readEachInTurn } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import type { KnownCurrencies } from './request-terms.ts'
 
@@ -74,19 +75,22 @@ export interface NameSources extends KnownCurrencies {
 /**
  * Reads the filters of a list. Each given value becomes part of the filter or an error, so that no filter is dropped.
  *
- * @throws WaybillError with the reason of the first wrong value: INVALID_DATE, INVALID_RANGE, INVALID_ADDRESS, INVALID_REQUEST_ID,
+ * @throws one WaybillError for all wrong values, with the reason of the first: INVALID_DATE, INVALID_RANGE, INVALID_ADDRESS, INVALID_REQUEST_ID,
  *   INVALID_REFERENCE, VALUE_TOO_LONG, UNKNOWN_NETWORK, UNKNOWN_CURRENCY, TOO_MANY_VALUES
  */
 export async function parseRequestFilter(input: FilterInput, sources: NameSources): Promise<RequestFilter> {
   const { status = [], reference = [], requestId = [], payee = [], network = [], currency = [] } = input
   const lists = { status, reference, requestId, payee, network, currency }
-  for (const [field, values] of Object.entries(lists)) requireFewValues(field, values)
-  requireShortReferences(reference)
-  const networks = await Promise.all(network.map((text) => resolveNetwork(text, sources)))
-  const currencies = await Promise.all(currency.map((text) => resolveCurrency(text, sources)))
-  const references = reference.map((text) => requireMerchantReference('reference', text))
-  const requestIds = requestId.map((text) => requireRequestId('requestId', text))
-  const payees = payee.map((text) => requireAddress('payee', text))
+  readEach(Object.entries(lists), ([field, values]) => requireFewValues(field, values))
+  const { networks, currencies, references, requestIds, payees, dates } = await readAllInTurn({
+    shortReferences: () => requireShortReferences(reference),
+    networks: () => readEachInTurn(network, (text) => resolveNetwork(text, sources)),
+    currencies: () => readEachInTurn(currency, (text) => resolveCurrency(text, sources)),
+    references: () => readEach(reference, (text) => requireMerchantReference('reference', text)),
+    requestIds: () => readEach(requestId, (text) => requireRequestId('requestId', text)),
+    payees: () => readEach(payee, (text) => requireAddress('payee', text)),
+    dates: () => requireDateRange(input),
+  })
   return {
     status: ifGiven(
       status,
@@ -97,7 +101,7 @@ export async function parseRequestFilter(input: FilterInput, sources: NameSource
     payee: ifGiven(payee, sortedSet(payees)),
     network: ifGiven(network, sortedSet(networks.flat())),
     currency: ifGiven(currency, sortedMatches(currencies.flat())),
-    ...requireDateRange(input),
+    ...dates,
   }
 }
 

@@ -4,10 +4,11 @@ import { configuredAddresses } from '../chains/configured-addresses.ts'
 import { readCurrencyId, type TokenDirectory } from '../chains/token-directory.ts'
 import type { Address } from '../domain/address.ts'
 import { FIAT_DECIMALS, parseFiatCode, type Token } from '../domain/currency.ts'
-import { formatDecimal } from '../domain/decimal.ts'
+import { type Decimal, formatDecimal } from '../domain/decimal.ts'
 import { paymentReferenceOf } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import {
+  type AmountRule,
   requireAmount,
   requireDate,
   requireMerchantReference,
@@ -15,6 +16,7 @@ import {
   requireRequestId,
   requireSalt,
 } from '../domain/require-input.ts'
+import { readAll, readOnce } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 
 /** The terms of a request as a caller sends them. */
@@ -51,25 +53,32 @@ export interface KnownCurrencies {
 /**
  * Checks the terms of a request.
  *
- * @throws WaybillError with the reason of the first term that is wrong
+ * @throws one WaybillError for all terms that are wrong, with the reason of the first
  */
 export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
-  const token = parsePaymentCurrency(input, known)
-  const invoiceCurrency = parseInvoiceCurrency(input.invoiceCurrency, token, known)
-  const payee = parseReceiver('payee', input.payee, token.chain, known)
-  return {
-    network: token.chain,
-    paymentCurrency: token.id,
-    invoiceCurrency: invoiceCurrency.id,
-    amount: requireAmount('amount', input.amount, { currency: invoiceCurrency }),
+  const token = readOnce(() => parsePaymentCurrency(input, known))
+  const chain = () => token().chain
+  const invoiceCurrency = readOnce(() => parseInvoiceCurrency(input.invoiceCurrency, token(), known))
+  const payee = readOnce(() => parseReceiver('payee', input.payee, chain, known))
+  return readAll({
+    network: chain,
+    paymentCurrency: () => token().id,
+    invoiceCurrency: () => invoiceCurrency().id,
     payee,
-    refundAddress: given(input.refundAddress, (text) => parseRefundAddress(text, payee, token.chain, known)),
-    reference: given(input.reference, (text) => requireMerchantReference('reference', text)),
-    requestId: given(input.requestId, (text) => requireRequestId('requestId', text)),
-    salt: given(input.salt, (text) => requireSalt('salt', text)),
+    amount: () => parseAmount(input.amount, invoiceCurrency),
+    refundAddress: () => given(input.refundAddress, (text) => parseRefundAddress(text, { payee, chain }, known)),
+    reference: () => given(input.reference, (text) => requireMerchantReference('reference', text)),
+    requestId: () => given(input.requestId, (text) => requireRequestId('requestId', text)),
+    salt: () => given(input.salt, (text) => requireSalt('salt', text)),
     // The end of a day is meant. Whether it is past is checked later: a line of an import may be older.
-    expiresAt: given(input.expiresAt, (text) => new Date(requireDate('expiresAt', text).lastMs)),
-  }
+    expiresAt: () => given(input.expiresAt, (text) => new Date(requireDate('expiresAt', text).lastMs)),
+  })
+}
+
+/** Reads the amount as a number first, whatever its currency is. */
+function parseAmount(text: string, readCurrency: () => NonNullable<AmountRule['currency']>): Decimal {
+  requireAmount('amount', text, {})
+  return requireAmount('amount', text, { currency: readCurrency() })
 }
 
 function given<T>(text: string | undefined, read: (text: string) => T): T | undefined {
@@ -137,7 +146,9 @@ function parseInvoiceCurrency(
   throw waybillError('UNKNOWN_CURRENCY', { field: 'invoiceCurrency', value: text, suggestion: tokens.suggest(text) })
 }
 
-function parseReceiver(field: string, text: string, network: string, { chains }: KnownCurrencies): Address {
+function parseReceiver(field: string, text: string, readNetwork: () => string, { chains }: KnownCurrencies): Address {
+  requireReceiver(field, text)
+  const network = readNetwork()
   const address = requireReceiver(field, text, { name: network, family: chains.familyOf(network) })
   const config = chains.config(network)
   const what = config && configuredAddresses(config).get(address)
@@ -146,9 +157,13 @@ function parseReceiver(field: string, text: string, network: string, { chains }:
 }
 
 /** Refuses the payee's own address: its refund reference would be the payment reference, and refunds would look like payments. */
-function parseRefundAddress(text: string, payee: Address, network: string, known: KnownCurrencies): Address {
-  const address = parseReceiver('refundAddress', text, network, known)
-  if (address !== payee) return address
+function parseRefundAddress(
+  text: string,
+  { payee, chain }: { readonly payee: () => Address; readonly chain: () => string },
+  known: KnownCurrencies,
+): Address {
+  const address = parseReceiver('refundAddress', text, chain, known)
+  if (address !== payee()) return address
   throw waybillError('REFUND_ADDRESS_IS_PAYEE', { field: 'refundAddress', value: text })
 }
 

@@ -2,7 +2,7 @@ import type { Account } from '../domain/account.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { requirePaymentReference } from '../domain/require-input.ts'
 import { waybillError } from '../errors/waybill-error.ts'
-import { type ListedRequests, type ListInput, listRequests } from './list-requests.ts'
+import { checkList, type ListedRequests, type ListInput, listRequests } from './list-requests.ts'
 import {
   differingTerms,
   hashTerms,
@@ -53,6 +53,12 @@ export interface Requests {
   cancel(account: Account, paymentReference: string, signal?: AbortSignal): Promise<RequestWithBalance>
   /** @throws WaybillError as {@link listRequests} does */
   list(account: Account, input: ListInput, signal?: AbortSignal): Promise<ListedRequests>
+  /** Reads what was sent for `create`, `list` and `get`, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
+  readonly check: {
+    create(input: TermsInput): void
+    list(account: Account, input: ListInput, signal?: AbortSignal): Promise<unknown>
+    get(paymentReference: string): void
+  }
 }
 
 /**
@@ -91,6 +97,11 @@ export function createRequests(options: RequestsOptions): Requests {
       return getById(repository, account, request.requestId, signal)
     },
     list: (account, input, signal) => listRequests(options, account, input, signal),
+    check: {
+      create: (input) => void parseTerms(input, known),
+      list: (account, input, signal) => checkList(options, account, input, signal),
+      get: (text) => void requirePaymentReference('paymentReference', text),
+    },
   }
 }
 

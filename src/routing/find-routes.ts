@@ -1,10 +1,11 @@
 import type { Account } from '../domain/account.ts'
 import type { RouteSort, RoutesAnswer, RoutesEvent, RoutesQuestion } from '../domain/route.ts'
-import { parseQuestion } from './parse-question.ts'
+import { readAll } from '../errors/gather-errors.ts'
+import { type ParsedQuestion, parseQuestion } from './parse-question.ts'
 import { type Assessed, keyOf } from './quotes/assess-candidates.ts'
 import { inquire, planAll, type QuoteDependencies, type QuoteOptions, quotePlanned } from './quotes/quote-routes.ts'
 import { type RankedTerms, rankRoutes } from './quotes/rank.ts'
-import { parseWishes } from './quotes/wishes.ts'
+import { parseWishes, type Wishes } from './quotes/wishes.ts'
 
 /**
  * Finds the routes by which a wallet can pay a request now, best first, and explains why each other candidate is not a route.
@@ -20,6 +21,14 @@ export type StreamRoutes = (
   question: RoutesQuestion,
   options: QuoteOptions,
 ) => AsyncGenerator<RoutesEvent>
+
+/** Parses what a caller asks. @throws WaybillError for input that is not valid */
+export function readRoutesQuestion(
+  question: RoutesQuestion,
+  directories: Parameters<typeof parseWishes>[1],
+): { readonly question: ParsedQuestion; readonly wishes: Wishes } {
+  return readAll({ question: () => parseQuestion(question), wishes: () => parseWishes(question, directories) })
+}
 
 /** Makes {@link FindRoutes}. */
 export function createFindRoutes(dependencies: QuoteDependencies): FindRoutes {
@@ -45,8 +54,7 @@ async function find(
   dependencies: QuoteDependencies,
   onAssessed?: (result: Assessed) => void,
 ): Promise<RoutesAnswer> {
-  const question = parseQuestion(rawQuestion)
-  const wishes = parseWishes(rawQuestion, dependencies)
+  const { question, wishes } = readRoutesQuestion(rawQuestion, dependencies)
   const inquiry = await inquire(account, question, options.signal, dependencies)
   const answer = { ...inquiry.answer, warnings: [...inquiry.answer.warnings, ...wishes.unmet] }
   if (inquiry.search === undefined) return answer

@@ -10,6 +10,7 @@ import {
   requireReceiver,
 } from '../domain/require-input.ts'
 import type { RoutesQuestion } from '../domain/route.ts'
+import { readAll } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import type { PlatformFee } from './due-payment.ts'
 
@@ -30,12 +31,12 @@ const HUNDRED = 100n
  * @throws WaybillError MISSING_FIELD, INVALID_PAYMENT_REFERENCE, INVALID_ADDRESS, INVALID_AMOUNT, INVALID_PERCENTAGE or INCOMPLETE_FEE
  */
 export function parseQuestion(question: RoutesQuestion): ParsedQuestion {
-  return {
-    paymentReference: requirePaymentReference('paymentReference', given('paymentReference', question)),
-    wallet: requireAddress('wallet', given('wallet', question)),
-    amount: question.amount === undefined ? undefined : requireAmount('amount', question.amount, {}),
-    platformFee: readPlatformFee(question),
-  }
+  return readAll({
+    paymentReference: () => requirePaymentReference('paymentReference', given('paymentReference', question)),
+    wallet: () => requireAddress('wallet', given('wallet', question)),
+    amount: () => (question.amount === undefined ? undefined : requireAmount('amount', question.amount, {})),
+    platformFee: () => readPlatformFee(question),
+  })
 }
 
 function given(field: 'paymentReference' | 'wallet', question: RoutesQuestion): string {
@@ -47,9 +48,12 @@ function readPlatformFee({ feePercentage, feeAddress }: RoutesQuestion): Platfor
   if (feePercentage === undefined && feeAddress === undefined) return undefined
   if (feeAddress === undefined) throw waybillError('INCOMPLETE_FEE', { field: 'feePercentage', other: 'feeAddress' })
   if (feePercentage === undefined) throw waybillError('INCOMPLETE_FEE', { field: 'feeAddress', other: 'feePercentage' })
-  const percentage = readPercentage(feePercentage)
-  if (feeAddress === '') throw waybillError('MISSING_FIELD', { field: 'feeAddress' })
-  return { percentage, receiver: requireReceiver('feeAddress', feeAddress) }
+  return readAll({ percentage: () => readPercentage(feePercentage), receiver: () => readFeeAddress(feeAddress) })
+}
+
+function readFeeAddress(text: string): Address {
+  if (text === '') throw waybillError('MISSING_FIELD', { field: 'feeAddress' })
+  return requireReceiver('feeAddress', text)
 }
 
 function readPercentage(text: string): Decimal {

@@ -6,6 +6,7 @@ import { formatAmount, parseDecimal, powerOfTen, rescale } from '../domain/decim
 import { suggestName } from '../domain/nearest.ts'
 import { requireAmount } from '../domain/require-input.ts'
 import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route, RoutesAnswer } from '../domain/route.ts'
+import { readAll } from '../errors/gather-errors.ts'
 import { explain, WaybillError, waybillError } from '../errors/waybill-error.ts'
 import { DEFAULT_LIMIT, type SpendingLimit } from './due-payment.ts'
 import { type MeasuredRoute, measureRoute } from './measuring/measure-route.ts'
@@ -59,12 +60,20 @@ export class QuoteChangedError extends WaybillError {
   }
 }
 
+/** Parses what a caller asks. @throws WaybillError for input that is not valid, whatever the route */
+export function readPaymentQuestion(question: PaymentQuestion, directories: Parameters<typeof readChoice>[1]) {
+  return readAll({
+    question: () => parseQuestion(question),
+    slippage: () => readSlippage(question.slippage),
+    choice: () => readChoice(question, directories),
+    maxSourceAmount: () => question.maxSourceAmount && requireAmount('maxSourceAmount', question.maxSourceAmount, {}),
+  })
+}
+
 /** Makes {@link PreparePayment}. */
 export function createPreparePayment(dependencies: QuoteDependencies): PreparePayment {
   return async (account, rawQuestion, options) => {
-    const question = parseQuestion(rawQuestion)
-    const slippage = readSlippage(rawQuestion.slippage)
-    const choice = readChoice(rawQuestion, dependencies)
+    const { question, slippage, choice } = readPaymentQuestion(rawQuestion, dependencies)
     const inquiry = await inquire(account, question, options.signal, dependencies)
     const { candidate, ids } = findChosen(inquiry, choice, dependencies)
     const { source } = candidate

@@ -1,10 +1,17 @@
 import type { ChainDirectory } from '../chains/chain-directory.ts'
 import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Logger } from '../domain/logger.ts'
+import type { PaymentQuestion, RoutesQuestion } from '../domain/route.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
-import { createFindRoutes, createStreamRoutes, type FindRoutes, type StreamRoutes } from './find-routes.ts'
+import {
+  createFindRoutes,
+  createStreamRoutes,
+  type FindRoutes,
+  readRoutesQuestion,
+  type StreamRoutes,
+} from './find-routes.ts'
 import { createScanner } from './looks/scan.ts'
-import { createPreparePayment, type PreparePayment } from './prepare-payment.ts'
+import { createPreparePayment, type PreparePayment, readPaymentQuestion } from './prepare-payment.ts'
 import { createFindTransfer, type FindTransfer } from './providers/lifi/find-transfer.ts'
 import { createLifiClient, type LifiOptions } from './providers/lifi/lifi-client.ts'
 import { createProviders } from './providers/list.ts'
@@ -33,6 +40,10 @@ interface Routing {
   readonly findRoutes: FindRoutes
   readonly streamRoutes: StreamRoutes
   readonly preparePayment: PreparePayment
+  /** Parses a question for routes, as both methods do. @throws WaybillError for input that is not valid */
+  readonly checkQuestion: (question: RoutesQuestion) => void
+  /** As `checkQuestion`, for `preparePayment`. */
+  readonly checkPayment: (question: PaymentQuestion) => void
   readonly warningsOf: WarningsOf
   /** Finds out how the nodes of all chains measure gas. Never rejects; ends early when the signal fires. */
   readonly learnNodes: (signal: AbortSignal) => Promise<void>
@@ -57,6 +68,8 @@ export function createRouting(options: RoutingOptions): Routing {
     findRoutes: createFindRoutes(dependencies),
     streamRoutes: createStreamRoutes(dependencies),
     preparePayment: createPreparePayment(dependencies),
+    checkQuestion: (question) => void readRoutesQuestion(question, dependencies),
+    checkPayment: (question) => void readPaymentQuestion(question, dependencies),
     warningsOf: createWarningsOf(dependencies),
     learnNodes: (signal) => scanner.learnNodes(signal),
     findTransfer: lifi && createFindTransfer(lifi, logger),

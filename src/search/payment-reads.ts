@@ -1,12 +1,18 @@
 import type { Knex } from 'knex'
 import type { Account } from '../domain/account.ts'
 import type { Payment } from '../domain/payment.ts'
+import { readAllInTurn } from '../errors/gather-errors.ts'
 import type { ReadPools } from '../postgres/replicas/read-pools.ts'
-import { createExportPages, type ExportInput, type ExportPages } from './export/export-pages.ts'
+import { createExportPages, type ExportInput, type ExportPages, readAfter } from './export/export-pages.ts'
 import type { SearchInput } from './filter/search-input.ts'
 import { createPaymentSearch, type PaymentSearch, type PaymentSearchOptions } from './page/payment-search.ts'
 import { searchSeal, seenOfCursor } from './page/search-cursor.ts'
-import { createSummarizePayments, type SummarizePayments } from './totals/summarize-payments.ts'
+import {
+  type CheckSummary,
+  createCheckSummary,
+  createSummarizePayments,
+  type SummarizePayments,
+} from './totals/summarize-payments.ts'
 
 /** The read operations on payments. */
 export interface PaymentReads {
@@ -14,6 +20,9 @@ export interface PaymentReads {
   readonly getPayment: (account: Account, id: string, signal?: AbortSignal) => Promise<Payment>
   readonly summarize: SummarizePayments
   readonly readExport: ExportPages
+  /** Reads what was sent for a search or an export, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
+  readonly check: (account: Account, input: ExportInput, signal?: AbortSignal) => Promise<unknown>
+  readonly checkSummary: CheckSummary
 }
 
 /** The read operations on one pool. */
@@ -26,6 +35,9 @@ export function createPaymentReads(options: PaymentSearchOptions): PaymentReads 
     getPayment: (...asked) => payments.get(...asked),
     summarize: createSummarizePayments({ knex, parseFilter }),
     readExport: createExportPages({ knex, parseFilter }),
+    check: (account, input, signal) =>
+      readAllInTurn({ search: () => payments.check(account, input, signal), after: () => readAfter(input) }),
+    checkSummary: createCheckSummary({ parseFilter }),
   }
 }
 
@@ -53,6 +65,10 @@ export function createPooledReads(pools: ReadPools, options: Omit<PaymentSearchO
       pools.read({ accountId: account.id, signal }, (pool, until) => on(pool).getPayment(account, id, until)),
     summarize: (account, input, signal) =>
       pools.read({ accountId: account.id, signal }, (pool, until) => on(pool).summarize(account, input, until)),
+    check: (account, input, signal) =>
+      pools.read({ accountId: account.id, signal }, (pool, until) => on(pool).check(account, input, until)),
+    checkSummary: (account, input, signal) =>
+      pools.read({ accountId: account.id, signal }, (pool, until) => on(pool).checkSummary(account, input, until)),
     readExport: (account, input, signal) =>
       pools.readPieces({ accountId: account.id, signal }, (pool, until, lastPage: readonly Payment[] | undefined) =>
         on(pool).readExport(account, resumed(input, lastPage), until),

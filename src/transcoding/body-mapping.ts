@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, type Message, mergeFromJson, type Registry } from '@bufbuild/protobuf'
 import { checkField, checkMessage } from './messages/json-check.ts'
 import { type Json, parseJson } from './messages/json-text.ts'
-import { quote, TranscodingError } from './transcoding-error.ts'
+import { quote, type ReportMistake, TranscodingError, throwMistake } from './transcoding-error.ts'
 
 export interface BodyMappingOptions {
   /** Finds the types in google.protobuf.Any and extensions. */
@@ -12,14 +12,14 @@ export interface BodyMappingOptions {
   readonly maxJsonValues?: number | undefined
 }
 
-/** Writes a JSON body into a message. A body of no bytes changes nothing. */
-export type BodyMapper = (message: Message, body: Uint8Array | undefined) => void
+/** Writes a JSON body into a message. A body of no bytes changes nothing. By default the first mistake is thrown. */
+export type BodyMapper = (message: Message, body: Uint8Array | undefined, report?: ReportMistake) => void
 
 /**
  * Compiles the mapping of the body for one binding: `*` maps it to the whole request, a name to that field, and an empty
- * name refuses any body, since a filter in a body that is not read must not be ignored. The mapper throws TranscodingError:
- * MALFORMED_JSON, INVALID_UTF8, TOO_DEEP, TOO_MANY_VALUES, UNKNOWN_JSON_FIELD, DUPLICATE_JSON_FIELD, INVALID_VALUE, ONEOF_CONFLICT,
- * UNEXPECTED_BODY.
+ * name refuses any body, since a filter in a body that is not read must not be ignored. The mapper throws TranscodingError
+ * MALFORMED_JSON, INVALID_UTF8, TOO_DEEP, TOO_MANY_VALUES, DUPLICATE_JSON_FIELD, UNEXPECTED_BODY, and reports UNKNOWN_JSON_FIELD,
+ * DUPLICATE_JSON_FIELD, INVALID_VALUE, ONEOF_CONFLICT.
  *
  * @param name - a proto name of the request
  * @throws Error if the request has no such field
@@ -30,11 +30,12 @@ export function compileBodyMapping(input: DescMessage, name: string, options: Bo
   const field = name === '*' ? undefined : input.fields.find((each) => each.name === name)
   if (field === undefined && name !== '*') throw new Error(`body names ${name}, which is no field of ${input.typeName}`)
 
-  return (message, body) => {
+  return (message, body, report = throwMistake) => {
     if (body === undefined || body.length === 0) return
     const json = parseJson(body, maxJsonDepth, maxJsonValues)
-    if (field === undefined) checkMessage(input, json, '', registry)
-    else checkField(field, json, '', registry)
+    const check = { registry, report }
+    const isRight = field === undefined ? checkMessage(input, json, '', check) : checkField(field, json, '', check)
+    if (field !== undefined && !isRight) return
     merge(input, message, field === undefined ? json : wrap(field, json), options)
   }
 }

@@ -10,7 +10,7 @@ import {
   writeField,
 } from './messages/message-fields.ts'
 import { decodeQueryComponent } from './paths/percent-decoding.ts'
-import { quote, TranscodingError } from './transcoding-error.ts'
+import { quote, type ReportMistake, reportThrown, TranscodingError, throwMistake } from './transcoding-error.ts'
 
 export interface QueryMappingOptions {
   /** The fields that the path template binds, by proto names. */
@@ -23,8 +23,8 @@ export interface QueryMappingOptions {
   readonly maxDepth: number
 }
 
-/** Writes the parameters of a query string into the fields of a message. */
-export type QueryMapper = (message: Message, rawQuery: string) => void
+/** Writes the parameters of a query string into the fields of a message. By default the first mistake is thrown. */
+export type QueryMapper = (message: Message, rawQuery: string, report?: ReportMistake) => void
 
 /** The field that a parameter names. */
 interface Target {
@@ -43,7 +43,7 @@ const MAX_CACHED_TARGETS = 256
 /**
  * Compiles the mapping of query parameters for one binding (http.proto, "Rules for HTTP mapping", 3: the fields that
  * neither path nor body binds). A parameter is named by proto or JSON names, `fee_percentage` or `feePercentage`, nested ones with
- * dots. The mapper throws TranscodingError: UNKNOWN_PARAMETER, INVALID_VALUE, DUPLICATE_PARAMETER, ONEOF_CONFLICT,
+ * dots. The mapper reports TranscodingError: UNKNOWN_PARAMETER, INVALID_VALUE, DUPLICATE_PARAMETER, ONEOF_CONFLICT,
  * PATH_VARIABLE_OVERRIDDEN, BODY_FIELD_OVERRIDDEN, NOT_MAPPABLE, MALFORMED_ESCAPE, INVALID_UTF8, TOO_DEEP.
  */
 export function compileQueryMapping(input: DescMessage, options: QueryMappingOptions): QueryMapper {
@@ -57,46 +57,76 @@ export function compileQueryMapping(input: DescMessage, options: QueryMappingOpt
     return target
   }
 
-  return (message, rawQuery) => {
+  function mapPair(message: Message, pair: string, seen: SeenParameters): void {
+    const equals = pair.indexOf('=')
+    const name = decodeQueryComponent(equals < 0 ? pair : pair.slice(0, equals))
+    const text = equals < 0 ? '' : decodeQueryComponent(pair.slice(equals + 1), name)
+    const target = findTarget(name)
+    if (target.field.fieldKind !== 'list') {
+      if (seen.given.has(target.canonical)) throw duplicate(name, text)
+      seen.given.add(target.canonical)
+    }
+    assign(message, target, { name, text }, seen)
+  }
+
+  return (message, rawQuery, report = throwMistake) => {
     if (rawQuery === '') return
-    const given = new Set<string>()
+    const seen: SeenParameters = { given: new Set(), wrong: new Map(), report }
     for (const pair of rawQuery.split('&')) {
       if (pair === '') continue
-      const equals = pair.indexOf('=')
-      const name = decodeQueryComponent(equals < 0 ? pair : pair.slice(0, equals))
-      const text = equals < 0 ? '' : decodeQueryComponent(pair.slice(equals + 1), name)
-      const target = findTarget(name)
-      if (target.field.fieldKind !== 'list') {
-        if (given.has(target.canonical)) throw duplicate(name, text)
-        given.add(target.canonical)
+      try {
+        mapPair(message, pair, seen)
+      } catch (thrown) {
+        reportThrown(thrown, report)
       }
-      assign(message, target, name, text)
     }
   }
 }
 
+/** What has been read of one query. */
+interface SeenParameters {
+  /** Singular fields that were given. */
+  readonly given: Set<string>
+  /** How many elements of each list were wrong and left out. */
+  readonly wrong: Map<string, number>
+  readonly report: ReportMistake
+}
+
 function assign(
   message: Message,
-  { parents, field, reader, commaSeparated }: Target,
-  name: string,
-  text: string,
+  target: Target,
+  { name, text }: { readonly name: string; readonly text: string },
+  seen: SeenParameters,
 ): void {
+  const { parents, field, reader } = target
   let owner = message
   for (const parent of parents) {
     refuseOtherMember(owner, parent, name)
     owner = openMessage(owner, parent)
   }
-  if (field.fieldKind === 'list') {
-    const elements = commaSeparated ? text.split(',') : [text]
-    for (const element of elements) {
-      const place = `${name}[${lengthOfList(owner, field)}]`
-      if (commaSeparated && element === '') throw emptyElement(elements.length === 1 ? name : place)
-      appendToField(owner, field, readText(reader, place, element))
-    }
-    return
-  }
+  if (field.fieldKind === 'list') return append(owner, target, { name, text }, seen)
   refuseOtherMember(owner, field, name)
   writeField(owner, field, readText(reader, name, text))
+}
+
+function append(
+  owner: Message,
+  { field, reader, commaSeparated, canonical }: Target,
+  { name, text }: { readonly name: string; readonly text: string },
+  { wrong, report }: SeenParameters,
+): void {
+  const elements = commaSeparated ? text.split(',') : [text]
+  for (const element of elements) {
+    const left = wrong.get(canonical) ?? 0
+    const place = `${name}[${lengthOfList(owner, field) + left}]`
+    try {
+      if (commaSeparated && element === '') throw emptyElement(elements.length === 1 ? name : place)
+      appendToField(owner, field, readText(reader, place, element))
+    } catch (thrown) {
+      wrong.set(canonical, left + 1)
+      reportThrown(thrown, report)
+    }
+  }
 }
 
 function emptyElement(place: string): TranscodingError {

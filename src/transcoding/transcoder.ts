@@ -24,7 +24,7 @@ import {
 import { createRouter, type PathVariable, type RouteMatch } from './paths/router.ts'
 import { type PathTemplate, parseTemplate } from './paths/template-parser.ts'
 import { compileQueryMapping, type QueryMapper, refuseOtherMember } from './query-mapping.ts'
-import { quote, TranscodingError } from './transcoding-error.ts'
+import { decodeReporting, quote, reportThrown, TranscodingError } from './transcoding-error.ts'
 
 export interface TranscoderOptions {
   /**
@@ -65,7 +65,7 @@ export interface Route {
   /**
    * Decodes a request.
    *
-   * @throws TranscodingError for every mistake of the caller
+   * @throws TranscodingError for the caller's first mistake, with the others
    */
   readonly decodeRequest: (request: EncodedRequest) => Message
   /**
@@ -171,13 +171,18 @@ interface RequestMappers {
 /** Reads the body first, so that values of path and query are compared with those of the body. */
 function decodeRequest(input: DescMessage, request: EncodedRequest, mappers: RequestMappers): Message {
   const message = create(input)
-  mappers.mapBody(message, request.body)
-  for (const variable of request.variables) {
-    const target = mappers.variables.get(variable.fieldPath)
-    if (target !== undefined) assignVariable(message, target, variable)
-  }
-  mappers.mapQuery(message, request.rawQuery)
-  return message
+  return decodeReporting(message, (report) => {
+    mappers.mapBody(message, request.body, report)
+    for (const variable of request.variables) {
+      const target = mappers.variables.get(variable.fieldPath)
+      try {
+        if (target !== undefined) assignVariable(message, target, variable)
+      } catch (thrown) {
+        reportThrown(thrown, report)
+      }
+    }
+    mappers.mapQuery(message, request.rawQuery, report)
+  })
 }
 
 interface VariableTarget {

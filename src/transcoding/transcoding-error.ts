@@ -1,3 +1,5 @@
+import type { Message } from '@bufbuild/protobuf'
+
 /**
  * What is wrong with a request that a route cannot decode. The set is closed, so that the caller can map every kind to a reason
  * with an exhaustive switch.
@@ -54,6 +56,10 @@ export class TranscodingError extends Error {
   readonly value: string | undefined
   readonly suggestion: string | undefined
   readonly known: readonly string[]
+  /** Other mistakes of the same request. */
+  others: readonly TranscodingError[] = []
+  /** The request without its wrong values; undefined where nothing can be said of the rest. */
+  decoded: Message | undefined
 
   /** @param problem - what was wrong, without the suggestion, which is added */
   constructor(kind: TranscodingErrorKind, problem: string, details: TranscodingErrorDetails = {}) {
@@ -65,6 +71,48 @@ export class TranscodingError extends Error {
     this.suggestion = suggestion
     this.known = known
   }
+}
+
+/** Takes a mistake in one value of a request, so that the others are read as well; throws to end the reading. */
+export type ReportMistake = (error: TranscodingError) => void
+
+/** Ends the reading with the first mistake. */
+export function throwMistake(error: TranscodingError): never {
+  throw error
+}
+
+/** The most mistakes that are looked for in one request. */
+const MAX_MISTAKES = 16
+
+/**
+ * Decodes a message by steps that report their mistakes.
+ *
+ * @throws TranscodingError for the first mistake, with the others and what could be read in spite of them
+ */
+export function decodeReporting(message: Message, decode: (report: ReportMistake) => void): Message {
+  const errors: TranscodingError[] = []
+  let isWhole = false
+  try {
+    decode((error) => {
+      if (errors.length === MAX_MISTAKES - 1) throw error
+      errors.push(error)
+    })
+    isWhole = true
+  } catch (error) {
+    if (!(error instanceof TranscodingError)) throw error
+    errors.push(error)
+  }
+  const [first, ...others] = errors
+  if (first === undefined) return message
+  first.others = others
+  first.decoded = isWhole ? message : undefined
+  throw first
+}
+
+/** Reports a mistake that was thrown. Any other failure is thrown again. */
+export function reportThrown(thrown: unknown, report: ReportMistake): void {
+  if (!(thrown instanceof TranscodingError)) throw thrown
+  report(thrown)
 }
 
 /** In UTF-16 units. */

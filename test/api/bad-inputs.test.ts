@@ -23,6 +23,8 @@ interface Row {
   readonly reason?: string
   /** The field of the first violation. */
   readonly field?: string
+  /** The fields of all violations. */
+  readonly fields?: readonly string[]
   /** A part of the message. */
   readonly says?: string
   /** A header of the answer. */
@@ -95,6 +97,7 @@ describe.each(files)('%s', (file) => {
     const error = answer.status >= 400 && method !== 'HEAD' ? errorOf(answer) : undefined
     expect({ status: answer.status, reason: reasonOf(error) }).toEqual({ status: row.status, reason: row.reason })
     if (row.field !== undefined) expect(firstViolation(error)).toMatchObject({ field: row.field, reason: row.reason })
+    if (row.fields !== undefined) expect(fieldsOf(error)).toEqual(row.fields)
     if (row.says !== undefined) expect(error?.message).toContain(row.says)
     if (row.allow !== undefined) expect(answer.headers['allow']).toBe(row.allow)
   })
@@ -112,6 +115,10 @@ function bodyOf({ text, base64, method, target, ...row }: Row): string | Buffer 
     ...fillIn(row.with ?? {}, values),
   }
   return JSON.stringify(Object.fromEntries(Object.entries(terms).filter(([name]) => name !== row.without)))
+}
+
+function fieldsOf(error: WireError | undefined): readonly unknown[] {
+  return ((error?.violations ?? []) as JsonObject[]).map(({ field }) => field)
 }
 
 function firstViolation(error: WireError | undefined): unknown {

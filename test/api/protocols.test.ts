@@ -288,6 +288,14 @@ describe.each(calls)('a field that the definition of %s does not have', (method,
   })
 })
 
+it('an unknown field number and wrong values are told at once', async () => {
+  const unknownFields = [{ no: 99, wireType: 0, data: Uint8Array.of(1) }]
+  const request = { fromDate: 'soon', currency: ['USDX'] }
+  const { error } = await ask(ways.named('gRPC'), { method: 'SearchPayments', request, unknownFields })
+  expect(error?.info).toMatchObject({ reason: 'UNKNOWN_FIELD' })
+  expect(error?.violations).toMatchObject([{ field: '99' }, { field: 'currency' }, { field: 'fromDate' }])
+})
+
 describe('calls that the database keeps waiting', () => {
   /** No call waits for its turn. */
   const allAtOnce = { maxSearches: 20, maxSearchesPerKey: 20, maxSummaries: 20, maxSummariesPerKey: 20 }

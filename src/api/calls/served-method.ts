@@ -1,4 +1,4 @@
-import type { DescMethod, DescService, Message } from '@bufbuild/protobuf'
+import type { DescMethod, DescService, Message, MessageShape } from '@bufbuild/protobuf'
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import type { Scope } from '../../auth/api-key.ts'
 import type { ChooseForm } from '../rest/stream-format.ts'
@@ -43,10 +43,25 @@ export interface ServedMethod {
   readonly rowsOf: ((message: object) => number) | undefined
   readonly eventIdOf: ((answer: object) => string | undefined) | undefined
   readonly handler: Handler
+  readonly check: Check | undefined
 }
 
 /** A handler without the types of its messages. */
 type Handler = (request: Message | Messages, context: HandlerContext) => unknown
+
+/** Reads the values of a request as the handler does, and does nothing else. Throws the same error of the input. */
+type Check = (request: Message, context: HandlerContext) => unknown
+
+/**
+ * The checks of a service's methods, by local name. A check is called only for requests that are refused for another reason, so that their
+ * senders are told of wrong values in the same answer.
+ */
+export type ServiceChecks<S extends DescService> = {
+  readonly [K in keyof S['method']]?: (
+    request: MessageShape<S['method'][K]['input']>,
+    context: HandlerContext,
+  ) => unknown
+}
 
 /**
  * Adds to a service its handlers and the scopes of its methods.
@@ -57,6 +72,7 @@ export function serveService<S extends DescService>(
   service: S,
   handlers: ServiceImpl<S>,
   access: ServiceAccess<S>,
+  checks: ServiceChecks<S> = {},
 ): ServedService {
   const methods = service.methods.map((desc): ServedMethod => {
     const localName = desc.localName as keyof S['method']
@@ -75,6 +91,7 @@ export function serveService<S extends DescService>(
       rowsOf: needed.rowsOf,
       eventIdOf: needed.eventIdOf,
       handler: handler.bind(handlers) as Handler,
+      check: checks[localName] as Check | undefined,
     }
   })
   return { service, methods }

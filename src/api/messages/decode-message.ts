@@ -1,7 +1,7 @@
 import { create, type DescMessage, fromBinary, type Message, type Registry } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { compileBodyMapping } from '../../transcoding/body-mapping.ts'
-import { TranscodingError } from '../../transcoding/transcoding-error.ts'
+import { decodeReporting, TranscodingError } from '../../transcoding/transcoding-error.ts'
 import { checkBinary } from './check-binary.ts'
 import { MAX_DEPTH, MAX_VALUES } from './request-errors.ts'
 
@@ -26,8 +26,7 @@ export function compileDecoder(desc: DescMessage, registry: Registry): MessageDe
     if (format === 'binary') return decodeBinary(desc, bytes)
     if (bytes.length === 0) throw waybillError('MALFORMED_BODY', { detail: 'it is empty' })
     const message = create(desc)
-    mapBody(message, bytes)
-    return message
+    return decodeReporting(message, (report) => mapBody(message, bytes, report))
   }
 }
 

@@ -49,7 +49,7 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
     case 'MALFORMED_ESCAPE':
       return waybillError('MALFORMED_ESCAPE', { value: error.value ?? '' }, options)
     case 'INVALID_UTF8':
-      return waybillError('INVALID_UTF8', { field: error.field ?? whereOf(error) }, { ...options, violations: [] })
+      return invalidUtf8(error, options)
     case 'UNKNOWN_JSON_FIELD':
       return unknownField(error.field ?? '', describeUnknownField(error), error)
     case 'TOO_DEEP':
@@ -62,6 +62,11 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
     case 'UNEXPECTED_BODY':
       return waybillError('UNEXPECTED_BODY', {}, options)
   }
+}
+
+function invalidUtf8(error: TranscodingError, options: { readonly cause: unknown }): WaybillError {
+  const field = error.field ?? whereOf(error)
+  return waybillError('INVALID_UTF8', { field }, error.field === undefined ? { ...options, violations: [] } : options)
 }
 
 /** UNKNOWN_FIELD with the field as its violation, which its template does not name. */

@@ -1,7 +1,8 @@
 import type { DescEnum, DescMessage, Message } from '@bufbuild/protobuf'
 import type { Path } from '@bufbuild/protobuf/reflect'
 import { createValidator, type Violation } from '@bufbuild/protovalidate'
-import { type FieldViolation, WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { MAX_VIOLATIONS, mergeErrors } from '../../errors/gather-errors.ts'
+import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { compileFastValidation } from './fast-validation.ts'
 import { invalidLimit, unknownEnumValue, usableNames } from './request-errors.ts'
 
@@ -39,11 +40,7 @@ export function createValidate(): Validate {
 }
 
 function describeViolations(violations: readonly Violation[], message: Message): WaybillError {
-  const errors = violations.map((violation) => describe(violation, message))
-  const [first] = errors
-  if (first === undefined) throw new TypeError('a message was found invalid without a violation')
-  const all: FieldViolation[] = errors.flatMap((error) => error.violations)
-  return new WaybillError(first.reason, first.message, first.metadata, { violations: all })
+  return mergeErrors(violations.slice(0, MAX_VIOLATIONS).map((violation) => describe(violation, message)))
 }
 
 const tooLong = new Set(['string.max_len', 'string.max_bytes', 'bytes.max_len'])

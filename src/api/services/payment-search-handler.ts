@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import type { ServiceImpl } from '@connectrpc/connect'
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import { Pagination_TotalRelation } from '../../../gen/payments/v1/pagination_pb.js'
 import {
   type PaymentSearchService,
@@ -12,16 +12,41 @@ import {
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { Account } from '../../domain/account.ts'
 import type { Payment } from '../../domain/payment.ts'
+import { requirePaymentId } from '../../domain/require-input.ts'
+import type { ExportInput } from '../../search/export/export-pages.ts'
 import type { IncludeTotal, SearchInput, SortBy, SortOrder } from '../../search/filter/search-input.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
+import type { SummaryInput } from '../../search/totals/summarize-payments.ts'
 import { accountOf } from '../calls/call-context.ts'
-import { filterInputOf, wordOf } from './payment-filter-input.ts'
+import type { ServiceChecks } from '../calls/served-method.ts'
+import { type FilterFields, filterInputOf, wordOf } from './payment-filter-input.ts'
 import { paymentToProto } from './payment-to-proto.ts'
+import { summaryInputOf } from './summary-handler.ts'
 
 /** What the handlers ask of the search room. */
 export interface PaymentSearchCalls {
   search(account: Account, input: SearchInput, signal: AbortSignal): Promise<PaymentPage>
   getPayment(account: Account, id: string, signal: AbortSignal): Promise<Payment>
+}
+
+/** Read what was sent, and do nothing else. Each throws WaybillError of kind INVALID_INPUT. */
+export interface PaymentReadChecks {
+  check(account: Account, input: ExportInput, signal: AbortSignal): Promise<unknown>
+  checkSummary(account: Account, input: SummaryInput, signal: AbortSignal): Promise<unknown>
+}
+
+/** The checks of PaymentSearchService. */
+export function createPaymentChecks(calls: PaymentReadChecks): ServiceChecks<typeof PaymentSearchService> {
+  const checkFilter = (request: FilterFields & { readonly after?: string | undefined }, context: HandlerContext) =>
+    calls.check(accountOf(context), { ...filterInputOf(request), after: request.after }, context.signal)
+  return {
+    searchPayments: (request, context) => calls.check(accountOf(context), inputOf(request), context.signal),
+    getPayment: ({ id }) => requirePaymentId('id', id),
+    summarizePayments: (request, context) =>
+      calls.checkSummary(accountOf(context), summaryInputOf(request), context.signal),
+    exportPayments: checkFilter,
+    watchPayments: checkFilter,
+  }
 }
 
 /** Answers SearchPayments and GetPayment. */

@@ -8,17 +8,22 @@ import { type ServedService, serveService } from '../calls/served-method.ts'
 import { chooseExportForm } from './export-forms.ts'
 import { countExported, createExportHandlers, type ReadExport } from './export-handler.ts'
 import { createOperationsHandlers, type OperationsCalls } from './operations-handler.ts'
-import { createPaymentSearchHandlers, type PaymentSearchCalls } from './payment-search-handler.ts'
+import {
+  createPaymentChecks,
+  createPaymentSearchHandlers,
+  type PaymentReadChecks,
+  type PaymentSearchCalls,
+} from './payment-search-handler.ts'
 import { createRefundWalletHandlers } from './refund-wallets-handler.ts'
-import { createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
-import { createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
+import { createRequestsChecks, createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
+import { createRoutesChecks, createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
 import { createSummaryHandlers } from './summary-handler.ts'
 import { createWatchHandlers, type WatchCalls, watchEventId } from './watch-handler.ts'
 
 /** What the services of `payments.v1` ask of the other rooms. */
 export interface PaymentsCalls {
   readonly routes: RoutesCalls
-  readonly payments: PaymentSearchCalls
+  readonly payments: PaymentSearchCalls & PaymentReadChecks
   readonly summarize: SummarizePayments
   readonly readExport: ReadExport
   readonly watch: WatchCalls
@@ -37,11 +42,16 @@ export const VOLATILE_FIELDS = ['confirmations', 'watchCursor'] as const
 export function createPaymentsServices(calls: PaymentsCalls): readonly ServedService[] {
   const { routes, payments, watch, requests, wallets, operations } = calls
   return [
-    serveService(RoutesService, createRoutesHandlers(routes), {
-      getPaymentRoutes: 'routes:read',
-      streamPaymentRoutes: 'routes:read',
-      getPaymentCalldata: 'routes:read',
-    }),
+    serveService(
+      RoutesService,
+      createRoutesHandlers(routes),
+      {
+        getPaymentRoutes: 'routes:read',
+        streamPaymentRoutes: 'routes:read',
+        getPaymentCalldata: 'routes:read',
+      },
+      createRoutesChecks(routes),
+    ),
     serveService(
       PaymentSearchService,
       {
@@ -58,6 +68,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         watchPayments: { scope: 'payments:read', takesTicket: true, eventIdOf: watchEventId },
         createWatchTicket: 'payments:read',
       },
+      createPaymentChecks(payments),
     ),
     serveService(
       RequestsService,
@@ -71,6 +82,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         listRefundWallets: 'requests:read',
         removeRefundWallet: 'requests:write',
       },
+      createRequestsChecks(requests),
     ),
     serveService(OperationsService, createOperationsHandlers(operations), {
       listChains: 'chains:read',

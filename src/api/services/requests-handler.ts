@@ -17,6 +17,7 @@ import type { IncludeTotal, ListedRequests, ListInput } from '../../requests/lis
 import type { Requests } from '../../requests/requests.ts'
 import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
 import { accountOf } from '../calls/call-context.ts'
+import type { ServiceChecks } from '../calls/served-method.ts'
 import { wordOf } from './payment-filter-input.ts'
 import type { RefundWalletHandlers } from './refund-wallets-handler.ts'
 
@@ -28,6 +29,17 @@ export interface RequestsCalls {
 }
 
 type RequestHandlers = Omit<ServiceImpl<typeof RequestsService>, keyof RefundWalletHandlers>
+
+/** The checks of RequestsService. */
+export function createRequestsChecks(calls: RequestsCalls): ServiceChecks<typeof RequestsService> {
+  return {
+    createPaymentRequest: (request) => calls.requests.check.create(request),
+    getPaymentRequest: (request) => calls.requests.check.get(request.paymentReference),
+    cancelPaymentRequest: (request) => calls.requests.check.get(request.paymentReference),
+    listPaymentRequests: (request, context) =>
+      calls.requests.check.list(accountOf(context), listInputOf(request), context.signal),
+  }
+}
 
 /** Serves RequestsService, except its refund wallets. */
 export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {

@@ -74,7 +74,7 @@ const answer: RoutesAnswer = {
 const refuse = (): never => {
   throw new TypeError('this method is not called here')
 }
-const unasked = { streamRoutes: refuse, preparePayment: refuse }
+const unasked = { streamRoutes: refuse, preparePayment: refuse, checkQuestion: refuse, checkPayment: refuse }
 
 describe('GetPaymentRoutes', () => {
   it('writes an answer with the field names of the contract', async () => {

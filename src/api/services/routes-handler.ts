@@ -27,6 +27,7 @@ import { WaybillError } from '../../errors/waybill-error.ts'
 import type { QuoteChangedError } from '../../routing/prepare-payment.ts'
 import { accountOf } from '../calls/call-context.ts'
 import { sendAlong } from '../calls/error-mapping.ts'
+import type { ServiceChecks } from '../calls/served-method.ts'
 
 interface CallOptions {
   readonly signal: AbortSignal
@@ -38,6 +39,17 @@ export interface RoutesCalls {
   findRoutes(account: Account, question: RoutesQuestion, options: CallOptions): Promise<RoutesAnswer>
   streamRoutes(account: Account, question: RoutesQuestion, options: CallOptions): AsyncIterable<RoutesEvent>
   preparePayment(account: Account, question: PaymentQuestion, options: CallOptions): Promise<PreparedPayment>
+  checkQuestion(question: RoutesQuestion): void
+  checkPayment(question: PaymentQuestion): void
+}
+
+/** The checks of RoutesService. */
+export function createRoutesChecks(calls: RoutesCalls): ServiceChecks<typeof RoutesService> {
+  return {
+    getPaymentRoutes: (request) => calls.checkQuestion(questionOf(request)),
+    streamPaymentRoutes: (request) => calls.checkQuestion(questionOf(request)),
+    getPaymentCalldata: (request) => calls.checkPayment(request),
+  }
 }
 
 /** Makes the handlers of RoutesService. */

@@ -2,10 +2,19 @@ import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { Payment_Status } from '../../../gen/payments/v1/payment_pb.js'
 import type { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
-import { PaymentSummary_GroupBy, type PaymentSummarySchema } from '../../../gen/payments/v1/payment_summary_pb.js'
+import {
+  PaymentSummary_GroupBy,
+  type PaymentSummarySchema,
+  type SummarizePaymentsRequest,
+} from '../../../gen/payments/v1/payment_summary_pb.js'
 import { type Address, formatAddress } from '../../domain/address.ts'
 import type { GroupName } from '../../search/sql/read-summary.ts'
-import type { PaymentSummary, SummarizePayments, SummaryGroup } from '../../search/totals/summarize-payments.ts'
+import type {
+  PaymentSummary,
+  SummarizePayments,
+  SummaryGroup,
+  SummaryInput,
+} from '../../search/totals/summarize-payments.ts'
 import { accountOf } from '../calls/call-context.ts'
 import { filterInputOf, wordOf } from './payment-filter-input.ts'
 
@@ -13,15 +22,18 @@ import { filterInputOf, wordOf } from './payment-filter-input.ts'
 export function createSummaryHandlers(summarize: SummarizePayments) {
   return {
     async summarizePayments(request, context) {
-      const input = {
-        ...filterInputOf(request),
-        groupBy: request.groupBy.map((number): GroupName => wordOf('groupBy', nameByNumber, number)),
-        timeZone: request.timeZone,
-        top: request.top,
-      }
-      return summaryToProto(await summarize(accountOf(context), input, context.signal))
+      return summaryToProto(await summarize(accountOf(context), summaryInputOf(request), context.signal))
     },
   } satisfies Pick<ServiceImpl<typeof PaymentSearchService>, 'summarizePayments'>
+}
+
+export function summaryInputOf(request: SummarizePaymentsRequest): SummaryInput {
+  return {
+    ...filterInputOf(request),
+    groupBy: request.groupBy.map((number): GroupName => wordOf('groupBy', nameByNumber, number)),
+    timeZone: request.timeZone,
+    top: request.top,
+  }
 }
 
 const numberByName: Readonly<Record<GroupName, PaymentSummary_GroupBy>> = {

@@ -10,6 +10,7 @@ import {
   requirePageLimit,
   requireTxHash,
 } from '../../domain/require-input.ts'
+import { readAllInTurn, readEach } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
 import {
@@ -94,26 +95,24 @@ async function parseFilter(
   input: UnmatchedInput,
 ): Promise<UnmatchedFilter> {
   const { account: names = [], network = [], reason = [], txHash = [] } = input
-  for (const [field, values] of Object.entries({ account: names, network, reason, txHash })) {
-    requireFewValues(field, values)
-  }
-  for (const name of names) requireAccountName(name)
-  const known = account === undefined ? await findAccountIds(knex, names) : new Map([[account.name, account.id]])
+  const lists = Object.entries({ account: names, network, reason, txHash })
+  readEach(lists, ([field, values]) => requireFewValues(field, values))
+  const { accountIds, chainIds, txHashes, dates } = await readAllInTurn({
+    accountIds: async () => {
+      readEach(names, requireAccountName)
+      const known = account === undefined ? await findAccountIds(knex, names) : new Map([[account.name, account.id]])
+      return readEach(names, (name) => accountIdOf(known, name, account === undefined)).flat()
+    },
+    chainIds: () => readEach(network, (text) => chainIdsOf(chains, text)).flat(),
+    txHashes: () => readEach(txHash, (text) => requireTxHash('txHash', text)),
+    dates: () => requireDateRange(input),
+  })
   return {
-    accountIds: ifGiven(
-      names,
-      names.flatMap((name) => accountIdOf(known, name, account === undefined)),
-    ),
-    chainIds: ifGiven(
-      network,
-      network.flatMap((text) => chainIdsOf(chains, text)),
-    ),
+    accountIds: ifGiven(names, accountIds),
+    chainIds: ifGiven(network, chainIds),
     reasons: ifGiven(reason, reason),
-    txHashes: ifGiven(
-      txHash,
-      txHash.map((text) => requireTxHash('txHash', text)),
-    ),
-    ...requireDateRange(input),
+    txHashes: ifGiven(txHash, txHashes),
+    ...dates,
   }
 }
 

@@ -4,6 +4,7 @@ import { splitCurrencyId, type Token } from '../../domain/currency.ts'
 import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../../domain/decimal.ts'
 import { listNames, suggestName } from '../../domain/nearest.ts'
 import type { RouteSort, RoutesQuestion, RouteWarning, UnavailableRoute } from '../../domain/route.ts'
+import { readAll, readEach } from '../../errors/gather-errors.ts'
 import { type Explanation, explain, waybillError } from '../../errors/waybill-error.ts'
 import { type UnrankedRoute, warn } from './assemble-route.ts'
 
@@ -31,14 +32,17 @@ interface Directories {
  * @throws WaybillError INVALID_FRACTION, and UNKNOWN_NETWORK or UNKNOWN_CURRENCY for an unknown name
  */
 export function parseWishes(question: RoutesQuestion, directories: Directories): Wishes {
-  const chains = readNames('chains', question.chains, directories, chainsOf)
-  const tokens = readNames('tokens', question.tokens, directories, tokensOf)
+  const { chains, tokens, ...maxima } = readAll({
+    chains: () => readNames('chains', question.chains, directories, chainsOf),
+    tokens: () => readNames('tokens', question.tokens, directories, tokensOf),
+    maxPriceImpact: () => readFraction('maxPriceImpact', question.maxPriceImpact),
+    maxFeeRate: () => readFraction('maxFeeRate', question.maxFeeRate),
+  })
   const named = { chains: chains?.names, tokens: tokens?.names }
   const unmet = [...(chains?.unmet ?? []), ...(tokens?.unmet ?? [])]
   return {
     sort: question.sort,
-    maxPriceImpact: readFraction('maxPriceImpact', question.maxPriceImpact),
-    maxFeeRate: readFraction('maxFeeRate', question.maxFeeRate),
+    ...maxima,
     ...named,
     unmet: unmet.length > 0 ? unmet : unmetTogether(named, directories),
   }
@@ -100,7 +104,7 @@ function readNames(
   read: (directories: Directories, field: string, text: string) => Meaning,
 ): NamedWish | undefined {
   if (texts === undefined || texts.length === 0) return undefined
-  const meanings = texts.map((text, i) => read(directories, `${wish}[${i}]`, text))
+  const meanings = readEach(texts, (text, i) => read(directories, `${wish}[${i}]`, text))
   return {
     names: new Set(meanings.flatMap((meaning) => ('names' in meaning ? meaning.names : []))),
     unmet: meanings.flatMap((meaning) => ('unmet' in meaning ? [meaning.unmet] : [])),

@@ -1,12 +1,12 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import type { Payment } from '../../domain/payment.ts'
-import { parsePaymentId } from '../../domain/payment-id.ts'
+import { requirePaymentId } from '../../domain/require-input.ts'
+import { readAllInTurn } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import { createPaymentRepository } from '../page/payment-repository.ts'
-import type { PagePosition } from '../page/search-cursor.ts'
 import { findEarliestTime } from '../sql/find-earliest-time.ts'
 import { positionAfter } from './export-payments.ts'
 
@@ -39,6 +39,11 @@ export interface ExportPagesOptions {
   readonly pageRows?: number
 }
 
+/** Reads where an export resumes. @throws WaybillError INVALID_PAYMENT_ID */
+export function readAfter({ after }: ExportInput): string | undefined {
+  return after === undefined ? undefined : requirePaymentId('after', after)
+}
+
 /** Small pages: what lives longer is promoted to V8's old generation, where it is collected late and the process grows. */
 const PAGE_ROWS = 100
 
@@ -46,18 +51,18 @@ export function createExportPages({ knex, parseFilter, pageRows = PAGE_ROWS }: E
   const repository = createPaymentRepository(knex)
 
   /** The position after which an export begins. */
-  async function startOf(accountId: number, after: string | undefined, signal: AbortSignal | undefined) {
-    if (after === undefined) return undefined
-    const id = parsePaymentId(after)
-    if (id === undefined) throw waybillError('INVALID_PAYMENT_ID', { field: 'after', value: after })
+  async function startOf(accountId: number, id: string, signal: AbortSignal | undefined) {
     const timestamp = await findEarliestTime(knex, { accountId, id }, signal)
     if (timestamp === undefined) throw waybillError('EXPORT_POSITION_UNKNOWN', { field: 'after', value: id })
     return positionAfter({ timestamp, id })
   }
 
   return async function* readPages(account, input, signal) {
-    const filter = await parseFilter(account, input, signal)
-    let position: PagePosition | undefined = await startOf(account.id, input.after, signal)
+    const { filter, after } = await readAllInTurn({
+      filter: () => parseFilter(account, input, signal),
+      after: () => readAfter(input),
+    })
+    let position = after === undefined ? undefined : await startOf(account.id, after, signal)
     for (;;) {
       const query = { filter, sortBy: 'date', sortOrder: 'asc', rows: pageRows, position } as const
       const payments = await repository.page(query, signal)

@@ -7,12 +7,14 @@ import {
   requireFewValues,
   requireShortReferences,
 } from '../../domain/require-input.ts'
+import { readAll, readAllInTurn, readEach, readEachInTurn } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import {
   amountBasis,
   type CurrencyMatch,
   canonicalList,
   currencyMatchesOf,
+  type FilterName,
   type FilterValues,
 } from './payment-filter.ts'
 import { readFreeText } from './read-free-text.ts'
@@ -23,51 +25,62 @@ import {
   resolveNetwork,
   resolvePaymentCurrency,
 } from './resolve-names.ts'
-import { filterFields } from './search-fields.ts'
+import { type CurrencyField, filterFields, type ListField } from './search-fields.ts'
 import type { SearchInput } from './search-input.ts'
 
 /**
  * Parses the filters of a search. Every filter that was sent becomes part of the result or an error; none is ignored.
  *
  * @returns the filters in canonical form, so that filters with the same meaning have the same JSON
- * @throws the reason of the first invalid value: INVALID_DATE, INVALID_AMOUNT, INVALID_RANGE, INVALID_ADDRESS,
+ * @throws one error for all invalid values, with the reason of the first: INVALID_DATE, INVALID_AMOUNT, INVALID_RANGE, INVALID_ADDRESS,
  * INVALID_TX_HASH, INVALID_REQUEST_ID, INVALID_PAYMENT_REFERENCE, INVALID_REFERENCE, UNKNOWN_NETWORK, UNKNOWN_CURRENCY,
  * TOO_MANY_VALUES
  */
 export async function parseFilter(input: SearchInput, sources: NameSources): Promise<FilterValues> {
-  const lists: Record<string, readonly unknown[]> = {}
-  for (const field of filterFields) {
-    if (field.kind === 'bound' || field.kind === 'text') continue
+  let lists: FilterValues = {}
+  const { dates, amounts, q } = await readAllInTurn({
+    lists: async () => {
+      lists = await readLists(input, sources)
+    },
+    references: () => requireShortReferences(input.reference ?? []),
+    q: () => (input.q === undefined ? undefined : readFreeText('q', input.q)),
+    dates: () => requireDateRange(input),
+    amounts: () => parseAmounts(input, fewestDecimals(lists, sources.tokens)),
+  })
+  return { ...dates, ...amounts, ...lists, q }
+}
+
+async function readLists(input: SearchInput, sources: NameSources): Promise<FilterValues> {
+  const readers = filterFields.flatMap((field) => {
+    if (field.kind === 'bound' || field.kind === 'text') return []
     const texts = input[field.name] ?? []
-    if (texts.length === 0) continue
-    requireFewValues(field.name, texts)
-    const resolve = resolvers[field.name]
-    if (resolve !== undefined) lists[field.name] = await resolveAll(texts, (text) => resolve(sources, field.name, text))
-    else if (field.kind === 'list') {
-      lists[field.name] = canonicalList(texts.map((text) => field.value.parse(field.name, text)))
-    }
+    return texts.length === 0 ? [] : [[field.name, () => readList(field, texts, sources)] as const]
+  })
+  return readAllInTurn(Object.fromEntries(readers))
+}
+
+async function readList(
+  field: CurrencyField | ListField,
+  texts: readonly string[],
+  sources: NameSources,
+): Promise<readonly unknown[]> {
+  requireFewValues(field.name, texts)
+  const resolve = resolvers[field.name]
+  if (resolve !== undefined) {
+    const resolved = await readEachInTurn([...new Set(texts)], (text) => resolve(sources, field.name, text))
+    return canonicalList(resolved.flat())
   }
-  requireShortReferences(input.reference ?? [])
-  const values = lists as FilterValues
-  const amountDecimals = fewestDecimals(values, sources.tokens)
-  const q = input.q === undefined ? undefined : readFreeText('q', input.q)
-  return { ...requireDateRange(input), ...parseAmounts(input, amountDecimals), ...values, q }
+  return field.kind === 'list' ? canonicalList(readEach(texts, (text) => field.value.parse(field.name, text))) : []
 }
 
 /** Filters whose values are names, looked up in configuration, built-in tables and the account's payments. */
-const resolvers: Readonly<
-  Record<string, (sources: NameSources, field: string, text: string) => Promise<readonly unknown[]>>
-> = {
+const resolvers: {
+  readonly [K in FilterName]?: (sources: NameSources, field: string, text: string) => Promise<readonly unknown[]>
+} = {
   currency: resolveCurrency,
   paymentCurrency: resolvePaymentCurrency,
   invoiceCurrency: resolveInvoiceCurrency,
   network: resolveNetwork,
-}
-
-async function resolveAll<T>(texts: readonly string[], resolve: (text: string) => Promise<readonly T[]>): Promise<T[]> {
-  const resolved: T[] = []
-  for (const text of new Set(texts)) resolved.push(...(await resolve(text)))
-  return canonicalList(resolved)
 }
 
 /**
@@ -90,8 +103,10 @@ function parseAmounts(
   decimals: number,
 ): Pick<FilterValues, 'minAmount' | 'maxAmount'> {
   const rule = { mayBeZero: true, fewestDecimals: decimals }
-  const min = minAmount === undefined ? undefined : requireAmount('minAmount', minAmount, rule)
-  const max = maxAmount === undefined ? undefined : requireAmount('maxAmount', maxAmount, rule)
+  const { min, max } = readAll({
+    min: () => (minAmount === undefined ? undefined : requireAmount('minAmount', minAmount, rule)),
+    max: () => (maxAmount === undefined ? undefined : requireAmount('maxAmount', maxAmount, rule)),
+  })
   if (min !== undefined && max !== undefined && compareDecimals(min, max) > 0) {
     throw waybillError('INVALID_RANGE', {
       field: 'minAmount',

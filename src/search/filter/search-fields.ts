@@ -67,13 +67,13 @@ interface TextField {
 }
 
 /** Currencies of payments and of invoices. */
-interface CurrencyField {
+export interface CurrencyField {
   readonly kind: 'currency'
   readonly name: 'currency' | 'paymentCurrency' | 'invoiceCurrency'
 }
 
 /** A list of values of one kind. */
-interface ListField {
+export interface ListField {
   readonly kind: 'list'
   readonly name: Exclude<keyof FilterValues, BoundField['name'] | CurrencyField['name'] | TextField['name']>
   readonly value: ValueKind

@@ -4,8 +4,8 @@ import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { Account } from '../../domain/account.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Payment } from '../../domain/payment.ts'
-import { parsePaymentId } from '../../domain/payment-id.ts'
-import { DEFAULT_PAGE_LIMIT, requirePageLimit } from '../../domain/require-input.ts'
+import { DEFAULT_PAGE_LIMIT, requirePageLimit, requirePaymentId } from '../../domain/require-input.ts'
+import { readAllInTurn } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { parseFilter } from '../filter/parse-filter.ts'
 import { amountBasis, type FilterValues, type PaymentFilter } from '../filter/payment-filter.ts'
@@ -68,6 +68,8 @@ export interface PaymentSearch {
     signal?: AbortSignal,
     readPosition?: () => Promise<bigint>,
   ): Promise<PaymentPage>
+  /** Reads what was sent, as `search` does. @throws WaybillError of kind INVALID_INPUT */
+  check(account: Account, input: SearchInput, signal?: AbortSignal): Promise<unknown>
   /** Parses the filters alone, for the other operations on the same payments. */
   parseFilter(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentFilter>
   /**
@@ -102,17 +104,24 @@ export function createPaymentSearch({
   const parseValues = (account: Account, input: SearchInput, signal: AbortSignal | undefined) =>
     parseFilter(input, { chains, tokens, account: namesOf(account.id, signal) })
 
+  async function readSent(account: Account, input: SearchInput, signal: AbortSignal | undefined) {
+    const seal = searchSeal(cursorSecret, account.id)
+    const sent = await readAllInTurn({
+      limit: () => requirePageLimit(input.limit),
+      values: () => parseValues(account, input, signal),
+      carried: () => (input.cursor === undefined ? undefined : decodeSearchCursor(seal, input.cursor)),
+    })
+    if (sent.carried !== undefined) checkCursorMatches(sent.carried, { ...input, filter: sent.values })
+    return { seal, ...sent }
+  }
+
   async function search(
     account: Account,
     input: SearchInput,
     signal?: AbortSignal,
     readPosition?: () => Promise<bigint>,
   ): Promise<PaymentPage> {
-    const seal = searchSeal(cursorSecret, account.id)
-    const limit = requirePageLimit(input.limit)
-    const values = await parseValues(account, input, signal)
-    const carried = input.cursor === undefined ? undefined : decodeSearchCursor(seal, input.cursor)
-    if (carried !== undefined) checkCursorMatches(carried, { ...input, filter: values })
+    const { seal, limit, values, carried } = await readSent(account, input, signal)
     const asked = mergeSearch({ accountId: account.id, input, limit, values, carried })
 
     // one row more than the page holds tells whether another page follows
@@ -137,8 +146,7 @@ export function createPaymentSearch({
   }
 
   async function get(account: Account, text: string, signal?: AbortSignal): Promise<Payment> {
-    const id = parsePaymentId(text)
-    if (id === undefined) throw waybillError('INVALID_PAYMENT_ID', { field: 'id', value: text })
+    const id = requirePaymentId('id', text)
     const payment = await repository.byId(account.id, id, signal)
     if (payment === undefined) throw waybillError('PAYMENT_NOT_FOUND', { value: id })
     return payment
@@ -146,6 +154,7 @@ export function createPaymentSearch({
 
   return {
     search,
+    check: readSent,
     get,
     parseFilter: async (account, input, signal) => ({
       ...(await parseValues(account, input, signal)),

@@ -5,6 +5,7 @@ import { formatDecimal, readStoredDecimal, sumDecimals } from '../../domain/deci
 import { suggestName } from '../../domain/nearest.ts'
 import { type PaymentStatus, statusOfRank } from '../../domain/payment.ts'
 import { parseTimeZone, timeZoneNames } from '../../domain/time-zone.ts'
+import { readAllInTurn } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
@@ -53,6 +54,9 @@ export interface PaymentSummary extends Sums {
  */
 export type SummarizePayments = (account: Account, input: SummaryInput, signal?: AbortSignal) => Promise<PaymentSummary>
 
+/** Reads what was sent, as {@link SummarizePayments} does. @throws WaybillError of kind INVALID_INPUT */
+export type CheckSummary = (account: Account, input: SummaryInput, signal?: AbortSignal) => Promise<unknown>
+
 export interface SummaryOptions {
   readonly knex: Knex
   readonly parseFilter: (account: Account, input: SearchInput, signal?: AbortSignal) => Promise<PaymentFilter>
@@ -68,18 +72,32 @@ const MAX_TOP = 100
 const TIMEOUT_MS = 15_000
 
 export function createSummarizePayments(options: SummaryOptions): SummarizePayments {
-  const { knex, parseFilter, timeoutMs = TIMEOUT_MS } = options
+  const { knex, timeoutMs = TIMEOUT_MS } = options
 
   return async (account, input, signal) => {
-    const groupBy = parseGroupBy(input.groupBy)
-    const timeZone = readTimeZone(input.timeZone ?? 'UTC')
-    const top = parseTop(input.top)
-    const filter = await parseFilter(account, input, signal)
-    const query = { filter, groupBy, timeZone, top, rows: MAX_GROUPS + 1 }
+    const query = { ...(await readSent(options, account, input, signal)), rows: MAX_GROUPS + 1 }
     const rows = await withinTime(timeoutMs, signal, (bounded) => readSummary(knex, query, bounded))
     if (rows.length > MAX_GROUPS) throw waybillError('TOO_MANY_GROUPS', { limit: MAX_GROUPS })
-    return assembleSummary(groupBy, rows)
+    return assembleSummary(query.groupBy, rows)
   }
+}
+
+export function createCheckSummary(options: Pick<SummaryOptions, 'parseFilter'>): CheckSummary {
+  return (account, input, signal) => readSent(options, account, input, signal)
+}
+
+function readSent(
+  { parseFilter }: Pick<SummaryOptions, 'parseFilter'>,
+  account: Account,
+  input: SummaryInput,
+  signal: AbortSignal | undefined,
+) {
+  return readAllInTurn({
+    groupBy: () => parseGroupBy(input.groupBy),
+    timeZone: () => readTimeZone(input.timeZone ?? 'UTC'),
+    top: () => parseTop(input.top),
+    filter: () => parseFilter(account, input, signal),
+  })
 }
 
 function parseGroupBy(names: readonly GroupName[]): readonly GroupName[] {

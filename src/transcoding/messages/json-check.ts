@@ -1,6 +1,6 @@
 import { type DescEnum, type DescField, type DescMessage, type Registry, ScalarType } from '@bufbuild/protobuf'
 import { hasCustomJsonRepresentation, isWrapperDesc } from '@bufbuild/protobuf/wkt'
-import { quote, TranscodingError } from '../transcoding-error.ts'
+import { quote, type ReportMistake, TranscodingError } from '../transcoding-error.ts'
 import { describeEnum } from './field-text.ts'
 import type { Json } from './json-text.ts'
 import { fieldsOf } from './message-fields.ts'
@@ -13,53 +13,94 @@ type Shape =
   | { readonly fieldKind: 'enum'; readonly enum: DescEnum }
   | { readonly fieldKind: 'message'; readonly message: DescMessage }
 
+/** How a JSON value is checked. */
+export interface JsonCheck {
+  /** Finds the types in google.protobuf.Any and extensions. */
+  readonly registry: Registry | undefined
+  readonly report: ReportMistake
+}
+
 /**
- * Checks a JSON value against a message before protobuf-es decodes it. protobuf-es refuses most of this too, but
- * does not say where. It also reads 30 February as 2 March, `1sec` as one second and `0x10` as 16, rounds 64-bit numbers beyond
- * 2^53, and keeps numbers that an enum does not declare.
+ * Checks a JSON value against a message before protobuf-es decodes it, and removes the fields that are wrong. protobuf-es refuses most of
+ * this too, but does not say where. It also reads 30 February as 2 March, `1sec` as one second and `0x10` as 16, rounds 64-bit numbers
+ * beyond 2^53, and keeps numbers that an enum does not declare.
+ *
+ * It reports TranscodingError UNKNOWN_JSON_FIELD, DUPLICATE_JSON_FIELD, ONEOF_CONFLICT, INVALID_VALUE.
  *
  * @param path - where the value stands in the body, such as `payments[2].fee`; empty for the body itself
- * @throws TranscodingError UNKNOWN_JSON_FIELD, DUPLICATE_JSON_FIELD, ONEOF_CONFLICT, INVALID_VALUE
+ * @returns whether nothing was wrong
+ * @throws TranscodingError INVALID_VALUE for a body that is no object
  */
-export function checkMessage(desc: DescMessage, json: Json, path: string, registry: Registry | undefined): void {
-  if (hasCustomJsonRepresentation(desc)) return checkWellKnown(desc, json, path, registry)
-  if (!isObject(json)) throw invalid(path, json, 'an object')
+export function checkMessage(desc: DescMessage, json: Json, path: string, check: JsonCheck): boolean {
+  if (hasCustomJsonRepresentation(desc)) return checkWellKnown(desc, json, path, check)
+  if (!isObject(json)) return refuse(invalid(path, json, 'an object'), check)
   const given = new Map<DescField, string>()
-  for (const [key, value] of Object.entries(json)) {
-    const field = fieldsOf(desc).get(key)
-    if (field === undefined) {
-      if (isExtension(desc, key, registry)) continue
-      throw unknownField(desc, key, path)
-    }
-    refuseTwice(field, key, value, given, path)
-    checkField(field, value, pathTo(path, key), registry)
+  let isRight = true
+  for (const key of Object.keys(json)) {
+    if (checkEntry(desc, { json, key, path }, given, check)) continue
+    delete json[key]
+    isRight = false
   }
+  return isRight
+}
+
+interface Entry {
+  readonly json: { [key: string]: Json }
+  readonly key: string
+  /** Of the object. */
+  readonly path: string
+}
+
+function checkEntry(
+  desc: DescMessage,
+  { json, key, path }: Entry,
+  given: Map<DescField, string>,
+  check: JsonCheck,
+): boolean {
+  const value = json[key] ?? null
+  const field = fieldsOf(desc).get(key)
+  if (field === undefined) {
+    return isExtension(desc, key, check.registry) || refuse(unknownField(desc, key, path), check)
+  }
+  const twice = findRepeat(field, key, value, given, path)
+  return twice === undefined ? checkField(field, value, pathTo(path, key), check) : refuse(twice, check)
 }
 
 /** As checkMessage, for the value of one field. JSON null leaves any field unset. */
-export function checkField(field: DescField, json: Json, path: string, registry: Registry | undefined): void {
-  if (json === null) return
+export function checkField(field: DescField, json: Json, path: string, check: JsonCheck): boolean {
+  if (json === null) return true
   switch (field.fieldKind) {
     case 'list': {
-      if (!Array.isArray(json)) throw invalid(path, json, 'a list')
+      if (!Array.isArray(json)) return refuse(invalid(path, json, 'a list'), check)
       const shape = shapeOfElement(field, field.listKind)
-      for (const [index, item] of json.entries()) checkSingular(shape, item, `${path}[${index}]`, registry)
-      return
+      let isRight = true
+      for (const [index, item] of json.entries()) {
+        if (!checkSingular(shape, item, `${path}[${index}]`, check)) isRight = false
+      }
+      return isRight
     }
     case 'map': {
-      if (!isObject(json)) throw invalid(path, json, 'an object')
+      if (!isObject(json)) return refuse(invalid(path, json, 'an object'), check)
       const shape = shapeOfElement(field, field.mapKind)
+      let isRight = true
       for (const [key, item] of Object.entries(json)) {
-        checkMapKey(field.mapKey, key, path)
-        checkSingular(shape, item, pathTo(path, key), registry)
+        const isEntry = checkMapKey(field.mapKey, key, path, check)
+        if (!isEntry || !checkSingular(shape, item, pathTo(path, key), check)) isRight = false
       }
-      return
+      return isRight
     }
     case 'scalar':
     case 'enum':
     case 'message':
-      return checkSingular(field, json, path, registry)
+      return checkSingular(field, json, path, check)
   }
+}
+
+/** Reports a mistake in a field; one in the whole body is thrown, since nothing can be said of the rest. @returns false */
+function refuse(error: TranscodingError, { report }: JsonCheck): false {
+  if (error.field === undefined) throw error
+  report(error)
+  return false
 }
 
 /** The shape of an element of a list or map. Their descriptors name its kind in another property than a field's. */
@@ -67,19 +108,19 @@ function shapeOfElement(field: DescField, fieldKind: 'scalar' | 'enum' | 'messag
   return { ...field, fieldKind } as Shape
 }
 
-function checkSingular(shape: Shape, json: Json, path: string, registry: Registry | undefined): void {
+function checkSingular(shape: Shape, json: Json, path: string, check: JsonCheck): boolean {
   switch (shape.fieldKind) {
     case 'scalar':
-      return checkScalar(shape.scalar, json, path)
+      return checkScalar(shape.scalar, json, path, check)
     case 'enum':
-      return checkEnum(shape.enum, json, path)
+      return checkEnum(shape.enum, json, path, check)
     case 'message':
-      return checkMessage(shape.message, json, path, registry)
+      return checkMessage(shape.message, json, path, check)
   }
 }
 
-function checkScalar(scalar: ScalarType, json: Json, path: string): void {
-  if (!isScalar(scalar, json)) throw invalid(path, json, scalarExpectations[scalar])
+function checkScalar(scalar: ScalarType, json: Json, path: string, check: JsonCheck): boolean {
+  return isScalar(scalar, json) || refuse(invalid(path, json, scalarExpectations[scalar]), check)
 }
 
 function isScalar(scalar: ScalarType, json: Json): boolean {
@@ -122,67 +163,81 @@ function isWholeNumber(json: Json, min: bigint, max: bigint): boolean {
 }
 
 /** Names exactly as declared, or the number of a declared value. */
-function checkEnum(desc: DescEnum, json: Json, path: string): void {
-  if (json === null && desc.typeName === 'google.protobuf.NullValue') return
-  if (typeof json === 'number' && desc.values.some((value) => value.number === json)) return
-  if (typeof json === 'string' && desc.values.some((value) => value.name === json || value.jsonName === json)) return
+function checkEnum(desc: DescEnum, json: Json, path: string, check: JsonCheck): boolean {
+  if (json === null && desc.typeName === 'google.protobuf.NullValue') return true
+  if (typeof json === 'number' && desc.values.some((value) => value.number === json)) return true
+  if (typeof json === 'string' && desc.values.some((value) => value.name === json || value.jsonName === json)) {
+    return true
+  }
   const names = desc.values.map((value) => value.jsonName)
-  throw invalid(path, json, describeEnum(names))
+  return refuse(invalid(path, json, describeEnum(names)), check)
 }
 
-function checkMapKey(scalar: ScalarType, key: string, path: string): void {
+function checkMapKey(scalar: ScalarType, key: string, path: string, check: JsonCheck): boolean {
   const fits = scalar === ScalarType.BOOL ? key === 'true' || key === 'false' : isScalar(scalar, key)
-  if (!fits) throw invalid(path, key, `a map key: ${scalarExpectations[scalar]}`)
+  return fits || refuse(invalid(path, key, `a map key: ${scalarExpectations[scalar]}`), check)
 }
 
-function checkWellKnown(desc: DescMessage, json: Json, path: string, registry: Registry | undefined): void {
-  switch (desc.typeName) {
+function checkWellKnown(desc: DescMessage, json: Json, path: string, check: JsonCheck): boolean {
+  if (desc.typeName === 'google.protobuf.Any') return checkAny(json, path, check)
+  const wrapped = isWrapperDesc(desc) ? desc.fields[0] : undefined
+  if (wrapped?.fieldKind === 'scalar') return checkScalar(wrapped.scalar, json, path, check)
+  const expectation = brokenExpectation(desc, json)
+  return expectation === undefined || refuse(invalid(path, json, expectation), check)
+}
+
+/** What a value of a well-known type should be; undefined where it is. */
+function brokenExpectation({ typeName }: DescMessage, json: Json): string | undefined {
+  switch (typeName) {
     case 'google.protobuf.Timestamp':
-      if (typeof json === 'string' && parseTimestampText(json) !== undefined) return
-      throw invalid(path, json, timestampExpectation)
+      return typeof json === 'string' && parseTimestampText(json) !== undefined ? undefined : timestampExpectation
     case 'google.protobuf.Duration':
-      if (typeof json === 'string' && parseDurationText(json) !== undefined) return
-      throw invalid(path, json, durationExpectation)
+      return typeof json === 'string' && parseDurationText(json) !== undefined ? undefined : durationExpectation
     case 'google.protobuf.FieldMask':
-      if (typeof json === 'string' && !json.includes('_')) return
-      throw invalid(path, json, 'field paths in lowerCamelCase separated by commas')
+      return typeof json === 'string' && !json.includes('_')
+        ? undefined
+        : 'field paths in lowerCamelCase separated by commas'
     case 'google.protobuf.Struct':
-      if (isObject(json)) return
-      throw invalid(path, json, 'an object')
+      return isObject(json) ? undefined : 'an object'
     case 'google.protobuf.ListValue':
-      if (Array.isArray(json)) return
-      throw invalid(path, json, 'a list')
-    case 'google.protobuf.Any':
-      return checkAny(json, path, registry)
-    default: {
-      const wrapped = isWrapperDesc(desc) ? desc.fields[0] : undefined
-      if (wrapped?.fieldKind === 'scalar') checkScalar(wrapped.scalar, json, path)
-    }
+      return Array.isArray(json) ? undefined : 'a list'
+    default:
+      return undefined
   }
 }
 
-function checkAny(json: Json, path: string, registry: Registry | undefined): void {
-  if (!isObject(json)) throw invalid(path, json, 'an object with "@type"')
+function checkAny(json: Json, path: string, check: JsonCheck): boolean {
+  if (!isObject(json)) return refuse(invalid(path, json, 'an object with "@type"'), check)
   const { '@type': url, ...rest } = json
-  if (url === undefined && Object.keys(rest).length === 0) return
-  const desc = typeof url === 'string' ? registry?.getMessage(url.slice(url.lastIndexOf('/') + 1)) : undefined
-  if (desc === undefined) throw invalid(pathTo(path, '@type'), url ?? null, 'the URL of a known type')
-  if (!hasCustomJsonRepresentation(desc)) return checkMessage(desc, rest, path, registry)
-  checkMessage(desc, rest['value'] ?? null, pathTo(path, 'value'), registry)
+  if (url === undefined && Object.keys(rest).length === 0) return true
+  const desc = typeof url === 'string' ? check.registry?.getMessage(url.slice(url.lastIndexOf('/') + 1)) : undefined
+  if (desc === undefined) {
+    return refuse(invalid(pathTo(path, '@type'), url ?? null, 'the URL of a known type'), check)
+  }
+  if (!hasCustomJsonRepresentation(desc)) return checkMessage(desc, rest, path, check)
+  return checkMessage(desc, rest['value'] ?? null, pathTo(path, 'value'), check)
 }
 
-function refuseTwice(field: DescField, key: string, json: Json, given: Map<DescField, string>, path: string): void {
+/** Finds that a field, or another member of its oneof, was given before. */
+function findRepeat(
+  field: DescField,
+  key: string,
+  json: Json,
+  given: Map<DescField, string>,
+  path: string,
+): TranscodingError | undefined {
   const where = pathTo(path, key)
   if (given.has(field)) {
     const problem = `${quote(where)} is given twice, as ${quote(given.get(field) ?? key)} and ${quote(key)}`
-    throw new TranscodingError('DUPLICATE_JSON_FIELD', problem, { field: where })
+    return new TranscodingError('DUPLICATE_JSON_FIELD', problem, { field: where })
   }
   const other = json === null ? undefined : field.oneof?.fields.find((member) => given.has(member))
   if (other !== undefined) {
     const problem = `${quote(where)} and ${quote(pathTo(path, given.get(other) ?? other.jsonName))} exclude each other`
-    throw new TranscodingError('ONEOF_CONFLICT', `${problem}: give one of them`, { field: where })
+    return new TranscodingError('ONEOF_CONFLICT', `${problem}: give one of them`, { field: where })
   }
   if (json !== null || field.oneof === undefined) given.set(field, key)
+  return undefined
 }
 
 function unknownField(desc: DescMessage, key: string, path: string): TranscodingError {

@@ -1,0 +1,143 @@
+import type { Reason } from './reasons.ts'
+import { type FieldViolation, kindOf, WaybillError } from './waybill-error.ts'
+
+/** The most violations of an error. */
+export const MAX_VIOLATIONS = 16
+
+/**
+ * The most bytes of their texts together; the first is always told. In the trailers of gRPC the texts take a third more, and clients accept
+ * 8 KiB of them.
+ */
+const MAX_VIOLATION_BYTES = 4_096
+
+/** The errors of one input, gathered so that its sender is told of all of them at once. */
+export interface GatheredErrors {
+  /** Remembers an error of the input. Any other failure is thrown again, and so is the last error that an answer has room for. */
+  note(thrown: unknown): void
+  /** @throws WaybillError with the reason of the first error and the violations of all; returns if there was none */
+  raise(): void
+}
+
+/** Begins to gather. */
+export function gatherErrors(): GatheredErrors {
+  const found: WaybillError[] = []
+  return {
+    note(thrown) {
+      if (!(thrown instanceof WaybillError) || kindOf(thrown.reason) !== 'INVALID_INPUT') throw thrown
+      // Values that depend on a wrong one are wrong for the same reason, thrown as the same error.
+      if (!found.includes(thrown)) found.push(thrown)
+      if (found.length === MAX_VIOLATIONS) throw mergeErrors(found)
+    },
+    raise() {
+      if (found.length > 0) throw mergeErrors(found)
+    },
+  }
+}
+
+/**
+ * Reads all values of an input, in their order.
+ *
+ * @param readers - one for each value; each may throw a WaybillError
+ * @throws WaybillError as {@link GatheredErrors.raise} does, if any reader threw an error of the input; other failures at once
+ */
+export function readAll<R extends Readonly<Record<string, () => unknown>>>(
+  readers: R,
+): { readonly [K in keyof R]: ReturnType<R[K]> } {
+  const errors = gatherErrors()
+  const values: Record<string, unknown> = {}
+  for (const [name, read] of Object.entries(readers)) {
+    try {
+      values[name] = read()
+    } catch (thrown) {
+      errors.note(thrown)
+    }
+  }
+  errors.raise()
+  return values as { readonly [K in keyof R]: ReturnType<R[K]> }
+}
+
+/** As {@link readAll}, for readers that wait: each begins when the one before has ended. */
+export async function readAllInTurn<R extends Readonly<Record<string, () => unknown>>>(
+  readers: R,
+): Promise<{ readonly [K in keyof R]: Awaited<ReturnType<R[K]>> }> {
+  const errors = gatherErrors()
+  const values: Record<string, unknown> = {}
+  for (const [name, read] of Object.entries(readers)) {
+    try {
+      values[name] = await read()
+    } catch (thrown) {
+      errors.note(thrown)
+    }
+  }
+  errors.raise()
+  return values as { readonly [K in keyof R]: Awaited<ReturnType<R[K]>> }
+}
+
+/** Reads all values of a list, in their order. @throws as {@link readAll} does */
+export function readEach<T, R>(given: readonly T[], read: (value: T, index: number) => R): readonly R[] {
+  const errors = gatherErrors()
+  const values: R[] = []
+  for (const [index, each] of given.entries()) {
+    try {
+      values.push(read(each, index))
+    } catch (thrown) {
+      errors.note(thrown)
+    }
+  }
+  errors.raise()
+  return values
+}
+
+/** As {@link readEach}, for a reader that waits. */
+export async function readEachInTurn<T, R>(given: readonly T[], read: (value: T) => Promise<R>): Promise<readonly R[]> {
+  return Object.values(
+    await readAllInTurn(Object.fromEntries(given.map((each, at) => [at, () => read(each)] as const))),
+  )
+}
+
+/** Reads a value once, for several readers that need it. A failure is the same error each time. */
+export function readOnce<T>(read: () => T): () => T {
+  let outcome: { readonly value: T } | { readonly error: unknown } | undefined
+  return () => {
+    outcome ??= attempt(read)
+    if ('error' in outcome) throw outcome.error
+    return outcome.value
+  }
+}
+
+function attempt<T>(read: () => T): { readonly value: T } | { readonly error: unknown } {
+  try {
+    return { value: read() }
+  } catch (error) {
+    return { error }
+  }
+}
+
+/** One error with the reason and message of the first and the violations of all. */
+export function mergeErrors(errors: readonly WaybillError[]): WaybillError {
+  const [first] = errors
+  if (first === undefined) throw new TypeError('there is no error to tell')
+  if (errors.length === 1 && first.violations.length <= 1) return first
+  const violations = withinLimits(errors.flatMap(violationsOf))
+  return new WaybillError(first.reason, first.message, first.metadata, { cause: first.cause, violations })
+}
+
+/** The fields of reasons whose messages name none. */
+const fieldsOfReasons: { readonly [R in Reason]?: string } = {
+  CURRENCY_MISMATCH: 'invoiceCurrency',
+  INVALID_CURSOR: 'cursor',
+  INVALID_LIMIT: 'limit',
+}
+
+/** The violations of an error; one without a field where no one field is wrong. */
+export function violationsOf({ violations, reason, message }: WaybillError): readonly FieldViolation[] {
+  return violations.length > 0 ? violations : [{ field: fieldsOfReasons[reason] ?? '', reason, description: message }]
+}
+
+function withinLimits(violations: readonly FieldViolation[]): readonly FieldViolation[] {
+  let bytes = 0
+  return violations.slice(0, MAX_VIOLATIONS).filter(({ field, description }, at) => {
+    bytes += Buffer.byteLength(field) + Buffer.byteLength(description)
+    return at === 0 || bytes <= MAX_VIOLATION_BYTES
+  })
+}
