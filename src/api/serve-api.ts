@@ -1,6 +1,4 @@
-import { createRegistry, type DescField, type DescMethod, getOption, hasOption } from '@bufbuild/protobuf'
-import { http } from '../../gen/google/api/annotations_pb.js'
-import { comma_separated } from '../../gen/payments/v1/options_pb.js'
+import { createRegistry } from '@bufbuild/protobuf'
 import type { Authenticate } from '../auth/authenticate.ts'
 import type { Logger } from '../domain/logger.ts'
 import { compileRoutes } from '../transcoding/transcoder.ts'
@@ -17,9 +15,11 @@ import { createRpcServer } from './connect/serve-rpc.ts'
 import { createIsTrustedProxy, createReadClientAddress } from './http/client-address.ts'
 import { createCorsPolicy, privateHeaders } from './http/cors.ts'
 import { createRequestHandler, healthPaths } from './http/http-server.ts'
+import type { OpenFiles } from './http/open-files.ts'
 import { createAbuseCounter } from './listener/abuse.ts'
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from './listener/connection-limits.ts'
 import { type Listener, startListener, type Transport } from './listener/listener.ts'
+import { httpRuleOf, isCommaSeparated } from './messages/proto-options.ts'
 import { MAX_DEPTH, MAX_VALUES } from './messages/request-errors.ts'
 import { createValidate } from './messages/validation.ts'
 import { createRestServer } from './rest/serve-rest.ts'
@@ -51,6 +51,8 @@ export interface ApiOptions {
   readonly extraHeaders?: Readonly<Record<string, string>>
   /** JSON names of fields that change without the resource having changed. Entity tags leave them out. */
   readonly volatileFields?: readonly string[]
+  /** Files that need no key; none by default. */
+  readonly openFiles?: OpenFiles
   readonly limits?: Partial<ApiLimits>
 }
 
@@ -126,6 +128,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     cors,
     isHostAllowed: options.isHostAllowed ?? (() => true),
     extraHeaders,
+    openFiles: options.openFiles,
   })
   return startListener({
     host: options.host,
@@ -180,7 +183,7 @@ function createServers(options: ApiOptions, { limits, countOpen, isReady, stoppi
     methods,
     ...limits,
     stopping,
-    otherPaths: [...healthPaths, ...methods.keys()],
+    otherPaths: [...healthPaths, ...(options.openFiles?.paths ?? []), ...methods.keys()],
   })
   const rpc = createRpcServer({
     methods,
@@ -200,12 +203,4 @@ async function askReady(ready: () => Promise<boolean>, stopping: AbortSignal, lo
     logger.warn({ err }, 'not ready')
     return false
   }
-}
-
-function httpRuleOf(method: DescMethod) {
-  return hasOption(method, http) ? getOption(method, http) : undefined
-}
-
-function isCommaSeparated(field: DescField): boolean {
-  return getOption(field, comma_separated)
 }

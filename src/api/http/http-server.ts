@@ -13,6 +13,7 @@ import type { ReadClientAddress } from './client-address.ts'
 import { type CorsPolicy, preflightHeaders, privateHeaders } from './cors.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
 import { type Inbound, methodNotAllowed, sendHttpError } from './http-answer.ts'
+import { type OpenFiles, openFileMethods, sendOpenFile } from './open-files.ts'
 import { reportLimitIn } from './rate-limit-headers.ts'
 
 export interface HttpServerOptions {
@@ -32,6 +33,7 @@ export interface HttpServerOptions {
   readonly maxHeaderBytes: number
   /** Additional headers of every answer. */
   readonly extraHeaders: HeaderFields
+  readonly openFiles: OpenFiles | undefined
 }
 
 /** Answers every request of the port. Never rejects. */
@@ -88,6 +90,7 @@ async function answer(inbound: Inbound, options: HttpServerOptions): Promise<voi
   refuseFragment(exchange)
   if (exchange.method === 'OPTIONS') return sendOptions(inbound, options)
   if (healthPaths.has(exchange.rawPath)) return sendHealth(inbound, options.isReady)
+  if (options.openFiles?.covers(exchange.rawPath)) return sendOpenFile(inbound, options.openFiles, options.countOpen)
   const form = rpc.formOf(exchange)
   return form === undefined ? rest.serve(inbound) : rpc.serve(inbound, form)
 }
@@ -101,9 +104,10 @@ function sendOptions(inbound: Inbound, options: HttpServerOptions): void {
   exchange.send({ status: 204, headers: { ...commonHeaders, ...preflight, allow: allow.join(', ') } })
 }
 
-function allowedMethods(rawPath: string, { rest, rpc }: HttpServerOptions): readonly string[] {
+function allowedMethods(rawPath: string, { rest, rpc, openFiles }: HttpServerOptions): readonly string[] {
   if (rawPath === '*') return rest.httpMethods
   if (healthPaths.has(rawPath)) return healthMethods
+  if (openFiles?.covers(rawPath)) return openFileMethods
   const ofRpc = rpc.allowedMethods(rawPath)
   return ofRpc.length > 0 ? ofRpc : rest.allowedMethods(rawPath)
 }

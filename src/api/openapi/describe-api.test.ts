@@ -1,0 +1,105 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { describe, expect, it, test } from 'vitest'
+import { bindingsOf } from '../../transcoding/http-rule.ts'
+import { httpRuleOf } from '../messages/proto-options.ts'
+import { createPaymentsServices, type PaymentsCalls } from '../services/payments-services.ts'
+import { headersOfMethods } from './common-parts.ts'
+import { describeApi } from './describe-api.ts'
+import { firstSentence, readComment, reasonsIn } from './read-comment.ts'
+
+/** Nothing is called. */
+const services = createPaymentsServices({} as PaymentsCalls)
+const documents = {
+  '3.1': describeApi({ services, release: '1.2.3', version: '3.1' }),
+  '3.2': describeApi({ services, release: '1.2.3', version: '3.2' }),
+}
+const operations = Object.values(documents['3.1'].paths).flatMap((item) => Object.values(item))
+
+describe('the description of payments.v1', () => {
+  it.each(['3.1', '3.2'] as const)('is OpenAPI %s, and the same each time', async (version) => {
+    const text = JSON.stringify(documents[version])
+    expect(JSON.stringify(describeApi({ services, release: '1.2.3', version }))).toBe(text)
+    const validator = new Validator()
+    expect(await validator.validate(JSON.parse(text))).toEqual({ valid: true })
+    expect(validator.version).toBe(version)
+  })
+
+  it('refers only to parts that it has, and has no parts to which nothing refers', () => {
+    for (const document of Object.values(documents)) {
+      const targets = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/(\w+\/\w+)"/g)].map(([, to]) => to)
+      const { securitySchemes: _, ...components } = document.components
+      const parts = Object.entries(components).flatMap(([kind, all]) =>
+        Object.keys(all).map((name) => `${kind}/${name}`),
+      )
+      expect(new Set(targets)).toEqual(new Set(parts))
+    }
+  })
+
+  it('has an operation for each binding, each with an id of its own, errors and a scope', () => {
+    const bindings = services.flatMap(({ service }) =>
+      service.methods.flatMap((method) => bindingsOf(httpRuleOf(method)!).map(({ path }) => path)),
+    )
+    const ofServices = operations.filter((operation) => operation['x-rpc'] !== undefined)
+    expect(ofServices).toHaveLength(bindings.length)
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length)
+    for (const { responses, security, description } of ofServices) {
+      expect(Object.keys(responses)).toEqual(expect.arrayContaining(['200', '400', '401', '403', '429', '500', '503']))
+      expect(security[0]?.apiKey).toEqual([expect.stringMatching(/^\w+:\w+$/)])
+      expect(description).not.toBe('')
+    }
+  })
+
+  it('describes every parameter', () => {
+    const parameters = operations.flatMap((operation) => operation.parameters)
+    const bare = parameters.filter((parameter) => 'name' in parameter && !parameter.description)
+    expect(bare).toEqual([])
+  })
+
+  it('names headers of methods that exist', () => {
+    const names = services.flatMap(({ service }) => service.methods.map(({ name }) => `${service.typeName}.${name}`))
+    expect(names).toEqual(expect.arrayContaining(Object.keys(headersOfMethods)))
+  })
+
+  it('tells a field that may be absent from one that is always there', () => {
+    const { required } = documents['3.1'].components.schemas.Payment!
+    expect(required).toEqual(expect.arrayContaining(['id', 'timestamp', 'completed', 'fees', 'refundedAmount']))
+    expect(required).not.toContain('payer')
+    expect(required).not.toContain('gas')
+  })
+
+  it('describes messages of a stream by their lines in 3.1, and by items in 3.2', () => {
+    const contentOf = (version: '3.1' | '3.2') => {
+      const response = documents[version].paths['/v1/payments:watch']?.get?.responses['200']
+      return response !== undefined && 'content' in response ? response.content?.['application/x-ndjson'] : undefined
+    }
+    const line = { properties: { result: { $ref: '#/components/schemas/WatchPaymentsResponse' } } }
+    expect(contentOf('3.1')).toMatchObject({ schema: { type: 'string', contentSchema: line } })
+    expect(contentOf('3.2')).toMatchObject({ itemSchema: line })
+  })
+})
+
+test.each([
+  ['A. Example: `"x"`.', 'A.', ['x']],
+  ['A. Examples: `"x"`, `"y"`. B.', 'A. B.', ['x', 'y']],
+  ['A. Example: `0.753`, in USDC.', 'A. Example: `0.753`, in USDC.', [0.753]],
+  ['A. Example: `["BASE"]`.', 'A.', [['BASE']]],
+  ['A. Example: `not json`.', 'A. Example: `not json`.', []],
+  ['A `code` span.', 'A `code` span.', []],
+])('the comment %s reads as %s with examples %j', (comment, description, examples) => {
+  expect(readComment(comment)).toEqual({ description, examples })
+})
+
+test.each([
+  ['Lists payments, one at a time. More.', 'Lists payments, one at a time'],
+  ['Stores 1.5 USDC: more', 'Stores 1.5 USDC'],
+  ['no end', 'no end'],
+])('the first sentence of %s is %s', (text, sentence) => {
+  expect(firstSentence(text)).toBe(sentence)
+})
+
+test('a comment names reasons of errors, not warnings or values of enums', () => {
+  expect(reasonsIn('INTERNAL, PENDING, INVALID_DATE (400); WISH_UNMET, INVALID_DATES.')).toEqual([
+    'INTERNAL',
+    'INVALID_DATE',
+  ])
+})

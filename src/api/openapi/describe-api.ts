@@ -1,0 +1,184 @@
+import type { DescMethod } from '@bufbuild/protobuf'
+import { comments } from '../../../gen/payments/v1/comments.js'
+import { bindingsOf, type HttpBinding } from '../../transcoding/http-rule.ts'
+import type { ServedMethod, ServedService } from '../calls/served-method.ts'
+import { httpRuleOf } from '../messages/proto-options.ts'
+import type { OpenApiVersion } from './answer-content.ts'
+import { headers, parameters, securitySchemes } from './common-parts.ts'
+import { describeOperation } from './describe-operation.ts'
+import { errorSchemas, headersOf, tableOfReasons } from './error-responses.ts'
+import { createMessageSchemas, describeSymbol } from './message-schemas.ts'
+import {
+  type ApiResponse,
+  type HttpMethod,
+  type OpenApiDocument,
+  type Operation,
+  type PathItem,
+  type Reference,
+  refTo,
+} from './openapi-document.ts'
+
+export interface DescribeApiOptions {
+  readonly services: readonly ServedService[]
+  /** Of this program. */
+  readonly release: string
+  readonly version: OpenApiVersion
+}
+
+const versions: Readonly<Record<OpenApiVersion, string>> = { '3.1': '3.1.1', '3.2': '3.2.0' }
+
+const about = `Routes by which a wallet can pay a stored payment request, and search of payments across chains.
+
+Amounts are decimal strings in human units beside their currency, never rounded. What is unknown is absent, never \`null\`. An unknown parameter, field or enum value is refused, so a misspelt filter never becomes an unfiltered search. Every error has one reason, and \`x-reasons\` of this document is the table of all.
+
+The same methods are served over gRPC, gRPC-Web and Connect on this port: \`x-rpc\` of an operation is its path there.`
+
+/**
+ * Describes the services as OpenAPI, from what serves them: descriptors with their comments, google.api.http, buf.validate, scopes, and the
+ * table of reasons. The same program makes the same document.
+ *
+ * @throws Error when two operations would have one id, or a definition cannot be described
+ */
+export function describeApi({ services, release, version }: DescribeApiOptions): OpenApiDocument {
+  const schemas = createMessageSchemas(comments)
+  const terms = { schemas, version }
+  const described = services.flatMap(({ methods }) =>
+    methods.flatMap((method) =>
+      namedBindings(method).map(({ operationId, binding, aliasOf }): PlacedOperation => {
+        const operation = describeOperation(method, binding, terms)
+        const alias = aliasOf === undefined ? {} : { 'x-alias-of': aliasOf }
+        return { ...placeOf(binding, method.desc), operation: { operationId, ...operation, ...alias } }
+      }),
+    ),
+  )
+  refuseTwins(described.map(({ operation }) => operation.operationId))
+  const { responses, operations } = shareResponses(described)
+  const ofErrors = errorSchemas(schemas)
+  return {
+    openapi: versions[version],
+    info: { title: 'Waybill', version: release, description: about, license: { name: 'MIT', identifier: 'MIT' } },
+    servers: [{ url: '/', description: 'The process that serves this document.' }],
+    tags: [
+      ...services.map(({ service }) => ({
+        name: service.name,
+        description: describeSymbol(schemas, service.typeName),
+      })),
+      { name: 'Health', description: 'Whether the process can answer. No key.' },
+    ],
+    paths: pathsOf([...operations, ...healthOperations]),
+    components: {
+      schemas: { ...ofErrors, ...schemas.all() },
+      responses,
+      parameters,
+      headers,
+      securitySchemes,
+    },
+    'x-reasons': tableOfReasons(),
+  }
+}
+
+interface PlacedOperation {
+  readonly path: string
+  readonly httpMethod: HttpMethod
+  readonly operation: Operation
+}
+
+/** The bindings of a method with their ids. The first has the name of the method, others the version in their path: `searchPaymentsV1`. */
+function namedBindings({ desc }: ServedMethod) {
+  const rule = httpRuleOf(desc)
+  if (rule === undefined) return []
+  const first = desc.localName
+  return bindingsOf(rule).map((binding, index) => {
+    if (index === 0) return { operationId: first, binding, aliasOf: undefined }
+    const version = /^\/(v\d+)\//.exec(binding.path)?.[1]?.toUpperCase() ?? `Path${index + 1}`
+    return { operationId: `${first}${version}`, binding, aliasOf: first }
+  })
+}
+
+/** The path with its variables by their JSON names. */
+function placeOf(
+  { path, httpMethod }: HttpBinding,
+  { input }: DescMethod,
+): Pick<PlacedOperation, 'path' | 'httpMethod'> {
+  const jsonNames = new Map(input.fields.map(({ name, jsonName }) => [name, jsonName]))
+  const written = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => `{${jsonNames.get(name) ?? name}}`)
+  return { path: written, httpMethod: httpMethod.toLowerCase() as HttpMethod }
+}
+
+function refuseTwins(ids: readonly string[]): void {
+  const twin = ids.find((id, index) => ids.indexOf(id) !== index)
+  if (twin !== undefined) throw new Error(`two operations would have the id ${twin}`)
+}
+
+/** Moves errors that several operations share word for word into components: a tenth of the size. */
+function shareResponses(described: readonly PlacedOperation[]) {
+  const texts = described.flatMap(({ operation }) =>
+    Object.entries(operation.responses).map(([status, response]) => `${status} ${JSON.stringify(response)}`),
+  )
+  const counts = Map.groupBy(texts, (text) => text)
+  const names = new Map<string, string>()
+  const responses: Record<string, ApiResponse> = {}
+
+  function share(status: string, response: ApiResponse | Reference): ApiResponse | Reference {
+    const text = `${status} ${JSON.stringify(response)}`
+    if ('$ref' in response || response['x-reasons'] === undefined || counts.get(text)?.length === 1) return response
+    let name = names.get(text)
+    if (name === undefined) {
+      const before = [...names.values()].filter((each) => each.startsWith(`Error${status}`)).length
+      name = before === 0 ? `Error${status}` : `Error${status}x${before + 1}`
+      names.set(text, name)
+      responses[name] = response
+    }
+    return refTo('responses', name)
+  }
+
+  const operations = described.map(({ operation, ...place }) => ({
+    ...place,
+    operation: {
+      ...operation,
+      responses: Object.fromEntries(
+        Object.entries(operation.responses).map(([status, response]) => [status, share(status, response)]),
+      ),
+    },
+  }))
+  return { responses, operations }
+}
+
+function pathsOf(operations: readonly PlacedOperation[]): Readonly<Record<string, PathItem>> {
+  const paths: Record<string, Partial<Record<HttpMethod, Operation>>> = {}
+  for (const { path, httpMethod, operation } of operations) (paths[path] ??= {})[httpMethod] = operation
+  return paths
+}
+
+const healthOperations: readonly PlacedOperation[] = [
+  health('/healthz', 'isAlive', 'Tells that the process is alive'),
+  health('/readyz', 'isReady', 'Tells whether the database is reachable and migrated'),
+]
+
+function health(path: string, operationId: string, summary: string): PlacedOperation {
+  const content = (status: string) => ({
+    'application/json': {
+      schema: {
+        type: 'object' as const,
+        properties: { status: { type: 'string' as const, const: status } },
+        required: ['status'],
+      },
+    },
+  })
+  const fields = headersOf(['RequestId', 'Demo'])
+  const ok = { description: 'Yes.', headers: fields, content: content('ok') }
+  const no = { description: 'Not now.', headers: fields, content: content('unavailable') }
+  return {
+    path,
+    httpMethod: 'get',
+    operation: {
+      operationId,
+      tags: ['Health'],
+      summary,
+      description: `${summary}.`,
+      parameters: [refTo('parameters', 'RequestId')],
+      responses: path === '/healthz' ? { 200: ok } : { 200: ok, 503: no },
+      security: [],
+    },
+  }
+}

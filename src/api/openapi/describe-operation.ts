@@ -1,0 +1,119 @@
+import type { DescField } from '@bufbuild/protobuf'
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
+import type { HttpBinding } from '../../transcoding/http-rule.ts'
+import { parseTemplate } from '../../transcoding/paths/template-parser.ts'
+import type { ServedMethod } from '../calls/served-method.ts'
+import { isCommaSeparated } from '../messages/proto-options.ts'
+import { answerContent, type OpenApiVersion } from './answer-content.ts'
+import { everyAnswer, headersOfMethods, TICKET } from './common-parts.ts'
+import { byStatus, errorResponse, headersOf } from './error-responses.ts'
+import { boundsOf } from './field-rules.ts'
+import { describeSymbol, inputSchema, type MessageSchemas, requestSchema } from './message-schemas.ts'
+import { type ApiResponse, type Operation, type Parameter, type Reference, refTo } from './openapi-document.ts'
+import { reasonsOf } from './operation-reasons.ts'
+import { firstSentence } from './read-comment.ts'
+
+export interface DescribeTerms {
+  readonly schemas: MessageSchemas
+  readonly version: OpenApiVersion
+}
+
+/** Describes one binding of a method, but for its name among all operations. */
+export function describeOperation(
+  method: ServedMethod,
+  binding: HttpBinding,
+  terms: DescribeTerms,
+): Omit<Operation, 'operationId'> {
+  const { desc, path } = method
+  const inPath = parseTemplate(binding.path).variables.map(({ fieldPath }) => fieldPath)
+  const description = describeSymbol(terms.schemas, nameOf(method))
+  return {
+    tags: [desc.parent.name],
+    summary: firstSentence(description),
+    description,
+    parameters: parametersOf(method, binding, { ...terms, inPath }),
+    ...bodyOf(method, binding, { ...terms, inPath }),
+    responses: responsesOf(method, binding, terms),
+    security: securityOf(method),
+    'x-rpc': path,
+  }
+}
+
+function nameOf({ desc }: ServedMethod): string {
+  return `${desc.parent.typeName}.${desc.name}`
+}
+
+type WithPath = DescribeTerms & { readonly inPath: readonly string[] }
+
+function parametersOf(
+  method: ServedMethod,
+  binding: HttpBinding,
+  { schemas, inPath }: WithPath,
+): readonly (Parameter | Reference)[] {
+  const { fields } = method.desc.input
+  const isTicket = ({ name }: DescField) => method.takesTicket && name === TICKET
+  const inQuery = binding.body === '*' ? [] : fields.filter((field) => !inPath.includes(field.name) && !isTicket(field))
+  const headers = [
+    ...(headersOfMethods[nameOf(method)] ?? []),
+    ...(isCacheable(method, binding) ? (['IfNoneMatch'] as const) : []),
+    ...(method.scope === 'open' ? [] : (['Account'] as const)),
+    'RequestId' as const,
+    'Seen' as const,
+  ]
+  return [
+    ...fields.filter(({ name }) => inPath.includes(name)).map((field) => describeParameter(field, 'path', schemas)),
+    ...inQuery.map((field) => describeParameter(field, 'query', schemas)),
+    ...headers.map((name) => refTo('parameters', name)),
+  ]
+}
+
+function describeParameter(field: DescField, place: 'path' | 'query', schemas: MessageSchemas): Parameter {
+  const { description = '', ...schema } = inputSchema(schemas, field)
+  const isRequired = place === 'path' || boundsOf(field).isRequired
+  const common = { name: field.jsonName, in: place, ...(isRequired && { required: true }) }
+  if (field.fieldKind !== 'list') return { ...common, description, schema }
+  const takesCommas = isCommaSeparated(field)
+  const several = takesCommas ? '\n\nSeveral values: separated by commas, or the parameter repeats.' : ''
+  return { ...common, description: `${description}${several}`, style: 'form', explode: !takesCommas, schema }
+}
+
+function bodyOf(
+  { desc }: ServedMethod,
+  { body }: HttpBinding,
+  { schemas, inPath }: WithPath,
+): Pick<Operation, 'requestBody'> {
+  if (body === '') return {}
+  if (body !== '*') throw new Error(`${String(desc)}: the body is described only as the whole request`)
+  const required = desc.input.fields.some((field) => !inPath.includes(field.name) && boundsOf(field).isRequired)
+  const schema = requestSchema(schemas, desc.input, inPath)
+  return { requestBody: { required, content: { 'application/json': { schema } } } }
+}
+
+function responsesOf(
+  method: ServedMethod,
+  binding: HttpBinding,
+  { schemas, version }: DescribeTerms,
+): Readonly<Record<string, ApiResponse>> {
+  const isCached = isCacheable(method, binding)
+  const headers = headersOf([...everyAnswer, 'Seen', ...(isCached ? (['ETag'] as const) : [])])
+  const errors = [...byStatus(reasonsOf(method, binding, schemas.comments))]
+  return {
+    200: { ...answerContent(method.desc, schemas, version), headers },
+    ...(isCached && { 304: { description: 'Nothing has changed since the answer of `if-none-match`.', headers } }),
+    ...(Object.fromEntries(errors.map(([status, names]) => [String(status), errorResponse(status, names)])) as Record<
+      string,
+      ApiResponse
+    >),
+  }
+}
+
+/** Whether the answer has an entity tag. */
+function isCacheable({ desc }: ServedMethod, { httpMethod }: HttpBinding): boolean {
+  const readsOnly = desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS
+  return readsOnly && httpMethod === 'GET' && desc.methodKind === 'unary'
+}
+
+function securityOf({ scope, takesTicket }: ServedMethod): Operation['security'] {
+  if (scope === 'open') return []
+  return [{ apiKey: [scope] }, ...(takesTicket ? [{ ticket: [] }] : [])]
+}

@@ -1,0 +1,120 @@
+import type { DescMessage } from '@bufbuild/protobuf'
+import { Code } from '@connectrpc/connect'
+import { codeToString } from '@connectrpc/connect/protocol-connect'
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../../gen/google/rpc/error_details_pb.js'
+import { RouteSchema } from '../../../gen/payments/v1/route_pb.js'
+import { type Reason, reasons } from '../../errors/reasons.ts'
+import { codeName, wireFormOf } from '../calls/error-mapping.ts'
+import { everyAnswer, type HeaderName, headerFields } from './common-parts.ts'
+import { inlineAnswerSchema, type MessageSchemas } from './message-schemas.ts'
+import { type ApiResponse, type JsonSchema, type ReasonOfTable, type Reference, refTo } from './openapi-document.ts'
+import { isError } from './read-comment.ts'
+
+/** Describes headers by name. */
+export function headersOf(names: readonly HeaderName[]): Readonly<Record<string, Reference>> {
+  return Object.fromEntries(names.map((name) => [headerFields[name], refTo('headers', name)]))
+}
+
+/** Groups reasons by the status that they have over plain HTTP. */
+export function byStatus(names: Iterable<Reason>): ReadonlyMap<number, readonly Reason[]> {
+  const sorted = [...new Set(names)].toSorted()
+  return new Map([...Map.groupBy(sorted, (name) => wireFormOf(name, 'rest').httpStatus)].toSorted(([a], [b]) => a - b))
+}
+
+/** An answer that is an error for one of some reasons, all of one status. */
+export function errorResponse(status: number, names: readonly Reason[]): ApiResponse {
+  const lines = names.map((name) => `- \`${name}\`: ${sentence(name)}`)
+  return {
+    description: `${titles[status] ?? 'Error'}\n\n${lines.join('\n')}`,
+    headers: headersOf([...everyAnswer, ...(headersOfStatus[status] ?? [])]),
+    content: { 'application/json': { schema: refTo('schemas', 'Error') } },
+    'x-reasons': names,
+  }
+}
+
+function sentence(name: Reason): string {
+  const { message, remedy } = reasons[name]
+  return remedy === '' ? message : `${message}; ${remedy}`
+}
+
+const headersOfStatus: Readonly<Record<number, readonly HeaderName[]>> = {
+  401: ['Authenticate'],
+  415: ['AcceptEncoding'],
+  429: ['RetryAfter'],
+  503: ['RetryAfter'],
+}
+
+const titles: Readonly<Record<number, string>> = {
+  400: 'The request is not valid, or not possible in this state.',
+  401: 'The key is missing or not valid.',
+  403: 'The key may not do this.',
+  404: 'Not found.',
+  406: 'No format in `Accept` is served.',
+  408: 'The request came too slowly.',
+  409: 'It conflicts with what is stored.',
+  413: 'The body is too large.',
+  415: 'The body has a format or compression that is not served.',
+  429: 'Too many calls.',
+  431: 'The headers are too large.',
+  500: 'A failure of the service.',
+  503: 'The service cannot answer now.',
+  504: 'The answer took too long.',
+}
+
+/** The schema of errors. Their details are typed messages, each with its `@type`. */
+export function errorSchemas(schemas: MessageSchemas): Readonly<Record<string, JsonSchema>> {
+  const detail = (desc: DescMessage, description: string): JsonSchema => {
+    const type: JsonSchema = { type: 'string', const: `type.googleapis.com/${desc.typeName}` }
+    return { ...inlineAnswerSchema(schemas, desc, { '@type': type }), description }
+  }
+  return {
+    Error: {
+      type: 'object',
+      description: 'An error. Match it by the `reason` of its first detail: messages may be reworded.',
+      properties: {
+        code: {
+          type: 'string',
+          description: 'The code of google.rpc.Code, which gRPC and Connect give, too.',
+          enum: codes,
+          examples: ['invalid_argument'],
+        },
+        message: { type: 'string', description: 'What was wrong, with the value, and what to do.' },
+        details: {
+          type: 'array',
+          description: 'First the reason, then the fields at fault, when to retry, and what the error sends along.',
+          items: refTo('schemas', 'ErrorDetail'),
+          minItems: 1,
+        },
+      },
+      required: ['code', 'message', 'details'],
+    },
+    ErrorDetail: {
+      description: 'A detail of an error. More kinds may come: ignore those that you do not know.',
+      anyOf: ['ErrorInfo', 'BadRequest', 'RetryInfo', 'NewQuote'].map((name) => refTo('schemas', name)),
+    },
+    ErrorInfo: detail(
+      ErrorInfoSchema,
+      'The reason: one of `x-reasons` of this document. `domain` is `waybill`. `metadata` holds the values of the message.',
+    ),
+    BadRequest: detail(BadRequestSchema, 'Every field at fault, each with its own reason.'),
+    RetryInfo: detail(RetryInfoSchema, 'How long to wait before the next call.'),
+    NewQuote: detail(RouteSchema, 'The new quote, with QUOTE_CHANGED.'),
+  }
+}
+
+const codes = Object.values(Code)
+  .filter((code): code is Code => typeof code === 'number')
+  .map((code) => codeToString(code))
+
+/** The table of reasons, for programs. */
+export function tableOfReasons(): Readonly<Record<string, ReasonOfTable>> {
+  const names = (Object.keys(reasons) as Reason[]).toSorted()
+  return Object.fromEntries(names.map((name) => [name, rowOf(name)]))
+}
+
+function rowOf(name: Reason): ReasonOfTable {
+  const { in: appearances, message, remedy } = reasons[name]
+  if (!isError(name)) return { in: appearances, message, remedy }
+  const { httpStatus, code } = wireFormOf(name, 'rest')
+  return { in: appearances, httpStatus, code: codeName(code), message, remedy }
+}

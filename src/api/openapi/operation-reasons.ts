@@ -1,0 +1,125 @@
+import type { DescField, DescMethod } from '@bufbuild/protobuf'
+import type { Reason } from '../../errors/reasons.ts'
+import type { HttpBinding } from '../../transcoding/http-rule.ts'
+import type { ServedMethod } from '../calls/served-method.ts'
+import { boundsOf } from './field-rules.ts'
+import type { Comments } from './message-schemas.ts'
+import { reasonsIn } from './read-comment.ts'
+
+/** Errors of every call, whatever it asks. */
+const ofEveryCall: readonly Reason[] = [
+  'BODY_TOO_LARGE',
+  'DATABASE_TIMEOUT',
+  'DATABASE_UNAVAILABLE',
+  'DEADLINE_EXCEEDED',
+  'HEADERS_TOO_LARGE',
+  'HOST_NOT_ALLOWED',
+  'INTERNAL',
+  'INVALID_FIELD',
+  'INVALID_HOST',
+  'INVALID_UTF8',
+  'MALFORMED_ESCAPE',
+  'MALFORMED_REQUEST',
+  'MALFORMED_URL',
+  'NOT_ACCEPTABLE',
+  'OVERLOADED',
+  'RATE_LIMITED',
+  'REQUEST_TOO_SLOW',
+  'ROUTE_NOT_FOUND',
+  'SHUTTING_DOWN',
+  'TOO_MANY_CONNECTIONS',
+  'TOO_MANY_HEADERS',
+  'UNKNOWN_PARAMETER',
+  'UNSUPPORTED_CONTENT_ENCODING',
+]
+
+const ofCallsWithKey: readonly Reason[] = [
+  'ACCOUNT_NOT_ALLOWED',
+  'INVALID_API_KEY',
+  'MISSING_ACCOUNT',
+  'MISSING_API_KEY',
+  'MISSING_SCOPE',
+  'UNKNOWN_ACCOUNT',
+]
+
+const ofBodies: readonly Reason[] = [
+  'BODY_TOO_COMPLEX',
+  'BODY_TOO_DEEP',
+  'MALFORMED_BODY',
+  'UNKNOWN_FIELD',
+  'UNSUPPORTED_CONTENT_TYPE',
+]
+
+/** With which the last message of a stream may end it. */
+export const endsOfStreams: readonly Reason[] = [
+  'DATABASE_TIMEOUT',
+  'DATABASE_UNAVAILABLE',
+  'INTERNAL',
+  'INVALID_API_KEY',
+  'READER_TOO_SLOW',
+  'SHUTTING_DOWN',
+  'STREAM_EXPIRED',
+]
+
+/**
+ * The reasons of all errors with which a call by plain HTTP may be answered: those that the comments of the method, its service and its
+ * request name, and those that follow from the form of the request.
+ */
+export function reasonsOf(method: ServedMethod, { body }: HttpBinding, comments: Comments): ReadonlySet<Reason> {
+  const { desc } = method
+  const { input } = desc
+  const named = [
+    `${desc.parent.typeName}.${desc.name}`,
+    desc.parent.typeName,
+    input.typeName,
+    ...input.fields.map((field) => `${input.typeName}.${field.name}`),
+  ].flatMap((name) => reasonsIn(comments[name] ?? ''))
+  return new Set([
+    ...ofEveryCall,
+    ...(method.scope === 'open' ? [] : ofCallsWithKey),
+    ...(method.takesTicket ? (['INVALID_TICKET'] as const) : []),
+    ...(method.turn === undefined ? [] : (['TOO_MANY_AT_ONCE'] as const)),
+    ...(desc.methodKind === 'server_streaming' ? (['TOO_MANY_STREAMS'] as const) : []),
+    ...(body === '' ? (['UNEXPECTED_BODY'] as const) : ofBodies),
+    ...ofFields(desc, body),
+    ...named,
+  ])
+}
+
+function ofFields({ input }: DescMethod, body: string): readonly Reason[] {
+  const { fields } = input
+  const given = (isSo: boolean, reason: Reason): readonly Reason[] => (isSo ? [reason] : [])
+  const bounds = fields.map(boundsOf)
+  return [
+    ...given(
+      bounds.some(({ isRequired }) => isRequired),
+      'MISSING_FIELD',
+    ),
+    ...given(
+      bounds.some(({ value }) => value.maxLength !== undefined),
+      'VALUE_TOO_LONG',
+    ),
+    ...given(
+      bounds.some(({ list }) => list.maxItems !== undefined),
+      'TOO_MANY_VALUES',
+    ),
+    ...given(
+      fields.some((field) => field.enum !== undefined),
+      'UNKNOWN_ENUM_VALUE',
+    ),
+    ...given(
+      fields.some(({ jsonName }) => jsonName === 'limit'),
+      'INVALID_LIMIT',
+    ),
+    ...given(body === '' && fields.some(isSingular), 'DUPLICATE_PARAMETER'),
+    ...given(fields.length > 0, 'PATH_PARAMETER_IN_QUERY'),
+    ...given(
+      fields.some(({ oneof }) => oneof !== undefined),
+      'ONEOF_CONFLICT',
+    ),
+  ]
+}
+
+function isSingular({ fieldKind }: DescField): boolean {
+  return fieldKind !== 'list' && fieldKind !== 'map'
+}
