@@ -40,6 +40,7 @@ import { createWatchHub } from './search/watch/watch-hub.ts'
 import { createWatchPayments, type WatchPayments } from './search/watch/watch-payments.ts'
 import { type ChangePruning, createChangePruning } from './store/prune-changes.ts'
 import { getOrCreateSecret } from './store/settings-repository.ts'
+import { createReferenceFiles } from './web/reference/reference-files.ts'
 
 /** The composition root: makes every room and gives each what it needs of the others. */
 
@@ -220,6 +221,10 @@ async function listen(
     isKeyInForce: auth.isKeyInForce,
     logger,
     classify: classifyFailure,
+    openFiles: createReferenceFiles(async () => {
+      const { describeApi } = await import('./api/openapi/describe-api.ts')
+      return (version, release) => describeApi({ services, version, release })
+    }),
     ready: async () => (await pendingMigrations(knex)).length === 0,
     volatileFields: VOLATILE_FIELDS,
     ...(demoAccount !== undefined && demoRestrictions),

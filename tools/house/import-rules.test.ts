@@ -19,6 +19,12 @@ describe('findViolations', () => {
       'auth does not import requests',
     ],
     ['a room importing protocol', 'src/auth/a.ts', "import { x } from '../api/x.ts'", 'auth does not import api'],
+    [
+      'web importing values of api',
+      'src/web/a.ts',
+      "import { x } from '../api/x.ts'",
+      'web imports only types from api',
+    ],
     ['a room importing app', 'src/search/a.ts', "import { x } from '../app.ts'", 'search does not import app'],
     [
       'a room importing config',

@@ -38,6 +38,7 @@ const rooms: Readonly<Record<string, RoomRule | 'sees all'>> = {
   postgres: { may: bottom },
   nodes: { may: bottom },
   config: { may: bottom },
+  web: { may: ['errors'], mayTypes: ['api'] },
   demo: { may: bottom },
   observability: { may: ['errors'] },
   transcoding: { may: [] },

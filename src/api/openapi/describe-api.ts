@@ -29,7 +29,7 @@ const versions: Readonly<Record<OpenApiVersion, string>> = { '3.1': '3.1.1', '3.
 
 const about = `Routes by which a wallet can pay a stored payment request, and search of payments across chains.
 
-Amounts are decimal strings in human units beside their currency, never rounded. What is unknown is absent, never \`null\`. An unknown parameter, field or enum value is refused, so a misspelt filter never becomes an unfiltered search. Every error has one reason, and \`x-reasons\` of this document is the table of all.
+Amounts are decimal strings in human units beside their currency, never rounded. What is unknown is absent, never \`null\`. An unknown parameter, field or enum value is refused, so a misspelt filter never becomes an unfiltered search. Every error has one reason; \`x-reasons\` of /openapi.json is the table of all.
 
 The same methods are served over gRPC, gRPC-Web and Connect on this port: \`x-rpc\` of an operation is its path there.`
 
