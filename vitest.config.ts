@@ -41,6 +41,8 @@ export default defineConfig(({ mode }) => ({
     // A process that a test starts loads in half the time when the code of its modules is compiled.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node-compile') },
     globalSetup: ['test/support/global-setup.ts'],
+    // Answers of a service that a test gets are checked against the description of the API.
+    setupFiles: ['test/support/described/check-fetch.ts'],
     projects: (mode === 'long' ? [long] : [alone, unit, whole]).map((test) => ({ extends: true as const, test })),
   },
 }))

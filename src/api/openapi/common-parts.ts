@@ -1,4 +1,5 @@
 /** What is the same for all operations: headers, parameters in headers, and how callers identify themselves. */
+import type { DescMethod } from '@bufbuild/protobuf'
 import type { Components, Header, Parameter } from './openapi-document.ts'
 
 export const headers = {
@@ -114,6 +115,10 @@ export const parameters = {
 export type ParameterName = keyof typeof parameters
 
 /** Headers that single methods read, which no descriptor tells. */
+export function headersOfMethod({ parent, name }: DescMethod): readonly ParameterName[] {
+  return headersOfMethods[`${parent.typeName}.${name}`] ?? []
+}
+
 export const headersOfMethods: Readonly<Record<string, readonly ParameterName[]>> = {
   'payments.v1.RequestsService.CreatePaymentRequest': ['IdempotencyKey'],
   'payments.v1.PaymentSearchService.WatchPayments': ['LastEventId'],

@@ -5,7 +5,7 @@ import { parseTemplate } from '../../transcoding/paths/template-parser.ts'
 import type { ServedMethod } from '../calls/served-method.ts'
 import { isCommaSeparated } from '../messages/proto-options.ts'
 import { answerContent, type OpenApiVersion } from './answer-content.ts'
-import { everyAnswer, headersOfMethods, TICKET } from './common-parts.ts'
+import { everyAnswer, headersOfMethod, TICKET } from './common-parts.ts'
 import { byStatus, errorResponse, headersOf } from './error-responses.ts'
 import { boundsOf } from './field-rules.ts'
 import { describeSymbol, inputSchema, type MessageSchemas, requestSchema } from './message-schemas.ts'
@@ -54,7 +54,7 @@ function parametersOf(
   const isTicket = ({ name }: DescField) => method.takesTicket && name === TICKET
   const inQuery = binding.body === '*' ? [] : fields.filter((field) => !inPath.includes(field.name) && !isTicket(field))
   const headers = [
-    ...(headersOfMethods[nameOf(method)] ?? []),
+    ...headersOfMethod(method.desc),
     ...(isCacheable(method, binding) ? (['IfNoneMatch'] as const) : []),
     ...(method.scope === 'open' ? [] : (['Account'] as const)),
     'RequestId' as const,

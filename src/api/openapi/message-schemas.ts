@@ -174,7 +174,8 @@ function described(description: string): JsonSchema {
 function isAlwaysPresent(field: DescField): boolean {
   if (field.fieldKind === 'list' || field.fieldKind === 'map') return true
   if (field.oneof !== undefined || field.proto.proto3Optional) return false
-  return field.fieldKind === 'message' || field.presence === FeatureSet_FieldPresence.IMPLICIT
+  const isOurs = field.parent.typeName.startsWith('payments.v1.')
+  return field.fieldKind === 'message' ? isOurs : field.presence === FeatureSet_FieldPresence.IMPLICIT
 }
 
 /** Messages that JSON writes in forms of their own. */

@@ -2,12 +2,14 @@ import type { DescField, DescMethod } from '@bufbuild/protobuf'
 import type { Reason } from '../../errors/reasons.ts'
 import type { HttpBinding } from '../../transcoding/http-rule.ts'
 import type { ServedMethod } from '../calls/served-method.ts'
+import { headersOfMethod, parameters } from './common-parts.ts'
 import { boundsOf } from './field-rules.ts'
 import type { Comments } from './message-schemas.ts'
 import { reasonsIn } from './read-comment.ts'
 
 /** Errors of every call, whatever it asks. */
 const ofEveryCall: readonly Reason[] = [
+  'BODY_TOO_DEEP',
   'BODY_TOO_LARGE',
   'DATABASE_TIMEOUT',
   'DATABASE_UNAVAILABLE',
@@ -42,13 +44,7 @@ const ofCallsWithKey: readonly Reason[] = [
   'UNKNOWN_ACCOUNT',
 ]
 
-const ofBodies: readonly Reason[] = [
-  'BODY_TOO_COMPLEX',
-  'BODY_TOO_DEEP',
-  'MALFORMED_BODY',
-  'UNKNOWN_FIELD',
-  'UNSUPPORTED_CONTENT_TYPE',
-]
+const ofBodies: readonly Reason[] = ['BODY_TOO_COMPLEX', 'MALFORMED_BODY', 'UNKNOWN_FIELD', 'UNSUPPORTED_CONTENT_TYPE']
 
 /** With which the last message of a stream may end it. */
 export const endsOfStreams: readonly Reason[] = [
@@ -74,6 +70,7 @@ export function reasonsOf(method: ServedMethod, { body }: HttpBinding, comments:
     input.typeName,
     ...input.fields.map((field) => `${input.typeName}.${field.name}`),
   ].flatMap((name) => reasonsIn(comments[name] ?? ''))
+  const ofHeaders = headersOfMethod(desc).flatMap((name) => reasonsIn(parameters[name].description))
   return new Set([
     ...ofEveryCall,
     ...(method.scope === 'open' ? [] : ofCallsWithKey),
@@ -83,6 +80,7 @@ export function reasonsOf(method: ServedMethod, { body }: HttpBinding, comments:
     ...(body === '' ? (['UNEXPECTED_BODY'] as const) : ofBodies),
     ...ofFields(desc, body),
     ...named,
+    ...ofHeaders,
   ])
 }
 

@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import { checkAnswer } from '../described/check-answer.ts'
 
 /** An answer of HTTP/1.1 as it was received. */
 export interface RawAnswer {
@@ -32,14 +33,20 @@ export interface RawRequest {
   readonly body?: Uint8Array | string
 }
 
-/** Sends one request over a connection of its own. */
-export function sendRequest(port: number, { method = 'GET', target, headers = {}, body }: RawRequest) {
+/** Sends one request over a connection of its own. Checks its answer against the description of the API. */
+export async function sendRequest(
+  port: number,
+  { method = 'GET', target, headers = {}, body }: RawRequest,
+): Promise<RawAnswer> {
   const bytes = body === undefined ? undefined : Buffer.from(body)
   const fields = { host: `127.0.0.1:${port}`, connection: 'close', ...headers }
   const length = bytes === undefined ? {} : { 'content-length': String(bytes.length) }
   const lines = Object.entries({ ...fields, ...length }).map(([name, value]) => `${name}: ${value}\r\n`)
   const head = Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1')
-  return sendBytes(port, bytes === undefined ? head : Buffer.concat([head, bytes]))
+  const answer = await sendBytes(port, bytes === undefined ? head : Buffer.concat([head, bytes]))
+  const text = answer.headers['transfer-encoding'] === undefined ? answer.body : ''
+  if (text !== '') checkAnswer({ method, target }, { ...answer, header: (name) => answer.headers[name] ?? null, text })
+  return answer
 }
 
 function parseAnswer(text: string): RawAnswer {

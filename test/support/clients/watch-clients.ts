@@ -1,5 +1,6 @@
 import { type DescMethod, fromJson, type JsonObject, type JsonValue } from '@bufbuild/protobuf'
 import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
+import { checkStreamMessage } from '../described/check-answer.ts'
 import { ofHttpError, restRequestOf } from './clients.ts'
 import { createStreamClient, streamProtocols } from './stream-clients.ts'
 
@@ -74,6 +75,7 @@ async function watchOverHttp(call: WatchCall, accept: string, read: (piece: stri
       if (piece === undefined) continue
       if ('error' in piece) return { messages, error: errorOf(piece.error) }
       if (piece.id !== undefined && piece.id !== piece.message.watchCursor) throw new Error('id and cursor differ')
+      checkStreamMessage(target, piece.message)
       messages.push(piece.message)
       if (call.onMessage(piece.message) === 'hang up') {
         aborter.abort()
