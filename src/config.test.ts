@@ -15,7 +15,7 @@ describe('readConfig', () => {
       trustedProxies: [],
       limits: {},
       database: { kind: 'EMBEDDED' },
-      chains: { kind: 'DEMO' },
+      chains: { kind: 'DEMO', days: 180 },
     })
   })
 
@@ -47,6 +47,7 @@ describe('readConfig', () => {
       DATABASE_CONNECTIONS: '20',
       DATABASE_PREPARED_STATEMENTS: 'OFF',
       CHAINS_FILE: 'chains.json',
+      DEMO_DAYS: '30',
       LIFI_URL: 'https://li.quest/v1/',
       LIFI_API_KEY: 'key-1',
       LIFI_MAX_LOSS_PERCENT: '2.55',
@@ -96,6 +97,9 @@ describe('readConfig', () => {
     [{ PORT: '80 ' }, 'PORT'],
     [{ PORT: '8e3' }, 'PORT'],
     [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL'],
+    [{ DEMO_DAYS: '401' }, 'DEMO_DAYS'],
+    [{ DEMO_DAYS: '1.5' }, 'DEMO_DAYS'],
+    [{ DEMO_DAYS: 'all' }, 'DEMO_DAYS'],
     [{ TLS_CERT: 'cert.pem' }, 'TLS_KEY'],
     [{ TLS_KEY: 'key.pem' }, 'TLS_CERT'],
     [{ CORS_ORIGINS: 'https://a.example/path' }, 'CORS_ORIGINS'],

@@ -36,7 +36,7 @@ export interface Config extends StoreConfig {
   /** The limits that depend on the machine and its clients. All others are constants. */
   readonly limits: CapacityLimits
   readonly chains:
-    | { readonly kind: 'DEMO' }
+    | { readonly kind: 'DEMO' /** Days of payments before those on the chains. */; readonly days: number }
     | { readonly kind: 'FILE'; readonly path: string }
     | { readonly kind: 'NONE' }
   /** The cross-chain provider; undefined for none. */
@@ -116,6 +116,7 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
     'CHAINS_FILE',
     'JSON file of the chains to serve (see chains/mainnets.json), or none for search only; without CHAINS_FILE and DATABASE_URL the demo runs',
   ],
+  ['DEMO_DAYS', 'days of earlier payments that the demo imports, 0 to 400 (default 180)'],
   ['LIFI_URL', 'https:// URL of LI.FI (https://li.quest), for cross-chain routes (default none; not in the demo)'],
   ['LIFI_API_KEY', 'API key of LI.FI, for a larger quota (default none)'],
   [
@@ -142,7 +143,7 @@ export function readConfig(
   const read = readerOf(environment)
   const store = readStore(read, workingFolder, faults)
   const tls = readTls(read('TLS_CERT'), read('TLS_KEY'), workingFolder, faults)
-  const chains = readChains(read('CHAINS_FILE'), store.database.kind, workingFolder, faults)
+  const chains = readChains(read, store.database.kind, workingFolder, faults)
   const lifi = readLifi(read, faults)
   const databaseConnections = readConnections(read('DATABASE_CONNECTIONS'), faults)
   const config: Config = {
@@ -221,11 +222,12 @@ function isPostgresUrl(url: string): boolean {
 }
 
 function readChains(
-  file: string | undefined,
+  read: (name: string) => string | undefined,
   database: Config['database']['kind'],
   workingFolder: string,
   faults: string[],
 ): Config['chains'] {
+  const file = read('CHAINS_FILE')
   if (file === 'none') return { kind: 'NONE' }
   if (file !== undefined) return { kind: 'FILE', path: resolve(workingFolder, file) }
   if (database === 'URL') {
@@ -234,7 +236,11 @@ function readChains(
         'or unset DATABASE_URL to run the demo',
     )
   }
-  return { kind: 'DEMO' }
+  const days = read('DEMO_DAYS') ?? '180'
+  if (!/^\d{1,3}$/.test(days) || Number(days) > 400) {
+    faults.push(`DEMO_DAYS is "${days}": use a whole number from 0 to 400`)
+  }
+  return { kind: 'DEMO', days: Number(days) }
 }
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/

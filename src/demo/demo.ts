@@ -5,6 +5,7 @@
  *   …drop the rows of demo.freshChains, start the service and detection on demo.configs…
  *   await demo.seed(requests)                               // stores requests and pays them; then clocks and bridge run
  *   await demo.live({ baseUrl, apiKey })                    // demo.json written; the live payer pays
+ *   importLines(demo.earlierPayments(180), …)               // behind the first answer
  *   await demo.stop()
  */
 import { mkdir } from 'node:fs/promises'
@@ -12,15 +13,17 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { ChainConfig } from '../chains/chains-file.ts'
 import type { Logger } from '../domain/logger.ts'
+import { formatPaymentLine } from '../domain/payment-line.ts'
 import { type Bridge, startBridge } from './bridge/bridge.ts'
 import { toBridgeChain } from './bridge/bridge-chain.ts'
 import { type DemoFile, describeDemo, writeDemoFile } from './demo-file.ts'
 import { type DemoRequests, type DemoRequestTerms, referenceOf } from './history/demo-requests.ts'
+import { planEarlierPayments } from './history/earlier-payments.ts'
 import { planHistory } from './history/history.ts'
 import { writeHistory } from './history/history-writer.ts'
 import type { PlannedPayment } from './history/planned-payment.ts'
 import { inListedOrder, planSeeds, type Seed } from './history/seeds.ts'
-import { createLivePayer, PAYMENT_INTERVAL_MS } from './live-payer.ts'
+import { createLivePayer } from './live-payer.ts'
 import type { AnvilExit } from './network/anvil.ts'
 import type { BlockHeader } from './network/chain-client.ts'
 import { type Clock, createClock } from './network/clock.ts'
@@ -29,9 +32,11 @@ import { createPendingRequestKeeper, type PendingRequest, type PendingRequestKee
 
 const DAY_SEC = 86_400
 /** The history is followed by the payments of the requests in demo.json, and by empty blocks until those are final. */
-const HISTORY_ENDS_SEC_AGO = 7_200
-const SEEDS_PAID_SEC_AGO = 5_400
+const HISTORY_ENDS_SEC_AGO = 2_700
+const SEEDS_PAID_SEC_AGO = 1_800
 const PENDING_CHAIN = 'POLYGON'
+/** How often the pending request is looked at. */
+const KEEP_EVERY_MS = 10_000
 
 export interface Demo {
   /** The demo's chains, as a chains file would describe them. */
@@ -46,6 +51,12 @@ export interface Demo {
   seed(requests: DemoRequests): Promise<void>
   /** Writes demo.json and starts the live payer. @returns the content of demo.json */
   live(options: { baseUrl: string; apiKey: string }): Promise<DemoFile>
+  /**
+   * The merchant's payments before those on the chains, as lines of an import. The same at every start.
+   *
+   * @param days - how far they reach back
+   */
+  earlierPayments(days: number): Iterable<Uint8Array>
   /** Stops payer, clocks and chains, after which the chains' state is on disk. */
   stop(): Promise<void>
 }
@@ -79,6 +90,7 @@ export async function startDemo({
     bridgeUrl: bridge.url,
     seed: run.seed,
     live: run.live,
+    earlierPayments: run.earlierPayments,
     stop: run.stop,
   }
 }
@@ -97,7 +109,7 @@ interface RunContext {
 function createRun(
   { network, bridge }: { network: DemoNetwork; bridge: Bridge },
   context: RunContext,
-): Pick<Demo, 'seed' | 'live' | 'stop'> {
+): Pick<Demo, 'seed' | 'live' | 'earlierPayments' | 'stop'> {
   const { logger, now } = context
   const { chains } = network
   let clocks: readonly Clock[] = []
@@ -120,12 +132,12 @@ function createRun(
       await keeper.keep()
       for (const clock of clocks) clock.start()
       bridge.relay()
-      seeded = { requests, keeper, seeds: inListedOrder(plans.flatMap((plan) => plan.seeds)) }
+      seeded = { requests, keeper, plans, seeds: inListedOrder(plans.flatMap((plan) => plan.seeds)) }
     },
 
     async live(access) {
       if (!seeded) throw new Error('call seed() before live()')
-      const { requests, keeper, seeds } = seeded
+      const { requests, keeper, plans, seeds } = seeded
       const write = async (pending: PendingRequest): Promise<DemoFile> => {
         const file = describeDemo({ ...access, bridgeUrl: bridge.url }, chains, [...seeds, pending])
         await writeDemoFile(context.dataDir, file)
@@ -133,17 +145,31 @@ function createRun(
       }
       let pending = await keeper.keep()
       const file = await write(pending)
-      const payer = createLivePayer(chains, { requests, now, logger })
-      paying = repeat(stopping.signal, logger, async () => {
-        await payer.payOnce()
-        const newer = await keeper.keep()
-        if (newer === pending) return
-        pending = newer
-        await write(pending)
-        const paymentReference = referenceOf(pending.terms)
-        logger.info({ paymentReference }, 'demo.json has a new pending request')
-      })
+      const payer = createLivePayer(
+        chains.filter(({ spec }) => spec.name !== PENDING_CHAIN),
+        { requests, madeAtSec: plans[0]?.madeAtSec ?? 0, now, logger },
+      )
+      const paid = repeat(stopping.signal, logger, () => payer.nextInMs(), payer.payOnce)
+      const kept = repeat(
+        stopping.signal,
+        logger,
+        () => KEEP_EVERY_MS,
+        async () => {
+          const newer = await keeper.keep()
+          if (newer === pending) return
+          pending = newer
+          await write(pending)
+          const paymentReference = referenceOf(pending.terms)
+          logger.info({ paymentReference }, 'demo.json has a new pending request')
+        },
+      )
+      paying = Promise.all([paid, kept]).then(() => {})
       return file
+    },
+
+    earlierPayments(days) {
+      if (!seeded) throw new Error('call seed() before earlierPayments()')
+      return linesOf(seeded.plans, days)
     },
 
     async stop() {
@@ -159,6 +185,7 @@ function createRun(
 interface Seeded {
   requests: DemoRequests
   keeper: PendingRequestKeeper
+  plans: readonly ChainPlan[]
   seeds: readonly Seed[]
 }
 
@@ -167,6 +194,10 @@ interface ChainPlan {
   seeds: readonly Seed[]
   terms: readonly DemoRequestTerms[]
   payments: readonly PlannedPayment[]
+  /** When the chain was made, at the end of its history. */
+  madeAtSec: number
+  /** The first payment of the history. */
+  beginsSec: number
 }
 
 /** Times are relative to the chain's genesis, so that a later start makes the same plan. */
@@ -176,6 +207,7 @@ async function planChain(chain: DemoChain): Promise<ChainPlan> {
   const history = planHistory(chain.spec, chain.people, {
     fromSec: genesisSec + DAY_SEC,
     toSec: madeAtSec - HISTORY_ENDS_SEC_AGO,
+    madeAtSec,
   })
   const seeds = planSeeds(chain.spec, chain.people, madeAtSec - SEEDS_PAID_SEC_AGO)
   const all = [...history, ...seeds]
@@ -184,6 +216,18 @@ async function planChain(chain: DemoChain): Promise<ChainPlan> {
     seeds,
     terms: all.map((entry) => entry.terms),
     payments: all.flatMap((entry) => entry.payments),
+    madeAtSec,
+    beginsSec: Math.min(...history.flatMap(({ payments }) => payments.map(({ atSec }) => atSec))),
+  }
+}
+
+function* linesOf(plans: readonly ChainPlan[], days: number): Generator<Uint8Array> {
+  const payments = plans.flatMap(({ chain, beginsSec, madeAtSec }) =>
+    planEarlierPayments(chain.spec, chain.people, { toSec: beginsSec, days, madeAtSec }),
+  )
+  // the latest first: they are what somebody looks at while the others are still being imported
+  for (const payment of payments.toSorted((a, b) => b.timestamp.getTime() - a.timestamp.getTime())) {
+    yield Buffer.from(`${formatPaymentLine(payment)}\n`)
   }
 }
 
@@ -210,11 +254,16 @@ function createKeeper(
   return createPendingRequestKeeper(chain, { ...context, clock })
 }
 
-/** Runs a step every few seconds until it is stopped. A failed step is logged, and the next one runs all the same. */
-async function repeat(signal: AbortSignal, logger: Logger, step: () => Promise<void>): Promise<void> {
+/** Runs a step again and again until it is stopped, each after a wait. A failed step is logged, and the next one runs all the same. */
+async function repeat(
+  signal: AbortSignal,
+  logger: Logger,
+  waitMs: () => number,
+  step: () => Promise<unknown>,
+): Promise<void> {
   while (!signal.aborted) {
     try {
-      await setTimeout(PAYMENT_INTERVAL_MS, undefined, { signal })
+      await setTimeout(waitMs(), undefined, { signal })
       await step()
     } catch (error) {
       if (!signal.aborted) logger.warn({ err: error }, 'the live payer or the renewal of the pending request failed')

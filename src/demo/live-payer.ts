@@ -1,41 +1,43 @@
 /**
- * The live payer: every few seconds it creates a request on the next chain and pays it, so that there is something to watch.
+ * The live payer: at the rate of the history it creates a request and pays it, on every chain but the one whose payments keep a request
+ * pending.
  */
 import type { Hex } from 'viem'
-import { formatAmount } from '../domain/decimal.ts'
 import type { Logger } from '../domain/logger.ts'
-import { type DemoRequests, type DemoRequestTerms, draftTerms, referenceOf } from './history/demo-requests.ts'
-import {
-  cents,
-  decimalsOf,
-  encodePlannedPayment,
-  fromUsd,
-  type PlannedPayment,
-  roundAmount,
-  usdPrice,
-} from './history/planned-payment.ts'
-import { createRandom, type Random } from './history/random.ts'
+import type { DemoRequests } from './history/demo-requests.ts'
+import { planPurchase } from './history/history.ts'
+import { encodePlannedPayment } from './history/planned-payment.ts'
+import { createRandom } from './history/random.ts'
+import { waitSec } from './history/trade.ts'
 import { assertSucceeded } from './network/chain-client.ts'
-import { FIAT_DECIMALS, ZERO_ADDRESS } from './network/demo-contracts.ts'
 import type { DemoChain } from './network/network.ts'
 
-/** Four chains take turns, so each gets a payment every twenty seconds. */
-export const PAYMENT_INTERVAL_MS = 5_000
-const MIN_CENTS = 500
-const CENTS_SPREAD = 50_000
+/** The first payment comes soon, so that somebody who has just started the demo sees one arrive. */
+const FIRST_AFTER_MS = 15_000
 
 interface LivePayer {
-  /** Creates a request and pays it; the chain's clock mines the payment. */
-  payOnce(): Promise<{ terms: DemoRequestTerms; hash: Hex }>
+  /** The time until the next payment, in milliseconds; drawn anew at each call. */
+  nextInMs(): number
+  /** Creates a request and pays it, or a part of it; the chain's clock mines the payment. */
+  payOnce(): Promise<void>
+}
+
+interface Context {
+  readonly requests: DemoRequests
+  /** See trade.ts. */
+  readonly madeAtSec: number
+  readonly now: () => Date
+  readonly logger: Logger
 }
 
 export function createLivePayer(
   chains: readonly DemoChain[],
-  { requests, now, logger }: { requests: DemoRequests; now: () => Date; logger: Logger },
+  { requests, madeAtSec, now, logger }: Context,
 ): LivePayer {
   const random = createRandom(now().getTime())
+  const share = chains.reduce((sum, { spec }) => sum + spec.tradeShare, 0)
   const lastPaid = new Map<string, Hex>()
-  let turn = 0
+  let isFirst = true
 
   /** A reverted payment leaves no event and would go unnoticed. */
   async function checkLast({ client, spec }: DemoChain): Promise<void> {
@@ -46,56 +48,35 @@ export function createLivePayer(
     })
   }
 
+  function pickChain(): DemoChain {
+    let place = random.next() * share
+    const found = chains.find(({ spec }) => (place -= spec.tradeShare) < 0) ?? chains[0]
+    if (found === undefined) throw new RangeError('there is no chain to pay on')
+    return found
+  }
+
   return {
+    nextInMs() {
+      const drawnMs = waitSec(now().getTime() / 1_000, { madeAtSec, share, next: random.next }) * 1_000
+      const waitMs = isFirst ? FIRST_AFTER_MS : drawnMs
+      isFirst = false
+      return waitMs
+    },
+
     async payOnce() {
-      const chain = chains[turn % chains.length]
-      if (!chain) throw new RangeError('there is no chain to pay on')
-      turn += 1
+      const chain = pickChain()
+      const { client, spec, people, deployed } = chain
       await checkLast(chain)
-      const { terms, payment } = planLivePayment(chain, { random, now: now() })
+      const at = now().getTime()
+      const names = { name: `live ${spec.name} ${at}`, reference: `live-${at}` }
+      const { terms, payments } = planPurchase({ spec, people, random, atSec: Math.floor(at / 1_000), ...names })
+      const [payment] = payments
+      if (payment === undefined) return
       await requests.create([terms])
-      const call = encodePlannedPayment(chain.spec, chain.deployed, payment)
-      const hash = await chain.client.send(payment.payer, call, { maxPriorityFeePerGas: chain.spec.tipPerGas })
-      lastPaid.set(chain.spec.name, hash)
-      logger.debug({ chain: chain.spec.name, hash }, 'the live payer paid')
-      return { terms, hash }
+      const call = encodePlannedPayment(spec, deployed, payment)
+      const hash = await client.send(payment.payer, call, { maxPriorityFeePerGas: spec.tipPerGas })
+      lastPaid.set(spec.name, hash)
+      logger.debug({ chain: spec.name, hash }, 'the live payer paid')
     },
   }
-}
-
-function planLivePayment(
-  { spec, people }: DemoChain,
-  { random, now }: { random: Random; now: Date },
-): { terms: DemoRequestTerms; payment: PlannedPayment } {
-  const atSec = Math.floor(now.getTime() / 1000)
-  const symbol = random.next() < 0.2 ? spec.native.symbol : random.pick(spec.tokens).symbol
-  const conversion = random.next() < 0.2
-  const decimals = conversion ? FIAT_DECIMALS : decimalsOf(spec, symbol)
-  const usd = cents(MIN_CENTS + random.below(CENTS_SPREAD))
-  const converted = fromUsd(spec, symbol, { usd, price: usdPrice(spec, symbol, atSec) })
-  const amount = conversion ? usd : roundAmount(spec, symbol, converted)
-  const terms = draftTerms({
-    name: `live ${spec.name} ${now.getTime()}`,
-    payee: people.livePayee,
-    amount: formatAmount(amount, decimals),
-    invoice: conversion ? 'USD' : undefined,
-    symbol,
-    chain: spec.name,
-    reference: `live-${now.getTime()}`,
-    createdAtSec: atSec,
-  })
-  const withFee = random.next() < 0.5
-  const payment: PlannedPayment = {
-    atSec,
-    payer: people.livePayer,
-    payee: people.livePayee,
-    paymentReference: referenceOf(terms),
-    symbol,
-    amount,
-    feeAmount: withFee ? amount / 200n : 0n,
-    feeAddress: withFee ? people.feeCollector : ZERO_ADDRESS,
-    conversion,
-    exact: true,
-  }
-  return { terms, payment }
 }

@@ -1,12 +1,14 @@
 /**
  * The request whose payment is pending. A payment becomes final in the end and cannot go back, so from time to time another
- * request takes over. It is on the chain with slow finality and is replaced long before its payment is final: a reader of its
- * reference finds the payment pending for many more minutes.
+ * request takes over. It is on the chain with slow finality and is replaced before its payment is final: a reader of its reference finds
+ * the payment pending for some more minutes.
  */
-import { type Hex, keccak256 } from 'viem'
-import { parseAmount } from '../domain/decimal.ts'
+import { type Address, type Hex, keccak256 } from 'viem'
+import { formatAmount, parseAmount } from '../domain/decimal.ts'
 import { type DemoRequests, type DemoRequestTerms, draftTerms, referenceOf } from './history/demo-requests.ts'
+import { drawCents } from './history/draw-amount.ts'
 import { decimalsOf, encodePlannedPayment } from './history/planned-payment.ts'
+import { createRandom } from './history/random.ts'
 import { assertSucceeded } from './network/chain-client.ts'
 import type { Clock } from './network/clock.ts'
 import { ZERO_ADDRESS } from './network/demo-contracts.ts'
@@ -14,9 +16,8 @@ import type { DemoChain } from './network/network.ts'
 import { toQuantity } from './network/rpc.ts'
 
 const SYMBOL = 'USDC'
-const AMOUNT = '75'
-/** The request is replaced after a third of the blocks to finality; its payment stays pending for the other two thirds. */
-const RENEW_AT_SHARE = 3
+/** The request is replaced after five sixths of the blocks to finality, about as often as somebody pays on this chain in the history. */
+const RENEW_AFTER = { share: 5n, of: 6n }
 
 export interface PendingRequest {
   terms: DemoRequestTerms
@@ -33,22 +34,24 @@ export function createPendingRequestKeeper(
   { requests, clock, now }: { requests: DemoRequests; clock: Clock; now: () => Date },
 ): PendingRequestKeeper {
   const { client, spec, deployed, people } = chain
-  const payee = people.payees[0] ?? people.livePayee
+  const payee = people.payees[0] as Address
   let current: { pending: PendingRequest; block: bigint } | undefined
 
   /** The payer's nonce determines the request, so nothing has to be stored between starts. */
-  const describe = (serial: number): PendingRequest => ({
-    terms: draftTerms({
+  const describe = (serial: number): PendingRequest => {
+    const amount = formatAmount(BigInt(drawCents(createRandom(serial))), 2)
+    const terms = draftTerms({
       name: `pending ${serial}`,
       payee,
-      amount: AMOUNT,
+      amount,
       symbol: SYMBOL,
       chain: spec.name,
       reference: `demo-pending-${serial}`,
       createdAtSec: Math.floor(now().getTime() / 1000),
-    }),
-    says: `Pending: ${AMOUNT} ${SYMBOL} on ${spec.name} are paid but not final yet. About every seven minutes demo.json names a new request here; each stays pending for twenty minutes.`,
-  })
+    })
+    const says = `Pending: ${amount} ${SYMBOL} on ${spec.name} are paid but not final yet. About every quarter of an hour demo.json names a new request here; each stays pending for twenty minutes.`
+    return { terms, says }
+  }
 
   const readNonce = async (): Promise<number> =>
     Number(await client.rpc.call<Hex>('eth_getTransactionCount', [people.pendingPayer, 'latest']))
@@ -71,7 +74,7 @@ export function createPendingRequestKeeper(
       payee,
       paymentReference: referenceOf(pending.terms),
       symbol: SYMBOL,
-      amount: parseAmount(AMOUNT, decimalsOf(spec, SYMBOL)) ?? 0n,
+      amount: parseAmount(pending.terms.amount, decimalsOf(spec, SYMBOL)) ?? 0n,
       feeAmount: 0n,
       feeAddress: ZERO_ADDRESS,
       conversion: false,
@@ -95,7 +98,11 @@ export function createPendingRequestKeeper(
       const { number: headBlock } = await client.head()
       current ??= await findCurrent(headBlock)
       const age = current && headBlock - current.block
-      if (current === undefined || age === undefined || age * BigInt(RENEW_AT_SHARE) >= spec.finalityDepth) {
+      if (
+        current === undefined ||
+        age === undefined ||
+        age * RENEW_AFTER.of >= BigInt(spec.finalityDepth) * RENEW_AFTER.share
+      ) {
         current = await makeAndPay()
       }
       return current.pending

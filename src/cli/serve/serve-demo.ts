@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream'
+import { setTimeout } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { Service } from '../../app.ts'
 import { createApiKeyRepository } from '../../auth/sql/api-key-repository.ts'
@@ -6,6 +8,8 @@ import type { Demo } from '../../demo/demo.ts'
 import type { DemoFile } from '../../demo/demo-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
+import { importLines } from '../../imports/import-lines.ts'
+import { importPayments } from '../../imports/import-payments.ts'
 import { forgetChain } from '../../store/forget-chain.ts'
 import type { CommandContext } from '../command.ts'
 import { listen } from './listen.ts'
@@ -54,6 +58,10 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   void service.learnNodes(signal)
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO })
   stdout.write(welcome(file, config))
+  if (config.chains.kind === 'DEMO') {
+    const imported = importEarlier(knex, demo.earlierPayments(config.chains.days), { signal, logger })
+    stack.defer(() => imported)
+  }
   const chainFailed = demo.crashed.then(
     ({ chain, exit }) => new Error(`the node of the demo chain ${chain} has ended (${exit.signal ?? exit.code})`),
   )
@@ -87,6 +95,32 @@ async function createDemoRequests(knex: Knex, { requests }: Service) {
         account,
         entries.map(({ createdAt, ...terms }) => ({ terms, createdAt })),
       ),
+  }
+}
+
+const PAUSE_MS = 20
+/** Small, with a pause after each, so that calls are answered in between. */
+const LINES_A_BATCH = 500
+
+/** Imports what was paid before the demo's chains. A failure leaves the demo without it, and is logged. */
+async function importEarlier(
+  knex: Knex,
+  lines: Iterable<Uint8Array>,
+  { signal, logger }: { signal: AbortSignal; logger: Logger },
+): Promise<void> {
+  const startedMs = performance.now()
+  try {
+    const account = await createApiKeyRepository(knex).ensureAccount(DEMO)
+    const { written, bad } = await importLines(Readable.from(lines), importPayments(knex, account), {
+      signal,
+      batchLines: LINES_A_BATCH,
+      onBatch: async () => setTimeout(PAUSE_MS),
+    })
+    const seconds = Math.round((performance.now() - startedMs) / 1_000)
+    if (written > 0 || bad > 0)
+      logger.info({ payments: written, bad, seconds }, 'earlier payments of the demo are imported')
+  } catch (error) {
+    if (!signal.aborted) logger.warn({ err: error }, 'earlier payments of the demo could not be imported')
   }
 }
 

@@ -8,37 +8,36 @@ const address = (place: number): `0x${string}` => `0x${place.toString(16).padSta
 
 const PEOPLE: DemoPeople = {
   deployer: address(1),
-  livePayer: address(2),
   pendingPayer: address(3),
   spoofer: address(4),
   feeCollector: address(5),
-  livePayee: address(6),
   relayer: address(11),
   payers: [address(7), address(8)],
   payees: [address(9), address(10)],
   wallets: [],
 }
 const DAY_SEC = 86_400
-const FROM_SEC = 1_780_000_000
-const SPAN = { fromSec: FROM_SEC, toSec: FROM_SEC + 90 * DAY_SEC }
+const MADE_AT_SEC = 1_780_000_000
+const spanTo = (madeAtSec: number) => ({ fromSec: madeAtSec - 6 * DAY_SEC, toSec: madeAtSec, madeAtSec })
+const SPAN = spanTo(MADE_AT_SEC)
 
 describe.each(DEMO_CHAINS)('the history of $name', (spec) => {
   const history = planHistory(spec, PEOPLE, SPAN)
   const payments = history.flatMap((entry) => entry.payments)
 
   it('has the same requests and amounts whenever it is planned', () => {
-    const later = planHistory(spec, PEOPLE, { fromSec: FROM_SEC + 999_999, toSec: FROM_SEC + 999_999 + 90 * DAY_SEC })
+    const later = planHistory(spec, PEOPLE, spanTo(MADE_AT_SEC + 999_999))
     const withoutTimes = (entries: typeof history): unknown =>
       entries.map(({ terms, payments: paid }) => [{ ...terms, createdAt: undefined }, paid.map(({ amount }) => amount)])
     expect(withoutTimes(later)).toEqual(withoutTimes(history))
   })
 
-  it('lies within its ninety days and spreads over them', () => {
+  it('lies within its days and spreads over them', () => {
     const times = payments.map((payment) => payment.atSec)
     expect(Math.min(...times)).toBeGreaterThanOrEqual(SPAN.fromSec)
     expect(Math.max(...times)).toBeLessThan(SPAN.toSec)
-    const days = new Set(times.map((time) => Math.floor((time - FROM_SEC) / DAY_SEC)))
-    expect(days.size).toBeGreaterThan(45)
+    const hours = new Set(times.map((time) => Math.floor(time / 3_600)))
+    expect(hours.size).toBeGreaterThan(20)
   })
 
   it('has tokens, coins and conversions of both, with and without a fee', () => {

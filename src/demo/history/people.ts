@@ -17,13 +17,11 @@ export const RELAYER_PLACE = 24
 /** The account index of each role. Fixed, because addresses stand in demo.json and in payments on the chain. */
 const ACCOUNT_INDEXES = {
   deployer: DEPLOYER_PLACE,
-  livePayer: 1,
   pendingPayer: 2,
   spoofer: 3,
   feeCollector: 4,
   payers: [5, 6, 7, 8, 9, 10],
   payees: [11, 12, 13, 14],
-  livePayee: 15,
   relayer: RELAYER_PLACE,
 } as const
 
@@ -97,11 +95,9 @@ export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
 
 export interface DemoPeople {
   deployer: Address
-  livePayer: Address
   pendingPayer: Address
   spoofer: Address
   feeCollector: Address
-  livePayee: Address
   /** Of the bridge. */
   relayer: Address
   payers: readonly Address[]
@@ -119,11 +115,9 @@ export async function readPeople(rpc: Rpc): Promise<DemoPeople> {
   }
   return {
     deployer: at(ACCOUNT_INDEXES.deployer),
-    livePayer: at(ACCOUNT_INDEXES.livePayer),
     pendingPayer: at(ACCOUNT_INDEXES.pendingPayer),
     spoofer: at(ACCOUNT_INDEXES.spoofer),
     feeCollector: at(ACCOUNT_INDEXES.feeCollector),
-    livePayee: at(ACCOUNT_INDEXES.livePayee),
     relayer: at(ACCOUNT_INDEXES.relayer),
     payers: ACCOUNT_INDEXES.payers.map(at),
     payees: ACCOUNT_INDEXES.payees.map(at),

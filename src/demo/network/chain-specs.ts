@@ -19,13 +19,15 @@ export interface DemoChainSpec extends ChainSpec {
   tipPerGas: bigint
   /** A block with so many blocks on top is final. */
   finalityDepth: number
+  /** The part of the merchant's payments that are on this chain; 1 together. */
+  tradeShare: number
 }
 
 /** A feed's price is stale after this time. */
 export const FEED_HEARTBEAT_SEC = 3_600
 /** The clock mines an empty block after this time, and a block within a second when transactions wait. */
 export const IDLE_BLOCK_SEC = 10
-/** The average while the live payer pays: one payment every twenty seconds, with an empty block between. */
+/** The average: payments are minutes apart. */
 export const USUAL_BLOCK_SEC = 10
 /**
  * A hard kill loses the blocks since the last save. The clock allows at most this number, which is smaller than every chain's finality
@@ -67,6 +69,7 @@ export const DEMO_CHAINS: readonly DemoChainSpec[] = [
     baseFeePerGas: 8n * GWEI,
     tipPerGas: GWEI / 2n,
     finalityDepth: QUICK_FINALITY,
+    tradeShare: 0.24,
   },
   {
     name: 'POLYGON',
@@ -78,6 +81,7 @@ export const DEMO_CHAINS: readonly DemoChainSpec[] = [
     baseFeePerGas: 40n * GWEI,
     tipPerGas: 30n * GWEI,
     finalityDepth: SLOW_FINALITY,
+    tradeShare: 0.36,
   },
   {
     name: 'ARBITRUM',
@@ -89,6 +93,7 @@ export const DEMO_CHAINS: readonly DemoChainSpec[] = [
     baseFeePerGas: GWEI / 50n,
     tipPerGas: 0n,
     finalityDepth: QUICK_FINALITY,
+    tradeShare: 0.2,
   },
   {
     name: 'BSC',
@@ -100,5 +105,6 @@ export const DEMO_CHAINS: readonly DemoChainSpec[] = [
     baseFeePerGas: GWEI / 10n,
     tipPerGas: GWEI / 20n,
     finalityDepth: QUICK_FINALITY,
+    tradeShare: 0.2,
   },
 ]

@@ -14,7 +14,7 @@ const PAYER_COINS = 100_000_000n
 
 /** Tokens to mint: plenty for payers, and for the wallets exactly what demo.json says. */
 export function mintsForPeople(spec: DemoChainSpec, deployed: Deployed, people: DemoPeople): readonly ContractCall[] {
-  const payers = [...people.payers, people.livePayer, people.pendingPayer, people.spoofer, people.relayer]
+  const payers = [...people.payers, people.pendingPayer, people.spoofer, people.relayer]
   const forPayers = deployed.tokens.flatMap((token) =>
     payers.map((payer) => encodeMint(token.address, payer, PAYER_TOKENS * 10n ** BigInt(token.decimals))),
   )
@@ -39,18 +39,18 @@ export async function supplyPeople(
 ): Promise<void> {
   const setCoins = (address: Address, wei: bigint): Promise<unknown> =>
     client.rpc.call('anvil_setBalance', [address, toQuantity(wei)])
-  const { deployer, livePayer, pendingPayer, spoofer, relayer, payers } = people
-  for (const payer of [deployer, livePayer, pendingPayer, spoofer, relayer, ...payers]) {
+  const { deployer, pendingPayer, spoofer, relayer, payers } = people
+  for (const payer of [deployer, pendingPayer, spoofer, relayer, ...payers]) {
     await setCoins(payer, PAYER_COINS * COIN)
   }
-  for (const recipient of [people.feeCollector, people.livePayee, ...people.payees]) await setCoins(recipient, 0n)
+  for (const recipient of [people.feeCollector, ...people.payees]) await setCoins(recipient, 0n)
   for (const wallet of people.wallets) {
     const coins = wallet.holds.find((holding) => holding.chain === spec.name)?.coins ?? 0
     await setCoins(wallet.address, BigInt(coins) * COIN)
   }
 
   const hashes: Hex[] = []
-  for (const payer of [...people.payers, people.livePayer, people.pendingPayer]) {
+  for (const payer of [...people.payers, people.pendingPayer]) {
     for (const token of deployed.tokens) {
       for (const proxy of [deployed.contracts.erc20FeeProxy, deployed.contracts.erc20ConversionProxy]) {
         hashes.push(await client.send(payer, encodeApprove(token.address, proxy, MAX_UINT256)))
