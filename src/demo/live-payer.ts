@@ -19,7 +19,7 @@ interface LivePayer {
   /** The time until the next payment, in milliseconds; drawn anew at each call. */
   nextInMs(): number
   /** Creates a request and pays it, or a part of it; the chain's clock mines the payment. */
-  payOnce(): Promise<void>
+  payOnce: () => Promise<void>
 }
 
 interface Context {

@@ -85,8 +85,8 @@ async function demoFile(): Promise<DemoFile> {
 }
 
 /**
- * The payments that no longer change, oldest first. Leaves out the part-paid request, the rest of which is paid below: its first payment
- * becomes CONFIRMED then.
+ * The payments on the chains that no longer change, oldest first. Leaves out the part-paid request, the rest of which is paid below: its
+ * first payment becomes CONFIRMED then.
  */
 async function settledPayments(untilTime: string) {
   const found: Answer['payments'] = []
@@ -94,7 +94,7 @@ async function settledPayments(untilTime: string) {
   do {
     const query = `status=CONFIRMED&toDate=${untilTime}&sortOrder=asc&limit=100`
     const { body } = await get(`/payments?${cursor === undefined ? query : `cursor=${cursor}`}`)
-    const settled = body.payments.filter(({ reference }) => reference !== 'demo-part-paid')
+    const settled = body.payments.filter(({ reference }) => !/^(demo-part-paid$|INV-)/.test(reference))
     found.push(...settled.map((payment) => ({ ...payment, confirmations: undefined })))
     cursor = body.pagination.nextCursor
   } while (cursor !== undefined)

@@ -3,7 +3,7 @@
  */
 export interface Random {
   /** In [0, 1). */
-  next(): number
+  next: () => number
   /** A whole number in [0, limit). */
   below(limit: number): number
   pick<T>(list: readonly T[]): T
