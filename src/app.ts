@@ -31,6 +31,7 @@ import { createRequests, type Requests } from './requests/requests.ts'
 import { createRefundWalletRepository } from './requests/sql/refund-wallet-repository.ts'
 import { createRequestListRepository } from './requests/sql/request-list-repository.ts'
 import { createRequestRepository } from './requests/sql/request-repository.ts'
+import { createWatchRequest } from './requests/watch-request.ts'
 import type { LifiOptions } from './routing/providers/lifi/lifi-client.ts'
 import { createRouting } from './routing/routing.ts'
 import { createPaymentSearch } from './search/page/payment-search.ts'
@@ -137,12 +138,13 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     now,
     onStored: (account, stored) => detection.onRequestsStored(account, stored),
   })
+  const watchRequest = createWatchRequest({ readMany: requestRepository.findMany, logger, now })
   const wallets = createRefundWallets({ repository: createRefundWalletRepository(knex), chains: options.chains, now })
   const reads = composeReads(options, shared)
   const auth = await composeAuth(options)
   const services = createPaymentsServices({
     routes,
-    requests: { requests, warningsOf: routes.warningsOf },
+    requests: { requests, watch: watchRequest, warningsOf: routes.warningsOf },
     wallets,
     payments: reads,
     summarize: reads.summarize,

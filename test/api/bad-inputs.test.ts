@@ -160,8 +160,8 @@ function errorOf({ body }: RawAnswer): WireError {
   return detail !== undefined && 'type' in detail ? ofConnectError(json) : ofHttpError(json)
 }
 
-/** A valid watch never ends; test/search/watch.test.ts has the invalid ones. */
-const endless = new Set(['WatchPayments'])
+/** A valid watch never ends; test/search/watch.test.ts and test/requests/watch-request.test.ts have the invalid ones. */
+const endless = new Set(['WatchPayments', 'WatchPaymentRequest'])
 
 const methods = [RoutesService, PaymentSearchService, RequestsService, OperationsService]
   .flatMap(({ methods: each }) => each)

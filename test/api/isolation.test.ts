@@ -166,12 +166,12 @@ async function askOverHttp(method: DescMethod, probe: Probe, headers: Readonly<R
 /** Random values. */
 const TICKETS = /wt_[0-9A-Za-z]{40}/g
 
-/** The whole answer; of a watch, which has no end, the events of the past. */
+/** The whole answer; of a watch, which has no end, the events of the past, or the present state. */
 async function readAnswer(answer: Response): Promise<string> {
   let text = ''
   for await (const chunk of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
     text += chunk
-    if (text.includes('"type":"HEARTBEAT"')) break
+    if (/"type":"(?:HEARTBEAT|STATE)"/.test(text)) break
   }
   return text
 }

@@ -7,6 +7,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { PaymentRequest, PaymentRequest_Status, PaymentRequestSchema } from "./payment_request_pb.js";
 import type { Pagination } from "./pagination_pb.js";
 import type { RefundWallet, RefundWalletSchema } from "./refund_wallet_pb.js";
+import type { WatchPaymentRequestRequestSchema, WatchPaymentRequestResponseSchema } from "./payment_request_watch_pb.js";
 
 /**
  * Describes the file payments/v1/requests_service.proto.
@@ -454,6 +455,19 @@ export declare const RequestsService: GenService<{
     methodKind: "unary";
     input: typeof GetPaymentRequestRequestSchema;
     output: typeof PaymentRequestSchema;
+  },
+  /**
+   * Sends the request as it is, then again after each change of its payments, balances or cancellation, and a heartbeat
+   * after every 15 seconds without one. It does not end by itself: a request that is PAID may still be refunded or lose
+   * a payment in a reorg. A new call begins with the state of that moment, so nothing is missed after a broken
+   * connection. REQUEST_NOT_FOUND if the account has no such request.
+   *
+   * @generated from rpc payments.v1.RequestsService.WatchPaymentRequest
+   */
+  watchPaymentRequest: {
+    methodKind: "server_streaming";
+    input: typeof WatchPaymentRequestRequestSchema;
+    output: typeof WatchPaymentRequestResponseSchema;
   },
   /**
    * Cancels a request: from now on it has no routes. Its payments are still found and counted, so it may be cancelled

@@ -76,6 +76,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
       {
         createPaymentRequest: 'requests:write',
         getPaymentRequest: 'requests:read',
+        watchPaymentRequest: 'requests:read',
         cancelPaymentRequest: 'requests:write',
         listPaymentRequests: { scope: 'requests:read', turn: 'page' },
         addRefundWallet: 'requests:write',

@@ -3,6 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { Pagination_TotalRelation, type PaginationSchema } from '../../../gen/payments/v1/pagination_pb.js'
 import { PaymentRequest_Status, type PaymentRequestSchema } from '../../../gen/payments/v1/payment_request_pb.js'
+import { WatchPaymentRequestResponse_Type } from '../../../gen/payments/v1/payment_request_watch_pb.js'
 import {
   type ListPaymentRequestsRequest,
   ListPaymentRequestsRequest_IncludeTotal,
@@ -16,6 +17,7 @@ import type { RouteWarning } from '../../domain/route.ts'
 import type { IncludeTotal, ListedRequests, ListInput } from '../../requests/list-requests.ts'
 import type { Requests } from '../../requests/requests.ts'
 import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
+import type { WatchRequest } from '../../requests/watch-request.ts'
 import { accountOf } from '../calls/call-context.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
 import { wordOf } from './payment-filter-input.ts'
@@ -24,6 +26,7 @@ import type { RefundWalletHandlers } from './refund-wallets-handler.ts'
 /** What the handlers ask of the other rooms. */
 export interface RequestsCalls {
   readonly requests: Requests
+  readonly watch: WatchRequest
   /** Why no wallet can pay a request as the service is configured; empty if one could. */
   readonly warningsOf: (request: PaymentRequest) => readonly RouteWarning[]
 }
@@ -36,6 +39,7 @@ export function createRequestsChecks(calls: RequestsCalls): ServiceChecks<typeof
     createPaymentRequest: (request) => calls.requests.check.create(request),
     getPaymentRequest: (request) => calls.requests.check.get(request.paymentReference),
     cancelPaymentRequest: (request) => calls.requests.check.get(request.paymentReference),
+    watchPaymentRequest: (request) => calls.requests.check.get(request.paymentReference),
     listPaymentRequests: (request, context) =>
       calls.requests.check.list(accountOf(context), listInputOf(request), context.signal),
   }
@@ -55,6 +59,18 @@ export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {
     },
     async cancelPaymentRequest(request, context) {
       return toProto(await calls.requests.cancel(accountOf(context), request.paymentReference, context.signal))
+    },
+    async *watchPaymentRequest(request, context) {
+      const account = accountOf(context)
+      const first = await calls.requests.get(account, request.paymentReference, context.signal)
+      for await (const message of calls.watch(account, first, context.signal)) {
+        const found = message.type === 'STATE' ? toProto(message.found) : undefined
+        yield {
+          type: WatchPaymentRequestResponse_Type[message.type],
+          request: found,
+          at: timestampFromDate(message.at),
+        }
+      }
     },
     async listPaymentRequests(request, context) {
       const page = await calls.requests.list(accountOf(context), listInputOf(request), context.signal)

@@ -24,6 +24,8 @@ export interface RequestRepository {
   insertMany(account: Account, requests: readonly PaymentRequest[], signal?: AbortSignal): Promise<void>
   findById(account: Account, requestId: string, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
   findByReference(account: Account, reference: Hex, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
+  /** Those of the requests that are stored, in no order. */
+  findMany(account: Account, requestIds: readonly string[], signal?: AbortSignal): Promise<RequestWithBalance[]>
   /** Stores the time of cancellation. Does nothing for a request that is cancelled or not stored. */
   cancel(account: Account, requestId: string, at: Date, signal?: AbortSignal): Promise<void>
   /** The claim on an idempotency key; undefined when nobody used the key. */
@@ -139,6 +141,10 @@ export function createRequestRepository(knex: Knex, now = () => new Date()): Req
         .limit(1)
       const [row] = await runCancellable(knex, query, signal)
       return row === undefined ? undefined : requestWithBalanceOf(row)
+    },
+    async findMany(account, requestIds, signal) {
+      const query = withSums(account).whereIn('r.request_id', requestIds.map(hexToBytes))
+      return (await runCancellable(knex, query, signal)).map(requestWithBalanceOf)
     },
     async cancel(account, requestId, at, signal) {
       const query = knex('requests')

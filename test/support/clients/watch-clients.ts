@@ -16,6 +16,8 @@ export interface WatchedJson extends JsonObject {
 
 export interface WatchCall {
   readonly url: string
+  /** Default WatchPayments. */
+  readonly method?: DescMethod
   readonly request?: JsonObject
   readonly headers: Readonly<Record<string, string>>
   /** Called with each message; decides whether the call goes on. */
@@ -29,13 +31,14 @@ export interface WatchOutcome {
   readonly error?: { readonly code: string; readonly reason: string; readonly httpStatus?: number }
 }
 
-const method: DescMethod = PaymentSearchService.method.watchPayments
+const { watchPayments } = PaymentSearchService.method
 
 /** Watches until the reader has enough or the watch ends. */
 export async function watchBy(way: WatchWay, call: WatchCall): Promise<WatchOutcome> {
   if (way === 'JSON lines') return watchOverHttp(call, 'application/x-ndjson', readJsonLine)
   if (way === 'server-sent events') return watchOverHttp(call, 'text/event-stream', readEvent)
   const client = createStreamClient(call.url)
+  const method: DescMethod = call.method ?? watchPayments
   let isEnough = false
   try {
     const { messages, error } = await client.call(way, method, [fromJson(method.input, call.request ?? {})], {
@@ -55,10 +58,13 @@ export async function watchBy(way: WatchWay, call: WatchCall): Promise<WatchOutc
   }
 }
 
-type Piece = { readonly message: WatchedJson; readonly id?: string } | { readonly error: JsonObject } | undefined
+type Piece =
+  | { readonly message: WatchedJson; readonly id?: string | undefined }
+  | { readonly error: JsonObject }
+  | undefined
 
 async function watchOverHttp(call: WatchCall, accept: string, read: (piece: string) => Piece): Promise<WatchOutcome> {
-  const { target } = restRequestOf(method, call.request ?? {})
+  const { target } = restRequestOf(call.method ?? watchPayments, call.request ?? {})
   const aborter = new AbortController()
   const response = await fetch(call.url + target, { headers: { ...call.headers, accept }, signal: aborter.signal })
   if (!response.ok) {
@@ -74,7 +80,8 @@ async function watchOverHttp(call: WatchCall, accept: string, read: (piece: stri
       text = text.slice(end + separator.length)
       if (piece === undefined) continue
       if ('error' in piece) return { messages, error: errorOf(piece.error) }
-      if (piece.id !== undefined && piece.id !== piece.message.watchCursor) throw new Error('id and cursor differ')
+      const isOfPayments = call.method === undefined && accept === 'text/event-stream'
+      if (isOfPayments && piece.id !== piece.message.watchCursor) throw new Error('id and cursor differ')
       checkStreamMessage(target, piece.message)
       messages.push(piece.message)
       if (call.onMessage(piece.message) === 'hang up') {
@@ -105,7 +112,5 @@ function readEvent(text: string): Piece {
   const data = fields.get('data')
   if (data === undefined) return undefined
   if (fields.get('event') === 'error') return { error: JSON.parse(data) as JsonObject }
-  const id = fields.get('id')
-  if (id === undefined) throw new Error(`an event without id: ${text}`)
-  return { message: JSON.parse(data) as WatchedJson, id }
+  return { message: JSON.parse(data) as WatchedJson, id: fields.get('id') }
 }
