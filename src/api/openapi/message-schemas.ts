@@ -83,7 +83,10 @@ export function inlineAnswerSchema(
 export function requestSchema(schemas: MessageSchemas, desc: DescMessage, without: readonly string[] = []): JsonSchema {
   return schemas.refer(desc.typeName, () => {
     const fields = desc.fields.filter(({ name }) => !without.includes(name))
-    const properties = fields.map((field): [string, JsonSchema] => [field.jsonName, inputSchema(schemas, field)])
+    const properties = fields.map((field): [string, JsonSchema] => {
+      const schema = inputSchema(schemas, field)
+      return [field.jsonName, boundsOf(field).isRequired ? schema : orNull(schema)]
+    })
     const required = fields.filter((field) => boundsOf(field).isRequired).map(({ jsonName }) => jsonName)
     return {
       type: 'object',
@@ -93,6 +96,13 @@ export function requestSchema(schemas: MessageSchemas, desc: DescMessage, withou
       additionalProperties: false,
     }
   })
+}
+
+/** In a body, null says as much as an absent field. */
+function orNull({ type, ...rest }: JsonSchema): JsonSchema {
+  if (typeof type !== 'string')
+    throw new Error(`null is described for simple types only, not for ${rest.$ref ?? 'any'}`)
+  return { type: [type, 'null'], ...rest }
 }
 
 /** The schema of a field of a request, with its bounds. */

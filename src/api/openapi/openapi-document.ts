@@ -2,11 +2,13 @@
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
 
+type SchemaType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'array'
+
 export interface JsonSchema {
   readonly $ref?: string
   readonly title?: string
   readonly description?: string | undefined
-  readonly type?: 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'array'
+  readonly type?: SchemaType | readonly [SchemaType, 'null']
   readonly format?: string
   readonly const?: string
   readonly enum?: readonly string[]

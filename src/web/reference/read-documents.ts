@@ -35,7 +35,7 @@ async function readDocument(root: string, path: string): Promise<MarkdownDocumen
 }
 
 /** `docs/start.md` → `/docs/start`, `CHANGELOG.md` → `/docs/changelog` */
-export function urlOf(path: string): string {
+function urlOf(path: string): string {
   const name = path.replace(/\.md$/, '')
   return name.startsWith('docs/') ? `/${name}` : `/docs/${name.toLowerCase()}`
 }

@@ -60,7 +60,7 @@ export function typeOf(schema: JsonSchema): Html {
     return html`map of ${typeOf(schema.additionalProperties)}`
   }
   const format = schema.format === undefined ? '' : (formats[schema.format] ?? ` (${schema.format})`)
-  return html`${schema.type ?? 'value'}${format}`
+  return html`${(typeof schema.type === 'string' ? schema.type : schema.type?.[0]) ?? 'value'}${format}`
 }
 
 const formats: Readonly<Record<string, string>> = {

@@ -38,7 +38,7 @@ export function sampleOf(schema: JsonSchema, resolve: Resolver, depth = 0): Json
   if (found.const !== undefined) return found.const
   if (found.enum !== undefined) return found.enum[0]
   if (depth > MAX_SAMPLE_DEPTH) return undefined
-  switch (found.type) {
+  switch (typeof found.type === 'string' ? found.type : found.type?.[0]) {
     case 'object':
       return sampleObject(found, resolve, depth)
     case 'array': {
