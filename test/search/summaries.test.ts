@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { addDecimals, formatDecimal, parseDecimal } from '../../src/domain/decimal.ts'
-import { type Payment, rankOfStatus } from '../../src/domain/payment.ts'
+import { addDecimals, type Decimal, type DecimalString, formatDecimal, parseDecimal } from '../../src/domain/decimal.ts'
+import { codeOfType, type Payment, rankOfStatus } from '../../src/domain/payment.ts'
 import { timeZoneNames } from '../../src/domain/time-zone.ts'
 import { createPaymentSearch } from '../../src/search/page/payment-search.ts'
-import { type GroupName, groupNames } from '../../src/search/sql/read-summary.ts'
+import { type GroupName, groupNames, type Measure, measures } from '../../src/search/sql/read-summary.ts'
 import {
   createSummarizePayments,
   isoWeekOf,
@@ -65,13 +65,13 @@ function mondayOf(day: string): string {
   return time.toISOString().slice(0, 10)
 }
 
-function usdOf(payments: readonly Payment[]): string {
-  const amounts = payments.flatMap(({ amountInUsd }) => (amountInUsd === undefined ? [] : [parseDecimal(amountInUsd)]))
+function usdOf(payments: readonly Pick<Payment, 'amountInUsd'>[]): string {
+  return total(payments.flatMap(({ amountInUsd }) => amountInUsd ?? []))
+}
+
+function total(amounts: readonly string[]): string {
   return formatDecimal(
-    amounts.reduce<{ units: bigint; places: number }>((sum, each) => addDecimals(sum, each ?? sum), {
-      units: 0n,
-      places: 0,
-    }),
+    amounts.map(parseDecimal).reduce<Decimal>((sum, each) => addDecimals(sum, each ?? sum), { units: 0n, places: 0 }),
   )
 }
 
@@ -92,7 +92,12 @@ function topOf(name: 'payer' | 'payee', payments: readonly Payment[], top: numbe
 }
 
 /** Groups the payments in memory, in the order of the answer. */
-function bruteForce(groupBy: readonly GroupName[], timeZone: string, top: number, payments: readonly Payment[]) {
+function bruteForce(
+  { groupBy, sums = [] }: { readonly groupBy: readonly GroupName[]; readonly sums?: readonly Measure[] },
+  timeZone: string,
+  top: number,
+  payments: readonly Payment[],
+) {
   const tops = { payer: topOf('payer', payments, top), payee: topOf('payee', payments, top) }
   const keyOf = (
     name: GroupName,
@@ -118,6 +123,12 @@ function bruteForce(groupBy: readonly GroupName[], timeZone: string, top: number
       case 'network':
       case 'currency':
         return { order: payment[name], named: payment[name] }
+      case 'invoiceCurrency':
+        return { order: payment[name] ?? '~', named: payment[name] }
+      case 'type':
+        return payment.type === undefined
+          ? { order: '9' }
+          : { order: `${codeOfType(payment.type)}`, named: payment.type }
     }
   }
   const groups = new Map<string, Sum>()
@@ -132,18 +143,68 @@ function bruteForce(groupBy: readonly GroupName[], timeZone: string, top: number
     group.of.push(payment)
     groups.set(order, group)
   }
-  return [...groups].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, { named, of }]) => ({ ...named, ...sumsOf(of) }))
+  return [...groups]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, { named, of }]) => ({ ...named, ...sumsOf(of, sums) }))
 }
 
-const sumsOf = (payments: readonly Payment[]) => ({
-  count: payments.length,
-  amountInUsd: usdOf(payments),
-  countWithoutUsd: payments.filter(({ amountInUsd }) => amountInUsd === undefined).length,
+/** An amount that a measure adds up. */
+interface Line {
+  readonly currency: string | undefined
+  readonly amount: DecimalString | undefined
+  readonly amountInUsd?: DecimalString | undefined
+}
+
+const linesOf: Record<Measure, (payment: Payment) => readonly Line[]> = {
+  AMOUNTS: (payment) => [payment],
+  INVOICE_AMOUNTS: ({ invoiceCurrency, invoiceAmount, amountInUsd }) => [
+    { currency: invoiceCurrency, amount: invoiceAmount, amountInUsd },
+  ],
+  FEES: ({ fees }) => fees,
+  GAS: ({ gas }) => (gas === undefined ? [] : [gas]),
+}
+
+function ownSumsOf(payments: readonly Payment[], asked: readonly Measure[]) {
+  return measures
+    .filter((measure) => asked.includes(measure))
+    .flatMap((measure) => {
+      const lines = payments
+        .flatMap(linesOf[measure])
+        .flatMap(({ currency, amount, amountInUsd }) =>
+          currency === undefined || amount === undefined ? [] : [{ currency, amount, amountInUsd }],
+        )
+      const bySymbol = Map.groupBy(lines, ({ currency }) => currency.replace(/-[^-]*$/, ''))
+      return [...bySymbol].toSorted(byName).map(([symbol, ofSymbol]) => ({
+        measure,
+        symbol,
+        amount: total(ofSymbol.map(({ amount }) => amount)),
+        ...usdSumsOf(ofSymbol),
+        parts: [...Map.groupBy(ofSymbol, ({ currency }) => currency)].toSorted(byName).map(([currency, ofId]) => ({
+          currency,
+          amount: total(ofId.map(({ amount }) => amount)),
+          count: ofId.length,
+        })),
+      }))
+    })
+}
+
+const byName = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1)
+
+const usdSumsOf = (lines: readonly Pick<Line, 'amountInUsd'>[]) => ({
+  count: lines.length,
+  amountInUsd: usdOf(lines),
+  countWithoutUsd: lines.filter(({ amountInUsd }) => amountInUsd === undefined).length,
 })
 
-const groupings: GroupName[][] = groupNames.flatMap((one) => [
+const sumsOf = (payments: readonly Payment[], asked: readonly Measure[] = []) => ({
+  ...usdSumsOf(payments),
+  sums: ownSumsOf(payments, asked),
+})
+
+/** Each by itself, and half of the pairs, so that each stands first and second. */
+const groupings: GroupName[][] = groupNames.flatMap((one, at) => [
   [one],
-  ...groupNames.filter((two) => two !== one).map((two) => [one, two]),
+  ...groupNames.filter((two, place) => two !== one && (at + place) % 2 === 1).map((two) => [one, two]),
 ])
 const zones = [
   ['UTC', 2],
@@ -155,8 +216,9 @@ test.each(groupings.map((groupBy, n) => [groupBy.join(' and '), groupBy, n] as c
   'by %s',
   async (_, groupBy, n) => {
     const [timeZone, top] = zones[n % zones.length] ?? ['UTC', 1]
-    const summary = await ask({ groupBy, timeZone, top })
-    expect(summary).toEqual({ groups: bruteForce(groupBy, timeZone, top, mine), ...sumsOf(mine) })
+    const sums = measures.filter((_each, at) => ((n + 1) >> at) % 2 === 1)
+    const summary = await ask({ groupBy, timeZone, top, sums })
+    expect(summary).toEqual({ groups: bruteForce({ groupBy, sums }, timeZone, top, mine), ...sumsOf(mine, sums) })
   },
 )
 
@@ -170,7 +232,7 @@ test('a date range may begin and end within a day, a week and a month', async ()
     ['month', 'day'],
   ] as GroupName[][]) {
     expect(await ask({ ...range, groupBy, timeZone: 'Asia/Tokyo' })).toEqual({
-      groups: bruteForce(groupBy, 'Asia/Tokyo', 1, within),
+      groups: bruteForce({ groupBy }, 'Asia/Tokyo', 1, within),
       ...sumsOf(within),
     })
   }
@@ -178,13 +240,9 @@ test('a date range may begin and end within a day, a week and a month', async ()
 
 test('without a grouping there is only the sum, even of no payments', async () => {
   expect(await ask({})).toEqual({ groups: [], ...sumsOf(mine) })
-  expect(await ask({ q: 'nothing' })).toEqual({ groups: [], count: 0, amountInUsd: '0', countWithoutUsd: 0 })
-  expect(await ask({ q: 'nothing', groupBy: ['day'] })).toEqual({
-    groups: [],
-    count: 0,
-    amountInUsd: '0',
-    countWithoutUsd: 0,
-  })
+  const nothing = { groups: [], count: 0, amountInUsd: '0', countWithoutUsd: 0, sums: [] }
+  expect(await ask({ q: 'nothing' })).toEqual(nothing)
+  expect(await ask({ q: 'nothing', groupBy: ['day'], sums: measures })).toEqual(nothing)
 })
 
 describe('days', () => {
@@ -303,6 +361,8 @@ test('the database knows every time zone that is accepted', async () => {
 test.each<[Partial<SummaryInput>, string, string | undefined]>([
   [{ groupBy: ['day', 'week', 'month'] }, 'TOO_MANY_VALUES', 'groupBy'],
   [{ groupBy: ['day', 'day'] }, 'INVALID_FIELD', 'groupBy'],
+  [{ groupBy: ['invoiceCurrency', 'invoiceCurrency'] }, 'INVALID_FIELD', 'groupBy'],
+  [{ sums: ['GAS', 'GAS'] }, 'INVALID_FIELD', 'sums'],
   [{ timeZone: 'Europe/Zurick' }, 'UNKNOWN_TIME_ZONE', 'timeZone'],
   [{ timeZone: '+01:00' }, 'UNKNOWN_TIME_ZONE', 'timeZone'],
   [{ timeZone: '' }, 'UNKNOWN_TIME_ZONE', 'timeZone'],

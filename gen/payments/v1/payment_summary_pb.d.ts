@@ -193,6 +193,15 @@ export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePay
    * @generated from field: optional int32 top = 32;
    */
   top?: number | undefined;
+
+  /**
+   * What else to add up, in its own currencies: amounts, invoice amounts, fees, gas. Empty: only US dollars. FEES and GAS
+   * read every row whole and take several times as long. A query string may separate the values by commas.
+   * UNKNOWN_ENUM_VALUE, INVALID_FIELD, TOO_MANY_VALUES. Example: `["AMOUNTS", "FEES"]`.
+   *
+   * @generated from field: repeated payments.v1.PaymentSummary.Measure sums = 33;
+   */
+  sums: PaymentSummary_Measure[];
 };
 
 /**
@@ -209,7 +218,7 @@ export declare const SummarizePaymentsRequestSchema: GenMessage<SummarizePayment
 export declare type PaymentSummary = Message<"payments.v1.PaymentSummary"> & {
   /**
    * The groups that hold at least one payment. Order: by the first grouping, then the second; times ascending, statuses
-   * by rank, networks and currencies by name, payers and payees by `top`, then the unknown ones, then `other`. Empty if
+   * by rank, types in the order of their numbers, networks and currencies by name, payers and payees by `top`, then the unknown ones, then `other`. Empty if
    * no grouping was asked for.
    *
    * @generated from field: repeated payments.v1.PaymentSummary.Group groups = 1;
@@ -236,6 +245,13 @@ export declare type PaymentSummary = Message<"payments.v1.PaymentSummary"> & {
    * @generated from field: int32 count_without_usd = 4 [json_name = "countWithoutUSD"];
    */
   countWithoutUsd: number;
+
+  /**
+   * The sums that were asked for, over all groups, by measure, then by symbol. Empty if none was.
+   *
+   * @generated from field: repeated payments.v1.PaymentSummary.Sum sums = 5;
+   */
+  sums: PaymentSummary_Sum[];
 };
 
 /**
@@ -243,6 +259,102 @@ export declare type PaymentSummary = Message<"payments.v1.PaymentSummary"> & {
  * Use `create(PaymentSummarySchema)` to create a new message.
  */
 export declare const PaymentSummarySchema: GenMessage<PaymentSummary>;
+
+/**
+ * A sum in one currency.
+ *
+ * @generated from message payments.v1.PaymentSummary.Sum
+ */
+export declare type PaymentSummary_Sum = Message<"payments.v1.PaymentSummary.Sum"> & {
+  /**
+   * What was added up.
+   *
+   * @generated from field: payments.v1.PaymentSummary.Measure measure = 1;
+   */
+  measure: PaymentSummary_Measure;
+
+  /**
+   * Symbol of the currency, on whatever chain. Example: `"USDC"`.
+   *
+   * @generated from field: string symbol = 2;
+   */
+  symbol: string;
+
+  /**
+   * Exact sum: a decimal string in that currency. Example: `"1250300.25"`.
+   *
+   * @generated from field: string amount = 3;
+   */
+  amount: string;
+
+  /**
+   * How many amounts were added: payments, or lines of fees. Example: `1204`.
+   *
+   * @generated from field: int32 count = 4;
+   */
+  count: number;
+
+  /**
+   * The same sum by currency id, in the order of their names.
+   *
+   * @generated from field: repeated payments.v1.PaymentSummary.Sum.Part parts = 5;
+   */
+  parts: PaymentSummary_Sum_Part[];
+
+  /**
+   * Exact sum of the known values in US dollars: a decimal string. Example: `"1250300.25"`.
+   *
+   * @generated from field: string amount_in_usd = 6 [json_name = "amountInUSD"];
+   */
+  amountInUsd: string;
+
+  /**
+   * Number of amounts without a known value in US dollars. Example: `3`.
+   *
+   * @generated from field: int32 count_without_usd = 7 [json_name = "countWithoutUSD"];
+   */
+  countWithoutUsd: number;
+};
+
+/**
+ * Describes the message payments.v1.PaymentSummary.Sum.
+ * Use `create(PaymentSummary_SumSchema)` to create a new message.
+ */
+export declare const PaymentSummary_SumSchema: GenMessage<PaymentSummary_Sum>;
+
+/**
+ * The part of a sum that is in one currency id.
+ *
+ * @generated from message payments.v1.PaymentSummary.Sum.Part
+ */
+export declare type PaymentSummary_Sum_Part = Message<"payments.v1.PaymentSummary.Sum.Part"> & {
+  /**
+   * A currency id, or an ISO 4217 code. Example: `"USDC-BASE"`.
+   *
+   * @generated from field: string currency = 1;
+   */
+  currency: string;
+
+  /**
+   * Exact sum: a decimal string. Example: `"1250300.25"`.
+   *
+   * @generated from field: string amount = 2;
+   */
+  amount: string;
+
+  /**
+   * How many amounts were added. Example: `1204`.
+   *
+   * @generated from field: int32 count = 3;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message payments.v1.PaymentSummary.Sum.Part.
+ * Use `create(PaymentSummary_Sum_PartSchema)` to create a new message.
+ */
+export declare const PaymentSummary_Sum_PartSchema: GenMessage<PaymentSummary_Sum_Part>;
 
 /**
  * The payments that have the same value in every grouping. Only the fields of the groupings asked for are present,
@@ -337,6 +449,27 @@ export declare type PaymentSummary_Group = Message<"payments.v1.PaymentSummary.G
    * @generated from field: int32 count_without_usd = 12 [json_name = "countWithoutUSD"];
    */
   countWithoutUsd: number;
+
+  /**
+   * How the payments were made. Example: `"DIRECT"`.
+   *
+   * @generated from field: optional payments.v1.Payment.Type type = 13;
+   */
+  type?: Payment_Type | undefined;
+
+  /**
+   * Invoice currency: an ISO 4217 code or a currency id. Example: `"EUR"`.
+   *
+   * @generated from field: optional string invoice_currency = 14;
+   */
+  invoiceCurrency?: string | undefined;
+
+  /**
+   * The sums that were asked for, by measure, then by symbol. Empty if none was.
+   *
+   * @generated from field: repeated payments.v1.PaymentSummary.Sum sums = 15;
+   */
+  sums: PaymentSummary_Sum[];
 };
 
 /**
@@ -413,10 +546,71 @@ export enum PaymentSummary_GroupBy {
    * @generated from enum value: PAYEE = 8;
    */
   PAYEE = 8,
+
+  /**
+   * By `type`.
+   *
+   * @generated from enum value: TYPE = 9;
+   */
+  TYPE = 9,
+
+  /**
+   * By `invoiceCurrency`.
+   *
+   * @generated from enum value: INVOICE_CURRENCY = 10;
+   */
+  INVOICE_CURRENCY = 10,
 }
 
 /**
  * Describes the enum payments.v1.PaymentSummary.GroupBy.
  */
 export declare const PaymentSummary_GroupBySchema: GenEnum<PaymentSummary_GroupBy>;
+
+/**
+ * What is added up in its own currencies.
+ *
+ * @generated from enum payments.v1.PaymentSummary.Measure
+ */
+export enum PaymentSummary_Measure {
+  /**
+   * Never sent. Refused in a request (UNKNOWN_ENUM_VALUE).
+   *
+   * @generated from enum value: MEASURE_UNSPECIFIED = 0;
+   */
+  MEASURE_UNSPECIFIED = 0,
+
+  /**
+   * `amount` in `currency`.
+   *
+   * @generated from enum value: AMOUNTS = 1;
+   */
+  AMOUNTS = 1,
+
+  /**
+   * `invoiceAmount` in `invoiceCurrency`.
+   *
+   * @generated from enum value: INVOICE_AMOUNTS = 2;
+   */
+  INVOICE_AMOUNTS = 2,
+
+  /**
+   * Each line of `fees`, in its currency.
+   *
+   * @generated from enum value: FEES = 3;
+   */
+  FEES = 3,
+
+  /**
+   * `gas.amount` in `gas.currency`.
+   *
+   * @generated from enum value: GAS = 4;
+   */
+  GAS = 4,
+}
+
+/**
+ * Describes the enum payments.v1.PaymentSummary.Measure.
+ */
+export declare const PaymentSummary_MeasureSchema: GenEnum<PaymentSummary_Measure>;
 

@@ -1,15 +1,18 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { ServiceImpl } from '@connectrpc/connect'
-import { Payment_Status } from '../../../gen/payments/v1/payment_pb.js'
+import { Payment_Status, Payment_Type } from '../../../gen/payments/v1/payment_pb.js'
 import type { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import {
   PaymentSummary_GroupBy,
+  PaymentSummary_Measure,
+  type PaymentSummary_SumSchema,
   type PaymentSummarySchema,
   type SummarizePaymentsRequest,
 } from '../../../gen/payments/v1/payment_summary_pb.js'
 import { type Address, formatAddress } from '../../domain/address.ts'
-import type { GroupName } from '../../search/sql/read-summary.ts'
+import type { GroupName, Measure } from '../../search/sql/read-summary.ts'
 import type {
+  OwnSum,
   PaymentSummary,
   SummarizePayments,
   SummaryGroup,
@@ -31,6 +34,7 @@ export function summaryInputOf(request: SummarizePaymentsRequest): SummaryInput 
   return {
     ...filterInputOf(request),
     groupBy: request.groupBy.map((number): GroupName => wordOf('groupBy', nameByNumber, number)),
+    sums: request.sums.map((number): Measure => wordOf('sums', measureByNumber, number)),
     timeZone: request.timeZone,
     top: request.top,
   }
@@ -45,19 +49,34 @@ const numberByName: Readonly<Record<GroupName, PaymentSummary_GroupBy>> = {
   currency: PaymentSummary_GroupBy.CURRENCY,
   payer: PaymentSummary_GroupBy.PAYER,
   payee: PaymentSummary_GroupBy.PAYEE,
+  type: PaymentSummary_GroupBy.TYPE,
+  invoiceCurrency: PaymentSummary_GroupBy.INVOICE_CURRENCY,
 }
+
+const measureByNumber = new Map<number, Measure>([
+  [PaymentSummary_Measure.AMOUNTS, 'AMOUNTS'],
+  [PaymentSummary_Measure.INVOICE_AMOUNTS, 'INVOICE_AMOUNTS'],
+  [PaymentSummary_Measure.FEES, 'FEES'],
+  [PaymentSummary_Measure.GAS, 'GAS'],
+])
 
 const nameByNumber = new Map<number, GroupName>(
   Object.entries(numberByName).map(([name, number]) => [number, name as GroupName]),
 )
 
-function summaryToProto({ groups, ...sums }: PaymentSummary): MessageInitShape<typeof PaymentSummarySchema> {
-  return { groups: groups.map(groupToProto), ...sums }
+function summaryToProto({ groups, sums, ...whole }: PaymentSummary): MessageInitShape<typeof PaymentSummarySchema> {
+  return { groups: groups.map(groupToProto), ...whole, sums: sums.map(sumToProto) }
 }
 
-function groupToProto({ status, payer, payee, rest, ...group }: SummaryGroup) {
+function sumToProto({ measure, parts, ...sum }: OwnSum): MessageInitShape<typeof PaymentSummary_SumSchema> {
+  return { ...sum, measure: PaymentSummary_Measure[measure], parts: [...parts] }
+}
+
+function groupToProto({ status, type, payer, payee, rest, sums, ...group }: SummaryGroup) {
   return {
     ...group,
+    sums: sums.map(sumToProto),
+    type: type && Payment_Type[type],
     status: status && Payment_Status[status],
     payer: addressText(payer),
     payee: addressText(payee),

@@ -5,8 +5,23 @@ import type { PaymentFilter } from '../filter/payment-filter.ts'
 import { accountIs, matchCondition } from './filter-conditions.ts'
 
 /** What payments can be grouped by. */
-export const groupNames = ['day', 'week', 'month', 'status', 'network', 'currency', 'payer', 'payee'] as const
+export const groupNames = [
+  'day',
+  'week',
+  'month',
+  'status',
+  'network',
+  'currency',
+  'payer',
+  'payee',
+  'type',
+  'invoiceCurrency',
+] as const
 export type GroupName = (typeof groupNames)[number]
+
+/** What can be added up in its own currencies. */
+export const measures = ['AMOUNTS', 'INVOICE_AMOUNTS', 'FEES', 'GAS'] as const
+export type Measure = (typeof measures)[number]
 
 /** What is to be counted and summed. */
 export interface SummaryQuery {
@@ -17,15 +32,31 @@ export interface SummaryQuery {
   readonly timeZone: string
   /** How many payers or payees get a group of their own. */
   readonly top: number
-  /** Rows to read at most. */
+  /** No name twice. */
+  readonly sums: readonly Measure[]
+  /** Rows to read at most: groups, and as many sums of each measure. */
   readonly rows: number
+}
+
+/** The sum of a measure in one currency and group. */
+export interface MeasuredRow extends SummaryRow {
+  readonly measure: Measure
+  /** Currency id, or ISO 4217 code. */
+  readonly currency: string
+  readonly amount: string
+}
+
+/** What is read of a summary, in no order. */
+export interface SummaryRows {
+  readonly groups: readonly SummaryRow[]
+  readonly sums: readonly MeasuredRow[]
 }
 
 /** One group. `keys` go with `groupBy`. Counts and sums are text, since they may exceed a double. */
 export interface SummaryRow {
   readonly keys: readonly SummaryKey[]
   readonly count: string
-  /** Payments whose amount in US dollars is known. */
+  /** How many of them have a known amount in US dollars. */
   readonly priced: string
   readonly usd: string
 }
@@ -40,10 +71,10 @@ export interface SummaryKey {
   readonly place: number | null
 }
 
-/** Reads the groups of a summary, in no order. */
-export async function readSummary(knex: Knex, query: SummaryQuery, signal: AbortSignal): Promise<SummaryRow[]> {
+/** Reads the groups and sums of a summary in one statement, so that they are of one moment. */
+export async function readSummary(knex: Knex, query: SummaryQuery, signal: AbortSignal): Promise<SummaryRows> {
   const rows = await runPrepared<Record<string, unknown>>(knex, summaryStatement(query), signal)
-  return rows.map((row) => ({
+  const read = rows.map((row) => ({
     keys: query.groupBy.map((_, at) => ({
       value: row[`key${at}`] as SummaryKey['value'],
       isRest: row[`is_rest${at}`] === true,
@@ -52,7 +83,14 @@ export async function readSummary(knex: Knex, query: SummaryQuery, signal: Abort
     count: row['n'] as string,
     priced: row['priced'] as string,
     usd: row['usd'] as string,
+    measure: row['measure'] as Measure | null,
+    currency: row['own_currency'] as string,
+    amount: row['own'] as string,
   }))
+  return {
+    groups: read.filter(({ measure }) => measure === null),
+    sums: read.flatMap(({ measure, ...row }) => (measure === null ? [] : [{ ...row, measure }])),
+  }
 }
 
 const parties: ReadonlySet<GroupName> = new Set(['payer', 'payee'])
@@ -69,26 +107,85 @@ const periods: ReadonlySet<GroupName> = new Set(['day', 'week', 'month'])
  * top0 as (select key0, … as place from … limit ?)
  * select top0.key0, … as is_rest0, top0.place as place0, sum(n)::text as n, …
  * from cells left join top0 on top0.key0 = cells.key0 group by 1, 2, 3 limit ?
+ *
+ * Each measure is a part of a union: cells by the same keys and by its currency, joined with the same tables.
  */
 function summaryStatement(query: SummaryQuery): Statement {
-  const { filter, groupBy, rows } = query
+  const { groupBy, sums: asked } = query
   const groupings = groupBy.map((name, at) => groupingOf(name, at, query))
   const keys = groupings.map(({ key, at }) => sql`${key} as ${raw(`key${at}`)}`)
-  const sums = sql`count(*) as n, count(amount_in_usd) as priced, coalesce(sum(amount_in_usd), 0) as usd`
-  const cells = sql`select ${list([...keys, sums])}
-from payments where ${accountIs(filter.accountId)} and ${matchCondition(filter)}${groupedBy(keys.length)}`
-  const columns = groupings.flatMap((grouping) => grouping.columns)
-  const totals = sql`sum(n)::text as n, sum(priced)::text as priced, trim_scale(sum(usd))::text as usd`
+  const sums = raw('count(*) as n, count(amount_in_usd) as priced, coalesce(sum(amount_in_usd), 0) as usd')
+  const cells = asked.includes('AMOUNTS')
+    ? measuredCells('AMOUNTS', keys, query)
+    : sql`select ${list([...keys, sums])}
+from payments where ${matches(query)}${groupedBy(keys.length)}`
+  const others = asked.filter((measure) => measure !== 'AMOUNTS')
   const tables = [
     ...groupings.flatMap(({ before }) => before),
     commonTable('cells', cells, 'materialized'),
     ...groupings.flatMap(({ after }) => after),
+    ...others.map((measure) => commonTable(cellsOf(measure), measuredCells(measure, keys, query), 'materialized')),
   ]
-  const joins = groupings.map(({ joinedTo }) => joinedTo)
+  const regrouped = [undefined, ...asked].map((measure) => sql`(${regroup(measure, groupings, query)})`)
   return sql`with ${list(tables)}
-select ${list([...columns, totals])}
-from cells${join(joins, '')}${groupedBy(columns.length)}
+${join(regrouped, '\nunion all\n')}`
+}
+
+function matches({ filter }: SummaryQuery): Statement {
+  return sql`${accountIs(filter.accountId)} and ${matchCondition(filter)}`
+}
+
+/** Regroups the cells of a measure, or those of the groups. */
+function regroup(measure: Measure | undefined, groupings: readonly Grouping[], { rows }: SummaryQuery): Statement {
+  const columns = groupings.flatMap((grouping) => grouping.columns)
+  const own =
+    measure === undefined
+      ? raw('null::text as own_currency, null::text as own, null::text as measure')
+      : raw(`own_currency, trim_scale(sum(own))::text as own, '${measure}'::text as measure`)
+  const totals = sql`sum(n)::text as n, sum(priced)::text as priced, trim_scale(sum(usd))::text as usd`
+  const keys = columns.length + (measure === undefined ? 0 : 1)
+  return sql`select ${list([...columns, own, totals])}
+from ${raw(cellsOf(measure))} as cells${join(
+    groupings.map(({ joinedTo }) => joinedTo),
+    '',
+  )}${groupedBy(keys)}
 limit ${bind(rows)}`
+}
+
+/** The table of a measure's cells. Amounts have one with the groups: every payment has an amount, so one scan gives both. */
+function cellsOf(measure: Measure | undefined): string {
+  return measure === undefined || measure === 'AMOUNTS' ? 'cells' : `cells_${measure.toLowerCase()}`
+}
+
+/** Where a measure's amounts stand. Fees and gas are in columns of JSON that no index has: every row is read whole. */
+const measured: Readonly<Record<Measure, { from: string; currency: string; amount: string; usd: string; if: string }>> =
+  {
+    AMOUNTS: { from: 'payments', currency: 'currency', amount: 'amount', usd: 'amount_in_usd', if: 'true' },
+    INVOICE_AMOUNTS: {
+      from: 'payments',
+      currency: 'invoice_currency',
+      amount: 'invoice_amount',
+      usd: 'amount_in_usd',
+      if: 'invoice_currency is not null and invoice_amount is not null',
+    },
+    FEES: { from: 'payments cross join lateral jsonb_array_elements(fees) as line', ...ofJson('line'), if: 'true' },
+    GAS: { from: 'payments', ...ofJson('gas'), if: 'gas is not null' },
+  }
+
+function ofJson(line: string) {
+  return {
+    currency: `${line} ->> 'currency'`,
+    amount: `(${line} ->> 'amount')::numeric`,
+    usd: `(${line} ->> 'amountInUsd')::numeric`,
+  }
+}
+
+function measuredCells(measure: Measure, keys: readonly Statement[], query: SummaryQuery): Statement {
+  const { from, currency, amount, usd, if: condition } = measured[measure]
+  const sums = raw(`${currency} as own_currency, count(*) as n, count(${usd}) as priced,
+  coalesce(sum(${usd}), 0) as usd, sum(${amount}) as own`)
+  return sql`select ${list([...keys, sums])}
+from ${raw(from)} where ${raw(condition)} and ${matches(query)}${groupedBy(keys.length + 1)}`
 }
 
 interface Grouping {
@@ -108,15 +205,22 @@ interface Grouping {
 function groupingOf(name: GroupName, at: number, query: SummaryQuery): Grouping {
   if (parties.has(name)) return partyGrouping(name, at, query)
   if (periods.has(name)) return periodGrouping(name, at, query)
-  return { at, key: raw(name), before: [], after: [], joinedTo: EMPTY, columns: [raw(`cells.key${at}`)] }
+  return {
+    at,
+    key: raw(name === 'invoiceCurrency' ? 'invoice_currency' : name),
+    before: [],
+    after: [],
+    joinedTo: EMPTY,
+    columns: [raw(`cells.key${at}`)],
+  }
 }
 
-function partyGrouping(name: GroupName, at: number, { groupBy, top }: SummaryQuery): Grouping {
+function partyGrouping(name: GroupName, at: number, { groupBy, sums, top }: SummaryQuery): Grouping {
   const key = raw(`key${at}`)
   const table = raw(`top${at}`)
-  // With no other grouping each party already has one group. The top ones are kept while all are scanned, so nothing is sorted whole.
+  // With nothing else to group by, each party already has one cell. The top ones are kept while all are scanned, so nothing is sorted whole.
   const ofEach =
-    groupBy.length === 1
+    groupBy.length === 1 && !sums.includes('AMOUNTS')
       ? sql`select ${key}, usd, n
     from cells where ${key} is not null`
       : sql`select ${key}, sum(usd) as usd, sum(n) as n

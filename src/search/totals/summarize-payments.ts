@@ -1,19 +1,31 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import { type Address, addressFromBytes } from '../../domain/address.ts'
+import { symbolOfCurrency } from '../../domain/currency.ts'
 import { formatDecimal, readStoredDecimal, sumDecimals } from '../../domain/decimal.ts'
 import { suggestName } from '../../domain/nearest.ts'
-import { type PaymentStatus, statusOfRank } from '../../domain/payment.ts'
+import { type PaymentStatus, type PaymentType, statusOfRank, typeOfCode } from '../../domain/payment.ts'
 import { parseTimeZone, timeZoneNames } from '../../domain/time-zone.ts'
 import { readAllInTurn } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
-import { type GroupName, readSummary, type SummaryKey, type SummaryRow } from '../sql/read-summary.ts'
+import {
+  type GroupName,
+  type Measure,
+  type MeasuredRow,
+  measures,
+  readSummary,
+  type SummaryKey,
+  type SummaryRow,
+  type SummaryRows,
+} from '../sql/read-summary.ts'
 
 /** A summary as it was sent: the filters of a search, and what to group by. */
 export interface SummaryInput extends SearchInput {
   readonly groupBy: readonly GroupName[]
+  /** What to add up in its own currencies; none by default. */
+  readonly sums?: readonly Measure[] | undefined
   readonly timeZone?: string | undefined
   readonly top?: number | undefined
 }
@@ -24,6 +36,15 @@ export interface Sums {
   /** The exact sum of the known amounts, a canonical decimal string. */
   readonly amountInUsd: string
   readonly countWithoutUsd: number
+}
+
+/** The sum of a measure in the currencies of one symbol. Amounts are canonical decimal strings. */
+export interface OwnSum extends Sums {
+  readonly measure: Measure
+  readonly symbol: string
+  readonly amount: string
+  /** By currency id, or ISO 4217 code. */
+  readonly parts: readonly { readonly currency: string; readonly amount: string; readonly count: number }[]
 }
 
 /** The payments of one value of each grouping. An absent value is unknown, or its grouping is in `rest`. */
@@ -39,12 +60,16 @@ export interface SummaryGroup extends Sums {
   readonly currency?: string
   readonly payer?: Address
   readonly payee?: Address
+  readonly type?: PaymentType
+  readonly invoiceCurrency?: string
+  readonly sums: readonly OwnSum[]
   /** The groupings (payer, payee) for which this group holds everybody outside the top ones. */
   readonly rest: readonly GroupName[]
 }
 
 export interface PaymentSummary extends Sums {
   readonly groups: readonly SummaryGroup[]
+  readonly sums: readonly OwnSum[]
 }
 
 /**
@@ -77,7 +102,9 @@ export function createSummarizePayments(options: SummaryOptions): SummarizePayme
   return async (account, input, signal) => {
     const query = { ...(await readSent(options, account, input, signal)), rows: MAX_GROUPS + 1 }
     const rows = await withinTime(timeoutMs, signal, (bounded) => readSummary(knex, query, bounded))
-    if (rows.length > MAX_GROUPS) throw waybillError('TOO_MANY_GROUPS', { limit: MAX_GROUPS })
+    const bySum = [...Map.groupBy(rows.sums, ({ measure }) => measure).values()]
+    if ([rows.groups, ...bySum].some(({ length }) => length > MAX_GROUPS))
+      throw waybillError('TOO_MANY_GROUPS', { limit: MAX_GROUPS })
     return assembleSummary(query.groupBy, rows)
   }
 }
@@ -94,6 +121,7 @@ function readSent(
 ) {
   return readAllInTurn({
     groupBy: () => parseGroupBy(input.groupBy),
+    sums: () => refuseRepeats('sums', input.sums ?? []),
     timeZone: () => readTimeZone(input.timeZone ?? 'UTC'),
     top: () => parseTop(input.top),
     filter: () => parseFilter(account, input, signal),
@@ -105,11 +133,14 @@ function parseGroupBy(names: readonly GroupName[]): readonly GroupName[] {
   if (names.length > MAX_GROUPINGS) {
     throw waybillError('TOO_MANY_VALUES', { field, detail: `${names.length}, at most ${MAX_GROUPINGS}` })
   }
+  return refuseRepeats(field, names)
+}
+
+function refuseRepeats<T extends string>(field: string, names: readonly T[]): readonly T[] {
   const twice = names.find((name, at) => names.indexOf(name) < at)
-  if (twice !== undefined) {
-    throw waybillError('INVALID_FIELD', { field, detail: `it names ${twice.toUpperCase()} twice` })
-  }
-  return names
+  if (twice === undefined) return names
+  const detail = `it names ${twice.replace(/[A-Z]/g, twice === twice.toUpperCase() ? '$&' : '_$&').toUpperCase()} twice`
+  throw waybillError('INVALID_FIELD', { field, detail })
 }
 
 function readTimeZone(value: string): string {
@@ -145,29 +176,60 @@ async function withinTime<T>(
 }
 
 /** Sorts the groups and names their values. */
-function assembleSummary(groupBy: readonly GroupName[], rows: readonly SummaryRow[]): PaymentSummary {
-  const sums = sumsOf(rows)
-  if (groupBy.length === 0) return { groups: [], ...sums }
-  const ordered = rows.toSorted((a, b) => {
+function assembleSummary(groupBy: readonly GroupName[], { groups, sums }: SummaryRows): PaymentSummary {
+  const whole = { ...sumsOf(groups), sums: ownSumsOf(sums) }
+  if (groupBy.length === 0) return { groups: [], ...whole }
+  const ordered = groups.toSorted((a, b) => {
     const differing = a.keys.findIndex((key, at) => compareKeys(key, b.keys[at] as SummaryKey) !== 0)
     return differing < 0 ? 0 : compareKeys(a.keys[differing] as SummaryKey, b.keys[differing] as SummaryKey)
   })
-  return { groups: ordered.map((row) => groupOf(groupBy, row)), ...sums }
+  const sumsByGroup = Map.groupBy(sums, nameOfGroup)
+  return { groups: ordered.map((row) => groupOf(groupBy, row, sumsByGroup.get(nameOfGroup(row)) ?? [])), ...whole }
 }
 
-function groupOf(groupBy: readonly GroupName[], row: SummaryRow): SummaryGroup {
+/** The same for the group and the sums of the same keys. */
+function nameOfGroup({ keys }: SummaryRow): string {
+  return JSON.stringify(
+    keys.map(({ value, isRest }) => [Buffer.isBuffer(value) ? value.toString('hex') : value, isRest]),
+  )
+}
+
+/** The sums by measure, then by symbol. */
+function ownSumsOf(rows: readonly MeasuredRow[]): readonly OwnSum[] {
+  const byName = Map.groupBy(
+    rows,
+    ({ measure, currency }) => `${measures.indexOf(measure)} ${symbolOfCurrency(currency)}`,
+  )
+  return [...byName.entries()].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, ofSymbol]) => ownSumOf(ofSymbol))
+}
+
+/** @param rows - at least one; all of one measure and symbol */
+function ownSumOf(rows: readonly MeasuredRow[]): OwnSum {
+  const { measure, currency } = rows[0] as MeasuredRow
+  const parts = [...Map.groupBy(rows, (row) => row.currency)]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([id, ofId]) => ({ currency: id, amount: amountOf(ofId), count: sumsOf(ofId).count }))
+  return { measure, symbol: symbolOfCurrency(currency), amount: amountOf(rows), parts, ...sumsOf(rows) }
+}
+
+function amountOf(rows: readonly MeasuredRow[]): string {
+  return formatDecimal(sumDecimals(rows.map(({ amount }) => readStoredDecimal(amount))))
+}
+
+function groupOf(groupBy: readonly GroupName[], row: SummaryRow, sums: readonly MeasuredRow[]): SummaryGroup {
   const values = groupBy.flatMap((name, at) => {
     const value = row.keys[at]?.value ?? null
     return value === null ? [] : [[name, valueOf(name, value)] as const]
   })
   const rest = groupBy.filter((_, at) => row.keys[at]?.isRest)
-  return { ...(Object.fromEntries(values) as Partial<SummaryGroup>), rest, ...sumsOf([row]) }
+  return { ...(Object.fromEntries(values) as Partial<SummaryGroup>), rest, ...sumsOf([row]), sums: ownSumsOf(sums) }
 }
 
 function valueOf(name: GroupName, value: string | number | Buffer): string {
   if (typeof value === 'string') return value
   if (typeof value !== 'number') return addressFromBytes(value)
   if (name === 'status') return statusOfRank(value)
+  if (name === 'type') return typeOfCode(value)
   const day = isoDayOf(value)
   if (name === 'month') return day.slice(0, -'-DD'.length)
   return name === 'week' ? isoWeekOf(day) : day

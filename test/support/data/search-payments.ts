@@ -7,7 +7,13 @@ import { createTokenDirectory } from '../../../src/chains/token-directory.ts'
 import { type Address, parseAddress } from '../../../src/domain/address.ts'
 import type { DecimalString } from '../../../src/domain/decimal.ts'
 import { type Hex } from '../../../src/domain/hex.ts'
-import { type Payment, paymentStatuses, paymentTypes, rankOfStatus } from '../../../src/domain/payment.ts'
+import {
+  type Payment,
+  type PaymentFee,
+  paymentStatuses,
+  paymentTypes,
+  rankOfStatus,
+} from '../../../src/domain/payment.ts'
 import { lockAccount, lockAccounts } from '../../../src/store/payment-changes.ts'
 import { factsOfPayment } from '../../../src/store/payment-row.ts'
 import { insertPayments as insertCounted } from './write-payments.ts'
@@ -129,9 +135,12 @@ export function generatePayments(accountId: number, count: number, seed: number)
         requestId: maybe(0.5, () => one(REQUEST_IDS)),
         paymentReference: maybe(0.5, () => one(PAYMENT_REFERENCES)),
         reference: maybe(0.5, () => one(REFERENCES)),
-        fees: [{ type: 'PLATFORM', stage: 'SENDING', amount: '0.5', currency, receiverAddress: PAYEES[0] as string }],
+        fees: [
+          { type: 'PLATFORM', stage: 'SENDING', amount: '0.5', currency, receiverAddress: PAYEES[0] as string },
+          ...(n % 3 === 0 ? [gasFee] : []),
+        ],
         exchangeRates: [],
-        gas: maybe(0.5, () => ({ used: '21000', amount: '0.001', currency: 'ETH-BASE' })),
+        gas: maybe(0.5, () => ({ used: '21000', amount: '0.001', currency: n % 2 === 0 ? 'ETH-BASE' : 'POL-POLYGON' })),
         refunds: [],
         refundedAmount: '0',
         statusHistory: [{ status, at: new Date(START + hours * HOUR).toISOString() }],
@@ -139,6 +148,14 @@ export function generatePayments(accountId: number, count: number, seed: number)
       }),
     }
   })
+}
+
+const gasFee: PaymentFee = {
+  type: 'GAS',
+  stage: 'SENDING',
+  amount: '0.000000000000000001',
+  currency: 'ETH-ETHEREUM',
+  amountInUsd: '0.01',
 }
 
 function uuid(random: () => number): string {
