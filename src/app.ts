@@ -8,6 +8,7 @@ import { type ApiOptions, serveApi } from './api/serve-api.ts'
 import type { OperationsCalls } from './api/services/operations-handler.ts'
 import { createPaymentsServices, VOLATILE_FIELDS } from './api/services/payments-services.ts'
 import { type Auth, createAuth, type LimitClock } from './auth/auth.ts'
+import type { ProcessKey } from './auth/authenticate.ts'
 import { createApiKeyRepository } from './auth/sql/api-key-repository.ts'
 import { type ChainDirectory, createChainDirectory } from './chains/chain-directory.ts'
 import type { ChainConfig } from './chains/chains-file.ts'
@@ -16,7 +17,7 @@ import { createDetection, type Detection } from './detection/detection.ts'
 import { explainUnmatched } from './detection/report/explain-unmatched.ts'
 import { listChains } from './detection/report/list-chains.ts'
 import { pageUnmatched } from './detection/report/list-unmatched.ts'
-import { isLoopbackAuthority } from './domain/ip-network.ts'
+import { isLoopbackAuthority } from './domain/hosts/ip-network.ts'
 import type { Logger } from './domain/logger.ts'
 import { createNodeLimits, type NodeLimits } from './nodes/node-limits.ts'
 import { createFigures, type Figures } from './observability/figures.ts'
@@ -45,6 +46,13 @@ import { createReferenceFiles } from './web/reference/reference-files.ts'
 
 /** The composition root: makes every room and gives each what it needs of the others. */
 
+/** The keys of a demo, which exist in its process alone and reach its account. */
+export interface DemoKeys {
+  /** The account's name, which is also its secret key. */
+  readonly account: string
+  readonly publishable: { readonly key: string; readonly origins: readonly string[] }
+}
+
 export interface ServiceOptions {
   /** A migrated database. */
   readonly knex: Knex
@@ -54,8 +62,8 @@ export interface ServiceOptions {
   readonly chains: readonly ChainConfig[]
   readonly logger: Logger
   readonly now: () => Date
-  /** The demo's account; its key has the same name. */
-  readonly demoAccount?: string | undefined
+  /** Set in a demo process only. */
+  readonly demo?: DemoKeys | undefined
   /** Calls a minute of an address without a key; 0 for any number; default 300. */
   readonly openCallsPerMinute?: number | undefined
   /** The cross-chain provider; undefined for none. */
@@ -138,7 +146,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     now,
     onStored: (account, stored) => detection.onRequestsStored(account, stored),
   })
-  const watchRequest = createWatchRequest({ readMany: requestRepository.findMany, logger, now })
+  const watchRequest = createWatchRequest({ readMany: (...asked) => requestRepository.findMany(...asked), logger, now })
   const wallets = createRefundWallets({ repository: createRefundWalletRepository(knex), chains: options.chains, now })
   const reads = composeReads(options, shared)
   const auth = await composeAuth(options)
@@ -196,16 +204,21 @@ function composeWatch({ knex, logger, now }: ServiceOptions, shared: Shared): Wa
 }
 
 async function composeAuth(options: ServiceOptions): Promise<Auth> {
-  const { knex, logger, now, demoAccount, openCallsPerMinute, limitClock } = options
-  const processKey =
-    demoAccount === undefined
-      ? undefined
-      : { key: demoAccount, account: await createApiKeyRepository(knex).ensureAccount(demoAccount) }
-  return createAuth({ knex, logger, now, processKey, openCallsPerMinute, limitClock })
+  const { knex, logger, now, demo, openCallsPerMinute, limitClock } = options
+  const processKeys = demo === undefined ? [] : await keysOf(knex, demo)
+  return createAuth({ knex, logger, now, processKeys, openCallsPerMinute, limitClock })
+}
+
+async function keysOf(knex: Knex, { account: name, publishable }: DemoKeys): Promise<ProcessKey[]> {
+  const account = await createApiKeyRepository(knex).ensureAccount(name)
+  return [
+    { key: name, account },
+    { ...publishable, account },
+  ]
 }
 
 async function listen(
-  { knex, readPools, logger, demoAccount }: ServiceOptions,
+  { knex, readPools, logger, demo }: ServiceOptions,
   { cursorSecret }: Shared,
   { services, auth, ...options }: ListenOptions & { services: readonly ServedService[]; auth: Auth },
 ): Promise<Listener> {
@@ -221,6 +234,7 @@ async function listen(
     authenticate: auth.authenticate,
     countOpen: auth.countOpen,
     isKeyInForce: auth.isKeyInForce,
+    pageOrigins: auth.pageOrigins,
     logger,
     classify: classifyFailure,
     openFiles: createReferenceFiles(async () => {
@@ -229,7 +243,7 @@ async function listen(
     }),
     ready: async () => (await pendingMigrations(knex)).length === 0,
     volatileFields: VOLATILE_FIELDS,
-    ...(demoAccount !== undefined && demoRestrictions),
+    ...(demo !== undefined && demoRestrictions),
   })
 }
 

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { type Decimal, parseDecimal } from './domain/decimal.ts'
-import { parseIpNetwork } from './domain/ip-network.ts'
+import { parseIpNetwork } from './domain/hosts/ip-network.ts'
+import { explainOrigin } from './domain/hosts/origin.ts'
 
 /** Where a command finds its data. */
 export interface StoreConfig {
@@ -327,8 +328,9 @@ function readLogLevel(text: string, faults: string[]): LogLevel {
 function readOrigins(text: string, faults: string[]): readonly string[] {
   const origins = listOf(text)
   for (const origin of origins) {
-    if (origin !== '*' && URL.parse(origin)?.origin !== origin) {
-      faults.push(`CORS_ORIGINS has "${origin}", which is not an origin: use scheme://host:port without a path`)
+    const detail = origin === '*' ? undefined : explainOrigin(origin)
+    if (detail !== undefined) {
+      faults.push(`CORS_ORIGINS has "${origin}", which is not an origin: ${detail}`)
     }
   }
   return origins

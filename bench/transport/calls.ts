@@ -31,5 +31,5 @@ export const { authenticate } = createAuth({
   knex,
   logger,
   now: () => new Date(),
-  processKey: { key: API_KEY, account: { id: 1, name: 'bench' } },
+  processKeys: [{ key: API_KEY, account: { id: 1, name: 'bench' } }],
 })

@@ -13,9 +13,10 @@ import { createHealthService } from './connect/health-service.ts'
 import { createReflectionServices, filesOf } from './connect/reflection-service.ts'
 import { createRpcServer } from './connect/serve-rpc.ts'
 import { createIsTrustedProxy, createReadClientAddress } from './http/client-address.ts'
-import { createCorsPolicy, privateHeaders } from './http/cors.ts'
+import { createCorsPolicy, type KeyOrigins, privateHeaders } from './http/cors.ts'
 import { createRequestHandler, healthPaths } from './http/http-server.ts'
 import type { OpenFiles } from './http/open-files.ts'
+import { createTellRefused } from './http/tell-refused.ts'
 import { createAbuseCounter } from './listener/abuse.ts'
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from './listener/connection-limits.ts'
 import { type Listener, startListener, type Transport } from './listener/listener.ts'
@@ -45,6 +46,8 @@ export interface ApiOptions {
   readonly classify?: ClassifyFailure
   /** Origins whose pages may call; none by default. */
   readonly corsOrigins?: readonly string[]
+  /** Origins whose pages have publishable keys. */
+  readonly pageOrigins?: KeyOrigins
   /** Hosts that may be asked for; all by default. */
   readonly isHostAllowed?: (authority: string) => boolean
   /** Additional headers of every answer. */
@@ -114,7 +117,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     nowMs: () => performance.now(),
     onBarred: (address) => logger.warn({ address }, 'connections are closed at once: too much abuse from there'),
   })
-  const cors = createCorsPolicy(options.corsOrigins ?? [])
+  const cors = createCorsPolicy(options.corsOrigins ?? [], options.pageOrigins)
   const extraHeaders = { ...options.extraHeaders }
   const handle = createRequestHandler({
     rest,
@@ -126,6 +129,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     abuse,
     readClientAddress: createReadClientAddress(options.trustedProxies ?? []),
     cors,
+    tellRefused: createTellRefused(logger),
     isHostAllowed: options.isHostAllowed ?? (() => true),
     extraHeaders,
     openFiles: options.openFiles,

@@ -1,10 +1,13 @@
 import { hash, randomBytes } from 'node:crypto'
 
-/** API keys: `wb_` and 40 base62 characters, which are 238 bits; shown once, stored as a hash. */
+/**
+ * API keys: `wb_` and 40 base62 characters, which are 238 bits; shown once, stored as a hash. Publishable keys, which stand in web pages and are no
+ * secret, begin with `wbp_`.
+ */
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const RANDOM_CHARACTERS = 40
-const KEY_PATTERN = /^wb_[0-9A-Za-z]{40}$/
+const KEY_PATTERN = /^wbp?_[0-9A-Za-z]{40}$/
 
 /**
  * What a key may do. `accounts:any` makes it a platform key, which names the account on each call. `operations:read` without it makes it an
@@ -52,6 +55,13 @@ export function createApiKey(): string {
   return drawSecret('wb_')
 }
 
+/** The scopes of every publishable key. Of their methods it may call those for pages. */
+export const PUBLISHABLE_SCOPES = ['routes:read', 'requests:read'] as const satisfies readonly Scope[]
+
+export function createPublishableKey(): string {
+  return drawSecret('wbp_')
+}
+
 /** Appends 40 random base62 characters to a prefix. */
 export function drawSecret(prefix: string): string {
   const length = prefix.length + RANDOM_CHARACTERS
@@ -76,5 +86,5 @@ export function hashApiKey(key: string): Buffer {
 
 /** The first characters of a key, by which people recognize it in a list. */
 export function hintOfApiKey(key: string): string {
-  return key.slice(0, 'wb_'.length + 4)
+  return key.slice(0, key.indexOf('_') + 5)
 }

@@ -4,6 +4,8 @@ import { type Authenticate, createAuthenticate, type ProcessKey, storedFormOf } 
 import { createFindKeyInForce } from './find-key-in-force.ts'
 import { createAddressLimit } from './limit-addresses.ts'
 import { createCountCall } from './limit-calls.ts'
+import { createPageOrigins, type PageOrigins } from './page-origins.ts'
+import { PUBLISHABLE_CALLS_PER_MINUTE } from './publishable-keys.ts'
 import type { ReportLimit } from './rate-limit.ts'
 import { createRecordUse } from './record-use.ts'
 import { type ApiKeyRepository, createApiKeyRepository } from './sql/api-key-repository.ts'
@@ -15,8 +17,8 @@ export interface AuthOptions {
   readonly knex: Knex
   readonly logger: Logger
   readonly now: () => Date
-  /** The demo's key; set in a demo process only. */
-  readonly processKey?: ProcessKey | undefined
+  /** The demo's keys; set in a demo process only. */
+  readonly processKeys?: readonly ProcessKey[] | undefined
   /** Calls a minute of an address without a key; 0 for no limit; {@link DEFAULT_OPEN_CALLS_PER_MINUTE} when absent. */
   readonly openCallsPerMinute?: number | undefined
   /** Replaces the clocks of the database and of this machine in tests of limits. */
@@ -41,6 +43,8 @@ export interface Auth {
   readonly countOpen: (address: string, report: ReportLimit) => void
   /** Whether a key is neither revoked nor expired; asked again during long calls. */
   readonly isKeyInForce: (keyId: string) => Promise<boolean>
+  /** The origins of all publishable keys. */
+  readonly pageOrigins: PageOrigins
   /** Issues a ticket with which a browser can open one watch. */
   readonly issueTicket: WatchTickets['issue']
 }
@@ -53,10 +57,11 @@ export function createAuth(options: AuthOptions): Auth {
   const repository: ApiKeyRepository = createApiKeyRepository(knex)
   const monotonicMs = limitClock?.monotonicMs ?? (() => performance.now())
   const addressLimit = createAddressLimit({ callsPerMinute: openCallsPerMinute, monotonicMs })
-  const processKey = options.processKey && storedFormOf(options.processKey)
+  const pageLimit = createAddressLimit({ callsPerMinute: PUBLISHABLE_CALLS_PER_MINUTE, monotonicMs })
+  const processKeys = (options.processKeys ?? []).map(storedFormOf)
   const lease = createLeaseCalls(knex, { now: limitClock?.now })
   const countCall = createCountCall({ lease, monotonicMs, logger, leaseTimeoutMs })
-  const findKeyInForce = createFindKeyInForce({ repository, now, processKey })
+  const findKeyInForce = createFindKeyInForce({ repository, now, processKeys })
   const tickets = createWatchTickets({
     repository: createWatchTicketsRepository(knex),
     findKeyInForce,
@@ -72,12 +77,19 @@ export function createAuth(options: AuthOptions): Auth {
     countCall,
     recordUse: createRecordUse({ write: (ids, at) => repository.recordUse(ids, at), now }),
     tickets,
-    processKey,
+    pageLimit,
+    processKeys,
   })
   return {
     authenticate,
     countOpen: (address, report) => void addressLimit.spend(address, report),
     isKeyInForce: async (keyId) => (await findKeyInForce(keyId)) !== undefined,
     issueTicket: (caller) => tickets.issue(caller),
+    pageOrigins: createPageOrigins({
+      read: () => repository.listOrigins(now()),
+      always: processKeys.flatMap(({ origins = [] }) => origins),
+      monotonicMs,
+      logger,
+    }),
   }
 }

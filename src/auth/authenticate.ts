@@ -1,12 +1,13 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Account } from '../domain/account.ts'
 import { waybillError } from '../errors/waybill-error.ts'
-import { hashApiKey, isApiKey, isOperators, type Scope, scopes } from './api-key.ts'
+import { hashApiKey, isApiKey, isOperators, PUBLISHABLE_SCOPES, type Scope, scopes } from './api-key.ts'
 import { batchLookUps } from './batch-look-ups.ts'
 import type { Caller } from './caller.ts'
 import { isInForce } from './find-key-in-force.ts'
 import type { AddressLimit } from './limit-addresses.ts'
 import type { CountCall } from './limit-calls.ts'
+import { admitPage, type PageHeaders } from './publishable-keys.ts'
 import type { ReportLimit } from './rate-limit.ts'
 import type { RecordUse } from './record-use.ts'
 import { createShortCache } from './short-cache.ts'
@@ -21,8 +22,10 @@ export interface Credentials {
   readonly ticket?: string | null | undefined
   /** Header `x-account`. */
   readonly account: string | null
-  /** The client address in canonical form. Called only when the key is missing or not known to be good. */
+  /** The client address in canonical form. Called only when the key is publishable, missing or not known to be good. */
   readonly address: () => string
+  /** Called only for a publishable key; absent where such keys may not call. */
+  readonly page?: (() => PageHeaders) | undefined
 }
 
 /**
@@ -30,7 +33,7 @@ export interface Credentials {
  *
  * @param report - receives the state of the limit that the call counted against, also when the call is refused
  * @throws WaybillError RATE_LIMITED, MISSING_API_KEY, INVALID_API_KEY, INVALID_TICKET, MISSING_SCOPE, MISSING_ACCOUNT,
- *   UNKNOWN_ACCOUNT, ACCOUNT_NOT_ALLOWED
+ *   UNKNOWN_ACCOUNT, ACCOUNT_NOT_ALLOWED, NOT_FOR_PUBLISHABLE_KEYS, ORIGIN_NOT_ALLOWED
  */
 export type Authenticate = (credentials: Credentials, scope: Scope, report: ReportLimit) => Promise<Caller>
 
@@ -38,6 +41,8 @@ export type Authenticate = (credentials: Credentials, scope: Scope, report: Repo
 export interface ProcessKey {
   readonly key: string
   readonly account: Account
+  /** The origins whose pages may use it; undefined for a secret key. */
+  readonly origins?: readonly string[] | undefined
 }
 
 export interface AuthenticateOptions {
@@ -46,10 +51,12 @@ export interface AuthenticateOptions {
   readonly monotonicMs: () => number
   readonly countCall: CountCall
   readonly addressLimit: AddressLimit
+  /** Counts calls with publishable keys. */
+  readonly pageLimit: AddressLimit
   readonly recordUse: RecordUse
   readonly tickets: Pick<WatchTickets, 'redeem'>
-  /** The demo's key; set in a demo process only. */
-  readonly processKey?: StoredApiKey | undefined
+  /** The demo's keys; empty in any other process. */
+  readonly processKeys: readonly StoredApiKey[]
 }
 
 /** How long a process may still accept a key after it was revoked, in milliseconds. */
@@ -63,7 +70,7 @@ const KNOWN_LIFETIME_MS = 3_600_000
 const MAX_BATCH = 500
 
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {
-  const { repository, now, monotonicMs, countCall, addressLimit, recordUse, tickets, processKey } = options
+  const { repository, now, monotonicMs, countCall, addressLimit, pageLimit, recordUse, tickets, processKeys } = options
   const cacheOptions = { maxEntries: MAX_CACHED, now: monotonicMs }
   const keys = createShortCache<StoredApiKey>({ ...cacheOptions, lifetimeMs: CACHE_LIFETIME_MS })
   const accounts = createShortCache<Account>({ ...cacheOptions, lifetimeMs: CACHE_LIFETIME_MS })
@@ -80,7 +87,8 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
    */
   async function findKey(apiKey: string, spend: () => () => void): Promise<StoredApiKey | undefined> {
     const keyHash = hashApiKey(apiKey)
-    if (processKey !== undefined && timingSafeEqual(keyHash, processKey.keyHash)) return processKey
+    const own = processKeys.find((key) => timingSafeEqual(keyHash, key.keyHash))
+    if (own !== undefined) return own
     const name = keyHash.toString('base64')
     const takeBack = known.has(name) ? undefined : spend()
     if (!isApiKey(apiKey)) return undefined
@@ -116,10 +124,10 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   /** The demo's key reaches its own account alone. */
   function operatesOn(key: StoredApiKey): Caller['operates'] {
     if (!key.scopes.includes('operations:read')) return undefined
-    return isOperators(key.scopes) && key !== processKey ? 'ALL' : 'ACCOUNT'
+    return isOperators(key.scopes) && !processKeys.includes(key) ? 'ALL' : 'ACCOUNT'
   }
 
-  return async ({ apiKey, ticket, account, address }, scope, report) => {
+  return async ({ apiKey, ticket, account, address, page }, scope, report) => {
     const spend = () => addressLimit.spend(address(), report)
     if (apiKey === null || apiKey === '') {
       if (typeof ticket === 'string') return tickets.redeem(ticket, { scope, account, address, report })
@@ -128,7 +136,12 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     }
     const key = await findKey(apiKey, spend)
     if (key === undefined) throw waybillError('INVALID_API_KEY', {})
-    if (key !== processKey) recordUse(key.id)
+    if (!processKeys.includes(key)) recordUse(key.id)
+    if (key.origins !== undefined) {
+      pageLimit.spend(address(), report)
+      admitPage(key.origins, page?.())
+      return { account: await chooseAccount(key, account), keyId: key.id, pageAddress: address() }
+    }
     await countCall(key.id, key.callsPerMinute, report)
     if (!key.scopes.includes(scope)) throw waybillError('MISSING_SCOPE', { scope })
     return { account: await chooseAccount(key, account), keyId: key.id, operates: operatesOn(key) }
@@ -136,8 +149,8 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 }
 
 /** Gives a process key the form of a stored one: every scope but the platform's, and no limit. */
-export function storedFormOf({ key, account }: ProcessKey): StoredApiKey {
-  const ownScopes = scopes.filter((scope) => scope !== 'accounts:any')
+export function storedFormOf({ key, account, origins }: ProcessKey): StoredApiKey {
+  const ownScopes = origins === undefined ? scopes.filter((scope) => scope !== 'accounts:any') : PUBLISHABLE_SCOPES
   const keyHash = hashApiKey(key)
-  return { id: key, keyHash, account, hint: key, scopes: ownScopes, callsPerMinute: 0, createdAt: new Date(0) }
+  return { id: key, keyHash, account, hint: key, scopes: ownScopes, callsPerMinute: 0, origins, createdAt: new Date(0) }
 }

@@ -10,4 +10,6 @@ export interface Caller {
    * `operations:read`.
    */
   readonly operates?: 'ALL' | 'ACCOUNT' | undefined
+  /** The client address behind a publishable key, by which its calls are counted; absent for a secret key. */
+  readonly pageAddress?: string | undefined
 }

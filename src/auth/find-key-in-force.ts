@@ -12,21 +12,22 @@ const MAX_BATCH = 500
 /**
  * For calls that last longer than keys are cached.
  *
- * @param options.processKey - a key that is never stored and always in force
+ * @param options.processKeys - keys that are never stored and always in force
  */
 export function createFindKeyInForce(options: {
   readonly repository: Pick<ApiKeyRepository, 'findByIds'>
   readonly now: () => Date
-  readonly processKey: StoredApiKey | undefined
+  readonly processKeys: readonly StoredApiKey[]
 }): FindKeyInForce {
-  const { repository, now, processKey } = options
+  const { repository, now, processKeys } = options
   const lookUp = batchLookUps<StoredApiKey>({
     findMany: (ids) => repository.findByIds(ids),
     nameOf: ({ id }) => id,
     maxBatch: MAX_BATCH,
   })
   return async (keyId) => {
-    if (keyId === processKey?.id) return processKey
+    const own = processKeys.find(({ id }) => id === keyId)
+    if (own !== undefined) return own
     // The own key of another process is not stored, and its id is not a UUID.
     if (!UUID.test(keyId)) return undefined
     const key = await lookUp(keyId)

@@ -1,5 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { createApiKey, explainScopes, hashApiKey, hintOfApiKey, type Scope } from './api-key.ts'
+import {
+  createApiKey,
+  createPublishableKey,
+  explainScopes,
+  hashApiKey,
+  hintOfApiKey,
+  PUBLISHABLE_SCOPES,
+  type Scope,
+} from './api-key.ts'
 import { type ApiKeyRepository, SERVICE, type StoredApiKey } from './sql/api-key-repository.ts'
 
 /** A new key. */
@@ -41,7 +49,31 @@ export async function issueApiKey(
 }
 
 /**
- * Creates a key with the account, scopes and limit of another, which expires after the overlap; until then both are valid. If the
+ * Creates a publishable key, which the pages of some origins may hold.
+ *
+ * @param terms.origins - exact origins, at least one; see {@link explainOrigin}
+ * @throws RangeError without an origin
+ */
+export async function issuePublishableKey(
+  repository: ApiKeyRepository,
+  terms: {
+    readonly account: string
+    readonly origins: readonly string[]
+    readonly now: Date
+    readonly expiresAt?: Date | undefined
+    readonly actor?: string
+  },
+): Promise<IssuedApiKey> {
+  const { origins, now, expiresAt, actor = SERVICE } = terms
+  if (origins.length === 0) throw new RangeError('a publishable key needs at least one origin')
+  const account = await repository.ensureAccount(terms.account)
+  const issued = drawKey({ account, scopes: PUBLISHABLE_SCOPES, callsPerMinute: 0, origins, createdAt: now, expiresAt })
+  await repository.insert(issued.stored, { actor, at: now })
+  return issued
+}
+
+/**
+ * Creates a key with the account, scopes, origins and limit of another, which expires after the overlap; until then both are valid. If the
  * old key had a lifetime, the new one has the same.
  *
  * @returns undefined when there is no such key, or it is revoked or expired
@@ -53,16 +85,16 @@ export async function rotateApiKey(
   const { id, overlapMs, now, actor = SERVICE } = terms
   const old = await repository.findById(id)
   if (old === undefined) return undefined
-  const { account, scopes, callsPerMinute } = old
+  const { account, scopes, callsPerMinute, origins } = old
   const lifetimeMs = old.expiresAt && old.expiresAt.getTime() - old.createdAt.getTime()
   const expiresAt = lifetimeMs === undefined ? undefined : new Date(now.getTime() + lifetimeMs)
-  const issued = drawKey({ account, scopes, callsPerMinute, createdAt: now, expiresAt })
+  const issued = drawKey({ account, scopes, callsPerMinute, origins, createdAt: now, expiresAt })
   const change = { actor, at: now }
   const isReplaced = await repository.replace(id, issued.stored, new Date(now.getTime() + overlapMs), change)
   return isReplaced ? issued : undefined
 }
 
 function drawKey(terms: Omit<StoredApiKey, 'id' | 'keyHash' | 'hint'>): IssuedApiKey {
-  const key = createApiKey()
+  const key = terms.origins === undefined ? createApiKey() : createPublishableKey()
   return { key, stored: { ...terms, id: randomUUID(), keyHash: hashApiKey(key), hint: hintOfApiKey(key) } }
 }

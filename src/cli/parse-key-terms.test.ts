@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError } from './command.ts'
-import { parseDuration, parseExpiry, parseRate } from './parse-key-terms.ts'
+import { parseDuration, parseExpiry, parseOrigins, parseRate } from './parse-key-terms.ts'
 
 const NOW = new Date('2026-03-01T12:00:00.000Z')
 
@@ -56,5 +56,35 @@ describe('a rate', () => {
 
   it.each(['', '-1', '1.5', '1e3', '1000001', 'many'])('"%s" is refused', (text) => {
     expect(() => parseRate(text)).toThrow(UsageError)
+  })
+})
+
+describe('parseOrigins', () => {
+  it('reads exact origins, each once', () => {
+    expect(parseOrigins('https://shop.example, http://localhost:5173,https://shop.example')).toEqual([
+      'https://shop.example',
+      'http://localhost:5173',
+    ])
+  })
+
+  it.each([
+    [undefined, '--origins is missing'],
+    ['', '--origins is missing'],
+    [' , ', '--origins is missing'],
+    ['shop.example', 'use scheme://host:port'],
+    ['https://shop.example/', 'use https://shop.example'],
+    ['https://shop.example/pay?a=b', 'use https://shop.example'],
+    ['https://SHOP.example', 'use https://shop.example'],
+    ['https://shop.example:443', 'use https://shop.example'],
+    ['https://user@shop.example', 'use https://shop.example'],
+    ['https://*.shop.example', 'a pattern is no origin'],
+    ['*', 'use scheme://host:port'],
+    ['null', 'use scheme://host:port'],
+    ['file:///pay.html', 'use scheme://host:port'],
+    ['chrome-extension://abc', 'use scheme://host:port'],
+    [`https://${'a'.repeat(300)}.example`, 'use scheme://host:port'],
+    [Array.from({ length: 101 }, (_, n) => `https://s${n}.example`).join(), 'at most 100'],
+  ])('refuses %j', (text, message) => {
+    expect(() => parseOrigins(text)).toThrow(message)
   })
 })

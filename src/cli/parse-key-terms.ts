@@ -1,4 +1,5 @@
 import { parseDateBound } from '../domain/date-bound.ts'
+import { explainOrigin } from '../domain/hosts/origin.ts'
 import { UsageError } from './command.ts'
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
@@ -44,6 +45,28 @@ export function parseRate(text: string): number {
   throw new UsageError(
     `--rate "${text}" is not a number of calls a minute: use 1 to ${MAX_CALLS_PER_MINUTE}, or 0 for no limit`,
   )
+}
+
+/** More would make the answer to every preflight slow to find. */
+const MAX_ORIGINS = 100
+
+/**
+ * Parses the origins of a publishable key, separated by commas.
+ *
+ * @throws UsageError when there is none, or one is no exact origin
+ */
+export function parseOrigins(text = ''): readonly string[] {
+  const origins = [...new Set(text.split(',').map((each) => each.trim()))].filter((each) => each !== '')
+  if (origins.length === 0) {
+    throw new UsageError('--origins is missing: list the origins of the pages, such as https://shop.example')
+  }
+  if (origins.length > MAX_ORIGINS)
+    throw new UsageError(`--origins has ${origins.length} origins: at most ${MAX_ORIGINS}`)
+  for (const origin of origins) {
+    const detail = explainOrigin(origin)
+    if (detail !== undefined) throw new UsageError(`--origins has "${origin}", which is no origin: ${detail}`)
+  }
+  return origins
 }
 
 function durationOf(text: string): number | undefined {

@@ -7,6 +7,8 @@ import { writeAtomically } from './network/state-folder.ts'
 export interface DemoFile {
   baseUrl: string
   apiKey: string
+  /** For pages of this machine's development servers: see docs/reference/keys-and-limits.md. */
+  publishableKey: string
   /** URL of the bridge, which has LI.FI's `/v1/quote/contractCalls` and `/v1/status`. */
   bridgeUrl: string
   chains: readonly DemoFileChain[]
@@ -25,7 +27,7 @@ export interface DemoFileChain {
 }
 
 export function describeDemo(
-  { baseUrl, apiKey, bridgeUrl }: Pick<DemoFile, 'baseUrl' | 'apiKey' | 'bridgeUrl'>,
+  { baseUrl, apiKey, publishableKey, bridgeUrl }: Pick<DemoFile, 'baseUrl' | 'apiKey' | 'publishableKey' | 'bridgeUrl'>,
   chains: readonly DemoChain[],
   requests: readonly { terms: DemoRequestTerms; says: string }[],
 ): DemoFile {
@@ -33,6 +35,7 @@ export function describeDemo(
   return {
     baseUrl,
     apiKey,
+    publishableKey,
     bridgeUrl,
     chains: chains.map(({ spec, gateway, deployed }) => ({
       name: spec.name,

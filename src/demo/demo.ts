@@ -50,7 +50,7 @@ export interface Demo {
   /** Stores the demo's requests, then makes the payments of fresh chains. Afterwards the chains mine by themselves. */
   seed(requests: DemoRequests): Promise<void>
   /** Writes demo.json and starts the live payer. @returns the content of demo.json */
-  live(options: { baseUrl: string; apiKey: string }): Promise<DemoFile>
+  live(options: { baseUrl: string; apiKey: string; publishableKey: string }): Promise<DemoFile>
   /**
    * The merchant's payments before those on the chains, as lines of an import. The same at every start.
    *

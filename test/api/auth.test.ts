@@ -32,7 +32,8 @@ type AsCaller = (
 ) => ReturnType<Authenticate>
 
 function startProcess(processKey?: ProcessKey): AsCaller {
-  const { authenticate } = createAuth({ knex: database.knex, logger: recordLogs(), now: () => NOW, processKey })
+  const processKeys = processKey === undefined ? [] : [processKey]
+  const { authenticate } = createAuth({ knex: database.knex, logger: recordLogs(), now: () => NOW, processKeys })
   return (credentials, scope) => authenticate({ ...credentials, address: () => '192.0.2.1' }, scope, () => {})
 }
 

@@ -10,6 +10,6 @@ const dataDir = process.argv[2]
 if (dataDir === undefined) throw new Error('usage: demo-host.ts DATA_DIR')
 const demo = await startDemo({ dataDir, logger: recordLogs(), now: () => new Date() })
 await demo.seed(recordRequests())
-await demo.live({ baseUrl: 'http://127.0.0.1:8080', apiKey: 'demo' })
+await demo.live({ baseUrl: 'http://127.0.0.1:8080', apiKey: 'demo', publishableKey: 'wbp_demo' })
 const chains = demo.configs.map(({ name, rpcUrls, finality }) => ({ name, rpcUrl: rpcUrls[0], depth: finality.depth }))
 process.stdout.write(`${JSON.stringify({ fresh: demo.freshChains, chains })}\n`)

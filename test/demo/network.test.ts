@@ -15,7 +15,7 @@ import { parseAmount } from '../../src/domain/decimal.ts'
 import { recordLogs } from '../support/logs.ts'
 import { type RecordedRequests, recordRequests } from './demo-requests.ts'
 
-const ACCESS = { baseUrl: 'http://127.0.0.1:8080', apiKey: 'demo' }
+const ACCESS = { baseUrl: 'http://127.0.0.1:8080', apiKey: 'demo', publishableKey: 'wbp_demo' }
 const ERC20_PAID = toEventSelector('TransferWithReferenceAndFee(address,address,uint256,bytes,uint256,address)')
 const NATIVE_PAID = toEventSelector('TransferWithReferenceAndFee(address,uint256,bytes,uint256,address)')
 const CONVERTED = toEventSelector('TransferWithConversionAndReference(uint256,address,bytes,uint256,uint256)')

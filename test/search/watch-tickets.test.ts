@@ -32,7 +32,8 @@ function startProcess({
   knex?: TestDatabase['knex']
   processKey?: ProcessKey
 } = {}) {
-  const auth = createAuth({ knex, logger: recordLogs(), now: () => now, processKey, openCallsPerMinute: 0 })
+  const processKeys = processKey === undefined ? [] : [processKey]
+  const auth = createAuth({ knex, logger: recordLogs(), now: () => now, processKeys, openCallsPerMinute: 0 })
   const redeem = (ticket: string, account: string | null = null) => {
     const credentials = { apiKey: null, ticket, account, address: () => '192.0.2.1' }
     return auth.authenticate(credentials, 'payments:read', () => {})

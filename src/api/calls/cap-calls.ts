@@ -39,13 +39,19 @@ export interface StreamCaps {
   readonly maxStreamsPerKey: number
   /** Over all keys of the account. */
   readonly maxStreamsPerAccount: number
+  /** Of publishable keys together. They are in public hands, so streams with secret keys keep room. */
+  readonly maxPageStreams: number
 }
 
-/** A tenth of the streams of the process for one key, and a fifth for one account; at least one. */
+/** Streams with publishable keys from one client address. */
+const MAX_STREAMS_PER_PAGE_ADDRESS = 5
+
+/** A tenth of the streams of the process for one key, a fifth for one account, and half for pages; at least one. */
 export function streamCapsOf(maxOpenStreams: number): StreamCaps {
   return {
     maxStreamsPerKey: Math.max(1, Math.floor(maxOpenStreams / 10)),
     maxStreamsPerAccount: Math.max(1, Math.floor(maxOpenStreams / 5)),
+    maxPageStreams: Math.max(1, Math.floor(maxOpenStreams / 2)),
   }
 }
 
@@ -54,13 +60,18 @@ export function streamCapsOf(maxOpenStreams: number): StreamCaps {
  *
  * @throws WaybillError TOO_MANY_STREAMS
  */
-export function capStreams({ maxStreamsPerKey, maxStreamsPerAccount }: StreamCaps): Interceptor {
+export function capStreams({ maxStreamsPerKey, maxStreamsPerAccount, maxPageStreams }: StreamCaps): Interceptor {
   const ofKeys = createPools<string>(maxStreamsPerKey)
   const ofAccounts = createPools<number>(maxStreamsPerAccount)
+  const ofPages = capPages(maxPageStreams)
   return ({ desc, scope }, next) => {
     if (desc.methodKind === 'unary' || scope === 'open') return next
     return async (call) => {
-      const { keyId, account } = callerOf(call)
+      const { keyId, account, pageAddress } = callerOf(call)
+      if (pageAddress !== undefined) {
+        ofPages.take(pageAddress)
+        return holdUntilOver(call, next, () => ofPages.give(pageAddress))
+      }
       if (!ofKeys.take(keyId)) throw waybillError('TOO_MANY_STREAMS', { holder: 'key', limit: maxStreamsPerKey })
       if (!ofAccounts.take(account.id)) {
         ofKeys.give(keyId)
@@ -71,6 +82,24 @@ export function capStreams({ maxStreamsPerKey, maxStreamsPerAccount }: StreamCap
         ofAccounts.give(account.id)
       })
     }
+  }
+}
+
+/** Streams with publishable keys: a few for each client address, and a part of all. @throws WaybillError TOO_MANY_PAGE_STREAMS */
+function capPages(maxPageStreams: number) {
+  const all = createPool(maxPageStreams)
+  const ofAddresses = createPools<string>(MAX_STREAMS_PER_PAGE_ADDRESS)
+  return {
+    take(address: string) {
+      if (!ofAddresses.take(address)) throw waybillError('TOO_MANY_PAGE_STREAMS', {})
+      if (all.take()) return
+      ofAddresses.give(address)
+      throw waybillError('TOO_MANY_PAGE_STREAMS', {})
+    },
+    give(address: string) {
+      ofAddresses.give(address)
+      all.give()
+    },
   }
 }
 

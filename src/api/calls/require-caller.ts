@@ -31,7 +31,7 @@ export interface CallerOptions {
  * when its key is revoked or expires.
  */
 export function requireCaller({ authenticate, countOpen, isKeyInForce, recheckMs }: CallerOptions): Interceptor {
-  return ({ scope, path, desc, takesTicket }, next) => {
+  return ({ scope, path, desc, takesTicket, isForPages }, next) => {
     if (scope === 'open' && path.startsWith(HEALTH_PATH)) return next
     return async (call) => {
       const { headers, clientAddress, reportLimit } = call.incoming
@@ -41,7 +41,9 @@ export function requireCaller({ authenticate, countOpen, isKeyInForce, recheckMs
       }
       const apiKey = headerOf(headers, 'x-api-key')
       const ticket = takesTicket && apiKey === null ? call.incoming.readTicket?.() : null
-      const credentials = { apiKey, ticket, account: headerOf(headers, 'x-account'), address: clientAddress }
+      const readPage = () => ({ origin: headerOf(headers, 'origin'), fetchSite: headerOf(headers, 'sec-fetch-site') })
+      const page = isForPages ? readPage : undefined
+      const credentials = { apiKey, ticket, account: headerOf(headers, 'x-account'), address: clientAddress, page }
       call.caller = await authenticate(credentials, scope, reportLimit)
       const { keyId } = call.caller
       if (desc.methodKind === 'unary' || isKeyInForce === undefined) return next(call)

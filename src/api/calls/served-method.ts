@@ -15,6 +15,8 @@ export interface MethodAccess {
   readonly scope: Scope
   /** A caller who can send no key may send a ticket. */
   readonly takesTicket?: true
+  /** Publishable keys may call it: its answers hold nothing that a payer should not see. */
+  readonly isForPages?: true
   /** Chooses how REST writes its stream, instead of the forms of all streams. */
   readonly chooseForm?: ChooseForm
   /** The kind of work whose turns are shared out among the keys; none by default. */
@@ -38,6 +40,7 @@ export interface ServedMethod {
   readonly path: string
   readonly scope: Scope | 'open'
   readonly takesTicket: boolean
+  readonly isForPages: boolean
   readonly chooseForm: ChooseForm | undefined
   readonly turn: TurnKind | undefined
   readonly rowsOf: ((message: object) => number) | undefined
@@ -86,6 +89,7 @@ export function serveService<S extends DescService>(
       path: pathOf(desc),
       scope: needed.scope,
       takesTicket: needed.takesTicket === true,
+      isForPages: needed.isForPages === true,
       chooseForm: needed.chooseForm,
       turn: needed.turn,
       rowsOf: needed.rowsOf,

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
-import { parseIpNetwork } from '../../domain/ip-network.ts'
+import { parseIpNetwork } from '../../domain/hosts/ip-network.ts'
 import { headerOf } from '../calls/call.ts'
 
 /**

@@ -1,17 +1,25 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { headerOf } from '../calls/call.ts'
-import type { HeaderFields } from './exchange.ts'
+import type { Exchange, HeaderFields } from './exchange.ts'
 import { RATE_LIMIT_HEADERS } from './rate-limit-headers.ts'
 
 /** Which web pages may call. */
 export interface CorsPolicy {
   /** The CORS headers of every answer to a page of this origin. */
   readonly headersFor: (origin: string | null) => HeaderFields
+  /** Whether pages of an origin may call; looks for keys that were made just now. */
+  readonly isAllowed: (origin: string) => Promise<boolean>
   readonly vary: string
 }
 
+/** The origins that publishable keys have. */
+export interface KeyOrigins {
+  readonly has: (origin: string) => boolean
+  readonly lookUp: (origin: string) => Promise<boolean>
+}
+
 /** The request headers that answers depend on. */
-const VARY = 'x-api-key, x-account, accept-encoding'
+const VARY = 'origin, x-api-key, x-account, accept-encoding'
 
 /** The caching headers of every answer that depends on its caller. */
 export function privateHeaders({ vary }: CorsPolicy): HeaderFields {
@@ -27,32 +35,39 @@ const EXPOSED_HEADERS = [
 /**
  * Makes the policy.
  *
- * @param origins - `https://app.example`, as browsers send them, or `*` for all; none by default
+ * @param origins - `https://app.example`, as browsers send them, or `*` for all
+ * @param ofKeys - origins whose pages have keys of their own
  */
-export function createCorsPolicy(origins: readonly string[]): CorsPolicy {
+export function createCorsPolicy(origins: readonly string[], ofKeys: KeyOrigins | undefined): CorsPolicy {
   const allowed = new Set(origins)
-  const vary = allowed.size === 0 ? VARY : `origin, ${VARY}`
+  const isListed = (origin: string) => allowed.has(origin) || allowed.has('*')
   return {
-    vary,
+    vary: VARY,
     headersFor(origin) {
-      if (origin === null || !(allowed.has(origin) || allowed.has('*'))) return {}
+      if (origin === null || !(isListed(origin) || ofKeys?.has(origin) === true)) return {}
       return { 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED_HEADERS }
     },
+    isAllowed: async (origin) => isListed(origin) || (await ofKeys?.lookUp(origin)) === true,
   }
+}
+
+/** Whether a request is the question of a browser whether a page may call (Fetch standard, "CORS-preflight request"). */
+export function isPreflight({ method, headers }: Pick<Exchange, 'method' | 'headers'>): boolean {
+  return method === 'OPTIONS' && 'origin' in headers && 'access-control-request-method' in headers
 }
 
 /** How long a browser may cache the answer to a preflight, in seconds: the maximum of Chromium. */
 const PREFLIGHT_MAX_AGE_SEC = 7200
 
-/** The headers of the answer to a preflight (Fetch standard, "CORS-preflight request"), beside those of the origin. */
+/** The headers of the answer to a preflight whose origin is allowed. */
 export function preflightHeaders(
   policy: CorsPolicy,
   headers: IncomingHttpHeaders,
   methods: readonly string[],
 ): HeaderFields {
-  if (Object.keys(policy.headersFor(headerOf(headers, 'origin'))).length === 0) return {}
   const asked = headerOf(headers, 'access-control-request-headers')
   return {
+    ...policy.headersFor(headerOf(headers, 'origin')),
     'access-control-allow-methods': methods.join(', '),
     'access-control-max-age': String(PREFLIGHT_MAX_AGE_SEC),
     ...(asked !== null && { 'access-control-allow-headers': asked }),

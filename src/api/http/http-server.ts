@@ -10,11 +10,12 @@ import type { RpcServer } from '../connect/serve-rpc.ts'
 import { type AbuseCounter, costOfRefusal } from '../listener/abuse.ts'
 import type { RestServer } from '../rest/serve-rest.ts'
 import type { ReadClientAddress } from './client-address.ts'
-import { type CorsPolicy, preflightHeaders, privateHeaders } from './cors.ts'
+import { type CorsPolicy, isPreflight, preflightHeaders, privateHeaders } from './cors.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
 import { type Inbound, methodNotAllowed, sendHttpError } from './http-answer.ts'
 import { type OpenFiles, openFileMethods, sendOpenFile } from './open-files.ts'
 import { reportLimitIn } from './rate-limit-headers.ts'
+import type { TellRefused } from './tell-refused.ts'
 
 export interface HttpServerOptions {
   readonly rest: RestServer
@@ -27,6 +28,8 @@ export interface HttpServerOptions {
   readonly abuse: Pick<AbuseCounter, 'charge'>
   readonly readClientAddress: ReadClientAddress
   readonly cors: CorsPolicy
+  /** Tells the operator of a page that may not call. */
+  readonly tellRefused: TellRefused
   /** Whether a host may be asked for, by `Host` or `:authority`. */
   readonly isHostAllowed: (authority: string) => boolean
   /** Of the headers of HTTP/2 together. Node enforces it for HTTP/1.1. */
@@ -95,13 +98,26 @@ async function answer(inbound: Inbound, options: HttpServerOptions): Promise<voi
   return form === undefined ? rest.serve(inbound) : rpc.serve(inbound, form)
 }
 
-function sendOptions(inbound: Inbound, options: HttpServerOptions): void {
+async function sendOptions(inbound: Inbound, options: HttpServerOptions): Promise<void> {
   const { exchange, commonHeaders } = inbound
   const allow = allowedMethods(exchange.rawPath, options)
   if (allow.length === 0) throw options.rest.notFound(exchange.rawPath)
   options.countOpen(inbound.clientAddress(), inbound.reportLimit)
-  const preflight = preflightHeaders(options.cors, exchange.headers, allow)
+  const preflight = isPreflight(exchange) ? await answerPreflight(exchange, allow, options) : {}
   exchange.send({ status: 204, headers: { ...commonHeaders, ...preflight, allow: allow.join(', ') } })
+}
+
+/** @throws WaybillError ORIGIN_UNKNOWN. A page sees none of it; its developer does, in the network tools of the browser and in the log */
+async function answerPreflight(
+  { headers }: Exchange,
+  methods: readonly string[],
+  { cors, tellRefused }: HttpServerOptions,
+): Promise<HeaderFields> {
+  const origin = headerOf(headers, 'origin') ?? ''
+  if (await cors.isAllowed(origin)) return preflightHeaders(cors, headers, methods)
+  const error = waybillError('ORIGIN_UNKNOWN', { value: origin })
+  tellRefused(origin, error)
+  throw error
 }
 
 function allowedMethods(rawPath: string, { rest, rpc, openFiles }: HttpServerOptions): readonly string[] {

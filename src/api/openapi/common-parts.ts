@@ -132,7 +132,8 @@ export const securitySchemes: Components['securitySchemes'] = {
     type: 'apiKey',
     in: 'header',
     name: 'x-api-key',
-    description: 'A key of `waybill keys create`. An operation names the scope that the key needs.',
+    description:
+      'A key of `waybill keys create`. An operation names the scope that the key needs. A publishable key (`wbp_…`) may stand in web pages of its origins; operations say where it works.',
   },
   ticket: {
     type: 'apiKey',

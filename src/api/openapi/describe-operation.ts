@@ -36,6 +36,7 @@ export function describeOperation(
     responses: responsesOf(method, binding, terms),
     security: securityOf(method),
     'x-rpc': path,
+    ...(method.isForPages && { 'x-publishable': true as const }),
   }
 }
 

@@ -83,6 +83,8 @@ export interface Operation {
   readonly security: readonly Readonly<Record<string, readonly string[]>>[]
   /** The path of the same method in gRPC, gRPC-Web and Connect. */
   readonly 'x-rpc'?: string
+  /** Whether publishable keys may call it. */
+  readonly 'x-publishable'?: true
   /** The operation of which this one is another path. */
   readonly 'x-alias-of'?: string
 }

@@ -74,6 +74,10 @@ export function reasonsOf(method: ServedMethod, { body }: HttpBinding, comments:
   return new Set([
     ...ofEveryCall,
     ...(method.scope === 'open' ? [] : ofCallsWithKey),
+    ...(method.scope === 'open'
+      ? []
+      : ([method.isForPages ? 'ORIGIN_NOT_ALLOWED' : 'NOT_FOR_PUBLISHABLE_KEYS'] as const)),
+    ...(method.isForPages && desc.methodKind === 'server_streaming' ? (['TOO_MANY_PAGE_STREAMS'] as const) : []),
     ...(method.takesTicket ? (['INVALID_TICKET'] as const) : []),
     ...(method.turn === undefined ? [] : (['TOO_MANY_AT_ONCE'] as const)),
     ...(desc.methodKind === 'server_streaming' ? (['TOO_MANY_STREAMS'] as const) : []),

@@ -46,9 +46,9 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
       RoutesService,
       createRoutesHandlers(routes),
       {
-        getPaymentRoutes: 'routes:read',
-        streamPaymentRoutes: 'routes:read',
-        getPaymentCalldata: 'routes:read',
+        getPaymentRoutes: { scope: 'routes:read', isForPages: true },
+        streamPaymentRoutes: { scope: 'routes:read', isForPages: true },
+        getPaymentCalldata: { scope: 'routes:read', isForPages: true },
       },
       createRoutesChecks(routes),
     ),
@@ -75,8 +75,8 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
       { ...createRequestsHandlers(requests), ...createRefundWalletHandlers(wallets) },
       {
         createPaymentRequest: 'requests:write',
-        getPaymentRequest: 'requests:read',
-        watchPaymentRequest: 'requests:read',
+        getPaymentRequest: { scope: 'requests:read', isForPages: true },
+        watchPaymentRequest: { scope: 'requests:read', isForPages: true },
         cancelPaymentRequest: 'requests:write',
         listPaymentRequests: { scope: 'requests:read', turn: 'page' },
         addRefundWallet: 'requests:write',

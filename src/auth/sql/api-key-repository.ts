@@ -15,6 +15,8 @@ export interface StoredApiKey {
   readonly scopes: readonly Scope[]
   /** Calls a minute; 0 for no limit. */
   readonly callsPerMinute: number
+  /** The origins whose pages may use it; undefined for a secret key. A key with origins is publishable. */
+  readonly origins?: readonly string[] | undefined
   readonly createdAt: Date
   readonly expiresAt?: Date | undefined
   readonly revokedAt?: Date | undefined
@@ -30,6 +32,7 @@ interface Row {
   hint: string
   scopes: Scope[]
   calls_per_minute: number
+  origins: string[] | null
   created_at: Date
   expires_at: Date | null
   revoked_at: Date | null
@@ -61,6 +64,8 @@ export interface ApiKeyRepository {
    * @returns false when the old key is revoked or expired; then nothing is changed
    */
   replace(oldId: string, key: StoredApiKey, oldExpiresAt: Date, change: Change): Promise<boolean>
+  /** The origins of all publishable keys in force, in no order. */
+  listOrigins(now: Date): Promise<string[]>
   /** All keys or those of one account, oldest first. */
   list(accountName?: string): Promise<StoredApiKey[]>
   /** @returns false when there is no such key or it is revoked already */
@@ -99,6 +104,14 @@ export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
     insert: (key, change) => knex.transaction((trx) => insertKey(trx, key, change)),
     replace: (oldId, key, oldExpiresAt, change) =>
       knex.transaction((trx) => replaceKey(trx, { oldId, key, oldExpiresAt, change })),
+    async listOrigins(now) {
+      const { rows } = await knex.raw<{ rows: { origin: string }[] }>(
+        `select distinct unnest(origins) as origin from api_keys
+         where origins is not null and revoked_at is null and (expires_at is null or expires_at > ?)`,
+        [now],
+      )
+      return rows.map(({ origin }) => origin)
+    },
     async list(accountName) {
       const query = selectKeys(knex).orderBy(['api_keys.created_at', 'api_keys.id'])
       const rows = await (accountName === undefined ? query : query.where('accounts.name', accountName))
@@ -125,6 +138,7 @@ function selectKeys(knex: Knex) {
       'hint',
       'scopes',
       'calls_per_minute',
+      'origins',
       'api_keys.created_at',
       'expires_at',
       'revoked_at',
@@ -180,8 +194,8 @@ function audit(
   return insertAuditEntry(knex, { at, actor, action, keyId: key.id, account: key.account.name, details })
 }
 
-function termsOf({ scopes, callsPerMinute, expiresAt }: StoredApiKey): Readonly<Record<string, unknown>> {
-  return { scopes, callsPerMinute, expiresAt: expiresAt?.toISOString() }
+function termsOf({ scopes, callsPerMinute, origins, expiresAt }: StoredApiKey): Readonly<Record<string, unknown>> {
+  return { scopes, callsPerMinute, origins, expiresAt: expiresAt?.toISOString() }
 }
 
 function toRow(key: StoredApiKey) {
@@ -192,6 +206,7 @@ function toRow(key: StoredApiKey) {
     hint: key.hint,
     scopes: [...key.scopes],
     calls_per_minute: key.callsPerMinute,
+    origins: key.origins === undefined ? null : [...key.origins],
     created_at: key.createdAt,
     expires_at: key.expiresAt ?? null,
   }
@@ -205,6 +220,7 @@ function fromRow(row: Row): StoredApiKey {
     hint: row.hint,
     scopes: row.scopes,
     callsPerMinute: row.calls_per_minute,
+    origins: row.origins ?? undefined,
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
     revokedAt: row.revoked_at ?? undefined,

@@ -1,12 +1,19 @@
 import { explainScopes, isOperators, isScope, type Scope, scopes } from '../../auth/api-key.ts'
-import { DEFAULT_CALLS_PER_MINUTE, type IssuedApiKey, issueApiKey, rotateApiKey } from '../../auth/manage-keys.ts'
+import {
+  DEFAULT_CALLS_PER_MINUTE,
+  type IssuedApiKey,
+  issueApiKey,
+  issuePublishableKey,
+  rotateApiKey,
+} from '../../auth/manage-keys.ts'
+import { PUBLISHABLE_CALLS_PER_MINUTE } from '../../auth/publishable-keys.ts'
 import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../../auth/sql/api-key-repository.ts'
 import { readStoreConfig } from '../../config.ts'
 import { suggestName } from '../../domain/nearest.ts'
 import { keyActions, listAuditEntries } from '../../store/audit-repository.ts'
 import { parseAccountName } from '../account-option.ts'
-import { type Command, type CommandContext, UsageError } from '../command.ts'
-import { parseDuration, parseExpiry, parseRate } from '../parse-key-terms.ts'
+import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
+import { parseDuration, parseExpiry, parseOrigins, parseRate } from '../parse-key-terms.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 import { auditLineOf } from './audit-command.ts'
@@ -18,10 +25,21 @@ const DEFAULT_OVERLAP = '24h'
 /** `keys create`: writes only the key to standard output. */
 export const keysCreate: Command = {
   path: ['keys', 'create'],
-  summary: 'Create an API key. It is shown only once.',
+  summary:
+    'Create an API key. It is shown only once. A publishable key is for the pages of some origins: it reads one request and its routes.',
   options: [
     { ...account, required: true },
-    { name: 'scopes', value: 'a,b', help: `what the key may do, one or more of ${scopes.join(', ')}`, required: true },
+    {
+      name: 'scopes',
+      value: 'a,b',
+      help: `what the key may do, one or more of ${scopes.join(', ')}; not for a publishable key`,
+    },
+    { name: 'publishable', help: 'a key that may stand in web pages; needs --origins' },
+    {
+      name: 'origins',
+      value: 'o,p',
+      help: 'the exact origins of those pages, such as https://shop.example,https://www.shop.example',
+    },
     {
       name: 'operator',
       help: 'for operations:read, which shows unmatched events of all accounts: the key is the operator’s',
@@ -36,13 +54,23 @@ export const keysCreate: Command = {
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const now = new Date()
-    const terms = {
+    const common = {
       account: parseAccountName(options.account),
-      scopes: parseScopes(options.scopes, options['operator'] !== undefined),
-      callsPerMinute: options.rate === undefined ? DEFAULT_CALLS_PER_MINUTE : parseRate(options.rate),
       expiresAt: options.expires === undefined ? undefined : parseExpiry(options.expires, now),
       now,
       actor: context.actor,
+    }
+    if (options['publishable'] !== undefined) {
+      refuseBeside('publishable', options, ['scopes', 'operator', 'rate'])
+      const terms = { ...common, origins: parseOrigins(options['origins']) }
+      showOnce(await withRepository(context, (repository) => issuePublishableKey(repository, terms)), context)
+      return EXIT_GOOD
+    }
+    if (options['origins'] !== undefined) throw new UsageError('--origins goes with --publishable')
+    const terms = {
+      ...common,
+      scopes: parseScopes(options.scopes, options['operator'] !== undefined),
+      callsPerMinute: options.rate === undefined ? DEFAULT_CALLS_PER_MINUTE : parseRate(options.rate),
     }
     showOnce(await withRepository(context, (repository) => issueApiKey(repository, terms)), context)
     return EXIT_GOOD
@@ -135,8 +163,9 @@ function withRepository<T>(context: CommandContext, work: (repository: ApiKeyRep
 
 function showOnce({ key, stored }: IssuedApiKey, { stdout, stderr }: CommandContext): void {
   stdout.write(`${key}\n`)
-  const { id, account, scopes, expiresAt } = stored
-  const terms = [scopes.join(', '), rateOf(stored), ...(expiresAt ? [`until ${expiresAt.toISOString()}`] : [])]
+  const { id, account, scopes, origins, expiresAt } = stored
+  const may = origins === undefined ? scopes.join(', ') : `for pages of ${origins.join(', ')}`
+  const terms = [may, rateOf(stored), ...(expiresAt ? [`until ${expiresAt.toISOString()}`] : [])]
   stderr.write(`key ${id} of ${account.name}: ${terms.join('; ')}. Keep it now: it is not shown again.\n`)
 }
 
@@ -145,7 +174,14 @@ function parseKeyId(id: string): string {
   throw new UsageError(`"${id}" is not the id of a key`)
 }
 
-function parseScopes(text = '', isForOperator: boolean): readonly Scope[] {
+function refuseBeside(option: string, given: CommandInput['options'], others: readonly string[]): void {
+  const other = others.find((name) => given[name] !== undefined)
+  if (other !== undefined) throw new UsageError(`--${other} does not go with --${option}`)
+}
+
+function parseScopes(text: string | undefined, isForOperator: boolean): readonly Scope[] {
+  if (text === undefined)
+    throw new UsageError('--scopes is missing; for a key for pages use --publishable and --origins')
   const names = [...new Set(text.split(',').map((name) => name.trim()))]
   const held = names.map((name) => {
     if (isScope(name)) return name
@@ -165,12 +201,12 @@ function parseScopes(text = '', isForOperator: boolean): readonly Scope[] {
 }
 
 function lineOf(key: StoredApiKey, now: Date): string {
-  const { id, account, hint, scopes, createdAt, expiresAt, lastUsedAt } = key
+  const { id, account, hint, scopes, origins, createdAt, expiresAt, lastUsedAt } = key
   return [
     id,
     account.name,
     `${hint}…`,
-    scopes.join(','),
+    origins === undefined ? scopes.join(',') : `publishable for ${origins.join(',')}`,
     createdAt.toISOString(),
     stateOf(key, now),
     rateOf(key),
@@ -184,6 +220,7 @@ function stateOf({ revokedAt, expiresAt }: StoredApiKey, now: Date): string {
   return expiresAt !== undefined && expiresAt <= now ? 'expired' : 'in force'
 }
 
-function rateOf({ callsPerMinute }: StoredApiKey): string {
+function rateOf({ callsPerMinute, origins }: StoredApiKey): string {
+  if (origins !== undefined) return `${PUBLISHABLE_CALLS_PER_MINUTE}/min an address`
   return callsPerMinute === 0 ? 'no limit' : `${callsPerMinute}/min`
 }

@@ -20,6 +20,12 @@ import { stampDataFolder } from './stamp-data-folder.ts'
 /** The name of the demo's account, which is also its API key. */
 const DEMO = 'demo'
 
+/** A key for pages; it has the form of others, so that clients can check it. */
+const PUBLISHABLE_KEY = `wbp_${DEMO.repeat(10)}`
+
+/** Where the development servers of web projects listen. */
+const DEVELOPMENT_PORTS = [3000, 4173, 5173, 8000]
+
 /** The id that routes give the bridge, which has the API of LI.FI. */
 const DEMO_BRIDGE = 'demo-bridge'
 
@@ -43,7 +49,8 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   signal.throwIfAborted()
   await forgetFreshChains(knex, demo, { logger, now })
   const lifi = { name: DEMO_BRIDGE, url: demo.bridgeUrl }
-  const service = await composeService({ knex, chains: demo.configs, logger, now, demoAccount: DEMO, lifi })
+  const keys = { account: DEMO, publishable: { key: PUBLISHABLE_KEY, origins: originsOf(config.port) } }
+  const service = await composeService({ knex, chains: demo.configs, logger, now, demo: keys, lifi })
   await demo.seed(await createDemoRequests(knex, service))
   signal.throwIfAborted()
   // Detection reads up to the head once, so that the first answer has the whole history.
@@ -56,7 +63,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   stack.defer(() => service.measuring.stop())
   const listener = await listen(service, config, logger)
   void service.learnNodes(signal)
-  const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO })
+  const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO, publishableKey: PUBLISHABLE_KEY })
   stdout.write(welcome(file, config))
   if (config.chains.kind === 'DEMO') {
     const imported = importEarlier(knex, demo.earlierPayments(config.chains.days), { signal, logger })
@@ -66,6 +73,12 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
     ({ chain, exit }) => new Error(`the node of the demo chain ${chain} has ended (${exit.signal ?? exit.code})`),
   )
   await runUntilStopped({ listener, signal, logger, failures: [store.failed, chainFailed] })
+}
+
+/** The origins whose pages may use the demo's publishable key: its own, and those of usual development servers. */
+function originsOf(port: number): string[] {
+  const hosts = ['127.0.0.1', 'localhost']
+  return [port, ...DEVELOPMENT_PORTS].flatMap((each) => hosts.map((host) => `http://${host}:${each}`))
 }
 
 function valueOf<T>(settled: PromiseSettledResult<T>): T {

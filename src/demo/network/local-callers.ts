@@ -3,7 +3,7 @@
  * nodes, whose accounts are unlocked: by a form or a `fetch` to loopback, or by a domain of its own that resolves to loopback (DNS rebinding).
  */
 import type { IncomingMessage } from 'node:http'
-import { isLoopbackAuthority } from '../../domain/ip-network.ts'
+import { isLoopbackAuthority } from '../../domain/hosts/ip-network.ts'
 
 /** Why a call is refused. */
 export interface Refusal {

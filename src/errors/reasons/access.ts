@@ -44,6 +44,25 @@ export const accessReasons = {
     message: 'this key belongs to one account and cannot name another',
     remedy: 'leave out the header x-account, or use a platform key',
   },
+  ORIGIN_NOT_ALLOWED: {
+    kind: 'FORBIDDEN',
+    in: error,
+    message: 'pages of the origin "{value}" may not call with this key',
+    remedy: 'create a key for the origin: waybill keys create --publishable --origins ORIGIN',
+  },
+  ORIGIN_UNKNOWN: {
+    kind: 'FORBIDDEN',
+    in: error,
+    message: 'pages of the origin "{value}" may not call this service',
+    remedy:
+      'set CORS_ORIGINS to the origin, or create a key for it: waybill keys create --publishable --origins ORIGIN',
+  },
+  NOT_FOR_PUBLISHABLE_KEYS: {
+    kind: 'FORBIDDEN',
+    in: error,
+    message: 'a publishable key may read one request and its routes, and nothing else',
+    remedy: 'call from a server, with a secret key',
+  },
   HOST_NOT_ALLOWED: {
     kind: 'FORBIDDEN',
     in: error,
@@ -79,6 +98,12 @@ export const accessReasons = {
     in: error,
     message: 'the {holder} has {limit} streams open, which is the maximum',
     remedy: 'close one, or ask in one stream for what several would send',
+  },
+  TOO_MANY_PAGE_STREAMS: {
+    kind: 'LIMITED',
+    in: error,
+    message: 'too many streams of pages are open',
+    remedy: 'ask again every few seconds with the method that is no stream',
   },
   READER_TOO_SLOW: {
     kind: 'LIMITED',

@@ -13,6 +13,7 @@ import { chainReports } from './0013-chain-reports.ts'
 import { pendingEnrichments } from './0014-pending-enrichments.ts'
 import { nodeLimits } from './0015-node-limits.ts'
 import { nodeReadings } from './0016-node-readings.ts'
+import { publishableKeys } from './0017-publishable-keys.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps of the schema, oldest first. A released step is never changed; a later one corrects it. */
@@ -34,4 +35,5 @@ export const MIGRATIONS: readonly Migration[] = [
   pendingEnrichments,
   nodeLimits,
   nodeReadings,
+  publishableKeys,
 ]

@@ -57,7 +57,7 @@ function renderAccess(operation: Operation, aliases: readonly PlacedOperation[])
   const scope = operation.security.flatMap((scheme) => scheme.apiKey ?? [])[0]
   const rpc = operation['x-rpc']
   return html`<ul class="facts">
-<li>${scope === undefined ? 'No key.' : html`Key with the scope <code>${scope}</code>${operation.security.length > 1 ? ', or a ticket' : ''}.`}</li>
+<li>${scope === undefined ? 'No key.' : html`Key with the scope <code>${scope}</code>${operation.security.length > 1 ? ', or a ticket' : ''}${operation['x-publishable'] ? ', or a publishable key' : ''}.`}</li>
 ${aliases.map((alias) => html`<li>Also <code>${alias.method} ${breakable(alias.path)}</code>.</li>`)}
 ${rpc === undefined ? undefined : html`<li>gRPC, gRPC-Web, Connect: <code>${breakable(rpc)}</code></li>`}
 </ul>`

@@ -115,7 +115,7 @@ async function payRequests(
   await pay(40_000000n, partial)
   await pay(15_000000n, overpaid, { feeAmount: 50000n, feeAddress: platform })
   await pay(8_000000n, refunded)
-  const refundReference = paymentReferenceOf(refunded.requestId, refunded.salt, canonical(refundee))
+  const refundReference = paymentReferenceOf(refunded.requestId ?? '', refunded.salt ?? '', canonical(refundee))
   await chain.pay(payee, {
     kind: 'ERC20',
     token: USDC.address,
@@ -232,7 +232,7 @@ function namesOf(requests: Readonly<Record<string, Named | undefined>>): Values 
 async function idOfPayment({ database }: TestService, { requestId }: PaymentRequest): Promise<string> {
   const ids = await database
     .knex('payments')
-    .where({ request_id: Buffer.from(requestId, 'hex') })
+    .where({ request_id: Buffer.from(requestId ?? '', 'hex') })
     .pluck<string[]>('id')
   if (ids[0] === undefined) throw new Error(`nothing was found for ${requestId}`)
   return ids[0]
