@@ -146,6 +146,14 @@ describe('a first start', () => {
     expect(Object.keys(file.wallets).length).toBeGreaterThanOrEqual(5)
   })
 
+  it('describes itself to people and programs without a key', async () => {
+    const description = await get('/openapi.json', {})
+    expect(description.body).toMatchObject({ openapi: '3.1.1', info: { title: 'Waybill' } })
+    expect(description.headers.get('access-control-allow-origin')).toBe('*')
+    const page = await fetch(`${url}/docs/api/routes`)
+    expect(await page.text()).toContain('id="getPaymentRoutes"')
+  })
+
   it('has nodes and a bridge that refuse web pages', async () => {
     const file = await demoFile()
     const ask = async (target: string, headers: OutgoingHttpHeaders) => {
