@@ -37,7 +37,12 @@ export function renderMarkdown(markdown: string, resolveLink: ResolveLink): Rend
     },
   })
   const text = marked.parse(markdown, { async: false })
-  const body = text.replaceAll('<table>', '<div class="scroll"><table>').replaceAll('</table>', '</table></div>')
+  // What may be wider than the page scrolls by itself, also by keyboard.
+  const body = text
+    .replaceAll('<table>', '<div class="scroll" tabindex="0"><table>')
+    .replaceAll('</table>', '</table></div>')
+    .replaceAll('<pre>', '<pre tabindex="0">')
+    .replaceAll('<th></th>', '<td></td>')
   return { body: { html: body }, headings }
 }
 
