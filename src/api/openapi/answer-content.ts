@@ -1,6 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf'
 import { PaymentSchema } from '../../../gen/payments/v1/payment_pb.js'
 import { derivedPaymentFields } from '../../domain/payment-line.ts'
+import type { ServedMethod } from '../calls/served-method.ts'
 import { answerSchema, describeSymbol, inlineAnswerSchema, type MessageSchemas } from './message-schemas.ts'
 import { type JsonSchema, type MediaType, refTo } from './openapi-document.ts'
 import { endsOfStreams } from './operation-reasons.ts'
@@ -15,14 +16,18 @@ export interface AnswerContent {
 }
 
 /** Describes the good answer of a method over plain HTTP. */
-export function answerContent(method: DescMethod, schemas: MessageSchemas, version: OpenApiVersion): AnswerContent {
+export function answerContent(
+  { desc: method, eventIdOf }: ServedMethod,
+  schemas: MessageSchemas,
+  version: OpenApiVersion,
+): AnswerContent {
   const description = describeSymbol(schemas, method.output.typeName)
   if (method.methodKind !== 'server_streaming') {
     return { description, content: { 'application/json': { schema: answerSchema(schemas, method.output) } } }
   }
   const { lines, event, text } = isExport(method)
     ? exportForms(schemas)
-    : streamForms(answerSchema(schemas, method.output))
+    : streamForms(answerSchema(schemas, method.output), eventIdOf !== undefined)
   const ofLines = sequence('application/x-ndjson', lines, version)
   return {
     description: `${description}\n\n${text}`,
@@ -47,7 +52,7 @@ interface Forms {
   readonly text: string
 }
 
-function streamForms(message: JsonSchema): Forms {
+function streamForms(message: JsonSchema, hasIds: boolean): Forms {
   const lines: JsonSchema = {
     type: 'object',
     properties: { result: message, error: refTo('schemas', 'Error') },
@@ -57,7 +62,9 @@ function streamForms(message: JsonSchema): Forms {
   const event: JsonSchema = {
     type: 'object',
     properties: {
-      id: { type: 'string', description: 'Position of the message, where it has one: send it as `last-event-id`.' },
+      ...(hasIds && {
+        id: { type: 'string', description: 'Position of the message, where it has one: send it as `last-event-id`.' },
+      }),
       event: { type: 'string', enum: ['error', 'end'], description: 'Absent for a message.' },
       data: { type: 'string', contentMediaType: 'application/json', contentSchema: message },
     },
@@ -67,7 +74,7 @@ function streamForms(message: JsonSchema): Forms {
   const text = [
     'A stream. `Accept` chooses its form; JSON lines are the default.',
     'JSON lines: each line is `{"result":{…}}` with a message, the last one `{"error":{…}}` if the stream fails. Skip blank lines, which are heartbeats.',
-    'Server-sent events: `data:` is a message, after `id:` where it has a position. An event named `error` holds an error, one named `end` says that the stream is complete. Comments are heartbeats.',
+    `Server-sent events: \`data:\` is a message${hasIds ? ', after `id:` where it has a position' : ''}. An event named \`error\` holds an error, one named \`end\` says that the stream is complete. Comments are heartbeats.`,
     `A failure before the first message is an ordinary error with its status. A stream may end with ${ends}.`,
   ].join('\n\n')
   return { lines, event, text }

@@ -99,7 +99,7 @@ function responsesOf(
   const headers = headersOf([...everyAnswer, 'Seen', ...(isCached ? (['ETag'] as const) : [])])
   const errors = [...byStatus(reasonsOf(method, binding, schemas.comments))]
   return {
-    200: { ...answerContent(method.desc, schemas, version), headers },
+    200: { ...answerContent(method, schemas, version), headers },
     ...(isCached && { 304: { description: 'Nothing has changed since the answer of `if-none-match`.', headers } }),
     ...(Object.fromEntries(errors.map(([status, names]) => [String(status), errorResponse(status, names)])) as Record<
       string,
