@@ -242,6 +242,7 @@ test('without a grouping there is only the sum, even of no payments', async () =
   expect(await ask({})).toEqual({ groups: [], ...sumsOf(mine) })
   const nothing = { groups: [], count: 0, amountInUsd: '0', countWithoutUsd: 0, sums: [] }
   expect(await ask({ q: 'nothing' })).toEqual(nothing)
+  expect(await ask({ q: 'nothing', sums: measures })).toEqual(nothing)
   expect(await ask({ q: 'nothing', groupBy: ['day'], sums: measures })).toEqual(nothing)
 })
 

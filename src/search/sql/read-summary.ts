@@ -142,7 +142,9 @@ function regroup(measure: Measure | undefined, groupings: readonly Grouping[], {
     measure === undefined
       ? raw('null::text as own_currency, null::text as own, null::text as measure')
       : raw(`own_currency, trim_scale(sum(own))::text as own, '${measure}'::text as measure`)
-  const totals = sql`sum(n)::text as n, sum(priced)::text as priced, trim_scale(sum(usd))::text as usd`
+  // Without a grouping there is one row also of no cells.
+  const totals = raw(`coalesce(sum(n), 0)::text as n, coalesce(sum(priced), 0)::text as priced,
+  trim_scale(coalesce(sum(usd), 0))::text as usd`)
   const keys = columns.length + (measure === undefined ? 0 : 1)
   return sql`select ${list([...columns, own, totals])}
 from ${raw(cellsOf(measure))} as cells${join(
