@@ -1,4 +1,5 @@
-import { create } from '@bufbuild/protobuf'
+import { create, getOption } from '@bufbuild/protobuf'
+import { field as fieldRules } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js'
 import { describe, expect, it } from 'vitest'
 import {
   ExportPaymentsRequest_Format,
@@ -8,6 +9,7 @@ import type { Address } from '../../domain/address.ts'
 import type { Payment } from '../../domain/payment.ts'
 import { toPaymentLine } from '../../domain/payment-line.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
+import { csvColumns } from './csv-columns.ts'
 import { chooseExportForm } from './export-forms.ts'
 
 const least: Payment = {
@@ -75,17 +77,51 @@ describe('an export', () => {
   it('as CSV has these bytes', () => {
     expect(fileOf(ExportPaymentsRequest_Format.CSV).split('\r\n')).toMatchInlineSnapshot(`
       [
-        "id,status,confirmations,type,timestamp,updatedAt,amount,currency,amountInUSD,invoiceAmount,invoiceCurrency,network,chainId,txHash,blockNumber,eventIndex,sourceNetwork,sourceTxHash,payer,payee,initiator,tokenAddress,requestId,paymentReference,reference,refundedAmount,fees,exchangeRates,gas,refunds,statusHistory",
-        "0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11,PENDING,,,2026-03-01T12:00:05Z,2026-03-01T12:00:06.789Z,150,USDC-BASE,,,,BASE,,,,,,,,,,,,,,0,[],[],,[],[]",
+        "id,status,confirmations,type,timestamp,updatedAt,amount,currency,amountInUSD,invoiceAmount,invoiceCurrency,network,chainId,txHash,blockNumber,eventIndex,sourceNetwork,sourceTxHash,payer,payee,initiator,tokenAddress,requestId,paymentReference,reference,refundedAmount,fees,exchangeRates,gas,refunds,statusHistory,gasAmount,gasCurrency,gasAmountInUSD,gasFee,gasFeeCurrency,gasFeeInUSD,platformFee,platformFeeCurrency,platformFeeInUSD,protocolFee,protocolFeeCurrency,protocolFeeInUSD,swapFee,swapFeeCurrency,swapFeeInUSD,crosschainFee,crosschainFeeCurrency,crosschainFeeInUSD",
+        "0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11,PENDING,,,2026-03-01T12:00:05Z,2026-03-01T12:00:06.789Z,150,USDC-BASE,,,,BASE,,,,,,,,,,,,,,0,[],[],,[],[],,,,,,,,,,,,,,,,,,",
         "0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11,CONFIRMED,12,CROSSCHAIN,2026-03-01T12:00:05Z,2026-03-01T12:00:06.789Z,150,USDC-BASE,150.01,,,BASE,,0xabababababababababababababababababababababababababababababababab,18446744073709551615,0,,,,0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC,,,,,"'=SUM(""A1""), 
-      ü",0,"[{""type"":""PLATFORM"",""stage"":""SENDING"",""provider"":""request-network"",""amount"":""0.75"",""currency"":""USDC-BASE"",""amountInUSD"":""0.75"",""receiverAddress"":""0x70997970C51812dc3A010C7d01b50e0d17dc79C8"",""network"":""BASE""}]","[{""from"":""USD"",""to"":""USDC-BASE"",""rate"":""1.0001"",""source"":""feed"",""at"":""2026-03-01T12:00:00Z""}]","{""used"":""90211"",""price"":""0.000000008"",""amount"":""0.000721688"",""currency"":""ETH-BASE"",""amountInUSD"":""2.16""}",[],"[{""status"":""PENDING"",""at"":""2026-03-01T12:00:06.789Z""}]"",
-        "error,SHUTTING_DOWN,this process is stopping; connect again,,,,,,,,,,,,,,,,,,,,,,,,,,,,",
+      ü",0,"[{""type"":""PLATFORM"",""stage"":""SENDING"",""provider"":""request-network"",""amount"":""0.75"",""currency"":""USDC-BASE"",""amountInUSD"":""0.75"",""receiverAddress"":""0x70997970C51812dc3A010C7d01b50e0d17dc79C8"",""network"":""BASE""}]","[{""from"":""USD"",""to"":""USDC-BASE"",""rate"":""1.0001"",""source"":""feed"",""at"":""2026-03-01T12:00:00Z""}]","{""used"":""90211"",""price"":""0.000000008"",""amount"":""0.000721688"",""currency"":""ETH-BASE"",""amountInUSD"":""2.16""}",[],"[{""status"":""PENDING"",""at"":""2026-03-01T12:00:06.789Z""}]",0.000721688,ETH-BASE,2.16,,,,0.75,USDC-BASE,0.75,,,,,,,,,",
+        "error,SHUTTING_DOWN,this process is stopping; connect again,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,",
         "",
       ]
     `)
   })
   it('as CSV has a column for every field of a line', () => {
     const [header = ''] = fileOf(ExportPaymentsRequest_Format.CSV).split('\r\n')
-    expect(header.split(',').toSorted()).toEqual(Object.keys(toPaymentLine(least)).toSorted())
+    expect(header.split(',')).toEqual(expect.arrayContaining(Object.keys(toPaymentLine(least))))
+  })
+
+  it('as CSV has the columns that were chosen, with fees and gas in columns of their own', () => {
+    const eth = { currency: 'ETH-ETHEREUM', amountInUsd: '3' } as const
+    const fees = [
+      ...more.fees,
+      { type: 'PLATFORM', stage: 'OVERALL', amount: '0.000000000000000001', currency: 'USDC-BASE' },
+      { type: 'GAS', stage: 'SENDING', amount: '0.001', ...eth },
+      { type: 'GAS', stage: 'RECEIVING', amount: '0.002', currency: 'POL-POLYGON', amountInUsd: '0.5' },
+    ] as const
+    const columns = ['reference', 'platformFee', 'platformFeeCurrency', 'platformFeeInUSD', 'gasFee', 'gasFeeCurrency']
+    const of = (chosen: string[], payment: Payment) => {
+      const form = chooseExportForm('text/csv', create(ExportPaymentsRequestSchema, { columns: chosen }))
+      return `${form.begin}${form.message({ batch: [payment] }, JSON.stringify, undefined)}`.split('\r\n')
+    }
+    expect(of(columns, { ...more, reference: 'a', fees })).toEqual([
+      'reference,platformFee,platformFeeCurrency,platformFeeInUSD,gasFee,gasFeeCurrency',
+      'a,0.750000000000000001,USDC-BASE,,0.001 0.002,ETH-ETHEREUM POL-POLYGON',
+      '',
+    ])
+    const gas = ['gasAmount', 'gasCurrency', 'gasAmountInUSD', 'platformFeeInUSD', 'swapFee']
+    expect(of(gas, more)[1]).toBe('0.000721688,ETH-BASE,2.16,0.75,')
+    expect(of(gas, least)[1]).toBe(',,,,')
+  })
+
+  it('has the columns that its definition allows', () => {
+    const { type } = getOption(ExportPaymentsRequestSchema.field.columns, fieldRules)
+    const items = type.case === 'repeated' ? type.value.items?.type : undefined
+    expect(items?.case === 'string' ? items.value.in : []).toEqual([...csvColumns.keys()])
+  })
+
+  it('has columns as CSV alone', () => {
+    const request = create(ExportPaymentsRequestSchema, { columns: ['id'] })
+    expect(() => chooseExportForm(undefined, request)).toThrow(expect.objectContaining({ reason: 'INVALID_FIELD' }))
   })
 })

@@ -1,44 +1,11 @@
 import type { Message } from '@bufbuild/protobuf'
 import { type ExportPaymentsRequest, ExportPaymentsRequest_Format } from '../../../gen/payments/v1/payment_export_pb.js'
-import { formatPaymentLine, type PaymentLine, toPaymentLine } from '../../domain/payment-line.ts'
+import { formatPaymentLine, toPaymentLine } from '../../domain/payment-line.ts'
+import { waybillError } from '../../errors/waybill-error.ts'
 import { httpErrorBody } from '../calls/error-mapping.ts'
 import { chooseStreamFormat, type StreamFormat } from '../rest/stream-format.ts'
+import { csvColumns } from './csv-columns.ts'
 import { paymentsOf } from './export-handler.ts'
-
-/** The columns of an export as CSV, by the names of a payment's line. Lists and objects are JSON in their cell. */
-const csvColumns = [
-  'id',
-  'status',
-  'confirmations',
-  'type',
-  'timestamp',
-  'updatedAt',
-  'amount',
-  'currency',
-  'amountInUSD',
-  'invoiceAmount',
-  'invoiceCurrency',
-  'network',
-  'chainId',
-  'txHash',
-  'blockNumber',
-  'eventIndex',
-  'sourceNetwork',
-  'sourceTxHash',
-  'payer',
-  'payee',
-  'initiator',
-  'tokenAddress',
-  'requestId',
-  'paymentReference',
-  'reference',
-  'refundedAmount',
-  'fees',
-  'exchangeRates',
-  'gas',
-  'refunds',
-  'statusHistory',
-] as const satisfies readonly (keyof PaymentLine)[]
 
 /** The lines that `waybill export payments` writes. An export that fails ends with `{"error":{…}}`. */
 function jsonLines(contentType: string): StreamFormat {
@@ -58,19 +25,32 @@ function jsonLines(contentType: string): StreamFormat {
 /** Characters that make a spreadsheet run a cell as a formula, with the fullwidth = + - @, and the apostrophe that guards against it. */
 const FORMULA = /^[=+\-@\uff1d\uff0b\uff0d\uff20'\t\r]/
 
-/** RFC 4180. An export that fails ends with a line whose first cell is `error`, which is no payment's id. */
-const csv: StreamFormat = {
-  contentType: 'text/csv; charset=utf-8; header=present',
-  headers: { 'content-disposition': 'attachment; filename="payments.csv"' },
-  begin: lineOf(csvColumns),
-  message: (answer) =>
-    paymentsOf(answer)
-      .map(toPaymentLine)
-      .map((line) => lineOf(csvColumns.map((name) => line[name])))
-      .join(''),
-  error: ({ reason, message }) => lineOf(csvColumns.map((_, at) => ['error', reason, message][at])),
-  end: '',
-  heartbeat: '',
+/**
+ * RFC 4180. An export that fails ends with a line whose first cell is `error`, which is no payment's id.
+ *
+ * @param chosen - names of columns, already checked; empty for all
+ */
+function csvOf(chosen: readonly string[]): StreamFormat {
+  const names = chosen.length === 0 ? [...csvColumns.keys()] : chosen
+  const columns = names.flatMap((name) => csvColumns.get(name) ?? [])
+  return {
+    contentType: 'text/csv; charset=utf-8; header=present',
+    headers: { 'content-disposition': 'attachment; filename="payments.csv"' },
+    begin: lineOf(names),
+    message: (answer) =>
+      paymentsOf(answer)
+        .map(toPaymentLine)
+        .map((line) => lineOf(columns.map((cell) => cell(line))))
+        .join(''),
+    error: ({ reason, message }) => lineOf(padded(['error', reason, message], columns.length)),
+    end: '',
+    heartbeat: '',
+  }
+}
+
+/** As many cells as a line has; a file of fewer columns gets more of them in its last line. */
+function padded(cells: readonly string[], columns: number): readonly (string | undefined)[] {
+  return Array.from({ length: Math.max(cells.length, columns) }, (_, at) => cells[at])
 }
 
 function lineOf(values: readonly unknown[]): string {
@@ -88,23 +68,31 @@ function cellOf(value: unknown): string {
   return /[",\r\n]/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded
 }
 
-const forms = [jsonLines('application/x-ndjson'), jsonLines('application/jsonl'), csv] as const
+const ndjson = jsonLines('application/x-ndjson')
 
 /**
  * Chooses the form of an export over plain HTTP: by `format`, else by `Accept`.
  *
- * @throws WaybillError NOT_ACCEPTABLE
+ * @throws WaybillError NOT_ACCEPTABLE; INVALID_FIELD for columns of a form that has none
  */
 export function chooseExportForm(accept: string | undefined, request: Message): StreamFormat {
-  switch ((request as ExportPaymentsRequest).format) {
+  const { format, columns } = request as ExportPaymentsRequest
+  const csv = csvOf(columns)
+  const form = formOf(accept, format, csv)
+  if (columns.length === 0 || form === csv) return form
+  throw waybillError('INVALID_FIELD', { field: 'columns', detail: 'only CSV has columns: send format=csv' })
+}
+
+function formOf(accept: string | undefined, format: ExportPaymentsRequest_Format, csv: StreamFormat): StreamFormat {
+  switch (format) {
     case ExportPaymentsRequest_Format.CSV:
       return csv
     case ExportPaymentsRequest_Format.NDJSON:
-      return forms[0]
+      return ndjson
     case ExportPaymentsRequest_Format.FORMAT_UNSPECIFIED:
-      return chooseStreamFormat(accept, forms)
+      return chooseStreamFormat(accept, [ndjson, jsonLines('application/jsonl'), csv])
     default:
       // Other numbers are refused when the request is checked.
-      return forms[0]
+      return ndjson
   }
 }
