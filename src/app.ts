@@ -158,6 +158,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     summarize: reads.summarize,
     readExport: reads.readExport,
     operations: composeOperations(options, shared),
+    findExplorer: (network) => (network === undefined ? undefined : shared.chains.config(network)?.explorer),
     watch: { watch: composeWatch(options, shared), issueTicket: (caller) => auth.issueTicket(caller) },
   })
   return {

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { SearchPaymentsResponseSchema } from '../../gen/payments/v1/payment_search_service_pb.js'
-import { paymentToProto } from '../../src/api/services/payment-to-proto.ts'
+import { createPaymentToProto } from '../../src/api/services/payment-to-proto.ts'
 import { runPreparedText } from '../../src/postgres/prepared.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
 import { compilePlainJsonSerializer } from '../../src/transcoding/messages/plain-json-serializer.ts'
@@ -25,10 +25,10 @@ export async function measurePath(subject: Subject): Promise<Figure[]> {
   const steps: Readonly<Record<string, () => Promise<unknown>>> = {
     'text of a prepared statement': texts,
     payments,
-    'JSON of the payments': async () => toJson({ payments: (await payments()).map(paymentToProto) }),
+    'JSON of the payments': async () => toJson({ payments: (await payments()).map(createPaymentToProto()) }),
     'rows through Knex alone': async () => JSON.stringify(await throughKnex(knex, statement), bigintToText),
     'a whole search': search,
-    'a whole search, to JSON': async () => toJson({ payments: (await search()).payments.map(paymentToProto) }),
+    'a whole search, to JSON': async () => toJson({ payments: (await search()).payments.map(createPaymentToProto()) }),
   }
   const times = new Map(Object.keys(steps).map((name) => [name, [] as number[]]))
   for (let round = -WARM_ROUNDS; round < ROUNDS; round++) {

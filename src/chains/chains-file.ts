@@ -1,5 +1,6 @@
 import type { Address } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
+import type { Explorer } from './explorer.ts'
 
 /** A chain that a process serves, from the chains file or the demo. It is parsed and checked once at start; addresses are canonical. */
 export interface ChainConfig {
@@ -39,6 +40,8 @@ export interface ChainConfig {
   readonly since?: Date | undefined
   /** One in so many ranges and runs of blocks is compared with a second node; 0: none. Absent: 50. */
   readonly sampleLogs?: number | undefined
+  /** Absent: answers have no links for this chain. */
+  readonly explorer?: Explorer | undefined
   readonly finality: FinalityConfig
   /** The usual time between blocks. The estimated duration of a payment follows from it. */
   readonly blockTimeSeconds: number

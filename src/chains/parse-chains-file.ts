@@ -4,6 +4,7 @@ import { parseFiatCode } from '../domain/currency.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
 import schema from './chains-file.schema.json' with { type: 'json' }
 import type { ChainConfig, ConversionConfig, FinalityConfig, LifiConfig, NodeLimitsConfig } from './chains-file.ts'
+import { type Explorer, explainTemplate } from './explorer.ts'
 
 /** The chains of a file, or everything that is wrong with it. */
 type ParsedChainsFile =
@@ -112,6 +113,7 @@ function readChain(
     intermediaries: addresses('intermediaries', chain.intermediaries),
     swapIntermediaries: addresses('swapIntermediaries', chain.swapIntermediaries),
     executors: addresses('executors', chain.executors),
+    explorer: chain.explorer && readExplorer(chain.explorer, `${path}.explorer`, faults),
     lifi: chain.lifi && readLifi(chain, chain.lifi, `${path}.lifi`, faults),
     conversion: chain.conversion && readConversion(chain, chain.conversion, `${path}.conversion`, faults),
     swapV2: chain.swapV2 && {
@@ -129,6 +131,17 @@ function readChain(
       router: address(chain.swapV3.router, 'swapV3.router'),
     },
   }
+}
+
+function readExplorer(explorer: Explorer, path: string, faults: string[]): Explorer {
+  for (const [name, placeholder] of [
+    ['transaction', '{hash}'],
+    ['address', '{address}'],
+  ] as const) {
+    const fault = explainTemplate(explorer[name], placeholder)
+    if (fault !== undefined) faults.push(`${path}.${name}: ${fault}`)
+  }
+  return explorer
 }
 
 function readSince({ startBlock }: ShapedChain, since: string, path: string, faults: string[]): Date | undefined {

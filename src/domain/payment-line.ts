@@ -97,6 +97,7 @@ export const derivedPaymentFields: ReadonlySet<string> = new Set([
   'completed',
   'destinationNetwork',
   'destinationTxHash',
+  'links',
 ])
 
 /** Whether an imported payment of this status is final. A line has no field for it; detected payments are pending until final, too. */

@@ -22,7 +22,7 @@ it('gives answers without a getter of their own, which V8 would keep until a maj
   })
   for await (const answer of handlers.exportPayments(create(ExportPaymentsRequestSchema), context)) {
     expect('payments' in answer).toBe(true)
-    expect(Object.keys(answer)).toEqual(['batch'])
+    expect(Object.keys(answer)).toEqual(['batch', 'toProto'])
   }
   expect.assertions(2)
 })

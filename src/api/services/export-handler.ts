@@ -5,7 +5,7 @@ import type { Payment } from '../../domain/payment.ts'
 import type { ExportInput } from '../../search/export/export-pages.ts'
 import { accountOf } from '../calls/call-context.ts'
 import { filterInputOf } from './payment-filter-input.ts'
-import { paymentToProto } from './payment-to-proto.ts'
+import { createPaymentToProto, type PaymentToProto } from './payment-to-proto.ts'
 
 /** Reads the payments of an export, one page at a time. The search room does it. */
 export type ReadExport = (
@@ -15,12 +15,12 @@ export type ReadExport = (
 ) => AsyncIterable<readonly Payment[]>
 
 /** Answers ExportPayments. */
-export function createExportHandlers(readExport: ReadExport) {
+export function createExportHandlers(readExport: ReadExport, toProto: PaymentToProto = createPaymentToProto()) {
   return {
     async *exportPayments(request, context) {
       const input = { ...filterInputOf(request), after: request.after }
       for await (const page of readExport(accountOf(context), input, context.signal)) {
-        for (const batch of batchesOf(page)) yield new ExportAnswer(batch)
+        for (const batch of batchesOf(page)) yield new ExportAnswer(batch, toProto)
       }
     },
   } satisfies Pick<ServiceImpl<typeof PaymentSearchService>, 'exportPayments'>
@@ -32,13 +32,15 @@ export function createExportHandlers(readExport: ReadExport) {
  */
 class ExportAnswer {
   readonly batch: readonly Payment[]
+  readonly toProto: PaymentToProto
 
-  constructor(batch: readonly Payment[]) {
+  constructor(batch: readonly Payment[], toProto: PaymentToProto) {
     this.batch = batch
+    this.toProto = toProto
   }
 
   get payments() {
-    return this.batch.map(paymentToProto)
+    return this.batch.map(this.toProto)
   }
 }
 

@@ -14,6 +14,7 @@ import {
   UnmatchedEvent_Reason,
   type UnmatchedEventSchema,
 } from '../../../gen/payments/v1/unmatched_event_pb.js'
+import type { Explorer, FindExplorer } from '../../chains/explorer.ts'
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { UnmatchedReason } from '../../detection/match/match-event.ts'
 import type { NodeReport } from '../../detection/report/chain-report.ts'
@@ -43,12 +44,16 @@ export interface OperationsCalls {
 }
 
 /** Serves OperationsService. */
-export function createOperationsHandlers(calls: OperationsCalls): ServiceImpl<typeof OperationsService> {
+export function createOperationsHandlers(
+  calls: OperationsCalls,
+  findExplorer: FindExplorer,
+): ServiceImpl<typeof OperationsService> {
   return {
     async listChains(_, context) {
       const { account, operates } = callerOf(context)
       const chains = await calls.listChains(operates === 'ALL' ? undefined : account, context.signal)
-      const toProto = (chain: ListedChain) => chainToProto(chain, operates !== undefined, calls.now())
+      const toProto = (chain: ListedChain) =>
+        chainToProto(chain, operates !== undefined, calls.now(), findExplorer(chain.network))
       return { chains: chains.map(toProto), pagination: { limit: MAX_CHAINS, hasMore: false } }
     },
     async listUnmatchedEvents(request, context) {
@@ -102,6 +107,7 @@ export function chainToProto(
   chain: ListedChain,
   isOperators: boolean,
   now: Date,
+  explorer?: Explorer,
 ): MessageInitShape<typeof ChainSchema> {
   const { heights, lag, trouble, reorgs, backfill, follower } = chain
   return {
@@ -115,6 +121,7 @@ export function chainToProto(
     lagBlocks: lag?.blocks,
     lagSeconds: lag?.seconds,
     alarm: chain.alarm,
+    explorer,
     trouble: trouble && { since: timestampFromDate(trouble.since), reason: trouble.reason },
     reorgs: reorgs && { count: reorgs.count, deepestBlocks: reorgs.deepest, lastAt: timeOf(reorgs.lastAt) },
     backfill: backfill && {

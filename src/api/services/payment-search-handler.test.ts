@@ -16,7 +16,7 @@ import type { SearchInput } from '../../search/filter/search-input.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
 import { callerKey } from '../calls/call-context.ts'
 import { createPaymentSearchHandlers } from './payment-search-handler.ts'
-import { paymentToProto } from './payment-to-proto.ts'
+import { createPaymentToProto } from './payment-to-proto.ts'
 
 const account = { id: 4, name: 'acme' }
 const context = createHandlerContext({
@@ -98,10 +98,12 @@ const most: Payment = {
   confirmations: 12,
 }
 
-const json = (payment: Payment) => toJson(PaymentSchema, create(PaymentSchema, paymentToProto(payment)))
+const json = (payment: Payment) => toJson(PaymentSchema, create(PaymentSchema, createPaymentToProto()(payment)))
 
 test('unknown fields of a payment are absent', () => {
-  expect(toJson(PaymentSchema, create(PaymentSchema, paymentToProto(least)), { alwaysEmitImplicit: true })).toEqual({
+  expect(
+    toJson(PaymentSchema, create(PaymentSchema, createPaymentToProto()(least)), { alwaysEmitImplicit: true }),
+  ).toEqual({
     id: least.id,
     status: 'PENDING',
     completed: false,
@@ -293,4 +295,25 @@ test.each([
   const request = create(SearchPaymentsRequestSchema, fields)
   await expect(handlers.searchPayments(request, context)).rejects.toMatchObject({ reason: 'UNKNOWN_ENUM_VALUE' })
   expect(asked).toEqual([])
+})
+
+test('a payment has links to the explorers of its chains, for what is known', () => {
+  const explorers = new Map(
+    ['BASE', 'ARBITRUM'].map((name) => {
+      const host = `https://${name.toLowerCase()}.example`
+      return [name, { transaction: `${host}/tx/{hash}`, address: `${host}/address/{address}` }] as const
+    }),
+  )
+  const toProto = createPaymentToProto((network = '') => explorers.get(network))
+  const payee = '0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc' as Address
+  const txHash = `0x${'ab'.repeat(32)}` as const
+  const crosschain = { ...least, sourceNetwork: 'ARBITRUM', sourceTxHash: txHash, payer: payee, payee }
+  expect(toProto(crosschain).links).toEqual({
+    transaction: undefined,
+    sourceTransaction: `https://arbitrum.example/tx/${txHash}`,
+    payer: 'https://arbitrum.example/address/0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
+    payee: 'https://base.example/address/0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
+  })
+  expect(toProto({ ...least, txHash }).links).toMatchObject({ transaction: `https://base.example/tx/${txHash}` })
+  expect(toProto({ ...least, network: 'POLYGON' })).not.toHaveProperty('links')
 })

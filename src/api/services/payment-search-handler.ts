@@ -20,7 +20,7 @@ import type { SummaryInput } from '../../search/totals/summarize-payments.ts'
 import { accountOf } from '../calls/call-context.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
 import { type FilterFields, filterInputOf, wordOf } from './payment-filter-input.ts'
-import { paymentToProto } from './payment-to-proto.ts'
+import { createPaymentToProto, type PaymentToProto } from './payment-to-proto.ts'
 import { summaryInputOf } from './summary-handler.ts'
 
 /** What the handlers ask of the search room. */
@@ -50,13 +50,16 @@ export function createPaymentChecks(calls: PaymentReadChecks): ServiceChecks<typ
 }
 
 /** Answers SearchPayments and GetPayment. */
-export function createPaymentSearchHandlers(calls: PaymentSearchCalls) {
+export function createPaymentSearchHandlers(
+  calls: PaymentSearchCalls,
+  toProto: PaymentToProto = createPaymentToProto(),
+) {
   return {
     async searchPayments(request, context) {
-      return pageToProto(await calls.search(accountOf(context), inputOf(request), context.signal))
+      return pageToProto(await calls.search(accountOf(context), inputOf(request), context.signal), toProto)
     },
     async getPayment(request, context) {
-      return paymentToProto(await calls.getPayment(accountOf(context), request.id, context.signal))
+      return toProto(await calls.getPayment(accountOf(context), request.id, context.signal))
     },
   } satisfies Pick<ServiceImpl<typeof PaymentSearchService>, 'searchPayments' | 'getPayment'>
 }
@@ -92,15 +95,13 @@ function inputOf(request: SearchPaymentsRequest): SearchInput {
   }
 }
 
-function pageToProto({
-  payments,
-  pagination,
-  asOf,
-  watchCursor,
-}: PaymentPage): MessageInitShape<typeof SearchPaymentsResponseSchema> {
+function pageToProto(
+  { payments, pagination, asOf, watchCursor }: PaymentPage,
+  toProto: PaymentToProto,
+): MessageInitShape<typeof SearchPaymentsResponseSchema> {
   const { limit, nextCursor, prevCursor, total } = pagination
   return {
-    payments: payments.map(paymentToProto),
+    payments: payments.map(toProto),
     pagination: {
       limit,
       hasMore: nextCursor !== undefined,

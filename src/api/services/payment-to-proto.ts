@@ -1,6 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { FeeLine_Stage, FeeLine_Type } from '../../../gen/payments/v1/fee_line_pb.js'
-import { Payment_Status, Payment_Type, type PaymentSchema } from '../../../gen/payments/v1/payment_pb.js'
+import {
+  type Payment_LinksSchema,
+  Payment_Status,
+  Payment_Type,
+  type PaymentSchema,
+} from '../../../gen/payments/v1/payment_pb.js'
+import { type FindExplorer, linkAddress, linkTransaction, noExplorer } from '../../chains/explorer.ts'
 import { type Address, formatAddress, parseAddress } from '../../domain/address.ts'
 import { formatTxHash } from '../../domain/chain.ts'
 import type { ExchangeRate, Payment, PaymentFee, PaymentGas, PaymentRefund } from '../../domain/payment.ts'
@@ -8,7 +14,38 @@ import type { ExchangeRate, Payment, PaymentFee, PaymentGas, PaymentRefund } fro
 type PaymentInit = MessageInitShape<typeof PaymentSchema>
 
 /** Turns a payment into its message: addresses in the form of their family, unknown fields absent. */
-export function paymentToProto(payment: Payment): PaymentInit {
+export type PaymentToProto = (payment: Payment) => PaymentInit
+
+/** Makes {@link PaymentToProto} with links to the explorers of the chains. */
+export function createPaymentToProto(findExplorer: FindExplorer = noExplorer): PaymentToProto {
+  return (payment) => {
+    const links = linksOf(payment, findExplorer)
+    return links === undefined ? paymentToProto(payment) : { ...paymentToProto(payment), links }
+  }
+}
+
+function linksOf(
+  payment: Payment,
+  findExplorer: FindExplorer,
+): MessageInitShape<typeof Payment_LinksSchema> | undefined {
+  const { network, sourceNetwork = network, txHash, sourceTxHash, payer, payee } = payment
+  const [destination, source] = [findExplorer(network), findExplorer(sourceNetwork)]
+  if (destination === undefined && source === undefined) return undefined
+  return {
+    transaction: linkTransaction(
+      destination,
+      given(txHash, (hash) => formatTxHash(network, hash)),
+    ),
+    sourceTransaction: linkTransaction(
+      source,
+      given(sourceTxHash, (hash) => formatTxHash(sourceNetwork, hash)),
+    ),
+    payer: linkAddress(source, given(payer, formatAddress)),
+    payee: linkAddress(destination, given(payee, formatAddress)),
+  }
+}
+
+function paymentToProto(payment: Payment) {
   const { network, txHash, sourceNetwork, sourceTxHash, blockNumber } = payment
   return {
     id: payment.id,

@@ -2,6 +2,7 @@ import { OperationsService } from '../../../gen/payments/v1/operations_service_p
 import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
+import { type FindExplorer, noExplorer } from '../../chains/explorer.ts'
 import type { RefundWallets } from '../../requests/refund-wallets.ts'
 import type { SummarizePayments } from '../../search/totals/summarize-payments.ts'
 import { type ServedService, serveService } from '../calls/served-method.ts'
@@ -14,6 +15,7 @@ import {
   type PaymentReadChecks,
   type PaymentSearchCalls,
 } from './payment-search-handler.ts'
+import { createPaymentToProto } from './payment-to-proto.ts'
 import { createRefundWalletHandlers } from './refund-wallets-handler.ts'
 import { createRequestsChecks, createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
 import { createRoutesChecks, createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
@@ -30,6 +32,8 @@ export interface PaymentsCalls {
   readonly requests: RequestsCalls
   readonly wallets: RefundWallets
   readonly operations: OperationsCalls
+  /** Default: no chain has an explorer. */
+  readonly findExplorer?: FindExplorer
 }
 
 /**
@@ -40,11 +44,12 @@ export const VOLATILE_FIELDS = ['confirmations', 'watchCursor'] as const
 
 /** The services of `payments.v1`, with the scope that each method requires. */
 export function createPaymentsServices(calls: PaymentsCalls): readonly ServedService[] {
-  const { routes, payments, watch, requests, wallets, operations } = calls
+  const { routes, payments, watch, requests, wallets, operations, findExplorer = noExplorer } = calls
+  const toProto = createPaymentToProto(findExplorer)
   return [
     serveService(
       RoutesService,
-      createRoutesHandlers(routes),
+      createRoutesHandlers(routes, findExplorer),
       {
         getPaymentRoutes: { scope: 'routes:read', isForPages: true },
         streamPaymentRoutes: { scope: 'routes:read', isForPages: true },
@@ -55,10 +60,10 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
     serveService(
       PaymentSearchService,
       {
-        ...createPaymentSearchHandlers(payments),
+        ...createPaymentSearchHandlers(payments, toProto),
         ...createSummaryHandlers(calls.summarize),
-        ...createExportHandlers(calls.readExport),
-        ...createWatchHandlers(watch),
+        ...createExportHandlers(calls.readExport, toProto),
+        ...createWatchHandlers(watch, toProto),
       },
       {
         searchPayments: { scope: 'payments:read', turn: 'page' },
@@ -85,7 +90,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
       },
       createRequestsChecks(requests),
     ),
-    serveService(OperationsService, createOperationsHandlers(operations), {
+    serveService(OperationsService, createOperationsHandlers(operations, findExplorer), {
       listChains: 'chains:read',
       listUnmatchedEvents: { scope: 'operations:read', turn: 'page' },
     }),

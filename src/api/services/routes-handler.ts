@@ -12,6 +12,7 @@ import {
   type StreamPaymentRoutesRequest,
   type StreamPaymentRoutesResponseSchema,
 } from '../../../gen/payments/v1/routes_service_pb.js'
+import { type FindExplorer, noExplorer } from '../../chains/explorer.ts'
 import type { Account } from '../../domain/account.ts'
 import { formatAddress } from '../../domain/address.ts'
 import type {
@@ -53,7 +54,7 @@ export function createRoutesChecks(calls: RoutesCalls): ServiceChecks<typeof Rou
 }
 
 /** Makes the handlers of RoutesService. */
-export function createRoutesHandlers(calls: RoutesCalls) {
+export function createRoutesHandlers(calls: RoutesCalls, findExplorer: FindExplorer = noExplorer) {
   return {
     async getPaymentRoutes(request, context) {
       return toResponse(await calls.findRoutes(accountOf(context), questionOf(request), optionsOf(context)))
@@ -64,7 +65,7 @@ export function createRoutesHandlers(calls: RoutesCalls) {
     },
     async getPaymentCalldata(request, context) {
       const prepared = calls.preparePayment(accountOf(context), request, optionsOf(context))
-      return toCalldata(await prepared.catch(throwWithQuote))
+      return toCalldata(await prepared.catch(throwWithQuote), findExplorer)
     },
   } satisfies ServiceImpl<typeof RoutesService>
 }
@@ -100,7 +101,10 @@ function toStreamed(event: RoutesEvent): MessageInitShape<typeof StreamPaymentRo
   }
 }
 
-function toCalldata(payment: PreparedPayment): MessageInitShape<typeof PaymentCalldataSchema> {
+function toCalldata(
+  payment: PreparedPayment,
+  findExplorer: FindExplorer,
+): MessageInitShape<typeof PaymentCalldataSchema> {
   return {
     route: toRoute(payment.route),
     transactions: [...payment.transactions],
@@ -108,6 +112,7 @@ function toCalldata(payment: PreparedPayment): MessageInitShape<typeof PaymentCa
     warnings: [...payment.warnings],
     maxSourceAmount: payment.maxSourceAmount,
     expiresAt: timestampFromDate(payment.route.expiresAt),
+    explorer: findExplorer(payment.route.chain),
   }
 }
 

@@ -15,7 +15,7 @@ import type { SearchInput } from '../../search/filter/search-input.ts'
 import type { WatchMessage } from '../../search/watch/watch-payments.ts'
 import { accountOf, callerOf } from '../calls/call-context.ts'
 import { filterInputOf } from './payment-filter-input.ts'
-import { paymentToProto } from './payment-to-proto.ts'
+import type { PaymentToProto } from './payment-to-proto.ts'
 
 /** What the handlers ask of the search room and of the auth room. */
 export interface WatchCalls {
@@ -28,7 +28,7 @@ export interface WatchCalls {
 }
 
 /** Answers WatchPayments and CreateWatchTicket. */
-export function createWatchHandlers(calls: WatchCalls) {
+export function createWatchHandlers(calls: WatchCalls, toProto: PaymentToProto) {
   return {
     async *watchPayments(
       request: WatchPaymentsRequest,
@@ -38,7 +38,7 @@ export function createWatchHandlers(calls: WatchCalls) {
       refuseTicketBesideKey(request, requestHeader)
       const watchCursor = requestHeader.get('last-event-id') || request.watchCursor
       const messages = calls.watch(accountOf(context), filterInputOf(request), { watchCursor, signal })
-      for await (const message of messages) yield messageToProto(message)
+      for await (const message of messages) yield messageToProto(message, toProto)
     },
     async createWatchTicket(
       _: CreateWatchTicketRequest,
@@ -59,17 +59,20 @@ function refuseTicketBesideKey({ ticket }: WatchPaymentsRequest, requestHeader: 
   })
 }
 
-function messageToProto(message: WatchMessage): MessageInitShape<typeof WatchPaymentsResponseSchema> {
+function messageToProto(
+  message: WatchMessage,
+  toProto: PaymentToProto,
+): MessageInitShape<typeof WatchPaymentsResponseSchema> {
   const { type, watchCursor, at } = message
   const common = { type: WatchPaymentsResponse_Type[type], watchCursor, at: timestampFromDate(at) }
   switch (message.type) {
     case 'HEARTBEAT':
       return common
     case 'REMOVED':
-      return { ...common, id: message.id, payment: message.payment && paymentToProto(message.payment) }
+      return { ...common, id: message.id, payment: message.payment && toProto(message.payment) }
     case 'ADDED':
     case 'UPDATED':
-      return { ...common, id: message.payment.id, payment: paymentToProto(message.payment) }
+      return { ...common, id: message.payment.id, payment: toProto(message.payment) }
   }
 }
 
