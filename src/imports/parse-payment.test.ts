@@ -43,7 +43,13 @@ describe('parsePayment', () => {
   })
 
   it('ignores derived fields', () => {
-    const derived = { completed: true, destinationNetwork: 'BASE', destinationTxHash: `0x${hash}`, payer: null }
+    const derived = {
+      completed: true,
+      destinationNetwork: 'BASE',
+      destinationTxHash: `0x${hash}`,
+      links: {},
+      payer: null,
+    }
     expect(parsePayment({ ...least, ...derived })).toEqual(parsePayment(least))
     expect(parsePayment({ ...least, confirmations: 12 }).confirmations).toBe(12)
     expect(parsePayment({ ...least, status: 'PENDING', confirmations: 12 })).not.toHaveProperty('confirmations')
