@@ -19,7 +19,7 @@ import {
 } from './house-rules.ts'
 import { findViolations } from './import-rules.ts'
 
-const folders = ['src', 'tools', 'bench', 'test']
+const folders = ['src', 'clients/typescript/src', 'tools', 'bench', 'test']
 
 export async function checkHouse(): Promise<CheckResult> {
   const findings = await findAll(root)
@@ -67,7 +67,8 @@ export async function findAll(folder: string): Promise<Finding[]> {
   ).toSorted()
   const sources = new Map(paths.map((path) => [path, readFileSync(join(folder, path), 'utf8')]))
   const inSrc = paths.filter((path) => path.startsWith('src/'))
-  const violations = findViolations(inSrc.map((path) => ({ path, source: sources.get(path)! })))
+  const inRooms = paths.filter((path) => path.startsWith('src/') || path.startsWith('clients/'))
+  const violations = findViolations(inRooms.map((path) => ({ path, source: sources.get(path)! })))
   return [
     ...findCrowdedFolders(paths),
     ...(await findLongFunctions(folder)),

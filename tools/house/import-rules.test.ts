@@ -4,6 +4,12 @@ import { scanSource } from './source-scan.ts'
 
 describe('findViolations', () => {
   it.each([
+    [
+      'a client importing the service',
+      'clients/typescript/src/wallet/a.ts',
+      "import { x } from '../../../../src/domain/x.ts'",
+      'a client imports nothing from outside its folder but packages',
+    ],
     ['domain importing a room', 'src/domain/a.ts', "import { x } from '../store/x.ts'", 'domain does not import store'],
     [
       'errors importing domain',

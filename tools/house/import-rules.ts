@@ -1,6 +1,6 @@
 /**
- * Which room may import which, as data, and the check of sources against it. A room is the first folder under src/, or a file in src/.
- * tools/house/check-house.ts checks src/; ARCHITECTURE.md draws the rules.
+ * Which room may import which, as data, and the check of sources against it. A room is the first folder under src/, or a file in src/; a
+ * client that is published is a room of its own. tools/house/check-house.ts checks src/ and clients/; ARCHITECTURE.md draws the rules.
  */
 import { posix } from 'node:path'
 import { type SourceScan, scanSource } from './source-scan.ts'
@@ -61,6 +61,8 @@ export function findViolations(files: readonly SourceFile[]): Violation[] {
 }
 
 function checkImports(path: string, { imports }: SourceScan): Violation[] {
+  const client = clientOf(path)
+  if (client !== undefined) return checkClientImports(path, client, imports)
   const from = roomOf(path)
   const rule = rooms[from]
   const named =
@@ -71,6 +73,21 @@ function checkImports(path: string, { imports }: SourceScan): Violation[] {
     return reason === undefined ? [] : [{ path, line, rule: reason }]
   })
   return [...named, ...broken]
+}
+
+/** `clients/typescript/src/calls.ts` → `clients/typescript/` */
+function clientOf(path: string): string | undefined {
+  return /^clients\/[^/]+\//.exec(path)?.[0]
+}
+
+/** A client is installed without the rest of the project. */
+function checkClientImports(path: string, client: string, imports: SourceScan['imports']): Violation[] {
+  const isTest = path.endsWith('.test.ts')
+  return imports.flatMap(({ specifier, line }) => {
+    const target = posix.join(posix.dirname(path), specifier)
+    if (!specifier.startsWith('.') || target.startsWith(client) || isTest) return []
+    return [{ path, line, rule: `a client imports nothing from outside its folder but packages (${specifier})` }]
+  })
 }
 
 type Import = { path: string; from: string; rule: RoomRule | 'sees all'; specifier: string; typeOnly: boolean }
