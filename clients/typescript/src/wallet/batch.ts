@@ -1,0 +1,119 @@
+/** All transactions in one step, after EIP-5792. */
+import { sleep } from '../retry.ts'
+import type { PayOutcome, PayProgress, PlainTransaction } from './outcome.ts'
+import { type Ask, codeOf, hasSentNothing, INTERNAL_ERROR, messageOf, NO_BATCH, USER_REJECTED } from './provider.ts'
+import { hasSucceeded, type Receipt, type WaitTerms } from './receipts.ts'
+
+/** Whether the wallet carries out all calls or none, by what it says of itself. A wallet that fails to say so does not. */
+export async function canBatch(ask: Ask, wallet: string, chainId: string): Promise<boolean> {
+  try {
+    const capabilities = (await ask('wallet_getCapabilities', [wallet, [chainId]])) as Capabilities
+    const ofChain = Object.entries(capabilities).filter(([id]) => BigInt(id) === BigInt(chainId) || BigInt(id) === 0n)
+    return ofChain.some(([, { atomic }]) => atomic?.status === 'supported' || atomic?.status === 'ready')
+  } catch {
+    return false
+  }
+}
+
+type Capabilities = Readonly<Record<string, { readonly atomic?: { readonly status?: string } }>>
+
+export interface BatchTerms extends WaitTerms {
+  readonly transactions: readonly PlainTransaction[]
+  readonly onProgress: (progress: PayProgress) => void
+}
+
+/** @returns FALL_BACK with the code if nothing can have been sent and the steps may be sent one by one */
+export async function sendBatch(terms: BatchTerms): Promise<PayOutcome | { outcome: 'FALL_BACK'; code: number }> {
+  const { ask, wallet, transactions, onProgress } = terms
+  const before = await footprint(ask, wallet)
+  onProgress({ type: 'ASKING_BATCH', steps: transactions.length })
+  let batchId: string | undefined
+  try {
+    batchId = idOf(await ask('wallet_sendCalls', [callsOf(transactions)]))
+  } catch (error) {
+    const code = codeOf(error)
+    const message = messageOf(error)
+    if (code === USER_REJECTED) return { outcome: 'REFUSED' }
+    if (code !== undefined && NO_BATCH.has(code)) return { outcome: 'FALL_BACK', code }
+    if (code === INTERNAL_ERROR && before !== undefined && before === (await footprint(ask, wallet))) {
+      return { outcome: 'FALL_BACK', code }
+    }
+    if (hasSentNothing(code)) return { outcome: 'FAILED', reason: 'WALLET_ERROR', code, message }
+    return { outcome: 'UNKNOWN', reason: 'WALLET_ERROR', code, message }
+  }
+  if (batchId === undefined) {
+    const message = 'the wallet gave no id for the batch that it took'
+    return { outcome: 'UNKNOWN', reason: 'BATCH_LOST', code: undefined, message }
+  }
+  onProgress({ type: 'BATCH_SENT', batchId })
+  return waitForBatch(terms, batchId)
+}
+
+/** Calls carry to, data and value alone: the wallet estimates the gas of the whole. */
+function callsOf(transactions: readonly PlainTransaction[]) {
+  const [{ from, chainId }] = transactions as [PlainTransaction, ...PlainTransaction[]]
+  const calls = transactions.map(({ to, data, value }) => ({ to, data, value }))
+  return { version: '2.0.0', from, chainId, atomicRequired: true, calls }
+}
+
+function idOf(answer: unknown): string | undefined {
+  const id = typeof answer === 'string' ? answer : (answer as { id?: unknown } | null)?.id
+  return typeof id === 'string' && id !== '' ? id : undefined
+}
+
+/**
+ * What a wallet that has sent something would have changed: the nonce of a plain account. Undefined for an account with code, since others
+ * may send its transactions and its nonce then stays, and where the node does not tell.
+ */
+async function footprint(ask: Ask, wallet: string): Promise<string | undefined> {
+  try {
+    const [code, latest, pending] = await Promise.all([
+      ask('eth_getCode', [wallet, 'latest']),
+      ask('eth_getTransactionCount', [wallet, 'latest']),
+      ask('eth_getTransactionCount', [wallet, 'pending']),
+    ])
+    return code === '0x' ? `${String(latest)} ${String(pending)}` : undefined
+  } catch {
+    return undefined
+  }
+}
+
+type BatchStatus = { readonly status: number; readonly receipts?: readonly Receipt[] }
+
+/** How often the status may be missing before the batch counts as lost. */
+const LOOKS_BEFORE_LOST = 20
+
+async function waitForBatch({ ask, pollMs, signal }: BatchTerms, batchId: string): Promise<PayOutcome> {
+  for (let missing = 0; ; ) {
+    if (signal?.aborted) return { outcome: 'SENT', transactionHashes: [], batchId }
+    try {
+      const outcome = judge((await ask('wallet_getCallsStatus', [batchId])) as BatchStatus, batchId)
+      if (outcome !== undefined) return outcome
+      missing = 0
+    } catch (error) {
+      if (++missing >= LOOKS_BEFORE_LOST) {
+        const [code, message] = [codeOf(error), messageOf(error)]
+        return { outcome: 'UNKNOWN', reason: 'BATCH_LOST', code, message, batchId }
+      }
+    }
+    await sleep(pollMs, signal).catch(() => undefined)
+  }
+}
+
+/** @returns undefined while the batch waits */
+function judge({ status, receipts = [] }: BatchStatus, batchId: string): PayOutcome | undefined {
+  const transactionHashes = [...new Set(receipts.map(({ transactionHash }) => transactionHash))]
+  const reverted = receipts.find((receipt) => !hasSucceeded(receipt))
+  if (status >= 600) {
+    const message = 'the wallet carried out a part of the batch'
+    return { outcome: 'UNKNOWN', reason: 'BATCH_IN_PART', code: status, message, batchId }
+  }
+  if (status >= 500 || (status >= 200 && status < 300 && reverted !== undefined)) {
+    return { outcome: 'REVERTED', transactionHash: (reverted ?? receipts[0])?.transactionHash }
+  }
+  if (status >= 400) {
+    const message = 'the wallet has not sent the batch and will not try again'
+    return { outcome: 'FAILED', reason: 'WALLET_ERROR', code: status, message }
+  }
+  return status >= 200 ? { outcome: 'MINED', transactionHashes } : undefined
+}

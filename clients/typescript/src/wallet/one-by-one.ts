@@ -1,0 +1,78 @@
+import type { PaymentStep } from '../../gen/payments/v1/payment_calldata_pb.js'
+import { Route_StepKind } from '../../gen/payments/v1/route_pb.js'
+import type { BatchTerms } from './batch.ts'
+import type { PayOutcome } from './outcome.ts'
+import { codeOf, hasSentNothing, messageOf, USER_REJECTED } from './provider.ts'
+import { hasSucceeded, waitForReceipt } from './receipts.ts'
+
+export interface StepTerms extends BatchTerms {
+  readonly steps: readonly PaymentStep[]
+  readonly isExpired: () => boolean
+}
+
+/**
+ * Sends the transactions one by one, each after the receipt of the one before. Nothing is ever sent twice: an error of the wallet ends it.
+ *
+ * @returns QUOTE_EXPIRED if the quote expired before anything but approvals was sent
+ */
+export async function sendOneByOne(terms: StepTerms): Promise<PayOutcome | { outcome: 'QUOTE_EXPIRED' }> {
+  const { transactions, steps, signal, isExpired, onProgress } = terms
+  const transactionHashes: string[] = []
+  let hasSpent = false
+  for (const [index, transaction] of transactions.entries()) {
+    signal?.throwIfAborted()
+    if (!hasSpent && isExpired()) return { outcome: 'QUOTE_EXPIRED' }
+    const step = index + 1
+    const isApproval = isApprovalStep(steps[index])
+    onProgress({ type: 'ASKING', step, steps: transactions.length, message: steps[index]?.message ?? '' })
+    let transactionHash: string
+    try {
+      transactionHash = (await terms.ask('eth_sendTransaction', [transaction])) as string
+    } catch (error) {
+      return judgeError(error)
+    }
+    transactionHashes.push(transactionHash)
+    onProgress({ type: 'SENT', step, transactionHash })
+    const isLast = step === transactions.length
+    const end = await waitForStep(terms, { transactionHash, transactionHashes, isApproval, isLast })
+    if (end !== undefined) return end
+    hasSpent ||= !isApproval
+    onProgress({ type: 'STEP_MINED', step, transactionHash })
+  }
+  return { outcome: 'MINED', transactionHashes }
+}
+
+function judgeError(error: unknown): PayOutcome {
+  const [code, message] = [codeOf(error), messageOf(error)]
+  if (code === USER_REJECTED) return { outcome: 'REFUSED' }
+  if (hasSentNothing(code)) return { outcome: 'FAILED', reason: 'WALLET_ERROR', code, message }
+  return { outcome: 'UNKNOWN', reason: 'WALLET_ERROR', code, message }
+}
+
+interface SentStep {
+  readonly transactionHash: string
+  readonly transactionHashes: readonly string[]
+  readonly isApproval: boolean
+  readonly isLast: boolean
+}
+
+/** @returns how it ends; undefined if the next step may be sent */
+async function waitForStep(terms: StepTerms, { transactionHash, transactionHashes, isApproval, isLast }: SentStep) {
+  try {
+    const receipt = await waitForReceipt(terms, transactionHash)
+    if (receipt === 'REPLACED') {
+      // The next quote says whether the approval that took its place is enough.
+      if (isApproval) return { outcome: 'QUOTE_EXPIRED' } as const
+      const message = `another transaction of the wallet took the place of ${transactionHash}`
+      return { outcome: 'UNKNOWN', reason: 'REPLACED', code: undefined, message, transactionHash } as const
+    }
+    return hasSucceeded(receipt) ? undefined : ({ outcome: 'REVERTED', transactionHash } as const)
+  } catch (error) {
+    if (!isLast) throw error
+    return { outcome: 'SENT', transactionHashes } as const
+  }
+}
+
+function isApprovalStep(step: PaymentStep | undefined): boolean {
+  return step?.kind === Route_StepKind.APPROVE || step?.kind === Route_StepKind.APPROVE_RESET
+}

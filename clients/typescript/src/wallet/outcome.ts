@@ -1,0 +1,62 @@
+import type { PaymentCalldata, PaymentTransaction } from '../../gen/payments/v1/payment_calldata_pb.js'
+import type { Route } from '../../gen/payments/v1/route_pb.js'
+
+/** How a payment ended. Only after MINED, SENT and UNKNOWN can money have moved: never pay again then before the request's status is known. */
+export type PayOutcome =
+  /** Every transaction is mined and succeeded. The request's status says when the payment counts. */
+  | { readonly outcome: 'MINED'; readonly transactionHashes: readonly string[] }
+  /** Everything was sent, and the signal ended the wait for it. */
+  | { readonly outcome: 'SENT'; readonly transactionHashes: readonly string[]; readonly batchId?: string }
+  /** The payer said no. Approvals before it may be mined; nothing was paid. */
+  | { readonly outcome: 'REFUSED' }
+  /** A transaction was mined and failed. Nothing was paid. */
+  | { readonly outcome: 'REVERTED'; readonly transactionHash: string | undefined }
+  /** The route now takes more than `maxSourceAmount`. Nothing was paid. */
+  | { readonly outcome: 'QUOTE_CHANGED'; readonly newQuote: Route | undefined }
+  /** Quotes expired again and again before the payer answered. Nothing was paid. */
+  | { readonly outcome: 'EXPIRED' }
+  /** The wallet cannot do it. Nothing was paid. */
+  | {
+      readonly outcome: 'FAILED'
+      readonly reason: FailureReason
+      readonly code: number | undefined
+      readonly message: string
+    }
+  /** The wallet does not tell whether it has sent the payment. */
+  | {
+      readonly outcome: 'UNKNOWN'
+      readonly reason: UnknownReason
+      readonly code: number | undefined
+      readonly message: string
+      readonly transactionHash?: string
+      readonly batchId?: string
+    }
+
+/** WRONG_ACCOUNT: the wallet has not opened the paying address to the page. WRONG_CHAIN: it does not go to the route's chain. */
+export type FailureReason = 'WRONG_ACCOUNT' | 'WRONG_CHAIN' | 'WALLET_ERROR'
+
+/** REPLACED: another transaction took the place of the payment, as when a payer speeds it up or cancels it in the wallet. */
+export type UnknownReason = 'WALLET_ERROR' | 'REPLACED' | 'BATCH_LOST' | 'BATCH_IN_PART'
+
+/** What happens on the way, in order. */
+export type PayProgress =
+  | { readonly type: 'QUOTED'; readonly quote: PaymentCalldata }
+  | { readonly type: 'SWITCHING_CHAIN'; readonly chainId: string }
+  /** The wallet now asks the payer for this step: one of `steps`, counted from 1. */
+  | { readonly type: 'ASKING'; readonly step: number; readonly steps: number; readonly message: string }
+  /** The wallet now asks the payer for all steps at once. */
+  | { readonly type: 'ASKING_BATCH'; readonly steps: number }
+  /** The wallet makes no batch: the steps are sent one by one. */
+  | { readonly type: 'FALLING_BACK'; readonly code: number }
+  | { readonly type: 'SENT'; readonly step: number; readonly transactionHash: string }
+  | { readonly type: 'BATCH_SENT'; readonly batchId: string }
+  | { readonly type: 'STEP_MINED'; readonly step: number; readonly transactionHash: string }
+  /** The quote expired before the payment was sent: a new one is asked for. */
+  | { readonly type: 'QUOTE_EXPIRED' }
+
+/** A transaction as a plain object: the parameters of `eth_sendTransaction`. */
+export type PlainTransaction = Pick<PaymentTransaction, 'from' | 'to' | 'data' | 'value' | 'chainId'> & { gas?: string }
+
+export function toPlain({ from, to, data, value, gas, chainId }: PaymentTransaction): PlainTransaction {
+  return { from, to, data, value, ...(gas !== undefined && { gas }), chainId }
+}

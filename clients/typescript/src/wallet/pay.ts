@@ -1,0 +1,130 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt'
+import type { PaymentCalldata } from '../../gen/payments/v1/payment_calldata_pb.js'
+import { WaybillCallError } from '../call-error.ts'
+import type { Waybill } from '../waybill.ts'
+import { canBatch, sendBatch } from './batch.ts'
+import { sendOneByOne } from './one-by-one.ts'
+import { type PayOutcome, type PayProgress, toPlain } from './outcome.ts'
+import { askOf, type WalletProvider } from './provider.ts'
+import { type AddChainParameters, readyWallet } from './ready-wallet.ts'
+
+/** What is paid, by which route, with which wallet. */
+export interface PayOptions {
+  readonly waybill: Pick<Waybill, 'getPaymentCalldata'>
+  readonly paymentReference: string
+  /** A route of GetPaymentRoutes or its id. Default: the direct route. */
+  readonly route?: string | { readonly id: string } | undefined
+  /** An EIP-1193 provider, a client of viem, or a provider of ethers. */
+  readonly provider: WalletProvider
+  /** The paying address, which the wallet has opened to the page (`eth_requestAccounts`). */
+  readonly wallet: string
+  /** Ends the wait. What the wallet was asked before it may still be sent by the payer. */
+  readonly signal?: AbortSignal | undefined
+  readonly onProgress?: ((progress: PayProgress) => void) | undefined
+  /** The route's chain, for a wallet that does not know it. */
+  readonly addChain?: AddChainParameters | undefined
+  /** How much of the request to pay, in its invoice currency. Default: what is outstanding. */
+  readonly amount?: string | undefined
+  readonly feePercentage?: string | undefined
+  readonly feeAddress?: string | undefined
+  /** Percent that a swap may take more than quoted. */
+  readonly slippage?: string | undefined
+  /** The most that may leave the wallet, gas not counted. Default: what the first quote says. */
+  readonly maxSourceAmount?: string | undefined
+  /** Time between two looks at the chain. Default: 1,000. */
+  readonly pollMs?: number | undefined
+}
+
+/** Quotes that may expire before the payer answers, until pay gives up. */
+const MAX_QUOTES = 5
+/** How long a quote is taken to hold where its end lies before its arrival, because the clock of this machine is wrong. */
+const ASSUMED_LIFETIME_MS = 25_000
+
+/** Payments of this page that are under way, by reference: a second click must not pay a second time. */
+const underWay = new Set<string>()
+
+/**
+ * Pays a request by a route with a wallet: asks for the transactions, brings the wallet to their chain, has each signed, and waits until it
+ * is mined. Where the wallet can, approvals and payment are one step.
+ *
+ * It never pays twice: a payment is asked of the wallet once, and what the wallet says of it afterwards ends the call.
+ *
+ * @returns how it ended
+ * @throws WaybillCallError when the service gives no transactions (REQUEST_COVERED, ROUTE_UNAVAILABLE), or the reason of the signal before
+ * the payment was sent
+ */
+export async function pay(options: PayOptions): Promise<PayOutcome> {
+  const key = options.paymentReference.toLowerCase().replace(/^0x/, '')
+  if (underWay.has(key)) throw new Error(`a payment of ${options.paymentReference} is already under way on this page`)
+  underWay.add(key)
+  try {
+    return await payOnce(options)
+  } finally {
+    underWay.delete(key)
+  }
+}
+
+async function payOnce(options: PayOptions): Promise<PayOutcome> {
+  let { maxSourceAmount } = options
+  let mayBatch = true
+  for (let quotes = 1; quotes <= MAX_QUOTES; quotes++) {
+    options.signal?.throwIfAborted()
+    let quote: PaymentCalldata
+    try {
+      quote = await askForQuote(options, maxSourceAmount)
+    } catch (error) {
+      if (!(error instanceof WaybillCallError && error.reason === 'QUOTE_CHANGED')) throw error
+      return { outcome: 'QUOTE_CHANGED', newQuote: error.newQuote }
+    }
+    maxSourceAmount ??= quote.maxSourceAmount
+    const onFallBack = () => {
+      mayBatch = false
+    }
+    const end = await takeQuote(options, quote, { mayBatch, onFallBack })
+    if (end.outcome !== 'QUOTE_EXPIRED') return end
+    options.onProgress?.({ type: 'QUOTE_EXPIRED' })
+  }
+  return { outcome: 'EXPIRED' }
+}
+
+function askForQuote(options: PayOptions, maxSourceAmount: string | undefined): Promise<PaymentCalldata> {
+  const { waybill, paymentReference, wallet, route, signal, amount, feePercentage, feeAddress, slippage } = options
+  const id = typeof route === 'object' ? route.id : route
+  const wishes = { route: id, amount, feePercentage, feeAddress, slippage, maxSourceAmount }
+  const given = Object.fromEntries(Object.entries(wishes).filter(([, value]) => value !== undefined))
+  return waybill.getPaymentCalldata({ paymentReference, wallet, ...given }, { signal })
+}
+
+/** A wallet that has once refused a batch is not asked for another. */
+type Batching = { readonly mayBatch: boolean; readonly onFallBack: () => void }
+
+async function takeQuote(options: PayOptions, quote: PaymentCalldata, { mayBatch, onFallBack }: Batching) {
+  const { wallet, signal, onProgress = () => {}, pollMs = 1_000, addChain } = options
+  const isExpired = expiryOf(quote)
+  onProgress({ type: 'QUOTED', quote })
+  const ask = askOf(options.provider)
+  const transactions = quote.transactions.map(toPlain)
+  const chainId = transactions[0]?.chainId ?? ''
+  const stop = await readyWallet({ ask, wallet, chainId, addChain, onProgress })
+  if (stop !== undefined) return stop
+  signal?.throwIfAborted()
+  const terms = { ask, wallet, transactions, steps: quote.steps, signal, onProgress, pollMs, isExpired }
+  // Some wallets fail at a batch of one.
+  if (mayBatch && transactions.length > 1 && (await canBatch(ask, wallet, chainId))) {
+    if (isExpired()) return { outcome: 'QUOTE_EXPIRED' } as const
+    signal?.throwIfAborted()
+    const end = await sendBatch(terms)
+    if (end.outcome !== 'FALL_BACK') return end
+    onFallBack()
+    onProgress({ type: 'FALLING_BACK', code: end.code })
+  }
+  return sendOneByOne(terms)
+}
+
+/** Whether the quote has expired, measured from its arrival where the clock of this machine is behind or ahead. */
+function expiryOf({ expiresAt }: PaymentCalldata): () => boolean {
+  const leftMs = expiresAt === undefined ? 0 : timestampMs(expiresAt) - Date.now()
+  const arrivedAt = performance.now()
+  const lifetimeMs = leftMs > 0 ? leftMs : ASSUMED_LIFETIME_MS
+  return () => performance.now() - arrivedAt >= lifetimeMs
+}

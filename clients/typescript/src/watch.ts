@@ -1,0 +1,92 @@
+import { type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import { type PaymentRequest, PaymentRequestSchema } from '../gen/payments/v1/payment_request_pb.js'
+import {
+  WatchPaymentRequestResponse_Type,
+  type WatchPaymentRequestResponseSchema,
+} from '../gen/payments/v1/payment_request_watch_pb.js'
+import type { PaymentSearchService } from '../gen/payments/v1/payment_search_service_pb.js'
+import {
+  type WatchPaymentsRequestSchema,
+  type WatchPaymentsResponse,
+  WatchPaymentsResponse_Type,
+} from '../gen/payments/v1/payment_watch_pb.js'
+import type { RequestsService } from '../gen/payments/v1/requests_service_pb.js'
+import { toCallError } from './call-error.ts'
+import type { Calls } from './calls.ts'
+import { type KeepOpenOptions, keepOpen } from './keep-open.ts'
+
+/** Filters of a watch: those of a search. */
+export type WatchFilter = Omit<
+  Exclude<MessageInitShape<typeof WatchPaymentsRequestSchema>, { $typeName: string }>,
+  'watchCursor' | 'ticket'
+>
+
+/** Where a watch begins, and who is told of its progress. */
+export interface WatchOptions extends KeepOpenOptions {
+  /** The `watchCursor` of a search or of a change. Default: begin now. */
+  readonly from?: string | undefined
+  /** Called when every change up to this cursor has been handled: a good moment to store it. */
+  readonly onPosition?: ((watchCursor: string) => void) | undefined
+}
+
+/**
+ * The changes of the payments that match, each once and in order, through cut connections and restarts of the service.
+ *
+ * @throws WaybillCallError CURSOR_EXPIRED or CURSOR_AHEAD when the log does not hold `from`: search again and watch from the `watchCursor` of
+ * the answer
+ */
+export async function* watchPayments(
+  calls: Pick<Calls<typeof PaymentSearchService>, 'watchPayments'>,
+  filter: WatchFilter,
+  { from, onPosition, ...options }: WatchOptions = {},
+): AsyncGenerator<WatchPaymentsResponse, void, undefined> {
+  let watchCursor = from
+  const open = (signal: AbortSignal) =>
+    calls.watchPayments({ ...filter, ...(watchCursor !== undefined && { watchCursor }) }, { signal })
+  for await (const event of keepOpen(open, options)) {
+    watchCursor = event.watchCursor
+    if (event.type === WatchPaymentsResponse_Type.HEARTBEAT) onPosition?.(watchCursor)
+    else yield event
+  }
+}
+
+type RequestCalls = Pick<Calls<typeof RequestsService>, 'watchPaymentRequest' | 'getPaymentRequest'>
+
+/**
+ * One request as it is, then after each change, through cut connections. Where the service has no stream to give it asks every few seconds.
+ * It does not end by itself: a request that is PAID may still be refunded.
+ */
+export async function* watchPaymentRequest(
+  calls: RequestCalls,
+  paymentReference: string,
+  options: KeepOpenOptions = {},
+): AsyncGenerator<PaymentRequest, void, undefined> {
+  let last = ''
+  for await (const { request } of keepOpen((signal) => openOrAsk(calls, paymentReference, signal), options)) {
+    if (request === undefined) continue
+    const state = toBinary(PaymentRequestSchema, request).join()
+    if (state === last) continue
+    last = state
+    yield request
+  }
+}
+
+type RequestEvent = MessageInitShape<typeof WatchPaymentRequestResponseSchema> & {
+  request?: PaymentRequest | undefined
+}
+
+async function* openOrAsk(
+  calls: RequestCalls,
+  paymentReference: string,
+  signal: AbortSignal,
+): AsyncGenerator<RequestEvent, void, undefined> {
+  try {
+    yield* calls.watchPaymentRequest({ paymentReference }, { signal })
+  } catch (thrown) {
+    if (toCallError(thrown).code === 'resource_exhausted') {
+      const request = await calls.getPaymentRequest({ paymentReference }, { signal })
+      yield { type: WatchPaymentRequestResponse_Type.STATE, request }
+    }
+    throw thrown
+  }
+}
