@@ -1,0 +1,329 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import { BrowserProvider } from 'ethers'
+import { providers } from 'ethers5'
+import { createWalletClient, custom, type Hex } from 'viem'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  createWaybill,
+  type PayOptions,
+  type PayProgress,
+  pay,
+  type WalletProvider,
+  type Waybill,
+} from '../../clients/typescript/src/public.ts'
+import { freshAddress } from '../support/routing.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { createTestWallet, failWith, type TestWallet, type TestWalletOptions } from './test-wallet.ts'
+
+// pay() against a service and a chain, by wallets that really send, refuse and fail.
+
+let running: TestService
+let waybill: Waybill
+beforeAll(async () => {
+  running = await startTestService()
+  waybill = createWaybill({ baseUrl: running.url, apiKey: running.keys.shop })
+})
+afterAll(() => running?.stop())
+
+const AMOUNT = 5_000_000n
+let scenes = 0
+
+interface Scene {
+  readonly wallet: TestWallet
+  readonly payer: Hex
+  readonly progress: PayProgress[]
+  readonly options: PayOptions
+  /** How often the payee was paid in full. */
+  readonly timesPaid: () => Promise<number>
+}
+
+/** A new request of 5 USDC, and a wallet with enough for many payments and no approval. */
+async function arrange(walletOptions: TestWalletOptions = {}): Promise<Scene> {
+  const { chain } = running
+  const payee = freshAddress(`payee ${++scenes}`)
+  const payer = chain.wallets[scenes % 10] as Hex
+  await chain.fund(chain.tokens.USDC, payer, 10n * AMOUNT)
+  await chain.approve(payer, chain.tokens.USDC, chain.contracts.erc20FeeProxy, 0n)
+  const { paymentReference } = await waybill.createPaymentRequest({
+    payee,
+    amount: '5',
+    invoiceCurrency: 'USDC-ETHEREUM',
+    paymentCurrency: 'USDC-ETHEREUM',
+  })
+  const wallet = createTestWallet(chain, payer, walletOptions)
+  const progress: PayProgress[] = []
+  const onProgress = (event: PayProgress) => progress.push(event)
+  return {
+    wallet,
+    payer,
+    progress,
+    options: { waybill, paymentReference, provider: wallet, wallet: payer, onProgress, pollMs: 5 },
+    timesPaid: async () => Number(await chain.balanceOf(chain.tokens.USDC, payee)) / Number(AMOUNT),
+  }
+}
+
+const viemOf = (wallet: TestWallet): WalletProvider =>
+  createWalletClient({ transport: custom(wallet as Parameters<typeof custom>[0], { retryDelay: 1 }) })
+const ethers5Of = (wallet: TestWallet): WalletProvider => new providers.Web3Provider(wallet as never)
+const ethers6Of = (wallet: TestWallet): WalletProvider => new BrowserProvider(wallet as never)
+const bare = (wallet: TestWallet): WalletProvider => wallet
+
+describe.each([
+  ['a bare provider', bare],
+  ['viem', viemOf],
+  ['ethers 5', ethers5Of],
+  ['ethers 6', ethers6Of],
+])('with %s', (_, wrap) => {
+  it('approval and payment are sent one after the other', async () => {
+    const { wallet, options, progress, timesPaid } = await arrange({ atomic: 'unsupported' })
+    const end = await pay({ ...options, provider: wrap(wallet) })
+    expect(end).toMatchObject({ outcome: 'MINED', transactionHashes: [expect.any(String), expect.any(String)] })
+    expect(wallet.prompts).toEqual(['eth_sendTransaction', 'eth_sendTransaction'])
+    const once = ['ASKING', 'SENT', 'STEP_MINED']
+    expect(progress.map(({ type }) => type)).toEqual(['QUOTED', ...once, ...once])
+    expect(await timesPaid()).toBe(1)
+  })
+
+  it('a wallet that carries out batches is asked once', async () => {
+    const { wallet, options, timesPaid } = await arrange({ atomic: 'supported' })
+    const end = await pay({ ...options, provider: wrap(wallet) })
+    expect([end.outcome, wallet.prompts, await timesPaid()]).toEqual(['MINED', ['wallet_sendCalls'], 1])
+  })
+
+  it.each(['eth_sendTransaction', 'wallet_sendCalls'])('who refuses %s is not asked again', async (method) => {
+    const atomic = method === 'wallet_sendCalls' ? 'supported' : 'unsupported'
+    const { wallet, options, timesPaid } = await arrange({ atomic, meddle: { [method]: () => failWith(4001) } })
+    const end = await pay({ ...options, provider: wrap(wallet) })
+    expect([end.outcome, wallet.prompts, await timesPaid()]).toEqual(['REFUSED', [method], 0])
+  })
+
+  it('a payment that was sent although the wallet fails is not sent again', async () => {
+    let sent = 0
+    const { wallet, options, timesPaid } = await arrange({
+      meddle: {
+        async eth_sendTransaction(_params, pass) {
+          const hash = await pass()
+          return ++sent === 2 ? failWith(-32603) : hash
+        },
+      },
+    })
+    const end = await pay({ ...options, provider: wrap(wallet) })
+    expect([end.outcome, wallet.prompts.length, await timesPaid()]).toEqual(['UNKNOWN', 2, 1])
+  })
+})
+
+describe('a batch', () => {
+  it.each([4200, -32601, 5750, 5760, -32603])(
+    'that fails with %i before anything was sent is sent step by step',
+    async (code) => {
+      const { wallet, options, progress, timesPaid } = await arrange({
+        atomic: 'supported',
+        meddle: { wallet_sendCalls: () => failWith(code) },
+      })
+      const end = await pay(options)
+      const prompts = ['wallet_sendCalls', 'eth_sendTransaction', 'eth_sendTransaction']
+      expect([end.outcome, wallet.prompts, await timesPaid()]).toEqual(['MINED', prompts, 1])
+      expect(progress).toContainEqual({ type: 'FALLING_BACK', code })
+    },
+  )
+
+  it('that was sent although the wallet says -32603 is not paid again', async () => {
+    const { wallet, options, timesPaid } = await arrange({
+      atomic: 'supported',
+      meddle: { wallet_sendCalls: async (_params, pass) => (await pass()) && failWith(-32603) },
+    })
+    const end = await pay(options)
+    expect([end.outcome, wallet.prompts, await timesPaid()]).toEqual(['UNKNOWN', ['wallet_sendCalls'], 1])
+  })
+
+  it('of an account with code is not tried otherwise after -32603, since its nonce tells nothing', async () => {
+    const { wallet, options } = await arrange({
+      atomic: 'supported',
+      meddle: { wallet_sendCalls: () => failWith(-32603), eth_getCode: () => '0xef0100' },
+    })
+    expect([(await pay(options)).outcome, wallet.prompts]).toEqual(['UNKNOWN', ['wallet_sendCalls']])
+  })
+
+  it.each([
+    [5700, 'FAILED'],
+    [5710, 'FAILED'],
+    [5740, 'FAILED'],
+    [4100, 'FAILED'],
+    [5720, 'UNKNOWN'],
+    [-32000, 'UNKNOWN'],
+  ])('that fails with %i ends as %s, without another prompt', async (code, outcome) => {
+    const { wallet, options } = await arrange({ atomic: 'ready', meddle: { wallet_sendCalls: () => failWith(code) } })
+    expect(await pay(options)).toMatchObject({ outcome, code })
+    expect(wallet.prompts).toEqual(['wallet_sendCalls'])
+  })
+
+  it.each([
+    [400, 'FAILED'],
+    [500, 'REVERTED'],
+    [600, 'UNKNOWN'],
+  ])('whose status is %i ends as %s', async (status, outcome) => {
+    const { options } = await arrange({ atomic: 'ready', meddle: { wallet_getCallsStatus: () => ({ status }) } })
+    expect(await pay(options)).toMatchObject({ outcome })
+  })
+
+  it('whose id the wallet no longer knows may have been sent', async () => {
+    const meddle = { wallet_getCallsStatus: () => failWith(5730) }
+    const { wallet, options } = await arrange({ atomic: 'ready', meddle })
+    expect(await pay(options)).toMatchObject({ outcome: 'UNKNOWN', reason: 'BATCH_LOST', batchId: 'batch-1' })
+    expect(wallet.prompts).toEqual(['wallet_sendCalls'])
+  })
+
+  it('of one call is sent as a transaction', async () => {
+    const { wallet, payer, options, timesPaid } = await arrange({ atomic: 'supported' })
+    const { chain } = running
+    await chain.approve(payer, chain.tokens.USDC, chain.contracts.erc20FeeProxy, AMOUNT)
+    const end = await pay(options)
+    expect([end.outcome, wallet.prompts, await timesPaid()]).toEqual(['MINED', ['eth_sendTransaction'], 1])
+  })
+})
+
+describe('the chain of the wallet', () => {
+  const addChain = {
+    chainId: '0x7a69',
+    chainName: 'Test',
+    rpcUrls: ['http://127.0.0.1:1'],
+    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+  }
+  const [change, add] = ['wallet_switchEthereumChain', 'wallet_addEthereumChain']
+  const sends = ['eth_sendTransaction', 'eth_sendTransaction']
+
+  it('is changed', async () => {
+    const { wallet, options, timesPaid } = await arrange({ chainId: '0x1' })
+    const end = await pay(options)
+    expect([end.outcome, wallet.prompts, await timesPaid()]).toEqual(['MINED', [change, ...sends], 1])
+  })
+
+  it.each([
+    ['4902', {}],
+    [
+      '4902 within -32603',
+      {
+        wallet_switchEthereumChain: (_: unknown, pass: () => Promise<unknown>) =>
+          pass().catch(() => failWith(-32603, { data: { originalError: { code: 4902 } } })),
+      },
+    ],
+  ])('is added after %s where its parameters were given', async (_, meddle) => {
+    const { wallet, options } = await arrange({ chainId: '0x1', knownChains: ['0x1'], meddle })
+    expect((await pay({ ...options, addChain })).outcome).toBe('MINED')
+    expect(wallet.prompts).toEqual([change, add, change, ...sends])
+  })
+
+  it('ends the payment where it stays unknown', async () => {
+    const { wallet, options } = await arrange({ chainId: '0x1', knownChains: ['0x1'] })
+    expect(await pay(options)).toMatchObject({ outcome: 'FAILED', reason: 'WRONG_CHAIN', code: 4902 })
+    expect(wallet.prompts).toEqual([change])
+  })
+
+  it('ends the payment where the payer refuses to change it', async () => {
+    const meddle = { wallet_switchEthereumChain: () => failWith(4001) }
+    const { wallet, options } = await arrange({ chainId: '0x1', meddle })
+    expect([(await pay(options)).outcome, wallet.prompts]).toEqual(['REFUSED', [change]])
+  })
+
+  it('ends the payment where the wallet only says that it has changed it', async () => {
+    const { options } = await arrange({ chainId: '0x1', meddle: { eth_chainId: () => '0x1' } })
+    expect(await pay(options)).toMatchObject({ outcome: 'FAILED', reason: 'WRONG_CHAIN' })
+  })
+})
+
+describe('a payment', () => {
+  it('from an account that the wallet has not opened is not asked for', async () => {
+    const { wallet, options } = await arrange({ meddle: { eth_accounts: () => [] } })
+    expect(await pay(options)).toMatchObject({ outcome: 'FAILED', reason: 'WRONG_ACCOUNT' })
+    expect(wallet.prompts).toEqual([])
+  })
+
+  it('that is reverted is told as such', async () => {
+    let sent = 0
+    const { options, timesPaid } = await arrange({
+      meddle: {
+        eth_sendTransaction: ([transaction]) =>
+          // Without the tokens' approval, which the first transaction would have given.
+          ++sent === 1
+            ? running.chain.client.rpc.call('eth_sendTransaction', [cancelOf(transaction)]).then(mined)
+            : undefined,
+      },
+    })
+    expect([(await pay(options)).outcome, await timesPaid()]).toEqual(['REVERTED', 0])
+  })
+
+  it('is quoted anew, at no higher price, when the quote expires before it is sent', async () => {
+    const asked: unknown[] = []
+    const short: Pick<Waybill, 'getPaymentCalldata'> = {
+      async getPaymentCalldata(request, more) {
+        asked.push((request as { maxSourceAmount?: string }).maxSourceAmount)
+        const quote = await waybill.getPaymentCalldata(request, more)
+        return asked.length === 1 ? { ...quote, expiresAt: timestampFromMs(Date.now() + 40) } : quote
+      },
+    }
+    const { wallet, options, progress, timesPaid } = await arrange({
+      meddle: { eth_sendTransaction: () => new Promise((resolve) => setTimeout(resolve, 60)) },
+    })
+    const end = await pay({ ...options, waybill: short })
+    expect([end.outcome, wallet.prompts.length, await timesPaid(), asked]).toEqual(['MINED', 2, 1, [undefined, '5']])
+    expect(progress.map(({ type }) => type)).toContain('QUOTE_EXPIRED')
+  })
+
+  it('that would cost more than allowed is not asked for', async () => {
+    const { wallet, options } = await arrange()
+    const end = await pay({ ...options, maxSourceAmount: '4.9' })
+    expect(end).toMatchObject({ outcome: 'QUOTE_CHANGED', newQuote: { sourceAmount: '5' } })
+    expect(wallet.prompts).toEqual([])
+  })
+
+  it('is under way only once', async () => {
+    const { options, timesPaid } = await arrange()
+    const [first, second] = await Promise.allSettled([pay(options), pay(options)])
+    expect(first).toMatchObject({ value: { outcome: 'MINED' } })
+    expect(second).toMatchObject({ reason: { message: expect.stringContaining('already under way') } })
+    expect(await timesPaid()).toBe(1)
+  })
+
+  it('that is sent when the signal comes is told with its hash', async () => {
+    const aborter = new AbortController()
+    const { options } = await arrange({
+      meddle: { eth_getTransactionReceipt: () => aborter.signal.reason && failWith(-32000) },
+    })
+    const onProgress = (event: PayProgress) => event.type === 'SENT' && event.step === 2 && aborter.abort()
+    const end = await pay({ ...options, signal: aborter.signal, onProgress })
+    expect(end).toMatchObject({ outcome: 'SENT', transactionHashes: [expect.any(String), expect.any(String)] })
+  })
+
+  it('whose place another transaction took is not paid again', async () => {
+    let sent = 0
+    const gone = `0x${'ab'.repeat(32)}`
+    const { wallet, options } = await arrange({
+      meddle: {
+        async eth_sendTransaction(_params, pass) {
+          const hash = await pass()
+          return ++sent === 2 ? gone : hash
+        },
+        eth_getTransactionByHash: ([hash]) => (hash === gone ? { nonce: '0x0' } : undefined),
+      },
+    })
+    expect(await pay(options)).toMatchObject({ outcome: 'UNKNOWN', reason: 'REPLACED', transactionHash: gone })
+    expect(wallet.prompts.length).toBe(2)
+  })
+
+  it('of an unknown request is refused by the service', async () => {
+    const { options } = await arrange()
+    const unknown = pay({ ...options, paymentReference: '0x00000000000000ff' })
+    await expect(unknown).rejects.toMatchObject({ name: 'WaybillCallError', reason: 'REQUEST_NOT_FOUND' })
+  })
+})
+
+/** A transaction that does nothing, in place of another. */
+function cancelOf(transaction: unknown) {
+  const { from } = transaction as { from: string }
+  return { from, to: from, value: '0x0' }
+}
+
+async function mined<T>(hash: T): Promise<T> {
+  await running.chain.mine()
+  return hash
+}
