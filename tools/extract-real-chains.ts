@@ -273,6 +273,7 @@ function chainOf(chain: HandKeptChain) {
   return {
     name,
     chainId: viemChain.id,
+    ...explorerOf(viemChain),
     optional: true,
     rpcUrls: [`\${${name}_RPC_URL}`, `\${${name}_RPC_URL_2}`],
     multicall: getAddress(multicall.address),
@@ -312,6 +313,13 @@ function chainOf(chain: HandKeptChain) {
     ...l1FeeOf(name, viemChain),
     blockTimeSeconds,
   }
+}
+
+/** The pages of Etherscan's explorers, which viem names for each of these chains. */
+function explorerOf({ blockExplorers }: Chain) {
+  const url = blockExplorers?.default.url.replace(/\/+$/, '')
+  if (url === undefined) return {}
+  return { explorer: { transaction: `${url}/tx/{hash}`, address: `${url}/address/{address}` } }
 }
 
 /** Chains of the OP stack are those that viem knows a gas price oracle of. */
