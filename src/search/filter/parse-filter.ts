@@ -50,7 +50,7 @@ export async function parseFilter(input: SearchInput, sources: NameSources): Pro
   return { ...dates, ...amounts, ...lists, q }
 }
 
-async function readLists(input: SearchInput, sources: NameSources): Promise<FilterValues> {
+function readLists(input: SearchInput, sources: NameSources): Promise<FilterValues> {
   const readers = filterFields.flatMap((field) => {
     if (field.kind === 'bound' || field.kind === 'text') return []
     const texts = input[field.name] ?? []
@@ -59,16 +59,16 @@ async function readLists(input: SearchInput, sources: NameSources): Promise<Filt
   return readAllInTurn(Object.fromEntries(readers))
 }
 
-async function readList(
+function readList(
   field: CurrencyField | ListField,
   texts: readonly string[],
   sources: NameSources,
-): Promise<readonly unknown[]> {
+): readonly unknown[] | Promise<readonly unknown[]> {
   requireFewValues(field.name, texts)
   const resolve = resolvers[field.name]
   if (resolve !== undefined) {
-    const resolved = await readEachInTurn([...new Set(texts)], (text) => resolve(sources, field.name, text))
-    return canonicalList(resolved.flat())
+    const resolving = readEachInTurn([...new Set(texts)], (text) => resolve(sources, field.name, text))
+    return resolving.then((resolved) => canonicalList(resolved.flat()))
   }
   return field.kind === 'list' ? canonicalList(readEach(texts, (text) => field.value.parse(field.name, text))) : []
 }
