@@ -5,6 +5,7 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Explorer } from "./explorer_pb.js";
 import type { UnmatchedEvent_Reason } from "./unmatched_event_pb.js";
 
 /**
@@ -136,6 +137,13 @@ export declare type Chain = Message<"payments.v1.Chain"> & {
    * @generated from field: optional payments.v1.Chain.Backlog backlog = 17;
    */
   backlog?: Chain_Backlog | undefined;
+
+  /**
+   * Block explorer. Absent if none is configured.
+   *
+   * @generated from field: optional payments.v1.Explorer explorer = 18;
+   */
+  explorer?: Explorer | undefined;
 };
 
 /**

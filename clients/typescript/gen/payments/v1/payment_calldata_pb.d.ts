@@ -6,6 +6,7 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Route, Route_StepKind, Warning } from "./route_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Explorer } from "./explorer_pb.js";
 
 /**
  * Describes the file payments/v1/payment_calldata.proto.
@@ -61,6 +62,13 @@ export declare type PaymentCalldata = Message<"payments.v1.PaymentCalldata"> & {
    * @generated from field: repeated payments.v1.Warning warnings = 6;
    */
   warnings: Warning[];
+
+  /**
+   * Block explorer of the chain on which the transactions are sent. Absent if none is configured.
+   *
+   * @generated from field: optional payments.v1.Explorer explorer = 7;
+   */
+  explorer?: Explorer | undefined;
 };
 
 /**

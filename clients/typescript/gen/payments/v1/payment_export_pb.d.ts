@@ -186,6 +186,16 @@ export declare type ExportPaymentsRequest = Message<"payments.v1.ExportPaymentsR
    * @generated from field: payments.v1.ExportPaymentsRequest.Format format = 31;
    */
   format: ExportPaymentsRequest_Format;
+
+  /**
+   * Columns of a CSV file, in this order, none twice; empty: all. They have the names of the payment's fields; `gasAmount`
+   * and its like hold parts of `gas`, `platformFee` and its like the sums of the lines of `fees` by their type. Only for CSV.
+   * gRPC and Connect ignore them. A query string may separate them by commas. UNKNOWN_ENUM_VALUE, INVALID_FIELD. Example:
+   * `["timestamp", "reference", "amount", "currency", "platformFee", "platformFeeCurrency"]`.
+   *
+   * @generated from field: repeated string columns = 32;
+   */
+  columns: string[];
 };
 
 /**

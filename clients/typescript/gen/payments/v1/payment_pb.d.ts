@@ -268,6 +268,13 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
    * @generated from field: repeated payments.v1.Payment.StatusChange status_history = 34;
    */
   statusHistory: Payment_StatusChange[];
+
+  /**
+   * Pages of block explorers. Absent if no explorer of its chains is configured.
+   *
+   * @generated from field: optional payments.v1.Payment.Links links = 35;
+   */
+  links?: Payment_Links | undefined;
 };
 
 /**
@@ -431,6 +438,47 @@ export declare type Payment_Refund = Message<"payments.v1.Payment.Refund"> & {
  * Use `create(Payment_RefundSchema)` to create a new message.
  */
 export declare const Payment_RefundSchema: GenMessage<Payment_Refund>;
+
+/**
+ * Links to pages of block explorers; each is absent where its chain has no explorer or its value is unknown.
+ *
+ * @generated from message payments.v1.Payment.Links
+ */
+export declare type Payment_Links = Message<"payments.v1.Payment.Links"> & {
+  /**
+   * The transaction on the destination chain. Example: `"https://basescan.org/tx/0x5c50…2060"`.
+   *
+   * @generated from field: optional string transaction = 1;
+   */
+  transaction?: string | undefined;
+
+  /**
+   * The payer's transaction on the source chain.
+   *
+   * @generated from field: optional string source_transaction = 2;
+   */
+  sourceTransaction?: string | undefined;
+
+  /**
+   * The payer, on the source chain; on the destination chain where the source is not known.
+   *
+   * @generated from field: optional string payer = 3;
+   */
+  payer?: string | undefined;
+
+  /**
+   * The payee, on the destination chain.
+   *
+   * @generated from field: optional string payee = 4;
+   */
+  payee?: string | undefined;
+};
+
+/**
+ * Describes the message payments.v1.Payment.Links.
+ * Use `create(Payment_LinksSchema)` to create a new message.
+ */
+export declare const Payment_LinksSchema: GenMessage<Payment_Links>;
 
 /**
  * One step of the history of a status.

@@ -19,19 +19,20 @@ export declare const file_payments_v1_payment_request: GenFile;
  */
 export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
   /**
-   * Id of the request: `01` and 64 hexadecimal digits, in lower case. Example:
+   * Id of the request: `01` and 64 hexadecimal digits, in lower case. Absent for publishable keys. Example:
    * `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
    *
-   * @generated from field: string request_id = 1;
+   * @generated from field: optional string request_id = 1;
    */
-  requestId: string;
+  requestId?: string | undefined;
 
   /**
-   * 16 hexadecimal digits that make the payment reference unique. Example: `"8f1d2c3b4a596877"`.
+   * 16 hexadecimal digits that make the payment reference unique. Absent for publishable keys. Example:
+   * `"8f1d2c3b4a596877"`.
    *
-   * @generated from field: string salt = 2;
+   * @generated from field: optional string salt = 2;
    */
-  salt: string;
+  salt?: string | undefined;
 
   /**
    * What a payer passes to the payment contract: `0x` and the last 8 bytes of keccak256 over request id, salt and
@@ -78,7 +79,7 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
   network: string;
 
   /**
-   * The merchant's own reference. Absent if none was given. Example: `"INV-2026-0042"`.
+   * The merchant's own reference. Absent if none was given, and for publishable keys. Example: `"INV-2026-0042"`.
    *
    * @generated from field: optional string reference = 9;
    */
@@ -86,7 +87,7 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
 
   /**
    * Address to which refunds are sent. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent if none was
-   * given.
+   * given, and for publishable keys.
    *
    * @generated from field: optional string refund_address = 10;
    */
@@ -162,7 +163,7 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
 
   /**
    * Payment reference of refunds to `refundAddress`: `0x` and the last 8 bytes of keccak256 over request id, salt and
-   * refund address, in lower case. Absent without `refundAddress`. Example: `"0x8877665544332211"`.
+   * refund address, in lower case. Absent without `refundAddress`, and for publishable keys. Example: `"0x8877665544332211"`.
    *
    * @generated from field: optional string refund_reference = 20;
    */
