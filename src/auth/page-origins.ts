@@ -4,12 +4,17 @@ import type { Logger } from '../domain/logger.ts'
 export interface PageOrigins {
   /** Whether a key has the origin, as far as this process knows. */
   readonly has: (origin: string) => boolean
-  /** The same, after another look at the database if the last is older than a second. Never rejects. */
+  /**
+   * The same, for an unknown origin after another look at the database if the last is older than a second. Never rejects, and waits no longer
+   * than a second: a database that does not answer holds up no page.
+   */
   readonly lookUp: (origin: string) => Promise<boolean>
 }
 
 /** How old the origins may be that an unknown one is compared with: a key works at once, and a page that asks again and again costs little. */
 const FRESH_MS = 1_000
+/** How long an unknown page waits for the database. */
+const PATIENCE_MS = 1_000
 /** After how long a revoked key's origin is no longer told. */
 const STALE_MS = 5_000
 
@@ -52,9 +57,18 @@ export function createPageOrigins(options: {
       return origins.has(origin)
     },
     async lookUp(origin) {
-      if (origins.has(origin)) await refreshAfter(STALE_MS)
-      else await refreshAfter(FRESH_MS)
+      if (origins.has(origin)) void refreshAfter(STALE_MS)
+      else await atMost(PATIENCE_MS, refreshAfter(FRESH_MS))
       return origins.has(origin)
     },
   }
+}
+
+/** Waits for work, but no longer than a time. */
+async function atMost(ms: number, work: Promise<void> | undefined): Promise<void> {
+  if (work === undefined) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  await Promise.race([work, promise])
+  clearTimeout(timer)
 }

@@ -5,6 +5,7 @@ import { OperationsService } from '../../gen/payments/v1/operations_service_pb.j
 import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../../gen/payments/v1/routes_service_pb.js'
+import { composeService } from '../../src/app.ts'
 import { issuePublishableKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { restRequestOf, rpcPathOf } from '../support/clients/clients.ts'
@@ -262,6 +263,15 @@ describe('a preflight', () => {
     const fresh = 'https://new.example'
     await issue('shop', [fresh])
     await vi.waitFor(async () => expect((await preflight(fresh)).status).toBe(204), { timeout: 5_000, interval: 200 })
+  })
+
+  it('of another process is enough: the first call there has its headers too', async () => {
+    const options = { chains: [], logger: running.logs, now: () => NOW, openCallsPerMinute: 0 }
+    const process = await composeService({ knex: running.database.knex, ...options })
+    const other = await process.listen({ host: '127.0.0.1', port: 0 })
+    const answer = await fetch(`${other.url}/payments`, { headers: { origin: SHOP } })
+    await other.stop({ graceMs: 0 })
+    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([401, SHOP])
   })
 
   it('of another origin says what to set, in its body and once in the log', async () => {

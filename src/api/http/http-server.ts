@@ -45,6 +45,9 @@ export type RequestHandler = (exchange: Exchange) => Promise<void>
 export function createRequestHandler(options: HttpServerOptions): RequestHandler {
   return async (exchange) => {
     const startMs = performance.now()
+    const origin = headerOf(exchange.headers, 'origin')
+    // A call may reach another process than its preflight. Without its CORS headers a browser would withhold the answer.
+    if (origin !== null) await options.cors.isAllowed(origin)
     const inbound = createInbound(exchange, options)
     try {
       await answer(inbound, options)
