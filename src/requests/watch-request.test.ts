@@ -35,6 +35,19 @@ describe('watching a request', () => {
     expect(taken.filter((each) => each === 'PAID').length).toBeLessThanOrEqual(1)
   })
 
+  it('sends the state again when the request expires, also while the reader takes nothing', async () => {
+    let now = new Date(0)
+    const open = requestAt('OPEN')
+    const expiresAt = new Date(1_000)
+    const found = { ...open, request: { ...open.request, expiresAt } }
+    const watch = watchOf(async () => [found], { now: () => now })
+    const messages = watch(ACCOUNT, found, new AbortController().signal)
+    expect((await messages.next()).value).toMatchObject({ type: 'STATE', at: now })
+    now = expiresAt
+    expect((await messages.next()).value).toMatchObject({ type: 'STATE', at: expiresAt })
+    await messages.return(undefined as never)
+  })
+
   it('merges changes that the reader has not taken', async () => {
     const states: RequestStatus[] = ['PARTIALLY_PAID', 'PENDING', 'PAID']
     let now = 0

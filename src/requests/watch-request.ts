@@ -1,6 +1,7 @@
 import type { Account } from '../domain/account.ts'
 import { formatDecimal } from '../domain/decimal.ts'
 import type { Logger } from '../domain/logger.ts'
+import { closureOf } from '../domain/payment-request.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import type { RequestWithBalance } from './sql/request-repository.ts'
 
@@ -10,7 +11,7 @@ export type RequestMessage =
   | { readonly type: 'HEARTBEAT'; readonly at: Date }
 
 /**
- * Yields a request as it was found, then as it is after each change, and never ends by itself. Changes that come while the caller has not
+ * Yields a request as it was found, then as it is after each change and when it expires, and never ends by itself. Changes that come while the caller has not
  * taken the last message are one.
  *
  * @throws REQUEST_NOT_FOUND when it was removed; the database's error when it could not be read for `patienceMs`; the signal's reason
@@ -64,8 +65,9 @@ export function createWatchRequest(options: RequestWatchOptions): WatchRequest {
   return async function* watchRequest(account, first, signal) {
     let found = first
     for (;;) {
-      yield { type: 'STATE', found, at: now() }
-      const sent = stateOf(found)
+      const at = now()
+      const sent = stateOf(found, at)
+      yield { type: 'STATE', found, at }
       const { requestId } = found.request
       let other: RequestWithBalance | undefined
       while (other === undefined) {
@@ -78,7 +80,7 @@ export function createWatchRequest(options: RequestWatchOptions): WatchRequest {
 }
 
 /** @returns a function that waits for another state of a request, no longer than a time-out, after which it returns undefined */
-function createPoll({ readMany, logger, pollMs = POLL_MS, patienceMs = PATIENCE_MS }: RequestWatchOptions) {
+function createPoll({ readMany, logger, now, pollMs = POLL_MS, patienceMs = PATIENCE_MS }: RequestWatchOptions) {
   const waiters = new Set<Waiter>()
   const failingSinceMs = new Map<number, number>()
   let isPolling = false
@@ -107,7 +109,7 @@ function createPoll({ readMany, logger, pollMs = POLL_MS, patienceMs = PATIENCE_
       for (const { requestId, sent, resolve, reject } of asking) {
         const found = byId.get(requestId)
         if (found === undefined) reject(waybillError('REQUEST_NOT_FOUND', { value: requestId }))
-        else if (stateOf(found) !== sent) resolve(found)
+        else if (stateOf(found, now()) !== sent) resolve(found)
       }
     } catch (err) {
       const nowMs = performance.now()
@@ -137,11 +139,11 @@ function createPoll({ readMany, logger, pollMs = POLL_MS, patienceMs = PATIENCE_
   }
 }
 
-/** What can change of a request. */
-function stateOf({ request, balance }: RequestWithBalance): string {
+/** What can change of a request; that it expires as well. */
+function stateOf({ request, balance }: RequestWithBalance, at: Date): string {
   const { status, paidAmount, pendingAmount, outstandingAmount, overpaidAmount } = balance
   const amounts = [paidAmount, pendingAmount, outstandingAmount, overpaidAmount].map(formatDecimal)
-  return [status, ...amounts, request.cancelledAt?.getTime()].join(' ')
+  return [status, ...amounts, request.cancelledAt?.getTime(), closureOf(request, at.getTime())].join(' ')
 }
 
 function pause(ms: number): Promise<void> {

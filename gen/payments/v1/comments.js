@@ -628,7 +628,7 @@ export const comments = {
   "payments.v1.WatchPaymentRequestResponse": "One event of a watch: the request as it is now, or a heartbeat.",
   "payments.v1.WatchPaymentRequestResponse.Type": "Kind of an event.",
   "payments.v1.WatchPaymentRequestResponse.Type.HEARTBEAT": "Nothing has changed for 15 seconds.",
-  "payments.v1.WatchPaymentRequestResponse.Type.STATE": "The request as it is: sent first, and after every change. Changes within half a second may come as one.",
+  "payments.v1.WatchPaymentRequestResponse.Type.STATE": "The request as it is: sent first, after every change, and when it expires. Changes within half a second may come as one.",
   "payments.v1.WatchPaymentRequestResponse.Type.TYPE_UNSPECIFIED": "Never sent.",
   "payments.v1.WatchPaymentRequestResponse.at": "When the event was sent.",
   "payments.v1.WatchPaymentRequestResponse.request": "The request. Absent with HEARTBEAT.",

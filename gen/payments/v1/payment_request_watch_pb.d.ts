@@ -81,7 +81,8 @@ export enum WatchPaymentRequestResponse_Type {
   TYPE_UNSPECIFIED = 0,
 
   /**
-   * The request as it is: sent first, and after every change. Changes within half a second may come as one.
+   * The request as it is: sent first, after every change, and when it expires. Changes within half a second may come
+   * as one.
    *
    * @generated from enum value: STATE = 1;
    */
