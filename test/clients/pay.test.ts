@@ -65,7 +65,7 @@ async function arrange(walletOptions: TestWalletOptions = {}): Promise<Scene> {
 const viemOf = (wallet: TestWallet): WalletProvider =>
   createWalletClient({ transport: custom(wallet as Parameters<typeof custom>[0], { retryDelay: 1 }) })
 const ethers5Of = (wallet: TestWallet): WalletProvider => new providers.Web3Provider(wallet as never)
-const ethers6Of = (wallet: TestWallet): WalletProvider => new BrowserProvider(wallet as never)
+const ethers6Of = (wallet: TestWallet): WalletProvider => new BrowserProvider(wallet)
 const bare = (wallet: TestWallet): WalletProvider => wallet
 
 describe.each([
