@@ -1,0 +1,110 @@
+/**
+ * Generates, builds and runs the programs of examples/ against a demo that it starts, and checks what each prints. Each runs in a copy
+ * in a temporary folder, with the protos that `npm run protos:export` writes there.
+ *
+ *   npm run examples                 all
+ *   npm run examples -- go python    those named
+ *
+ * An example whose toolchain is missing is skipped, and the table says what is missing. Exit code 1 when an example fails.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { root } from '../run-command.ts'
+
+type Outcome = { readonly name: string; readonly outcome: 'ok' | 'failed' | 'skipped'; readonly note: string }
+
+/** What every example must print, whatever its language. The demo pays every few seconds, and always has a payment that waits. */
+const EXPECTED = [
+  /^route REQUEST_NETWORK_PAYMENT costs \d+\.\d+ USDC-ETHEREUM$/m,
+  /^found \d{3,} payments$/m, // more than one page of 100
+  /^watched$/m,
+  /^created 0x[0-9a-f]{16}/m,
+  /^error \w+ MISSING_FIELD$/m,
+  /^violation payee: /m,
+]
+/** A command that succeeds where the toolchain of an example is installed. */
+const TOOLCHAINS: Readonly<Record<string, readonly string[]>> = {
+  go: ['go', 'version'],
+  python: ['python3', '-m', 'venv', '--help'],
+  typescript: ['npm', '--version'],
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'waybill-examples-'))
+const known = readdirSync(join(root, 'examples'), { withFileTypes: true })
+const all = known.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+const named = process.argv.slice(2)
+const unknown = named.filter((name) => !all.includes(name))
+if (unknown.length > 0) throw new Error(`no example ${unknown.join(', ')}; there are ${all.join(', ')}`)
+let demo: ChildProcess | undefined
+try {
+  const port = await freePort()
+  demo = await startDemo(port)
+  const outcomes = (named.length > 0 ? named : all).map((name) => tryExample(name, port))
+  console.table(outcomes)
+  if (outcomes.some(({ outcome }) => outcome === 'failed')) process.exitCode = 1
+} finally {
+  if (demo?.exitCode === null && demo.kill('SIGTERM')) await once(demo, 'exit')
+  rmSync(folder, { recursive: true, force: true })
+}
+
+function tryExample(name: string, port: number): Outcome {
+  const [command = '', ...args] = TOOLCHAINS[name] ?? []
+  if (spawnSync(command, args).status !== 0) {
+    return { name, outcome: 'skipped', note: `'${[command, ...args].join(' ')}' does not run here` }
+  }
+  const copy = join(folder, name)
+  cpSync(join(root, 'examples', name), copy, { recursive: true })
+  const exported = spawnSync('npm', ['run', '-s', 'protos:export', '--', join(copy, 'protos')], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  if (exported.status !== 0) return { name, outcome: 'failed', note: exported.stderr }
+  const env = {
+    ...process.env,
+    WAYBILL_HOST: `127.0.0.1:${port}`,
+    WAYBILL_KEY: 'demo',
+    WAYBILL_DEMO: join(folder, 'data/demo.json'),
+  }
+  const started = Date.now()
+  const { status, stdout, stderr } = spawnSync('sh', ['run.sh'], { cwd: copy, env, encoding: 'utf8', timeout: 600_000 })
+  const missing = EXPECTED.filter((line) => !line.test(stdout))
+  if (status === 0 && missing.length === 0) {
+    return { name, outcome: 'ok', note: `${Math.round((Date.now() - started) / 1000)} s` }
+  }
+  console.error(`${name}\n${stdout}\n${stderr}`)
+  return { name, outcome: 'failed', note: status === 0 ? `did not print ${missing.join(' ')}` : `exit code ${status}` }
+}
+
+/** @returns the demo once it answers with its list of wallets and requests */
+async function startDemo(port: number): Promise<ChildProcess> {
+  const env = { ...process.env, PORT: String(port), DATA_DIR: join(folder, 'data') }
+  const child = spawn(process.execPath, ['src/main.ts', 'serve'], { cwd: root, env, stdio: 'ignore' })
+  for (let tries = 0; tries < 600; tries++) {
+    if (child.exitCode !== null) throw new Error(`the demo ended with exit code ${child.exitCode}`)
+    if (hasStarted()) return child
+    await new Promise((done) => setTimeout(done, 200))
+  }
+  child.kill('SIGTERM')
+  throw new Error('the demo was not ready after two minutes')
+}
+
+function hasStarted(): boolean {
+  try {
+    return JSON.parse(readFileSync(join(folder, 'data/demo.json'), 'utf8')).requests.length > 0
+  } catch {
+    return false
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  if (address === null || typeof address === 'string') throw new Error('no free port')
+  return address.port
+}
