@@ -42,8 +42,11 @@ async function arrange(walletOptions: TestWalletOptions = {}): Promise<Scene> {
   const { chain } = running
   const payee = freshAddress(`payee ${++scenes}`)
   const payer = chain.wallets[scenes % 10] as Hex
-  await chain.fund(chain.tokens.USDC, payer, 10n * AMOUNT)
-  await chain.approve(payer, chain.tokens.USDC, chain.contracts.erc20FeeProxy, 0n)
+  const { USDC } = chain.tokens
+  if ((await chain.balanceOf(USDC, payer)) < AMOUNT) await chain.fund(USDC, payer, 20n * AMOUNT)
+  // What a scene approved and did not spend.
+  const left = await chain.allowance(USDC, payer, chain.contracts.erc20FeeProxy)
+  if (left > 0n) await chain.approve(payer, USDC, chain.contracts.erc20FeeProxy, 0n)
   const { paymentReference } = await waybill.createPaymentRequest({
     payee,
     amount: '5',
