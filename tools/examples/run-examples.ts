@@ -30,6 +30,7 @@ const EXPECTED = [
 const TOOLCHAINS: Readonly<Record<string, readonly string[]>> = {
   go: ['go', 'version'],
   python: ['python3', '-m', 'venv', '--help'],
+  java: ['mvn', '--version'],
   typescript: ['npm', '--version'],
 }
 

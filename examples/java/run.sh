@@ -1,0 +1,2 @@
+set -e
+mvn --quiet --batch-mode compile exec:java
