@@ -115,6 +115,27 @@ describe.each([
   })
 })
 
+it('a payment that is still waited for is not made again after a reload of the page', async () => {
+  const kept = new Map<string, string>()
+  const storage = {
+    getItem: (name: string) => kept.get(name) ?? null,
+    setItem: (name: string, value: string) => void kept.set(name, value),
+    removeItem: (name: string) => void kept.delete(name),
+  }
+  const aborter = new AbortController()
+  const { wallet, options, timesPaid } = await arrange({})
+  const onProgress = ({ type, ...progress }: PayProgress) => {
+    if (type === 'SENT' && 'step' in progress && progress.step === 2) aborter.abort()
+  }
+  const first = await pay({ ...options, storage, onProgress, signal: aborter.signal })
+  expect([first.outcome, kept.size]).toEqual(['SENT', 1])
+  const prompts = wallet.prompts.length
+  const again: PayProgress[] = []
+  const second = await pay({ ...options, storage, onProgress: (progress) => void again.push(progress) })
+  expect([second.outcome, wallet.prompts.length, await timesPaid(), kept.size]).toEqual(['MINED', prompts, 1, 0])
+  expect(again.map(({ type }) => type)).toEqual(['WAITING_FOR_EARLIER'])
+})
+
 describe('a batch', () => {
   it.each([4200, -32601, 5750, 5760, -32603])(
     'that fails with %i before anything was sent is sent step by step',
@@ -137,6 +158,30 @@ describe('a batch', () => {
     })
     const end = await pay(options)
     expect([end.outcome, wallet.prompts, await timesPaid()]).toEqual(['UNKNOWN', ['wallet_sendCalls'], 1])
+  })
+
+  it('that the wallet sends late, after it has said -32603, is the only payment', async () => {
+    let late: (() => Promise<unknown>) | undefined
+    const { wallet, options, timesPaid } = await arrange({
+      atomic: 'supported',
+      meddle: {
+        wallet_sendCalls(_params, pass) {
+          late = async () => pass()
+          return failWith(-32603)
+        },
+        async eth_sendTransaction(_params, pass) {
+          const hash = await pass()
+          await late?.()
+          return hash
+        },
+      },
+    })
+    const end = await pay(options)
+    expect(await timesPaid()).toBe(1)
+    expect([end.outcome, wallet.prompts.filter((method) => method === 'eth_sendTransaction').length]).toEqual([
+      'UNKNOWN',
+      1,
+    ])
   })
 
   it('of an account with code is not tried otherwise after -32603, since its nonce tells nothing', async () => {

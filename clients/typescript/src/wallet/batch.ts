@@ -1,6 +1,7 @@
 /** All transactions in one step, after EIP-5792. */
 import { sleep } from '../retry.ts'
 import type { PayOutcome, PayProgress, PlainTransaction } from './outcome.ts'
+import type { PaymentMemory } from './payment-memory.ts'
 import { type Ask, codeOf, hasSentNothing, INTERNAL_ERROR, messageOf, NO_BATCH, USER_REJECTED } from './provider.ts'
 import { hasSucceeded, type Receipt, type WaitTerms } from './receipts.ts'
 
@@ -20,10 +21,18 @@ type Capabilities = Readonly<Record<string, { readonly atomic?: { readonly statu
 export interface BatchTerms extends WaitTerms {
   readonly transactions: readonly PlainTransaction[]
   readonly onProgress: (progress: PayProgress) => void
+  readonly memory: PaymentMemory
 }
 
-/** @returns FALL_BACK with the code if nothing can have been sent and the steps may be sent one by one */
-export async function sendBatch(terms: BatchTerms): Promise<PayOutcome | { outcome: 'FALL_BACK'; code: number }> {
+/** The steps may be sent one by one, because the batch cannot have been sent as far as anybody can tell. */
+export interface FallBack {
+  readonly outcome: 'FALL_BACK'
+  readonly code: number
+  /** The wallet's next nonce, where it may yet send the batch: as long as only our steps raise it, it has not. */
+  readonly nonce?: bigint
+}
+
+export async function sendBatch(terms: BatchTerms): Promise<PayOutcome | FallBack> {
   const { ask, wallet, transactions, onProgress } = terms
   const before = await footprint(ask, wallet)
   onProgress({ type: 'ASKING_BATCH', steps: transactions.length })
@@ -35,8 +44,8 @@ export async function sendBatch(terms: BatchTerms): Promise<PayOutcome | { outco
     const message = messageOf(error)
     if (code === USER_REJECTED) return { outcome: 'REFUSED' }
     if (code !== undefined && NO_BATCH.has(code)) return { outcome: 'FALL_BACK', code }
-    if (code === INTERNAL_ERROR && before !== undefined && before === (await footprint(ask, wallet))) {
-      return { outcome: 'FALL_BACK', code }
+    if (code === INTERNAL_ERROR && before !== undefined && (await staysAt(terms, before))) {
+      return { outcome: 'FALL_BACK', code, nonce: before }
     }
     if (hasSentNothing(code)) return { outcome: 'FAILED', reason: 'WALLET_ERROR', code, message }
     return { outcome: 'UNKNOWN', reason: 'WALLET_ERROR', code, message }
@@ -46,6 +55,7 @@ export async function sendBatch(terms: BatchTerms): Promise<PayOutcome | { outco
     return { outcome: 'UNKNOWN', reason: 'BATCH_LOST', code: undefined, message }
   }
   onProgress({ type: 'BATCH_SENT', batchId })
+  terms.memory.keep({ batchId })
   return waitForBatch(terms, batchId)
 }
 
@@ -61,18 +71,30 @@ function idOf(answer: unknown): string | undefined {
   return typeof id === 'string' && id !== '' ? id : undefined
 }
 
+/** Looks after an error that does not say whether the batch was sent. */
+const LOOKS_AFTER_ERROR = 3
+
+async function staysAt({ ask, wallet, pollMs, signal }: WaitTerms, before: bigint): Promise<boolean> {
+  for (let look = 0; look < LOOKS_AFTER_ERROR; look++) {
+    await sleep(pollMs, signal)
+    if ((await footprint(ask, wallet)) !== before) return false
+  }
+  return true
+}
+
 /**
- * What a wallet that has sent something would have changed: the nonce of a plain account. Undefined for an account with code, since others
- * may send its transactions and its nonce then stays, and where the node does not tell.
+ * What a wallet that sends something changes: the next nonce of a plain account. Undefined for an account with code, since others may send its
+ * transactions and its nonce then stays, while something waits to be mined, and where the node does not tell.
  */
-async function footprint(ask: Ask, wallet: string): Promise<string | undefined> {
+export async function footprint(ask: Ask, wallet: string): Promise<bigint | undefined> {
   try {
     const [code, latest, pending] = await Promise.all([
       ask('eth_getCode', [wallet, 'latest']),
       ask('eth_getTransactionCount', [wallet, 'latest']),
       ask('eth_getTransactionCount', [wallet, 'pending']),
     ])
-    return code === '0x' ? `${String(latest)} ${String(pending)}` : undefined
+    const [mined, next] = [BigInt(latest as string), BigInt(pending as string)]
+    return code === '0x' && mined === next ? next : undefined
   } catch {
     return undefined
   }
@@ -83,7 +105,7 @@ type BatchStatus = { readonly status: number; readonly receipts?: readonly Recei
 /** How often the status may be missing before the batch counts as lost. */
 const LOOKS_BEFORE_LOST = 20
 
-async function waitForBatch({ ask, pollMs, signal }: BatchTerms, batchId: string): Promise<PayOutcome> {
+export async function waitForBatch({ ask, pollMs, signal }: WaitTerms, batchId: string): Promise<PayOutcome> {
   for (let missing = 0; ; ) {
     if (signal?.aborted) return { outcome: 'SENT', transactionHashes: [], batchId }
     try {

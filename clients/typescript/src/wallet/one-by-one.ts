@@ -1,13 +1,22 @@
 import type { PaymentStep } from '../../gen/payments/v1/payment_calldata_pb.js'
 import { Route_StepKind } from '../../gen/payments/v1/route_pb.js'
-import type { BatchTerms } from './batch.ts'
+import { type BatchTerms, footprint } from './batch.ts'
 import type { PayOutcome } from './outcome.ts'
 import { codeOf, hasSentNothing, messageOf, USER_REJECTED } from './provider.ts'
-import { hasSucceeded, waitForReceipt } from './receipts.ts'
+import { hasSucceeded, type WaitTerms, waitForReceipt } from './receipts.ts'
 
 export interface StepTerms extends BatchTerms {
   readonly steps: readonly PaymentStep[]
   readonly isExpired: () => boolean
+  /** The wallet's next nonce, where it may yet send a batch that it has refused. */
+  readonly nonce: bigint | undefined
+}
+
+/** The quote can no longer be taken; nothing but approvals was sent. */
+export interface QuoteEnded {
+  readonly outcome: 'QUOTE_EXPIRED'
+  /** Whether the payer put another transaction in the place of an approval. */
+  readonly isApprovalReplaced?: true
 }
 
 /**
@@ -15,7 +24,7 @@ export interface StepTerms extends BatchTerms {
  *
  * @returns QUOTE_EXPIRED if the quote expired before anything but approvals was sent
  */
-export async function sendOneByOne(terms: StepTerms): Promise<PayOutcome | { outcome: 'QUOTE_EXPIRED' }> {
+export async function sendOneByOne(terms: StepTerms): Promise<PayOutcome | QuoteEnded> {
   const { transactions, steps, signal, isExpired, onProgress } = terms
   const transactionHashes: string[] = []
   let hasSpent = false
@@ -24,6 +33,10 @@ export async function sendOneByOne(terms: StepTerms): Promise<PayOutcome | { out
     if (!hasSpent && isExpired()) return { outcome: 'QUOTE_EXPIRED' }
     const step = index + 1
     const isApproval = isApprovalStep(steps[index])
+    if (!isApproval && !(await hasSentOnlySteps(terms, transactionHashes.length))) {
+      const message = 'the wallet has sent something else meanwhile, perhaps the batch that it had refused'
+      return { outcome: 'UNKNOWN', reason: 'WALLET_ERROR', code: undefined, message }
+    }
     onProgress({ type: 'ASKING', step, steps: transactions.length, message: steps[index]?.message ?? '' })
     let transactionHash: string
     try {
@@ -32,6 +45,7 @@ export async function sendOneByOne(terms: StepTerms): Promise<PayOutcome | { out
       return judgeError(error)
     }
     transactionHashes.push(transactionHash)
+    if (!isApproval) terms.memory.keep({ transactionHash })
     onProgress({ type: 'SENT', step, transactionHash })
     const isLast = step === transactions.length
     const end = await waitForStep(terms, { transactionHash, transactionHashes, isApproval, isLast })
@@ -42,11 +56,25 @@ export async function sendOneByOne(terms: StepTerms): Promise<PayOutcome | { out
   return { outcome: 'MINED', transactionHashes }
 }
 
+/** Whether nothing but the steps so far has raised the wallet's nonce. */
+async function hasSentOnlySteps({ ask, wallet, nonce }: StepTerms, sent: number): Promise<boolean> {
+  return nonce === undefined || (await footprint(ask, wallet)) === nonce + BigInt(sent)
+}
+
 function judgeError(error: unknown): PayOutcome {
   const [code, message] = [codeOf(error), messageOf(error)]
   if (code === USER_REJECTED) return { outcome: 'REFUSED' }
   if (hasSentNothing(code)) return { outcome: 'FAILED', reason: 'WALLET_ERROR', code, message }
   return { outcome: 'UNKNOWN', reason: 'WALLET_ERROR', code, message }
+}
+
+/** Waits for a payment that an earlier call has sent. */
+export async function waitForSent(terms: WaitTerms, transactionHash: string): Promise<PayOutcome> {
+  const sent = { transactionHash, transactionHashes: [transactionHash], isApproval: false, isLast: true }
+  const end = await waitForStep(terms, sent)
+  return end === undefined || end.outcome === 'QUOTE_EXPIRED'
+    ? { outcome: 'MINED', transactionHashes: [transactionHash] }
+    : end
 }
 
 interface SentStep {
@@ -57,12 +85,12 @@ interface SentStep {
 }
 
 /** @returns how it ends; undefined if the next step may be sent */
-async function waitForStep(terms: StepTerms, { transactionHash, transactionHashes, isApproval, isLast }: SentStep) {
+async function waitForStep(terms: WaitTerms, { transactionHash, transactionHashes, isApproval, isLast }: SentStep) {
   try {
     const receipt = await waitForReceipt(terms, transactionHash)
     if (receipt === 'REPLACED') {
       // The next quote says whether the approval that took its place is enough.
-      if (isApproval) return { outcome: 'QUOTE_EXPIRED' } as const
+      if (isApproval) return { outcome: 'QUOTE_EXPIRED', isApprovalReplaced: true } as const
       const message = `another transaction of the wallet took the place of ${transactionHash}`
       return { outcome: 'UNKNOWN', reason: 'REPLACED', code: undefined, message, transactionHash } as const
     }
@@ -73,6 +101,6 @@ async function waitForStep(terms: StepTerms, { transactionHash, transactionHashe
   }
 }
 
-function isApprovalStep(step: PaymentStep | undefined): boolean {
+export function isApprovalStep(step: PaymentStep | undefined): boolean {
   return step?.kind === Route_StepKind.APPROVE || step?.kind === Route_StepKind.APPROVE_RESET
 }

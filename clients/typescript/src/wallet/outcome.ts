@@ -40,6 +40,8 @@ export type UnknownReason = 'WALLET_ERROR' | 'REPLACED' | 'BATCH_LOST' | 'BATCH_
 
 /** What happens on the way, in order. */
 export type PayProgress =
+  /** A payment that was sent before, perhaps by this page before a reload, is waited for instead of paying again. */
+  | { readonly type: 'WAITING_FOR_EARLIER'; readonly transactionHash?: string; readonly batchId?: string }
   | { readonly type: 'QUOTED'; readonly quote: PaymentCalldata }
   | { readonly type: 'SWITCHING_CHAIN'; readonly chainId: string }
   /** The wallet now asks the payer for this step: one of `steps`, counted from 1. */

@@ -2,9 +2,10 @@ import { timestampMs } from '@bufbuild/protobuf/wkt'
 import type { PaymentCalldata } from '../../gen/payments/v1/payment_calldata_pb.js'
 import { WaybillCallError } from '../call-error.ts'
 import type { Waybill } from '../waybill.ts'
-import { canBatch, sendBatch } from './batch.ts'
-import { sendOneByOne } from './one-by-one.ts'
+import { canBatch, sendBatch, waitForBatch } from './batch.ts'
+import { isApprovalStep, sendOneByOne, waitForSent } from './one-by-one.ts'
 import { type PayOutcome, type PayProgress, toPlain } from './outcome.ts'
+import { type PaymentMemory, type PaymentStorage, pageStorage, rememberIn } from './payment-memory.ts'
 import { askOf, type WalletProvider } from './provider.ts'
 import { type AddChainParameters, readyWallet } from './ready-wallet.ts'
 
@@ -31,6 +32,8 @@ export interface PayOptions {
   readonly slippage?: string | undefined
   /** The most that may leave the wallet, gas not counted. Default: what the first quote says. */
   readonly maxSourceAmount?: string | undefined
+  /** Keeps what was sent over a reload of the page, until it has ended. Default: `localStorage` where there is one. */
+  readonly storage?: PaymentStorage | undefined
   /** Time between two looks at the chain. Default: 1,000. */
   readonly pollMs?: number | undefined
 }
@@ -47,7 +50,8 @@ const underWay = new Set<string>()
  * Pays a request by a route with a wallet: asks for the transactions, brings the wallet to their chain, has each signed, and waits until it
  * is mined. Where the wallet can, approvals and payment are one step.
  *
- * It never pays twice: a payment is asked of the wallet once, and what the wallet says of it afterwards ends the call.
+ * It never pays twice: a payment is asked of the wallet once, and what the wallet says of it afterwards ends the call. A later call for the
+ * same request and wallet, also after a reload of the page, waits for what was sent.
  *
  * @returns how it ended
  * @throws WaybillCallError when the service gives no transactions (REQUEST_COVERED, ROUTE_UNAVAILABLE), or the reason of the signal before
@@ -65,7 +69,31 @@ export async function pay(options: PayOptions): Promise<PayOutcome> {
 }
 
 async function payOnce(options: PayOptions): Promise<PayOutcome> {
+  const { paymentReference, wallet, storage = pageStorage() } = options
+  const memory = rememberIn(storage, paymentReference, wallet)
+  const end = (await waitForEarlier(options, memory)) ?? (await payAnew(options, memory))
+  // what may still come is remembered
+  if (end.outcome !== 'SENT' && end.outcome !== 'UNKNOWN') memory.forget()
+  return end
+}
+
+/** @returns how a payment of an earlier call ended; undefined where there was none, or it did not pay */
+async function waitForEarlier(options: PayOptions, memory: PaymentMemory): Promise<PayOutcome | undefined> {
+  const sent = memory.recall()
+  if (sent === undefined) return undefined
+  const { wallet, signal, onProgress, pollMs = 1_000 } = options
+  onProgress?.({ type: 'WAITING_FOR_EARLIER', ...sent })
+  const terms = { ask: askOf(options.provider), wallet, signal, pollMs }
+  const end =
+    'batchId' in sent ? await waitForBatch(terms, sent.batchId) : await waitForSent(terms, sent.transactionHash)
+  const hasNotPaid = end.outcome === 'REVERTED' || end.outcome === 'FAILED'
+  // The service refuses another quote where the transaction that took its place has paid.
+  return hasNotPaid || (end.outcome === 'UNKNOWN' && end.reason === 'REPLACED') ? undefined : end
+}
+
+async function payAnew(options: PayOptions, memory: PaymentMemory): Promise<PayOutcome> {
   let { maxSourceAmount } = options
+  let isApprovalReplaced = false
   let mayBatch = true
   for (let quotes = 1; quotes <= MAX_QUOTES; quotes++) {
     options.signal?.throwIfAborted()
@@ -77,11 +105,14 @@ async function payOnce(options: PayOptions): Promise<PayOutcome> {
       return { outcome: 'QUOTE_CHANGED', newQuote: error.newQuote }
     }
     maxSourceAmount ??= quote.maxSourceAmount
+    // Who cancels an approval in the wallet does not want it.
+    if (isApprovalReplaced && quote.steps.some(isApprovalStep)) return { outcome: 'REFUSED' }
     const onFallBack = () => {
       mayBatch = false
     }
-    const end = await takeQuote(options, quote, { mayBatch, onFallBack })
+    const end = await takeQuote(options, quote, { mayBatch, onFallBack, memory })
     if (end.outcome !== 'QUOTE_EXPIRED') return end
+    isApprovalReplaced = 'isApprovalReplaced' in end
     options.onProgress?.({ type: 'QUOTE_EXPIRED' })
   }
   return { outcome: 'EXPIRED' }
@@ -96,9 +127,9 @@ function askForQuote(options: PayOptions, maxSourceAmount: string | undefined): 
 }
 
 /** A wallet that has once refused a batch is not asked for another. */
-type Batching = { readonly mayBatch: boolean; readonly onFallBack: () => void }
+type Batching = { readonly mayBatch: boolean; readonly onFallBack: () => void; readonly memory: PaymentMemory }
 
-async function takeQuote(options: PayOptions, quote: PaymentCalldata, { mayBatch, onFallBack }: Batching) {
+async function takeQuote(options: PayOptions, quote: PaymentCalldata, { mayBatch, onFallBack, memory }: Batching) {
   const { wallet, signal, onProgress = () => {}, pollMs = 1_000, addChain } = options
   const isExpired = expiryOf(quote)
   onProgress({ type: 'QUOTED', quote })
@@ -108,7 +139,8 @@ async function takeQuote(options: PayOptions, quote: PaymentCalldata, { mayBatch
   const stop = await readyWallet({ ask, wallet, chainId, addChain, onProgress })
   if (stop !== undefined) return stop
   signal?.throwIfAborted()
-  const terms = { ask, wallet, transactions, steps: quote.steps, signal, onProgress, pollMs, isExpired }
+  const terms = { ask, wallet, transactions, steps: quote.steps, signal, onProgress, pollMs, isExpired, memory }
+  let nonce: bigint | undefined
   // Some wallets fail at a batch of one.
   if (mayBatch && transactions.length > 1 && (await canBatch(ask, wallet, chainId))) {
     if (isExpired()) return { outcome: 'QUOTE_EXPIRED' } as const
@@ -116,9 +148,10 @@ async function takeQuote(options: PayOptions, quote: PaymentCalldata, { mayBatch
     const end = await sendBatch(terms)
     if (end.outcome !== 'FALL_BACK') return end
     onFallBack()
+    nonce = end.nonce
     onProgress({ type: 'FALLING_BACK', code: end.code })
   }
-  return sendOneByOne(terms)
+  return sendOneByOne({ ...terms, nonce })
 }
 
 /** Whether the quote has expired, measured from its arrival where the clock of this machine is behind or ahead. */

@@ -1,0 +1,43 @@
+/** What was sent for a request, kept over a reload of the page: a second `pay()` waits for it instead of paying again. */
+
+/** The payment that was sent: a transaction or a batch. */
+export type SentPayment = { readonly transactionHash: string } | { readonly batchId: string }
+
+export interface PaymentMemory {
+  readonly keep: (sent: SentPayment) => void
+  readonly recall: () => SentPayment | undefined
+  readonly forget: () => void
+}
+
+/** Where the memory is: `localStorage` has this form. */
+export type PaymentStorage = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>
+
+/** @param storage - without it, and where it fails, nothing is remembered */
+export function rememberIn(
+  storage: PaymentStorage | undefined,
+  paymentReference: string,
+  wallet: string,
+): PaymentMemory {
+  const name = `waybill:pay:${paymentReference.toLowerCase().replace(/^0x/, '')}:${wallet.toLowerCase()}`
+  const quietly = <T>(work: () => T): T | undefined => {
+    try {
+      return work()
+    } catch {
+      return undefined
+    }
+  }
+  return {
+    keep: (sent) => quietly(() => storage?.setItem(name, JSON.stringify(sent))),
+    recall: () => quietly(() => JSON.parse(storage?.getItem(name) ?? 'null') as SentPayment | null) ?? undefined,
+    forget: () => quietly(() => storage?.removeItem(name)),
+  }
+}
+
+/** The page's own storage; undefined outside of a browser, and where the browser denies it. */
+export function pageStorage(): PaymentStorage | undefined {
+  try {
+    return (globalThis as { readonly localStorage?: PaymentStorage }).localStorage
+  } catch {
+    return undefined
+  }
+}
