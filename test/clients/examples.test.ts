@@ -1,7 +1,17 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createWaybill, type Waybill } from '../../clients/typescript/src/public.ts'
+import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import { importLines } from '../../src/imports/import-lines.ts'
+import { importPayments } from '../../src/imports/import-payments.ts'
+import { findFreePort } from '../support/data/free-port.ts'
 import { freshAddress } from '../support/routing.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
 import { runExamples } from './run-examples.ts'
 import { createTestWallet } from './test-wallet.ts'
 
@@ -87,3 +97,73 @@ it('follow payments live', async () => {
   expect([...booked.keys()].toSorted()).toEqual(stored.toSorted())
   expect(cursor).toBeDefined()
 })
+
+it('accept payments in a web shop', async () => {
+  const shown: string[] = []
+  const port = await findFreePort()
+  const { url, keys, chain } = running
+  await chain.fund(chain.tokens.USDC, chain.wallets[0], 100_000_000n)
+  // The page's key is a secret one here, since Node has no origin; a browser is tried by `npm run try:browser`.
+  const shop = {
+    PUBLISHABLE_KEY: keys.shop,
+    SHOP_WALLET: freshAddress('the shop of the first guide'),
+    PORT: String(port),
+  }
+  const env = { WAYBILL_URL: url, WAYBILL_KEY: keys.shop, ...shop }
+  const show = (text: string) => shown.push(text)
+  const scope = { process: { env }, window, show, shop: `http://127.0.0.1:${port}`, console }
+  await runExamples('docs/guides/accept-payments.md', scope)
+  expect(shown).toContain('49.9 USDC on ETHEREUM')
+  expect(shown).toContain('MINED')
+  expect(shown.at(-1)).toBe('delivered')
+})
+
+const hasPython = spawnSync('python3', ['--version']).status === 0
+
+it.skipIf(!hasPython)('reconcile in Python', async () => {
+  const guide = readFileSync(new URL('../../docs/guides/reconcile.md', import.meta.url), 'utf8')
+  const [, program = ''] = /^```python\n(.*?)^```$/ms.exec(guide) ?? []
+  const folder = await makeTempFolder('reconcile')
+  await importInto()
+  writeFileSync(
+    join(folder, 'books.csv'),
+    'reference,currency,amount\nA-1,USDC-ETHEREUM,10.5\nA-2,USDC-ETHEREUM,7\nA-4,USDC-ETHEREUM,1\n',
+  )
+  const env = { ...globalThis.process.env, WAYBILL_URL: running.url, WAYBILL_KEY: running.keys.shop }
+  const args = ['-c', program, '2025-05-01', '2025-05-31', join(folder, 'books.csv')]
+  const child = spawn('python3', args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  expect((await text(child.stdout)).split('\n')).toEqual([
+    'A-2: 7.000000000000000001 USDC-ETHEREUM paid, 7 booked',
+    'A-3: 3 USDC-ETHEREUM paid, 0 booked',
+    'A-4: 0 USDC-ETHEREUM paid, 1 booked',
+    '',
+  ])
+  rmSync(folder, { recursive: true })
+})
+
+/** Payments of May 2025, one in two parts, one outside of the month, one that failed. */
+async function importInto(): Promise<void> {
+  const { knex } = running.database
+  const account = await createApiKeyRepository(knex).ensureAccount('shop')
+  const rows = [
+    ['A-1', '4.5', '2025-05-01T00:00:00Z', 'CONFIRMED'],
+    ['A-1', '6', '2025-05-31T23:59:59Z', 'CONFIRMED'],
+    ['A-2', '7.000000000000000001', '2025-05-03T12:00:00Z', 'CONFIRMED'],
+    ['A-3', '3', '2025-05-04T12:00:00Z', 'CONFIRMED'],
+    ['A-4', '1', '2025-06-01T00:00:00Z', 'CONFIRMED'],
+    ['A-4', '1', '2025-05-05T12:00:00Z', 'FAILED'],
+  ]
+  const lines = rows.map(([reference, amount, timestamp, status], nth) =>
+    JSON.stringify({
+      id: `00000000-0000-4000-8000-${String(nth).padStart(12, '0')}`,
+      reference,
+      amount,
+      timestamp,
+      status,
+      currency: 'USDC-ETHEREUM',
+      network: 'ETHEREUM',
+    }),
+  )
+  const { bad } = await importLines(Readable.from([Buffer.from(lines.join('\n'))]), importPayments(knex, account))
+  expect(bad).toBe(0)
+}
