@@ -7,6 +7,7 @@ import type { Listener } from './api/listener/listener.ts'
 import { type ApiOptions, serveApi } from './api/serve-api.ts'
 import type { OperationsCalls } from './api/services/operations-handler.ts'
 import { createPaymentsServices, VOLATILE_FIELDS } from './api/services/payments-services.ts'
+import { SHOWN_TO_PAGES } from './api/services/shown-to-pages.ts'
 import { type Auth, createAuth, type LimitClock } from './auth/auth.ts'
 import type { ProcessKey } from './auth/authenticate.ts'
 import { createApiKeyRepository } from './auth/sql/api-key-repository.ts'
@@ -244,6 +245,7 @@ async function listen(
     }),
     ready: async () => (await pendingMigrations(knex)).length === 0,
     volatileFields: VOLATILE_FIELDS,
+    shownToPages: SHOWN_TO_PAGES,
     ...(demo !== undefined && demoRestrictions),
   })
 }

@@ -8,6 +8,7 @@ import type { ClassifyFailure } from './calls/error-mapping.ts'
 import type { TimeLimits } from './calls/keep-deadline.ts'
 import type { CountOpen, IsKeyInForce } from './calls/require-caller.ts'
 import type { ServedService } from './calls/served-method.ts'
+import type { ShownToPages } from './calls/show-pages.ts'
 import { type TurnLimits, turnLimitsOf } from './calls/take-turns.ts'
 import { createHealthService } from './connect/health-service.ts'
 import { createReflectionServices, filesOf } from './connect/reflection-service.ts'
@@ -52,6 +53,8 @@ export interface ApiOptions {
   readonly isHostAllowed?: (authority: string) => boolean
   /** Additional headers of every answer. */
   readonly extraHeaders?: Readonly<Record<string, string>>
+  /** The fields of answers that pages with publishable keys may see; none by default. */
+  readonly shownToPages?: ShownToPages
   /** JSON names of fields that change without the resource having changed. Entity tags leave them out. */
   readonly volatileFields?: readonly string[]
   /** Files that need no key; none by default. */
@@ -168,6 +171,7 @@ function createServers(options: ApiOptions, { limits, countOpen, isReady, stoppi
     authenticate: options.authenticate,
     countOpen,
     isKeyInForce: options.isKeyInForce,
+    shownToPages: options.shownToPages ?? {},
     validate: createValidate(),
     classify: options.classify ?? (() => undefined),
     logger: options.logger,

@@ -11,6 +11,7 @@ import { keepDeadline, type TimeLimits } from './keep-deadline.ts'
 import { logCalls } from './log-calls.ts'
 import { type CallerOptions, requireCaller } from './require-caller.ts'
 import type { Interceptor, Next, ServedMethod, ServedService } from './served-method.ts'
+import { type ShownToPages, showPages } from './show-pages.ts'
 import { type TurnLimits, takeTurns } from './take-turns.ts'
 
 export interface CallCoreOptions extends CallCaps, StreamCaps, CallerOptions, TimeLimits, TurnLimits {
@@ -18,6 +19,7 @@ export interface CallCoreOptions extends CallCaps, StreamCaps, CallerOptions, Ti
   readonly validate: Validate
   readonly classify: ClassifyFailure
   readonly logger: Logger
+  readonly shownToPages: ShownToPages
   /** How long the one request of a stream may take to arrive, in milliseconds. */
   readonly requestTimeoutMs: number
 }
@@ -58,8 +60,8 @@ export interface StreamAnswer {
 }
 
 /**
- * Makes the call core, which all protocols share. Every call passes the same interceptors in this order: log, cap, deadline, caller, cap
- * of the caller's streams, checks of the request, turn. So no request is checked before its caller is known.
+ * Makes the call core, which all protocols share. Every call passes the same interceptors in this order: log, cap, deadline, caller, what
+ * pages see, cap of the caller's streams, checks of the request, turn. So no request is checked before its caller is known.
  *
  * @returns the methods by path
  */
@@ -70,6 +72,7 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
     capCalls(options),
     keepDeadline(options),
     requireCaller(options),
+    showPages(options.shownToPages),
     capStreams(options),
     checkRequests(validate, options.requestTimeoutMs),
     takeTurns(options),

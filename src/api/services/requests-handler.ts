@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import type { ServiceImpl } from '@connectrpc/connect'
 import { Pagination_TotalRelation, type PaginationSchema } from '../../../gen/payments/v1/pagination_pb.js'
 import { PaymentRequest_Status, type PaymentRequestSchema } from '../../../gen/payments/v1/payment_request_pb.js'
 import { WatchPaymentRequestResponse_Type } from '../../../gen/payments/v1/payment_request_watch_pb.js'
@@ -18,7 +18,7 @@ import type { IncludeTotal, ListedRequests, ListInput } from '../../requests/lis
 import type { Requests } from '../../requests/requests.ts'
 import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
 import type { WatchRequest } from '../../requests/watch-request.ts'
-import { accountOf, callerOf } from '../calls/call-context.ts'
+import { accountOf } from '../calls/call-context.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
 import { wordOf } from './payment-filter-input.ts'
 import type { RefundWalletHandlers } from './refund-wallets-handler.ts'
@@ -48,9 +48,6 @@ export function createRequestsChecks(calls: RequestsCalls): ServiceChecks<typeof
 /** Serves RequestsService, except its refund wallets. */
 export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {
   const toProto = (found: RequestWithBalance) => requestToProto(found, calls.warningsOf(found.request))
-  /** What the caller may see of a request. */
-  const show = (found: RequestWithBalance, context: HandlerContext) =>
-    callerOf(context).pageAddress === undefined ? toProto(found) : forPages(toProto(found))
   return {
     async createPaymentRequest(request, context) {
       const idempotencyKey = context.requestHeader.get('idempotency-key') ?? undefined
@@ -58,7 +55,7 @@ export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {
       return toProto(await calls.requests.create(accountOf(context), request, options))
     },
     async getPaymentRequest(request, context) {
-      return show(await calls.requests.get(accountOf(context), request.paymentReference, context.signal), context)
+      return toProto(await calls.requests.get(accountOf(context), request.paymentReference, context.signal))
     },
     async cancelPaymentRequest(request, context) {
       return toProto(await calls.requests.cancel(accountOf(context), request.paymentReference, context.signal))
@@ -67,7 +64,7 @@ export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {
       const account = accountOf(context)
       const first = await calls.requests.get(account, request.paymentReference, context.signal)
       for await (const message of calls.watch(account, first, context.signal)) {
-        const found = message.type === 'STATE' ? show(message.found, context) : undefined
+        const found = message.type === 'STATE' ? toProto(message.found) : undefined
         yield {
           type: WatchPaymentRequestResponse_Type[message.type],
           request: found,
@@ -123,29 +120,6 @@ function paginationOf({
     prevCursor,
     total: total?.count,
     totalRelation: total && Pagination_TotalRelation[total.relation],
-  }
-}
-
-/** The fields of a request that a payer's page gets. A new field is left out until it is added here. */
-function forPages(request: ReturnType<typeof requestToProto>) {
-  const { paymentReference, payee, amount, invoiceCurrency, paymentCurrency, network, status, warnings } = request
-  const { paidAmount, pendingAmount, outstandingAmount, overpaidAmount, createdAt, expiresAt, cancelledAt } = request
-  return {
-    paymentReference,
-    payee,
-    amount,
-    invoiceCurrency,
-    paymentCurrency,
-    network,
-    status,
-    warnings,
-    paidAmount,
-    pendingAmount,
-    outstandingAmount,
-    overpaidAmount,
-    createdAt,
-    expiresAt,
-    cancelledAt,
   }
 }
 
