@@ -21,6 +21,7 @@ let running: TestService
 let waybill: Waybill
 let window: { readonly ethereum: ReturnType<typeof createTestWallet> }
 let following: ReturnType<typeof setInterval>
+let lastLook: Promise<unknown> = Promise.resolve()
 const process = () => ({ env: { WAYBILL_URL: running.url, WAYBILL_KEY: running.keys.shop } })
 
 beforeAll(async () => {
@@ -35,7 +36,7 @@ beforeAll(async () => {
   following = setInterval(() => {
     if (isBusy) return
     isBusy = true
-    void chain
+    lastLook = chain
       .mine()
       .then(() => service.detection.scanOnce())
       .finally(() => {
@@ -45,6 +46,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   clearInterval(following)
+  await lastLook
   await running?.stop()
 })
 
