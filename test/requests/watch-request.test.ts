@@ -80,9 +80,15 @@ async function watch(
 const OPEN = { status: 'OPEN', isCancelled: false }
 
 describe('WatchPaymentRequest', PATIENCE, () => {
-  it.each(watchWays)('over %s sends the request, then each of its states', async (way) => {
+  it.each(watchWays)('over %s sends the request, and sends it again when it has changed', async (way) => {
     const reference = await createRequest()
-    const seen = await watch(way, reference, [
+    const seen = await watch(way, reference, [() => post(`/v1/request/${reference}:cancel`, {})])
+    expect(seen).toEqual([OPEN, { ...OPEN, isCancelled: true }])
+  })
+
+  it('sends each state of a request that is paid in parts', async () => {
+    const reference = await createRequest()
+    const seen = await watch('grpc', reference, [
       () => pay(reference, 5_000000n),
       () => pay(reference, 15_000000n),
       settle,
