@@ -13,6 +13,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { root } from '../run-command.ts'
 
 type Outcome = { readonly name: string; readonly outcome: 'ok' | 'failed' | 'skipped'; readonly note: string }
@@ -72,7 +73,9 @@ function tryExample(name: string, port: number): Outcome {
   }
   const started = Date.now()
   const { status, stdout, stderr } = spawnSync('sh', ['run.sh'], { cwd: copy, env, encoding: 'utf8', timeout: 600_000 })
-  const missing = EXPECTED.filter((line) => !line.test(stdout))
+  // Maven writes codes of colours before the first line.
+  const printed = stripVTControlCharacters(stdout)
+  const missing = EXPECTED.filter((line) => !line.test(printed))
   if (status === 0 && missing.length === 0) {
     return { name, outcome: 'ok', note: `${Math.round((Date.now() - started) / 1000)} s` }
   }
