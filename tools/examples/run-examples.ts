@@ -18,7 +18,7 @@ import { root } from '../run-command.ts'
 
 type Outcome = { readonly name: string; readonly outcome: 'ok' | 'failed' | 'skipped'; readonly note: string }
 
-/** What every example must print, whatever its language. The demo pays every few seconds, and always has a payment that waits. */
+/** What every example must print, whatever its language. */
 const EXPECTED = [
   /^route REQUEST_NETWORK_PAYMENT costs \d+\.\d+ USDC-ETHEREUM$/m,
   /^found (?!100 )\d{3,} payments$/m, // more than one page of 100

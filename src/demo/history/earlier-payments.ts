@@ -22,7 +22,7 @@ import { timesBefore } from './trade.ts'
 const DAY_SEC = 86_400
 const COIN_DECIMALS = 18
 const CUSTOMERS = 400
-/** How often the price of a coin or token is quoted in euros: one euro in US dollars, with 8 decimals. */
+/** The price of one euro in US dollars, with 8 decimals. */
 const DOLLARS_A_EURO = 109_000_000n
 const GAS_USED = { DIRECT: 91_204n, CONVERSION: 168_930n, CROSSCHAIN: 212_415n, RECURRING: 104_377n } as const
 
@@ -181,14 +181,17 @@ function invoiceOf({ type, random, amount, currency, dollars, price, timestamp }
   }
 }
 
-interface Feed extends PaidAmount {
+interface FeeTerms extends PaidAmount {
   readonly source: DemoChainSpec | undefined
   readonly price: bigint
   readonly receiver: Address
 }
 
 /** A fee of the platform for some, and what a bridge takes. */
-function feesOf({ spec, source, amount, decimals, currency, price, receiver }: Feed, random: Random): Payment['fees'] {
+function feesOf(
+  { spec, source, amount, decimals, currency, price, receiver }: FeeTerms,
+  random: Random,
+): Payment['fees'] {
   const feeOf = (units: bigint) => ({
     amount: formatAmount(units, decimals),
     currency,
