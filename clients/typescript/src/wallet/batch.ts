@@ -55,7 +55,7 @@ export async function sendBatch(terms: BatchTerms): Promise<PayOutcome | FallBac
     return { outcome: 'UNKNOWN', reason: 'BATCH_LOST', code: undefined, message }
   }
   onProgress({ type: 'BATCH_SENT', batchId })
-  terms.memory.keep({ batchId })
+  terms.memory.keep({ batchId, chainId: transactions[0]?.chainId ?? '' })
   return waitForBatch(terms, batchId)
 }
 

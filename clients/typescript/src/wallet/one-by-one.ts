@@ -45,7 +45,7 @@ export async function sendOneByOne(terms: StepTerms): Promise<PayOutcome | Quote
       return judgeError(error)
     }
     transactionHashes.push(transactionHash)
-    if (!isApproval) terms.memory.keep({ transactionHash })
+    if (!isApproval) terms.memory.keep({ transactionHash, chainId: transaction.chainId })
     onProgress({ type: 'SENT', step, transactionHash })
     const isLast = step === transactions.length
     const end = await waitForStep(terms, { transactionHash, transactionHashes, isApproval, isLast })

@@ -81,9 +81,11 @@ async function payOnce(options: PayOptions): Promise<PayOutcome> {
 async function waitForEarlier(options: PayOptions, memory: PaymentMemory): Promise<PayOutcome | undefined> {
   const sent = memory.recall()
   if (sent === undefined) return undefined
-  const { wallet, signal, onProgress, pollMs = 1_000 } = options
-  onProgress?.({ type: 'WAITING_FOR_EARLIER', ...sent })
+  const { wallet, signal, addChain, onProgress = () => {}, pollMs = 1_000 } = options
+  onProgress({ type: 'WAITING_FOR_EARLIER', ...sent })
   const terms = { ask: askOf(options.provider), wallet, signal, pollMs }
+  const stop = await readyWallet({ ...terms, chainId: sent.chainId, addChain, onProgress })
+  if (stop !== undefined) return { outcome: 'SENT', transactionHashes: 'batchId' in sent ? [] : [sent.transactionHash] }
   const end =
     'batchId' in sent ? await waitForBatch(terms, sent.batchId) : await waitForSent(terms, sent.transactionHash)
   const hasNotPaid = end.outcome === 'REVERTED' || end.outcome === 'FAILED'

@@ -1,7 +1,10 @@
 /** What was sent for a request, kept over a reload of the page: a second `pay()` waits for it instead of paying again. */
 
-/** The payment that was sent: a transaction or a batch. */
-export type SentPayment = { readonly transactionHash: string } | { readonly batchId: string }
+/** The payment that was sent, a transaction or a batch, and its chain. */
+export type SentPayment = { readonly chainId: string } & (
+  | { readonly transactionHash: string }
+  | { readonly batchId: string }
+)
 
 export interface PaymentMemory {
   readonly keep: (sent: SentPayment) => void
