@@ -1,7 +1,9 @@
+import { timingSafeEqual } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { Logger } from '../domain/logger.ts'
+import { hashApiKey, isApiKey } from './api-key.ts'
 import { type Authenticate, createAuthenticate, type ProcessKey, storedFormOf } from './authenticate.ts'
-import { createFindKeyInForce } from './find-key-in-force.ts'
+import { createFindKeyInForce, isInForce } from './find-key-in-force.ts'
 import { createAddressLimit } from './limit-addresses.ts'
 import { createCountCall } from './limit-calls.ts'
 import { createPageOrigins, type PageOrigins } from './page-origins.ts'
@@ -45,6 +47,8 @@ export interface Auth {
   readonly isKeyInForce: (keyId: string) => Promise<boolean>
   /** The origins of all publishable keys. */
   readonly pageOrigins: PageOrigins
+  /** The origins of one publishable key in force; undefined for any other text. */
+  readonly originsOfKey: (key: string) => Promise<readonly string[] | undefined>
   /** Issues a ticket with which a browser can open one watch. */
   readonly issueTicket: WatchTickets['issue']
 }
@@ -85,6 +89,12 @@ export function createAuth(options: AuthOptions): Auth {
     countOpen: (address, report) => void addressLimit.spend(address, report),
     isKeyInForce: async (keyId) => (await findKeyInForce(keyId)) !== undefined,
     issueTicket: (caller) => tickets.issue(caller),
+    async originsOfKey(key) {
+      const keyHash = hashApiKey(key)
+      const own = processKeys.find((each) => timingSafeEqual(each.keyHash, keyHash))
+      const [found] = own !== undefined || !isApiKey(key) ? [own] : await repository.findByHashes([keyHash])
+      return found !== undefined && isInForce(found, now()) ? found.origins : undefined
+    },
     pageOrigins: createPageOrigins({
       read: () => repository.listOrigins(now()),
       always: processKeys.flatMap(({ origins = [] }) => origins),

@@ -153,6 +153,9 @@ describe.each(['REST', 'Connect', 'gRPC-Web'] as const)('over %s a publishable k
         expect(good.text).not.toContain(secret)
       }
       expect(await call(url, way, method, { fetchSite: 'same-origin' })).toMatchObject({ reason: undefined })
+      expect(await call(url, way, method, { origin: url, fetchSite: 'same-origin' })).toMatchObject({
+        reason: undefined,
+      })
       for (const sent of [
         { origin: 'https://evil.example' },
         { origin: 'null' },
@@ -160,6 +163,9 @@ describe.each(['REST', 'Connect', 'gRPC-Web'] as const)('over %s a publishable k
         { origin: 'http://shop.example' },
         { origin: `${SHOP}:444` },
         { origin: 'https://evil.example', fetchSite: 'same-origin' },
+        { origin: url },
+        { origin: url, fetchSite: 'cross-site' },
+        { origin: `${url}0`, fetchSite: 'same-origin' },
         { fetchSite: 'cross-site' },
         { fetchSite: 'none' },
         {},

@@ -41,7 +41,11 @@ export function requireCaller({ authenticate, countOpen, isKeyInForce, recheckMs
       }
       const apiKey = headerOf(headers, 'x-api-key')
       const ticket = takesTicket && apiKey === null ? call.incoming.readTicket?.() : null
-      const readPage = () => ({ origin: headerOf(headers, 'origin'), fetchSite: headerOf(headers, 'sec-fetch-site') })
+      const readPage = () => ({
+        origin: headerOf(headers, 'origin'),
+        fetchSite: headerOf(headers, 'sec-fetch-site'),
+        host: headerOf(headers, ':authority') ?? headerOf(headers, 'host'),
+      })
       const page = isForPages ? readPage : undefined
       const credentials = { apiKey, ticket, account: headerOf(headers, 'x-account'), address: clientAddress, page }
       call.caller = await authenticate(credentials, scope, reportLimit)
