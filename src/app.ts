@@ -3,6 +3,7 @@ import type { Knex } from 'knex'
 import type { ServedService } from './api/calls/served-method.ts'
 import { turnLimitsOf } from './api/calls/take-turns.ts'
 import { tellSeen } from './api/calls/tell-seen.ts'
+import { joinOpenFiles, type OpenFiles } from './api/http/open-files.ts'
 import type { Listener } from './api/listener/listener.ts'
 import { type ApiOptions, serveApi } from './api/serve-api.ts'
 import type { OperationsCalls } from './api/services/operations-handler.ts'
@@ -44,6 +45,7 @@ import { createWatchPayments, type WatchPayments } from './search/watch/watch-pa
 import { type ChangePruning, createChangePruning } from './store/prune-changes.ts'
 import { getOrCreateSecret } from './store/settings-repository.ts'
 import { createReferenceFiles } from './web/reference/reference-files.ts'
+import { createScreenFiles } from './web/screens/screen-files.ts'
 
 /** The composition root: makes every room and gives each what it needs of the others. */
 
@@ -69,6 +71,8 @@ export interface ServiceOptions {
   readonly openCallsPerMinute?: number | undefined
   /** The cross-chain provider; undefined for none. */
   readonly lifi?: LifiOptions | undefined
+  /** A folder that only the process's user can write to, for what is bundled for browsers; undefined keeps nothing. */
+  readonly cacheFolder?: string | undefined
   /** Replaces the clocks of the database and of this machine in tests of limits. */
   readonly limitClock?: LimitClock | undefined
 }
@@ -90,6 +94,8 @@ export interface Service {
    * signal aborts.
    */
   learnNodes(signal: AbortSignal): Promise<void>
+  /** Bundles what a browser is served, so that the first visitor does not wait for it. Never rejects. */
+  prepareScreens(): Promise<void>
   /** Starts to answer. Options that are absent have defaults. */
   listen(options: ListenOptions): Promise<Listener>
 }
@@ -151,6 +157,11 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   const wallets = createRefundWallets({ repository: createRefundWalletRepository(knex), chains: options.chains, now })
   const reads = composeReads(options, shared)
   const auth = await composeAuth(options)
+  const screens = createScreenFiles({
+    cache: options.cacheFolder,
+    originsOfKey: auth.originsOfKey,
+    demoKey: options.demo?.account,
+  })
   const services = createPaymentsServices({
     routes,
     requests: { requests, watch: watchRequest, warningsOf: routes.warningsOf },
@@ -174,7 +185,8 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     }),
     pruning: createChangePruning({ knex, logger, now, owner: randomUUID() }),
     learnNodes: (signal) => routes.learnNodes(signal),
-    listen: (listenOptions) => listen(options, shared, { ...listenOptions, services, auth }),
+    prepareScreens: () => screens.prepare(),
+    listen: (listenOptions) => listen(options, shared, { ...listenOptions, services, auth, screens }),
   }
 }
 
@@ -219,10 +231,16 @@ async function keysOf(knex: Knex, { account: name, publishable }: DemoKeys): Pro
   ]
 }
 
+interface Listened {
+  readonly services: readonly ServedService[]
+  readonly auth: Auth
+  readonly screens: OpenFiles
+}
+
 async function listen(
   { knex, readPools, logger, demo }: ServiceOptions,
   { cursorSecret }: Shared,
-  { services, auth, ...options }: ListenOptions & { services: readonly ServedService[]; auth: Auth },
+  { services, auth, screens, ...options }: ListenOptions & Listened,
 ): Promise<Listener> {
   const replicas = (readPools?.pools.length ?? 1) - 1
   return serveApi({
@@ -239,10 +257,13 @@ async function listen(
     pageOrigins: auth.pageOrigins,
     logger,
     classify: classifyFailure,
-    openFiles: createReferenceFiles(async () => {
-      const { describeApi } = await import('./api/openapi/describe-api.ts')
-      return (version, release) => describeApi({ services, version, release })
-    }),
+    openFiles: joinOpenFiles([
+      createReferenceFiles(async () => {
+        const { describeApi } = await import('./api/openapi/describe-api.ts')
+        return (version, release) => describeApi({ services, version, release })
+      }),
+      screens,
+    ]),
     ready: async () => (await pendingMigrations(knex)).length === 0,
     volatileFields: VOLATILE_FIELDS,
     shownToPages: SHOWN_TO_PAGES,

@@ -1,6 +1,5 @@
 import { enableCompileCache } from 'node:module'
-import { fileURLToPath } from 'node:url'
-import { makeCompileCacheFolder } from './cli/compile-cache.ts'
+import { ownCacheFolder } from './cli/compile-cache.ts'
 
 const stopping = new AbortController()
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -14,7 +13,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 // A closed output must not end the service.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
-const compileCache = makeCompileCacheFolder(fileURLToPath(new URL('../node_modules', import.meta.url)))
+const compileCache = ownCacheFolder()
 if (compileCache !== undefined) enableCompileCache(compileCache)
 
 // Imported only now, since modules that were loaded before do not come from the cache.

@@ -1,5 +1,6 @@
 import { lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 /**
  * Makes the folder in which Node keeps the compiled form of modules, which halves the processor time of a command's start.
@@ -20,6 +21,11 @@ export function makeCompileCacheFolder(packages: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/** The cache folder of this program's own packages. */
+export function ownCacheFolder(): string | undefined {
+  return makeCompileCacheFolder(fileURLToPath(new URL('../../node_modules', import.meta.url)))
 }
 
 const WRITABLE_BY_OTHERS = 0o022

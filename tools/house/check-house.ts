@@ -18,6 +18,7 @@ import {
   MAX_LINES_OF_FUNCTION,
 } from './house-rules.ts'
 import { findViolations } from './import-rules.ts'
+import { importsAlone } from './source-scan.ts'
 
 const folders = ['src', 'clients/typescript/src', 'tools', 'bench', 'test']
 
@@ -62,10 +63,10 @@ export async function findListBase(folder: string): Promise<ListBase> {
 /** @returns every place that breaks a rule, listed or not */
 export async function findAll(folder: string): Promise<Finding[]> {
   const paths = globSync(
-    folders.map((name) => `${name}/**/*.ts`),
+    folders.map((name) => `${name}/**/*.{ts,tsx}`),
     { cwd: folder },
   ).toSorted()
-  const sources = new Map(paths.map((path) => [path, readFileSync(join(folder, path), 'utf8')]))
+  const sources = new Map(paths.map((path) => [path, readSource(folder, path)]))
   const inSrc = paths.filter((path) => path.startsWith('src/'))
   const inRooms = paths.filter((path) => path.startsWith('src/') || path.startsWith('clients/'))
   const violations = findViolations(inRooms.map((path) => ({ path, source: sources.get(path)! })))
@@ -81,6 +82,11 @@ export async function findAll(folder: string): Promise<Finding[]> {
       message: `${path}:${line}: ${rule}`,
     })),
   ]
+}
+
+function readSource(folder: string, path: string): string {
+  const source = readFileSync(join(folder, path), 'utf8')
+  return path.endsWith('.tsx') ? importsAlone(source) : source
 }
 
 type Diagnostic = {

@@ -35,7 +35,13 @@ export function findCrowdedFolders(paths: readonly string[]): Finding[] {
 /** Files of one base name, or of the same words in another order (`check-node`, `node-check`), in whatever folders. */
 export function findTwins(paths: readonly string[]): Finding[] {
   const counted = paths.filter((path) => !isTest(path) && !posix.dirname(path).endsWith('/migrations'))
-  const words = (path: string) => posix.basename(path, '.ts').split('-').toSorted().join('-')
+  const words = (path: string) =>
+    posix
+      .basename(path)
+      .replace(/\.tsx?$/, '')
+      .split('-')
+      .toSorted()
+      .join('-')
   return [...Map.groupBy(counted, words).values()].flatMap((twins) => {
     if (twins.length === 1) return []
     const name = twins.toSorted().join(' ')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { findViolations } from './import-rules.ts'
-import { scanSource } from './source-scan.ts'
+import { importsAlone, scanSource } from './source-scan.ts'
 
 describe('findViolations', () => {
   it.each([
@@ -30,6 +30,18 @@ describe('findViolations', () => {
       'src/web/a.ts',
       "import { x } from '../api/x.ts'",
       'web imports only types from api',
+    ],
+    [
+      'a screen importing the process',
+      'src/web/console/a.ts',
+      "import { x } from '../screens/x.ts'",
+      'console imports its own folder',
+    ],
+    [
+      'the look importing a screen',
+      'src/web/look/a.ts',
+      "import { x } from '../pay/x.ts'",
+      'look imports its own folder',
     ],
     ['a room importing app', 'src/search/a.ts', "import { x } from '../app.ts'", 'search does not import app'],
     [
@@ -164,4 +176,14 @@ describe('scanSource', () => {
   it('refuses source that ends within a literal', () => {
     expect(() => scanSource("const s = 'a")).toThrow('the string on line 1 is not closed')
   })
+})
+
+it('keeps the imports of a file with markup, and their lines', () => {
+  const source =
+    "import { a } from './a.ts'\nimport './b.css'\nconst c = () => <p>It's</p>\nconst d = lazy(() => import('./d.tsx'))\n"
+  expect(scanSource(importsAlone(source)).imports).toEqual([
+    { specifier: './a.ts', line: 1, typeOnly: false },
+    { specifier: './b.css', line: 2, typeOnly: false },
+    { specifier: './d.tsx', line: 4, typeOnly: false },
+  ])
 })

@@ -100,11 +100,18 @@ function whyForbidden({ path, from, rule, specifier, typeOnly }: Import): string
     const may = rule === 'sees all' ? !blindToGenerated.includes(from) : rule.mayGenerated === true
     return may || isTest ? undefined : `${from} does not import gen/ (${specifier})`
   }
-  if (!/\.(?:ts|json)$/.test(specifier)) return `relative imports end in .ts (${specifier})`
+  if (!/\.(?:tsx?|json)$/.test(specifier)) return `relative imports end in .ts (${specifier})`
   if (!target.startsWith('src/')) {
     return isTest ? undefined : `src/ imports nothing from outside but packages and gen/ (${specifier})`
   }
-  return whyRoomForbidden({ from, to: roomOf(target), rule, specifier, typeOnly })
+  return whyScreenForbidden(path, target) ?? whyRoomForbidden({ from, to: roomOf(target), rule, specifier, typeOnly })
+}
+
+/** A screen runs in a browser, on the published client: it shares the look with the others, and nothing with the process. */
+function whyScreenForbidden(path: string, target: string): string | undefined {
+  const [folder, screen] = /^src\/web\/(console|pay|look)\//.exec(path) ?? []
+  if (folder === undefined || target.startsWith(folder) || target.startsWith('src/web/look/')) return undefined
+  return `${screen} imports its own folder, look/ and packages alone (${posix.relative(posix.dirname(path), target)})`
 }
 
 function whyRoomForbidden({ from, to, rule, specifier, typeOnly }: Omit<Import, 'path'> & { to: string }) {

@@ -33,6 +33,22 @@ export function scanSource(source: string): SourceScan {
   return { imports: findImports(code, literals), literals, code }
 }
 
+const importStatement =
+  /^(?:import|export)\s(?:[\w*{}\s,$]*?\sfrom\s)?['"][^'"]+['"]|\bimport\(\s*['"][^'"]+['"]\s*\)/gm
+
+/** Of a file with JSX, whose texts the scanner would take for code, the imports alone, each on its line. */
+export function importsAlone(source: string): string {
+  let kept = ''
+  for (const { index, 0: statement } of source.matchAll(importStatement)) {
+    kept += blank(source.slice(kept.length, index)) + statement
+  }
+  return kept + blank(source.slice(kept.length))
+}
+
+function blank(text: string): string {
+  return text.replaceAll(/[^\n]/g, ' ')
+}
+
 /**
  * Statements as biome prints them: `import … from "n"`, `export … from "n"`, `import "n"`, and `import("n")` anywhere.
  * `import { type A }` is type-only when every name is; else verbatimModuleSyntax keeps the import.

@@ -1,16 +1,25 @@
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { CountOpen } from '../calls/require-caller.ts'
-import { encodeBody, type Inbound, matchesEtag, methodNotAllowed } from './http-answer.ts'
+import {
+  chooseEncoding,
+  type EncodedBody,
+  encodeBody,
+  type Inbound,
+  matchesEtag,
+  methodNotAllowed,
+} from './http-answer.ts'
 
 /** A file that anybody may read. */
 export interface OpenFile {
   readonly contentType: string
   readonly body: Uint8Array | string
+  /** The body compressed beforehand, for large files that are read often. */
+  readonly gzipped?: Uint8Array
   readonly etag: string
   /** Whether its path changes with its content, so that it may be kept for ever. */
   readonly isImmutable?: boolean
-  /** Content-Security-Policy, for pages. */
-  readonly policy?: string
+  /** Content-Security-Policy, for pages; called after the answer is counted, since it may have to ask the database. */
+  readonly policy?: string | (() => Promise<string>)
 }
 
 /** Files that the process serves without a key: the description of the API, and what a browser is shown. */
@@ -18,7 +27,7 @@ export interface OpenFiles {
   /** Whether a path is among theirs, though there may be no file. */
   readonly covers: (rawPath: string) => boolean
   /** @returns undefined if there is no such file */
-  readonly read: (rawPath: string) => Promise<OpenFile | { readonly location: string } | undefined>
+  readonly read: (rawPath: string, rawQuery?: string) => Promise<OpenFile | { readonly location: string } | undefined>
   /** Paths that may be suggested for an unknown path. */
   readonly paths: readonly string[]
 }
@@ -40,7 +49,7 @@ export async function sendOpenFile(
   countOpen: CountOpen,
 ): Promise<void> {
   if (exchange.method !== 'GET' && exchange.method !== 'HEAD') throw methodNotAllowed(exchange, openFileMethods)
-  const file = await read(exchange.rawPath)
+  const file = await read(exchange.rawPath, exchange.rawQuery)
   if (file === undefined) {
     throw waybillError('ROUTE_NOT_FOUND', { path: exchange.rawPath, suggestion: 'begin at /docs' })
   }
@@ -56,16 +65,36 @@ export async function sendOpenFile(
     etag: file.etag,
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
-    ...(file.policy !== undefined && { 'content-security-policy': file.policy }),
+    ...(file.policy !== undefined && { 'content-security-policy': await policyOf(file.policy) }),
   }
   if (matchesEtag(exchange.headers['if-none-match'], file.etag)) {
     exchange.send({ status: 304, headers })
     return
   }
-  const { body, headers: encoding } = await encodeBody(
-    file.body,
-    exchange.headers['accept-encoding']?.toString(),
-    MIN_COMPRESSED_BYTES,
-  )
+  const { body, headers: encoding } = await encodeFile(file, exchange.headers['accept-encoding']?.toString())
   exchange.send({ status: 200, headers: { ...headers, ...encoding, 'content-type': file.contentType }, body })
+}
+
+function policyOf(policy: string | (() => Promise<string>)): Promise<string> | string {
+  return typeof policy === 'string' ? policy : policy()
+}
+
+function encodeFile(
+  { body, gzipped }: OpenFile,
+  acceptEncoding: string | undefined,
+): Promise<EncodedBody> | EncodedBody {
+  if (gzipped !== undefined && chooseEncoding(acceptEncoding) === 'gzip') {
+    return { body: gzipped, headers: { 'content-encoding': 'gzip' } }
+  }
+  return encodeBody(body, acceptEncoding, MIN_COMPRESSED_BYTES)
+}
+
+/** Puts several sets of files together; the first that covers a path answers for it. */
+export function joinOpenFiles(sets: readonly OpenFiles[]): OpenFiles {
+  const find = (rawPath: string) => sets.find(({ covers }) => covers(rawPath))
+  return {
+    paths: sets.flatMap(({ paths }) => paths),
+    covers: (rawPath) => find(rawPath) !== undefined,
+    read: async (rawPath, rawQuery) => find(rawPath)?.read(rawPath, rawQuery),
+  }
 }

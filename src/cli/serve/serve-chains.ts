@@ -2,6 +2,7 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { Config } from '../../config.ts'
 import type { Logger } from '../../domain/logger.ts'
 import type { CommandContext } from '../command.ts'
+import { ownCacheFolder } from '../compile-cache.ts'
 import { listen } from './listen.ts'
 import { openStore } from './open-store.ts'
 import { reportBackfill } from './report-backfill.ts'
@@ -29,6 +30,7 @@ export async function serveChains(
     chains,
     logger,
     now: () => new Date(),
+    cacheFolder: ownCacheFolder(),
   })
   service.detection.start()
   stack.defer(() => service.detection.stop())
@@ -39,6 +41,7 @@ export async function serveChains(
   stack.defer(() => service.measuring.stop())
   const listener = await listen(service, config, logger)
   void service.learnNodes(context.signal)
+  void service.prepareScreens()
   const names = chains.length === 0 ? 'no chains, search only' : chains.map(({ name }) => name).join(', ')
   context.stdout.write(`Waybill on ${listener.url}: ${names}\n`)
   await runUntilStopped({ listener, signal: context.signal, logger, failures: [failed] })

@@ -12,6 +12,7 @@ import { importLines } from '../../imports/import-lines.ts'
 import { importPayments } from '../../imports/import-payments.ts'
 import { forgetChain } from '../../store/forget-chain.ts'
 import type { CommandContext } from '../command.ts'
+import { ownCacheFolder } from '../compile-cache.ts'
 import { listen } from './listen.ts'
 import { openStore } from './open-store.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
@@ -50,7 +51,8 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   await forgetFreshChains(knex, demo, { logger, now })
   const lifi = { name: DEMO_BRIDGE, url: demo.bridgeUrl }
   const keys = { account: DEMO, publishable: { key: PUBLISHABLE_KEY, origins: originsOf(config.port) } }
-  const service = await composeService({ knex, chains: demo.configs, logger, now, demo: keys, lifi })
+  const cacheFolder = ownCacheFolder()
+  const service = await composeService({ knex, chains: demo.configs, logger, now, demo: keys, lifi, cacheFolder })
   await demo.seed(await createDemoRequests(knex, service))
   signal.throwIfAborted()
   // Detection reads up to the head once, so that the first answer has the whole history.
@@ -63,6 +65,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   stack.defer(() => service.measuring.stop())
   const listener = await listen(service, config, logger)
   void service.learnNodes(signal)
+  void service.prepareScreens()
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO, publishableKey: PUBLISHABLE_KEY })
   stdout.write(welcome(file, config))
   if (config.chains.kind === 'DEMO') {

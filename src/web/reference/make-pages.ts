@@ -28,13 +28,15 @@ const POLICY =
  */
 export async function makePages(root: string, describe: DescribeApi): Promise<Pages> {
   const assets = join(import.meta.dirname, 'assets')
-  const [documents, style, script, packageFile] = await Promise.all([
+  const [documents, tokens, rules, script, packageFile] = await Promise.all([
     readDocuments(root),
+    readFile(join(import.meta.dirname, '../look/tokens.css'), 'utf8'),
     readFile(join(assets, 'reference.css'), 'utf8'),
     readFile(join(assets, 'reference.js'), 'utf8'),
     readFile(join(root, 'package.json'), 'utf8'),
   ])
   const { version: release } = JSON.parse(packageFile) as { version: string }
+  const style = tokens + rules
   const described = describe('3.1', release)
   const stylePath = `/docs/assets/reference-${digest(style)}.css`
   const scriptPath = `/docs/assets/reference-${digest(script)}.js`

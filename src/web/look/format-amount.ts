@@ -1,0 +1,53 @@
+/** Amounts as people read them: grouped, never rounded without a sign of it. Amounts are decimal strings of any length. */
+
+/** Marks digits that are left out. */
+const MORE = '…'
+
+/**
+ * All digits, grouped for the viewer's language: `1234567.5` → `1,234,567.5`.
+ *
+ * @param amount - a decimal string without exponent
+ */
+export function formatAmount(amount: string, locale?: string): string {
+  const fraction = /\.(\d+)$/.exec(amount)?.[1]?.length ?? 0
+  return numberFormat(locale, fraction, fraction).format(amount as Intl.StringNumericLiteral)
+}
+
+/**
+ * As many decimals as fit a column, cut and not rounded: `0.123456789` → `0.123456…`. A small amount keeps its first digit that is not zero.
+ *
+ * @param decimals - at most so many
+ */
+export function formatShortAmount(amount: string, decimals = 6, locale?: string): string {
+  const [whole = '0', fraction = ''] = amount.split('.')
+  const isSmall = /^-?0$/.test(whole)
+  const leadingZeros = isSmall ? (/^0*/.exec(fraction)?.[0].length ?? 0) : 0
+  const kept = leadingZeros >= decimals && leadingZeros < fraction.length ? leadingZeros + 2 : decimals
+  if (fraction.length <= kept) return formatAmount(amount, locale)
+  return formatAmount(`${whole}.${fraction.slice(0, kept)}`, locale) + MORE
+}
+
+/**
+ * US dollars to the cent: `$12.50`; `≈ $12.34` where digits were rounded away, `< $0.01` for less than a cent.
+ *
+ * @param amount - a decimal string
+ */
+export function formatUsd(amount: string, locale?: string): string {
+  const format = new Intl.NumberFormat(locale, { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol' })
+  const fraction = /\.(\d+)$/.exec(amount)?.[1]?.replace(/0+$/, '') ?? ''
+  if (fraction.length <= 2) return format.format(amount as Intl.StringNumericLiteral)
+  if (amount.startsWith('0.00')) return `< ${format.format(0.01)}`
+  return `≈ ${format.format(amount as Intl.StringNumericLiteral)}`
+}
+
+const formats = new Map<string, Intl.NumberFormat>()
+
+function numberFormat(locale: string | undefined, least: number, most: number): Intl.NumberFormat {
+  const key = `${locale} ${least} ${most}`
+  let format = formats.get(key)
+  if (format === undefined) {
+    format = new Intl.NumberFormat(locale, { minimumFractionDigits: least, maximumFractionDigits: most })
+    formats.set(key, format)
+  }
+  return format
+}

@@ -1,0 +1,4 @@
+/** @jsxImportSource preact */
+import { render } from 'preact'
+
+render(<p>…</p>, document.getElementById('root') as HTMLElement)
