@@ -1,5 +1,15 @@
 /** Times in the viewer's zone; the zone can be given for tests and for links that say it. */
 
+/** A google.protobuf.Timestamp. */
+export interface StampedTime {
+  readonly seconds: bigint
+  readonly nanos: number
+}
+
+export function toDate({ seconds, nanos }: StampedTime): Date {
+  return new Date(Number(seconds) * 1_000 + Math.floor(nanos / 1_000_000))
+}
+
 /** The viewer's zone, `Asia/Kolkata`. */
 export function viewerZone(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone

@@ -1,0 +1,55 @@
+/** The address of the page as state: what a person sees is in the link. */
+import { useSyncExternalStore } from 'react'
+
+/** Where the console is served. */
+export const ROOT = '/console'
+
+export interface Location {
+  /** Below the console: `/payments/1234`. */
+  readonly path: string
+  readonly query: URLSearchParams
+}
+
+const listeners = new Set<() => void>()
+let current = read()
+
+globalThis.addEventListener?.('popstate', () => {
+  current = read()
+  for (const listener of listeners) listener()
+})
+
+function read(): Location {
+  const { pathname, search } = globalThis.location ?? { pathname: ROOT, search: '' }
+  return { path: pathname.slice(ROOT.length) || '/', query: new URLSearchParams(search) }
+}
+
+export function useLocation(): Location {
+  return useSyncExternalStore(subscribe, () => current)
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+/**
+ * Shows another place of the console.
+ *
+ * @param to - below the console, with its query: `/payments?status=FAILED`
+ * @param options.replace - leaves no entry in the history, for each letter that is typed
+ */
+export function navigate(to: string, { replace = false }: { replace?: boolean } = {}): void {
+  const url = ROOT + to
+  if (replace) history.replaceState(history.state, '', url)
+  else history.pushState(null, '', url)
+  const before = current.path
+  current = read()
+  for (const listener of listeners) listener()
+  if (current.path !== before) window.scrollTo(0, 0)
+}
+
+/** @returns `?a=b`, or nothing for an empty query */
+export function searchOf(query: URLSearchParams): string {
+  const text = query.toString()
+  return text === '' ? '' : `?${text}`
+}

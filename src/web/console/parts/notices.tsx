@@ -1,0 +1,58 @@
+/** What is shown instead of an answer: waiting, nothing found, an error, each with what to do next. */
+import { WaybillCallError } from '@waybill/client'
+import { type ReactNode, useEffect } from 'react'
+import { consoleTexts } from '../../look/texts.ts'
+import { useSession } from './session.tsx'
+
+/** Why a call failed, in the service's words, and what can be done. A key that is no longer valid ends the session. */
+export function ErrorNotice({ error, onRetry }: { error: Error; onRetry?: (() => void) | undefined }) {
+  const { leave } = useSession()
+  const { title, retry, requestId, keyRefused, away } = consoleTexts.errors
+  const isKeyWrong = error instanceof WaybillCallError && error.code === 'unauthenticated'
+  useEffect(() => {
+    if (isKeyWrong) leave(keyRefused)
+  }, [isKeyWrong, leave, keyRefused])
+  const call = error instanceof WaybillCallError ? error : undefined
+  return (
+    <div className="notice bad" role="alert">
+      <h2>{title}</h2>
+      <p>{call?.reason === 'NETWORK' ? away : error.message}</p>
+      {call?.fieldViolations.map(({ field, description }) => (
+        <p key={field + description}>
+          <span className="mono">{field}</span>: {description}
+        </p>
+      ))}
+      {call?.requestId !== undefined && (
+        <p className="quiet small">
+          {requestId} <span className="mono">{call.requestId}</span>
+        </p>
+      )}
+      {onRetry !== undefined && (
+        <button type="button" className="button" onClick={onRetry}>
+          {retry}
+        </button>
+      )}
+    </div>
+  )
+}
+
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  )
+}
+
+/** Keeps the place of what is being loaded, so that nothing jumps when it comes. */
+export function Waiting({ lines = 1 }: { lines?: number }) {
+  return (
+    <div className="waiting" role="status">
+      <span className="unseen">{consoleTexts.waiting}</span>
+      {Array.from({ length: lines }, (_, index) => (
+        <span key={index} className="waiting-line" aria-hidden="true" />
+      ))}
+    </div>
+  )
+}

@@ -1,0 +1,5 @@
+import { Page } from '../parts/page.tsx'
+
+export function RequestsPage() {
+  return <Page title="RequestsPage">…</Page>
+}
