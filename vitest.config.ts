@@ -32,6 +32,12 @@ const whole = {
 const long = { name: 'long', include: [longTests] }
 
 export default defineConfig(({ mode }) => ({
+  resolve: {
+    alias: {
+      '@waybill/client/checkout': join(import.meta.dirname, 'clients/typescript/src/checkout.ts'),
+      '@waybill/client': join(import.meta.dirname, 'clients/typescript/src/public.ts'),
+    },
+  },
   test: {
     // Two files at once even on two cores, because tests mostly wait for processes, chains and leases.
     maxWorkers: 2,

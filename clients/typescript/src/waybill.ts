@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { OperationsService } from '../gen/payments/v1/operations_service_pb.js'
+import type { ExportPaymentsRequestSchema } from '../gen/payments/v1/payment_export_pb.js'
 import type { Payment } from '../gen/payments/v1/payment_pb.js'
 import type { PaymentRequest } from '../gen/payments/v1/payment_request_pb.js'
 import { PaymentSearchService, type SearchPaymentsRequestSchema } from '../gen/payments/v1/payment_search_service_pb.js'
@@ -8,6 +9,7 @@ import { type ListPaymentRequestsRequestSchema, RequestsService } from '../gen/p
 import { RoutesService } from '../gen/payments/v1/routes_service_pb.js'
 import { createCaller, type WaybillOptions } from './caller.ts'
 import { type CallOptions, type Calls, makeCalls } from './calls.ts'
+import { type ExportCsvOptions, exportCsv } from './export-csv.ts'
 import type { KeepOpenOptions } from './keep-open.ts'
 import { eachPayment, eachPaymentRequest } from './pages.ts'
 import { type WatchFilter, type WatchOptions, watchPaymentRequest, watchPayments } from './watch.ts'
@@ -29,6 +31,11 @@ export interface Waybill extends Omit<PlainCalls, 'watchPaymentRequest'> {
     filter?: MessageInitShape<typeof ListPaymentRequestsRequestSchema>,
     options?: CallOptions,
   ): AsyncGenerator<PaymentRequest, void, undefined>
+  /** The payments that match as CSV in UTF-8, in pieces as they come; `columns` chooses what stands in it. */
+  exportCsv(
+    filter?: MessageInitShape<typeof ExportPaymentsRequestSchema>,
+    options?: ExportCsvOptions,
+  ): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined>
   /** The changes of the payments that match, each once and in order, through cut connections and restarts of the service. */
   watchPayments(filter: WatchFilter, options?: WatchOptions): AsyncGenerator<WatchPaymentsResponse, void, undefined>
   /** One request as it is, then after each change, through cut connections. */
@@ -54,6 +61,7 @@ export function createWaybill(options: WaybillOptions): Waybill {
     ...makeCalls(caller, OperationsService),
     eachPayment: (filter, options) => eachPayment(payments, filter, options),
     eachPaymentRequest: (filter, options) => eachPaymentRequest(requests, filter, options),
+    exportCsv: (filter = {}, more) => exportCsv(options, filter, more),
     watchPayments: (filter, options) => watchPayments(payments, filter, options),
     watchPaymentRequest: (reference, options) => watchPaymentRequest(requests, reference, options),
   }

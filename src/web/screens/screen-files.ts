@@ -98,13 +98,16 @@ interface PageParts {
 /** A mark of three lines that meet, in one colour that shows on light and dark. */
 const ICON = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="none" stroke="#3b82f6" stroke-width="2" stroke-linecap="round" d="M2 3h4l4 5h4M2 13h4l4-5M2 8h8"/></svg>')}`
 
+/** react-aria adds a style element of this id where there is none, which the policy forbids; its one rule stands in the console's style. */
+const ARIA_STYLE = 'react-aria-pressable-style'
+
 function pageOf({ name, title, screen, meta, policy }: PageParts): OpenFile {
   const assets = `/${name}/assets/`
   const preload = screen.preload.map((part) => `<link rel="modulepreload" href="${assets}${part}">`).join('')
   const body = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>${title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
-${meta}<link rel="icon" href="${ICON}"><link rel="stylesheet" href="${assets}${screen.style}">
+${meta}<link rel="icon" href="${ICON}"><link rel="stylesheet" id="${ARIA_STYLE}" href="${assets}${screen.style}">
 ${preload}<script type="module" src="${assets}${screen.script}"></script></head>
 <body><div id="root"></div><noscript>This page needs JavaScript.</noscript></body></html>
 `

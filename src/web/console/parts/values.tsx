@@ -6,12 +6,21 @@ import { shortAddress } from '../../look/short-address.ts'
 import { consoleTexts } from '../../look/texts.ts'
 import { useZone } from './zone.ts'
 
+interface AmountProps {
+  readonly value: string
+  readonly currency: string
+  /** Shows every digit. */
+  readonly whole?: boolean
+  /** How many decimals fit; default 6. */
+  readonly decimals?: number
+}
+
 /** An amount with its currency; digits that do not fit are cut with a sign of it, and shown whole on hover. */
-export function Amount({ value, currency, whole = false }: { value: string; currency: string; whole?: boolean }) {
+export function Amount({ value, currency, whole = false, decimals }: AmountProps) {
   const all = `${formatAmount(value)} ${currency}`
   return (
     <span className="number amount" title={all}>
-      {whole ? formatAmount(value) : formatShortAmount(value)} <span className="currency">{currency}</span>
+      {whole ? formatAmount(value) : formatShortAmount(value, decimals)} <span className="currency">{currency}</span>
     </span>
   )
 }

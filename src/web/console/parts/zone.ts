@@ -14,7 +14,8 @@ export function zoneOf(query: URLSearchParams): string {
 
 function isZone(zone: string): boolean {
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: zone }) !== undefined
+    Intl.DateTimeFormat('en', { timeZone: zone })
+    return true
   } catch {
     return false
   }

@@ -1,5 +1,230 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { type PaymentSummary, PaymentSummary_Measure } from '@waybill/client'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { formatAmount, formatUsd } from '../../look/format-amount.ts'
+import { dayIn } from '../../look/format-time.ts'
+import { paymentsTexts } from '../../look/texts.ts'
+import { Link } from '../parts/link.tsx'
+import { navigate, searchOf, useLocation } from '../parts/location.ts'
+import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
+import { useWaybill } from '../parts/session.tsx'
+import { Amount } from '../parts/values.tsx'
+import { useZone } from '../parts/zone.ts'
+import { Chart, ChartControls, ChartTable } from './chart.tsx'
+import { ExportView } from './export-view.tsx'
+import { FilterBox } from './filter-box.tsx'
+import { filtersOf, searchFilters, withFilters, withoutFilters } from './filters.ts'
+import { rememberPayments } from './last-payments.ts'
+import { PaymentsTable } from './payments-table.tsx'
+import { choosePeriod } from './periods.ts'
+import { barsOf, type ChartState, groupsOf, MEASURES, PERIODS, SPLITS } from './sums.ts'
+import { useHold } from './use-hold.ts'
+import { type Connection, sumsInterval, usePayments, useVisible } from './use-payments.ts'
 
+const show = (query: URLSearchParams) => navigate(`/payments${searchOf(query)}`)
+
+/** The payments of the account: found, summed, followed. */
 export function PaymentsPage() {
-  return <Page title="Payments">…</Page>
+  const { query } = useLocation()
+  useEffect(() => rememberPayments(`/payments${searchOf(query)}`), [query])
+  return (
+    <Page title={paymentsTexts.title} actions={<ExportView query={query} />}>
+      <div className="stack">
+        <FilterBox query={query} onChange={show} />
+        <Sums query={query} />
+        <List query={query} />
+      </div>
+    </Page>
+  )
+}
+
+function List({ query }: { query: URLSearchParams }) {
+  const area = useRef<HTMLDivElement>(null)
+  const [isStopped, setStopped] = useState(false)
+  const isHeld = useHold(area)
+  const isPaused = isStopped || isHeld
+  const { page, live, connection, isTail, resume } = usePayments(query, isPaused)
+  useEffect(() => {
+    if (!isPaused) resume()
+  }, [isPaused])
+  if (page.error !== null) return <ErrorNotice error={page.error} onRetry={() => void page.refetch()} />
+  if (page.data === undefined) return <Waiting lines={12} />
+  const { nextCursor, prevCursor } = page.data.pagination ?? {}
+  return (
+    <section ref={area} aria-label={paymentsTexts.title} aria-busy={page.isPlaceholderData}>
+      <TailLine
+        {...{ connection, isTail, isPaused }}
+        held={live.heldCount}
+        onToggle={() => setStopped(!isStopped)}
+        onShow={() => {
+          getSelection()?.removeAllRanges()
+          setStopped(false)
+          resume()
+          area.current?.scrollIntoView({ block: 'nearest' })
+          window.scrollTo({ top: 0 })
+        }}
+      />
+      {live.rows.length === 0 && page.data.payments.length === 0 ? (
+        <Nothing query={query} />
+      ) : (
+        <PaymentsTable rows={live.rows} gone={live.gone} query={query} onSort={show} />
+      )}
+      <Paging query={query} newer={prevCursor} older={nextCursor} />
+    </section>
+  )
+}
+
+interface TailLineProps {
+  readonly connection: Connection
+  readonly isTail: boolean
+  readonly isPaused: boolean
+  readonly held: number
+  readonly onToggle: () => void
+  readonly onShow: () => void
+}
+
+/** Says whether new payments come in, and how many wait. Its height never changes. */
+function TailLine({ connection, isTail, isPaused, held, onToggle, onShow }: TailLineProps) {
+  const { tail } = paymentsTexts
+  const word = connection === 'lost' ? tail.lost : !isTail ? tail.still : isPaused ? tail.paused(held) : tail.live
+  return (
+    <div className={`tail ${isTail && !isPaused && connection === 'live' ? 'is-live' : ''}`}>
+      <span className="tail-dot" aria-hidden="true" />
+      <span className="small" role="status">
+        {word}
+      </span>
+      {isTail && held > 0 && (
+        <button type="button" className="button plain small" onClick={onShow}>
+          {tail.show}
+        </button>
+      )}
+      {isTail && held === 0 && (
+        <button type="button" className="button plain small" aria-pressed={isPaused} onClick={onToggle}>
+          {isPaused ? tail.goOn : tail.pause}
+        </button>
+      )}
+    </div>
+  )
+}
+
+function Nothing({ query }: { query: URLSearchParams }) {
+  const { nothing, clear } = paymentsTexts
+  const isFiltered = filtersOf(query).length > 0
+  return (
+    <Empty title={isFiltered ? nothing.found : nothing.yet}>
+      <p>{isFiltered ? nothing.widen : nothing.begin}</p>
+      {isFiltered && <Link to={`/payments${searchOf(withoutFilters(query))}`}>{clear}</Link>}
+    </Empty>
+  )
+}
+
+function Paging({
+  query,
+  newer,
+  older,
+}: {
+  query: URLSearchParams
+  newer: string | undefined
+  older: string | undefined
+}) {
+  const { paging } = paymentsTexts
+  const at = (cursor: string) => {
+    const next = new URLSearchParams(query)
+    next.set('cursor', cursor)
+    return `/payments${searchOf(next)}`
+  }
+  return (
+    <nav className="paging" aria-label={paging.label}>
+      {newer === undefined ? (
+        <span />
+      ) : (
+        <Link className="button" to={at(newer)}>
+          {paging.before}
+        </Link>
+      )}
+      {older !== undefined && (
+        <Link className="button" to={at(older)}>
+          {paging.after}
+        </Link>
+      )}
+    </nav>
+  )
+}
+
+/** How much was paid, in all and over time. */
+function Sums({ query }: { query: URLSearchParams }) {
+  const waybill = useWaybill()
+  const zone = useZone()
+  const isVisible = useVisible()
+  const state = chartStateOf(query, dayIn(new Date(), zone))
+  const filter = useMemo(() => searchFilters(query), [query])
+  const groupBy = groupsOf(state)
+  const summary = useQuery({
+    queryKey: ['sums', filter, groupBy, zone],
+    queryFn: ({ signal }) =>
+      waybill.summarizePayments(
+        { ...filter, groupBy, timeZone: zone, sums: [PaymentSummary_Measure.AMOUNTS] },
+        { signal },
+      ),
+    placeholderData: keepPreviousData,
+    refetchInterval: isVisible ? sumsInterval : false,
+  })
+  if (summary.error !== null) return <ErrorNotice error={summary.error} onRetry={() => void summary.refetch()} />
+  const change = (name: 'by' | 'split' | 'measure', value: string) => {
+    const next = new URLSearchParams(query)
+    next.set(name, value)
+    show(next)
+  }
+  const showDays = (from: string, to: string) =>
+    show(
+      withFilters(query, [
+        { field: 'from', value: from },
+        { field: 'to', value: to },
+      ]),
+    )
+  const chart = summary.data === undefined ? { bars: [], series: [] } : barsOf(summary.data, state)
+  return (
+    <section className="sums card" aria-label={paymentsTexts.chart.label}>
+      <div className="sums-head">
+        <Totals summary={summary.data} />
+        <ChartControls state={state} onChange={change} />
+      </div>
+      <Chart {...chart} state={state} onPeriod={showDays} />
+      <ChartTable {...chart} state={state} onPeriod={showDays} />
+    </section>
+  )
+}
+
+function chartStateOf(query: URLSearchParams, today: string): ChartState {
+  const one = <T extends string>(name: string, options: readonly T[], otherwise: T) =>
+    options.find((option) => option === query.get(name)) ?? otherwise
+  return {
+    period: one('by', PERIODS, choosePeriod(query.get('from'), query.get('to'), today)),
+    split: one('split', SPLITS, 'network'),
+    measure: one('measure', MEASURES, 'usd'),
+  }
+}
+
+const MAX_SUMS = 4
+
+function Totals({ summary }: { summary: PaymentSummary | undefined }) {
+  const { count, withoutUsd, more } = paymentsTexts
+  if (summary === undefined) return <Waiting />
+  const sums = summary.sums.toSorted((left, right) => right.count - left.count)
+  return (
+    <div className="totals">
+      <strong className="total number">{count(summary.count, formatAmount(String(summary.count)))}</strong>
+      <span className="total number" title={`${formatAmount(summary.amountInUsd)} USD`}>
+        {formatUsd(summary.amountInUsd)}
+      </span>
+      {summary.countWithoutUsd > 0 && <span className="quiet small">{withoutUsd(summary.countWithoutUsd)}</span>}
+      <span className="quiet small sums-list">
+        {sums.slice(0, MAX_SUMS).map(({ symbol, amount }) => (
+          <Amount key={symbol} value={amount} currency={symbol} decimals={2} />
+        ))}
+        {sums.length > MAX_SUMS && <span>{more(sums.length - MAX_SUMS)}</span>}
+      </span>
+    </div>
+  )
 }

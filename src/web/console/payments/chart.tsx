@@ -1,0 +1,238 @@
+import { formatAmount, formatUsd } from '../../look/format-amount.ts'
+import { formatDay } from '../../look/format-time.ts'
+import { paymentsTexts, stateTexts } from '../../look/texts.ts'
+import { lastDayOf, type Period } from './periods.ts'
+import { addDecimals, type Bar, type ChartState, heightOf, MEASURES, OTHER, PERIODS, SPLITS, seriesOf } from './sums.ts'
+
+interface ChartProps {
+  readonly state: ChartState
+  readonly bars: readonly Bar[]
+  readonly series: readonly string[]
+  /** Shows the payments of a period. */
+  readonly onPeriod: (from: string, to: string) => void
+}
+
+const HEIGHT = 120
+const WIDTH = 1000
+const GAP = 0.2
+
+/** Bars over time, each split into parts, and the same as a table for those who cannot see or point. */
+export function Chart({ state, bars, series, onPeriod }: ChartProps) {
+  const most = Math.max(...bars.map((bar) => totalOf(bar, state)), 0)
+  const width = WIDTH / Math.max(bars.length, 12)
+  return (
+    <figure className="chart">
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={paymentsTexts.chart.label}
+      >
+        {bars.map((bar, index) => (
+          <BarShape
+            key={bar.firstDay}
+            bar={bar}
+            x={index * width}
+            width={width}
+            most={most}
+            {...{ state, series, onPeriod }}
+          />
+        ))}
+      </svg>
+      <div className="chart-axis small quiet" aria-hidden="true">
+        <span>{bars[0] !== undefined && dayText(bars[0].firstDay)}</span>
+        <span>{paymentsTexts.chart.most(measureText(bars, state))}</span>
+        <span>{bars.length > 1 && dayText(bars.at(-1)!.firstDay)}</span>
+      </div>
+      <ul className="legend small">
+        {series.map((name, index) => (
+          <li key={name}>
+            <span className={`swatch series-${index + 1}`} aria-hidden="true" />
+            {nameText(name, state)}
+          </li>
+        ))}
+      </ul>
+    </figure>
+  )
+}
+
+interface BarProps extends Omit<ChartProps, 'bars'> {
+  readonly bar: Bar
+  readonly x: number
+  readonly width: number
+  readonly most: number
+}
+
+function BarShape({ bar, x, width, most, state, series, onPeriod }: BarProps) {
+  const scale = most === 0 ? 0 : (HEIGHT - 4) / most
+  let top = HEIGHT
+  const last = lastDayOf(state.period, bar.firstDay)
+  return (
+    <g className="bar" onClick={() => onPeriod(bar.firstDay, last)}>
+      <title>{barText(bar, state)}</title>
+      <rect className="bar-ground" x={x} y={0} width={width} height={HEIGHT} />
+      {series.map((name, index) => {
+        const parts = bar.parts.filter((part) => seriesOf(part.name, series) === name)
+        const height = parts.reduce((sum, part) => sum + heightOf(part, state.measure), 0) * scale
+        top -= height
+        return (
+          <rect
+            key={name}
+            className={`series-${index + 1}`}
+            x={x + (width * GAP) / 2}
+            y={top}
+            width={width * (1 - GAP)}
+            height={height}
+          />
+        )
+      })}
+    </g>
+  )
+}
+
+function totalOf({ parts }: Bar, { measure }: ChartState): number {
+  return parts.reduce((sum, part) => sum + heightOf(part, measure), 0)
+}
+
+function barText(bar: Bar, { period }: ChartState): string {
+  const count = bar.parts.reduce((sum, part) => sum + part.count, 0)
+  return `${periodText(period, bar.firstDay)}: ${paymentsTexts.count(count)}, ${formatUsd(addDecimals(bar.parts.map(({ usd }) => usd)))}`
+}
+
+function periodText(period: Period, firstDay: string): string {
+  if (period === 'day') return dayText(firstDay)
+  return `${dayText(firstDay)} – ${dayText(lastDayOf(period, firstDay))}`
+}
+
+/** A day is the same in every zone, so it is written as a moment of UTC. */
+const dayText = (day: string) => formatDay(new Date(`${day}T00:00:00Z`), 'UTC')
+
+function measureText(bars: readonly Bar[], state: ChartState): string {
+  const highest = bars.toSorted((left, right) => totalOf(right, state) - totalOf(left, state))[0]
+  if (highest === undefined) return ''
+  if (state.measure === 'count') return formatAmount(String(highest.parts.reduce((sum, part) => sum + part.count, 0)))
+  return formatUsd(addDecimals(highest.parts.map(({ usd }) => usd)))
+}
+
+function nameText(name: string, { split }: ChartState): string {
+  if (name === OTHER) return paymentsTexts.chart.other
+  return split === 'status' ? stateTexts.payment[name as keyof typeof stateTexts.payment] : name
+}
+
+/** The same figures in words, each period a link. */
+export function ChartTable({ state, bars, series, onPeriod }: ChartProps) {
+  const { chart, columns, count } = paymentsTexts
+  return (
+    <details className="chart-table">
+      <summary>{chart.table}</summary>
+      <div className="table-scroll">
+        <table className="table">
+          <caption className="unseen">{chart.label}</caption>
+          <thead>
+            <tr>
+              <th scope="col">{chart.period}</th>
+              <th scope="col" className="right">
+                {chart.payments}
+              </th>
+              <th scope="col" className="right">
+                {columns.usd}
+              </th>
+              {series.map((name) => (
+                <th key={name} scope="col" className="right">
+                  {nameText(name, state)}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {bars.toReversed().map((bar) => (
+              <tr key={bar.firstDay}>
+                <td>
+                  <button
+                    type="button"
+                    className="button plain"
+                    onClick={() => onPeriod(bar.firstDay, lastDayOf(state.period, bar.firstDay))}
+                  >
+                    {periodText(state.period, bar.firstDay)}
+                  </button>
+                </td>
+                <td className="right">{count(bar.parts.reduce((sum, part) => sum + part.count, 0))}</td>
+                <td className="right">{formatUsd(addDecimals(bar.parts.map(({ usd }) => usd)))}</td>
+                {series.map((name) => (
+                  <td key={name} className="right">
+                    {partText(
+                      bar.parts.filter((part) => seriesOf(part.name, series) === name),
+                      state,
+                    )}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  )
+}
+
+function partText(parts: Bar['parts'], { measure }: ChartState): string {
+  if (measure === 'usd') return formatUsd(addDecimals(parts.map(({ usd }) => usd)))
+  return formatAmount(String(parts.reduce((sum, part) => sum + part.count, 0)))
+}
+
+interface ControlsProps {
+  readonly state: ChartState
+  readonly onChange: (name: 'by' | 'split' | 'measure', value: string) => void
+}
+
+export function ChartControls({ state, onChange }: ControlsProps) {
+  const { chart } = paymentsTexts
+  return (
+    <div className="chart-controls">
+      <Choice
+        name={chart.measure}
+        value={state.measure}
+        options={MEASURES}
+        texts={chart.measures}
+        onChange={(value) => onChange('measure', value)}
+      />
+      <Choice
+        name={chart.by}
+        value={state.period}
+        options={PERIODS}
+        texts={chart.periods}
+        onChange={(value) => onChange('by', value)}
+      />
+      <Choice
+        name={chart.split}
+        value={state.split}
+        options={SPLITS}
+        texts={chart.splits}
+        onChange={(value) => onChange('split', value)}
+      />
+    </div>
+  )
+}
+
+interface ChoiceProps<T extends string> {
+  readonly name: string
+  readonly value: T
+  readonly options: readonly T[]
+  readonly texts: Readonly<Record<T, string>>
+  readonly onChange: (value: string) => void
+}
+
+function Choice<T extends string>({ name, value, options, texts, onChange }: ChoiceProps<T>) {
+  return (
+    <label className="choice small">
+      <span className="quiet">{name}</span>
+      <select value={value} onChange={(event) => onChange(event.target.value)}>
+        {options.map((option) => (
+          <option key={option} value={option}>
+            {texts[option]}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}

@@ -1,0 +1,205 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { PaymentSummary_GroupBy } from '@waybill/client'
+import { useEffect, useRef, useState } from 'react'
+import {
+  Button,
+  ComboBox,
+  Input,
+  Label,
+  ListBox,
+  ListBoxItem,
+  Popover,
+  Tag,
+  TagGroup,
+  TagList,
+  Text,
+} from 'react-aria-components'
+import { paymentsTexts, stateTexts, suggestTexts } from '../../look/texts.ts'
+import { useWaybill } from '../parts/session.tsx'
+import { useZone } from '../parts/zone.ts'
+import { AddFilter } from './add-filter.tsx'
+import { type Filter, filtersOf, withFilters, withoutFilter, withoutFilters } from './filters.ts'
+import { type KnownNames, type Suggestion, suggest } from './suggest.ts'
+
+interface FilterBoxProps {
+  readonly query: URLSearchParams
+  readonly onChange: (query: URLSearchParams) => void
+}
+
+/** One box for everything that payments can be found by, and the filters that are set, as chips that can be taken away. */
+export function FilterBox({ query, onChange }: FilterBoxProps) {
+  const [isOpened, setOpened] = useState(false)
+  const known = useKnownNames(isOpened)
+  const filters = filtersOf(query)
+  return (
+    <search className="filters">
+      <div className="filter-line">
+        <SearchBox
+          known={known}
+          onFocus={() => setOpened(true)}
+          onFilters={(added) => onChange(withFilters(query, added))}
+        />
+        <AddFilter
+          known={known}
+          onOpen={() => setOpened(true)}
+          onFilter={(added) => onChange(withFilters(query, [added]))}
+        />
+      </div>
+      {filters.length > 0 && (
+        <div className="chips">
+          <Chips filters={filters} onRemove={(filter) => onChange(withoutFilter(query, filter))} />
+          <button type="button" className="button plain" onClick={() => onChange(withoutFilters(query))}>
+            {paymentsTexts.clear}
+          </button>
+        </div>
+      )}
+    </search>
+  )
+}
+
+function Chips({ filters, onRemove }: { filters: readonly Filter[]; onRemove: (filter: Filter) => void }) {
+  const zone = useZone()
+  const chips = filters.map((filter) => ({ ...filter, id: `${filter.field}:${filter.value}` }))
+  return (
+    <TagGroup
+      aria-label={paymentsTexts.chips}
+      onRemove={(ids) => {
+        for (const chip of chips) if (ids.has(chip.id)) onRemove(chip)
+      }}
+    >
+      <TagList items={chips} className="chip-list">
+        {({ field, value }) => (
+          <Tag className="chip" textValue={`${suggestTexts.fields[field]} ${value}`}>
+            <span className="quiet">{suggestTexts.fields[field]}</span>{' '}
+            <span className="chip-value">{valueText(field, value)}</span>
+            {(field === 'from' || field === 'to') && <span className="quiet small">{zone}</span>}
+            <Button slot="remove" className="chip-remove" aria-label={paymentsTexts.remove}>
+              ×
+            </Button>
+          </Tag>
+        )}
+      </TagList>
+    </TagGroup>
+  )
+}
+
+function valueText(field: Filter['field'], value: string): string {
+  const name = value.toUpperCase()
+  if (field === 'status' && name in stateTexts.payment)
+    return stateTexts.payment[name as keyof typeof stateTexts.payment]
+  return value
+}
+
+interface SearchBoxProps {
+  readonly known: KnownNames
+  readonly onFocus: () => void
+  readonly onFilters: (filters: readonly Filter[]) => void
+}
+
+function SearchBox({ known, onFocus, onFilters }: SearchBoxProps) {
+  const zone = useZone()
+  const [typed, setTyped] = useState('')
+  const input = useRef<HTMLInputElement>(null)
+  useFocusKey(input)
+  const suggestions = suggest(typed, known, { now: new Date(), zone })
+  const choose = (found: Suggestion | undefined) => {
+    if (found === undefined) return
+    setTyped('')
+    onFilters(found.filters)
+  }
+  return (
+    <ComboBox
+      className="search-box"
+      items={suggestions}
+      inputValue={typed}
+      onInputChange={setTyped}
+      selectedKey={null}
+      onSelectionChange={(id) => choose(suggestions.find((each) => each.id === id))}
+      onFocus={onFocus}
+      menuTrigger="focus"
+      allowsCustomValue
+      allowsEmptyCollection={false}
+      shouldFocusWrap
+    >
+      <Label className="unseen">{paymentsTexts.search}</Label>
+      <Input
+        ref={input}
+        className="input search-input"
+        placeholder={paymentsTexts.placeholder}
+        spellCheck={false}
+        autoComplete="off"
+        maxLength={256}
+        onKeyDown={(event) => {
+          // Enter without a choice searches for what was typed: it never opens the menu.
+          if (event.key !== 'Enter' || event.currentTarget.getAttribute('aria-activedescendant')) return
+          event.preventDefault()
+          if (typed.trim() !== '') choose(best(suggestions))
+        }}
+      />
+      <Popover className="popover" offset={4}>
+        <ListBox className="options">
+          {(suggestion: Suggestion) => (
+            <ListBoxItem id={suggestion.id} className="option" textValue={suggestion.says}>
+              <Text slot="description" className="quiet small">
+                {suggestion.title}
+              </Text>
+              <Text slot="label">{suggestion.says}</Text>
+            </ListBoxItem>
+          )}
+        </ListBox>
+      </Popover>
+    </ComboBox>
+  )
+}
+
+/** What Enter does: the plain search, which finds hashes, references, wallets and order numbers alike. */
+function best(suggestions: readonly Suggestion[]): Suggestion | undefined {
+  return suggestions.find(({ id }) => id === 'q')
+}
+
+/** Ctrl-K or Cmd-K goes to the box. */
+function useFocusKey(input: React.RefObject<HTMLInputElement | null>): void {
+  useEffect(() => {
+    const focus = (event: KeyboardEvent) => {
+      if (event.key !== 'k' || !(event.ctrlKey || event.metaKey)) return
+      event.preventDefault()
+      input.current?.focus()
+      input.current?.select()
+    }
+    document.addEventListener('keydown', focus)
+    return () => document.removeEventListener('keydown', focus)
+  }, [input])
+}
+
+/** The networks and currencies of the account's payments, read when somebody first goes to the box. */
+function useKnownNames(isWanted: boolean): KnownNames {
+  const waybill = useWaybill()
+  const { NETWORK, CURRENCY } = PaymentSummary_GroupBy
+  const { data } = useQuery({
+    queryKey: ['known-names'],
+    enabled: isWanted,
+    staleTime: 600_000,
+    placeholderData: keepPreviousData,
+    queryFn: async ({ signal }) => {
+      const [networks, currencies] = await Promise.all([
+        waybill.summarizePayments({ groupBy: [NETWORK], top: 100 }, { signal }),
+        waybill.summarizePayments({ groupBy: [CURRENCY], top: 100 }, { signal }),
+      ])
+      return {
+        networks: networks.groups.flatMap(({ network = [] }) => network),
+        currencies: withSymbols(currencies.groups.flatMap(({ currency = [] }) => currency)),
+      }
+    },
+  })
+  return {
+    statuses: Object.keys(stateTexts.payment),
+    types: Object.keys(paymentsTexts.types),
+    networks: data?.networks ?? [],
+    currencies: data?.currencies ?? [],
+  }
+}
+
+/** `USDC`, which is every `USDC-…`, before its ids. */
+function withSymbols(ids: readonly string[]): string[] {
+  return [...new Set([...ids.map((id) => id.replace(/-[^-]*$/, '')), ...ids])]
+}

@@ -1,0 +1,57 @@
+import { expect, it } from 'vitest'
+import { filtersOf, searchFilters, searchOfPage, sortOf, withFilters, withoutFilter, withSort } from './filters.ts'
+
+const query = (text: string) => new URLSearchParams(text)
+
+it('adds a filter once, however often it is chosen', () => {
+  const once = withFilters(query(''), [{ field: 'status', value: 'FAILED' }])
+  expect(withFilters(once, [{ field: 'status', value: 'FAILED' }]).toString()).toBe('status=FAILED')
+  expect(withFilters(once, [{ field: 'status', value: 'PENDING' }]).toString()).toBe('status=FAILED&status=PENDING')
+  expect(filtersOf(query('status=FAILED&status=FAILED'))).toEqual([{ field: 'status', value: 'FAILED' }])
+})
+
+it('replaces a filter of one value, and begins paging anew', () => {
+  expect(withFilters(query('q=a&cursor=x'), [{ field: 'q', value: 'b' }]).toString()).toBe('q=b')
+  expect(withoutFilter(query('network=BSC&network=BASE&cursor=x'), { field: 'network', value: 'BSC' }).toString()).toBe(
+    'network=BASE',
+  )
+})
+
+it('names the zone of its days, and no zone without days', () => {
+  const days = withFilters(query('zone=Asia/Kolkata'), [{ field: 'from', value: '2026-03-01' }])
+  expect(days.get('zone')).toBe('Asia/Kolkata')
+  expect(withoutFilter(days, { field: 'from', value: '2026-03-01' }).toString()).toBe('')
+  expect(withFilters(query(''), [{ field: 'to', value: '2026-03-01' }]).get('zone')).toBe(
+    Intl.DateTimeFormat().resolvedOptions().timeZone,
+  )
+})
+
+it('asks for whole days of the zone', () => {
+  expect(searchFilters(query('from=2026-03-01&to=2026-03-31&zone=Asia/Kolkata'))).toMatchObject({
+    fromDate: '2026-02-28T18:30:00.000Z',
+    toDate: '2026-03-31T18:29:59.999Z',
+  })
+})
+
+it.each([
+  ['status=NONSENSE', { status: [0] }],
+  ['type=nonsense', { type: [0] }],
+  ['from=yesterday', { fromDate: 'yesterday' }],
+  ['from=2026-02-31', { fromDate: '2026-02-31' }],
+  ['to=2026-13-01', { toDate: '2026-13-01' }],
+])('sends %s on as it is, for the service to refuse, and never searches without it', (text, sent) => {
+  expect(searchFilters(query(text))).toMatchObject(sent)
+})
+
+it('sorts by a column, then turns it round; the default is not written', () => {
+  const amount = withSort(query('status=FAILED&cursor=x'), 'amount')
+  expect(amount.toString()).toBe('status=FAILED&sortBy=amount')
+  expect(withSort(amount, 'amount').toString()).toBe('status=FAILED&sortBy=amount&sortOrder=asc')
+  expect(withSort(withSort(query(''), 'date'), 'date').toString()).toBe('')
+  expect(sortOf(query('sortBy=nonsense&sortOrder=nonsense'))).toEqual({ by: 'date', order: 'desc' })
+})
+
+it('pages with the cursor of the link', () => {
+  expect(searchOfPage(query('cursor=abc'), 50)).toMatchObject({ cursor: 'abc', limit: 50 })
+  expect(searchOfPage(query(''), 50)).not.toHaveProperty('cursor')
+})

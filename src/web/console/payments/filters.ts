@@ -1,0 +1,171 @@
+/**
+ * The filters of the payments, as they stand in the link. A parameter has the name of the search's field, but for `from` and `to`, which are days
+ * of a zone, and `by`, `split` and `measure` of the chart.
+ */
+import {
+  Payment_Status,
+  Payment_Type,
+  SearchPaymentsRequest_SortBy,
+  SearchPaymentsRequest_SortOrder,
+  type Waybill,
+} from '@waybill/client'
+import { endOfDay, startOfDay, viewerZone } from '../../look/format-time.ts'
+import { zoneOf } from '../parts/zone.ts'
+
+export type Search = NonNullable<Parameters<Waybill['eachPayment']>[0]>
+
+/** Filters that take several values. */
+export const MANY_VALUED = [
+  'status',
+  'type',
+  'network',
+  'currency',
+  'paymentCurrency',
+  'invoiceCurrency',
+  'payer',
+  'payee',
+  'walletAddress',
+  'txHash',
+  'requestId',
+  'paymentReference',
+  'reference',
+] as const
+/** Filters that take one value. */
+const ONE_VALUED = ['q', 'from', 'to', 'minAmount', 'maxAmount'] as const
+
+export type FilterField = (typeof MANY_VALUED)[number] | (typeof ONE_VALUED)[number]
+export const FILTER_FIELDS: readonly FilterField[] = [...ONE_VALUED, ...MANY_VALUED]
+
+/** One filter that is set. */
+export interface Filter {
+  readonly field: FilterField
+  readonly value: string
+}
+
+const isMany = (field: FilterField) => (MANY_VALUED as readonly string[]).includes(field)
+
+/** The filters of a link, in the order of {@link FILTER_FIELDS}. */
+export function filtersOf(query: URLSearchParams): Filter[] {
+  return FILTER_FIELDS.flatMap((field) => [...new Set(query.getAll(field))].map((value) => ({ field, value })))
+}
+
+/** A link with filters more. The same filter twice is one; a filter of one value replaces the one before. Paging begins anew. */
+export function withFilters(query: URLSearchParams, filters: readonly Filter[]): URLSearchParams {
+  const next = new URLSearchParams(query)
+  for (const { field, value } of filters) {
+    if (!isMany(field)) next.set(field, value)
+    else if (!next.getAll(field).includes(value)) next.append(field, value)
+  }
+  return settle(next)
+}
+
+export function withoutFilter(query: URLSearchParams, { field, value }: Filter): URLSearchParams {
+  const next = new URLSearchParams(query)
+  next.delete(field, value)
+  return settle(next)
+}
+
+export function withoutFilters(query: URLSearchParams): URLSearchParams {
+  const next = new URLSearchParams(query)
+  for (const field of FILTER_FIELDS) next.delete(field)
+  return settle(next)
+}
+
+/** A cursor holds for its filters alone. Days mean nothing without their zone, so a link with days names it. */
+function settle(query: URLSearchParams): URLSearchParams {
+  query.delete('cursor')
+  const hasDays = query.has('from') || query.has('to')
+  if (!hasDays) query.delete('zone')
+  else if (!query.has('zone')) query.set('zone', viewerZone())
+  return query
+}
+
+export type SortField = 'date' | 'amount' | 'status'
+
+export interface Sort {
+  readonly by: SortField
+  readonly order: 'asc' | 'desc'
+}
+
+export function sortOf(query: URLSearchParams): Sort {
+  const by = query.get('sortBy')
+  const order = query.get('sortOrder') === 'asc' ? 'asc' : 'desc'
+  return { by: by === 'amount' || by === 'status' ? by : 'date', order }
+}
+
+/** Sorts by a field, or turns its order round. The default is not written. */
+export function withSort(query: URLSearchParams, by: SortField): URLSearchParams {
+  const before = sortOf(query)
+  const order = before.by === by && before.order === 'desc' ? 'asc' : 'desc'
+  const next = new URLSearchParams(query)
+  next.delete('cursor')
+  if (by === 'date') next.delete('sortBy')
+  else next.set('sortBy', by)
+  if (order === 'desc') next.delete('sortOrder')
+  else next.set('sortOrder', order)
+  return next
+}
+
+/** The filters as the service takes them, for search, sums, export and watch alike. */
+export function searchFilters(query: URLSearchParams) {
+  const zone = zoneOf(query)
+  const [from, to] = [query.get('from'), query.get('to')]
+  const one = (field: 'q' | 'minAmount' | 'maxAmount') => {
+    const value = query.get(field)
+    return value === null || value === '' ? {} : { [field]: value }
+  }
+  const many = (field: Exclude<(typeof MANY_VALUED)[number], 'status' | 'type'>) => [...new Set(query.getAll(field))]
+  return {
+    ...one('q'),
+    ...one('minAmount'),
+    ...one('maxAmount'),
+    ...(from !== null && { fromDate: dayOr(from, (day) => startOfDay(day, zone)) }),
+    ...(to !== null && { toDate: dayOr(to, (day) => endOfDay(day, zone)) }),
+    status: query.getAll('status').map((name) => enumOf(Payment_Status, name)),
+    type: query.getAll('type').map((name) => enumOf(Payment_Type, name)),
+    network: many('network'),
+    currency: many('currency'),
+    paymentCurrency: many('paymentCurrency'),
+    invoiceCurrency: many('invoiceCurrency'),
+    payer: many('payer'),
+    payee: many('payee'),
+    walletAddress: many('walletAddress'),
+    txHash: many('txHash'),
+    requestId: many('requestId'),
+    paymentReference: many('paymentReference'),
+    reference: many('reference'),
+  }
+}
+
+/** What is no day goes to the service as it is, which says what is wrong with it. */
+function dayOr(text: string, convert: (day: string) => string): string {
+  return isDay(text) ? convert(text) : text
+}
+
+function isDay(text: string): boolean {
+  const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text)
+}
+
+/** The number of a name; one that nobody knows becomes a number that the service refuses, never no filter. */
+function enumOf<E extends Record<string, string | number>>(names: E, name: string): E[keyof E] & number {
+  const found = names[name.toUpperCase()]
+  return (typeof found === 'number' ? found : 0) as E[keyof E] & number
+}
+
+/** The page of payments of a link. A cursor carries filters and sort. */
+export function searchOfPage(query: URLSearchParams, limit: number): Search {
+  const cursor = query.get('cursor')
+  const { by, order } = sortOf(query)
+  return {
+    ...searchFilters(query),
+    sortBy: {
+      date: SearchPaymentsRequest_SortBy.DATE,
+      amount: SearchPaymentsRequest_SortBy.AMOUNT,
+      status: SearchPaymentsRequest_SortBy.STATUS,
+    }[by],
+    sortOrder: order === 'asc' ? SearchPaymentsRequest_SortOrder.ASC : SearchPaymentsRequest_SortOrder.DESC,
+    limit,
+    ...(cursor !== null && { cursor }),
+  }
+}

@@ -1,0 +1,143 @@
+import { type Payment, Payment_Status, Payment_Type } from '@waybill/client'
+import type { KeyboardEvent, MouseEvent } from 'react'
+import { paymentsTexts, stateTexts } from '../../look/texts.ts'
+import { Link } from '../parts/link.tsx'
+import { navigate } from '../parts/location.ts'
+import { Amount, Badge, Copyable, Time, type Tone, Unknown, Usd } from '../parts/values.tsx'
+import { type SortField, sortOf, withSort } from './filters.ts'
+
+interface PaymentsTableProps {
+  readonly rows: readonly Payment[]
+  readonly gone: ReadonlySet<string>
+  readonly query: URLSearchParams
+  readonly onSort: (query: URLSearchParams) => void
+}
+
+/** The payments of a page. Arrow keys go from row to row, Enter opens one. */
+export function PaymentsTable({ rows, gone, query, onSort }: PaymentsTableProps) {
+  const { columns } = paymentsTexts
+  return (
+    <div className="table-scroll">
+      <table className="table payments" onKeyDown={moveBetweenRows}>
+        <caption className="unseen">{paymentsTexts.title}</caption>
+        <thead>
+          <tr>
+            <SortHeader by="date" query={query} onSort={onSort} />
+            <SortHeader by="status" query={query} onSort={onSort} />
+            <SortHeader by="amount" query={query} onSort={onSort} isRight />
+            <th scope="col" className="right">
+              {columns.usd}
+            </th>
+            <th scope="col">{columns.network}</th>
+            <th scope="col">{columns.payer}</th>
+            <th scope="col">{columns.payee}</th>
+            <th scope="col">{columns.reference}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((payment) => (
+            <PaymentRow key={payment.id} payment={payment} isGone={gone.has(payment.id)} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function SortHeader({
+  by,
+  query,
+  onSort,
+  isRight = false,
+}: Pick<PaymentsTableProps, 'query' | 'onSort'> & { by: SortField; isRight?: boolean }) {
+  const sort = sortOf(query)
+  const isSorted = sort.by === by
+  const order = sort.order === 'asc' ? 'ascending' : 'descending'
+  return (
+    <th scope="col" className={isRight ? 'right' : undefined} aria-sort={isSorted ? order : undefined}>
+      <button type="button" className="sort" onClick={() => onSort(withSort(query, by))}>
+        {paymentsTexts.columns[by]}
+        <span aria-hidden="true">{isSorted ? (sort.order === 'asc' ? ' ↑' : ' ↓') : ''}</span>
+      </button>
+    </th>
+  )
+}
+
+function PaymentRow({ payment, isGone }: { payment: Payment; isGone: boolean }) {
+  const to = `/payments/${payment.id}`
+  return (
+    <tr className={isGone ? 'gone' : undefined} onClick={(event) => openRow(event, to)}>
+      <td>
+        <Link to={to} className="row-link">
+          <Time at={payment.timestamp} />
+        </Link>
+      </td>
+      <td>{isGone ? <Badge tone="quiet">{paymentsTexts.gone}</Badge> : <PaymentState status={payment.status} />}</td>
+      <td className="right">
+        <Amount value={payment.amount} currency={symbolOf(payment.currency)} />
+      </td>
+      <td className="right">
+        <Usd value={payment.amountInUsd} />
+      </td>
+      <td>
+        <Networks payment={payment} />
+      </td>
+      <td>
+        <Copyable value={payment.payer} />
+      </td>
+      <td>
+        <Copyable value={payment.payee} />
+      </td>
+      <td className="reference" title={payment.reference}>
+        {payment.reference ?? <Unknown />}
+      </td>
+    </tr>
+  )
+}
+
+/** `USDC-BASE` → `USDC`: the network stands beside it. */
+const symbolOf = (currency: string) => currency.replace(/-[^-]*$/, '')
+
+function Networks({ payment: { sourceNetwork, network, type } }: { payment: Payment }) {
+  const kind =
+    type === undefined ? undefined : paymentsTexts.types[Payment_Type[type] as keyof typeof paymentsTexts.types]
+  const isBridge = sourceNetwork !== undefined && sourceNetwork !== network
+  return (
+    <span title={kind}>
+      {isBridge && <>{sourceNetwork} → </>}
+      {network}
+    </span>
+  )
+}
+
+const tones: Readonly<Record<string, Tone>> = {
+  PENDING: 'busy',
+  PARTIAL: 'warn',
+  CONFIRMED: 'good',
+  REFUNDED: 'quiet',
+  FAILED: 'bad',
+}
+
+function PaymentState({ status }: { status: Payment_Status }) {
+  const name = Payment_Status[status] as keyof typeof stateTexts.payment
+  return <Badge tone={tones[name] ?? 'quiet'}>{stateTexts.payment[name] ?? name}</Badge>
+}
+
+/** A click anywhere in a row opens it, but not one that selects text or copies a value. */
+function openRow(event: MouseEvent<HTMLTableRowElement>, to: string): void {
+  const target = event.target as HTMLElement
+  if (target.closest('a, button') !== null || getSelection()?.isCollapsed === false) return
+  navigate(to)
+}
+
+function moveBetweenRows(event: KeyboardEvent<HTMLTableElement>): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+  if (step === undefined) return
+  const links = [...event.currentTarget.querySelectorAll<HTMLAnchorElement>('.row-link')]
+  const row = (event.target as HTMLElement).closest('tr')
+  const at = links.findIndex((link) => link.closest('tr') === row)
+  const next = links[at + step]
+  if (next === undefined) return
+  event.preventDefault()
+  next.focus()
+}

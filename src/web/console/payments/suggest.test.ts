@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest'
+import { suggest } from './suggest.ts'
+
+const known = {
+  statuses: ['PENDING', 'CONFIRMED', 'FAILED'],
+  types: ['DIRECT'],
+  networks: ['ETHEREUM', 'BASE'],
+  currencies: ['ETH', 'USDC', 'USDC-BASE'],
+}
+const at = { now: new Date('2026-01-05T20:00:00Z'), zone: 'Asia/Kolkata' }
+const wallet = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'
+const hash = `0x${'ab'.repeat(32)}`
+
+it.each([
+  ['eth', [['network:ETHEREUM'], ['currency:ETH'], ['q:eth']]],
+  ['base', [['network:BASE'], ['currency:USDC-BASE'], ['q:base']]],
+  ['fai', [['status:FAILED'], ['q:fai']]],
+  ['INV-2026-0042', [['q:INV-2026-0042']]],
+  [wallet, [[`walletAddress:${wallet}`], [`payer:${wallet}`], [`payee:${wallet}`], [`q:${wallet}`]]],
+  [hash, [[`txHash:${hash}`], [`q:${hash}`]]],
+  ['0x92a4a5b4a45fd0a1', [['paymentReference:0x92a4a5b4a45fd0a1'], ['q:0x92a4a5b4a45fd0a1']]],
+  ['>100', [['minAmount:100'], ['q:>100']]],
+  ['<= 5.5', [['maxAmount:5.5'], ['q:<= 5.5']]],
+  ['10-20', [['minAmount:10', 'maxAmount:20'], ['q:10-20']]],
+  ['2025-12', [['from:2025-12-01', 'to:2025-12-31'], ['q:2025-12']]],
+  ['2026-02-28', [['from:2026-02-28', 'to:2026-02-28'], ['q:2026-02-28']]],
+  // 20:00Z is the next day in Kolkata
+  ['today', [['from:2026-01-06', 'to:2026-01-06'], ['q:today']]],
+  ['last month', [['from:2025-12-01', 'to:2025-12-31'], ['q:last month']]],
+])('suggests for %s', (typed, expected) => {
+  const found = suggest(typed, known, at).map(({ filters }) => filters.map(({ field, value }) => `${field}:${value}`))
+  expect(found).toEqual(expected)
+})
+
+it('suggests days where nothing is typed', () => {
+  expect(suggest('', known, at)).toHaveLength(5)
+})

@@ -1,0 +1,122 @@
+/** What the one box suggests for what has been typed. */
+import { dayIn } from '../../look/format-time.ts'
+import { suggestTexts } from '../../look/texts.ts'
+import { type Filter, type FilterField } from './filters.ts'
+
+export interface Suggestion {
+  readonly id: string
+  /** `Network` */
+  readonly title: string
+  /** `ETHEREUM` */
+  readonly says: string
+  readonly filters: readonly Filter[]
+}
+
+/** Names that may be completed: closed sets, and what the account's payments have. */
+export interface KnownNames {
+  readonly statuses: readonly string[]
+  readonly types: readonly string[]
+  readonly networks: readonly string[]
+  readonly currencies: readonly string[]
+}
+
+const MAX_OF_KIND = 4
+
+/** @param today - in the viewer's zone, `2026-11-23` */
+export function suggest(typed: string, known: KnownNames, { now, zone }: { now: Date; zone: string }): Suggestion[] {
+  const text = typed.trim()
+  if (text === '') return suggestDays('', now, zone).slice(0, 5)
+  const named = [
+    ...complete('status', text, known.statuses),
+    ...complete('network', text, known.networks),
+    ...complete('currency', text, known.currencies),
+    ...complete('type', text, known.types),
+  ]
+  return [...suggestIdentifiers(text), ...named, ...suggestAmounts(text), ...suggestDays(text, now, zone), search(text)]
+}
+
+function search(text: string): Suggestion {
+  return { id: 'q', title: suggestTexts.search, says: text, filters: [{ field: 'q', value: text }] }
+}
+
+function complete(field: FilterField, text: string, names: readonly string[]): Suggestion[] {
+  const sought = text.toUpperCase()
+  const found = names.filter((name) => name.toUpperCase().includes(sought))
+  // Those that begin with it first.
+  const sorted = found.toSorted((left, right) => position(left, sought) - position(right, sought))
+  return sorted.slice(0, MAX_OF_KIND).map((value) => of(field, value))
+}
+
+const position = (name: string, sought: string) => (name.toUpperCase().startsWith(sought) ? 0 : 1)
+
+function of(field: FilterField, value: string): Suggestion {
+  return { id: `${field}:${value}`, title: suggestTexts.fields[field], says: value, filters: [{ field, value }] }
+}
+
+function suggestIdentifiers(text: string): Suggestion[] {
+  if (/^(?:0x[0-9a-f]{40}|T[1-9A-HJ-NP-Za-km-z]{33})$/i.test(text)) {
+    return (['walletAddress', 'payer', 'payee'] as const).map((field) => of(field, text))
+  }
+  if (/^0x[0-9a-f]{64}$/i.test(text)) return [of('txHash', text)]
+  if (/^(?:0x)?[0-9a-f]{16}$/i.test(text)) return [of('paymentReference', text)]
+  if (/^01[0-9a-f]{64}$/i.test(text)) return [of('requestId', text)]
+  return []
+}
+
+const AMOUNT = String.raw`\d+(?:\.\d+)?`
+
+/** `>100`, `<=5`, `10-20`, `100` */
+function suggestAmounts(text: string): Suggestion[] {
+  if (/^\d{4}-\d\d(?:-\d\d)?$/.test(text)) return []
+  const [, sign, bound] = new RegExp(`^([<>])=?\\s*(${AMOUNT})$`).exec(text) ?? []
+  if (bound !== undefined) return [of(sign === '>' ? 'minAmount' : 'maxAmount', bound)]
+  const [, least, most] = new RegExp(`^(${AMOUNT})\\s*(?:-|–|\\.\\.)\\s*(${AMOUNT})$`).exec(text) ?? []
+  if (least !== undefined && most !== undefined) {
+    const filters: Filter[] = [
+      { field: 'minAmount', value: least },
+      { field: 'maxAmount', value: most },
+    ]
+    return [{ id: 'range', title: suggestTexts.between, says: `${least} – ${most}`, filters }]
+  }
+  if (new RegExp(`^${AMOUNT}$`).test(text)) return [of('minAmount', text), of('maxAmount', text)]
+  return []
+}
+
+/** Named spans of days, a day and a month by number. */
+function suggestDays(text: string, now: Date, zone: string): Suggestion[] {
+  const [, year, month, day] = /^(\d{4})-(\d\d)(?:-(\d\d))?$/.exec(text) ?? []
+  if (day !== undefined) return [span(text, text, text)]
+  if (year !== undefined && month !== undefined && Number(month) >= 1 && Number(month) <= 12) {
+    return [span(text, `${text}-01`, lastDayOfMonth(Number(year), Number(month)))]
+  }
+  const sought = text.toLowerCase()
+  const { spans } = suggestTexts
+  const today = dayIn(now, zone)
+  const [thisYear, thisMonth] = today.split('-').map(Number) as [number, number]
+  const lastMonth = thisMonth === 1 ? ([thisYear - 1, 12] as const) : ([thisYear, thisMonth - 1] as const)
+  const all = [
+    span(spans.today, today, today),
+    span(spans.yesterday, daysBefore(today, 1), daysBefore(today, 1)),
+    span(spans.last7, daysBefore(today, 6), today),
+    span(spans.last30, daysBefore(today, 29), today),
+    span(spans.thisMonth, `${today.slice(0, 7)}-01`, today),
+    span(spans.lastMonth, lastDayOfMonth(...lastMonth).replace(/\d\d$/, '01'), lastDayOfMonth(...lastMonth)),
+  ]
+  return all.filter(({ says }) => says.toLowerCase().includes(sought))
+}
+
+function span(says: string, from: string, to: string): Suggestion {
+  const filters: Filter[] = [
+    { field: 'from', value: from },
+    { field: 'to', value: to },
+  ]
+  return { id: `days:${says}`, title: suggestTexts.days, says, filters }
+}
+
+function daysBefore(day: string, days: number): string {
+  return new Date(Date.parse(`${day}T00:00:00Z`) - days * 86_400_000).toISOString().slice(0, 10)
+}
+
+function lastDayOfMonth(year: number, month: number): string {
+  return new Date(Date.UTC(year, month, 0)).toISOString().slice(0, 10)
+}

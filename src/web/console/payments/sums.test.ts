@@ -1,0 +1,58 @@
+import { Payment_Status } from '@waybill/client'
+import { expect, it } from 'vitest'
+import { choosePeriod, fillPeriods, firstDayOf, lastDayOf } from './periods.ts'
+import { addDecimals, barsOf, OTHER } from './sums.ts'
+
+it.each([
+  ['day', '2026-11-23', '2026-11-23', '2026-11-23'],
+  ['week', '2026-W48', '2026-11-23', '2026-11-29'],
+  // 1 January 2027 is a Friday of the last week of 2026
+  ['week', '2026-W53', '2026-12-28', '2027-01-03'],
+  ['week', '2025-W01', '2024-12-30', '2025-01-05'],
+  ['month', '2024-02', '2024-02-01', '2024-02-29'],
+] as const)('a %s named %s is from %s to %s', (period, name, first, last) => {
+  expect(firstDayOf(period, name)).toBe(first)
+  expect(lastDayOf(period, first)).toBe(last)
+})
+
+it('fills what lies between', () => {
+  expect(fillPeriods('month', ['2025-11-01', '2026-02-01'])).toEqual([
+    '2025-11-01',
+    '2025-12-01',
+    '2026-01-01',
+    '2026-02-01',
+  ])
+  expect(fillPeriods('week', ['2026-12-28', '2027-01-11'])).toEqual(['2026-12-28', '2027-01-04', '2027-01-11'])
+  expect(fillPeriods('day', [])).toEqual([])
+})
+
+it.each([
+  [null, null, 'week'],
+  ['2026-11-01', null, 'day'],
+  ['2026-01-01', '2026-11-23', 'week'],
+  ['2020-01-01', null, 'month'],
+])('shows what is from %s to %s by %s and %s', (from, to, period) => {
+  expect(choosePeriod(from, to, '2026-11-23')).toBe(period)
+})
+
+it('adds amounts exactly', () => {
+  expect(addDecimals(['0.1', '0.2'])).toBe('0.3')
+  expect(addDecimals(['123456789012345678.000000000000000001', '1'])).toBe('123456789012345679.000000000000000001')
+  expect(addDecimals(['0.5', '0.5'])).toBe('1')
+  expect(addDecimals([])).toBe('0')
+})
+
+it('puts the largest series first and small ones together', () => {
+  const group = (month: string, network: string, count: number) =>
+    ({ month, network, count, amountInUsd: String(count), status: Payment_Status.CONFIRMED }) as never
+  const names = ['A', 'B', 'C', 'D', 'E', 'F', 'G']
+  const groups = names.map((name, index) => group('2026-01', name, index + 1))
+  const state = { period: 'month', split: 'network', measure: 'count' } as const
+  const { bars, series } = barsOf({ groups: [...groups, group('2026-03', 'A', 100)] }, state)
+  expect(series).toEqual(['A', 'G', 'F', 'E', 'D', OTHER])
+  expect(bars.map(({ firstDay, parts }) => [firstDay, parts.length])).toEqual([
+    ['2026-01-01', 7],
+    ['2026-02-01', 0],
+    ['2026-03-01', 1],
+  ])
+})

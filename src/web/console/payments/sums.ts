@@ -1,0 +1,83 @@
+/** Sums of the payments that match, over periods and parts, for the chart. */
+import { Payment_Status, type PaymentSummary, PaymentSummary_GroupBy } from '@waybill/client'
+import { fillPeriods, firstDayOf, type Period } from './periods.ts'
+
+export type Split = 'network' | 'currency' | 'status'
+export type Measure = 'usd' | 'count'
+
+export interface ChartState {
+  readonly period: Period
+  readonly split: Split
+  readonly measure: Measure
+}
+
+export const PERIODS: readonly Period[] = ['day', 'week', 'month']
+export const SPLITS: readonly Split[] = ['network', 'currency', 'status']
+export const MEASURES: readonly Measure[] = ['usd', 'count']
+
+export function groupsOf({ period, split }: ChartState): PaymentSummary_GroupBy[] {
+  const { DAY, WEEK, MONTH, NETWORK, CURRENCY, STATUS } = PaymentSummary_GroupBy
+  return [
+    { day: DAY, week: WEEK, month: MONTH }[period],
+    { network: NETWORK, currency: CURRENCY, status: STATUS }[split],
+  ]
+}
+
+export interface Part {
+  readonly name: string
+  readonly count: number
+  /** A decimal string. */
+  readonly usd: string
+}
+
+export interface Bar {
+  readonly firstDay: string
+  readonly parts: readonly Part[]
+}
+
+/** Series that are told apart; what is less stands together as the last. */
+const MAX_SERIES = 5
+export const OTHER = ''
+
+/** The bars of a chart, and its series, the largest first. */
+export function barsOf({ groups }: Pick<PaymentSummary, 'groups'>, { period, split, measure }: ChartState) {
+  const found = groups.flatMap((group) => {
+    const at = group[period]
+    const name =
+      split === 'status' ? (group.status === undefined ? undefined : Payment_Status[group.status]) : group[split]
+    return at === undefined
+      ? []
+      : [{ firstDay: firstDayOf(period, at), name: name ?? OTHER, count: group.count, usd: group.amountInUsd }]
+  })
+  const totals = new Map<string, number>()
+  for (const part of found) totals.set(part.name, (totals.get(part.name) ?? 0) + heightOf(part, measure))
+  const sorted = [...totals.keys()].toSorted(
+    (left, right) => totals.get(right)! - totals.get(left)! || (left < right ? -1 : 1),
+  )
+  const series = sorted.filter((name) => name !== OTHER).slice(0, MAX_SERIES)
+  const byDay = Map.groupBy(found, ({ firstDay }) => firstDay)
+  const bars = fillPeriods(period, [...byDay.keys()].toSorted()).map(
+    (firstDay): Bar => ({ firstDay, parts: byDay.get(firstDay) ?? [] }),
+  )
+  return { bars, series: sorted.length > series.length ? [...series, OTHER] : series }
+}
+
+/** For the height of a bar alone: what is written comes from the decimal string. */
+export function heightOf({ count, usd }: Part, measure: Measure): number {
+  return measure === 'count' ? count : Number(usd)
+}
+
+export const seriesOf = (name: string, series: readonly string[]) => (series.includes(name) ? name : OTHER)
+
+/** Adds decimal strings that are not negative exactly. */
+export function addDecimals(amounts: readonly string[]): string {
+  const most = Math.max(0, ...amounts.map((amount) => amount.split('.')[1]?.length ?? 0))
+  const sum = amounts.reduce((before, amount) => {
+    const [whole = '0', fraction = ''] = amount.split('.')
+    return before + BigInt(whole + fraction.padEnd(most, '0'))
+  }, 0n)
+  const digits = sum.toString().padStart(most + 1, '0')
+  const fraction = digits.slice(digits.length - most).replace(/0+$/, '')
+  const whole = digits.slice(0, digits.length - most)
+  return most === 0 || fraction === '' ? whole : `${whole}.${fraction}`
+}

@@ -1,0 +1,154 @@
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import type { Payment, WatchFilter, WatchPaymentsResponse, Waybill } from '@waybill/client'
+import { useEffect, useEffectEvent, useMemo, useReducer, useState } from 'react'
+import { useWaybill } from '../parts/session.tsx'
+import { searchFilters, searchOfPage, sortOf } from './filters.ts'
+import { applyChanges, type LiveRows, resume, startRows, type TailState } from './live-rows.ts'
+
+const PAGE_SIZE = 50
+/** Changes are shown together: an import brings thousands a second. */
+const FLUSH_MS = 250
+/** Sums are asked for again after changes, but no more often than this. */
+const SUMS_MS = 5_000
+
+export type Connection = 'live' | 'lost' | 'off'
+
+/** One page of payments, kept current by the watch. */
+export function usePayments(query: URLSearchParams, isPaused: boolean) {
+  const waybill = useWaybill()
+  const address = query.toString()
+  const search = useMemo(() => searchOfPage(new URLSearchParams(address), PAGE_SIZE), [address])
+  const page = useQuery({
+    queryKey: ['payments', search],
+    queryFn: ({ signal }) => waybill.searchPayments(search, { signal }),
+    placeholderData: keepPreviousData,
+    // The watch keeps it current.
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  })
+  const isTail = isTailOf(query)
+  const [live, change] = useReducer(reduce, undefined, () => startRows([]))
+  const connection = useChanges({
+    waybill,
+    filter: useMemo(() => searchFilters(new URLSearchParams(address)) as WatchFilter, [address]),
+    from: page.isPlaceholderData ? undefined : page.data?.watchCursor,
+    onChanges: useEffectEvent((changes) => change({ type: 'changes', changes, tail: { isTail, isPaused } })),
+    onLost: useEffectEvent(() => void page.refetch()),
+  })
+  useEffect(() => {
+    if (page.data !== undefined) change({ type: 'page', rows: page.data.payments })
+  }, [page.data])
+  return { page, live, connection, isTail, resume: () => change({ type: 'resume' }) }
+}
+
+/** New payments come in at the top of the first page alone, and only where the newest are at the top. */
+function isTailOf(query: URLSearchParams): boolean {
+  const { by, order } = sortOf(query)
+  return by === 'date' && order === 'desc' && !query.has('cursor')
+}
+
+type Action =
+  | { readonly type: 'page'; readonly rows: readonly Payment[] }
+  | { readonly type: 'changes'; readonly changes: readonly WatchPaymentsResponse[]; readonly tail: TailState }
+  | { readonly type: 'resume' }
+
+function reduce(state: LiveRows, action: Action): LiveRows {
+  switch (action.type) {
+    case 'page':
+      return startRows(action.rows)
+    case 'changes':
+      return applyChanges(state, action.changes, action.tail)
+    case 'resume':
+      return resume(state)
+  }
+}
+
+interface Changes {
+  readonly waybill: Waybill
+  readonly filter: WatchFilter
+  /** Where the page that is shown was read; undefined while there is none. */
+  readonly from: string | undefined
+  readonly onChanges: (changes: readonly WatchPaymentsResponse[]) => void
+  /** Called when the changes since `from` can no longer be had: the page must be read again. */
+  readonly onLost: () => void
+}
+
+/** Follows the changes of the payments that match while the page is visible, from where the page was read or where it stopped following. */
+function useChanges({ waybill, filter, from, onChanges, onLost }: Changes): Connection {
+  const queries = useQueryClient()
+  const [connection, setConnection] = useState<Connection>('off')
+  const isVisible = useVisible()
+  const [position] = useState<{ from?: string | undefined; at?: string | undefined }>({})
+  const flush = useEffectEvent(onChanges)
+  const lose = useEffectEvent(onLost)
+  useEffect(() => {
+    if (from === undefined || !isVisible) return
+    if (position.from !== from) Object.assign(position, { from, at: from })
+    const left = new AbortController()
+    const { signal } = left
+    const batch = createBatch((changes) => {
+      flush(changes)
+      void queries.invalidateQueries({ queryKey: ['sums'], refetchType: 'none' })
+    })
+    const follow = async () => {
+      const changes = waybill.watchPayments(filter, {
+        from: position.at,
+        signal,
+        onReconnect: () => setConnection('lost'),
+        onPosition(at) {
+          position.at = at
+          setConnection('live')
+        },
+      })
+      for await (const each of changes) batch.add(each)
+    }
+    setConnection('live')
+    follow().catch(() => {
+      if (signal.aborted) return
+      setConnection('off')
+      lose()
+    })
+    return () => {
+      left.abort()
+      batch.end()
+    }
+  }, [waybill, filter, from, isVisible, queries, position])
+  return connection
+}
+
+/** Gathers changes for a moment. */
+function createBatch(flush: (changes: readonly WatchPaymentsResponse[]) => void) {
+  let held: WatchPaymentsResponse[] = []
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const send = () => {
+    timer = undefined
+    const changes = held
+    held = []
+    flush(changes)
+  }
+  return {
+    add(change: WatchPaymentsResponse) {
+      held.push(change)
+      timer ??= setTimeout(send, FLUSH_MS)
+    },
+    end() {
+      if (timer === undefined) return
+      clearTimeout(timer)
+      send()
+    },
+  }
+}
+
+/** Whether the page can be seen. */
+export function useVisible(): boolean {
+  const [isVisible, setVisible] = useState(() => document.visibilityState === 'visible')
+  useEffect(() => {
+    const read = () => setVisible(document.visibilityState === 'visible')
+    document.addEventListener('visibilitychange', read)
+    return () => document.removeEventListener('visibilitychange', read)
+  }, [])
+  return isVisible
+}
+
+/** How often sums may be read again. */
+export const sumsInterval = SUMS_MS
