@@ -4,6 +4,7 @@ import type { ServedService } from './api/calls/served-method.ts'
 import { turnLimitsOf } from './api/calls/take-turns.ts'
 import { tellSeen } from './api/calls/tell-seen.ts'
 import { joinOpenFiles, type OpenFiles } from './api/http/open-files.ts'
+import type { PageCalls } from './api/http/page-calls.ts'
 import type { Listener } from './api/listener/listener.ts'
 import { type ApiOptions, serveApi } from './api/serve-api.ts'
 import type { OperationsCalls } from './api/services/operations-handler.ts'
@@ -54,6 +55,8 @@ export interface DemoKeys {
   /** The account's name, which is also its secret key. */
   readonly account: string
   readonly publishable: { readonly key: string; readonly origins: readonly string[] }
+  /** What its pages may ask of its wallets. */
+  readonly wallets?: PageCalls | undefined
 }
 
 export interface ServiceOptions {
@@ -264,6 +267,7 @@ async function listen(
       }),
       screens,
     ]),
+    pageCalls: demo?.wallets,
     ready: async () => (await pendingMigrations(knex)).length === 0,
     volatileFields: VOLATILE_FIELDS,
     shownToPages: SHOWN_TO_PAGES,

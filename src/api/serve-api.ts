@@ -17,6 +17,7 @@ import { createIsTrustedProxy, createReadClientAddress } from './http/client-add
 import { createCorsPolicy, type KeyOrigins, privateHeaders } from './http/cors.ts'
 import { createRequestHandler, healthPaths } from './http/http-server.ts'
 import type { OpenFiles } from './http/open-files.ts'
+import type { PageCalls } from './http/page-calls.ts'
 import { createTellRefused } from './http/tell-refused.ts'
 import { createAbuseCounter } from './listener/abuse.ts'
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from './listener/connection-limits.ts'
@@ -59,6 +60,8 @@ export interface ApiOptions {
   readonly volatileFields?: readonly string[]
   /** Files that need no key; none by default. */
   readonly openFiles?: OpenFiles
+  /** What pages that the process serves may ask beside the API. */
+  readonly pageCalls?: PageCalls | undefined
   readonly limits?: Partial<ApiLimits>
 }
 
@@ -136,6 +139,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     isHostAllowed: options.isHostAllowed ?? (() => true),
     extraHeaders,
     openFiles: options.openFiles,
+    pageCalls: options.pageCalls,
   })
   return startListener({
     host: options.host,

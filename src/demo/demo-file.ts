@@ -13,7 +13,10 @@ export interface DemoFile {
   bridgeUrl: string
   chains: readonly DemoFileChain[]
   wallets: Readonly<Record<string, { address: string; says: string }>>
-  requests: readonly { paymentReference: string; requestId: string; says: string }[]
+  /** `kind` is set for those that wait to be paid: `token`, `native`, `fiat`. */
+  requests: readonly { paymentReference: string; requestId: string; says: string; kind?: string }[]
+  /** The page to pay one of them on, which a wallet can pay in several ways. */
+  payUrl: string
 }
 
 export interface DemoFileChain {
@@ -26,10 +29,22 @@ export interface DemoFileChain {
   contracts: { erc20FeeProxy: string; ethereumFeeProxy: string }
 }
 
+interface ListedRequest {
+  readonly terms: DemoRequestTerms
+  readonly says: string
+  readonly kind?: string
+}
+
+interface DemoContent {
+  readonly chains: readonly DemoChain[]
+  readonly requests: readonly ListedRequest[]
+  /** The request of the page to pay on. */
+  readonly toPay: ListedRequest | undefined
+}
+
 export function describeDemo(
   { baseUrl, apiKey, publishableKey, bridgeUrl }: Pick<DemoFile, 'baseUrl' | 'apiKey' | 'publishableKey' | 'bridgeUrl'>,
-  chains: readonly DemoChain[],
-  requests: readonly { terms: DemoRequestTerms; says: string }[],
+  { chains, requests, toPay }: DemoContent,
 ): DemoFile {
   const wallets = chains[0]?.people.wallets ?? []
   return {
@@ -49,11 +64,13 @@ export function describeDemo(
       },
     })),
     wallets: Object.fromEntries(wallets.map(({ name, address, says }) => [name, { address, says }])),
-    requests: requests.map(({ terms, says }) => ({
+    requests: requests.map(({ terms, says, kind }) => ({
       paymentReference: referenceOf(terms),
       requestId: terms.requestId,
       says,
+      ...(kind !== undefined && { kind }),
     })),
+    payUrl: toPay === undefined ? '' : `${baseUrl}/pay/${referenceOf(toPay.terms)}?key=${publishableKey}`,
   }
 }
 

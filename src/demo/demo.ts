@@ -28,7 +28,9 @@ import type { AnvilExit } from './network/anvil.ts'
 import type { BlockHeader } from './network/chain-client.ts'
 import { type Clock, createClock } from './network/clock.ts'
 import { type DemoChain, type DemoNetwork, GENESIS_DAYS_AGO, readGenesis, startNetwork } from './network/network.ts'
-import { createPendingRequestKeeper, type PendingRequest, type PendingRequestKeeper } from './pending-request.ts'
+import { createPayableRequestKeeper } from './payable-requests.ts'
+import { createPendingRequestKeeper, type PendingRequestKeeper } from './pending-request.ts'
+import { createWalletCalls } from './wallets/wallet-calls.ts'
 
 const DAY_SEC = 86_400
 /** The history is followed by the payments of the requests in demo.json, and by empty blocks until those are final. */
@@ -47,6 +49,8 @@ export interface Demo {
   crashed: Promise<{ chain: string; exit: AnvilExit }>
   /** URL of the bridge between the chains, which has the API of LI.FI. */
   bridgeUrl: string
+  /** What pages may ask of the wallets. */
+  wallets: ReturnType<typeof createWalletCalls>
   /** Stores the demo's requests, then makes the payments of fresh chains. Afterwards the chains mine by themselves. */
   seed(requests: DemoRequests): Promise<void>
   /** Writes demo.json and starts the live payer. @returns the content of demo.json */
@@ -88,6 +92,7 @@ export async function startDemo({
     freshChains: network.chains.filter(({ fresh }) => fresh).map(({ spec }) => spec.name),
     crashed: network.crashed,
     bridgeUrl: bridge.url,
+    wallets: createWalletCalls(network.chains),
     seed: run.seed,
     live: run.live,
     earlierPayments: run.earlierPayments,
@@ -138,13 +143,16 @@ function createRun(
     async live(access) {
       if (!seeded) throw new Error('call seed() before live()')
       const { requests, keeper, plans, seeds } = seeded
-      const write = async (pending: PendingRequest): Promise<DemoFile> => {
-        const file = describeDemo({ ...access, bridgeUrl: bridge.url }, chains, [...seeds, pending])
+      const payable = createPayableRequestKeeper(chains, { requests, now })
+      const write = async (): Promise<DemoFile> => {
+        const listed = [...seeds, pending, ...toPay]
+        const file = describeDemo({ ...access, bridgeUrl: bridge.url }, { chains, requests: listed, toPay: toPay[0] })
         await writeDemoFile(context.dataDir, file)
         return file
       }
       let pending = await keeper.keep()
-      const file = await write(pending)
+      let toPay = await payable.keep()
+      const file = await write()
       const payer = createLivePayer(
         chains.filter(({ spec }) => spec.name !== PENDING_CHAIN),
         { requests, madeAtSec: plans[0]?.madeAtSec ?? 0, now, logger },
@@ -155,12 +163,14 @@ function createRun(
         logger,
         () => KEEP_EVERY_MS,
         async () => {
-          const newer = await keeper.keep()
-          if (newer === pending) return
-          pending = newer
-          await write(pending)
-          const paymentReference = referenceOf(pending.terms)
-          logger.info({ paymentReference }, 'demo.json has a new pending request')
+          const before = [pending, ...toPay]
+          pending = await keeper.keep()
+          toPay = await payable.keep()
+          const fresh = [pending, ...toPay].filter((request) => !before.includes(request))
+          if (fresh.length === 0) return
+          await write()
+          const paymentReferences = fresh.map(({ terms }) => referenceOf(terms))
+          logger.info({ paymentReferences }, 'demo.json has new requests')
         },
       )
       paying = Promise.all([paid, kept]).then(() => {})

@@ -14,6 +14,7 @@ import { type CorsPolicy, isPreflight, preflightHeaders, privateHeaders } from '
 import type { Exchange, HeaderFields } from './exchange.ts'
 import { type Inbound, methodNotAllowed, sendHttpError } from './http-answer.ts'
 import { type OpenFiles, openFileMethods, sendOpenFile } from './open-files.ts'
+import { type PageCalls, sendPageCall } from './page-calls.ts'
 import { reportLimitIn } from './rate-limit-headers.ts'
 import type { TellRefused } from './tell-refused.ts'
 
@@ -37,6 +38,7 @@ export interface HttpServerOptions {
   /** Additional headers of every answer. */
   readonly extraHeaders: HeaderFields
   readonly openFiles: OpenFiles | undefined
+  readonly pageCalls: PageCalls | undefined
 }
 
 /** Answers every request of the port. Never rejects. */
@@ -97,6 +99,7 @@ async function answer(inbound: Inbound, options: HttpServerOptions): Promise<voi
   if (exchange.method === 'OPTIONS') return sendOptions(inbound, options)
   if (healthPaths.has(exchange.rawPath)) return sendHealth(inbound, options.isReady)
   if (options.openFiles?.covers(exchange.rawPath)) return sendOpenFile(inbound, options.openFiles, options.countOpen)
+  if (options.pageCalls?.covers(exchange.rawPath)) return sendPageCall(inbound, options.pageCalls)
   const form = rpc.formOf(exchange)
   return form === undefined ? rest.serve(inbound) : rpc.serve(inbound, form)
 }
@@ -123,10 +126,11 @@ async function answerPreflight(
   throw error
 }
 
-function allowedMethods(rawPath: string, { rest, rpc, openFiles }: HttpServerOptions): readonly string[] {
+function allowedMethods(rawPath: string, { rest, rpc, openFiles, pageCalls }: HttpServerOptions): readonly string[] {
   if (rawPath === '*') return rest.httpMethods
   if (healthPaths.has(rawPath)) return healthMethods
   if (openFiles?.covers(rawPath)) return openFileMethods
+  if (pageCalls?.covers(rawPath)) return pageCalls.methodsOf(rawPath)
   const ofRpc = rpc.allowedMethods(rawPath)
   return ofRpc.length > 0 ? ofRpc : rest.allowedMethods(rawPath)
 }

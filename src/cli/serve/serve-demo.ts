@@ -50,7 +50,8 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   signal.throwIfAborted()
   await forgetFreshChains(knex, demo, { logger, now })
   const lifi = { name: DEMO_BRIDGE, url: demo.bridgeUrl }
-  const keys = { account: DEMO, publishable: { key: PUBLISHABLE_KEY, origins: originsOf(config.port) } }
+  const publishable = { key: PUBLISHABLE_KEY, origins: originsOf(config.port) }
+  const keys = { account: DEMO, publishable, wallets: demo.wallets }
   const cacheFolder = ownCacheFolder()
   const service = await composeService({ knex, chains: demo.configs, logger, now, demo: keys, lifi, cacheFolder })
   await demo.seed(await createDemoRequests(knex, service))
@@ -140,11 +141,16 @@ async function importEarlier(
   }
 }
 
-function welcome({ baseUrl, apiKey, chains, wallets, requests }: DemoFile, config: Config): string {
+function welcome({ baseUrl, apiKey, chains, wallets, requests, payUrl }: DemoFile, config: Config): string {
   const open = requests.find(({ says }) => says.startsWith('Open'))
   const curl = `curl -s -H 'x-api-key: ${apiKey}'`
   return [
     `Waybill demo on ${baseUrl}: local chains ${chains.map(({ name }) => name).join(', ')}; their tokens are worth nothing.`,
+    '',
+    `  Console   ${baseUrl}/console`,
+    `  Pay       ${payUrl}`,
+    `  Docs      ${baseUrl}/docs`,
+    '',
     `gRPC, gRPC-Web, Connect and JSON on this one port. The API key is "${apiKey}".`,
     `Wallets and requests to try, each with a description: ${config.dataDir}/demo.json`,
     '',

@@ -57,6 +57,12 @@ export const accessReasons = {
     remedy:
       'set CORS_ORIGINS to the origin, or create a key for it: waybill keys create --publishable --origins ORIGIN',
   },
+  NOT_OWN_PAGE: {
+    kind: 'FORBIDDEN',
+    in: error,
+    message: 'only pages that this demo serves may call {path}',
+    remedy: 'open the page to pay on, whose link the start of the demo prints',
+  },
   NOT_FOR_PUBLISHABLE_KEYS: {
     kind: 'FORBIDDEN',
     in: error,
