@@ -89,7 +89,7 @@ function readCsv(text: string): string[][] {
   for (const match of text.matchAll(cell)) {
     if (match.index !== end) throw new Error(`no CSV at ${end}: ${text.slice(end, end + 50)}`)
     end += match[0].length
-    rows.at(-1)?.push((match[1]?.replaceAll('""', '"') ?? match[2] ?? '').replace(/^'/, ''))
+    rows.at(-1)?.push((match[1]?.replaceAll('""', '"') ?? match[2] ?? '').replace(/(^|[;\t\r\n])'/g, '$1'))
     if (match[3] === '\r\n') rows.push([])
   }
   if (end !== text.length) throw new Error(`no CSV at ${end}`)
@@ -122,14 +122,15 @@ describe('as CSV', () => {
     const [row] = generatePayments(shop.id, 1, 31)
     if (row === undefined) throw new Error('no payment')
     const fullwidth = ['\uff1d1+1', '\uff0b1', '\uff0d1', '\uff20SUM(A1)']
-    const texts = ['=1+1', '+1', '-1', '@SUM(A1)', "'=1", '"quoted", and =', '1-1', ...fullwidth]
+    const split = ['x;=1+1', 'x;"=1+1"', 'x\t@1', "x;'-1", '\n=1', 'a; b']
+    const texts = ['=1+1', '+1', '-1', '@SUM(A1)', "'=1", '"quoted", and =', '1-1', ...fullwidth, ...split]
     const stored = texts.map((reference, n) => {
       const id = `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
       return { ...row, payment: { ...row.payment, id, eventIndex: n, reference, payee: GUARDED } }
     })
     await insertPayments(running.database.knex, stored)
     const text = await (await ask(`format=csv&payee=${GUARDED}`)).text()
-    const guarded = fullwidth.map((cell) => `'${cell}`)
+    const guarded = [...fullwidth.map((cell) => `'${cell}`), "x;'=1+1", `"x;'""=1+1"""`, "x\t'@1", "x;''-1", 'a; b']
     for (const cell of ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "''=1", '"""quoted"", and ="', '1-1', ...guarded]) {
       expect(text).toContain(`,${cell},`)
     }

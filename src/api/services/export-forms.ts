@@ -22,8 +22,11 @@ function jsonLines(contentType: string): StreamFormat {
   }
 }
 
-/** Characters that make a spreadsheet run a cell as a formula, with the fullwidth = + - @, and the apostrophe that guards against it. */
-const FORMULA = /^[=+\-@\uff1d\uff0b\uff0d\uff20'\t\r]/
+/**
+ * Where a spreadsheet may begin a formula: at the beginning of a text, and after a character at which some spreadsheets split a file of commas
+ * (a semicolon in half of Europe). The characters are those of OWASP's page on CSV injection and the apostrophe that guards against them.
+ */
+const FORMULA = /(^|[;\t\r\n])(?=["\s]*[=+\-@\uff1d\uff0b\uff0d\uff20'\t\r\n])/g
 
 /**
  * RFC 4180. An export that fails ends with a line whose first cell is `error`, which is no payment's id.
@@ -58,13 +61,13 @@ function lineOf(values: readonly unknown[]): string {
 }
 
 /**
- * Writes a cell, which is empty for an unknown value. A text that a spreadsheet would run gets an apostrophe in front, and so does a text
- * that begins with one: a reader gets the stored value back by removing one leading apostrophe.
+ * Writes a cell, which is empty for an unknown value. What a spreadsheet would run gets an apostrophe in front, and so does an apostrophe in
+ * that place: a reader gets the stored value back by removing one apostrophe at the beginning and after each separator.
  */
 function cellOf(value: unknown): string {
   if (value === undefined) return ''
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  const guarded = FORMULA.test(text) ? `'${text}` : text
+  const guarded = text.replace(FORMULA, "$1'")
   return /[",\r\n]/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded
 }
 
