@@ -6,6 +6,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Hex } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { RequestsService } from '../../gen/payments/v1/requests_service_pb.js'
 import { composeService } from '../../src/app.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
@@ -14,6 +15,7 @@ import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
 import { pendingMigrations } from '../../src/postgres/migrations/migrate.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { watchBy } from '../support/clients/watch-clients.ts'
 import { createEmptyDatabase, createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { seedPayments, type Values } from '../support/data/seed-payments.ts'
 import { recordLogs } from '../support/logs.ts'
@@ -217,6 +219,7 @@ describe('processes that follow the same chains', () => {
   let key: string
   const chains: TestChain[] = []
   const followers: Follower[] = []
+  const paid: Hex[] = []
 
   beforeAll(async () => {
     folder = await makeTempFolder('together')
@@ -298,6 +301,30 @@ describe('processes that follow the same chains', () => {
     return (await chain.pay(payer, terms)).transactionHash
   }
 
+  /** The states of a request that each process tells, of which one alone finds the payment. */
+  async function statesToldBy(all: readonly Follower[]): Promise<string[][]> {
+    const paymentReference = await newRequest(all[0]?.url ?? '', 0)
+    const watches = all.map(({ url }) => {
+      const states: string[] = []
+      const begun = Promise.withResolvers<void>()
+      const ended = watchBy('JSON lines', {
+        url,
+        method: RequestsService.method.watchPaymentRequest,
+        request: { paymentReference },
+        headers: { 'x-api-key': key },
+        onMessage({ request }) {
+          if (request !== undefined) states.push((request as { status: string }).status)
+          begun.resolve()
+          return states.length < 2 ? 'go on' : 'hang up'
+        },
+      })
+      return { begun: begun.promise, states: ended.then(() => states) }
+    })
+    await Promise.all(watches.map(({ begun }) => begun))
+    paid.push(await pay(0, paymentReference))
+    return Promise.all(watches.map(({ states }) => states))
+  }
+
   const hashesAt = async (url: string): Promise<Hex[]> => {
     const { status, json } = await call(url, key, { path: '/payments?limit=100' })
     if (status !== 200) throw new Error(JSON.stringify(json))
@@ -309,13 +336,14 @@ describe('processes that follow the same chains', () => {
     const [one, two] = both as [Follower, Follower]
     await everyFollower(both)
 
-    const paid: Hex[] = []
     const payOnAll = async (url: string) => {
       for (const n of chains.keys()) paid.push(await pay(n, await newRequest(url, n)))
     }
     // Requests that one stores are paid on chains that perhaps the other follows.
     for (const { url } of [one, two, one, two]) await payOnAll(url)
     for (const { url } of both) await expect.poll(() => hashesAt(url), PATIENCE).toEqual(paid.toSorted())
+
+    expect(await statesToldBy(both)).toEqual(both.map(() => ['OPEN', 'PENDING']))
 
     const holder = await whoFollows(0, both)
     const survivor = holder === one ? two : one
