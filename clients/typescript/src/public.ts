@@ -1,5 +1,12 @@
 /** What users of the package may import. */
-export type { Chain } from '../gen/payments/v1/chain_pb.js'
+export {
+  type Chain,
+  type Chain_Node,
+  Chain_Node_State,
+  Chain_Rate_Unit,
+  Chain_State,
+} from '../gen/payments/v1/chain_pb.js'
+export { type FeeLine, FeeLine_Stage, FeeLine_Type } from '../gen/payments/v1/fee_line_pb.js'
 export type { PaymentCalldata } from '../gen/payments/v1/payment_calldata_pb.js'
 export { type Payment, Payment_Status, Payment_Type } from '../gen/payments/v1/payment_pb.js'
 export { type PaymentRequest, PaymentRequest_Status } from '../gen/payments/v1/payment_request_pb.js'
@@ -14,7 +21,20 @@ export {
   PaymentSummary_Measure,
 } from '../gen/payments/v1/payment_summary_pb.js'
 export { type WatchPaymentsResponse, WatchPaymentsResponse_Type } from '../gen/payments/v1/payment_watch_pb.js'
-export { type Route, Route_StepKind } from '../gen/payments/v1/route_pb.js'
+export {
+  type Route,
+  Route_Speed,
+  Route_StepKind,
+  Route_Tag,
+  type UnavailableRoute,
+  type Warning,
+} from '../gen/payments/v1/route_pb.js'
+export type { GetPaymentRoutesResponse } from '../gen/payments/v1/routes_service_pb.js'
+export {
+  type UnmatchedEvent,
+  UnmatchedEvent_Acceptance,
+  UnmatchedEvent_Reason,
+} from '../gen/payments/v1/unmatched_event_pb.js'
 export { type FieldViolation, WaybillCallError } from './call-error.ts'
 export type { WaybillOptions } from './caller.ts'
 export type { CallOptions } from './calls.ts'

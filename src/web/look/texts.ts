@@ -20,6 +20,8 @@ export const stateTexts = {
   },
 } as const
 
+const plural = (count: number, one: string, many: string) => (count === 1 ? one : many)
+
 /** The frame of the console and what all its pages share. */
 export const consoleTexts = {
   skip: 'Skip to the content',
@@ -60,8 +62,6 @@ export const consoleTexts = {
   },
   paging: { newer: 'Previous', older: 'Next', label: 'Pages' },
 } as const
-
-const plural = (count: number, one: string, many: string) => (count === 1 ? one : many)
 
 /** The list of payments. */
 export const paymentsTexts = {
@@ -161,5 +161,120 @@ export const suggestTexts = {
     requestId: 'Request id',
     paymentReference: 'Payment reference',
     reference: 'Your reference',
+  },
+} as const
+
+/** Why a wallet cannot pay a request, and how it can. */
+export const whyTexts = {
+  title: 'Why can’t they pay?',
+  lead: 'Name a request and a wallet. Every chain is asked what the wallet holds, and you get one of two answers: how it can pay now, or what it lacks.',
+  reference: 'Payment reference',
+  referenceHelp: '16 hexadecimal digits',
+  wallet: 'Wallet',
+  walletHelp: 'Address of the customer’s wallet',
+  ask: 'Find out',
+  again: 'Ask again',
+  asking: 'Asking every chain…',
+  askingAgain: 'Asking again…',
+  found: (routes: number) => (routes === 0 ? '' : routes === 1 ? 'One way so far.' : `${routes} ways so far.`),
+  copy: 'Copy this answer for the customer',
+  copied: 'Copied',
+  copyByHand: 'The browser does not let this page copy. Copy the text from here:',
+  openRequest: 'Open the request',
+  examples: 'Try a wallet of the demo',
+  onlyFor: 'Asked only for',
+  askForAll: 'Ask for everything',
+  until: 'Quotes are good until',
+  expired: 'These quotes have expired. Ask again before anybody relies on them.',
+  failed: 'The answer broke off. What came before is shown.',
+  verdict: {
+    paid: 'Nothing is to be paid: this request is paid',
+    pending: 'Do not pay again: a payment is on its way',
+    cancelled: 'This request takes no payment: it was cancelled',
+    expired: 'This request takes no payment: it has expired',
+    can: (ways: number) => (ways === 1 ? 'This wallet can pay in one way' : `This wallet can pay in ${ways} ways`),
+    cheapest: (way: string, cost: string) => `Cheapest: ${way}, for ${cost} in fees`,
+    only: (way: string, cost: string) => `It pays ${way}, for ${cost} in fees`,
+    lacksGas: (ways: number) => (ways === 1 ? 'One more way lacks gas' : `${ways} more ways lack gas`),
+    needsGas: 'This wallet has the money, but no coins for gas',
+    cannot: (what: string) => `This wallet cannot pay ${what}`,
+    cannotAsKnown: (what: string) => `As far as is known, this wallet cannot pay ${what}`,
+    help: (remedy: string) => `What helps: ${remedy}`,
+    nothing: 'No chain or token that was asked for can pay it',
+    degraded: 'Some sources failed, so ways may be missing',
+  },
+  on: (token: string, chain: string) => `${token} on ${chain}`,
+  direct: 'directly',
+  swap: (provider: string) => `by a swap through ${provider}`,
+  bridge: (provider: string) => `over ${provider}`,
+  routes: {
+    title: 'Ways to pay',
+    sortBy: 'Sort by',
+    sorts: { best: 'Recommended', cost: 'Cost', speed: 'Speed' },
+    way: 'Way',
+    leaves: 'Leaves the wallet',
+    cost: 'Costs',
+    time: 'Takes',
+    ready: 'Before paying',
+    cheapest: 'Cheapest',
+    fastest: 'Fastest',
+    atLeast: 'at least',
+    gas: { enough: 'Gas is there', missing: 'Gas missing', unknown: 'Gas not known' },
+    steps: {
+      APPROVE_RESET: 'reset the approval',
+      APPROVE: 'approve',
+      SWAP: 'swap',
+      PAY: 'pay',
+      STEP_KIND_UNSPECIFIED: '',
+    },
+    signs: (count: number, steps: string) =>
+      count === 1 ? `one signature: ${steps}` : `${count} signatures: ${steps}`,
+    then: ', ',
+    details: 'Fees in detail',
+    atomic: 'One transaction pays the whole or nothing.',
+    notAtomic: 'Takes more than one transaction, and may stop half-way.',
+    id: 'Route',
+    costsOf: (way: string) => `Costs of ${way}`,
+    kinds: {
+      GAS: 'Gas',
+      SWAP: 'Swap fee',
+      CROSSCHAIN: 'Bridge fee',
+      PROTOCOL: 'Protocol fee',
+      PLATFORM: 'Platform fee',
+      PRICE_IMPACT: 'Price impact',
+      TYPE_UNSPECIFIED: 'Other',
+    },
+    stages: {
+      SENDING: 'when sending',
+      PROXYING: 'on the way',
+      RECEIVING: 'when arriving',
+      REFUNDING: 'on the way back',
+      OVERALL: 'over the whole way',
+      STAGE_UNSPECIFIED: '',
+    },
+    for: 'For',
+    amount: 'Amount',
+    inDollars: 'In US dollars',
+    total: 'Total',
+    free: 'No costs',
+    table: 'The bars as a table',
+    tableSays: 'In percent of what the payee receives',
+  },
+  missing: {
+    title: 'What cannot pay, and what would change that',
+    count: (entries: number) => (entries === 1 ? 'one entry' : `${entries} entries`),
+    whole: 'The whole chain',
+    through: (provider: string) => `through ${provider}`,
+    elsewhere: 'Elsewhere',
+    askFor: (token: string) => `Ask for ${token} alone`,
+  },
+  customer: {
+    about: (what: string, reference: string, wallet: string) =>
+      `About the payment of ${what} (reference ${reference}) from the wallet ${wallet}:`,
+    ways: 'Ways to pay now:',
+    way: (way: string, cost: string, time: string) => `- ${way}. Fees: ${cost}. Takes about ${time}.`,
+    gasFirst: (message: string) => `  Before that: ${message}.`,
+    helps: 'What would help, one of these:',
+    asOf: (time: string) => `As of ${time}. Fees and rates change.`,
   },
 } as const

@@ -1,0 +1,116 @@
+import { useEffect, useState } from 'react'
+import { formatTime, formatUtc, toDate } from '../../look/format-time.ts'
+import { whyTexts } from '../../look/texts.ts'
+import { Link } from '../parts/link.tsx'
+import { useZone } from '../parts/zone.ts'
+import { isClosing, sayToCustomer, sayVerdict, sentence } from './say-verdict.ts'
+import type { Question, RoutesState } from './use-routes.ts'
+
+interface AnswerHeadProps {
+  readonly question: Question
+  readonly state: RoutesState
+  readonly onAgain: () => void
+}
+
+/** The answer in one sentence. It keeps its height while it is not known, so that nothing below it jumps. */
+export function AnswerHead({ question, state, onAgain }: AnswerHeadProps) {
+  const { answer, isAsking, routes } = state
+  const verdict = answer === undefined ? undefined : sayVerdict(answer)
+  const others = answer?.warnings.filter((warning) => !isClosing(warning)) ?? []
+  return (
+    <section className={`notice why-verdict ${verdict?.tone ?? ''}`} aria-busy={isAsking}>
+      <div className="why-sentence">
+        <h2>{verdict?.title ?? (isAsking ? whyTexts.asking : whyTexts.failed)}</h2>
+        <p>{verdict?.says ?? whyTexts.found(routes.length)}</p>
+        {others.map(({ reason, message }) => (
+          <p key={reason} className="why-warning">
+            {sentence(message)}
+          </p>
+        ))}
+      </div>
+      <div className="why-after">
+        <Validity state={state} />
+        <div className="actions">
+          <button type="button" className="button" onClick={onAgain} disabled={isAsking}>
+            {isAsking && answer !== undefined ? whyTexts.askingAgain : whyTexts.again}
+          </button>
+          <CopyForCustomer question={question} state={state} />
+          {answer !== undefined && (
+            <Link className="button plain" to={`/requests/${encodeURIComponent(question.paymentReference)}`}>
+              {whyTexts.openRequest}
+            </Link>
+          )}
+        </div>
+      </div>
+    </section>
+  )
+}
+
+/** Until when the quotes hold, and that they no longer do. */
+function Validity({ state: { answer } }: { state: RoutesState }) {
+  const zone = useZone()
+  const ends = answer?.routes.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [toDate(expiresAt).getTime()]))
+  const endsAt = ends === undefined || ends.length === 0 ? undefined : Math.min(...ends)
+  const isOver = useIsOver(endsAt)
+  if (endsAt === undefined) return <p className="small quiet">&nbsp;</p>
+  const at = new Date(endsAt)
+  return (
+    <p className={isOver ? 'small why-stale' : 'small quiet'} role="status">
+      {isOver ? (
+        whyTexts.expired
+      ) : (
+        <>
+          {whyTexts.until}{' '}
+          <time dateTime={at.toISOString()} title={formatUtc(at)}>
+            {formatTime(at, zone)}
+          </time>
+        </>
+      )}
+    </p>
+  )
+}
+
+function useIsOver(endsAt: number | undefined): boolean {
+  const [, setRound] = useState(0)
+  useEffect(() => {
+    if (endsAt === undefined) return undefined
+    const timer = setTimeout(() => setRound((before) => before + 1), Math.max(0, endsAt - Date.now()) + 50)
+    return () => clearTimeout(timer)
+  }, [endsAt])
+  return endsAt !== undefined && Date.now() >= endsAt
+}
+
+function CopyForCustomer({ question, state: { answer, answeredAt } }: Pick<AnswerHeadProps, 'question' | 'state'>) {
+  const [copied, setCopied] = useState<'yes' | 'by hand'>()
+  if (answer === undefined || answeredAt === undefined) return null
+  const text = sayToCustomer(answer, {
+    reference: question.paymentReference,
+    wallet: question.wallet,
+    answeredAt: formatUtc(answeredAt),
+  })
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text)
+      setCopied('yes')
+      setTimeout(() => setCopied(undefined), 2_000)
+    } catch {
+      setCopied('by hand')
+    }
+  }
+  return (
+    <>
+      <button type="button" className="button" onClick={() => void copy()}>
+        {copied === 'yes' ? `✓ ${whyTexts.copied}` : whyTexts.copy}
+      </button>
+      <span className="unseen" role="status">
+        {copied === 'yes' ? whyTexts.copied : ''}
+      </span>
+      {copied === 'by hand' && (
+        <label className="field why-copy">
+          {whyTexts.copyByHand}
+          <textarea className="input" readOnly rows={8} value={text} onFocus={(event) => event.target.select()} />
+        </label>
+      )}
+    </>
+  )
+}

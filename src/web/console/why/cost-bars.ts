@@ -1,0 +1,68 @@
+/** What a route costs, as parts of a bar: fees by kind and the price impact, all as fractions of what the payee receives. */
+import { type FeeLine, FeeLine_Type, type Route } from '@waybill/client'
+
+export type CostKind = keyof typeof FeeLine_Type | 'PRICE_IMPACT'
+
+export interface CostPart {
+  readonly kind: CostKind
+  /** Fraction of what the payee receives. Negative where the payer gains. */
+  readonly rate: number
+  /** The sum of the lines in the route's `feeCurrency`, exact. The price impact has none. */
+  readonly amount?: string
+}
+
+/** What a bar needs of a route. */
+export interface Costs extends Pick<Route, 'feeAmount' | 'feeRate' | 'priceImpact'> {
+  readonly feeBreakdown: readonly Pick<FeeLine, 'type' | 'amountInFeeCurrency'>[]
+}
+
+/** Decimals of `amountInFeeCurrency`. */
+const DECIMALS = 18
+const order: readonly CostKind[] = ['GAS', 'SWAP', 'CROSSCHAIN', 'PROTOCOL', 'PLATFORM', 'PRICE_IMPACT']
+
+/** @returns the parts that are not zero, in the order in which every bar shows them; costs without a price are left out */
+export function costParts({ feeAmount, feeRate, priceImpact, feeBreakdown }: Costs): CostPart[] {
+  const sums = new Map<CostKind, bigint>()
+  for (const { type, amountInFeeCurrency } of feeBreakdown) {
+    if (amountInFeeCurrency === undefined) continue
+    const kind = FeeLine_Type[type] as CostKind
+    sums.set(kind, (sums.get(kind) ?? 0n) + toUnits(amountInFeeCurrency))
+  }
+  const all = toUnits(feeAmount)
+  const fees = [...sums].map(([kind, units]) => ({ kind, rate: share(units, all) * feeRate, amount: fromUnits(units) }))
+  return [...fees, { kind: 'PRICE_IMPACT', rate: priceImpact } as const]
+    .filter((part) => ('amount' in part ? part.amount !== '0' : part.rate !== 0))
+    .toSorted((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))
+}
+
+/** The length of the longest bar, which fills the width; above 0. */
+export function longestBar(bars: readonly (readonly CostPart[])[]): number {
+  return Math.max(...bars.map((parts) => parts.reduce((sum, { rate }) => sum + Math.max(0, rate), 0)), Number.MIN_VALUE)
+}
+
+function share(part: bigint, all: bigint): number {
+  // Nine digits are more than a screen has pixels.
+  return all === 0n ? 0 : Number((part * 1_000_000_000n) / all) / 1_000_000_000
+}
+
+function toUnits(amount: string): bigint {
+  const [whole = '0', fraction = ''] = amount.split('.')
+  return BigInt(whole + fraction.padEnd(DECIMALS, '0'))
+}
+
+function fromUnits(units: bigint): string {
+  const digits = units.toString().padStart(DECIMALS + 1, '0')
+  const fraction = digits.slice(-DECIMALS).replace(/0+$/, '')
+  return digits.slice(0, -DECIMALS) + (fraction === '' ? '' : `.${fraction}`)
+}
+
+/**
+ * A fraction in percent: `1.99%`; `≈ 1.99%` where digits were rounded away, `< 0.01%` for less.
+ */
+export function formatFraction(fraction: number, locale?: string): string {
+  const format = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 2 })
+  const size = Math.abs(fraction)
+  if (size !== 0 && size < 0.000_1) return fraction > 0 ? `< ${format.format(0.000_1)}` : `> ${format.format(-0.000_1)}`
+  const isExact = Math.abs(size * 10_000 - Math.round(size * 10_000)) < 1e-9
+  return isExact ? format.format(fraction) : `≈ ${format.format(fraction)}`
+}

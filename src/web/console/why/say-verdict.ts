@@ -1,0 +1,209 @@
+/** The answer of a search for routes in one sentence for support, and as plain text for the customer. */
+import type { GetPaymentRoutesResponse, Route, UnavailableRoute, Warning } from '@waybill/client'
+import { formatShortAmount } from '../../look/format-amount.ts'
+import { formatSpan } from '../../look/format-span.ts'
+import { whyTexts } from '../../look/texts.ts'
+
+/** What the sentences need of a route. */
+export type SaidRoute = Pick<
+  Route,
+  | 'id'
+  | 'chain'
+  | 'token'
+  | 'provider'
+  | 'sourceAmount'
+  | 'feeAmount'
+  | 'feeCurrency'
+  | 'feeIsComplete'
+  | 'totalCost'
+  | 'estimatedDurationSeconds'
+> & {
+  readonly readiness?: Pick<NonNullable<Route['readiness']>, 'hasEnoughGas'> | undefined
+  readonly warnings: readonly Pick<Warning, 'reason' | 'message'>[]
+}
+
+export type SaidMissing = Pick<UnavailableRoute, 'chain' | 'token' | 'provider' | 'reason' | 'message' | 'remedy'>
+
+export type SaidAnswer = Pick<GetPaymentRoutesResponse, 'amount' | 'currency' | 'degraded'> & {
+  readonly routes: readonly SaidRoute[]
+  readonly unavailable: readonly SaidMissing[]
+  readonly warnings: readonly Pick<Warning, 'reason' | 'message'>[]
+}
+
+export interface Verdict {
+  readonly tone: 'good' | 'warn' | 'bad'
+  readonly title: string
+  /** More sentences. */
+  readonly says: string
+}
+
+/** Reasons for which a request takes no payment at all. */
+const closed: Readonly<Record<string, Pick<Verdict, 'tone' | 'title'>>> = {
+  REQUEST_ALREADY_PAID: { tone: 'good', title: whyTexts.verdict.paid },
+  PAYMENT_PENDING: { tone: 'warn', title: whyTexts.verdict.pending },
+  REQUEST_CANCELLED: { tone: 'bad', title: whyTexts.verdict.cancelled },
+  REQUEST_EXPIRED: { tone: 'bad', title: whyTexts.verdict.expired },
+}
+
+export function isClosing({ reason }: Pick<Warning, 'reason'>): boolean {
+  return reason in closed
+}
+
+/** Whether a wallet could send this route now. Unknown gas counts as enough: others may pay it. */
+function isReady({ readiness }: Pick<SaidRoute, 'readiness'>): boolean {
+  return readiness?.hasEnoughGas !== false
+}
+
+export function sayVerdict(answer: SaidAnswer): Verdict {
+  const stop = answer.warnings.find(isClosing)
+  if (stop !== undefined) return { ...closed[stop.reason]!, says: sentence(stop.message) }
+  const ready = answer.routes.filter(isReady)
+  if (ready.length > 0) return sayCan(ready, answer)
+  return answer.routes.length > 0 ? sayNeedsGas(answer) : sayCannot(answer)
+}
+
+function sayCan(ready: readonly SaidRoute[], answer: SaidAnswer): Verdict {
+  const { can, cheapest, only, lacksGas } = whyTexts.verdict
+  const [best] = byCost(ready) as [SaidRoute]
+  const withoutGas = answer.routes.length - ready.length
+  const says = [
+    (ready.length === 1 ? only : cheapest)(sayWay(best), sayFee(best)),
+    ...(withoutGas > 0 ? [lacksGas(withoutGas)] : []),
+    ...sayDegraded(answer),
+  ]
+  return { tone: 'good', title: can(ready.length), says: says.map(sentence).join(' ') }
+}
+
+function sayNeedsGas(answer: SaidAnswer): Verdict {
+  const [best] = byCost(answer.routes) as [SaidRoute]
+  const gas = best.warnings.find(({ reason }) => reason === 'INSUFFICIENT_GAS')
+  const says = [...(gas === undefined ? [] : [gas.message]), ...sayDegraded(answer)]
+  return { tone: 'warn', title: whyTexts.verdict.needsGas, says: says.map(sentence).join(' ') }
+}
+
+function sayCannot(answer: SaidAnswer): Verdict {
+  const { cannot, cannotAsKnown, help, nothing } = whyTexts.verdict
+  const what = sayMoney(answer.amount, answer.currency)
+  const [best] = byUse(answer.unavailable)
+  const says = [best === undefined ? nothing : help(best.remedy), ...sayDegraded(answer)]
+  return {
+    tone: answer.degraded ? 'warn' : 'bad',
+    title: (answer.degraded ? cannotAsKnown : cannot)(what),
+    says: says.map(sentence).join(' '),
+  }
+}
+
+/** Why sources failed, each said once. */
+function sayDegraded({ degraded, unavailable }: SaidAnswer): string[] {
+  if (!degraded) return []
+  const failures = new Set(unavailable.filter(({ reason }) => isFailure(reason)).map(({ message }) => message))
+  return [[whyTexts.verdict.degraded, [...failures].join('; ')].filter((text) => text !== '').join(': ')]
+}
+
+/** Whether a chain or a provider failed, so that asking again may help. */
+function isFailure(reason: string): boolean {
+  return /_(?:TIMEOUT|UNREACHABLE|INCONSISTENT|QUOTA_EXHAUSTED)$/.test(reason)
+}
+
+/** Routes whose costs are not completely known come last, as in the service's own order. */
+export function byCost<R extends Pick<SaidRoute, 'totalCost' | 'feeIsComplete'>>(routes: readonly R[]): R[] {
+  return routes.toSorted((a, b) => Number(b.feeIsComplete) - Number(a.feeIsComplete) || a.totalCost - b.totalCost)
+}
+
+/** What helps most first: money for the direct payment, money for others, then the rest in the service's order. */
+export function byUse<M extends SaidMissing>(missing: readonly M[]): M[] {
+  const rank = ({ reason, provider }: M) => {
+    if (reason === 'INSUFFICIENT_BALANCE') return provider === 'request-network' ? 0 : 1
+    if (reason === 'CROSSCHAIN_BALANCE_TOO_LOW') return 2
+    return isFailure(reason) ? 4 : 3
+  }
+  return missing.toSorted((a, b) => rank(a) - rank(b))
+}
+
+/** `150 USDC on ETHEREUM, directly` */
+export function sayWay(route: SaidRoute): string {
+  return `${whyTexts.on(`${formatShortAmount(route.sourceAmount)} ${route.token}`, route.chain)}, ${sayHow(route)}`
+}
+
+export function sayHow({ id, provider, chain, feeCurrency }: SaidRoute): string {
+  if (id === 'REQUEST_NETWORK_PAYMENT') return whyTexts.direct
+  return splitCurrency(feeCurrency).network === chain ? whyTexts.swap(provider) : whyTexts.bridge(provider)
+}
+
+function sayFee({ feeAmount, feeCurrency, feeIsComplete }: SaidRoute): string {
+  const fee = `${formatShortAmount(feeAmount)} ${splitCurrency(feeCurrency).symbol}`
+  return feeIsComplete ? fee : `${whyTexts.routes.atLeast} ${fee}`
+}
+
+/** `150 USDC on ETHEREUM`, `500 USD` */
+export function sayMoney(amount: string, currency: string): string {
+  const { symbol, network } = splitCurrency(currency)
+  const money = `${formatShortAmount(amount)} ${symbol}`
+  return network === undefined ? money : whyTexts.on(money, network)
+}
+
+/** A currency id, `USDC-BASE`, or an ISO 4217 code, `USD`. */
+export function splitCurrency(id: string): { readonly symbol: string; readonly network?: string } {
+  const at = id.lastIndexOf('-')
+  return at === -1 ? { symbol: id } : { symbol: id.slice(0, at), network: id.slice(at + 1) }
+}
+
+/** At most so many ways or remedies are told to a customer. */
+const MAX_TOLD = 3
+
+export interface CustomerQuestion {
+  readonly reference: string
+  readonly wallet: string
+  readonly answeredAt: string
+}
+
+/** The answer without what only the operator can mend, as plain text. */
+export function sayToCustomer(answer: SaidAnswer, { reference, wallet, answeredAt }: CustomerQuestion): string {
+  const { about, ways, way, gasFirst, helps, asOf } = whyTexts.customer
+  const { title, says } = sayVerdict(answer)
+  const told = [...byCost(answer.routes.filter(isReady)), ...byCost(answer.routes.filter((route) => !isReady(route)))]
+  const lines = told
+    .slice(0, MAX_TOLD)
+    .flatMap((route) => [
+      way(sayWay(route), sayFee(route), formatSpan(route.estimatedDurationSeconds, undefined, 'long')),
+      ...route.warnings.filter(({ reason }) => reason === 'INSUFFICIENT_GAS').map(({ message }) => gasFirst(message)),
+    ])
+  const remedies = new Set(
+    byUse(answer.unavailable.filter(({ reason }) => customersReasons.has(reason))).map(
+      ({ remedy }) => `- ${sentence(remedy)}`,
+    ),
+  )
+  const isClosed = answer.warnings.some(isClosing)
+  return [
+    isClosed
+      ? sentence(`${sentence(title)} ${says}`)
+      : `${about(sayMoney(answer.amount, answer.currency), reference, wallet)}\n${sentence(title)}`,
+    ...(lines.length > 0 ? [[ways, ...lines].join('\n')] : []),
+    ...(lines.length === 0 && remedies.size > 0 ? [[helps, ...[...remedies].slice(0, MAX_TOLD)].join('\n')] : []),
+    asOf(answeredAt),
+  ].join('\n\n')
+}
+
+/** Reasons that the owner of a wallet can mend; the others are for whoever runs the service. */
+const customersReasons = new Set([
+  'INSUFFICIENT_BALANCE',
+  'CROSSCHAIN_BALANCE_TOO_LOW',
+  'COIN_NOT_SWAPPABLE',
+  'CROSSCHAIN_DELIVERS_TOKENS',
+  'CROSSCHAIN_BRIDGED_TOKEN',
+  'CROSSCHAIN_AMOUNT_TOO_SMALL',
+  'CROSSCHAIN_NO_ROUTE',
+  'CONVERSION_TOO_SMALL',
+  'INSUFFICIENT_LIQUIDITY',
+  'NO_POOL',
+  'NO_SWAP_PROVIDER',
+  'NO_CROSSCHAIN_PROVIDER',
+  'NO_CONVERSION_PROVIDER',
+  'WALLET_FAMILY_MISMATCH',
+])
+
+/** With a full stop, and a capital unless it begins with the name of a provider, `demo-bridge`. */
+export function sentence(text: string): string {
+  const whole = /^[a-z]+(?=[ ,:])/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text
+  return /[.!?…]$/.test(whole) ? whole : `${whole}.`
+}
