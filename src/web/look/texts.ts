@@ -278,3 +278,145 @@ export const whyTexts = {
     asOf: (time: string) => `As of ${time}. Fees and rates change.`,
   },
 } as const
+
+/** The page to pay on. */
+export const payTexts = {
+  title: (amount: string) => `Pay ${amount}`,
+  heading: 'Pay',
+  to: 'to',
+  left: (amount: string) => `${amount} are left to pay`,
+  paidSoFar: (amount: string) => `${amount} paid so far`,
+  expires: 'Expires',
+  copy: 'Copy the address',
+  copied: 'Copied',
+  waiting: 'Loading the request',
+  away: 'The service does not answer. Trying again …',
+  retry: 'Try again',
+  problems: {
+    NO_KEY: {
+      title: 'This link is not complete',
+      says: 'The key of the shop is missing in the link. Ask the shop for a new link.',
+    },
+    SECRET_KEY: {
+      title: 'This link must not be used',
+      says: 'It holds a secret key of the shop. Tell the shop: it must revoke this key and make links with a publishable key (wbp_…).',
+    },
+    BAD_REFERENCE: { title: 'This link is not complete', says: 'It names no request. Ask the shop for a new link.' },
+    REQUEST_NOT_FOUND: { title: 'There is no such request', says: 'Ask the shop for a new link.' },
+    INVALID_API_KEY: {
+      title: 'This link is no longer valid',
+      says: 'The shop has withdrawn its key. Ask the shop for a new link.',
+    },
+    ORIGIN_NOT_ALLOWED: {
+      title: 'This page is not allowed here',
+      says: 'The key of the link is for pages of other addresses. Ask the shop for a new link.',
+    },
+    OTHER: { title: 'The request cannot be shown', says: 'Try again in a moment, or ask the shop.' },
+  },
+  states: {
+    OPEN: { title: 'To pay', says: '' },
+    PARTIALLY_PAID: { title: 'Part-paid', says: 'Pay what is left.' },
+    PENDING: {
+      title: 'Payment received, not final yet',
+      says: 'The payment is on the chain and becomes final by itself. Do not pay again. You may close this page.',
+    },
+    PAID: { title: 'Paid', says: 'The payment is final. There is nothing left to do.' },
+    OVERPAID: {
+      title: 'Paid, and more than asked for',
+      says: 'The payment is final. Ask the shop to return what is too much:',
+    },
+    REFUNDED: {
+      title: 'Refunded',
+      says: 'The payment was returned. Do not pay this request again; ask the shop for a new one.',
+    },
+    EXPIRED: {
+      title: 'Expired',
+      says: 'This request can no longer be paid. Do not send anything; ask the shop for a new one.',
+    },
+    CANCELLED: {
+      title: 'Cancelled',
+      says: 'The shop has cancelled this request. Do not send anything; ask the shop for a new one.',
+    },
+  },
+  wallets: {
+    title: 'Choose a wallet',
+    demo: 'Demo wallets, whose tokens are worth nothing',
+    none: 'This browser has no wallet.',
+    mobile: 'Open this page in MetaMask',
+    connect: (name: string) => `Connect ${name}`,
+    connecting: 'Confirm in your wallet …',
+    refused: 'You did not connect the wallet. Choose one to go on.',
+    failed: 'The wallet did not connect:',
+    other: 'Choose another wallet',
+    connected: 'Paying with',
+  },
+  routes: {
+    title: 'Choose how to pay',
+    searching: 'Looking at what the wallet holds on each chain …',
+    on: (chain: string) => `on ${chain}`,
+    costs: (fees: string, seconds: number) => `Fees ${fees}, ${duration(seconds)}`,
+    cheapest: 'Cheapest',
+    fastest: 'Fastest',
+    confirmations: (count: number) =>
+      count === 1 ? 'One confirmation in your wallet' : `${count} confirmations in your wallet`,
+    noGas: (chain: string) => `Not enough coins on ${chain} for the network’s fee`,
+    pay: (amount: string) => `Pay ${amount}`,
+    none: 'This wallet cannot pay',
+    noneSays: 'What would change that:',
+    others: (count: number) => (count === 1 ? 'One more way' : `${count} more ways`),
+    degraded: 'Some chains did not answer; there may be more ways.',
+    more: (count: number) => `${count} ways that this wallet cannot take`,
+    failed: 'The ways to pay could not be found.',
+  },
+  steps: {
+    title: 'Paying',
+    quoted: 'Price confirmed',
+    chain: 'Your wallet asks to change the network',
+    asking: (step: number, steps: number, says: string) => `Confirm in your wallet, ${step} of ${steps}: ${says}`,
+    batch: (steps: number) => `Confirm in your wallet: ${steps} steps at once`,
+    fallBack: 'Your wallet takes the steps one by one',
+    sent: (step: number) => `Sent, waiting for the chain (step ${step})`,
+    mined: (step: number) => `Step ${step} is on the chain`,
+    expired: 'The price has expired; asking for a new one',
+    earlier: 'A payment was sent before; waiting for it',
+    final: 'On the chain; waiting until it is final',
+  },
+  outcomes: {
+    MINED: { title: 'Your payment is on the chain', says: 'It becomes final by itself. You may close this page.' },
+    SENT: { title: 'Your payment is sent', says: 'Do not pay again. It appears here once it is on the chain.' },
+    UNKNOWN: {
+      title: 'Look into your wallet',
+      says: 'The wallet did not say whether it sent the payment. Do not pay again before you have looked; if it was sent, it appears here.',
+    },
+    REPLACED: {
+      title: 'Another transaction took its place',
+      says: 'It was cancelled or sped up in the wallet. Do not pay again before this page says what counts.',
+    },
+    REFUSED: { title: 'You said no', says: 'Nothing was paid. You can choose again.' },
+    REVERTED: {
+      title: 'The chain refused it',
+      says: 'Nothing was paid but the network’s fee. Try again, or choose another way.',
+    },
+    EXPIRED: { title: 'The price expired', says: 'Nothing was paid. Try again.' },
+    QUOTE_CHANGED: {
+      title: 'The price has changed',
+      says: 'Nothing was paid. Look at the new amount, then choose again.',
+    },
+    FAILED: { title: 'Your wallet could not pay', says: 'Nothing was paid.' },
+    back: 'Back to the ways to pay',
+  },
+  dialog: {
+    title: 'Demo wallet',
+    asks: (wallet: string) => `The wallet “${wallet}” asks: sign this?`,
+    to: 'To',
+    value: 'Coins',
+    data: 'Data',
+    confirm: 'Confirm',
+    refuse: 'Refuse',
+  },
+} as const
+
+function duration(seconds: number): string {
+  if (seconds < 90) return `about ${seconds} seconds`
+  return `about ${Math.round(seconds / 60)} minutes`
+}

@@ -1,0 +1,67 @@
+/** @jsxImportSource preact */
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { formatAmount } from '../look/format-amount.ts'
+import { payTexts } from '../look/texts.ts'
+import type { ConfirmRequest, ToConfirm } from './demo-wallet-provider.ts'
+
+export interface Asked extends ToConfirm {
+  readonly answer: (isConfirmed: boolean) => void
+}
+
+/** Asks in a dialog what a demo's wallet would ask in its own window. */
+export function useConfirm(): { readonly confirm: ConfirmRequest; readonly asked: Asked | undefined } {
+  const [asked, setAsked] = useState<Asked>()
+  const confirm = useCallback<ConfirmRequest>(
+    (toConfirm) =>
+      new Promise((resolve) => {
+        const answer = (isConfirmed: boolean) => {
+          setAsked(undefined)
+          resolve(isConfirmed)
+        }
+        setAsked({ ...toConfirm, answer })
+      }),
+    [],
+  )
+  return { confirm, asked }
+}
+
+export function ConfirmDialog({ asked: { wallet, calls, answer } }: { asked: Asked }) {
+  const { dialog } = payTexts
+  const element = useRef<HTMLDialogElement>(null)
+  useEffect(() => element.current?.showModal(), [])
+  return (
+    <dialog ref={element} class="confirm" aria-labelledby="confirm-title" onCancel={() => answer(false)}>
+      <p class="quiet small">{dialog.title}</p>
+      <h2 id="confirm-title">{dialog.asks(wallet)}</h2>
+      {calls.map(({ to, value, data }, index) => (
+        <dl key={index} class="call small">
+          <dt>{dialog.to}</dt>
+          <dd class="mono">{to}</dd>
+          <dt>{dialog.value}</dt>
+          <dd class="number">{coins(value)}</dd>
+          <dt>{dialog.data}</dt>
+          <dd class="mono">{data.length > 90 ? `${data.slice(0, 90)}…` : data}</dd>
+        </dl>
+      ))}
+      <div class="buttons">
+        <button type="button" class="button" onClick={() => answer(false)}>
+          {dialog.refuse}
+        </button>
+        <button type="button" class="button main" onClick={() => answer(true)}>
+          {dialog.confirm}
+        </button>
+      </div>
+    </dialog>
+  )
+}
+
+const DECIMALS = 18
+
+/** Wei in hex as coins. */
+function coins(value: string): string {
+  const digits = BigInt(value)
+    .toString()
+    .padStart(DECIMALS + 1, '0')
+  const fraction = digits.slice(-DECIMALS).replace(/0+$/, '')
+  return formatAmount(digits.slice(0, -DECIMALS) + (fraction === '' ? '' : `.${fraction}`))
+}

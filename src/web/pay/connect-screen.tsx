@@ -1,0 +1,85 @@
+/** @jsxImportSource preact */
+import type { Eip1193Provider } from '@waybill/client/checkout'
+import { useEffect, useState } from 'preact/hooks'
+import { payTexts } from '../look/texts.ts'
+import type { ConfirmRequest } from './demo-wallet-provider.ts'
+import { Screen } from './screen-parts.tsx'
+import { findDemoWallets, findWallets, type Wallet } from './wallets.ts'
+
+/** A wallet that has opened an address to the page. */
+export interface Connected {
+  readonly name: string
+  readonly address: string
+  readonly provider: Eip1193Provider
+}
+
+interface ConnectProps {
+  readonly confirm: ConfirmRequest
+  readonly onConnected: (connected: Connected) => void
+}
+
+/** EIP-1193: the person said no. */
+const REFUSED = 4001
+
+export function ConnectScreen({ confirm, onConnected }: ConnectProps) {
+  const { wallets: texts } = payTexts
+  const [wallets, setWallets] = useState<readonly Wallet[]>([])
+  const [demo, setDemo] = useState<readonly Wallet[]>()
+  const [asking, setAsking] = useState<string>()
+  const [problem, setProblem] = useState<string>()
+  useEffect(() => findWallets(setWallets), [])
+  useEffect(() => void findDemoWallets(confirm).then(setDemo), [confirm])
+  const connect = async ({ id, name, provider }: Wallet) => {
+    setAsking(id)
+    setProblem(undefined)
+    try {
+      const [address] = (await provider.request({ method: 'eth_requestAccounts' })) as readonly string[]
+      if (address !== undefined) onConnected({ name, address, provider })
+    } catch (error) {
+      const { code, message } = error as { code?: number; message?: string }
+      setProblem(code === REFUSED ? texts.refused : `${texts.failed} ${message ?? ''}`)
+    } finally {
+      setAsking(undefined)
+    }
+  }
+  const list = (found: readonly Wallet[]) => (
+    <ul class="wallets">
+      {found.map((wallet) => (
+        <li key={wallet.id}>
+          <button
+            type="button"
+            class="button wallet"
+            disabled={asking !== undefined}
+            onClick={() => void connect(wallet)}
+          >
+            {wallet.icon !== undefined && <img src={wallet.icon} alt="" width={28} height={28} />}
+            <span class="wallet-name">
+              {wallet.name}
+              {wallet.says !== undefined && <span class="quiet small">{wallet.says}</span>}
+            </span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  )
+  return (
+    <Screen title={texts.title}>
+      <p class="small" role="status">
+        {asking === undefined ? (problem ?? '') : texts.connecting}
+      </p>
+      {list(wallets)}
+      {demo !== undefined && demo.length > 0 && (
+        <>
+          <p class="quiet small">{texts.demo}</p>
+          {list(demo)}
+        </>
+      )}
+      {wallets.length === 0 && demo?.length === 0 && (
+        <div class="notice">
+          <p>{texts.none}</p>
+          <a href={`https://link.metamask.io/dapp/${location.href}`}>{texts.mobile}</a>
+        </div>
+      )}
+    </Screen>
+  )
+}

@@ -1,0 +1,39 @@
+import { type Route, Route_StepKind, Route_Tag } from '@waybill/client/checkout'
+import { formatShortAmount, formatUsd } from '../look/format-amount.ts'
+import { payTexts } from '../look/texts.ts'
+
+/** What a payer reads of a route. */
+export interface RouteWords {
+  readonly id: string
+  /** `24.5 USDC` */
+  readonly pays: string
+  readonly where: string
+  /** `Fees $0.12, about 20 seconds` */
+  readonly costs: string
+  readonly tags: readonly string[]
+  /** `2 confirmations in your wallet` */
+  readonly confirmations: string
+  readonly warning: string | undefined
+}
+
+export function sayRoute(route: Route): RouteWords {
+  const { routes } = payTexts
+  const { CHEAPEST, FASTEST } = Route_Tag
+  const steps = route.readiness?.steps.filter((kind) => kind !== Route_StepKind.STEP_KIND_UNSPECIFIED).length ?? 1
+  const fees =
+    route.feeInUsd === undefined
+      ? `${formatShortAmount(route.feeAmount)} ${route.feeCurrency}`
+      : formatUsd(route.feeInUsd)
+  return {
+    id: route.id,
+    pays: `${formatShortAmount(route.sourceAmount)} ${route.token}`,
+    where: routes.on(route.chain),
+    costs: routes.costs(fees, route.estimatedDurationSeconds),
+    tags: [
+      ...(route.tags.includes(CHEAPEST) ? [routes.cheapest] : []),
+      ...(route.tags.includes(FASTEST) ? [routes.fastest] : []),
+    ],
+    confirmations: routes.confirmations(steps),
+    warning: route.readiness?.hasEnoughGas === false ? routes.noGas(route.chain) : undefined,
+  }
+}

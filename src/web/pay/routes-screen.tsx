@@ -1,0 +1,130 @@
+/** @jsxImportSource preact */
+import type { Checkout, Route } from '@waybill/client/checkout'
+import { useState } from 'preact/hooks'
+import { formatAmount } from '../look/format-amount.ts'
+import { payTexts } from '../look/texts.ts'
+import type { Connected } from './connect-screen.tsx'
+import { sayRoute } from './route-cost.ts'
+import { Address, Screen } from './screen-parts.tsx'
+import { type FoundRoutes, type Unavailable, useRoutes } from './use-routes.ts'
+
+interface RoutesProps {
+  readonly checkout: Checkout
+  readonly paymentReference: string
+  readonly connected: Connected
+  readonly onChoose: (route: Route) => void
+  readonly onOther: () => void
+}
+
+/** The ways to pay, the best first; or why there is none, and what would change that. */
+export function RoutesScreen({ checkout, paymentReference, connected, onChoose, onOther }: RoutesProps) {
+  const { routes: texts, wallets } = payTexts
+  const found = useRoutes(checkout, paymentReference, connected.address)
+  const [id, setId] = useState<string>()
+  const { routes, isComplete, error } = found
+  const route = routes.find((each) => each.id === id) ?? routes[0]
+  const isPoor = isComplete && routes.length === 0 && error === undefined
+  return (
+    <Screen title={isPoor ? texts.none : texts.title}>
+      <p class="small payer">
+        {wallets.connected} <strong>{connected.name}</strong> <Address value={connected.address} />{' '}
+        <button type="button" class="button plain small" onClick={onOther}>
+          {wallets.other}
+        </button>
+      </p>
+      {error !== undefined && (
+        <div class="notice bad" role="alert">
+          <p>{texts.failed}</p>
+          <p class="small">{error.message}</p>
+          <button type="button" class="button" onClick={found.refresh}>
+            {payTexts.retry}
+          </button>
+        </div>
+      )}
+      {!isComplete && (
+        <p class="quiet small" role="status">
+          {texts.searching}
+        </p>
+      )}
+      {routes.length > 0 && <RouteChoice routes={routes} chosen={route?.id} onChange={setId} />}
+      {found.isDegraded && <p class="small quiet">{texts.degraded}</p>}
+      {isPoor && <p>{texts.noneSays}</p>}
+      {isComplete && <Missing found={found} isOpen={isPoor} />}
+      {route !== undefined && (
+        <button type="button" class="button main pay-button" disabled={!isComplete} onClick={() => onChoose(route)}>
+          {texts.pay(`${formatAmount(route.sourceAmount)} ${route.token}`)}
+        </button>
+      )}
+    </Screen>
+  )
+}
+
+interface ChoiceProps {
+  readonly routes: readonly Route[]
+  readonly chosen: string | undefined
+  readonly onChange: (id: string) => void
+}
+
+/** Shown before somebody asks for more, so that the button to pay stays in sight. */
+const FIRST = 4
+
+function RouteChoice({ routes, chosen, onChange }: ChoiceProps) {
+  const [isOpen, setOpen] = useState(false)
+  const shown = isOpen ? routes : routes.slice(0, FIRST)
+  return (
+    <fieldset class="routes">
+      <legend class="unseen">{payTexts.routes.title}</legend>
+      {shown.map(sayRoute).map(({ id, pays, where, costs, tags, confirmations, warning }) => (
+        <label key={id} class="route">
+          <input type="radio" name="route" value={id} checked={id === chosen} onChange={() => onChange(id)} />
+          <span class="route-main">
+            <span>
+              <strong class="number">{pays}</strong> <span class="quiet">{where}</span>
+            </span>
+            <span class="small quiet">
+              {costs} · {confirmations}
+            </span>
+            {warning !== undefined && <span class="small warning">{warning}</span>}
+          </span>
+          <span class="tags">
+            {tags.map((tag) => (
+              <span key={tag} class="badge good">
+                {tag}
+              </span>
+            ))}
+          </span>
+        </label>
+      ))}
+      {shown.length < routes.length && (
+        <button type="button" class="button plain" onClick={() => setOpen(true)}>
+          {payTexts.routes.others(routes.length - shown.length)}
+        </button>
+      )}
+    </fieldset>
+  )
+}
+
+/** Why the other ways cannot be taken, the most helpful first: one line for each remedy. */
+function Missing({ found, isOpen }: { found: FoundRoutes; isOpen: boolean }) {
+  const { unavailable, warnings } = found
+  if (unavailable.length + warnings.length === 0) return null
+  return (
+    <details class="missing" open={isOpen}>
+      <summary class="small">{payTexts.routes.more(unavailable.length)}</summary>
+      <ul class="small">
+        {warnings.map(({ reason, message }) => (
+          <li key={reason}>{message}</li>
+        ))}
+        {unavailable.map((each) => (
+          <li key={keyOf(each)}>
+            <strong>{[each.token, each.chain].filter((part) => part !== undefined).join(' · ')}</strong> {each.message}
+            <span class="quiet">{each.remedy === '' ? '' : ` ${sentence(each.remedy)}`}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  )
+}
+
+const keyOf = ({ chain, token, provider, reason }: Unavailable) => [chain, token, provider, reason].join()
+const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)

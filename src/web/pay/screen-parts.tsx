@@ -1,0 +1,75 @@
+/** @jsxImportSource preact */
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { formatAmount, formatShortAmount } from '../look/format-amount.ts'
+import { shortAddress } from '../look/short-address.ts'
+import { payTexts } from '../look/texts.ts'
+
+/** One screen: its heading gets the focus when it appears, so that a screen reader says what changed. */
+export function Screen({ title, tone, children }: { title: string; tone?: string; children?: ComponentChildren }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    if (isFirst) isFirst = false
+    else heading.current?.focus()
+  }, [title])
+  return (
+    <section class={`screen ${tone ?? ''}`}>
+      <h2 ref={heading} tabIndex={-1}>
+        {title}
+      </h2>
+      {children}
+    </section>
+  )
+}
+
+/** The first screen of a visit leaves the focus where the browser begins. */
+let isFirst = true
+
+export function Problem({ title, says, onRetry }: { title: string; says: string; onRetry?: () => void }) {
+  return (
+    <main class="pay">
+      <div class="notice bad" role="alert">
+        <h1>{title}</h1>
+        <p>{says}</p>
+        {onRetry !== undefined && (
+          <button type="button" class="button" onClick={onRetry}>
+            {payTexts.retry}
+          </button>
+        )}
+      </div>
+    </main>
+  )
+}
+
+/** Every digit on hover, as many as fit otherwise, cut with a sign of it. */
+export function Money({ value, currency }: { value: string; currency: string }) {
+  return (
+    <span class="number" title={`${formatAmount(value)} ${currency}`}>
+      {formatShortAmount(value)} {symbolOf(currency)}
+    </span>
+  )
+}
+
+/** `USDC-BASE` → `USDC` */
+export const symbolOf = (currency: string) => currency.replace(/-[^-]*$/, '')
+
+export function Address({ value }: { value: string }) {
+  const [isCopied, setCopied] = useState(false)
+  const copy = async () => {
+    await navigator.clipboard.writeText(value)
+    setCopied(true)
+    setTimeout(() => setCopied(false), 1_500)
+  }
+  return (
+    <button
+      type="button"
+      class="copy mono"
+      title={value}
+      aria-label={`${payTexts.copy} ${value}`}
+      onClick={() => void copy()}
+    >
+      {shortAddress(value)}
+      <span role="status">{isCopied ? ` ${payTexts.copied}` : ''}</span>
+    </button>
+  )
+}
