@@ -49,6 +49,9 @@ describe('a currency id', () => {
     ['USDC-arbitrum-one', 'USDC-ARBITRUM'],
     ['USDC-Arbitrum One', 'USDC-ARBITRUM'],
     ['A-B-matic', 'A-B-POLYGON'],
+    ['USDC-matic-matic', 'USDC-POLYGON'],
+    ['USDC-arbitrum-one-arbitrum-one', 'USDC-ARBITRUM'],
+    ['A-B-matic-matic', 'A-B-POLYGON'],
   ])('%s is %s', (text, id) => {
     expect(tokens.byId(text)?.id).toBe(id)
     expect(tokens.onChain(tokens.byId(id)?.chain ?? '', text)?.id).toBe(id)

@@ -36,12 +36,27 @@ export function symbolOfCurrency(id: string): string {
 /** A longer text is not a currency id. */
 const MAX_ID_LENGTH = 128
 
-/** All ways to split a text at a `-` into a symbol and a possible network, the longest network first; none for a text that is too long. */
-export function splitCurrencyId(text: string): readonly { readonly symbol: string; readonly network: string }[] {
+/** A symbol, and what may be the name of a network. */
+interface SplitId {
+  readonly symbol: string
+  readonly network: string
+}
+
+/**
+ * All ways to split a text at a `-` into a symbol and a possible network, the longest network first, then those in which the network stands
+ * twice, as in Request Network's `USDC-base-base`; none for a text that is too long.
+ */
+export function splitCurrencyId(text: string): readonly SplitId[] {
   if (text.length > MAX_ID_LENGTH) return []
-  return [...text.matchAll(/-/g)]
+  const once = [...text.matchAll(/-/g)]
     .map(({ index }) => ({ symbol: text.slice(0, index), network: text.slice(index + 1) }))
     .filter(({ symbol, network }) => symbol !== '' && network !== '' && network === network.trim())
+  return [...once, ...once.flatMap(dropRepeatedNetwork)]
+}
+
+function dropRepeatedNetwork({ symbol, network }: SplitId): readonly SplitId[] {
+  const end = symbol.length - network.length - 1
+  return end > 0 && symbol.slice(end) === `-${network}` ? [{ symbol: symbol.slice(0, end), network }] : []
 }
 
 /** All codes of ISO 4217 that this runtime knows. */
