@@ -120,6 +120,19 @@ it('accept payments in a web shop', async () => {
   expect(shown.at(-1)).toBe('delivered')
 })
 
+it('coming from Request Network', async () => {
+  const shown: string[] = []
+  const payee = freshAddress('the shop that came over')
+  const [wallet] = running.chain.wallets
+  const show = (text: string) => shown.push(text)
+  const scope = { process: process(), payee, wallet, provider: window.ethereum, show }
+  await runExamples('docs/guides/coming-from-request-network.md', scope)
+  expect(shown[0]).toBe('OPEN')
+  expect(shown[1]).toMatch(/^USDC on ETHEREUM: 0\.\d+ USDC-ETHEREUM, FAST$/)
+  expect(shown.some((text) => /^no \w+ on ETHEREUM: .+; .+$/.test(text))).toBe(true)
+  expect(shown.at(-1)).toMatch(/^12\.5 USDC-ETHEREUM in 0x[0-9a-f]{64}$/)
+})
+
 const hasPython = spawnSync('python3', ['--version']).status === 0
 
 it.skipIf(!hasPython)('reconcile in Python', async () => {
