@@ -1,20 +1,37 @@
 import { type ReactNode, useEffect, useRef } from 'react'
+import { Link } from './link.tsx'
+
+interface PageProps {
+  /** Of the window, and the heading where there is no other. */
+  readonly title: string
+  readonly heading?: ReactNode
+  /** Where this page was opened from. */
+  readonly back?: { readonly to: string; readonly title: string }
+  readonly actions?: ReactNode
+  readonly children: ReactNode
+}
 
 /** The frame of one page: its heading gets the focus when the page is opened, so that a screen reader says where one is. */
-export function Page({ title, actions, children }: { title: string; actions?: ReactNode; children: ReactNode }) {
-  const heading = useRef<HTMLHeadingElement>(null)
+export function Page({ title, heading = title, back, actions, children }: PageProps) {
+  const headingRef = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     document.title = `${title} · Waybill`
   }, [title])
   useEffect(() => {
     if (isFirst) isFirst = false
-    else heading.current?.focus()
+    else headingRef.current?.focus()
   }, [])
   return (
     <main className="page" id="main">
+      {back !== undefined && (
+        <Link to={back.to} className="back">
+          <span aria-hidden="true">← </span>
+          {back.title}
+        </Link>
+      )}
       <header className="page-head">
-        <h1 ref={heading} tabIndex={-1}>
-          {title}
+        <h1 ref={headingRef} tabIndex={-1}>
+          {heading}
         </h1>
         {actions !== undefined && <div className="actions">{actions}</div>}
       </header>

@@ -77,13 +77,8 @@ export function Copyable({
   const shown = whole ? value : shortAddress(value)
   return (
     <span className="copyable">
-      <button
-        type="button"
-        className="copy mono"
-        title={value}
-        aria-label={`${copy} ${value}`}
-        onClick={() => void write()}
-      >
+      <button type="button" className="copy mono" title={value} onClick={() => void write()}>
+        <span className="unseen">{copy} </span>
         {shown}
         <span className="copy-mark" aria-hidden="true">
           {isCopied ? '✓' : '⧉'}

@@ -1,5 +1,143 @@
+import { useQuery } from '@tanstack/react-query'
+import { type Payment, WaybillCallError } from '@waybill/client'
+import { formatAmount } from '../../look/format-amount.ts'
+import { paymentTexts, stateTexts } from '../../look/texts.ts'
+import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
+import { useWaybill } from '../parts/session.tsx'
+import { Badge, type Tone, Usd } from '../parts/values.tsx'
+import { useReturn } from '../parts/visibility.ts'
+import { lastPayments } from '../payments/last-payments.ts'
+import { Identifiers, MoneyDetails, Who } from './payment-details.tsx'
+import { type StatusName, statusNameOf } from './payment-life.ts'
+import { PaymentRequestCard } from './payment-request-card.tsx'
+import { Timeline } from './payment-timeline.tsx'
+import { Where } from './payment-where.tsx'
+
+/** How often a payment is asked for while it can be seen. One that is not final changes with each block. */
+const POLL_MS: Readonly<Partial<Record<StatusName, number>>> = { PENDING: 2_000, PARTIAL: 10_000 }
+
+const tones: Readonly<Record<StatusName, Tone>> = {
+  PENDING: 'busy',
+  PARTIAL: 'warn',
+  CONFIRMED: 'good',
+  REFUNDED: 'quiet',
+  FAILED: 'bad',
+}
 
 export function PaymentPage({ id }: { id: string }) {
-  return <Page title="Payment">{id}</Page>
+  const { data: payment, error, refetch } = useLivePayment(id)
+  const { title, back } = paymentTexts
+  const isGone = error instanceof WaybillCallError && error.code === 'not_found'
+  const amount = payment === undefined ? undefined : `${formatAmount(payment.amount)} ${payment.currency}`
+  return (
+    <Page
+      title={amount === undefined ? title : `${title} ${amount}`}
+      heading={payment === undefined ? title : <Heading payment={payment} />}
+      back={{ to: lastPayments(), title: back }}
+    >
+      {payment === undefined && error === null && <Waiting lines={16} />}
+      {payment === undefined && isGone && <NotFound id={id} />}
+      {payment === undefined && error !== null && !isGone && (
+        <ErrorNotice error={error} onRetry={() => void refetch()} />
+      )}
+      {payment !== undefined && <PaymentView payment={payment} isGone={isGone} isStale={error !== null && !isGone} />}
+    </Page>
+  )
+}
+
+/** A payment, kept current while it can be seen; at once when somebody comes back to it. */
+function useLivePayment(id: string) {
+  const waybill = useWaybill()
+  const query = useQuery({
+    queryKey: ['payment', id],
+    queryFn: ({ signal }) => waybill.getPayment({ id }, { signal }),
+    staleTime: 0,
+    refetchOnWindowFocus: false,
+    refetchInterval: ({ state: { data, error } }) =>
+      data === undefined || isNotFound(error) ? false : (POLL_MS[statusNameOf(data.status)] ?? false),
+  })
+  // A call that hung while nobody looked would hold back the one that tells: this begins another.
+  useReturn(() => void query.refetch())
+  return query
+}
+
+function isNotFound(error: Error | null): boolean {
+  return error instanceof WaybillCallError && error.code === 'not_found'
+}
+
+function Heading({ payment }: { payment: Payment }) {
+  const { amount, currency, status } = payment
+  const name = statusNameOf(status)
+  return (
+    <span className="payment-head">
+      <span className="number payment-amount">
+        {formatAmount(amount)} <span className="currency">{currency}</span>
+      </span>
+      <Badge tone={tones[name]}>{stateTexts.payment[name]}</Badge>
+    </span>
+  )
+}
+
+function NotFound({ id }: { id: string }) {
+  const { title, says, look } = paymentTexts.notFound
+  return (
+    <Empty title={title}>
+      <p className="mono">{id}</p>
+      <p className="payment-says">{says}</p>
+      <p>{look}</p>
+    </Empty>
+  )
+}
+
+/** Confirmed without a request that could say for what. */
+function isAlone({ completed, paymentReference }: Payment): boolean {
+  return completed && paymentReference === undefined
+}
+
+interface ViewProps {
+  readonly payment: Payment
+  /** It was there a moment ago and is no more. */
+  readonly isGone: boolean
+  readonly isStale: boolean
+}
+
+function PaymentView({ payment, isGone, isStale }: ViewProps) {
+  const { gone, stale, states, inUsd } = paymentTexts
+  const name = statusNameOf(payment.status)
+  return (
+    <div className="stack">
+      {isGone && (
+        <div className="notice bad" role="alert">
+          <h2>{gone.title}</h2>
+          <p>{gone.says}</p>
+        </div>
+      )}
+      {isStale && (
+        <p className="notice warn" role="status">
+          {stale}
+        </p>
+      )}
+      <p className="payment-lead">
+        {payment.amountInUsd !== undefined && (
+          <span>
+            <Usd value={payment.amountInUsd} /> <span className="quiet">{inUsd}</span>
+          </span>
+        )}
+        <span>{states[isAlone(payment) ? 'alone' : name]}</span>
+      </p>
+      <div className="payment-grid">
+        <div className="stack">
+          <Timeline payment={payment} isGone={isGone} />
+          <PaymentRequestCard payment={payment} />
+        </div>
+        <div className="stack">
+          <Where payment={payment} />
+          <Who payment={payment} />
+          <MoneyDetails payment={payment} />
+          <Identifiers payment={payment} />
+        </div>
+      </div>
+    </div>
+  )
 }

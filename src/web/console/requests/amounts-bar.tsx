@@ -1,0 +1,40 @@
+import type { PaymentRequest } from '@waybill/client'
+import { formatAmount } from '../../look/format-amount.ts'
+import { requestTexts } from '../../look/texts.ts'
+import { addDecimals, isAboveZero, shareOf } from '../parts/decimals.ts'
+import { Amount } from '../parts/values.tsx'
+import { partsOf } from './amount-parts.ts'
+
+type Amounts = Pick<
+  PaymentRequest,
+  'amount' | 'invoiceCurrency' | 'paidAmount' | 'pendingAmount' | 'outstandingAmount' | 'overpaidAmount'
+>
+
+/** What of a request is paid, on its way, left and too much: a bar, and the numbers below it. */
+export function AmountsBar({ request }: { request: Amounts }) {
+  const { parts } = requestTexts.bar
+  const { invoiceCurrency } = request
+  const shown = partsOf(request).filter(
+    ({ name, amount }) => name === 'paid' || name === 'outstanding' || isAboveZero(amount),
+  )
+  const whole = addDecimals(shown.map(({ amount }) => amount))
+  return (
+    <div className="amounts">
+      <div className="amounts-bar" aria-hidden="true">
+        {shown.map(({ name, amount }) => (
+          <span key={name} className={`amounts-part ${name}`} style={{ flexGrow: shareOf(amount, whole) }} />
+        ))}
+      </div>
+      <dl className="amounts-list">
+        {shown.map(({ name, amount }) => (
+          <div key={name} className={`amounts-item ${name}`} title={`${formatAmount(amount)} ${invoiceCurrency}`}>
+            <dt>{parts[name]}</dt>
+            <dd>
+              <Amount value={amount} currency={invoiceCurrency} whole />
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  )
+}
