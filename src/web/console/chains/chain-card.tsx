@@ -1,0 +1,173 @@
+import { type Chain, Chain_State, UnmatchedEvent_Reason } from '@waybill/client'
+import type { ReactNode } from 'react'
+import { formatAmount } from '../../look/format-amount.ts'
+import { formatSpan } from '../../look/format-span.ts'
+import { chainsTexts } from '../../look/texts.ts'
+import { Link } from '../parts/link.tsx'
+import { Badge, Time, Unknown } from '../parts/values.tsx'
+import { judgeChain } from './judge-chain.ts'
+import { NodeTable } from './node-table.tsx'
+import { showUnmatched } from './unmatched-list.tsx'
+
+/** How following one chain goes. */
+export function ChainCard({ chain }: { chain: Chain }) {
+  const words = judgeChain(chain)
+  const id = `chain-${chain.network}`
+  return (
+    <section className="card chain" aria-labelledby={id}>
+      <header>
+        <h2 id={id}>{chain.network}</h2>
+        <span className="quiet small">{chain.chainId}</span>
+        <Badge tone={words.tone}>{words.title}</Badge>
+      </header>
+      <p className={words.tone === 'good' ? 'quiet' : ''}>{words.says}</p>
+      <Problems chain={chain} />
+      <Figures chain={chain} />
+      {chain.backfill !== undefined && <Backfill backfill={chain.backfill} network={chain.network} />}
+      <NodeTable network={chain.network} nodes={chain.nodes} />
+      <Rest chain={chain} />
+    </section>
+  )
+}
+
+function Problems({ chain }: { chain: Chain }) {
+  return (
+    <>
+      {chain.alarm !== undefined && (
+        <div className="notice bad">
+          <p>
+            <strong>{chain.alarm}</strong>
+          </p>
+          {chain.state === Chain_State.STOPPED && <p className="mono small">{chainsTexts.restart(chain.network)}</p>}
+        </div>
+      )}
+      {chain.trouble !== undefined && (
+        <p className="notice warn">
+          {chainsTexts.trouble(chain.trouble.reason)}
+          {', '}
+          {chainsTexts.since} <Time at={chain.trouble.since} />
+        </p>
+      )}
+      {chain.suspects.map(({ host, reason, at }) => (
+        <p key={host + reason} className="notice warn">
+          {chainsTexts.suspect(host, reason)} <Time at={at} distance />
+        </p>
+      ))}
+    </>
+  )
+}
+
+function Figures({ chain }: { chain: Chain }) {
+  const { headBlock, scannedBlock, finalBlock, lagBlocks, lagSeconds } = chain
+  return (
+    <dl className="chain-figures">
+      <Figure title={chainsTexts.head}>{blockNumber(headBlock)}</Figure>
+      <Figure title={chainsTexts.scanned}>{blockNumber(scannedBlock)}</Figure>
+      <Figure title={chainsTexts.lag}>
+        {lagBlocks === undefined ? <Unknown /> : chainsTexts.blocks(formatAmount(String(lagBlocks)), lagBlocks === 1)}
+        {lagSeconds !== undefined && (
+          <span className="quiet small chain-age">{chainsTexts.age(formatSpan(lagSeconds))}</span>
+        )}
+      </Figure>
+      <Figure title={chainsTexts.final}>{blockNumber(finalBlock)}</Figure>
+    </dl>
+  )
+}
+
+function Figure({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{title}</dt>
+      <dd className="number">{children}</dd>
+    </div>
+  )
+}
+
+function blockNumber(block: bigint | undefined): ReactNode {
+  return block === undefined ? <Unknown /> : formatAmount(String(block))
+}
+
+function Backfill({ backfill, network }: { backfill: NonNullable<Chain['backfill']>; network: string }) {
+  const { title, says, rate, left, leftUnknown } = chainsTexts.backfill
+  const { blocksDone, blocksTotal, blocksPerSecond, secondsLeft } = backfill
+  const percent = blocksTotal === 0n ? 100 : Number((blocksDone * 1_000n) / blocksTotal) / 10
+  const parts = [
+    says(formatAmount(String(blocksDone)), formatAmount(String(blocksTotal))),
+    ...(blocksPerSecond === undefined ? [] : [rate(formatAmount(String(Math.round(blocksPerSecond))))]),
+    secondsLeft === undefined ? leftUnknown : left(formatSpan(secondsLeft)),
+  ]
+  return (
+    <div className="chain-backfill">
+      <p>
+        <strong>{title}</strong> <span className="number">{percent}%</span>
+      </p>
+      <progress max={100} value={percent} aria-label={`${title}, ${network}`} />
+      <p className="quiet small number">{parts.join(' · ')}</p>
+    </div>
+  )
+}
+
+function Rest({ chain: { network, reorgs, follower, backlog } }: { chain: Chain }) {
+  return (
+    <dl className="facts chain-rest">
+      <dt>{chainsTexts.reorgs}</dt>
+      <dd>
+        {reorgs === undefined ? (
+          <Unknown />
+        ) : reorgs.count === 0 ? (
+          chainsTexts.noReorgs
+        ) : (
+          <>
+            {chainsTexts.reorgsSeen(reorgs.count, reorgs.deepestBlocks)}
+            {reorgs.lastAt !== undefined && (
+              <>
+                , {chainsTexts.lastAt} <Time at={reorgs.lastAt} distance />
+              </>
+            )}
+          </>
+        )}
+      </dd>
+      {follower?.process !== undefined && (
+        <>
+          <dt>{chainsTexts.follower}</dt>
+          <dd>
+            <span className="mono">{follower.process}</span> {chainsTexts.since} <Time at={follower.since} />
+          </dd>
+        </>
+      )}
+      {backlog !== undefined && (
+        <>
+          <dt>{chainsTexts.backlog.title}</dt>
+          <dd>
+            <Backlog network={network} backlog={backlog} />
+          </dd>
+        </>
+      )}
+    </dl>
+  )
+}
+
+function Backlog({ network, backlog }: { network: string; backlog: NonNullable<Chain['backlog']> }) {
+  const { none, unpriced } = chainsTexts.backlog
+  const { reasons } = chainsTexts.unmatched
+  const { unmatched, unpricedPayments = 0 } = backlog
+  return (
+    <>
+      {unmatched.length === 0 && none}
+      <ul className="chain-backlog">
+        {unmatched.map(({ reason, events }) => {
+          const name = UnmatchedEvent_Reason[reason] as keyof typeof reasons
+          return (
+            <li key={reason}>
+              <Link to={`/chains?network=${network}&reason=${name}`} onClick={showUnmatched}>
+                {reasons[name]}
+              </Link>{' '}
+              <span className="number">{formatAmount(String(events))}</span>
+            </li>
+          )
+        })}
+        {unpricedPayments > 0 && <li>{unpriced(unpricedPayments)}</li>}
+      </ul>
+    </>
+  )
+}

@@ -1,0 +1,255 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { type Chain, type UnmatchedEvent, UnmatchedEvent_Acceptance, UnmatchedEvent_Reason } from '@waybill/client'
+import type { ReactNode } from 'react'
+import { formatAmount } from '../../look/format-amount.ts'
+import { chainsTexts, consoleTexts } from '../../look/texts.ts'
+import { Link } from '../parts/link.tsx'
+import { navigate, searchOf, useLocation } from '../parts/location.ts'
+import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
+import { useWaybill } from '../parts/session.tsx'
+import { Amount, Badge, Copyable, Time } from '../parts/values.tsx'
+import { missingScope, ScopeNotice } from './scope-notice.tsx'
+
+const texts = chainsTexts.unmatched
+const reasons = Object.values(UnmatchedEvent_Reason).filter(
+  (reason): reason is UnmatchedEvent_Reason => typeof reason === 'number' && reason !== 0,
+)
+const nameOf = (reason: UnmatchedEvent_Reason) => UnmatchedEvent_Reason[reason] as keyof typeof texts.reasons
+
+/** Brings the list into view, for links to it from above. */
+export function showUnmatched(): void {
+  // After the page has the new choice.
+  requestAnimationFrame(() => {
+    const heading = document.getElementById('unmatched')
+    heading?.scrollIntoView({ block: 'start' })
+    heading?.focus({ preventScroll: true })
+  })
+}
+
+export function UnmatchedList({ chains }: { chains: readonly Chain[] }) {
+  const { query } = useLocation()
+  const events = useUnmatched(query, chains)
+  const scope = missingScope(events.error)
+  return (
+    <section className="stack unmatched" aria-labelledby="unmatched">
+      <header>
+        <h2 id="unmatched" tabIndex={-1}>
+          {texts.title}
+        </h2>
+        <p className="quiet">{texts.lead}</p>
+      </header>
+      {scope !== undefined ? (
+        <ScopeNotice scope={scope} />
+      ) : (
+        <>
+          <Filters query={query} networks={chains.map(({ network }) => network)} />
+          {events.error !== null && <ErrorNotice error={events.error} onRetry={() => void events.refetch()} />}
+          {events.data === undefined
+            ? events.error === null && <Waiting lines={6} />
+            : events.data.events.length === 0 && <NoEvents query={query} />}
+          <ol>
+            {events.data?.events.map((event) => (
+              <Event
+                key={`${event.network} ${event.txHash} ${event.eventIndex} ${event.contract}`}
+                event={event}
+                chain={chains.find(({ network }) => network === event.network)}
+              />
+            ))}
+          </ol>
+          <Paging query={query} pagination={events.data?.pagination} />
+        </>
+      )}
+    </section>
+  )
+}
+
+/** Asked for again when the number of events changes. */
+function useUnmatched(query: URLSearchParams, chains: readonly Chain[]) {
+  const waybill = useWaybill()
+  const network = query.get('network')
+  const reason = reasons.find((known) => nameOf(known) === query.get('reason'))
+  const cursor = query.get('cursor')
+  const count = chains.reduce(
+    (sum, { backlog }) => sum + (backlog?.unmatched.reduce((total, { events }) => total + events, 0) ?? 0),
+    0,
+  )
+  return useQuery({
+    queryKey: ['unmatched', network, reason, cursor, count],
+    queryFn: ({ signal }) =>
+      waybill.listUnmatchedEvents(
+        cursor !== null
+          ? { cursor }
+          : {
+              ...(network !== null && { network: [network] }),
+              ...(reason !== undefined && { reason: [reason] }),
+            },
+        { signal },
+      ),
+    placeholderData: keepPreviousData,
+  })
+}
+
+function Filters({ query, networks }: { query: URLSearchParams; networks: readonly string[] }) {
+  const choose = (name: string, value: string) => {
+    const next = new URLSearchParams(query)
+    next.delete('cursor')
+    if (value === '') next.delete(name)
+    else next.set(name, value)
+    navigate(`/chains${searchOf(next)}`)
+  }
+  return (
+    <div className="unmatched-filters">
+      <Choice label={texts.network} value={query.get('network') ?? ''} onChoose={(value) => choose('network', value)}>
+        {networks.map((network) => [network, network])}
+      </Choice>
+      <Choice label={texts.reason} value={query.get('reason') ?? ''} onChoose={(value) => choose('reason', value)}>
+        {reasons.map((reason) => [nameOf(reason), texts.reasons[nameOf(reason)]])}
+      </Choice>
+    </div>
+  )
+}
+
+interface ChoiceProps {
+  readonly label: string
+  readonly value: string
+  readonly onChoose: (value: string) => void
+  /** Value and title. */
+  readonly children: readonly (readonly [string, string])[]
+}
+
+function Choice({ label, value, onChoose, children }: ChoiceProps) {
+  return (
+    <label className="field">
+      <span className="label">{label}</span>
+      <select className="input" value={value} onChange={(event) => onChoose(event.target.value)}>
+        <option value="">{texts.all}</option>
+        {/* A link may name what this page does not know. */}
+        {value !== '' && children.every(([known]) => known !== value) && <option value={value}>{value}</option>}
+        {children.map(([known, title]) => (
+          <option key={known} value={known}>
+            {title}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
+function NoEvents({ query }: { query: URLSearchParams }) {
+  const isFiltered = query.has('network') || query.has('reason') || query.has('cursor')
+  return (
+    <Empty title={texts.none}>
+      <p>{isFiltered ? texts.noneFiltered : texts.noneSays}</p>
+      {isFiltered && <Link to="/chains">{texts.clear}</Link>}
+    </Empty>
+  )
+}
+
+function Event({ event, chain }: { event: UnmatchedEvent; chain: Chain | undefined }) {
+  const linkOf = (address: string | undefined) =>
+    address === undefined ? undefined : chain?.explorer?.address.replace('{address}', address)
+  return (
+    <li className="card">
+      <header>
+        <h3>{texts.reasons[nameOf(event.reason)]}</h3>
+        <Paid event={event} />
+        <span className="quiet">{event.network}</span>
+        <span className="quiet small">
+          <Time at={event.timestamp} />
+        </span>
+        <Badge tone="quiet">{nameOf(event.reason)}</Badge>
+      </header>
+      <p>{event.explanation}</p>
+      <p>
+        <strong>{texts.do}</strong> {event.remedy}
+      </p>
+      <dl className="unmatched-facts">
+        <Fact title={texts.account}>{event.account ?? texts.nobody}</Fact>
+        <Fact title={texts.transaction}>
+          <Copyable value={event.txHash} link={chain?.explorer?.transaction.replace('{hash}', event.txHash)} />
+        </Fact>
+        <Fact title={texts.payer}>
+          <Copyable value={event.payer} link={linkOf(event.payer)} />
+        </Fact>
+        <Fact title={texts.payee}>
+          <Copyable value={event.payee} link={linkOf(event.payee)} />
+        </Fact>
+        <Fact title={texts.contract}>
+          <Copyable value={event.contract} link={linkOf(event.contract)} />
+        </Fact>
+        {event.currency === undefined && event.tokenAddress !== undefined && (
+          <Fact title={texts.token}>
+            <Copyable value={event.tokenAddress} link={linkOf(event.tokenAddress)} />
+          </Fact>
+        )}
+      </dl>
+      {event.acceptableAs !== undefined && <Acceptance event={event} as={event.acceptableAs} />}
+    </li>
+  )
+}
+
+function Fact({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{title}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}
+
+function Paid({ event: { amount, currency, amountBaseUnits } }: { event: UnmatchedEvent }) {
+  if (amount === undefined || currency === undefined) {
+    return (
+      <span className="number">
+        {formatAmount(amountBaseUnits)} <span className="quiet small">{texts.baseUnits}</span>
+      </span>
+    )
+  }
+  return <Amount value={amount} currency={currency.slice(0, currency.lastIndexOf('-'))} />
+}
+
+function Acceptance({ event, as }: { event: UnmatchedEvent; as: UnmatchedEvent_Acceptance }) {
+  const name = UnmatchedEvent_Acceptance[as] as keyof typeof texts.accept
+  const { network, txHash, eventIndex, account = 'ACCOUNT' } = event
+  const command = `npm run -s waybill -- unmatched accept --chain ${network} --tx ${txHash} --event ${eventIndex} --account ${account} --as ${name.toLowerCase()} --reason '${texts.acceptReason}'`
+  return (
+    <details>
+      <summary>{texts.accept[name]}</summary>
+      <Copyable value={command} whole />
+    </details>
+  )
+}
+
+interface PagingProps {
+  readonly query: URLSearchParams
+  readonly pagination:
+    | { readonly nextCursor?: string | undefined; readonly prevCursor?: string | undefined }
+    | undefined
+}
+
+function Paging({ query, pagination }: PagingProps) {
+  const { newer, older, label } = consoleTexts.paging
+  const { prevCursor, nextCursor } = pagination ?? {}
+  if (prevCursor === undefined && nextCursor === undefined) return null
+  const placeOf = (cursor: string) => {
+    const next = new URLSearchParams(query)
+    next.set('cursor', cursor)
+    return `/chains${searchOf(next)}`
+  }
+  return (
+    <nav className="paging" aria-label={label}>
+      {prevCursor === undefined ? (
+        <span />
+      ) : (
+        <Link className="button" to={placeOf(prevCursor)}>
+          {newer}
+        </Link>
+      )}
+      {nextCursor !== undefined && (
+        <Link className="button" to={placeOf(nextCursor)}>
+          {older}
+        </Link>
+      )}
+    </nav>
+  )
+}
