@@ -280,6 +280,9 @@ export const whyTexts = {
   },
 } as const
 
+const duration = (seconds: number) =>
+  seconds < 90 ? `about ${seconds} seconds` : `about ${Math.round(seconds / 60)} minutes`
+
 /** The page to pay on. */
 export const payTexts = {
   title: (amount: string) => `Pay ${amount}`,
@@ -290,6 +293,7 @@ export const payTexts = {
   expires: 'Expires',
   copy: 'Copy the address',
   copied: 'Copied',
+  transaction: 'Transaction',
   waiting: 'Loading the request',
   away: 'The service does not answer. Trying again …',
   retry: 'Try again',
@@ -416,16 +420,6 @@ export const payTexts = {
     refuse: 'Refuse',
   },
 } as const
-
-function duration(seconds: number): string {
-  if (seconds < 90) return `about ${seconds} seconds`
-  return `about ${Math.round(seconds / 60)} minutes`
-}
-
-function duration(seconds: number): string {
-  if (seconds < 90) return `about ${seconds} seconds`
-  return `about ${Math.round(seconds / 60)} minutes`
-}
 
 /** The page of one payment. */
 export const paymentTexts = {

@@ -104,9 +104,10 @@ function Steps({ request, state, checkout }: StepsProps) {
   const { confirm, asked } = useConfirm()
   const [connected, setConnected] = useState<Connected>()
   const [chosen, setChosen] = useState<Route>()
+  const [hashes, setHashes] = useState<readonly string[]>([])
   const { paymentReference } = request
   const isPaying = connected !== undefined && chosen !== undefined
-  if (!isPayable(state)) return <Settled request={request} state={state} />
+  if (!isPayable(state)) return <Settled {...{ request, state, hashes }} />
   return (
     <>
       {connected === undefined && <ConnectScreen confirm={confirm} onConnected={setConnected} />}
@@ -122,6 +123,7 @@ function Steps({ request, state, checkout }: StepsProps) {
           {...{ checkout, paymentReference, connected }}
           route={chosen}
           onBack={() => setChosen(undefined)}
+          onSent={setHashes}
         />
       )}
       {asked !== undefined && <ConfirmDialog asked={asked} />}
@@ -137,13 +139,23 @@ const tones: Partial<Record<RequestState, string>> = {
   CANCELLED: 'bad',
 }
 
-function Settled({ request, state }: Pick<StepsProps, 'request' | 'state'>) {
+interface SettledProps extends Pick<StepsProps, 'request' | 'state'> {
+  /** Of the transactions that this page sent. */
+  readonly hashes: readonly string[]
+}
+
+function Settled({ request, state, hashes }: SettledProps) {
   const { title, says } = payTexts.states[state]
   return (
     <Screen title={title} tone={tones[state] ?? ''}>
       <p role="status">
         {says} {state === 'OVERPAID' && <Money value={request.overpaidAmount} currency={request.invoiceCurrency} />}
       </p>
+      {hashes.length > 0 && (
+        <p class="small quiet">
+          {payTexts.transaction} <Address value={hashes.at(-1) as string} />
+        </p>
+      )}
       {state === 'PENDING' && <progress aria-label={payTexts.steps.final} />}
     </Screen>
   )

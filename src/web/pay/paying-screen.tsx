@@ -13,12 +13,14 @@ interface PayingProps {
   readonly connected: Connected
   readonly route: Route
   readonly onBack: () => void
+  /** Called with the transactions of the payment. */
+  readonly onSent: (hashes: readonly string[]) => void
 }
 
 type End = { readonly outcome: PayOutcome } | { readonly error: Error }
 
 /** Sends the payment, shows each step, and says how it ended. The request's own state then takes over. */
-export function PayingScreen({ checkout, paymentReference, connected, route, onBack }: PayingProps) {
+export function PayingScreen({ checkout, paymentReference, connected, route, onBack, onSent }: PayingProps) {
   const [steps, setSteps] = useState<readonly PayStep[]>([])
   const [end, setEnd] = useState<End>()
   useEffect(() => {
@@ -31,7 +33,10 @@ export function PayingScreen({ checkout, paymentReference, connected, route, onB
       maxSourceAmount: route.sourceAmount,
       onProgress: (event) => setSteps((before) => addProgress(before, event)),
     }).then(
-      (outcome) => setEnd({ outcome }),
+      (outcome) => {
+        setEnd({ outcome })
+        if ('transactionHashes' in outcome) onSent(outcome.transactionHashes)
+      },
       (error: Error) => setEnd({ error }),
     )
   }, [checkout, paymentReference, connected, route])
