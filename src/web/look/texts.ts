@@ -23,6 +23,8 @@ export const stateTexts = {
 
 const plural = (count: number, one: string, many: string) => (count === 1 ? one : many)
 
+const duration = (seconds: number) =>
+
 /** The frame of the console and what all its pages share. */
 export const consoleTexts = {
   skip: 'Skip to the content',
@@ -182,7 +184,7 @@ export const whyTexts = {
   copied: 'Copied',
   copyByHand: 'The browser does not let this page copy. Copy the text from here:',
   openRequest: 'Open the request',
-  examples: 'Try a wallet of the demo',
+  examples: (what: string) => `Wallets of the demo, and a request of ${what}`,
   onlyFor: 'Asked only for',
   askForAll: 'Ask for everything',
   until: 'Quotes are good until',
@@ -211,7 +213,7 @@ export const whyTexts = {
   routes: {
     title: 'Ways to pay',
     sortBy: 'Sort by',
-    sorts: { best: 'Recommended', cost: 'Cost', speed: 'Speed' },
+    sorts: { best: 'Best first', cost: 'Cost', speed: 'Speed' },
     way: 'Way',
     leaves: 'Leaves the wallet',
     cost: 'Costs',
@@ -257,6 +259,7 @@ export const whyTexts = {
     amount: 'Amount',
     inDollars: 'In US dollars',
     total: 'Total',
+    allFees: 'All fees',
     free: 'No costs',
     table: 'The bars as a table',
     tableSays: 'In percent of what the payee receives',
@@ -280,7 +283,6 @@ export const whyTexts = {
   },
 } as const
 
-const duration = (seconds: number) =>
   seconds < 90 ? `about ${seconds} seconds` : `about ${Math.round(seconds / 60)} minutes`
 
 /** The page to pay on. */
@@ -871,11 +873,13 @@ export const chainsTexts = {
       RATE_OFF: 'Rate off',
     },
   },
-  scope: {
-    title: (scope: string) => `Your key lacks the scope ${scope}`,
-    chains: 'Whoever runs the service can make a key that has it:',
-    operations:
-      'Unmatched events name accounts and their payers, so an account’s own key never lists them. Whoever runs the service can make an operator’s key:',
-    then: 'Then leave this key above, and type the new one.',
-  },
+} as const
+
+/** A key that may not see a part of a page. */
+export const scopeTexts = {
+  title: (scope: string) => `Your key lacks the scope ${scope}`,
+  any: 'Whoever runs the service can make a key that has it:',
+  operations:
+    'Unmatched events name accounts and their payers, so an account’s own key never lists them. Whoever runs the service can make an operator’s key:',
+  then: 'Then choose “Forget key” above, and type the new one.',
 } as const

@@ -5,11 +5,11 @@ import { formatTime, formatUtc } from '../../look/format-time.ts'
 import { chainsTexts } from '../../look/texts.ts'
 import { ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
+import { missingScope, ScopeNotice } from '../parts/scope-notice.tsx'
 import { useWaybill } from '../parts/session.tsx'
 import { useZone } from '../parts/zone.ts'
 import { ChainCard } from './chain-card.tsx'
 import { judgeChains } from './judge-chain.ts'
-import { missingScope, ScopeNotice } from './scope-notice.tsx'
 import { UnmatchedList } from './unmatched-list.tsx'
 
 const REFRESH_MS = 2_000

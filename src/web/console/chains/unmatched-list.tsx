@@ -6,9 +6,9 @@ import { chainsTexts, consoleTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
+import { missingScope, ScopeNotice } from '../parts/scope-notice.tsx'
 import { useWaybill } from '../parts/session.tsx'
 import { Amount, Badge, Copyable, Time } from '../parts/values.tsx'
-import { missingScope, ScopeNotice } from './scope-notice.tsx'
 
 const texts = chainsTexts.unmatched
 const reasons = Object.values(UnmatchedEvent_Reason).filter(

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react'
+import { useEffect, useMemo, useState } from 'react'
 import { formatTime, formatUtc, toDate } from '../../look/format-time.ts'
 import { whyTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
@@ -35,11 +35,9 @@ export function AnswerHead({ question, state, onAgain }: AnswerHeadProps) {
             {isAsking && answer !== undefined ? whyTexts.askingAgain : whyTexts.again}
           </button>
           <CopyForCustomer question={question} state={state} />
-          {answer !== undefined && (
-            <Link className="button plain" to={`/requests/${encodeURIComponent(question.paymentReference)}`}>
-              {whyTexts.openRequest}
-            </Link>
-          )}
+          <Link className="button plain" to={`/requests/${encodeURIComponent(question.paymentReference)}`}>
+            {whyTexts.openRequest}
+          </Link>
         </div>
       </div>
     </section>
@@ -82,12 +80,11 @@ function useIsOver(endsAt: number | undefined): boolean {
 
 function CopyForCustomer({ question, state: { answer, answeredAt } }: Pick<AnswerHeadProps, 'question' | 'state'>) {
   const [copied, setCopied] = useState<'yes' | 'by hand'>()
-  if (answer === undefined || answeredAt === undefined) return null
-  const text = sayToCustomer(answer, {
-    reference: question.paymentReference,
-    wallet: question.wallet,
-    answeredAt: formatUtc(answeredAt),
-  })
+  const text = useMemo(() => {
+    if (answer === undefined || answeredAt === undefined) return ''
+    const { paymentReference: reference, wallet } = question
+    return sayToCustomer(answer, { reference, wallet, answeredAt: formatUtc(answeredAt) })
+  }, [answer, answeredAt, question])
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text)
@@ -99,7 +96,7 @@ function CopyForCustomer({ question, state: { answer, answeredAt } }: Pick<Answe
   }
   return (
     <>
-      <button type="button" className="button" onClick={() => void copy()}>
+      <button type="button" className="button" disabled={text === ''} onClick={() => void copy()}>
         {copied === 'yes' ? `✓ ${whyTexts.copied}` : whyTexts.copy}
       </button>
       <span className="unseen" role="status">

@@ -46,13 +46,13 @@ it('does not let a gain shorten the longest bar', () => {
 
 it.each([
   [0, '0%'],
-  [0.01, '1%'],
+  [0.01, '1.00%'],
   [0.0199, '1.99%'],
   [0.01989229, '≈ 1.99%'],
   [0.00003, '< 0.01%'],
   [-0.00003, '> -0.01%'],
   [-0.0021, '-0.21%'],
-  [1.5, '150%'],
+  [1.5, '150.00%'],
 ])('writes the fraction %d as %s', (fraction, written) => {
   expect(formatFraction(fraction, 'en-US')).toBe(written)
 })

@@ -57,12 +57,13 @@ function fromUnits(units: bigint): string {
 }
 
 /**
- * A fraction in percent: `1.99%`; `≈ 1.99%` where digits were rounded away, `< 0.01%` for less.
+ * A fraction in percent: `1.50%`; `≈ 1.99%` where digits were rounded away, `< 0.01%` for less.
  */
 export function formatFraction(fraction: number, locale?: string): string {
-  const format = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 2 })
+  const format = new Intl.NumberFormat(locale, { style: 'percent', minimumFractionDigits: 2, maximumFractionDigits: 2 })
+  if (fraction === 0) return new Intl.NumberFormat(locale, { style: 'percent' }).format(0)
   const size = Math.abs(fraction)
-  if (size !== 0 && size < 0.000_1) return fraction > 0 ? `< ${format.format(0.000_1)}` : `> ${format.format(-0.000_1)}`
+  if (size < 0.000_1) return fraction > 0 ? `< ${format.format(0.000_1)}` : `> ${format.format(-0.000_1)}`
   const isExact = Math.abs(size * 10_000 - Math.round(size * 10_000)) < 1e-9
   return isExact ? format.format(fraction) : `≈ ${format.format(fraction)}`
 }

@@ -43,7 +43,7 @@ function Missing({ entry, question }: { entry: UnavailableRoute; question: Quest
         {provider !== undefined && <span className="quiet small why-line">{missing.through(provider)}</span>}
       </div>
       <p>
-        {sentence(message)} <span className="quiet small mono why-line">{reason}</span>
+        {sentence(message)} <span className="quiet why-reason">{reason}</span>
       </p>
       <p className="why-remedy">
         {reason === 'CROSSCHAIN_NOT_ASKED' && token !== undefined && chain !== undefined ? (

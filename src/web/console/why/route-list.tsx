@@ -98,11 +98,9 @@ function RouteRow({ route, parts, longest }: RouteRowProps) {
     <li className="why-route">
       <div className="why-way">
         <h3>{whyTexts.on(route.token, route.chain)}</h3>
-        <span className="quiet small">{sayHow(route)}</span>
-        <span className="why-tags">
-          {route.tags.includes(Route_Tag.CHEAPEST) && <Badge tone="good">{texts.cheapest}</Badge>}
-          {route.tags.includes(Route_Tag.FASTEST) && <Badge tone="busy">{texts.fastest}</Badge>}
-        </span>
+        {route.tags.includes(Route_Tag.CHEAPEST) && <Badge tone="good">{texts.cheapest}</Badge>}
+        {route.tags.includes(Route_Tag.FASTEST) && <Badge tone="busy">{texts.fastest}</Badge>}
+        <span className="quiet small why-how">{sayHow(route)}</span>
       </div>
       <div>
         <span className="why-label">{texts.leaves}</span>
@@ -208,6 +206,16 @@ function FeeTable({ route }: { route: Route }) {
           {route.feeBreakdown.map((line, index) => (
             <FeeRow key={index} line={line} fee={fee} />
           ))}
+          <tr>
+            <th scope="row">{texts.allFees}</th>
+            <td />
+            <td className="right">
+              <Amount value={route.feeAmount} currency={fee} />
+            </td>
+            <td className="right">
+              <Usd value={route.feeInUsd} />
+            </td>
+          </tr>
           <tr>
             <th scope="row">{texts.kinds.PRICE_IMPACT}</th>
             <td colSpan={3} className="right">

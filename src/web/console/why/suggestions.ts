@@ -9,20 +9,31 @@ export interface Suggestion {
   readonly says: string
 }
 
-const none: readonly Suggestion[] = []
+interface RequestSuggestion extends Suggestion {
+  readonly money: string
+  readonly currency: string
+}
+
+interface WalletSuggestion extends Suggestion {
+  readonly name: string
+}
+
+const none: readonly never[] = []
 
 /** Requests that still take a payment, newest first. None where the key may not list them. */
-export function useOpenRequests(): readonly Suggestion[] {
+export function useOpenRequests(): readonly RequestSuggestion[] {
   const { waybill } = useSession()
   const { data } = useQuery({
     queryKey: ['why', 'requests'],
     queryFn: async ({ signal }) => {
       const status = [PaymentRequest_Status.OPEN, PaymentRequest_Status.PARTIALLY_PAID]
       const { requests } = await waybill.listPaymentRequests({ status, limit: 50 }, { signal })
-      return requests.map((request) => ({
-        value: request.paymentReference,
-        says: `${sayMoney(request.outstandingAmount, request.invoiceCurrency)} · ${stateTexts.request[PaymentRequest_Status[request.status] as keyof typeof stateTexts.request]}`,
-      }))
+      return requests.map(({ paymentReference, outstandingAmount, invoiceCurrency, status, reference }) => {
+        const money = sayMoney(outstandingAmount, invoiceCurrency)
+        const state = stateTexts.request[PaymentRequest_Status[status] as keyof typeof stateTexts.request]
+        const says = [money, state, reference].filter((part) => part !== undefined).join(' · ')
+        return { value: paymentReference, says, money, currency: invoiceCurrency }
+      })
     },
     staleTime: 30_000,
   })
@@ -30,29 +41,18 @@ export function useOpenRequests(): readonly Suggestion[] {
 }
 
 /** The wallets of a demo. None elsewhere. */
-export function useDemoWallets(): readonly Suggestion[] {
+export function useDemoWallets(): readonly WalletSuggestion[] {
   const { isDemo } = useSession()
   const { data } = useQuery({
     queryKey: ['why', 'wallets'],
     queryFn: async ({ signal }) => {
       const answer = await fetch('/demo/wallets', { signal })
-      return answer.ok ? readWallets(await answer.json()) : none
+      if (!answer.ok) return none
+      const wallets = (await answer.json()) as readonly { name: string; address: string; says: string }[]
+      return wallets.map(({ name, address, says }) => ({ value: address, name, says }))
     },
     enabled: isDemo,
     staleTime: Number.POSITIVE_INFINITY,
   })
   return data ?? none
-}
-
-interface DemoWallet {
-  readonly name: string
-  readonly address: string
-  readonly says: string
-}
-
-/** `{wallets: {name: {address, says}}}` as in demo.json, or a list of wallets with their names. */
-function readWallets(body: unknown): readonly Suggestion[] {
-  const wallets = (body as { wallets?: Record<string, Omit<DemoWallet, 'name'>> | readonly DemoWallet[] }).wallets ?? {}
-  const list = Array.isArray(wallets) ? (wallets as readonly DemoWallet[]) : Object.values(wallets)
-  return list.map(({ address, says }) => ({ value: address, says }))
 }

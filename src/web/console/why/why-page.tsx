@@ -5,7 +5,9 @@ import { Link } from '../parts/link.tsx'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
+import { missingScope, ScopeNotice } from '../parts/scope-notice.tsx'
 import { AnswerHead } from './answer-head.tsx'
+import { Examples } from './examples.tsx'
 import { MissingList } from './missing-list.tsx'
 import { QuestionForm } from './question-form.tsx'
 import { RouteList } from './route-list.tsx'
@@ -22,9 +24,9 @@ export function WhyPage() {
       <div className="stack why">
         <p className="quiet why-lead">{whyTexts.lead}</p>
         <QuestionForm
-          key={`${question?.paymentReference} ${question?.wallet}`}
-          reference={question?.paymentReference ?? ''}
-          wallet={question?.wallet ?? ''}
+          key={`${query.get('request')} ${query.get('wallet')}`}
+          reference={query.get('request') ?? ''}
+          wallet={query.get('wallet') ?? ''}
           wrong={violations}
           onAsk={(reference, wallet) => {
             const to = `/why${searchOf(new URLSearchParams({ request: reference, wallet }))}`
@@ -33,8 +35,9 @@ export function WhyPage() {
           }}
         />
         {question !== undefined && <Narrowed question={question} />}
+        {question === undefined && <Examples />}
         {routes.error !== undefined && Object.keys(violations).length === 0 && (
-          <ErrorNotice error={routes.error} onRetry={routes.askAgain} />
+          <Failure error={routes.error} onRetry={routes.askAgain} />
         )}
         {question !== undefined && <Answer question={question} state={routes} onAgain={routes.askAgain} />}
       </div>
@@ -42,20 +45,27 @@ export function WhyPage() {
   )
 }
 
-/** What the link asks; nothing until it names a request or a wallet. */
+/** What the link asks; nothing until it names both. */
 function questionOf(query: URLSearchParams): Question | undefined {
-  const paymentReference = query.get('request') ?? ''
-  const wallet = query.get('wallet') ?? ''
-  if (paymentReference === '' && wallet === '') return undefined
+  const paymentReference = query.get('request')
+  const wallet = query.get('wallet')
+  if (paymentReference === null || wallet === null) return undefined
   return { paymentReference, wallet, chains: query.getAll('chains'), tokens: query.getAll('tokens') }
 }
 
 /** What is wrong with a field, by the field. */
 function violationsOf(error: Error | undefined): Readonly<Record<string, string>> {
   if (!(error instanceof WaybillCallError)) return {}
-  if (error.reason === 'REQUEST_NOT_FOUND') return { paymentReference: error.message }
+  if (error.reason === 'REQUEST_NOT_FOUND') return { paymentReference: sentence(error.message) }
   const known = error.fieldViolations.filter(({ field }) => field === 'paymentReference' || field === 'wallet')
-  return Object.fromEntries(known.map(({ field, description }) => [field, description]))
+  return Object.fromEntries(
+    known.map(({ field, description }) => [field, sentence(description.replace(`${field}: `, ''))]),
+  )
+}
+
+function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
+  const scope = missingScope(error)
+  return scope === undefined ? <ErrorNotice error={error} onRetry={onRetry} /> : <ScopeNotice scope={scope} />
 }
 
 /** Says that the link asks for a part alone, and leads to the whole. */

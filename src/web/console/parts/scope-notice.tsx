@@ -1,6 +1,6 @@
 import { WaybillCallError } from '@waybill/client'
-import { chainsTexts } from '../../look/texts.ts'
-import { Copyable } from '../parts/values.tsx'
+import { scopeTexts } from '../../look/texts.ts'
+import { Copyable } from './values.tsx'
 
 /** The scope that a key lacks, if that is why a call failed. */
 export function missingScope(error: Error | null): string | undefined {
@@ -9,15 +9,17 @@ export function missingScope(error: Error | null): string | undefined {
 
 /** How to get a key that may see this part of the page. */
 export function ScopeNotice({ scope }: { scope: string }) {
-  const { title, chains, operations, then } = chainsTexts.scope
+  const { title, any, operations, then } = scopeTexts
   const isOperators = scope === 'operations:read'
   const command = isOperators
     ? 'npm run -s waybill -- keys create --account operators --scopes chains:read,operations:read --operator'
-    : `npm run -s waybill -- keys create --account ACCOUNT --scopes payments:read,requests:read,routes:read,${scope}`
+    : `npm run -s waybill -- keys create --account ACCOUNT --scopes payments:read,requests:read,routes:read,chains:read`
   return (
-    <div className="notice warn chains-scope">
-      <h3>{title(scope)}</h3>
-      <p>{isOperators ? operations : chains}</p>
+    <div className="notice warn scope-notice">
+      <p>
+        <strong>{title(scope)}</strong>
+      </p>
+      <p>{isOperators ? operations : any}</p>
       <Copyable value={command} whole />
       <p>{then}</p>
     </div>
