@@ -23,8 +23,6 @@ export const stateTexts = {
 
 const plural = (count: number, one: string, many: string) => (count === 1 ? one : many)
 
-const duration = (seconds: number) =>
-
 /** The frame of the console and what all its pages share. */
 export const consoleTexts = {
   skip: 'Skip to the content',
@@ -283,6 +281,7 @@ export const whyTexts = {
   },
 } as const
 
+const duration = (seconds: number) =>
   seconds < 90 ? `about ${seconds} seconds` : `about ${Math.round(seconds / 60)} minutes`
 
 /** The page to pay on. */
