@@ -5,7 +5,7 @@ const page = { payments: [], pagination: { limit: 20, hasMore: false }, asOf: [{
 
 function answer(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): SeenAnswer {
   const all: Record<string, string> = { 'x-request-id': 'a', 'content-type': 'application/json', ...headers }
-  return { status, header: (name) => all[name] ?? null, text: JSON.stringify(body) }
+  return { status, header: (name) => all[name] ?? null, headerNames: Object.keys(all), text: JSON.stringify(body) }
 }
 
 function refusal(reason: string): unknown {
@@ -30,6 +30,7 @@ test.each([
   ['a status', answer(201, page), /no such status/],
   ['a content type', answer(200, page, { 'content-type': 'text/html' }), /content type is text\/html/],
   ['a missing header', { ...answer(200, page), header: () => null }, /x-request-id is missing/],
+  ['a header that is not described', answer(200, page, { 'x-more': '1' }), /x-more is not described/],
   ['a reason of another operation', answer(400, refusal('INVALID_SALT')), /INVALID_SALT is not among/],
 ])('%s is told', (_, seen, fault) => {
   expect(() => checkAnswer({ method: 'GET', target: '/payments' }, seen)).toThrow(fault)

@@ -71,6 +71,7 @@ describe('the pages of /docs', () => {
       expect(text.match(/<style|<script(?! src="\/docs\/)|\sstyle=|\son\w+=|javascript:/gi)).toBeNull()
       expect(text.match(/(?:src|<link[^>]*href)="(?:https?:)?\/\//g)).toBeNull()
       expect(text).not.toMatch(/\bundefined\b<|\[object/)
+      expect(text.replaceAll(/<(pre|code)\b.*?<\/\1>|<meta[^>]*>/gs, '')).not.toContain('`')
     }
   })
 

@@ -40,7 +40,7 @@ export function answerContent(
 }
 
 /** The answers that are no messages but a file of payments. */
-function isExport({ parent, name }: DescMethod): boolean {
+export function isExport({ parent, name }: DescMethod): boolean {
   return `${parent.typeName}.${name}` === 'payments.v1.PaymentSearchService.ExportPayments'
 }
 

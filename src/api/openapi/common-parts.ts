@@ -40,6 +40,10 @@ export const headers = {
   },
   RetryAfter: { description: 'Seconds to wait before the next call.', schema: { type: 'integer', examples: [12] } },
   Authenticate: { description: 'How to identify yourself.', schema: { type: 'string' } },
+  Disposition: {
+    description: 'A name for the file.',
+    schema: { type: 'string', examples: ['attachment; filename="payments.csv"'] },
+  },
   AcceptEncoding: { description: 'Compressions of requests that are served.', schema: { type: 'string' } },
 } as const satisfies Record<string, Header>
 
@@ -58,6 +62,7 @@ export const headerFields: Readonly<Record<HeaderName, string>> = {
   ETag: 'etag',
   RetryAfter: 'retry-after',
   Authenticate: 'www-authenticate',
+  Disposition: 'content-disposition',
   AcceptEncoding: 'accept-encoding',
 }
 

@@ -4,7 +4,7 @@ import type { HttpBinding } from '../../transcoding/http-rule.ts'
 import { parseTemplate } from '../../transcoding/paths/template-parser.ts'
 import type { ServedMethod } from '../calls/served-method.ts'
 import { isCommaSeparated } from '../messages/proto-options.ts'
-import { answerContent, type OpenApiVersion } from './answer-content.ts'
+import { answerContent, isExport, type OpenApiVersion } from './answer-content.ts'
 import { everyAnswer, headersOfMethod, TICKET } from './common-parts.ts'
 import { byStatus, errorResponse, headersOf } from './error-responses.ts'
 import { boundsOf } from './field-rules.ts'
@@ -96,7 +96,8 @@ function responsesOf(
   { schemas, version }: DescribeTerms,
 ): Readonly<Record<string, ApiResponse>> {
   const isCached = isCacheable(method, binding)
-  const headers = headersOf([...everyAnswer, 'Seen', ...(isCached ? (['ETag'] as const) : [])])
+  const own = isExport(method.desc) ? (['Disposition'] as const) : []
+  const headers = headersOf([...everyAnswer, 'Seen', ...(isCached ? (['ETag'] as const) : own)])
   const errors = [...byStatus(reasonsOf(method, binding, schemas.comments))]
   return {
     200: { ...answerContent(method, schemas, version), headers },

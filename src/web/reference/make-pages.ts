@@ -6,7 +6,7 @@ import type { OpenApiDocument } from '../../api/openapi/openapi-document.ts'
 import { type Html, html } from './html.ts'
 import { writeLlmsText } from './llms-text.ts'
 import { type MarkdownDocument, readDocuments } from './read-documents.ts'
-import { type ResolveLink, renderComment, renderMarkdown } from './render-markdown.ts'
+import { type ResolveLink, renderComment, renderLine, renderMarkdown } from './render-markdown.ts'
 import { operationsOf, type PlacedOperation, renderOperation } from './render-operation.ts'
 import { type NavSection, type PageContent, renderPage } from './render-page.ts'
 import { fieldsOf, type RenderTerms, renderFields } from './render-schema.ts'
@@ -217,7 +217,7 @@ ${guides.map(
     url,
     title,
     summary,
-  }) => html`<li><a href="${url}">${title}</a>${summary === '' ? undefined : html`<p>${firstSentenceOf(summary)}</p>`}</li>
+  }) => html`<li><a href="${url}">${title}</a>${summary === '' ? undefined : html`<p>${renderLine(firstSentenceOf(summary))}</p>`}</li>
 `,
 )}</ul>
 <h2 id="programs">For programs</h2>
@@ -237,7 +237,7 @@ function groupTable({ url, title, operations }: OperationGroup): Html {
 <ul class="operations">
 ${operations.filter(isMain).map(
   ({ method, path, operation }) =>
-    html`<li><a href="${url}#${operation.operationId}"><span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code></a><p>${operation.summary}.</p></li>
+    html`<li><a href="${url}#${operation.operationId}"><span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code></a><p>${renderLine(operation.summary)}.</p></li>
 `,
 )}</ul>
 `

@@ -1,5 +1,5 @@
 import { Marked } from 'marked'
-import { escapeHtml, type Html } from './html.ts'
+import { escapeHtml, type Html, html } from './html.ts'
 
 /** Where a link of a document leads when it is shown: a path of this process, or undefined for what is not served. */
 export type ResolveLink = (href: string) => string | undefined
@@ -52,6 +52,12 @@ export function renderComment(comment: string, isReason: (word: string) => boole
     isReason(word) ? `\`${word}\`` : word,
   )
   return renderMarkdown(marked, (href) => href).body
+}
+
+/** Renders one line: code between back-ticks, the rest as text. */
+export function renderLine(text: string): Html {
+  const parts = text.split(/`([^`]+)`/)
+  return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`
 }
 
 /** The anchor of a heading, as GitHub makes it. */

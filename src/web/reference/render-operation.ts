@@ -6,6 +6,7 @@ import type {
   Parameter,
 } from '../../api/openapi/openapi-document.ts'
 import { type Html, html } from './html.ts'
+import { renderLine } from './render-markdown.ts'
 import { type FieldView, fieldsOf, type RenderTerms, renderFields, typeOf } from './render-schema.ts'
 import { curlOf, isStream, sampleOf } from './sample.ts'
 
@@ -131,7 +132,11 @@ function renderErrors(
   if (errors.length === 0) return undefined
   return html`<h3>Errors</h3>
 ${errors.map(
-  ({ status, reasons, title }) => html`<details class="errors"><summary><code>${status}</code> ${title}</summary>
+  ({
+    status,
+    reasons,
+    title,
+  }) => html`<details class="errors"><summary><code>${status}</code> ${renderLine(title)}</summary>
 <dl class="reasons">
 ${reasons.map((name) => {
   const { message = '', remedy = '' } = terms.reasons[name] ?? {}

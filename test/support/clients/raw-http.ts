@@ -45,7 +45,11 @@ export async function sendRequest(
   const head = Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1')
   const answer = await sendBytes(port, bytes === undefined ? head : Buffer.concat([head, bytes]))
   const text = answer.headers['transfer-encoding'] === undefined ? answer.body : ''
-  if (text !== '') checkAnswer({ method, target }, { ...answer, header: (name) => answer.headers[name] ?? null, text })
+  if (text !== '')
+    checkAnswer(
+      { method, target },
+      { ...answer, header: (name) => answer.headers[name] ?? null, headerNames: Object.keys(answer.headers), text },
+    )
   return answer
 }
 

@@ -16,6 +16,8 @@ export interface SentRequest {
 export interface SeenAnswer {
   readonly status: number
   readonly header: (name: string) => string | null
+  /** The names of all headers, in lower case. */
+  readonly headerNames: readonly string[]
   /** The body of an answer that is JSON. */
   readonly text: string
 }
@@ -98,7 +100,18 @@ function findOperation(method: string, target: string): Operation | undefined {
   return routes.find((route) => route.method === method.toLowerCase() && route.pattern.test(path))?.operation
 }
 
-function faultOf({ responses }: Operation, { status, header, text }: SeenAnswer): string | undefined {
+/** Headers of HTTP itself, of CORS and of caches, which the description leaves out. */
+const PLAIN_HEADERS = new Set(
+  'connection content-encoding content-length content-type cache-control date keep-alive transfer-encoding vary x-accel-buffering x-content-type-options'.split(
+    ' ',
+  ),
+)
+
+function isPlain(name: string): boolean {
+  return PLAIN_HEADERS.has(name) || name.startsWith('access-control-')
+}
+
+function faultOf({ responses }: Operation, { status, header, headerNames, text }: SeenAnswer): string | undefined {
   const named = responses[String(status)]
   if (named === undefined) return `no such status; body: ${text.slice(0, 300)}`
   const response = '$ref' in named ? (description.components.responses[nameIn(named.$ref)] as ApiResponse) : named
@@ -106,6 +119,8 @@ function faultOf({ responses }: Operation, { status, header, text }: SeenAnswer)
     ([name, { $ref }]) => description.components.headers[nameIn($ref)]?.required === true && header(name) === null,
   )
   if (missing !== undefined) return `the header ${missing[0]} is missing`
+  const unnamed = headerNames.find((name) => !isPlain(name) && response.headers?.[name] === undefined)
+  if (unnamed !== undefined) return `the header ${unnamed} is not described`
   if (response.content === undefined) return text === '' ? undefined : 'it has a body'
   const type = header('content-type')?.split(';', 1)[0] ?? 'no content type'
   const { schema } = response.content[type] ?? {}

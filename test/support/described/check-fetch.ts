@@ -17,7 +17,11 @@ async function checkedFetch(...[input, init]: Parameters<typeof fetch>): Promise
   const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
   const text = isJson ? await response.clone().text() : ''
   const target = url.pathname + url.search
-  checkAnswer({ method, target }, { status: response.status, header: (name) => response.headers.get(name), text })
+  const { headers, status } = response
+  checkAnswer(
+    { method, target },
+    { status, header: (name) => headers.get(name), headerNames: [...headers.keys()], text },
+  )
   return response
 }
 
