@@ -25,14 +25,15 @@ export function isAboveZero(amount: string): boolean {
 }
 
 /**
- * A part of a whole in percent, cut to two places, for the length of a bar: never for a number that somebody reads.
+ * A part of a whole in percent, cut, for the length of a bar: never for a number that somebody reads, unless it is marked as rounded.
  *
+ * @param digits - places after the point
  * @returns 0 where the whole is 0
  */
-export function shareOf(part: string, whole: string): number {
+export function shareOf(part: string, whole: string, digits = 2): number {
   const places = placesOf([part, whole])
   const all = toUnits(whole, places)
-  return all === 0n ? 0 : Number((toUnits(part, places) * 10_000n) / all) / 100
+  return all === 0n ? 0 : Number((toUnits(part, places) * 10n ** BigInt(digits + 2)) / all) / 10 ** digits
 }
 
 function placesOf(amounts: readonly string[]): number {

@@ -1,5 +1,6 @@
 /** What a route costs, as parts of a bar: fees by kind and the price impact, all as fractions of what the payee receives. */
 import { type FeeLine, FeeLine_Type, type Route } from '@waybill/client'
+import { addDecimals, shareOf } from '../parts/decimals.ts'
 
 export type CostKind = keyof typeof FeeLine_Type | 'PRICE_IMPACT'
 
@@ -16,20 +17,20 @@ export interface Costs extends Pick<Route, 'feeAmount' | 'feeRate' | 'priceImpac
   readonly feeBreakdown: readonly Pick<FeeLine, 'type' | 'amountInFeeCurrency'>[]
 }
 
-/** Decimals of `amountInFeeCurrency`. */
-const DECIMALS = 18
+/** More than a screen has pixels. */
+const DIGITS = 7
 const order: readonly CostKind[] = ['GAS', 'SWAP', 'CROSSCHAIN', 'PROTOCOL', 'PLATFORM', 'PRICE_IMPACT']
 
 /** @returns the parts that are not zero, in the order in which every bar shows them; costs without a price are left out */
 export function costParts({ feeAmount, feeRate, priceImpact, feeBreakdown }: Costs): CostPart[] {
-  const sums = new Map<CostKind, bigint>()
-  for (const { type, amountInFeeCurrency } of feeBreakdown) {
-    if (amountInFeeCurrency === undefined) continue
-    const kind = FeeLine_Type[type] as CostKind
-    sums.set(kind, (sums.get(kind) ?? 0n) + toUnits(amountInFeeCurrency))
-  }
-  const all = toUnits(feeAmount)
-  const fees = [...sums].map(([kind, units]) => ({ kind, rate: share(units, all) * feeRate, amount: fromUnits(units) }))
+  const fees = [...Map.groupBy(feeBreakdown, ({ type }) => type)].map(([type, lines]) => {
+    const amount = addDecimals(lines.flatMap(({ amountInFeeCurrency: line }) => (line === undefined ? [] : [line])))
+    return {
+      kind: FeeLine_Type[type] as CostKind,
+      rate: (shareOf(amount, feeAmount, DIGITS) / 100) * feeRate,
+      amount,
+    }
+  })
   return [...fees, { kind: 'PRICE_IMPACT', rate: priceImpact } as const]
     .filter((part) => ('amount' in part ? part.amount !== '0' : part.rate !== 0))
     .toSorted((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))
@@ -38,22 +39,6 @@ export function costParts({ feeAmount, feeRate, priceImpact, feeBreakdown }: Cos
 /** The length of the longest bar, which fills the width; above 0. */
 export function longestBar(bars: readonly (readonly CostPart[])[]): number {
   return Math.max(...bars.map((parts) => parts.reduce((sum, { rate }) => sum + Math.max(0, rate), 0)), Number.MIN_VALUE)
-}
-
-function share(part: bigint, all: bigint): number {
-  // Nine digits are more than a screen has pixels.
-  return all === 0n ? 0 : Number((part * 1_000_000_000n) / all) / 1_000_000_000
-}
-
-function toUnits(amount: string): bigint {
-  const [whole = '0', fraction = ''] = amount.split('.')
-  return BigInt(whole + fraction.padEnd(DECIMALS, '0'))
-}
-
-function fromUnits(units: bigint): string {
-  const digits = units.toString().padStart(DECIMALS + 1, '0')
-  const fraction = digits.slice(-DECIMALS).replace(/0+$/, '')
-  return digits.slice(0, -DECIMALS) + (fraction === '' ? '' : `.${fraction}`)
 }
 
 /**
