@@ -54,8 +54,12 @@ it("the client's README", async () => {
   const lines: unknown[] = []
   const console = { log: (...words: unknown[]) => lines.push(words[0]) }
   const { watchCursor: lastCursor } = await waybill.searchPayments({})
-  await runExamples('clients/typescript/README.md', { process: process(), window, console, lastCursor })
+  const csv: Uint8Array[] = []
+  const stdout = { write: (piece: Uint8Array) => csv.push(piece) }
+  const scope = { process: { ...process(), stdout }, window, console, lastCursor }
+  await runExamples('clients/typescript/README.md', scope)
   expect(lines).toContain('STEP_MINED')
+  expect(Buffer.concat(csv).toString()).toMatch(/^timestamp,amount,currency\r\n.*,5,USDC-ETHEREUM\r\n$/)
 })
 
 it('a checkout with a wallet', async () => {
