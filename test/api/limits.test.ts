@@ -301,10 +301,12 @@ describe('a call that needs no key', () => {
 
 const jsonPost = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } }
 
-it('pages of allowed origins may read the limits', async () => {
+it('pages of allowed origins may read the limits and the time', async () => {
   const { headers } = await sendRequest(listener.port, {
     target: '/v1/echo/a',
     headers: { origin: 'https://shop.example', 'x-api-key': await issue(3), host: 'x' },
   })
-  expect(headers['access-control-expose-headers']).toContain('ratelimit-policy, ratelimit, x-ratelimit-limit')
+  const exposed = headers['access-control-expose-headers']
+  expect(exposed).toContain('ratelimit-policy, ratelimit, x-ratelimit-limit')
+  expect(exposed).toMatch(/\bdate\b/)
 })
