@@ -101,6 +101,28 @@ describe('a call', () => {
   })
 })
 
+it('a watch that is cut before its first event has what happened since it began', async () => {
+  const { chain, service } = running
+  const { paymentReference } = await connect().createPaymentRequest({ ...terms, payee: chain.wallets[1] })
+  const [payer, to] = chain.wallets
+  await chain.fund(chain.tokens.USDC, payer, 5_000_000n)
+  let watches = 0
+  // The first watch is cut, and a payment comes before the second.
+  const fetchAndCut: typeof fetch = async (input, init) => {
+    if (!new Request(input, init).url.endsWith('/WatchPayments') || ++watches > 1) return fetch(input, init)
+    const { address } = chain.tokens.USDC
+    const reference = paymentReference as `0x${string}`
+    await chain.pay(payer, { kind: 'ERC20', token: address, to, amount: 5_000_000n, paymentReference: reference })
+    await service.detection.scanOnce()
+    throw new TypeError('terminated')
+  }
+  const signal = AbortSignal.timeout(5_000)
+  const changes = connect({ fetch: fetchAndCut }).watchPayments({}, { signal })
+  expect((await changes.next()).value).toMatchObject({ payment: { paymentReference } })
+  expect(watches).toBe(2)
+  await changes.return()
+})
+
 it('pages are walked to the end', async () => {
   const waybill = connect()
   for (let n = 0; n < 3; n++) await waybill.createPaymentRequest({ ...terms, reference: 'walked' })

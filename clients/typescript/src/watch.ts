@@ -23,7 +23,7 @@ export type WatchFilter = Omit<
 
 /** Where a watch begins, and who is told of its progress. */
 export interface WatchOptions extends KeepOpenOptions {
-  /** The `watchCursor` of a search or of a change. Default: begin now. */
+  /** The `watchCursor` of a search or of a change. Default: begin now, at the `watchCursor` of a search. */
   readonly from?: string | undefined
   /** Called when every change up to this cursor has been handled: a good moment to store it. */
   readonly onPosition?: ((watchCursor: string) => void) | undefined
@@ -36,13 +36,16 @@ export interface WatchOptions extends KeepOpenOptions {
  * the answer
  */
 export async function* watchPayments(
-  calls: Pick<Calls<typeof PaymentSearchService>, 'watchPayments'>,
+  calls: Pick<Calls<typeof PaymentSearchService>, 'watchPayments' | 'searchPayments'>,
   filter: WatchFilter,
   { from, onPosition, ...options }: WatchOptions = {},
 ): AsyncGenerator<WatchPaymentsResponse, void, undefined> {
   let watchCursor = from
-  const open = (signal: AbortSignal) =>
-    calls.watchPayments({ ...filter, ...(watchCursor !== undefined && { watchCursor }) }, { signal })
+  async function* open(signal: AbortSignal) {
+    // A watch that begins "now" and is cut before its first event would begin at a later "now".
+    watchCursor ??= (await calls.searchPayments({ limit: 1 }, { signal })).watchCursor
+    yield* calls.watchPayments({ ...filter, ...(watchCursor !== undefined && { watchCursor }) }, { signal })
+  }
   for await (const event of keepOpen(open, options)) {
     watchCursor = event.watchCursor
     if (event.type === WatchPaymentsResponse_Type.HEARTBEAT) onPosition?.(watchCursor)
