@@ -85,6 +85,18 @@ describe('a call', () => {
     expect(sent.length).toBe(1)
   })
 
+  it('gives the headers of its answer', async () => {
+    let headers = new Headers()
+    const onHeader = (given: Headers) => {
+      headers = given
+    }
+    await connect().searchPayments({}, { onHeader })
+    expect([headers.get('x-request-id'), Date.parse(headers.get('date') ?? '')]).toEqual([
+      expect.any(String),
+      expect.closeTo(Date.now(), -4),
+    ])
+  })
+
   it("ends with the signal's reason", async () => {
     const call = connect().searchPayments({}, { signal: AbortSignal.abort(new Error('left')) })
     await expect(call).rejects.toThrow('left')

@@ -8,12 +8,13 @@ import {
   type PayOptions,
   type PayProgress,
   pay,
+  Route_StepKind,
   type WalletProvider,
   type Waybill,
 } from '../../clients/typescript/src/public.ts'
 import { freshAddress } from '../support/routing.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { createTestWallet, failWith, type TestWallet, type TestWalletOptions } from './test-wallet.ts'
+import { createTestWallet, failWith, type Meddle, type TestWallet, type TestWalletOptions } from './test-wallet.ts'
 
 // pay() against a service and a chain, by wallets that really send, refuse and fail.
 
@@ -115,25 +116,48 @@ describe.each([
   })
 })
 
-it('a payment that is still waited for is not made again after a reload of the page', async () => {
-  const kept = new Map<string, string>()
-  const storage = {
-    getItem: (name: string) => kept.get(name) ?? null,
-    setItem: (name: string, value: string) => void kept.set(name, value),
-    removeItem: (name: string) => void kept.delete(name),
+describe('after a reload of the page', () => {
+  /** Sends the payment, and leaves before it is mined for the page. */
+  async function leave() {
+    const kept = new Map<string, string>()
+    const storage = {
+      getItem: (name: string) => kept.get(name) ?? null,
+      setItem: (name: string, value: string) => void kept.set(name, value),
+      removeItem: (name: string) => void kept.delete(name),
+    }
+    const aborter = new AbortController()
+    const scene = await arrange()
+    const onProgress = (event: PayProgress) => event.type === 'SENT' && event.step === 2 && aborter.abort()
+    const end = await pay({ ...scene.options, storage, onProgress, signal: aborter.signal })
+    expect([end.outcome, kept.size]).toEqual(['SENT', 1])
+    const [, transactionHash] = end.outcome === 'SENT' ? end.transactionHashes : []
+    return { ...scene, kept, transactionHash, options: { ...scene.options, storage } }
   }
-  const aborter = new AbortController()
-  const { wallet, options, timesPaid } = await arrange({})
-  const onProgress = ({ type, ...progress }: PayProgress) => {
-    if (type === 'SENT' && 'step' in progress && progress.step === 2) aborter.abort()
-  }
-  const first = await pay({ ...options, storage, onProgress, signal: aborter.signal })
-  expect([first.outcome, kept.size]).toEqual(['SENT', 1])
-  const prompts = wallet.prompts.length
-  const again: PayProgress[] = []
-  const second = await pay({ ...options, storage, onProgress: (progress) => void again.push(progress) })
-  expect([second.outcome, wallet.prompts.length, await timesPaid(), kept.size]).toEqual(['MINED', prompts, 1, 0])
-  expect(again.map(({ type }) => type)).toEqual(['WAITING_FOR_EARLIER'])
+
+  it('a payment that is still waited for is not made again', async () => {
+    const { wallet, options, progress, timesPaid, kept } = await leave()
+    const prompts = wallet.prompts.length
+    const end = await pay(options)
+    expect([end.outcome, wallet.prompts.length, await timesPaid(), kept.size]).toEqual(['MINED', prompts, 1, 0])
+    expect(progress.map(({ type }) => type)).toEqual(['WAITING_FOR_EARLIER'])
+  })
+
+  it('it is waited for on its chain, where the wallet is on another', async () => {
+    const { options, payer, timesPaid, kept } = await leave()
+    const elsewhere = createTestWallet(running.chain, payer, { chainId: '0x1' })
+    const end = await pay({ ...options, provider: elsewhere })
+    expect([end.outcome, await timesPaid(), kept.size]).toEqual(['MINED', 1, 0])
+    expect(elsewhere.prompts).toEqual(['wallet_switchEthereumChain'])
+  })
+
+  it('it is still remembered, where the payer does not go to its chain', async () => {
+    const { options, payer, transactionHash, timesPaid, kept } = await leave()
+    const meddle = { wallet_switchEthereumChain: () => failWith(4001) }
+    const elsewhere = createTestWallet(running.chain, payer, { chainId: '0x1', meddle })
+    const end = await pay({ ...options, provider: elsewhere })
+    expect(end).toEqual({ outcome: 'SENT', transactionHashes: [transactionHash] })
+    expect([elsewhere.prompts, await timesPaid(), kept.size]).toEqual([['wallet_switchEthereumChain'], 1, 1])
+  })
 })
 
 describe('a batch', () => {
@@ -184,6 +208,44 @@ describe('a batch', () => {
     ])
   })
 
+  it('that a private relay holds, unseen by the node, can no longer be mined after it was sent step by step', async () => {
+    const { chain } = running
+    const held: object[] = []
+    const { options, payer, timesPaid } = await arrange({
+      atomic: 'supported',
+      meddle: {
+        async wallet_sendCalls([batch]) {
+          const next = Number(await chain.client.rpc.call('eth_getTransactionCount', [payer, 'pending']))
+          const { calls } = batch as { calls: readonly object[] }
+          held.push(...calls.map((call, nth) => ({ ...call, from: payer, gas: '0x7a120', nonce: next + nth })))
+          failWith(-32603)
+        },
+      },
+    })
+    expect((await pay(options)).outcome).toBe('MINED')
+    expect(held.length).toBe(2)
+    for (const late of held) {
+      await expect(chain.client.rpc.call('eth_sendTransaction', [late])).rejects.toThrow(/nonce too low/i)
+    }
+    await chain.mine()
+    expect(await timesPaid()).toBe(1)
+  })
+
+  it('that begins with a swap is not tried otherwise after -32603', async () => {
+    const { wallet, options } = await arrange({
+      atomic: 'supported',
+      meddle: { wallet_sendCalls: () => failWith(-32603) },
+    })
+    const swapping: Pick<Waybill, 'getPaymentCalldata'> = {
+      async getPaymentCalldata(request, more) {
+        const quote = await waybill.getPaymentCalldata(request, more)
+        return { ...quote, steps: quote.steps.map((step) => ({ ...step, kind: Route_StepKind.SWAP })) }
+      },
+    }
+    const end = await pay({ ...options, waybill: swapping })
+    expect([end.outcome, wallet.prompts]).toEqual(['UNKNOWN', ['wallet_sendCalls']])
+  })
+
   it('of an account with code is not tried otherwise after -32603, since its nonce tells nothing', async () => {
     const { wallet, options } = await arrange({
       atomic: 'supported',
@@ -212,6 +274,40 @@ describe('a batch', () => {
   ])('whose status is %i ends as %s', async (status, outcome) => {
     const { options } = await arrange({ atomic: 'ready', meddle: { wallet_getCallsStatus: () => ({ status }) } })
     expect(await pay(options)).toMatchObject({ outcome })
+  })
+
+  it('of a wallet that says its status in words is waited for', async () => {
+    const words: unknown[] = [{ status: 'PENDING' }, { status: 'PENDING', receipts: null }]
+    const { wallet, options, timesPaid } = await arrange({
+      atomic: 'supported',
+      meddle: {
+        wallet_sendCalls: async (_params, pass) => ((await pass()) as { id: string }).id,
+        wallet_getCallsStatus: async (_params, pass) =>
+          words.shift() ?? { status: 'CONFIRMED', receipts: ((await pass()) as { receipts: unknown }).receipts },
+      },
+    })
+    const end = await pay(options)
+    expect(end).toMatchObject({ outcome: 'MINED', transactionHashes: [expect.any(String), expect.any(String)] })
+    expect([wallet.prompts, words, await timesPaid()]).toEqual([['wallet_sendCalls'], [], 1])
+  })
+
+  const [good, bad] = [
+    { status: '0x1', transactionHash: '0x01' },
+    { status: '0x0', transactionHash: '0x02' },
+  ]
+  it.each([
+    ['CONFIRMED', [bad], { outcome: 'REVERTED', transactionHash: '0x02' }],
+    ['CONFIRMED', [good, bad], { outcome: 'UNKNOWN', reason: 'BATCH_IN_PART' }],
+    [200, [bad, good], { outcome: 'UNKNOWN', reason: 'BATCH_IN_PART' }],
+    ['200', [good], { outcome: 'MINED', transactionHashes: ['0x01'] }],
+    ['FAILED', [], { outcome: 'UNKNOWN', reason: 'BATCH_LOST', message: expect.stringContaining('"FAILED"') }],
+    [undefined, [], { outcome: 'UNKNOWN', reason: 'BATCH_LOST' }],
+    [7, [], { outcome: 'UNKNOWN', reason: 'BATCH_LOST' }],
+  ])('whose status is %j with receipts %j ends as %j', async (status, receipts, end) => {
+    const meddle = { wallet_getCallsStatus: () => ({ status, receipts }) }
+    const { wallet, options } = await arrange({ atomic: 'ready', meddle })
+    expect(await pay({ ...options, pollMs: 1 })).toMatchObject(end)
+    expect(wallet.prompts).toEqual(['wallet_sendCalls'])
   })
 
   it('whose id the wallet no longer knows may have been sent', async () => {
@@ -305,7 +401,8 @@ describe('a payment', () => {
     const short: Pick<Waybill, 'getPaymentCalldata'> = {
       async getPaymentCalldata(request, more) {
         asked.push((request as { maxSourceAmount?: string }).maxSourceAmount)
-        const quote = await waybill.getPaymentCalldata(request, more)
+        // Without the date of the answer the clock of this machine counts.
+        const quote = await waybill.getPaymentCalldata(request, { signal: more?.signal })
         return asked.length === 1 ? { ...quote, expiresAt: timestampFromMs(Date.now() + 40) } : quote
       },
     }
@@ -322,6 +419,22 @@ describe('a payment', () => {
     const end = await pay({ ...options, maxSourceAmount: '4.9' })
     expect(end).toMatchObject({ outcome: 'QUOTE_CHANGED', newQuote: { sourceAmount: '5' } })
     expect(wallet.prompts).toEqual([])
+  })
+
+  it('that would cost more than the payer was shown is not asked for', async () => {
+    const { wallet, options } = await arrange()
+    const end = await pay({ ...options, route: { id: 'REQUEST_NETWORK_PAYMENT', sourceAmount: '4.95' } })
+    expect(end).toMatchObject({ outcome: 'QUOTE_CHANGED', newQuote: { sourceAmount: '5' } })
+    expect(wallet.prompts).toEqual([])
+    if (end.outcome !== 'QUOTE_CHANGED') return
+    expect((await pay({ ...options, route: end.newQuote })).outcome).toBe('MINED')
+  })
+
+  it('may cost as much more than the payer was shown as slippage allows', async () => {
+    const { options } = await arrange()
+    const route = { id: 'REQUEST_NETWORK_PAYMENT', sourceAmount: '4.98' }
+    expect(await pay({ ...options, route, slippage: '0.1' })).toMatchObject({ outcome: 'QUOTE_CHANGED' })
+    expect(await pay({ ...options, route })).toMatchObject({ outcome: 'MINED' })
   })
 
   it('is under way only once', async () => {
@@ -342,20 +455,50 @@ describe('a payment', () => {
     expect(end).toMatchObject({ outcome: 'SENT', transactionHashes: [expect.any(String), expect.any(String)] })
   })
 
-  it('whose place another transaction took is not paid again', async () => {
+  it('that the payer cancels in the wallet is not paid again', async () => {
+    const { wallet, options, timesPaid } = await arrange({ meddle: replace(2, cancelOf) })
+    expect(await pay(options)).toMatchObject({ outcome: 'UNKNOWN', reason: 'REPLACED' })
+    expect([wallet.prompts.length, await timesPaid()]).toEqual([2, 0])
+  })
+
+  it('whose approval the payer cancels in the wallet is refused', async () => {
+    const { wallet, options, timesPaid } = await arrange({ meddle: replace(1, cancelOf) })
+    const end = await pay(options)
+    expect([end, wallet.prompts.length, await timesPaid()]).toEqual([{ outcome: 'REFUSED' }, 1, 0])
+  })
+
+  it('whose approval the payer speeds up in the wallet goes on', async () => {
+    const { wallet, options, timesPaid } = await arrange({ meddle: replace(1, (transaction) => transaction as object) })
+    const end = await pay(options)
+    expect([end.outcome, wallet.prompts.length, await timesPaid()]).toEqual(['MINED', 2, 1])
+  })
+
+  it.each([
+    [1, { outcome: 'FAILED', reason: 'WALLET_ERROR' }],
+    [2, { outcome: 'UNKNOWN', reason: 'DROPPED', transactionHash: expect.any(String) }],
+  ])('whose transaction %i the pool drops ends', async (nth, expected) => {
+    const { rpc } = running.chain.client
     let sent = 0
-    const gone = `0x${'ab'.repeat(32)}`
-    const { wallet, options } = await arrange({
+    const { wallet, options, timesPaid } = await arrange({
       meddle: {
-        async eth_sendTransaction(_params, pass) {
-          const hash = await pass()
-          return ++sent === 2 ? gone : hash
+        async eth_sendTransaction([transaction]) {
+          if (++sent !== nth) return undefined
+          const hash = await rpc.call('eth_sendTransaction', [transaction])
+          return rpc.call('anvil_dropTransaction', [hash]).then(() => hash)
         },
-        eth_getTransactionByHash: ([hash]) => (hash === gone ? { nonce: '0x0' } : undefined),
       },
     })
-    expect(await pay(options)).toMatchObject({ outcome: 'UNKNOWN', reason: 'REPLACED', transactionHash: gone })
-    expect(wallet.prompts.length).toBe(2)
+    expect(await pay({ ...options, dropAfterMs: 30 })).toMatchObject(expected)
+    expect([wallet.prompts.length, await timesPaid()]).toEqual([nth, 0])
+  })
+
+  it('is waited for as long as the node fails', async () => {
+    let failures = 20
+    const fail = () => (failures-- > 0 ? failWith(-32000) : undefined)
+    const { options, timesPaid } = await arrange({
+      meddle: { eth_getTransactionReceipt: fail, eth_getTransactionByHash: fail },
+    })
+    expect([(await pay({ ...options, dropAfterMs: 10 })).outcome, await timesPaid()]).toEqual(['MINED', 1])
   })
 
   it('of an unknown request is refused by the service', async () => {
@@ -364,6 +507,30 @@ describe('a payment', () => {
     await expect(unknown).rejects.toMatchObject({ name: 'WaybillCallError', reason: 'REQUEST_NOT_FOUND' })
   })
 })
+
+/** Lets the payer put another transaction in the place of the nth, as soon as the node has shown that one. */
+function replace(nth: number, by: (transaction: unknown) => object): Readonly<Record<string, Meddle>> {
+  const { rpc } = running.chain.client
+  let sent = 0
+  let waiting: { readonly hash: unknown; readonly transaction: unknown } | undefined
+  return {
+    async eth_sendTransaction([transaction]) {
+      if (++sent !== nth) return undefined
+      const hash = await rpc.call('eth_sendTransaction', [transaction])
+      waiting = { hash, transaction }
+      return hash
+    },
+    async eth_getTransactionByHash([hash], pass) {
+      if (waiting === undefined || hash !== waiting.hash) return undefined
+      const { transaction } = waiting
+      const found = (await pass()) as { readonly nonce: string }
+      const other = { ...by(transaction), nonce: found.nonce, gasPrice: '0x174876e800' }
+      waiting = undefined
+      await mined(await rpc.call('eth_sendTransaction', [other]))
+      return found
+    },
+  }
+}
 
 /** A transaction that does nothing, in place of another. */
 function cancelOf(transaction: unknown) {

@@ -21,6 +21,8 @@ export interface CallOptions {
   readonly retries?: number | undefined
   /** More headers, such as an `idempotency-key` of your own. */
   readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Called with the headers of the answer, such as `x-request-id`; not for streams. */
+  readonly onHeader?: ((headers: Headers) => void) | undefined
 }
 
 /** The methods of a service as functions: one answer as a promise, several as an async iterable. */
@@ -65,7 +67,7 @@ async function callUnary<I extends DescMessage, O extends DescMessage>(
   caller: Caller,
   method: DescMethodUnary<I, O>,
   request: MessageInitShape<I>,
-  { signal, timeoutMs = caller.timeoutMs, retries = caller.retries, headers }: CallOptions,
+  { signal, timeoutMs = caller.timeoutMs, retries = caller.retries, headers, onHeader }: CallOptions,
 ): Promise<MessageShape<O>> {
   const sent = headersOf(caller, method, headers)
   const isSafe = method.idempotency !== Level.IDEMPOTENCY_UNKNOWN || sent.has('idempotency-key')
@@ -73,7 +75,9 @@ async function callUnary<I extends DescMessage, O extends DescMessage>(
   for (let attempt = 0; ; attempt++) {
     try {
       const leftMs = Math.max(1, Math.ceil(deadline - performance.now()))
-      return (await caller.transport.unary(method, signal, leftMs, sent, request)).message
+      const { header, message } = await caller.transport.unary(method, signal, leftMs, sent, request)
+      onHeader?.(header)
+      return message
     } catch (thrown) {
       signal?.throwIfAborted()
       const error = toCallError(thrown)

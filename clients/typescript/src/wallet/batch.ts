@@ -1,6 +1,7 @@
 /** All transactions in one step, after EIP-5792. */
+import type { PaymentStep } from '../../gen/payments/v1/payment_calldata_pb.js'
 import { sleep } from '../retry.ts'
-import type { PayOutcome, PayProgress, PlainTransaction } from './outcome.ts'
+import { isApprovalStep, type PayOutcome, type PayProgress, type PlainTransaction } from './outcome.ts'
 import type { PaymentMemory } from './payment-memory.ts'
 import { type Ask, codeOf, hasSentNothing, INTERNAL_ERROR, messageOf, NO_BATCH, USER_REJECTED } from './provider.ts'
 import { hasSucceeded, type Receipt, type WaitTerms } from './receipts.ts'
@@ -20,6 +21,8 @@ type Capabilities = Readonly<Record<string, { readonly atomic?: { readonly statu
 
 export interface BatchTerms extends WaitTerms {
   readonly transactions: readonly PlainTransaction[]
+  /** What each transaction does. */
+  readonly steps: readonly PaymentStep[]
   readonly onProgress: (progress: PayProgress) => void
   readonly memory: PaymentMemory
 }
@@ -33,8 +36,9 @@ export interface FallBack {
 }
 
 export async function sendBatch(terms: BatchTerms): Promise<PayOutcome | FallBack> {
-  const { ask, wallet, transactions, onProgress } = terms
-  const before = await footprint(ask, wallet)
+  const { ask, wallet, transactions, steps, onProgress } = terms
+  // Once an approval of ours has used the next nonce, a batch that was signed with it can never be mined, whoever holds it.
+  const before = isApprovalStep(steps[0]) ? await footprint(ask, wallet) : undefined
   onProgress({ type: 'ASKING_BATCH', steps: transactions.length })
   let batchId: string | undefined
   try {
@@ -100,9 +104,20 @@ export async function footprint(ask: Ask, wallet: string): Promise<bigint | unde
   }
 }
 
-type BatchStatus = { readonly status: number; readonly receipts?: readonly Receipt[] }
+type BatchStatus = { readonly status: number | string; readonly receipts?: readonly Receipt[] | null }
 
-/** How often the status may be missing before the batch counts as lost. */
+/** The words of the first version of EIP-5792, which some wallets still say, with the codes of the second. */
+const FIRST_VERSION: Readonly<Record<string, number>> = { PENDING: 100, CONFIRMED: 200 }
+
+function codeOfStatus(status: unknown): number {
+  const code = typeof status === 'string' ? (FIRST_VERSION[status.toUpperCase()] ?? Number(status)) : status
+  if (typeof code === 'number' && code >= 100 && code < 700) return code
+  throw new Error(
+    `the wallet says that the status of the batch is ${JSON.stringify(status)}, which EIP-5792 does not know`,
+  )
+}
+
+/** How often the status may be missing, or not be understood, before the batch counts as lost. */
 const LOOKS_BEFORE_LOST = 20
 
 export async function waitForBatch({ ask, pollMs, signal }: WaitTerms, batchId: string): Promise<PayOutcome> {
@@ -123,10 +138,13 @@ export async function waitForBatch({ ask, pollMs, signal }: WaitTerms, batchId: 
 }
 
 /** @returns undefined while the batch waits */
-function judge({ status, receipts = [] }: BatchStatus, batchId: string): PayOutcome | undefined {
+function judge(answer: BatchStatus, batchId: string): PayOutcome | undefined {
+  const status = codeOfStatus(answer.status)
+  const receipts = answer.receipts ?? []
   const transactionHashes = [...new Set(receipts.map(({ transactionHash }) => transactionHash))]
   const reverted = receipts.find((receipt) => !hasSucceeded(receipt))
-  if (status >= 600) {
+  const isInPart = reverted !== undefined && receipts.some(hasSucceeded)
+  if (status >= 600 || (status >= 200 && status < 300 && isInPart)) {
     const message = 'the wallet carried out a part of the batch'
     return { outcome: 'UNKNOWN', reason: 'BATCH_IN_PART', code: status, message, batchId }
   }

@@ -1,12 +1,9 @@
-import type { PaymentStep } from '../../gen/payments/v1/payment_calldata_pb.js'
-import { Route_StepKind } from '../../gen/payments/v1/route_pb.js'
 import { type BatchTerms, footprint } from './batch.ts'
-import type { PayOutcome } from './outcome.ts'
+import { isApprovalStep, type PayOutcome } from './outcome.ts'
 import { codeOf, hasSentNothing, messageOf, USER_REJECTED } from './provider.ts'
 import { hasSucceeded, type WaitTerms, waitForReceipt } from './receipts.ts'
 
 export interface StepTerms extends BatchTerms {
-  readonly steps: readonly PaymentStep[]
   readonly isExpired: () => boolean
   /** The wallet's next nonce, where it may yet send a batch that it has refused. */
   readonly nonce: bigint | undefined
@@ -84,6 +81,12 @@ interface SentStep {
   readonly isLast: boolean
 }
 
+function dropped(transactionHash: string, isApproval: boolean): PayOutcome {
+  const message = `the wallet's node no longer knows ${transactionHash}, and nothing has taken its place`
+  if (isApproval) return { outcome: 'FAILED', reason: 'WALLET_ERROR', code: undefined, message }
+  return { outcome: 'UNKNOWN', reason: 'DROPPED', code: undefined, message, transactionHash }
+}
+
 /** @returns how it ends; undefined if the next step may be sent */
 async function waitForStep(terms: WaitTerms, { transactionHash, transactionHashes, isApproval, isLast }: SentStep) {
   try {
@@ -94,13 +97,10 @@ async function waitForStep(terms: WaitTerms, { transactionHash, transactionHashe
       const message = `another transaction of the wallet took the place of ${transactionHash}`
       return { outcome: 'UNKNOWN', reason: 'REPLACED', code: undefined, message, transactionHash } as const
     }
+    if (receipt === 'DROPPED') return dropped(transactionHash, isApproval)
     return hasSucceeded(receipt) ? undefined : ({ outcome: 'REVERTED', transactionHash } as const)
   } catch (error) {
     if (!isLast) throw error
     return { outcome: 'SENT', transactionHashes } as const
   }
-}
-
-export function isApprovalStep(step: PaymentStep | undefined): boolean {
-  return step?.kind === Route_StepKind.APPROVE || step?.kind === Route_StepKind.APPROVE_RESET
 }

@@ -1,5 +1,5 @@
-import type { PaymentCalldata, PaymentTransaction } from '../../gen/payments/v1/payment_calldata_pb.js'
-import type { Route } from '../../gen/payments/v1/route_pb.js'
+import type { PaymentCalldata, PaymentStep, PaymentTransaction } from '../../gen/payments/v1/payment_calldata_pb.js'
+import { type Route, Route_StepKind } from '../../gen/payments/v1/route_pb.js'
 
 /** How a payment ended. Only after MINED, SENT and UNKNOWN can money have moved: never pay again then before the request's status is known. */
 export type PayOutcome =
@@ -11,7 +11,7 @@ export type PayOutcome =
   | { readonly outcome: 'REFUSED' }
   /** A transaction was mined and failed. Nothing was paid. */
   | { readonly outcome: 'REVERTED'; readonly transactionHash: string | undefined }
-  /** The route now takes more than `maxSourceAmount`. Nothing was paid. */
+  /** The route now takes more than `maxSourceAmount`, or than the payer was shown. Nothing was paid. */
   | { readonly outcome: 'QUOTE_CHANGED'; readonly newQuote: Route | undefined }
   /** Quotes expired again and again before the payer answered. Nothing was paid. */
   | { readonly outcome: 'EXPIRED' }
@@ -22,7 +22,7 @@ export type PayOutcome =
       readonly code: number | undefined
       readonly message: string
     }
-  /** The wallet does not tell whether it has sent the payment. */
+  /** Nothing tells whether the payment was sent, or whether it will be mined. */
   | {
       readonly outcome: 'UNKNOWN'
       readonly reason: UnknownReason
@@ -35,8 +35,11 @@ export type PayOutcome =
 /** WRONG_ACCOUNT: the wallet has not opened the paying address to the page. WRONG_CHAIN: it does not go to the route's chain. */
 export type FailureReason = 'WRONG_ACCOUNT' | 'WRONG_CHAIN' | 'WALLET_ERROR'
 
-/** REPLACED: another transaction took the place of the payment, as when a payer speeds it up or cancels it in the wallet. */
-export type UnknownReason = 'WALLET_ERROR' | 'REPLACED' | 'BATCH_LOST' | 'BATCH_IN_PART'
+/**
+ * REPLACED: another transaction took the place of the payment, as when a payer speeds it up or cancels it in the wallet. DROPPED: the wallet's
+ * node no longer knows the payment.
+ */
+export type UnknownReason = 'WALLET_ERROR' | 'REPLACED' | 'DROPPED' | 'BATCH_LOST' | 'BATCH_IN_PART'
 
 /** What happens on the way, in order. */
 export type PayProgress =
@@ -61,4 +64,8 @@ export type PlainTransaction = Pick<PaymentTransaction, 'from' | 'to' | 'data' |
 
 export function toPlain({ from, to, data, value, gas, chainId }: PaymentTransaction): PlainTransaction {
   return { from, to, data, value, ...(gas !== undefined && { gas }), chainId }
+}
+
+export function isApprovalStep(step: PaymentStep | undefined): boolean {
+  return step?.kind === Route_StepKind.APPROVE || step?.kind === Route_StepKind.APPROVE_RESET
 }

@@ -3,18 +3,21 @@ import type { PaymentCalldata } from '../../gen/payments/v1/payment_calldata_pb.
 import { WaybillCallError } from '../call-error.ts'
 import type { Waybill } from '../waybill.ts'
 import { canBatch, sendBatch, waitForBatch } from './batch.ts'
-import { isApprovalStep, sendOneByOne, waitForSent } from './one-by-one.ts'
-import { type PayOutcome, type PayProgress, toPlain } from './outcome.ts'
+import { sendOneByOne, waitForSent } from './one-by-one.ts'
+import { isApprovalStep, type PayOutcome, type PayProgress, toPlain } from './outcome.ts'
 import { type PaymentMemory, type PaymentStorage, pageStorage, rememberIn } from './payment-memory.ts'
 import { askOf, type WalletProvider } from './provider.ts'
+import { lifetimeOf } from './quote-lifetime.ts'
 import { type AddChainParameters, readyWallet } from './ready-wallet.ts'
+import type { WaitTerms } from './receipts.ts'
+import { limitOf } from './shown-limit.ts'
 
 /** What is paid, by which route, with which wallet. */
 export interface PayOptions {
   readonly waybill: Pick<Waybill, 'getPaymentCalldata'>
   readonly paymentReference: string
-  /** A route of GetPaymentRoutes or its id. Default: the direct route. */
-  readonly route?: string | { readonly id: string } | undefined
+  /** A route of GetPaymentRoutes, whose amount the payer was shown, or its id. Default: the direct route. */
+  readonly route?: string | { readonly id: string; readonly sourceAmount?: string } | undefined
   /** An EIP-1193 provider, a client of viem, or a provider of ethers. */
   readonly provider: WalletProvider
   /** The paying address, which the wallet has opened to the page (`eth_requestAccounts`). */
@@ -28,20 +31,24 @@ export interface PayOptions {
   readonly amount?: string | undefined
   readonly feePercentage?: string | undefined
   readonly feeAddress?: string | undefined
-  /** Percent that a swap may take more than quoted. */
+  /** Percent that a swap may take more than quoted. Default: 0.5. */
   readonly slippage?: string | undefined
-  /** The most that may leave the wallet, gas not counted. Default: what the first quote says. */
+  /**
+   * The most that may leave the wallet, gas not counted. Default: the `sourceAmount` of `route` and `slippage` percent of it; for the id of a
+   * route, what the first quote says.
+   */
   readonly maxSourceAmount?: string | undefined
   /** Keeps what was sent over a reload of the page, until it has ended. Default: `localStorage` where there is one. */
   readonly storage?: PaymentStorage | undefined
   /** Time between two looks at the chain. Default: 1,000. */
   readonly pollMs?: number | undefined
+  /** How long the wallet's node may not know a transaction that was sent until it counts as dropped. Default: 180,000. */
+  readonly dropAfterMs?: number | undefined
 }
 
 /** Quotes that may expire before the payer answers, until pay gives up. */
 const MAX_QUOTES = 5
-/** How long a quote is taken to hold where its end lies before its arrival, because the clock of this machine is wrong. */
-const ASSUMED_LIFETIME_MS = 25_000
+const DROP_AFTER_MS = 180_000
 
 /** Payments of this page that are under way, by reference: a second click must not pay a second time. */
 const underWay = new Set<string>()
@@ -51,7 +58,8 @@ const underWay = new Set<string>()
  * is mined. Where the wallet can, approvals and payment are one step.
  *
  * It never pays twice: a payment is asked of the wallet once, and what the wallet says of it afterwards ends the call. A later call for the
- * same request and wallet, also after a reload of the page, waits for what was sent.
+ * same request and wallet, also after a reload of the page, waits for what was sent. The wait ends with UNKNOWN when another transaction has
+ * used the nonce of the payment, or when the wallet's node has not known the payment for `dropAfterMs`.
  *
  * @returns how it ended
  * @throws WaybillCallError when the service gives no transactions (REQUEST_COVERED, ROUTE_UNAVAILABLE), or the reason of the signal before
@@ -81,9 +89,9 @@ async function payOnce(options: PayOptions): Promise<PayOutcome> {
 async function waitForEarlier(options: PayOptions, memory: PaymentMemory): Promise<PayOutcome | undefined> {
   const sent = memory.recall()
   if (sent === undefined) return undefined
-  const { wallet, signal, addChain, onProgress = () => {}, pollMs = 1_000 } = options
+  const { addChain, onProgress = () => {} } = options
   onProgress({ type: 'WAITING_FOR_EARLIER', ...sent })
-  const terms = { ask: askOf(options.provider), wallet, signal, pollMs }
+  const terms = waitTermsOf(options)
   const stop = await readyWallet({ ...terms, chainId: sent.chainId, addChain, onProgress })
   if (stop !== undefined) return { outcome: 'SENT', transactionHashes: 'batchId' in sent ? [] : [sent.transactionHash] }
   const end =
@@ -93,22 +101,26 @@ async function waitForEarlier(options: PayOptions, memory: PaymentMemory): Promi
   return hasNotPaid || (end.outcome === 'UNKNOWN' && end.reason === 'REPLACED') ? undefined : end
 }
 
+function waitTermsOf({ provider, wallet, signal, pollMs = 1_000, dropAfterMs = DROP_AFTER_MS }: PayOptions): WaitTerms {
+  return { ask: askOf(provider), wallet, signal, pollMs, dropAfterMs }
+}
+
 async function payAnew(options: PayOptions, memory: PaymentMemory): Promise<PayOutcome> {
-  let { maxSourceAmount } = options
+  let maxSourceAmount = options.maxSourceAmount ?? limitOfShown(options)
   let isApprovalReplaced = false
   let mayBatch = true
   for (let quotes = 1; quotes <= MAX_QUOTES; quotes++) {
     options.signal?.throwIfAborted()
-    let quote: PaymentCalldata
+    let quote: Quote
     try {
       quote = await askForQuote(options, maxSourceAmount)
     } catch (error) {
       if (!(error instanceof WaybillCallError && error.reason === 'QUOTE_CHANGED')) throw error
       return { outcome: 'QUOTE_CHANGED', newQuote: error.newQuote }
     }
-    maxSourceAmount ??= quote.maxSourceAmount
+    maxSourceAmount ??= quote.calldata.maxSourceAmount
     // Who cancels an approval in the wallet does not want it.
-    if (isApprovalReplaced && quote.steps.some(isApprovalStep)) return { outcome: 'REFUSED' }
+    if (isApprovalReplaced && quote.calldata.steps.some(isApprovalStep)) return { outcome: 'REFUSED' }
     const onFallBack = () => {
       mayBatch = false
     }
@@ -120,28 +132,52 @@ async function payAnew(options: PayOptions, memory: PaymentMemory): Promise<PayO
   return { outcome: 'EXPIRED' }
 }
 
-function askForQuote(options: PayOptions, maxSourceAmount: string | undefined): Promise<PaymentCalldata> {
+function limitOfShown({ route, slippage }: PayOptions): string | undefined {
+  return typeof route === 'object' && route.sourceAmount !== undefined
+    ? limitOf(route.sourceAmount, slippage)
+    : undefined
+}
+
+interface Quote {
+  readonly calldata: PaymentCalldata
+  readonly isExpired: () => boolean
+}
+
+async function askForQuote(options: PayOptions, maxSourceAmount: string | undefined): Promise<Quote> {
   const { waybill, paymentReference, wallet, route, signal, amount, feePercentage, feeAddress, slippage } = options
   const id = typeof route === 'object' ? route.id : route
   const wishes = { route: id, amount, feePercentage, feeAddress, slippage, maxSourceAmount }
   const given = Object.fromEntries(Object.entries(wishes).filter(([, value]) => value !== undefined))
-  return waybill.getPaymentCalldata({ paymentReference, wallet, ...given }, { signal })
+  let date: string | null = null
+  const onHeader = (headers: Headers) => {
+    date = headers.get('date')
+  }
+  const calldata = await waybill.getPaymentCalldata({ paymentReference, wallet, ...given }, { signal, onHeader })
+  const { expiresAt } = calldata
+  const expiresAtMs = expiresAt === undefined ? 0 : timestampMs(expiresAt)
+  const endsAt = performance.now() + lifetimeOf({ expiresAtMs, date, nowMs: Date.now() })
+  return { calldata, isExpired: () => performance.now() >= endsAt }
 }
 
 /** A wallet that has once refused a batch is not asked for another. */
 type Batching = { readonly mayBatch: boolean; readonly onFallBack: () => void; readonly memory: PaymentMemory }
 
-async function takeQuote(options: PayOptions, quote: PaymentCalldata, { mayBatch, onFallBack, memory }: Batching) {
-  const { wallet, signal, onProgress = () => {}, pollMs = 1_000, addChain } = options
-  const isExpired = expiryOf(quote)
-  onProgress({ type: 'QUOTED', quote })
-  const ask = askOf(options.provider)
-  const transactions = quote.transactions.map(toPlain)
+async function takeQuote(
+  options: PayOptions,
+  { calldata, isExpired }: Quote,
+  { mayBatch, onFallBack, memory }: Batching,
+) {
+  const { wallet, signal, onProgress = () => {}, addChain } = options
+  onProgress({ type: 'QUOTED', quote: calldata })
+  const waiting = waitTermsOf(options)
+  const { ask } = waiting
+  const { steps } = calldata
+  const transactions = calldata.transactions.map(toPlain)
   const chainId = transactions[0]?.chainId ?? ''
   const stop = await readyWallet({ ask, wallet, chainId, addChain, onProgress })
   if (stop !== undefined) return stop
   signal?.throwIfAborted()
-  const terms = { ask, wallet, transactions, steps: quote.steps, signal, onProgress, pollMs, isExpired, memory }
+  const terms = { ...waiting, transactions, steps, onProgress, isExpired, memory }
   let nonce: bigint | undefined
   // Some wallets fail at a batch of one.
   if (mayBatch && transactions.length > 1 && (await canBatch(ask, wallet, chainId))) {
@@ -154,12 +190,4 @@ async function takeQuote(options: PayOptions, quote: PaymentCalldata, { mayBatch
     onProgress({ type: 'FALLING_BACK', code: end.code })
   }
   return sendOneByOne({ ...terms, nonce })
-}
-
-/** Whether the quote has expired, measured from its arrival where the clock of this machine is behind or ahead. */
-function expiryOf({ expiresAt }: PaymentCalldata): () => boolean {
-  const leftMs = expiresAt === undefined ? 0 : timestampMs(expiresAt) - Date.now()
-  const arrivedAt = performance.now()
-  const lifetimeMs = leftMs > 0 ? leftMs : ASSUMED_LIFETIME_MS
-  return () => performance.now() - arrivedAt >= lifetimeMs
 }

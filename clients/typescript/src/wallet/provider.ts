@@ -15,7 +15,8 @@ export type WalletProvider = Eip1193Provider | SendingProvider
 export type Ask = (method: string, params?: readonly unknown[]) => Promise<unknown>
 
 export function askOf(provider: WalletProvider): Ask {
-  return (method, params = []) => {
+  // A provider that throws, instead of giving a promise that fails, fails as others do.
+  return async (method, params = []) => {
     // viem would send a transaction again after some errors, although the first may be on its way.
     if ('request' in provider) return provider.request({ method, params }, { retryCount: 0 })
     return provider.send(method, [...params])

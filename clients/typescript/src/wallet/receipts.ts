@@ -8,6 +8,8 @@ export interface WaitTerms {
   readonly wallet: string
   readonly pollMs: number
   readonly signal: AbortSignal | undefined
+  /** How long the node may not know a transaction until it counts as dropped. */
+  readonly dropAfterMs: number
 }
 
 /** Looks at which the nonce was used and there was still no receipt, before the transaction counts as replaced. */
@@ -16,23 +18,29 @@ const LOOKS_BEFORE_REPLACED = 5
 /**
  * Waits until a transaction is mined. A node that fails is asked again.
  *
- * @returns REPLACED if another transaction used its nonce
+ * @returns REPLACED if another transaction used its nonce; DROPPED if the node has not known it for `dropAfterMs`
  * @throws the signal's reason
  */
-export async function waitForReceipt({ ask, wallet, pollMs, signal }: WaitTerms, hash: string) {
+export async function waitForReceipt({ ask, wallet, pollMs, signal, dropAfterMs }: WaitTerms, hash: string) {
+  /** @returns null where the node knows nothing of it; undefined where the node failed */
   const look = <T>(method: string, params: readonly unknown[]) =>
     ask(method, params).then(
       (answer) => answer as T | null,
-      () => null,
+      () => undefined,
     )
   let nonce: string | undefined
+  let knownAt = performance.now()
   for (let used = 0; used < LOOKS_BEFORE_REPLACED; ) {
     signal?.throwIfAborted()
     const receipt = await look<Receipt>('eth_getTransactionReceipt', [hash])
-    if (receipt !== null) return receipt
-    nonce ??= (await look<{ nonce: string }>('eth_getTransactionByHash', [hash]))?.nonce
+    if (receipt) return receipt
+    const found = await look<{ nonce: string }>('eth_getTransactionByHash', [hash])
+    nonce ??= found?.nonce
     const next = nonce === undefined ? null : await look<string>('eth_getTransactionCount', [wallet, 'latest'])
-    used = nonce !== undefined && next !== null && BigInt(next) > BigInt(nonce) ? used + 1 : 0
+    used = nonce !== undefined && next && BigInt(next) > BigInt(nonce) ? used + 1 : 0
+    // A node that fails says nothing about the transaction.
+    if (found !== null) knownAt = performance.now()
+    else if (used === 0 && performance.now() - knownAt >= dropAfterMs) return 'DROPPED' as const
     await sleep(pollMs, signal)
   }
   return 'REPLACED' as const
