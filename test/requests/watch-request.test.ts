@@ -80,7 +80,7 @@ async function watch(
 const OPEN = { status: 'OPEN', isCancelled: false }
 
 describe('WatchPaymentRequest', PATIENCE, () => {
-  it.each(watchWays)('over %s sends the request, and sends it again when it has changed', async (way) => {
+  it.concurrent.each(watchWays)('over %s sends the request, and sends it again when it has changed', async (way) => {
     const reference = await createRequest()
     const seen = await watch(way, reference, [() => post(`/v1/request/${reference}:cancel`, {})])
     expect(seen).toEqual([OPEN, { ...OPEN, isCancelled: true }])
@@ -132,7 +132,7 @@ describe('WatchPaymentRequest', PATIENCE, () => {
     for (const states of seen) expect(states.map(({ status }) => status)).toEqual(['OPEN', 'PENDING'])
   })
 
-  it.each([
+  it.concurrent.each([
     ['a malformed reference', 'xyz', 'INVALID_PAYMENT_REFERENCE'],
     ['a request that is not there', '0x00000000000000ff', 'REQUEST_NOT_FOUND'],
     ['no reference', '', 'MISSING_FIELD'],
@@ -148,7 +148,7 @@ describe('WatchPaymentRequest', PATIENCE, () => {
       expect((await watchBy(way, call)).error).toMatchObject({ reason })
   })
 
-  it.each([
+  it.concurrent.each([
     ['another account', { 'x-api-key': 'other' }, 'REQUEST_NOT_FOUND', 404],
     ['a key without the scope', { 'x-api-key': 'writeOnly' }, 'MISSING_SCOPE', 403],
     ['no key', {}, 'MISSING_API_KEY', 401],
