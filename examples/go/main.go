@@ -1,4 +1,4 @@
-// Lists routes, searches, watches, creates a request, and reads a typed error, over gRPC.
+// Lists routes, searches, watches, creates a request and follows it, and reads a typed error, over gRPC.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 	search(withKey, payments)
 	watch(withKey, payments)
 	requests := pb.NewRequestsServiceClient(connection)
-	create(withKey, requests, wallet)
+	follow(withKey, requests, create(withKey, requests, wallet))
 	fail(withKey, requests)
 }
 
@@ -90,7 +90,7 @@ func watch(ctx context.Context, client pb.PaymentSearchServiceClient) {
 	}
 }
 
-func create(ctx context.Context, client pb.RequestsServiceClient, payee string) {
+func create(ctx context.Context, client pb.RequestsServiceClient, payee string) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	// The same key with the same body is answered with the same request: a retry is safe.
@@ -100,9 +100,34 @@ func create(ctx context.Context, client pb.RequestsServiceClient, payee string) 
 	})
 	must(err)
 	fmt.Println("created", request.PaymentReference, request.Status)
+	return request.PaymentReference
+}
+
+// follow watches a request, cancels it when its state has come, and ends when the watch tells so.
+func follow(ctx context.Context, client pb.RequestsServiceClient, reference string) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	stream, err := client.WatchPaymentRequest(ctx, &pb.WatchPaymentRequestRequest{PaymentReference: reference})
+	must(err)
+	for {
+		event, err := stream.Recv()
+		must(err)
+		if event.Request.GetCancelledAt() != nil {
+			fmt.Println("followed", reference, "cancelled")
+			return
+		}
+		if event.Request == nil { // a heartbeat
+			continue
+		}
+		fmt.Println("followed", reference, event.Request.Status)
+		_, err = client.CancelPaymentRequest(ctx, &pb.CancelPaymentRequestRequest{PaymentReference: reference})
+		must(err)
+	}
 }
 
 func fail(ctx context.Context, client pb.RequestsServiceClient) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
 	_, err := client.CreatePaymentRequest(ctx, &pb.CreatePaymentRequestRequest{Amount: "1"})
 	for _, detail := range status.Convert(err).Details() {
 		switch detail := detail.(type) {

@@ -1,4 +1,4 @@
-"""Lists routes, searches, watches, creates a request, and reads a typed error, over gRPC."""
+"""Lists routes, searches, watches, creates a request and follows it, and reads a typed error, over gRPC."""
 
 import json
 import os
@@ -10,7 +10,8 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
 sys.path.insert(0, "gen")
-from payments.v1 import payment_pb2, payment_search_service_pb2, payment_watch_pb2  # noqa: E402
+from payments.v1 import payment_pb2, payment_request_pb2, payment_request_watch_pb2  # noqa: E402
+from payments.v1 import payment_search_service_pb2, payment_watch_pb2  # noqa: E402
 from payments.v1 import payment_search_service_pb2_grpc, requests_service_pb2, requests_service_pb2_grpc  # noqa: E402
 from payments.v1 import routes_service_pb2, routes_service_pb2_grpc  # noqa: E402
 
@@ -58,8 +59,20 @@ once = ("idempotency-key", str(uuid.uuid4()))
 created = requests.CreatePaymentRequest(order, timeout=10, metadata=[KEY, once])
 print("created", created.payment_reference)
 
+# The request as it is, then after each change.
+followed = payment_request_watch_pb2.WatchPaymentRequestRequest(payment_reference=created.payment_reference)
+for event in requests.WatchPaymentRequest(followed, timeout=10, metadata=[KEY]):
+    if event.request.HasField("cancelled_at"):
+        print("followed", created.payment_reference, "cancelled")
+        break
+    if event.HasField("request"):
+        print("followed", created.payment_reference, payment_request_pb2.PaymentRequest.Status.Name(event.request.status))
+        cancelled = requests_service_pb2.CancelPaymentRequestRequest(payment_reference=created.payment_reference)
+        requests.CancelPaymentRequest(cancelled, timeout=10, metadata=[KEY])
+
 try:
-    requests.CreatePaymentRequest(requests_service_pb2.CreatePaymentRequestRequest(amount="1"), metadata=[KEY])
+    wrong = requests_service_pb2.CreatePaymentRequestRequest(amount="1")
+    requests.CreatePaymentRequest(wrong, timeout=10, metadata=[KEY])
 except grpc.RpcError as error:
     info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
     for detail in rpc_status.from_call(error).details:

@@ -1,10 +1,11 @@
-/** Lists routes, searches, watches, creates a request, and reads a typed error, over Connect. Node 22.18 or newer runs it without a build. */
+/** Lists routes, searches, watches, creates a request and follows it, and reads a typed error, over Connect. Node 22.18 or newer runs it without a build. */
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Code, ConnectError, createClient, type Interceptor } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
 import { BadRequestSchema, ErrorInfoSchema } from './gen/google/rpc/error_details_pb.js'
 import { Payment_Status } from './gen/payments/v1/payment_pb.js'
+import { PaymentRequest_Status } from './gen/payments/v1/payment_request_pb.js'
 import { PaymentSearchService } from './gen/payments/v1/payment_search_service_pb.js'
 import { WatchPaymentsResponse_Type } from './gen/payments/v1/payment_watch_pb.js'
 import { RequestsService } from './gen/payments/v1/requests_service_pb.js'
@@ -60,7 +61,19 @@ const created = await requests.createPaymentRequest(
   { payee: wallet, amount: '49.90', invoiceCurrency: 'USDC', paymentCurrency: 'USDC', network: 'ETHEREUM' },
   { headers: { 'idempotency-key': randomUUID() } }, // the same key with the same body is answered with the same request
 )
-console.log('created', created.paymentReference)
+const { paymentReference } = created
+console.log('created', paymentReference)
+
+// The request as it is, then after each change.
+for await (const { request } of requests.watchPaymentRequest({ paymentReference })) {
+  if (request?.cancelledAt) {
+    console.log('followed', paymentReference, 'cancelled')
+    break
+  }
+  if (!request) continue // a heartbeat
+  console.log('followed', paymentReference, PaymentRequest_Status[request.status])
+  await requests.cancelPaymentRequest({ paymentReference })
+}
 
 try {
   await requests.createPaymentRequest({ amount: '1' })

@@ -16,6 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
+import waybill.payments.v1.CancelPaymentRequestRequest;
 import waybill.payments.v1.CreatePaymentRequestRequest;
 import waybill.payments.v1.GetPaymentRoutesRequest;
 import waybill.payments.v1.Payment;
@@ -23,9 +24,10 @@ import waybill.payments.v1.PaymentSearchServiceGrpc;
 import waybill.payments.v1.RequestsServiceGrpc;
 import waybill.payments.v1.RoutesServiceGrpc;
 import waybill.payments.v1.SearchPaymentsRequest;
+import waybill.payments.v1.WatchPaymentRequestRequest;
 import waybill.payments.v1.WatchPaymentsRequest;
 
-/** Lists routes, searches, watches, creates a request, and reads a typed error, over gRPC. */
+/** Lists routes, searches, watches, creates a request and follows it, and reads a typed error, over gRPC. */
 public final class Main {
   public static void main(String[] args) throws Exception {
     var file = Struct.newBuilder();
@@ -69,10 +71,25 @@ public final class Main {
     // The same key with the same body is answered with the same request: a retry is safe.
     var once = MetadataUtils.newAttachHeadersInterceptor(header("idempotency-key", UUID.randomUUID().toString()));
     var created = requests.withInterceptors(once).withDeadlineAfter(10, TimeUnit.SECONDS).createPaymentRequest(order);
-    System.out.printf("created %s%n", created.getPaymentReference());
+    var payment = created.getPaymentReference();
+    System.out.printf("created %s%n", payment);
+
+    // The request as it is, then after each change.
+    var followed = WatchPaymentRequestRequest.newBuilder().setPaymentReference(payment).build();
+    var events = requests.withDeadlineAfter(10, TimeUnit.SECONDS).watchPaymentRequest(followed);
+    while (events.hasNext()) {
+      var event = events.next();
+      if (!event.hasRequest()) continue; // a heartbeat
+      var isCancelled = event.getRequest().hasCancelledAt();
+      System.out.printf("followed %s %s%n", payment, isCancelled ? "cancelled" : event.getRequest().getStatus());
+      if (isCancelled) break;
+      var cancelled = CancelPaymentRequestRequest.newBuilder().setPaymentReference(payment).build();
+      requests.withDeadlineAfter(10, TimeUnit.SECONDS).cancelPaymentRequest(cancelled);
+    }
 
     try {
-      requests.createPaymentRequest(CreatePaymentRequestRequest.newBuilder().setAmount("1").build());
+      var wrong = CreatePaymentRequestRequest.newBuilder().setAmount("1").build();
+      requests.withDeadlineAfter(10, TimeUnit.SECONDS).createPaymentRequest(wrong);
     } catch (StatusRuntimeException error) {
       for (Any detail : StatusProto.fromThrowable(error).getDetailsList()) {
         if (detail.is(ErrorInfo.class)) {
