@@ -292,7 +292,7 @@ export const payTexts = {
   left: (amount: string) => `${amount} are left to pay`,
   paidSoFar: (amount: string) => `${amount} paid so far`,
   expires: 'Expires',
-  copy: 'Copy the address',
+  copy: 'Copy',
   copied: 'Copied',
   transaction: 'Transaction',
   waiting: 'Loading the request',

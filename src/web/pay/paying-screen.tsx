@@ -30,7 +30,6 @@ export function PayingScreen({ checkout, paymentReference, connected, route, onB
       route,
       wallet: connected.address,
       provider: connected.provider,
-      maxSourceAmount: route.sourceAmount,
       onProgress: (event) => setSteps((before) => addProgress(before, event)),
     }).then(
       (outcome) => {

@@ -61,13 +61,8 @@ export function Address({ value }: { value: string }) {
     setTimeout(() => setCopied(false), 1_500)
   }
   return (
-    <button
-      type="button"
-      class="copy mono"
-      title={value}
-      aria-label={`${payTexts.copy} ${value}`}
-      onClick={() => void copy()}
-    >
+    <button type="button" class="copy mono" title={value} onClick={() => void copy()}>
+      <span class="unseen">{payTexts.copy} </span>
       {shortAddress(value)}
       <span role="status">{isCopied ? ` ${payTexts.copied}` : ''}</span>
     </button>

@@ -17,11 +17,13 @@ export function ErrorNotice({ error, onRetry }: { error: Error; onRetry?: (() =>
     <div className="notice bad" role="alert">
       <h2>{title}</h2>
       <p>{call?.reason === 'NETWORK' ? away : error.message}</p>
-      {call?.fieldViolations.map(({ field, description }) => (
-        <p key={field + description}>
-          <span className="mono">{field}</span>: {description}
-        </p>
-      ))}
+      {call?.fieldViolations
+        .filter(({ description }) => !call.message.includes(description))
+        .map(({ field, description }) => (
+          <p key={field + description}>
+            <span className="mono">{field}</span>: {description}
+          </p>
+        ))}
       {call?.requestId !== undefined && (
         <p className="quiet small">
           {requestId} <span className="mono">{call.requestId}</span>

@@ -104,8 +104,11 @@ function SearchBox({ known, onFocus, onFilters }: SearchBoxProps) {
   const suggestions = suggest(typed, known, { now: new Date(), zone })
   const choose = (found: Suggestion | undefined) => {
     if (found === undefined) return
+    // A box that has the focus opens its menu when its text changes, also when it is emptied.
+    input.current?.blur()
     setTyped('')
     onFilters(found.filters)
+    requestAnimationFrame(() => input.current?.focus())
   }
   return (
     <ComboBox
@@ -116,7 +119,7 @@ function SearchBox({ known, onFocus, onFilters }: SearchBoxProps) {
       selectedKey={null}
       onSelectionChange={(id) => choose(suggestions.find((each) => each.id === id))}
       onFocus={onFocus}
-      menuTrigger="focus"
+      menuTrigger="input"
       allowsCustomValue
       allowsEmptyCollection={false}
       shouldFocusWrap

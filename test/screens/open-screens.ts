@@ -1,0 +1,111 @@
+/** A demo and a browser, for tests that look at what people see. */
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { AxeBuilder } from '@axe-core/playwright'
+import { type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { startWaybill } from '../support/process.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+
+/** The browser of the machine; undefined if there is none. */
+export function findBrowser(): string | undefined {
+  const usual = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+  return [process.env.CHROMIUM, ...usual].find((path) => path !== undefined && existsSync(path))
+}
+
+export interface DemoFacts {
+  readonly baseUrl: string
+  readonly publishableKey: string
+  readonly payUrl: string
+  readonly wallets: Readonly<Record<string, { readonly address: string }>>
+  readonly requests: readonly { readonly paymentReference: string; readonly says: string; readonly kind?: string }[]
+}
+
+export type Screens = Awaited<ReturnType<typeof openScreens>>
+
+/** Where pictures go: `PICTURES=1` renews those of docs/. */
+const pictures = process.env.PICTURES === '1' ? join(import.meta.dirname, '../../docs/pictures') : undefined
+
+/** Starts a demo with a month of history and a browser. */
+export async function openScreens(executablePath: string) {
+  const folder = await makeTempFolder('screens')
+  const dataDir = join(folder, 'data')
+  const port = await freePort()
+  const environment = { PORT: `${port}`, DATA_DIR: dataDir, DEMO_DAYS: '30' }
+  const demo = startWaybill(['serve'], environment)
+  const [browser] = await Promise.all([
+    chromium.launch({ executablePath, args: ['--no-sandbox'] }),
+    demo.says(/Console {3}http/),
+  ])
+  const readFacts = async () => JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8')) as DemoFacts
+  const facts = await readFacts()
+  /** What pages said that they should not have. */
+  const faults: string[] = []
+  const call = async <T>(path: string, body?: object): Promise<T> => {
+    const headers = { 'x-api-key': 'demo', 'content-type': 'application/json' }
+    const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+    const answer = await fetch(facts.baseUrl + path, { headers, ...init })
+    if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`)
+    return (await answer.json()) as T
+  }
+  return {
+    facts,
+    readFacts,
+    environment,
+    dataDir,
+    faults,
+    call,
+    /** Opens a page in a browser of its own, which knows nothing of the others. */
+    async open(
+      path: string,
+      options: BrowserContextOptions = {},
+      prepare?: (page: Page) => Promise<unknown>,
+    ): Promise<Page> {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
+      await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: facts.baseUrl })
+      const page = await context.newPage()
+      page.on('console', (message) => {
+        if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+          faults.push(message.text())
+      })
+      page.on('pageerror', (error) => faults.push(error.message))
+      await prepare?.(page)
+      await page.goto(facts.baseUrl + path)
+      return page
+    },
+    async stop() {
+      await browser.close()
+      demo.kill('SIGTERM')
+      await demo.ended
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** What axe finds wrong by WCAG 2.2 A and AA, one line each. */
+export async function findBarriers(page: Page): Promise<string[]> {
+  const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
+  const { violations } = await new AxeBuilder({ page }).withTags(tags).analyze()
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
+}
+
+/** Renews a picture of the documents, where that is asked for. */
+export async function picture(page: Page, name: string): Promise<void> {
+  if (pictures === undefined) return
+  await mkdir(pictures, { recursive: true })
+  await page.screenshot({ path: join(pictures, `${name}.png`) })
+}
+
+/** A page that is wider than its window has to be scrolled sideways. */
+export function isTooWide(page: Page): Promise<boolean> {
+  return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

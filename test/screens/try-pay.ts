@@ -1,0 +1,247 @@
+/** The page to pay on: payments of each kind with the wallets of the demo, each state in its words, wallets that fail. */
+import type { Page } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { findBarriers, isTooWide, picture, type Screens } from './open-screens.ts'
+
+interface Terms {
+  readonly amount: string
+  readonly invoiceCurrency: string
+  readonly paymentCurrency: string
+}
+
+interface Stored {
+  readonly paymentReference: string
+  readonly status: string
+}
+
+const USDC: Terms = { amount: '3.25', invoiceCurrency: 'USDC-ETHEREUM', paymentCurrency: 'USDC-ETHEREUM' }
+const ETHER: Terms = { amount: '0.002', invoiceCurrency: 'ETH-ETHEREUM', paymentCurrency: 'ETH-ETHEREUM' }
+const DOLLARS: Terms = { amount: '4.5', invoiceCurrency: 'USD', paymentCurrency: 'USDC-ARBITRUM' }
+
+const linkOf = ({ facts }: Screens, reference: string, key = facts.publishableKey) => `/pay/${reference}?key=${key}`
+
+async function createRequest({ call, facts }: Screens, terms: Terms, more: object = {}): Promise<string> {
+  const payee = facts.wallets.shallowPool?.address
+  return (await call<Stored>('/v1/request', { payee, ...terms, ...more })).paymentReference
+}
+
+const heading = (page: Page) => page.getByRole('heading', { level: 2 }).first()
+const connect = (page: Page, wallet: string) => page.getByRole('button', { name: new RegExp(`^${wallet}`) }).click()
+
+/** Answers the wallet's dialogs until the page shows another heading than "Paying". @returns how often the wallet asked */
+async function answerAll(page: Page, answer: 'Confirm' | 'Refuse' = 'Confirm'): Promise<number> {
+  const dialog = page.getByRole('dialog')
+  for (let asked = 0; ; ) {
+    await expect
+      .poll(
+        async () => (await dialog.isVisible()) || !/^(Paying|Choose)/.test((await heading(page).textContent()) ?? ''),
+        { timeout: 30_000 },
+      )
+      .toBe(true)
+    if (!(await dialog.isVisible())) return asked
+    asked++
+    await dialog.getByRole('button', { name: answer }).click()
+    await dialog.waitFor({ state: 'hidden' })
+  }
+}
+
+async function payBy(page: Page, wallet: string): Promise<number> {
+  await connect(page, wallet)
+  await page.locator('.pay-button:enabled').click()
+  return answerAll(page)
+}
+
+export function tryPay(screens: () => Screens): void {
+  it('is paid directly, and after the page was hidden and cut off it shows within 2 s that the payment is final (8)', {
+    timeout: 180_000,
+  }, async () => {
+    const reference = await createRequest(screens(), USDC)
+    const page = await screens().open(linkOf(screens(), reference))
+    await connect(page, 'direct')
+    await page.locator('.pay-button:enabled').waitFor()
+    expect(await findBarriers(page)).toEqual([])
+    await picture(page, 'pay-routes')
+    await page.locator('.pay-button').click()
+    expect(await answerAll(page)).toBe(2)
+    await page.getByText('not final yet').waitFor()
+    await hide(page, true)
+    await expect
+      .poll(async () => (await screens().call<Stored>(`/v1/request/${reference}`)).status, {
+        timeout: 120_000,
+        interval: 500,
+      })
+      .toBe('PAID')
+    const backAt = performance.now()
+    await hide(page, false)
+    await page.getByRole('heading', { name: 'Paid', exact: true }).waitFor()
+    expect(performance.now() - backAt).toBeLessThan(2_000)
+    expect(await findBarriers(page)).toEqual([])
+    await picture(page, 'pay-paid')
+    await page.context().close()
+  })
+
+  it.each([
+    ['a swap', 'otherToken', USDC],
+    ['the bridge', 'otherChain', USDC],
+    ['coins', 'coinsOnly', ETHER],
+    ['a conversion of dollars', 'direct', DOLLARS],
+  ] as const)('is paid by %s, and counts', async (_, wallet, terms) => {
+    const reference = await createRequest(screens(), terms)
+    const page = await screens().open(linkOf(screens(), reference))
+    expect(await payBy(page, wallet)).toBeGreaterThan(0)
+    await page
+      .getByText(/not final yet|^Paid$/)
+      .first()
+      .waitFor({ timeout: 60_000 })
+    await page.context().close()
+  })
+
+  it('takes a refusal for what it is, and asks again only when the payer does', async () => {
+    const page = await screens().open(linkOf(screens(), await createRequest(screens(), USDC)))
+    await connect(page, 'direct')
+    await page.locator('.pay-button:enabled').click()
+    expect(await answerAll(page, 'Refuse')).toBe(1)
+    await page.getByRole('heading', { name: 'You said no' }).waitFor()
+    await page.getByRole('button', { name: 'Back to the ways to pay' }).click()
+    await page.locator('.pay-button:enabled').waitFor()
+    await page.context().close()
+  })
+
+  it('says to a wallet that is too poor what it lacks', async () => {
+    const page = await screens().open(linkOf(screens(), await createRequest(screens(), USDC)), {
+      viewport: { width: 320, height: 800 },
+      colorScheme: 'dark',
+    })
+    await connect(page, 'empty')
+    await page.getByRole('heading', { name: 'This wallet cannot pay' }).waitFor()
+    expect(await page.locator('.missing').innerText()).toMatch(/USDC.*ETHEREUM/)
+    expect(await isTooWide(page)).toBe(false)
+    expect(await findBarriers(page)).toEqual([])
+    await page.context().close()
+  })
+
+  it('says of each state what it is, what is left and what to do (9)', async () => {
+    const { call, facts, open } = screens()
+    const soon = new Date(Date.now() + 1_500).toISOString()
+    const expired = await createRequest(screens(), USDC, { expiresAt: soon })
+    const cancelled = await createRequest(screens(), USDC)
+    await call(`/v1/request/${cancelled}:cancel`, {})
+    const seeded = (says: string) => facts.requests.find((each) => each.says.startsWith(says))?.paymentReference ?? ''
+    const page = await open('/healthz', { colorScheme: 'dark' })
+    const wordsOf = async (reference: string) => {
+      await page.goto(facts.baseUrl + linkOf(screens(), reference))
+      await heading(page).waitFor()
+      return (await page.getByRole('main').innerText()).replaceAll(/\s+/g, ' ')
+    }
+    expect(await wordsOf(seeded('Paid'))).toMatch(/250 DAI.*Paid The payment is final/)
+    expect(await wordsOf(seeded('Over-paid'))).toMatch(/more than asked for.*30 USDC/)
+    expect(await wordsOf(seeded('Part-paid'))).toMatch(/180 USDC.*120 \/ 300 USDC.*Choose a wallet/)
+    expect(await wordsOf(seeded('Pending'))).toMatch(/not final yet.*Do not pay again/)
+    expect(await wordsOf(cancelled)).toMatch(/Cancelled.*Do not send anything/)
+    await page.getByRole('heading', { name: 'Cancelled' }).waitFor()
+    await page.goto(facts.baseUrl + linkOf(screens(), expired))
+    // It expires while somebody looks.
+    await page.getByRole('heading', { name: 'Expired' }).waitFor()
+    await page.getByText('Do not send anything').waitFor()
+    expect(await findBarriers(page)).toEqual([])
+    await page.context().close()
+  })
+
+  it.each([
+    ['a key is missing', '', 'This link is not complete'],
+    ['the key is secret', `wb_${'a'.repeat(40)}`, 'This link must not be used'],
+    ['the key is not valid', `wbp_${'a'.repeat(40)}`, 'This link is no longer valid'],
+  ])('says what is wrong where %s', async (_, key, title) => {
+    const asked: string[] = []
+    const page = await screens().open('/healthz')
+    page.on('request', (request) => asked.push(JSON.stringify(request.headers())))
+    await page.goto(
+      screens().facts.baseUrl + linkOf(screens(), screens().facts.requests[0]?.paymentReference ?? '', key),
+    )
+    await page.getByRole('heading', { name: title }).waitFor()
+    expect(asked.join()).not.toContain('wb_')
+    expect(await findBarriers(page)).toEqual([])
+    await page.context().close()
+  })
+
+  it.each([
+    [4001, 'You said no', 1, 0],
+    // another id, or none that is known: nothing was sent, and the wallet is asked step by step
+    [5750, 'on the chain', 1, 2],
+    [-32603, 'on the chain', 1, 2],
+    [5730, 'Look into your wallet', 1, 0],
+  ])(
+    'finds the right words for a wallet whose batch fails with %i, and never asks for a payment twice (10)',
+    async (code, words, batches, transactions) => {
+      const reference = await createRequest(screens(), USDC)
+      const page = await screens().open(linkOf(screens(), reference), {}, (fresh) =>
+        announceWallet(fresh, { code, name: 'direct' }),
+      )
+      await connect(page, 'Batch wallet')
+      await page.locator('.pay-button:enabled').click()
+      await page
+        .getByText(new RegExp(`${words}|not final yet`))
+        .first()
+        .waitFor({ timeout: 40_000 })
+      await expect
+        .poll(() => page.evaluate(() => (globalThis as unknown as Counted).asked))
+        .toEqual({ batches, transactions })
+      await page.context().close()
+    },
+  )
+}
+
+interface Counted {
+  readonly asked: { readonly batches: number; readonly transactions: number }
+}
+
+/** A wallet that announces itself, says that it makes batches, and fails at each with a code. It pays with an account of the demo. */
+function announceWallet(page: Page, wallet: { readonly code: number; readonly name: string }): Promise<unknown> {
+  return page.addInitScript(({ code, name }) => {
+    const asked = { batches: 0, transactions: 0 }
+    Object.assign(globalThis, { asked })
+    let chainId: string | undefined
+    const provider = {
+      async request({ method, params = [] }: { method: string; params?: readonly unknown[] }) {
+        if (method === 'wallet_getCapabilities') return { '0x0': { atomic: { status: 'supported' } } }
+        if (method === 'wallet_sendCalls') {
+          asked.batches++
+          throw Object.assign(new Error('the batch failed'), { code })
+        }
+        if (method === 'eth_sendTransaction') asked.transactions++
+        const body = JSON.stringify({ method, params, chainId })
+        const answer = await fetch(`/demo/wallets/${name}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body,
+        })
+        const { result, error } = (await answer.json()) as { result?: unknown; error?: object }
+        if (error !== undefined) throw Object.assign(new Error('refused'), error)
+        if (method === 'wallet_switchEthereumChain') chainId = (params[0] as { chainId: string }).chainId
+        return result
+      },
+    }
+    const info = {
+      uuid: 'batch-wallet',
+      name: 'Batch wallet',
+      icon: 'data:image/svg+xml,<svg xmlns="http://www.w3.org/2000/svg"/>',
+      rdns: 'example.batch',
+    }
+    const announce = () =>
+      dispatchEvent(new CustomEvent('eip6963:announceProvider', { detail: Object.freeze({ info, provider }) }))
+    addEventListener('eip6963:requestProvider', announce)
+    announce()
+  }, wallet)
+}
+
+/** As a browser does with a page that is put away: it says so, and its connections may be cut. */
+async function hide(page: Page, isHidden: boolean): Promise<void> {
+  await page.context().setOffline(isHidden)
+  await page.evaluate(
+    (state) => {
+      Object.defineProperty(document, 'visibilityState', { value: state, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange'))
+    },
+    isHidden ? 'hidden' : 'visible',
+  )
+}
