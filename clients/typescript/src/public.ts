@@ -7,6 +7,7 @@ export {
   Chain_State,
 } from '../gen/payments/v1/chain_pb.js'
 export { type FeeLine, FeeLine_Stage, FeeLine_Type } from '../gen/payments/v1/fee_line_pb.js'
+export { Pagination_TotalRelation } from '../gen/payments/v1/pagination_pb.js'
 export type { PaymentCalldata } from '../gen/payments/v1/payment_calldata_pb.js'
 export { type Payment, Payment_Status, Payment_Type } from '../gen/payments/v1/payment_pb.js'
 export { type PaymentRequest, PaymentRequest_Status } from '../gen/payments/v1/payment_request_pb.js'
@@ -21,6 +22,7 @@ export {
   PaymentSummary_Measure,
 } from '../gen/payments/v1/payment_summary_pb.js'
 export { type WatchPaymentsResponse, WatchPaymentsResponse_Type } from '../gen/payments/v1/payment_watch_pb.js'
+export { ListPaymentRequestsRequest_IncludeTotal } from '../gen/payments/v1/requests_service_pb.js'
 export {
   type Route,
   Route_Speed,

@@ -13,14 +13,22 @@ interface AmountProps {
   readonly whole?: boolean
   /** How many decimals fit; default 6. */
   readonly decimals?: number
+  /** The currency stands in a column beside it. */
+  readonly bare?: boolean
 }
 
 /** An amount with its currency; digits that do not fit are cut with a sign of it, and shown whole on hover. */
-export function Amount({ value, currency, whole = false, decimals }: AmountProps) {
+export function Amount({ value, currency, whole = false, decimals, bare = false }: AmountProps) {
   const all = `${formatAmount(value)} ${currency}`
   return (
     <span className="number amount" title={all}>
-      {whole ? formatAmount(value) : formatShortAmount(value, decimals)} <span className="currency">{currency}</span>
+      {whole ? formatAmount(value) : formatShortAmount(value, decimals)}
+      {!bare && (
+        <>
+          {' '}
+          <span className="currency">{currency}</span>
+        </>
+      )}
     </span>
   )
 }

@@ -1,11 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { type Payment, WaybillCallError } from '@waybill/client'
 import { formatAmount } from '../../look/format-amount.ts'
-import { paymentTexts, stateTexts } from '../../look/texts.ts'
+import { paymentTexts } from '../../look/texts.ts'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
+import { PaymentBadge } from '../parts/payment-badge.tsx'
 import { useWaybill } from '../parts/session.tsx'
-import { Badge, type Tone, Usd } from '../parts/values.tsx'
+import { Usd } from '../parts/values.tsx'
 import { useReturn } from '../parts/visibility.ts'
 import { lastPayments } from '../payments/last-payments.ts'
 import { Identifiers, MoneyDetails, Who } from './payment-details.tsx'
@@ -16,14 +17,6 @@ import { Where } from './payment-where.tsx'
 
 /** How often a payment is asked for while it can be seen. One that is not final changes with each block. */
 const POLL_MS: Readonly<Partial<Record<StatusName, number>>> = { PENDING: 2_000, PARTIAL: 10_000 }
-
-const tones: Readonly<Record<StatusName, Tone>> = {
-  PENDING: 'busy',
-  PARTIAL: 'warn',
-  CONFIRMED: 'good',
-  REFUNDED: 'quiet',
-  FAILED: 'bad',
-}
 
 export function PaymentPage({ id }: { id: string }) {
   const { data: payment, error, refetch } = useLivePayment(id)
@@ -68,13 +61,12 @@ function isNotFound(error: Error | null): boolean {
 
 function Heading({ payment }: { payment: Payment }) {
   const { amount, currency, status } = payment
-  const name = statusNameOf(status)
   return (
     <span className="payment-head">
       <span className="number payment-amount">
         {formatAmount(amount)} <span className="currency">{currency}</span>
       </span>
-      <Badge tone={tones[name]}>{stateTexts.payment[name]}</Badge>
+      <PaymentBadge status={status} />
     </span>
   )
 }
@@ -119,6 +111,7 @@ function PaymentView({ payment, isGone, isStale }: ViewProps) {
         </p>
       )}
       <p className="payment-lead">
+        {payment.reference !== undefined && <strong>{payment.reference}</strong>}
         {payment.amountInUsd !== undefined && (
           <span>
             <Usd value={payment.amountInUsd} /> <span className="quiet">{inUsd}</span>

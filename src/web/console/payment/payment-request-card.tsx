@@ -7,7 +7,7 @@ import { Waiting } from '../parts/notices.tsx'
 import { useWaybill } from '../parts/session.tsx'
 import { Amount, Copyable } from '../parts/values.tsx'
 import { AmountsBar } from '../requests/amounts-bar.tsx'
-import { RequestBadges } from '../requests/request-state.tsx'
+import { RequestBadges } from '../requests/request-badges.tsx'
 
 /** The request that a payment belongs to, and what it still needs. */
 export function PaymentRequestCard({ payment }: { payment: Payment }) {

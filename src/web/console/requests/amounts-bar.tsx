@@ -21,9 +21,11 @@ export function AmountsBar({ request }: { request: Amounts }) {
   return (
     <div className="amounts">
       <div className="amounts-bar" aria-hidden="true">
-        {shown.map(({ name, amount }) => (
-          <span key={name} className={`amounts-part ${name}`} style={{ flexGrow: shareOf(amount, whole) }} />
-        ))}
+        {shown
+          .filter(({ amount }) => isAboveZero(amount))
+          .map(({ name, amount }) => (
+            <span key={name} className={`amounts-part ${name}`} style={{ flexGrow: shareOf(amount, whole) }} />
+          ))}
       </div>
       <dl className="amounts-list">
         {shown.map(({ name, amount }) => (

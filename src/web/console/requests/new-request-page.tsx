@@ -1,5 +1,50 @@
+import type { PaymentRequest } from '@waybill/client'
+import { useEffect, useRef, useState } from 'react'
+import { requestTexts } from '../../look/texts.ts'
+import { Link } from '../parts/link.tsx'
 import { Page } from '../parts/page.tsx'
+import { lastRequests } from './last-requests.ts'
+import { PayLink } from './pay-link.tsx'
+import { RequestForm } from './request-form.tsx'
+import { Warnings } from './request-warnings.tsx'
+
+const { create: texts } = requestTexts
 
 export function NewRequestPage() {
-  return <Page title="NewRequestPage">…</Page>
+  const [created, setCreated] = useState<PaymentRequest>()
+  return (
+    <Page title={texts.title} back={{ to: lastRequests(), title: texts.back }}>
+      {created === undefined ? (
+        <RequestForm onCreated={setCreated} />
+      ) : (
+        <Created request={created} onAnother={() => setCreated(undefined)} />
+      )}
+    </Page>
+  )
+}
+
+/** What to do with a request that has just been stored. */
+function Created({ request, onAnother }: { request: PaymentRequest; onAnother: () => void }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => heading.current?.focus(), [])
+  return (
+    <div className="stack request-created">
+      <div className="notice good">
+        <h2 ref={heading} tabIndex={-1}>
+          {texts.done}
+        </h2>
+        <p>{request.warnings.length === 0 ? texts.doneLine : texts.doneInVain}</p>
+      </div>
+      <Warnings request={request} />
+      <PayLink request={request} />
+      <div className="actions">
+        <Link to={`/requests/${request.paymentReference}`} className="button main">
+          {texts.openIt}
+        </Link>
+        <button type="button" className="button" onClick={onAnother}>
+          {texts.another}
+        </button>
+      </div>
+    </div>
+  )
 }

@@ -1,6 +1,6 @@
 import { PaymentRequest_Status as Status } from '@waybill/client'
 import { expect, it } from 'vitest'
-import { statesOf } from './request-state.tsx'
+import { statesOf } from './request-badges.tsx'
 
 const now = new Date('2026-11-23T12:00:00Z')
 const before = stamp('2026-11-23T12:00:00Z')

@@ -1,0 +1,17 @@
+import { Payment_Status as Status } from '@waybill/client'
+import { stateTexts } from '../../look/texts.ts'
+import { Badge, type Tone } from './values.tsx'
+
+const tones: Readonly<Record<keyof typeof stateTexts.payment, Tone>> = {
+  PENDING: 'busy',
+  PARTIAL: 'warn',
+  CONFIRMED: 'good',
+  REFUNDED: 'quiet',
+  FAILED: 'bad',
+}
+
+/** The state of a payment, in its words. */
+export function PaymentBadge({ status }: { status: Status }) {
+  const name = Status[status] as keyof typeof stateTexts.payment
+  return <Badge tone={tones[name]}>{stateTexts.payment[name]}</Badge>
+}

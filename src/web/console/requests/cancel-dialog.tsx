@@ -1,0 +1,56 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import type { PaymentRequest } from '@waybill/client'
+import { useRef } from 'react'
+import { requestTexts } from '../../look/texts.ts'
+import { ErrorNotice } from '../parts/notices.tsx'
+import { useWaybill } from '../parts/session.tsx'
+
+const { cancel: texts } = requestTexts
+
+/** A button that asks first. The dialog is the browser's own: it holds the focus, closes on Escape and gives the focus back. */
+export function CancelDialog({ request: { paymentReference } }: { request: PaymentRequest }) {
+  const waybill = useWaybill()
+  const queries = useQueryClient()
+  const dialog = useRef<HTMLDialogElement>(null)
+  const { mutate, isPending, error, reset } = useMutation({
+    mutationFn: () => waybill.cancelPaymentRequest({ paymentReference }),
+    onSuccess: async (cancelled) => {
+      dialog.current?.close()
+      queries.setQueryData(['request', paymentReference], cancelled)
+      await queries.invalidateQueries({ queryKey: ['requests'] })
+    },
+  })
+  return (
+    <>
+      <button
+        type="button"
+        className="button"
+        onClick={() => {
+          reset()
+          dialog.current?.showModal()
+        }}
+      >
+        {texts.open}
+      </button>
+      <dialog ref={dialog} className="dialog" aria-labelledby="cancel-title">
+        <div className="stack">
+          <h2 id="cancel-title">{texts.title}</h2>
+          <ul className="dialog-says">
+            {texts.says.map((line) => (
+              <li key={line}>{line}</li>
+            ))}
+          </ul>
+          {error !== null && <ErrorNotice error={error} />}
+          <div className="actions dialog-actions">
+            <button type="button" className="button" autoFocus onClick={() => dialog.current?.close()}>
+              {texts.keep}
+            </button>
+            <button type="button" className="button danger" disabled={isPending} onClick={() => mutate()}>
+              {isPending ? texts.busy : texts.confirm}
+            </button>
+          </div>
+        </div>
+      </dialog>
+    </>
+  )
+}

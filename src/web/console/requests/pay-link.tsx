@@ -1,0 +1,117 @@
+import type { PaymentRequest } from '@waybill/client'
+import { useState } from 'react'
+import { requestTexts } from '../../look/texts.ts'
+import { textIn } from '../parts/form-text.ts'
+import { useSession } from '../parts/session.tsx'
+import { Copyable } from '../parts/values.tsx'
+import { statesOf } from './request-badges.tsx'
+
+const { pay: texts, one } = requestTexts
+
+/** Known to everybody who runs a demo, as its API key is. */
+const DEMO_KEY = `wbp_${'demo'.repeat(10)}`
+const STORED_AT = 'waybill.publishable-key'
+
+/** What a merchant hands to the payer: the link of the page to pay on, and the payment reference. */
+export function PayLink({ request }: { request: PaymentRequest }) {
+  const { isDemo } = useSession()
+  const [key, setKey] = useState(() => (isDemo ? DEMO_KEY : (localStorage.getItem(STORED_AT) ?? undefined)))
+  const keep = (typed: string | undefined) => {
+    if (typed === undefined) localStorage.removeItem(STORED_AT)
+    else localStorage.setItem(STORED_AT, typed)
+    setKey(typed)
+  }
+  const [state] = statesOf(request, new Date())
+  const isPayable = state === 'OPEN' || state === 'PARTIALLY_PAID'
+  return (
+    <section className="card stack" aria-labelledby="pay">
+      <h2 id="pay">{texts.title}</h2>
+      {key === undefined ? (
+        <KeyField onKey={keep} />
+      ) : (
+        <>
+          <p className={isPayable ? undefined : 'quiet'}>{isPayable ? texts.says : texts.ended}</p>
+          <Ready link={linkTo(request.paymentReference, key)} />
+          {!isDemo && (
+            <button type="button" className="button plain" onClick={() => keep(undefined)}>
+              {texts.keyChange}
+            </button>
+          )}
+        </>
+      )}
+      <div>
+        <h3>{one.fields.paymentReference}</h3>
+        <Copyable value={request.paymentReference} whole />
+      </div>
+    </section>
+  )
+}
+
+function linkTo(paymentReference: string, key: string): string {
+  return `${location.origin}/pay/${paymentReference}?key=${key}`
+}
+
+function Ready({ link }: { link: string }) {
+  const [isCopied, setCopied] = useState(false)
+  const copy = async () => {
+    await navigator.clipboard.writeText(link)
+    setCopied(true)
+    setTimeout(() => setCopied(false), 2_000)
+  }
+  return (
+    <>
+      <p className="mono pay-link">{link}</p>
+      <div className="actions">
+        <button type="button" className="button main" onClick={() => void copy()}>
+          {isCopied ? texts.copied : texts.copy}
+        </button>
+        <a className="button" href={link} target="_blank" rel="noreferrer">
+          {texts.open} <span aria-hidden="true">↗</span>
+        </a>
+      </div>
+      <span className="unseen" role="status">
+        {isCopied ? texts.copied : ''}
+      </span>
+    </>
+  )
+}
+
+function KeyField({ onKey }: { onKey: (key: string) => void }) {
+  const [wrong, setWrong] = useState<string>()
+  return (
+    <form
+      className="stack"
+      onSubmit={(event) => {
+        event.preventDefault()
+        const key = textIn(event.currentTarget, 'key')
+        if (key.startsWith('wb_')) setWrong(texts.secret)
+        else if (/^wbp_[0-9A-Za-z]{40}$/.test(key)) onKey(key)
+        else setWrong(texts.keyWrong)
+      }}
+    >
+      <div className="field">
+        <label htmlFor="pay-key">{texts.keyLabel}</label>
+        <input
+          id="pay-key"
+          name="key"
+          className="input mono"
+          autoComplete="off"
+          spellCheck={false}
+          aria-invalid={wrong !== undefined}
+          aria-describedby="pay-key-help"
+        />
+        {wrong !== undefined && (
+          <p className="wrong" role="alert">
+            {wrong}
+          </p>
+        )}
+        <p id="pay-key-help" className="quiet small">
+          {texts.keyHelp}
+        </p>
+      </div>
+      <button type="submit" className="button">
+        {texts.keySave}
+      </button>
+    </form>
+  )
+}
