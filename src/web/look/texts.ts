@@ -168,7 +168,7 @@ export const suggestTexts = {
 /** Why a wallet cannot pay a request, and how it can. */
 export const whyTexts = {
   title: 'Why can’t they pay?',
-  lead: 'Name a request and a wallet. Every chain is asked what the wallet holds, and you get one of two answers: how it can pay now, or what it lacks.',
+  lead: 'Name a request and a wallet: every chain is asked what the wallet holds, and you see how it can pay now, or what it lacks.',
   reference: 'Payment reference',
   referenceHelp: '16 hexadecimal digits',
   wallet: 'Wallet',
@@ -819,7 +819,7 @@ export const chainsTexts = {
       PAUSED: 'Paused',
       LEFT_ALONE: 'Left alone',
     },
-    until: 'until',
+    again: 'asked again',
     noLimit: 'none known',
     rate: (rate: string, unit: 'calls' | 'requests', isLearned: boolean) =>
       `${rate} ${unit}/s${isLearned ? ', learned' : ''}`,

@@ -5,9 +5,9 @@ import { formatSpan } from '../../look/format-span.ts'
 import { chainsTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { Badge, Time, Unknown } from '../parts/values.tsx'
+import { showUnmatched } from './event-list.tsx'
 import { judgeChain } from './judge-chain.ts'
 import { NodeTable } from './node-table.tsx'
-import { showUnmatched } from './unmatched-list.tsx'
 
 /** How following one chain goes. */
 export function ChainCard({ chain }: { chain: Chain }) {

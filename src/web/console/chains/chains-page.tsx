@@ -9,8 +9,8 @@ import { missingScope, ScopeNotice } from '../parts/scope-notice.tsx'
 import { useWaybill } from '../parts/session.tsx'
 import { useZone } from '../parts/zone.ts'
 import { ChainCard } from './chain-card.tsx'
+import { UnmatchedList } from './event-list.tsx'
 import { judgeChains } from './judge-chain.ts'
-import { UnmatchedList } from './unmatched-list.tsx'
 
 const REFRESH_MS = 2_000
 

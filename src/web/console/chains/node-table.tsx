@@ -64,7 +64,7 @@ function NodeRow({ node }: { node: Chain_Node }) {
         {node.pausedUntil !== undefined && (
           <span className="quiet small">
             {' '}
-            {texts.until} <Time at={node.pausedUntil} />
+            {texts.again} <Time at={node.pausedUntil} distance />
           </span>
         )}
       </td>

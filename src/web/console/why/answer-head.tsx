@@ -16,9 +16,11 @@ interface AnswerHeadProps {
 export function AnswerHead({ question, state, onAgain }: AnswerHeadProps) {
   const { answer, isAsking, routes } = state
   const verdict = answer === undefined ? undefined : sayVerdict(answer)
+  const endsAt = endOf(answer)
+  const isOver = useIsOver(endsAt)
   const others = answer?.warnings.filter((warning) => !isClosing(warning)) ?? []
   return (
-    <section className={`notice why-verdict ${verdict?.tone ?? ''}`} aria-busy={isAsking}>
+    <section className={`notice why-verdict ${isOver ? 'stale' : (verdict?.tone ?? '')}`} aria-busy={isAsking}>
       <div className="why-sentence">
         <h2>{verdict?.title ?? (isAsking ? whyTexts.asking : whyTexts.failed)}</h2>
         <p>{verdict?.says ?? whyTexts.found(routes.length)}</p>
@@ -29,7 +31,7 @@ export function AnswerHead({ question, state, onAgain }: AnswerHeadProps) {
         ))}
       </div>
       <div className="why-after">
-        <Validity state={state} />
+        <Validity endsAt={endsAt} isOver={isOver} />
         <div className="actions">
           <button type="button" className="button" onClick={onAgain} disabled={isAsking}>
             {isAsking && answer !== undefined ? whyTexts.askingAgain : whyTexts.again}
@@ -44,12 +46,15 @@ export function AnswerHead({ question, state, onAgain }: AnswerHeadProps) {
   )
 }
 
-/** Until when the quotes hold, and that they no longer do. */
-function Validity({ state: { answer } }: { state: RoutesState }) {
-  const zone = useZone()
+/** When the first of the quotes expires. */
+function endOf(answer: RoutesState['answer']): number | undefined {
   const ends = answer?.routes.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [toDate(expiresAt).getTime()]))
-  const endsAt = ends === undefined || ends.length === 0 ? undefined : Math.min(...ends)
-  const isOver = useIsOver(endsAt)
+  return ends === undefined || ends.length === 0 ? undefined : Math.min(...ends)
+}
+
+/** Until when the quotes hold, and that they no longer do. */
+function Validity({ endsAt, isOver }: { endsAt: number | undefined; isOver: boolean }) {
+  const zone = useZone()
   if (endsAt === undefined) return <p className="small quiet">&nbsp;</p>
   const at = new Date(endsAt)
   return (

@@ -1,6 +1,6 @@
 import { FeeLine_Type } from '@waybill/client'
 import { expect, it } from 'vitest'
-import { costParts, formatFraction, longestBar } from './cost-bars.ts'
+import { costParts, formatFraction, kindsOf, longestBar } from './cost-bars.ts'
 
 const { GAS, SWAP, CROSSCHAIN } = FeeLine_Type
 
@@ -34,6 +34,18 @@ it('draws nothing for a route without costs', () => {
   })
   expect(free).toEqual([])
   expect(longestBar([free])).toBeGreaterThan(0)
+})
+
+it('lists the kinds of all bars in one order', () => {
+  expect(
+    kindsOf([
+      [{ kind: 'PRICE_IMPACT', rate: 1 }],
+      [
+        { kind: 'SWAP', rate: 1 },
+        { kind: 'GAS', rate: 1 },
+      ],
+    ]),
+  ).toEqual(['GAS', 'SWAP', 'PRICE_IMPACT'])
 })
 
 it('does not let a gain shorten the longest bar', () => {

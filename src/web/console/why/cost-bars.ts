@@ -36,6 +36,12 @@ export function costParts({ feeAmount, feeRate, priceImpact, feeBreakdown }: Cos
     .toSorted((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))
 }
 
+/** The kinds that any of the bars shows, in their order. */
+export function kindsOf(bars: readonly (readonly CostPart[])[]): CostKind[] {
+  const kinds = new Set(bars.flat().map(({ kind }) => kind))
+  return order.filter((kind) => kinds.has(kind))
+}
+
 /** The length of the longest bar, which fills the width; above 0. */
 export function longestBar(bars: readonly (readonly CostPart[])[]): number {
   return Math.max(...bars.map((parts) => parts.reduce((sum, { rate }) => sum + Math.max(0, rate), 0)), Number.MIN_VALUE)

@@ -3,7 +3,7 @@ import { formatSpan } from '../../look/format-span.ts'
 import { whyTexts } from '../../look/texts.ts'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { Amount, Badge, Unknown, Usd } from '../parts/values.tsx'
-import { type CostKind, type CostPart, costParts, formatFraction, longestBar } from './cost-bars.ts'
+import { type CostKind, type CostPart, costParts, formatFraction, kindsOf, longestBar } from './cost-bars.ts'
 import { byCost, sayHow, sayWay, sentence, splitCurrency } from './say-verdict.ts'
 
 const texts = whyTexts.routes
@@ -21,13 +21,13 @@ export function RouteList({ routes, isComplete }: RouteListProps) {
   const sort = sorts.find((name) => name === query.get('sort')) ?? 'best'
   const bars = new Map(routes.map((route) => [route.id, costParts(route)]))
   const longest = longestBar([...bars.values()])
-  const kinds = new Set([...bars.values()].flat().map(({ kind }) => kind))
+  const kinds = kindsOf([...bars.values()])
   const ordered = isComplete ? sortRoutes(routes, sort) : routes
   return (
     <section aria-labelledby="routes" className="stack">
       <header className="why-routes-head">
         <h2 id="routes">{texts.title}</h2>
-        <Legend kinds={[...kinds]} />
+        <Legend kinds={kinds} />
         <SortChoice query={query} chosen={sort} />
       </header>
       <ol className="why-routes">
@@ -42,7 +42,7 @@ export function RouteList({ routes, isComplete }: RouteListProps) {
           <RouteRow key={route.id} route={route} parts={bars.get(route.id) ?? []} longest={longest} />
         ))}
       </ol>
-      <CostTable routes={ordered} bars={bars} kinds={[...kinds]} />
+      <CostTable routes={ordered} bars={bars} kinds={kinds} />
     </section>
   )
 }
