@@ -108,7 +108,8 @@ const periods: ReadonlySet<GroupName> = new Set(['day', 'week', 'month'])
  * select top0.key0, … as is_rest0, top0.place as place0, sum(n)::text as n, …
  * from cells left join top0 on top0.key0 = cells.key0 group by 1, 2, 3 limit ?
  *
- * Each measure is a part of a union: cells by the same keys and by its currency, joined with the same tables.
+ * Each measure is a part of a union: cells by the same keys and by its currency, joined with the same tables. Its cells are made when the top
+ * ones are known, with one cell for all other parties: by party there would be almost as many cells as payments.
  */
 function summaryStatement(query: SummaryQuery): Statement {
   const { groupBy, sums: asked } = query
@@ -120,11 +121,14 @@ function summaryStatement(query: SummaryQuery): Statement {
     : sql`select ${list([...keys, sums])}
 from payments where ${matches(query)}${groupedBy(keys.length)}`
   const others = asked.filter((measure) => measure !== 'AMOUNTS')
+  const coarseKeys = groupings.map(({ coarseKey, at }) => sql`${coarseKey} as ${raw(`key${at}`)}`)
   const tables = [
     ...groupings.flatMap(({ before }) => before),
     commonTable('cells', cells, 'materialized'),
     ...groupings.flatMap(({ after }) => after),
-    ...others.map((measure) => commonTable(cellsOf(measure), measuredCells(measure, keys, query), 'materialized')),
+    ...others.map((measure) =>
+      commonTable(cellsOf(measure), measuredCells(measure, coarseKeys, query), 'materialized'),
+    ),
   ]
   const regrouped = [undefined, ...asked].map((measure) => sql`(${regroup(measure, groupings, query)})`)
   return sql`with ${list(tables)}
@@ -159,6 +163,15 @@ function cellsOf(measure: Measure | undefined): string {
   return measure === undefined || measure === 'AMOUNTS' ? 'cells' : `cells_${measure.toLowerCase()}`
 }
 
+/** All fields of a line are read at once. They get names that no column of a payment has, since filters and keys name columns only. */
+function linesOf(records: string): string {
+  const fields = 'line.currency as line_currency, line.amount as line_amount, line."amountInUsd" as line_usd'
+  return `payments cross join lateral (
+  select ${fields} from ${records} as line(currency text, amount numeric, "amountInUsd" numeric)) as lines`
+}
+
+const ofLine = { currency: 'line_currency', amount: 'line_amount', usd: 'line_usd' } as const
+
 /** Where a measure's amounts stand. Fees and gas are in columns of JSON that no index has: every row is read whole. */
 const measured: Readonly<Record<Measure, { from: string; currency: string; amount: string; usd: string; if: string }>> =
   {
@@ -170,17 +183,9 @@ const measured: Readonly<Record<Measure, { from: string; currency: string; amoun
       usd: 'amount_in_usd',
       if: 'invoice_currency is not null and invoice_amount is not null',
     },
-    FEES: { from: 'payments cross join lateral jsonb_array_elements(fees) as line', ...ofJson('line'), if: 'true' },
-    GAS: { from: 'payments', ...ofJson('gas'), if: 'gas is not null' },
+    FEES: { from: linesOf('jsonb_to_recordset(fees)'), ...ofLine, if: 'true' },
+    GAS: { from: linesOf('jsonb_to_record(gas)'), ...ofLine, if: 'gas is not null' },
   }
-
-function ofJson(line: string) {
-  return {
-    currency: `${line} ->> 'currency'`,
-    amount: `(${line} ->> 'amount')::numeric`,
-    usd: `(${line} ->> 'amountInUsd')::numeric`,
-  }
-}
 
 function measuredCells(measure: Measure, keys: readonly Statement[], query: SummaryQuery): Statement {
   const { from, currency, amount, usd, if: condition } = measured[measure]
@@ -194,6 +199,8 @@ interface Grouping {
   readonly at: number
   /** The expression that payments are grouped by. */
   readonly key: Statement
+  /** Where it is known who is among the top ones: the same, but for all other parties one key that is nobody's. */
+  readonly coarseKey: Statement
   /** Common tables that the key needs. */
   readonly before: readonly Statement[]
   /** Common tables made of the groups. */
@@ -207,9 +214,11 @@ interface Grouping {
 function groupingOf(name: GroupName, at: number, query: SummaryQuery): Grouping {
   if (parties.has(name)) return partyGrouping(name, at, query)
   if (periods.has(name)) return periodGrouping(name, at, query)
+  const key = raw(name === 'invoiceCurrency' ? 'invoice_currency' : name)
   return {
     at,
-    key: raw(name === 'invoiceCurrency' ? 'invoice_currency' : name),
+    key,
+    coarseKey: key,
     before: [],
     after: [],
     joinedTo: EMPTY,
@@ -233,6 +242,7 @@ function partyGrouping(name: GroupName, at: number, { groupBy, sums, top }: Summ
   return {
     at,
     key: raw(name),
+    coarseKey: sql`case when ${raw(name)} is null or ${raw(name)} in (select ${key} from ${table}) then ${raw(name)} else ''::bytea end`,
     before: [],
     after: [commonTable(`top${at}`, places)],
     joinedTo: sql`\nleft join ${table} on ${table}.${key} = cells.${key}`,
@@ -267,9 +277,11 @@ function periodGrouping(name: GroupName, at: number, { filter, timeZone }: Summa
   lateral (select local at time zone ${zone} as later) as begin
   where last - first < interval '${raw(MAX_DAYS)} days'`
   const converted = sql`date_trunc('${period}', timestamp at time zone ${zone})::date - date '1970-01-01'`
+  const bucket = sql`coalesce(width_bucket(timestamp, (select at from ${begins})), ${converted})`
   return {
     at,
-    key: sql`coalesce(width_bucket(timestamp, (select at from ${begins})), ${converted})`,
+    key: bucket,
+    coarseKey: bucket,
     before: [commonTable(`begins${at}`, beginnings, 'materialized')],
     after: [],
     joinedTo: EMPTY,
