@@ -58,10 +58,8 @@ function Validity({ endsAt, isOver }: { endsAt: number | undefined; isOver: bool
   if (endsAt === undefined) return <p className="small quiet">&nbsp;</p>
   const at = new Date(endsAt)
   return (
-    <p className={isOver ? 'small why-stale' : 'small quiet'} role="status">
-      {isOver ? (
-        whyTexts.expired
-      ) : (
+    <p className={isOver ? 'small why-stale' : 'small quiet'}>
+      {!isOver && (
         <>
           {whyTexts.until}{' '}
           <time dateTime={at.toISOString()} title={formatUtc(at)}>
@@ -69,6 +67,7 @@ function Validity({ endsAt, isOver }: { endsAt: number | undefined; isOver: bool
           </time>
         </>
       )}
+      <span role="status">{isOver ? whyTexts.expired : ''}</span>
     </p>
   )
 }
