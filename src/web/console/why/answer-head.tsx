@@ -4,7 +4,7 @@ import { whyTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { useZone } from '../parts/zone.ts'
 import { isClosing, sayToCustomer, sayVerdict, sentence } from './say-verdict.ts'
-import type { Question, RoutesState } from './use-routes.ts'
+import type { Question, RoutesState } from './stream-routes.ts'
 
 interface AnswerHeadProps {
   readonly question: Question

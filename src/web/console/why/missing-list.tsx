@@ -3,7 +3,7 @@ import { whyTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { searchOf } from '../parts/location.ts'
 import { byUse, sentence } from './say-verdict.ts'
-import type { Question } from './use-routes.ts'
+import type { Question } from './stream-routes.ts'
 
 interface MissingListProps {
   readonly question: Question

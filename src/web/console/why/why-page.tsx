@@ -12,7 +12,7 @@ import { MissingList } from './missing-list.tsx'
 import { QuestionForm } from './question-form.tsx'
 import { RouteList } from './route-list.tsx'
 import { sayVerdict, sentence } from './say-verdict.ts'
-import { type Question, type RoutesState, useRoutes } from './use-routes.ts'
+import { type Question, type RoutesState, useRoutes } from './stream-routes.ts'
 
 export function WhyPage() {
   const { query } = useLocation()
