@@ -96,19 +96,24 @@ interface SearchBoxProps {
   readonly onFilters: (filters: readonly Filter[]) => void
 }
 
-function SearchBox({ known, onFocus, onFilters }: SearchBoxProps) {
+/** A box that has the focus opens its menu when its text changes, also when it is emptied. So each choice ends with a new, closed box. */
+function SearchBox({ onFilters, ...rest }: SearchBoxProps) {
+  const [round, setRound] = useState(0)
+  const choose = (filters: readonly Filter[]) => {
+    setRound(round + 1)
+    onFilters(filters)
+  }
+  return <EmptyBox key={round} hasFocus={round > 0} onFilters={choose} {...rest} />
+}
+
+function EmptyBox({ known, hasFocus, onFocus, onFilters }: SearchBoxProps & { readonly hasFocus: boolean }) {
   const zone = useZone()
   const [typed, setTyped] = useState('')
   const input = useRef<HTMLInputElement>(null)
   useFocusKey(input)
   const suggestions = suggest(typed, known, { now: new Date(), zone })
   const choose = (found: Suggestion | undefined) => {
-    if (found === undefined) return
-    // A box that has the focus opens its menu when its text changes, also when it is emptied.
-    input.current?.blur()
-    setTyped('')
-    onFilters(found.filters)
-    requestAnimationFrame(() => input.current?.focus())
+    if (found !== undefined) onFilters(found.filters)
   }
   return (
     <ComboBox
@@ -120,6 +125,7 @@ function SearchBox({ known, onFocus, onFilters }: SearchBoxProps) {
       onSelectionChange={(id) => choose(suggestions.find((each) => each.id === id))}
       onFocus={onFocus}
       menuTrigger="input"
+      autoFocus={hasFocus}
       allowsCustomValue
       allowsEmptyCollection={false}
       shouldFocusWrap

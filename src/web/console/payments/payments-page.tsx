@@ -185,7 +185,7 @@ function Sums({ query }: { query: URLSearchParams }) {
     )
   const chart = summary.data === undefined ? { bars: [], series: [] } : barsOf(summary.data, state)
   return (
-    <section className="sums card" aria-label={paymentsTexts.chart.label}>
+    <section className="payment-sums card" aria-label={paymentsTexts.chart.label}>
       <div className="sums-head">
         <Totals summary={summary.data} />
         <ChartControls state={state} onChange={change} />
