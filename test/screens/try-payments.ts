@@ -44,6 +44,14 @@ const search = async (page: Page, text: string) => {
 
 /** @param screens - read when a test runs */
 export function tryPayments(screens: () => Screens): void {
+  tryList(screens)
+  tryRanges(screens)
+  trySearches(screens)
+  tryTail(screens)
+  tryFaults(screens)
+}
+
+function tryList(screens: () => Screens): void {
   it('shows the newest payments, what they sum up to, and no barrier, light and dark, wide and narrow', async () => {
     for (const [colorScheme, width] of [
       ['light', 1280],
@@ -58,7 +66,9 @@ export function tryPayments(screens: () => Screens): void {
       await page.context().close()
     }
   })
+}
 
+function tryRanges(screens: () => Screens): void {
   it('1. hides nothing behind a range that nobody chose: a payment of 400 days ago shows', async () => {
     const reference = `old-${randomUUID()}`
     await importPayments(screens(), [{ reference, timestamp: ago(400 * DAY_MS) }])
@@ -104,7 +114,9 @@ export function tryPayments(screens: () => Screens): void {
     await rowsOf(elsewhere).getByText(reference).waitFor()
     await Promise.all([page, elsewhere].map((each) => each.context().close()))
   })
+}
 
+function trySearches(screens: () => Screens): void {
   it('4. sets the same filter once, and Enter searches instead of opening the menu', async () => {
     const page = await screens().open('/console')
     const box = page.getByRole('combobox', { name: 'Search payments' })
@@ -137,7 +149,9 @@ export function tryPayments(screens: () => Screens): void {
       await page.context().close()
     }
   })
+}
 
+function tryTail(screens: () => Screens): void {
   it('6. moves nothing while text is selected and 50 payments arrive, and says so', async () => {
     const page = await screens().open('/console')
     const row = rowsOf(page).nth(2)
@@ -172,7 +186,9 @@ export function tryPayments(screens: () => Screens): void {
     await expect.poll(() => rowsOf(second).allInnerTexts()).toEqual(await rowsOf(first).allInnerTexts())
     await Promise.all([first, second].map((each) => each.context().close()))
   })
+}
 
+function tryFaults(screens: () => Screens): void {
   it('saves the view as CSV, all pages of it', async () => {
     const page = await screens().open('/console/payments?network=ETHEREUM')
     const saved = page.waitForEvent('download')

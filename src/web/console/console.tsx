@@ -6,7 +6,7 @@ import { Link } from './parts/link.tsx'
 import { type Location, useLocation } from './parts/location.ts'
 import { Empty, Waiting } from './parts/notices.tsx'
 import { Page } from './parts/page.tsx'
-import { SessionGate, useSession } from './parts/session.tsx'
+import { SessionGate, useSession } from './parts/signed-in.tsx'
 import { lastPayments } from './payments/last-payments.ts'
 import { PaymentsPage } from './payments/payments-page.tsx'
 

@@ -7,8 +7,8 @@ import { Link } from '../parts/link.tsx'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { missingScope, ScopeNotice } from '../parts/scope-notice.tsx'
-import { useWaybill } from '../parts/session.tsx'
-import { Amount, Badge, Copyable, Time } from '../parts/values.tsx'
+import { Amount, Badge, Copyable, Time } from '../parts/shown-values.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
 
 const texts = chainsTexts.unmatched
 const reasons = Object.values(UnmatchedEvent_Reason).filter(

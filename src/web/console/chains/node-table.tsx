@@ -1,7 +1,7 @@
 import { type Chain_Node, Chain_Node_State, Chain_Rate_Unit } from '@waybill/client'
 import { formatAmount } from '../../look/format-amount.ts'
 import { chainsTexts } from '../../look/texts.ts'
-import { Badge, Time, type Tone } from '../parts/values.tsx'
+import { Badge, Time, type Tone } from '../parts/shown-values.tsx'
 
 const texts = chainsTexts.nodes
 const tones: Readonly<Record<Chain_Node_State, Tone>> = {

@@ -2,7 +2,7 @@
 import { WaybillCallError } from '@waybill/client'
 import { type ReactNode, useEffect } from 'react'
 import { consoleTexts } from '../../look/texts.ts'
-import { useSession } from './session.tsx'
+import { useSession } from './signed-in.tsx'
 
 /** Why a call failed, in the service's words, and what can be done. A key that is no longer valid ends the session. */
 export function ErrorNotice({ error, onRetry }: { error: Error; onRetry?: (() => void) | undefined }) {

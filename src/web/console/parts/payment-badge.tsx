@@ -1,6 +1,6 @@
 import { Payment_Status as Status } from '@waybill/client'
 import { stateTexts } from '../../look/texts.ts'
-import { Badge, type Tone } from './values.tsx'
+import { Badge, type Tone } from './shown-values.tsx'
 
 const tones: Readonly<Record<keyof typeof stateTexts.payment, Tone>> = {
   PENDING: 'busy',

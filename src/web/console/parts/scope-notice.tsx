@@ -1,6 +1,6 @@
 import { WaybillCallError } from '@waybill/client'
 import { scopeTexts } from '../../look/texts.ts'
-import { Copyable } from './values.tsx'
+import { Copyable } from './shown-values.tsx'
 
 /** The scope that a key lacks, if that is why a call failed. */
 export function missingScope(error: Error | null): string | undefined {

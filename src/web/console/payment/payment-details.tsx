@@ -1,7 +1,7 @@
 import { FeeLine_Stage as FeeStage, FeeLine_Type as FeeType, type Payment, Payment_Type } from '@waybill/client'
 import type { ReactNode } from 'react'
 import { paymentTexts } from '../../look/texts.ts'
-import { Amount, Copyable, Time, Unknown, Usd } from '../parts/values.tsx'
+import { Amount, Copyable, Time, Unknown, Usd } from '../parts/shown-values.tsx'
 
 /** Whose money it was, who received it, who sent the transaction. */
 export function Who({ payment }: { payment: Payment }) {

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Payment } from '@waybill/client'
 import { paymentTexts, stateTexts } from '../../look/texts.ts'
-import { useWaybill } from '../parts/session.tsx'
-import { Amount, Copyable, Time } from '../parts/values.tsx'
+import { Amount, Copyable, Time } from '../parts/shown-values.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
 import { type LifeStep, lifeOf, type StatusName, statusNameOf } from './payment-life.ts'
 
 type Mark = 'done' | 'good' | 'warn' | 'bad' | 'next'

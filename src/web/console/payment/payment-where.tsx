@@ -1,7 +1,7 @@
 import type { Payment } from '@waybill/client'
 import type { ReactNode } from 'react'
 import { paymentTexts } from '../../look/texts.ts'
-import { Copyable, Time, Unknown } from '../parts/values.tsx'
+import { Copyable, Time, Unknown } from '../parts/shown-values.tsx'
 
 /** Where the money moved: one chain, or two side by side where a bridge carried it. */
 export function Where({ payment }: { payment: Payment }) {

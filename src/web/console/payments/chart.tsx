@@ -15,11 +15,13 @@ interface ChartProps {
 const HEIGHT = 120
 const WIDTH = 1000
 const GAP = 0.2
+/** A few bars do not fill the chart. */
+const MAX_BAR = 60
 
 /** Bars over time, each split into parts, and the same as a table for those who cannot see or point. */
 export function Chart({ state, bars, series, onPeriod }: ChartProps) {
   const most = Math.max(...bars.map((bar) => totalOf(bar, state)), 0)
-  const width = WIDTH / Math.max(bars.length, 12)
+  const width = WIDTH / Math.max(bars.length, 1)
   return (
     <figure className="chart">
       <svg
@@ -65,6 +67,7 @@ interface BarProps extends Omit<ChartProps, 'bars'> {
 
 function BarShape({ bar, x, width, most, state, series, onPeriod }: BarProps) {
   const scale = most === 0 ? 0 : (HEIGHT - 4) / most
+  const barWidth = Math.min(width * (1 - GAP), MAX_BAR)
   let top = HEIGHT
   const last = lastDayOf(state.period, bar.firstDay)
   return (
@@ -79,9 +82,9 @@ function BarShape({ bar, x, width, most, state, series, onPeriod }: BarProps) {
           <rect
             key={name}
             className={`series-${index + 1}`}
-            x={x + (width * GAP) / 2}
+            x={x + (width - barWidth) / 2}
             y={top}
-            width={width * (1 - GAP)}
+            width={barWidth}
             height={height}
           />
         )

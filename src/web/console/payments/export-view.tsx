@@ -3,7 +3,7 @@ import { useRef, useState } from 'react'
 import { formatAmount } from '../../look/format-amount.ts'
 import { dayIn } from '../../look/format-time.ts'
 import { paymentsTexts } from '../../look/texts.ts'
-import { useWaybill } from '../parts/session.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
 import { searchFilters } from './filters.ts'
 
 type State =

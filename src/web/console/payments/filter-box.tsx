@@ -15,7 +15,7 @@ import {
   Text,
 } from 'react-aria-components'
 import { paymentsTexts, stateTexts, suggestTexts } from '../../look/texts.ts'
-import { useWaybill } from '../parts/session.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
 import { useZone } from '../parts/zone.ts'
 import { AddFilter } from './add-filter.tsx'
 import { type Filter, filtersOf, withFilters, withoutFilter, withoutFilters } from './filters.ts'

@@ -3,7 +3,7 @@ import type { KeyboardEvent, MouseEvent } from 'react'
 import { paymentsTexts, stateTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { navigate } from '../parts/location.ts'
-import { Amount, Badge, Copyable, Time, type Tone, Unknown, Usd } from '../parts/values.tsx'
+import { Amount, Badge, Copyable, Time, type Tone, Unknown, Usd } from '../parts/shown-values.tsx'
 import { type SortField, sortOf, withSort } from './filters.ts'
 
 interface PaymentsTableProps {

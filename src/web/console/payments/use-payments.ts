@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Payment, WatchFilter, WatchPaymentsResponse, Waybill } from '@waybill/client'
 import { useEffect, useEffectEvent, useMemo, useReducer, useState } from 'react'
-import { useWaybill } from '../parts/session.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
 import { searchFilters, searchOfPage, sortOf } from './filters.ts'
 import { applyChanges, type LiveRows, resume, startRows, type TailState } from './live-rows.ts'
 

@@ -2,7 +2,7 @@ import type { PaymentRequest } from '@waybill/client'
 import { formatAmount } from '../../look/format-amount.ts'
 import { requestTexts } from '../../look/texts.ts'
 import { addDecimals, isAboveZero, shareOf } from '../parts/decimals.ts'
-import { Amount } from '../parts/values.tsx'
+import { Amount } from '../parts/shown-values.tsx'
 import { partsOf } from './amount-parts.ts'
 
 type Amounts = Pick<

@@ -3,7 +3,7 @@ import type { PaymentRequest } from '@waybill/client'
 import { useRef } from 'react'
 import { requestTexts } from '../../look/texts.ts'
 import { ErrorNotice } from '../parts/notices.tsx'
-import { useWaybill } from '../parts/session.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
 
 const { cancel: texts } = requestTexts
 

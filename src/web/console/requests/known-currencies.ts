@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { PaymentSummary_GroupBy as GroupBy, type Waybill } from '@waybill/client'
-import { useWaybill } from '../parts/session.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
 
 /** Currencies in which many shops write invoices. Others can be typed. */
 const FIAT = 'USD EUR GBP CHF JPY CAD AUD NZD SGD HKD CNY INR KRW BRL MXN ZAR SEK NOK DKK PLN CZK'.split(' ')

@@ -10,8 +10,8 @@ import { useState } from 'react'
 import { formatAmount } from '../../look/format-amount.ts'
 import { requestTexts } from '../../look/texts.ts'
 import { ErrorNotice } from '../parts/notices.tsx'
-import { useWaybill } from '../parts/session.tsx'
-import { Amount } from '../parts/values.tsx'
+import { Amount } from '../parts/shown-values.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
 import { type OutstandingSum, sumOutstanding } from './outstanding-sums.ts'
 
 /** So many are added up without being asked for. */

@@ -2,8 +2,8 @@ import type { PaymentRequest } from '@waybill/client'
 import { useState } from 'react'
 import { requestTexts } from '../../look/texts.ts'
 import { textIn } from '../parts/form-text.ts'
-import { useSession } from '../parts/session.tsx'
-import { Copyable } from '../parts/values.tsx'
+import { Copyable } from '../parts/shown-values.tsx'
+import { useSession } from '../parts/signed-in.tsx'
 import { statesOf } from './request-badges.tsx'
 
 const { pay: texts, one } = requestTexts

@@ -2,7 +2,7 @@ import { type PaymentRequest, PaymentRequest_Status as Status } from '@waybill/c
 import { toDate } from '../../look/format-time.ts'
 import { stateTexts } from '../../look/texts.ts'
 import { isAboveZero } from '../parts/decimals.ts'
-import { Badge, type Tone } from '../parts/values.tsx'
+import { Badge, type Tone } from '../parts/shown-values.tsx'
 
 /** What a request is to those who wait for its money: its status, and what the status does not say. */
 export type RequestState = keyof typeof stateTexts.request

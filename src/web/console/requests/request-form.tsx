@@ -4,7 +4,7 @@ import { type HTMLAttributes, useEffect, useId, useRef, useState } from 'react'
 import { viewerZone } from '../../look/format-time.ts'
 import { requestTexts } from '../../look/texts.ts'
 import { ErrorNotice } from '../parts/notices.tsx'
-import { useWaybill } from '../parts/session.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
 import { invoiceCurrencies, useCompletion } from './known-currencies.ts'
 import {
   localMinuteIn,

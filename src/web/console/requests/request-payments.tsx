@@ -4,8 +4,8 @@ import { requestTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
-import { useWaybill } from '../parts/session.tsx'
-import { Amount, Copyable, Time, Unknown } from '../parts/values.tsx'
+import { Amount, Copyable, Time, Unknown } from '../parts/shown-values.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
 
 const { one: texts } = requestTexts
 const MOST = 100

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { WaybillCallError } from '@waybill/client'
 import { useEffect, useState } from 'react'
-import { useWaybill } from '../parts/session.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
 import { useVisible } from '../parts/visibility.ts'
 
 /**

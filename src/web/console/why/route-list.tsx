@@ -2,7 +2,7 @@ import { type FeeLine, FeeLine_Stage, FeeLine_Type, type Route, Route_StepKind, 
 import { formatSpan } from '../../look/format-span.ts'
 import { whyTexts } from '../../look/texts.ts'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
-import { Amount, Badge, Unknown, Usd } from '../parts/values.tsx'
+import { Amount, Badge, Unknown, Usd } from '../parts/shown-values.tsx'
 import { type CostKind, type CostPart, costParts, formatFraction, kindsOf, longestBar } from './cost-bars.ts'
 import { byCost, sayHow, sayWay, sentence, splitCurrency } from './say-verdict.ts'
 

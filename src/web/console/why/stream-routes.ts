@@ -1,6 +1,6 @@
 import type { GetPaymentRoutesResponse, Route, UnavailableRoute } from '@waybill/client'
 import { useCallback, useEffect, useState } from 'react'
-import { useWaybill } from '../parts/session.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
 
 /** What is asked; the link carries it. */
 export interface Question {

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { PaymentRequest_Status } from '@waybill/client'
 import { stateTexts } from '../../look/texts.ts'
-import { useSession } from '../parts/session.tsx'
+import { useSession } from '../parts/signed-in.tsx'
 import { sayMoney } from './say-verdict.ts'
 
 export interface Suggestion {
