@@ -677,7 +677,7 @@ export const requestTexts = {
   pay: {
     title: 'Link to pay',
     says: 'Send it to the payer. It opens a page that offers every way in which their wallet can pay.',
-    ended: 'The page of this link says that the request can no longer be paid.',
+    ended: 'Nothing is to be paid any more, and the page of this link says so.',
     copy: 'Copy link',
     copied: 'Link copied',
     open: 'Open the page',

@@ -31,7 +31,7 @@ export function PayLink({ request }: { request: PaymentRequest }) {
       ) : (
         <>
           <p className={isPayable ? undefined : 'quiet'}>{isPayable ? texts.says : texts.ended}</p>
-          <Ready link={linkTo(request.paymentReference, key)} />
+          <Ready link={linkTo(request.paymentReference, key)} isPayable={isPayable} />
           {!isDemo && (
             <button type="button" className="button plain" onClick={() => keep(undefined)}>
               {texts.keyChange}
@@ -51,7 +51,7 @@ function linkTo(paymentReference: string, key: string): string {
   return `${location.origin}/pay/${paymentReference}?key=${key}`
 }
 
-function Ready({ link }: { link: string }) {
+function Ready({ link, isPayable }: { link: string; isPayable: boolean }) {
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
     await navigator.clipboard.writeText(link)
@@ -62,7 +62,7 @@ function Ready({ link }: { link: string }) {
     <>
       <p className="mono pay-link">{link}</p>
       <div className="actions">
-        <button type="button" className="button main" onClick={() => void copy()}>
+        <button type="button" className={isPayable ? 'button main' : 'button'} onClick={() => void copy()}>
           {isCopied ? texts.copied : texts.copy}
         </button>
         <a className="button" href={link} target="_blank" rel="noreferrer">

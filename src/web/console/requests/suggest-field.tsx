@@ -31,7 +31,6 @@ export function SuggestField(props: SuggestFieldProps) {
       onSelectionChange={(key) => {
         if (key !== null) onType(String(key))
       }}
-      menuTrigger="focus"
       allowsCustomValue
       isInvalid={wrong !== undefined}
       isRequired={isRequired}
