@@ -1,0 +1,134 @@
+/** "Why can't they pay?" and "Chains": each kind of answer, bad input, the refresh, and events that count as nothing. */
+import type { Page, Request } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { findBarriers, isTooWide, picture, type Screens } from './open-screens.ts'
+
+/** What the wallets of the demo say fits its oldest open request in this currency. */
+const CURRENCY = 'USDC-ETHEREUM'
+
+interface Listed {
+  readonly requests: readonly { readonly paymentReference: string }[]
+}
+
+async function findRequest({ call }: Screens, query: string): Promise<string> {
+  const { requests } = await call<Listed>(`/v1/request?limit=100&${query}`)
+  const found = requests.at(-1)?.paymentReference
+  if (found === undefined) throw new Error(`the demo has no request with ${query}`)
+  return found
+}
+
+const ask = ({ facts }: Screens, reference: string, wallet: string) =>
+  `/console/why?request=${reference}&wallet=${facts.wallets[wallet]?.address}`
+
+const verdict = (page: Page) => page.locator('.why-verdict')
+const heading = (page: Page, name: RegExp) => verdict(page).getByRole('heading', { name })
+
+/** No barrier in light and in dark, and nothing wider than a narrow window. */
+async function look(page: Page): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    expect(await findBarriers(page), colorScheme).toEqual([])
+  }
+  await page.setViewportSize({ width: 320, height: 900 })
+  expect(await isTooWide(page)).toBe(false)
+}
+
+/** As if the window were covered or uncovered. */
+async function show(page: Page, state: 'hidden' | 'visible'): Promise<void> {
+  await page.evaluate((value) => {
+    Object.defineProperty(document, 'visibilityState', { value, configurable: true })
+    document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))
+  }, state)
+}
+
+/** @param screens - read when a test runs */
+export function tryWhy(screens: () => Screens): void {
+  it('says in how many ways a wallet can pay, and keeps the order of the ways in the link', async () => {
+    const page = await screens().open('/console/why')
+    await page.getByRole('link', { name: 'direct', exact: true }).click()
+    await heading(page, /can pay in \d+ ways/).waitFor()
+    const said = await heading(page, /can pay in/).textContent()
+    const ways = () => page.locator('.why-route h3').allTextContents()
+    const best = await ways()
+    expect(best).toHaveLength(Number(/\d+/.exec(said ?? '')?.[0]))
+    await picture(page, 'why')
+    await page.getByRole('button', { name: 'Speed', exact: true }).click()
+    const fastest = await ways()
+    expect(fastest).not.toEqual(best)
+    expect(fastest.toSorted()).toEqual(best.toSorted())
+    await page.reload()
+    await heading(page, /can pay in/).waitFor()
+    expect(await ways()).toEqual(fastest)
+    await page.getByRole('button', { name: /Copy this answer/ }).click()
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(/^About the payment of .*\n.*can pay in/)
+    await look(page)
+  })
+
+  it('says by keyboard alone what a wallet lacks', async () => {
+    const page = await screens().open('/console/why')
+    await page.getByLabel('Payment reference').focus()
+    await page.keyboard.type(await findRequest(screens(), `status=OPEN&currency=${CURRENCY}`))
+    await page.keyboard.press('Tab')
+    await page.keyboard.type(screens().facts.wallets.empty?.address ?? '')
+    await page.keyboard.press('Enter')
+    await heading(page, /This wallet cannot pay .* USDC on ETHEREUM/).waitFor()
+    await verdict(page)
+      .getByText(/What helps: add .* USDC on ETHEREUM\./)
+      .waitFor()
+    expect(await page.locator('.why-chain').count()).toBe(4)
+    await picture(page, 'why-not')
+    await look(page)
+  })
+
+  it.each([
+    [`status=OPEN&currency=${CURRENCY}`, 'noGas', /has the money, but no coins for gas/],
+    ['status=PAID', 'direct', /Nothing is to be paid/],
+    ['status=PENDING', 'direct', /Do not pay again/],
+  ])('says of a request with %s to the wallet %s: %s', async (query, wallet, says) => {
+    const page = await screens().open(ask(screens(), await findRequest(screens(), query), wallet))
+    await heading(page, says).waitFor()
+    await look(page)
+  })
+
+  it('says at each field what is wrong with it', async () => {
+    const page = await screens().open('/console/why')
+    await page.getByLabel('Payment reference').fill('zz')
+    await page.getByRole('button', { name: 'Find out' }).click()
+    await page.getByText('"zz" is not a payment reference').waitFor()
+    for (const field of ['Payment reference', 'Wallet'])
+      expect(await page.getByLabel(field, { exact: true }).getAttribute('aria-invalid')).toBe('true')
+    await look(page)
+  })
+
+  it('refreshes the chains while somebody sees them, and rests while nobody does', async () => {
+    const page = await screens().open('/console/chains')
+    const refreshed = () => page.locator('.chains-overall time').getAttribute('datetime')
+    await page.getByRole('heading', { name: 'POLYGON', exact: true }).waitFor()
+    await picture(page, 'chains')
+    const first = await refreshed()
+    await expect.poll(refreshed, { timeout: 8_000 }).not.toBe(first)
+    await show(page, 'hidden')
+    let calls = 0
+    const isRefresh = (request: Request) => request.url().includes('/ListChains')
+    page.on('request', (request) => {
+      if (isRefresh(request)) calls++
+    })
+    await page.waitForTimeout(3_000)
+    expect(calls).toBe(0)
+    const asked = page.waitForRequest(isRefresh, { timeout: 2_000 })
+    await show(page, 'visible')
+    await asked
+    await look(page)
+  })
+
+  it('leads from the count of a chain to its events, with what to do about them', async () => {
+    const page = await screens().open('/console/chains')
+    await page.getByRole('link', { name: 'Wrong token' }).first().click()
+    const reasons = page.locator('.unmatched li > header h3')
+    await expect.poll(async () => [...new Set(await reasons.allTextContents())]).toEqual(['Wrong token'])
+    expect(new URL(page.url()).searchParams.get('reason')).toBe('WRONG_TOKEN')
+    expect(await page.getByLabel('Reason').inputValue()).toBe('WRONG_TOKEN')
+    await page.getByText('Nothing makes it count.').first().waitFor()
+    await look(page)
+  })
+}
