@@ -115,6 +115,80 @@ describe('a first start', () => {
     rivals = [runWaybill(['serve'], environment()), runWaybill(['serve'], { ...environment(), CHAINS_FILE: 'none' })]
   })
 
+  it('prints a console and a page to pay on, whose request is open and whose wallets are there', async () => {
+    const { payUrl, requests, wallets, publishableKey } = await demoFile()
+    expect(demo.stdout()).toContain(`Console   ${url}/console`)
+    expect(demo.stdout()).toContain(`Pay       ${payUrl}`)
+    const [toPay] = requests.filter(({ kind }) => kind !== undefined)
+    expect(payUrl).toBe(`${url}/pay/${toPay?.paymentReference}?key=${publishableKey}`)
+    expect((await get(`/v1/request/${toPay?.paymentReference}`)).body.status).toBe('OPEN')
+    const pages = await Promise.all([payUrl, `${url}/console`].map((page) => fetch(page)))
+    expect(pages.map(({ status }) => status)).toEqual([200, 200])
+    expect(await pages[1]?.text()).toContain('<meta name="waybill-key" content="demo">')
+    const offered = (await get('/demo/wallets')).body as unknown as { name: string; address: string }[]
+    expect(offered.map(({ name }) => name)).toEqual(Object.keys(wallets))
+  })
+
+  const askWallet = async (body: unknown, headers: Record<string, string> = { origin: url }, name = 'direct') => {
+    const init = { method: 'POST', headers, body: typeof body === 'string' ? body : JSON.stringify(body) }
+    const answer = await fetch(`${url}/demo/wallets/${name}`, init)
+    return {
+      status: answer.status,
+      ...((await answer.json()) as { result?: unknown; error?: { code: number } } & Partial<Answer>),
+    }
+  }
+
+  it('lets pages of its own alone use its wallets', async () => {
+    const call = { method: 'eth_chainId' }
+    expect(await askWallet(call)).toEqual({ status: 200, result: '0x1de2a29' })
+    expect(await askWallet(call, { origin: url, 'sec-fetch-site': 'same-origin' })).toMatchObject({ status: 200 })
+    for (const headers of [
+      {},
+      { origin: 'null' },
+      { origin: 'http://evil.example' },
+      { origin: `${url}0` },
+      { origin: url, 'sec-fetch-site': 'cross-site' },
+    ] as Record<string, string>[]) {
+      const refused = await askWallet(call, headers)
+      expect([headers, refused.status, refused.details?.[0]?.reason]).toEqual([headers, 403, 'NOT_OWN_PAGE'])
+    }
+    const preflight = await fetch(`${url}/demo/wallets/direct`, {
+      method: 'OPTIONS',
+      headers: { origin: 'http://evil.example', 'access-control-request-method': 'POST' },
+    })
+    expect(preflight.status).toBe(403)
+    expect((await askWallet(call, { origin: url }, 'nobody')).status).toBe(404)
+    expect((await askWallet('x'.repeat(70_000))).status).toBe(413)
+  })
+
+  it.each([
+    ['no JSON', '{', -32_600],
+    ['no method', { params: [] }, -32_600],
+    ['params that are no list', { method: 'eth_call', params: {} }, -32_600],
+    ['a chain that is no number', { method: 'eth_chainId', chainId: '1' }, -32_600],
+    ['an unknown chain', { method: 'eth_chainId', chainId: '0x1' }, 4902],
+    ['a change to an unknown chain', { method: 'wallet_switchEthereumChain', params: [{ chainId: '0x1' }] }, 4902],
+    ['a change to nothing', { method: 'wallet_switchEthereumChain' }, -32_602],
+    ['a signature of a message', { method: 'personal_sign', params: ['0x00', '0x00'] }, 4200],
+    ['a method of the node', { method: 'anvil_setBalance', params: ['0x00', '0x1'] }, 4200],
+    [
+      'a transaction of another',
+      {
+        method: 'eth_sendTransaction',
+        params: [{ from: `0x${'1'.repeat(40)}`, to: `0x${'1'.repeat(40)}`, data: '0x' }],
+      },
+      4100,
+    ],
+    ['a transaction without data', { method: 'eth_sendTransaction', params: [{ from: '0x1', to: '0x1' }] }, -32_602],
+    [
+      'a transaction with a nonce',
+      { method: 'eth_sendTransaction', params: [{ from: '0x1', to: '0x1', data: '0x', nonce: '0x0' }] },
+      -32_602,
+    ],
+  ])('answers %s with the code of EIP-1193', async (_, body, code) => {
+    expect(await askWallet(body)).toMatchObject({ status: 200, error: { code } })
+  })
+
   it('prints three curl lines that work', async () => {
     const lines = demo
       .stdout()
@@ -183,6 +257,7 @@ describe('a first start', () => {
       Paid: 'PAID',
       'Over-paid': 'PAID',
       Pending: 'PENDING',
+      To: 'OPEN',
     }
     const kinds = new Set<string>()
     for (const { paymentReference, says } of requests) {
