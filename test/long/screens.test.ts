@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findBrowser, openScreens, type Screens } from '../screens/open-screens.ts'
 import { tryPay } from '../screens/try-pay.ts'
 import { tryPayments } from '../screens/try-payments.ts'
+import { tryRequests } from '../screens/try-requests.ts'
 import { tryWhy } from '../screens/try-why.ts'
 
 const browser = findBrowser()
@@ -17,6 +18,7 @@ describe.skipIf(browser === undefined)('in a browser', () => {
   const read = () => screens
 
   describe('the payments', () => tryPayments(read))
+  describe('a payment and the requests', () => tryRequests(read))
   describe('the page to pay on', () => tryPay(read))
   describe('why a wallet cannot pay, and the chains', () => tryWhy(read))
 
