@@ -12,7 +12,8 @@ import { useWaybill } from '../parts/signed-in.tsx'
 
 const texts = chainsTexts.unmatched
 const reasons = Object.values(UnmatchedEvent_Reason).filter(
-  (reason): reason is UnmatchedEvent_Reason => typeof reason === 'number' && reason !== 0,
+  (reason): reason is UnmatchedEvent_Reason =>
+    typeof reason === 'number' && reason !== UnmatchedEvent_Reason.REASON_UNSPECIFIED,
 )
 const nameOf = (reason: UnmatchedEvent_Reason) => UnmatchedEvent_Reason[reason] as keyof typeof texts.reasons
 
