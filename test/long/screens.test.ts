@@ -17,10 +17,18 @@ describe.skipIf(browser === undefined)('in a browser', () => {
   afterAll(() => screens?.stop())
   const read = () => screens
 
-  describe('the payments', () => tryPayments(read))
-  describe('a payment and the requests', () => tryRequests(read))
-  describe('the page to pay on', () => tryPay(read))
-  describe('why a wallet cannot pay, and the chains', () => tryWhy(read))
+  describe('the payments', () => {
+    tryPayments(read)
+  })
+  describe('a payment and the requests', () => {
+    tryRequests(read)
+  })
+  describe('the page to pay on', () => {
+    tryPay(read)
+  })
+  describe('why a wallet cannot pay, and the chains', () => {
+    tryWhy(read)
+  })
 
   it('logs no error, and nothing that the policy forbids', () => {
     expect(screens.faults).toEqual([])

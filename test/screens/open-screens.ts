@@ -57,11 +57,11 @@ export async function openScreens(executablePath: string) {
     faults,
     call,
     /** Opens a page in a browser of its own, which knows nothing of the others. */
-    async open(
+    open: async (
       path: string,
       options: BrowserContextOptions = {},
       prepare?: (page: Page) => Promise<unknown>,
-    ): Promise<Page> {
+    ): Promise<Page> => {
       const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
       await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: facts.baseUrl })
       const page = await context.newPage()

@@ -52,6 +52,12 @@ async function payBy(page: Page, wallet: string): Promise<number> {
 }
 
 export function tryPay(screens: () => Screens): void {
+  tryKinds(screens)
+  tryStates(screens)
+  tryFailingWallets(screens)
+}
+
+function tryKinds(screens: () => Screens): void {
   it('is paid directly, and after the page was hidden and cut off it shows within 2 s that the payment is final (8)', {
     timeout: 180_000,
   }, async () => {
@@ -119,7 +125,9 @@ export function tryPay(screens: () => Screens): void {
     expect(await findBarriers(page)).toEqual([])
     await page.context().close()
   })
+}
 
+function tryStates(screens: () => Screens): void {
   it('says of each state what it is, what is left and what to do (9)', async () => {
     const { call, facts, open } = screens()
     const soon = new Date(Date.now() + 1_500).toISOString()
@@ -163,7 +171,9 @@ export function tryPay(screens: () => Screens): void {
     expect(await findBarriers(page)).toEqual([])
     await page.context().close()
   })
+}
 
+function tryFailingWallets(screens: () => Screens): void {
   it.each([
     [4001, 'You said no', 1, 0],
     // another id, or none that is known: nothing was sent, and the wallet is asked step by step

@@ -24,10 +24,10 @@ const verdict = (page: Page) => page.locator('.why-verdict')
 const heading = (page: Page, name: RegExp) => verdict(page).getByRole('heading', { name })
 
 /** No barrier in light and in dark, and nothing wider than a narrow window. */
-async function look(page: Page): Promise<void> {
+async function expectNoBarriers(page: Page): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
-    expect(await findBarriers(page), colorScheme).toEqual([])
+    expect([colorScheme, await findBarriers(page)]).toEqual([colorScheme, []])
   }
   await page.setViewportSize({ width: 320, height: 900 })
   expect(await isTooWide(page)).toBe(false)
@@ -43,6 +43,11 @@ async function show(page: Page, state: 'hidden' | 'visible'): Promise<void> {
 
 /** @param screens - read when a test runs */
 export function tryWhy(screens: () => Screens): void {
+  tryAnswers(screens)
+  tryChains(screens)
+}
+
+function tryAnswers(screens: () => Screens): void {
   it('says in how many ways a wallet can pay, and keeps the order of the ways in the link', async () => {
     const page = await screens().open('/console/why')
     await page.getByRole('link', { name: 'direct', exact: true }).click()
@@ -61,7 +66,7 @@ export function tryWhy(screens: () => Screens): void {
     expect(await ways()).toEqual(fastest)
     await page.getByRole('button', { name: /Copy this answer/ }).click()
     expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(/^About the payment of .*\n.*can pay in/)
-    await look(page)
+    await expectNoBarriers(page)
   })
 
   it('says by keyboard alone what a wallet lacks', async () => {
@@ -77,7 +82,7 @@ export function tryWhy(screens: () => Screens): void {
       .waitFor()
     expect(await page.locator('.why-chain').count()).toBe(4)
     await picture(page, 'why-not')
-    await look(page)
+    await expectNoBarriers(page)
   })
 
   it.each([
@@ -87,7 +92,7 @@ export function tryWhy(screens: () => Screens): void {
   ])('says of a request with %s to the wallet %s: %s', async (query, wallet, says) => {
     const page = await screens().open(ask(screens(), await findRequest(screens(), query), wallet))
     await heading(page, says).waitFor()
-    await look(page)
+    await expectNoBarriers(page)
   })
 
   it('says at each field what is wrong with it', async () => {
@@ -97,9 +102,11 @@ export function tryWhy(screens: () => Screens): void {
     await page.getByText('"zz" is not a payment reference').waitFor()
     for (const field of ['Payment reference', 'Wallet'])
       expect(await page.getByLabel(field, { exact: true }).getAttribute('aria-invalid')).toBe('true')
-    await look(page)
+    await expectNoBarriers(page)
   })
+}
 
+function tryChains(screens: () => Screens): void {
   it('refreshes the chains while somebody sees them, and rests while nobody does', async () => {
     const page = await screens().open('/console/chains')
     const refreshed = () => page.locator('.chains-overall time').getAttribute('datetime')
@@ -118,7 +125,7 @@ export function tryWhy(screens: () => Screens): void {
     const asked = page.waitForRequest(isRefresh, { timeout: 2_000 })
     await show(page, 'visible')
     await asked
-    await look(page)
+    await expectNoBarriers(page)
   })
 
   it('leads from the count of a chain to its events, with what to do about them', async () => {
@@ -129,6 +136,6 @@ export function tryWhy(screens: () => Screens): void {
     expect(new URL(page.url()).searchParams.get('reason')).toBe('WRONG_TOKEN')
     expect(await page.getByLabel('Reason').inputValue()).toBe('WRONG_TOKEN')
     await page.getByText('Nothing makes it count.').first().waitFor()
-    await look(page)
+    await expectNoBarriers(page)
   })
 }

@@ -26,7 +26,7 @@ export function createDemoProvider(name: string, confirm: ConfirmRequest): Eip11
       if (method === 'wallet_switchEthereumChain') chainId = (given[0] as { chainId: string }).chainId
       return result
     },
-  } as Eip1193Provider
+  }
 }
 
 interface SentCall {

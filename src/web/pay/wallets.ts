@@ -25,7 +25,7 @@ export function findWallets(onWallets: (wallets: readonly Wallet[]) => void): ()
   const found = new Map<string, Wallet>()
   const tell = () => onWallets([...found.values()])
   const announce = (event: Event) => {
-    const wallet = walletOf(event as Announcement)
+    const wallet = walletOf(event)
     if (wallet === undefined || found.has(wallet.id)) return
     found.set(wallet.id, wallet)
     found.delete(INJECTED)
