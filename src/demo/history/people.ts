@@ -38,6 +38,8 @@ interface DemoWalletSpec {
   name: string
   place: number
   says: string
+  /** Makes batches: several calls as one. */
+  batches?: boolean
   holds: readonly WalletHolding[]
 }
 
@@ -53,6 +55,13 @@ export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
       coins: 50,
       tokens: { USDC: 25_000, USDT: 25_000, DAI: 30_000 },
     })),
+  },
+  {
+    name: 'batching',
+    place: 15,
+    says: 'Holds USDC and gas on ETHEREUM and ARBITRUM, and makes batches: approves and pays with one confirmation.',
+    batches: true,
+    holds: (['ETHEREUM', 'ARBITRUM'] as const).map((chain) => ({ chain, coins: 5, tokens: { USDC: 5_000 } })),
   },
   {
     name: 'otherToken',

@@ -15,6 +15,7 @@ import {
 import chainlinkConversionPath from '../contracts/ChainlinkConversionPath.json' with { type: 'json' }
 import circleLikeToken from '../contracts/CircleLikeToken.json' with { type: 'json' }
 import delegatingProxy from '../contracts/DelegatingProxy.json' with { type: 'json' }
+import demoAccount from '../contracts/DemoAccount.json' with { type: 'json' }
 import demoEscrow from '../contracts/DemoEscrow.json' with { type: 'json' }
 import demoExchange from '../contracts/DemoExchange.json' with { type: 'json' }
 import demoExecutor from '../contracts/DemoExecutor.json' with { type: 'json' }
@@ -40,6 +41,7 @@ const CONTRACTS = {
   DelegatingProxy: delegatingProxy,
   DemoEscrow: demoEscrow,
   DemoExchange: demoExchange,
+  DemoAccount: demoAccount,
   DemoExecutor: demoExecutor,
   DemoPair: demoPair,
   DemoToken: demoToken,
@@ -213,4 +215,17 @@ export function encodeNativeConversion(proxy: Address, terms: ConversionTerms, v
     args: [to, amount, path, paymentReference, feeAmount, feeAddress, maxRateTimespanSec],
   })
   return { to: proxy, data, value }
+}
+
+/** Where the account is deployed to which wallets delegate that make batches. */
+export const DEMO_ACCOUNT_ADDRESS: Address = '0x7702000000000000000000000000000000007702'
+
+/** The code of an account that delegates (EIP-7702). */
+export const DELEGATED_CODE: Hex = `0xef0100${DEMO_ACCOUNT_ADDRESS.slice(2)}`
+
+/** Several calls of a delegated account, made as one. */
+export function encodeExecute(
+  calls: readonly { readonly target: Address; readonly value: bigint; readonly data: Hex }[],
+): Hex {
+  return encodeFunctionData({ abi: demoAccount.abi as Abi, functionName: 'execute', args: [calls] })
 }

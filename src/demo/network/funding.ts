@@ -3,7 +3,15 @@ import { type Address, getContractAddress, type Hex } from 'viem'
 import type { DemoPeople } from '../history/people.ts'
 import { assertSucceeded, type ChainClient } from './chain-client.ts'
 import type { DemoChainSpec } from './chain-specs.ts'
-import { type ContractCall, encodeApprove, encodeCreation, encodeMint, MAX_UINT256 } from './demo-contracts.ts'
+import {
+  type ContractCall,
+  DELEGATED_CODE,
+  DEMO_ACCOUNT_ADDRESS,
+  encodeApprove,
+  encodeCreation,
+  encodeMint,
+  MAX_UINT256,
+} from './demo-contracts.ts'
 import type { Deployed } from './deployment.ts'
 import { toQuantity } from './rpc.ts'
 
@@ -49,6 +57,8 @@ export async function supplyPeople(
     await setCoins(wallet.address, BigInt(coins) * COIN)
   }
 
+  await delegateWallets(client, people)
+
   const hashes: Hex[] = []
   for (const payer of [...people.payers, people.pendingPayer]) {
     for (const token of deployed.tokens) {
@@ -65,6 +75,16 @@ export async function supplyPeople(
   hashes.push(...(await prepareSpoofer(client, deployed, people.spoofer)))
   await client.mine({ baseFeePerGas: spec.baseFeePerGas })
   for (const hash of hashes) await assertSucceeded(client, hash)
+}
+
+/** Gives wallets that make batches the account that carries them out. The node puts it there, as a signed delegation would. */
+async function delegateWallets({ rpc }: ChainClient, { wallets }: DemoPeople): Promise<void> {
+  // What creation code returns is the code that is stored.
+  const code = await rpc.call('eth_call', [{ data: encodeCreation('DemoAccount') }, 'latest'])
+  await rpc.call('anvil_setCode', [DEMO_ACCOUNT_ADDRESS, code])
+  for (const { address, batches } of wallets) {
+    if (batches === true) await rpc.call('anvil_setCode', [address, DELEGATED_CODE])
+  }
 }
 
 /** The spoofer's first transactions: a worthless token with the symbol USDC, and the proxy's approval to pull it. */

@@ -8,17 +8,17 @@ export interface OfferedWallet {
   readonly address: string
   /** What it holds, for people. */
   readonly says: string
+  /** Whether it makes several calls as one. */
+  readonly batches: boolean
 }
 
 const ROOT = '/demo/wallets'
 
 /** The calls of pages that the demo answers: `GET /demo/wallets`, and `POST /demo/wallets/{name}` with a request of EIP-1193. */
 export function createWalletCalls(chains: readonly DemoChain[]) {
-  const wallets: readonly OfferedWallet[] = (chains[0]?.people.wallets ?? []).map(({ name, address, says }) => ({
-    name,
-    address,
-    says,
-  }))
+  const wallets: readonly OfferedWallet[] = (chains[0]?.people.wallets ?? []).map(
+    ({ name, address, says, batches = false }) => ({ name, address, says, batches }),
+  )
   const find = (rawPath: string) => wallets.find(({ name }) => rawPath === `${ROOT}/${name}`)
   return {
     covers: (rawPath: string) => rawPath === ROOT || rawPath.startsWith(`${ROOT}/`),
@@ -27,7 +27,7 @@ export function createWalletCalls(chains: readonly DemoChain[]) {
       const wallet = find(rawPath)
       if (wallet === undefined) return wallets
       try {
-        return { result: await callWallet(chains, wallet.address, readCall(body)) }
+        return { result: await callWallet(chains, wallet, readCall(body)) }
       } catch (error) {
         if (!(error instanceof WalletError)) throw error
         const { code, message, data } = error

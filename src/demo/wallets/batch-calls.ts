@@ -1,0 +1,73 @@
+/** EIP-5792: several calls as one. The wallet's account delegates to DemoAccount.sol, so they are one transaction, carried out whole or not at all. */
+import type { Address, Hex } from 'viem'
+import { encodeExecute } from '../network/demo-contracts.ts'
+import { toQuantity } from '../network/rpc.ts'
+import { askChain, findChain, type WalletChain } from './wallet-chain.ts'
+import { INVALID_PARAMS, UNAUTHORIZED, WalletError } from './wallet-error.ts'
+
+type BatchCall = (chains: readonly WalletChain[], address: string, params: readonly unknown[]) => Promise<unknown>
+
+interface Batch {
+  readonly version?: unknown
+  readonly from?: unknown
+  readonly chainId?: unknown
+  readonly calls?: unknown
+}
+
+/** EIP-5792: no such batch. */
+const UNKNOWN_BATCH = 5730
+
+export const batchCalls = {
+  wallet_getCapabilities: async (chains) =>
+    Object.fromEntries(chains.map(({ spec }) => [toQuantity(spec.chainId), { atomic: { status: 'supported' } }])),
+  wallet_sendCalls: async (chains, address, [batch]) => {
+    const { from, chainId, calls } = readBatch(batch)
+    if (from.toLowerCase() !== address.toLowerCase())
+      throw new WalletError(UNAUTHORIZED, `this wallet does not send from ${from}`)
+    // The coins of the calls are the account's own.
+    const transaction = { from: address, to: address, data: encodeExecute(calls) }
+    const hash = await askChain(findChain(chains, chainId), 'eth_sendTransaction', [transaction])
+    return { id: `${chainId}:${String(hash)}` }
+  },
+  wallet_getCallsStatus: async (chains, _address, [id]) => {
+    const [chainId, hash] = typeof id === 'string' ? id.split(':') : []
+    if (chainId === undefined || hash === undefined) throw new WalletError(UNKNOWN_BATCH, 'there is no such batch')
+    const chain = findChain(chains, chainId)
+    const receipt = (await askChain(chain, 'eth_getTransactionReceipt', [hash])) as { status: string } | null
+    const status = receipt === null ? 100 : BigInt(receipt.status) === 1n ? 200 : 500
+    return { version: '2.0.0', id, chainId, atomic: true, status, receipts: receipt === null ? [] : [receipt] }
+  },
+} satisfies Record<string, BatchCall>
+
+interface ReadBatch {
+  readonly from: string
+  readonly chainId: string
+  readonly calls: readonly { readonly target: Address; readonly value: bigint; readonly data: Hex }[]
+}
+
+const MAX_CALLS = 10
+const HEX = /^0x[0-9a-fA-F]*$/
+
+function readBatch(param: unknown): ReadBatch {
+  const { version, from, chainId, calls } = (param ?? {}) as Batch
+  if (version !== '2.0.0') throw new WalletError(INVALID_PARAMS, 'params[0].version is not "2.0.0"')
+  if (typeof from !== 'string' || typeof chainId !== 'string')
+    throw new WalletError(INVALID_PARAMS, 'params[0].from and chainId are needed')
+  if (!Array.isArray(calls) || calls.length === 0 || calls.length > MAX_CALLS)
+    throw new WalletError(INVALID_PARAMS, `params[0].calls is not a list of 1 to ${MAX_CALLS} calls`)
+  return { from, chainId, calls: calls.map(readOne) }
+}
+
+function readOne(call: unknown, index: number): ReadBatch['calls'][number] {
+  const { to, value = '0x0', data = '0x' } = (call ?? {}) as { to?: unknown; value?: unknown; data?: unknown }
+  const isAddress = typeof to === 'string' && /^0x[0-9a-fA-F]{40}$/.test(to)
+  if (
+    !isAddress ||
+    typeof value !== 'string' ||
+    !/^0x[0-9a-f]+$/i.test(value) ||
+    typeof data !== 'string' ||
+    !HEX.test(data)
+  )
+    throw new WalletError(INVALID_PARAMS, `params[0].calls[${index}] is not {to, value?, data?} in hex`)
+  return { target: to as Address, value: BigInt(value), data: data as Hex }
+}

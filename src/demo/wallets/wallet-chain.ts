@@ -1,0 +1,31 @@
+import type { DemoChain } from '../network/network.ts'
+import { type Rpc, toQuantity } from '../network/rpc.ts'
+import { INTERNAL, UNKNOWN_CHAIN, WalletError } from './wallet-error.ts'
+
+/** A chain as its wallets see it. */
+export type WalletChain = Pick<DemoChain, 'spec'> & { readonly client: { readonly rpc: Rpc } }
+
+/** @throws WalletError 4902 */
+export function findChain(chains: readonly WalletChain[], chainId: string | undefined): WalletChain {
+  const found =
+    chainId === undefined ? chains[0] : chains.find(({ spec }) => toQuantity(spec.chainId) === chainId.toLowerCase())
+  if (found === undefined) throw new WalletError(UNKNOWN_CHAIN, `the demo has no chain ${chainId}`)
+  return found
+}
+
+/** wei; above every base fee of the demo's chains. */
+const MAX_FEE_PER_GAS = 1_000n * 10n ** 9n
+
+/** Asks the node of a chain; a transaction gets the fees of the moment. @throws WalletError with the node's code, or -32603 */
+export async function askChain({ client }: WalletChain, method: string, params: readonly unknown[]): Promise<unknown> {
+  try {
+    if (method !== 'eth_sendTransaction') return await client.rpc.call(method, params)
+    const maxPriorityFeePerGas = await client.rpc.call('eth_maxPriorityFeePerGas')
+    const fees = { maxPriorityFeePerGas, maxFeePerGas: toQuantity(MAX_FEE_PER_GAS) }
+    return await client.rpc.call(method, [{ ...(params[0] as object), ...fees }])
+  } catch (error) {
+    const { code, data, message } = error as { code?: unknown; data?: string; message: string }
+    if (typeof code === 'number') throw new WalletError(code, message, data)
+    throw new WalletError(INTERNAL, 'the node of the chain does not answer')
+  }
+}
