@@ -219,12 +219,12 @@ interface Calldata {
 }
 
 /** Pays from a wallet of the demo as its page would, and waits until the service has found it. */
-async function payFromDemo({ call, open }: Screens, paymentReference: string): Promise<void> {
+async function payFromDemo(screens: Screens, paymentReference: string): Promise<void> {
   // The wallets of the demo answer its own pages alone.
-  const page = await open('/console/chains')
+  const page = await screens.open('/console/chains')
   const wallets = (await page.evaluate(async () => (await fetch('/demo/wallets')).json())) as OfferedWallet[]
   const [{ name, address } = { name: '', address: '' }] = wallets
-  const { transactions } = await call<Calldata>(`/v1/request/${paymentReference}/pay?wallet=${address}`)
+  const { transactions } = await screens.call<Calldata>(`/v1/request/${paymentReference}/pay?wallet=${address}`)
   for (const transaction of transactions) {
     const body = { method: 'eth_sendTransaction', params: [transaction], chainId: transaction.chainId }
     const answer = await page.evaluate(
@@ -237,7 +237,7 @@ async function payFromDemo({ call, open }: Screens, paymentReference: string): P
     expect(answer).toHaveProperty('result')
   }
   await close(page)
-  const status = async () => (await call<StoredRequest>(`/v1/request/${paymentReference}`)).status
+  const status = async () => (await screens.call<StoredRequest>(`/v1/request/${paymentReference}`)).status
   await expect.poll(status, { timeout: 30_000 }).not.toBe('OPEN')
 }
 
