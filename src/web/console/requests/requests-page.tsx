@@ -210,7 +210,7 @@ function Row({ request }: { request: PaymentRequest }) {
   const { paymentReference, reference, invoiceCurrency } = request
   return (
     <tr>
-      <td className="request-name">
+      <td className="request-name" title={reference}>
         <Link to={`/requests/${paymentReference}`} className={reference === undefined ? 'mono' : undefined}>
           {reference ?? paymentReference}
         </Link>
