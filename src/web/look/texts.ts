@@ -296,7 +296,13 @@ export const payTexts = {
   copied: 'Copied',
   transaction: 'Transaction',
   waiting: 'Loading the request',
-  away: 'The service does not answer. Trying again …',
+  away: 'The service does not answer. This page tries again by itself …',
+  busy: 'Many people are asking just now. This page goes on by itself in a few seconds …',
+  stale: 'What you see may be out of date.',
+  refuseNow: 'If your wallet still asks you to confirm, refuse.',
+  sentFrom: (wallet: string) =>
+    `A payment from ${wallet} was sent in this browser. Do not pay again. Connect that wallet to follow it.`,
+  openTransaction: 'Show on the explorer',
   retry: 'Try again',
   problems: {
     NO_KEY: {
@@ -360,12 +366,14 @@ export const payTexts = {
     title: 'Choose how to pay',
     searching: 'Looking at what the wallet holds on each chain …',
     on: (chain: string) => `on ${chain}`,
-    costs: (fees: string, seconds: number) => `Fees ${fees}, ${duration(seconds)}`,
+    costs: (fees: string, seconds: number) => `Fees ${fees} · ${duration(seconds)}`,
     cheapest: 'Cheapest',
     fastest: 'Fastest',
     confirmations: (count: number) =>
       count === 1 ? 'One confirmation in your wallet' : `${count} confirmations in your wallet`,
     noGas: (chain: string) => `Not enough coins on ${chain} for the network’s fee`,
+    andMore: (fees: string) => `${fees} and others of unknown price`,
+    impact: (percent: string) => `The swap costs ${percent} against the market’s price`,
     pay: (amount: string) => `Pay ${amount}`,
     none: 'This wallet cannot pay',
     noneSays: 'What would change that:',
@@ -383,6 +391,7 @@ export const payTexts = {
     fallBack: 'Your wallet takes the steps one by one',
     sent: (step: number) => `Sent, waiting for the chain (step ${step})`,
     mined: (step: number) => `Step ${step} is on the chain`,
+    atMost: (amount: string) => `Price confirmed: at most ${amount} leave your wallet`,
     expired: 'The price has expired; asking for a new one',
     earlier: 'A payment was sent before; waiting for it',
     final: 'On the chain; waiting until it is final',
@@ -406,10 +415,30 @@ export const payTexts = {
     EXPIRED: { title: 'The price expired', says: 'Nothing was paid. Try again.' },
     QUOTE_CHANGED: {
       title: 'The price has changed',
-      says: 'Nothing was paid. Look at the new amount, then choose again.',
+      says: (amount: string | undefined) =>
+        amount === undefined
+          ? 'Nothing was paid. Choose again.'
+          : `Nothing was paid. It now takes ${amount}. Do you want to pay that?`,
     },
-    FAILED: { title: 'Your wallet could not pay', says: 'Nothing was paid.' },
+    WALLET_ERROR: { title: 'Your wallet could not pay', says: 'Nothing was paid.', wallet: true },
+    WRONG_ACCOUNT: {
+      title: 'Your wallet now uses another account',
+      says: 'Nothing was paid. Choose the account in your wallet again, or choose another wallet.',
+      wallet: false,
+    },
+    WRONG_CHAIN: {
+      title: 'Your wallet did not change to the network',
+      says: 'Nothing was paid. Choose the network in your wallet, then try again, or choose another way.',
+      wallet: true,
+    },
+    walletSays: (message: string) => `The wallet says: ${message}`,
+    COVERED: {
+      title: 'Somebody has paid this',
+      says: 'Nothing is left to pay. Do not pay again; this page shows the payment in a moment.',
+    },
+    NO_ANSWER: { title: 'The payment could not be prepared', says: 'Nothing was paid. Try again in a moment.' },
     back: 'Back to the ways to pay',
+    more: 'Pay what is left',
   },
   dialog: {
     title: 'Demo wallet',

@@ -1,17 +1,20 @@
 /** @jsxImportSource preact */
-import { type Checkout as Client, type PaymentRequest, type Route, WaybillCallError } from '@waybill/client/checkout'
+import type { Checkout as Client, PaymentRequest, Route } from '@waybill/client/checkout'
 import { useEffect, useState } from 'preact/hooks'
 import { formatAmount } from '../look/format-amount.ts'
 import { formatTime, formatUtc, toDate } from '../look/format-time.ts'
+import { shortAddress } from '../look/short-address.ts'
 import { payTexts } from '../look/texts.ts'
 import { ConfirmDialog, useConfirm } from './confirm-dialog.tsx'
 import { type Connected, ConnectScreen } from './connect-screen.tsx'
 import { PayingScreen } from './paying-screen.tsx'
 import { isPayable, type RequestState, stateOf } from './request-state.ts'
 import { RoutesScreen } from './routes-screen.tsx'
-import { Address, Money, Problem, Screen, symbolOf } from './screen-parts.tsx'
+import { Address, Money, Problem, Screen, symbolOf, Transaction } from './screen-parts.tsx'
+import { findSender } from './sent-before.ts'
 import { tellFrame } from './tell-frame.ts'
-import { useRequest } from './use-request.ts'
+import { type MadePayment, usePayment } from './use-payment.ts'
+import { reasonOf, useRequest, type WatchedRequest } from './use-request.ts'
 
 interface CheckoutProps {
   readonly paymentReference: string
@@ -20,7 +23,7 @@ interface CheckoutProps {
 
 /** One request: what it is, and the one screen of what can be done now. */
 export function Checkout({ paymentReference, checkout }: CheckoutProps) {
-  const { request, error, isAway } = useRequest(checkout, paymentReference)
+  const { request, error, lag } = useRequest(checkout, paymentReference)
   const now = useNow()
   const state = request === undefined ? undefined : stateOf(request, now)
   useEffect(() => {
@@ -30,32 +33,31 @@ export function Checkout({ paymentReference, checkout }: CheckoutProps) {
     if (request !== undefined) document.title = payTexts.title(amountText(request))
   }, [request])
   if (error !== undefined) return <Problem {...problemOf(error)} onRetry={() => location.reload()} />
-  if (request === undefined || state === undefined) return <Waiting isAway={isAway} />
+  if (request === undefined || state === undefined) return <Waiting lag={lag} />
   return (
     <main class="pay">
       <Head request={request} state={state} />
-      {isAway && (
-        <p class="away small" role="status">
-          {payTexts.away}
-        </p>
-      )}
+      <p class="away small" role="status">
+        {lag === 'AWAY' && `${payTexts.away} ${payTexts.stale}`}
+      </p>
       <Steps {...{ request, state, checkout }} />
     </main>
   )
 }
 
-function Waiting({ isAway }: { isAway: boolean }) {
+function Waiting({ lag }: { lag: WatchedRequest['lag'] }) {
   return (
     <main class="pay">
       <p class="quiet" role="status">
-        {isAway ? payTexts.away : payTexts.waiting}
+        {lag === undefined ? payTexts.waiting : lag === 'BUSY' ? payTexts.busy : payTexts.away}
       </p>
     </main>
   )
 }
 
-function problemOf({ reason }: WaybillCallError) {
+function problemOf(error: Error) {
   const { problems } = payTexts
+  const reason = reasonOf(error)
   return reason in problems ? problems[reason as keyof typeof problems] : problems.OTHER
 }
 
@@ -101,34 +103,80 @@ interface StepsProps {
 
 /** Connect, choose, pay; or the state of a request that cannot be paid. */
 function Steps({ request, state, checkout }: StepsProps) {
+  const { paymentReference, outstandingAmount: outstanding } = request
   const { confirm, asked } = useConfirm()
-  const [connected, setConnected] = useState<Connected>()
-  const [chosen, setChosen] = useState<Route>()
-  const [hashes, setHashes] = useState<readonly string[]>([])
-  const { paymentReference } = request
-  const isPaying = connected !== undefined && chosen !== undefined
-  if (!isPayable(state)) return <Settled {...{ request, state, hashes }} />
+  const [connected, setConnected] = useConnected()
+  const [isReconnecting, setReconnecting] = useState(true)
+  const mayPay = isPayable(state)
+  const { payment, begin, leave } = usePayment({ checkout, paymentReference, outstanding, isPayable: mayPay })
+  useEffect(() => {
+    if (!mayPay) asked?.answer(false)
+  }, [mayPay, asked])
+  if (!mayPay) return <Settled {...{ request, state, payment }} />
+  const connect = (found: Connected) => {
+    setConnected(found)
+    void begin(found, undefined)
+  }
+  const payBy = (route: Route) => connected !== undefined && void begin(connected, route)
+  if (payment !== undefined)
+    return (
+      <>
+        <PayingScreen
+          payment={payment}
+          isMoreLeft={state === 'PARTIALLY_PAID' && isCounted(payment, outstanding)}
+          onBack={leave}
+          onAgain={payBy}
+        />
+        {asked !== undefined && <ConfirmDialog asked={asked} does={payment.asking} />}
+      </>
+    )
+  const sender = findSender(paymentReference)
+  const other = () => {
+    setReconnecting(false)
+    setConnected(undefined)
+  }
   return (
     <>
-      {connected === undefined && <ConnectScreen confirm={confirm} onConnected={setConnected} />}
-      {connected !== undefined && chosen === undefined && (
+      {sender !== undefined && sender !== connected?.address.toLowerCase() && (
+        <p class="notice warn">{payTexts.sentFrom(shortAddress(sender))}</p>
+      )}
+      {connected === undefined ? (
+        <ConnectScreen sender={isReconnecting ? sender : undefined} confirm={confirm} onConnected={connect} />
+      ) : (
         <RoutesScreen
-          {...{ checkout, paymentReference, connected }}
-          onChoose={setChosen}
-          onOther={() => setConnected(undefined)}
+          key={connected.address}
+          {...{ checkout, paymentReference, connected, outstanding }}
+          onOther={other}
+          onChoose={payBy}
         />
       )}
-      {isPaying && (
-        <PayingScreen
-          {...{ checkout, paymentReference, connected }}
-          route={chosen}
-          onBack={() => setChosen(undefined)}
-          onSent={setHashes}
-        />
-      )}
-      {asked !== undefined && <ConfirmDialog asked={asked} />}
     </>
   )
+}
+
+/** Whether a payment is on the chain and the request's sums hold it. One of before a reload may have been counted before that. */
+function isCounted({ end, route, outstanding }: MadePayment, outstandingNow: string): boolean {
+  const isMined = end !== undefined && 'outcome' in end && end.outcome.outcome === 'MINED'
+  return isMined && (route === undefined || outstanding !== outstandingNow)
+}
+
+/** The wallet of the page, and none once its person has chosen another account in it. */
+function useConnected() {
+  const state = useState<Connected>()
+  const [connected, setConnected] = state
+  useEffect(() => {
+    const provider = connected?.provider as Partial<Emitter> | undefined
+    const change = ([address]: readonly string[]) =>
+      setConnected((before) => (before === undefined || address === undefined ? undefined : { ...before, address }))
+    provider?.on?.('accountsChanged', change)
+    return () => provider?.removeListener?.('accountsChanged', change)
+  }, [connected?.provider])
+  return state
+}
+
+interface Emitter {
+  on(event: 'accountsChanged', listener: (accounts: readonly string[]) => void): void
+  removeListener(event: 'accountsChanged', listener: (accounts: readonly string[]) => void): void
 }
 
 const tones: Partial<Record<RequestState, string>> = {
@@ -140,22 +188,20 @@ const tones: Partial<Record<RequestState, string>> = {
 }
 
 interface SettledProps extends Pick<StepsProps, 'request' | 'state'> {
-  /** Of the transactions that this page sent. */
-  readonly hashes: readonly string[]
+  /** What this page has paid, or was about to. */
+  readonly payment: MadePayment | undefined
 }
 
-function Settled({ request, state, hashes }: SettledProps) {
+function Settled({ request, state, payment }: SettledProps) {
   const { title, says } = payTexts.states[state]
+  const hash = payment?.hashes.at(-1)
   return (
     <Screen title={title} tone={tones[state] ?? ''}>
       <p role="status">
         {says} {state === 'OVERPAID' && <Money value={request.overpaidAmount} currency={request.invoiceCurrency} />}
       </p>
-      {hashes.length > 0 && (
-        <p class="small quiet">
-          {payTexts.transaction} <Address value={hashes.at(-1) as string} />
-        </p>
-      )}
+      {payment !== undefined && !payment.isSent && payment.end === undefined && <p>{payTexts.refuseNow}</p>}
+      {hash !== undefined && <Transaction hash={hash} explorer={payment?.explorer} />}
       {state === 'PENDING' && <progress aria-label={payTexts.steps.final} />}
     </Screen>
   )

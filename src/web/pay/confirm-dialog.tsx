@@ -25,7 +25,13 @@ export function useConfirm(): { readonly confirm: ConfirmRequest; readonly asked
   return { confirm, asked }
 }
 
-export function ConfirmDialog({ asked: { wallet, calls, answer } }: { asked: Asked }) {
+interface ConfirmProps {
+  readonly asked: Asked
+  /** What the transaction does, in words. */
+  readonly does: string | undefined
+}
+
+export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: ConfirmProps) {
   const { dialog } = payTexts
   const element = useRef<HTMLDialogElement>(null)
   useEffect(() => element.current?.showModal(), [])
@@ -33,6 +39,7 @@ export function ConfirmDialog({ asked: { wallet, calls, answer } }: { asked: Ask
     <dialog ref={element} class="confirm" aria-labelledby="confirm-title" onCancel={() => answer(false)}>
       <p class="quiet small">{dialog.title}</p>
       <h2 id="confirm-title">{dialog.asks(wallet)}</h2>
+      {does !== undefined && <p class="does">{does}</p>}
       {calls.map(({ to, value, data }, index) => (
         <dl key={index} class="call small">
           <dt>{dialog.to}</dt>
@@ -40,7 +47,7 @@ export function ConfirmDialog({ asked: { wallet, calls, answer } }: { asked: Ask
           <dt>{dialog.value}</dt>
           <dd class="number">{coins(value)}</dd>
           <dt>{dialog.data}</dt>
-          <dd class="mono">{data.length > 90 ? `${data.slice(0, 90)}…` : data}</dd>
+          <dd class="mono">{data.length > 66 ? `${data.slice(0, 66)}…` : data}</dd>
         </dl>
       ))}
       <div class="buttons">

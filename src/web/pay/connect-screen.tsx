@@ -14,14 +14,26 @@ export interface Connected {
 }
 
 interface ConnectProps {
+  /** The address that this browser has paid the request from before: its wallet is connected again where it needs no question. */
+  readonly sender: string | undefined
   readonly confirm: ConfirmRequest
   readonly onConnected: (connected: Connected) => void
+}
+
+/** A wallet that has already opened an address to the page: it is not asked to. */
+async function findOwner(wallets: readonly Wallet[], address: string): Promise<Connected | undefined> {
+  for (const { name, provider } of wallets) {
+    const accounts = await provider.request({ method: 'eth_accounts' }).catch(() => [])
+    const own = (accounts as readonly string[]).find((each) => each.toLowerCase() === address)
+    if (own !== undefined) return { name, address: own, provider }
+  }
+  return undefined
 }
 
 /** EIP-1193: the person said no. */
 const REFUSED = 4001
 
-export function ConnectScreen({ confirm, onConnected }: ConnectProps) {
+export function ConnectScreen({ sender, confirm, onConnected }: ConnectProps) {
   const { wallets: texts } = payTexts
   const [wallets, setWallets] = useState<readonly Wallet[]>([])
   const [demo, setDemo] = useState<readonly Wallet[]>()
@@ -29,6 +41,15 @@ export function ConnectScreen({ confirm, onConnected }: ConnectProps) {
   const [problem, setProblem] = useState<string>()
   useEffect(() => findWallets(setWallets), [])
   useEffect(() => void findDemoWallets(confirm).then(setDemo), [confirm])
+  useEffect(() => {
+    if (sender === undefined) return
+    let isLeft = false
+    const all = [...wallets, ...(demo ?? [])]
+    void findOwner(all, sender).then((owner) => owner !== undefined && !isLeft && onConnected(owner))
+    return () => {
+      isLeft = true
+    }
+  }, [sender, wallets, demo])
   const connect = async ({ id, name, provider }: Wallet) => {
     setAsking(id)
     setProblem(undefined)

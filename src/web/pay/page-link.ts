@@ -7,7 +7,7 @@ export interface PageLink {
 }
 
 export function readLink({ pathname, search }: { readonly pathname: string; readonly search: string }): PageLink {
-  const paymentReference = decodeURIComponent(/^\/pay\/([^/]+)$/.exec(pathname)?.[1] ?? '')
+  const paymentReference = /^\/pay\/([^/]+)$/.exec(pathname)?.[1] ?? ''
   const apiKey = new URLSearchParams(search).get('key') ?? ''
   const link = { paymentReference, apiKey }
   // A secret key in a link has been seen by others: it is not sent on.

@@ -1,4 +1,5 @@
-import type { PayProgress } from '@waybill/client/checkout'
+import type { PaymentCalldata, PayProgress } from '@waybill/client/checkout'
+import { formatAmount } from '../look/format-amount.ts'
 import { shortAddress } from '../look/short-address.ts'
 import { payTexts } from '../look/texts.ts'
 
@@ -22,6 +23,13 @@ function shorten(sentence: string): string {
   return sentence.replaceAll(/0x[0-9a-fA-F]{40}/g, (address) => shortAddress(address))
 }
 
+/** A swap may take more than its quote: the payer is told the limit. */
+function sayQuote({ maxSourceAmount, route }: PaymentCalldata): string {
+  return maxSourceAmount === route?.sourceAmount || route === undefined
+    ? payTexts.steps.quoted
+    : payTexts.steps.atMost(`${formatAmount(maxSourceAmount)} ${route.token}`)
+}
+
 function stepOf(event: PayProgress): PayStep | undefined {
   const { steps } = payTexts
   const now = (id: string, says: string): PayStep => ({ id, says, state: 'NOW' })
@@ -29,7 +37,7 @@ function stepOf(event: PayProgress): PayStep | undefined {
     case 'WAITING_FOR_EARLIER':
       return now('earlier', steps.earlier)
     case 'QUOTED':
-      return now('quote', steps.quoted)
+      return now('quote', sayQuote(event.quote))
     case 'SWITCHING_CHAIN':
       return now('chain', steps.chain)
     case 'ASKING':

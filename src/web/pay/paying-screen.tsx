@@ -1,58 +1,44 @@
 /** @jsxImportSource preact */
-import { type Checkout, type PayOutcome, pay, type Route } from '@waybill/client/checkout'
-import { useEffect, useState } from 'preact/hooks'
+import type { Route } from '@waybill/client/checkout'
+import { formatAmount } from '../look/format-amount.ts'
 import { payTexts } from '../look/texts.ts'
-import type { Connected } from './connect-screen.tsx'
-import { addProgress, type PayStep } from './pay-steps.ts'
-import { sayOutcome } from './say-outcome.ts'
-import { Screen } from './screen-parts.tsx'
+import { type OutcomeWords, sayError, sayOutcome } from './say-outcome.ts'
+import { Screen, Transaction } from './screen-parts.tsx'
+import type { MadePayment, PaymentEnd } from './use-payment.ts'
 
 interface PayingProps {
-  readonly checkout: Checkout
-  readonly paymentReference: string
-  readonly connected: Connected
-  readonly route: Route
+  readonly payment: MadePayment
+  /** Whether something is left to pay although this payment is on the chain. */
+  readonly isMoreLeft: boolean
   readonly onBack: () => void
-  /** Called with the transactions of the payment. */
-  readonly onSent: (hashes: readonly string[]) => void
+  readonly onAgain: (route: Route) => void
 }
 
-type End = { readonly outcome: PayOutcome } | { readonly error: Error }
-
-/** Sends the payment, shows each step, and says how it ended. The request's own state then takes over. */
-export function PayingScreen({ checkout, paymentReference, connected, route, onBack, onSent }: PayingProps) {
-  const [steps, setSteps] = useState<readonly PayStep[]>([])
-  const [end, setEnd] = useState<End>()
-  useEffect(() => {
-    pay({
-      waybill: checkout,
-      paymentReference,
-      route,
-      wallet: connected.address,
-      provider: connected.provider,
-      onProgress: (event) => setSteps((before) => addProgress(before, event)),
-    }).then(
-      (outcome) => {
-        setEnd({ outcome })
-        if ('transactionHashes' in outcome) onSent(outcome.transactionHashes)
-      },
-      (error: Error) => setEnd({ error }),
-    )
-  }, [checkout, paymentReference, connected, route])
-  const { title, says, tone, mayRetry } = end === undefined ? { ...WAITING } : wordsOf(end)
+/** Each step of a payment, and how it ended. The request's own state then takes over. */
+export function PayingScreen({ payment, isMoreLeft, onBack, onAgain }: PayingProps) {
+  const { steps, end, hashes, explorer } = payment
+  const { title, says, tone, mayRetry } = end === undefined ? WAITING : wordsOf(end)
+  const fresh = end === undefined ? undefined : newQuoteOf(end)
+  const hash = hashes.at(-1)
   return (
     <Screen title={title} tone={tone}>
       <ol class="steps" aria-live="polite">
         {steps.map(({ id, says: line, state }) => (
-          <li key={id} class={end === undefined && state === 'NOW' ? 'now' : 'done'}>
+          <li key={id} class={state === 'DONE' || tone === 'busy' ? 'done' : end === undefined ? 'now' : 'stopped'}>
             {line}
           </li>
         ))}
       </ol>
       {end === undefined ? <progress aria-label={payTexts.steps.title} /> : <p role="status">{says}</p>}
-      {mayRetry && (
-        <button type="button" class="button main" onClick={onBack}>
-          {payTexts.outcomes.back}
+      {hash !== undefined && <Transaction hash={hash} explorer={explorer} />}
+      {fresh !== undefined && (
+        <button type="button" class="button main pay-button" onClick={() => onAgain(fresh)}>
+          {payTexts.routes.pay(`${formatAmount(fresh.sourceAmount)} ${fresh.token}`)}
+        </button>
+      )}
+      {(mayRetry || isMoreLeft) && (
+        <button type="button" class={fresh === undefined ? 'button main' : 'button'} onClick={onBack}>
+          {isMoreLeft ? payTexts.outcomes.more : payTexts.outcomes.back}
         </button>
       )}
     </Screen>
@@ -61,8 +47,8 @@ export function PayingScreen({ checkout, paymentReference, connected, route, onB
 
 const WAITING = { title: payTexts.steps.title, says: '', tone: '', mayRetry: false }
 
-function wordsOf(end: End) {
-  if ('outcome' in end) return sayOutcome(end.outcome)
-  const { title, says } = payTexts.outcomes.FAILED
-  return { title, says: `${says} ${end.error.message}`, tone: 'bad', mayRetry: true }
+const wordsOf = (end: PaymentEnd): OutcomeWords => ('outcome' in end ? sayOutcome(end.outcome) : sayError(end.error))
+
+function newQuoteOf(end: PaymentEnd): Route | undefined {
+  return 'outcome' in end && end.outcome.outcome === 'QUOTE_CHANGED' ? end.outcome.newQuote : undefined
 }

@@ -13,17 +13,22 @@ export interface RouteWords {
   readonly tags: readonly string[]
   /** `2 confirmations in your wallet` */
   readonly confirmations: string
-  readonly warning: string | undefined
+  readonly warnings: readonly string[]
 }
 
-export function sayRoute(route: Route): RouteWords {
+/** From here on a payer is told what a swap costs him against the market's price. */
+const LEAST_IMPACT = 0.001
+
+/** @param makesBatches - whether the wallet makes approval and payment one step on this chain */
+export function sayRoute(route: Route, makesBatches: boolean): RouteWords {
   const { routes } = payTexts
   const { CHEAPEST, FASTEST } = Route_Tag
   const steps = route.readiness?.steps.filter((kind) => kind !== Route_StepKind.STEP_KIND_UNSPECIFIED).length ?? 1
-  const fees =
+  const known =
     route.feeInUsd === undefined
       ? `${formatShortAmount(route.feeAmount)} ${route.feeCurrency}`
       : formatUsd(route.feeInUsd)
+  const fees = route.feeIsComplete ? known : routes.andMore(known)
   return {
     id: route.id,
     pays: `${formatShortAmount(route.sourceAmount)} ${route.token}`,
@@ -33,7 +38,12 @@ export function sayRoute(route: Route): RouteWords {
       ...(route.tags.includes(CHEAPEST) ? [routes.cheapest] : []),
       ...(route.tags.includes(FASTEST) ? [routes.fastest] : []),
     ],
-    confirmations: routes.confirmations(steps),
-    warning: route.readiness?.hasEnoughGas === false ? routes.noGas(route.chain) : undefined,
+    confirmations: routes.confirmations(makesBatches ? 1 : steps),
+    warnings: [
+      ...(route.readiness?.hasEnoughGas === false ? [routes.noGas(route.chain)] : []),
+      ...(route.priceImpact >= LEAST_IMPACT ? [routes.impact(percent.format(route.priceImpact))] : []),
+    ],
   }
 }
+
+const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumSignificantDigits: 2 })

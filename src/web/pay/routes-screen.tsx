@@ -6,20 +6,24 @@ import { payTexts } from '../look/texts.ts'
 import type { Connected } from './connect-screen.tsx'
 import { sayRoute } from './route-cost.ts'
 import { Address, Screen } from './screen-parts.tsx'
+import { type MakesBatches, useBatching } from './use-batching.ts'
 import { type FoundRoutes, type Unavailable, useRoutes } from './use-routes.ts'
 
 interface RoutesProps {
   readonly checkout: Checkout
   readonly paymentReference: string
   readonly connected: Connected
+  /** What is left to pay. */
+  readonly outstanding: string
   readonly onChoose: (route: Route) => void
   readonly onOther: () => void
 }
 
 /** The ways to pay, the best first; or why there is none, and what would change that. */
-export function RoutesScreen({ checkout, paymentReference, connected, onChoose, onOther }: RoutesProps) {
+export function RoutesScreen({ checkout, paymentReference, connected, outstanding, onChoose, onOther }: RoutesProps) {
   const { routes: texts, wallets } = payTexts
-  const found = useRoutes(checkout, paymentReference, connected.address)
+  const found = useRoutes({ checkout, paymentReference, outstanding, wallet: connected.address })
+  const makesBatches = useBatching(connected)
   const [id, setId] = useState<string>()
   const { routes, isComplete, error } = found
   const route = routes.find((each) => each.id === id) ?? routes[0]
@@ -46,7 +50,7 @@ export function RoutesScreen({ checkout, paymentReference, connected, onChoose, 
           {texts.searching}
         </p>
       )}
-      {routes.length > 0 && <RouteChoice routes={routes} chosen={route?.id} onChange={setId} />}
+      {routes.length > 0 && <RouteChoice {...{ routes, makesBatches }} chosen={route?.id} onChange={setId} />}
       {found.isDegraded && <p class="small quiet">{texts.degraded}</p>}
       {isPoor && <p>{texts.noneSays}</p>}
       {isComplete && <Missing found={found} isOpen={isPoor} />}
@@ -61,6 +65,7 @@ export function RoutesScreen({ checkout, paymentReference, connected, onChoose, 
 
 interface ChoiceProps {
   readonly routes: readonly Route[]
+  readonly makesBatches: MakesBatches
   readonly chosen: string | undefined
   readonly onChange: (id: string) => void
 }
@@ -68,28 +73,32 @@ interface ChoiceProps {
 /** Shown before somebody asks for more, so that the button to pay stays in sight. */
 const FIRST = 4
 
-function RouteChoice({ routes, chosen, onChange }: ChoiceProps) {
+function RouteChoice({ routes, makesBatches, chosen, onChange }: ChoiceProps) {
   const [isOpen, setOpen] = useState(false)
   const shown = isOpen ? routes : routes.slice(0, FIRST)
+  const say = (route: Route) => sayRoute(route, makesBatches(route.chainId))
   return (
     <fieldset class="routes">
       <legend class="unseen">{payTexts.routes.title}</legend>
-      {shown.map(sayRoute).map(({ id, pays, where, costs, tags, confirmations, warning }) => (
+      {shown.map(say).map(({ id, pays, where, costs, tags, confirmations, warnings }) => (
         <label key={id} class="route">
           <input type="radio" name="route" value={id} checked={id === chosen} onChange={() => onChange(id)} />
           <span class="route-main">
-            <span>
-              <strong class="number">{pays}</strong> <span class="quiet">{where}</span>
+            <span class="route-title">
+              <span>
+                <strong class="number">{pays}</strong> <span class="quiet">{where}</span>
+              </span>
+              {tags.map((tag) => (
+                <span key={tag} class="badge good">
+                  {tag}
+                </span>
+              ))}
             </span>
-            <span class="small quiet">
-              {costs} · {confirmations}
-            </span>
-            {warning !== undefined && <span class="small warning">{warning}</span>}
-          </span>
-          <span class="tags">
-            {tags.map((tag) => (
-              <span key={tag} class="badge good">
-                {tag}
+            <span class="small quiet">{costs}</span>
+            <span class="small quiet">{confirmations}</span>
+            {warnings.map((warning) => (
+              <span key={warning} class="small warning">
+                {warning}
               </span>
             ))}
           </span>

@@ -56,7 +56,7 @@ export const symbolOf = (currency: string) => currency.replace(/-[^-]*$/, '')
 export function Address({ value }: { value: string }) {
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
-    await navigator.clipboard.writeText(value)
+    await copyText(value)
     setCopied(true)
     setTimeout(() => setCopied(false), 1_500)
   }
@@ -66,5 +66,38 @@ export function Address({ value }: { value: string }) {
       {shortAddress(value)}
       <span role="status">{isCopied ? ` ${payTexts.copied}` : ''}</span>
     </button>
+  )
+}
+
+/** A framed page may not use the clipboard unless its frame allows it; the older way needs no leave. */
+async function copyText(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text)
+  } catch {
+    const put = (event: ClipboardEvent) => {
+      event.clipboardData?.setData('text/plain', text)
+      event.preventDefault()
+    }
+    document.addEventListener('copy', put, { once: true })
+    document.execCommand('copy')
+    document.removeEventListener('copy', put)
+  }
+}
+
+/** @param explorer - the template of an explorer's page, with `{hash}` */
+export function Transaction({ hash, explorer }: { hash: string; explorer: string | undefined }) {
+  const link = explorer?.replace('{hash}', hash)
+  return (
+    <p class="small quiet">
+      {payTexts.transaction} <Address value={hash} />
+      {link !== undefined && /^https?:/.test(link) && (
+        <>
+          {' · '}
+          <a href={link} target="_blank" rel="noreferrer">
+            {payTexts.openTransaction}
+          </a>
+        </>
+      )}
+    </p>
   )
 }

@@ -4,26 +4,47 @@ import { useEffect, useState } from 'preact/hooks'
 export interface WatchedRequest {
   readonly request?: PaymentRequest
   /** Why there is none, or why it can no longer be followed. */
-  readonly error?: WaybillCallError
-  /** Whether the service does not answer just now. */
-  readonly isAway: boolean
+  readonly error?: Error
+  /** Why it is not current: the service does not answer, or takes no more calls just now. Both are tried again. */
+  readonly lag?: 'AWAY' | 'BUSY'
 }
+
+/** Between two looks whether the service is back. */
+const LOOK_MS = 3_000
 
 /** The request as it is, kept current. A page that comes back asks at once: its stream may have been cut while nobody looked. */
 export function useRequest(checkout: Checkout, paymentReference: string): WatchedRequest {
-  const [watched, setWatched] = useState<WatchedRequest>({ isAway: false })
+  const [watched, setWatched] = useState<WatchedRequest>({})
   const visit = useVisits()
   useEffect(() => {
     const left = new AbortController()
-    const follow = async () => {
-      const onReconnect = () => setWatched((before) => ({ ...before, isAway: true }))
-      const changes = checkout.watchPaymentRequest(paymentReference, { signal: left.signal, onReconnect })
-      for await (const request of changes) setWatched({ request, isAway: false })
+    const { signal } = left
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const show = (request: PaymentRequest) => {
+      clearTimeout(timer)
+      timer = undefined
+      setWatched({ request })
     }
-    follow().catch((error: unknown) => {
-      if (!left.signal.aborted && error instanceof WaybillCallError) setWatched((before) => ({ ...before, error }))
+    // A watch says nothing when it is back and nothing has changed.
+    const look = () => {
+      timer = setTimeout(() => {
+        checkout.getPaymentRequest({ paymentReference }, { signal }).then(show, () => !signal.aborted && look())
+      }, LOOK_MS)
+    }
+    const onReconnect = ({ code }: WaybillCallError) => {
+      setWatched((before) => ({ ...before, lag: code === 'resource_exhausted' ? 'BUSY' : 'AWAY' }))
+      if (timer === undefined) look()
+    }
+    const follow = async () => {
+      for await (const request of checkout.watchPaymentRequest(paymentReference, { signal, onReconnect })) show(request)
+    }
+    follow().catch((error: Error) => {
+      if (!signal.aborted) setWatched((before) => ({ ...before, error }))
     })
-    return () => left.abort()
+    return () => {
+      left.abort()
+      clearTimeout(timer)
+    }
   }, [checkout, paymentReference, visit])
   return watched
 }
@@ -42,3 +63,6 @@ function useVisits(): number {
   }, [])
   return visits
 }
+
+/** @returns the reason of the service's table; `NONE` for what is no answer of the service */
+export const reasonOf = (error: Error) => (error instanceof WaybillCallError ? error.reason : 'NONE')

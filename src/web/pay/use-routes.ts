@@ -15,52 +15,59 @@ export interface FoundRoutes {
 }
 
 const NOTHING: FoundRoutes = { routes: [], unavailable: [], warnings: [], isComplete: false, isDegraded: false }
-/** Quotes live for about a minute; asked for again no more often than this. */
+/** Asked for again no more often than this. */
 const LEAST_MS = 10_000
+const MOST_MS = 60_000
 
-/** The ways in which a wallet can pay, as they are found, and again when their quotes expire. @param wallet - undefined asks for nothing */
-export function useRoutes(checkout: Checkout, paymentReference: string, wallet: string | undefined) {
+interface RoutesTerms {
+  readonly checkout: Checkout
+  readonly paymentReference: string
+  readonly wallet: string
+  /** What is left to pay: other routes when it changes. */
+  readonly outstanding: string
+}
+
+/** The ways in which a wallet can pay, as they are found, and again when their quotes expire. */
+export function useRoutes({ checkout, paymentReference, wallet, outstanding }: RoutesTerms) {
   const [found, setFound] = useState(NOTHING)
   const [round, setRound] = useState(0)
-  useEffect(() => setFound(NOTHING), [wallet])
   useEffect(() => {
-    if (wallet === undefined) return
     const left = new AbortController()
-    let timer: ReturnType<typeof setTimeout> | undefined
+    const { signal } = left
+    const refresh = () => setRound((before) => before + 1)
     const read = async () => {
       const ranked: { readonly rank: number; readonly route: Route }[] = []
-      const missing: Unavailable[] = []
-      for await (const { event } of checkout.streamPaymentRoutes(
-        { paymentReference, wallet },
-        { signal: left.signal },
-      )) {
-        if (event.case === 'route' && event.value.route !== undefined)
-          ranked.push({ rank: event.value.rank, route: event.value.route })
-        if (event.case === 'unavailable') missing.push(event.value)
+      for await (const { event } of checkout.streamPaymentRoutes({ paymentReference, wallet }, { signal })) {
         if (event.case === 'answer') {
           const { routes, unavailable, warnings, degraded } = event.value
           setFound({ routes, unavailable, warnings, isComplete: true, isDegraded: degraded })
-          timer = setTimeout(() => setRound((before) => before + 1), refreshInMs(routes))
-        } else if (round === 0) {
+          whenSeen(refreshInMs(routes), signal, refresh)
+        } else if (event.case === 'route' && event.value.route !== undefined) {
+          ranked.push({ rank: event.value.rank, route: event.value.route })
+          const routes = ranked.toSorted((before, after) => before.rank - after.rank).map(({ route }) => route)
           // Later rounds keep what is shown until they are complete, so that nothing jumps.
-          const routes = ranked.toSorted((left, right) => left.rank - right.rank).map(({ route }) => route)
-          setFound((before) => ({ ...before, routes, unavailable: [...missing] }))
+          setFound((before) => (before.isComplete ? before : { ...before, routes }))
         }
       }
     }
-    read().catch((error: unknown) => {
-      if (left.signal.aborted) return
-      setFound((before) => ({ ...before, isComplete: true, error: error as Error }))
+    read().catch((error: Error) => {
+      if (!signal.aborted) setFound((before) => ({ ...before, isComplete: true, error }))
     })
-    return () => {
-      left.abort()
-      clearTimeout(timer)
-    }
-  }, [checkout, paymentReference, wallet, round])
+    return () => left.abort()
+  }, [checkout, paymentReference, wallet, outstanding, round])
   return { ...found, refresh: () => setRound((before) => before + 1) }
 }
 
+/** Calls back after a time, and not before somebody looks at the page. */
+function whenSeen(waitMs: number, signal: AbortSignal, callBack: () => void): void {
+  const timer = setTimeout(() => {
+    if (document.visibilityState === 'visible') callBack()
+    else document.addEventListener('visibilitychange', callBack, { once: true, signal })
+  }, waitMs)
+  signal.addEventListener('abort', () => clearTimeout(timer))
+}
+
 function refreshInMs(routes: readonly Route[]): number {
-  const ends = routes.flatMap(({ expiresAt = [] }) => (Array.isArray(expiresAt) ? [] : [toDate(expiresAt).getTime()]))
-  return Math.max(LEAST_MS, Math.min(60_000, Math.min(...ends) - Date.now()))
+  const ends = routes.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [toDate(expiresAt).getTime()]))
+  return Math.max(LEAST_MS, Math.min(MOST_MS, ...ends.map((end) => end - Date.now())))
 }
