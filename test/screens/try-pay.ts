@@ -87,14 +87,15 @@ function tryKinds(screens: () => Screens): void {
   })
 
   it.each([
-    ['a swap', 'otherToken', USDC],
-    ['the bridge', 'otherChain', USDC],
-    ['coins', 'coinsOnly', ETHER],
-    ['a conversion of dollars', 'direct', DOLLARS],
-  ] as const)('is paid by %s, and counts', async (_, wallet, terms) => {
+    ['a swap', 'otherToken', USDC, 2],
+    ['the bridge', 'otherChain', USDC, 2],
+    ['coins', 'coinsOnly', ETHER, 1],
+    ['a conversion of dollars', 'direct', DOLLARS, 2],
+    ['a batch', 'batching', USDC, 1],
+  ] as const)('is paid by %s, and counts', async (_, wallet, terms, confirmations) => {
     const reference = await createRequest(screens(), terms)
     const page = await screens().open(linkOf(screens(), reference))
-    expect(await payBy(page, wallet)).toBeGreaterThan(0)
+    expect(await payBy(page, wallet)).toBe(confirmations)
     await page
       .getByText(/not final yet|^Paid$/)
       .first()

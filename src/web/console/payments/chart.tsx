@@ -1,8 +1,9 @@
 import { formatAmount, formatUsd } from '../../look/format-amount.ts'
 import { formatDay } from '../../look/format-time.ts'
 import { paymentsTexts, stateTexts } from '../../look/texts.ts'
+import { addDecimals } from '../parts/decimals.ts'
 import { lastDayOf, type Period } from './periods.ts'
-import { addDecimals, type Bar, type ChartState, heightOf, MEASURES, OTHER, PERIODS, SPLITS, seriesOf } from './sums.ts'
+import { type Bar, type ChartState, heightOf, MEASURES, OTHER, PERIODS, SPLITS, seriesOf } from './sums.ts'
 
 interface ChartProps {
   readonly state: ChartState

@@ -1,9 +1,10 @@
-import { type Payment, Payment_Status, Payment_Type } from '@waybill/client'
+import { type Payment, Payment_Type } from '@waybill/client'
 import type { KeyboardEvent, MouseEvent } from 'react'
-import { paymentsTexts, stateTexts } from '../../look/texts.ts'
+import { paymentsTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { navigate } from '../parts/location.ts'
-import { Amount, Badge, Copyable, Time, type Tone, Unknown, Usd } from '../parts/shown-values.tsx'
+import { PaymentBadge } from '../parts/payment-badge.tsx'
+import { Amount, Badge, Copyable, Time, Unknown, Usd } from '../parts/shown-values.tsx'
 import { type SortField, sortOf, withSort } from './filters.ts'
 
 interface PaymentsTableProps {
@@ -72,7 +73,7 @@ function PaymentRow({ payment, isGone }: { payment: Payment; isGone: boolean }) 
           <Time at={payment.timestamp} />
         </Link>
       </td>
-      <td>{isGone ? <Badge tone="quiet">{paymentsTexts.gone}</Badge> : <PaymentState status={payment.status} />}</td>
+      <td>{isGone ? <Badge tone="quiet">{paymentsTexts.gone}</Badge> : <PaymentBadge status={payment.status} />}</td>
       <td className="right">
         <Amount value={payment.amount} currency={symbolOf(payment.currency)} />
       </td>
@@ -108,19 +109,6 @@ function Networks({ payment: { sourceNetwork, network, type } }: { payment: Paym
       {network}
     </span>
   )
-}
-
-const tones: Readonly<Record<string, Tone>> = {
-  PENDING: 'busy',
-  PARTIAL: 'warn',
-  CONFIRMED: 'good',
-  REFUNDED: 'quiet',
-  FAILED: 'bad',
-}
-
-function PaymentState({ status }: { status: Payment_Status }) {
-  const name = Payment_Status[status] as keyof typeof stateTexts.payment
-  return <Badge tone={tones[name] ?? 'quiet'}>{stateTexts.payment[name] ?? name}</Badge>
 }
 
 /** A click anywhere in a row opens it, but not one that selects text or copies a value. */

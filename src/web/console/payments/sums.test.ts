@@ -1,7 +1,7 @@
 import { Payment_Status } from '@waybill/client'
 import { expect, it } from 'vitest'
 import { choosePeriod, fillPeriods, firstDayOf, lastDayOf } from './periods.ts'
-import { addDecimals, barsOf, OTHER } from './sums.ts'
+import { barsOf, OTHER } from './sums.ts'
 
 it.each([
   ['day', '2026-11-23', '2026-11-23', '2026-11-23'],
@@ -33,13 +33,6 @@ it.each([
   ['2020-01-01', null, 'month'],
 ])('shows what is from %s to %s by %s and %s', (from, to, period) => {
   expect(choosePeriod(from, to, '2026-11-23')).toBe(period)
-})
-
-it('adds amounts exactly', () => {
-  expect(addDecimals(['0.1', '0.2'])).toBe('0.3')
-  expect(addDecimals(['123456789012345678.000000000000000001', '1'])).toBe('123456789012345679.000000000000000001')
-  expect(addDecimals(['0.5', '0.5'])).toBe('1')
-  expect(addDecimals([])).toBe('0')
 })
 
 it('puts the largest series first and small ones together', () => {

@@ -68,16 +68,3 @@ export function heightOf({ count, usd }: Part, measure: Measure): number {
 }
 
 export const seriesOf = (name: string, series: readonly string[]) => (series.includes(name) ? name : OTHER)
-
-/** Adds decimal strings that are not negative exactly. */
-export function addDecimals(amounts: readonly string[]): string {
-  const most = Math.max(0, ...amounts.map((amount) => amount.split('.')[1]?.length ?? 0))
-  const sum = amounts.reduce((before, amount) => {
-    const [whole = '0', fraction = ''] = amount.split('.')
-    return before + BigInt(whole + fraction.padEnd(most, '0'))
-  }, 0n)
-  const digits = sum.toString().padStart(most + 1, '0')
-  const fraction = digits.slice(digits.length - most).replace(/0+$/, '')
-  const whole = digits.slice(0, digits.length - most)
-  return most === 0 || fraction === '' ? whole : `${whole}.${fraction}`
-}

@@ -1,0 +1,18 @@
+/** The console as people see it, in a real browser on a running demo. */
+import { describe } from 'vitest'
+import { describeInBrowser } from '../screens/in-browser.ts'
+import { tryPayments } from '../screens/try-payments.ts'
+import { tryRequests } from '../screens/try-requests.ts'
+import { tryWhy } from '../screens/try-why.ts'
+
+describeInBrowser('the console', (screens) => {
+  describe('the payments', () => {
+    tryPayments(screens)
+  })
+  describe('a payment and the requests', () => {
+    tryRequests(screens)
+  })
+  describe('why a wallet cannot pay, and the chains', () => {
+    tryWhy(screens)
+  })
+})
