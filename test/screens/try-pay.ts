@@ -18,18 +18,24 @@ const USDC: Terms = { amount: '3.25', invoiceCurrency: 'USDC-ETHEREUM', paymentC
 const ETHER: Terms = { amount: '0.002', invoiceCurrency: 'ETH-ETHEREUM', paymentCurrency: 'ETH-ETHEREUM' }
 const DOLLARS: Terms = { amount: '4.5', invoiceCurrency: 'USD', paymentCurrency: 'USDC-ARBITRUM' }
 
-const linkOf = ({ facts }: Screens, reference: string, key = facts.publishableKey) => `/pay/${reference}?key=${key}`
+export const linkOf = ({ facts }: Screens, reference: string, key = facts.publishableKey) =>
+  `/pay/${reference}?key=${key}`
 
-async function createRequest({ call, facts }: Screens, terms: Terms, more: object = {}): Promise<string> {
+export async function createRequest(
+  { facts, ...screens }: Screens,
+  terms: Terms = USDC,
+  more: object = {},
+): Promise<string> {
   const payee = facts.wallets.shallowPool?.address
-  return (await call<Stored>('/v1/request', { payee, ...terms, ...more })).paymentReference
+  return (await screens.call<Stored>('/v1/request', { payee, ...terms, ...more })).paymentReference
 }
 
-const heading = (page: Page) => page.getByRole('heading', { level: 2 }).first()
-const connect = (page: Page, wallet: string) => page.getByRole('button', { name: new RegExp(`^${wallet}`) }).click()
+export const heading = (page: Page) => page.getByRole('heading', { level: 2 }).first()
+export const connect = (page: Page, wallet: string) =>
+  page.getByRole('button', { name: new RegExp(`^${wallet}`) }).click()
 
 /** Answers the wallet's dialogs until the page shows another heading than "Paying". @returns how often the wallet asked */
-async function answerAll(page: Page, answer: 'Confirm' | 'Refuse' = 'Confirm'): Promise<number> {
+export async function answerAll(page: Page, answer: 'Confirm' | 'Refuse' = 'Confirm'): Promise<number> {
   const dialog = page.getByRole('dialog')
   for (let asked = 0; ; ) {
     await expect
@@ -52,12 +58,14 @@ async function payBy(page: Page, wallet: string): Promise<number> {
 }
 
 export function tryPay(screens: () => Screens): void {
-  tryKinds(screens)
-  tryStates(screens)
-  tryFailingWallets(screens)
+  payEachWay(screens)
+  payNothing(screens)
+  sayEachState(screens)
+  failAtBatches(screens)
 }
 
-function tryKinds(screens: () => Screens): void {
+/** Payments that go through. */
+function payEachWay(screens: () => Screens): void {
   it('is paid directly, and after the page was hidden and cut off it shows within 2 s that the payment is final (8)', {
     timeout: 180_000,
   }, async () => {
@@ -102,7 +110,10 @@ function tryKinds(screens: () => Screens): void {
       .waitFor({ timeout: 60_000 })
     await page.context().close()
   })
+}
 
+/** A payer who says no, and one who cannot pay. */
+function payNothing(screens: () => Screens): void {
   it('takes a refusal for what it is, and asks again only when the payer does', async () => {
     const page = await screens().open(linkOf(screens(), await createRequest(screens(), USDC)))
     await connect(page, 'direct')
@@ -128,15 +139,16 @@ function tryKinds(screens: () => Screens): void {
   })
 }
 
-function tryStates(screens: () => Screens): void {
+/** Requests and links that cannot be paid. */
+function sayEachState(screens: () => Screens): void {
   it('says of each state what it is, what is left and what to do (9)', async () => {
-    const { call, facts, open } = screens()
+    const { facts } = screens()
     const soon = new Date(Date.now() + 1_500).toISOString()
     const expired = await createRequest(screens(), USDC, { expiresAt: soon })
     const cancelled = await createRequest(screens(), USDC)
-    await call(`/v1/request/${cancelled}:cancel`, {})
+    await screens().call(`/v1/request/${cancelled}:cancel`, {})
     const seeded = (says: string) => facts.requests.find((each) => each.says.startsWith(says))?.paymentReference ?? ''
-    const page = await open('/healthz', { colorScheme: 'dark' })
+    const page = await screens().open('/healthz', { colorScheme: 'dark' })
     const wordsOf = async (reference: string) => {
       await page.goto(facts.baseUrl + linkOf(screens(), reference))
       await heading(page).waitFor()
@@ -174,7 +186,8 @@ function tryStates(screens: () => Screens): void {
   })
 }
 
-function tryFailingWallets(screens: () => Screens): void {
+/** A wallet that says it makes batches, and fails at them. */
+function failAtBatches(screens: () => Screens): void {
   it.each([
     [4001, 'You said no', 1, 0],
     // another id, or none that is known: nothing was sent, and the wallet is asked step by step

@@ -1,0 +1,144 @@
+/** What happens to the page to pay on while a payment is made: reloads, a service that is away, other payers, other prices. */
+import { create, toBinary } from '@bufbuild/protobuf'
+import type { Page, Route } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { PaymentRequestSchema, PaymentRequest_Status as Status } from '../../gen/payments/v1/payment_request_pb.js'
+import { findBarriers, type Screens } from './open-screens.ts'
+import { answerAll, connect, createRequest, heading, linkOf } from './try-pay.ts'
+
+const payButton = (page: Page) => page.locator('.pay-button:enabled')
+
+export function tryPayTroubles(screens: () => Screens): void {
+  it('waits for a payment of before a reload, and asks the wallet for nothing', async () => {
+    const reference = await createRequest(screens())
+    const page = await screens().open(linkOf(screens(), reference))
+    const wallet = screens().facts.wallets.direct?.address.toLowerCase() ?? ''
+    const name = `waybill:pay:${reference.slice(2)}:${wallet}`
+    const sent = JSON.stringify({ transactionHash: `0x${'ab'.repeat(32)}`, chainId: '0x1de2a29' })
+    await page.evaluate(([key = '', value = '']) => localStorage.setItem(key, value), [name, sent])
+    await page.reload()
+    await page.getByText('A payment was sent before').waitFor()
+    await page.getByText('0xabab…abab').waitFor()
+    expect(await page.getByRole('button', { name: /^Pay/ }).count()).toBe(0)
+    expect(await findBarriers(page)).toEqual([])
+    await page.context().close()
+  })
+
+  it('says that the service is away until it is back, though nothing has changed', async () => {
+    const page = await screens().open(linkOf(screens(), await createRequest(screens())))
+    await heading(page).waitFor()
+    await page.route('**/payments.v1.*/**', (route) => route.abort())
+    await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
+    await page.getByText('does not answer').waitFor()
+    expect(await findBarriers(page)).toEqual([])
+    await page.unroute('**/payments.v1.*/**')
+    await page.getByText('does not answer').waitFor({ state: 'hidden', timeout: 20_000 })
+    await page.context().close()
+  })
+
+  it('shows a price that has changed, and pays it when the payer says so', async () => {
+    const page = await screens().open(linkOf(screens(), await createRequest(screens())))
+    await page.route('**/GetPaymentCalldata', lowerLimit, { times: 1 })
+    await connect(page, 'otherToken')
+    await payButton(page).click()
+    await page.getByRole('heading', { name: 'The price has changed' }).waitFor()
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    expect(await findBarriers(page)).toEqual([])
+    await payButton(page).click()
+    expect(await answerAll(page)).toBe(2)
+    await page.context().close()
+  })
+
+  it('asks for nothing more once somebody else has paid', async () => {
+    const reference = await createRequest(screens())
+    const [page, other] = await Promise.all([1, 2].map(() => screens().open(linkOf(screens(), reference))))
+    if (page === undefined || other === undefined) throw new Error('two pages are needed')
+    for (const [each, wallet] of [
+      [page, 'direct'],
+      [other, 'otherToken'],
+    ] as const) {
+      await connect(each, wallet)
+      await payButton(each).waitFor()
+    }
+    await payButton(page).click()
+    await page.getByRole('dialog').waitFor()
+    await payButton(other).click()
+    await answerAll(other)
+    await page.getByText('not final yet').waitFor({ timeout: 40_000 })
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    await page.context().close()
+    await other.context().close()
+  })
+
+  it('asks for no second payment when a reorg takes the first back', { timeout: 60_000 }, async () => {
+    const reference = await createRequest(screens())
+    let status = Status.OPEN
+    const page = await screens().open(linkOf(screens(), reference), {}, async (fresh) => {
+      await fresh.route('**/WatchPaymentRequest', refuseStream)
+      await fresh.route('**/GetPaymentRequest', (route) => answerRequest(route, reference, status))
+    })
+    await connect(page, 'direct')
+    await payButton(page).click()
+    await answerAll(page)
+    for (const [next, title] of [
+      [Status.PENDING, 'not final yet'],
+      [Status.OPEN, 'Your payment is on the chain'],
+    ] as const) {
+      status = next
+      await page.getByRole('heading', { name: title }).waitFor({ timeout: 20_000 })
+    }
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    await page.context().close()
+  })
+
+  it('is used by the keyboard alone', async () => {
+    const page = await screens().open(linkOf(screens(), await createRequest(screens())))
+    await page.getByRole('button', { name: /^direct/ }).focus()
+    await page.keyboard.press('Enter')
+    await payButton(page).waitFor()
+    const focused = () => page.evaluate(() => document.activeElement?.textContent)
+    expect(await focused()).toBe('Choose how to pay')
+    for (let tabs = 0; !(await focused())?.startsWith('Pay ') && tabs < 15; tabs++) await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    // What does no harm has the focus.
+    await expect.poll(focused).toBe('Refuse')
+    await page.keyboard.press('Escape')
+    await page.getByRole('heading', { name: 'You said no' }).waitFor()
+    expect(await focused()).toBe('You said no')
+    await page.context().close()
+  })
+}
+
+/** Lets less leave the wallet than the route takes: the amount is in the call as text. */
+function lowerLimit(route: Route): Promise<void> {
+  const call = route.request().postDataBuffer()?.toString('latin1') ?? ''
+  return route.continue({ postData: Buffer.from(call.replace(/3\.2(?=\d{8})/, '3.1'), 'latin1') })
+}
+
+function refuseStream(route: Route): Promise<void> {
+  const end = Buffer.from(JSON.stringify({ error: { code: 'resource_exhausted', message: 'too many watches' } }))
+  const head = Buffer.from([2, 0, 0, 0, end.length])
+  return route.fulfill({ contentType: 'application/connect+proto', body: Buffer.concat([head, end]) })
+}
+
+function answerRequest(route: Route, paymentReference: string, status: Status): Promise<void> {
+  const currency = 'USDC-ETHEREUM'
+  const request = create(PaymentRequestSchema, {
+    paymentReference,
+    payee: '0x532E8b9976FC15D7C002647ac6E3341160FdfA04',
+    amount: '3.25',
+    invoiceCurrency: currency,
+    paymentCurrency: currency,
+    network: 'ETHEREUM',
+    status,
+    paidAmount: '0',
+    pendingAmount: '0',
+    outstandingAmount: '3.25',
+    overpaidAmount: '0',
+  })
+  return route.fulfill({
+    contentType: 'application/proto',
+    body: Buffer.from(toBinary(PaymentRequestSchema, request)),
+  })
+}
