@@ -104,7 +104,7 @@ it('shows one step as now and those before as done', () => {
   const steps = (
     [
       { type: 'SWITCHING_CHAIN', chainId: '0x1' },
-      { type: 'ASKING', step: 1, steps: 2, message: `Let ${`0x${'a'.repeat(40)}`} take 5 USDC` },
+      { type: 'ASKING', step: 1, steps: 2, message: `Let 0x${'a'.repeat(40)} take 5 USDC` },
       { type: 'SENT', step: 1, transactionHash: '0x1' },
       { type: 'STEP_MINED', step: 1, transactionHash: '0x1' },
       { type: 'ASKING_BATCH', steps: 2 },

@@ -32,8 +32,12 @@ export function useRequest(checkout: Checkout, paymentReference: string): Watche
       }, LOOK_MS)
     }
     const onReconnect = ({ code }: WaybillCallError) => {
-      setWatched((before) => ({ ...before, lag: code === 'resource_exhausted' ? 'BUSY' : 'AWAY' }))
-      if (timer === undefined) look()
+      const isBusy = code === 'resource_exhausted'
+      // A page that is refused a stream reads the request every few seconds instead.
+      setWatched((before) =>
+        isBusy && before.request !== undefined ? before : { ...before, lag: isBusy ? 'BUSY' : 'AWAY' },
+      )
+      if (!isBusy && timer === undefined) look()
     }
     const follow = async () => {
       for await (const request of checkout.watchPaymentRequest(paymentReference, { signal, onReconnect })) show(request)
