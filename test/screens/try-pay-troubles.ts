@@ -9,6 +9,13 @@ import { answerAll, connect, createRequest, heading, linkOf } from './try-pay.ts
 const payButton = (page: Page) => page.locator('.pay-button:enabled')
 
 export function tryPayTroubles(screens: () => Screens): void {
+  disturbPage(screens)
+  disturbRequest(screens)
+  payByKeyboard(screens)
+}
+
+/** A page that is loaded again, or cannot read. */
+function disturbPage(screens: () => Screens): void {
   it('waits for a payment of before a reload, and asks the wallet for nothing', async () => {
     const reference = await createRequest(screens())
     const page = await screens().open(linkOf(screens(), reference))
@@ -35,7 +42,10 @@ export function tryPayTroubles(screens: () => Screens): void {
     await page.getByText('does not answer').waitFor({ state: 'hidden', timeout: 20_000 })
     await page.context().close()
   })
+}
 
+/** What changes while the payer looks. */
+function disturbRequest(screens: () => Screens): void {
   it('shows a price that has changed, and pays it when the payer says so', async () => {
     const page = await screens().open(linkOf(screens(), await createRequest(screens())))
     await page.route('**/GetPaymentCalldata', lowerLimit, { times: 1 })
@@ -90,7 +100,9 @@ export function tryPayTroubles(screens: () => Screens): void {
     expect(await page.getByRole('dialog').count()).toBe(0)
     await page.context().close()
   })
+}
 
+function payByKeyboard(screens: () => Screens): void {
   it('is used by the keyboard alone', async () => {
     const page = await screens().open(linkOf(screens(), await createRequest(screens())))
     await page.getByRole('button', { name: /^direct/ }).focus()
