@@ -79,13 +79,19 @@ async function untilImported(): Promise<void> {
 
 async function measureSizes(): Promise<Figure[]> {
   const { files, screens } = await bundleScreens(undefined)
-  const kb = (names: readonly string[]) =>
-    names.reduce((sum, name) => sum + (files.get(name)?.gzipped.length ?? 0), 0) / KB
+  const kb = (encoding: 'br' | 'gzip', names: readonly string[]) =>
+    names.reduce((sum, name) => sum + (files.get(name)?.compressed[encoding].length ?? 0), 0) / KB
   const { console: list, pay } = screens
+  const [ofList, ofPay] = [
+    [list.script, ...list.preload],
+    [pay.script, pay.style],
+  ]
   return [
-    { name: 'console.script', value: kb([list.script, ...list.preload]), unit: 'kB gzip', target: { atMost: 320 } },
-    { name: 'console.style', value: kb([list.style]), unit: 'kB gzip' },
-    { name: 'pay.page', value: kb([pay.script, pay.style]), unit: 'kB gzip', target: { atMost: 60 } },
+    { name: 'console.script', value: kb('br', ofList), unit: 'kB', target: { atMost: 320 } },
+    { name: 'console.script.gzip', value: kb('gzip', ofList), unit: 'kB' },
+    { name: 'console.style', value: kb('br', [list.style]), unit: 'kB' },
+    { name: 'pay.page', value: kb('br', ofPay), unit: 'kB', target: { atMost: 60 } },
+    { name: 'pay.page.gzip', value: kb('gzip', ofPay), unit: 'kB' },
   ]
 }
 

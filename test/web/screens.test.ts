@@ -22,13 +22,13 @@ const PAGE = '/pay/0x92a4a5b4a45fd0a1'
 it('weigh as little as DESIGN allows', async () => {
   const { files, screens } = await bundleScreens(undefined)
   const weightOf = (names: readonly string[]) =>
-    names.reduce((sum, name) => sum + (files.get(name)?.gzipped.length ?? 0), 0)
+    names.reduce((sum, name) => sum + (files.get(name)?.compressed.br.length ?? 0), 0)
   const { console, pay } = screens
   // Before the first payment is seen: React, the list and its parts. 320 kB are allowed.
-  expect(weightOf([console.script, ...console.preload])).toBeLessThan(260_000)
+  expect(weightOf([console.script, ...console.preload])).toBeLessThan(230_000)
   expect(pay.preload).toEqual([])
   const html = await (await get(PAGE)).text()
-  expect(weightOf([pay.script, pay.style]) + Buffer.byteLength(html)).toBeLessThan(61_440)
+  expect(weightOf([pay.script, pay.style]) + Buffer.byteLength(html)).toBeLessThan(60_000)
 })
 
 it.each([
@@ -72,6 +72,9 @@ it('keep their scripts for ever, compressed, and ask again for their pages', asy
   const script = await get(path, { headers: { 'accept-encoding': 'gzip' } })
   expect(script.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
   expect(script.headers.get('content-encoding')).toBe('gzip')
+  const smaller = await get(path, { headers: { 'accept-encoding': 'gzip, br' } })
+  expect(smaller.headers.get('content-encoding')).toBe('br')
+  expect(await smaller.text()).toBe(await script.text())
   const again = await get(path, { headers: { 'if-none-match': script.headers.get('etag') ?? '' } })
   expect(again.status).toBe(304)
   expect((await get(path, { method: 'HEAD' })).headers.get('content-type')).toBe('text/javascript; charset=utf-8')

@@ -1,20 +1,22 @@
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { CountOpen } from '../calls/require-caller.ts'
 import {
+  type ContentEncoding,
   chooseEncoding,
   type EncodedBody,
   encodeBody,
   type Inbound,
   matchesEtag,
   methodNotAllowed,
+  qualitiesOf,
 } from './http-answer.ts'
 
 /** A file that anybody may read. */
 export interface OpenFile {
   readonly contentType: string
   readonly body: Uint8Array | string
-  /** The body compressed beforehand, for large files that are read often. */
-  readonly gzipped?: Uint8Array
+  /** The body compressed beforehand, for large files that are read often; Brotli goes to whoever takes it. */
+  readonly compressed?: Readonly<Record<ContentEncoding, Uint8Array>>
   readonly etag: string
   /** Whether its path changes with its content, so that it may be kept for ever. */
   readonly isImmutable?: boolean
@@ -80,11 +82,13 @@ function policyOf(policy: string | (() => Promise<string>)): Promise<string> | s
 }
 
 function encodeFile(
-  { body, gzipped }: OpenFile,
+  { body, compressed }: OpenFile,
   acceptEncoding: string | undefined,
 ): Promise<EncodedBody> | EncodedBody {
-  if (gzipped !== undefined && chooseEncoding(acceptEncoding) === 'gzip') {
-    return { body: gzipped, headers: { 'content-encoding': 'gzip' } }
+  if (compressed !== undefined) {
+    const takesBrotli = (qualitiesOf(acceptEncoding ?? '').get('br') ?? 0) > 0
+    const encoding = takesBrotli ? 'br' : chooseEncoding(acceptEncoding)
+    if (encoding !== undefined) return { body: compressed[encoding], headers: { 'content-encoding': encoding } }
   }
   return encodeBody(body, acceptEncoding, MIN_COMPRESSED_BYTES)
 }

@@ -35,8 +35,13 @@ export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: Confir
   const { dialog } = payTexts
   const element = useRef<HTMLDialogElement>(null)
   useEffect(() => element.current?.showModal(), [])
+  const refuse = (event: Event) => {
+    // A dialog that closes itself gives the focus back to a button that is gone.
+    event.preventDefault()
+    answer(false)
+  }
   return (
-    <dialog ref={element} class="confirm" aria-labelledby="confirm-title" onCancel={() => answer(false)}>
+    <dialog ref={element} class="confirm" aria-labelledby="confirm-title" onCancel={refuse}>
       <p class="quiet small">{dialog.title}</p>
       <h2 id="confirm-title">{dialog.asks(wallet)}</h2>
       {does !== undefined && <p class="does">{does}</p>}

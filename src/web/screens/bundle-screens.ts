@@ -2,14 +2,15 @@ import { hash } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
+import { brotliCompress, gzip } from 'node:zlib'
 
 /** A file of a bundle, whose name holds a hash of its content. */
 export interface BundledFile {
   /** `console-X2J4.js` */
   readonly name: string
   readonly body: Uint8Array
-  readonly gzipped: Uint8Array
+  /** The body, compressed as small as it gets. */
+  readonly compressed: Readonly<Record<'gzip' | 'br', Uint8Array>>
 }
 
 /** What a page of a screen loads. */
@@ -110,7 +111,11 @@ async function build(): Promise<Bundle> {
 const entriesOf = (name: ScreenName) => [join(web, name, `${name}.tsx`), join(web, name, `${name}.css`)]
 
 async function compressFile({ path, contents }: { path: string; contents: Uint8Array }): Promise<BundledFile> {
-  return { name: baseName(path), body: contents, gzipped: await promisify(gzip)(contents, { level: 9 }) }
+  const [gzipped, br] = await Promise.all([
+    promisify(gzip)(contents, { level: 9 }),
+    promisify(brotliCompress)(contents),
+  ])
+  return { name: baseName(path), body: contents, compressed: { gzip: gzipped, br } }
 }
 
 interface Outputs {
@@ -155,8 +160,8 @@ async function readBundle(folder: string): Promise<Bundle> {
   const { names, screens } = JSON.parse(await readFile(join(folder, MANIFEST), 'utf8')) as Manifest
   const files = await Promise.all(
     names.map(async (name): Promise<BundledFile> => {
-      const [body, gzipped] = await Promise.all([readFile(join(folder, name)), readFile(join(folder, `${name}.gz`))])
-      return { name, body, gzipped }
+      const [body, gzipped, br] = await Promise.all(['', '.gz', '.br'].map((end) => readFile(join(folder, name + end))))
+      return { name, body: body!, compressed: { gzip: gzipped!, br: br! } }
     }),
   )
   return { files: new Map(files.map((file) => [file.name, file])), screens }
@@ -169,9 +174,10 @@ async function keepBundle(folder: string, { files, screens }: Bundle): Promise<v
   await mkdir(fresh, { recursive: true, mode: 0o700 })
   const manifest: Manifest = { names: [...files.keys()], screens }
   await Promise.all([
-    ...[...files.values()].flatMap(({ name, body, gzipped }) => [
+    ...[...files.values()].flatMap(({ name, body, compressed }) => [
       writeFile(join(fresh, name), body),
-      writeFile(join(fresh, `${name}.gz`), gzipped),
+      writeFile(join(fresh, `${name}.gz`), compressed.gzip),
+      writeFile(join(fresh, `${name}.br`), compressed.br),
     ]),
     writeFile(join(fresh, MANIFEST), JSON.stringify(manifest)),
   ])

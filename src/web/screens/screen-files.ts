@@ -53,8 +53,8 @@ export function createScreenFiles(options: ScreenOptions): ScreenFiles {
 
 function assetOf(file: BundledFile | undefined): OpenFile | undefined {
   if (file === undefined) return undefined
-  const { name, body, gzipped } = file
-  return { contentType: contentTypeOf(name), body, gzipped, etag: `"${name}"`, isImmutable: true }
+  const { name, body, compressed } = file
+  return { contentType: contentTypeOf(name), body, compressed, etag: `"${name}"`, isImmutable: true }
 }
 
 function isConsole(path: string): boolean {
