@@ -64,13 +64,16 @@ function problemOf(error: Error) {
 const amountText = ({ amount, invoiceCurrency }: PaymentRequest) =>
   `${formatAmount(amount)} ${symbolOf(invoiceCurrency)}`
 
+/** Characters of an amount that no longer fit a narrow page in large type. */
+const LONG = 14
+
 function Head({ request, state }: { request: PaymentRequest; state: RequestState }) {
   const { amount, invoiceCurrency, payee, paidAmount, pendingAmount, outstandingAmount, expiresAt, network } = request
   const isPart = state === 'PARTIALLY_PAID'
   return (
     <header class="request">
       <p class="quiet small">{payTexts.heading}</p>
-      <h1 class="sum">
+      <h1 class={amountText(request).length > LONG ? 'sum long' : 'sum'}>
         <Money value={isPart ? outstandingAmount : amount} currency={invoiceCurrency} />
       </h1>
       <p class="quiet">

@@ -88,11 +88,13 @@ function RouteChoice({ routes, makesBatches, chosen, onChange }: ChoiceProps) {
               <span>
                 <strong class="number">{pays}</strong> <span class="quiet">{where}</span>
               </span>
-              {tags.map((tag) => (
-                <span key={tag} class="badge good">
-                  {tag}
-                </span>
-              ))}
+              <span class="tags">
+                {tags.map((tag) => (
+                  <span key={tag} class="badge good">
+                    {tag}
+                  </span>
+                ))}
+              </span>
             </span>
             <span class="small quiet">{costs}</span>
             <span class="small quiet">{confirmations}</span>
@@ -122,12 +124,14 @@ function Missing({ found, isOpen }: { found: FoundRoutes; isOpen: boolean }) {
       <summary class="small">{payTexts.routes.more(unavailable.length)}</summary>
       <ul class="small">
         {warnings.map(({ reason, message }) => (
-          <li key={reason}>{message}</li>
+          <li key={reason}>{sentence(message)}</li>
         ))}
         {unavailable.map((each) => (
           <li key={keyOf(each)}>
-            <strong>{[each.token, each.chain].filter((part) => part !== undefined).join(' · ')}</strong> {each.message}
-            <span class="quiet">{each.remedy === '' ? '' : ` ${sentence(each.remedy)}`}</span>
+            <strong>{[each.token, each.chain].filter((part) => part !== undefined).join(' · ')}</strong>
+            <p>
+              {sentence(each.message)} <span class="quiet">{sentence(each.remedy)}</span>
+            </p>
           </li>
         ))}
       </ul>
@@ -136,4 +140,8 @@ function Missing({ found, isOpen }: { found: FoundRoutes; isOpen: boolean }) {
 }
 
 const keyOf = ({ chain, token, provider, reason }: Unavailable) => [chain, token, provider, reason].join()
-const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
+/** The service's words have neither a capital nor a full stop. */
+function sentence(text: string): string {
+  if (text === '') return ''
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
+}
