@@ -4,6 +4,5 @@ import { tryPay } from '../screens/try-pay.ts'
 import { tryPayTroubles } from '../screens/try-pay-troubles.ts'
 
 describeInBrowser('the page to pay on', (screens) => {
-  tryPay(screens)
-  tryPayTroubles(screens)
+  tryPay(screens, () => tryPayTroubles(screens))
 })

@@ -32,7 +32,7 @@ export async function openScreens(executablePath: string) {
   const folder = await makeTempFolder('screens')
   const dataDir = join(folder, 'data')
   const port = await freePort()
-  const environment = { PORT: `${port}`, DATA_DIR: dataDir, DEMO_DAYS: '30' }
+  const environment = { PORT: `${port}`, DATA_DIR: dataDir, DEMO_DAYS: pictures === undefined ? '30' : '180' }
   const demo = startWaybill(['serve'], environment)
   const [browser] = await Promise.all([
     chromium.launch({ executablePath, args: ['--no-sandbox'] }),

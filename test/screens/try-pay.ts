@@ -57,18 +57,26 @@ async function payBy(page: Page, wallet: string): Promise<number> {
   return answerAll(page)
 }
 
-export function tryPay(screens: () => Screens): void {
+/** A page that somebody has put away while his payment becomes final. */
+interface PutAway {
+  page?: Page
+  reference?: string
+}
+
+/** @param between - more tests, which run while a payment becomes final */
+export function tryPay(screens: () => Screens, between: () => void): void {
+  const away: PutAway = {}
+  payAndLeave(screens, away)
   payEachWay(screens)
   payNothing(screens)
   sayEachState(screens)
   failAtBatches(screens)
+  between()
+  comeBack(screens, away)
 }
 
-/** Payments that go through. */
-function payEachWay(screens: () => Screens): void {
-  it('is paid directly, and after the page was hidden and cut off it shows within 2 s that the payment is final (8)', {
-    timeout: 180_000,
-  }, async () => {
+function payAndLeave(screens: () => Screens, away: PutAway): void {
+  it('is paid directly, and put away before the payment is final', async () => {
     const reference = await createRequest(screens(), USDC)
     const page = await screens().open(linkOf(screens(), reference))
     await connect(page, 'direct')
@@ -79,12 +87,16 @@ function payEachWay(screens: () => Screens): void {
     expect(await answerAll(page)).toBe(2)
     await page.getByText('not final yet').waitFor()
     await hide(page, true)
-    await expect
-      .poll(async () => (await screens().call<Stored>(`/v1/request/${reference}`)).status, {
-        timeout: 120_000,
-        interval: 500,
-      })
-      .toBe('PAID')
+    Object.assign(away, { page, reference })
+  })
+}
+
+function comeBack(screens: () => Screens, away: PutAway): void {
+  it('8. shows within 2 s of coming back that the payment is final, although it was hidden and cut off', async () => {
+    const { page, reference } = away
+    if (page === undefined) throw new Error('the payment before failed')
+    const read = async () => (await screens().call<Stored>(`/v1/request/${reference}`)).status
+    await expect.poll(read, { timeout: 120_000, interval: 500 }).toBe('PAID')
     const backAt = performance.now()
     await hide(page, false)
     await page.getByRole('heading', { name: 'Paid', exact: true }).waitFor()
@@ -93,7 +105,10 @@ function payEachWay(screens: () => Screens): void {
     await picture(page, 'pay-paid')
     await page.context().close()
   })
+}
 
+/** Payments that go through. */
+function payEachWay(screens: () => Screens): void {
   it.each([
     ['a swap', 'otherToken', USDC, 2],
     // coins need no approval, a token does
