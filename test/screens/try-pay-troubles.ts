@@ -1,4 +1,6 @@
 /** What happens to the page to pay on while a payment is made: reloads, a service that is away, other payers, other prices. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { Page, Route } from 'playwright-core'
 import { expect, it } from 'vitest'
@@ -11,6 +13,7 @@ const payButton = (page: Page) => page.locator('.pay-button:enabled')
 export function tryPayTroubles(screens: () => Screens): void {
   disturbPage(screens)
   disturbRequest(screens)
+  frame(screens)
   payByKeyboard(screens)
 }
 
@@ -99,6 +102,35 @@ function disturbRequest(screens: () => Screens): void {
     }
     expect(await page.getByRole('dialog').count()).toBe(0)
     await page.context().close()
+  })
+}
+
+/** A port of development servers, for whose pages the demo's key is. */
+const SHOP_PORT = 4173
+
+/** The page in a shop's page. */
+function frame(screens: () => Screens): void {
+  it('tells the page that frames it of each state', async () => {
+    const { facts, ...rest } = screens()
+    const reference = await createRequest(screens())
+    const page = await rest.open('/healthz')
+    const html = `<script>told = []; addEventListener('message', ({ origin, data }) => told.push({ origin, ...data }))</script>
+      <iframe src="${facts.baseUrl}${linkOf(screens(), reference)}" title="Pay" width="480" height="640"></iframe>`
+    // A real server: a browser lets no page that it takes for a public one frame a page of this machine.
+    const shop = createServer((_, response) => response.setHeader('content-type', 'text/html').end(html))
+    await once(shop.listen(SHOP_PORT, '127.0.0.1'), 'listening')
+    await page.goto(`http://127.0.0.1:${SHOP_PORT}/`)
+    const told = () => page.evaluate(() => (globalThis as unknown as { told: readonly object[] }).told)
+    const message = { origin: facts.baseUrl, type: 'waybill:status', paymentReference: reference }
+    await expect.poll(told).toEqual([{ ...message, status: 'OPEN' }])
+    await rest.call(`/v1/request/${reference}:cancel`, {})
+    await expect.poll(told).toEqual([
+      { ...message, status: 'OPEN' },
+      { ...message, status: 'CANCELLED' },
+    ])
+    await page.context().close()
+    shop.closeAllConnections()
+    shop.close()
   })
 }
 
