@@ -85,7 +85,11 @@ const NO_QUOTES: Pick<Checkout, 'getPaymentCalldata'> = { getPaymentCalldata: ()
 
 function afterProgress(before: MadePayment, event: PayProgress): MadePayment {
   const steps = addProgress(before.steps, event)
-  if (event.type === 'QUOTED') return { ...before, steps, explorer: event.quote.explorer?.transaction }
+  if (event.type === 'QUOTED') {
+    // A batch asks for all of it at once.
+    const asking = event.quote.steps.map(({ message }) => message).join(' ')
+    return { ...before, steps, asking, explorer: event.quote.explorer?.transaction }
+  }
   if (event.type === 'ASKING') return { ...before, steps, isLast: event.step === event.steps, asking: event.message }
   if (event.type === 'SENT')
     return { ...before, steps, isSent: before.isLast, hashes: [...before.hashes, event.transactionHash] }
