@@ -2,11 +2,10 @@
  * Requests for a visitor to pay, one of each kind, open at every time: once one is paid, a new one takes its place. A wallet that holds the
  * token pays the first directly, one that holds another token by a swap, one on another chain over the bridge.
  */
-import { type Address, type Hex, keccak256 } from 'viem'
+import { type Address, keccak256 } from 'viem'
 import { type DemoRequests, type DemoRequestTerms, draftTerms, referenceOf } from './history/demo-requests.ts'
 import type { DemoChainName } from './network/chain-specs.ts'
 import type { DemoChain } from './network/network.ts'
-import { toQuantity } from './network/rpc.ts'
 
 export interface PayableRequest {
   readonly kind: 'token' | 'native' | 'fiat'
@@ -57,42 +56,51 @@ export function createPayableRequestKeeper(
   chains: readonly DemoChain[],
   { requests, now }: { requests: DemoRequests; now: () => Date },
 ): PayableRequestKeeper {
-  const open = new Map<string, { readonly request: PayableRequest; readonly fromBlock: bigint }>()
+  const open = new Map<Draft, PayableRequest>()
+  const serials = new Map<Draft, number>()
 
-  async function create(draft: Draft, chain: DemoChain) {
-    const at = now().getTime()
-    const { kind, says, symbol, amount, invoice } = draft
+  /** The first of a kind that nobody has paid: the chain tells, so that a link holds over a restart. */
+  async function findOpen(draft: Draft): Promise<PayableRequest> {
+    const chain = chains.find(({ spec }) => spec.name === draft.chain)
+    if (chain === undefined) throw new Error(`the demo has no chain ${draft.chain}`)
+    for (let serial = serials.get(draft) ?? 1; ; serial++) {
+      const request = describe(draft, serial, chain)
+      if (await isPaid(chain, request)) continue
+      serials.set(draft, serial)
+      return request
+    }
+  }
+
+  function describe({ kind, says, symbol, amount, invoice, chain: name }: Draft, serial: number, chain: DemoChain) {
     const terms = draftTerms({
-      name: `payable ${kind} ${at}`,
+      name: `payable ${kind} ${serial}`,
       payee: chain.people.payees[1] as Address,
       amount,
       invoice,
       symbol,
-      chain: draft.chain,
-      reference: `to-pay-${kind}-${at}`,
-      createdAtSec: Math.floor(at / 1_000),
+      chain: name,
+      reference: `to-pay-${kind}-${serial}`,
+      createdAtSec: Math.floor(now().getTime() / 1_000),
     })
-    const { number: fromBlock } = await chain.client.head()
-    await requests.create([terms])
-    open.set(kind, { request: { kind, terms, says }, fromBlock })
+    return { kind, terms, says }
   }
 
   return {
     async keep() {
       for (const draft of DRAFTS) {
-        const chain = chains.find(({ spec }) => spec.name === draft.chain)
-        if (chain === undefined) throw new Error(`the demo has no chain ${draft.chain}`)
-        const current = open.get(draft.kind)
-        if (current === undefined || (await isPaid(chain, current.request, current.fromBlock)))
-          await create(draft, chain)
+        const found = await findOpen(draft)
+        const before = open.get(draft)
+        if (before !== undefined && referenceOf(before.terms) === referenceOf(found.terms)) continue
+        await requests.create([found.terms])
+        open.set(draft, found)
       }
-      return [...open.values()].map(({ request }) => request)
+      return [...open.values()]
     },
   }
 }
 
-async function isPaid({ client }: DemoChain, { terms }: PayableRequest, from: bigint): Promise<boolean> {
+async function isPaid({ client }: DemoChain, { terms }: PayableRequest): Promise<boolean> {
   const topics = [null, keccak256(referenceOf(terms))]
-  const logs = await client.rpc.call<Hex[]>('eth_getLogs', [{ fromBlock: toQuantity(from), topics }])
+  const logs = await client.rpc.call<unknown[]>('eth_getLogs', [{ fromBlock: '0x0', topics }])
   return logs.length > 0
 }
