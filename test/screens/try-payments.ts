@@ -130,7 +130,7 @@ function trySearches(screens: () => Screens): void {
     await page.keyboard.press('Enter')
     await expect.poll(() => chipsOf(page)).toEqual(['INV', 'Failed'])
     expect(await page.getByRole('listbox').isVisible()).toBe(false)
-    await page.getByRole('row', { name: /INV/ }).focus()
+    await page.getByRole('row', { name: 'Search INV', exact: true }).focus()
     await page.keyboard.press('Delete')
     await expect.poll(() => chipsOf(page)).toEqual(['Failed'])
     await page.context().close()
