@@ -10,6 +10,7 @@ import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { Amount } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
+import { useVisible } from '../parts/visibility.ts'
 import { useZone } from '../parts/zone.ts'
 import { Chart, ChartControls, ChartTable } from './chart.tsx'
 import { ExportView } from './export-view.tsx'
@@ -20,7 +21,7 @@ import { PaymentsTable } from './payments-table.tsx'
 import { choosePeriod } from './periods.ts'
 import { barsOf, type ChartState, groupsOf, MEASURES, PERIODS, SPLITS } from './sums.ts'
 import { useHold } from './use-hold.ts'
-import { type Connection, sumsInterval, usePayments, useVisible } from './use-payments.ts'
+import { type Connection, SUMS_MS, usePayments } from './use-payments.ts'
 
 const show = (query: URLSearchParams) => navigate(`/payments${searchOf(query)}`)
 
@@ -168,7 +169,7 @@ function Sums({ query }: { query: URLSearchParams }) {
         { signal },
       ),
     placeholderData: keepPreviousData,
-    refetchInterval: isVisible ? sumsInterval : false,
+    refetchInterval: isVisible ? SUMS_MS : false,
   })
   if (summary.error !== null) return <ErrorNotice error={summary.error} onRetry={() => void summary.refetch()} />
   const change = (name: 'by' | 'split' | 'measure', value: string) => {

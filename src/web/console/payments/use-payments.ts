@@ -1,15 +1,16 @@
-import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { Payment, WatchFilter, WatchPaymentsResponse, Waybill } from '@waybill/client'
 import { useEffect, useEffectEvent, useMemo, useReducer, useState } from 'react'
 import { useWaybill } from '../parts/signed-in.tsx'
+import { useVisible } from '../parts/visibility.ts'
 import { searchFilters, searchOfPage, sortOf } from './filters.ts'
 import { applyChanges, type LiveRows, resume, startRows, type TailState } from './live-rows.ts'
 
 const PAGE_SIZE = 50
 /** Changes are shown together: an import brings thousands a second. */
 const FLUSH_MS = 250
-/** Sums are asked for again after changes, but no more often than this. */
-const SUMS_MS = 5_000
+/** How often sums are read again while somebody sees them. */
+export const SUMS_MS = 5_000
 
 export type Connection = 'live' | 'lost' | 'off'
 
@@ -75,7 +76,6 @@ interface Changes {
 
 /** Follows the changes of the payments that match while the page is visible, from where the page was read or where it stopped following. */
 function useChanges({ waybill, filter, from, onChanges, onLost }: Changes): Connection {
-  const queries = useQueryClient()
   const [connection, setConnection] = useState<Connection>('off')
   const isVisible = useVisible()
   const [position] = useState<{ from?: string | undefined; at?: string | undefined }>({})
@@ -86,10 +86,7 @@ function useChanges({ waybill, filter, from, onChanges, onLost }: Changes): Conn
     if (position.from !== from) Object.assign(position, { from, at: from })
     const left = new AbortController()
     const { signal } = left
-    const batch = createBatch((changes) => {
-      flush(changes)
-      void queries.invalidateQueries({ queryKey: ['sums'], refetchType: 'none' })
-    })
+    const batch = createBatch((changes) => flush(changes))
     const follow = async () => {
       const changes = waybill.watchPayments(filter, {
         from: position.at,
@@ -112,7 +109,7 @@ function useChanges({ waybill, filter, from, onChanges, onLost }: Changes): Conn
       left.abort()
       batch.end()
     }
-  }, [waybill, filter, from, isVisible, queries, position])
+  }, [waybill, filter, from, isVisible, position])
   return connection
 }
 
@@ -138,17 +135,3 @@ function createBatch(flush: (changes: readonly WatchPaymentsResponse[]) => void)
     },
   }
 }
-
-/** Whether the page can be seen. */
-export function useVisible(): boolean {
-  const [isVisible, setVisible] = useState(() => document.visibilityState === 'visible')
-  useEffect(() => {
-    const read = () => setVisible(document.visibilityState === 'visible')
-    document.addEventListener('visibilitychange', read)
-    return () => document.removeEventListener('visibilitychange', read)
-  }, [])
-  return isVisible
-}
-
-/** How often sums may be read again. */
-export const sumsInterval = SUMS_MS
