@@ -4,6 +4,7 @@ import { encodeExecute } from '../network/demo-contracts.ts'
 import { toQuantity } from '../network/rpc.ts'
 import { askChain, findChain, type WalletChain } from './wallet-chain.ts'
 import { INVALID_PARAMS, UNAUTHORIZED, WalletError } from './wallet-error.ts'
+import { isAddress, isBytes, isQuantity } from './wallet-values.ts'
 
 type BatchCall = (chains: readonly WalletChain[], address: string, params: readonly unknown[]) => Promise<unknown>
 
@@ -46,7 +47,6 @@ interface ReadBatch {
 }
 
 const MAX_CALLS = 10
-const HEX = /^0x[0-9a-fA-F]*$/
 
 function readBatch(param: unknown): ReadBatch {
   const { version, from, chainId, calls } = (param ?? {}) as Batch
@@ -60,14 +60,7 @@ function readBatch(param: unknown): ReadBatch {
 
 function readOne(call: unknown, index: number): ReadBatch['calls'][number] {
   const { to, value = '0x0', data = '0x' } = (call ?? {}) as { to?: unknown; value?: unknown; data?: unknown }
-  const isAddress = typeof to === 'string' && /^0x[0-9a-fA-F]{40}$/.test(to)
-  if (
-    !isAddress ||
-    typeof value !== 'string' ||
-    !/^0x[0-9a-f]+$/i.test(value) ||
-    typeof data !== 'string' ||
-    !HEX.test(data)
-  )
+  if (!isAddress(to) || !isQuantity(value) || !isBytes(data))
     throw new WalletError(INVALID_PARAMS, `params[0].calls[${index}] is not {to, value?, data?} in hex`)
-  return { target: to as Address, value: BigInt(value), data: data as Hex }
+  return { target: to, value: BigInt(value), data }
 }

@@ -6,6 +6,7 @@ import { toQuantity } from '../network/rpc.ts'
 import { batchCalls } from './batch-calls.ts'
 import { askChain, findChain, type WalletChain } from './wallet-chain.ts'
 import { INVALID_PARAMS, UNAUTHORIZED, UNSUPPORTED_METHOD, WalletError } from './wallet-error.ts'
+import { isAddress, isBytes, isQuantity } from './wallet-values.ts'
 
 /** What a page asks of a wallet. `chainId` is the chain that the page's provider has chosen, in hex; by default the first. */
 export interface WalletCall {
@@ -45,7 +46,9 @@ export async function callWallet(
   { address, batches }: CalledWallet,
   { method, params, chainId }: WalletCall,
 ): Promise<unknown> {
-  if (batches && method in batchCalls) return batchCalls[method as keyof typeof batchCalls](chains, address, params)
+  // Own names alone: every object also has `constructor`, which would answer what it is called with.
+  if (batches && Object.hasOwn(batchCalls, method))
+    return batchCalls[method as keyof typeof batchCalls](chains, address, params)
   switch (method) {
     case 'eth_requestAccounts':
     case 'eth_accounts':
@@ -93,20 +96,23 @@ interface Transaction {
   readonly chainId?: string
 }
 
-const HEX = /^0x[0-9a-fA-F]*$/
-const NEEDED = ['from', 'to', 'data']
-const OPTIONAL = ['value', 'gas', 'chainId']
+const FORMS = new Map<unknown, string>([
+  [isAddress, 'an address'],
+  [isBytes, 'hex data'],
+  [isQuantity, 'a number in hex'],
+])
+const NEEDED = { from: isAddress, to: isAddress, data: isBytes }
+const OPTIONAL = { value: isQuantity, gas: isQuantity, chainId: isQuantity }
 
 /** The fields that a payment has; others are refused rather than left out. */
 function transactionOf(param: unknown): Transaction {
   const given = { ...(param as Record<string, unknown> | undefined) }
-  for (const name of [...NEEDED, ...OPTIONAL]) {
+  for (const [name, isGood] of Object.entries({ ...NEEDED, ...OPTIONAL })) {
     const value = given[name]
-    if (value === undefined && OPTIONAL.includes(name)) continue
-    if (typeof value !== 'string' || !HEX.test(value))
-      throw new WalletError(INVALID_PARAMS, `params[0].${name} is not hex data`)
+    if (value === undefined && Object.hasOwn(OPTIONAL, name)) continue
+    if (!isGood(value)) throw new WalletError(INVALID_PARAMS, `params[0].${name} is not ${FORMS.get(isGood)}`)
   }
-  const unknown = Object.keys(given).find((name) => ![...NEEDED, ...OPTIONAL].includes(name))
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn({ ...NEEDED, ...OPTIONAL }, name))
   if (unknown !== undefined) throw new WalletError(INVALID_PARAMS, `params[0].${unknown} is not understood`)
   return given as unknown as Transaction
 }

@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest'
+import type { DemoChain } from '../network/network.ts'
+import { createWalletCalls } from './wallet-calls.ts'
+
+const OWN = `0x${'1'.repeat(40)}`
+const TO = `0x${'2'.repeat(40)}`
+const CHAIN = '0x1de2a29'
+
+/** A chain whose node answers everything, so that only the wallet refuses. */
+const chain = {
+  spec: { chainId: Number(CHAIN) },
+  client: { rpc: { url: 'http://127.9.9.9:1', call: async (method: string) => `${method} was asked` } },
+  people: { wallets: [{ name: 'batching', address: OWN, says: '', batches: true }] },
+} as unknown as DemoChain
+
+const ask = (method: unknown, ...params: unknown[]) =>
+  createWalletCalls([chain]).answer({ rawPath: '/demo/wallets/batching', body: { method, params, chainId: CHAIN } })
+
+const send = (fields: object) => ask('eth_sendTransaction', { from: OWN, to: TO, data: '0x', ...fields })
+const batch = (...calls: unknown[]) => ask('wallet_sendCalls', { version: '2.0.0', from: OWN, chainId: CHAIN, calls })
+
+it.each(['constructor', 'valueOf', 'toString', '__proto__', '__defineGetter__', 'hasOwnProperty'])(
+  'has no method %s, which every object has',
+  async (method) => {
+    expect(await ask(method)).toEqual({ error: { code: 4200, message: `this wallet has no method ${method}` } })
+  },
+)
+
+it.each([
+  ['no address to send to', () => send({ to: '0x' }), 'params[0].to is not an address'],
+  ['a creation of a contract', () => send({ to: undefined }), 'params[0].to is not an address'],
+  ['half a byte', () => send({ data: '0x1' }), 'params[0].data is not hex data'],
+  ['a value without digits', () => send({ value: '0x' }), 'params[0].value is not a number in hex'],
+  ['a value above 256 bits', () => send({ value: `0x${'f'.repeat(65)}` }), 'params[0].value is not a number in hex'],
+  ['a chain without digits', () => send({ chainId: '0x' }), 'params[0].chainId is not a number in hex'],
+  ['another chain', () => send({ chainId: '0x1' }), `the wallet is on chain ${CHAIN}, not on 0x1`],
+  ['a name that every object has', () => send({ constructor: '0x' }), 'params[0].constructor is not understood'],
+  ['an empty batch', () => batch(), 'params[0].calls is not a list of 1 to 10 calls'],
+  [
+    'too many calls',
+    () => batch(...Array.from({ length: 11 }, () => ({ to: TO }))),
+    'params[0].calls is not a list of 1 to 10 calls',
+  ],
+  ['a call that is nothing', () => batch(null), 'params[0].calls[0] is not {to, value?, data?} in hex'],
+  [
+    'a call with a value above 256 bits',
+    () => batch({ to: TO }, { to: TO, value: `0x${'f'.repeat(65)}` }),
+    'params[0].calls[1] is not {to, value?, data?} in hex',
+  ],
+  [
+    'a call with half a byte',
+    () => batch({ to: TO, data: '0x1' }),
+    'params[0].calls[0] is not {to, value?, data?} in hex',
+  ],
+])('refuses %s', async (_, asked, message) => {
+  expect(await asked()).toEqual({ error: { code: -32_602, message } })
+})
+
+it('asks the node for what is well formed', async () => {
+  const sent = 'eth_sendTransaction was asked'
+  expect(await send({ value: '0x1', chainId: CHAIN })).toEqual({ result: sent })
+  expect(await batch({ to: TO, value: '0x1', data: '0x00' })).toEqual({ result: { id: `${CHAIN}:${sent}` } })
+})

@@ -1,0 +1,12 @@
+/** The forms that values have in JSON-RPC. */
+import type { Address, Hex } from 'viem'
+
+export const isAddress = (value: unknown): value is Address =>
+  typeof value === 'string' && /^0x[0-9a-f]{40}$/i.test(value)
+
+/** A number of at most 256 bits. */
+export const isQuantity = (value: unknown): value is Hex =>
+  typeof value === 'string' && /^0x[0-9a-f]{1,64}$/i.test(value)
+
+export const isBytes = (value: unknown): value is Hex =>
+  typeof value === 'string' && /^0x(?:[0-9a-f]{2})*$/i.test(value)
