@@ -87,13 +87,14 @@ export function createPayableRequestKeeper(
 
   return {
     async keep() {
-      for (const draft of DRAFTS) {
-        const found = await findOpen(draft)
+      const found = await Promise.all(DRAFTS.map(async (draft) => ({ draft, request: await findOpen(draft) })))
+      const fresh = found.filter(({ draft, request }) => {
         const before = open.get(draft)
-        if (before !== undefined && referenceOf(before.terms) === referenceOf(found.terms)) continue
-        await requests.create([found.terms])
-        open.set(draft, found)
-      }
+        return before === undefined || referenceOf(before.terms) !== referenceOf(request.terms)
+      })
+      // Together, because a newcomer waits for it.
+      if (fresh.length > 0) await requests.create(fresh.map(({ request }) => request.terms))
+      for (const { draft, request } of fresh) open.set(draft, request)
       return [...open.values()]
     },
   }
