@@ -17,6 +17,17 @@ export function startRows(rows: readonly Payment[]): LiveRows {
   return { rows, gone: new Set(), held: [], heldCount: 0 }
 }
 
+/** Rows that are followed, and the answer of the search that they began with. */
+export interface FollowedPage {
+  readonly answer: { readonly payments: readonly Payment[] } | undefined
+  readonly live: LiveRows
+}
+
+/** The rows to show: as an answer has them until they are followed, then as they are, also when none is left. */
+export function liveRowsOf({ answer, live }: FollowedPage, latest: FollowedPage['answer']): LiveRows {
+  return latest === undefined || latest === answer ? live : startRows(latest.payments)
+}
+
 export interface TailState {
   /** Whether new payments may be shown at the top: the first page, newest first. */
   readonly isTail: boolean

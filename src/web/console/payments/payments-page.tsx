@@ -52,8 +52,6 @@ function List({ query }: { query: URLSearchParams }) {
   if (page.error !== null) return <ErrorNotice error={page.error} onRetry={() => void page.refetch()} />
   if (page.data === undefined) return <Waiting lines={12} />
   const { nextCursor, prevCursor } = page.data.pagination ?? {}
-  // The first picture of a page has its rows before they are followed.
-  const rows = live.rows.length === 0 ? page.data.payments : live.rows
   return (
     <section ref={area} aria-label={paymentsTexts.title} aria-busy={page.isPlaceholderData}>
       <TailLine
@@ -68,10 +66,10 @@ function List({ query }: { query: URLSearchParams }) {
           window.scrollTo({ top: 0 })
         }}
       />
-      {rows.length === 0 ? (
+      {live.rows.length === 0 ? (
         <Nothing query={query} />
       ) : (
-        <PaymentsTable rows={rows} gone={live.gone} query={query} onSort={show} />
+        <PaymentsTable rows={live.rows} gone={live.gone} query={query} onSort={show} />
       )}
       <Paging query={query} newer={prevCursor} older={nextCursor} />
     </section>

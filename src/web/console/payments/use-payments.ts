@@ -1,10 +1,10 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import type { Payment, WatchFilter, WatchPaymentsResponse, Waybill } from '@waybill/client'
+import type { WatchFilter, WatchPaymentsResponse, Waybill } from '@waybill/client'
 import { useEffect, useEffectEvent, useMemo, useReducer, useState } from 'react'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { useVisible } from '../parts/visibility.ts'
 import { searchFilters, searchOfPage, sortOf } from './filters.ts'
-import { applyChanges, type LiveRows, resume, startRows, type TailState } from './live-rows.ts'
+import { applyChanges, type FollowedPage, liveRowsOf, resume, startRows, type TailState } from './live-rows.ts'
 
 const PAGE_SIZE = 50
 /** Changes are shown together: an import brings thousands a second. */
@@ -28,7 +28,7 @@ export function usePayments(query: URLSearchParams, isPaused: boolean) {
     gcTime: 0,
   })
   const isTail = isTailOf(query)
-  const [live, change] = useReducer(reduce, undefined, () => startRows([]))
+  const [followed, change] = useReducer(reduce, { answer: undefined, live: startRows([]) })
   const connection = useChanges({
     waybill,
     filter: useMemo(() => searchFilters(new URLSearchParams(address)) as WatchFilter, [address]),
@@ -37,9 +37,9 @@ export function usePayments(query: URLSearchParams, isPaused: boolean) {
     onLost: useEffectEvent(() => void page.refetch()),
   })
   useEffect(() => {
-    if (page.data !== undefined) change({ type: 'page', rows: page.data.payments })
+    if (page.data !== undefined) change({ type: 'page', answer: page.data })
   }, [page.data])
-  return { page, live, connection, isTail, resume: () => change({ type: 'resume' }) }
+  return { page, live: liveRowsOf(followed, page.data), connection, isTail, resume: () => change({ type: 'resume' }) }
 }
 
 /** New payments come in at the top of the first page alone, and only where the newest are at the top. */
@@ -49,18 +49,18 @@ function isTailOf(query: URLSearchParams): boolean {
 }
 
 type Action =
-  | { readonly type: 'page'; readonly rows: readonly Payment[] }
+  | { readonly type: 'page'; readonly answer: NonNullable<FollowedPage['answer']> }
   | { readonly type: 'changes'; readonly changes: readonly WatchPaymentsResponse[]; readonly tail: TailState }
   | { readonly type: 'resume' }
 
-function reduce(state: LiveRows, action: Action): LiveRows {
+function reduce(state: FollowedPage, action: Action): FollowedPage {
   switch (action.type) {
     case 'page':
-      return startRows(action.rows)
+      return { answer: action.answer, live: startRows(action.answer.payments) }
     case 'changes':
-      return applyChanges(state, action.changes, action.tail)
+      return { ...state, live: applyChanges(state.live, action.changes, action.tail) }
     case 'resume':
-      return resume(state)
+      return { ...state, live: resume(state.live) }
   }
 }
 
