@@ -5,7 +5,7 @@
  *   …drop the rows of demo.freshChains, start the service and detection on demo.configs…
  *   await demo.seed(requests)                               // stores requests and pays them; then clocks and bridge run
  *   await demo.live({ baseUrl, apiKey })                    // demo.json written; the live payer pays
- *   importLines(demo.earlierPayments(180), …)               // behind the first answer
+ *   importLines(demo.earlierPayments(180).lines, …)         // behind the first answer
  *   await demo.stop()
  */
 import { mkdir } from 'node:fs/promises'
@@ -13,12 +13,11 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { ChainConfig } from '../chains/chains-file.ts'
 import type { Logger } from '../domain/logger.ts'
-import { formatPaymentLine } from '../domain/payment-line.ts'
 import { type Bridge, startBridge } from './bridge/bridge.ts'
 import { toBridgeChain } from './bridge/bridge-chain.ts'
 import { type DemoFile, describeDemo, writeDemoFile } from './demo-file.ts'
 import { type DemoRequests, type DemoRequestTerms, referenceOf } from './history/demo-requests.ts'
-import { planEarlierPayments } from './history/earlier-payments.ts'
+import { earlierLines, nameOfLines } from './history/earlier-lines.ts'
 import { planHistory } from './history/history.ts'
 import { writeHistory } from './history/history-writer.ts'
 import type { PlannedPayment } from './history/planned-payment.ts'
@@ -56,11 +55,11 @@ export interface Demo {
   /** Writes demo.json and starts the live payer. @returns the content of demo.json */
   live(options: { baseUrl: string; apiKey: string; publishableKey: string }): Promise<DemoFile>
   /**
-   * The merchant's payments before those on the chains, as lines of an import. The same at every start.
+   * The merchant's payments before those on the chains, as lines of an import. The same at every start, and so is their name.
    *
    * @param days - how far they reach back
    */
-  earlierPayments(days: number): Iterable<Uint8Array>
+  earlierPayments(days: number): { name: string; lines: Iterable<Uint8Array> }
   /** Stops payer, clocks and chains, after which the chains' state is on disk. */
   stop(): Promise<void>
 }
@@ -179,7 +178,8 @@ function createRun(
 
     earlierPayments(days) {
       if (!seeded) throw new Error('call seed() before earlierPayments()')
-      return linesOf(seeded.plans, days)
+      const chains = seeded.plans.map(({ chain: { spec, people }, ...times }) => ({ spec, people, ...times }))
+      return { name: nameOfLines(chains, days), lines: earlierLines(chains, days) }
     },
 
     async stop() {
@@ -228,16 +228,6 @@ async function planChain(chain: DemoChain): Promise<ChainPlan> {
     payments: all.flatMap((entry) => entry.payments),
     madeAtSec,
     beginsSec: Math.min(...history.flatMap(({ payments }) => payments.map(({ atSec }) => atSec))),
-  }
-}
-
-function* linesOf(plans: readonly ChainPlan[], days: number): Generator<Uint8Array> {
-  const payments = plans.flatMap(({ chain, beginsSec, madeAtSec }) =>
-    planEarlierPayments(chain.spec, chain.people, { toSec: beginsSec, days, madeAtSec }),
-  )
-  // the latest first: they are what somebody looks at while the others are still being imported
-  for (const payment of payments.toSorted((a, b) => b.timestamp.getTime() - a.timestamp.getTime())) {
-    yield Buffer.from(`${formatPaymentLine(payment)}\n`)
   }
 }
 

@@ -11,6 +11,7 @@ import type { Logger } from '../../domain/logger.ts'
 import { importLines } from '../../imports/import-lines.ts'
 import { importPayments } from '../../imports/import-payments.ts'
 import { forgetChain } from '../../store/forget-chain.ts'
+import { readSetting, writeSettingOnce } from '../../store/settings-repository.ts'
 import type { CommandContext } from '../command.ts'
 import { ownCacheFolder } from '../compile-cache.ts'
 import { listen } from './listen.ts'
@@ -119,20 +120,24 @@ const PAUSE_MS = 20
 /** Small, with a pause after each, so that calls are answered in between. */
 const LINES_A_BATCH = 500
 
-/** Imports what was paid before the demo's chains. A failure leaves the demo without it, and is logged. */
+/** Imports what was paid before the demo's chains, once for a data folder. A failure leaves the demo without it, and is logged. */
 async function importEarlier(
   knex: Knex,
-  lines: Iterable<Uint8Array>,
+  { name, lines }: ReturnType<Demo['earlierPayments']>,
   { signal, logger }: { signal: AbortSignal; logger: Logger },
 ): Promise<void> {
   const startedMs = performance.now()
+  const isImported = `demo-earlier-${name}`
   try {
+    if ((await readSetting(knex, isImported)) !== undefined) return
     const account = await createApiKeyRepository(knex).ensureAccount(DEMO)
     const { written, bad } = await importLines(Readable.from(lines), importPayments(knex, account), {
       signal,
       batchLines: LINES_A_BATCH,
       onBatch: async () => setTimeout(PAUSE_MS),
     })
+    if (signal.aborted) return
+    await writeSettingOnce(knex, isImported, Buffer.from('yes'))
     const seconds = Math.round((performance.now() - startedMs) / 1_000)
     if (written > 0 || bad > 0)
       logger.info({ payments: written, bad, seconds }, 'earlier payments of the demo are imported')

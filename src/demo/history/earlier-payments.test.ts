@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { formatPaymentLine } from '../../domain/payment-line.ts'
 import { DEMO_CHAINS } from '../network/chain-specs.ts'
+import { earlierLines } from './earlier-lines.ts'
 import { planEarlierPayments } from './earlier-payments.ts'
 import { createRandom } from './random.ts'
 import { paymentsAnHour, waitSec } from './trade.ts'
@@ -13,7 +13,8 @@ const PEOPLE = {
   payees: [`0x${'1a'.repeat(20)}`, `0x${'1b'.repeat(20)}`],
   feeCollector: `0x${'1c'.repeat(20)}`,
 } as const
-const all = DEMO_CHAINS.flatMap((spec) => planEarlierPayments(spec, PEOPLE, SPAN))
+const CHAIN = { people: PEOPLE, beginsSec: SPAN.toSec, madeAtSec: MADE_AT_SEC }
+const all = DEMO_CHAINS.flatMap((spec) => [...planEarlierPayments(spec, PEOPLE, SPAN)])
 
 const dayOf = (date: Date) => date.toISOString().slice(0, 10)
 function sumBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, number> {
@@ -24,14 +25,26 @@ function sumBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, 
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
 
 describe('earlier payments', () => {
-  it('are the same at every start, oldest first, each with an id of its own', () => {
-    const [spec] = DEMO_CHAINS
-    if (spec === undefined) throw new Error('no chain')
-    const lines = planEarlierPayments(spec, PEOPLE, SPAN).map(formatPaymentLine)
-    expect(lines).toEqual(planEarlierPayments(spec, PEOPLE, SPAN).map(formatPaymentLine))
-    const times = planEarlierPayments(spec, PEOPLE, SPAN).map(({ timestamp }) => timestamp.getTime())
-    expect(times).toEqual(times.toSorted((a, b) => a - b))
-    expect(new Set(all.map(({ id }) => id)).size).toBe(all.length)
+  const linesOf = (days: number) =>
+    [
+      ...earlierLines(
+        DEMO_CHAINS.map((spec) => ({ spec, ...CHAIN })),
+        days,
+      ),
+    ].map(String)
+
+  it('are the same at every start, latest first, each with an id of its own', () => {
+    const lines = linesOf(SPAN.days)
+    expect(lines).toEqual(linesOf(SPAN.days))
+    const payments = lines.map((line) => JSON.parse(line) as { id: string; timestamp: string })
+    const times = payments.map(({ timestamp }) => Date.parse(timestamp))
+    expect(times).toEqual(times.toSorted((a, b) => b - a))
+    expect(new Set(payments.map(({ id }) => id)).size).toBe(all.length)
+  })
+
+  it('stay as they are when more days are asked for', () => {
+    const few = linesOf(20)
+    expect(linesOf(40).slice(0, few.length)).toEqual(few)
   })
 
   it('lie in their days', () => {

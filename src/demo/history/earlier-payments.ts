@@ -22,6 +22,8 @@ import { timesBefore } from './trade.ts'
 const DAY_SEC = 86_400
 const COIN_DECIMALS = 18
 const CUSTOMERS = 400
+/** The number of the newest invoice of a chain. Counted down from it, a payment keeps its number however far back the payments reach. */
+const NEWEST_INVOICE = 99_999
 /** The price of one euro in US dollars, with 8 decimals. */
 const DOLLARS_A_EURO = 109_000_000n
 const GAS_USED = { DIRECT: 91_204n, CONVERSION: 168_930n, CROSSCHAIN: 212_415n, RECURRING: 104_377n } as const
@@ -34,22 +36,22 @@ export interface Span {
 }
 
 /**
- * Plans the earlier payments of a chain. Always the same for the same chain and span.
+ * Plans the earlier payments of a chain, each when it is asked for, since half a year at once would stop the process for a second. Always the
+ * same for the same chain; a longer span only adds to them.
  *
- * @returns oldest first
+ * @returns latest first
  */
-export function planEarlierPayments(
+export function* planEarlierPayments(
   spec: DemoChainSpec,
   people: Pick<DemoPeople, 'payees' | 'feeCollector'>,
   { toSec, days, madeAtSec }: Span,
-): readonly Payment[] {
+): Generator<Payment> {
   const random = createRandom(spec.chainId + 1)
-  const times: number[] = []
+  let place = 0
   for (const atSec of timesBefore(toSec, { madeAtSec, share: spec.tradeShare, next: random.next })) {
-    if (atSec < toSec - days * DAY_SEC) break
-    times.push(atSec)
+    if (atSec < toSec - days * DAY_SEC) return
+    yield planPayment({ spec, people, random, atSec, place: place++, toSec })
   }
-  return times.toReversed().map((atSec, place) => planPayment({ spec, people, random, atSec, place, toSec }))
 }
 
 interface PlanContext {
@@ -57,6 +59,7 @@ interface PlanContext {
   readonly people: Pick<DemoPeople, 'payees' | 'feeCollector'>
   readonly random: Random
   readonly atSec: number
+  /** Counted from the latest. */
   readonly place: number
   readonly toSec: number
 }
@@ -97,7 +100,7 @@ function planPayment({ spec, people, random, atSec, place, toSec }: PlanContext)
     payer,
     payee: canonical(random.pick(people.payees)),
     initiator: payer,
-    reference: `INV-${timestamp.getUTCFullYear()}-${spec.name.charAt(0)}${String(place + 1).padStart(5, '0')}`,
+    reference: `INV-${timestamp.getUTCFullYear()}-${spec.name.charAt(0)}${NEWEST_INVOICE - place}`,
     fees: feesOf({ spec, source, amount, decimals, currency, price, receiver: canonical(people.feeCollector) }, random),
     gas: gasOf(source ?? spec, type, atSec),
     refunds: refund?.refunds ?? [],
