@@ -17,13 +17,14 @@ const compileCache = ownCacheFolder()
 if (compileCache !== undefined) enableCompileCache(compileCache)
 
 // Imported only now, since modules that were loaded before do not come from the cache.
-const [{ currentActor }, { commands }, { runCommandLine }] = await Promise.all([
+const words = process.argv.slice(2)
+const [{ currentActor }, commands, { runCommandLine }] = await Promise.all([
   import('./cli/actor.ts'),
-  import('./cli/commands.ts'),
+  import('./cli/commands.ts').then(({ loadCommands }) => loadCommands(words)),
   import('./cli/run-command-line.ts'),
 ])
 
-process.exitCode = await runCommandLine(commands, process.argv.slice(2), {
+process.exitCode = await runCommandLine(commands, words, {
   environment: process.env,
   workingFolder: process.cwd(),
   // A getter, since an open standard input would keep the process alive.

@@ -1,57 +1,84 @@
 import type { Command } from './command.ts'
-import { auditCommand } from './commands/audit-command.ts'
-import { backupCommand } from './commands/backup-command.ts'
-import { chainsCheck, chainsRestart } from './commands/chains-command.ts'
-import { chainsPlan } from './commands/chains-plan-command.ts'
-import { chainsReread } from './commands/chains-reread-command.ts'
-import { chainsStatus } from './commands/chains-status-command.ts'
-import { checkCommand } from './commands/check-command.ts'
-import { demoPay, demoRefund, demoReorg } from './commands/demo-command.ts'
-import { distributeCommand } from './commands/distribute-command.ts'
-import { exportPaymentsCommand, exportRequestsCommand } from './commands/export-command.ts'
-import { importPaymentsCommand, importRequestsCommand } from './commands/import-command.ts'
-import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from './commands/keys-command.ts'
-import { migrateCommand } from './commands/migrate-command.ts'
-import { chainsRecheck } from './commands/recheck-command.ts'
-import { restoreCommand } from './commands/restore-command.ts'
-import { serveCommand } from './commands/serve-command.ts'
-import { unmatchedAccept, unmatchedExplain, unmatchedList, unmatchedUnaccept } from './commands/unmatched-command.ts'
-import { verifyCommand } from './commands/verify-command.ts'
-import { walletsAdd, walletsList, walletsRemove } from './commands/wallets-command.ts'
 
-/** Every command, in the order of the help. */
-export const commands: readonly Command[] = [
-  serveCommand,
-  migrateCommand,
-  distributeCommand,
-  backupCommand,
-  restoreCommand,
-  keysCreate,
-  keysRotate,
-  keysList,
-  keysRevoke,
-  keysAudit,
-  auditCommand,
-  walletsAdd,
-  walletsList,
-  walletsRemove,
-  importRequestsCommand,
-  importPaymentsCommand,
-  exportRequestsCommand,
-  exportPaymentsCommand,
-  checkCommand,
-  chainsStatus,
-  chainsCheck,
-  chainsPlan,
-  chainsRestart,
-  chainsRecheck,
-  chainsReread,
-  verifyCommand,
-  unmatchedList,
-  unmatchedExplain,
-  unmatchedAccept,
-  unmatchedUnaccept,
-  demoPay,
-  demoReorg,
-  demoRefund,
-]
+/**
+ * Loads the commands that begin with a word, in the order of the help. Together their modules take a second to load, and one command needs
+ * few of them.
+ */
+const groups: Readonly<Record<string, () => Promise<readonly Command[]>>> = {
+  async serve() {
+    const { serveCommand } = await import('./commands/serve-command.ts')
+    return [serveCommand]
+  },
+  async migrate() {
+    const { migrateCommand } = await import('./commands/migrate-command.ts')
+    return [migrateCommand]
+  },
+  async distribute() {
+    const { distributeCommand } = await import('./commands/distribute-command.ts')
+    return [distributeCommand]
+  },
+  async backup() {
+    const { backupCommand } = await import('./commands/backup-command.ts')
+    return [backupCommand]
+  },
+  async restore() {
+    const { restoreCommand } = await import('./commands/restore-command.ts')
+    return [restoreCommand]
+  },
+  async keys() {
+    const keys = await import('./commands/keys-command.ts')
+    return [keys.keysCreate, keys.keysRotate, keys.keysList, keys.keysRevoke, keys.keysAudit]
+  },
+  async audit() {
+    const { auditCommand } = await import('./commands/audit-command.ts')
+    return [auditCommand]
+  },
+  async wallets() {
+    const wallets = await import('./commands/wallets-command.ts')
+    return [wallets.walletsAdd, wallets.walletsList, wallets.walletsRemove]
+  },
+  async import() {
+    const { importRequestsCommand, importPaymentsCommand } = await import('./commands/import-command.ts')
+    return [importRequestsCommand, importPaymentsCommand]
+  },
+  async export() {
+    const { exportRequestsCommand, exportPaymentsCommand } = await import('./commands/export-command.ts')
+    return [exportRequestsCommand, exportPaymentsCommand]
+  },
+  async check() {
+    const { checkCommand } = await import('./commands/check-command.ts')
+    return [checkCommand]
+  },
+  async chains() {
+    const [{ chainsStatus }, { chainsCheck, chainsRestart }, { chainsPlan }, { chainsRecheck }, { chainsReread }] =
+      await Promise.all([
+        import('./commands/chains-status-command.ts'),
+        import('./commands/chains-command.ts'),
+        import('./commands/chains-plan-command.ts'),
+        import('./commands/recheck-command.ts'),
+        import('./commands/chains-reread-command.ts'),
+      ])
+    return [chainsStatus, chainsCheck, chainsPlan, chainsRestart, chainsRecheck, chainsReread]
+  },
+  async verify() {
+    const { verifyCommand } = await import('./commands/verify-command.ts')
+    return [verifyCommand]
+  },
+  async unmatched() {
+    const { unmatchedList, unmatchedExplain, unmatchedAccept, unmatchedUnaccept } = await import(
+      './commands/unmatched-command.ts'
+    )
+    return [unmatchedList, unmatchedExplain, unmatchedAccept, unmatchedUnaccept]
+  },
+  async demo() {
+    const { demoPay, demoReorg, demoRefund } = await import('./commands/demo-command.ts')
+    return [demoPay, demoReorg, demoRefund]
+  },
+}
+
+/** @returns the commands that begin with the first word; all if none does */
+export async function loadCommands([first = '']: readonly string[]): Promise<readonly Command[]> {
+  const group = Object.hasOwn(groups, first) ? groups[first] : undefined
+  const loaded = await Promise.all((group === undefined ? Object.values(groups) : [group]).map((load) => load()))
+  return loaded.flat()
+}

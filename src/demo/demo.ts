@@ -1,9 +1,9 @@
 /**
  * The whole demo, in the steps of its host:
  *
- *   const demo = await startDemo({ dataDir, logger, now })   // chains run; demo.configs describes them like a chains file
+ *   const demo = await startDemo({ dataDir, logger, now })   // chains run and have their payments; demo.configs describes them
  *   …drop the rows of demo.freshChains, start the service and detection on demo.configs…
- *   await demo.seed(requests)                               // stores requests and pays them; then clocks and bridge run
+ *   await demo.seed(requests)                               // stores the requests of the payments; then clocks and bridge run
  *   await demo.live({ baseUrl, apiKey })                    // demo.json written; the live payer pays
  *   importLines(demo.earlierPayments(180).lines, …)         // behind the first answer
  *   await demo.stop()
@@ -50,7 +50,7 @@ export interface Demo {
   bridgeUrl: string
   /** What pages may ask of the wallets. */
   wallets: ReturnType<typeof createWalletCalls>
-  /** Stores the demo's requests, then makes the payments of fresh chains. Afterwards the chains mine by themselves. */
+  /** Stores the requests of the demo. Afterwards the chains mine by themselves. */
   seed(requests: DemoRequests): Promise<void>
   /** Writes demo.json and starts the live payer. @returns the content of demo.json */
   live(options: { baseUrl: string; apiKey: string; publishableKey: string }): Promise<DemoFile>
@@ -65,7 +65,8 @@ export interface Demo {
 }
 
 /**
- * Starts the chains of the demo. Chains of the last run continue if their state is in `dataDir`.
+ * Starts the chains of the demo, and makes the payments of fresh ones, which needs no database. Chains of the last run continue if their state
+ * is in `dataDir`.
  *
  * @throws AnvilStartError when no node can run here
  */
@@ -81,11 +82,11 @@ export async function startDemo({
   const folder = join(dataDir, 'chains')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const network = await startNetwork({ folder, logger, now })
-  const bridge = await startBridge(network.chains.map(bridgeChainOf), { now, logger }).catch(async (error: unknown) => {
+  const [plans, bridge] = await prepare(network, { now, logger }).catch(async (error: unknown) => {
     await network.stop()
     throw error
   })
-  const run = createRun({ network, bridge }, { dataDir, logger, now })
+  const run = createRun({ network, bridge, plans }, { dataDir, logger, now })
   return {
     configs: network.configs,
     freshChains: network.chains.filter(({ fresh }) => fresh).map(({ spec }) => spec.name),
@@ -97,6 +98,12 @@ export async function startDemo({
     earlierPayments: run.earlierPayments,
     stop: run.stop,
   }
+}
+
+async function prepare({ chains }: DemoNetwork, { now, logger }: Omit<RunContext, 'dataDir'>) {
+  const plans = await Promise.all(chains.map(planChain))
+  await Promise.all(plans.filter(({ chain }) => chain.fresh).map((plan) => carryOut(plan, now())))
+  return [plans, await startBridge(chains.map(bridgeChainOf), { now, logger })] as const
 }
 
 function bridgeChainOf({ spec, client, deployed, people }: DemoChain) {
@@ -111,7 +118,7 @@ interface RunContext {
 }
 
 function createRun(
-  { network, bridge }: { network: DemoNetwork; bridge: Bridge },
+  { network, bridge, plans }: { network: DemoNetwork; bridge: Bridge; plans: readonly ChainPlan[] },
   context: RunContext,
 ): Pick<Demo, 'seed' | 'live' | 'earlierPayments' | 'stop'> {
   const { logger, now } = context
@@ -123,9 +130,8 @@ function createRun(
 
   return {
     async seed(requests) {
-      const plans = await Promise.all(chains.map(planChain))
       await requests.create(plans.flatMap((plan) => plan.terms))
-      await Promise.all(plans.filter((plan) => plan.chain.fresh).map((plan) => carryOut(plan, now())))
+      await Promise.all(chains.filter(({ fresh }) => fresh).map(markComplete))
       const heads = await Promise.all(chains.map((chain) => chain.client.head()))
       clocks = chains.map((chain, index) =>
         createClock(chain, { now, logger, startBlock: heads[index] as BlockHeader }),
@@ -136,12 +142,13 @@ function createRun(
       await keeper.keep()
       for (const clock of clocks) clock.start()
       bridge.relay()
-      seeded = { requests, keeper, plans, seeds: inListedOrder(plans.flatMap((plan) => plan.seeds)) }
+      seeded = { requests, keeper }
     },
 
     async live(access) {
       if (!seeded) throw new Error('call seed() before live()')
-      const { requests, keeper, plans, seeds } = seeded
+      const { requests, keeper } = seeded
+      const seeds = inListedOrder(plans.flatMap((plan) => plan.seeds))
       const payable = createPayableRequestKeeper(chains, { requests, now })
       const write = async (): Promise<DemoFile> => {
         const listed = [...seeds, pending, ...toPay]
@@ -177,9 +184,8 @@ function createRun(
     },
 
     earlierPayments(days) {
-      if (!seeded) throw new Error('call seed() before earlierPayments()')
-      const chains = seeded.plans.map(({ chain: { spec, people }, ...times }) => ({ spec, people, ...times }))
-      return { name: nameOfLines(chains, days), lines: earlierLines(chains, days) }
+      const earlier = plans.map(({ chain: { spec, people }, ...times }) => ({ spec, people, ...times }))
+      return { name: nameOfLines(earlier, days), lines: earlierLines(earlier, days) }
     },
 
     async stop() {
@@ -195,8 +201,6 @@ function createRun(
 interface Seeded {
   requests: DemoRequests
   keeper: PendingRequestKeeper
-  plans: readonly ChainPlan[]
-  seeds: readonly Seed[]
 }
 
 interface ChainPlan {
@@ -231,10 +235,16 @@ async function planChain(chain: DemoChain): Promise<ChainPlan> {
   }
 }
 
-/** Makes the payments of a fresh chain and marks it complete. A chain that is killed before is created again. */
 async function carryOut({ chain, payments }: ChainPlan, now: Date): Promise<void> {
   await writeHistory(chain, payments, Math.floor(now.getTime() / 1000) - 1)
   await chain.state.save(chain.client.rpc)
+}
+
+/**
+ * A start that ends before creates the chain again. So a chain is complete only once the host has dropped the rows of an earlier chain of that
+ * name.
+ */
+async function markComplete(chain: DemoChain): Promise<void> {
   const genesis = await readGenesis(chain.client)
   await chain.state.complete({
     chainId: chain.spec.chainId,

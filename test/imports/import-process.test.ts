@@ -2,7 +2,7 @@ import { readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promise
 import { join } from 'node:path'
 import { PassThrough, Readable, Writable } from 'node:stream'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { commands } from '../../src/cli/commands.ts'
+import { loadCommands } from '../../src/cli/commands.ts'
 import { runCommandLine } from '../../src/cli/run-command-line.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { runWaybill, startWaybill } from '../support/process.ts'
@@ -154,7 +154,7 @@ it.each([
   const said = { stdout: '', stderr: '' }
   const collect = (name: keyof typeof said) =>
     new Writable({ write: (chunk, _, done) => done(void (said[name] += String(chunk))) })
-  const code = await runCommandLine(commands, args, {
+  const code = await runCommandLine(await loadCommands(args), args, {
     environment,
     workingFolder: folder,
     stdin: Readable.from([]),

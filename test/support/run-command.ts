@@ -1,5 +1,5 @@
 import { Readable, Writable } from 'node:stream'
-import { commands } from '../../src/cli/commands.ts'
+import { loadCommands } from '../../src/cli/commands.ts'
 import { runCommandLine } from '../../src/cli/run-command-line.ts'
 
 /** Exit code and output of a command. */
@@ -23,7 +23,7 @@ export async function runCommand(
         done()
       },
     })
-  const code = await runCommandLine(commands, words, {
+  const code = await runCommandLine(await loadCommands(words), words, {
     environment,
     workingFolder: '/',
     stdin: Readable.from([]),

@@ -4,8 +4,6 @@ import type { Command } from '../command.ts'
 import { readSetup } from '../read-chains.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
 import { readTls } from '../serve/read-tls.ts'
-import { serveChains } from '../serve/serve-chains.ts'
-import { serveDemo } from '../serve/serve-demo.ts'
 
 /** `serve`: runs until it is stopped. */
 export const serveCommand: Command = {
@@ -17,8 +15,13 @@ export const serveCommand: Command = {
     const { config, chains } = await readSetup(context, (configured) => readTls(configured, new Date()))
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
     try {
-      if (chains === undefined) await serveDemo(config, context, logger)
-      else await serveChains(chains, config, context, logger)
+      if (chains === undefined) {
+        const { serveDemo } = await import('../serve/serve-demo.ts')
+        await serveDemo(config, context, logger)
+      } else {
+        const { serveChains } = await import('../serve/serve-chains.ts')
+        await serveChains(chains, config, context, logger)
+      }
     } catch (error) {
       // Stopped during the start: an interrupted step is not a failure.
       if (!context.signal.aborted) throw error

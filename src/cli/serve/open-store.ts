@@ -24,16 +24,20 @@ interface OpenStore {
 /** Longer than the longest deadline of a call: a last resort against abandoned statements. */
 const STATEMENT_TIMEOUT_MS = 60_000
 
-/**
- * Opens the service's pool on the configured or the embedded database server, and migrates.
- *
- * @param stack - closes what was opened
- */
+/** What a store is opened with. */
+interface StoreOptions {
+  /** Closes what was opened. */
+  readonly stack: AsyncDisposableStack
+  readonly logger: Logger
+  /** Called when an embedded server's process runs; never for another database. */
+  readonly onLaunched?: () => void
+}
+
+/** Opens the service's pool on the configured or the embedded database server, and migrates. */
 export async function openStore(
   config: Config,
   { signal }: CommandContext,
-  stack: AsyncDisposableStack,
-  logger: Logger,
+  { stack, logger, onLaunched }: StoreOptions,
 ): Promise<OpenStore> {
   const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, poolMax: config.databaseConnections, logger }
   const report = logMigration(logger, () => performance.now())
@@ -50,7 +54,7 @@ export async function openStore(
     const readPools = stack.adopt(openReadPools(knex, replicaUrls, ofUrl), (pools) => pools.stop())
     return { knex, readPools, failed }
   }
-  const server = await startEmbeddedServer({ dataDir: config.dataDir, logger, signal })
+  const server = await startEmbeddedServer({ dataDir: config.dataDir, logger, signal, onLaunched })
   stack.defer(() => server.stop())
   const knex = stack.adopt(createDatabase(server.connection(), options), (pool) => pool.destroy())
   await migrate(knex, { report })

@@ -20,7 +20,7 @@ export async function serveChains(
   if (config.database.kind === 'EMBEDDED') await stampDataFolder(config.dataDir, 'service')
   // These modules load while the database starts.
   const [{ knex, readPools, failed }, { composeService }] = await Promise.all([
-    openStore(config, context, stack, logger),
+    openStore(config, context, { stack, logger }),
     import('../../app.ts'),
   ])
   const service = await composeService({

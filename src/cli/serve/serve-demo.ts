@@ -37,9 +37,12 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   const now = () => new Date()
   await using stack = new AsyncDisposableStack()
   await stampDataFolder(config.dataDir, 'demo')
-  // Concurrently, because a newcomer waits for the whole start.
+  // Concurrently, because a newcomer waits for the whole start. The database works while this process loads its modules.
+  const launched = Promise.withResolvers<void>()
+  const opening = openStore(config, context, { stack, logger, onLaunched: launched.resolve })
+  await Promise.race([launched.promise, opening.catch(() => {})])
   const [opened, started, loaded] = await Promise.allSettled([
-    openStore(config, context, stack, logger),
+    opening,
     import('../../demo/demo.ts').then(({ startDemo }) => startDemo({ dataDir: config.dataDir, logger, now })),
     import('../../app.ts'),
   ])
@@ -66,12 +69,13 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   service.measuring.start()
   stack.defer(() => service.measuring.stop())
   const listener = await listen(service, config, logger)
-  void service.learnNodes(signal)
-  void service.prepareScreens()
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO, publishableKey: PUBLISHABLE_KEY })
   stdout.write(welcome(file, config))
+  // One after the other and not before, since a newcomer waits for his first answer.
+  const prepared = service.learnNodes(signal).then(() => service.prepareScreens())
   if (config.chains.kind === 'DEMO') {
-    const imported = importEarlier(knex, demo.earlierPayments(config.chains.days), { signal, logger })
+    const earlier = demo.earlierPayments(config.chains.days)
+    const imported = prepared.then(() => importEarlier(knex, earlier, { signal, logger }))
     stack.defer(() => imported)
   }
   const chainFailed = demo.crashed.then(
@@ -127,6 +131,7 @@ async function importEarlier(
   { signal, logger }: { signal: AbortSignal; logger: Logger },
 ): Promise<void> {
   const startedMs = performance.now()
+  if (signal.aborted) return
   const isImported = `demo-earlier-${name}`
   try {
     if ((await readSetting(knex, isImported)) !== undefined) return

@@ -2,9 +2,10 @@
  * Makes planned payments on a fresh chain, each in a block with the planned time.
  */
 import type { Hex } from 'viem'
-import { assertSucceeded } from '../network/chain-client.ts'
+import { assertAllSucceeded, toCall } from '../network/chain-client.ts'
 import { createFeeds } from '../network/feeds.ts'
 import type { DemoChain } from '../network/network.ts'
+import { toQuantity } from '../network/rpc.ts'
 import { encodePlannedPayment, type PlannedPayment } from './planned-payment.ts'
 
 /** Maximum age of a price at the time of a payment. */
@@ -21,24 +22,33 @@ export async function writeHistory(
   payments: readonly PlannedPayment[],
   toSec: number,
 ): Promise<void> {
-  const { client, spec, deployed } = chain
+  const { client, spec, deployed, people } = chain
+  const { rpc } = client
   const feeds = createFeeds(chain)
   const hashes: Hex[] = []
   let timeSec = (await client.head()).timestampSec
+  let nonce = Number(await rpc.call('eth_getTransactionCount', [people.deployer, 'latest']))
   for (const payment of payments.toSorted((a, b) => a.atSec - b.atSec)) {
     timeSec = Math.max(payment.atSec, timeSec + 1)
-    await feeds.move(timeSec, { symbols: [payment.symbol, spec.native.symbol], atMostAgeSec: MAX_FEED_AGE_SEC })
+    const symbols = [payment.symbol, spec.native.symbol]
+    const moves = feeds
+      .due(timeSec, { symbols, atMostAgeSec: MAX_FEED_AGE_SEC })
+      .map((move) => ({ ...move, options: { ...move.options, nonce: nonce++ } }))
     const call = encodePlannedPayment(spec, deployed, { ...payment, atSec: timeSec })
-    hashes.push(await client.send(payment.payer, call, { maxPriorityFeePerGas: spec.tipPerGas }))
-    await client.mine({ timestampSec: timeSec, baseFeePerGas: spec.baseFeePerGas })
+    const paid = { from: payment.payer, call, options: { maxPriorityFeePerGas: spec.tipPerGas } }
+    const [hash] = await rpc.callAll<Hex>([
+      ...[paid, ...moves].map(toCall),
+      ['anvil_setNextBlockBaseFeePerGas', [toQuantity(spec.baseFeePerGas)]],
+    ])
+    hashes.push(hash as Hex)
+    await rpc.call('evm_mine', [toQuantity(timeSec)])
   }
   await mineUntilFinal(chain, timeSec, toSec)
-  for (const hash of hashes) await assertSucceeded(client, hash)
+  await assertAllSucceeded(client, hashes)
 }
 
+/** Their base fee decays, which nobody reads: each block with a transaction sets its own. */
 async function mineUntilFinal({ client, spec }: DemoChain, fromSec: number, toSec: number): Promise<void> {
-  const step = Math.max(1, Math.floor((toSec - fromSec) / (spec.finalityDepth + 1)))
-  for (let block = 1; block <= spec.finalityDepth; block++) {
-    await client.mine({ timestampSec: fromSec + block * step, baseFeePerGas: spec.baseFeePerGas })
-  }
+  const stepSec = Math.max(1, Math.floor((toSec - fromSec) / (spec.finalityDepth + 1)))
+  await client.rpc.call('anvil_mine', [toQuantity(spec.finalityDepth), toQuantity(stepSec)])
 }

@@ -4,7 +4,7 @@
 import type { Address, Hex } from 'viem'
 import { type ContractCall, MULTICALL3_ADDRESS, multicall3RuntimeCode } from './demo-contracts.ts'
 import type { Deployed, DeploymentPlan } from './deployment.ts'
-import { type Rpc, toQuantity } from './rpc.ts'
+import { type Rpc, type RpcCall, toQuantity } from './rpc.ts'
 
 export interface Receipt {
   transactionHash: Hex
@@ -28,6 +28,14 @@ export interface SendOptions {
   maxPriorityFeePerGas?: bigint
 }
 
+/** A transaction to send, from an unlocked account. */
+export interface Sending {
+  readonly from: Address
+  readonly call: ContractCall | { data: Hex }
+  /** With a nonce, where several of a list are from one account. */
+  readonly options?: SendOptions
+}
+
 interface BlockOptions {
   timestampSec?: number
   /** wei, for this block only. */
@@ -45,6 +53,8 @@ export interface ChainClient {
   rpc: Rpc
   /** Sends from an unlocked account; resolves when the node has accepted it, before it is mined. */
   send(from: Address, call: ContractCall | { data: Hex }, options?: SendOptions): Promise<Hex>
+  /** Sends several in any order. @returns their hashes, in the order of the list */
+  sendAll(list: readonly Sending[]): Promise<Hex[]>
   /** Mines one block. @returns its number */
   mine(block?: BlockOptions): Promise<bigint>
   /** Undefined while the transaction is not mined. */
@@ -64,6 +74,7 @@ export function createChainClient(rpc: Rpc): ChainClient {
     send(from, call, options = {}) {
       return rpc.call<Hex>('eth_sendTransaction', [toTransaction(from, call, options)])
     },
+    sendAll: (list) => rpc.callAll<Hex>(list.map(toCall)),
     async mine({ timestampSec, baseFeePerGas } = {}) {
       if (baseFeePerGas !== undefined) {
         await rpc.call('anvil_setNextBlockBaseFeePerGas', [toQuantity(baseFeePerGas)])
@@ -104,9 +115,8 @@ export async function deployContracts(
   await client.rpc.call('anvil_setCode', [MULTICALL3_ADDRESS, multicall3RuntimeCode()])
   const hashes: Hex[] = []
   const sendAll = async (firstNonce: number, list: readonly (ContractCall | { data: Hex })[]): Promise<void> => {
-    for (const [offset, call] of list.entries()) {
-      hashes.push(await client.send(deployer, call, { gas: DEPLOYMENT_GAS, nonce: firstNonce + offset }))
-    }
+    const options = (offset: number) => ({ gas: DEPLOYMENT_GAS, nonce: firstNonce + offset })
+    hashes.push(...(await client.sendAll(list.map((call, at) => ({ from: deployer, call, options: options(at) })))))
   }
   await sendAll(
     0,
@@ -116,13 +126,25 @@ export async function deployContracts(
   await client.rpc.call('anvil_setNonce', [deployer, toQuantity(plan.ownNonce)])
   await sendAll(plan.ownNonce, [...plan.own.map((data) => ({ data })), ...plan.calls, ...calls])
   await client.mine(block)
-  for (const hash of hashes) await assertSucceeded(client, hash)
+  await assertAllSucceeded(client, hashes)
   return plan.deployed
 }
 
 /** @throws Error when the transaction is not mined or was reverted */
 export async function assertSucceeded(client: ChainClient, hash: Hex): Promise<Receipt> {
-  const receipt = await client.receipt(hash)
+  return requireSuccess(hash, await client.receipt(hash))
+}
+
+/** @throws Error for the first transaction that is not mined or was reverted */
+export async function assertAllSucceeded({ rpc }: ChainClient, hashes: readonly Hex[]): Promise<void> {
+  const answers = await rpc.callAll<RpcReceipt | null>(hashes.map((hash) => ['eth_getTransactionReceipt', [hash]]))
+  for (const [at, hash] of hashes.entries()) {
+    const answer = answers[at]
+    requireSuccess(hash, answer ? toReceipt(answer) : undefined)
+  }
+}
+
+function requireSuccess(hash: Hex, receipt: Receipt | undefined): Receipt {
   if (!receipt) throw new Error(`transaction ${hash} was not mined: its fee cap may be below the block's base fee`)
   if (!receipt.succeeded) throw new Error(`transaction ${hash} was reverted in block ${receipt.blockNumber}`)
   return receipt
@@ -155,6 +177,11 @@ function toReceipt(answer: RpcReceipt): Receipt {
     effectiveGasPrice: BigInt(answer.effectiveGasPrice),
     logs: answer.logs.map((log) => ({ ...log, logIndex: Number(log.logIndex) })),
   }
+}
+
+/** The call of the node that sends. */
+export function toCall({ from, call, options = {} }: Sending): RpcCall {
+  return ['eth_sendTransaction', [toTransaction(from, call, options)]]
 }
 
 function toTransaction(

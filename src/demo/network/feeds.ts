@@ -1,7 +1,7 @@
 /** Moves the price feeds of a demo chain. */
 import type { Address } from 'viem'
 import { usdPrice } from '../history/planned-payment.ts'
-import type { ChainClient } from './chain-client.ts'
+import type { ChainClient, Sending } from './chain-client.ts'
 import type { DemoChainSpec } from './chain-specs.ts'
 import { encodeSetFeed } from './demo-contracts.ts'
 import type { Deployed } from './deployment.ts'
@@ -13,12 +13,10 @@ const STABLECOIN_INTERVAL_SEC = 600
 const FIRST_IN_BLOCK_FEE = 2_000n * 10n ** 9n
 
 export interface Feeds {
-  /**
-   * Sends a new round for each feed that is due at a time; the next block has them.
-   *
-   * @param atMostAgeSec - replaces each feed's own interval; `symbols` limits the move to some feeds
-   */
-  move(timeSec: number, only?: { symbols: readonly string[]; atMostAgeSec: number }): Promise<void>
+  /** Sends a new round for each feed that is due at a time; the next block has them. */
+  move(timeSec: number): Promise<void>
+  /** What `move` would send for feeds of some symbols that are older than an age. The caller sends it. */
+  due(timeSec: number, only: { symbols: readonly string[]; atMostAgeSec: number }): readonly Sending[]
 }
 
 export function createFeeds(chain: {
@@ -37,19 +35,22 @@ export function createFeeds(chain: {
       movedSec: 0,
     })),
   ]
+  const roundOf = (feed: (typeof feeds)[number], timeSec: number): Sending => {
+    feed.movedSec = timeSec
+    const fees = { maxFeePerGas: FIRST_IN_BLOCK_FEE, maxPriorityFeePerGas: spec.tipPerGas }
+    const call = encodeSetFeed(feed.address, usdPrice(spec, feed.symbol, timeSec))
+    return { from: people.deployer, call, options: { gas: 150_000n, ...fees } }
+  }
   return {
-    async move(timeSec, only) {
-      const due = feeds.filter((feed) =>
-        only
-          ? only.symbols.includes(feed.symbol) && timeSec - feed.movedSec > only.atMostAgeSec
-          : timeSec - feed.movedSec >= feed.intervalSec,
-      )
-      for (const feed of due) {
-        const call = encodeSetFeed(feed.address, usdPrice(spec, feed.symbol, timeSec))
-        const fees = { maxFeePerGas: FIRST_IN_BLOCK_FEE, maxPriorityFeePerGas: spec.tipPerGas }
-        await client.send(people.deployer, call, { gas: 150_000n, ...fees })
-        feed.movedSec = timeSec
+    async move(timeSec) {
+      for (const feed of feeds.filter(({ movedSec, intervalSec }) => timeSec - movedSec >= intervalSec)) {
+        const { from, call, options } = roundOf(feed, timeSec)
+        await client.send(from, call, options)
       }
     },
+    due: (timeSec, { symbols, atMostAgeSec }) =>
+      feeds
+        .filter(({ symbol, movedSec }) => symbols.includes(symbol) && timeSec - movedSec > atMostAgeSec)
+        .map((feed) => roundOf(feed, timeSec)),
   }
 }

@@ -1,7 +1,7 @@
 /** Coins and tokens for the accounts of a fresh demo chain, and the approvals that their payments need. */
-import { type Address, getContractAddress, type Hex } from 'viem'
+import { type Address, getContractAddress } from 'viem'
 import type { DemoPeople } from '../history/people.ts'
-import { assertSucceeded, type ChainClient } from './chain-client.ts'
+import { assertAllSucceeded, type ChainClient, type Sending } from './chain-client.ts'
 import type { DemoChainSpec } from './chain-specs.ts'
 import {
   type ContractCall,
@@ -45,50 +45,48 @@ export async function supplyPeople(
   deployed: Deployed,
   people: DemoPeople,
 ): Promise<void> {
-  const setCoins = (address: Address, wei: bigint): Promise<unknown> =>
-    client.rpc.call('anvil_setBalance', [address, toQuantity(wei)])
-  const { deployer, pendingPayer, spoofer, relayer, payers } = people
-  for (const payer of [deployer, pendingPayer, spoofer, relayer, ...payers]) {
-    await setCoins(payer, PAYER_COINS * COIN)
-  }
-  for (const recipient of [people.feeCollector, ...people.payees]) await setCoins(recipient, 0n)
-  for (const wallet of people.wallets) {
-    const coins = wallet.holds.find((holding) => holding.chain === spec.name)?.coins ?? 0
-    await setCoins(wallet.address, BigInt(coins) * COIN)
-  }
-
+  const { deployer, pendingPayer, spoofer, relayer, payers, wallets } = people
+  const coinsOf = (wallet: DemoPeople['wallets'][number]) =>
+    wallet.holds.find((holding) => holding.chain === spec.name)?.coins ?? 0
+  const balances: readonly (readonly [Address, bigint])[] = [
+    ...[deployer, pendingPayer, spoofer, relayer, ...payers].map((payer) => [payer, PAYER_COINS * COIN] as const),
+    ...[people.feeCollector, ...people.payees].map((recipient) => [recipient, 0n] as const),
+    ...wallets.map((wallet) => [wallet.address, BigInt(coinsOf(wallet)) * COIN] as const),
+  ]
+  await client.rpc.callAll(balances.map(([address, wei]) => ['anvil_setBalance', [address, toQuantity(wei)]]))
   await delegateWallets(client, people)
-
-  const hashes: Hex[] = []
-  for (const payer of [...people.payers, people.pendingPayer]) {
-    for (const token of deployed.tokens) {
-      for (const proxy of [deployed.contracts.erc20FeeProxy, deployed.contracts.erc20ConversionProxy]) {
-        hashes.push(await client.send(payer, encodeApprove(token.address, proxy, MAX_UINT256)))
-      }
-    }
-  }
-  if (deployed.bridge) {
-    for (const token of deployed.tokens) {
-      hashes.push(await client.send(relayer, encodeApprove(token.address, deployed.bridge.executor, MAX_UINT256)))
-    }
-  }
-  hashes.push(...(await prepareSpoofer(client, deployed, people.spoofer)))
+  const hashes = await client.sendAll([...approvalsOf(deployed, people), ...firstOfSpoofer(deployed, spoofer)])
   await client.mine({ baseFeePerGas: spec.baseFeePerGas })
-  for (const hash of hashes) await assertSucceeded(client, hash)
+  await assertAllSucceeded(client, hashes)
+}
+
+/** The first transactions of the payers and the relayer. */
+function approvalsOf({ tokens, contracts, bridge }: Deployed, people: DemoPeople): readonly Sending[] {
+  const approve = (from: Address, spenders: readonly Address[]): Sending[] =>
+    tokens
+      .flatMap(({ address }) => spenders.map((spender) => encodeApprove(address, spender, MAX_UINT256)))
+      .map((call, nonce) => ({ from, call, options: { nonce } }))
+  const proxies = [contracts.erc20FeeProxy, contracts.erc20ConversionProxy]
+  return [
+    ...[...people.payers, people.pendingPayer].flatMap((payer) => approve(payer, proxies)),
+    ...(bridge === undefined ? [] : approve(people.relayer, [bridge.executor])),
+  ]
 }
 
 /** Gives wallets that make batches the account that carries them out. The node puts it there, as a signed delegation would. */
 async function delegateWallets({ rpc }: ChainClient, { wallets }: DemoPeople): Promise<void> {
   // What creation code returns is the code that is stored.
   const code = await rpc.call('eth_call', [{ data: encodeCreation('DemoAccount') }, 'latest'])
-  await rpc.call('anvil_setCode', [DEMO_ACCOUNT_ADDRESS, code])
-  for (const { address, batches } of wallets) {
-    if (batches === true) await rpc.call('anvil_setCode', [address, DELEGATED_CODE])
-  }
+  await rpc.callAll([
+    ['anvil_setCode', [DEMO_ACCOUNT_ADDRESS, code]],
+    ...wallets
+      .filter(({ batches }) => batches === true)
+      .map(({ address }) => ['anvil_setCode', [address, DELEGATED_CODE]] as const),
+  ])
 }
 
 /** The spoofer's first transactions: a worthless token with the symbol USDC, and the proxy's approval to pull it. */
-async function prepareSpoofer(client: ChainClient, deployed: Deployed, spoofer: Address): Promise<Hex[]> {
+function firstOfSpoofer(deployed: Deployed, spoofer: Address): readonly Sending[] {
   const { erc20FeeProxy } = deployed.contracts
   const worthless = worthlessToken(spoofer)
   const real = deployed.tokens.find((token) => token.symbol === 'USDC')
@@ -98,11 +96,7 @@ async function prepareSpoofer(client: ChainClient, deployed: Deployed, spoofer: 
     encodeApprove(worthless, erc20FeeProxy, MAX_UINT256),
     ...(real ? [encodeApprove(real.address, erc20FeeProxy, MAX_UINT256)] : []),
   ]
-  const hashes: Hex[] = []
-  for (const [nonce, call] of calls.entries()) {
-    hashes.push(await client.send(spoofer, call, { nonce, gas: 2_000_000n }))
-  }
-  return hashes
+  return calls.map((call, nonce) => ({ from: spoofer, call, options: { nonce, gas: 2_000_000n } }))
 }
 
 /** The address of the spoofer's "USDC". */

@@ -1,7 +1,4 @@
-/**
- * A small JSON-RPC client for the demo's chains: one call a request. It uses node:http, which takes half the processor time of `fetch`; a
- * first start makes about five thousand calls.
- */
+/** A small JSON-RPC client for the demo's chains. It uses node:http, which takes half the processor time of `fetch`. */
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 
@@ -9,7 +6,20 @@ export interface Rpc {
   url: string
   /** @throws RpcCallError when the node answers with an error; network errors as node:http throws them */
   call<T = unknown>(method: string, params?: readonly unknown[]): Promise<T>
+  /**
+   * Several calls as few requests, which saves most of their time. The node may carry them out in any order.
+   *
+   * @returns their results, in the order of the calls
+   * @throws RpcCallError for the first that fails, after all were carried out; network errors as node:http throws them
+   */
+  callAll<T = unknown>(calls: readonly RpcCall[]): Promise<T[]>
 }
+
+/** A method and its parameters. */
+export type RpcCall = readonly [method: string, params: readonly unknown[]]
+
+/** Below the size that a node takes, also when each creates a contract. */
+const CALLS_A_REQUEST = 40
 
 /** The node answered with an error. `data` is the revert data, if any. */
 class RpcCallError extends Error {
@@ -27,6 +37,7 @@ class RpcCallError extends Error {
 }
 
 interface RpcAnswer {
+  id: number
   result?: unknown
   error?: { code: number; message: string; data?: string }
 }
@@ -37,11 +48,26 @@ export function createRpc(url: string): Rpc {
     url,
     async call<T>(method: string, params: readonly unknown[] = []): Promise<T> {
       const body = await post(url, JSON.stringify({ jsonrpc: '2.0', id: nextId++, method, params }))
-      const answer = JSON.parse(body) as RpcAnswer
-      if (answer.error) throw new RpcCallError(method, answer.error)
-      return answer.result as T
+      return resultOf(method, JSON.parse(body) as RpcAnswer) as T
+    },
+    async callAll<T>(calls: readonly RpcCall[]): Promise<T[]> {
+      const results: T[] = []
+      for (let from = 0; from < calls.length; from += CALLS_A_REQUEST) {
+        const part = calls.slice(from, from + CALLS_A_REQUEST)
+        const asked = part.map(([method, params]) => ({ jsonrpc: '2.0', id: nextId++, method, params }))
+        const answers = JSON.parse(await post(url, JSON.stringify(asked))) as readonly RpcAnswer[]
+        const byId = new Map(answers.map((answer) => [answer.id, answer]))
+        for (const { id, method } of asked) results.push(resultOf(method, byId.get(id)) as T)
+      }
+      return results
     },
   }
+}
+
+function resultOf(method: string, answer: RpcAnswer | undefined): unknown {
+  if (answer === undefined) throw new Error(`the node did not answer ${method}`)
+  if (answer.error) throw new RpcCallError(method, answer.error)
+  return answer.result
 }
 
 function post(url: string, body: string): Promise<string> {

@@ -52,6 +52,8 @@ export interface StartOptions {
   readonly logger?: Logger | undefined
   /** Further server settings, by name. `fsync: 'off'` makes the first start faster as well. */
   readonly settings?: Readonly<Record<string, string>> | undefined
+  /** Called when the server's process runs, long before it is ready. */
+  readonly onLaunched?: (() => void) | undefined
   /** Aborts the start. */
   readonly signal?: AbortSignal | undefined
   /** Other programs than those of the installed package, for tests. */
@@ -108,6 +110,7 @@ async function launchServer(options: StartOptions): Promise<{ server: EmbeddedSe
     settings: options.settings ?? {},
   })
   const child = launch(command, folder)
+  options.onLaunched?.()
   const log = followLog(child, options.logger)
   await untilReady({ child, folder, log, signal: options.signal })
   return { server: runningServer(child, folder), child }
