@@ -28,9 +28,11 @@ export async function startHardhatBeneath(entry: string, chainId: number, genesi
     initialDate: new Date(genesisTimeSec * 1_000).toISOString(),
   })
   const plain = createRpc(server.url)
+  const named = (method: string) => method.replace(/^anvil_/, 'hardhat_')
   const rpc: Rpc = {
     url: server.url,
-    call: (method, params) => plain.call(method.replace(/^anvil_/, 'hardhat_'), params),
+    call: (method, params) => plain.call(named(method), params),
+    callAll: (calls) => plain.callAll(calls.map(([method, params]) => [named(method), params])),
   }
   /** The state after each of the last blocks. */
   const snapshots = new Map<number, string>()

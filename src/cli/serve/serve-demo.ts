@@ -31,6 +31,9 @@ const DEVELOPMENT_PORTS = [3000, 4173, 5173, 8000]
 /** The id that routes give the bridge, which has the API of LI.FI. */
 const DEMO_BRIDGE = 'demo-bridge'
 
+/** So long nothing runs beside the first answer, for which a newcomer waits; then what takes seconds runs, one after the other. */
+const FIRST_ANSWER_MS = 1_500
+
 /** Runs the demo: local chains, an embedded database and a payer. */
 export async function serveDemo(config: Config, context: CommandContext, logger: Logger): Promise<void> {
   const { signal, stdout } = context
@@ -71,8 +74,9 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   const listener = await listen(service, config, logger)
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO, publishableKey: PUBLISHABLE_KEY })
   stdout.write(welcome(file, config))
-  // One after the other and not before, since a newcomer waits for his first answer.
-  const prepared = service.learnNodes(signal).then(() => service.prepareScreens())
+  const prepared = setTimeout(FIRST_ANSWER_MS)
+    .then(() => service.learnNodes(signal))
+    .then(() => service.prepareScreens())
   if (config.chains.kind === 'DEMO') {
     const earlier = demo.earlierPayments(config.chains.days)
     const imported = prepared.then(() => importEarlier(knex, earlier, { signal, logger }))

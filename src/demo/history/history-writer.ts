@@ -47,8 +47,9 @@ export async function writeHistory(
   await assertAllSucceeded(client, hashes)
 }
 
-/** Their base fee decays, which nobody reads: each block with a transaction sets its own. */
 async function mineUntilFinal({ client, spec }: DemoChain, fromSec: number, toSec: number): Promise<void> {
-  const stepSec = Math.max(1, Math.floor((toSec - fromSec) / (spec.finalityDepth + 1)))
-  await client.rpc.call('anvil_mine', [toQuantity(spec.finalityDepth), toQuantity(stepSec)])
+  const step = Math.max(1, Math.floor((toSec - fromSec) / (spec.finalityDepth + 1)))
+  for (let block = 1; block <= spec.finalityDepth; block++) {
+    await client.mine({ timestampSec: fromSec + block * step, baseFeePerGas: spec.baseFeePerGas })
+  }
 }
