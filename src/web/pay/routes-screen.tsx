@@ -2,6 +2,7 @@
 import type { Checkout, Route } from '@waybill/client/checkout'
 import { useState } from 'preact/hooks'
 import { formatAmount } from '../look/format-amount.ts'
+import { sentence } from '../look/sentence.ts'
 import { payTexts } from '../look/texts.ts'
 import type { Connected } from './connect-screen.tsx'
 import { sayRoute } from './route-cost.ts'
@@ -140,8 +141,3 @@ function Missing({ found, isOpen }: { found: FoundRoutes; isOpen: boolean }) {
 }
 
 const keyOf = ({ chain, token, provider, reason }: Unavailable) => [chain, token, provider, reason].join()
-/** The service's words have neither a capital nor a full stop. */
-function sentence(text: string): string {
-  if (text === '') return ''
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
-}

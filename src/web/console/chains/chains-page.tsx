@@ -5,7 +5,7 @@ import { formatTime, formatUtc } from '../../look/format-time.ts'
 import { chainsTexts } from '../../look/texts.ts'
 import { ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
-import { missingScope, ScopeNotice } from '../parts/scope-notice.tsx'
+import { missingScope } from '../parts/scope-notice.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { useZone } from '../parts/zone.ts'
 import { ChainCard } from './chain-card.tsx'
@@ -60,8 +60,7 @@ function useLastError({ error, isFetching }: { readonly error: Error | null; rea
 
 function NoChains({ error, onRetry }: { error: Error | null; onRetry: () => void }) {
   if (error === null) return <Waiting lines={10} />
-  const scope = missingScope(error)
-  return scope === undefined ? <ErrorNotice error={error} onRetry={onRetry} /> : <ScopeNotice scope={scope} />
+  return <ErrorNotice error={error} onRetry={onRetry} />
 }
 
 function Overall({ chains, error, at }: { chains: readonly Chain[]; error: Error | null; at: Date }) {

@@ -1,10 +1,15 @@
 /** What is shown instead of an answer: waiting, nothing found, an error, each with what to do next. */
 import { WaybillCallError } from '@waybill/client'
 import { type ReactNode, useEffect } from 'react'
+import { sentence } from '../../look/sentence.ts'
 import { consoleTexts } from '../../look/texts.ts'
+import { missingScope, ScopeNotice } from './scope-notice.tsx'
 import { useSession } from './signed-in.tsx'
 
-/** Why a call failed, in the service's words, and what can be done. A key that is no longer valid ends the session. */
+/**
+ * Why a call failed, in the service's words, and what can be done: for a key without the scope, how to get one. A key that is no longer valid ends
+ * the session.
+ */
 export function ErrorNotice({ error, onRetry }: { error: Error; onRetry?: (() => void) | undefined }) {
   const { leave } = useSession()
   const { title, retry, requestId, keyRefused, away } = consoleTexts.errors
@@ -13,15 +18,17 @@ export function ErrorNotice({ error, onRetry }: { error: Error; onRetry?: (() =>
     if (isKeyWrong) leave(keyRefused)
   }, [isKeyWrong, leave, keyRefused])
   const call = error instanceof WaybillCallError ? error : undefined
+  const scope = missingScope(error)
+  if (scope !== undefined) return <ScopeNotice scope={scope} />
   return (
     <div className="notice bad" role="alert">
       <h2>{title}</h2>
-      <p>{call?.reason === 'NETWORK' ? away : error.message}</p>
+      <p>{call?.reason === 'NETWORK' ? away : sentence(error.message)}</p>
       {call?.fieldViolations
         .filter(({ description }) => !call.message.includes(description))
         .map(({ field, description }) => (
           <p key={field + description}>
-            <span className="mono">{field}</span>: {description}
+            <span className="mono">{field}</span>: {sentence(description)}
           </p>
         ))}
       {call?.requestId !== undefined && (

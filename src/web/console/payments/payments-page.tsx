@@ -8,6 +8,7 @@ import { Link } from '../parts/link.tsx'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
+import { missingScope } from '../parts/scope-notice.tsx'
 import { Amount } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { useVisible } from '../parts/visibility.ts'
@@ -171,6 +172,8 @@ function Sums({ query }: { query: URLSearchParams }) {
     placeholderData: keepPreviousData,
     refetchInterval: isVisible ? SUMS_MS : false,
   })
+  // The list says it.
+  if (missingScope(summary.error) !== undefined) return null
   if (summary.error !== null) return <ErrorNotice error={summary.error} onRetry={() => void summary.refetch()} />
   const change = (name: 'by' | 'split' | 'measure', value: string) => {
     const next = new URLSearchParams(query)

@@ -10,6 +10,7 @@ import { useState } from 'react'
 import { formatAmount } from '../../look/format-amount.ts'
 import { requestTexts } from '../../look/texts.ts'
 import { ErrorNotice } from '../parts/notices.tsx'
+import { missingScope } from '../parts/scope-notice.tsx'
 import { Amount } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { type OutstandingSum, sumOutstanding } from './outstanding-sums.ts'
@@ -41,6 +42,8 @@ export function Outstanding() {
     staleTime: 30_000,
   })
   const error = count.error ?? added.error
+  // The list says it.
+  if (missingScope(error) !== undefined) return null
   return (
     <section className="owed" aria-labelledby="outstanding">
       <div>

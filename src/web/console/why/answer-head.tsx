@@ -1,9 +1,10 @@
 import { useEffect, useMemo, useState } from 'react'
 import { formatTime, formatUtc, toDate } from '../../look/format-time.ts'
+import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { useZone } from '../parts/zone.ts'
-import { isClosing, sayToCustomer, sayVerdict, sentence } from './say-verdict.ts'
+import { isClosing, sayToCustomer, sayVerdict } from './say-verdict.ts'
 import type { Question, RoutesState } from './stream-routes.ts'
 
 interface AnswerHeadProps {

@@ -1,8 +1,9 @@
 import type { UnavailableRoute } from '@waybill/client'
+import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { searchOf } from '../parts/location.ts'
-import { byUse, sentence } from './say-verdict.ts'
+import { byUse } from './say-verdict.ts'
 import type { Question } from './stream-routes.ts'
 
 interface MissingListProps {

@@ -1,10 +1,11 @@
 import { type FeeLine, FeeLine_Stage, FeeLine_Type, type Route, Route_StepKind, Route_Tag } from '@waybill/client'
 import { formatSpan } from '../../look/format-span.ts'
+import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { Amount, Badge, Unknown, Usd } from '../parts/shown-values.tsx'
 import { type CostKind, type CostPart, costParts, formatFraction, kindsOf, longestBar } from './cost-bars.ts'
-import { byCost, sayHow, sayWay, sentence, splitCurrency } from './say-verdict.ts'
+import { byCost, sayHow, sayWay, splitCurrency } from './say-verdict.ts'
 
 const texts = whyTexts.routes
 const sorts = Object.keys(texts.sorts) as (keyof typeof texts.sorts)[]

@@ -5,7 +5,6 @@ import {
   type SaidRoute,
   sayToCustomer,
   sayVerdict,
-  sentence,
 } from './say-verdict.ts'
 
 const direct: SaidRoute = {
@@ -166,12 +165,4 @@ it('tells a customer not to pay twice', () => {
   expect(sayToCustomer(answer({ warnings }), question)).toBe(
     'Do not pay again: a payment is on its way. Do not pay again.\n\nAs of 2026-11-23 08:40:00 UTC. Fees and rates change.',
   )
-})
-
-it.each([
-  ['add 5 USDC', 'Add 5 USDC.'],
-  ['demo-bridge did not answer', 'demo-bridge did not answer.'],
-  ['ETHEREUM did not answer.', 'ETHEREUM did not answer.'],
-])('writes "%s" as a sentence', (text, written) => {
-  expect(sentence(text)).toBe(written)
 })

@@ -2,6 +2,7 @@
 import type { GetPaymentRoutesResponse, Route, UnavailableRoute, Warning } from '@waybill/client'
 import { formatShortAmount } from '../../look/format-amount.ts'
 import { formatSpan } from '../../look/format-span.ts'
+import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
 
 /** What the sentences need of a route. */
@@ -201,9 +202,3 @@ const customersReasons = new Set([
   'NO_CONVERSION_PROVIDER',
   'WALLET_FAMILY_MISMATCH',
 ])
-
-/** With a full stop, and a capital unless it begins with the name of a provider, `demo-bridge`. */
-export function sentence(text: string): string {
-  const whole = /^[a-z]+(?=[ ,:])/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text
-  return /[.!?…]$/.test(whole) ? whole : `${whole}.`
-}

@@ -1,17 +1,17 @@
 import { WaybillCallError } from '@waybill/client'
 import { useEffect, useState } from 'react'
+import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
-import { missingScope, ScopeNotice } from '../parts/scope-notice.tsx'
 import { AnswerHead } from './answer-head.tsx'
 import { Examples } from './examples.tsx'
 import { MissingList } from './missing-list.tsx'
 import { QuestionForm } from './question-form.tsx'
 import { RouteList } from './route-list.tsx'
-import { sayVerdict, sentence } from './say-verdict.ts'
+import { sayVerdict } from './say-verdict.ts'
 import { type Question, type RoutesState, useRoutes } from './stream-routes.ts'
 
 export function WhyPage() {
@@ -37,7 +37,7 @@ export function WhyPage() {
         {question !== undefined && <Narrowed question={question} />}
         {question === undefined && <Examples />}
         {routes.error !== undefined && Object.keys(violations).length === 0 && (
-          <Failure error={routes.error} onRetry={routes.askAgain} />
+          <ErrorNotice error={routes.error} onRetry={routes.askAgain} />
         )}
         {question !== undefined && <Answer question={question} state={routes} onAgain={routes.askAgain} />}
       </div>
@@ -61,11 +61,6 @@ function violationsOf(error: Error | undefined): Readonly<Record<string, string>
   return Object.fromEntries(
     known.map(({ field, description }) => [field, sentence(description.replace(`${field}: `, ''))]),
   )
-}
-
-function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
-  const scope = missingScope(error)
-  return scope === undefined ? <ErrorNotice error={error} onRetry={onRetry} /> : <ScopeNotice scope={scope} />
 }
 
 /** Says that the link asks for a part alone, and leads to the whole. */
