@@ -1,6 +1,7 @@
 /** The console as people see it, in a real browser on a running demo. */
 import { describe } from 'vitest'
 import { describeInBrowser } from '../screens/in-browser.ts'
+import { tryOwnService } from '../screens/try-own-service.ts'
 import { tryPayments } from '../screens/try-payments.ts'
 import { tryRequests } from '../screens/try-requests.ts'
 import { tryWhy } from '../screens/try-why.ts'
@@ -14,5 +15,8 @@ describeInBrowser('the console', (screens) => {
   })
   describe('why a wallet cannot pay, and the chains', () => {
     tryWhy(screens)
+  })
+  describe('a service that is no demo', () => {
+    tryOwnService(screens)
   })
 })

@@ -19,6 +19,7 @@ export interface DemoFacts {
   readonly publishableKey: string
   readonly payUrl: string
   readonly wallets: Readonly<Record<string, { readonly address: string }>>
+  readonly chains: readonly { readonly name: string; readonly rpcUrl: string }[]
   readonly requests: readonly { readonly paymentReference: string; readonly says: string; readonly kind?: string }[]
 }
 
@@ -56,14 +57,15 @@ export async function openScreens(executablePath: string) {
     dataDir,
     faults,
     call,
-    /** Opens a page in a browser of its own, which knows nothing of the others. */
+    /** Opens a page, of the demo or of a whole URL, in a browser of its own, which knows nothing of the others. */
     open: async (
       path: string,
       options: BrowserContextOptions = {},
       prepare?: (page: Page) => Promise<unknown>,
     ): Promise<Page> => {
       const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
-      await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: facts.baseUrl })
+      const { href, origin } = new URL(path, facts.baseUrl)
+      await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin })
       const page = await context.newPage()
       page.on('console', (message) => {
         if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
@@ -71,7 +73,7 @@ export async function openScreens(executablePath: string) {
       })
       page.on('pageerror', (error) => faults.push(error.message))
       await prepare?.(page)
-      await page.goto(facts.baseUrl + path)
+      await page.goto(href)
       return page
     },
     async stop() {
@@ -102,7 +104,8 @@ export function isTooWide(page: Page): Promise<boolean> {
   return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)
 }
 
-async function freePort(): Promise<number> {
+/** A port of loopback that is free now. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   const { port } = server.address() as { port: number }

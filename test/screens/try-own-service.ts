@@ -1,0 +1,139 @@
+/** What people see of a service that is no demo: it asks for a key, keys have scopes, chains have explorers and a past to read. */
+
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { findBarriers, type Screens } from './open-screens.ts'
+import { type OwnService, startOwnService } from './own-service.ts'
+
+const ALL = 'payments:read,requests:read,requests:write,routes:read,chains:read'
+
+interface StoredRequest {
+  readonly paymentReference: string
+  readonly requestId: string
+}
+
+const TERMS = ['requestId', 'salt', 'payee', 'amount', 'invoiceCurrency', 'paymentCurrency', 'network', 'reference']
+
+/** @param screens - read when a test runs */
+export function tryOwnService(screens: () => Screens): void {
+  let service: OwnService
+  let key: string
+  let paid: StoredRequest
+  beforeAll(async () => {
+    service = await startOwnService(screens())
+    key = await service.keyWith(ALL)
+    paid = await takeOverPaidRequest(screens(), service.baseUrl, key)
+  })
+  afterAll(() => service?.stop())
+
+  const open = async (path: string, typed = key): Promise<Page> => {
+    const page = await screens().open(service.baseUrl + path)
+    await page.getByLabel('API key').fill(typed)
+    await page.getByRole('button', { name: 'Open' }).click()
+    return page
+  }
+  const close = (page: Page) => page.context().close()
+  const countPayments = async () => {
+    const search = `${service.baseUrl}/payments?paymentReference=${paid.paymentReference}`
+    const answer = await fetch(search, { headers: { 'x-api-key': key } })
+    return ((await answer.json()) as { payments: unknown[] }).payments.length
+  }
+  /** Detection finds the payment within seconds of the request. */
+  const untilPaymentIsFound = async () => {
+    await expect.poll(countPayments, { timeout: 30_000 }).toBeGreaterThan(0)
+  }
+
+  it('asks for a key, says which one does not do, and forgets it', async () => {
+    const page = await open('/console', await service.publishableKey())
+    await page.getByRole('alert').getByText('This is a publishable key').waitFor()
+    await page.getByLabel('API key').fill(`wb_${'0'.repeat(40)}`)
+    await page.keyboard.press('Enter')
+    await page.getByRole('alert').getByText('The key is not valid').waitFor()
+    expect(await findBarriers(page)).toEqual([])
+    await page.getByLabel('API key').fill(key)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Payments' }).first().waitFor()
+    await page.reload()
+    await page.getByRole('button', { name: 'Forget key' }).click()
+    await page.getByLabel('API key').waitFor()
+    const kept = await page.evaluate(() => [sessionStorage, localStorage].flatMap((storage) => Object.values(storage)))
+    expect(kept).not.toContain(key)
+    await close(page)
+  })
+
+  it('links a payment to the explorer of its chain', async () => {
+    await untilPaymentIsFound()
+    const page = await open(`/console/payments?q=${paid.paymentReference}`)
+    const row = page.locator('table.payments tbody tr').first()
+    await row.waitFor()
+    await row.getByRole('link').first().click()
+    const links = page.locator('a[href^="https://explorer.test/"]')
+    await links.first().waitFor()
+    const targets = await links.evaluateAll((all) => all.map((link) => link.getAttribute('href') ?? ''))
+    expect(targets.filter((url) => /\/tx\/0x[0-9a-f]{64}$/.test(url)).length).toBeGreaterThan(0)
+    expect(targets.filter((url) => /\/address\/0x[0-9a-fA-F]{40}$/.test(url)).length).toBeGreaterThan(1)
+    expect(await links.first().getAttribute('rel')).toBe('noreferrer')
+    await close(page)
+  })
+
+  it('shows how far the past of a chain has been read', async () => {
+    const page = await open('/console/chains')
+    const bar = page.getByRole('progressbar', { name: /POLYGON/ })
+    await bar.waitFor()
+    const before = await bar.evaluate((element) => (element as HTMLProgressElement).value)
+    await expect
+      .poll(() => bar.evaluate((element) => (element as HTMLProgressElement).value), { timeout: 30_000 })
+      .toBeGreaterThan(before)
+    expect(await findBarriers(page)).toEqual([])
+    await close(page)
+  })
+
+  it('makes a link to pay with a publishable key, and takes no secret one', async () => {
+    const page = await open(`/console/requests/${paid.paymentReference}`)
+    await page.getByLabel('Publishable key').fill(key)
+    await page.getByRole('button', { name: 'Make the link' }).click()
+    await page.getByRole('alert').getByText('This is a secret key').waitFor()
+    const publishable = await service.publishableKey()
+    await page.getByLabel('Publishable key').fill(publishable)
+    await page.getByRole('button', { name: 'Make the link' }).click()
+    const link = await page.locator('.pay-link').innerText()
+    expect(link).toBe(`${service.baseUrl}/pay/${paid.paymentReference}?key=${publishable}`)
+    await page.goto(link)
+    await page.getByText(/paid/i).first().waitFor()
+    await close(page)
+  })
+
+  it('says which scope a key lacks, and shows the rest', async () => {
+    await untilPaymentIsFound()
+    const narrow = await service.keyWith('payments:read')
+    const page = await open('/console/payments', narrow)
+    await page.locator('table.payments tbody tr').first().waitFor()
+    for (const [place, scope] of [
+      ['Requests', 'requests:read'],
+      ['Chains', 'chains:read'],
+    ] as const) {
+      await page.getByRole('navigation').getByRole('link', { name: place }).click()
+      const said = page.getByText(`Your key lacks the scope ${scope}`)
+      await said.first().waitFor()
+      expect([place, await said.count()]).toEqual([place, 1])
+    }
+    await close(page)
+    const other = await open('/console/payments', await service.keyWith('requests:read'))
+    await other.getByText('Your key lacks the scope payments:read').first().waitFor()
+    await close(other)
+  })
+}
+
+/** A request that was paid in the demo, stored here as well. */
+async function takeOverPaidRequest({ call }: Screens, baseUrl: string, key: string): Promise<StoredRequest> {
+  const { requests } = await call<{ requests: (StoredRequest & Record<string, string>)[] }>(
+    '/v1/request?status=PAID&network=ETHEREUM&limit=100',
+  )
+  const [found] = requests
+  if (found === undefined) throw new Error('the demo has no paid request on ETHEREUM')
+  const headers = { 'x-api-key': key, 'content-type': 'application/json' }
+  const body = JSON.stringify(Object.fromEntries(TERMS.map((name) => [name, found[name]])))
+  const answer = await fetch(`${baseUrl}/v1/request`, { method: 'POST', headers, body })
+  if (!answer.ok) throw new Error(await answer.text())
+  return found
+}
