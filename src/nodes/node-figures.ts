@@ -6,7 +6,7 @@ export interface NodeFigures {
   readonly host: string
   /** Its place among the chain's `rpcUrls`, from 0. */
   readonly place: number
-  /** Calls that were sent, and how many of them failed, by method, since the process began. */
+  /** Calls that were sent, and how many of them failed, by method, since the process began. A call that the contract reverted has not failed. */
   readonly calls: Readonly<Record<string, CallCount>>
   /** HTTP requests since the process began. */
   readonly requests: number

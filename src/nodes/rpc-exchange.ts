@@ -58,6 +58,8 @@ const BELIEVED_KINDS: ReadonlySet<RpcErrorKind> = new Set([
   'TOO_LARGE',
   'TOO_MANY_ADDRESSES',
   'BEHIND',
+  // Some nodes answer a revert with status 400 or 500.
+  'REVERTED',
 ])
 
 /** @throws RpcError when the answer shows that the URL does not work */

@@ -333,3 +333,21 @@ it('counts a single call once that is refused by its status', async () => {
   await expect(createRpcNode(url, SMALL_READS, limits.of(url)).ask(callsOf('one'))).rejects.toThrow('HTTP status 405')
   expect(limits.figures()).toMatchObject([{ calls: { one: { calls: 1, errors: 1 } } }])
 })
+
+describe('a revert', () => {
+  const reverted = { code: 3, message: 'execution reverted: RATE_LIMITED', data: '0x' }
+
+  it.each([200, 400, 500])('under status %i is the answer to its call, and no error of the node', async (status) => {
+    respond = (body, response) => {
+      const [first, ...others] = Array.isArray(body) ? body : [body]
+      const answers = [{ jsonrpc: '2.0', id: first?.id, error: reverted }, ...others.map(answerTo)]
+      send(response, Array.isArray(body) ? answers : answers[0], Array.isArray(body) ? 200 : status)
+    }
+    const limits = createNodeLimits([{ name: 'BASE', rpcUrls: [url] }])
+    const node = createRpcNode(url, SMALL_READS, limits.of(url))
+    const [asAnswer, asked] = [{ ok: false, error: { kind: 'REVERTED', refusal: reverted } }, callsOf('one')]
+    expect(await node.ask(asked)).toMatchObject([asAnswer])
+    expect(await node.ask(THREE)).toMatchObject([asAnswer, ...resultsOf('two', 'three')])
+    expect(limits.figures()).toMatchObject([{ calls: { one: { calls: 2, errors: 0 } } }])
+  })
+})

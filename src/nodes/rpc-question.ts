@@ -2,9 +2,9 @@ import { batchHintOf, isQuota } from './classify-refusal.ts'
 import type { HttpPost } from './http-post.ts'
 import { matchAnswers, type RpcAnswer, type RpcCall, readAnswer, refusalError } from './json-rpc.ts'
 import type { AskOptions, NodePolicy } from './node-policy.ts'
-import { isObject, RpcError } from './rpc-error.ts'
+import { isObject, RpcError, type RpcErrorKind } from './rpc-error.ts'
 import { exchange, type Reply } from './rpc-exchange.ts'
-import type { UrlLimits } from './url-limits.ts'
+import type { CallOutcome, UrlLimits } from './url-limits.ts'
 
 /** Sends calls to one node: in batches as large as it takes, as fast as it allows. What it refused for the rate or the size is sent again. */
 
@@ -180,10 +180,7 @@ function takeAnswers(
   for (const [at, answer] of answers.entries()) {
     const place = group[at] as number
     const kind = answer.ok ? undefined : answer.error.kind
-    limits.noteCall(
-      (calls[at] as RpcCall).method,
-      answer.ok ? 'ok' : kind === 'RATE_LIMITED' ? 'rate_limited' : 'refused',
-    )
+    limits.noteCall((calls[at] as RpcCall).method, outcomeOf(kind))
     question.answers[place] = answer
     if (answer.ok) continue
     if (kind === 'RATE_LIMITED' && calls[at]?.isOptional !== true) {
@@ -204,6 +201,12 @@ function takeAnswers(
     putBack(question, tooLarge, tooLarge.length < calls.length ? tooLarge.length : halfOf(calls.length))
 }
 
+function outcomeOf(kind: RpcErrorKind | undefined): CallOutcome {
+  if (kind === undefined) return 'ok'
+  if (kind === 'REVERTED') return 'reverted'
+  return kind === 'RATE_LIMITED' ? 'rate_limited' : 'refused'
+}
+
 /** All calls of a group were refused together. */
 function takeRefusal(
   node: NodeState,
@@ -212,7 +215,7 @@ function takeRefusal(
 ): void {
   const { error, isTooLong } = read
   const { limits, policy, host } = node
-  for (const { method } of calls) limits.noteCall(method, error.kind === 'RATE_LIMITED' ? 'rate_limited' : 'refused')
+  for (const { method } of calls) limits.noteCall(method, outcomeOf(error.kind))
   const [call, another] = calls
   // An optional call and one that is too large fail alone.
   if (another === undefined && (call?.isOptional === true || error.kind === 'TOO_LARGE')) {

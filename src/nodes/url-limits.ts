@@ -66,7 +66,8 @@ export interface UrlLimits {
   figures(): NodeFigures
 }
 
-export type CallOutcome = 'ok' | 'refused' | 'rate_limited' | 'unanswered'
+/** `reverted`: the node carried the call out, and the contract reverted it. That is an answer, and no error of the node. */
+export type CallOutcome = 'ok' | 'reverted' | 'refused' | 'rate_limited' | 'unanswered'
 
 /** What the limits of a URL need from outside. */
 export interface LimitsTools {
@@ -227,7 +228,7 @@ function noteCall(state: UrlState, method: string, outcome: CallOutcome): void {
   const { calls, meter } = state
   const counted = calls.get(method) ?? { calls: 0, errors: 0 }
   counted.calls += 1
-  if (outcome !== 'ok') counted.errors += 1
+  if (outcome !== 'ok' && outcome !== 'reverted') counted.errors += 1
   calls.set(method, counted)
   // Without a meter the labels of each call need not be made.
   if (meter !== silentMeter) meter.count('waybill_node_calls_total', { ...labelsOf(state), method, outcome })

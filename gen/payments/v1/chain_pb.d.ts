@@ -458,7 +458,7 @@ export declare type Chain_Calls = Message<"payments.v1.Chain.Calls"> & {
   calls: number;
 
   /**
-   * How many failed.
+   * How many failed. A call that the contract reverted has not: that is its answer.
    *
    * @generated from field: int32 errors = 3;
    */

@@ -16,7 +16,7 @@ export const comments = {
   "payments.v1.Chain.Backlog.unpriced_payments": "Payments without `amountInUSD` although their token has a price feed. Absent if it is not counted.",
   "payments.v1.Chain.Calls": "The calls of one method to one node.",
   "payments.v1.Chain.Calls.calls": "How many calls there were, failed ones included.",
-  "payments.v1.Chain.Calls.errors": "How many failed.",
+  "payments.v1.Chain.Calls.errors": "How many failed. A call that the contract reverted has not: that is its answer.",
   "payments.v1.Chain.Calls.method": "The JSON-RPC method. Example: `\"eth_getLogs\"`.",
   "payments.v1.Chain.Follower": "The process that follows the chain.",
   "payments.v1.Chain.Follower.process": "Host and process id. Only for keys with `operations:read`. Example: `\"web-1/4711\"`.",
