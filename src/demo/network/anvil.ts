@@ -12,8 +12,11 @@ import { createRpc, type Rpc } from './rpc.ts'
 
 /** Large, because automatic mining strands transactions whose gas limits do not fit into one block. */
 const BLOCK_GAS_LIMIT = 2_000_000_000
-/** How many old states stay in memory. Without a number none stays; without the flag each is written to disk. */
-const KEPT_STATES = 32
+/**
+ * How many old states stay in memory; enough for the demo's history, whose prices the service reads at each payment's block. Without a number
+ * none stays; without the flag each is written to disk.
+ */
+const KEPT_STATES = 256
 const START_TIMEOUT_MS = 15_000
 const STOP_TIMEOUT_MS = 5_000
 const HANDLER_LOOK_MS = 5
