@@ -276,7 +276,7 @@ async function repeat(
       await setTimeout(waitMs(), undefined, { signal })
       await step()
     } catch (error) {
-      if (!signal.aborted) logger.warn({ err: error }, 'the live payer or the renewal of the pending request failed')
+      if (!signal.aborted) logger.warn({ err: error }, 'the live payer or the renewal of requests failed')
     }
   }
 }

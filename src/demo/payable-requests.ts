@@ -1,8 +1,8 @@
 /**
- * Requests for a visitor to pay, one of each kind, open at every time: once one is paid, a new one takes its place. A wallet that holds the
- * token pays the first directly, one that holds another token by a swap, one on another chain over the bridge.
+ * Requests for a visitor to pay, one of each kind, open at every time: once one is paid or cancelled, a new one takes its place. A wallet that
+ * holds the token pays the first directly, one that holds another token by a swap, one on another chain over the bridge.
  */
-import { type Address, keccak256 } from 'viem'
+import { type Address, type Hex, keccak256 } from 'viem'
 import { type DemoRequests, type DemoRequestTerms, draftTerms, referenceOf } from './history/demo-requests.ts'
 import type { DemoChainName } from './network/chain-specs.ts'
 import type { DemoChain } from './network/network.ts'
@@ -48,9 +48,12 @@ const DRAFTS: readonly Draft[] = [
 ]
 
 export interface PayableRequestKeeper {
-  /** Creates the requests, and a new one for each that has been paid. @returns the current ones */
+  /** Creates the requests, and a new one for each that has been paid or cancelled. @returns the current ones */
   keep(): Promise<readonly PayableRequest[]>
 }
+
+/** Requests of a kind that are looked at together: after a restart, the first ones may all be paid. */
+const LOOKED_AT = 8
 
 export function createPayableRequestKeeper(
   chains: readonly DemoChain[],
@@ -59,15 +62,24 @@ export function createPayableRequestKeeper(
   const open = new Map<Draft, PayableRequest>()
   const serials = new Map<Draft, number>()
 
-  /** The first of a kind that nobody has paid: the chain tells, so that a link holds over a restart. */
+  /**
+   * The first of a kind that nobody has paid or cancelled. The chain tells of payments before the service has found them, the service of the
+   * rest; nothing else is stored, and a link holds over a restart.
+   */
   async function findOpen(draft: Draft): Promise<PayableRequest> {
     const chain = chains.find(({ spec }) => spec.name === draft.chain)
     if (chain === undefined) throw new Error(`the demo has no chain ${draft.chain}`)
-    for (let serial = serials.get(draft) ?? 1; ; serial++) {
-      const request = describe(draft, serial, chain)
-      if (await isPaid(chain, request)) continue
-      serials.set(draft, serial)
-      return request
+    for (let first = serials.get(draft) ?? 1; ; first += LOOKED_AT) {
+      const candidates = Array.from({ length: LOOKED_AT }, (_, place) => describe(draft, first + place, chain))
+      const [paid, closed] = await Promise.all([
+        findPaid(chain, candidates),
+        requests.findClosed(candidates.map(({ terms }) => terms.requestId)),
+      ])
+      const place = candidates.findIndex(({ terms }) => !paid.has(topicOf(terms)) && !closed.has(terms.requestId))
+      const found = candidates[place]
+      if (found === undefined) continue
+      serials.set(draft, first + place)
+      return found
     }
   }
 
@@ -100,8 +112,11 @@ export function createPayableRequestKeeper(
   }
 }
 
-async function isPaid({ client }: DemoChain, { terms }: PayableRequest): Promise<boolean> {
-  const topics = [null, keccak256(referenceOf(terms))]
-  const logs = await client.rpc.call<unknown[]>('eth_getLogs', [{ fromBlock: '0x0', topics }])
-  return logs.length > 0
+const topicOf = (terms: DemoRequestTerms): Hex => keccak256(referenceOf(terms))
+
+/** @returns the topics of those that the chain has a payment for */
+async function findPaid({ client }: DemoChain, candidates: readonly PayableRequest[]): Promise<ReadonlySet<Hex>> {
+  const topics = [null, candidates.map(({ terms }) => topicOf(terms))]
+  const logs = await client.rpc.call<{ topics: [Hex, Hex] }[]>('eth_getLogs', [{ fromBlock: '0x0', topics }])
+  return new Set(logs.map(({ topics: [, reference] }) => reference))
 }

@@ -101,6 +101,16 @@ async function settledPayments(untilTime: string) {
   return found
 }
 
+/** The first of the requests that wait to be paid. */
+async function toPay(): Promise<DemoFile['requests'][number]> {
+  const found = (await demoFile()).requests.find(({ kind }) => kind === 'token')
+  if (found === undefined) throw new Error('demo.json has no request to pay')
+  return found
+}
+
+/** The reference of a request to pay that was cancelled, and that of the one in its place. */
+let cancelled: string
+let replacement: string
 /** The hash of a deposit into the bridge that was made just before the demo was killed. */
 let deposited: string
 let history: Answer['payments']
@@ -267,6 +277,12 @@ describe('a first start', () => {
       expect([says, body.status]).toEqual([says, states[kind]])
     }
     expect([...kinds].toSorted()).toEqual(Object.keys(states).toSorted())
+  })
+
+  it('lets the first request to pay be cancelled', async () => {
+    cancelled = (await toPay()).paymentReference
+    const init = { method: 'POST', headers: { 'x-api-key': 'demo' } }
+    expect((await fetch(`${url}/v1/request/${cancelled}:cancel`, init)).status).toBe(200)
   })
 
   it('has wallets with the routes that demo.json describes', async () => {
@@ -494,6 +510,13 @@ describe('a first start', () => {
     })
   })
 
+  it('has another request to pay in place of the cancelled one', async () => {
+    await vi.waitFor(async () => expect((await toPay()).paymentReference).not.toBe(cancelled), PATIENCE)
+    replacement = (await toPay()).paymentReference
+    expect((await demoFile()).payUrl).toContain(`/pay/${replacement}?`)
+    expect((await get(`/v1/request/${replacement}`)).body).toMatchObject({ status: 'OPEN' })
+  })
+
   it('provides the chains of commands when there is no chains file', async () => {
     const [listed, rechecked] = await Promise.all([
       runWaybill(['unmatched', 'list', '--reason', 'WRONG_PAYEE'], environment()),
@@ -543,6 +566,10 @@ describe('a second start on the same folder', () => {
 
   it('continues with the same payments, none lost or doubled', async () => {
     expect(await settledPayments(historyEnds)).toEqual(history)
+  })
+
+  it('names the same request to pay, not the cancelled one', async () => {
+    expect((await toPay()).paymentReference).toBe(replacement)
   })
 
   it('ends all its processes when it is killed', async () => {

@@ -6,10 +6,13 @@ import { createApiKeyRepository } from '../../auth/sql/api-key-repository.ts'
 import type { Config } from '../../config.ts'
 import type { Demo } from '../../demo/demo.ts'
 import type { DemoFile } from '../../demo/demo-file.ts'
+import type { DemoRequests } from '../../demo/history/demo-requests.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
+import { closureOf } from '../../domain/payment-request.ts'
 import { importLines } from '../../imports/import-lines.ts'
 import { importPayments } from '../../imports/import-payments.ts'
+import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
 import { forgetChain } from '../../store/forget-chain.ts'
 import { readSetting, writeSettingOnce } from '../../store/settings-repository.ts'
 import type { CommandContext } from '../command.ts'
@@ -61,7 +64,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   const keys = { account: DEMO, publishable, wallets: demo.wallets }
   const cacheFolder = ownCacheFolder()
   const service = await composeService({ knex, chains: demo.configs, logger, now, demo: keys, lifi, cacheFolder })
-  await demo.seed(await createDemoRequests(knex, service))
+  await demo.seed(await createDemoRequests(knex, service, now))
   signal.throwIfAborted()
   // Detection reads up to the head once, so that the first answer has the whole history.
   await Promise.all(demo.configs.map(({ name }) => service.detection.scanOnce(name)))
@@ -113,14 +116,20 @@ async function forgetFreshChains(
   }
 }
 
-async function createDemoRequests(knex: Knex, { requests }: Service) {
+async function createDemoRequests(knex: Knex, { requests }: Service, now: () => Date): Promise<DemoRequests> {
   const account = await createApiKeyRepository(knex).ensureAccount(DEMO)
   return {
-    create: (entries: Parameters<Parameters<Demo['seed']>[0]['create']>[0]) =>
+    create: (entries) =>
       requests.storeAll(
         account,
         entries.map(({ createdAt, ...terms }) => ({ terms, createdAt })),
       ),
+    async findClosed(requestIds) {
+      const { requests: stored } = await requests.list(account, { requestId: requestIds, limit: requestIds.length })
+      const isClosed = ({ request, balance }: RequestWithBalance) =>
+        balance.status !== 'OPEN' || closureOf(request, now().getTime()) !== undefined
+      return new Set(stored.filter(isClosed).map(({ request }) => request.requestId))
+    },
   }
 }
 

@@ -28,13 +28,20 @@ export interface DemoRequestTerms {
   createdAt: Date
 }
 
-/** What the demo needs of the service: a store for the requests that it pays. */
+/** What the demo needs of the service: a store for its requests. */
 export interface DemoRequests {
   /**
    * Stores requests of account `demo`. Resolves when all are stored, so that later payments find them. Every start stores the same
    * requests again, which changes nothing.
    */
   create(terms: readonly DemoRequestTerms[]): Promise<void>
+  /**
+   * Finds those of the requests that nobody is to pay any more: cancelled, expired, or paid in part or in whole. One that is not stored is open.
+   *
+   * @param requestIds - at most 100
+   * @returns their ids
+   */
+  findClosed(requestIds: readonly string[]): Promise<ReadonlySet<string>>
 }
 
 interface RequestDraft {
