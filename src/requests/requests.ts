@@ -22,10 +22,11 @@ export interface CreateOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Terms, and when the request was created elsewhere. */
+/** Terms, and when the request was created and cancelled elsewhere. */
 export interface DatedTerms {
   readonly terms: TermsInput
   readonly createdAt: Date
+  readonly cancelledAt?: Date | undefined
 }
 
 /** Payment requests of accounts. */
@@ -86,7 +87,10 @@ export function createRequests(options: RequestsOptions): Requests {
   return {
     create: (account, input, how = {}) => createRequest(options, account, input, how),
     async storeAll(account, entries, signal) {
-      const requests = entries.map(({ terms, createdAt }) => requestOfTerms(parseTerms(terms, known), createdAt))
+      const requests = entries.map(({ terms, createdAt, cancelledAt }) => ({
+        ...requestOfTerms(parseTerms(terms, known), createdAt),
+        cancelledAt,
+      }))
       await repository.insertMany(account, requests, signal)
       await onStored(account, requests)
     },

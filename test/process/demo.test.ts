@@ -75,6 +75,8 @@ interface Answer {
   }[]
   readonly pagination: { nextCursor?: string; total?: number }
   readonly status: string
+  readonly cancelledAt?: string
+  readonly expiresAt?: string
   readonly paidAmount: string
   readonly details: { reason: string }[]
   readonly requests: unknown[]
@@ -138,6 +140,11 @@ describe('a first start', () => {
     const offered = (await get('/demo/wallets')).body as unknown as { name: string; address: string }[]
     expect(offered.map(({ name }) => name)).toEqual(Object.keys(wallets))
   })
+
+  const stateOf = ({ status, cancelledAt, expiresAt }: Answer) => {
+    if (cancelledAt !== undefined) return 'CANCELLED'
+    return expiresAt !== undefined && Date.parse(expiresAt) < Date.now() ? 'EXPIRED' : status
+  }
 
   const askWallet = async (body: unknown, headers: Record<string, string> = { origin: url }, name = 'direct') => {
     const init = { method: 'POST', headers, body: typeof body === 'string' ? body : JSON.stringify(body) }
@@ -267,6 +274,8 @@ describe('a first start', () => {
       Paid: 'PAID',
       'Over-paid': 'PAID',
       Pending: 'PENDING',
+      Expired: 'EXPIRED',
+      Cancelled: 'CANCELLED',
       To: 'OPEN',
     }
     const kinds = new Set<string>()
@@ -274,7 +283,7 @@ describe('a first start', () => {
       const kind = /^[\w-]+/.exec(says)?.[0] ?? ''
       kinds.add(kind)
       const { body } = await get(`/v1/request/${paymentReference}`)
-      expect([says, body.status]).toEqual([says, states[kind]])
+      expect([says, stateOf(body)]).toEqual([says, states[kind]])
     }
     expect([...kinds].toSorted()).toEqual(Object.keys(states).toSorted())
   })

@@ -289,6 +289,15 @@ describe('storeAll', () => {
     expect(stored.slice(-1_100)).toContain(requestId)
   })
 
+  it('keeps when a request was cancelled elsewhere, and takes an expiry in the past', async () => {
+    const account = await createApiKeyRepository(database.knex).ensureAccount('bulk-closed')
+    const [createdAt, cancelledAt] = [new Date('2025-01-01T00:00:00Z'), new Date('2025-01-02T00:00:00Z')]
+    const terms = { ...TERMS, expiresAt: '2025-01-03T00:00:00Z' }
+    await requests.storeAll(account, [{ terms, createdAt, cancelledAt }])
+    const [found] = (await requests.list(account, {})).requests
+    expect(found?.request).toMatchObject({ createdAt, cancelledAt, expiresAt: new Date(terms.expiresAt) })
+  })
+
   it('stores none when one is invalid', async () => {
     const account = await createApiKeyRepository(database.knex).ensureAccount('bulk-bad')
     const entries = [TERMS, { ...TERMS, amount: '0' }].map((terms) => ({ terms, createdAt: new Date() }))

@@ -55,6 +55,18 @@ export function tryRequests(screens: () => Screens): void {
     }
   })
 
+  it.each([
+    ['Expired', 'demo-expired'],
+    ['Cancelled', 'demo-cancelled'],
+  ])('lists under %s what nobody is to pay any more', async (tab, reference) => {
+    const page = await screens().open('/console/requests')
+    await page.getByRole('navigation', { name: 'Requests by state' }).getByText(tab).click()
+    await page.locator('tbody').getByRole('link', { name: reference }).click()
+    await page.getByRole('heading', { name: 'Its payments' }).waitFor()
+    expect(await badges(page)).toContain(tab)
+    await close(page)
+  })
+
   it('goes back to the tab from which a request was opened', async () => {
     const page = await screens().open('/console/requests')
     await page.getByRole('navigation', { name: 'Requests by state' }).getByText('Part-paid').click()

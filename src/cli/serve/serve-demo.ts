@@ -122,7 +122,7 @@ async function createDemoRequests(knex: Knex, { requests }: Service, now: () => 
     create: (entries) =>
       requests.storeAll(
         account,
-        entries.map(({ createdAt, ...terms }) => ({ terms, createdAt })),
+        entries.map(({ createdAt, cancelledAt, ...terms }) => ({ terms, createdAt, cancelledAt })),
       ),
     async findClosed(requestIds) {
       const { requests: stored } = await requests.list(account, { requestId: requestIds, limit: requestIds.length })

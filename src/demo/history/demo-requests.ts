@@ -24,6 +24,10 @@ export interface DemoRequestTerms {
   paymentCurrency: string
   network: DemoChainName
   reference: string
+  /** RFC 3339. */
+  expiresAt?: string
+  /** Not one of the terms, as `createdAt`. */
+  cancelledAt?: Date
   /** Time of creation, before its payments. Not one of the terms: a stored request keeps its own time. */
   createdAt: Date
 }
@@ -55,10 +59,13 @@ interface RequestDraft {
   chain: DemoChainName
   reference: string
   createdAtSec: number
+  expiresAtSec?: number | undefined
+  cancelledAtSec?: number | undefined
 }
 
 /** Completes a draft; id and salt are derived from its name only. */
 export function draftTerms(draft: RequestDraft): DemoRequestTerms {
+  const { expiresAtSec, cancelledAtSec } = draft
   const paymentCurrency = currencyId(draft.symbol, draft.chain)
   return {
     requestId: `01${digest(`request ${draft.name}`)}`,
@@ -69,6 +76,8 @@ export function draftTerms(draft: RequestDraft): DemoRequestTerms {
     paymentCurrency,
     network: draft.chain,
     reference: draft.reference,
+    ...(expiresAtSec !== undefined && { expiresAt: new Date(expiresAtSec * 1000).toISOString() }),
+    ...(cancelledAtSec !== undefined && { cancelledAt: new Date(cancelledAtSec * 1000) }),
     createdAt: new Date(draft.createdAtSec * 1000),
   }
 }

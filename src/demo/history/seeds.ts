@@ -27,8 +27,14 @@ interface SeedDraft {
   paid?: readonly string[]
   /** Also sends events that look like payments but are none. */
   spoofed?: boolean
+  /** Why nobody is to pay it any more. */
+  closed?: 'EXPIRED' | 'CANCELLED'
   says: string
 }
+
+/** Before the first payment of the seeds. */
+const CREATED_SEC_AGO = 3_600
+const CLOSED_SEC_AGO = 1_800
 
 const SEEDS: readonly SeedDraft[] = [
   { name: 'open', chain: 'ETHEREUM', symbol: 'USDC', amount: '150', says: 'Open: 150 USDC on ETHEREUM.' },
@@ -91,12 +97,29 @@ const SEEDS: readonly SeedDraft[] = [
       'Open, although a spoofer sent a worthless "USDC" to the payee and real USDC to his own wallet under its reference: ' +
       'neither counts.',
   },
+  // After all others, since the place decides on payer, payee and time.
+  {
+    name: 'expired',
+    chain: 'POLYGON',
+    symbol: 'USDC',
+    amount: '45',
+    closed: 'EXPIRED',
+    says: 'Expired: 45 USDC on POLYGON, which nobody paid in time. It takes no payment any more.',
+  },
+  {
+    name: 'cancelled',
+    chain: 'BSC',
+    symbol: 'DAI',
+    amount: '60',
+    closed: 'CANCELLED',
+    says: 'Cancelled: 60 DAI on BSC, which the shop cancelled before anybody paid. It takes no payment any more.',
+  },
 ]
 
 /**
  * The seeds of one chain.
  *
- * @param atSec - time of the first payment; the requests are created an hour before
+ * @param atSec - time of the first payment; the requests are created an hour before, and closed half an hour before
  */
 export function planSeeds(spec: DemoChainSpec, people: DemoPeople, atSec: number): readonly Seed[] {
   return SEEDS.flatMap((draft, index) =>
@@ -123,7 +146,9 @@ function planSeed(
     symbol: draft.symbol,
     chain: draft.chain,
     reference: `demo-${draft.name}`,
-    createdAtSec: atSec - 3_600,
+    createdAtSec: atSec - CREATED_SEC_AGO,
+    expiresAtSec: draft.closed === 'EXPIRED' ? atSec - CLOSED_SEC_AGO : undefined,
+    cancelledAtSec: draft.closed === 'CANCELLED' ? atSec - CLOSED_SEC_AGO : undefined,
   })
   const unit = draft.invoice ? FIAT_DECIMALS : decimalsOf(spec, draft.symbol)
   const payment = (amount: string, place: number): PlannedPayment => ({
