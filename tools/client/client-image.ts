@@ -1,6 +1,7 @@
 /**
  * Writes the image of proto/ from which the code of the published client is generated. Options that only the server reads are left out
- * (rules of validation, bindings of HTTP, comma_separated), because their descriptors are three times as large as ours.
+ * (rules of validation, bindings of HTTP, comma_separated), because their descriptors are three times as large as ours; so are the details of
+ * errors that the client never reads.
  */
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -8,6 +9,10 @@ import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { type DescriptorProto, type FileDescriptorProto, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt'
 
 const OPTIONS_FILE = 'payments/v1/options.proto'
+
+const ERROR_DETAILS = 'google/rpc/error_details.proto'
+/** The details of errors that the client reads, and what they hold. */
+const READ_DETAILS = new Set(['ErrorInfo', 'RetryInfo', 'BadRequest', 'LocalizedMessage'])
 
 /** Files of the server alone, which no file of the client needs once its options are gone. */
 const isLeftOut = (name: string) =>
@@ -28,6 +33,7 @@ export function writeClientImage(root: string, path: string): void {
 function strip(file: FileDescriptorProto): void {
   file.dependency = file.dependency.filter((name) => !isLeftOut(name))
   delete file.options
+  if (file.name === ERROR_DETAILS) file.messageType = file.messageType.filter(({ name }) => READ_DETAILS.has(name))
   for (const message of file.messageType) stripMessage(message)
   // Extensions are unknown fields here; the idempotency level is not.
   for (const { method } of file.service) for (const { options } of method) if (options) delete options.$unknown
