@@ -116,15 +116,28 @@ describe.each([
   })
 })
 
+/** The service, with quotes whose approvals count as swaps. */
+const swapping: Pick<Waybill, 'getPaymentCalldata'> = {
+  async getPaymentCalldata(request, more) {
+    const quote = await waybill.getPaymentCalldata(request, more)
+    const [swap, ...others] = quote.steps
+    return { ...quote, steps: [...(swap ? [{ ...swap, kind: Route_StepKind.SWAP }] : []), ...others] }
+  },
+}
+
+function storageIn(kept: Map<string, string>) {
+  return {
+    getItem: (name: string) => kept.get(name) ?? null,
+    setItem: (name: string, value: string) => void kept.set(name, value),
+    removeItem: (name: string) => void kept.delete(name),
+  }
+}
+
 describe('after a reload of the page', () => {
   /** Sends the payment, and leaves before it is mined for the page. */
   async function leave() {
     const kept = new Map<string, string>()
-    const storage = {
-      getItem: (name: string) => kept.get(name) ?? null,
-      setItem: (name: string, value: string) => void kept.set(name, value),
-      removeItem: (name: string) => void kept.delete(name),
-    }
+    const storage = storageIn(kept)
     const aborter = new AbortController()
     const scene = await arrange()
     const onProgress = (event: PayProgress) => event.type === 'SENT' && event.step === 2 && aborter.abort()
@@ -158,6 +171,18 @@ describe('after a reload of the page', () => {
     expect(end).toEqual({ outcome: 'SENT', transactionHashes: [transactionHash] })
     expect([elsewhere.prompts, await timesPaid(), kept.size]).toEqual([['wallet_switchEthereumChain'], 1, 1])
   })
+})
+
+it('a payment that was left between its swap and itself is told as not paid, and asked for by nothing', async () => {
+  const kept = new Map<string, string>()
+  const aborter = new AbortController()
+  const { wallet, options, timesPaid } = await arrange({ atomic: 'unsupported' })
+  const again = { ...options, waybill: swapping, storage: storageIn(kept) }
+  const onProgress = (event: PayProgress) => event.type === 'STEP_MINED' && aborter.abort()
+  await expect(pay({ ...again, onProgress, signal: aborter.signal })).rejects.toThrow('abort')
+  expect([wallet.prompts.length, kept.size]).toEqual([1, 1])
+  expect(await pay(again)).toMatchObject({ outcome: 'FAILED', reason: 'INTERRUPTED' })
+  expect([wallet.prompts.length, kept.size, await timesPaid()]).toEqual([1, 0, 0])
 })
 
 describe('a batch', () => {
@@ -236,12 +261,6 @@ describe('a batch', () => {
       atomic: 'supported',
       meddle: { wallet_sendCalls: () => failWith(-32603) },
     })
-    const swapping: Pick<Waybill, 'getPaymentCalldata'> = {
-      async getPaymentCalldata(request, more) {
-        const quote = await waybill.getPaymentCalldata(request, more)
-        return { ...quote, steps: quote.steps.map((step) => ({ ...step, kind: Route_StepKind.SWAP })) }
-      },
-    }
     const end = await pay({ ...options, waybill: swapping })
     expect([end.outcome, wallet.prompts]).toEqual(['UNKNOWN', ['wallet_sendCalls']])
   })

@@ -431,6 +431,11 @@ export const payTexts = {
       says: 'Nothing was paid. Choose the network in your wallet, then try again, or choose another way.',
       wallet: true,
     },
+    INTERRUPTED: {
+      title: 'The payment was not finished',
+      says: 'The exchange of your tokens is done, the payment after it was not sent. Choose a way again: your wallet now holds the other token.',
+      wallet: false,
+    },
     walletSays: (message: string) => `The wallet says: ${message}`,
     COVERED: {
       title: 'Somebody has paid this',

@@ -42,9 +42,10 @@ export async function sendOneByOne(terms: StepTerms): Promise<PayOutcome | Quote
       return judgeError(error)
     }
     transactionHashes.push(transactionHash)
-    if (!isApproval) terms.memory.keep({ transactionHash, chainId: transaction.chainId })
-    onProgress({ type: 'SENT', step, transactionHash })
     const isLast = step === transactions.length
+    const { chainId } = transaction
+    if (!isApproval) terms.memory.keep({ transactionHash, chainId, ...(!isLast && { isPart: true }) })
+    onProgress({ type: 'SENT', step, transactionHash })
     const end = await waitForStep(terms, { transactionHash, transactionHashes, isApproval, isLast })
     if (end !== undefined) return end
     hasSpent ||= !isApproval

@@ -32,8 +32,11 @@ export type PayOutcome =
       readonly batchId?: string
     }
 
-/** WRONG_ACCOUNT: the wallet has not opened the paying address to the page. WRONG_CHAIN: it does not go to the route's chain. */
-export type FailureReason = 'WRONG_ACCOUNT' | 'WRONG_CHAIN' | 'WALLET_ERROR'
+/**
+ * WRONG_ACCOUNT: the wallet has not opened the paying address to the page. WRONG_CHAIN: it does not go to the route's chain. INTERRUPTED: the
+ * page was left between a swap, which is mined, and the payment; ask for routes again, since the wallet holds another token now.
+ */
+export type FailureReason = 'WRONG_ACCOUNT' | 'WRONG_CHAIN' | 'WALLET_ERROR' | 'INTERRUPTED'
 
 /**
  * REPLACED: another transaction took the place of the payment, as when a payer speeds it up or cancels it in the wallet. DROPPED: the wallet's

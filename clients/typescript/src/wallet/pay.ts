@@ -90,15 +90,22 @@ async function waitForEarlier(options: PayOptions, memory: PaymentMemory): Promi
   const sent = memory.recall()
   if (sent === undefined) return undefined
   const { addChain, onProgress = () => {} } = options
-  onProgress({ type: 'WAITING_FOR_EARLIER', ...sent })
+  const { isPart: _, ...shown } = { isPart: undefined, ...sent }
+  onProgress({ type: 'WAITING_FOR_EARLIER', ...shown })
   const terms = waitTermsOf(options)
   const stop = await readyWallet({ ...terms, chainId: sent.chainId, addChain, onProgress })
   if (stop !== undefined) return { outcome: 'SENT', transactionHashes: 'batchId' in sent ? [] : [sent.transactionHash] }
   const end =
     'batchId' in sent ? await waitForBatch(terms, sent.batchId) : await waitForSent(terms, sent.transactionHash)
+  if (end.outcome === 'MINED' && 'isPart' in sent) return interrupted(sent.transactionHash)
   const hasNotPaid = end.outcome === 'REVERTED' || end.outcome === 'FAILED'
   // The service refuses another quote where the transaction that took its place has paid.
   return hasNotPaid || (end.outcome === 'UNKNOWN' && end.reason === 'REPLACED') ? undefined : end
+}
+
+function interrupted(transactionHash: string): PayOutcome {
+  const message = `${transactionHash} is mined, and the payment after it was not sent: choose a route again`
+  return { outcome: 'FAILED', reason: 'INTERRUPTED', code: undefined, message }
 }
 
 function waitTermsOf({ provider, wallet, signal, pollMs = 1_000, dropAfterMs = DROP_AFTER_MS }: PayOptions): WaitTerms {

@@ -1,8 +1,8 @@
 /** What was sent for a request, kept over a reload of the page: a second `pay()` waits for it instead of paying again. */
 
-/** The payment that was sent, a transaction or a batch, and its chain. */
+/** The payment that was sent, a transaction or a batch, and its chain. `isPart`: a step before the payment, such as a swap. */
 export type SentPayment = { readonly chainId: string } & (
-  | { readonly transactionHash: string }
+  | { readonly transactionHash: string; readonly isPart?: true }
   | { readonly batchId: string }
 )
 

@@ -1,11 +1,5 @@
 import { expect, it } from 'vitest'
-import {
-  type SaidAnswer,
-  type SaidMissing,
-  type SaidRoute,
-  sayToCustomer,
-  sayVerdict,
-} from './say-verdict.ts'
+import { type SaidAnswer, type SaidMissing, type SaidRoute, sayToCustomer, sayVerdict } from './say-verdict.ts'
 
 const direct: SaidRoute = {
   id: 'REQUEST_NETWORK_PAYMENT',
