@@ -14,56 +14,86 @@ interface StoredRequest {
 
 const TERMS = ['requestId', 'salt', 'payee', 'amount', 'invoiceCurrency', 'paymentCurrency', 'network', 'reference']
 
+/** What the tests share, made before them. */
+interface Scene {
+  service: OwnService
+  /** With all scopes of an account. */
+  key: string
+  paid: StoredRequest
+}
+
 /** @param screens - read when a test runs */
 export function tryOwnService(screens: () => Screens): void {
-  let service: OwnService
-  let key: string
-  let paid: StoredRequest
+  const scene = {} as Scene
   beforeAll(async () => {
-    service = await startOwnService(screens())
-    key = await service.keyWith(ALL)
-    paid = await takeOverPaidRequest(screens(), service.baseUrl, key)
+    scene.service = await startOwnService(screens())
+    scene.key = await scene.service.keyWith(ALL)
+    scene.paid = await takeOverPaidRequest(screens(), scene.service.baseUrl, scene.key)
   })
-  afterAll(() => service?.stop())
+  afterAll(() => scene.service?.stop())
+  tryKeys(screens, scene)
+  tryPastAndExplorers(screens, scene)
+  tryScopes(screens, scene)
+}
 
-  const open = async (path: string, typed = key): Promise<Page> => {
-    const page = await screens().open(service.baseUrl + path)
-    await page.getByLabel('API key').fill(typed)
-    await page.getByRole('button', { name: 'Open' }).click()
-    return page
-  }
-  const close = (page: Page) => page.context().close()
-  const countPayments = async () => {
+async function openWith(screens: Screens, { service, key }: Scene, path: string, typed = key): Promise<Page> {
+  const page = await screens.open(service.baseUrl + path)
+  await page.getByLabel('API key').fill(typed)
+  await page.getByRole('button', { name: 'Open' }).click()
+  return page
+}
+
+const close = (page: Page) => page.context().close()
+
+/** Detection finds the payment within seconds of the request. */
+async function untilPaymentIsFound({ service, key, paid }: Scene): Promise<void> {
+  const count = async () => {
     const search = `${service.baseUrl}/payments?paymentReference=${paid.paymentReference}`
     const answer = await fetch(search, { headers: { 'x-api-key': key } })
     return ((await answer.json()) as { payments: unknown[] }).payments.length
   }
-  /** Detection finds the payment within seconds of the request. */
-  const untilPaymentIsFound = async () => {
-    await expect.poll(countPayments, { timeout: 30_000 }).toBeGreaterThan(0)
-  }
+  await expect.poll(count, { timeout: 30_000 }).toBeGreaterThan(0)
+}
 
+function tryKeys(screens: () => Screens, scene: Scene): void {
   it('asks for a key, says which one does not do, and forgets it', async () => {
-    const page = await open('/console', await service.publishableKey())
+    const page = await openWith(screens(), scene, '/console', await scene.service.publishableKey())
     await page.getByRole('alert').getByText('This is a publishable key').waitFor()
     await page.getByLabel('API key').fill(`wb_${'0'.repeat(40)}`)
     await page.keyboard.press('Enter')
     await page.getByRole('alert').getByText('The key is not valid').waitFor()
     expect(await findBarriers(page)).toEqual([])
-    await page.getByLabel('API key').fill(key)
+    await page.getByLabel('API key').fill(scene.key)
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Payments' }).first().waitFor()
     await page.reload()
     await page.getByRole('button', { name: 'Forget key' }).click()
     await page.getByLabel('API key').waitFor()
     const kept = await page.evaluate(() => [sessionStorage, localStorage].flatMap((storage) => Object.values(storage)))
-    expect(kept).not.toContain(key)
+    expect(kept).not.toContain(scene.key)
     await close(page)
   })
 
+  it('makes a link to pay with a publishable key, and takes no secret one', async () => {
+    const page = await openWith(screens(), scene, `/console/requests/${scene.paid.paymentReference}`)
+    await page.getByLabel('Publishable key').fill(scene.key)
+    await page.getByRole('button', { name: 'Make the link' }).click()
+    await page.getByRole('alert').getByText('This is a secret key').waitFor()
+    const publishable = await scene.service.publishableKey()
+    await page.getByLabel('Publishable key').fill(publishable)
+    await page.getByRole('button', { name: 'Make the link' }).click()
+    const link = await page.locator('.pay-link').innerText()
+    expect(link).toBe(`${scene.service.baseUrl}/pay/${scene.paid.paymentReference}?key=${publishable}`)
+    await page.goto(link)
+    await page.getByText(/paid/i).first().waitFor()
+    await close(page)
+  })
+}
+
+function tryPastAndExplorers(screens: () => Screens, scene: Scene): void {
   it('links a payment to the explorer of its chain', async () => {
-    await untilPaymentIsFound()
-    const page = await open(`/console/payments?q=${paid.paymentReference}`)
+    await untilPaymentIsFound(scene)
+    const page = await openWith(screens(), scene, `/console/payments?q=${scene.paid.paymentReference}`)
     const row = page.locator('table.payments tbody tr').first()
     await row.waitFor()
     await row.getByRole('link').first().click()
@@ -77,7 +107,7 @@ export function tryOwnService(screens: () => Screens): void {
   })
 
   it('shows how far the past of a chain has been read', async () => {
-    const page = await open('/console/chains')
+    const page = await openWith(screens(), scene, '/console/chains')
     const bar = page.getByRole('progressbar', { name: /POLYGON/ })
     await bar.waitFor()
     const before = await bar.evaluate((element) => (element as HTMLProgressElement).value)
@@ -87,26 +117,13 @@ export function tryOwnService(screens: () => Screens): void {
     expect(await findBarriers(page)).toEqual([])
     await close(page)
   })
+}
 
-  it('makes a link to pay with a publishable key, and takes no secret one', async () => {
-    const page = await open(`/console/requests/${paid.paymentReference}`)
-    await page.getByLabel('Publishable key').fill(key)
-    await page.getByRole('button', { name: 'Make the link' }).click()
-    await page.getByRole('alert').getByText('This is a secret key').waitFor()
-    const publishable = await service.publishableKey()
-    await page.getByLabel('Publishable key').fill(publishable)
-    await page.getByRole('button', { name: 'Make the link' }).click()
-    const link = await page.locator('.pay-link').innerText()
-    expect(link).toBe(`${service.baseUrl}/pay/${paid.paymentReference}?key=${publishable}`)
-    await page.goto(link)
-    await page.getByText(/paid/i).first().waitFor()
-    await close(page)
-  })
-
+function tryScopes(screens: () => Screens, scene: Scene): void {
   it('says which scope a key lacks, and shows the rest', async () => {
-    await untilPaymentIsFound()
-    const narrow = await service.keyWith('payments:read')
-    const page = await open('/console/payments', narrow)
+    await untilPaymentIsFound(scene)
+    const narrow = await scene.service.keyWith('payments:read')
+    const page = await openWith(screens(), scene, '/console/payments', narrow)
     await page.locator('table.payments tbody tr').first().waitFor()
     for (const [place, scope] of [
       ['Requests', 'requests:read'],
@@ -118,7 +135,7 @@ export function tryOwnService(screens: () => Screens): void {
       expect([place, await said.count()]).toEqual([place, 1])
     }
     await close(page)
-    const other = await open('/console/payments', await service.keyWith('requests:read'))
+    const other = await openWith(screens(), scene, '/console/payments', await scene.service.keyWith('requests:read'))
     await other.getByText('Your key lacks the scope payments:read').first().waitFor()
     await close(other)
   })
