@@ -175,11 +175,19 @@ describe('a first start', () => {
     })
     expect(preflight.status).toBe(403)
     expect((await askWallet(call, { origin: url }, 'nobody')).status).toBe(404)
-    expect((await askWallet('x'.repeat(70_000))).status).toBe(413)
   })
 
   it.each([
-    ['no JSON', '{', -32_600],
+    ['large', 'x'.repeat(70_000), 413, 'BODY_TOO_LARGE'],
+    ['deep', `{"method":"eth_call","params":${'['.repeat(101)}`, 400, 'BODY_TOO_DEEP'],
+    ['complex', JSON.stringify({ method: 'eth_call', params: Array(10_001).fill(0) }), 400, 'BODY_TOO_COMPLEX'],
+    ['broken', '{', 400, 'MALFORMED_BODY'],
+  ])('refuses the %s body of a call as the API does', async (_, body, status, reason) => {
+    expect(await askWallet(body)).toMatchObject({ status, details: [{ reason }] })
+  })
+
+  it.each([
+    ['no body', '', -32_600],
     ['no method', { params: [] }, -32_600],
     ['params that are no list', { method: 'eth_call', params: {} }, -32_600],
     ['a chain that is no number', { method: 'eth_chainId', chainId: '1' }, -32_600],

@@ -1,5 +1,8 @@
 import { waybillError } from '../../errors/waybill-error.ts'
+import { parseJson } from '../../transcoding/messages/json-text.ts'
+import { TranscodingError } from '../../transcoding/transcoding-error.ts'
 import { headerOf } from '../calls/call.ts'
+import { fromTranscodingError, MAX_DEPTH, MAX_VALUES } from '../messages/request-errors.ts'
 import { readBody } from './exchange.ts'
 import { type Inbound, methodNotAllowed } from './http-answer.ts'
 
@@ -11,7 +14,7 @@ export interface PageCalls {
   /**
    * Answers a call.
    *
-   * @param call.body - of a POST, decoded; undefined if it is no JSON
+   * @param call.body - decoded; undefined if there is none
    * @returns a value for JSON
    */
   readonly answer: (call: {
@@ -26,7 +29,7 @@ const MAX_BODY_BYTES = 65_536
 /**
  * Answers a call of a page. What changes something is for the process's own pages alone: any page of the browser can reach a port of its machine.
  *
- * @throws WaybillError METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND, NOT_OWN_PAGE, BODY_TOO_LARGE
+ * @throws WaybillError METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND, NOT_OWN_PAGE, BODY_TOO_LARGE, and what `parse` throws
  */
 export async function sendPageCall(
   { exchange, commonHeaders }: Inbound,
@@ -49,10 +52,12 @@ function isOwnPage({ headers, authority }: Inbound['exchange']): boolean {
   return host === authority && (site === null || site === 'same-origin')
 }
 
+/** @throws WaybillError BODY_TOO_DEEP, BODY_TOO_COMPLEX, INVALID_UTF8, MALFORMED_BODY */
 function parse(bytes: Uint8Array): unknown {
+  if (bytes.length === 0) return undefined
   try {
-    return JSON.parse(new TextDecoder().decode(bytes))
-  } catch {
-    return undefined
+    return parseJson(bytes, MAX_DEPTH, MAX_VALUES)
+  } catch (error) {
+    throw error instanceof TranscodingError ? fromTranscodingError(error) : error
   }
 }
