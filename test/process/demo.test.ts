@@ -210,8 +210,14 @@ describe('a first start', () => {
       { method: 'eth_sendTransaction', params: [{ from: '0x1', to: '0x1', data: '0x', nonce: '0x0' }] },
       -32_602,
     ],
-  ])('answers %s with the code of EIP-1193', async (_, body, code) => {
-    expect(await askWallet(body)).toMatchObject({ status: 200, error: { code } })
+    [
+      'the status of a batch that it never sent',
+      { method: 'wallet_getCallsStatus', params: [`0x1de2a29:0x${'1'.repeat(64)}`] },
+      5730,
+      'batching',
+    ],
+  ])('answers %s with the code of EIP-1193', async (_, body, code, name = 'direct') => {
+    expect(await askWallet(body, { origin: url }, name)).toMatchObject({ status: 200, error: { code } })
   })
 
   it('prints three curl lines that work', async () => {

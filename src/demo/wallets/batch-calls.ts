@@ -3,7 +3,7 @@ import type { Address, Hex } from 'viem'
 import { encodeExecute } from '../network/demo-contracts.ts'
 import { toQuantity } from '../network/rpc.ts'
 import { askChain, findChain, type WalletChain } from './wallet-chain.ts'
-import { INVALID_PARAMS, UNAUTHORIZED, WalletError } from './wallet-error.ts'
+import { INVALID_PARAMS, UNAUTHORIZED, UNKNOWN_BATCH, WalletError } from './wallet-error.ts'
 import { isAddress, isBytes, isQuantity } from './wallet-values.ts'
 
 type BatchCall = (chains: readonly WalletChain[], address: string, params: readonly unknown[]) => Promise<unknown>
@@ -14,9 +14,6 @@ interface Batch {
   readonly chainId?: unknown
   readonly calls?: unknown
 }
-
-/** EIP-5792: no such batch. */
-const UNKNOWN_BATCH = 5730
 
 export const batchCalls = {
   wallet_getCapabilities: async (chains) =>
@@ -30,15 +27,29 @@ export const batchCalls = {
     const hash = await askChain(findChain(chains, chainId), 'eth_sendTransaction', [transaction])
     return { id: `${chainId}:${String(hash)}` }
   },
-  wallet_getCallsStatus: async (chains, _address, [id]) => {
-    const [chainId, hash] = typeof id === 'string' ? id.split(':') : []
-    if (chainId === undefined || hash === undefined) throw new WalletError(UNKNOWN_BATCH, 'there is no such batch')
-    const chain = findChain(chains, chainId)
-    const receipt = (await askChain(chain, 'eth_getTransactionReceipt', [hash])) as { status: string } | null
+  wallet_getCallsStatus: async (chains, address, [id]) => {
+    const { chainId, hash, chain } = readBatchId(chains, id)
+    const [sent, receipt] = (await Promise.all([
+      askChain(chain, 'eth_getTransactionByHash', [hash]),
+      askChain(chain, 'eth_getTransactionReceipt', [hash]),
+    ])) as [{ from: string; to: string | null } | null, { status: string } | null]
+    // A batch is a transaction of the wallet to itself.
+    const isBatch = [sent?.from, sent?.to].every((each) => each?.toLowerCase() === address.toLowerCase())
+    if (!isBatch) throw new WalletError(UNKNOWN_BATCH, NO_BATCH)
     const status = receipt === null ? 100 : BigInt(receipt.status) === 1n ? 200 : 500
     return { version: '2.0.0', id, chainId, atomic: true, status, receipts: receipt === null ? [] : [receipt] }
   },
 } satisfies Record<string, BatchCall>
+
+const NO_BATCH = 'there is no such batch'
+
+/** Reads the id that `wallet_sendCalls` answered. @throws WalletError 5730 */
+function readBatchId(chains: readonly WalletChain[], id: unknown) {
+  const [, chainId, hash] = /^(0x[0-9a-f]{1,16}):(0x[0-9a-f]{64})$/i.exec(typeof id === 'string' ? id : '') ?? []
+  const chain = chains.find(({ spec }) => toQuantity(spec.chainId) === chainId?.toLowerCase())
+  if (hash === undefined || chain === undefined) throw new WalletError(UNKNOWN_BATCH, NO_BATCH)
+  return { chainId, hash, chain }
+}
 
 interface ReadBatch {
   readonly from: string

@@ -61,3 +61,15 @@ it('asks the node for what is well formed', async () => {
   expect(await send({ value: '0x1', chainId: CHAIN })).toEqual({ result: sent })
   expect(await batch({ to: TO, value: '0x1', data: '0x00' })).toEqual({ result: { id: `${CHAIN}:${sent}` } })
 })
+
+it.each([
+  ['nothing', undefined],
+  ['a number', 1],
+  ['no hash', CHAIN],
+  ['half a hash', `${CHAIN}:0x12`],
+  ['no chain', `:0x${'1'.repeat(64)}`],
+  ['an unknown chain', `0x1:0x${'1'.repeat(64)}`],
+  ['more than an id', `${CHAIN}:0x${'1'.repeat(64)}:`],
+])('knows no batch of %s', async (_, id) => {
+  expect(await ask('wallet_getCallsStatus', id)).toEqual({ error: { code: 5730, message: 'there is no such batch' } })
+})

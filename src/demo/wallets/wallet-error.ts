@@ -16,6 +16,8 @@ export const UNAUTHORIZED = 4100
 export const UNSUPPORTED_METHOD = 4200
 /** EIP-3326: the wallet does not know the chain. */
 export const UNKNOWN_CHAIN = 4902
+/** EIP-5792: no such batch. */
+export const UNKNOWN_BATCH = 5730
 /** EIP-1474 */
 export const INVALID_REQUEST = -32_600
 export const INVALID_PARAMS = -32_602
