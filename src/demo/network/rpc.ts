@@ -4,8 +4,8 @@ import { text } from 'node:stream/consumers'
 
 export interface Rpc {
   url: string
-  /** @throws RpcCallError when the node answers with an error; network errors as node:http throws them */
-  call<T = unknown>(method: string, params?: readonly unknown[]): Promise<T>
+  /** @throws RpcCallError when the node answers with an error; network errors as node:http throws them, an AbortError when the signal fires */
+  call<T = unknown>(method: string, params?: readonly unknown[], signal?: AbortSignal): Promise<T>
   /**
    * Several calls as few requests, which saves most of their time. The node may carry them out in any order.
    *
@@ -46,8 +46,8 @@ export function createRpc(url: string): Rpc {
   let nextId = 1
   return {
     url,
-    async call<T>(method: string, params: readonly unknown[] = []): Promise<T> {
-      const body = await post(url, JSON.stringify({ jsonrpc: '2.0', id: nextId++, method, params }))
+    async call<T>(method: string, params: readonly unknown[] = [], signal?: AbortSignal): Promise<T> {
+      const body = await post(url, JSON.stringify({ jsonrpc: '2.0', id: nextId++, method, params }), signal)
       return resultOf(method, JSON.parse(body) as RpcAnswer) as T
     },
     async callAll<T>(calls: readonly RpcCall[]): Promise<T[]> {
@@ -70,10 +70,10 @@ function resultOf(method: string, answer: RpcAnswer | undefined): unknown {
   return answer.result
 }
 
-function post(url: string, body: string): Promise<string> {
+function post(url: string, body: string, signal?: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
-    const call = request(url, { method: 'POST', headers }, (response) => {
+    const call = request(url, { method: 'POST', headers, signal }, (response) => {
       text(response).then(resolve, reject)
     })
     call.once('error', reject)

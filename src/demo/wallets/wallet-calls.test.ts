@@ -1,5 +1,9 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import type { DemoChain } from '../network/network.ts'
+import { createRpc } from '../network/rpc.ts'
 import { createWalletCalls } from './wallet-calls.ts'
 
 const OWN = `0x${'1'.repeat(40)}`
@@ -72,4 +76,30 @@ it.each([
   ['more than an id', `${CHAIN}:0x${'1'.repeat(64)}:`],
 ])('knows no batch of %s', async (_, id) => {
   expect(await ask('wallet_getCallsStatus', id)).toEqual({ error: { code: 5730, message: 'there is no such batch' } })
+})
+
+it('ends calls to a node that hangs, and takes only so many at once, of one wallet and of all', async () => {
+  const server = createServer(() => {}).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const rpc = createRpc(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const wallets = ['one', 'two', 'three'].map((name) => ({ name, address: OWN, says: '' }))
+  const hanging = { ...chain, client: { rpc }, people: { wallets } } as unknown as DemoChain
+  const calls = createWalletCalls([hanging], { timeoutMs: 300, atOnce: 2, allAtOnce: 3 })
+  const call = (name: string, method: string) =>
+    calls.answer({ rawPath: `/demo/wallets/${name}`, body: { method, params: [{ from: OWN, to: TO, data: '0x' }] } })
+  const says = 'the node of the chain does not answer'
+  try {
+    const under = [call('one', 'eth_call'), call('one', 'eth_sendTransaction'), call('two', 'eth_call')]
+    const refused = { error: { code: -32_005, message: 'too many calls at once: try again' } }
+    expect(await Promise.all([call('one', 'eth_accounts'), call('three', 'eth_accounts')])).toEqual([refused, refused])
+    expect(await Promise.all(under)).toEqual([
+      { error: { code: -32_603, message: says } },
+      { error: { code: -32_603, message: `${says}; it may have taken the transaction` } },
+      { error: { code: -32_603, message: says } },
+    ])
+    expect(await call('one', 'eth_accounts')).toEqual({ result: [OWN] })
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
 })

@@ -3,7 +3,11 @@ import { type Rpc, toQuantity } from '../network/rpc.ts'
 import { INTERNAL, UNKNOWN_CHAIN, WalletError } from './wallet-error.ts'
 
 /** A chain as its wallets see it. */
-export type WalletChain = Pick<DemoChain, 'spec'> & { readonly client: { readonly rpc: Rpc } }
+export interface WalletChain extends Pick<DemoChain, 'spec'> {
+  readonly client: { readonly rpc: Rpc }
+  /** Ends the calls of its node. */
+  readonly signal: AbortSignal
+}
 
 /** @throws WalletError 4902 */
 export function findChain(chains: readonly WalletChain[], chainId: string | undefined): WalletChain {
@@ -17,15 +21,21 @@ export function findChain(chains: readonly WalletChain[], chainId: string | unde
 const MAX_FEE_PER_GAS = 1_000n * 10n ** 9n
 
 /** Asks the node of a chain; a transaction gets the fees of the moment. @throws WalletError with the node's code, or -32603 */
-export async function askChain({ client }: WalletChain, method: string, params: readonly unknown[]): Promise<unknown> {
+export async function askChain(
+  { client, signal }: WalletChain,
+  method: string,
+  params: readonly unknown[],
+): Promise<unknown> {
   try {
-    if (method !== 'eth_sendTransaction') return await client.rpc.call(method, params)
-    const maxPriorityFeePerGas = await client.rpc.call('eth_maxPriorityFeePerGas')
+    if (method !== 'eth_sendTransaction') return await client.rpc.call(method, params, signal)
+    const maxPriorityFeePerGas = await client.rpc.call('eth_maxPriorityFeePerGas', [], signal)
     const fees = { maxPriorityFeePerGas, maxFeePerGas: toQuantity(MAX_FEE_PER_GAS) }
-    return await client.rpc.call(method, [{ ...(params[0] as object), ...fees }])
+    return await client.rpc.call(method, [{ ...(params[0] as object), ...fees }], signal)
   } catch (error) {
     const { code, data, message } = error as { code?: unknown; data?: string; message: string }
     if (typeof code === 'number') throw new WalletError(code, message, data)
-    throw new WalletError(INTERNAL, 'the node of the chain does not answer')
+    const isSent = signal.aborted && method === 'eth_sendTransaction'
+    const more = isSent ? '; it may have taken the transaction' : ''
+    throw new WalletError(INTERNAL, `the node of the chain does not answer${more}`)
   }
 }

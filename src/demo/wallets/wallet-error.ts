@@ -22,3 +22,4 @@ export const UNKNOWN_BATCH = 5730
 export const INVALID_REQUEST = -32_600
 export const INVALID_PARAMS = -32_602
 export const INTERNAL = -32_603
+export const LIMIT_EXCEEDED = -32_005
