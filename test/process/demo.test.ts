@@ -17,6 +17,7 @@ import {
 } from '../support/process.ts'
 import { type CommandOutcome, runCommand } from '../support/run-command.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
+import { payAsPage, sendRevertingBatch, type TriedPayment } from './try-demo-wallets.ts'
 
 /** One data folder for all starts of this file: each describe starts the demo and ends it. */
 let folder: string
@@ -80,6 +81,7 @@ interface Answer {
   readonly paidAmount: string
   readonly details: { reason: string }[]
   readonly requests: unknown[]
+  readonly chains: { nodes: { calls: { method: string; calls: number; errors: number }[] }[] }[]
 }
 
 async function demoFile(): Promise<DemoFile> {
@@ -405,12 +407,23 @@ describe('a first start', () => {
     expect(other?.stderr).toContain(`- DATA_DIR is ${dataDir}, which holds the data of a demo.`)
   })
 
+  it('has nodes that refuse no call, although the service reads prices at old blocks', async () => {
+    await vi.waitFor(async () => {
+      const { chains } = (await get('/v1/chains')).body
+      const calls = chains.map(({ nodes }) => nodes.flatMap((node) => node.calls))
+      expect(calls.map((ofChain) => ofChain.some(({ method }) => method === 'eth_call'))).toEqual(Array(4).fill(true))
+      expect(calls.flat().filter(({ errors }) => errors > 0)).toEqual([])
+    }, PATIENCE)
+  })
+
   describe('with its commands', () => {
     let swapped: Ended
     let converted: CommandOutcome
     let reorged: CommandOutcome
     let carried: CommandOutcome
     let refunded: Ended
+    let paid: TriedPayment[]
+    let reverted: Awaited<ReturnType<typeof sendRevertingBatch>>
     let fiat: string
     beforeAll(async () => {
       const { requests } = await demoFile()
@@ -420,12 +433,15 @@ describe('a first start', () => {
       fiat = fiatRequest?.paymentReference ?? ''
       const partPaid = partPaidRequest?.paymentReference ?? ''
       const pay = ['demo', 'pay']
-      ;[swapped, converted, reorged, carried, refunded] = await Promise.all([
+      const file = await demoFile()
+      ;[swapped, converted, reorged, carried, refunded, paid, reverted] = await Promise.all([
         runWaybill([...pay, '--wallet', 'otherToken', '--route', 'ETHEREUM_ETHEREUM_DAI_USDC'], environment()),
         runHere(...pay, '--wallet', 'direct', '--route', 'REQUEST_NETWORK_PAYMENT', '--request', fiat),
         runHere('demo', 'reorg', '--chain', 'bsc'),
         runHere(...pay, '--wallet', 'direct', '--route', 'POLYGON_ARBITRUM_DAI_USDC', '--request', partPaid),
         refund(),
+        Promise.all(['direct', 'batching'].map((name) => payAsPage(file, name))),
+        sendRevertingBatch(file),
       ])
     })
 
@@ -449,6 +465,21 @@ describe('a first start', () => {
       expect(body).toMatchObject({ status: 'REFUNDED', refundedAmount: '5', refunds: [{ amount: '5', txHash: hash }] })
       expect(lineOf(refunded, 'refunded')).toEqual(['refunded', `GET /v1/payments/${id}`, 'REFUNDED'])
       expect(lineOf(refunded, 'reference')[2]).toMatch(/^the refundReference of the request/)
+    })
+
+    it('pay with `pay` of the client in a page: step by step, and as one where the wallet makes batches', () => {
+      expect(paid).toEqual([
+        {
+          outcome: 'MINED',
+          progress: ['QUOTED', 'ASKING', 'SENT', 'STEP_MINED', 'ASKING', 'SENT', 'STEP_MINED'],
+          transactions: 2,
+        },
+        { outcome: 'MINED', progress: ['QUOTED', 'ASKING_BATCH', 'BATCH_SENT'], transactions: 1 },
+      ])
+    })
+
+    it('carry out a batch whose second call reverts not at all', () => {
+      expect(reverted).toEqual({ status: 500, receipts: ['0x0'], moved: 0n })
     })
 
     const columnsOf = ({ stdout }: Pick<CommandOutcome, 'stdout'>) => stdout.split('\n').map((line) => line.split('\t'))
