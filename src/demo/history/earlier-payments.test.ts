@@ -26,25 +26,27 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
 
 describe('earlier payments', () => {
   const linesOf = (days: number) =>
-    [
+    Buffer.concat([
       ...earlierLines(
         DEMO_CHAINS.map((spec) => ({ spec, ...CHAIN })),
         days,
       ),
-    ].map(String)
+    ]).toString()
 
   it('are the same at every start, latest first, each with an id of its own', () => {
-    const lines = linesOf(SPAN.days)
-    expect(lines).toEqual(linesOf(SPAN.days))
-    const payments = lines.map((line) => JSON.parse(line) as { id: string; timestamp: string })
+    const lines = linesOf(20)
+    expect(linesOf(20) === lines).toBe(true)
+    const payments = lines
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { id: string; timestamp: string })
     const times = payments.map(({ timestamp }) => Date.parse(timestamp))
     expect(times).toEqual(times.toSorted((a, b) => b - a))
-    expect(new Set(payments.map(({ id }) => id)).size).toBe(all.length)
+    expect(new Set(payments.map(({ id }) => id)).size).toBe(times.length)
   })
 
   it('stay as they are when more days are asked for', () => {
-    const few = linesOf(20)
-    expect(linesOf(40).slice(0, few.length)).toEqual(few)
+    expect(linesOf(40).startsWith(linesOf(20))).toBe(true)
   })
 
   it('lie in their days', () => {
