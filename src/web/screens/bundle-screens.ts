@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { join, relative } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
+import { withoutJsonCodec } from './without-json-codec.ts'
 
 /** A file of a bundle, whose name holds a hash of its content. */
 export interface BundledFile {
@@ -96,7 +97,7 @@ async function build(): Promise<Bundle> {
     // Apart, so that the small page to pay on loads one script and shares nothing with the console.
     const [console, pay] = await Promise.all([
       esbuild.build({ ...options, splitting: true, entryPoints: entriesOf('console') }),
-      esbuild.build({ ...options, entryPoints: entriesOf('pay') }),
+      esbuild.build({ ...options, entryPoints: entriesOf('pay'), plugins: [withoutJsonCodec] }),
     ])
     const files = await Promise.all([...console.outputFiles, ...pay.outputFiles].map(compressFile))
     return {
