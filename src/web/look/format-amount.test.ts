@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { formatAmount, formatShortAmount, formatUsd } from './format-amount.ts'
 
 it.each([
@@ -35,4 +35,12 @@ it.each([
   ['1234567.891', '≈ $1,234,567.89'],
 ])('writes %s US dollars as %s', (amount, written) => {
   expect(formatUsd(amount, 'en-US')).toBe(written)
+})
+
+it('makes a format of dollars once', () => {
+  formatUsd('1', 'en')
+  const made = vi.spyOn(Intl, 'NumberFormat')
+  expect(formatUsd('12.5', 'en')).toBe('$12.50')
+  expect(made).not.toHaveBeenCalled()
+  made.mockRestore()
 })

@@ -33,7 +33,7 @@ export function formatShortAmount(amount: string, decimals = 6, locale?: string)
  * @param amount - a decimal string
  */
 export function formatUsd(amount: string, locale?: string): string {
-  const format = new Intl.NumberFormat(locale, { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol' })
+  const format = usdFormat(locale)
   const fraction = /\.(\d+)$/.exec(amount)?.[1]?.replace(/0+$/, '') ?? ''
   if (fraction.length <= 2) return format.format(amount as Intl.StringNumericLiteral)
   if (amount.startsWith('0.00')) return `< ${format.format(0.01)}`
@@ -43,10 +43,21 @@ export function formatUsd(amount: string, locale?: string): string {
 const formats = new Map<string, Intl.NumberFormat>()
 
 function numberFormat(locale: string | undefined, least: number, most: number): Intl.NumberFormat {
-  const key = `${locale} ${least} ${most}`
+  return formatOnce(`${locale} ${least} ${most}`, locale, {
+    minimumFractionDigits: least,
+    maximumFractionDigits: most,
+  })
+}
+
+function usdFormat(locale: string | undefined): Intl.NumberFormat {
+  return formatOnce(`${locale} USD`, locale, { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol' })
+}
+
+/** To make a format takes longer than to use it a hundred times. */
+function formatOnce(key: string, locale: string | undefined, options: Intl.NumberFormatOptions): Intl.NumberFormat {
   let format = formats.get(key)
   if (format === undefined) {
-    format = new Intl.NumberFormat(locale, { minimumFractionDigits: least, maximumFractionDigits: most })
+    format = new Intl.NumberFormat(locale, options)
     formats.set(key, format)
   }
   return format

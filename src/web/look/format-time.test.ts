@@ -1,5 +1,5 @@
-import { expect, it } from 'vitest'
-import { dayIn, endOfDay, formatDistance, formatUtc, startOfDay } from './format-time.ts'
+import { expect, it, vi } from 'vitest'
+import { dayIn, endOfDay, formatDistance, formatUtc, startOfDay, viewerZone } from './format-time.ts'
 
 it.each([
   ['2026-11-22T23:30:00Z', 'UTC', '2026-11-22'],
@@ -27,4 +27,12 @@ it('writes UTC and distances', () => {
   expect(formatDistance(at, new Date('2026-11-23T13:08:10Z'), 'en')).toBe('3 minutes ago')
   expect(formatDistance(at, new Date('2026-11-23T13:05:09.500Z'), 'en')).toBe('now')
   expect(formatDistance(new Date('2026-11-24T14:05:09Z'), at, 'en')).toBe('tomorrow')
+})
+
+it('asks the browser for its zone once', () => {
+  viewerZone()
+  const asked = vi.spyOn(Intl, 'DateTimeFormat')
+  expect(viewerZone()).toBe(new Intl.DateTimeFormat().resolvedOptions().timeZone)
+  expect(asked).toHaveBeenCalledTimes(1)
+  asked.mockRestore()
 })
