@@ -27,6 +27,14 @@ export function useLocation(): Location {
   return useSyncExternalStore(subscribe, () => current)
 }
 
+/** What is read of the address: a part that uses it is shown again only when that changes. */
+export function useFromLocation(select: (location: Location) => string): string {
+  return useSyncExternalStore(subscribe, () => select(current))
+}
+
+/** The query as it is now, for what is done when somebody clicks. */
+export const currentQuery = (): URLSearchParams => current.query
+
 function subscribe(listener: () => void): () => void {
   listeners.add(listener)
   return () => listeners.delete(listener)

@@ -1,10 +1,9 @@
 import { viewerZone } from '../../look/format-time.ts'
-import { useLocation } from './location.ts'
+import { useFromLocation } from './location.ts'
 
 /** The zone in which days and times are shown: that of the link, so that a shared link names the same days to everybody; else the viewer's. */
 export function useZone(): string {
-  const { query } = useLocation()
-  return zoneOf(query)
+  return useFromLocation(({ query }) => zoneOf(query))
 }
 
 export function zoneOf(query: URLSearchParams): string {
@@ -12,7 +11,19 @@ export function zoneOf(query: URLSearchParams): string {
   return zone !== null && isZone(zone) ? zone : viewerZone()
 }
 
+const judged = new Map<string, boolean>()
+
+/** Each time on a page asks. */
 function isZone(zone: string): boolean {
+  let isKnown = judged.get(zone)
+  if (isKnown === undefined) {
+    isKnown = canFormatIn(zone)
+    judged.set(zone, isKnown)
+  }
+  return isKnown
+}
+
+function canFormatIn(zone: string): boolean {
   try {
     Intl.DateTimeFormat('en', { timeZone: zone })
     return true

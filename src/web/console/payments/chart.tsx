@@ -1,3 +1,4 @@
+import { useState } from 'react'
 import { formatAmount, formatUsd } from '../../look/format-amount.ts'
 import { formatDay } from '../../look/format-time.ts'
 import { paymentsTexts, stateTexts } from '../../look/texts.ts'
@@ -123,59 +124,65 @@ function nameText(name: string, { split }: ChartState): string {
   return split === 'status' ? stateTexts.payment[name as keyof typeof stateTexts.payment] : name
 }
 
-/** The same figures in words, each period a link. */
-export function ChartTable({ state, bars, series, onPeriod }: ChartProps) {
+/** The same figures in words, made when somebody opens them: they change with each payment. */
+export function ChartTable(props: ChartProps) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <details className="chart-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{paymentsTexts.chart.table}</summary>
+      <div className="table-scroll">{isOpen && <BarsTable {...props} />}</div>
+    </details>
+  )
+}
+
+/** A row for each period, which is a button that shows its payments. */
+function BarsTable({ state, bars, series, onPeriod }: ChartProps) {
   const { chart, columns, count } = paymentsTexts
   return (
-    <details className="chart-table">
-      <summary>{chart.table}</summary>
-      <div className="table-scroll">
-        <table className="table">
-          <caption className="unseen">{chart.label}</caption>
-          <thead>
-            <tr>
-              <th scope="col">{chart.period}</th>
-              <th scope="col" className="right">
-                {chart.payments}
-              </th>
-              <th scope="col" className="right">
-                {columns.usd}
-              </th>
-              {series.map((name) => (
-                <th key={name} scope="col" className="right">
-                  {nameText(name, state)}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {bars.toReversed().map((bar) => (
-              <tr key={bar.firstDay}>
-                <td>
-                  <button
-                    type="button"
-                    className="button plain"
-                    onClick={() => onPeriod(bar.firstDay, lastDayOf(state.period, bar.firstDay))}
-                  >
-                    {periodText(state.period, bar.firstDay)}
-                  </button>
-                </td>
-                <td className="right">{count(bar.parts.reduce((sum, part) => sum + part.count, 0))}</td>
-                <td className="right">{formatUsd(addDecimals(bar.parts.map(({ usd }) => usd)))}</td>
-                {series.map((name) => (
-                  <td key={name} className="right">
-                    {partText(
-                      bar.parts.filter((part) => seriesOf(part.name, series) === name),
-                      state,
-                    )}
-                  </td>
-                ))}
-              </tr>
+    <table className="table">
+      <caption className="unseen">{chart.label}</caption>
+      <thead>
+        <tr>
+          <th scope="col">{chart.period}</th>
+          <th scope="col" className="right">
+            {chart.payments}
+          </th>
+          <th scope="col" className="right">
+            {columns.usd}
+          </th>
+          {series.map((name) => (
+            <th key={name} scope="col" className="right">
+              {nameText(name, state)}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {bars.toReversed().map((bar) => (
+          <tr key={bar.firstDay}>
+            <td>
+              <button
+                type="button"
+                className="button plain"
+                onClick={() => onPeriod(bar.firstDay, lastDayOf(state.period, bar.firstDay))}
+              >
+                {periodText(state.period, bar.firstDay)}
+              </button>
+            </td>
+            <td className="right">{count(bar.parts.reduce((sum, part) => sum + part.count, 0))}</td>
+            <td className="right">{formatUsd(addDecimals(bar.parts.map(({ usd }) => usd)))}</td>
+            {series.map((name) => (
+              <td key={name} className="right">
+                {partText(
+                  bar.parts.filter((part) => seriesOf(part.name, series) === name),
+                  state,
+                )}
+              </td>
             ))}
-          </tbody>
-        </table>
-      </div>
-    </details>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   )
 }
 

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { PaymentSummary_GroupBy } from '@waybill/client'
-import { useEffect, useRef, useState } from 'react'
+import { memo, useEffect, useRef, useState } from 'react'
 import {
   Button,
   ComboBox,
@@ -23,11 +23,12 @@ import { type KnownNames, type Suggestion, suggest } from './suggest.ts'
 
 interface FilterBoxProps {
   readonly query: URLSearchParams
-  readonly onChange: (query: URLSearchParams) => void
+  /** Shows the query that is made of the one before. */
+  readonly onChange: (make: (before: URLSearchParams) => URLSearchParams) => void
 }
 
 /** One box for everything that payments can be found by, and the filters that are set, as chips that can be taken away. */
-export function FilterBox({ query, onChange }: FilterBoxProps) {
+export const FilterBox = memo(function FilterBox({ query, onChange }: FilterBoxProps) {
   const [isOpened, setOpened] = useState(false)
   const known = useKnownNames(isOpened)
   const filters = filtersOf(query)
@@ -37,25 +38,25 @@ export function FilterBox({ query, onChange }: FilterBoxProps) {
         <SearchBox
           known={known}
           onFocus={() => setOpened(true)}
-          onFilters={(added) => onChange(withFilters(query, added))}
+          onFilters={(added) => onChange((before) => withFilters(before, added))}
         />
         <AddFilter
           known={known}
           onOpen={() => setOpened(true)}
-          onFilter={(added) => onChange(withFilters(query, [added]))}
+          onFilter={(added) => onChange((before) => withFilters(before, [added]))}
         />
       </div>
       {filters.length > 0 && (
         <div className="chips">
-          <Chips filters={filters} onRemove={(filter) => onChange(withoutFilter(query, filter))} />
-          <button type="button" className="button plain" onClick={() => onChange(withoutFilters(query))}>
+          <Chips filters={filters} onRemove={(filter) => onChange((before) => withoutFilter(before, filter))} />
+          <button type="button" className="button plain" onClick={() => onChange(withoutFilters)}>
             {paymentsTexts.clear}
           </button>
         </div>
       )}
     </search>
   )
-}
+})
 
 function Chips({ filters, onRemove }: { filters: readonly Filter[]; onRemove: (filter: Filter) => void }) {
   const zone = useZone()

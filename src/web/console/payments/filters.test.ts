@@ -1,5 +1,14 @@
 import { expect, it } from 'vitest'
-import { filtersOf, searchFilters, searchOfPage, sortOf, withFilters, withoutFilter, withSort } from './filters.ts'
+import {
+  filtersOf,
+  searchFilters,
+  searchOfPage,
+  sortOf,
+  withFilters,
+  withoutFilter,
+  withoutOrder,
+  withSort,
+} from './filters.ts'
 
 const query = (text: string) => new URLSearchParams(text)
 
@@ -24,6 +33,11 @@ it('names the zone of its days, and no zone without days', () => {
   expect(withFilters(query(''), [{ field: 'to', value: '2026-03-01' }]).get('zone')).toBe(
     Intl.DateTimeFormat().resolvedOptions().timeZone,
   )
+})
+
+it('is the same question in any order and on any page', () => {
+  const asked = query('status=FAILED&by=day&sortBy=amount&sortOrder=asc&cursor=x')
+  expect(withoutOrder(asked).toString()).toBe('status=FAILED&by=day')
 })
 
 it('asks for whole days of the zone', () => {

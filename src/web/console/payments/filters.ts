@@ -71,6 +71,13 @@ export function withoutFilters(query: URLSearchParams): URLSearchParams {
   return settle(next)
 }
 
+/** A link to the same payments in any order and on any page, by which sums and filters are shown. */
+export function withoutOrder(query: URLSearchParams): URLSearchParams {
+  const next = new URLSearchParams(query)
+  for (const name of ['sortBy', 'sortOrder', 'cursor']) next.delete(name)
+  return next
+}
+
 /** A cursor holds for its filters alone. Days mean nothing without their zone, so a link with days names it. */
 function settle(query: URLSearchParams): URLSearchParams {
   query.delete('cursor')

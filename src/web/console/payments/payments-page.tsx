@@ -1,11 +1,11 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type PaymentSummary, PaymentSummary_Measure } from '@waybill/client'
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import { formatAmount, formatUsd } from '../../look/format-amount.ts'
 import { dayIn } from '../../look/format-time.ts'
 import { paymentsTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
-import { navigate, searchOf, useLocation } from '../parts/location.ts'
+import { currentQuery, navigate, searchOf, useLocation } from '../parts/location.ts'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { missingScope } from '../parts/scope-notice.tsx'
@@ -16,7 +16,7 @@ import { useZone } from '../parts/zone.ts'
 import { Chart, ChartControls, ChartTable } from './chart.tsx'
 import { ExportView } from './export-view.tsx'
 import { FilterBox } from './filter-box.tsx'
-import { filtersOf, searchFilters, withFilters, withoutFilters } from './filters.ts'
+import { filtersOf, searchFilters, withFilters, withoutFilters, withoutOrder } from './filters.ts'
 import { rememberPayments } from './last-payments.ts'
 import { PaymentsTable } from './payments-table.tsx'
 import { choosePeriod } from './periods.ts'
@@ -25,20 +25,28 @@ import { useHold } from './use-hold.ts'
 import { type Connection, SUMS_MS, usePayments } from './use-payments.ts'
 
 const show = (query: URLSearchParams) => navigate(`/payments${searchOf(query)}`)
+const change = (make: (before: URLSearchParams) => URLSearchParams) => show(make(currentQuery()))
 
 /** The payments of the account: found, summed, followed. */
 export function PaymentsPage() {
   const { query } = useLocation()
+  const unordered = useUnordered(query)
   useEffect(() => rememberPayments(`/payments${searchOf(query)}`), [query])
   return (
     <Page title={paymentsTexts.title} actions={<ExportView query={query} />}>
       <div className="stack">
-        <FilterBox query={query} onChange={show} />
-        <Sums query={query} />
+        <FilterBox query={unordered} onChange={change} />
+        <Sums query={unordered} />
         <List query={query} />
       </div>
     </Page>
   )
+}
+
+/** The same object while rows are only sorted or turned over, so that nothing but the rows is shown again. */
+function useUnordered(query: URLSearchParams): URLSearchParams {
+  const text = withoutOrder(query).toString()
+  return useMemo(() => new URLSearchParams(text), [text])
 }
 
 function List({ query }: { query: URLSearchParams }) {
@@ -155,7 +163,7 @@ function Paging({
 }
 
 /** How much was paid, in all and over time. */
-function Sums({ query }: { query: URLSearchParams }) {
+const Sums = memo(function Sums({ query }: { query: URLSearchParams }) {
   const waybill = useWaybill()
   const zone = useZone()
   const isVisible = useVisible()
@@ -175,28 +183,33 @@ function Sums({ query }: { query: URLSearchParams }) {
   // The list says it.
   if (missingScope(summary.error) !== undefined) return null
   if (summary.error !== null) return <ErrorNotice error={summary.error} onRetry={() => void summary.refetch()} />
-  const change = (name: 'by' | 'split' | 'measure', value: string) => {
-    const next = new URLSearchParams(query)
-    next.set(name, value)
-    show(next)
-  }
-  const showDays = (from: string, to: string) =>
-    show(
-      withFilters(query, [
-        { field: 'from', value: from },
-        { field: 'to', value: to },
-      ]),
-    )
   const chart = summary.data === undefined ? { bars: [], series: [] } : barsOf(summary.data, state)
   return (
     <section className="payment-sums card" aria-label={paymentsTexts.chart.label}>
       <div className="sums-head">
         <Totals summary={summary.data} />
-        <ChartControls state={state} onChange={change} />
+        <ChartControls state={state} onChange={changeChart} />
       </div>
       <Chart {...chart} state={state} onPeriod={showDays} />
       <ChartTable {...chart} state={state} onPeriod={showDays} />
     </section>
+  )
+})
+
+function changeChart(name: 'by' | 'split' | 'measure', value: string): void {
+  change((before) => {
+    const next = new URLSearchParams(before)
+    next.set(name, value)
+    return next
+  })
+}
+
+function showDays(from: string, to: string): void {
+  change((before) =>
+    withFilters(before, [
+      { field: 'from', value: from },
+      { field: 'to', value: to },
+    ]),
   )
 }
 

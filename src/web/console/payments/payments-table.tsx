@@ -1,5 +1,5 @@
 import { type Payment, Payment_Type } from '@waybill/client'
-import type { KeyboardEvent, MouseEvent } from 'react'
+import { type KeyboardEvent, type MouseEvent, memo } from 'react'
 import { paymentsTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { navigate } from '../parts/location.ts'
@@ -64,7 +64,8 @@ function SortHeader({
   )
 }
 
-function PaymentRow({ payment, isGone }: { payment: Payment; isGone: boolean }) {
+/** Shown again only when its payment changes: of a tail that is every row but the new ones. */
+const PaymentRow = memo(function PaymentRow({ payment, isGone }: { payment: Payment; isGone: boolean }) {
   const to = `/payments/${payment.id}`
   return (
     <tr className={isGone ? 'gone' : undefined} onClick={(event) => openRow(event, to)}>
@@ -94,7 +95,7 @@ function PaymentRow({ payment, isGone }: { payment: Payment; isGone: boolean }) 
       </td>
     </tr>
   )
-}
+})
 
 /** `USDC-BASE` → `USDC`: the network stands beside it. */
 const symbolOf = (currency: string) => currency.replace(/-[^-]*$/, '')
