@@ -18,10 +18,12 @@ export async function serveChains(
 ): Promise<void> {
   await using stack = new AsyncDisposableStack()
   if (config.database.kind === 'EMBEDDED') await stampDataFolder(config.dataDir, 'service')
-  // These modules load while the database starts.
+  // While modules load, nothing else is looked at, so a connection that is being opened times out on a slow machine. An embedded database has
+  // to start first.
+  const loaded = config.database.kind === 'URL' ? await loadApp() : undefined
   const [{ knex, readPools, failed }, { composeService }] = await Promise.all([
     openStore(config, context, { stack, logger }),
-    import('../../app.ts'),
+    loaded ?? loadApp(),
   ])
   const service = await composeService({
     knex,
@@ -46,3 +48,5 @@ export async function serveChains(
   context.stdout.write(`Waybill on ${listener.url}: ${names}\n`)
   await runUntilStopped({ listener, signal: context.signal, logger, failures: [failed] })
 }
+
+const loadApp = () => import('../../app.ts')
