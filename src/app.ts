@@ -30,6 +30,7 @@ import { connectionsOf } from './postgres/knex.ts'
 import { pendingMigrations } from './postgres/migrations/migrate.ts'
 import type { ReadPools } from './postgres/replicas/read-pools.ts'
 import { createSeenTokens } from './postgres/replicas/seen-tokens.ts'
+import { createOverpaidDeciding, type OverpaidDeciding } from './requests/decide-overpaid.ts'
 import { createRefundWallets } from './requests/refund-wallets.ts'
 import { createRequests, type Requests } from './requests/requests.ts'
 import { createRefundWalletRepository } from './requests/sql/refund-wallet-repository.ts'
@@ -92,6 +93,8 @@ export interface Service {
   readonly measuring: ChainMeasuring
   /** Removes old rows from the log of changes. */
   readonly pruning: ChangePruning
+  /** Decides which requests are over-paid that older versions have stored. */
+  readonly deciding: OverpaidDeciding
   /**
    * Finds out how the nodes of all chains measure gas, so that the first payer does not wait for it. Never rejects; ends early when the
    * signal aborts.
@@ -187,6 +190,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
       read: (signal) => listChains(knex, options.chains, { now: now(), signal }),
     }),
     pruning: createChangePruning({ knex, logger, now, owner: randomUUID() }),
+    deciding: createOverpaidDeciding({ knex, logger }),
     learnNodes: (signal) => routes.learnNodes(signal),
     prepareScreens: () => screens.prepare(),
     listen: (listenOptions) => listen(options, shared, { ...listenOptions, services, auth, screens }),

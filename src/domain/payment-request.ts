@@ -45,6 +45,9 @@ export function closureOf(
 export const requestStatuses = ['OPEN', 'PARTIALLY_PAID', 'PENDING', 'PAID', 'REFUNDED'] as const
 export type RequestStatus = (typeof requestStatuses)[number]
 
+/** The statuses in which something is still to be paid. They have the lowest ranks. */
+export const unpaidStatuses: readonly RequestStatus[] = ['OPEN', 'PARTIALLY_PAID']
+
 /** The number that a status is stored as. */
 export function rankOfRequestStatus(status: RequestStatus): number {
   return requestStatuses.indexOf(status) + 1
@@ -88,6 +91,17 @@ export function requestStatusOf(expected: Decimal, payments: readonly CountedPay
   const allReturned = counting.length > 0 && counting.every(({ status }) => status === 'REFUNDED')
   const final = sumOf(counting.filter((payment) => payment.final))
   return statusOf(expected, { final, counted: sumOf(counting), allReturned })
+}
+
+/**
+ * Whether more was received for a request than it asked for, and not returned.
+ *
+ * @param surplusReturned - what was returned of the surplus
+ */
+export function isOverpaid(expected: Decimal, payments: readonly CountedPayment[], surplusReturned: Decimal): boolean {
+  const counting = payments.filter(({ status }) => status !== 'FAILED')
+  const counted = sumDecimals(counting.map((payment) => payment.counted))
+  return compareDecimals(counted, addDecimals(expected, surplusReturned)) > 0
 }
 
 /** How much of a request is paid, from the sums of its payments. Fees never count, there is no tolerance, and a refund never re-opens a request. */

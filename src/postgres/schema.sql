@@ -338,16 +338,20 @@ create table requests (
   expires_at timestamp(3) with time zone,
   cancelled_at timestamp(3) with time zone,
   status smallint not null default 1,
+  overpaid boolean,
   constraint requests_pkey PRIMARY KEY (account_id, request_id),
   constraint requests_account_id_topic_payee_key UNIQUE (account_id, topic, payee)
 );
+CREATE INDEX requests_cancelled ON requests USING btree (account_id, status, created_at, request_id) INCLUDE (payee, network, payment_currency, invoice_currency) WHERE cancelled_at IS NOT NULL;
 CREATE INDEX requests_cell ON requests USING btree (account_id, network, payment_currency, invoice_currency, status, created_at, request_id);
 CREATE INDEX requests_created ON requests USING btree (account_id, created_at, request_id);
 CREATE INDEX requests_merchant_reference ON requests USING btree (account_id, reference, status, created_at, request_id) WHERE reference IS NOT NULL;
+CREATE INDEX requests_overpaid ON requests USING btree (account_id, status, created_at, request_id) WHERE overpaid IS NOT FALSE AND status > 2;
 CREATE INDEX requests_payee ON requests USING btree (account_id, payee, network, payment_currency, invoice_currency, status, created_at, request_id);
 CREATE INDEX requests_reference ON requests USING btree (account_id, payment_reference);
 CREATE INDEX requests_refund ON requests USING btree (account_id, refund_topic) WHERE refund_topic IS NOT NULL;
 CREATE INDEX requests_status ON requests USING btree (account_id, status, created_at, request_id);
+CREATE INDEX requests_unpaid ON requests USING btree (account_id, status, created_at, request_id) INCLUDE (expires_at, cancelled_at) WHERE status <= 2;
 
 create table schema_migrations (
   name text not null,

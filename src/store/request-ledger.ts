@@ -2,7 +2,13 @@ import type { Knex } from 'knex'
 import { compareDecimals, type Decimal, formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
 import { bytesToHex, hexToBytes } from '../domain/hex.ts'
 import { rankOfStatus, statusOfRank } from '../domain/payment.ts'
-import { type RequestStatus, rankOfRequestStatus, requestStatusOf } from '../domain/payment-request.ts'
+import {
+  isOverpaid,
+  type RequestStatus,
+  rankOfRequestStatus,
+  requestStatusOf,
+  unpaidStatuses,
+} from '../domain/payment-request.ts'
 import { copyNewPayments } from './copy-new-payments.ts'
 import { changePayments, type LockedAccount, readPaymentsById } from './payment-changes.ts'
 import type { PaymentRow } from './payment-row.ts'
@@ -28,9 +34,11 @@ export interface LedgerRequestRow {
   readonly surplus_returned: string
   /** Rank of its status. */
   readonly status: number
+  /** Null where it is not decided. */
+  readonly overpaid: boolean | null
 }
 
-const LEDGER_COLUMNS = 'request_id, amount, invoice_currency, surplus_returned, status'
+const LEDGER_COLUMNS = 'request_id, amount, invoice_currency, surplus_returned, status, overpaid'
 
 /** A row of `refunds`, as the database returns it. */
 export interface RefundRow {
@@ -65,6 +73,11 @@ export interface RequestStanding {
   /** How much was returned of what was paid beyond the request's amount. */
   readonly surplusReturned: Decimal
   readonly status: RequestStatus
+  /**
+   * Whether more was paid than asked for. Null until something covers the request, so that where an older process settles it, which does not
+   * write this, it stays undecided and is not wrong.
+   */
+  readonly overpaid: boolean | null
 }
 
 /** Rows in one statement. PostgreSQL takes 65,535 bindings. */
@@ -243,8 +256,9 @@ function standingOf(
   const payments = ledger.payments.map((payment) => ({ ...payment, ...states.get(payment.id) }))
   const status = requestStatusOf(ledger.amount, payments)
   const isSameSurplus = compareDecimals(surplusReturned, readStoredDecimal(request.surplus_returned)) === 0
-  if (isSameSurplus && rankOfRequestStatus(status) === request.status) return undefined
-  return { requestId: request.request_id, surplusReturned, status }
+  const overpaid = unpaidStatuses.includes(status) ? null : isOverpaid(ledger.amount, payments, surplusReturned)
+  const isSame = isSameSurplus && rankOfRequestStatus(status) === request.status && overpaid === request.overpaid
+  return isSame ? undefined : { requestId: request.request_id, surplusReturned, status, overpaid }
 }
 
 function applyState(
@@ -345,12 +359,13 @@ export async function saveStandings(
       some.map(({ requestId }) => requestId),
       some.map(({ surplusReturned }) => formatDecimal(surplusReturned)),
       some.map(({ status }) => rankOfRequestStatus(status)),
+      some.map(({ overpaid }) => overpaid) as Knex.RawBinding,
       accountId,
     ])
   }
 }
 
 const SAVE_STANDINGS = `
-  update requests set surplus_returned = standing.surplus_returned, status = standing.status
-  from unnest(?::bytea[], ?::numeric[], ?::smallint[]) as standing(request_id, surplus_returned, status)
+  update requests set surplus_returned = standing.surplus_returned, status = standing.status, overpaid = standing.overpaid
+  from unnest(?::bytea[], ?::numeric[], ?::smallint[], ?::boolean[]) as standing(request_id, surplus_returned, status, overpaid)
   where requests.account_id = ? and requests.request_id = standing.request_id`

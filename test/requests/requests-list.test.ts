@@ -1,13 +1,19 @@
-/** The list of requests compared with a brute-force filter over the same rows; its walks; the stored status. */
+/** The list of requests compared with a brute-force filter over the same rows; walks; what is stored of a request's standing. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { formatAddress } from '../../src/domain/address.ts'
 import { parseFiatCode, symbolOfCurrency } from '../../src/domain/currency.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
-import { type PaymentRequest, type RequestStatus, requestStatuses } from '../../src/domain/payment-request.ts'
+import {
+  type PaymentRequest,
+  type RequestBalance,
+  type RequestStatus,
+  requestStatuses,
+} from '../../src/domain/payment-request.ts'
 import { requestStatus } from '../../src/postgres/migrations/0010-requests.ts'
+import { decideAllOverpaid } from '../../src/requests/decide-overpaid.ts'
 import type { ListInput } from '../../src/requests/list-requests.ts'
 import { createRequests, type DatedTerms, type Requests } from '../../src/requests/requests.ts'
 import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
@@ -22,8 +28,8 @@ let database: TestDatabase
 let requests: Requests
 let shop: Account
 let other: Account
-/** The stored requests of `shop` with their expected status, newest first. */
-let mine: { request: PaymentRequest; status: RequestStatus }[]
+/** The stored requests of `shop` with their expected status and what they are paid, newest first. */
+let mine: { request: PaymentRequest; status: RequestStatus; balance: RequestBalance }[]
 
 const START = Date.UTC(2026, 0, 1)
 const HOUR_MS = 3_600_000
@@ -31,12 +37,15 @@ const HOUR_MS = 3_600_000
 beforeAll(async () => {
   database = await createTestDatabase()
   const { knex } = database
-  requests = createRequests({
-    repository: createRequestRepository(knex),
+  const common = {
     lists: createRequestListRepository(knex),
     known: { chains: sampleChainDirectory, tokens: sampleTokenDirectory },
-    cursorSecret: Buffer.alloc(32, 7),
     now: () => new Date(START),
+  }
+  requests = createRequests({
+    ...common,
+    repository: createRequestRepository(knex),
+    cursorSecret: Buffer.alloc(32, 7),
     onStored: async () => {},
   })
   const accounts = createApiKeyRepository(knex)
@@ -46,8 +55,13 @@ beforeAll(async () => {
   for (const account of [other, shop]) await requests.storeAll(account, entries)
   const statuses = await payRequests()
   await renameTwo()
+  await forgetOverpaid()
   const { requests: all } = await listAll({})
-  mine = all.map(({ request }) => ({ request, status: statuses.get(request.requestId) ?? 'OPEN' }))
+  mine = all.map(({ request, balance }) => ({
+    request,
+    balance,
+    status: statuses.get(request.requestId) ?? 'OPEN',
+  }))
 })
 afterAll(() => database.drop())
 
@@ -104,6 +118,7 @@ const payments: readonly (readonly [RequestStatus, readonly Paid[]])[] = [
       { amount: '3', final: true, status: 3 },
     ],
   ],
+  ['PAID', [{ amount: '10', final: true, status: 3 }]],
   ['REFUNDED', [{ amount: '10', final: true, status: 4 }]],
   // These payments count for nothing: one failed, one is in a currency in which the request is not counted.
   ['OPEN', [{ amount: '10', final: true, status: 5 }]],
@@ -126,13 +141,13 @@ async function payRequests(): Promise<Map<string, RequestStatus>> {
   })
   const { knex } = database
   await knex('payments').insert(rows.map((row, n) => ({ ...row, id: paymentIdOf(n) })))
-  await knex.transaction(async (trx) =>
-    settleStored(
-      await lockAccount(trx, shop.id, new Date(START)),
-      entries.map(({ terms }) => hexToBytes(terms.requestId ?? '')),
-    ),
-  )
+  await settleAll()
   return statuses
+}
+
+function settleAll(): Promise<void> {
+  const ids = entries.map(({ terms }) => hexToBytes(terms.requestId ?? ''))
+  return database.knex.transaction(async (trx) => settleStored(await lockAccount(trx, shop.id, new Date(START)), ids))
 }
 
 const paymentIdOf = (n: number) => `00000000-0000-8000-8000-${String(n).padStart(12, '0')}`
@@ -151,6 +166,12 @@ function rowOf({ amount, final, status, counts = true }: Paid) {
     amount,
     invoice_amount: counts ? amount : null,
   }
+}
+
+/** Half of the requests as a process of an older version leaves them. */
+async function forgetOverpaid(): Promise<void> {
+  const ids = entries.filter((_, n) => n % 2 === 1).map(({ terms }) => hexToBytes(terms.requestId ?? ''))
+  await database.knex('requests').where({ account_id: shop.id }).whereIn('request_id', ids).update({ overpaid: null })
 }
 
 /** Changes two requests to a chain that is not configured, as if it had been removed from the chains file. */
@@ -341,6 +362,52 @@ describe('the stored status', () => {
       .orderBy('request_id')
       .select('request_id', 'status')
     expect(after).toEqual(before)
+  })
+})
+
+describe('whether a request is over-paid', () => {
+  const stored = () =>
+    database.knex('requests').where({ account_id: shop.id }).orderBy('request_id').select('request_id', 'overpaid')
+  const isOver = () =>
+    new Map(mine.map(({ request, balance }) => [request.requestId, balance.overpaidAmount.units > 0n]))
+
+  it('is decided in steps for what older versions stored, and an interrupted decision is continued', async () => {
+    const before = (await stored()).filter(({ overpaid }) => overpaid === null).length
+    expect(await findRequestDifferences()).toEqual([])
+    const ending = new AbortController()
+    const deciding = decideAllOverpaid(database.knex, { step: 5, signal: ending.signal })
+    await vi.waitFor(async () =>
+      expect((await stored()).filter(({ overpaid }) => overpaid === null).length).toBeLessThan(before),
+    )
+    ending.abort(new Error('killed'))
+    await deciding.catch(() => {})
+    await decideAllOverpaid(database.knex)
+    expect(await decideAllOverpaid(database.knex)).toBe(0)
+    const unpaid = new Set(
+      mine
+        .filter(({ status }) => status === 'OPEN' || status === 'PARTIALLY_PAID')
+        .map(({ request }) => request.requestId),
+    )
+    const over = isOver()
+    for (const { request_id, overpaid } of await stored()) {
+      const id = request_id.toString('hex')
+      expect([id, overpaid]).toEqual([id, unpaid.has(id) ? null : over.get(id)])
+    }
+  })
+
+  it('is found and repaired where it does not follow from the payments', async () => {
+    const { knex } = database
+    const before = await stored()
+    const count = await knex('requests')
+      .where({ account_id: shop.id })
+      .whereNotNull('overpaid')
+      .update({ overpaid: knex.raw('not overpaid') })
+    const differences = await findRequestDifferences()
+    expect(differences).toHaveLength(count)
+    expect(differences.some(({ stored: says }) => says.startsWith('PAID (over-paid), 0 returned'))).toBe(true)
+    await settleAll()
+    expect(await findRequestDifferences()).toEqual([])
+    expect(await stored()).toEqual(before)
   })
 })
 

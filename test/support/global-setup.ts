@@ -83,7 +83,8 @@ async function startWithTemplate(dataDir: string): Promise<RunningServer> {
   stack.defer(() => main.destroy())
   await main.raw(`create database ${server.template}`)
   if (url !== undefined) stack.defer(async () => void (await main.raw(`drop database ${server.template}`)))
-  const template = createDatabase(connectionTo(server.template), { poolMax: 1 })
+  // A step that builds indexes looks at its progress on a second connection.
+  const template = createDatabase(connectionTo(server.template), { poolMax: 2 })
   await migrate(template)
   await template.destroy()
   const running = stack.move()

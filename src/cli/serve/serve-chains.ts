@@ -39,6 +39,8 @@ export async function serveChains(
   stack.defer(reportBackfill(context.stderr, () => service.detection.status()))
   service.pruning.start()
   stack.defer(() => service.pruning.stop())
+  service.deciding.start()
+  stack.defer(() => service.deciding.stop())
   service.measuring.start()
   stack.defer(() => service.measuring.stop())
   const listener = await listen(service, config, logger)

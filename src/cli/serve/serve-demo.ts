@@ -72,6 +72,8 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   stack.defer(() => service.detection.stop())
   service.pruning.start()
   stack.defer(() => service.pruning.stop())
+  service.deciding.start()
+  stack.defer(() => service.deciding.stop())
   service.measuring.start()
   stack.defer(() => service.measuring.stop())
   const listener = await listen(service, config, logger)

@@ -14,6 +14,7 @@ import { pendingEnrichments } from './0014-pending-enrichments.ts'
 import { nodeLimits } from './0015-node-limits.ts'
 import { nodeReadings } from './0016-node-readings.ts'
 import { publishableKeys } from './0017-publishable-keys.ts'
+import { overpaidRequests, requestFlagIndexes } from './0018-overpaid-requests.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps of the schema, oldest first. A released step is never changed; a later one corrects it. */
@@ -36,4 +37,6 @@ export const MIGRATIONS: readonly Migration[] = [
   nodeLimits,
   nodeReadings,
   publishableKeys,
+  overpaidRequests,
+  requestFlagIndexes,
 ]

@@ -102,7 +102,7 @@ export async function checkSettled(
   const requestOf = new Map(requests.map((row) => [row.request_id.toString('hex'), row]))
   return [
     ...settled.flatMap((row) => comparePayments(stored.get(row.id), row)),
-    ...standings.map((standing) => compareStandings(requestOf.get(standing.requestId.toString('hex')), standing)),
+    ...standings.flatMap((standing) => compareStandings(requestOf.get(standing.requestId.toString('hex')), standing)),
   ]
 }
 
@@ -117,17 +117,17 @@ function describePayment({ status, refunded_amount, refunds }: PaymentRow): stri
   return [statusOfRank(status), ...returned].join(', ')
 }
 
-function compareStandings(row: LedgerRequestRow | undefined, standing: RequestStanding): Difference {
-  const { requestId, status, surplusReturned } = standing
+/** That it is not decided whether a request is over-paid is no difference. */
+function compareStandings(row: LedgerRequestRow | undefined, standing: RequestStanding): readonly Difference[] {
+  const { requestId, status, surplusReturned, overpaid } = standing
+  const isDecided = row !== undefined && row.overpaid !== null && overpaid !== null
   const storedStatus = requestStatuses[(row?.status ?? 0) - 1] ?? 'no status'
-  return {
-    check: 'request',
-    where: requestId.toString('hex'),
-    stored: describeStanding(storedStatus, trimNumeric(row?.surplus_returned ?? '0')),
-    expected: describeStanding(status, formatDecimal(surplusReturned)),
-  }
+  const storedSurplus = trimNumeric(row?.surplus_returned ?? '0')
+  const stored = describeStanding(storedStatus, storedSurplus, isDecided && row.overpaid)
+  const expected = describeStanding(status, formatDecimal(surplusReturned), isDecided && overpaid)
+  return stored === expected ? [] : [{ check: 'request', where: requestId.toString('hex'), stored, expected }]
 }
 
-function describeStanding(status: string, surplusReturned: DecimalString): string {
-  return `${status}, ${surplusReturned} returned of the surplus`
+function describeStanding(status: string, surplusReturned: DecimalString, isOverpaid: boolean | null): string {
+  return `${status}${isOverpaid === true ? ' (over-paid)' : ''}, ${surplusReturned} returned of the surplus`
 }

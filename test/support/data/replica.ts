@@ -28,7 +28,7 @@ const QUICK = { fsync: 'off', full_page_writes: 'off', autovacuum: 'off', max_co
 export async function startReplicatedDatabase(): Promise<ReplicatedDatabase> {
   const [primaryFolder, replicaFolder] = await Promise.all([makeTempFolder('primary'), makeTempFolder('replica')])
   let primaryServer = await startTestedServer({ dataDir: primaryFolder, settings: QUICK })
-  const migrating = createDatabase(primaryServer.connection(), { poolMax: 1 })
+  const migrating = createDatabase(primaryServer.connection(), { poolMax: 2 })
   await migrate(migrating)
   await migrating.destroy()
   await primaryServer.stop()
