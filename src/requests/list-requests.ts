@@ -13,8 +13,9 @@ import {
   type RequestFilter,
 } from './request-filter.ts'
 import type { KnownCurrencies } from './request-terms.ts'
-import type { MatchingRequests, PagePosition, RequestListRepository } from './sql/request-list-repository.ts'
+import type { PagePosition, RequestListRepository } from './sql/request-list-repository.ts'
 import type { RequestWithBalance } from './sql/request-repository.ts'
+import type { MatchingRequests } from './sql/request-shapes.ts'
 
 /** An exact count stops here, so that its cost is bounded. */
 const MAX_EXACT_COUNT = 10_000
@@ -56,6 +57,7 @@ export interface ListOptions {
   readonly known: KnownCurrencies
   /** 32 bytes, the same for all processes on one database. */
   readonly cursorSecret: Uint8Array
+  readonly now: () => Date
 }
 
 /**
@@ -64,7 +66,7 @@ export interface ListOptions {
  * @throws WaybillError INVALID_LIMIT, INVALID_CURSOR, CURSOR_MISMATCH, and what {@link parseRequestFilter} throws
  */
 export async function listRequests(
-  { lists, known, cursorSecret }: ListOptions,
+  { lists, known, cursorSecret, now }: ListOptions,
   account: Account,
   input: ListInput,
   signal?: AbortSignal,
@@ -73,7 +75,7 @@ export async function listRequests(
   const { seal, given, carried, sentLimit } = await readList({ known, cursorSecret }, { account, input, cells })
   const filter = carried?.filter ?? given
   const limit = sentLimit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
-  const matching = { filter, cells: await cellsOf(filter, { lists, account, cells, signal }) }
+  const matching = { filter, cells: await cellsOf(filter, { lists, account, cells, signal }), now: now() }
   // One request more than the page holds tells whether another page follows.
   const query = { matching, rows: limit + 1, position: carried?.position }
   const found = matchesNothing(matching) ? [] : await lists.page(account, query, signal)
@@ -87,6 +89,11 @@ export async function listRequests(
     prevCursor: page.previous && cursorAt(page.previous),
     total,
   }
+}
+
+/** Whether no request can match. */
+function matchesNothing({ cells }: MatchingRequests): boolean {
+  return cells?.length === 0
 }
 
 /** Reads what was sent, as {@link listRequests} does. @throws WaybillError of kind INVALID_INPUT */
@@ -153,10 +160,6 @@ async function cellsOf(
   return all.filter((cell) => matchesCell(filter, cell))
 }
 
-function matchesNothing({ cells }: MatchingRequests): boolean {
-  return cells?.length === 0
-}
-
 interface Counting {
   readonly account: Account
   readonly matching: MatchingRequests
@@ -184,6 +187,9 @@ function positionOf({ request }: RequestWithBalance, direction: PagePosition['di
 
 const VERSION = 2
 
+/** Of cursors with filters that processes of version 2 alone would leave out; they refuse such a cursor instead. */
+const VERSION_WITH_FLAGS = 3
+
 interface CursorPayload {
   readonly v: number
   readonly f: RequestFilter
@@ -201,12 +207,18 @@ interface Carried {
 function writeCursor(seal: CursorSeal, { filter, limit, position }: Carried): string {
   const { createdAt, requestId, inclusive, direction } = position
   const p = [createdAt.getTime(), requestId, inclusive ? 1 : 0, direction] as const
-  return sealCursor(seal, { v: VERSION, f: filter, l: limit, p } satisfies CursorPayload)
+  const hasFlags = [filter.overpaid, filter.expired, filter.cancelled].some((flag) => flag !== undefined)
+  return sealCursor(seal, {
+    v: hasFlags ? VERSION_WITH_FLAGS : VERSION,
+    f: filter,
+    l: limit,
+    p,
+  } satisfies CursorPayload)
 }
 
 /** @throws WaybillError INVALID_CURSOR for anything that this seal did not make */
 function readCursor(seal: CursorSeal, cursor: string): Carried {
-  const opened = openCursorOfVersion<CursorPayload>(seal, cursor, VERSION)
+  const opened = openCursorOfVersion<CursorPayload>(seal, cursor, VERSION, VERSION_WITH_FLAGS)
   if (!opened.ok) throw waybillError('INVALID_CURSOR', { detail: opened.detail })
   const { payload } = opened
   const [createdAtMs, requestId, inclusive, direction] = payload.p

@@ -6,6 +6,7 @@ import type { Account } from '../../src/domain/account.ts'
 import { formatAddress } from '../../src/domain/address.ts'
 import { parseFiatCode, symbolOfCurrency } from '../../src/domain/currency.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
+import { openCursorOfVersion } from '../../src/domain/pages/sealed-cursor.ts'
 import {
   type PaymentRequest,
   type RequestBalance,
@@ -55,6 +56,7 @@ beforeAll(async () => {
   for (const account of [other, shop]) await requests.storeAll(account, entries)
   const statuses = await payRequests()
   await renameTwo()
+  await cancelSome()
   await forgetOverpaid()
   const { requests: all } = await listAll({})
   mine = all.map(({ request, balance }) => ({
@@ -84,6 +86,8 @@ const entries: readonly DatedTerms[] = Array.from({ length: COUNT }, (_, n) => {
       invoiceCurrency: pick([paymentCurrency, paymentCurrency, 'USD', 'EUR'], n),
       requestId: idOf((n * 7919) % 10_007),
       salt: '00'.repeat(8),
+      // Before, at and after the moment of the test, or never.
+      ...(n % 5 !== 0 && { expiresAt: new Date(START + ((n % 5) - 2) * HOUR_MS).toISOString() }),
       ...(n % 4 !== 0 && { reference: pick(['INV-1', 'inv-1', 'a,b', `INV-${n}`], n) }),
     },
     createdAt: new Date(START - Math.floor(n / 5) * HOUR_MS),
@@ -168,6 +172,15 @@ function rowOf({ amount, final, status, counts = true }: Paid) {
   }
 }
 
+async function cancelSome(): Promise<void> {
+  const cancelled = entries.filter((_, n) => n % 6 === 1).map(({ terms }) => hexToBytes(terms.requestId ?? ''))
+  const { knex } = database
+  await knex('requests')
+    .where({ account_id: shop.id })
+    .whereIn('request_id', cancelled)
+    .update({ cancelled_at: new Date(START) })
+}
+
 /** Half of the requests as a process of an older version leaves them. */
 async function forgetOverpaid(): Promise<void> {
   const ids = entries.filter((_, n) => n % 2 === 1).map(({ terms }) => hexToBytes(terms.requestId ?? ''))
@@ -201,10 +214,12 @@ async function listAll(input: ListInput, account = shop) {
 }
 
 /** The oracle: whether one request matches the filters. */
-function matches({ request, status }: (typeof mine)[number], input: ListInput): boolean {
+function matches({ request, status, balance }: (typeof mine)[number], input: ListInput): boolean {
   const oneOf = (values: readonly string[] | undefined, is: (value: string) => boolean) =>
     values === undefined || values.length === 0 || values.some(is)
+  const isOr = (asked: boolean | undefined, is: boolean) => asked === undefined || asked === is
   const at = request.createdAt.getTime()
+  const isShort = status === 'OPEN' || status === 'PARTIALLY_PAID'
   return (
     oneOf(input.status, (value) => value === status) &&
     oneOf(input.reference, (value) => value === request.reference) &&
@@ -213,7 +228,10 @@ function matches({ request, status }: (typeof mine)[number], input: ListInput): 
     oneOf(input.network, (value) => (networks[value] ?? value) === request.network) &&
     oneOf(input.currency, (value) => isCurrency(request, value)) &&
     (input.fromDate === undefined || at >= Date.parse(input.fromDate)) &&
-    (input.toDate === undefined || at <= Date.parse(input.toDate))
+    (input.toDate === undefined || at <= Date.parse(input.toDate)) &&
+    isOr(input.overpaid, balance.overpaidAmount.units > 0n) &&
+    isOr(input.expired, isShort && request.expiresAt !== undefined && request.expiresAt.getTime() <= START) &&
+    isOr(input.cancelled, request.cancelledAt !== undefined)
   )
 }
 
@@ -252,11 +270,16 @@ const arbitraryInput: fc.Arbitrary<ListInput> = fc
       ),
       fromDate: fc.option(hours, { nil: undefined }),
       toDate: fc.option(hours, { nil: undefined }),
+      overpaid: fc.option(fc.boolean(), { nil: undefined }),
+      expired: fc.option(fc.boolean(), { nil: undefined }),
+      cancelled: fc.option(fc.boolean(), { nil: undefined }),
       limit: fc.constantFrom(1, 7, 40, 100),
     },
     { requiredKeys: ['limit'] },
   )
   .filter(({ fromDate, toDate }) => fromDate === undefined || toDate === undefined || fromDate <= toDate)
+
+const flags = ['overpaid', 'expired', 'cancelled'] as const
 
 const idsOf = (found: readonly { request: PaymentRequest }[]) => found.map(({ request }) => request.requestId)
 
@@ -277,6 +300,17 @@ describe('the list of requests', () => {
       { numRuns: 100 },
     )
   })
+
+  it.each(flags.flatMap((flag) => [[flag, true] as const, [flag, false] as const]))(
+    'is filtered by %s %s alone',
+    async (flag, is) => {
+      const expected = mine.filter((each) => matches(each, { [flag]: is }))
+      expect(expected.length).toBeGreaterThan(4)
+      expect(expected.length).toBeLessThan(mine.length)
+      const { requests: found, back } = await listAll({ [flag]: is, limit: 3 })
+      expect([idsOf(found), idsOf(back)]).toEqual([idsOf(expected), idsOf(expected)])
+    },
+  )
 
   it('is empty from after the last millisecond of the year 9999', async () => {
     const { requests: found } = await requests.list(shop, { fromDate: '9999-12-31T23:59:59.9999Z' })
@@ -331,6 +365,10 @@ describe('the list of requests', () => {
     expect(await totalOf({})).toBeUndefined()
     expect(await totalOf({ includeTotal: 'exact' })).toEqual({ count: 10_000, relation: 'AT_LEAST' })
     expect(await totalOf({ includeTotal: 'exact', status: ['PAID'] })).toEqual({ count: 0, relation: 'EXACT' })
+    expect(await totalOf({ includeTotal: 'exact', expired: false })).toEqual({ count: 10_000, relation: 'AT_LEAST' })
+    expect((await totalOf({ includeTotal: 'estimated', expired: false, overpaid: false }))?.count).toBeGreaterThan(
+      5_000,
+    )
     const estimated = await totalOf({ includeTotal: 'estimated', network: ['base'] })
     expect(estimated?.relation).toBe('ESTIMATED')
     expect(estimated?.count).toBeGreaterThan(5_000)
@@ -420,6 +458,9 @@ describe('cursors', () => {
     ['currency', { currency: ['DAI'] }],
     ['fromDate', { fromDate: '2020-01-01' }],
     ['toDate', { toDate: '2030-01-01' }],
+    ['overpaid', { overpaid: false }],
+    ['expired', { expired: true }],
+    ['cancelled', { cancelled: false }],
   ])('of one filter are refused beside another %s, and taken beside the same', async (field, input) => {
     const carried = { network: ['base'], reference: ['INV-1', 'inv-1', 'a,b'], limit: 2 }
     const { nextCursor: cursor } = await requests.list(shop, carried)
@@ -431,6 +472,17 @@ describe('cursors', () => {
     expect(idsOf((await requests.list(shop, again)).requests)).toEqual(
       idsOf((await requests.list(shop, { cursor })).requests),
     )
+  })
+
+  it.each(flags)('carry %s in a form that older versions refuse', async (flag) => {
+    const seal = { secret: Buffer.alloc(32, 7), scope: 'shop/requests' }
+    const { nextCursor = '' } = await requests.list(shop, { [flag]: false, limit: 2 })
+    expect(openCursorOfVersion(seal, nextCursor, 2)).toMatchObject({ ok: false })
+    const { nextCursor: plain = '' } = await requests.list(shop, { limit: 2 })
+    expect(openCursorOfVersion(seal, plain, 2)).toMatchObject({ ok: true })
+    await expect(requests.list(shop, { cursor: nextCursor, [flag]: true })).rejects.toMatchObject({
+      metadata: { field: flag },
+    })
   })
 
   it('of another account are refused, even of one with the same requests', async () => {

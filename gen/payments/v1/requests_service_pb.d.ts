@@ -249,6 +249,31 @@ export declare type ListPaymentRequestsRequest = Message<"payments.v1.ListPaymen
    * @generated from field: payments.v1.ListPaymentRequestsRequest.IncludeTotal include_total = 11;
    */
   includeTotal: ListPaymentRequestsRequest_IncludeTotal;
+
+  /**
+   * Whether more has been paid than asked for and not returned: whether `overpaidAmount` is above 0, by final and
+   * pending payments. true: only such requests; false: only the others. Default: all. Example: `true`.
+   *
+   * @generated from field: optional bool overpaid = 12;
+   */
+  overpaid?: boolean | undefined;
+
+  /**
+   * Whether `expiresAt` has been reached while something is still to be paid: the request is OPEN or PARTIALLY_PAID, cancelled
+   * or not. One that is PENDING, PAID or REFUNDED does not count as expired. true: only such requests; false: only the
+   * others. Default: all. Example: `false`.
+   *
+   * @generated from field: optional bool expired = 13;
+   */
+  expired?: boolean | undefined;
+
+  /**
+   * Whether the request was cancelled, in whatever status. true: only such requests; false: only the others. Default:
+   * all. Example: `false`.
+   *
+   * @generated from field: optional bool cancelled = 14;
+   */
+  cancelled?: boolean | undefined;
 };
 
 /**

@@ -15,6 +15,7 @@ import { paymentReferenceOf } from '../../domain/payment-reference.ts'
 import { type PaymentRequest, type RequestStatus, requestStatuses } from '../../domain/payment-request.ts'
 import type { RouteWarning } from '../../domain/route.ts'
 import type { IncludeTotal, ListedRequests, ListInput } from '../../requests/list-requests.ts'
+import type { FilterInput } from '../../requests/request-filter.ts'
 import type { Requests } from '../../requests/requests.ts'
 import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
 import type { WatchRequest } from '../../requests/watch-request.ts'
@@ -91,10 +92,15 @@ const includeTotals = new Map<number, IncludeTotal | undefined>([
 ])
 
 function listInputOf(request: ListPaymentRequestsRequest): ListInput {
-  const { reference, requestId, payee, network, currency, fromDate, toDate, limit, cursor } = request
+  const { limit, cursor } = request
+  const includeTotal = wordOf('includeTotal', includeTotals, request.includeTotal)
+  return { ...filterInputOf(request), includeTotal, limit, cursor }
+}
+
+function filterInputOf(request: ListPaymentRequestsRequest): FilterInput {
+  const { reference, requestId, payee, network, currency, fromDate, toDate, overpaid, expired, cancelled } = request
   return {
     status: request.status.map((number): RequestStatus => wordOf('status', statusByNumber, number)),
-    includeTotal: wordOf('includeTotal', includeTotals, request.includeTotal),
     reference,
     requestId,
     payee,
@@ -102,8 +108,9 @@ function listInputOf(request: ListPaymentRequestsRequest): ListInput {
     currency,
     fromDate,
     toDate,
-    limit,
-    cursor,
+    overpaid,
+    expired,
+    cancelled,
   }
 }
 

@@ -56,14 +56,16 @@ export type OpenedCursor<P> =
 export function openCursorOfVersion<P extends { readonly v: number }>(
   seal: CursorSeal,
   cursor: string,
-  version: number,
+  ...versions: readonly number[]
 ): OpenedCursor<P> {
   if (cursor === '') return { ok: false, detail: 'it is empty' }
   const payload = openCursor(seal, cursor)
   if (payload === undefined) {
     return { ok: false, detail: 'it is damaged, or was made for another account or list, or by another service' }
   }
-  if ((payload as Partial<P> | null)?.v === version) return { ok: true, payload: payload as P }
+  if (versions.some((version) => (payload as Partial<P> | null)?.v === version)) {
+    return { ok: true, payload: payload as P }
+  }
   return { ok: false, detail: 'it was made by another version of this service' }
 }
 

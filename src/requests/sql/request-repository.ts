@@ -7,6 +7,7 @@ import { rankOfStatus } from '../../domain/payment.ts'
 import { paymentReferenceOf, topicOfReference } from '../../domain/payment-reference.ts'
 import { balanceOf, type PaymentRequest, type RequestBalance } from '../../domain/payment-request.ts'
 import { inTransaction, runCancellable } from '../../postgres/cancellable.ts'
+import { raw } from '../../postgres/statement.ts'
 import { lockAccount } from '../../store/payment-changes.ts'
 import { claimPayments, settleStored } from '../../store/request-ledger.ts'
 
@@ -81,6 +82,9 @@ const REFUNDED = rankOfStatus('REFUNDED')
 /** Rows in one statement. PostgreSQL takes 65,535 bindings. */
 const ROWS_A_STATEMENT = 500
 
+/** What a payment `p` of a request `r` counts for, in the request's invoice currency; 0 where that is not known. */
+export const COUNTED = raw('coalesce(p.invoice_amount, case when p.currency = r.invoice_currency then p.amount end, 0)')
+
 /**
  * What the payments of each request `r` count for, in its invoice currency; FAILED ones do not count. The account is bound here too, so
  * that a distributed PostgreSQL reads one shard.
@@ -90,8 +94,7 @@ export const SUMS = `
     coalesce(sum(counted) filter (where not final), 0) as pending_sum,
     coalesce(bool_and(status = ${REFUNDED}) filter (where counted > 0), false) as all_returned
   from (
-    select p.final, p.status,
-      coalesce(p.invoice_amount, case when p.currency = r.invoice_currency then p.amount end, 0) as counted
+    select p.final, p.status, ${COUNTED.sql} as counted
     from payments p
     where p.account_id = ? and p.request_id = r.request_id and p.status <> ${FAILED}
   ) counted_payments`
