@@ -36,6 +36,7 @@ import { createRequests, type Requests } from './requests/requests.ts'
 import { createRefundWalletRepository } from './requests/sql/refund-wallet-repository.ts'
 import { createRequestListRepository } from './requests/sql/request-list-repository.ts'
 import { createRequestRepository } from './requests/sql/request-repository.ts'
+import { createSummarizeRequests } from './requests/summarize-requests.ts'
 import { createWatchRequest } from './requests/watch-request.ts'
 import type { LifiOptions } from './routing/providers/lifi/lifi-client.ts'
 import { createRouting } from './routing/routing.ts'
@@ -151,14 +152,16 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     findSource: routes.findTransfer,
     meter: figures,
   })
+  const lists = createRequestListRepository(knex)
   const requests = createRequests({
     repository: requestRepository,
-    lists: createRequestListRepository(knex),
+    lists,
     known: shared,
     cursorSecret: shared.cursorSecret,
     now,
     onStored: (account, stored) => detection.onRequestsStored(account, stored),
   })
+  const summarizeRequests = createSummarizeRequests({ knex, lists, known: shared, now })
   const watchRequest = createWatchRequest({ readMany: (...asked) => requestRepository.findMany(...asked), logger, now })
   const wallets = createRefundWallets({ repository: createRefundWalletRepository(knex), chains: options.chains, now })
   const reads = composeReads(options, shared)
@@ -170,7 +173,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   })
   const services = createPaymentsServices({
     routes,
-    requests: { requests, watch: watchRequest, warningsOf: routes.warningsOf },
+    requests: { requests, summarize: summarizeRequests, watch: watchRequest, warningsOf: routes.warningsOf },
     wallets,
     payments: reads,
     summarize: reads.summarize,

@@ -91,8 +91,26 @@ export async function listRequests(
   }
 }
 
+/**
+ * What the filters match, read as {@link listRequests} does, where no order is asked for.
+ *
+ * @throws WaybillError as {@link parseRequestFilter}
+ */
+export async function findMatching(
+  { lists, known, now }: Omit<ListOptions, 'cursorSecret'>,
+  account: Account,
+  input: FilterInput,
+  signal?: AbortSignal,
+): Promise<MatchingRequests> {
+  const cells = once(() => lists.cells(account, undefined, signal))
+  const filter = await parseRequestFilter(input, { ...known, cells })
+  const isOfCells = filter.network !== undefined || filter.currency !== undefined
+  const matching = isOfCells ? (await cells()).filter((cell) => matchesCell(filter, cell)) : undefined
+  return { filter, cells: matching, now: now() }
+}
+
 /** Whether no request can match. */
-function matchesNothing({ cells }: MatchingRequests): boolean {
+export function matchesNothing({ cells }: MatchingRequests): boolean {
   return cells?.length === 0
 }
 

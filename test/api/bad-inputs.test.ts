@@ -184,6 +184,7 @@ const goodRequests: Readonly<Record<string, JsonObject>> = {
   GetPaymentRequest: { paymentReference: '${open.paymentReference}' },
   CancelPaymentRequest: { paymentReference: '${native.paymentReference}' },
   ListPaymentRequests: {},
+  SummarizePaymentRequests: {},
   CreateWatchTicket: {},
   AddRefundWallet: { address: '${wallet.funded}' },
   ListRefundWallets: {},

@@ -21,6 +21,7 @@ describe('the comments of payments.v1', () => {
   it.each([
     ['the filters of payments', FILTERED],
     ['the questions for routes', ROUTED],
+    ['the filters of requests', ['ListPaymentRequestsRequest', 'SummarizePaymentRequestsRequest']],
   ])('say the same of the same field in %s', (_, [first = '', ...others]) => {
     const names = [...comments.keys()].flatMap((name) => name.split(`${first}.`)[1] ?? [])
     for (const other of others) {

@@ -248,6 +248,7 @@ const calls: readonly (readonly [method: string, request: JsonObject])[] = [
   ['GetPaymentRequest', { paymentReference: '${open.paymentReference}' }],
   ['CancelPaymentRequest', { paymentReference: '${native.paymentReference}' }],
   ['ListPaymentRequests', {}],
+  ['SummarizePaymentRequests', {}],
 ]
 
 describe.each(calls)('a field that the definition of %s does not have', (method, request) => {

@@ -1,13 +1,15 @@
-/** Every filter of the list of requests, on an account with a million requests. Prints the times, and fails above bounds. */
+/** Every filter of the list of requests and sums of them, on an account with a million requests. Prints the times, and fails above bounds. */
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { decideAllOverpaid } from '../../src/requests/decide-overpaid.ts'
 import type { ListInput } from '../../src/requests/list-requests.ts'
+import type { FilterInput } from '../../src/requests/request-filter.ts'
 import { createRequests, type Requests } from '../../src/requests/requests.ts'
 import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
+import { createSummarizeRequests, type SummarizeRequests } from '../../src/requests/summarize-requests.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { sampleChainDirectory, sampleTokenDirectory } from '../support/sample-chains.ts'
 
@@ -17,6 +19,7 @@ const UNDECIDED = 20_000
 let database: TestDatabase
 let requests: Requests
 let shop: Account
+let summarize: SummarizeRequests
 const figures: string[] = []
 
 beforeAll(async () => {
@@ -34,6 +37,7 @@ beforeAll(async () => {
     cursorSecret: Buffer.alloc(32, 7),
     onStored: async () => {},
   })
+  summarize = createSummarizeRequests({ ...common, knex })
   await knex.raw('set statement_timeout = 0')
   await fill(knex, shop.id)
   const startedMs = performance.now()
@@ -163,6 +167,20 @@ it.each(filters)('%s', async (name, input) => {
     `${name.padEnd(52)} ${first.p50.toFixed(1).padStart(6)} ${first.most.toFixed(1).padStart(6)} ${(deep?.p50 ?? 0).toFixed(1).padStart(6)} ${exact.p50.toFixed(1).padStart(6)} ${total?.relation} ${total?.count}`,
   )
   expect(first.p50).toBeLessThan(100)
+})
+
+it.each<[string, number, FilterInput]>([
+  ['what is still to be paid', 1_000, { status: ['OPEN', 'PARTIALLY_PAID'], expired: false, cancelled: false }],
+  ['all that is unpaid', 2_000, { status: ['OPEN', 'PARTIALLY_PAID'] }],
+  ['over-paid', 500, { overpaid: true }],
+  ['one payee of many', 500, { payee: [ONE_OF_MANY] }],
+  ['a past month', 2_000, { fromDate: '2023-06-01', toDate: '2023-06-30' }],
+  ['everything', 15_000, {}],
+])('sums of %s', async (name, mostMs, input) => {
+  const { p50, most } = await timeOf(() => summarize(shop, input), 5)
+  const { count } = await summarize(shop, input)
+  figures.push(`sums of ${name.padEnd(44)} ${p50.toFixed(1).padStart(6)} ${most.toFixed(1).padStart(6)} of ${count}`)
+  expect(p50).toBeLessThan(mostMs)
 })
 
 afterAll(() => process.stdout.write(`${figures.join('\n')}\n`))

@@ -1,10 +1,11 @@
-/** The list of requests compared with a brute-force filter over the same rows; walks; what is stored of a request's standing. */
+/** The list and the sums of requests compared with a brute-force filter over the same rows; walks; what is stored of a request's standing. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { formatAddress } from '../../src/domain/address.ts'
 import { parseFiatCode, symbolOfCurrency } from '../../src/domain/currency.ts'
+import { type Decimal, formatDecimal, sumDecimals, trimPlaces } from '../../src/domain/decimal.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
 import { openCursorOfVersion } from '../../src/domain/pages/sealed-cursor.ts'
 import {
@@ -19,6 +20,11 @@ import type { ListInput } from '../../src/requests/list-requests.ts'
 import { createRequests, type DatedTerms, type Requests } from '../../src/requests/requests.ts'
 import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
 import { createRequestRepository, type RequestWithBalance } from '../../src/requests/sql/request-repository.ts'
+import {
+  createSummarizeRequests,
+  type RequestGroup,
+  type SummarizeRequests,
+} from '../../src/requests/summarize-requests.ts'
 import { lockAccount } from '../../src/store/payment-changes.ts'
 import { settleStored } from '../../src/store/request-ledger.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
@@ -29,6 +35,7 @@ let database: TestDatabase
 let requests: Requests
 let shop: Account
 let other: Account
+let summarize: SummarizeRequests
 /** The stored requests of `shop` with their expected status and what they are paid, newest first. */
 let mine: { request: PaymentRequest; status: RequestStatus; balance: RequestBalance }[]
 
@@ -43,6 +50,7 @@ beforeAll(async () => {
     known: { chains: sampleChainDirectory, tokens: sampleTokenDirectory },
     now: () => new Date(START),
   }
+  summarize = createSummarizeRequests({ ...common, knex })
   requests = createRequests({
     ...common,
     repository: createRequestRepository(knex),
@@ -448,6 +456,83 @@ describe('whether a request is over-paid', () => {
     expect(await stored()).toEqual(before)
   })
 })
+
+describe('the sums of requests', () => {
+  it('are those of what a brute-force filter finds, for any filters', async () => {
+    await fc.assert(
+      fc.asyncProperty(arbitraryInput, async (input) => {
+        const expected = mine.filter((each) => matches(each, input))
+        const { groups, count } = await summarize(shop, input)
+        expect(count).toBe(expected.length)
+        expect(groups).toEqual(groupsOf(expected))
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('are exact for the largest amounts, and of one account', async () => {
+    const account = await createApiKeyRepository(database.knex).ensureAccount('rich')
+    const most = `${(2n ** 256n - 1n) / 10n ** 18n}`
+    const terms = { payee: formatAddress(addressOf(0x700)), paymentCurrency: 'ETH-BASE', invoiceCurrency: 'ETH-BASE' }
+    for (const amount of [most, '0.000000000000000001', '1']) await requests.create(account, { ...terms, amount })
+    await requests.create(account, { ...terms, amount: '0.10000001', invoiceCurrency: 'EUR' })
+    const { groups } = await summarize(account, {
+      status: ['OPEN', 'PARTIALLY_PAID'],
+      expired: false,
+      cancelled: false,
+    })
+    const more = `${BigInt(most) + 1n}.000000000000000001`
+    expect(
+      groups.map(({ symbol, network, count, outstandingAmount }) => [
+        symbol,
+        network,
+        count,
+        formatDecimal(outstandingAmount),
+      ]),
+    ).toEqual([
+      ['ETH', 'BASE', 3, more],
+      ['EUR', undefined, 1, '0.10000001'],
+    ])
+  })
+
+  it('of more currencies than a summary has groups are refused', async () => {
+    const account = await createApiKeyRepository(database.knex).ensureAccount('collector')
+    await database.knex.raw(
+      `insert into requests (account_id, request_id, salt, payment_reference, topic, payee, amount, invoice_currency, payment_currency,
+         network, created_at)
+       select ?, decode('01' || lpad(to_hex(n), 64, '0'), 'hex'), '\\x0000000000000000', decode(lpad(to_hex(n), 16, '0'), 'hex'),
+         decode(lpad(to_hex(n), 64, '0'), 'hex'), '\\x01' || decode(lpad('7', 40, '0'), 'hex'), 1, 'T' || n || '-BASE', 'USDC-BASE', 'BASE', now()
+       from generate_series(1, 10001) n`,
+      [account.id],
+    )
+    await expect(summarize(account, {})).rejects.toMatchObject({
+      reason: 'TOO_MANY_GROUPS',
+      metadata: { limit: '10000' },
+    })
+    await database.knex('requests').where({ account_id: account.id }).delete()
+  })
+})
+
+/** The oracle of sums: what the list says of each request, added up. */
+function groupsOf(expected: typeof mine): readonly RequestGroup[] {
+  return [...Map.groupBy(expected, ({ request }) => request.invoiceCurrency)]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([invoiceCurrency, each]) => {
+      const sum = (amountOf: (one: (typeof mine)[number]) => Decimal) => trimPlaces(sumDecimals(each.map(amountOf)))
+      const [, network] = invoiceCurrency.split('-')
+      return {
+        invoiceCurrency,
+        symbol: symbolOfCurrency(invoiceCurrency),
+        network,
+        count: each.length,
+        amount: sum(({ request }) => request.amount),
+        paidAmount: sum(({ balance }) => balance.paidAmount),
+        pendingAmount: sum(({ balance }) => balance.pendingAmount),
+        outstandingAmount: sum(({ balance }) => balance.outstandingAmount),
+        overpaidAmount: sum(({ balance }) => balance.overpaidAmount),
+      }
+    })
+}
 
 describe('cursors', () => {
   it.each<[string, ListInput]>([

@@ -77,6 +77,7 @@ describe('a statement that exceeds the statement timeout', () => {
     ['GetPayment', { id: '0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11' }],
     ['SummarizePayments', { groupBy: ['DAY'] }],
     ['ListPaymentRequests', {}],
+    ['SummarizePaymentRequests', {}],
     ['GetPaymentRequest', { paymentReference: '0x00000000000000ff' }],
   ] as const)('%s %o answers 504 with a reason, the same over every protocol', async (name, request) => {
     const method = methodNamed(name)
@@ -156,7 +157,7 @@ describe('a summary', () => {
         504,
         {
           code: 'deadline_exceeded',
-          message: 'the summary took longer than 100 ms; narrow the filters: every payment that matches is read',
+          message: 'the summary took longer than 100 ms; narrow the filters: everything that matches is read',
           info: { reason: 'SUMMARY_TIMEOUT', metadata: { timeoutMs: '100' } },
         },
       ])

@@ -11,6 +11,7 @@ export { Pagination_TotalRelation } from '../gen/payments/v1/pagination_pb.js'
 export type { PaymentCalldata } from '../gen/payments/v1/payment_calldata_pb.js'
 export { type Payment, Payment_Status, Payment_Type } from '../gen/payments/v1/payment_pb.js'
 export { type PaymentRequest, PaymentRequest_Status } from '../gen/payments/v1/payment_request_pb.js'
+export type { PaymentRequestSummary } from '../gen/payments/v1/payment_request_summary_pb.js'
 export {
   SearchPaymentsRequest_IncludeTotal,
   SearchPaymentsRequest_SortBy,

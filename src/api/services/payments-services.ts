@@ -84,6 +84,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         watchPaymentRequest: { scope: 'requests:read', isForPages: true },
         cancelPaymentRequest: 'requests:write',
         listPaymentRequests: { scope: 'requests:read', turn: 'page' },
+        summarizePaymentRequests: { scope: 'requests:read', turn: 'summary' },
         addRefundWallet: 'requests:write',
         listRefundWallets: 'requests:read',
         removeRefundWallet: 'requests:write',

@@ -3,6 +3,10 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { Pagination_TotalRelation, type PaginationSchema } from '../../../gen/payments/v1/pagination_pb.js'
 import { PaymentRequest_Status, type PaymentRequestSchema } from '../../../gen/payments/v1/payment_request_pb.js'
+import type {
+  PaymentRequestSummary_GroupSchema,
+  SummarizePaymentRequestsRequest,
+} from '../../../gen/payments/v1/payment_request_summary_pb.js'
 import { WatchPaymentRequestResponse_Type } from '../../../gen/payments/v1/payment_request_watch_pb.js'
 import {
   type ListPaymentRequestsRequest,
@@ -18,6 +22,7 @@ import type { IncludeTotal, ListedRequests, ListInput } from '../../requests/lis
 import type { FilterInput } from '../../requests/request-filter.ts'
 import type { Requests } from '../../requests/requests.ts'
 import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
+import type { RequestGroup, SummarizeRequests } from '../../requests/summarize-requests.ts'
 import type { WatchRequest } from '../../requests/watch-request.ts'
 import { accountOf } from '../calls/call-context.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
@@ -27,6 +32,7 @@ import type { RefundWalletHandlers } from './refund-wallets-handler.ts'
 /** What the handlers ask of the other rooms. */
 export interface RequestsCalls {
   readonly requests: Requests
+  readonly summarize: SummarizeRequests
   readonly watch: WatchRequest
   /** Why no wallet can pay a request as the service is configured; empty if one could. */
   readonly warningsOf: (request: PaymentRequest) => readonly RouteWarning[]
@@ -43,6 +49,8 @@ export function createRequestsChecks(calls: RequestsCalls): ServiceChecks<typeof
     watchPaymentRequest: (request) => calls.requests.check.get(request.paymentReference),
     listPaymentRequests: (request, context) =>
       calls.requests.check.list(accountOf(context), listInputOf(request), context.signal),
+    summarizePaymentRequests: (request, context) =>
+      calls.requests.check.list(accountOf(context), filterInputOf(request), context.signal),
   }
 }
 
@@ -77,6 +85,10 @@ export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {
       const page = await calls.requests.list(accountOf(context), listInputOf(request), context.signal)
       return { requests: page.requests.map(toProto), pagination: paginationOf(page) }
     },
+    async summarizePaymentRequests(request, context) {
+      const { groups, count } = await calls.summarize(accountOf(context), filterInputOf(request), context.signal)
+      return { groups: groups.map(groupToProto), count }
+    },
   }
 }
 
@@ -97,7 +109,7 @@ function listInputOf(request: ListPaymentRequestsRequest): ListInput {
   return { ...filterInputOf(request), includeTotal, limit, cursor }
 }
 
-function filterInputOf(request: ListPaymentRequestsRequest): FilterInput {
+function filterInputOf(request: ListPaymentRequestsRequest | SummarizePaymentRequestsRequest): FilterInput {
   const { reference, requestId, payee, network, currency, fromDate, toDate, overpaid, expired, cancelled } = request
   return {
     status: request.status.map((number): RequestStatus => wordOf('status', statusByNumber, number)),
@@ -128,6 +140,20 @@ function paginationOf({
     total: total?.count,
     totalRelation: total && Pagination_TotalRelation[total.relation],
   }
+}
+
+function groupToProto({ invoiceCurrency, symbol, network, count, ...amounts }: RequestGroup) {
+  return {
+    invoiceCurrency,
+    symbol,
+    network,
+    count,
+    amount: formatDecimal(amounts.amount),
+    paidAmount: formatDecimal(amounts.paidAmount),
+    pendingAmount: formatDecimal(amounts.pendingAmount),
+    outstandingAmount: formatDecimal(amounts.outstandingAmount),
+    overpaidAmount: formatDecimal(amounts.overpaidAmount),
+  } satisfies MessageInitShape<typeof PaymentRequestSummary_GroupSchema>
 }
 
 function requestToProto({ request, balance }: RequestWithBalance, warnings: readonly RouteWarning[]) {

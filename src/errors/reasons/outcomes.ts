@@ -134,7 +134,7 @@ export const outcomeReasons = {
     kind: 'TIMEOUT',
     in: error,
     message: 'the summary took longer than {timeoutMs} ms',
-    remedy: 'narrow the filters: every payment that matches is read',
+    remedy: 'narrow the filters: everything that matches is read',
   },
   DATABASE_UNAVAILABLE: {
     kind: 'UNAVAILABLE',

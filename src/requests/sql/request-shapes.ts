@@ -42,6 +42,19 @@ export function shapesOf(account: Account, matching: MatchingRequests): readonly
   return partsOf(account, matching).map((part) => shapeOf(account, matching, part))
 }
 
+/** The same requests where no order is asked for: a condition on `requests r` for each half of them. The planner sees all values. */
+export function conditionsOf(account: Account, matching: MatchingRequests): readonly Statement[] {
+  const { filter, cells } = matching
+  const { reference, requestId, payee } = filter
+  const ids =
+    requestId === undefined ? EMPTY : sql` and request_id = any(${bind(requestId.map(hexToBytes), 'bytea[]')})`
+  const others = sql`${ids}${referenceIn(reference)}${payeeIn(payee)}${cellIn(cells)}`
+  return partsOf(account, matching).map(({ statuses, condition }) => {
+    const ranks = bind(statuses.map(rankOfRequestStatus), 'smallint[]')
+    return sql`account_id = ${accountOf(account)} and status = any(${ranks})${createdIn(filter)}${condition}${others}`
+  })
+}
+
 /** The requests of some statuses, with a condition on them that begins with `and`. */
 interface Part {
   readonly statuses: readonly RequestStatus[]

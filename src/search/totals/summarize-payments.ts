@@ -8,6 +8,7 @@ import { type PaymentStatus, type PaymentType, statusOfRank, typeOfCode } from '
 import { parseTimeZone, timeZoneNames } from '../../domain/time-zone.ts'
 import { readAllInTurn } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
+import { MAX_GROUPS, requireFewGroups, SUMMARY_TIMEOUT_MS, withinTime } from '../../postgres/summary-limits.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import {
@@ -89,22 +90,17 @@ export interface SummaryOptions {
 }
 
 const MAX_GROUPINGS = 2
-const MAX_GROUPS = 10_000
 const DEFAULT_TOP = 10
 const MAX_TOP = 100
 
-/** Half of a call's deadline; the call may wait for its turn in the other half. Enough for some twenty million payments. */
-const TIMEOUT_MS = 15_000
-
 export function createSummarizePayments(options: SummaryOptions): SummarizePayments {
-  const { knex, timeoutMs = TIMEOUT_MS } = options
+  const { knex, timeoutMs = SUMMARY_TIMEOUT_MS } = options
 
   return async (account, input, signal) => {
     const query = { ...(await readSent(options, account, input, signal)), rows: MAX_GROUPS + 1 }
     const rows = await withinTime(timeoutMs, signal, (bounded) => readSummary(knex, query, bounded))
     const bySum = [...Map.groupBy(rows.sums, ({ measure }) => measure).values()]
-    if ([rows.groups, ...bySum].some(({ length }) => length > MAX_GROUPS))
-      throw waybillError('TOO_MANY_GROUPS', { limit: MAX_GROUPS })
+    for (const groups of [rows.groups, ...bySum]) requireFewGroups(groups)
     return assembleSummary(query.groupBy, rows)
   }
 }
@@ -158,21 +154,6 @@ function parseTop(top: number | undefined): number {
   if (top === undefined || top === 0) return DEFAULT_TOP
   if (Number.isInteger(top) && top > 0 && top <= MAX_TOP) return top
   throw waybillError('INVALID_FIELD', { field: 'top', detail: `${top} is not from 0 to ${MAX_TOP}` })
-}
-
-async function withinTime<T>(
-  timeoutMs: number,
-  signal: AbortSignal | undefined,
-  work: (bounded: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const tooLong = AbortSignal.timeout(timeoutMs)
-  const bounded = signal === undefined ? tooLong : AbortSignal.any([signal, tooLong])
-  try {
-    return await work(bounded)
-  } catch (error) {
-    if (bounded.aborted && bounded.reason === tooLong.reason) throw waybillError('SUMMARY_TIMEOUT', { timeoutMs })
-    throw error
-  }
 }
 
 /** Sorts the groups and names their values. */

@@ -8,6 +8,7 @@ import type { PaymentRequest, PaymentRequest_Status, PaymentRequestSchema } from
 import type { Pagination } from "./pagination_pb.js";
 import type { RefundWallet, RefundWalletSchema } from "./refund_wallet_pb.js";
 import type { WatchPaymentRequestRequestSchema, WatchPaymentRequestResponseSchema } from "./payment_request_watch_pb.js";
+import type { PaymentRequestSummarySchema, SummarizePaymentRequestsRequestSchema } from "./payment_request_summary_pb.js";
 
 /**
  * Describes the file payments/v1/requests_service.proto.
@@ -516,6 +517,18 @@ export declare const RequestsService: GenService<{
     methodKind: "unary";
     input: typeof ListPaymentRequestsRequestSchema;
     output: typeof ListPaymentRequestsResponseSchema;
+  },
+  /**
+   * Counts the requests that match all filters and adds up their amounts, by invoice currency. For what is still to be
+   * paid, ask for `status` OPEN and PARTIALLY_PAID with `expired` and `cancelled` false. TOO_MANY_GROUPS beyond 10,000
+   * invoice currencies; SUMMARY_TIMEOUT if it takes longer than 15 seconds.
+   *
+   * @generated from rpc payments.v1.RequestsService.SummarizePaymentRequests
+   */
+  summarizePaymentRequests: {
+    methodKind: "unary";
+    input: typeof SummarizePaymentRequestsRequestSchema;
+    output: typeof PaymentRequestSummarySchema;
   },
   /**
    * Registers a wallet from which the account sends refunds. What it sent before does not count as a refund. A wallet

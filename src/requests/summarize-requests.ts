@@ -1,0 +1,82 @@
+import type { Knex } from 'knex'
+import type { Account } from '../domain/account.ts'
+import { symbolOfCurrency } from '../domain/currency.ts'
+import { type Decimal, readStoredDecimal } from '../domain/decimal.ts'
+import { MAX_GROUPS, requireFewGroups, SUMMARY_TIMEOUT_MS, withinTime } from '../postgres/summary-limits.ts'
+import { findMatching, type ListOptions, matchesNothing } from './list-requests.ts'
+import type { FilterInput } from './request-filter.ts'
+import { type CurrencySums, sumRequests } from './sql/request-summary-repository.ts'
+
+/** The requests of one invoice currency. Amounts are exact sums, in human units of it. */
+export interface RequestGroup {
+  /** Currency id, or ISO 4217 code. */
+  readonly invoiceCurrency: string
+  /** `USDC`, `EUR` */
+  readonly symbol: string
+  /** Undefined for fiat. */
+  readonly network: string | undefined
+  readonly count: number
+  readonly amount: Decimal
+  readonly paidAmount: Decimal
+  readonly pendingAmount: Decimal
+  /** The sum of what each request has left to pay. */
+  readonly outstandingAmount: Decimal
+  readonly overpaidAmount: Decimal
+}
+
+/** Number and amounts of requests. */
+export interface RequestSummary {
+  /** By name of the currency. */
+  readonly groups: readonly RequestGroup[]
+  readonly count: number
+}
+
+/**
+ * Adds up an account's requests that match all filters, by invoice currency.
+ *
+ * @throws WaybillError as `parseRequestFilter`; TOO_MANY_GROUPS, SUMMARY_TIMEOUT; the signal's reason when it fires
+ */
+export type SummarizeRequests = (account: Account, input: FilterInput, signal?: AbortSignal) => Promise<RequestSummary>
+
+/** What summaries are made of. */
+export interface SummaryOptions extends Omit<ListOptions, 'cursorSecret'> {
+  readonly knex: Knex
+  readonly timeoutMs?: number | undefined
+}
+
+/** Creates the summaries of requests. */
+export function createSummarizeRequests(options: SummaryOptions): SummarizeRequests {
+  const { knex, timeoutMs = SUMMARY_TIMEOUT_MS } = options
+  return async (account, input, signal) => {
+    const matching = await findMatching(options, account, input, signal)
+    if (matchesNothing(matching)) return { groups: [], count: 0 }
+    const query = { matching, rows: MAX_GROUPS + 1 }
+    const rows = await withinTime(timeoutMs, signal, (bounded) => sumRequests(knex, account, query, bounded))
+    requireFewGroups(rows)
+    const groups = rows.map(groupOf).toSorted((a, b) => (a.invoiceCurrency < b.invoiceCurrency ? -1 : 1))
+    return { groups, count: groups.reduce((sum, { count }) => sum + count, 0) }
+  }
+}
+
+function groupOf({
+  invoice_currency,
+  count,
+  amount,
+  paid,
+  pending,
+  outstanding,
+  overpaid,
+}: CurrencySums): RequestGroup {
+  const symbol = symbolOfCurrency(invoice_currency)
+  return {
+    invoiceCurrency: invoice_currency,
+    symbol,
+    network: invoice_currency.slice(symbol.length + 1) || undefined,
+    count: Number(count),
+    amount: readStoredDecimal(amount),
+    paidAmount: readStoredDecimal(paid),
+    pendingAmount: readStoredDecimal(pending),
+    outstandingAmount: readStoredDecimal(outstanding),
+    overpaidAmount: readStoredDecimal(overpaid),
+  }
+}
