@@ -1,5 +1,6 @@
 /** One payment and the requests, as people use them. */
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { findBarriers, isTooWide, type Screens } from './open-screens.ts'
@@ -189,6 +190,35 @@ function tryStates(screens: () => Screens, { create, findRequest }: Made): void 
       seen.push(says)
     }
     expect(new Set(seen).size).toBe(seen.length)
+    await close(page)
+  })
+
+  it('adds up what is still to be paid, and lists the over-paid, expired and cancelled by their tabs', async () => {
+    const inKronur = { invoiceCurrency: 'ISK', amount: '12.5' }
+    const [, expired, cancelled] = await Promise.all([
+      create(inKronur),
+      create({ ...inKronur, expiresAt: new Date(Date.now() + 700).toISOString() }),
+      create(inKronur),
+    ])
+    await screens().call(`/v1/request/${cancelled.paymentReference}:cancel`, {})
+    await sleep(700)
+    const over = await findRequest('demo-over-paid')
+    const page = await screens().open('/console/requests')
+    const sum = page.locator('.sum').filter({ hasText: 'ISK' })
+    await expect.poll(() => sum.innerText()).toMatch(/^12\.5\sISK\s+of 1 request$/)
+    const lists = (request: StoredRequest | string) => {
+      const reference = typeof request === 'string' ? request : request.paymentReference
+      return page.locator(`tbody a[href$="/requests/${reference}"]`).count()
+    }
+    for (const [tab, ...counts] of [
+      ['Over-paid', 1, 0, 0],
+      ['Expired', 0, 1, 0],
+      ['Cancelled', 0, 0, 1],
+    ] as const) {
+      await page.getByRole('navigation', { name: 'Requests by state' }).getByText(tab).click()
+      await page.locator('.tab[aria-current]').getByText(tab).waitFor()
+      await expect.poll(() => Promise.all([over, expired, cancelled].map(lists))).toEqual(counts)
+    }
     await close(page)
   })
 

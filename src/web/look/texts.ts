@@ -623,8 +623,6 @@ export const requestTexts = {
     pages: 'Pages of requests',
     newer: 'Newer',
     older: 'Older',
-    lookFurther: 'Look further back',
-    lookedAt: (looked: number) => `Looked at ${looked.toLocaleString()} requests so far.`,
     none: {
       ALL: 'There are no requests yet',
       OPEN: 'No request is open',
@@ -646,12 +644,10 @@ export const requestTexts = {
   },
   outstanding: {
     title: 'Outstanding',
-    add: (count: string) => `Add up ${count} requests`,
     adding: 'Adding up',
     of: (requests: number) => (requests === 1 ? 'of 1 request' : `of ${requests.toLocaleString()} requests`),
     nothing: 'Nothing is outstanding.',
     note: 'What open and part-paid requests still need',
-    cut: (requests: number) => `Of the newest ${requests.toLocaleString()} requests alone: there are more.`,
   },
   bar: {
     parts: { paid: 'Paid', pending: 'On its way', outstanding: 'Outstanding', overpaid: 'Too much' },

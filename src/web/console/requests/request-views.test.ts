@@ -1,58 +1,39 @@
 import { PaymentRequest_Status as Status } from '@waybill/client'
 import { expect, it } from 'vitest'
-import { gatherPage, type ListPage, readPaymentReference, readSearch, viewNameOf, views } from './request-views.ts'
+import { statesOf } from './request-badges.tsx'
+import { readPaymentReference, readSearch, type ViewName, viewNameOf, viewNames, views } from './request-views.ts'
 
 const now = new Date('2026-11-23T12:00:00Z')
+const past = { $typeName: 'google.protobuf.Timestamp' as const, seconds: 1n, nanos: 0 }
 
-interface Row {
-  readonly index: number
-  readonly status: Status
-  readonly overpaidAmount: string
+const every = [Status.OPEN, Status.PARTIALLY_PAID, Status.PENDING, Status.PAID, Status.REFUNDED].flatMap((status) =>
+  ['0', '1'].flatMap((overpaidAmount) =>
+    [{}, { cancelledAt: past }].flatMap((cancelled) =>
+      [{}, { expiresAt: past }].map((expiring) => ({ status, overpaidAmount, ...cancelled, ...expiring })),
+    ),
+  ),
+)
+
+/** What the service answers for the filters of a view. */
+function isListed(request: (typeof every)[number], name: ViewName): boolean {
+  const { status, overpaid, expired, cancelled } = views[name]
+  const isShort = request.status === Status.OPEN || request.status === Status.PARTIALLY_PAID
+  const isOr = (asked: boolean | undefined, is: boolean) => asked === undefined || asked === is
+  return (
+    (status === undefined || status.includes(request.status)) &&
+    isOr(overpaid, request.overpaidAmount !== '0') &&
+    isOr(expired, isShort && 'expiresAt' in request) &&
+    isOr(cancelled, 'cancelledAt' in request)
+  )
 }
 
-/** Paid requests, newest first, each fortieth over-paid; cursors are `older:INDEX` and `newer:INDEX`. */
-function listOf(count: number): ListPage<Row> {
-  const rows = Array.from({ length: count }, (_, index) => ({
-    index,
-    status: Status.PAID,
-    overpaidAmount: index % 40 === 39 ? '1' : '0',
-  }))
-  return async (from) => {
-    const [direction, at] = 'cursor' in from ? from.cursor.split(':') : ['older', '0']
-    const limit = 'cursor' in from ? 100 : from.limit
-    const start = direction === 'older' ? Number(at) : Math.max(0, Number(at) - limit)
-    const end = direction === 'older' ? Math.min(count, start + limit) : Number(at)
-    return {
-      requests: rows.slice(start, end),
-      pagination: {
-        ...(end < count && { nextCursor: `older:${end}` }),
-        ...(start > 0 && { prevCursor: `newer:${start}` }),
-      },
-    }
-  }
-}
-
-it('gives a page of the service as it is where all of it belongs to the view', async () => {
-  const page = await gatherPage(listOf(50), views.PAID, { now })
-  expect(page).toMatchObject({ newer: undefined, older: 'older:20', looked: 20, isCut: false })
-  expect(page.requests).toHaveLength(20)
-})
-
-it('walks both ways over what is picked and shows each once', async () => {
-  const list = listOf(2_400)
-  const first = await gatherPage(list, views.OVERPAID, { now })
-  expect(first.requests.length).toBeGreaterThanOrEqual(20)
-  const second = await gatherPage(list, views.OVERPAID, { now, cursor: first.older })
-  const back = await gatherPage(list, views.OVERPAID, { now, cursor: second.newer, direction: 'newer' })
-  expect(back.requests).toEqual(first.requests)
-  const seen = [...first.requests, ...second.requests].map(({ index }) => index)
-  expect(seen).toEqual(Array.from({ length: seen.length }, (_, index) => index * 40 + 39))
-})
-
-it('stops at the bound and says so', async () => {
-  const page = await gatherPage(listOf(5_000), views.CANCELLED, { now })
-  expect(page).toMatchObject({ requests: [], looked: 2_000, isCut: true, older: 'older:2000' })
-})
+it.each(viewNames.filter((name) => !['ALL', 'PAID'].includes(name)))(
+  'lists under %s the requests with its badge',
+  (name) => {
+    const listed = every.filter((request) => isListed(request, name))
+    expect(listed).toEqual(every.filter((request) => statesOf(request, now).some((state) => state === name)))
+  },
+)
 
 it.each([
   [null, 'ALL'],

@@ -12,27 +12,18 @@ import { useWaybill } from '../parts/signed-in.tsx'
 import { rememberRequests } from './last-requests.ts'
 import { Outstanding } from './outstanding.tsx'
 import { RequestBadges } from './request-badges.tsx'
-import {
-  type Direction,
-  type GatheredPage,
-  gatherPage,
-  readPaymentReference,
-  readSearch,
-  type ViewName,
-  viewNameOf,
-  viewNames,
-  views,
-} from './request-views.ts'
+import { readPaymentReference, readSearch, type ViewName, viewNameOf, viewNames, views } from './request-views.ts'
 
 /** What of the list is in the link. */
 interface Shown {
   readonly view: ViewName
   readonly q: string
   readonly cursor: string | undefined
-  readonly direction: Direction
 }
 
 const { list: texts } = requestTexts
+
+const ROWS = 20
 
 export function RequestsPage() {
   const { query } = useLocation()
@@ -62,16 +53,14 @@ function readShown(query: URLSearchParams): Shown {
     view: viewNameOf(query.get('status')),
     q: query.get('q') ?? '',
     cursor: query.get('cursor') ?? undefined,
-    direction: query.get('walk') === 'newer' ? 'newer' : 'older',
   }
 }
 
-function placeOf({ view, q, cursor, direction }: Partial<Shown>): string {
+function placeOf({ view, q, cursor }: Partial<Shown>): string {
   const query = new URLSearchParams()
   if (view !== undefined && view !== 'ALL') query.set('status', view)
   if (q !== undefined && q !== '') query.set('q', q)
   if (cursor !== undefined) query.set('cursor', cursor)
-  if (cursor !== undefined && direction === 'newer') query.set('walk', 'newer')
   return `/requests${searchOf(query)}`
 }
 
@@ -128,7 +117,12 @@ function Tabs({ shown }: { shown: Shown }) {
   )
 }
 
-type Found = GatheredPage<PaymentRequest>
+interface Found {
+  /** Newest first. */
+  readonly requests: readonly PaymentRequest[]
+  readonly newer: string | undefined
+  readonly older: string | undefined
+}
 
 function List({ shown }: { shown: Shown }) {
   const waybill = useWaybill()
@@ -141,25 +135,24 @@ function List({ shown }: { shown: Shown }) {
   if (data === undefined) return <Waiting lines={20} />
   return (
     <div className="request-list" aria-busy={isPlaceholderData}>
-      {data.requests.length === 0 ? <NoRequests shown={shown} found={data} /> : <Table requests={data.requests} />}
+      {data.requests.length === 0 ? <NoRequests shown={shown} /> : <Table requests={data.requests} />}
       <Paging shown={shown} found={data} />
     </div>
   )
 }
 
 async function findRequests(waybill: Waybill, shown: Shown, signal: AbortSignal): Promise<Found> {
-  const { view, q, cursor, direction } = shown
+  const { view, q, cursor } = shown
   const named = cursor === undefined ? await findByReference(waybill, q, signal) : undefined
-  const status = [...views[view].status]
-  const { requestId = [], payee = [], reference = [] } = readSearch(q)
-  const filter = { status, requestId: [...requestId], payee: [...payee], reference: [...reference] }
-  const page = await gatherPage<PaymentRequest>(
-    (from) => waybill.listPaymentRequests('cursor' in from ? from : { ...filter, ...from }, { signal }),
-    views[view],
-    { cursor, direction, now: new Date() },
-  )
-  if (named === undefined) return page
-  return { ...page, requests: [named, ...page.requests.filter(({ requestId }) => requestId !== named.requestId)] }
+  // A cursor carries the filters.
+  const asked = cursor === undefined ? { ...views[view], ...readSearch(q), limit: ROWS } : { cursor }
+  const { requests, pagination } = await waybill.listPaymentRequests(asked, { signal })
+  const others = requests.filter(({ requestId }) => requestId !== named?.requestId)
+  return {
+    requests: named === undefined ? requests : [named, ...others],
+    newer: pagination?.prevCursor,
+    older: pagination?.nextCursor,
+  }
 }
 
 /** The list has no filter by payment reference, which names one request at most. */
@@ -243,8 +236,8 @@ function Paid({ name, amount, currency }: { name: string; amount: string; curren
   )
 }
 
-function NoRequests({ shown: { view, q }, found }: { shown: Shown; found: Found }) {
-  const { none, noneHelp, notFound, notFoundHelp, create, all, lookedAt } = texts
+function NoRequests({ shown: { view, q } }: { shown: Shown }) {
+  const { none, noneHelp, notFound, notFoundHelp, create, all } = texts
   if (q !== '')
     return (
       <Empty title={notFound(q)}>
@@ -254,7 +247,7 @@ function NoRequests({ shown: { view, q }, found }: { shown: Shown; found: Found 
     )
   return (
     <Empty title={none[view]}>
-      {found.isCut ? <p>{lookedAt(found.looked)}</p> : <p>{view === 'ALL' ? noneHelp.first : noneHelp.other}</p>}
+      <p>{view === 'ALL' ? noneHelp.first : noneHelp.other}</p>
       {view === 'ALL' && (
         <Link to="/requests/new" className="button main">
           {create}
@@ -265,24 +258,23 @@ function NoRequests({ shown: { view, q }, found }: { shown: Shown; found: Found 
 }
 
 function Paging({ shown, found }: { shown: Shown; found: Found }) {
-  const { newer, older, lookFurther, lookedAt } = texts
-  const to = (cursor: string, direction: Direction) => placeOf({ ...shown, cursor, direction })
+  const { newer, older } = texts
+  const to = (cursor: string) => placeOf({ ...shown, cursor })
   if (found.newer === undefined && found.older === undefined) return undefined
   return (
     <nav className="paging" aria-label={texts.pages}>
       {found.newer === undefined ? (
         <span />
       ) : (
-        <Link to={to(found.newer, 'newer')} className="button">
+        <Link to={to(found.newer)} className="button">
           <span aria-hidden="true">←</span> {newer}
         </Link>
       )}
-      {found.isCut && <span className="quiet small">{lookedAt(found.looked)}</span>}
       {found.older === undefined ? (
         <span />
       ) : (
-        <Link to={to(found.older, 'older')} className="button">
-          {found.isCut ? lookFurther : older} <span aria-hidden="true">→</span>
+        <Link to={to(found.older)} className="button">
+          {older} <span aria-hidden="true">→</span>
         </Link>
       )}
     </nav>
