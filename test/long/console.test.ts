@@ -4,17 +4,13 @@ import { describeInBrowser } from '../screens/in-browser.ts'
 import { tryOwnService } from '../screens/try-own-service.ts'
 import { tryPayments } from '../screens/try-payments.ts'
 import { tryRequests } from '../screens/try-requests.ts'
-import { tryWhy } from '../screens/try-why.ts'
 
-describeInBrowser('the console', (screens) => {
+describeInBrowser('the console', 30, (screens) => {
   describe('the payments', () => {
     tryPayments(screens)
   })
   describe('a payment and the requests', () => {
     tryRequests(screens)
-  })
-  describe('why a wallet cannot pay, and the chains', () => {
-    tryWhy(screens)
   })
   describe('a service that is no demo', () => {
     tryOwnService(screens)

@@ -1,15 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findBrowser, openScreens, type Screens } from './open-screens.ts'
 
-/** Runs tests with a demo and a browser of their own; skipped, and said so, where there is no browser. */
-export function describeInBrowser(name: string, tests: (screens: () => Screens) => void): void {
+/**
+ * Runs tests with a demo and a browser of their own; skipped, and said so, where there is no browser.
+ *
+ * @param days - how much history they need, since the demo imports it while they begin
+ */
+export function describeInBrowser(name: string, days: number, tests: (screens: () => Screens) => void): void {
   const browser = findBrowser()
   if (browser === undefined)
     console.log(`${name} not tried: there is no Chromium here; install one or name it in CHROMIUM`)
   describe.skipIf(browser === undefined)(`${name}, in a browser`, () => {
     let screens: Screens
     beforeAll(async () => {
-      screens = await openScreens(browser ?? '')
+      screens = await openScreens(browser ?? '', days)
     })
     afterAll(() => screens?.stop())
     tests(() => screens)

@@ -45,12 +45,16 @@ const LEFT_OUT = [
   'Translate',
 ]
 
-/** Starts a demo with a month of history and a browser. */
-export async function openScreens(executablePath: string) {
+/**
+ * Starts a demo and a browser.
+ *
+ * @param days - how long the demo's history is
+ */
+export async function openScreens(executablePath: string, days: number) {
   const folder = await makeTempFolder('screens')
   const dataDir = join(folder, 'data')
   const port = await freePort()
-  const environment = { PORT: `${port}`, DATA_DIR: dataDir, DEMO_DAYS: pictures === undefined ? '30' : '180' }
+  const environment = { PORT: `${port}`, DATA_DIR: dataDir, DEMO_DAYS: pictures === undefined ? `${days}` : '180' }
   const demo = startWaybill(['serve'], environment)
   const [browser] = await Promise.all([
     chromium.launch({ executablePath, args: ['--no-sandbox', `--disable-features=${LEFT_OUT.join()}`] }),

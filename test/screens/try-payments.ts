@@ -180,7 +180,7 @@ function tryTail(screens: () => Screens): void {
     await first.getByRole('option').filter({ hasText: 'Network' }).first().click()
     await first.getByRole('button', { name: 'Amount' }).click()
     await expect.poll(() => first.url()).toContain('sortBy=amount')
-    await first.waitForLoadState('networkidle').catch(() => undefined)
+    await first.locator('section[aria-busy="false"] table.payments').waitFor()
     const { pathname, search: query } = new URL(first.url())
     const second = await screens().open(pathname + query)
     await expect.poll(() => rowsOf(second).allInnerTexts()).toEqual(await rowsOf(first).allInnerTexts())
