@@ -137,12 +137,18 @@ async function measureSteps(from: Browser): Promise<Figure[]> {
   for (const letter of 'ethereum usdc') typed.push(await timed(page, () => page.keyboard.type(letter)))
   await box.fill('')
   await page.keyboard.press('Escape')
-  const sorted: number[] = []
+  const sorted: Sorted[] = []
   for (let run = 0; run < RUNS; run++) sorted.push(await timeSort(page))
   await page.context().close()
   return [
     { name: 'step.type', value: Math.max(...typed), unit: 'ms, slowest of 13', target: { atMost: 100 } },
-    { name: 'step.sort', value: median(sorted), unit: 'ms, answer included', target: { atMost: 100 } },
+    {
+      name: 'step.sort',
+      value: median(sorted.map(({ thereMs }) => thereMs)),
+      unit: 'ms, answer included',
+      target: { atMost: 100 },
+    },
+    { name: 'step.sort.painted', value: median(sorted.map(({ paintedMs }) => paintedMs)), unit: 'ms' },
   ]
 }
 
@@ -162,7 +168,13 @@ async function timed(page: Page, act: () => Promise<void>): Promise<number> {
   return page.evaluate(() => (globalThis as unknown as { done: Promise<number> }).done)
 }
 
-function timeSort(page: Page): Promise<number> {
+/** From the click until the rows are in the page, and until they are painted. */
+interface Sorted {
+  readonly thereMs: number
+  readonly paintedMs: number
+}
+
+function timeSort(page: Page): Promise<Sorted> {
   return page.evaluate(async () => {
     const button = [...document.querySelectorAll<HTMLElement>('.sort')].find((each) =>
       each.textContent?.startsWith('Amount'),
@@ -172,7 +184,9 @@ function timeSort(page: Page): Promise<number> {
     const startedMs = performance.now()
     button?.click()
     while (first() === before) await new Promise((resolve) => requestAnimationFrame(resolve))
-    return performance.now() - startedMs
+    const thereMs = performance.now() - startedMs
+    await new Promise((resolve) => setTimeout(resolve))
+    return { thereMs, paintedMs: performance.now() - startedMs }
   })
 }
 
@@ -201,7 +215,8 @@ async function measureTail(from: Browser): Promise<Figure[]> {
     console.error(`minute ${heaps.length}: ${heaps.at(-1)?.toFixed(1)} MB`)
   }
   const half = Math.floor(heaps.length / 2)
-  const [early, late] = [heaps.slice(Math.min(2, half), half), heaps.slice(half)]
+  // The first minutes warm up, where there are enough of them.
+  const [early, late] = [heaps.slice(half > 2 ? 2 : 0, Math.max(half, 1)), heaps.slice(half)]
   const longest = await page.evaluate(() => (globalThis as unknown as { seen: { longest: number } }).seen.longest)
   return [
     {
