@@ -12,11 +12,7 @@ import { createRpc, type Rpc } from './rpc.ts'
 
 /** Large, because automatic mining strands transactions whose gas limits do not fit into one block. */
 const BLOCK_GAS_LIMIT = 2_000_000_000
-/**
- * How many old states stay in memory; enough for the demo's history, whose prices the service reads at each payment's block. Without a number
- * none stays; without the flag each is written to disk.
- */
-const KEPT_STATES = 256
+const KEPT_STATES = 32
 const START_TIMEOUT_MS = 15_000
 const STOP_TIMEOUT_MS = 5_000
 const HANDLER_LOOK_MS = 5
@@ -40,6 +36,8 @@ export interface AnvilOptions {
    * given its time.
    */
   genesisTimeSec?: number
+  /** How many old states stay in memory; 32 by default. */
+  keptStates?: number
   /** A state that `anvil_dumpState` or an earlier process wrote, which the chain continues. */
   loadFile?: string
   state?: {
@@ -138,7 +136,8 @@ function anvilBinary(): string {
 function anvilArguments(options: AnvilOptions): string[] {
   const args = ['--no-cors', '--host', options.host ?? '127.0.0.1', '--port', String(options.port ?? 0)]
   args.push('--chain-id', String(options.chainId), '--gas-limit', String(BLOCK_GAS_LIMIT))
-  args.push('--slots-in-an-epoch', '1', '--prune-history', String(KEPT_STATES))
+  // Without a number no old state stays; without the flag each is written to disk.
+  args.push('--slots-in-an-epoch', '1', '--prune-history', String(options.keptStates ?? KEPT_STATES))
   args.push('--mnemonic', options.mnemonic, '--accounts', String(options.accounts))
   if (!options.automine) args.push('--no-mining')
   if (options.genesisTimeSec !== undefined) args.push('--timestamp', String(options.genesisTimeSec))

@@ -21,6 +21,8 @@ const DAY_SEC = 86_400
 export const GENESIS_DAYS_AGO = 7
 /** The node writes its state only at its end; while it runs, the clock saves at blocks that it knows. */
 const NEVER_SEC = 100_000_000
+/** Enough for the history, whose prices the service reads at each payment's block. */
+const KEPT_STATES = 256
 
 export interface DemoChain {
   spec: DemoChainSpec
@@ -178,6 +180,7 @@ function anvilOptions(spec: DemoChainSpec, state: ChainStateFolder): AnvilOption
     mnemonic: DEMO_MNEMONIC,
     accounts: DEMO_ACCOUNTS,
     automine: false,
+    keptStates: KEPT_STATES,
     state: { dumpFile: state.exitFile, dumpIntervalSec: NEVER_SEC, lockFile: state.lockFile },
   }
 }
