@@ -60,6 +60,16 @@ beforeAll(async () => {
       }),
     ],
     ...auth,
+    openFiles: {
+      paths: [],
+      covers: (path) => path.startsWith('/page'),
+      read: async (path) => ({
+        contentType: 'text/plain',
+        body: path,
+        etag: '"1"',
+        isImmutable: path === '/page/script',
+      }),
+    },
     trustedProxies: ['127.0.0.0/8'],
     corsOrigins: ['https://shop.example'],
     logger: recordingLogger().logger,
@@ -309,4 +319,11 @@ it('pages of allowed origins may read the limits and the time', async () => {
   const exposed = headers['access-control-expose-headers']
   expect(exposed).toContain('ratelimit-policy, ratelimit, x-ratelimit-limit')
   expect(exposed).toMatch(/\bdate\b/)
+})
+
+it('counts the pages that an address opens, not the scripts that they are made of', async () => {
+  const open = async (path: string) => (await callHttp(path, '')).status
+  for (let page = 0; page < OPEN_CALLS; page++) expect(await open('/page')).toBe(200)
+  expect(await open('/page')).toBe(429)
+  expect(await open('/page/script')).toBe(200)
 })
