@@ -42,8 +42,8 @@ const MAX_AGE_SEC = 31_536_000
 /**
  * Sends a file. Pages of every origin may read it: it is the same for everybody.
  *
- * @param countOpen - counts the answer for the caller's address, unless it is a file that a browser keeps: a page has a dozen of them, and a shop's
- *   people share an address
+ * @param countOpen - counts the answer for the caller's address. Files that a browser keeps are not counted: a page needs a dozen of them, and the
+ *   people of an office share an address.
  * @throws WaybillError METHOD_NOT_ALLOWED, ROUTE_NOT_FOUND, RATE_LIMITED
  */
 export async function sendOpenFile(
@@ -56,7 +56,7 @@ export async function sendOpenFile(
   if (file === undefined) {
     throw waybillError('ROUTE_NOT_FOUND', { path: exchange.rawPath, suggestion: 'begin at /docs' })
   }
-  if (!('isImmutable' in file && file.isImmutable === true)) countOpen(clientAddress(), reportLimit)
+  if (!('isImmutable' in file && file.isImmutable)) countOpen(clientAddress(), reportLimit)
   const open = { ...commonHeaders, 'access-control-allow-origin': '*', vary: 'accept-encoding' }
   if ('location' in file) {
     exchange.send({ status: 308, headers: { ...open, 'cache-control': 'no-cache', location: file.location } })

@@ -90,8 +90,7 @@ async function waitForEarlier(options: PayOptions, memory: PaymentMemory): Promi
   const sent = memory.recall()
   if (sent === undefined) return undefined
   const { addChain, onProgress = () => {} } = options
-  const { isPart: _, ...shown } = { isPart: undefined, ...sent }
-  onProgress({ type: 'WAITING_FOR_EARLIER', ...shown })
+  onProgress({ type: 'WAITING_FOR_EARLIER', ...sent })
   const terms = waitTermsOf(options)
   const stop = await readyWallet({ ...terms, chainId: sent.chainId, addChain, onProgress })
   if (stop !== undefined) return { outcome: 'SENT', transactionHashes: 'batchId' in sent ? [] : [sent.transactionHash] }
