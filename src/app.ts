@@ -13,6 +13,7 @@ import { SHOWN_TO_PAGES } from './api/services/shown-to-pages.ts'
 import { type Auth, createAuth, type LimitClock } from './auth/auth.ts'
 import type { ProcessKey } from './auth/authenticate.ts'
 import { createApiKeyRepository } from './auth/sql/api-key-repository.ts'
+import { type Background, type BackgroundJob, createBackground } from './background.ts'
 import { type ChainDirectory, createChainDirectory } from './chains/chain-directory.ts'
 import type { ChainConfig } from './chains/chains-file.ts'
 import { createTokenDirectory, type TokenDirectory } from './chains/token-directory.ts'
@@ -24,13 +25,13 @@ import { isLoopbackAuthority } from './domain/hosts/ip-network.ts'
 import type { Logger } from './domain/logger.ts'
 import { createNodeLimits, type NodeLimits } from './nodes/node-limits.ts'
 import { createFigures, type Figures } from './observability/figures.ts'
-import { type ChainMeasuring, createChainMeasuring } from './observability/measure-chains.ts'
+import { createChainGauges } from './observability/measure-chains.ts'
 import { classifyDatabaseError } from './postgres/database-error.ts'
 import { connectionsOf } from './postgres/knex.ts'
 import { pendingMigrations } from './postgres/migrations/migrate.ts'
 import type { ReadPools } from './postgres/replicas/read-pools.ts'
 import { createSeenTokens } from './postgres/replicas/seen-tokens.ts'
-import { createOverpaidDeciding, type OverpaidDeciding } from './requests/decide-overpaid.ts'
+import { decideAllOverpaid } from './requests/decide-overpaid.ts'
 import { createRefundWallets } from './requests/refund-wallets.ts'
 import { createRequests, type Requests } from './requests/requests.ts'
 import { createRefundWalletRepository } from './requests/sql/refund-wallet-repository.ts'
@@ -45,7 +46,7 @@ import { createPaymentReads, createPooledReads, type PaymentReads } from './sear
 import { createWatchRepository } from './search/sql/watch-repository.ts'
 import { createWatchHub } from './search/watch/watch-hub.ts'
 import { createWatchPayments, type WatchPayments } from './search/watch/watch-payments.ts'
-import { type ChangePruning, createChangePruning } from './store/prune-changes.ts'
+import { endPruning, pruneDueChanges } from './store/prune-changes.ts'
 import { getOrCreateSecret } from './store/settings-repository.ts'
 import { createReferenceFiles } from './web/reference/reference-files.ts'
 import { createScreenFiles } from './web/screens/screen-files.ts'
@@ -90,12 +91,8 @@ export interface Service {
   readonly detection: Detection
   /** What operators watch, for whoever exports it. */
   readonly figures: Figures
-  /** Keeps the gauges of chains among the figures current. */
-  readonly measuring: ChainMeasuring
-  /** Removes old rows from the log of changes. */
-  readonly pruning: ChangePruning
-  /** Decides which requests are over-paid that older versions have stored. */
-  readonly deciding: OverpaidDeciding
+  /** Keeps the gauges of chains current, prunes the log of changes, decides which requests of older versions are over-paid. */
+  readonly background: Background
   /**
    * Finds out how the nodes of all chains measure gas, so that the first payer does not wait for it. Never rejects; ends early when the
    * signal aborts.
@@ -187,17 +184,36 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     requests,
     detection,
     figures,
-    measuring: createChainMeasuring({
-      figures,
-      logger,
-      read: (signal) => listChains(knex, options.chains, { now: now(), signal }),
-    }),
-    pruning: createChangePruning({ knex, logger, now, owner: randomUUID() }),
-    deciding: createOverpaidDeciding({ knex, logger }),
+    background: composeBackground(options, figures),
     learnNodes: (signal) => routes.learnNodes(signal),
     prepareScreens: () => screens.prepare(),
     listen: (listenOptions) => listen(options, shared, { ...listenOptions, services, auth, screens }),
   }
+}
+
+function composeBackground({ knex, chains, logger, now }: ServiceOptions, figures: Figures): Background {
+  const owner = randomUUID()
+  const setGauges = createChainGauges(figures)
+  const jobs: BackgroundJob[] = [
+    {
+      name: 'measuring chains',
+      everyMs: 15_000,
+      round: async (signal) => setGauges(await listChains(knex, chains, { now: now(), signal })),
+    },
+    {
+      name: 'removing old changes of payments',
+      everyMs: 60_000,
+      round: (signal) => pruneDueChanges({ knex, now, owner, signal }),
+      end: () => endPruning(knex, owner),
+    },
+    // Again and again, because an older process may run beside this one.
+    {
+      name: 'marking over-paid requests',
+      everyMs: 600_000,
+      round: (signal) => decideAllOverpaid(knex, { signal }),
+    },
+  ]
+  return createBackground(jobs, logger)
 }
 
 function composeOperations({ knex, now }: ServiceOptions, { chains, tokens, cursorSecret }: Shared): OperationsCalls {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Figures } from './figures.ts'
 
 /** What is measured of a chain. */
@@ -13,50 +12,17 @@ interface MeasuredChain {
   readonly unpricedPayments?: number | undefined
 }
 
-interface MeasureOptions {
-  readonly figures: Pick<Figures, 'set'>
-  readonly read: (signal: AbortSignal) => Promise<readonly MeasuredChain[]>
-  readonly logger: { readonly debug: (fields: object, message: string) => void }
-  /** Default 15,000. */
-  readonly everyMs?: number
-}
-
-/** Keeps the gauges of chains current. Every process of a fleet shows the same, since it reads what the followers have stored. */
-export interface ChainMeasuring {
-  start(): void
-  /** Resolves when nothing is being read any more. */
-  stop(): Promise<void>
-}
-
-/** Makes the measuring of all chains; does nothing until it is started. */
-export function createChainMeasuring(options: MeasureOptions): ChainMeasuring {
-  let running: { readonly ending: AbortController; readonly done: Promise<void> } | undefined
-  return {
-    start() {
-      if (running !== undefined) return
-      const ending = new AbortController()
-      running = { ending, done: run(options, ending.signal) }
-    },
-    async stop() {
-      running?.ending.abort(new Error('measuring is stopping'))
-      await running?.done
-      running = undefined
-    },
-  }
-}
-
-async function run({ figures, read, logger, everyMs = 15_000 }: MeasureOptions, signal: AbortSignal): Promise<void> {
+/**
+ * Makes what keeps the gauges of chains current: call the function with all chains, again and again. Every process of a fleet shows the same,
+ * since it is given what the followers have stored.
+ */
+export function createChainGauges(figures: Pick<Figures, 'set'>): (chains: readonly MeasuredChain[]) => void {
   const reasons = new Map<string, ReadonlySet<string>>()
-  while (!signal.aborted) {
-    try {
-      for (const chain of await read(signal)) {
-        setGauges(figures, chain, reasons.get(chain.network) ?? new Set())
-        reasons.set(chain.network, new Set(chain.unmatched.map(({ reason }) => reason)))
-      }
-    } catch (err) {
-      if (!signal.aborted) logger.debug({ err }, 'the chains were not measured; it is tried again')
+  return (chains) => {
+    for (const chain of chains) {
+      setGauges(figures, chain, reasons.get(chain.network) ?? new Set())
+      reasons.set(chain.network, new Set(chain.unmatched.map(({ reason }) => reason)))
     }
-    await sleep(everyMs, undefined, { signal }).catch(() => {})
   }
 }
 

@@ -1,26 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
-import type { Logger } from '../domain/logger.ts'
 import { inTransaction } from '../postgres/cancellable.ts'
 import { acquireLease, releaseLease } from './leases-repository.ts'
 import { lockAccount } from './payment-changes.ts'
 
-/** Removes old entries from the log of changes while it runs. */
-export interface ChangePruning {
-  /** Starts pruning at intervals, in the background. */
-  start(): void
-  /** Stops pruning. Resolves when the current step is done. */
-  stop(): Promise<void>
-}
-
 export interface PruningOptions {
   readonly knex: Knex
-  readonly logger: Logger
   readonly now: () => Date
   /** Unique to this run of this process. Of the processes on a database, one prunes at a time. */
   readonly owner: string
-  /** Between two rounds; default a minute. */
-  readonly everyMs?: number
+  readonly signal?: AbortSignal
+  /** Default {@link STEP}. */
+  readonly step?: number
 }
 
 /** How long changes are kept. A watcher that was away for longer has to start again. */
@@ -34,35 +25,6 @@ const LEASE = 'prune:payment_changes'
 /** How long the lease of a killed process keeps others from pruning. */
 const LEASE_TTL_MS = 60_000
 
-/** Creates the pruning of one process. */
-export function createChangePruning({ knex, logger, now, owner, everyMs = 60_000 }: PruningOptions): ChangePruning {
-  const lease = { name: LEASE, owner }
-  let running: { readonly ending: AbortController; readonly done: Promise<void> } | undefined
-
-  async function run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await pruneDueChanges({ knex, now, owner, signal }).catch((error: unknown) => {
-        if (!signal.aborted) logger.warn({ err: error }, 'old changes of payments could not be removed; trying again')
-      })
-      await sleep(everyMs, undefined, { signal }).catch(() => {})
-    }
-    await releaseLease(knex, lease).catch(() => {})
-  }
-
-  return {
-    start() {
-      if (running !== undefined) return
-      const ending = new AbortController()
-      running = { ending, done: run(ending.signal) }
-    },
-    async stop() {
-      running?.ending.abort(new Error('pruning is stopping'))
-      await running?.done
-      running = undefined
-    },
-  }
-}
-
 /**
  * Removes the changes of all accounts that are older than the time for which they are kept. It works in steps, between which the account's
  * writers can write.
@@ -70,16 +32,7 @@ export function createChangePruning({ knex, logger, now, owner, everyMs = 60_000
  * @returns how many were removed; 0 when another process is pruning
  * @throws the signal's reason
  */
-export async function pruneDueChanges({
-  knex,
-  now,
-  owner,
-  signal,
-  step = STEP,
-}: Pick<PruningOptions, 'knex' | 'now' | 'owner'> & {
-  readonly signal?: AbortSignal
-  readonly step?: number
-}): Promise<number> {
+export async function pruneDueChanges({ knex, now, owner, signal, step = STEP }: PruningOptions): Promise<number> {
   const lease = { name: LEASE, owner }
   let pruned = 0
   if (!(await acquireLease(knex, lease, LEASE_TTL_MS))) return pruned
@@ -96,6 +49,11 @@ export async function pruneDueChanges({
     }
   }
   return pruned
+}
+
+/** Lets another process prune. Call it when this one has ended. */
+export async function endPruning(knex: Knex, owner: string): Promise<void> {
+  await releaseLease(knex, { name: LEASE, owner })
 }
 
 /**

@@ -1,13 +1,11 @@
 import type { Knex } from 'knex'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { inTransaction } from '../../src/postgres/cancellable.ts'
 import { acquireLease, releaseLease } from '../../src/store/leases-repository.ts'
 import { lockAccount } from '../../src/store/payment-changes.ts'
-import { createChangePruning, pruneDueChanges } from '../../src/store/prune-changes.ts'
+import { endPruning, pruneDueChanges } from '../../src/store/prune-changes.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { changePayments, insertPayments } from '../support/data/write-payments.ts'
-import { silentLogger } from '../support/logs.ts'
-import { PATIENCE } from '../support/patience.ts'
 
 const DAY_MS = 86_400_000
 const START = new Date('2026-11-01T00:00:00Z')
@@ -83,11 +81,8 @@ it('runs in one process at a time, and in another when that one stops', async ()
   expect(await acquireLease(knex, other, 60_000)).toBe(true)
   expect(await pruneDueChanges({ knex, now: () => day(8), owner: 'mine' })).toBe(0)
 
-  let time = day(6)
-  const pruning = createChangePruning({ knex, logger: silentLogger, now: () => time, owner: 'other', everyMs: 5 })
-  pruning.start()
-  time = day(8)
-  await vi.waitFor(async () => expect((await kept(4)).changes).toEqual([]), PATIENCE)
-  await pruning.stop()
+  expect(await pruneDueChanges({ knex, now: () => day(8), owner: 'other' })).toBe(1)
+  expect((await kept(4)).changes).toEqual([])
+  await endPruning(knex, 'other')
   expect(await acquireLease(knex, { ...other, owner: 'mine' }, 60_000)).toBe(true)
 })

@@ -26,6 +26,7 @@ const rooms: Readonly<Record<string, RoomRule | 'sees all'>> = {
   main: 'sees all',
   app: 'sees all',
   cli: 'sees all',
+  background: { may: ['domain'] },
   api: { may: [...bottom, 'transcoding'], mayTypes: middle, mayGenerated: true },
   auth: withDatabase,
   requests: withDatabase,
