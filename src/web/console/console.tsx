@@ -2,6 +2,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { Component, lazy, type ReactNode, StrictMode, Suspense } from 'react'
 import { createRoot } from 'react-dom/client'
 import { consoleTexts } from '../look/texts.ts'
+import { Announcer } from './parts/announcer.tsx'
 import { Link } from './parts/link.tsx'
 import { type Location, useLocation } from './parts/location.ts'
 import { Empty, Waiting } from './parts/notices.tsx'
@@ -47,6 +48,7 @@ function Frame() {
       </a>
       <Navigation path={location.path} />
       <Suspense fallback={<Waiting lines={8} />}>{pageOf(location)}</Suspense>
+      <Announcer />
     </div>
   )
 }

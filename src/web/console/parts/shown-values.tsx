@@ -4,6 +4,7 @@ import { formatAmount, formatShortAmount, formatUsd } from '../../look/format-am
 import { formatDistance, formatTime, formatUtc, type StampedTime, toDate } from '../../look/format-time.ts'
 import { shortAddress } from '../../look/short-address.ts'
 import { consoleTexts } from '../../look/texts.ts'
+import { announce } from './announcer.tsx'
 import { useZone } from './zone.ts'
 
 interface AmountProps {
@@ -45,6 +46,19 @@ export function Usd({ value }: { value: string | undefined }) {
 /** A moment in the viewer's zone, with UTC on hover. */
 export function Time({ at, distance = false }: { at: StampedTime | undefined; distance?: boolean }) {
   const zone = useZone()
+  return <ZonedTime {...{ at, zone, distance }} />
+}
+
+/** The same where somebody has the zone, as a list has for all its rows. */
+export function ZonedTime({
+  at,
+  zone,
+  distance = false,
+}: {
+  at: StampedTime | undefined
+  zone: string
+  distance?: boolean
+}) {
   if (at === undefined) return <Unknown />
   const date = toDate(at)
   return (
@@ -75,26 +89,26 @@ export function Copyable({
   link?: string | undefined
 }) {
   const { copy, copied, openExplorer } = consoleTexts.values
-  const [isCopied, setCopied] = useState(false)
+  const [copiedValue, setCopied] = useState<string>()
   if (value === undefined || value === '') return <Unknown />
   const write = async () => {
     await navigator.clipboard.writeText(value)
-    setCopied(true)
-    setTimeout(() => setCopied(false), 1_500)
+    announce(copied)
+    setCopied(value)
+    setTimeout(() => setCopied(undefined), 1_500)
   }
   const shown = whole ? value : shortAddress(value)
   return (
     <span className="copyable">
-      <button type="button" className="copy mono" title={value} onClick={() => void write()}>
-        <span className="unseen">{copy} </span>
+      <button
+        type="button"
+        className={copiedValue === value ? 'copy mono is-copied' : 'copy mono'}
+        title={value}
+        aria-label={`${copy} ${shown}`}
+        onClick={() => void write()}
+      >
         {shown}
-        <span className="copy-mark" aria-hidden="true">
-          {isCopied ? '✓' : '⧉'}
-        </span>
       </button>
-      <span className="unseen" role="status">
-        {isCopied ? copied : ''}
-      </span>
       {link !== undefined && (
         <a href={link} target="_blank" rel="noreferrer" aria-label={`${openExplorer} ${value}`} title={openExplorer}>
           ↗
@@ -111,9 +125,10 @@ export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
 }
 
 export function Unknown() {
+  const { unknown } = consoleTexts.values
   return (
-    <span className="quiet" title={consoleTexts.values.unknown}>
-      –<span className="unseen">{consoleTexts.values.unknown}</span>
+    <span className="quiet" role="img" title={unknown} aria-label={unknown}>
+      –
     </span>
   )
 }

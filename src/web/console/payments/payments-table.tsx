@@ -4,8 +4,10 @@ import { paymentsTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { navigate } from '../parts/location.ts'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
-import { Amount, Badge, Copyable, Time, Unknown, Usd } from '../parts/shown-values.tsx'
+import { Amount, Badge, Copyable, Unknown, Usd, ZonedTime } from '../parts/shown-values.tsx'
+import { useZone } from '../parts/zone.ts'
 import { type SortField, sortOf, withSort } from './filters.ts'
+import { useSlots } from './row-slots.ts'
 
 interface PaymentsTableProps {
   readonly rows: readonly Payment[]
@@ -17,6 +19,8 @@ interface PaymentsTableProps {
 /** The payments of a page. Arrow keys go from row to row, Enter opens one. */
 export function PaymentsTable({ rows, gone, query, onSort }: PaymentsTableProps) {
   const { columns } = paymentsTexts
+  const zone = useZone()
+  const slots = useSlots(rows.map(({ id }) => id))
   return (
     <div className="table-scroll">
       <table className="table payments" onKeyDown={moveBetweenRows}>
@@ -36,8 +40,8 @@ export function PaymentsTable({ rows, gone, query, onSort }: PaymentsTableProps)
           </tr>
         </thead>
         <tbody>
-          {rows.map((payment) => (
-            <PaymentRow key={payment.id} payment={payment} isGone={gone.has(payment.id)} />
+          {rows.map((payment, index) => (
+            <PaymentRow key={slots[index]} payment={payment} zone={zone} isGone={gone.has(payment.id)} />
           ))}
         </tbody>
       </table>
@@ -58,20 +62,28 @@ function SortHeader({
     <th scope="col" className={isRight ? 'right' : undefined} aria-sort={isSorted ? order : undefined}>
       <button type="button" className="sort" onClick={() => onSort(withSort(query, by))}>
         {paymentsTexts.columns[by]}
-        <span aria-hidden="true">{isSorted ? (sort.order === 'asc' ? ' ↑' : ' ↓') : ''}</span>
+        <span className="sort-mark" aria-hidden="true">
+          ↓
+        </span>
       </button>
     </th>
   )
 }
 
+interface PaymentRowProps {
+  readonly payment: Payment
+  readonly zone: string
+  readonly isGone: boolean
+}
+
 /** Shown again only when its payment changes: of a tail that is every row but the new ones. */
-const PaymentRow = memo(function PaymentRow({ payment, isGone }: { payment: Payment; isGone: boolean }) {
+const PaymentRow = memo(function PaymentRow({ payment, zone, isGone }: PaymentRowProps) {
   const to = `/payments/${payment.id}`
   return (
     <tr className={isGone ? 'gone' : undefined} onClick={(event) => openRow(event, to)}>
       <td>
         <Link to={to} className="row-link">
-          <Time at={payment.timestamp} />
+          <ZonedTime at={payment.timestamp} zone={zone} />
         </Link>
       </td>
       <td>{isGone ? <Badge tone="quiet">{paymentsTexts.gone}</Badge> : <PaymentBadge status={payment.status} />}</td>

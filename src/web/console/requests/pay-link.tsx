@@ -1,6 +1,7 @@
 import type { PaymentRequest } from '@waybill/client'
 import { useState } from 'react'
 import { requestTexts } from '../../look/texts.ts'
+import { announce } from '../parts/announcer.tsx'
 import { textIn } from '../parts/form-text.ts'
 import { Copyable } from '../parts/shown-values.tsx'
 import { useSession } from '../parts/signed-in.tsx'
@@ -55,6 +56,7 @@ function Ready({ link, isPayable }: { link: string; isPayable: boolean }) {
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
     await navigator.clipboard.writeText(link)
+    announce(texts.copied)
     setCopied(true)
     setTimeout(() => setCopied(false), 2_000)
   }
@@ -69,9 +71,6 @@ function Ready({ link, isPayable }: { link: string; isPayable: boolean }) {
           {texts.open} <span aria-hidden="true">↗</span>
         </a>
       </div>
-      <span className="unseen" role="status">
-        {isCopied ? texts.copied : ''}
-      </span>
     </>
   )
 }

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useState } from 'react'
 import { formatTime, formatUtc, toDate } from '../../look/format-time.ts'
 import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
+import { announce } from '../parts/announcer.tsx'
 import { Link } from '../parts/link.tsx'
 import { useZone } from '../parts/zone.ts'
 import { isClosing, sayToCustomer, sayVerdict } from './say-verdict.ts'
@@ -93,6 +94,7 @@ function CopyForCustomer({ question, state: { answer, answeredAt } }: Pick<Answe
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text)
+      announce(whyTexts.copied)
       setCopied('yes')
       setTimeout(() => setCopied(undefined), 2_000)
     } catch {
@@ -104,9 +106,6 @@ function CopyForCustomer({ question, state: { answer, answeredAt } }: Pick<Answe
       <button type="button" className="button" disabled={text === ''} onClick={() => void copy()}>
         {copied === 'yes' ? `✓ ${whyTexts.copied}` : whyTexts.copy}
       </button>
-      <span className="unseen" role="status">
-        {copied === 'yes' ? whyTexts.copied : ''}
-      </span>
       {copied === 'by hand' && (
         <label className="field why-copy">
           {whyTexts.copyByHand}
