@@ -14,6 +14,12 @@ interface Imported {
   readonly payer?: string
 }
 
+interface Shown {
+  readonly id: string
+  readonly payer?: string
+  readonly payee?: string
+}
+
 const DAY_MS = 86_400_000
 
 /** Imports payments as a merchant would. */
@@ -45,6 +51,7 @@ const search = async (page: Page, text: string) => {
 /** @param screens - read when a test runs */
 export function tryPayments(screens: () => Screens): void {
   tryList(screens)
+  trySorts(screens)
   tryRanges(screens)
   trySearches(screens)
   tryTail(screens)
@@ -65,6 +72,44 @@ function tryList(screens: () => Screens): void {
       if (width === 1280) await picture(page, 'payments')
       await page.context().close()
     }
+  })
+}
+
+function trySorts(screens: () => Screens): void {
+  it('sorts by a column, shows of each payment what the service says, and copies an address whole with one click', async () => {
+    const page = await screens().open('/console')
+    const header = page.getByRole('columnheader', { name: 'Amount' })
+    for (const [order, column] of [
+      ['DESC', 'descending'],
+      ['ASC', 'ascending'],
+    ] as const) {
+      const path = `/payments?sortBy=AMOUNT&sortOrder=${order}&limit=50`
+      const { payments } = await screens().call<{ payments: readonly Shown[] }>(path)
+      await header.getByRole('button').click()
+      await page.locator(`th[aria-sort="${column}"]`, { hasText: 'Amount' }).waitFor()
+      await page.locator(`table.payments tbody tr:first-child a[href$="${payments[0]?.id}"]`).waitFor()
+      const rows = await rowsOf(page).evaluateAll((all) =>
+        all.map((row) => ({
+          link: row.querySelector('a')?.getAttribute('href'),
+          copies: [...row.querySelectorAll('button')].map(({ title }) => title),
+        })),
+      )
+      expect(rows).toEqual(
+        payments.map(({ id, payer, payee }) => ({
+          link: `/console/payments/${id}`,
+          copies: [payer, payee].filter((each) => each !== undefined),
+        })),
+      )
+    }
+    const copy = rowsOf(page)
+      .getByRole('button', { name: /^Copy 0x/ })
+      .first()
+    const address = await copy.getAttribute('title')
+    await copy.click()
+    await page.getByRole('status').getByText('Copied', { exact: true }).waitFor()
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(address)
+    await page.getByRole('status').getByText('Copied', { exact: true }).waitFor({ state: 'detached' })
+    await page.context().close()
   })
 }
 

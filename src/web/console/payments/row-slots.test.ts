@@ -14,5 +14,5 @@ it.each([
   ['the same payments in another order', { a: 0, b: 1, c: 2 }, 'cab', { c: 2, a: 0, b: 1 }],
   ['none', { a: 0 }, '', {}],
 ])('%s', (_, before, ids, after) => {
-  expect([...assignSlots(slotsOf(before), [...ids])]).toEqual(Object.entries(after))
+  expect([...assignSlots(slotsOf(before), Array.from(ids))]).toEqual(Object.entries(after))
 })
