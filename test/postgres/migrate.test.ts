@@ -69,10 +69,31 @@ test('a failed step is rolled back, and runs again next time', async () => {
       await knex.raw('select 1 / 0')
     },
   }
+  await migrate(db.knex, { migrations: [first] })
   await expect(migrate(db.knex, { migrations: [first, failing] })).rejects.toMatchObject({ code: '22012' })
   expect(await pendingMigrations(db.knex, [first, second])).toEqual(['0002-second'])
   expect(await migrate(db.knex, { migrations: [first, second] })).toEqual(['0002-second'])
   expect(await db.knex('firsts')).toEqual([{ n: 1, m: 2 }])
+})
+
+test('steps of a new database up to the next index run in one transaction: all of them or none', async () => {
+  const transactions: string[] = []
+  const noting = (step: TransactionMigration): TransactionMigration => ({
+    ...step,
+    async up(knex) {
+      await step.up(knex)
+      const { rows } = await knex.raw<{ rows: [{ id: string }] }>('select pg_current_xact_id()::text as id')
+      transactions.push(rows[0].id)
+    },
+  })
+  const failing: Migration = { name: '0003-third', up: (knex) => knex.raw('select 1 / 0') }
+  const steps = [noting(first), noting(second)]
+  await expect(migrate(db.knex, { migrations: [...steps, failing] })).rejects.toMatchObject({ code: '22012' })
+  expect(await pendingMigrations(db.knex, steps)).toEqual(['0001-first', '0002-second'])
+  expect(await migrate(db.knex, { migrations: steps })).toEqual(['0001-first', '0002-second'])
+  expect(transactions[0]).toBe(transactions[1])
+  expect(transactions[2]).toBe(transactions[3])
+  expect(transactions[2]).not.toBe(transactions[1])
 })
 
 test('a process killed during a step blocks nobody', async () => {

@@ -62,8 +62,16 @@ export async function migrate(knex: Knex, options: MigrateOptions = {}): Promise
   for (;;) {
     const step = await nextOf(knex, complete)
     if (step === undefined) return ran
-    if (await tryRepeatedly(step, knex, complete)) ran.push(step.name)
+    const done = await tryRepeatedly(isNew ? groupOf(step, complete) : [step], knex, complete)
+    ran.push(...done.map(({ name }) => name))
   }
+}
+
+/** A step and those after it that run in one transaction in a database that nobody uses yet: each alone would ask ten questions first. */
+function groupOf(first: Migration, { migrations = MIGRATIONS }: MigrateOptions): readonly Migration[] {
+  const later = migrations.slice(migrations.indexOf(first))
+  const end = later.findIndex(buildsIndexes)
+  return end === 0 ? [first] : later.slice(0, end < 0 ? undefined : end)
 }
 
 /**
@@ -85,24 +93,32 @@ async function nextOf(
   return migrations.find((step) => pending.has(step))
 }
 
-/** @returns whether this call ran the step; false when another process did */
-async function tryRepeatedly(step: Migration, knex: Knex, options: MigrateOptions): Promise<boolean> {
+/** @returns the steps that this call ran; none when another process did */
+async function tryRepeatedly(
+  steps: readonly Migration[],
+  knex: Knex,
+  options: MigrateOptions,
+): Promise<readonly Migration[]> {
   const { maxTries = MAX_TRIES, firstPauseMs = FIRST_PAUSE_MS, report, signal } = options
+  const [first] = steps as [Migration]
   for (let tries = 1; ; tries++) {
     const startedMs = performance.now()
     try {
-      const isDone = buildsIndexes(step) ? await runIndexes(knex, step, options) : await runStep(knex, step, options)
-      if (isDone) report?.({ kind: 'RAN', step: step.name, ms: performance.now() - startedMs })
-      return isDone
+      const isDone = buildsIndexes(first)
+        ? await runIndexes(knex, first, options)
+        : await runSteps(knex, steps as readonly TransactionMigration[], options)
+      if (!isDone) return []
+      report?.({ kind: 'RAN', step: steps.map(({ name }) => name).join(', '), ms: performance.now() - startedMs })
+      return steps
     } catch (error) {
-      if (!isWorthRetrying(error, step)) throw error
-      if (tries >= maxTries) throw new Error(`${step.name} was tried ${tries} times`, { cause: error })
+      if (!isWorthRetrying(error, first)) throw error
+      if (tries >= maxTries) throw new Error(`${first.name} was tried ${tries} times`, { cause: error })
       const pauseMs = Math.min(firstPauseMs * 2 ** (tries - 1), LONGEST_PAUSE_MS)
       report?.({
         kind: 'FAILED',
-        step: step.name,
+        step: first.name,
         error: error as Error,
-        blockers: await findBlockers(knex, step),
+        blockers: await findBlockers(knex, first),
         pauseMs,
       })
       await sleep(pauseMs, undefined, { signal })
@@ -122,18 +138,20 @@ function isWorthRetrying(error: unknown, step: Migration): boolean {
  * The advisory lock belongs to the transaction, so it is released however the process ends. (Knex's own migrations keep their lock as a
  * row, which a killed process leaves locked.)
  */
-async function runStep(knex: Knex, step: TransactionMigration, options: MigrateOptions): Promise<boolean> {
+async function runSteps(knex: Knex, steps: readonly TransactionMigration[], options: MigrateOptions): Promise<boolean> {
   const work = async (trx: Knex.Transaction) => {
     // waiting for another process, or the work of an old step, may take longer than the timeouts of the role or the pool
     await liftTimeouts(trx)
     await trx.raw('select pg_advisory_xact_lock(?)', [LOCK_KEY])
     await createRecords(trx)
-    if ((await nextOf(trx, options)) !== step) return false
+    if ((await nextOf(trx, options)) !== steps[0]) return false
     // who waits for a strong lock holds up everybody who comes after it
     await trx.raw(`select set_config('lock_timeout', ?, true)`, [`${options.lockTimeoutMs ?? LOCK_TIMEOUT_MS}ms`])
-    await step.up(trx)
-    await distributeNewTables(trx)
-    await recordStep(trx, step)
+    for (const step of steps) {
+      await step.up(trx)
+      await distributeNewTables(trx)
+      await recordStep(trx, step)
+    }
     return true
   }
   return inTransaction(knex, options.signal, work, NEWEST_ROWS)
