@@ -11,6 +11,8 @@ import { encodePlannedPayment, type PlannedPayment } from './planned-payment.ts'
 /** Maximum age of a price at the time of a payment. */
 const MAX_FEED_AGE_SEC = 1_800
 
+const BLOCKS_WITH_FEE = 6
+
 /**
  * Mines every payment at its time, then empty blocks up to `toSec`, so that all of them are final.
  *
@@ -47,9 +49,12 @@ export async function writeHistory(
   await assertAllSucceeded(client, hashes)
 }
 
+/** Empty blocks lower the base fee, block by block; the last ones have that of the chain, since callers look at five to tell what gas costs. */
 async function mineUntilFinal({ client, spec }: DemoChain, fromSec: number, toSec: number): Promise<void> {
-  const step = Math.max(1, Math.floor((toSec - fromSec) / (spec.finalityDepth + 1)))
-  for (let block = 1; block <= spec.finalityDepth; block++) {
-    await client.mine({ timestampSec: fromSec + block * step, baseFeePerGas: spec.baseFeePerGas })
+  const stepSec = Math.max(1, Math.floor((toSec - fromSec) / (spec.finalityDepth + 1)))
+  const first = Math.max(0, spec.finalityDepth - BLOCKS_WITH_FEE)
+  if (first > 0) await client.rpc.call('anvil_mine', [toQuantity(first), toQuantity(stepSec)])
+  for (let block = first + 1; block <= spec.finalityDepth; block++) {
+    await client.mine({ timestampSec: fromSec + block * stepSec, baseFeePerGas: spec.baseFeePerGas })
   }
 }
