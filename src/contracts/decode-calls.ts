@@ -1,4 +1,5 @@
-import { type Abi, decodeAbiParameters, decodeFunctionData, parseAbi, parseAbiParameters } from 'viem'
+import type { Abi } from 'viem'
+import { decodeAbiParameters, decodeFunctionData, parseAbi, parseAbiParameters } from 'viem/utils'
 import type { Address } from '../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
 import { topicOfReference } from '../domain/payment-reference.ts'

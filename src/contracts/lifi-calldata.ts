@@ -12,7 +12,7 @@ import {
   parseAbi,
   parseAbiParameters,
   toFunctionSelector,
-} from 'viem'
+} from 'viem/utils'
 import { type Address, ZERO_ADDRESS } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
 import { encodeAddress } from './words.ts'

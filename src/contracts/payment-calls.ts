@@ -3,9 +3,11 @@
  *
  * @see https://github.com/RequestNetwork/requestNetwork, packages/smart-contracts
  */
-import { encodeFunctionData, erc20Abi, parseAbi } from 'viem'
+import { encodeFunctionData, parseAbi } from 'viem/utils'
 import type { Address } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
+
+const ERC20 = parseAbi(['function approve(address spender, uint256 amount) returns (bool)'])
 
 const ERC20_FEE_PROXY = parseAbi([
   'function transferFromWithReferenceAndFee(address token, address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
@@ -79,7 +81,7 @@ export interface ExactOutputSwap {
 
 /** `approve` of a token. */
 export function encodeApprove(spender: Address, amount: bigint): Hex {
-  return encodeFunctionData({ abi: erc20Abi, functionName: 'approve', args: [spender as Hex, amount] })
+  return encodeFunctionData({ abi: ERC20, args: [spender as Hex, amount] })
 }
 
 /** ERC20FeeProxy's call, for a token that the proxy may pull. */

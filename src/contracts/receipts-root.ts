@@ -5,7 +5,7 @@
  * @see https://eips.ethereum.org/EIPS/eip-2718#receipts, https://ethereum.org/developers/docs/data-structures-and-encoding/patricia-merkle-trie
  */
 import { keccak_256 } from '@noble/hashes/sha3'
-import { toRlp } from 'viem'
+import { toRlp } from 'viem/utils'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
 import type { RpcLog } from './decode-events.ts'
 

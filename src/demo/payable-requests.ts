@@ -2,7 +2,8 @@
  * Requests for a visitor to pay, one of each kind, open at every time: once one is paid or cancelled, a new one takes its place. A wallet that
  * holds the token pays the first directly, one that holds another token by a swap, one on another chain over the bridge.
  */
-import { type Address, type Hex, keccak256 } from 'viem'
+import type { Address, Hex } from 'viem'
+import { keccak256 } from 'viem/utils'
 import { type DemoRequests, type DemoRequestTerms, draftTerms, referenceOf } from './history/demo-requests.ts'
 import type { DemoChainName } from './network/chain-specs.ts'
 import type { DemoChain } from './network/network.ts'

@@ -3,7 +3,8 @@
  * request takes over. It is on the chain with slow finality and is replaced before its payment is final: a reader of its reference finds
  * the payment pending for some more minutes.
  */
-import { type Address, type Hex, keccak256 } from 'viem'
+import type { Address, Hex } from 'viem'
+import { keccak256 } from 'viem/utils'
 import { formatAmount, parseAmount } from '../domain/decimal.ts'
 import { type DemoRequests, type DemoRequestTerms, draftTerms, referenceOf } from './history/demo-requests.ts'
 import { drawCents } from './history/draw-amount.ts'

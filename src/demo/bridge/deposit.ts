@@ -2,16 +2,15 @@
  * The two contracts of the demo's bridge: the escrow takes deposits on one chain, the executor delivers on another. Both take the same input
  * as LI.FI's: the escrow the calldata of AcrossFacetV4, the executor the message of ReceiverAcrossV4.
  */
+import type { Address, Hex } from 'viem'
 import {
-  type Address,
   decodeEventLog,
   encodeAbiParameters,
   encodeFunctionData,
-  type Hex,
   keccak256,
   parseAbi,
   parseAbiParameters,
-} from 'viem'
+} from 'viem/utils'
 import {
   ACROSS_DATA,
   type AcrossData,

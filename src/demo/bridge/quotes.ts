@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { ContractCallsQuoteRequestToAmount, CustomStep, FeeCost, LiFiStep, Token } from '@lifi/types'
-import { type Address, decodeAbiParameters, getAddress, type Hex, isAddress, isHex, parseAbiParameters } from 'viem'
+import type { Address, Hex } from 'viem'
+import { decodeAbiParameters, getAddress, isAddress, isHex, parseAbiParameters } from 'viem/utils'
 import { type EvmAddress, encodeReceiverMessage, wordOfAddress } from '../../contracts/lifi-calldata.ts'
 import { USUAL_BLOCK_SEC } from '../network/chain-specs.ts'
 import { encodeBalanceOf, encodeLatestRound, ZERO_ADDRESS } from '../network/demo-contracts.ts'

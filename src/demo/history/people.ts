@@ -4,7 +4,7 @@
  */
 
 import type { Address } from 'viem'
-import { getAddress } from 'viem'
+import { getAddress } from 'viem/utils'
 import type { DemoChainName } from '../network/chain-specs.ts'
 import type { Rpc } from '../network/rpc.ts'
 

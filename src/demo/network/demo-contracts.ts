@@ -1,17 +1,8 @@
 /**
  * The contracts of a demo chain: creation code from committed JSON, and the encoding of the demo's calls.
  */
-import {
-  type Abi,
-  type Address,
-  encodeDeployData,
-  encodeFunctionData,
-  getAddress,
-  type Hex,
-  keccak256,
-  parseAbi,
-  toBytes,
-} from 'viem'
+import type { Abi, Address, Hex } from 'viem'
+import { encodeDeployData, encodeFunctionData, getAddress, keccak256, parseAbi, toBytes } from 'viem/utils'
 import chainlinkConversionPath from '../contracts/ChainlinkConversionPath.json' with { type: 'json' }
 import circleLikeToken from '../contracts/CircleLikeToken.json' with { type: 'json' }
 import delegatingProxy from '../contracts/DelegatingProxy.json' with { type: 'json' }

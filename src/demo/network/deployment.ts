@@ -2,7 +2,8 @@
  * The contracts of a demo chain and their addresses. The addresses depend only on the deployer and its nonces, so a later start knows them
  * without stored state.
  */
-import { type Address, getContractAddress, type Hex } from 'viem'
+import type { Address, Hex } from 'viem'
+import { getContractAddress } from 'viem/utils'
 import {
   type ContractCall,
   currencyHash,

@@ -1,5 +1,6 @@
 /** Coins and tokens for the accounts of a fresh demo chain, and the approvals that their payments need. */
-import { type Address, getContractAddress } from 'viem'
+import type { Address } from 'viem'
+import { getContractAddress } from 'viem/utils'
 import type { DemoPeople } from '../history/people.ts'
 import { assertAllSucceeded, type ChainClient, type Sending } from './chain-client.ts'
 import type { DemoChainSpec } from './chain-specs.ts'

@@ -1,5 +1,6 @@
 /** The demo's own exchange with the interface of Uniswap v2, and Request's contract that swaps on it and pays. */
-import { type Address, encodeFunctionData, encodePacked, getCreate2Address, type Hex, keccak256, parseAbi } from 'viem'
+import type { Address, Hex } from 'viem'
+import { encodeFunctionData, encodePacked, getCreate2Address, keccak256, parseAbi } from 'viem/utils'
 import { type ContractCall, encodeCreation, encodeMint } from './demo-contracts.ts'
 
 /** Two tokens of about the same price, and how many whole units of each their pool holds. */

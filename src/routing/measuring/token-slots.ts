@@ -5,7 +5,7 @@
  * @see https://docs.soliditylang.org/en/latest/internals/layout_in_storage.html
  */
 
-import { keccak256 } from 'viem'
+import { keccak256 } from 'viem/utils'
 import { readAllowance, readTokenBalance } from '../../contracts/contract-reads.ts'
 import { encodeAddress, encodeUint, uintAt } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
