@@ -12,7 +12,7 @@ import { cents, decimalsOf, fromUsd, type PlannedPayment, roundAmount, usdPrice 
 import { createRandom, type Random } from './random.ts'
 import { timesBefore } from './trade.ts'
 
-export const PAYMENTS_PER_CHAIN = 50
+export const PAYMENTS_PER_CHAIN = 60
 const DAY_SEC = 86_400
 const SECOND_PART_AFTER_SEC = 1_200
 
