@@ -37,17 +37,27 @@ export function createBalancer(key: string): Balancer {
   const counts = { calls: 0, repeated: 0, watches: 0 }
   let turn = 0
 
+  /** The process whose turn it is; calls share the turns, so that without `not` one call may meet the same process each time. */
+  function next(not: string | undefined): string | undefined {
+    const others = urls.filter((url) => url !== not)
+    const choice = others.length > 0 ? others : urls
+    return choice[turn++ % choice.length]
+  }
+
   async function ask(path: string, init: CallTerms = {}): Promise<Response> {
     counts.calls++
+    let refused: string | undefined
     for (let tries = 1; ; tries++) {
+      const url = next(refused)
       try {
-        return await fetch(`${urls[turn++ % urls.length]}${path}`, {
+        return await fetch(`${url}${path}`, {
           ...init,
           headers: { ...init.headers, 'x-api-key': key },
         })
       } catch (error) {
         if (tries >= MAX_TRIES || !isClosed(error)) throw error
         counts.repeated++
+        refused = url
         await sleep(PAUSE_MS)
       }
     }
