@@ -4,7 +4,7 @@
  */
 import { startDemo } from '../../src/demo/demo.ts'
 import { recordLogs } from '../support/logs.ts'
-import { recordRequests } from './demo-requests.ts'
+import { recordRequests } from '../demo/demo-requests.ts'
 
 const dataDir = process.argv[2]
 if (dataDir === undefined) throw new Error('usage: demo-host.ts DATA_DIR')
