@@ -3,8 +3,8 @@
  * the URLs of the chains, once they run.
  */
 import { startDemo } from '../../src/demo/demo.ts'
-import { recordLogs } from '../support/logs.ts'
 import { recordRequests } from '../demo/demo-requests.ts'
+import { recordLogs } from '../support/logs.ts'
 
 const dataDir = process.argv[2]
 if (dataDir === undefined) throw new Error('usage: demo-host.ts DATA_DIR')
