@@ -141,7 +141,7 @@ function payByKeyboard(screens: () => Screens): void {
     await page.keyboard.press('Enter')
     await payButton(page).waitFor()
     const focused = () => page.evaluate(() => document.activeElement?.textContent)
-    expect(await focused()).toBe('Choose how to pay')
+    await expect.poll(focused).toBe('Choose how to pay')
     for (let tabs = 0; !(await focused())?.startsWith('Pay ') && tabs < 15; tabs++) await page.keyboard.press('Tab')
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').waitFor()
@@ -149,7 +149,7 @@ function payByKeyboard(screens: () => Screens): void {
     await expect.poll(focused).toBe('Refuse')
     await page.keyboard.press('Escape')
     await page.getByRole('heading', { name: 'You said no' }).waitFor()
-    expect(await focused()).toBe('You said no')
+    await expect.poll(focused).toBe('You said no')
     await page.context().close()
   })
 }
