@@ -77,19 +77,20 @@ interface StatisticsCountRow {
 
 /**
  * Sums the combinations that match: those whose payments all lie within the dates, and those whose time overlaps them. The times of a
- * combination bound all its payments, so what lies within is counted exactly.
+ * combination bound all its payments, so what lies within is counted exactly. A date that is absent is null, which `least` and `greatest` ignore:
+ * where nothing can match, Citus plans the statement on nulls, and PostgreSQL below 17 subtracts no infinite times.
  */
 function statisticsCountStatement(filter: PaymentFilter): Statement {
   const held = Object.fromEntries(
     namesOf(filter).flatMap((name) => (statisticsHold.has(name) ? [[name, filter[name]]] : [])),
   )
   const [from, to] = [bindTime(filter.fromDate), bindTime(filter.toDate)]
-  return sql`select coalesce(sum(n) filter (where first_at >= from_at and last_at <= to_at), 0)::text as at_least,
+  return sql`select coalesce(sum(n) filter (where first_at >= coalesce(from_at, first_at) and last_at <= coalesce(to_at, last_at)), 0)::text as at_least,
   coalesce(sum(n), 0)::text as at_most,
   coalesce(sum(n * case when first_at = last_at then 1 else
     extract(epoch from least(last_at, to_at) - greatest(first_at, from_at)) / extract(epoch from last_at - first_at) end), 0)::text as likely
-from payment_statistics, (select coalesce(${from}, '-infinity') as from_at, coalesce(${to}, 'infinity') as to_at) as range
-where ${accountIs(filter.accountId)} and n > 0 and last_at >= from_at and first_at <= to_at and ${matchCondition({ ...held, accountId: filter.accountId })}`
+from payment_statistics, (select ${from} as from_at, ${to} as to_at) as range
+where ${accountIs(filter.accountId)} and n > 0 and last_at >= coalesce(from_at, last_at) and first_at <= coalesce(to_at, first_at) and ${matchCondition({ ...held, accountId: filter.accountId })}`
 }
 
 function namesOf(filter: PaymentFilter): FilterName[] {
