@@ -5,6 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { AxeBuilder } from '@axe-core/playwright'
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { expect } from 'vitest'
 import { startWaybill } from '../support/process.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
@@ -71,6 +72,7 @@ export async function openScreens(executablePath: string, days: number) {
     if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`)
     return (await answer.json()) as T
   }
+  if (pictures !== undefined) await untilWritten(call)
   return {
     facts,
     readFacts,
@@ -104,6 +106,14 @@ export async function openScreens(executablePath: string, days: number) {
       await rm(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** The demo writes its history from the newest day to the oldest, behind its first answer; a picture shows all of it. */
+async function untilWritten(call: <T>(path: string) => Promise<T>): Promise<void> {
+  const toDate = new Date(Date.now() - 178 * 86_400_000).toISOString().slice(0, 10)
+  const count = async () =>
+    (await call<{ payments: readonly unknown[] }>(`/payments?limit=1&toDate=${toDate}`)).payments.length
+  await expect.poll(count, { timeout: 120_000, interval: 500 }).toBe(1)
 }
 
 /** What axe finds wrong by WCAG 2.2 A and AA, one line each. */
