@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { AxeBuilder } from '@axe-core/playwright'
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { expect } from 'vitest'
+import { vi } from 'vitest'
 import { startWaybill } from '../support/process.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
@@ -111,9 +111,13 @@ export async function openScreens(executablePath: string, days: number) {
 /** The demo writes its history from the newest day to the oldest, behind its first answer; a picture shows all of it. */
 async function untilWritten(call: <T>(path: string) => Promise<T>): Promise<void> {
   const toDate = new Date(Date.now() - 178 * 86_400_000).toISOString().slice(0, 10)
-  const count = async () =>
-    (await call<{ payments: readonly unknown[] }>(`/payments?limit=1&toDate=${toDate}`)).payments.length
-  await expect.poll(count, { timeout: 120_000, interval: 500 }).toBe(1)
+  await vi.waitFor(
+    async () => {
+      const { payments } = await call<{ payments: readonly unknown[] }>(`/payments?limit=1&toDate=${toDate}`)
+      if (payments.length === 0) throw new Error('the history of the demo is still being written')
+    },
+    { timeout: 90_000, interval: 500 },
+  )
 }
 
 /** What axe finds wrong by WCAG 2.2 A and AA, one line each. */

@@ -77,7 +77,7 @@ export function tryPay(screens: () => Screens, between: () => void): void {
 
 function payAndLeave(screens: () => Screens, away: PutAway): void {
   it('is paid directly, and put away before the payment is final', async () => {
-    const reference = await createRequest(screens(), USDC)
+    const reference = await createRequest(screens(), { ...USDC, amount: '24.5' })
     const page = await screens().open(linkOf(screens(), reference))
     await connect(page, 'direct')
     await page.locator('.pay-button:enabled').waitFor()
