@@ -6,6 +6,7 @@
  *   npm run test:postgres -- --pgbouncer=PROGRAM       through a PgBouncer that you built
  *   npm run test:postgres -- --url postgres://…        on a server that runs already; its user creates and drops databases
  *   npm run test:postgres -- 16 test/search            the tests of a folder
+ *   npm run test:postgres -- 16 --long                 the programs of minutes that use a database; --long goes with all others
  *   CITUS_URL=postgres://… npm run test:citus          on a Citus cluster: each test gets a database that is sharded over the workers. CITUS_URL is
  *                                                      the coordinator, in a database that knows the workers; its user creates databases on all
  *
@@ -49,6 +50,8 @@ const ONE_SERVER_ONLY = [
 
 /** On Citus a statement takes several times as long as on one server, and the property tests run thousands. */
 const CITUS_TIMEOUT_MS = 180_000
+/** As `npm run test:long` has it. */
+const LONG_TIMEOUT_MS = 600_000
 
 /** A test belongs to this run when it imports one of them. */
 const DATABASES = ['test/support/data/database.ts', 'test/support/data/replica.ts']
@@ -57,7 +60,12 @@ const args = process.argv.slice(2).map((word) => (word === '--pgbouncer' ? '--pg
 const { values, positionals } = parseArgs({
   args,
   allowPositionals: true,
-  options: { url: { type: 'string' }, pgbouncer: { type: 'string' }, citus: { type: 'boolean' } },
+  options: {
+    url: { type: 'string' },
+    pgbouncer: { type: 'string' },
+    citus: { type: 'boolean' },
+    long: { type: 'boolean' },
+  },
 })
 const version = positionals.find((word) => /^\d+$/.test(word))
 const filters = positionals.filter((word) => word !== version)
@@ -98,7 +106,8 @@ const excluded = [
 ]
 const which = filters.length > 0 ? ['run', ...filters] : ['related', ...DATABASES, '--run']
 const slower = values.citus === true ? [`--testTimeout=${CITUS_TIMEOUT_MS}`] : []
-const { status } = spawnSync('vitest', [...which, ...slower], {
+const long = values.long === true ? ['--mode=long', `--testTimeout=${LONG_TIMEOUT_MS}`] : []
+const { status } = spawnSync('vitest', [...which, ...(long.length > 0 ? long : slower)], {
   stdio: 'inherit',
   env: { ...process.env, ...environment, TEST_LEFT_OUT: excluded.join(',') },
 })
