@@ -52,13 +52,21 @@ const LEFT_OUT = [
  * @param days - how long the demo's history is
  */
 export async function openScreens(executablePath: string, days: number) {
+  // What has started ends also where the rest fails.
+  await using starting = new AsyncDisposableStack()
   const folder = await makeTempFolder('screens')
+  starting.defer(() => rm(folder, { recursive: true, force: true }))
   const dataDir = join(folder, 'data')
   const port = await freePort()
   const environment = { PORT: `${port}`, DATA_DIR: dataDir, DEMO_DAYS: pictures === undefined ? `${days}` : '180' }
   const demo = startWaybill(['serve'], environment)
+  starting.defer(async () => {
+    demo.kill('SIGTERM')
+    await demo.ended
+  })
+  const options = { executablePath, args: ['--no-sandbox', `--disable-features=${LEFT_OUT.join()}`] }
   const [browser] = await Promise.all([
-    chromium.launch({ executablePath, args: ['--no-sandbox', `--disable-features=${LEFT_OUT.join()}`] }),
+    chromium.launch(options).then((opened) => starting.adopt(opened, (each) => each.close())),
     demo.says(/Console {3}http/),
   ])
   const readFacts = async () => JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8')) as DemoFacts
@@ -73,6 +81,7 @@ export async function openScreens(executablePath: string, days: number) {
     return (await answer.json()) as T
   }
   if (pictures !== undefined) await untilWritten(call)
+  const stack = starting.move()
   return {
     facts,
     readFacts,
@@ -99,12 +108,7 @@ export async function openScreens(executablePath: string, days: number) {
       await page.goto(href)
       return page
     },
-    async stop() {
-      await browser.close()
-      demo.kill('SIGTERM')
-      await demo.ended
-      await rm(folder, { recursive: true, force: true })
-    },
+    stop: () => stack.disposeAsync(),
   }
 }
 
