@@ -15,6 +15,11 @@ it.each([
   ['eth', [['network:ETHEREUM'], ['currency:ETH'], ['q:eth']]],
   ['base', [['network:BASE'], ['currency:USDC-BASE'], ['q:base']]],
   ['fai', [['status:FAILED'], ['q:fai']]],
+  ['irmed', [['status:CONFIRMED'], ['q:irmed']]],
+  // One letter is within nearly every name, so it has to begin a word.
+  ['e', [['network:ETHEREUM'], ['currency:ETH'], ['q:e']]],
+  ['ba', [['network:BASE'], ['currency:USDC-BASE'], ['q:ba']]],
+  ['y', [['from:2026-01-05', 'to:2026-01-05'], ['q:y']]],
   ['INV-2026-0042', [['q:INV-2026-0042']]],
   [wallet, [[`walletAddress:${wallet}`], [`payer:${wallet}`], [`payee:${wallet}`], [`q:${wallet}`]]],
   [hash, [[`txHash:${hash}`], [`q:${hash}`]]],

@@ -21,6 +21,8 @@ export interface KnownNames {
 }
 
 const MAX_OF_KIND = 4
+/** Fewer letters stand in nearly every name, so they have to begin a word. */
+const LETTERS_WITHIN = 3
 
 /** @param today - in the viewer's zone, `2026-11-23` */
 export function suggest(typed: string, known: KnownNames, { now, zone }: { now: Date; zone: string }): Suggestion[] {
@@ -41,10 +43,16 @@ function search(text: string): Suggestion {
 
 function complete(field: FilterField, text: string, names: readonly string[]): Suggestion[] {
   const sought = text.toUpperCase()
-  const found = names.filter((name) => name.toUpperCase().includes(sought))
+  const found = names.filter((name) => isFoundIn(name, text))
   // Those that begin with it first.
   const sorted = found.toSorted((left, right) => position(left, sought) - position(right, sought))
   return sorted.slice(0, MAX_OF_KIND).map((value) => of(field, value))
+}
+
+function isFoundIn(name: string, text: string): boolean {
+  const [within, sought] = [name.toUpperCase(), text.toUpperCase()]
+  if (sought.length >= LETTERS_WITHIN || within.startsWith(sought)) return within.includes(sought)
+  return within.split(/[\s-]+/).some((word) => word.startsWith(sought))
 }
 
 const position = (name: string, sought: string) => (name.toUpperCase().startsWith(sought) ? 0 : 1)
@@ -89,7 +97,6 @@ function suggestDays(text: string, now: Date, zone: string): Suggestion[] {
   if (year !== undefined && month !== undefined && Number(month) >= 1 && Number(month) <= 12) {
     return [span(text, `${text}-01`, lastDayOfMonth(Number(year), Number(month)))]
   }
-  const sought = text.toLowerCase()
   const { spans } = suggestTexts
   const today = dayIn(now, zone)
   const [thisYear, thisMonth] = today.split('-').map(Number) as [number, number]
@@ -102,7 +109,7 @@ function suggestDays(text: string, now: Date, zone: string): Suggestion[] {
     span(spans.thisMonth, `${today.slice(0, 7)}-01`, today),
     span(spans.lastMonth, lastDayOfMonth(...lastMonth).replace(/\d\d$/, '01'), lastDayOfMonth(...lastMonth)),
   ]
-  return all.filter(({ says }) => says.toLowerCase().includes(sought))
+  return all.filter(({ says }) => isFoundIn(says, text))
 }
 
 function span(says: string, from: string, to: string): Suggestion {
