@@ -80,7 +80,7 @@ export async function openScreens(executablePath: string, days: number) {
     if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`)
     return (await answer.json()) as T
   }
-  if (pictures !== undefined) await untilWritten(call)
+  if (pictures !== undefined) await untilWritten(call, 177)
   const stack = starting.move()
   return {
     facts,
@@ -112,9 +112,14 @@ export async function openScreens(executablePath: string, days: number) {
   }
 }
 
-/** The demo writes its history from the newest day to the oldest, behind its first answer; a picture shows all of it. */
-async function untilWritten(call: <T>(path: string) => Promise<T>): Promise<void> {
-  const toDate = new Date(Date.now() - 178 * 86_400_000).toISOString().slice(0, 10)
+/**
+ * Waits until the demo has written the days of its history that somebody looks at; it writes them from the newest to the
+ * oldest, behind its first answer.
+ *
+ * @param daysAgo - the oldest of them
+ */
+export async function untilWritten(call: Screens['call'], daysAgo: number): Promise<void> {
+  const toDate = new Date(Date.now() - (daysAgo + 1) * 86_400_000).toISOString().slice(0, 10)
   await vi.waitFor(
     async () => {
       const { payments } = await call<{ payments: readonly unknown[] }>(`/payments?limit=1&toDate=${toDate}`)
