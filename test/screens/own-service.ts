@@ -18,7 +18,7 @@ const EXPLORER = {
 
 export type OwnService = Awaited<ReturnType<typeof startOwnService>>
 
-/** ETHEREUM has an explorer. On POLYGON the node allows few calls and short ranges, so that the back-fill takes minutes. */
+/** ETHEREUM has an explorer. On POLYGON the node allows few calls, each of one block, so that the back-fill takes most of a minute. */
 export async function startOwnService({ facts }: Screens) {
   const folder = await makeTempFolder('own-service')
   const database = await createTestDatabase()
@@ -26,7 +26,7 @@ export async function startOwnService({ facts }: Screens) {
     describe(facts, 'ETHEREUM').then((chain) => ({ ...chain, explorer: EXPLORER })),
     describe(facts, 'POLYGON').then(({ rpcUrls: [url], ...chain }) => ({
       ...chain,
-      rpcUrls: [{ url, requestsPerSecond: 4, maxLogRange: 2 }],
+      rpcUrls: [{ url, requestsPerSecond: 2, maxLogRange: 1 }],
     })),
   ])
   const chainsFile = join(folder, 'chains.json')
