@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import { describeRate } from '../detection/backfill/backfill-progress.ts'
 import type { NodeReport } from '../detection/report/chain-report.ts'
 import type { ChainState, ListedChain } from '../detection/report/list-chains.ts'
 
@@ -148,7 +149,7 @@ function describeBackfill({ backfill }: ListedChain): string | undefined {
     `back-fill ${percent} %`,
     blocksPerSecond === undefined
       ? `${grouped(blocksTotal - blocksDone)} blocks left`
-      : `${grouped(Math.round(blocksPerSecond))} blocks/s`,
+      : `${describeRate(blocksPerSecond)} blocks/s`,
     ...(secondsLeft === undefined ? [] : [`${duration(secondsLeft)} left`]),
   ].join(DOT)
 }

@@ -67,6 +67,9 @@ describe('the progress of a back-fill', () => {
     expect(describeBackfill('BASE', { ...progress, blocksPerSecond: 5_310.4, secondsLeft: 1_280 })).toBe(
       'BASE: 1,204,000 of 8,000,000 old blocks read, 5,310 blocks/s, 22 min left',
     )
+    expect(describeBackfill('BASE', { ...progress, blocksPerSecond: 0.34 })).toBe(
+      'BASE: 1,204,000 of 8,000,000 old blocks read, 0.3 blocks/s',
+    )
     expect(describeBackfill('BASE', progress)).toBe('BASE: 1,204,000 of 8,000,000 old blocks read')
   })
 })

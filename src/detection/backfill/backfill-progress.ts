@@ -88,9 +88,14 @@ function progressOf(spans: readonly Span[], samples: readonly Sample[]): Backfil
 export function describeBackfill(network: string, progress: BackfillProgress): string {
   const { done, left, blocksPerSecond, secondsLeft } = progress
   const figures = [done, done + left].map((n) => n.toLocaleString('en'))
-  const rate = blocksPerSecond === undefined ? '' : `, ${Math.round(blocksPerSecond).toLocaleString('en')} blocks/s`
+  const rate = blocksPerSecond === undefined ? '' : `, ${describeRate(blocksPerSecond)} blocks/s`
   const time = secondsLeft === undefined ? '' : `, ${describeDuration(secondsLeft)} left`
   return `${network}: ${figures[0]} of ${figures[1]} old blocks read${rate}${time}`
+}
+
+/** `5,310`; below ten with a decimal, since a slow back-fill does not read 0 blocks a second. */
+export function describeRate(perSecond: number): string {
+  return perSecond.toLocaleString('en', { maximumFractionDigits: perSecond < 10 ? 1 : 0 })
 }
 
 /** `40 s`, `3 h 10 min`, `2 d 5 h`. */

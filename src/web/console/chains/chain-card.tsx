@@ -93,7 +93,7 @@ function Backfill({ backfill, network }: { backfill: NonNullable<Chain['backfill
   const percent = blocksTotal === 0n ? 100 : Number((blocksDone * 1_000n) / blocksTotal) / 10
   const parts = [
     says(formatAmount(String(blocksDone)), formatAmount(String(blocksTotal))),
-    ...(blocksPerSecond === undefined ? [] : [rate(formatAmount(String(Math.round(blocksPerSecond))))]),
+    ...(blocksPerSecond === undefined ? [] : [rate(formatRate(blocksPerSecond))]),
     secondsLeft === undefined ? leftUnknown : left(formatSpan(secondsLeft)),
   ]
   return (
@@ -105,6 +105,11 @@ function Backfill({ backfill, network }: { backfill: NonNullable<Chain['backfill
       <p className="quiet small number">{parts.join(' · ')}</p>
     </div>
   )
+}
+
+/** Below ten with a decimal: a slow back-fill does not read 0 blocks a second. */
+function formatRate(perSecond: number): string {
+  return perSecond.toLocaleString('en', { maximumFractionDigits: perSecond < 10 ? 1 : 0 })
 }
 
 function Rest({ chain: { network, reorgs, follower, backlog } }: { chain: Chain }) {
