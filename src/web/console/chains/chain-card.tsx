@@ -109,7 +109,7 @@ function Backfill({ backfill, network }: { backfill: NonNullable<Chain['backfill
 
 /** Below ten with a decimal: a slow back-fill does not read 0 blocks a second. */
 function formatRate(perSecond: number): string {
-  return perSecond.toLocaleString('en', { maximumFractionDigits: perSecond < 10 ? 1 : 0 })
+  return perSecond.toLocaleString(undefined, { maximumFractionDigits: perSecond < 10 ? 1 : 0 })
 }
 
 function Rest({ chain: { network, reorgs, follower, backlog } }: { chain: Chain }) {
