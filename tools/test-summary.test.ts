@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { summarize } from './test-summary.ts'
+import { describeFailures, summarize } from './test-summary.ts'
 
 function file(status: string, ...tests: string[]) {
   return { status, assertionResults: tests.map((test) => ({ status: test })) }
@@ -34,5 +34,52 @@ describe('summarize', () => {
       line: '1 passed, 1 failed',
       failed: true,
     })
+  })
+})
+
+describe('describeFailures', () => {
+  it('says of each failed test its file, its name and the beginning of its error, without colours', () => {
+    const stack = Array.from({ length: 50 }, (_, n) => `    at line ${n}`)
+    const failed = {
+      status: 'failed',
+      fullName: 'a chain is followed',
+      failureMessages: [
+        `\u001b[31mError: late\u001b[39m\n    at file:///w/node_modules/vitest/run.js:3:1\n${stack.join('\n')}`,
+      ],
+    }
+    const results = {
+      testResults: [
+        {
+          name: `${process.cwd()}/test/chain.test.ts`,
+          status: 'failed',
+          assertionResults: [{ status: 'passed', fullName: 'another' }, failed],
+        },
+        file('passed', 'passed'),
+      ],
+    }
+    expect(describeFailures([{ results, exitCode: 1 }])).toEqual([
+      [
+        'FAILED test/chain.test.ts: a chain is followed',
+        '  Error: late',
+        ...stack.slice(0, 11).map((at) => `  ${at}`),
+      ].join('\n'),
+    ])
+  })
+
+  it('says why a file did not load', () => {
+    const broken = {
+      name: 'test/chain.test.ts',
+      status: 'failed',
+      message: 'Cannot find ./gone.ts',
+      assertionResults: [],
+    }
+    expect(describeFailures([{ results: { testResults: [broken] }, exitCode: 1 }])).toEqual([
+      'FAILED test/chain.test.ts: did not load\n  Cannot find ./gone.ts',
+    ])
+  })
+
+  it('has nothing to say of runs that passed or wrote no results', () => {
+    const passed = { results: { testResults: [file('passed', 'passed', 'skipped')] }, exitCode: 0 }
+    expect(describeFailures([passed, { results: undefined, exitCode: 1 }])).toEqual([])
   })
 })
