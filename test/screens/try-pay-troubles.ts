@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { Page, Route } from 'playwright-core'
 import { expect, it } from 'vitest'
+import { RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js'
 import { PaymentRequestSchema, PaymentRequest_Status as Status } from '../../gen/payments/v1/payment_request_pb.js'
 import { findBarriers, type Screens } from './open-screens.ts'
 import { answerAll, connect, createRequest, heading, linkOf } from './try-pay.ts'
@@ -12,6 +13,7 @@ const payButton = (page: Page) => page.locator('.pay-button:enabled')
 
 export function tryPayTroubles(screens: () => Screens): void {
   disturbPage(screens)
+  refusePage(screens)
   disturbRequest(screens)
   frame(screens)
   payByKeyboard(screens)
@@ -43,6 +45,20 @@ function disturbPage(screens: () => Screens): void {
     expect(await findBarriers(page)).toEqual([])
     await page.unroute('**/payments.v1.*/**')
     await page.getByText('does not answer').waitFor({ state: 'hidden', timeout: 20_000 })
+    await page.context().close()
+  })
+}
+
+/** A service that takes no more calls for a while. */
+function refusePage(screens: () => Screens): void {
+  it('looks for ways again when the service said, after it took no more calls', async () => {
+    const page = await screens().open(linkOf(screens(), await createRequest(screens())))
+    await page.route('**/StreamPaymentRoutes', refuseStream, { times: 1 })
+    await connect(page, 'direct')
+    await page.getByText('goes on by itself').waitFor()
+    expect(await findBarriers(page)).toEqual([])
+    await payButton(page).waitFor()
+    expect(await page.getByText('goes on by itself').count()).toBe(0)
     await page.context().close()
   })
 }
@@ -161,7 +177,9 @@ function lowerLimit(route: Route): Promise<void> {
 }
 
 function refuseStream(route: Route): Promise<void> {
-  const end = Buffer.from(JSON.stringify({ error: { code: 'resource_exhausted', message: 'too many watches' } }))
+  const value = Buffer.from(toBinary(RetryInfoSchema, create(RetryInfoSchema, { retryDelay: { seconds: 2n } })))
+  const details = [{ type: 'google.rpc.RetryInfo', value: value.toString('base64') }]
+  const end = Buffer.from(JSON.stringify({ error: { code: 'resource_exhausted', message: 'too many calls', details } }))
   const head = Buffer.from([2, 0, 0, 0, end.length])
   return route.fulfill({ contentType: 'application/connect+proto', body: Buffer.concat([head, end]) })
 }

@@ -297,7 +297,7 @@ export const payTexts = {
   transaction: 'Transaction',
   waiting: 'Loading the request',
   away: 'The service does not answer. This page tries again by itself …',
-  busy: 'Many people are asking just now. This page goes on by itself in a few seconds …',
+  busy: 'Many people are asking just now. This page goes on by itself within a minute …',
   stale: 'What you see may be out of date.',
   refuseNow: 'If your wallet still asks you to confirm, refuse.',
   sentFrom: (wallet: string) =>

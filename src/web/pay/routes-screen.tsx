@@ -48,7 +48,7 @@ export function RoutesScreen({ checkout, paymentReference, connected, outstandin
       )}
       {!isComplete && (
         <p class="quiet small" role="status">
-          {texts.searching}
+          {found.isBusy === true ? payTexts.busy : texts.searching}
         </p>
       )}
       {routes.length > 0 && <RouteChoice {...{ routes, makesBatches }} chosen={route?.id} onChange={setId} />}

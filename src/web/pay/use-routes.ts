@@ -1,4 +1,4 @@
-import type { Checkout, Route, StreamedRoutes } from '@waybill/client/checkout'
+import { type Checkout, type Route, type StreamedRoutes, WaybillCallError } from '@waybill/client/checkout'
 import { useEffect, useState } from 'preact/hooks'
 import { toDate } from '../look/format-time.ts'
 
@@ -11,6 +11,8 @@ export interface FoundRoutes {
   readonly warnings: readonly { readonly reason: string; readonly message: string }[]
   readonly isComplete: boolean
   readonly isDegraded: boolean
+  /** Whether the service takes no more calls of this page just now. It is asked again when it said. */
+  readonly isBusy?: boolean
   readonly error?: Error
 }
 
@@ -18,6 +20,8 @@ const NOTHING: FoundRoutes = { routes: [], unavailable: [], warnings: [], isComp
 /** Asked for again no more often than this. */
 const LEAST_MS = 10_000
 const MOST_MS = 60_000
+/** After a refusal that does not say when to come back. */
+const REFUSED_MS = 5_000
 
 interface RoutesTerms {
   readonly checkout: Checkout
@@ -51,7 +55,11 @@ export function useRoutes({ checkout, paymentReference, wallet, outstanding }: R
       }
     }
     read().catch((error: Error) => {
-      if (!signal.aborted) setFound((before) => ({ ...before, isComplete: true, error }))
+      if (signal.aborted) return
+      if (error instanceof WaybillCallError && error.code === 'resource_exhausted') {
+        setFound((before) => ({ ...before, isBusy: true }))
+        whenSeen(error.retryAfterMs ?? REFUSED_MS, signal, refresh)
+      } else setFound((before) => ({ ...before, isComplete: true, error }))
     })
     return () => left.abort()
   }, [checkout, paymentReference, wallet, outstanding, round])
