@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { AxeBuilder } from '@axe-core/playwright'
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { vi } from 'vitest'
+import { onTestFailed, vi } from 'vitest'
 import { startWaybill } from '../support/process.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
@@ -58,7 +58,12 @@ export async function openScreens(executablePath: string, days: number) {
   starting.defer(() => rm(folder, { recursive: true, force: true }))
   const dataDir = join(folder, 'data')
   const port = await freePort()
-  const environment = { PORT: `${port}`, DATA_DIR: dataDir, DEMO_DAYS: pictures === undefined ? `${days}` : '180' }
+  const environment = {
+    PORT: `${port}`,
+    DATA_DIR: dataDir,
+    DEMO_DAYS: pictures === undefined ? `${days}` : '180',
+    TRUSTED_PROXIES: '127.0.0.1',
+  }
   const demo = startWaybill(['serve'], environment)
   starting.defer(async () => {
     demo.kill('SIGTERM')
@@ -71,6 +76,9 @@ export async function openScreens(executablePath: string, days: number) {
   ])
   const readFacts = async () => JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8')) as DemoFacts
   const facts = await readFacts()
+  let people = 0
+  // Pages are counted by address: without this, all tests were one payer, who on a quick machine made more calls a minute than one may.
+  const nextAddress = () => `198.18.${people >> 8}.${people++ & 255}`
   /** What pages said that they should not have. */
   const faults: string[] = []
   const call = async <T>(path: string, body?: object): Promise<T> => {
@@ -89,13 +97,17 @@ export async function openScreens(executablePath: string, days: number) {
     dataDir,
     faults,
     call,
-    /** Opens a page, of the demo or of a whole URL, in a browser of its own, which knows nothing of the others. */
+    /** Opens a page, of the demo or of a whole URL, in a browser of its own, at another address, which knows nothing of the others. */
     open: async (
       path: string,
       options: BrowserContextOptions = {},
       prepare?: (page: Page) => Promise<unknown>,
     ): Promise<Page> => {
-      const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
+      const context = await browser.newContext({
+        viewport: { width: 1280, height: 900 },
+        extraHTTPHeaders: { 'x-forwarded-for': nextAddress() },
+        ...options,
+      })
       const { href, origin } = new URL(path, facts.baseUrl)
       await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin })
       const page = await context.newPage()
@@ -104,12 +116,20 @@ export async function openScreens(executablePath: string, days: number) {
           faults.push(message.text())
       })
       page.on('pageerror', (error) => faults.push(error.message))
+      tellWhenFailed(page)
       await prepare?.(page)
       await page.goto(href)
       return page
     },
     stop: () => stack.disposeAsync(),
   }
+}
+
+/** Prints what stood on a page whose test failed. */
+function tellWhenFailed(page: Page): void {
+  onTestFailed(async () => {
+    if (!page.isClosed()) console.log(`${page.url()} said:\n${await page.locator('body').innerText()}`)
+  })
 }
 
 /**
