@@ -207,8 +207,8 @@ function failAtBatches(screens: () => Screens): void {
   it.each([
     [4001, 'You said no', 1, 0],
     // another id, or none that is known: nothing was sent, and the wallet is asked step by step
-    [5750, 'on the chain', 1, 2],
-    [-32603, 'on the chain', 1, 2],
+    [5750, 'Your payment is on the chain', 1, 2],
+    [-32603, 'Your payment is on the chain', 1, 2],
     [5730, 'Look into your wallet', 1, 0],
   ])(
     'finds the right words for a wallet whose batch fails with %i, and never asks for a payment twice (10)',
