@@ -31,8 +31,8 @@ export function useRequest(checkout: Checkout, paymentReference: string): Watche
         checkout.getPaymentRequest({ paymentReference }, { signal }).then(show, () => !signal.aborted && look())
       }, LOOK_MS)
     }
-    const onReconnect = ({ code }: WaybillCallError) => {
-      const isBusy = code === 'resource_exhausted'
+    const onReconnect = (error: WaybillCallError) => {
+      const isBusy = isRefusedForNow(error)
       // A page that is refused a stream reads the request every few seconds instead.
       setWatched((before) =>
         isBusy && before.request !== undefined ? before : { ...before, lag: isBusy ? 'BUSY' : 'AWAY' },
@@ -70,3 +70,7 @@ function useVisits(): number {
 
 /** @returns the reason of the service's table; `NONE` for what is no answer of the service */
 export const reasonOf = (error: Error) => (error instanceof WaybillCallError ? error.reason : 'NONE')
+
+/** Whether the service takes no more calls of this page just now. The same call is taken later. */
+export const isRefusedForNow = (error: Error): error is WaybillCallError =>
+  error instanceof WaybillCallError && error.code === 'resource_exhausted'

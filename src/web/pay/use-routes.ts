@@ -1,6 +1,7 @@
-import { type Checkout, type Route, type StreamedRoutes, WaybillCallError } from '@waybill/client/checkout'
+import type { Checkout, Route, StreamedRoutes } from '@waybill/client/checkout'
 import { useEffect, useState } from 'preact/hooks'
 import { toDate } from '../look/format-time.ts'
+import { isRefusedForNow } from './use-request.ts'
 
 export type Unavailable = StreamedRoutes['unavailable'][number]
 
@@ -11,7 +12,7 @@ export interface FoundRoutes {
   readonly warnings: readonly { readonly reason: string; readonly message: string }[]
   readonly isComplete: boolean
   readonly isDegraded: boolean
-  /** Whether the service takes no more calls of this page just now. It is asked again when it said. */
+  /** Whether the service has refused the last call for now. The page asks again at the time that the service named. */
   readonly isBusy?: boolean
   readonly error?: Error
 }
@@ -50,13 +51,13 @@ export function useRoutes({ checkout, paymentReference, wallet, outstanding }: R
           ranked.push({ rank: event.value.rank, route: event.value.route })
           const routes = ranked.toSorted((before, after) => before.rank - after.rank).map(({ route }) => route)
           // Later rounds keep what is shown until they are complete, so that nothing jumps.
-          setFound((before) => (before.isComplete ? before : { ...before, routes }))
+          setFound((before) => (before.isComplete ? before : { ...before, routes, isBusy: false }))
         }
       }
     }
     read().catch((error: Error) => {
       if (signal.aborted) return
-      if (error instanceof WaybillCallError && error.code === 'resource_exhausted') {
+      if (isRefusedForNow(error)) {
         setFound((before) => ({ ...before, isBusy: true }))
         whenSeen(error.retryAfterMs ?? REFUSED_MS, signal, refresh)
       } else setFound((before) => ({ ...before, isComplete: true, error }))
