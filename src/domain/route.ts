@@ -95,6 +95,8 @@ export interface UnavailableRoute {
   readonly reason: string
   readonly message: string
   readonly remedy: string
+  /** Values that programs may act on, by name: `check` of CROSSCHAIN_REJECTED. */
+  readonly metadata?: Readonly<Record<string, string>>
 }
 
 /** The routes of one request and one wallet. */

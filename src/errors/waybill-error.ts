@@ -14,6 +14,8 @@ export interface Explanation {
   readonly reason: Reason
   readonly message: string
   readonly remedy: string
+  /** Values that programs may act on, by name; absent where there are none. */
+  readonly metadata?: Readonly<Record<string, string>>
 }
 
 const MAX_VALUE_LENGTH = 120

@@ -139,8 +139,8 @@ function planChosen(
 
 /** After a failed source the same call is worth making again (ROUTE_NOT_QUOTED); a lack in the wallet stays (ROUTE_UNAVAILABLE). */
 function explainNoRoute(id: string, { unavailable, degraded }: Pick<RoutesAnswer, 'unavailable' | 'degraded'>) {
-  const { reason = '', message = '', remedy = '' } = unavailable[0] ?? {}
-  const terms = { route: id, why: `${reason}: ${message}`, remedy }
+  const { reason = '', message = '', remedy = '', metadata } = unavailable[0] ?? {}
+  const terms = { ...metadata, route: id, why: `${reason}: ${message}`, remedy }
   return waybillError(degraded ? 'ROUTE_NOT_QUOTED' : 'ROUTE_UNAVAILABLE', terms)
 }
 

@@ -1,4 +1,4 @@
-/** Quotes that misreport where the money goes, each with the reason for which it is rejected. */
+/** Quotes that misreport where the money goes, each with the check that it fails. */
 import { encodeAbiParameters, encodeFunctionData, erc20Abi, parseAbiParameters, zeroAddress } from 'viem'
 import {
   type AcrossData,
@@ -14,13 +14,13 @@ import {
   type SwapData,
   wordOfAddress,
 } from '../../src/contracts/lifi-calldata.ts'
-import type { RejectionReason } from '../../src/routing/providers/lifi/rejected-quote.ts'
+import type { QuoteCheck } from '../../src/routing/providers/lifi/rejected-quote.ts'
 import type { LifiAnswer, LifiTerms } from '../support/lifi-server.ts'
 import { freshAddress } from '../support/routing.ts'
 
 export interface Lie {
   readonly name: string
-  readonly reason: RejectionReason
+  readonly check: QuoteCheck
   readonly tell: (answer: LifiAnswer) => LifiAnswer
   /** The amount that the honest quote takes, where the lie depends on it. */
   readonly terms?: LifiTerms
@@ -110,171 +110,171 @@ const stolen = encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', arg
 const HOUR_SEC = 3_600
 
 export const LIES: readonly Lie[] = [
-  { name: 'a foreign contract', reason: 'CROSSCHAIN_FOREIGN_CONTRACT', tell: inTransaction({ to: ATTACKER }) },
+  { name: 'a foreign contract', check: 'FOREIGN_CONTRACT', tell: inTransaction({ to: ATTACKER }) },
   {
     name: 'a foreign spender',
-    reason: 'CROSSCHAIN_FOREIGN_SPENDER',
+    check: 'FOREIGN_SPENDER',
     tell: (answer) => ({ ...answer, estimate: { ...answer.estimate, approvalAddress: ATTACKER } }),
   },
-  { name: 'a missing call', reason: 'CROSSCHAIN_NO_CALL', tell: transferTo(ATTACKER) },
+  { name: 'a missing call', check: 'NO_CALL', tell: transferTo(ATTACKER) },
   {
     name: 'a message without calls',
-    reason: 'CROSSCHAIN_NO_CALL',
+    check: 'NO_CALL',
     tell: inMessage(() => ({ swaps: [] })),
   },
   {
     name: 'our bytes in an unused string',
-    reason: 'CROSSCHAIN_UNVERIFIABLE',
+    check: 'UNVERIFIABLE',
     tell: (answer) => ({ ...withData(withBytesInText)(answer), includedSteps: [] }),
   },
   {
     name: 'another receiver',
-    reason: 'CROSSCHAIN_WRONG_RECEIVER',
+    check: 'WRONG_RECEIVER',
     tell: inAcross({ receiverAddress: ATTACKER_WORD }),
   },
   {
     name: 'the address that stands for other families of chains',
-    reason: 'CROSSCHAIN_WRONG_RECEIVER',
+    check: 'WRONG_RECEIVER',
     tell: inBridge({ receiver: `0x${'1'.repeat(40)}` as EvmAddress }),
   },
   {
     name: 'a receiver with more than an address',
-    reason: 'CROSSCHAIN_WRONG_RECEIVER',
+    check: 'WRONG_RECEIVER',
     tell: inDeposit(({ across, ...rest }) => {
       const receiverAddress = `0x1${across.receiverAddress.slice(3)}` as Data
       return { ...rest, across: { ...across, receiverAddress } }
     }),
   },
-  { name: 'a guaranteed output of 1', reason: 'CROSSCHAIN_OUTPUT_TOO_LOW', tell: inAcross({ outputAmount: 1n }) },
+  { name: 'a guaranteed output of 1', check: 'OUTPUT_TOO_LOW', tell: inAcross({ outputAmount: 1n }) },
   {
     name: 'an output that follows from what fees leave',
-    reason: 'CROSSCHAIN_OUTPUT_TOO_LOW',
+    check: 'OUTPUT_TOO_LOW',
     tell: inAcross({ outputAmountMultiplier: 1n }),
     terms: WITH_FEE,
   },
   {
     name: 'a refund address of its own',
-    reason: 'CROSSCHAIN_WRONG_REFUND',
+    check: 'WRONG_REFUND',
     tell: inAcross({ refundAddress: ATTACKER_WORD }),
   },
-  { name: 'another fallback', reason: 'CROSSCHAIN_WRONG_REFUND', tell: inMessage(() => ({ receiver: ATTACKER })) },
+  { name: 'another fallback', check: 'WRONG_REFUND', tell: inMessage(() => ({ receiver: ATTACKER })) },
   {
     name: 'a declared fee of 9 % of 1,000 USD',
-    reason: 'CROSSCHAIN_TOO_DEAR',
+    check: 'COST_TOO_HIGH',
     tell: (answer) => answer,
     terms: { bridgeFee: 90_000n },
     amount: '1000',
   },
   {
     name: 'a loss of 11 % that nothing declares',
-    reason: 'CROSSCHAIN_TOO_DEAR',
+    check: 'COST_TOO_HIGH',
     tell: (answer) => answer,
     terms: { impact: 110_000n },
     amount: '900',
   },
   {
     name: 'a loss of 144 USD that a surplus makes room for',
-    reason: 'CROSSCHAIN_TOO_DEAR',
+    check: 'COST_TOO_HIGH',
     tell: (answer) => answer,
     terms: { impact: 90_000n, surplus: 1_500_000_000n },
   },
   {
     name: 'a value of 10 ETH',
-    reason: 'CROSSCHAIN_WRONG_VALUE',
+    check: 'WRONG_VALUE',
     tell: inTransaction({ value: `0x${(10n ** 19n).toString(16)}` }),
   },
   {
     name: 'another destination chain',
-    reason: 'CROSSCHAIN_WRONG_DESTINATION',
+    check: 'WRONG_DESTINATION',
     tell: inBridge({ destinationChainId: 10n }),
   },
   {
     name: 'another token on the destination chain',
-    reason: 'CROSSCHAIN_WRONG_DESTINATION',
+    check: 'WRONG_DESTINATION',
     tell: inAcross({ receivingAssetId: ATTACKER_WORD }),
   },
   {
     name: 'a second call',
-    reason: 'CROSSCHAIN_WRONG_CALL',
+    check: 'WRONG_CALL',
     tell: inMessage(({ swaps }) => ({ swaps: [...swaps, ...swaps] })),
   },
-  { name: 'another contract in the call', reason: 'CROSSCHAIN_WRONG_CALL', tell: inCall({ callTo: ATTACKER }) },
-  { name: 'another spender in the call', reason: 'CROSSCHAIN_WRONG_CALL', tell: inCall({ approveTo: ATTACKER }) },
-  { name: 'another token in the call', reason: 'CROSSCHAIN_WRONG_CALL', tell: inCall({ sendingAssetId: ATTACKER }) },
+  { name: 'another contract in the call', check: 'WRONG_CALL', tell: inCall({ callTo: ATTACKER }) },
+  { name: 'another spender in the call', check: 'WRONG_CALL', tell: inCall({ approveTo: ATTACKER }) },
+  { name: 'another token in the call', check: 'WRONG_CALL', tell: inCall({ sendingAssetId: ATTACKER }) },
   {
     name: 'another token that the call returns',
-    reason: 'CROSSCHAIN_WRONG_CALL',
+    check: 'WRONG_CALL',
     tell: inCall({ receivingAssetId: zeroAddress as EvmAddress }),
   },
-  { name: 'other call data', reason: 'CROSSCHAIN_WRONG_CALL', tell: inCall({ callData: stolen }) },
+  { name: 'other call data', check: 'WRONG_CALL', tell: inCall({ callData: stolen }) },
   {
     name: 'the call data and something after it',
-    reason: 'CROSSCHAIN_WRONG_CALL',
+    check: 'WRONG_CALL',
     tell: inCall(({ callData }) => ({ callData: `${callData}00` as Data })),
   },
-  { name: 'no amount for the call', reason: 'CROSSCHAIN_WRONG_CALL', tell: inCall({ fromAmount: 0n }) },
+  { name: 'no amount for the call', check: 'WRONG_CALL', tell: inCall({ fromAmount: 0n }) },
   {
     name: 'trailing bytes',
-    reason: 'CROSSCHAIN_UNVERIFIABLE',
+    check: 'UNVERIFIABLE',
     tell: withData((data) => `${data}${EMPTY_WORD}` as Data),
   },
   {
     name: 'trailing bytes in the message',
-    reason: 'CROSSCHAIN_UNVERIFIABLE',
+    check: 'UNVERIFIABLE',
     tell: inDeposit(({ across, ...rest }) => {
       const message = `${across.message}${EMPTY_WORD}` as Data
       return { ...rest, across: { ...across, message } }
     }),
   },
-  { name: 'offsets with a gap', reason: 'CROSSCHAIN_UNVERIFIABLE', tell: withData(withGap) },
+  { name: 'offsets with a gap', check: 'UNVERIFIABLE', tell: withData(withGap) },
   {
     name: 'a function that is not known',
-    reason: 'CROSSCHAIN_UNVERIFIABLE',
+    check: 'UNVERIFIABLE',
     tell: withData((data) => `0x01020304${data.slice(SELECTOR_DIGITS)}` as Data),
   },
   {
     name: 'a flag that says something else than the function',
-    reason: 'CROSSCHAIN_UNVERIFIABLE',
+    check: 'UNVERIFIABLE',
     tell: inBridge({ hasSourceSwaps: true }),
   },
-  { name: 'another source token', reason: 'CROSSCHAIN_WRONG_SOURCE', tell: inBridge({ sendingAssetId: ATTACKER }) },
+  { name: 'another source token', check: 'WRONG_SOURCE', tell: inBridge({ sendingAssetId: ATTACKER }) },
   {
     name: 'another token given to the bridge',
-    reason: 'CROSSCHAIN_WRONG_SOURCE',
+    check: 'WRONG_SOURCE',
     tell: inAcross({ sendingAssetId: ATTACKER_WORD }),
   },
   {
     name: 'more taken than quoted',
-    reason: 'CROSSCHAIN_WRONG_SOURCE',
+    check: 'WRONG_SOURCE',
     tell: inDeposit(({ bridge, ...rest }) => ({ ...rest, bridge: { ...bridge, minAmount: bridge.minAmount * 5n } })),
   },
   {
     name: 'more pulled for a fee than quoted',
-    reason: 'CROSSCHAIN_WRONG_SOURCE',
+    check: 'WRONG_SOURCE',
     tell: inFee(({ fromAmount }) => ({ fromAmount: fromAmount * 5n })),
     terms: WITH_FEE,
   },
   {
     name: 'a foreign contract before the bridge',
-    reason: 'CROSSCHAIN_FOREIGN_CONTRACT',
+    check: 'FOREIGN_CONTRACT',
     tell: inFee(() => ({ callTo: ATTACKER, approveTo: ATTACKER })),
     terms: WITH_FEE,
   },
   {
     name: 'a foreign spender before the bridge',
-    reason: 'CROSSCHAIN_FOREIGN_CONTRACT',
+    check: 'FOREIGN_CONTRACT',
     tell: inFee(() => ({ approveTo: ATTACKER })),
     terms: WITH_FEE,
   },
   {
     name: 'a call before the bridge that is not a fee',
-    reason: 'CROSSCHAIN_UNVERIFIABLE',
+    check: 'UNVERIFIABLE',
     tell: inFee(() => ({ callData: stolen })),
     terms: WITH_FEE,
   },
   {
     name: 'a fee in another token that the wallet has allowed',
-    reason: 'CROSSCHAIN_UNVERIFIABLE',
+    check: 'UNVERIFIABLE',
     tell: inFee(() => ({
       sendingAssetId: ATTACKER,
       receivingAssetId: ATTACKER,
@@ -284,7 +284,7 @@ export const LIES: readonly Lie[] = [
   },
   {
     name: 'a fee of more than is pulled',
-    reason: 'CROSSCHAIN_WRONG_SOURCE',
+    check: 'WRONG_SOURCE',
     tell: inFee(({ sendingAssetId, fromAmount }) => ({
       callData: encodeForwardedFee({ token: sendingAssetId, amount: fromAmount }, ATTACKER),
     })),
@@ -292,27 +292,27 @@ export const LIES: readonly Lie[] = [
   },
   {
     name: 'a delivery in a month',
-    reason: 'CROSSCHAIN_WRONG_TIMES',
+    check: 'WRONG_TIMES',
     tell: inTimes((nowSec) => ({ fillDeadline: nowSec + 30 * 24 * HOUR_SEC })),
   },
   {
     name: 'a delivery until yesterday',
-    reason: 'CROSSCHAIN_WRONG_TIMES',
+    check: 'WRONG_TIMES',
     tell: inTimes((nowSec) => ({ fillDeadline: nowSec - 24 * HOUR_SEC })),
   },
   {
     name: 'a relayer that alone may deliver for an hour',
-    reason: 'CROSSCHAIN_WRONG_TIMES',
+    check: 'WRONG_TIMES',
     tell: inTimes(() => ({ exclusiveRelayer: ATTACKER_WORD, exclusivityParameter: HOUR_SEC })),
   },
   {
     name: 'a relayer that alone may deliver until a time in an hour',
-    reason: 'CROSSCHAIN_WRONG_TIMES',
+    check: 'WRONG_TIMES',
     tell: inTimes((nowSec) => ({ exclusiveRelayer: ATTACKER_WORD, exclusivityParameter: nowSec + HOUR_SEC })),
   },
   {
     name: 'a quote of yesterday',
-    reason: 'CROSSCHAIN_WRONG_TIMES',
+    check: 'WRONG_TIMES',
     tell: inTimes((nowSec) => ({ quoteTimestamp: nowSec - 24 * HOUR_SEC })),
   },
 ]

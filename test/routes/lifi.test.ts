@@ -8,6 +8,7 @@ import type { Hex } from '../../src/domain/hex.ts'
 import type { Route, RoutesAnswer } from '../../src/domain/route.ts'
 import { WaybillError } from '../../src/errors/waybill-error.ts'
 import type { LossCap } from '../../src/routing/providers/lifi/lifi-costs.ts'
+import type { QuoteCheck } from '../../src/routing/providers/lifi/rejected-quote.ts'
 import type { RoutingOptions } from '../../src/routing/routing.ts'
 import { startTestChain, type TestChain, type TestToken } from '../support/chains/chain.ts'
 import { deployLifi, lifiConfigOf, type TestLifi } from '../support/chains/lifi-contracts.ts'
@@ -332,6 +333,8 @@ describe('a payment from another chain', () => {
     readonly name: string
     readonly behave: LifiBehaviour
     readonly reason: string
+    /** Of an answer that is rejected. */
+    readonly check?: QuoteCheck
     readonly degraded?: boolean
   }
 
@@ -402,17 +405,20 @@ describe('a payment from another chain', () => {
     {
       name: 'answers garbage',
       behave: ({ response }) => void response.writeHead(200).end('<html>welcome</html>'),
-      reason: 'CROSSCHAIN_INCONSISTENT',
+      reason: 'CROSSCHAIN_REJECTED',
+      check: 'INCONSISTENT',
     },
     {
       name: 'answers more than the limit',
       behave: ({ quote, response }) => void response.writeHead(200).end(JSON.stringify(quote()) + ' '.repeat(2 << 20)),
-      reason: 'CROSSCHAIN_INCONSISTENT',
+      reason: 'CROSSCHAIN_REJECTED',
+      check: 'INCONSISTENT',
     },
     {
       name: 'leaves out the transaction',
       behave: inQuote((answer) => ({ ...answer, transactionRequest: undefined })),
-      reason: 'CROSSCHAIN_INCONSISTENT',
+      reason: 'CROSSCHAIN_REJECTED',
+      check: 'INCONSISTENT',
     },
     {
       name: 'sends to the zero address',
@@ -420,7 +426,8 @@ describe('a payment from another chain', () => {
         ...answer,
         transactionRequest: { ...answer.transactionRequest, to: zeroAddress },
       })),
-      reason: 'CROSSCHAIN_INCONSISTENT',
+      reason: 'CROSSCHAIN_REJECTED',
+      check: 'INCONSISTENT',
     },
     {
       name: 'takes nine times as much',
@@ -429,7 +436,8 @@ describe('a payment from another chain', () => {
         action: { ...answer.action, fromAmount: '900000000' },
         estimate: { ...answer.estimate, fromAmount: '900000000' },
       })),
-      reason: 'CROSSCHAIN_WRONG_SOURCE',
+      reason: 'CROSSCHAIN_REJECTED',
+      check: 'WRONG_SOURCE',
     },
     {
       name: 'takes a hundredth',
@@ -438,11 +446,12 @@ describe('a payment from another chain', () => {
         action: { ...answer.action, fromAmount: '1000000' },
         estimate: { ...answer.estimate, fromAmount: '1000000' },
       })),
-      reason: 'CROSSCHAIN_WRONG_SOURCE',
+      reason: 'CROSSCHAIN_REJECTED',
+      check: 'WRONG_SOURCE',
     },
   ]
 
-  it.each(faults)('gives the reason when LI.FI $name', async ({ behave, reason, degraded = true }) => {
+  it.each(faults)('gives the reason when LI.FI $name', async ({ behave, reason, check, degraded = true }) => {
     lifi.behave(behave)
     const logged: unknown[] = []
     const log = (...said: unknown[]) => void logged.push(said)
@@ -451,6 +460,7 @@ describe('a payment from another chain', () => {
     const answer = await routing.find(ask(routing))
     expect(answer.routes).toEqual([])
     expect(reasonOf(answer)?.reason).toBe(reason)
+    expect(reasonOf(answer)?.metadata).toEqual(check && { check })
     expect(reasonOf(answer)?.remedy).not.toBe('')
     expect(answer.degraded).toBe(degraded)
     const told = JSON.stringify([answer, logged])
@@ -458,18 +468,22 @@ describe('a payment from another chain', () => {
     expect(told).not.toContain('127.0.0.1')
   })
 
-  it.each<Lie>(LIES)('rejects a quote that lies by $name', async ({ reason, tell, terms, amount }) => {
+  it.each<Lie>(LIES)('rejects a quote that lies by $name', async ({ check, tell, terms, amount }) => {
     await near.fund(near.tokens.USDT, payer, 1_000n * UNIT)
     if (terms) lifi.charge(terms)
     lifi.behave(({ quote, response }) => sendJson(response, 200, tell(quote())))
     const routing = open()
     const question = ask(routing, amount)
     const answer = await routing.find(question)
+    const isDear = check === 'COST_TOO_HIGH'
+    const reason = isDear ? 'CROSSCHAIN_COST_TOO_HIGH' : 'CROSSCHAIN_REJECTED'
     expect([answer.routes, reasonOf(answer)?.reason]).toEqual([[], reason])
+    expect(reasonOf(answer)?.metadata).toEqual(isDear ? undefined : { check })
     expect(reasonOf(answer)?.message).not.toContain('{')
-    expect(answer.degraded).toBe(reason !== 'CROSSCHAIN_TOO_DEAR')
+    expect(answer.degraded).toBe(!isDear)
     const prepared = await routing.prepare({ ...question, route: ID }).catch((error: unknown) => error)
     expect(prepared).toBeInstanceOf(WaybillError)
+    expect((prepared as WaybillError).metadata.check).toBe(isDear ? undefined : check)
     expect(JSON.stringify(prepared)).not.toContain('transactions')
   })
 

@@ -1,7 +1,6 @@
 import { expect } from 'vitest'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import type { Reason } from '../../src/errors/reasons.ts'
-import type { RejectionReason } from '../../src/routing/providers/lifi/rejected-quote.ts'
 import { quoteWell, sendJson } from '../support/lifi-server.ts'
 import { changeResults, type EvmAddress, freshAddress } from '../support/routing.ts'
 import { LIES } from './lifi-lies.ts'
@@ -23,24 +22,18 @@ import { type Scene, stage, USD } from './remedy-stage.ts'
 
 const UNIT = 10n ** 6n
 
-/** The first lie for each reason for which quotes are rejected. */
-function liedScenes() {
-  const firstOf = new Map(LIES.toReversed().map((lie) => [lie.reason, lie]))
-  const scenes = [...firstOf].map(([reason, { tell, terms }]) => {
-    const scene = () => {
-      stage.lifi.charge(terms ?? {})
-      return lifiErrs(({ quote, response }) => {
-        const answer = tell(quote())
-        stage.lifi.charge({})
-        sendJson(response, 200, answer)
-      })
-    }
-    return [reason, [scene]]
+/** The first lie for each check that a quote may fail. */
+function liedScenes({ isDear }: { isDear: boolean }) {
+  const firstOf = new Map(LIES.toReversed().map((lie) => [lie.check, lie]))
+  const lies = [...firstOf.values()].filter(({ check }) => (check === 'COST_TOO_HIGH') === isDear)
+  return lies.map(({ tell, terms }) => () => {
+    stage.lifi.charge(terms ?? {})
+    return lifiErrs(({ quote, response }) => {
+      const answer = tell(quote())
+      stage.lifi.charge({})
+      sendJson(response, 200, answer)
+    })
   })
-  return Object.fromEntries(scenes) as Record<
-    Exclude<RejectionReason, 'CROSSCHAIN_INCONSISTENT'>,
-    (() => Promise<Scene>)[]
-  >
 }
 
 /** Reasons of other chains, of the cross-chain provider, and of nodes. */
@@ -169,7 +162,9 @@ export const crosschainScenes = {
   ],
   CROSSCHAIN_TIMEOUT: [() => lifiErrs(() => {}, { timeoutMs: 300 })],
   CROSSCHAIN_UNREACHABLE: [() => lifiErrs(({ response }) => sendJson(response, 500, { message: 'oh' }))],
-  CROSSCHAIN_INCONSISTENT: [
+  CROSSCHAIN_COST_TOO_HIGH: liedScenes({ isDear: true }),
+  CROSSCHAIN_REJECTED: [
+    ...liedScenes({ isDear: false }),
     () => lifiErrs(({ response }) => void response.writeHead(200).end('<html>')),
     () =>
       lifiErrs(({ quote, response }) => {
@@ -192,7 +187,6 @@ export const crosschainScenes = {
       })
     },
   ],
-  ...liedScenes(),
   NO_PRICE: [
     () =>
       crosschainScene({

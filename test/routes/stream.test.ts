@@ -86,11 +86,18 @@ describe('streamed routes', () => {
       const { routes, unavailable, warnings } = await routing.find({ ...question, ...wishes })
       return [routes.length, unavailable.length, warnings.map(({ reason }) => reason)]
     }
-    expect(await words({ chains: ['POLYGON'] })).toEqual([0, 0, ['WISH_UNMET']])
-    expect(await words({ chains: ['BASE'], tokens: ['USDC-ETHEREUM'] })).toEqual([0, 0, ['WISH_UNMET']])
-    expect(await words({ chains: ['POLYGON', 'ETHEREUM'], tokens: ['USDC'] })).toEqual([1, 0, ['WISH_UNMET']])
+    expect(await words({ chains: ['POLYGON'] })).toEqual([0, 0, ['FILTER_MATCHES_NOTHING']])
+    expect(await words({ chains: ['BASE'], tokens: ['USDC-ETHEREUM'] })).toEqual([0, 0, ['FILTER_MATCHES_NOTHING']])
+    expect(await words({ chains: ['POLYGON', 'ETHEREUM'], tokens: ['USDC'] })).toEqual([
+      1,
+      0,
+      ['FILTER_MATCHES_NOTHING'],
+    ])
     const last = (await readAll(routing.stream({ ...question, chains: ['TRON'] }))).at(-1)
-    expect(last).toMatchObject({ kind: 'ANSWER', answer: { routes: [], warnings: [{ reason: 'WISH_UNMET' }] } })
+    expect(last).toMatchObject({
+      kind: 'ANSWER',
+      answer: { routes: [], warnings: [{ reason: 'FILTER_MATCHES_NOTHING' }] },
+    })
     await expect(reasons({ tokens: ['USDX'] })).rejects.toMatchObject({ reason: 'UNKNOWN_CURRENCY' })
     await expect(reasons({ chains: ['BASED'] })).rejects.toMatchObject({
       reason: 'UNKNOWN_NETWORK',

@@ -83,7 +83,7 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
 
   /**
    * Only pay from these chains: names, aliases, chain ids or CAIP-2, in any case. At most 100 values. Other chains are
-   * not read and not listed in `unavailable`. A known chain that is not served gives the warning WISH_UNMET.
+   * not read and not listed in `unavailable`. A known chain that is not served gives the warning FILTER_MATCHES_NOTHING.
    * UNKNOWN_NETWORK. Example: `["BASE", "arbitrum-one"]`.
    *
    * @generated from field: repeated string chains = 9;
@@ -92,7 +92,7 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
 
   /**
    * Only pay with these tokens or coins: symbols (on every chain) or ids. At most 100 values. Other tokens are not read
-   * and not listed in `unavailable`. A known token that is not served gives the warning WISH_UNMET. UNKNOWN_CURRENCY.
+   * and not listed in `unavailable`. A known token that is not served gives the warning FILTER_MATCHES_NOTHING. UNKNOWN_CURRENCY.
    * Example: `["USDC", "ETH-BASE"]`.
    *
    * @generated from field: repeated string tokens = 10;
@@ -169,7 +169,7 @@ export declare type GetPaymentRoutesResponse = Message<"payments.v1.GetPaymentRo
 
   /**
    * What to know about the request as a whole. If it needs no payment, the first that holds of REQUEST_ALREADY_PAID,
-   * PAYMENT_PENDING, REQUEST_CANCELLED, REQUEST_EXPIRED; else AMOUNT_ABOVE_OUTSTANDING, WISH_UNMET. May be empty.
+   * PAYMENT_PENDING, REQUEST_CANCELLED, REQUEST_EXPIRED; else AMOUNT_ABOVE_OUTSTANDING, FILTER_MATCHES_NOTHING. May be empty.
    *
    * @generated from field: repeated payments.v1.Warning warnings = 4;
    */
@@ -267,7 +267,7 @@ export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaym
 
   /**
    * Only pay from these chains: names, aliases, chain ids or CAIP-2, in any case. At most 100 values. Other chains are
-   * not read and not listed in `unavailable`. A known chain that is not served gives the warning WISH_UNMET.
+   * not read and not listed in `unavailable`. A known chain that is not served gives the warning FILTER_MATCHES_NOTHING.
    * UNKNOWN_NETWORK. Example: `["BASE", "arbitrum-one"]`.
    *
    * @generated from field: repeated string chains = 9;
@@ -276,7 +276,7 @@ export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaym
 
   /**
    * Only pay with these tokens or coins: symbols (on every chain) or ids. At most 100 values. Other tokens are not read
-   * and not listed in `unavailable`. A known token that is not served gives the warning WISH_UNMET. UNKNOWN_CURRENCY.
+   * and not listed in `unavailable`. A known token that is not served gives the warning FILTER_MATCHES_NOTHING. UNKNOWN_CURRENCY.
    * Example: `["USDC", "ETH-BASE"]`.
    *
    * @generated from field: repeated string tokens = 10;

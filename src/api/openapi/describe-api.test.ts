@@ -98,7 +98,7 @@ test.each([
 })
 
 test('a comment names reasons of errors, not warnings or values of enums', () => {
-  expect(reasonsIn('INTERNAL, PENDING, INVALID_DATE (400); WISH_UNMET, INVALID_DATES.')).toEqual([
+  expect(reasonsIn('INTERNAL, PENDING, INVALID_DATE (400); FILTER_MATCHES_NOTHING, INVALID_DATES.')).toEqual([
     'INTERNAL',
     'INVALID_DATE',
   ])

@@ -65,7 +65,7 @@ export const SHOWN_TO_PAGES: ShownToPages = {
     'network',
   ],
   'payments.v1.Warning': ['reason', 'message'],
-  'payments.v1.UnavailableRoute': ['chain', 'token', 'provider', 'reason', 'message', 'remedy'],
+  'payments.v1.UnavailableRoute': ['chain', 'token', 'provider', 'reason', 'message', 'remedy', 'metadata'],
   'payments.v1.PaymentCalldata': [
     'route',
     'transactions',

@@ -170,10 +170,10 @@ export const missingRouteReasons = {
     message: 'asking {provider} failed: {detail}',
     remedy: 'try again in {seconds} s',
   },
-  CROSSCHAIN_INCONSISTENT: {
+  CROSSCHAIN_REJECTED: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} gave an answer that cannot be right: {detail}',
+    message: '{provider} gave an answer that failed the check {check}: {detail}',
     remedy: 'take another route, or try again in {seconds} s',
   },
   CROSSCHAIN_NOT_PINNED: {
@@ -182,79 +182,7 @@ export const missingRouteReasons = {
     message: 'no contracts of {provider} are configured on {chain}, and no others are trusted',
     remedy: 'configure the entry lifi of {chain} in the chains file',
   },
-  CROSSCHAIN_UNVERIFIABLE: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} gave a transaction that cannot be verified: {detail}',
-    remedy: 'take another route, or try again in {seconds} s',
-  },
-  CROSSCHAIN_FOREIGN_CONTRACT: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} gave a transaction that calls a contract that is not configured: {detail}',
-    remedy: 'take another route, or try again in {seconds} s',
-  },
-  CROSSCHAIN_FOREIGN_SPENDER: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} asks to approve a spender that is not configured: {detail}',
-    remedy: 'take another route, or try again in {seconds} s',
-  },
-  CROSSCHAIN_WRONG_SOURCE: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} gave a transaction that takes something other than its quote: {detail}',
-    remedy: 'take another route, or try again in {seconds} s',
-  },
-  CROSSCHAIN_WRONG_VALUE: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} gave a transaction that sends another amount of coins than its quote: {detail}',
-    remedy: 'take another route, or try again in {seconds} s',
-  },
-  CROSSCHAIN_WRONG_DESTINATION: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} gave a transaction that sends the money to another place: {detail}',
-    remedy: 'take another route, or try again in {seconds} s',
-  },
-  CROSSCHAIN_WRONG_RECEIVER: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} gave a transaction that delivers to a contract that is not configured: {detail}',
-    remedy: 'take another route, or try again in {seconds} s',
-  },
-  CROSSCHAIN_WRONG_REFUND: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} gave a transaction that would return money to another wallet: {detail}',
-    remedy: 'take another route, or try again in {seconds} s',
-  },
-  CROSSCHAIN_OUTPUT_TOO_LOW: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} guarantees less than the payment needs: {detail}',
-    remedy: 'take another route, or try again in {seconds} s',
-  },
-  CROSSCHAIN_NO_CALL: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} gave a transaction that would not pay the request: {detail}',
-    remedy: 'take another route, or try again in {seconds} s',
-  },
-  CROSSCHAIN_WRONG_CALL: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} gave a transaction that makes a call other than the payment: {detail}',
-    remedy: 'take another route, or try again in {seconds} s',
-  },
-  CROSSCHAIN_WRONG_TIMES: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} gave a transaction that holds the money too long or is not valid now: {detail}',
-    remedy: 'take another route, or try again in {seconds} s',
-  },
-  CROSSCHAIN_TOO_DEAR: {
+  CROSSCHAIN_COST_TOO_HIGH: {
     kind: 'NOTICE',
     in: unavailable,
     message: '{provider} charges too much: {detail}',

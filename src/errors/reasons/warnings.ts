@@ -33,7 +33,7 @@ export const warningReasons = {
     message: 'the amount {amount} is above the outstanding balance of {outstanding} {currency}',
     remedy: 'pay the outstanding balance',
   },
-  WISH_UNMET: {
+  FILTER_MATCHES_NOTHING: {
     kind: 'NOTICE',
     in: warning,
     message: '{detail}, so no route matches',

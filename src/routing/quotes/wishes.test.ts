@@ -51,7 +51,7 @@ describe('a wish that no chain or token meets', () => {
     [{ chains: ['mainnet'], tokens: ['USDC-base', 'ETH-base'] }, 'none of the tokens is on any of the chains'],
   ])('gives a warning: %j', (wishes, message) => {
     const { unmet } = wishesOf(wishes)
-    expect(unmet).toEqual([{ reason: 'WISH_UNMET', message: expect.stringContaining(message) as string }])
+    expect(unmet).toEqual([{ reason: 'FILTER_MATCHES_NOTHING', message: expect.stringContaining(message) as string }])
   })
 
   it('gives one warning for each name', () => {

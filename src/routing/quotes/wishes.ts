@@ -160,7 +160,7 @@ function describeUnserved(
 }
 
 function warnUnmet(detail: string, remedy: string): RouteWarning {
-  return warn('WISH_UNMET', { detail, suggestion: remedy })
+  return warn('FILTER_MATCHES_NOTHING', { detail, suggestion: remedy })
 }
 
 function suggestion(wish: 'chains' | 'tokens', names: readonly string[]): string {

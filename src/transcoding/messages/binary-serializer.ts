@@ -15,7 +15,7 @@ export type BinarySerializer = (message: object) => Uint8Array
 
 /**
  * Compiles a serialiser that writes the same bytes as protobuf-es, into one buffer instead of many small arrays. A message that
- * holds fields of a rare kind, at any depth, is left to protobuf-es: maps, groups, wrappers, Struct, fixed and zigzag numbers,
+ * holds fields of a rare kind, at any depth, is left to protobuf-es: maps of other values than texts, groups, wrappers, Struct, fixed and zigzag numbers,
  * fields of other syntaxes than proto3.
  */
 export function compileBinarySerializer(desc: DescMessage): BinarySerializer {
@@ -60,7 +60,8 @@ function isPlain(desc: DescMessage, seen: Set<DescMessage>): boolean {
   seen.add(desc)
   if (desc.file.proto.syntax !== 'proto3' || isStoredOtherwise(desc)) return false
   return desc.fields.every((field) => {
-    if (field.fieldKind === 'map' || ('longAsString' in field && field.longAsString)) return false
+    if (field.fieldKind === 'map') return field.mapKey === ScalarType.STRING && field.scalar === ScalarType.STRING
+    if ('longAsString' in field && field.longAsString) return false
     if (field.scalar !== undefined && scalarWriters[field.scalar] === undefined) return false
     if (field.fieldKind === 'list' && field.listKind !== 'message' && !field.packed && !isText(field)) return false
     return field.message === undefined || isPlain(field.message, seen)
@@ -99,6 +100,7 @@ function writerOf(desc: DescMessage): Write {
 }
 
 function compileField(field: DescField): Write {
+  if (field.fieldKind === 'map') return compileTextMap(field)
   const { localName, number } = field
   const isPacked = field.fieldKind === 'list' && field.listKind !== 'message' && !isText(field)
   const writeValue = valueWriter(field)
@@ -133,6 +135,23 @@ function compileField(field: DescField): Write {
     const value = (message as Properties)[localName]
     if (value === undefined || value === null || (isImplicit && isZero(value))) return
     writeTagged(out, value)
+  }
+}
+
+/** A map is a list of messages with a key, 1, and a value, 2. */
+function compileTextMap({ localName, number }: DescField): Write {
+  const [key, value] = [1, 2].map((part) => withTag(part * 8 + LENGTH_DELIMITED, writeString))
+  const writeEntry = withTag(
+    number * 8 + LENGTH_DELIMITED,
+    delimited((out, entry) => {
+      const [name, text] = entry as [string, string]
+      key?.(out, name)
+      value?.(out, text)
+    }),
+  )
+  return (out, message) => {
+    const map = (message as Properties)[localName]
+    if (map !== undefined) writeEach(out, Object.entries(map as object), writeEntry)
   }
 }
 

@@ -43,7 +43,7 @@ test.each([SearchPaymentsResponseSchema, SearchPaymentsRequestSchema, GetPayment
 )
 
 test('leaves fields of a rare kind to the other serialiser', () => {
-  const plain = { aString: 'a', byString: { b: 'c' }, aBytes: Uint8Array.of(1) }
+  const plain = { aString: 'a', aBytes: Uint8Array.of(1) }
   expect(compilePlainJsonSerializer(everything)(plain)).toBe(oracle(everything, create(everything, plain)))
 })
 

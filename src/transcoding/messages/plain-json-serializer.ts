@@ -18,8 +18,8 @@ export type PlainJsonSerializer = (message: object) => string
 
 /**
  * Compiles a serialiser that writes what {@link compileJsonSerializer} writes, but makes no message and no object for JSON.stringify. A page
- * of 50 payments takes half as long. A message that holds fields of a rare kind, at any depth, is left to the other serialiser: maps,
- * oneofs, bytes, well-known types except Timestamp, and fields of other syntaxes than proto3.
+ * of 50 payments takes half as long. A message that holds fields of a rare kind, at any depth, is left to the other serialiser: maps of
+ * other values than texts, oneofs, bytes, well-known types except Timestamp, and fields of other syntaxes than proto3.
  *
  * For each message type a function is generated that appends text, `s += ',"id":' + h0(m.id)`. The generated text holds only names of
  * the descriptor, quoted as JSON.
@@ -72,10 +72,14 @@ function isPlain(desc: DescMessage, seen: Set<DescMessage>): boolean {
   seen.add(desc)
   if (desc.file.proto.syntax !== 'proto3' || hasCustomJsonRepresentation(desc)) return false
   return desc.fields.every((field) => {
-    if (field.fieldKind === 'map' || field.oneof !== undefined) return false
+    if ((field.fieldKind === 'map' && !isTextMap(field)) || field.oneof !== undefined) return false
     if (field.enum?.typeName === 'google.protobuf.NullValue' || field.scalar === ScalarType.BYTES) return false
     return field.message === undefined || isPlain(field.message, seen)
   })
+}
+
+function isTextMap(field: DescField): boolean {
+  return field.fieldKind === 'map' && field.mapKey === ScalarType.STRING && field.scalar === ScalarType.STRING
 }
 
 function isTimestamp({ typeName }: DescMessage): boolean {
@@ -128,11 +132,11 @@ function compileMessage(desc: DescMessage, compilation: Compilation): Write {
   })
   const body = `'use strict'; return (m) => { check(m); let v, s = '{'; ${statements.join('; ')}; return s + '}' }`
   // oxlint-disable-next-line typescript/no-implied-eval -- only names of descriptors, never a caller's text
-  const factory = new Function('check', 'list', 'text', ...fields.map((_, at) => `h${at}`), body) as (
+  const factory = new Function('check', 'list', 'map', 'text', ...fields.map((_, at) => `h${at}`), body) as (
     ...values: readonly unknown[]
   ) => Write
   const writes = fields.map((field) => writerOfField(field, compilation))
-  return factory(checkTypeOf(desc), writeList, escape, ...writes)
+  return factory(checkTypeOf(desc), writeList, writeTextMap, escape, ...writes)
 }
 
 /** The statement that appends a field to the text `s`, if it is to be written. */
@@ -144,6 +148,7 @@ function statementOf(field: DescField, write: string, isBehindAnother: boolean):
   const add = isText(field)
     ? `s += ${JSON.stringify(`${before}"`)} + text(v) + '"'`
     : `s += ${JSON.stringify(before)} + ${write}(v)`
+  if (field.fieldKind === 'map') return `${comma}s += ${JSON.stringify(before)} + map(${property})`
   if (hasPresence(field)) return `if ((v = ${property}) != null) { ${comma}${add} }`
   if (field.fieldKind === 'list') return `${comma}s += ${JSON.stringify(before)} + list(${property}, ${write})`
   return `${comma}if ((v = ${property}) == null) s += ${JSON.stringify(before + unsetText(field))}; else ${add}`
@@ -154,7 +159,7 @@ function isText({ fieldKind, scalar }: DescField): boolean {
 }
 
 function hasPresence(field: DescField): boolean {
-  return field.fieldKind !== 'list' && field.presence !== FeatureSet_FieldPresence.IMPLICIT
+  return field.fieldKind !== 'list' && field.fieldKind !== 'map' && field.presence !== FeatureSet_FieldPresence.IMPLICIT
 }
 
 function checkTypeOf({ typeName }: DescMessage): (message: Partial<Message>) => void {
@@ -168,6 +173,11 @@ function writeList(list: readonly unknown[] | undefined, write: Write): string {
   let text = '['
   for (let index = 0; index < list.length; index++) text += index === 0 ? write(list[index]) : `,${write(list[index])}`
   return `${text}]`
+}
+
+function writeTextMap(map: Readonly<Record<string, string>> = {}): string {
+  const entries = Object.entries(map).map(([key, value]) => `${toJsonString(key)}:${toJsonString(value)}`)
+  return `{${entries.join(',')}}`
 }
 
 /** Completes a time without seconds or nanos, as `create` does. */

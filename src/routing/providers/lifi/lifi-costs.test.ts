@@ -207,7 +207,7 @@ describe('the cap on the loss', () => {
     ],
     ['a fee of unknown price', quoteFrom(100_00, 100_00, { fees: [feeOf(OLD, 1n, true)] }), 'unknown price'],
   ])('rejects %s', (_, quote, detail) => {
-    const expected = { reason: 'CROSSCHAIN_TOO_DEAR', message: expect.stringContaining(detail) }
+    const expected = { check: 'COST_TOO_HIGH', message: expect.stringContaining(detail) }
     expect(() => judge(quote)).toThrow(expect.objectContaining(expected))
   })
 

@@ -40,7 +40,7 @@ interface Known {
  */
 export function costOfBridging({ source, destination }: LifiQuestion, quote: LifiQuote, known: Known): BridgingCost {
   const isPaid = quote.fees.every(({ included, amount }) => included || amount === 0n)
-  ensure(isPaid, 'CROSSCHAIN_INCONSISTENT', 'it declares a fee that its transaction does not send')
+  ensure(isPaid, 'INCONSISTENT', 'it declares a fee that its transaction does not send')
   const fees = quote.fees.map((fee) => ({ fee, token: tokenOf(fee, known) }))
   const included = fees.flatMap(({ fee, token }) => {
     const price = token && known.priceOf(token)
@@ -99,9 +99,9 @@ const MAX_GAIN: Decimal = { units: -5n, places: 2 }
 export function priceImpactOf(lossUsd: Decimal, receivedUsd: Decimal): Decimal {
   const impact = receivedUsd.units === 0n ? ZERO : divideDecimals(lossUsd, receivedUsd, IMPACT_PLACES)
   if (compareDecimals(impact, MAX_LOSS) > 0)
-    throw new RejectedQuoteError('CROSSCHAIN_INCONSISTENT', 'it takes far more than the market would')
+    throw new RejectedQuoteError('INCONSISTENT', 'it takes far more than the market would')
   if (compareDecimals(impact, MAX_GAIN) < 0)
-    throw new RejectedQuoteError('CROSSCHAIN_INCONSISTENT', 'it takes far less than the market would')
+    throw new RejectedQuoteError('INCONSISTENT', 'it takes far less than the market would')
   return impact
 }
 
@@ -141,16 +141,16 @@ export function checkLoss(
   const maxLoss = compareDecimals(share, cap.usd) > 0 ? share : cap.usd
   const inDollars = (usd: Decimal) => `$${formatDecimal(rescale(usd, 2))}`
   const isDear = compareDecimals(loss, maxLoss) > 0
-  ensure(!isDear, 'CROSSCHAIN_TOO_DEAR', `${inDollars(loss)} would be lost, more than ${inDollars(maxLoss)}`)
+  ensure(!isDear, 'COST_TOO_HIGH', `${inDollars(loss)} would be lost, more than ${inDollars(maxLoss)}`)
   const isGift = compareDecimals(addDecimals(leaves, shareOf(arrives, MAX_GAIN_BPS)), arrives) < 0
-  ensure(!isGift, 'CROSSCHAIN_INCONSISTENT', 'it promises far more than the market would')
+  ensure(!isGift, 'INCONSISTENT', 'it promises far more than the market would')
 }
 
 function declaredUsd(fee: LifiFee, known: Known): Decimal {
   if (fee.amount === 0n) return ZERO
   const token = tokenOf(fee, known)
   const price = token && known.priceOf(token)
-  ensure(price !== undefined, 'CROSSCHAIN_TOO_DEAR', 'it declares a fee in a token of unknown price')
+  ensure(price !== undefined, 'COST_TOO_HIGH', 'it declares a fee in a token of unknown price')
   return usdOf(fee.amount, token as Token, price)
 }
 

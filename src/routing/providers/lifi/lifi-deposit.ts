@@ -54,12 +54,12 @@ const MAX_EXCLUSIVITY_SECONDS = 600
  */
 export function checkDeposit(data: Hex, terms: DepositTerms): bigint {
   const deposit = decodeAcrossDeposit(data)
-  ensure(deposit !== undefined, 'CROSSCHAIN_UNVERIFIABLE', 'its calldata is not of a known form')
+  ensure(deposit !== undefined, 'UNVERIFIABLE', 'its calldata is not of a known form')
   checkSource(deposit, terms)
   checkDestination(deposit, terms.question)
   const guaranteed = guaranteedOutput(deposit)
   const { toAmount } = terms.question.request
-  ensure(guaranteed >= BigInt(toAmount), 'CROSSCHAIN_OUTPUT_TOO_LOW', `it guarantees ${guaranteed} of ${toAmount}`)
+  ensure(guaranteed >= BigInt(toAmount), 'OUTPUT_TOO_LOW', `it guarantees ${guaranteed} of ${toAmount}`)
   checkMessage(deposit.across.message, terms.question, guaranteed)
   checkTimes(deposit.across, terms.nowSec)
   return guaranteed
@@ -70,15 +70,11 @@ function checkSource({ bridge, swaps, across }: AcrossDeposit, { question, fromA
   const isAsset = bridge.sendingAssetId === asset
   // For a native coin the facet passes the wrapped coin to Across, whatever stands here.
   const isInput = asset === ZERO_ADDRESS || addressOfWord(across.sendingAssetId) === asset
-  ensure(
-    isAsset && isInput,
-    'CROSSCHAIN_WRONG_SOURCE',
-    `it bridges ${bridge.sendingAssetId}, not ${question.source.id}`,
-  )
+  ensure(isAsset && isInput, 'WRONG_SOURCE', `it bridges ${bridge.sendingAssetId}, not ${question.source.id}`)
   const agrees = bridge.hasSourceSwaps === (swaps !== undefined)
-  ensure(agrees, 'CROSSCHAIN_UNVERIFIABLE', 'it contradicts itself about calls before the bridge')
+  ensure(agrees, 'UNVERIFIABLE', 'it contradicts itself about calls before the bridge')
   const taken = swaps === undefined ? bridge.minAmount : takenBefore(swaps, { asset, left: bridge.minAmount, question })
-  ensure(taken === fromAmount, 'CROSSCHAIN_WRONG_SOURCE', `it takes ${taken} base units and says ${fromAmount}`)
+  ensure(taken === fromAmount, 'WRONG_SOURCE', `it takes ${taken} base units and says ${fromAmount}`)
 }
 
 interface BeforeBridge {
@@ -98,38 +94,30 @@ function takenBefore(swaps: readonly SwapData[], { asset, left, question }: Befo
   for (const swap of swaps) {
     const { callTo, approveTo } = swap
     const isPinned = question.pins.feeContracts.includes(callTo) && approveTo === callTo
-    ensure(isPinned, 'CROSSCHAIN_FOREIGN_CONTRACT', `it calls ${callTo} before the bridge`)
+    ensure(isPinned, 'FOREIGN_CONTRACT', `it calls ${callTo} before the bridge`)
     const fees = decodeTakenFees(swap.callData)
     const isFee = fees?.token === asset && swap.sendingAssetId === asset && swap.receivingAssetId === asset
-    ensure(
-      fees !== undefined && isFee,
-      'CROSSCHAIN_UNVERIFIABLE',
-      'a call before the bridge is not a fee in the source token',
-    )
+    ensure(fees !== undefined && isFee, 'UNVERIFIABLE', 'a call before the bridge is not a fee in the source token')
     if (swap.requiresDeposit) taken += swap.fromAmount
     spent += fees.amount
   }
-  ensure(taken >= spent + left, 'CROSSCHAIN_WRONG_SOURCE', 'its fees leave less than it bridges')
+  ensure(taken >= spent + left, 'WRONG_SOURCE', 'its fees leave less than it bridges')
   return taken
 }
 
 function checkDestination({ bridge, across }: AcrossDeposit, { request, destination, pins }: LifiQuestion): void {
   const isChain = bridge.destinationChainId === BigInt(request.toChain)
-  ensure(isChain, 'CROSSCHAIN_WRONG_DESTINATION', `it goes to chain ${bridge.destinationChainId}`)
+  ensure(isChain, 'WRONG_DESTINATION', `it goes to chain ${bridge.destinationChainId}`)
   const isToken = addressOfWord(across.receivingAssetId) === destination.address
-  ensure(isToken, 'CROSSCHAIN_WRONG_DESTINATION', `it delivers another token than ${destination.id}`)
-  ensure(
-    bridge.hasDestinationCall && across.message !== '0x',
-    'CROSSCHAIN_NO_CALL',
-    'it makes no call on the destination chain',
-  )
+  ensure(isToken, 'WRONG_DESTINATION', `it delivers another token than ${destination.id}`)
+  ensure(bridge.hasDestinationCall && across.message !== '0x', 'NO_CALL', 'it makes no call on the destination chain')
   const isDelivered = addressOfWord(across.receiverAddress) === pins.receiver
-  ensure(isDelivered, 'CROSSCHAIN_WRONG_RECEIVER', `it delivers to ${across.receiverAddress}`)
+  ensure(isDelivered, 'WRONG_RECEIVER', `it delivers to ${across.receiverAddress}`)
   // Beside a call the facet only emits it. But one special address would stand for a chain of another family.
   const isKnown = bridge.receiver === request.fromAddress || bridge.receiver === pins.receiver
-  ensure(isKnown, 'CROSSCHAIN_WRONG_RECEIVER', `it names ${bridge.receiver} as its receiver`)
+  ensure(isKnown, 'WRONG_RECEIVER', `it names ${bridge.receiver} as its receiver`)
   const isRefunded = addressOfWord(across.refundAddress) === request.fromAddress
-  ensure(isRefunded, 'CROSSCHAIN_WRONG_REFUND', 'it refunds what is not delivered to another address')
+  ensure(isRefunded, 'WRONG_REFUND', 'it refunds what is not delivered to another address')
 }
 
 /** With source swaps the facet multiplies their output, which is at least `minAmount`, else it reverts. */
@@ -141,30 +129,30 @@ function guaranteedOutput({ bridge, swaps, across }: AcrossDeposit): bigint {
 /** Checks that the receiver makes exactly the payment's call, and sends what is left to the wallet. */
 function checkMessage(data: Hex, { request, call, destination }: LifiQuestion, guaranteed: bigint): void {
   const message = decodeReceiverMessage(data)
-  ensure(message !== undefined, 'CROSSCHAIN_UNVERIFIABLE', 'its message is not of a known form')
+  ensure(message !== undefined, 'UNVERIFIABLE', 'its message is not of a known form')
   const isFallback = message.receiver === request.fromAddress
-  ensure(isFallback, 'CROSSCHAIN_WRONG_REFUND', 'it sends what the call leaves to another address')
+  ensure(isFallback, 'WRONG_REFUND', 'it sends what the call leaves to another address')
   const [made, ...more] = message.swaps
-  ensure(made !== undefined, 'CROSSCHAIN_NO_CALL', 'it makes no call on the destination chain')
-  ensure(more.length === 0, 'CROSSCHAIN_WRONG_CALL', `it makes ${message.swaps.length} calls on the destination chain`)
+  ensure(made !== undefined, 'NO_CALL', 'it makes no call on the destination chain')
+  ensure(more.length === 0, 'WRONG_CALL', `it makes ${message.swaps.length} calls on the destination chain`)
   const goesTo = made.callTo === call.toContractAddress && made.approveTo === call.toContractAddress
-  ensure(goesTo, 'CROSSCHAIN_WRONG_CALL', `it calls ${made.callTo} and allows ${made.approveTo}`)
+  ensure(goesTo, 'WRONG_CALL', `it calls ${made.callTo} and allows ${made.approveTo}`)
   const isToken = [made.sendingAssetId, made.receivingAssetId].every((asset) => asset === destination.address)
-  ensure(isToken, 'CROSSCHAIN_WRONG_CALL', `its call is not for ${destination.id}`)
+  ensure(isToken, 'WRONG_CALL', `its call is not for ${destination.id}`)
   const isEnough = made.fromAmount >= BigInt(call.fromAmount) && made.fromAmount <= guaranteed
-  ensure(isEnough, 'CROSSCHAIN_WRONG_CALL', `its call has ${made.fromAmount} of ${call.fromAmount}`)
-  ensure(made.callData === call.toContractCallData, 'CROSSCHAIN_WRONG_CALL', 'its call is not the payment’s')
+  ensure(isEnough, 'WRONG_CALL', `its call has ${made.fromAmount} of ${call.fromAmount}`)
+  ensure(made.callData === call.toContractCallData, 'WRONG_CALL', 'its call is not the payment’s')
 }
 
 function checkTimes(across: AcrossData, nowSec: number): void {
   const { quoteTimestamp, fillDeadline, exclusivityParameter } = across
   const age = Math.abs(nowSec - quoteTimestamp)
-  ensure(age <= MAX_QUOTE_AGE_SECONDS, 'CROSSCHAIN_WRONG_TIMES', `it was quoted at ${quoteTimestamp}`)
+  ensure(age <= MAX_QUOTE_AGE_SECONDS, 'WRONG_TIMES', `it was quoted at ${quoteTimestamp}`)
   const fillSeconds = fillDeadline - nowSec
   const isInTime = fillSeconds > 0 && fillSeconds <= MAX_FILL_SECONDS
-  ensure(isInTime, 'CROSSCHAIN_WRONG_TIMES', `it may be delivered until ${fillDeadline}`)
+  ensure(isInTime, 'WRONG_TIMES', `it may be delivered until ${fillDeadline}`)
   const isOffset = exclusivityParameter < ACROSS_LONGEST_OFFSET_SECONDS
   const aloneSeconds = isOffset ? exclusivityParameter : exclusivityParameter - nowSec
   const isShort = aloneSeconds <= MAX_EXCLUSIVITY_SECONDS
-  ensure(isShort, 'CROSSCHAIN_WRONG_TIMES', `one relayer alone may deliver for ${aloneSeconds} s`)
+  ensure(isShort, 'WRONG_TIMES', `one relayer alone may deliver for ${aloneSeconds} s`)
 }

@@ -16,7 +16,7 @@ export function explainFailure(client: LifiClient, question: LifiQuestion, failu
     case 'UNREACHABLE':
       return explain('CROSSCHAIN_UNREACHABLE', { provider, seconds, detail: failure.detail })
     case 'INCONSISTENT':
-      return explain('CROSSCHAIN_INCONSISTENT', { provider, seconds, detail: failure.detail })
+      return explainRejection(client, { check: 'INCONSISTENT', message: failure.detail })
     case 'QUOTA':
       return explain('CROSSCHAIN_QUOTA_EXHAUSTED', { provider, seconds: failure.seconds })
     case 'UNAUTHORIZED':
@@ -42,10 +42,14 @@ export function explainFailure(client: LifiClient, question: LifiQuestion, failu
   }
 }
 
-/** Explains why a quote is rejected. */
-export function explainRejection(client: LifiClient, { reason, message: detail }: RejectedQuoteError): Explanation {
-  const seconds = client.againInSeconds({ kind: 'INCONSISTENT', detail })
-  return explain(reason, { provider: client.name, seconds, detail })
+/** Explains why a quote is rejected. The metadata name the check that failed. */
+export function explainRejection(
+  client: LifiClient,
+  { check, message: detail }: Pick<RejectedQuoteError, 'check' | 'message'>,
+): Explanation {
+  const terms = { provider: client.name, seconds: client.againInSeconds({ kind: 'INCONSISTENT', detail }), detail }
+  if (check === 'COST_TOO_HIGH') return explain('CROSSCHAIN_COST_TOO_HIGH', terms)
+  return { ...explain('CROSSCHAIN_REJECTED', { ...terms, check }), metadata: { check } }
 }
 
 /** @param detail - the amount, or LI.FI's words about it */

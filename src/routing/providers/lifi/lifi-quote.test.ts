@@ -166,6 +166,6 @@ describe('an answer of LI.FI', () => {
     const more = `0x${(BigInt(answer.transactionRequest.value ?? 0) + 1n).toString(16)}`
     const read = () => readFrom(from, inTransaction({ value: value ?? more })(answer))
     expect(read).toThrow(fault)
-    expect(read).toThrow(expect.objectContaining({ reason: 'CROSSCHAIN_WRONG_VALUE' }))
+    expect(read).toThrow(expect.objectContaining({ check: 'WRONG_VALUE' }))
   })
 })

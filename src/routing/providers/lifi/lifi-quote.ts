@@ -70,7 +70,7 @@ export function readLifiQuote(body: unknown, question: LifiQuestion, nowSec: num
   check(fromAmount > 0n, 'it takes nothing')
   check(amountOf(action.fromAmount, 'action.fromAmount') === fromAmount, 'it gives two different amounts')
   const isEnough = toAmountMin >= BigInt(request.toAmount)
-  ensure(isEnough, 'CROSSCHAIN_OUTPUT_TOO_LOW', `its toAmountMin is ${toAmountMin}, below ${request.toAmount}`)
+  ensure(isEnough, 'OUTPUT_TOO_LOW', `its toAmountMin is ${toAmountMin}, below ${request.toAmount}`)
   check(toAmount >= toAmountMin, 'its toAmount is below its toAmountMin')
 
   const fees = listOf(estimate.feeCosts, 'feeCosts').map(readFee)
@@ -100,14 +100,14 @@ function readTransaction(
     check(addressOf(transaction.from, 'from') === request.fromAddress, 'its transaction is for another wallet')
   }
   const to = contractOf(transaction.to, 'to')
-  ensure(to === pins.diamond, 'CROSSCHAIN_FOREIGN_CONTRACT', `its transaction goes to ${to}`)
+  ensure(to === pins.diamond, 'FOREIGN_CONTRACT', `its transaction goes to ${to}`)
   const { data } = transaction
   check(typeof data === 'string' && /^0x(?:[0-9a-f]{2}){4,}$/i.test(data), 'no data')
-  ensure(data.length <= MAX_DATA_LENGTH, 'CROSSCHAIN_UNVERIFIABLE', `its calldata has ${data.length / 2 - 1} bytes`)
+  ensure(data.length <= MAX_DATA_LENGTH, 'UNVERIFIABLE', `its calldata has ${data.length / 2 - 1} bytes`)
   const value = transaction.value === undefined ? 0n : quantityOf(transaction.value, 'value')
   // Across takes no native coins beside those that it carries.
   const due = source.address === undefined ? fromAmount : 0n
-  ensure(value === due, 'CROSSCHAIN_WRONG_VALUE', `its transaction sends ${value} wei, not ${due}`)
+  ensure(value === due, 'WRONG_VALUE', `its transaction sends ${value} wei, not ${due}`)
   const gasLimit = gasLimitOf(step, transaction)
   check(gasLimit >= MIN_GAS && gasLimit <= MAX_GAS, `a gas limit of ${gasLimit}`)
   return { to, data: data.toLowerCase() as Hex, value, gasLimit }
@@ -123,7 +123,7 @@ function gasLimitOf(step: Fields, transaction: Fields): bigint {
 
 function readSpender(value: unknown, { diamond }: LifiPins): Address {
   const spender = contractOf(value, 'approvalAddress')
-  ensure(spender === diamond, 'CROSSCHAIN_FOREIGN_SPENDER', `it wants ${spender} to be allowed to pull the token`)
+  ensure(spender === diamond, 'FOREIGN_SPENDER', `it wants ${spender} to be allowed to pull the token`)
   return spender
 }
 
@@ -151,7 +151,7 @@ function checkToken(value: unknown, chainId: number, wanted: Token): void {
 type Fields = Readonly<Record<string, unknown>>
 
 function check(holds: boolean, message: string): asserts holds {
-  ensure(holds, 'CROSSCHAIN_INCONSISTENT', message)
+  ensure(holds, 'INCONSISTENT', message)
 }
 
 function objectOf(value: unknown, name: string): Fields {

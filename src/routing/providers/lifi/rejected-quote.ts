@@ -1,36 +1,35 @@
-import type { Reason } from '../../../errors/reasons.ts'
-
-/** The reasons for which a quote is rejected. */
-export type RejectionReason = Extract<
-  Reason,
-  | 'CROSSCHAIN_INCONSISTENT'
-  | 'CROSSCHAIN_UNVERIFIABLE'
-  | 'CROSSCHAIN_FOREIGN_CONTRACT'
-  | 'CROSSCHAIN_FOREIGN_SPENDER'
-  | 'CROSSCHAIN_WRONG_SOURCE'
-  | 'CROSSCHAIN_WRONG_VALUE'
-  | 'CROSSCHAIN_WRONG_DESTINATION'
-  | 'CROSSCHAIN_WRONG_RECEIVER'
-  | 'CROSSCHAIN_WRONG_REFUND'
-  | 'CROSSCHAIN_OUTPUT_TOO_LOW'
-  | 'CROSSCHAIN_NO_CALL'
-  | 'CROSSCHAIN_WRONG_CALL'
-  | 'CROSSCHAIN_WRONG_TIMES'
-  | 'CROSSCHAIN_TOO_DEAR'
->
+/** The checks of a quote. COST_TOO_HIGH is a reason of its own, since the provider is then honest but expensive. */
+export type QuoteCheck =
+  /** The answer cannot be read, contradicts itself, or is about something else than was asked for. */
+  | 'INCONSISTENT'
+  /** The calldata is not of a form that can be decoded. */
+  | 'UNVERIFIABLE'
+  | 'FOREIGN_CONTRACT'
+  | 'FOREIGN_SPENDER'
+  | 'WRONG_SOURCE'
+  | 'WRONG_VALUE'
+  | 'WRONG_DESTINATION'
+  | 'WRONG_RECEIVER'
+  | 'WRONG_REFUND'
+  | 'OUTPUT_TOO_LOW'
+  | 'NO_CALL'
+  | 'WRONG_CALL'
+  | 'WRONG_TIMES'
+  | 'COST_TOO_HIGH'
 
 /** A quote of LI.FI that must not be used. The message says what is wrong with it. */
 export class RejectedQuoteError extends Error {
   override readonly name = 'RejectedQuoteError'
-  readonly reason: RejectionReason
+  readonly check: QuoteCheck
 
-  constructor(reason: RejectionReason, message: string) {
+  /** @param check - the one that failed */
+  constructor(check: QuoteCheck, message: string) {
     super(message)
-    this.reason = reason
+    this.check = check
   }
 }
 
 /** @throws RejectedQuoteError where it does not hold */
-export function ensure(holds: boolean, reason: RejectionReason, message: string): asserts holds {
-  if (!holds) throw new RejectedQuoteError(reason, message)
+export function ensure(holds: boolean, check: QuoteCheck, message: string): asserts holds {
+  if (!holds) throw new RejectedQuoteError(check, message)
 }

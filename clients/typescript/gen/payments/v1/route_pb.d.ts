@@ -430,6 +430,14 @@ export declare type UnavailableRoute = Message<"payments.v1.UnavailableRoute"> &
    * @generated from field: string remedy = 6;
    */
   remedy: string;
+
+  /**
+   * Values that programs may act on, by name. `check` of CROSSCHAIN_REJECTED is the check that an answer of the
+   * provider failed. Empty for other reasons. Example: `{"check": "WRONG_RECEIVER"}`.
+   *
+   * @generated from field: map<string, string> metadata = 7;
+   */
+  metadata: { [key: string]: string };
 };
 
 /**
