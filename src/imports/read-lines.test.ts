@@ -45,6 +45,33 @@ describe.each([1, 2, 3, 7, 1_000])('lines in chunks of %i bytes', (chunkBytes) =
     ],
     ['nothing', '', []],
     ['a byte order mark alone', '\ufeff', []],
+    ['a byte order mark before white space', '\ufeff \t\r\n', []],
+    [
+      'a byte order mark alone on a later line',
+      '{}\n\ufeff\n',
+      [
+        [1, '{}'],
+        [2, '\ufeff'],
+      ],
+    ],
+    ['a byte order mark after a blank line', '\n\ufeff{}\n', [[2, '\ufeff{}']]],
+    [
+      'a second byte order mark',
+      '\ufeff\ufeff\n{}\n',
+      [
+        [1, '\ufeff'],
+        [2, '{}'],
+      ],
+    ],
+    [
+      'white space that is not JSON’s',
+      '\u00a0\n\u2028\n\u000b\n',
+      [
+        [1, '\u00a0'],
+        [2, '\u2028'],
+        [3, '\u000b'],
+      ],
+    ],
     ['an empty line alone', '\n', []],
   ])('are read with %s', async (_, content, expected) => {
     expect(await linesOf(content, chunkBytes)).toEqual(expected)

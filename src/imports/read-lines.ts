@@ -12,12 +12,14 @@ export const MAX_LINE_BYTES = 1024 * 1024
 const NEWLINE = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const BRACE = 0x7b
+const SPACE = 0x20
+const TAB = 0x09
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
  * Splits a stream of bytes into lines and yields the lines of a chunk together, so that the consumer waits once a chunk. Lines end with LF or
- * CRLF, which is cut off; the last line may end without. Blank lines are skipped but counted, and a byte order mark at the beginning is
- * skipped. Holds at most a chunk and one line; the lines are views of the chunks.
+ * CRLF, which is cut off; the last line may end without. Lines of JSON's white space alone are skipped but counted. The file's first bytes may be
+ * a byte order mark; anywhere else it is part of its line. Holds at most a chunk and one line; the lines are views of the chunks.
  */
 export async function* readLines(source: AsyncIterable<Uint8Array>, maxBytes = MAX_LINE_BYTES): AsyncGenerator<Line[]> {
   let number = 0
@@ -66,8 +68,9 @@ function withoutMark(raw: Buffer): Buffer {
   return raw.subarray(0, length).equals(BYTE_ORDER_MARK) ? raw.subarray(length) : raw
 }
 
+/** Whether it is white space of JSON. `trim` would take away a byte order mark too. */
 function isBlank(content: Buffer): boolean {
-  return isUtf8(content) && content.toString('utf8').trim() === ''
+  return content.every((byte) => byte === SPACE || byte === TAB || byte === CARRIAGE_RETURN)
 }
 
 function tooLong(number: number, bytes: number, maxBytes: number): Line {
