@@ -320,7 +320,7 @@ export const comments = {
   "payments.v1.Payment.status": "Status of the payment. Example: `\"CONFIRMED\"`.",
   "payments.v1.Payment.status_history": "Every status so far, oldest first.",
   "payments.v1.Payment.timestamp": "Time of the block, in whole seconds. Example: `\"2026-03-01T12:00:05Z\"`.",
-  "payments.v1.Payment.token_address": "Contract of the payment currency. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent for a native coin. Example: `\"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913\"`.",
+  "payments.v1.Payment.token_address": "Contract of the payment currency. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent for a native coin, and where an import does not say. Example: `\"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913\"`.",
   "payments.v1.Payment.tx_hash": "Hash of the transaction on the destination chain, in lower case; with `0x`, except on Tron. Absent if unknown. Example: `\"0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060\"`.",
   "payments.v1.Payment.type": "How the payment was made. Absent if an import does not say. Example: `\"DIRECT\"`.",
   "payments.v1.Payment.updated_at": "When this record last changed, in milliseconds. Example: `\"2026-03-01T12:00:06.789Z\"`.",

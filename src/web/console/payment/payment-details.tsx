@@ -1,5 +1,6 @@
 import { FeeLine_Stage as FeeStage, FeeLine_Type as FeeType, type Payment, Payment_Type } from '@waybill/client'
 import type { ReactNode } from 'react'
+import { isNativeCoin } from '../../look/native-coin.ts'
 import { paymentTexts } from '../../look/texts.ts'
 import { Amount, Copyable, Time, Unknown, Usd } from '../parts/shown-values.tsx'
 
@@ -195,7 +196,7 @@ export function Identifiers({ payment }: { payment: Payment }) {
         <dd>{payment.type === undefined ? <Unknown /> : types[Payment_Type[payment.type] as keyof typeof types]}</dd>
         <dt>{token}</dt>
         <dd>
-          {payment.tokenAddress === undefined ? (
+          {isNativeCoin(payment) ? (
             <span className="quiet">{native}</span>
           ) : (
             <Copyable value={payment.tokenAddress} whole />

@@ -197,7 +197,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
 
   /**
    * Contract of the payment currency. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent for a native
-   * coin. Example: `"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"`.
+   * coin, and where an import does not say. Example: `"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"`.
    *
    * @generated from field: optional string token_address = 25;
    */
