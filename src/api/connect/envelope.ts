@@ -10,8 +10,14 @@ const COMPRESSED = 0x01
 const WEB_TRAILERS = 0x80
 const CONNECT_END = 0x02
 
-/** How many bytes an envelope adds to its message. */
-export const ENVELOPE_OVERHEAD = PREFIX_LENGTH
+/**
+ * How many bytes the body of a request with one message may have.
+ *
+ * @param isText - whether the body is in base64, which may be written in two pieces, each with its padding
+ */
+export function maxBodyBytesOf({ isText }: { readonly isText: boolean }, maxMessageBytes: number): number {
+  return isText ? Math.ceil(maxMessageBytes / 3) * 4 + 8 : maxMessageBytes + PREFIX_LENGTH
+}
 
 /** How the messages of a request may be compressed, and how large they may be. */
 export interface EnvelopeTerms {

@@ -1,4 +1,5 @@
 import type { Protocol } from '../calls/call.ts'
+import { readMediaType } from '../http/media-type.ts'
 import type { MessageFormat } from '../messages/decode-message.ts'
 
 /** How a call of gRPC, gRPC-Web or Connect is written, as its Content-Type says. */
@@ -25,9 +26,8 @@ export const CONNECT_JSON: RpcForm = {
 /** A call of a method whose Content-Type names no protocol: its error has the form of Connect, which is plain JSON. */
 export const UNKNOWN_FORM: RpcForm = { ...CONNECT_JSON, isServed: false }
 
-const grpcPattern = /^application\/grpc(-web)?(-text)?(?:\+([\w.-]+))?\s*(?:;.*)?$/i
-const connectUnaryPattern = /^application\/(?:(proto)|json\s*(?:;\s*charset\s*=\s*"?utf-?8"?\s*)?)$/i
-const connectStreamPattern = /^application\/connect\+([\w.-]+)\s*(?:;.*)?$/i
+const grpcPattern = /^application\/grpc(-web)?(-text)?(?:\+([\w.-]+))?$/
+const connectPattern = /^application\/(connect\+)?([\w.-]+)$/
 
 /** Reads a Content-Type; undefined when it belongs to no RPC protocol. `application/json` may also be meant for REST. */
 export function readRpcForm(contentType: string): RpcForm | undefined {
@@ -35,11 +35,16 @@ export function readRpcForm(contentType: string): RpcForm | undefined {
 }
 
 function parseForm(contentType: string): RpcForm | undefined {
-  return readGrpcForm(contentType) ?? readConnectForm(contentType)
+  const media = readMediaType(contentType)
+  const form = media && (readGrpcForm(media.type) ?? readConnectForm(media.type))
+  if (media === undefined || form === undefined) return undefined
+  // A charset says nothing of a binary message.
+  const isRead = media.isWellFormed && (media.isUtf8 || form.format === 'binary')
+  return { ...form, isServed: form.isServed && isRead }
 }
 
-function readGrpcForm(contentType: string): RpcForm | undefined {
-  const match = grpcPattern.exec(contentType)
+function readGrpcForm(type: string): RpcForm | undefined {
+  const match = grpcPattern.exec(type)
   if (match === null) return undefined
   const [, web, text, format = 'proto'] = match
   // Only gRPC-Web has a form in base64.
@@ -48,17 +53,16 @@ function readGrpcForm(contentType: string): RpcForm | undefined {
   return { protocol, ...readFormat(format), isEnveloped: true, isText: text !== undefined }
 }
 
-function readConnectForm(contentType: string): RpcForm | undefined {
-  const unary = connectUnaryPattern.exec(contentType)
-  if (unary !== null) return unary[1] === undefined ? CONNECT_JSON : { ...CONNECT_JSON, format: 'binary' }
-  const stream = connectStreamPattern.exec(contentType)
-  if (stream === null) return undefined
-  return { protocol: 'connect', ...readFormat(stream[1] ?? ''), isEnveloped: true, isText: false }
+function readConnectForm(type: string): RpcForm | undefined {
+  const [, enveloped, name = ''] = connectPattern.exec(type) ?? []
+  const format = readFormat(name)
+  // Of a unary call only the two types that are served tell that it is one.
+  if (enveloped === undefined && !format.isServed) return undefined
+  return { protocol: 'connect', ...format, isEnveloped: enveloped !== undefined, isText: false }
 }
 
 function readFormat(name: string): Pick<RpcForm, 'format' | 'isServed'> {
-  const format = name.toLowerCase()
-  return { format: format === 'json' ? 'json' : 'binary', isServed: format === 'json' || format === 'proto' }
+  return { format: name === 'json' ? 'json' : 'binary', isServed: name === 'json' || name === 'proto' }
 }
 
 /** The Content-Types of nearly all calls, parsed once. */

@@ -7,7 +7,7 @@ import { encodeBody, fieldsOf, type Inbound, originOf } from '../http/http-answe
 import { findCompression } from '../http/request-body.ts'
 import { decodeBase64 } from './base64-text.ts'
 import { grpcTrailers, sendGrpc, sendRpcError } from './call-outcome.ts'
-import { ENVELOPE_OVERHEAD, openEnvelope, sealEnvelope } from './envelope.ts'
+import { maxBodyBytesOf, openEnvelope, sealEnvelope } from './envelope.ts'
 import type { MessageCodec } from './message-codec.ts'
 import type { RpcForm } from './rpc-form.ts'
 
@@ -24,14 +24,13 @@ export function createGrpcUnaryServer(
   codec: MessageCodec,
   { maxBodyBytes, compressMinBytes }: UnaryOptions,
 ): GrpcUnaryServer {
-  async function readRequest({ exchange }: Inbound, { format, isText }: RpcForm) {
+  async function readRequest({ exchange }: Inbound, form: RpcForm) {
     const encoding = headerOf(exchange.headers, 'grpc-encoding') ?? undefined
     // Checked even if the message is not compressed, so that the caller learns of it with its first call.
     findCompression(encoding)
-    const maxSent = isText ? Math.ceil(maxBodyBytes / 3) * 4 + 8 : maxBodyBytes + ENVELOPE_OVERHEAD
-    const sent = await readBody(exchange, maxSent, maxBodyBytes)
-    const body = isText ? decodeBase64(sent) : sent
-    return codec.decode(await openEnvelope(body, { encoding, maxBytes: maxBodyBytes }), format)
+    const sent = await readBody(exchange, maxBodyBytesOf(form, maxBodyBytes), maxBodyBytes)
+    const body = form.isText ? decodeBase64(sent) : sent
+    return codec.decode(await openEnvelope(body, { encoding, maxBytes: maxBodyBytes }), form.format)
   }
 
   return async (inbound, form) => {

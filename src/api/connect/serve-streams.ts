@@ -16,7 +16,7 @@ import {
 import { findCompression } from '../http/request-body.ts'
 import { createBase64Decoder } from './base64-text.ts'
 import { connectEnd, grpcTrailers, rpcHeaders, sendRpcError } from './call-outcome.ts'
-import { openEnvelopes, sealEnvelope, sealWebTrailers } from './envelope.ts'
+import { maxBodyBytesOf, openEnvelopes, sealEnvelope, sealWebTrailers } from './envelope.ts'
 import type { MessageCodec } from './message-codec.ts'
 import type { RpcForm } from './rpc-form.ts'
 import { refuseOtherVersions } from './serve-connect.ts'
@@ -66,7 +66,12 @@ function incomingCall(
     ...originOf(inbound),
     protocol: form.protocol,
     readTimeoutMs: () => (isConnect ? readConnectTimeout(headers) : readGrpcTimeout(headers)),
-    readRequest: () => readOnly(requests),
+    readRequest: async () => {
+      // Known before the body is asked for.
+      const isTooLarge = Number(headers['content-length']) > maxBodyBytesOf(form, maxStreamMessageBytes)
+      if (isTooLarge) throw waybillError('BODY_TOO_LARGE', { limit: maxStreamMessageBytes })
+      return readOnly(requests)
+    },
     requests,
     stopping,
   }

@@ -43,6 +43,8 @@ export interface Exchange {
   /** Whether a body may follow. */
   readonly hasBody: boolean
   readonly body: Readable
+  /** Tells a client that waits for it (`Expect: 100-continue`) to send its body. To be called before the body is read. */
+  readonly askForBody: () => void
   /** Whether a body that has ended is incomplete. */
   readonly isCutOff: () => boolean
   /** Calls back at most once, if the caller is gone before the answer is complete; at once if it is gone already. */
@@ -70,7 +72,7 @@ export function splitTarget(target: string): { readonly rawPath: string; readonl
  * @throws WaybillError BODY_TOO_LARGE as soon as more than `maxBytes` arrive, CALL_CANCELLED when the body is cut off
  */
 export function readBody(
-  { hasBody, headers, body, isCutOff }: Exchange,
+  { hasBody, headers, body, askForBody, isCutOff }: Exchange,
   maxBytes: number,
   statedLimit = maxBytes,
 ): Promise<Uint8Array> {
@@ -81,6 +83,7 @@ export function readBody(
   // A body without bytes ends by itself, even if nobody reads it.
   if (body.readableEnded && !isCutOff()) return Promise.resolve(new Uint8Array())
   if (body.destroyed) return Promise.reject(waybillError('CALL_CANCELLED', {}))
+  askForBody()
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
   const chunks: Uint8Array[] = []
   let length = 0
@@ -126,7 +129,8 @@ export function readBody(
  *
  * @throws WaybillError CALL_CANCELLED when the body is cut off
  */
-export async function* readPieces({ body, isCutOff }: Exchange): AsyncIterable<Uint8Array> {
+export async function* readPieces({ body, askForBody, isCutOff }: Exchange): AsyncIterable<Uint8Array> {
+  askForBody()
   try {
     // Destroying the body would break off the answer as well.
     yield* body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>
@@ -159,6 +163,10 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
     peerAddress: () => request.socket.remoteAddress ?? '',
     hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
     body: request,
+    askForBody() {
+      // HTTP/1.0 has no such answer.
+      if (request.httpVersion === '1.1' && waitsForContinue(headers) && !response.headersSent) response.writeContinue()
+    },
     isCutOff: () => !request.complete,
     onHangUp: hangUp.listen,
     send({ status, headers, body, trailers }) {
@@ -230,6 +238,9 @@ export function http2Exchange(
     peerAddress: () => stream.session?.socket?.remoteAddress ?? '',
     hasBody: !endsWithHeaders,
     body: stream,
+    askForBody() {
+      if (waitsForContinue(headers) && !begun && !stream.destroyed) stream.additionalHeaders({ ':status': 100 })
+    },
     // A reset ends the readable side in the same way as a proper end.
     isCutOff: () => stream.aborted || (stream.rstCode ?? 0) !== 0,
     onHangUp: hangUp.listen,
@@ -259,6 +270,11 @@ export function http2Exchange(
       if (!completed && !stream.closed) stream.close(constants.NGHTTP2_INTERNAL_ERROR)
     },
   }
+}
+
+function waitsForContinue({ expect }: IncomingHttpHeaders): boolean {
+  // As Node recognises it.
+  return expect !== undefined && /(?:^|\W)100-continue(?:$|\W)/i.test(expect)
 }
 
 function setLength(

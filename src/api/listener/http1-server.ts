@@ -58,6 +58,8 @@ export function createHttp1(options: Http1Options): Server {
     boundRest(request)
   }
   // Node would refuse an unknown Expect header with an empty body; the header may be ignored (RFC 9110, 10.1.1).
+  // Node would ask for every body at once; whoever reads it asks for it. Without that, Node closes the connection after the answer.
+  server.on('checkContinue', (request, response) => server.emit('request', request, response))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', ({ url = '' }, socket) => {
     const allow = options.httpMethods.join(', ')

@@ -4,7 +4,8 @@ import type { PathVariable } from '../../transcoding/paths/router.ts'
 import type { Route } from '../../transcoding/transcoder.ts'
 import { type Exchange, readBody } from '../http/exchange.ts'
 import { acceptsJson } from '../http/http-answer.ts'
-import { decodeContent } from '../http/request-body.ts'
+import { readMediaType } from '../http/media-type.ts'
+import { decodeContent, findCompression } from '../http/request-body.ts'
 
 /**
  * Reads and decodes the request of a route.
@@ -22,8 +23,10 @@ export async function readRestRequest(
   if (route.binding.body !== '' && contentType !== undefined && !isJson(contentType)) {
     throw waybillError('UNSUPPORTED_CONTENT_TYPE', { value: contentType, expected: 'application/json' })
   }
+  const encoding = headers['content-encoding']
+  findCompression(encoding)
   const sent = await readBody(exchange, maxBytes)
-  const body = await decodeContent(sent, headers['content-encoding'], maxBytes)
+  const body = await decodeContent(sent, encoding, maxBytes)
   return route.decodeRequest({ variables, rawQuery, body })
 }
 
@@ -33,5 +36,6 @@ export function refuseOtherThanJson(accept: string | undefined): void {
 }
 
 function isJson(contentType: string): boolean {
-  return /^application\/json\s*(?:;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i.test(contentType)
+  const media = readMediaType(contentType)
+  return media?.type === 'application/json' && media.isWellFormed && media.isUtf8
 }
