@@ -36,6 +36,8 @@ function commentsOf(file: FileDescriptorProto): [string, string][] {
   )
   const all = (path: string, prefix: string, descs: readonly AnyDescriptor[], within: Within = () => []) =>
     descs.flatMap((desc, index): [string, string][] => {
+      // The compiler makes the entries of a map; nobody wrote them.
+      if (desc.options !== undefined && 'mapEntry' in desc.options && desc.options.mapEntry === true) return []
       const [at, name] = [`${path}.${index}`, `${prefix}${desc.name}`]
       return [[name, texts.get(at) ?? ''], ...within(desc, at, `${name}.`)]
     })
@@ -71,6 +73,7 @@ interface AnyDescriptor extends Named {
   readonly enumType?: readonly AnyDescriptor[]
   readonly value?: readonly Named[]
   readonly method?: readonly Named[]
+  readonly options?: object | undefined
 }
 
 type Within = (desc: AnyDescriptor, at: string, prefix: string) => [string, string][]

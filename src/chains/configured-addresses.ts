@@ -1,4 +1,6 @@
 import { type Address, parseAddress } from '../domain/address.ts'
+import type { ReceiverChain } from '../domain/require-input.ts'
+import type { ChainDirectory } from './chain-directory.ts'
 import type { ChainConfig } from './chains-file.ts'
 
 /**
@@ -15,6 +17,13 @@ export function configuredAddresses(chain: ChainConfig): ReadonlyMap<Address, st
   collect(chain, '', found)
   addressesByChain.set(chain, found)
   return found
+}
+
+/** A chain on which somebody is to be paid. @param network - canonical name; it need not be configured */
+export function receiverChain(network: string, chains: ChainDirectory): ReceiverChain {
+  const config = chains.config(network)
+  const configured = config === undefined ? new Map<Address, string>() : configuredAddresses(config)
+  return { name: network, family: chains.familyOf(network), configured }
 }
 
 const addressesByChain = new WeakMap<ChainConfig, ReadonlyMap<Address, string>>()

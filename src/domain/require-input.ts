@@ -45,10 +45,12 @@ export function requireAddress(field: string, value: string): Address {
 }
 
 /** Where somebody is to be paid. */
-interface ReceiverChain {
+export interface ReceiverChain {
   /** Canonical name. */
   readonly name: string
   readonly family: AddressFamily
+  /** Addresses of its configuration, each with a description. */
+  readonly configured?: ReadonlyMap<Address, string>
 }
 
 /**
@@ -62,11 +64,18 @@ export function explainReceiver(address: Address, chain?: ReceiverChain): string
   return isZeroAddress(address) ? 'it is the zero address, which nobody owns' : undefined
 }
 
-/** Reads the address of somebody who is to be paid. @throws WaybillError INVALID_ADDRESS */
+/**
+ * Reads an address to which money is to be sent. Payee, fee receiver and refund address follow this one rule.
+ *
+ * @param chain - undefined while it is not known
+ * @throws WaybillError INVALID_ADDRESS; RECEIVER_IS_CONTRACT for an address of the chain's configuration, where money would be lost
+ */
 export function requireReceiver(field: string, value: string, chain?: ReceiverChain): Address {
   const address = requireAddress(field, value)
   const detail = explainReceiver(address, chain)
   if (detail !== undefined) throw waybillError('INVALID_ADDRESS', { field, value, detail })
+  const what = chain?.configured?.get(address)
+  if (what !== undefined) throw waybillError('RECEIVER_IS_CONTRACT', { field, value, what, network: chain?.name ?? '' })
   return address
 }
 

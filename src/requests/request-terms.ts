@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { ChainDirectory } from '../chains/chain-directory.ts'
-import { configuredAddresses } from '../chains/configured-addresses.ts'
+import { receiverChain } from '../chains/configured-addresses.ts'
 import { readCurrencyId, type TokenDirectory } from '../chains/token-directory.ts'
 import type { Address } from '../domain/address.ts'
 import { FIAT_DECIMALS, parseFiatCode, type Token } from '../domain/currency.ts'
@@ -146,14 +146,10 @@ function parseInvoiceCurrency(
   throw waybillError('UNKNOWN_CURRENCY', { field: 'invoiceCurrency', value: text, suggestion: tokens.suggest(text) })
 }
 
+/** Reads the address by itself first, whatever the network is. */
 function parseReceiver(field: string, text: string, readNetwork: () => string, { chains }: KnownCurrencies): Address {
   requireReceiver(field, text)
-  const network = readNetwork()
-  const address = requireReceiver(field, text, { name: network, family: chains.familyOf(network) })
-  const config = chains.config(network)
-  const what = config && configuredAddresses(config).get(address)
-  if (what !== undefined) throw waybillError('RECEIVER_IS_CONTRACT', { field, value: text, what, network })
-  return address
+  return requireReceiver(field, text, receiverChain(readNetwork(), chains))
 }
 
 /** Refuses the payee's own address: its refund reference would be the payment reference, and refunds would look like payments. */

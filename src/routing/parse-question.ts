@@ -1,9 +1,8 @@
-import type { Address, AddressFamily } from '../domain/address.ts'
+import type { Address } from '../domain/address.ts'
 import { type Decimal, explainAboveMaximum, formatDecimal, parseDecimal, powerOfTen } from '../domain/decimal.ts'
 import type { Hex } from '../domain/hex.ts'
 import {
   explainAmount,
-  explainReceiver,
   requireAddress,
   requireAmount,
   requirePaymentReference,
@@ -79,12 +78,6 @@ export function checkAmount(amount: Decimal, currency: { readonly id: string; re
 export function checkTotal(amount: Decimal, total: bigint, decimals: number): void {
   const tooLarge = explainAboveMaximum({ units: total, places: decimals }, decimals)
   if (tooLarge !== undefined) throw invalidAmount(formatDecimal(amount), `with the platform fee ${tooLarge}`)
-}
-
-/** @throws WaybillError INVALID_ADDRESS when the fee's receiver is an address of another family than the request's chain */
-export function checkFeeFamily({ receiver }: PlatformFee, chain: string, family: AddressFamily): void {
-  const detail = explainReceiver(receiver, { name: chain, family })
-  if (detail !== undefined) throw waybillError('INVALID_ADDRESS', { field: 'feeAddress', value: receiver, detail })
 }
 
 function invalidAmount(value: string, detail: string) {

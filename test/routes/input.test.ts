@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { configuredAddresses } from '../../src/chains/configured-addresses.ts'
+import { formatAddress } from '../../src/domain/address.ts'
 import { formatAmount } from '../../src/domain/decimal.ts'
 import { WaybillError } from '../../src/errors/waybill-error.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
@@ -136,6 +138,32 @@ describe('invalid input', () => {
     expect(error).toBeInstanceOf(WaybillError)
     const { reason, violations } = error as WaybillError
     expect(`${reason} ${violations.map((violation) => violation.field).join()}`).toBe(expected)
+  })
+
+  it('includes a fee address of the chain’s configuration, as for a payee', async () => {
+    const paymentReference = routing.addRequest(inUsdc('10'))
+    const config = configOf(ethereum, 'ETHEREUM')
+    const known = configuredAddresses(config)
+    expect(known.size).toBeGreaterThan(10)
+    for (const [address, what] of known) {
+      const question = { ...good, paymentReference, feePercentage: '0', feeAddress: formatAddress(address) }
+      const refusal = {
+        reason: 'RECEIVER_IS_CONTRACT',
+        metadata: { field: 'feeAddress', value: formatAddress(address), what, network: 'ETHEREUM' },
+      }
+      await expect(routing.find(question)).rejects.toMatchObject(refusal)
+      await expect(routing.prepare(question)).rejects.toMatchObject(refusal)
+      await expect(routing.stream(question).next()).rejects.toMatchObject(refusal)
+    }
+  })
+
+  it.each([
+    ['the payee', PAYEE],
+    ['the wallet itself', WALLET],
+  ])('does not include %s as fee address', async (_, feeAddress) => {
+    const paymentReference = routing.addRequest(inUsdc('10'))
+    const { routes } = await routing.find({ ...good, paymentReference, feePercentage: '1', feeAddress })
+    expect(routes[0]?.feeBreakdown[1]).toMatchObject({ type: 'PLATFORM', amount: '0.1' })
   })
 
   it('is refused for a covered request as well', async () => {

@@ -433,7 +433,7 @@ export declare type UnavailableRoute = Message<"payments.v1.UnavailableRoute"> &
 
   /**
    * Values that programs may act on, by name. `check` of CROSSCHAIN_REJECTED is the check that an answer of the
-   * provider failed. Empty for other reasons. Example: `{"check": "WRONG_RECEIVER"}`.
+   * provider failed. Empty for other reasons. Example: `{"check": "…"}`.
    *
    * @generated from field: map<string, string> metadata = 7;
    */

@@ -51,8 +51,9 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
   feePercentage?: string | undefined;
 
   /**
-   * Receiver of the platform's fee: an address of the request's chain, not zero. Requires `feePercentage`
-   * (INCOMPLETE_FEE). INVALID_ADDRESS. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * Receiver of the platform's fee: an address of the request's chain, not zero, and no token or contract of the
+   * chain's configuration (RECEIVER_IS_CONTRACT). Requires `feePercentage` (INCOMPLETE_FEE). INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: optional string fee_address = 5;
    */
@@ -235,8 +236,9 @@ export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaym
   feePercentage?: string | undefined;
 
   /**
-   * Receiver of the platform's fee: an address of the request's chain, not zero. Requires `feePercentage`
-   * (INCOMPLETE_FEE). INVALID_ADDRESS. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * Receiver of the platform's fee: an address of the request's chain, not zero, and no token or contract of the
+   * chain's configuration (RECEIVER_IS_CONTRACT). Requires `feePercentage` (INCOMPLETE_FEE). INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: optional string fee_address = 5;
    */
@@ -400,8 +402,9 @@ export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentC
   feePercentage?: string | undefined;
 
   /**
-   * Receiver of the platform's fee: an address of the request's chain, not zero. Requires `feePercentage`
-   * (INCOMPLETE_FEE). INVALID_ADDRESS. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * Receiver of the platform's fee: an address of the request's chain, not zero, and no token or contract of the
+   * chain's configuration (RECEIVER_IS_CONTRACT). Requires `feePercentage` (INCOMPLETE_FEE). INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: optional string fee_address = 5;
    */

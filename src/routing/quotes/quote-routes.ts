@@ -1,16 +1,18 @@
 import type { ChainDirectory } from '../../chains/chain-directory.ts'
+import { receiverChain } from '../../chains/configured-addresses.ts'
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { Account } from '../../domain/account.ts'
-import { type Address, addressFamily } from '../../domain/address.ts'
+import { type Address, addressFamily, formatAddress } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import { type Decimal, formatDecimal, rescale } from '../../domain/decimal.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { closureOf, type PaymentRequest } from '../../domain/payment-request.ts'
+import { requireReceiver } from '../../domain/require-input.ts'
 import type { RoutesAnswer, UnavailableRoute } from '../../domain/route.ts'
 import { type Explanation, explain, type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { DEFAULT_LIMIT, type Payment, platformFeeOf } from '../due-payment.ts'
 import type { Scanner } from '../looks/scan.ts'
-import { checkFeeFamily, checkTotal, type ParsedQuestion } from '../parse-question.ts'
+import { checkTotal, type ParsedQuestion } from '../parse-question.ts'
 import type { Provider } from '../providers/provider.ts'
 import { warn } from './assemble-route.ts'
 import { type Assessed, type Assessment, assessCandidates } from './assess-candidates.ts'
@@ -83,7 +85,8 @@ export async function inquire(
   const stored = await dependencies.loadRequest(account, question.paymentReference, signal)
   if (stored === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: question.paymentReference })
   const { request } = stored
-  if (question.platformFee) checkFeeFamily(question.platformFee, request.network, chains.familyOf(request.network))
+  const feeAddress = question.platformFee?.receiver
+  if (feeAddress) requireReceiver('feeAddress', formatAddress(feeAddress), receiverChain(request.network, chains))
 
   const due = decideAmount(question.amount, stored, tokens)
   const answer = emptyAnswer(request, due)
