@@ -129,6 +129,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     rest,
     rpc,
     maxHeaderBytes: limits.maxHeaderBytes,
+    maxHeaders: limits.maxHeaders,
     logger,
     isReady,
     countOpen,

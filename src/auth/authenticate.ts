@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
-import type { Account } from '../domain/account.ts'
+import { type Account, isAccountName } from '../domain/account.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { hashApiKey, isApiKey, isOperators, PUBLISHABLE_SCOPES, type Scope, scopes } from './api-key.ts'
 import { batchLookUps } from './batch-look-ups.ts'
@@ -116,7 +116,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
       return key.account
     }
     if (name === null || name === '') throw waybillError('MISSING_ACCOUNT', {})
-    const account = await accounts.get(name, () => repository.findAccount(name))
+    const account = isAccountName(name) ? await accounts.get(name, () => repository.findAccount(name)) : undefined
     if (account === undefined) throw waybillError('UNKNOWN_ACCOUNT', { value: name })
     return account
   }

@@ -126,6 +126,7 @@ describe('platform keys', () => {
     [null, 'MISSING_ACCOUNT'],
     ['', 'MISSING_ACCOUNT'],
     ['nobody', 'UNKNOWN_ACCOUNT'],
+    ['a'.repeat(60_000), 'UNKNOWN_ACCOUNT'],
   ])('must name a known account, not %s', async (account, reason) => {
     expect(await reasonOf(authenticate({ apiKey: platformKey, account }, 'payments:read'))).toBe(reason)
   })

@@ -588,6 +588,16 @@ describe('a request that is too large', () => {
     expect(await otherIsAnswered()).toBe(true)
   })
 
+  it('600 headers over HTTP/2 are refused, and the connection goes on', async () => {
+    await listen()
+    const session = openSession()
+    const many = Object.fromEntries(Array.from({ length: 600 }, (_, n) => [`x-${n}`, '']))
+    const stream = session.request({ ':path': '/v1/echo/a', ...key, ...many })
+    expect(await statusOf(stream)).toBe(431)
+    expect(reasonOf(await text(stream))).toBe('TOO_MANY_HEADERS')
+    expect(await statusOf(session.request({ ':path': '/v1/echo/a', ...key }))).toBe(200)
+  })
+
   it('a gzip bomb in gRPC is refused', async () => {
     await listen({ requestTimeoutMs: 10_000, maxCallMs: 10_000 })
     const bomb = gzipSync(Buffer.alloc(200_000_000))

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { parseIpNetwork } from '../../domain/hosts/ip-network.ts'
 import { headerOf } from '../calls/call.ts'
+import { lastElements } from './header-list.ts'
 
 /**
  * Finds the address that a call comes from.
@@ -31,7 +32,7 @@ export function createReadClientAddress(trustedProxies: readonly string[]): Read
   /** @param hops - the nearest last; undefined for a hop that hides its address */
   function firstUntrusted(peer: string, hops: readonly (string | undefined)[]): string {
     let client = peer
-    for (const hop of hops.slice(-MAX_HOPS).toReversed()) {
+    for (const hop of hops.toReversed()) {
       if (hop === undefined || !isTrusted(client)) break
       client = hop
     }
@@ -68,7 +69,8 @@ function addNetwork(list: BlockList, text: string): void {
 type ReadHop = (text: string) => string | undefined
 
 function hopsOf(headers: IncomingHttpHeaders, name: string, read: ReadHop): (string | undefined)[] | undefined {
-  return headerOf(headers, name)?.split(',').map(read)
+  const list = headerOf(headers, name)
+  return list === null ? undefined : lastElements(list).slice(-MAX_HOPS).map(read)
 }
 
 /** One element of Forwarded (RFC 7239, 4): `for="[2001:db8::1]:4711";proto=https`. */

@@ -6,6 +6,7 @@ import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import type { CallOrigin } from '../calls/call.ts'
 import { httpErrorBody, retryAfterSeconds, wireFormOfError } from '../calls/error-mapping.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
+import { firstElements, partsOf } from './header-list.ts'
 import { ACCEPTED_ENCODINGS } from './request-body.ts'
 
 /** A request as the protocols get it. */
@@ -104,8 +105,8 @@ export function acceptsJson(accept: string | undefined): boolean {
 /** Reads the values of Accept and its like with their weights (RFC 9110, 12.4.2); the default weight is 1. */
 export function qualitiesOf(header: string): ReadonlyMap<string, number> {
   const qualities = new Map<string, number>()
-  for (const item of header.toLowerCase().split(',')) {
-    const [name = '', ...parameters] = item.split(';').map((part) => part.trim())
+  for (const element of firstElements(header)) {
+    const [name = '', ...parameters] = partsOf(element.toLowerCase())
     const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
     if (name !== '') qualities.set(name, quality === undefined ? 1 : Number(quality) || 0)
   }
@@ -122,7 +123,7 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
   if (ifNoneMatch === undefined) return false
   if (ifNoneMatch.trim() === '*') return true
   const opaque = etag.replace(/^W\//, '')
-  return ifNoneMatch.split(',').some((each) => each.trim().replace(/^W\//, '') === opaque)
+  return firstElements(ifNoneMatch).some((each) => each.trim().replace(/^W\//, '') === opaque)
 }
 
 /** Answers with an error as REST writes it. */

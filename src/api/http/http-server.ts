@@ -35,6 +35,8 @@ export interface HttpServerOptions {
   readonly isHostAllowed: (authority: string) => boolean
   /** Of the headers of HTTP/2 together. Node enforces it for HTTP/1.1. */
   readonly maxHeaderBytes: number
+  /** How many headers a request of HTTP/2 may have. Those of HTTP/1.1 are counted before. */
+  readonly maxHeaders: number
   /** Additional headers of every answer. */
   readonly extraHeaders: HeaderFields
   readonly openFiles: OpenFiles | undefined
@@ -92,7 +94,7 @@ function createInbound(
 async function answer(inbound: Inbound, options: HttpServerOptions): Promise<void> {
   const { exchange } = inbound
   const { rest, rpc } = options
-  refuseLargeHeaders(exchange, options.maxHeaderBytes)
+  refuseLargeHeaders(exchange, options)
   if (!options.isHostAllowed(exchange.authority)) throw waybillError('HOST_NOT_ALLOWED', { value: exchange.authority })
   if (exchange.method === 'CONNECT') throw methodNotAllowed(exchange, rest.httpMethods)
   refuseFragment(exchange)
@@ -178,11 +180,20 @@ function refuseFragment({ rawPath, rawQuery }: Exchange): void {
   throw waybillError('MALFORMED_URL', { detail: 'it has a #, which is written %23 in a value' })
 }
 
-function refuseLargeHeaders({ httpVersion, headers }: Exchange, limit: number): void {
+function refuseLargeHeaders(
+  { httpVersion, headers }: Exchange,
+  { maxHeaderBytes, maxHeaders }: Pick<HttpServerOptions, 'maxHeaderBytes' | 'maxHeaders'>,
+): void {
   if (httpVersion === '1.1') return
   let bytes = 0
-  for (const name in headers) bytes += name.length + (headers[name]?.length ?? 0)
-  if (bytes > limit) throw waybillError('HEADERS_TOO_LARGE', { limit })
+  let fields = 0
+  for (const name in headers) {
+    const value = headers[name]
+    bytes += name.length + (value?.length ?? 0)
+    fields += Array.isArray(value) ? value.length : 1
+  }
+  if (bytes > maxHeaderBytes) throw waybillError('HEADERS_TOO_LARGE', { limit: maxHeaderBytes })
+  if (fields > maxHeaders) throw waybillError('TOO_MANY_HEADERS', { limit: maxHeaders })
 }
 
 /** Callers may choose request ids that are harmless in logs and headers. */

@@ -5,7 +5,7 @@ import type { Allowance } from './allowance.ts'
 export interface ConnectionLimits {
   /** Size of request line and headers together. */
   readonly maxHeaderBytes: number
-  /** Number of headers of an HTTP/1.1 request. HTTP/2 is limited by `maxHeaderBytes` only. */
+  /** Number of headers of a request. */
   readonly maxHeaders: number
   /** From opening the connection to its first bytes, and to the end of the headers. */
   readonly headersTimeoutMs: number
