@@ -1,12 +1,19 @@
 import { enableCompileCache } from 'node:module'
 import { ownCacheFolder } from './cli/compile-cache.ts'
+import { endByForce, STOP_GRACE_MS } from './cli/end-by-force.ts'
 
 const stopping = new AbortController()
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
     // The second signal ends the process at once.
-    if (stopping.signal.aborted) process.exit(130)
+    if (stopping.signal.aborted) endByForce(130)
     stopping.abort(new Error(`stopped by ${signal}`))
+    setTimeout(() => {
+      process.stderr.write(
+        `waybill: the stop took longer than ${STOP_GRACE_MS / 1000} s: ending what is left by force\n`,
+      )
+      endByForce(1)
+    }, STOP_GRACE_MS).unref()
   })
 }
 

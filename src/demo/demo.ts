@@ -36,6 +36,8 @@ const DAY_SEC = 86_400
 const HISTORY_ENDS_SEC_AGO = 2_700
 const SEEDS_PAID_SEC_AGO = 1_800
 const PENDING_CHAIN = 'POLYGON'
+/** How long payer, bridge and clocks may take to end. */
+const STOP_GRACE_MS = 5_000
 /** How often the pending request is looked at. */
 const KEEP_EVERY_MS = 10_000
 
@@ -190,12 +192,22 @@ function createRun(
 
     async stop() {
       stopping.abort()
-      await paying
-      await bridge.stop()
-      await Promise.all(clocks.map((clock) => clock.stop()))
-      await network.stop()
+      await stopAll(
+        [() => paying, () => bridge.stop(), () => Promise.all(clocks.map((clock) => clock.stop()))],
+        network,
+      )
     },
   }
+}
+
+/** Stops what uses the nodes, one after the other, then the nodes. */
+async function stopAll(users: readonly (() => Promise<unknown>)[], network: DemoNetwork): Promise<void> {
+  let quiet: Promise<unknown> = Promise.resolve()
+  for (const stop of users) quiet = quiet.then(stop)
+  // A node that hangs keeps its users waiting. Their calls fail when the network ends it.
+  await Promise.race([quiet, setTimeout(STOP_GRACE_MS, undefined, { ref: false })])
+  await network.stop()
+  await quiet
 }
 
 interface Seeded {

@@ -222,6 +222,29 @@ describe('a first start', () => {
     expect(await askWallet(body, { origin: url }, name)).toMatchObject({ status: 200, error: { code } })
   })
 
+  /** Jumps to itself, as creation code. */
+  const ENDLESS = '0x5b600056'
+
+  it.each([
+    ['a read', 'eth_call', [{ data: ENDLESS }], 'direct'],
+    ['a read with more gas than a block', 'eth_call', [{ data: ENDLESS, gas: '0x7fffffffffffffff' }], 'direct'],
+    ['an estimate', 'eth_estimateGas', [{ data: ENDLESS }, 'latest'], 'direct'],
+  ])(
+    'ends code without end that a page has a node run by %s, and its chain goes on',
+    async (_, method, params, name) => {
+      const startMs = performance.now()
+      for (let n = 0; n < 20; n++)
+        expect((await askWallet({ method, params }, { origin: url }, name)).error).toMatchObject({
+          code: expect.any(Number),
+        })
+      const head = async () => (await askWallet({ method: 'eth_blockNumber' }, { origin: url })).result
+      const before = await head()
+      // A block comes after ten seconds at the latest.
+      await vi.waitFor(async () => expect(await head()).not.toBe(before), { timeout: 15_000, interval: 200 })
+      expect(performance.now() - startMs).toBeLessThan(25_000)
+    },
+  )
+
   it('prints three curl lines that work', async () => {
     const lines = demo
       .stdout()

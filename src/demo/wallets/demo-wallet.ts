@@ -6,7 +6,7 @@ import { toQuantity } from '../network/rpc.ts'
 import { batchCalls } from './batch-calls.ts'
 import { askChain, findChain, type WalletChain } from './wallet-chain.ts'
 import { INVALID_PARAMS, UNAUTHORIZED, UNSUPPORTED_METHOD, WalletError } from './wallet-error.ts'
-import { isAddress, isBytes, isQuantity } from './wallet-values.ts'
+import { isAddress, isBytes, isGas, isQuantity, MAX_GAS } from './wallet-values.ts'
 
 /** What a page asks of a wallet. `chainId` is the chain that the page's provider has chosen, in hex; by default the first. */
 export interface WalletCall {
@@ -21,11 +21,12 @@ export interface CalledWallet {
   readonly batches: boolean
 }
 
+/** Reads that run code. */
+const EXECUTIONS = new Set(['eth_call', 'eth_estimateGas'])
+
 /** Reads that go to the node as they are. */
 const READS = new Set([
   'eth_blockNumber',
-  'eth_call',
-  'eth_estimateGas',
   'eth_gasPrice',
   'eth_getBalance',
   'eth_getBlockByNumber',
@@ -62,9 +63,25 @@ export async function callWallet(
     case 'eth_sendTransaction':
       return sendFrom(chains, address, { params, chainId })
     default:
+      if (EXECUTIONS.has(method)) return askChain(findChain(chains, chainId), method, boundExecution(method, params))
       if (!READS.has(method)) throw new WalletError(UNSUPPORTED_METHOD, `this wallet has no method ${method}`)
       return askChain(findChain(chains, chainId), method, params)
   }
+}
+
+/**
+ * Limits the gas of code that a page has the node run: while it runs, the node mines no block. State overrides are refused, since with them a page
+ * could replace the contracts that others see.
+ *
+ * @throws WalletError -32602
+ */
+function boundExecution(method: string, [call, block = 'latest', ...others]: readonly unknown[]): readonly unknown[] {
+  if (typeof call !== 'object' || call === null || Array.isArray(call))
+    throw new WalletError(INVALID_PARAMS, 'params[0] is not a transaction')
+  if (others.length > 0) throw new WalletError(INVALID_PARAMS, `${method} takes a transaction and a block here`)
+  const { gas = toQuantity(MAX_GAS) } = call as { gas?: unknown }
+  if (!isGas(gas)) throw new WalletError(INVALID_PARAMS, `params[0].gas is not ${FORMS.get(isGas)}`)
+  return [{ ...call, gas }, block]
 }
 
 function idOf(param: unknown): string {
@@ -100,9 +117,10 @@ const FORMS = new Map<unknown, string>([
   [isAddress, 'an address'],
   [isBytes, 'hex data'],
   [isQuantity, 'a number in hex'],
+  [isGas, `a number in hex of at most ${toQuantity(MAX_GAS)}`],
 ])
 const NEEDED = { from: isAddress, to: isAddress, data: isBytes }
-const OPTIONAL = { value: isQuantity, gas: isQuantity, chainId: isQuantity }
+const OPTIONAL = { value: isQuantity, gas: isGas, chainId: isQuantity }
 
 /** The fields that a payment has; others are refused rather than left out. */
 function transactionOf(param: unknown): Transaction {

@@ -30,12 +30,25 @@ it.each(['constructor', 'valueOf', 'toString', '__proto__', '__defineGetter__', 
   },
 )
 
+const GAS_FAULT = 'params[0].gas is not a number in hex of at most 0x989680'
+
 it.each([
   ['no address to send to', () => send({ to: '0x' }), 'params[0].to is not an address'],
   ['a creation of a contract', () => send({ to: undefined }), 'params[0].to is not an address'],
   ['half a byte', () => send({ data: '0x1' }), 'params[0].data is not hex data'],
   ['a value without digits', () => send({ value: '0x' }), 'params[0].value is not a number in hex'],
   ['a value above 256 bits', () => send({ value: `0x${'f'.repeat(65)}` }), 'params[0].value is not a number in hex'],
+  ['gas without end', () => send({ gas: '0x989681' }), GAS_FAULT],
+  ['a read with gas without end', () => ask('eth_call', { to: TO, gas: `0x7${'f'.repeat(15)}` }), GAS_FAULT],
+  ['an estimate with gas without end', () => ask('eth_estimateGas', { to: TO, gas: '0x989681' }, 'latest'), GAS_FAULT],
+  ['gas that is no number', () => ask('eth_call', { to: TO, gas: 1e15 }), GAS_FAULT],
+  ['a read of nothing', () => ask('eth_call'), 'params[0] is not a transaction'],
+  ['a read of a list', () => ask('eth_call', [{ to: TO }]), 'params[0] is not a transaction'],
+  [
+    'contracts of its own in place of those of the chain',
+    () => ask('eth_call', { to: TO }, 'latest', { [TO]: { code: '0x5b600056' } }),
+    'eth_call takes a transaction and a block here',
+  ],
   ['a chain without digits', () => send({ chainId: '0x' }), 'params[0].chainId is not a number in hex'],
   ['another chain', () => send({ chainId: '0x1' }), `the wallet is on chain ${CHAIN}, not on 0x1`],
   ['a name that every object has', () => send({ constructor: '0x' }), 'params[0].constructor is not understood'],

@@ -1,6 +1,7 @@
 import type { DemoChain } from '../network/network.ts'
 import { type Rpc, toQuantity } from '../network/rpc.ts'
 import { INTERNAL, UNKNOWN_CHAIN, WalletError } from './wallet-error.ts'
+import { MAX_GAS } from './wallet-values.ts'
 
 /** A chain as its wallets see it. */
 export interface WalletChain extends Pick<DemoChain, 'spec'> {
@@ -39,7 +40,8 @@ type Transaction = Readonly<Record<string, unknown>> & { readonly gas?: unknown 
 
 async function send({ client, signal }: WalletChain, transaction: Transaction): Promise<unknown> {
   const maxPriorityFeePerGas = await client.rpc.call('eth_maxPriorityFeePerGas', [], signal)
-  const gas = transaction.gas ?? (await client.rpc.call('eth_estimateGas', [transaction], signal).catch(gasOfReverting))
+  const most = { ...transaction, gas: toQuantity(MAX_GAS) }
+  const gas = transaction.gas ?? (await client.rpc.call('eth_estimateGas', [most], signal).catch(gasOfReverting))
   const fees = { maxPriorityFeePerGas, maxFeePerGas: toQuantity(MAX_FEE_PER_GAS), gas }
   return client.rpc.call('eth_sendTransaction', [{ ...transaction, ...fees }], signal)
 }
