@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { configuredAddresses } from '../../src/chains/configured-addresses.ts'
-import { formatAddress } from '../../src/domain/address.ts'
+import { type Address, formatAddress } from '../../src/domain/address.ts'
 import { formatAmount } from '../../src/domain/decimal.ts'
 import { WaybillError } from '../../src/errors/waybill-error.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
-import { configOf, createTestRouting, freshAddress, type TestRouting } from '../support/routing.ts'
+import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRouting } from '../support/routing.ts'
 
 const TRON_WALLET = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'
 const PAYEE = freshAddress('payee')
@@ -78,6 +78,56 @@ describe('the amount', () => {
       unavailable: [],
       degraded: false,
     })
+  })
+})
+
+describe('the payee’s own wallet', () => {
+  const TRON_REQUEST = { ...inUsdc('10'), network: 'TRON', payee: TRON_WALLET as EvmAddress }
+  it.each([
+    ['in lower case', PAYEE.toLowerCase(), {}],
+    ['with its checksum', formatAddress(PAYEE.toLowerCase() as Address), {}],
+    ['in upper case', `0X${PAYEE.slice(2).toUpperCase()}`, {}],
+    ['with another amount', PAYEE, { amount: '3' }],
+    ['as receiver of the fee, too', PAYEE, { feePercentage: '1', feeAddress: PAYEE }],
+  ])('has no routes, and cannot pay: %s', async (_, wallet, more) => {
+    await ethereum.fund(ethereum.tokens.USDC, PAYEE, 100_000_000n)
+    for (const change of [{}, { invoiceCurrency: 'USD' }]) {
+      const paymentReference = routing.addRequest({ ...inUsdc('10'), ...change })
+      const question = { paymentReference, wallet, ...more }
+      const { routes, unavailable, warnings, degraded } = await routing.find(question)
+      expect([routes, unavailable, reasonsOf(warnings), degraded]).toEqual([[], [], ['WALLET_IS_PAYEE'], false])
+      expect(warnings[0]?.message).toContain(formatAddress(PAYEE.toLowerCase() as Address))
+      for (const route of [undefined, 'REQUEST_NETWORK_PAYMENT', 'ETHEREUM_ETHEREUM_DAI_USDC']) {
+        await expect(routing.prepare({ ...question, ...(route && { route }) })).rejects.toMatchObject({
+          reason: 'WALLET_IS_PAYEE',
+          violations: [{ field: 'wallet' }],
+        })
+      }
+    }
+  })
+
+  it('is known on Tron as well', async () => {
+    const answer = await routing.find({ paymentReference: routing.addRequest(TRON_REQUEST), wallet: TRON_WALLET })
+    expect([answer.routes, reasonsOf(answer.warnings)]).toEqual([[], ['WALLET_IS_PAYEE']])
+  })
+
+  it('does not hide that the request is paid, and stands beside other warnings', async () => {
+    const ask = async (counted: object, more = {}) => {
+      const paymentReference = routing.addRequest(inUsdc('10'), counted)
+      return reasonsOf((await routing.find({ paymentReference, wallet: PAYEE, ...more })).warnings)
+    }
+    expect(await ask({ final: '10' })).toEqual(['REQUEST_ALREADY_PAID'])
+    expect(await ask({}, { amount: '11' })).toEqual(['AMOUNT_ABOVE_OUTSTANDING', 'WALLET_IS_PAYEE'])
+    expect(await ask({}, { chains: ['POLYGON'] })).toEqual(['WALLET_IS_PAYEE', 'FILTER_MATCHES_NOTHING'])
+  })
+
+  it.each([
+    ['the receiver of the fee', { feePercentage: '1', feeAddress: WALLET }, {}],
+    ['the refund address', {}, { refundAddress: WALLET }],
+  ])('is not %s', async (_, more, terms) => {
+    const paymentReference = routing.addRequest({ ...inUsdc('10'), ...terms })
+    const { routes } = await routing.find({ paymentReference, wallet: WALLET, ...more })
+    expect(routes[0]?.id).toBe('REQUEST_NETWORK_PAYMENT')
   })
 })
 

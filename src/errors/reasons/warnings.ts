@@ -27,6 +27,12 @@ export const warningReasons = {
     message: 'the request expired at {at}',
     remedy: 'do not pay it; ask whoever made it for another request',
   },
+  WALLET_IS_PAYEE: {
+    kind: 'INVALID_INPUT',
+    in: errorOrWarning,
+    message: 'the wallet {wallet} is the payee of this request, and payments to oneself never count',
+    remedy: 'pay with another wallet',
+  },
   AMOUNT_ABOVE_OUTSTANDING: {
     kind: 'NOTICE',
     in: warning,

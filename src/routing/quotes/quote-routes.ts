@@ -54,7 +54,7 @@ export interface Inquiry {
   readonly answer: RoutesAnswer
   /** Absent when there is nothing to search for: then the answer is final. */
   readonly search?: { readonly payment: Payment; readonly candidates: readonly Candidate[] }
-  /** The error for a caller who wants to pay a request that was cancelled or has expired. */
+  /** The error for a caller who wants to pay a request that was cancelled or has expired, or with the payee's own wallet. */
   readonly refusal?: WaybillError
 }
 
@@ -95,6 +95,11 @@ export async function inquire(
   if (closure !== undefined) {
     const at = { at: timeOfClosure(closure, request) }
     return { answer: { ...answer, warnings: [warn(closure, at)] }, refusal: waybillError(closure, at) }
+  }
+  if (question.wallet === request.payee) {
+    const terms = { field: 'wallet', wallet: formatAddress(question.wallet) }
+    const warnings = [...answer.warnings, warn('WALLET_IS_PAYEE', terms)]
+    return { answer: { ...answer, warnings }, refusal: waybillError('WALLET_IS_PAYEE', terms) }
   }
   const decimals = invoiceDecimals(request, tokens)
   const { units } = rescale(due.amount, decimals)

@@ -371,7 +371,6 @@ export const payTexts = {
     fastest: 'Fastest',
     confirmations: (count: number) =>
       count === 1 ? 'One confirmation in your wallet' : `${count} confirmations in your wallet`,
-    noGas: (chain: string) => `Not enough coins on ${chain} for the network’s fee`,
     andMore: (fees: string) => `${fees} and others of unknown price`,
     impact: (percent: string) => `The swap costs ${percent} against the market’s price`,
     pay: (amount: string) => `Pay ${amount}`,

@@ -134,6 +134,7 @@ describe('the words of a route', () => {
     estimatedDurationSeconds: 20,
     tags: [Route_Tag.FASTEST],
     readiness: { hasEnoughGas: true, steps: [APPROVE, PAY] },
+    warnings: [],
   } as unknown as Route
 
   it('marks what is cut off and what is less than a cent', () => {
@@ -159,9 +160,15 @@ describe('the words of a route', () => {
     ['a pool that moves', { priceImpact: 0.0123 }, false, { warnings: [expect.stringContaining('1.2%')] }],
     [
       'no gas',
-      { readiness: { hasEnoughGas: false, steps: [PAY] } },
+      { warnings: [{ reason: 'INSUFFICIENT_GAS', message: 'the wallet has 0 ETH for gas; add 0.1 ETH on BASE' }] },
       false,
-      { warnings: [expect.stringContaining('BASE')] },
+      { warnings: ['The wallet has 0 ETH for gas; add 0.1 ETH on BASE.'] },
+    ],
+    [
+      'every warning of the service, beside what the page says itself',
+      { priceImpact: 0.02, warnings: [{ message: 'a pool is off' }, { message: 'uniswap-v2 has no price.' }] },
+      false,
+      { warnings: ['A pool is off.', 'uniswap-v2 has no price.', expect.stringContaining('2%')] },
     ],
   ])('%s', (_, change, makesBatches, words) => {
     expect(sayRoute({ ...route, ...change } as Route, makesBatches)).toMatchObject(words)

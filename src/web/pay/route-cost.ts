@@ -1,5 +1,6 @@
 import { type Route, Route_StepKind, Route_Tag } from '@waybill/client/checkout'
 import { formatShortAmount, formatUsd } from '../look/format-amount.ts'
+import { sentence } from '../look/sentence.ts'
 import { payTexts } from '../look/texts.ts'
 
 /** What a payer reads of a route. */
@@ -40,7 +41,8 @@ export function sayRoute(route: Route, makesBatches: boolean): RouteWords {
     ],
     confirmations: routes.confirmations(makesBatches ? 1 : steps),
     warnings: [
-      ...(route.readiness?.hasEnoughGas === false ? [routes.noGas(route.chain)] : []),
+      // The service's words name what is missing, and what a pool that is off the market takes.
+      ...route.warnings.map(({ message }) => sentence(message)),
       ...(route.priceImpact >= LEAST_IMPACT ? [routes.impact(percent.format(route.priceImpact))] : []),
     ],
   }

@@ -53,8 +53,13 @@ export function RoutesScreen({ checkout, paymentReference, connected, outstandin
       )}
       {routes.length > 0 && <RouteChoice {...{ routes, makesBatches }} chosen={route?.id} onChange={setId} />}
       {found.isDegraded && <p class="small quiet">{texts.degraded}</p>}
-      {isPoor && <p>{texts.noneSays}</p>}
-      {isComplete && <Missing found={found} isOpen={isPoor} />}
+      {found.warnings.map(({ reason, message }) => (
+        <p key={reason} class="notice warn">
+          {sentence(message)}
+        </p>
+      ))}
+      {isPoor && found.unavailable.length > 0 && <p>{texts.noneSays}</p>}
+      {isComplete && <Missing unavailable={found.unavailable} isOpen={isPoor} />}
       {route !== undefined && (
         <button type="button" class="button main pay-button" disabled={!isComplete} onClick={() => onChoose(route)}>
           {texts.pay(`${formatAmount(route.sourceAmount)} ${route.token}`)}
@@ -117,16 +122,12 @@ function RouteChoice({ routes, makesBatches, chosen, onChange }: ChoiceProps) {
 }
 
 /** Why the other ways cannot be taken, the most helpful first: one line for each remedy. */
-function Missing({ found, isOpen }: { found: FoundRoutes; isOpen: boolean }) {
-  const { unavailable, warnings } = found
-  if (unavailable.length + warnings.length === 0) return null
+function Missing({ unavailable, isOpen }: Pick<FoundRoutes, 'unavailable'> & { isOpen: boolean }) {
+  if (unavailable.length === 0) return null
   return (
     <details class="missing" open={isOpen}>
       <summary class="small">{payTexts.routes.more(unavailable.length)}</summary>
       <ul class="small">
-        {warnings.map(({ reason, message }) => (
-          <li key={reason}>{sentence(message)}</li>
-        ))}
         {unavailable.map((each) => (
           <li key={keyOf(each)}>
             <strong>{[each.token, each.chain].filter((part) => part !== undefined).join(' · ')}</strong>
