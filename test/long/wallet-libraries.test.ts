@@ -4,6 +4,7 @@ import { createWalletClient, custom, type EIP1193RequestFn, type Hex } from 'vie
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { anvil } from 'viem/chains'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { parseAmount } from '../../src/domain/decimal.ts'
 import type { PreparedTransaction } from '../../src/domain/route.ts'
 import { startAnvilNode, type TestNode } from '../support/chains/nodes.ts'
 import { deployForPayers, type PayersChain, receiptOf, unusedAddress } from '../support/chains/payers-chain.ts'
@@ -105,3 +106,30 @@ it.each(ways)('%s sends the prepared transactions unchanged', async (name, send)
   }
   expect(await chain.holding(payee, chain.token('USDC'))).toBe(12_500_000n)
 })
+
+it.each(ways.filter(([name]) => name.includes('key')))(
+  '%s sends them all with exactly the coins that a remedy names',
+  async (name, send) => {
+    const key = generatePrivateKey()
+    const account = privateKeyToAccount(key)
+    await chain.fund(chain.token('USDT'), account.address, 10n ** 12n)
+    // Unless the base fee is far above it, the fixed tip of ethers 5 decides what it demands.
+    await node.rpc.call('anvil_setNextBlockBaseFeePerGas', ['0x1dcd65000'])
+    await node.rpc.call('evm_mine')
+    const routing = createTestRouting([chain.config])
+    const currency = { invoiceCurrency: 'USDC-ETHEREUM', paymentCurrency: 'USDC-ETHEREUM' }
+    const payee = canonical(unusedAddress(`payee of exactly ${name}`))
+    const terms = { payee, amount: '12.5', network: 'ETHEREUM', ...currency }
+    const question = { paymentReference: routing.addRequest(terms), wallet: account.address }
+    const { routes } = await routing.find({ ...question, tokens: ['USDT'] })
+    const warning = routes[0]?.warnings.find(({ reason }) => reason === 'INSUFFICIENT_GAS')?.message ?? ''
+    const [, missing = ''] = /; add ([\d.]+) ETH/.exec(warning) ?? []
+    await node.rpc.call('anvil_setBalance', [account.address, `0x${parseAmount(missing, 18)?.toString(16)}`])
+    const { transactions, route } = await routing.prepare({ ...question, chain: 'ETHEREUM', token: 'USDT' })
+    expect([transactions.length, route.readiness.hasEnoughGas]).toEqual([4, true])
+    for (const transaction of transactions) {
+      const receipt = await receiptOf(node.rpc, (await send(transaction, { key, account })) as Hex)
+      expect(BigInt(receipt.status)).toBe(1n)
+    }
+  },
+)

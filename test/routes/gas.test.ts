@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { PaymentQuestion, PreparedPayment } from '../../src/domain/route.ts'
+import type { PaymentQuestion, PreparedPayment, PreparedTransaction } from '../../src/domain/route.ts'
 import { WaybillError } from '../../src/errors/waybill-error.ts'
 import { resultIn } from '../../src/nodes/json-rpc.ts'
 import { createRpcNode } from '../../src/nodes/rpc-node.ts'
@@ -244,11 +244,34 @@ describe('the gas limits of prepared transactions', () => {
     expect(proxy.bodies.length).toBe(1)
   })
 
+  it.each<[string, ProxyBehaviour, number]>([
+    ['1.2 million, where a node simulates', passOn, 54],
+    ['5 million, where a node simulates', passOn, 225],
+    ['1.2 million, where a node estimates', refusing(noSimulation), 54],
+  ])('suffice for a contract that takes %s to be paid', async (_, behaviour, slots) => {
+    proxy.behave(behaviour)
+    const routing = throughProxy()
+    await routing.learnNodes(new AbortController().signal)
+    const payee = canonical(unusedAddress(`greedy payee ${cases++}`))
+    await node.rpc.call('anvil_setCode', [payee, `0x60${slots.toString(16)}5b60015a5560019003806002575b00`])
+    const wallet = await chain.newWallet(10n ** 18n)
+    const currency = { invoiceCurrency: 'ETH-ETHEREUM', paymentCurrency: 'ETH-ETHEREUM' }
+    const paymentReference = routing.addRequest({ payee, amount: '0.01', network: 'ETHEREUM', ...currency })
+    const prepared = await routing.prepare({ paymentReference, wallet: wallet.address })
+    const [transaction] = prepared.transactions
+    expect(BigInt(transaction?.gas ?? 0)).toBeGreaterThan(BigInt(slots) * 22_000n)
+    expect(quotedGas(prepared.route)).toBeGreaterThan(BigInt(slots) * 22_000n)
+    const sent = await chain.send(wallet, transaction as PreparedTransaction)
+    expect(sent).toMatchObject({ succeeded: true })
+    expect(sent.gasUsed).toBeGreaterThan(BigInt(slots) * 22_000n)
+  })
+
   it('are never below the table, whatever a node says', async () => {
     const tiny: ProxyBehaviour = async (exchange, response) => {
-      const answers = JSON.parse(await exchange.next()) as { result: { calls?: object[] }[] }[]
+      const answers = JSON.parse(await exchange.next()) as { result: readonly { calls?: object[] }[] }[]
       for (const { result } of answers) {
-        if (Array.isArray(result)) for (const call of result[0]?.calls ?? []) Object.assign(call, { gasUsed: '0x5208' })
+        if (Array.isArray(result))
+          for (const { calls = [] } of result) Object.assign(calls[0] ?? {}, { gasUsed: '0x5208' })
       }
       response.end(JSON.stringify(answers))
     }

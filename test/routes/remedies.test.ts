@@ -116,11 +116,10 @@ describe('the missing amount that a remedy tells', () => {
     await give('ETH', wallet, 1n)
     expect(gasOf(await room.find(question))).toEqual({ hasEnough: true, warning: '' })
 
-    // It suffices to send the transactions at the gas price of the quote.
+    // It suffices for wallets that offer twice the base fee, for each of the transactions.
     const { transactions } = await room.prepare({ ...question, route: route ?? DIRECT })
-    const { nextBaseFee, tip } = await feesNow(stage.near)
     for (const transaction of transactions) {
-      const hash = await send(transaction, { maxFeePerGas: nextBaseFee + tip, maxPriorityFeePerGas: tip })
+      const hash = await send(transaction, await feesNow(stage.near))
       await stage.near.mine()
       expect((await stage.near.receipt(hash))?.succeeded).toBe(true)
     }
@@ -136,19 +135,20 @@ describe('the missing amount that a remedy tells', () => {
     const missing = parseAmount(amount, 18) as bigint
     const [transaction] = (await room.prepare({ ...question, route: DIRECT })).transactions
     if (transaction === undefined) throw new TypeError('nothing is to be sent')
-    const { nextBaseFee, tip } = await feesNow(stage.near)
-    const fees = { maxFeePerGas: nextBaseFee + tip, maxPriorityFeePerGas: tip }
+    const fees = await feesNow(stage.near)
     await give('ETH', wallet, missing - 1n)
     await expect(send(transaction, fees)).rejects.toThrow(/insufficient funds/i)
     await give('ETH', wallet, 1n)
     await expect(send(transaction, fees)).resolves.toMatch(/^0x/)
   })
 
+  /** As ethers and others offer them. */
   async function feesNow(chain: TestChain) {
     const args = ['0x5', 'latest', [50]]
     const history = await chain.client.rpc.call<{ baseFeePerGas: string[]; reward: string[][] }>('eth_feeHistory', args)
     const tips = history.reward.map(([tip]) => BigInt(tip ?? 0)).toSorted((a, b) => (a < b ? -1 : 1))
-    return { nextBaseFee: BigInt(history.baseFeePerGas.at(-1) ?? 0), tip: tips[2] ?? 0n }
+    const tip = tips[2] ?? 0n
+    return { maxFeePerGas: 2n * BigInt(history.baseFeePerGas.at(-1) ?? 0) + tip, maxPriorityFeePerGas: tip }
   }
 
   function send(transaction: PreparedTransaction, fees: Record<string, bigint>): Promise<`0x${string}`> {

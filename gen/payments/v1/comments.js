@@ -464,7 +464,7 @@ export const comments = {
   "payments.v1.RequestsService.WatchPaymentRequest": "Sends the request as it is, then again after each change of its payments, balances or cancellation, and a heartbeat after every 15 seconds without one. It does not end by itself: a request that is PAID may still be refunded or lose a payment in a reorg. A new call begins with the state of that moment, so nothing is missed after a broken connection. REQUEST_NOT_FOUND if the account has no such request.",
   "payments.v1.Route": "A way by which a wallet can pay a request now.",
   "payments.v1.Route.Readiness": "What the wallet lacks or still has to do.",
-  "payments.v1.Route.Readiness.has_enough_gas": "Whether the wallet holds enough of the native coin for the gas of all steps. Absent if unknown, for instance for a contract wallet whose gas others may pay.",
+  "payments.v1.Route.Readiness.has_enough_gas": "Whether the wallet holds enough of the native coin for the gas of all steps, as wallets demand it: gas limit × (2 × next base fee + tip). Absent for a contract wallet, whose gas others may pay.",
   "payments.v1.Route.Readiness.needs_approval": "Whether a token approval comes first.",
   "payments.v1.Route.Readiness.steps": "The transactions to send, in order. Example: `[\"APPROVE\", \"PAY\"]`.",
   "payments.v1.Route.Speed": "How long it takes until the payee has the money, by `estimatedDurationSeconds`.",

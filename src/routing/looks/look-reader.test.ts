@@ -13,7 +13,7 @@ describe('the price of gas', () => {
     ['the median tip on a chain without a base fee', history([0, 0, 0, 0], [3, 1, 2]), 2n],
     ['the base fee on a chain without blocks', history([8], []), 8n],
   ])('is %s', (_, answer, price) => {
-    expect(decodeGasPrice(answer)).toBe(price)
+    expect(decodeGasPrice(answer).gasPrice).toBe(price)
   })
 
   it.each<[string, number[], number[], string | undefined, bigint]>([
@@ -25,7 +25,15 @@ describe('the price of gas', () => {
     ['what others paid when the suggestion is not a number', [7], [0.5], 'much', 107n],
   ])('tips %s', (_, tips, gasUsedRatio, suggested, price) => {
     const baseFees = [...tips.map(() => 1), 100]
-    expect(decodeGasPrice({ ...history(baseFees, tips), gasUsedRatio }, suggested)).toBe(price)
+    expect(decodeGasPrice({ ...history(baseFees, tips), gasUsedRatio }, suggested).gasPrice).toBe(price)
+  })
+
+  it.each([
+    ['twice the next base fee and the tip', history([1, 100], [7]), '0x5', 207n],
+    ['the tip alone without base fees', history([0, 0], [7]), undefined, 7n],
+    ['right on a chain without blocks', history([8], []), '0x1', 17n],
+  ])('of which wallets demand is %s', (_, answer, suggested, price) => {
+    expect(decodeGasPrice(answer, suggested).maxFeePerGas).toBe(price)
   })
 
   it.each([

@@ -106,7 +106,7 @@ async function readTogether(state: State, asks: readonly Ask[], signal: AbortSig
   const states = asks.map(({ wallet }, i) => {
     const code = codeIn(results[i + FIRST_CODE_PLACE])
     if (code instanceof RpcError) return code
-    return usual.stateOf({ wallet, timestampSec, gasPrice, walletHasCode: code.length > 2, answerTo })
+    return usual.stateOf({ wallet, timestampSec, ...gasPrice, walletIsContract: isContract(code), answerTo })
   })
   const [failure] = states.filter((each) => each instanceof RpcError)
   if (failure !== undefined && states.every((each) => each instanceof RpcError)) throw failure
@@ -160,6 +160,14 @@ function codeIn(answer: RpcAnswer | undefined): string | RpcError {
   return typeof code === 'string' && code.startsWith('0x') ? code : new RpcError('INCONSISTENT', 'no code')
 }
 
+/** The code of an account that delegates to a contract begins so. @see https://eips.ethereum.org/EIPS/eip-7702 */
+const DELEGATION = '0xef0100'
+
+/** An account that delegates is a wallet all the same: it has a key, and pays for its transactions itself. */
+function isContract(code: string): boolean {
+  return code.length > 2 && !code.toLowerCase().startsWith(DELEGATION)
+}
+
 function gatherReads(asks: readonly Ask[], usual: UsualReads): ReadSet {
   const reads = createReadSet()
   usual.ofChain().forEach(reads.add)
@@ -193,15 +201,23 @@ function checkChainId(chain: ChainConfig, answers: readonly RpcAnswer[]): void {
   throw new RpcError('WRONG_CHAIN', `it says that its chain id is ${id ?? 'none'}, not ${chain.chainId}`)
 }
 
+/** The price of a unit of gas, in wei. */
+export interface GasPrice {
+  /** What a unit is expected to cost: the next block's base fee and a tip. */
+  readonly gasPrice: bigint
+  /** What wallets demand for a unit before they send: twice the next block's base fee and the tip. */
+  readonly maxFeePerGas: bigint
+}
+
 /**
- * The price of gas: the next block's base fee and a tip. The tip is the larger of the median that was paid in blocks with transactions and the
+ * Decodes the price of gas. The tip is the larger of the median that was paid in blocks with transactions and the
  * node's suggestion: empty blocks report a tip of 0, and wallets send the tip that their node suggests.
  *
  * @param history - the answer to `eth_feeHistory(5, latest, [50])`; its last base fee is the next block's
  * @param suggested - the answer to `eth_maxPriorityFeePerGas`; undefined where the node gave none
  * @throws RpcError when it is no fee history
  */
-export function decodeGasPrice(history: unknown, suggested?: unknown): bigint {
+export function decodeGasPrice(history: unknown, suggested?: unknown): GasPrice {
   const { baseFeePerGas, reward, gasUsedRatio } = (history ?? {}) as Partial<Record<string, unknown>>
   const nextBaseFee = Array.isArray(baseFeePerGas) ? readQuantity(baseFeePerGas.at(-1)) : undefined
   if (nextBaseFee === undefined || !Array.isArray(reward)) throw new RpcError('INCONSISTENT', 'no fee history')
@@ -211,6 +227,7 @@ export function decodeGasPrice(history: unknown, suggested?: unknown): bigint {
   const ratios: readonly unknown[] = Array.isArray(gasUsedRatio) ? gasUsedRatio : []
   const paid = known.filter((_, i) => ratios[i] !== 0).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))
   const median = paid[paid.length >> 1] ?? 0n
-  const tip = readQuantity(suggested) ?? 0n
-  return nextBaseFee + (tip > median ? tip : median)
+  const suggestedTip = readQuantity(suggested) ?? 0n
+  const tip = suggestedTip > median ? suggestedTip : median
+  return { gasPrice: nextBaseFee + tip, maxFeePerGas: 2n * nextBaseFee + tip }
 }

@@ -15,8 +15,10 @@ export interface ChainState {
   readonly timestampSec: number
   /** Wei for a unit of gas: the next block's base fee and a tip. */
   readonly gasPrice: bigint
-  /** Whether the wallet is a contract, or delegates to one. */
-  readonly walletHasCode: boolean
+  /** Wei for a unit of gas that wallets demand before they send: twice the base fee and the tip. */
+  readonly maxFeePerGas: bigint
+  /** Whether the wallet is a contract, whose gas others may pay. */
+  readonly walletIsContract: boolean
   /** The wallet's balance in base units; undefined when the token's contract gave no number. */
   balanceOf(token: Token): bigint | undefined
   priceOf(token: Token): Price | undefined
@@ -34,7 +36,8 @@ export interface ChainState {
 type AnswerTo = ChainState['answerTo']
 
 /** The answers about one wallet, still encoded. */
-interface RawState extends Pick<ChainState, 'timestampSec' | 'gasPrice' | 'walletHasCode' | 'answerTo'> {
+interface RawState
+  extends Pick<ChainState, 'timestampSec' | 'gasPrice' | 'maxFeePerGas' | 'walletIsContract' | 'answerTo'> {
   readonly wallet: Address
 }
 

@@ -79,14 +79,14 @@ export function decodeEstimates(
   { calls }: Pick<GasQuestion, 'calls'>,
 ): GasAnswer {
   const steps: (StepGas | undefined)[] = []
-  for (const [place, call] of calls.entries()) {
+  for (const place of calls.keys()) {
     const answer = answers[place]
     const refusal = answer?.ok === false ? answer.error.refusal : undefined
     if (refusal !== undefined && isRevert(refusal)) {
       return { reverted: { place, detail: revertReason(refusal.data, refusal.message) } }
     }
     const most = readQuantity(resultIn(answer))
-    steps.push(most === undefined || !isPlausibleGas(most, call) ? undefined : { way: 'ESTIMATED', most })
+    steps.push(most === undefined || !isPlausibleGas(most) ? undefined : { way: 'ESTIMATED', most })
   }
   return { steps }
 }

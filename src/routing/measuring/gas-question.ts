@@ -16,8 +16,6 @@ export interface GasQuestion {
 
 /** A transaction to measure. */
 export interface GasCall extends Transaction {
-  /** The gas limit by the table in `quotes/gas.ts`. */
-  readonly tableLimit: bigint
   readonly effect?: StepEffect | undefined
 }
 
@@ -43,22 +41,10 @@ export function isComplete(answer: GasAnswer): boolean {
 /** Every transaction takes at least this. */
 const MIN_GAS = 21_000n
 
-/** The gas that a transaction may use and still be measured: so many times its limit by the table, within these bounds. */
-const MAX_TIMES_TABLE = 5n
-const MIN_ALLOWED = 500_000n
-const MAX_ALLOWED = 8_000_000n
+/** A node that names more is wrong: no chain mines a payment that takes a whole block. */
+const MAX_GAS = 30_000_000n
 
-/**
- * The most gas that a transaction may use and still be measured. A simulation needs a limit for each: without one, some nodes reserve the
- * gas of the whole block for the first.
- */
-export function allowedGas({ tableLimit }: Pick<GasCall, 'tableLimit'>): bigint {
-  const wanted = tableLimit * MAX_TIMES_TABLE
-  const bounded = wanted < MIN_ALLOWED ? MIN_ALLOWED : wanted > MAX_ALLOWED ? MAX_ALLOWED : wanted
-  return bounded < tableLimit ? tableLimit : bounded
-}
-
-/** Whether a node's figure can be the gas of a transaction. It decides the limit that a wallet signs, and pays in the worst case. */
-export function isPlausibleGas(gas: bigint, call: Pick<GasCall, 'tableLimit'>): boolean {
-  return gas >= MIN_GAS && gas <= allowedGas(call)
+/** Whether a node's figure can be the gas of a transaction. It decides the limit that a wallet signs. */
+export function isPlausibleGas(gas: bigint): boolean {
+  return gas >= MIN_GAS && gas <= MAX_GAS
 }

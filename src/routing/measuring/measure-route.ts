@@ -48,7 +48,7 @@ export async function measureRoute(found: UnrankedRoute, options: MeasureOptions
   }
 }
 
-function questionOf({ quoted, gasLimits }: UnrankedRoute, { wallet, nowMs }: MeasureOptions): GasQuestion {
+function questionOf({ quoted }: UnrankedRoute, { wallet, nowMs }: MeasureOptions): GasQuestion {
   const { quote, state, native } = quoted
   return {
     wallet,
@@ -56,9 +56,8 @@ function questionOf({ quoted, gasLimits }: UnrankedRoute, { wallet, nowMs }: Mea
     quotedAtSec: state.timestampSec,
     simulateAtSec: laterThanAnyBlock(state, nowMs),
     calls: quote.steps.map(
-      (step, place): GasCall => ({
+      (step): GasCall => ({
         ...step.transaction(),
-        tableLimit: gasLimits[place] ?? step.gasLimit,
         effect: step.effect,
       }),
     ),

@@ -4,34 +4,38 @@ import type { GasQuestion } from './gas-question.ts'
 import { decodeSimulation, encodeSimulation } from './simulation.ts'
 
 const WALLET = '0x00000000000000000000000000000000000000aa' as Address
-const call = { to: WALLET, data: '0x01', value: 0n, tableLimit: 60_000n } as const
+const call = { to: WALLET, data: '0x01', value: 0n } as const
 const question: GasQuestion = {
   wallet: WALLET,
   balance: 5n,
   quotedAtSec: 100,
   simulateAtSec: 112,
-  calls: [call, { ...call, value: 7n, tableLimit: 3_000_000n }],
+  calls: [call, { ...call, value: 7n }],
 }
 
 const hex = (value: number) => `0x${value.toString(16)}`
 const done = (gasUsed: number, more: object = {}) => ({ status: '0x1', gasUsed: hex(gasUsed), ...more })
-const decode = (...calls: object[]) => decodeSimulation([{ calls }], question)
+const decode = (...calls: object[]) =>
+  decodeSimulation(
+    calls.map((one) => ({ calls: [one] })),
+    question,
+  )
 
 describe('a simulation', () => {
-  it('holds all transactions in one block, sets the time of the block, and gives the wallet coins for any gas', () => {
+  it('gives each transaction a block of its own, whose time it sets, and the wallet coins for any gas', () => {
     const [{ blockStateCalls, validation }, block] = JSON.parse(encodeSimulation(question).params as string) as [
-      { blockStateCalls: { calls: object[]; blockOverrides: object; stateOverrides: object }[]; validation: boolean },
+      { blockStateCalls: object[]; validation: boolean },
       string,
     ]
-    expect([blockStateCalls.length, validation, block]).toEqual([1, false, 'latest'])
-    expect(blockStateCalls[0]).toEqual({
-      blockOverrides: { time: '0x70' },
-      stateOverrides: { [WALLET]: { balance: `0x${(5n + (1n << 80n)).toString(16)}` } },
-      calls: [
-        { from: WALLET, to: WALLET, value: '0x0', input: '0x01', gas: hex(500_000) },
-        { from: WALLET, to: WALLET, value: '0x7', input: '0x01', gas: hex(8_000_000) },
-      ],
-    })
+    expect([validation, block]).toEqual([false, 'latest'])
+    expect(blockStateCalls).toEqual([
+      {
+        blockOverrides: { time: '0x70' },
+        stateOverrides: { [WALLET]: { balance: `0x${(5n + (1n << 80n)).toString(16)}` } },
+        calls: [{ from: WALLET, to: WALLET, value: '0x0', input: '0x01' }],
+      },
+      { blockOverrides: { time: '0x71' }, calls: [{ from: WALLET, to: WALLET, value: '0x7', input: '0x01' }] },
+    ])
   })
 
   it.each<[string, object, bigint, bigint]>([
@@ -53,13 +57,13 @@ describe('a simulation', () => {
     ['nothing', undefined],
     ['an object', {}],
     ['no blocks', []],
-    ['a block without calls', [{}]],
-    ['fewer calls than were asked for', [{ calls: [done(50_000)] }]],
-    ['no object', [{ calls: [done(50_000), 7] }]],
-    ['no gas', [{ calls: [done(50_000), { status: '0x1' }] }]],
-    ['less gas than any transaction takes', [{ calls: [done(50_000), done(20_999)] }]],
-    ['more gas than it was allowed', [{ calls: [done(500_001), done(50_000)] }]],
-    ['one that ran out of gas', [{ calls: [{ status: '0x0', gasUsed: hex(500_000) }, done(50_000)] }]],
+    ['fewer blocks than were asked for', [{ calls: [done(50_000)] }]],
+    ['all calls in one block', [{ calls: [done(50_000), done(50_000)] }]],
+    ['a block without calls', [{ calls: [done(50_000)] }, {}]],
+    ['no object', [{ calls: [done(50_000)] }, { calls: [7] }]],
+    ['no gas', [{ calls: [done(50_000)] }, { calls: [{ status: '0x1' }] }]],
+    ['less gas than any transaction takes', [{ calls: [done(50_000)] }, { calls: [done(20_999)] }]],
+    ['more gas than any payment takes', [{ calls: [done(30_000_001)] }, { calls: [done(50_000)] }]],
   ])('is no answer when it is %s', (_, result) => {
     expect(decodeSimulation(result, question)).toBeUndefined()
   })
@@ -74,6 +78,11 @@ describe('a simulation', () => {
     ['returned data', { returnData: errorOf('paused'), error: { code: -3200, message: 'execution failed' } }, 'paused'],
     ['words alone', { returnData: '0x', error: { message: 'execution reverted' } }, 'execution reverted'],
     ['nothing', {}, 'the contract gives no reason'],
+    [
+      'all gas of the block, which it used',
+      { gasUsed: hex(45_000_000), error: { message: 'out of gas' } },
+      'out of gas',
+    ],
   ])('tells which transaction would revert, and why, by %s', (_, more, detail) => {
     const reverted = { status: '0x0', gasUsed: hex(30_000), ...more }
     expect(decode(done(50_000), reverted)).toEqual({ reverted: { place: 1, detail } })

@@ -1,5 +1,5 @@
 /**
- * All transactions of a route in one simulated block, each on the state that the one before left.
+ * All transactions of a route, each in a simulated block of its own, on the state that the one before left.
  *
  * @see https://github.com/ethereum/execution-apis, eth_simulateV1
  */
@@ -9,25 +9,23 @@ import { readQuantity, toQuantity } from '../../contracts/words.ts'
 import type { RpcCall } from '../../nodes/json-rpc.ts'
 import { isObject, type RpcRefusal, readRefusal } from '../../nodes/rpc-error.ts'
 import { gasToAllow } from '../quotes/gas.ts'
-import { allowedGas, type GasAnswer, type GasQuestion, isPlausibleGas, type StepGas } from './gas-question.ts'
+import { type GasAnswer, type GasQuestion, isPlausibleGas, type StepGas } from './gas-question.ts'
 
 /** The simulated wallet holds this much more than the real one: a lack of gas is shown by the route's readiness, not by a failed simulation. */
 const SPARE_WEI = 1n << 80n
 
-/** Encodes the simulation. It sets the block's time, since the default of some nodes is long past. */
+/**
+ * Encodes the simulation. It sets the time of each block, since the default of some nodes is long past. A transaction has no gas limit and a
+ * block of its own, so that it may use the gas of a whole block: contracts that are paid may take more than any table says.
+ */
 export function encodeSimulation({ wallet, balance, simulateAtSec, calls }: GasQuestion): RpcCall {
-  const block = {
-    blockOverrides: { time: toQuantity(simulateAtSec) },
-    stateOverrides: { [wallet]: { balance: toQuantity(balance + SPARE_WEI) } },
-    calls: calls.map((call) => ({
-      from: wallet,
-      to: call.to,
-      value: toQuantity(call.value),
-      input: call.data,
-      gas: toQuantity(allowedGas(call)),
-    })),
-  }
-  const params = JSON.stringify([{ blockStateCalls: [block], validation: false }, 'latest'])
+  const rich = { [wallet]: { balance: toQuantity(balance + SPARE_WEI) } }
+  const blocks = calls.map(({ to, value, data }, place) => ({
+    blockOverrides: { time: toQuantity(simulateAtSec + place) },
+    ...(place === 0 && { stateOverrides: rich }),
+    calls: [{ from: wallet, to, value: toQuantity(value), input: data }],
+  }))
+  const params = JSON.stringify([{ blockStateCalls: blocks, validation: false }, 'latest'])
   return { method: 'eth_simulateV1', params, isOptional: true }
 }
 
@@ -40,19 +38,17 @@ export const EMPTY_SIMULATION: RpcCall = {
 
 /** @returns undefined where it is no usable answer */
 export function decodeSimulation(result: unknown, { calls }: GasQuestion): GasAnswer | undefined {
-  const block: unknown = Array.isArray(result) ? result[0] : undefined
-  const simulated: unknown = isObject(block) ? block.calls : undefined
-  if (!Array.isArray(simulated) || simulated.length !== calls.length) return undefined
-  const steps: (StepGas | undefined)[] = []
-  for (const [place, call] of calls.entries()) {
-    const one: unknown = simulated[place]
-    if (!isObject(one)) return undefined
-    const used = readQuantity(one.gasUsed)
-    if (used === undefined || !isPlausibleGas(used, call)) return undefined
-    if (readQuantity(one.status) === 1n) steps.push(simulatedGas(used, readQuantity(one.maxUsedGas)))
-    // It used all the gas that it was allowed, so it ran out: this and what follows says nothing of the real transaction.
-    else if (used === allowedGas(call)) return undefined
-    else return { reverted: { place, detail: reasonOf(one) } }
+  if (!Array.isArray(result) || result.length !== calls.length) return undefined
+  const steps: StepGas[] = []
+  for (const [place, block] of (result as readonly unknown[]).entries()) {
+    const simulated: unknown = isObject(block) ? block.calls : undefined
+    const call: unknown = Array.isArray(simulated) ? simulated[0] : undefined
+    if (!isObject(call)) return undefined
+    const used = readQuantity(call.gasUsed)
+    if (used === undefined) return undefined
+    if (readQuantity(call.status) !== 1n) return { reverted: { place, detail: reasonOf(call) } }
+    if (!isPlausibleGas(used)) return undefined
+    steps.push(simulatedGas(used, readQuantity(call.maxUsedGas)))
   }
   return { steps }
 }

@@ -148,7 +148,7 @@ function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedG
     lines: [{ ...line, amount: gas }, ...published],
     limits,
   }
-  if (state.walletHasCode) return { ...counted, isEnough: undefined, warnings: [warn('GAS_MAY_BE_SPONSORED', {})] }
+  if (state.walletIsContract) return { ...counted, isEnough: undefined, warnings: [warn('GAS_MAY_BE_SPONSORED', {})] }
   if (have >= need) return { ...counted, isEnough: true, warnings: [] }
   const warning = warn('INSUFFICIENT_GAS', {
     have: formatAmount(have, native.decimals),
@@ -169,18 +169,19 @@ interface StepCosts {
 }
 
 /**
- * The wei that a wallet must hold to send all steps, one after the other. A node accepts a transaction only where the wallet could pay for its
- * whole gas limit, though less is used in the end. A limit that was not measured may be a quarter above the table.
+ * The wei that a wallet must hold to send all steps, one after the other. A wallet sends a transaction only where it could pay for its whole
+ * gas limit at the price that it offers, though less is used in the end. A limit that was not measured may be a quarter above the table.
  */
-function gasNeeded(steps: Quote['steps'], { l1Fees, limits, state: { chain, gasPrice } }: StepCosts): bigint {
+function gasNeeded(steps: Quote['steps'], { l1Fees, limits, state: { chain, maxFeePerGas } }: StepCosts): bigint {
   let spent = 0n
   let needed = 0n
   for (const [i, { gasLimit }] of steps.entries()) {
     const [l1Fee, limit] = [l1Fees[i] ?? 0n, limits[i] ?? gasLimit]
     const beside = chain.l1Fee === 'ARBITRUM' ? 0n : l1Fee
-    const demanded = spent + limit * gasPrice + beside
+    const demanded = spent + limit * maxFeePerGas + beside
     if (demanded > needed) needed = demanded
-    spent += gasLimit * gasPrice + l1Fee
+    // At the same price, since the base fee may rise until the next step.
+    spent += gasLimit * maxFeePerGas + l1Fee
   }
   return needed
 }

@@ -96,26 +96,28 @@ export async function inquire(
     const at = { at: timeOfClosure(closure, request) }
     return { answer: { ...answer, warnings: [warn(closure, at)] }, refusal: waybillError(closure, at) }
   }
-  if (question.wallet === request.payee) {
-    const terms = { field: 'wallet', wallet: formatAddress(question.wallet) }
-    const warnings = [...answer.warnings, warn('WALLET_IS_PAYEE', terms)]
-    return { answer: { ...answer, warnings }, refusal: waybillError('WALLET_IS_PAYEE', terms) }
-  }
   const decimals = invoiceDecimals(request, tokens)
   const { units } = rescale(due.amount, decimals)
   const fee = question.platformFee === undefined ? 0n : platformFeeOf(units, question.platformFee.percentage)
   checkTotal(due.amount, units + fee, decimals)
 
   const destination = findDestination(request, dependencies)
-  if ('reason' in destination) {
-    return { answer: { ...answer, unavailable: [{ chain: request.network, ...destination }] } }
-  }
+  const unavailable = 'reason' in destination ? [{ chain: request.network, ...destination }] : []
+  if (question.wallet === request.payee) return refusePayee({ ...answer, unavailable }, question.wallet)
+  if ('reason' in destination) return { answer: { ...answer, unavailable } }
   const payment = paymentOf(request, question, destination, units)
   const candidates = findCandidates(request, destination, tokens)
   if (addressFamily(question.wallet) !== chains.familyOf(request.network)) {
     return { answer: { ...answer, unavailable: candidates.map(({ source }) => familyMismatch(source, question)) } }
   }
   return { answer, search: { payment, candidates } }
+}
+
+/** Payments to oneself never count, so nobody is sent to make one. */
+function refusePayee(answer: RoutesAnswer, payee: Address): Inquiry {
+  const terms = { field: 'wallet', wallet: formatAddress(payee) }
+  const warnings = [...answer.warnings, warn('WALLET_IS_PAYEE', terms)]
+  return { answer: { ...answer, warnings }, refusal: waybillError('WALLET_IS_PAYEE', terms) }
 }
 
 function timeOfClosure(

@@ -208,8 +208,8 @@ export declare const RouteSchema: GenMessage<Route>;
  */
 export declare type Route_Readiness = Message<"payments.v1.Route.Readiness"> & {
   /**
-   * Whether the wallet holds enough of the native coin for the gas of all steps. Absent if unknown, for instance for
-   * a contract wallet whose gas others may pay.
+   * Whether the wallet holds enough of the native coin for the gas of all steps, as wallets demand it: gas limit × (2 ×
+   * next base fee + tip). Absent for a contract wallet, whose gas others may pay.
    *
    * @generated from field: optional bool has_enough_gas = 1;
    */
