@@ -8,8 +8,10 @@ import type { ClassifyFailure } from './calls/error-mapping.ts'
 import type { TimeLimits } from './calls/keep-deadline.ts'
 import type { CountOpen, IsKeyInForce } from './calls/require-caller.ts'
 import type { ServedService } from './calls/served-method.ts'
+import { createPlaces, type Places } from './calls/shares.ts'
 import type { ShownToPages } from './calls/show-pages.ts'
 import { type TurnLimits, turnLimitsOf } from './calls/take-turns.ts'
+import type { BodyLimits } from './calls/watch-bodies.ts'
 import { createHealthService } from './connect/health-service.ts'
 import { createReflectionServices, filesOf } from './connect/reflection-service.ts'
 import { createRpcServer } from './connect/serve-rpc.ts'
@@ -65,7 +67,7 @@ export interface ApiOptions {
   readonly limits?: Partial<ApiLimits>
 }
 
-export interface ApiLimits extends ConnectionLimits, CallCaps, StreamCaps, TimeLimits, TurnLimits {
+export interface ApiLimits extends ConnectionLimits, CallCaps, StreamCaps, BodyLimits, TimeLimits, TurnLimits {
   /** Of a request, compressed or not. */
   readonly maxBodyBytes: number
   /** Of one message of a stream that callers send, compressed or not. */
@@ -80,7 +82,7 @@ export interface ApiLimits extends ConnectionLimits, CallCaps, StreamCaps, TimeL
   readonly compressMinBytes: number
 }
 
-const DEFAULT_LIMITS: Omit<ApiLimits, keyof StreamCaps> = {
+const DEFAULT_LIMITS: Omit<ApiLimits, keyof StreamCaps | 'maxOpenBodies'> = {
   ...DEFAULT_CONNECTION_LIMITS,
   // The longest field of a request, its references, has 24 KiB. Parsing 4 MB of malformed JSON takes 33 ms of the one thread, 250 kB 2 ms.
   maxBodyBytes: 256 * 1024,
@@ -100,6 +102,11 @@ const DEFAULT_LIMITS: Omit<ApiLimits, keyof StreamCaps> = {
   maxCalls: 1_000,
   maxOpenStreams: 1_000,
   maxKeylessStreams: 200,
+  bodyGraceMs: 1_000,
+  // As for the headers.
+  bodySlackMs: 10_000,
+  // The slowest mobile networks carry as much. The largest body has arrived then when the call's own time is over.
+  minBodyBytesPerSecond: 4 * 1024,
   ...turnLimitsOf(1, 8),
 }
 
@@ -110,12 +117,14 @@ const DEFAULT_LIMITS: Omit<ApiLimits, keyof StreamCaps> = {
  */
 export async function serveApi(options: ApiOptions): Promise<Listener> {
   const { logger, countOpen = () => {} } = options
-  const { maxOpenStreams = DEFAULT_LIMITS.maxOpenStreams } = options.limits ?? {}
-  const limits: ApiLimits = { ...DEFAULT_LIMITS, ...streamCapsOf(maxOpenStreams), ...options.limits }
+  const { maxOpenStreams, maxCalls } = { ...DEFAULT_LIMITS, ...options.limits }
+  const derived = { ...streamCapsOf(maxOpenStreams), maxOpenBodies: maxCalls }
+  const limits: ApiLimits = { ...DEFAULT_LIMITS, ...derived, ...options.limits }
   const stopping = new AbortController()
   const isReady = () => askReady(options.ready, stopping.signal, logger)
 
-  const { rest, rpc } = createServers(options, { limits, countOpen, isReady, stopping: stopping.signal })
+  const places = createPlaces({ size: limits.maxCalls, isCapped: false })
+  const { rest, rpc } = createServers(options, { limits, places, countOpen, isReady, stopping: stopping.signal })
   const isManyClients = createIsTrustedProxy(options.trustedProxies ?? [])
   const abuse = createAbuseCounter({
     limits: limits.abuse,
@@ -133,6 +142,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     logger,
     isReady,
     countOpen,
+    places,
     abuse,
     readClientAddress: createReadClientAddress(options.trustedProxies ?? []),
     cors,
@@ -159,13 +169,14 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
 
 interface ServerTerms {
   readonly limits: ApiLimits
+  readonly places: Places
   readonly countOpen: CountOpen
   readonly isReady: () => Promise<boolean>
   readonly stopping: AbortSignal
 }
 
 /** Makes the call core and the servers of all protocols above it. */
-function createServers(options: ApiOptions, { limits, countOpen, isReady, stopping }: ServerTerms) {
+function createServers(options: ApiOptions, { limits, places, countOpen, isReady, stopping }: ServerTerms) {
   const descriptors = options.services.map(({ service }) => service)
   const health = createHealthService(descriptors, isReady)
   const files = filesOf([...descriptors, health.service])
@@ -180,6 +191,7 @@ function createServers(options: ApiOptions, { limits, countOpen, isReady, stoppi
     validate: createValidate(),
     classify: options.classify ?? (() => undefined),
     logger: options.logger,
+    places,
     ...limits,
   })
   const { volatileFields = [] } = options

@@ -10,6 +10,8 @@ export interface Caller {
    * `operations:read`.
    */
   readonly operates?: 'ALL' | 'ACCOUNT' | undefined
+  /** The part of the process's running calls that nobody takes from the key, 0 to 1; absent for the usual one, and for a publishable key. */
+  readonly share?: number | undefined
   /** The client address behind a publishable key, by which its calls are counted; absent for a secret key. */
   readonly pageAddress?: string | undefined
 }

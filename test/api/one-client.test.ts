@@ -143,7 +143,11 @@ describe('streams', () => {
       }
       const { reason, metadata, code } = refused
       const answer = await fetch(`${listener.url}/v1/payments:export`, { headers })
-      expect([answer.status, await answer.json()]).toMatchObject([429, { code, details: [{ reason, metadata }] }])
+      expect([answer.status, await answer.json()]).toMatchObject([
+        429,
+        { code, details: [{ reason, metadata }, { retryDelay: '5s' }] },
+      ])
+      expect(answer.headers.get('retry-after')).toBe('5')
     }
     client.close()
     // A stream that ends makes room, and so does one that is cancelled.

@@ -5,21 +5,25 @@ import { checkRequests } from '../messages/check-requests.ts'
 import type { Validate } from '../messages/validation.ts'
 import type { ChooseForm } from '../rest/stream-format.ts'
 import { type Answers, type Call, createCall, type Given, type IncomingCall, type Messages } from './call.ts'
-import { type CallCaps, capCalls, capStreams, type StreamCaps } from './cap-calls.ts'
+import { type CallCaps, capCalls, refuseWhenFull, type StreamCaps } from './cap-calls.ts'
 import { type ClassifyFailure, toWaybillError } from './error-mapping.ts'
 import { keepDeadline, type TimeLimits } from './keep-deadline.ts'
 import { logCalls } from './log-calls.ts'
 import { type CallerOptions, requireCaller } from './require-caller.ts'
 import type { Interceptor, Next, ServedMethod, ServedService } from './served-method.ts'
+import type { Places } from './shares.ts'
 import { type ShownToPages, showPages } from './show-pages.ts'
 import { type TurnLimits, takeTurns } from './take-turns.ts'
+import { type BodyLimits, createBodyWatch } from './watch-bodies.ts'
 
-export interface CallCoreOptions extends CallCaps, StreamCaps, CallerOptions, TimeLimits, TurnLimits {
+export interface CallCoreOptions extends CallCaps, StreamCaps, BodyLimits, CallerOptions, TimeLimits, TurnLimits {
   readonly services: readonly ServedService[]
   readonly validate: Validate
   readonly classify: ClassifyFailure
   readonly logger: Logger
   readonly shownToPages: ShownToPages
+  /** Of running calls. */
+  readonly places: Places
   /** How long the one request of a stream may take to arrive, in milliseconds. */
   readonly requestTimeoutMs: number
 }
@@ -60,8 +64,9 @@ export interface StreamAnswer {
 }
 
 /**
- * Makes the call core, which all protocols share. Every call passes the same interceptors in this order: log, cap, deadline, caller, what
- * pages see, cap of the caller's streams, checks of the request, turn. So no request is checked before its caller is known.
+ * Makes the call core, which all protocols share. Every call passes the same interceptors in this order: log, deadline, caller, what
+ * pages see, a look whether there is a place, reading and checks of the request, cap, turn. So no request is checked before its caller is known, and none counts as running
+ * before it is whole.
  *
  * @returns the methods by path
  */
@@ -69,12 +74,12 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
   const { logger, classify, validate } = options
   const interceptors: readonly Interceptor[] = [
     logCalls({ logger, toWaybillError: (thrown) => toWaybillError(thrown, classify) }),
-    capCalls(options),
     keepDeadline(options),
     requireCaller(options),
     showPages(options.shownToPages),
-    capStreams(options),
-    checkRequests(validate, options.requestTimeoutMs),
+    refuseWhenFull(options.places),
+    checkRequests(validate, { requestTimeoutMs: options.requestTimeoutMs, watchBody: createBodyWatch(options) }),
+    capCalls(options, options.places),
     takeTurns(options),
   ]
   const methods = options.services.flatMap((served) => served.methods)

@@ -19,6 +19,8 @@ export interface CallOrigin {
   readonly clientAddress: () => string
   /** Adds the caller's rate limit to the headers of whatever answer follows. */
   readonly reportLimit: ReportLimit
+  /** How many bytes of the request's body have been read. */
+  readonly receivedBytes: () => number
   /** Calls back once if the caller hangs up before the answer is complete. */
   readonly onHangUp: (listener: () => void) => void
 }

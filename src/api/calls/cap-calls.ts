@@ -1,37 +1,18 @@
-import { waybillError } from '../../errors/waybill-error.ts'
+import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { type Call, isStream, whenComplete } from './call.ts'
 import { callerOf } from './call-context.ts'
+import { holderOf } from './call-holder.ts'
 import type { Answer, Interceptor, Next, ServedMethod } from './served-method.ts'
+import { createCounts, type Holder, type Places, placesOf, USUAL_SHARE } from './shares.ts'
 
 /** How many calls may run at once in this process. */
 export interface CallCaps {
+  /** Streams and health checks are not counted. */
   readonly maxCalls: number
   /** Streams that need a key. They have a cap of their own, since they last long and would leave no room for calls. */
   readonly maxOpenStreams: number
-  /** Streams that need no key: reflection and health. */
+  /** Streams that need no key, watches of health excepted. */
   readonly maxKeylessStreams: number
-}
-
-/**
- * Refuses calls beyond the caps, before anything is read or looked up for them. Health checks are never refused.
- *
- * @throws WaybillError OVERLOADED, which says when to retry
- */
-export function capCalls(caps: CallCaps): Interceptor {
-  const pools = {
-    calls: createPool(caps.maxCalls),
-    streams: createPool(caps.maxOpenStreams),
-    keyless: createPool(caps.maxKeylessStreams),
-  }
-  return (method, next) => {
-    const name = poolOf(method)
-    if (name === undefined) return next
-    const pool = pools[name]
-    return async (call) => {
-      if (!pool.take()) throw waybillError('OVERLOADED', {})
-      return holdUntilOver(call, next, () => pool.give())
-    }
-  }
 }
 
 /** How many streams one caller may have open at once in this process, over all protocols and connections. */
@@ -49,62 +30,141 @@ const MAX_STREAMS_PER_PAGE_ADDRESS = 5
 /** A tenth of the streams of the process for one key, a fifth for one account, and half for pages; at least one. */
 export function streamCapsOf(maxOpenStreams: number): StreamCaps {
   return {
-    maxStreamsPerKey: Math.max(1, Math.floor(maxOpenStreams / 10)),
-    maxStreamsPerAccount: Math.max(1, Math.floor(maxOpenStreams / 5)),
-    maxPageStreams: Math.max(1, Math.floor(maxOpenStreams / 2)),
+    maxStreamsPerKey: placesOf(maxOpenStreams, USUAL_SHARE),
+    maxStreamsPerAccount: placesOf(maxOpenStreams, 0.2),
+    maxPageStreams: placesOf(maxOpenStreams, 0.5),
+  }
+}
+
+/** Monitoring must see a busy process as alive. */
+const HEALTH_PATH = '/grpc.health.v1.Health/'
+
+/** Whether a method tells whether the process is well: it is answered however busy the process is. */
+export function isHealth({ path, scope }: Pick<ServedMethod, 'path' | 'scope'>): boolean {
+  return scope === 'open' && path.startsWith(HEALTH_PATH)
+}
+
+/** Gives back what a call holds. */
+type GiveBack = () => void
+
+/**
+ * Counts calls and streams from when their request is whole until their answer is complete, and refuses those for which there is no place.
+ * Health checks are always answered; one address may hold a tenth of the streams for watches of health.
+ *
+ * @param places - of running calls
+ * @throws WaybillError OVERLOADED, TOO_MANY_STREAMS, TOO_MANY_PAGE_STREAMS, which say when to retry
+ */
+export function capCalls(caps: CallCaps & StreamCaps, places: Places): Interceptor {
+  const takeStream = capStreams(caps)
+  const takeKeylessStream = capKeylessStreams(caps)
+  const takeHealthWatch = capByAddress(placesOf(caps.maxOpenStreams, USUAL_SHARE))
+  const chooseTake = (method: ServedMethod): ((call: Call) => GiveBack) | undefined => {
+    const isUnary = method.desc.methodKind === 'unary'
+    if (isHealth(method)) return isUnary ? undefined : takeHealthWatch
+    if (isUnary) return (call) => takePlace(places, holderOf(call))
+    return method.scope === 'open' ? takeKeylessStream : takeStream
+  }
+  return (method, next) => {
+    const take = chooseTake(method)
+    return take === undefined ? next : async (call) => holdUntilOver(call, next, take(call))
   }
 }
 
 /**
- * Refuses further streams of a caller that has reached its cap, so that there is room for others.
+ * Refuses a call for which there is no place now before its request is read, which would cost more.
  *
- * @throws WaybillError TOO_MANY_STREAMS
+ * @throws WaybillError OVERLOADED
  */
-export function capStreams({ maxStreamsPerKey, maxStreamsPerAccount, maxPageStreams }: StreamCaps): Interceptor {
-  const ofKeys = createPools<string>(maxStreamsPerKey)
-  const ofAccounts = createPools<number>(maxStreamsPerAccount)
-  const ofPages = capPages(maxPageStreams)
-  return ({ desc, scope }, next) => {
-    if (desc.methodKind === 'unary' || scope === 'open') return next
-    return async (call) => {
-      const { keyId, account, pageAddress } = callerOf(call)
-      if (pageAddress !== undefined) {
-        ofPages.take(pageAddress)
-        return holdUntilOver(call, next, () => ofPages.give(pageAddress))
-      }
-      if (!ofKeys.take(keyId)) throw waybillError('TOO_MANY_STREAMS', { holder: 'key', limit: maxStreamsPerKey })
-      if (!ofAccounts.take(account.id)) {
-        ofKeys.give(keyId)
-        throw waybillError('TOO_MANY_STREAMS', { holder: 'account', limit: maxStreamsPerAccount })
-      }
-      return holdUntilOver(call, next, () => {
-        ofKeys.give(keyId)
-        ofAccounts.give(account.id)
-      })
+export function refuseWhenFull(places: Places): Interceptor {
+  return (method, next) => {
+    if (method.desc.methodKind !== 'unary' || isHealth(method)) return next
+    return (call) => {
+      if (!places.hasPlaceFor(holderOf(call))) throw overloaded()
+      return next(call)
     }
   }
 }
 
-/** Streams with publishable keys: a few for each client address, and a part of all. @throws WaybillError TOO_MANY_PAGE_STREAMS */
-function capPages(maxPageStreams: number) {
-  const all = createPool(maxPageStreams)
-  const ofAddresses = createPools<string>(MAX_STREAMS_PER_PAGE_ADDRESS)
-  return {
-    take(address: string) {
-      if (!ofAddresses.take(address)) throw waybillError('TOO_MANY_PAGE_STREAMS', {})
-      if (all.take()) return
-      ofAddresses.give(address)
-      throw waybillError('TOO_MANY_PAGE_STREAMS', {})
-    },
-    give(address: string) {
-      ofAddresses.give(address)
-      all.give()
-    },
+/** Takes a place for a running call. @throws WaybillError OVERLOADED */
+export function takePlace(places: Places, holder: Holder): GiveBack {
+  const place = places.take(holder)
+  if (typeof place !== 'function') throw overloaded()
+  return place
+}
+
+function overloaded(): WaybillError {
+  return waybillError('OVERLOADED', {})
+}
+
+function tooManyStreams(holder: 'key' | 'account' | 'address', limit: number): () => WaybillError {
+  return () => waybillError('TOO_MANY_STREAMS', { holder, limit })
+}
+
+function capStreams({ maxOpenStreams, maxStreamsPerKey, maxStreamsPerAccount, maxPageStreams }: CallCaps & StreamCaps) {
+  const tooManyOfPages = () => waybillError('TOO_MANY_PAGE_STREAMS', {})
+  const takeAny = createPools(maxOpenStreams, overloaded)
+  const takeOfKey = createPools(maxStreamsPerKey, tooManyStreams('key', maxStreamsPerKey))
+  const takeOfAccount = createPools(maxStreamsPerAccount, tooManyStreams('account', maxStreamsPerAccount))
+  const takeOfPages = createPools(maxPageStreams, tooManyOfPages)
+  const takeOfPageAddress = createPools(MAX_STREAMS_PER_PAGE_ADDRESS, tooManyOfPages)
+  return (call: Call): GiveBack => {
+    const { keyId, account, pageAddress } = callerOf(call)
+    return pageAddress === undefined
+      ? takeAll(
+          () => takeAny('all'),
+          () => takeOfKey(keyId),
+          () => takeOfAccount(account.id),
+        )
+      : takeAll(
+          () => takeAny('all'),
+          () => takeOfPageAddress(pageAddress),
+          () => takeOfPages('all'),
+        )
+  }
+}
+
+function capKeylessStreams({ maxKeylessStreams }: CallCaps) {
+  const takeAny = createPools(maxKeylessStreams, overloaded)
+  const takeOfAddress = capByAddress(placesOf(maxKeylessStreams, USUAL_SHARE))
+  return (call: Call): GiveBack =>
+    takeAll(
+      () => takeOfAddress(call),
+      () => takeAny('all'),
+    )
+}
+
+function capByAddress(limit: number) {
+  const take = createPools(limit, tooManyStreams('address', limit))
+  return ({ incoming }: Call): GiveBack => take(incoming.clientAddress())
+}
+
+/** Pools of one size, one for each holder. @returns takes one; throws what `refuse` makes when the pool is empty */
+function createPools(size: number, refuse: () => WaybillError): (holder: string | number) => GiveBack {
+  const taken = createCounts<string | number>()
+  return (holder) => {
+    if (taken.of(holder) >= size) throw refuse()
+    taken.add(holder, 1)
+    return () => taken.add(holder, -1)
+  }
+}
+
+/** Takes from several pools, or from none if one is empty. */
+function takeAll(...takes: readonly (() => GiveBack)[]): GiveBack {
+  const taken: GiveBack[] = []
+  const giveBack = () => {
+    for (const give of taken) give()
+  }
+  try {
+    for (const take of takes) taken.push(take())
+    return giveBack
+  } catch (error) {
+    giveBack()
+    throw error
   }
 }
 
 /** Runs the call and calls `giveBack` once: when the call has failed, or its answer is complete or abandoned. */
-async function holdUntilOver(call: Call, next: Next, giveBack: () => void): Promise<Answer> {
+async function holdUntilOver(call: Call, next: Next, giveBack: GiveBack): Promise<Answer> {
   let isOver = false
   const end = () => {
     if (!isOver) giveBack()
@@ -122,42 +182,5 @@ async function holdUntilOver(call: Call, next: Next, giveBack: () => void): Prom
   } catch (error) {
     end()
     throw error
-  }
-}
-
-/** Pools of one size, one for each holder. Pools from which nothing is taken are forgotten. */
-function createPools<K>(size: number) {
-  const taken = new Map<K, number>()
-  return {
-    take(of: K) {
-      const before = taken.get(of) ?? 0
-      if (before >= size) return false
-      taken.set(of, before + 1)
-      return true
-    },
-    give(of: K) {
-      const left = (taken.get(of) ?? 1) - 1
-      if (left === 0) taken.delete(of)
-      else taken.set(of, left)
-    },
-  }
-}
-
-function poolOf({ desc, scope }: ServedMethod): 'calls' | 'streams' | 'keyless' | undefined {
-  if (desc.methodKind === 'unary') return scope === 'open' ? undefined : 'calls'
-  return scope === 'open' ? 'keyless' : 'streams'
-}
-
-function createPool(size: number) {
-  let taken = 0
-  return {
-    take() {
-      if (taken >= size) return false
-      taken += 1
-      return true
-    },
-    give() {
-      taken -= 1
-    },
   }
 }

@@ -161,9 +161,19 @@ function detailsOf(error: WaybillError): readonly Detail[] {
   return along === undefined ? details : [...details, along]
 }
 
+/** Seconds after which a place may be free. A stream holds its place for longer than a call. */
+const retrySeconds: Partial<Record<Reason, number>> = {
+  OVERLOADED: 1,
+  TOO_MANY_CONNECTIONS: 1,
+  TOO_MANY_OPEN_BODIES: 1,
+  TOO_MANY_STREAMS: 5,
+  TOO_MANY_PAGE_STREAMS: 5,
+  TOO_MANY_WATCHERS: 5,
+}
+
 /** After how many whole seconds the caller may retry; undefined where the error does not say. */
 export function retryAfterSeconds({ reason, metadata }: WaybillError): number | undefined {
-  if (reason === 'OVERLOADED' || reason === 'TOO_MANY_CONNECTIONS') return 1
+  if (retrySeconds[reason] !== undefined) return retrySeconds[reason]
   if (reason !== 'RATE_LIMITED' && reason !== 'TOO_MANY_AT_ONCE') return undefined
   const seconds = Math.ceil(Number(metadata.retryAfterSeconds))
   return Number.isSafeInteger(seconds) && seconds >= 0 ? seconds : undefined

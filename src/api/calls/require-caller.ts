@@ -2,6 +2,7 @@ import type { Authenticate } from '../../auth/authenticate.ts'
 import type { ReportLimit } from '../../auth/rate-limit.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { headerOf, whenComplete } from './call.ts'
+import { isHealth } from './cap-calls.ts'
 import type { Interceptor } from './served-method.ts'
 
 /** Whether a key is neither revoked nor expired. */
@@ -13,9 +14,6 @@ export type IsKeyInForce = (keyId: string) => Promise<boolean>
  * @throws WaybillError RATE_LIMITED
  */
 export type CountOpen = (address: string, report: ReportLimit) => void
-
-/** Monitoring calls it all the time, so it is not counted. */
-const HEALTH_PATH = '/grpc.health.v1.Health/'
 
 export interface CallerOptions {
   readonly authenticate: Authenticate
@@ -31,8 +29,10 @@ export interface CallerOptions {
  * when its key is revoked or expires.
  */
 export function requireCaller({ authenticate, countOpen, isKeyInForce, recheckMs }: CallerOptions): Interceptor {
-  return ({ scope, path, desc, takesTicket, isForPages }, next) => {
-    if (scope === 'open' && path.startsWith(HEALTH_PATH)) return next
+  return (method, next) => {
+    const { scope, desc, takesTicket, isForPages } = method
+    // Monitoring calls it all the time, so it is not counted.
+    if (isHealth(method)) return next
     return async (call) => {
       const { headers, clientAddress, reportLimit } = call.incoming
       if (scope === 'open') {

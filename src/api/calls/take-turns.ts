@@ -1,5 +1,6 @@
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { Answers, Call } from './call.ts'
+import { holderOf } from './call-holder.ts'
 import { createFairTurns, type FairTurns, TooManyAtOnceError } from './fair-turns.ts'
 import type { Interceptor, TurnKind } from './served-method.ts'
 
@@ -11,7 +12,7 @@ export interface TurnLimits {
   /** Each reads all payments that match, so most connections are left for others. */
   readonly maxSummaries: number
   readonly maxSummariesPerKey: number
-  /** For one key, of each kind. */
+  /** For one key, of each kind. By default any number: a call that waits is a running call, and those have shares. */
   readonly maxWaitingPerKey: number
 }
 
@@ -29,7 +30,7 @@ export function turnLimitsOf(servers: number, connections: number): TurnLimits {
     maxSearchesPerKey: 4,
     maxSummaries: servers * SUMMARIES_OF_SERVER,
     maxSummariesPerKey: 1,
-    maxWaitingPerKey: 250,
+    maxWaitingPerKey: Number.POSITIVE_INFINITY,
   }
 }
 
@@ -56,7 +57,10 @@ export function takeTurns(limits: TurnLimits, nowMs: () => number = () => perfor
     const take = async (call: Call): Promise<() => void> => {
       const leftMs = (call.deadlineAtMs ?? Number.POSITIVE_INFINITY) - Date.now()
       try {
-        return await turns[kind].take(whoIs(call), { signal: call.signal, untilMs: nowMs() + leftMs * WAITING_SHARE })
+        return await turns[kind].take(holderOf(call).name, {
+          signal: call.signal,
+          untilMs: nowMs() + leftMs * WAITING_SHARE,
+        })
       } catch (error) {
         if (!(error instanceof TooManyAtOnceError)) throw error
         const retryAfterSeconds = Math.max(1, Math.ceil(error.waitedMs / 1000))
@@ -73,11 +77,6 @@ export function takeTurns(limits: TurnLimits, nowMs: () => number = () => perfor
       }
     }
   }
-}
-
-/** A platform key acts for many accounts, which must not wait for each other. */
-function whoIs({ caller }: Call): string {
-  return caller === undefined ? '' : `${caller.keyId} ${caller.account.id}`
 }
 
 async function* inTurns(answers: Answers, take: () => Promise<() => void>): Answers {

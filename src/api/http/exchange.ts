@@ -43,6 +43,8 @@ export interface Exchange {
   /** Whether a body may follow. */
   readonly hasBody: boolean
   readonly body: Readable
+  /** How much of the body has been read. */
+  readonly received: { bytes: number }
   /** Tells a client that waits for it (`Expect: 100-continue`) to send its body. To be called before the body is read. */
   readonly askForBody: () => void
   /** Whether a body that has ended is incomplete. */
@@ -72,7 +74,7 @@ export function splitTarget(target: string): { readonly rawPath: string; readonl
  * @throws WaybillError BODY_TOO_LARGE as soon as more than `maxBytes` arrive, CALL_CANCELLED when the body is cut off
  */
 export function readBody(
-  { hasBody, headers, body, askForBody, isCutOff }: Exchange,
+  { hasBody, headers, body, received, askForBody, isCutOff }: Exchange,
   maxBytes: number,
   statedLimit = maxBytes,
 ): Promise<Uint8Array> {
@@ -86,7 +88,6 @@ export function readBody(
   askForBody()
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
   const chunks: Uint8Array[] = []
-  let length = 0
   let isOver = false
   const leave = () => {
     isOver = true
@@ -96,8 +97,8 @@ export function readBody(
     body.off('close', onBroken)
   }
   const onData = (chunk: Uint8Array) => {
-    length += chunk.length
-    if (length <= maxBytes) {
+    received.bytes += chunk.length
+    if (received.bytes <= maxBytes) {
       chunks.push(chunk)
       return
     }
@@ -163,6 +164,7 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
     peerAddress: () => request.socket.remoteAddress ?? '',
     hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
     body: request,
+    received: { bytes: 0 },
     askForBody() {
       // HTTP/1.0 has no such answer.
       if (request.httpVersion === '1.1' && waitsForContinue(headers) && !response.headersSent) response.writeContinue()
@@ -238,6 +240,7 @@ export function http2Exchange(
     peerAddress: () => stream.session?.socket?.remoteAddress ?? '',
     hasBody: !endsWithHeaders,
     body: stream,
+    received: { bytes: 0 },
     askForBody() {
       if (waitsForContinue(headers) && !begun && !stream.destroyed) stream.additionalHeaders({ ':status': 100 })
     },

@@ -32,9 +32,10 @@ export function fieldsOf(headers: Headers | undefined): HeaderFields {
 
 /** What the call core needs to know about a request, whatever its protocol. */
 export function originOf({ exchange, requestId, clientAddress, reportLimit }: Inbound): CallOrigin {
-  const { method: httpMethod, headers, onHangUp } = exchange
+  const { method: httpMethod, headers, onHangUp, received } = exchange
   const readUrl = () => (exchange.rawQuery === '' ? exchange.rawPath : `${exchange.rawPath}?${exchange.rawQuery}`)
-  return { requestId, httpMethod, readUrl, headers, clientAddress, reportLimit, onHangUp }
+  const receivedBytes = () => received.bytes
+  return { requestId, httpMethod, readUrl, headers, clientAddress, reportLimit, receivedBytes, onHangUp }
 }
 
 /** METHOD_NOT_ALLOWED, which names the methods that the path takes. */

@@ -2,9 +2,12 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from '../../domain/logger.ts'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { headerOf } from '../calls/call.ts'
+import { keylessAt } from '../calls/call-holder.ts'
+import { takePlace } from '../calls/cap-calls.ts'
 import { toWaybillError, wireFormOfError } from '../calls/error-mapping.ts'
 import { logOutcome, outcomeOf } from '../calls/log-calls.ts'
 import type { CountOpen } from '../calls/require-caller.ts'
+import type { Places } from '../calls/shares.ts'
 import { sendRpcError } from '../connect/call-outcome.ts'
 import type { RpcServer } from '../connect/serve-rpc.ts'
 import { type AbuseCounter, costOfRefusal } from '../listener/abuse.ts'
@@ -27,6 +30,8 @@ export interface HttpServerOptions {
   /** Counts requests that are no calls: preflights, unknown paths and methods. Not health checks. */
   readonly countOpen: CountOpen
   readonly abuse: Pick<AbuseCounter, 'charge'>
+  /** Of running calls. */
+  readonly places: Places
   readonly readClientAddress: ReadClientAddress
   readonly cors: CorsPolicy
   /** Tells the operator of a page that may not call. */
@@ -98,12 +103,28 @@ async function answer(inbound: Inbound, options: HttpServerOptions): Promise<voi
   if (!options.isHostAllowed(exchange.authority)) throw waybillError('HOST_NOT_ALLOWED', { value: exchange.authority })
   if (exchange.method === 'CONNECT') throw methodNotAllowed(exchange, rest.httpMethods)
   refuseFragment(exchange)
-  if (exchange.method === 'OPTIONS') return sendOptions(inbound, options)
-  if (healthPaths.has(exchange.rawPath)) return sendHealth(inbound, options.isReady)
-  if (options.openFiles?.covers(exchange.rawPath)) return sendOpenFile(inbound, options.openFiles, options.countOpen)
-  if (options.pageCalls?.covers(exchange.rawPath)) return sendPageCall(inbound, options.pageCalls)
+  if (healthPaths.has(exchange.rawPath) && exchange.method !== 'OPTIONS') return sendHealth(inbound, options.isReady)
+  const { openFiles, pageCalls, countOpen } = options
+  if (exchange.method === 'OPTIONS') return inPlace(inbound, options, () => sendOptions(inbound, options))
+  if (openFiles?.covers(exchange.rawPath))
+    return inPlace(inbound, options, () => sendOpenFile(inbound, openFiles, countOpen))
+  if (pageCalls?.covers(exchange.rawPath)) return inPlace(inbound, options, () => sendPageCall(inbound, pageCalls))
   const form = rpc.formOf(exchange)
   return form === undefined ? rest.serve(inbound) : rpc.serve(inbound, form)
+}
+
+/** What needs no key is answered as a running call without one. @throws WaybillError OVERLOADED */
+async function inPlace(
+  { clientAddress }: Inbound,
+  { places }: HttpServerOptions,
+  send: () => Promise<void>,
+): Promise<void> {
+  const giveBack = takePlace(places, keylessAt(clientAddress()))
+  try {
+    await send()
+  } finally {
+    giveBack()
+  }
 }
 
 async function sendOptions(inbound: Inbound, options: HttpServerOptions): Promise<void> {

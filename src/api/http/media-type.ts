@@ -13,8 +13,12 @@ const TYPE = new RegExp(`^\\s*(${TOKEN}/${TOKEN})`)
 /** RFC 9110 allows no space around `=`; some clients write it. */
 const PARAMETER = new RegExp(`[ \\t]*;[ \\t]*(?:(${TOKEN})[ \\t]*=[ \\t]*(?:(${TOKEN})|"((?:[^"\\\\]|\\\\.)*)"))?`, 'y')
 
+/** Longer ones are not well formed: reading 60,000 parameters takes milliseconds. */
+const MAX_LENGTH = 1024
+
 /** Reads a Content-Type; undefined for a text that names no type. */
-export function readMediaType(contentType: string): MediaType | undefined {
+export function readMediaType(sent: string): MediaType | undefined {
+  const contentType = sent.slice(0, MAX_LENGTH)
   const found = TYPE.exec(contentType)
   if (found === null) return undefined
   let isUtf8 = true
@@ -27,6 +31,6 @@ export function readMediaType(contentType: string): MediaType | undefined {
     const charset = token ?? quoted?.replaceAll(/\\(.)/g, '$1') ?? ''
     isUtf8 &&= /^utf-?8$/i.test(charset)
   }
-  const isWellFormed = contentType.slice(end).trim() === ''
+  const isWellFormed = sent.length <= MAX_LENGTH && contentType.slice(end).trim() === ''
   return { type: (found[1] ?? '').toLowerCase(), isWellFormed, isUtf8 }
 }

@@ -8,12 +8,15 @@ import { fromTranscodingError } from './request-errors.ts'
 import { compileUnknownCheck, type UnknownCheck } from './unknown-numbers.ts'
 import type { Validate } from './validation.ts'
 
-/**
- * Reads the request. Refuses fields and enum numbers that its definition does not know, and values that break its rules.
- *
- * @param requestTimeoutMs - how long the one request of a stream may take to arrive; that of a unary call has the time of the call
- */
-export function checkRequests(validate: Validate, requestTimeoutMs: number): Interceptor {
+export interface ReadTerms {
+  /** How long the one request of a stream may take to arrive, in milliseconds; that of a unary call has the time of the call. */
+  readonly requestTimeoutMs: number
+  /** Watches how the body arrives, and ends the call if it does so too slowly. @returns to be called when it has been read */
+  readonly watchBody: (call: Call) => () => void
+}
+
+/** Reads the request. Refuses fields and enum numbers that its definition does not know, and values that break its rules. */
+export function checkRequests(validate: Validate, terms: ReadTerms): Interceptor {
   return (method, next) => {
     const { desc } = method
     const checks = [compileUnknownCheck(desc.input), (request: Message) => validate(desc.input, request)]
@@ -25,7 +28,7 @@ export function checkRequests(validate: Validate, requestTimeoutMs: number): Int
     }
     return async (call) => {
       try {
-        call.request = await read(call, desc, requestTimeoutMs)
+        call.request = await read(call, desc, terms)
         for (const check of checks) check(call.request)
       } catch (error) {
         throw await tellAll(error, call, method, checks)
@@ -35,13 +38,15 @@ export function checkRequests(validate: Validate, requestTimeoutMs: number): Int
   }
 }
 
-async function read(call: Call, { methodKind }: DescMethod, timeoutMs: number): Promise<Message> {
+async function read(call: Call, { methodKind }: DescMethod, { requestTimeoutMs, watchBody }: ReadTerms) {
   call.isReading = true
+  const stopWatching = watchBody(call)
   try {
     const reading = call.incoming.readRequest()
-    return await (methodKind === 'unary' ? reading : within(timeoutMs, reading))
+    return await (methodKind === 'unary' ? reading : within(requestTimeoutMs, reading))
   } finally {
     call.isReading = false
+    stopWatching()
   }
 }
 

@@ -44,7 +44,13 @@ const ofCallsWithKey: readonly Reason[] = [
   'UNKNOWN_ACCOUNT',
 ]
 
-const ofBodies: readonly Reason[] = ['BODY_TOO_COMPLEX', 'MALFORMED_BODY', 'UNKNOWN_FIELD', 'UNSUPPORTED_CONTENT_TYPE']
+const ofBodies: readonly Reason[] = [
+  'BODY_TOO_COMPLEX',
+  'MALFORMED_BODY',
+  'TOO_MANY_OPEN_BODIES',
+  'UNKNOWN_FIELD',
+  'UNSUPPORTED_CONTENT_TYPE',
+]
 
 /** With which the last message of a stream may end it. */
 export const endsOfStreams: readonly Reason[] = [

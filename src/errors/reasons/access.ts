@@ -87,6 +87,12 @@ export const accessReasons = {
     message: 'this process has too many calls at once',
     remedy: 'try again in a moment',
   },
+  TOO_MANY_OPEN_BODIES: {
+    kind: 'LIMITED',
+    in: error,
+    message: 'the {holder} has {limit} requests under way whose bodies have not arrived, which is the maximum',
+    remedy: 'send bodies whole, and this one again in a moment',
+  },
   TOO_MANY_AT_ONCE: {
     kind: 'LIMITED',
     in: error,
