@@ -31,7 +31,6 @@ import { connectionsOf } from './postgres/knex.ts'
 import { pendingMigrations } from './postgres/migrations/migrate.ts'
 import type { ReadPools } from './postgres/replicas/read-pools.ts'
 import { createSeenTokens } from './postgres/replicas/seen-tokens.ts'
-import { decideAllOverpaid } from './requests/decide-overpaid.ts'
 import { createRefundWallets } from './requests/refund-wallets.ts'
 import { createRequests, type Requests } from './requests/requests.ts'
 import { createRefundWalletRepository } from './requests/sql/refund-wallet-repository.ts'
@@ -205,12 +204,6 @@ function composeBackground({ knex, chains, logger, now }: ServiceOptions, figure
       everyMs: 60_000,
       round: (signal) => pruneDueChanges({ knex, now, owner, signal }),
       end: () => endPruning(knex, owner),
-    },
-    // Again and again, because an older process may run beside this one.
-    {
-      name: 'marking over-paid requests',
-      everyMs: 600_000,
-      round: (signal) => decideAllOverpaid(knex, { signal }),
     },
   ]
   return createBackground(jobs, logger)

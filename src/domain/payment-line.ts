@@ -85,6 +85,8 @@ export interface RefundEntry {
   readonly txHash: string
   readonly eventIndex?: number | undefined
   readonly timestamp?: string | undefined
+  readonly recipient?: string | undefined
+  readonly excess?: boolean | undefined
 }
 
 export interface StatusEntry {
@@ -161,9 +163,11 @@ function toGas({ used, price, amount, currency, amountInUsd }: PaymentGas): GasE
   return { used, price, amount, currency, amountInUSD: amountInUsd }
 }
 
-function toRefund({ amount, currency, network, txHash, eventIndex, timestamp }: PaymentRefund): RefundEntry {
-  const time = given(timestamp, (text) => formatTime(new Date(text)))
-  return { amount, currency, network, txHash: formatTxHash(network, txHash), eventIndex, timestamp: time }
+function toRefund({ amount, currency, network, txHash, eventIndex, ...rest }: PaymentRefund): RefundEntry {
+  const timestamp = given(rest.timestamp, (text) => formatTime(new Date(text)))
+  const recipient = given(rest.recipient, formatStoredAddress)
+  const hash = formatTxHash(network, txHash)
+  return { amount, currency, network, txHash: hash, eventIndex, timestamp, recipient, excess: rest.excess }
 }
 
 function formatStoredAddress(text: string): string {

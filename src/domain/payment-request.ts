@@ -1,7 +1,6 @@
 import type { Address } from './address.ts'
-import { addDecimals, compareDecimals, type Decimal, subtractDecimals, sumDecimals, ZERO } from './decimal.ts'
+import { type Decimal, subtractDecimals, ZERO } from './decimal.ts'
 import type { Hex } from './hex.ts'
-import type { PaymentStatus } from './payment.ts'
 
 /** A payment request. All fields but `cancelledAt` are its terms, which never change. What was not given is absent, or undefined. */
 export interface PaymentRequest {
@@ -41,99 +40,78 @@ export function closureOf(
   return expiresAt !== undefined && expiresAt.getTime() <= nowMs ? 'REQUEST_EXPIRED' : undefined
 }
 
-/** All statuses by rank: the first has rank 1. Stored as their rank. */
-export const requestStatuses = ['OPEN', 'PARTIALLY_PAID', 'PENDING', 'PAID', 'REFUNDED'] as const
-export type RequestStatus = (typeof requestStatuses)[number]
+/** What payments and refunds make of a request, by rank: the first has rank 1. Stored as their rank. */
+export const settledStatuses = ['OPEN', 'PARTIALLY_PAID', 'PENDING', 'PAID', 'REFUNDED'] as const
+export type SettledStatus = (typeof settledStatuses)[number]
 
 /** The statuses in which something is still to be paid. They have the lowest ranks. */
-export const unpaidStatuses: readonly RequestStatus[] = ['OPEN', 'PARTIALLY_PAID']
+export const unpaidStatuses = ['OPEN', 'PARTIALLY_PAID'] as const satisfies readonly SettledStatus[]
+
+/** All statuses. A request that is still to be paid is CANCELLED or EXPIRED once it takes no more payments. */
+export const requestStatuses = [...settledStatuses, 'CANCELLED', 'EXPIRED'] as const
+export type RequestStatus = (typeof requestStatuses)[number]
 
 /** The number that a status is stored as. */
-export function rankOfRequestStatus(status: RequestStatus): number {
-  return requestStatuses.indexOf(status) + 1
+export function rankOfSettledStatus(status: SettledStatus): number {
+  return settledStatuses.indexOf(status) + 1
 }
 
-/** How much of a request is paid, in units of its invoice currency. */
-export interface RequestBalance {
-  readonly status: RequestStatus
-  /** By final payments. */
+/** The status of a stored rank. */
+export function settledStatusOfRank(rank: number): SettledStatus {
+  const status = settledStatuses[rank - 1]
+  if (status === undefined) throw new RangeError(`no status of a request has the rank ${rank}`)
+  return status
+}
+
+/** Whether something is still to be paid. */
+export function isUnpaid(status: RequestStatus): status is (typeof unpaidStatuses)[number] {
+  return (unpaidStatuses as readonly RequestStatus[]).includes(status)
+}
+
+/** The status of a request at a moment, from what is paid and from its terms. */
+export function requestStatusAt(
+  settled: SettledStatus,
+  terms: Pick<PaymentRequest, 'expiresAt' | 'cancelledAt'>,
+  nowMs: number,
+): RequestStatus {
+  if (!isUnpaid(settled)) return settled
+  const closure = closureOf(terms, nowMs)
+  if (closure === undefined) return settled
+  return closure === 'REQUEST_CANCELLED' ? 'CANCELLED' : 'EXPIRED'
+}
+
+/** What payments and refunds make of a request. Amounts are in human units of its invoice currency. */
+export interface SettledAmounts {
+  readonly status: SettledStatus
+  /** By final payments: before they cover the request, less what was returned of them; after that, all of it. */
   readonly paidAmount: Decimal
   /** By payments that are not final. */
   readonly pendingAmount: Decimal
-  /** Expected less both, never below 0. Pending payments count, or payers would pay twice. */
+  /** What all payments brought, less what was returned of them. */
+  readonly heldAmount: Decimal
+}
+
+/** How a request stands at a moment. Amounts are in human units of its invoice currency. */
+export interface RequestBalance extends Pick<SettledAmounts, 'paidAmount' | 'pendingAmount'> {
+  readonly status: RequestStatus
+  /** What is left to pay, 0 once payments cover the request. Pending payments count, or payers would pay twice. */
   readonly outstandingAmount: Decimal
-  /** Received beyond the amount and not returned. */
+  /** What is held beyond the amount. */
   readonly overpaidAmount: Decimal
 }
 
-/** Sums of a request's counted payments, in units of its invoice currency. Payments that a reorg removed do not count. */
-export interface CountedSums {
-  readonly final: Decimal
-  readonly pending: Decimal
-  /** What was returned of the surplus. Refunds that were assigned to payments are not in it. */
-  readonly surplusReturned: Decimal
-  /** Whether any payment counts for more than 0, and all such payments were fully returned. */
-  readonly allReturned: boolean
-}
-
-/** What the status of a request needs to know of each of its payments. */
-export interface CountedPayment {
-  readonly status: PaymentStatus
-  readonly final: boolean
-  /** What it counts for, in the invoice currency. */
-  readonly counted: Decimal
-}
-
-/** The status of a request, from all its payments. */
-export function requestStatusOf(expected: Decimal, payments: readonly CountedPayment[]): RequestStatus {
-  const counting = payments.filter(({ status, counted }) => status !== 'FAILED' && counted.units > 0n)
-  const sumOf = (some: typeof counting) => sumDecimals(some.map(({ counted }) => counted))
-  const allReturned = counting.length > 0 && counting.every(({ status }) => status === 'REFUNDED')
-  const final = sumOf(counting.filter((payment) => payment.final))
-  return statusOf(expected, { final, counted: sumOf(counting), allReturned })
-}
-
-/**
- * Whether more was received for a request than it asked for, and not returned.
- *
- * @param surplusReturned - what was returned of the surplus
- */
-export function isOverpaid(expected: Decimal, payments: readonly CountedPayment[], surplusReturned: Decimal): boolean {
-  const counting = payments.filter(({ status }) => status !== 'FAILED')
-  const counted = sumDecimals(counting.map((payment) => payment.counted))
-  return compareDecimals(counted, addDecimals(expected, surplusReturned)) > 0
-}
-
-/** How much of a request is paid, from the sums of its payments. Fees never count, there is no tolerance, and a refund never re-opens a request. */
-export function balanceOf(
-  expected: Decimal,
-  { final, pending, surplusReturned, allReturned }: CountedSums,
+/** How a request stands at a moment: a refund after it was covered never re-opens it. */
+export function balanceAt(
+  request: Pick<PaymentRequest, 'amount' | 'expiresAt' | 'cancelledAt'>,
+  { status, paidAmount, pendingAmount, heldAmount }: SettledAmounts,
+  nowMs: number,
 ): RequestBalance {
-  const counted = addDecimals(final, pending)
-  const surplus = subtractDecimals(counted, expected)
+  const surplus = subtractDecimals(heldAmount, request.amount)
   return {
-    status: statusOf(expected, { final, counted, allReturned }),
-    paidAmount: final,
-    pendingAmount: pending,
-    outstandingAmount: atLeastZero(subtractDecimals(expected, counted)),
-    overpaidAmount: atLeastZero(subtractDecimals(surplus, surplusReturned)),
+    status: requestStatusAt(status, request, nowMs),
+    paidAmount,
+    pendingAmount,
+    outstandingAmount: isUnpaid(status) ? subtractDecimals(request.amount, heldAmount) : ZERO,
+    overpaidAmount: surplus.units > 0n ? surplus : ZERO,
   }
-}
-
-function atLeastZero(value: Decimal): Decimal {
-  return value.units > 0n ? value : ZERO
-}
-
-interface Sums {
-  readonly final: Decimal
-  /** Final and pending. */
-  readonly counted: Decimal
-  readonly allReturned: boolean
-}
-
-function statusOf(expected: Decimal, { final, counted, allReturned }: Sums): RequestStatus {
-  if (allReturned) return 'REFUNDED'
-  if (compareDecimals(final, expected) >= 0) return 'PAID'
-  if (compareDecimals(counted, expected) >= 0) return 'PENDING'
-  return counted.units > 0n ? 'PARTIALLY_PAID' : 'OPEN'
 }

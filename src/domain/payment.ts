@@ -93,12 +93,19 @@ export interface PaymentGas {
 }
 
 export interface PaymentRefund {
+  /** Of a refund that returned several payments, the part that belongs to this one. */
   readonly amount: DecimalString
   readonly currency: string
   readonly network: string
   readonly txHash: string
   readonly eventIndex?: number
   readonly timestamp?: string
+  /** Canonical address of who received it. */
+  readonly recipient?: string
+  /** Whether it is more than all payments before it brought: it returns nothing of this one. */
+  readonly excess?: true
+  /** Whether an import brought it: then it stays on this payment. */
+  readonly imported?: true
 }
 
 export interface StatusChange {

@@ -1,5 +1,18 @@
-import { type DecimalString, formatDecimal, readStoredDecimal, sumDecimals } from '../domain/decimal.ts'
-import { feeStages, feeTypes, type Payment, paymentStatuses, paymentTypes } from '../domain/payment.ts'
+import {
+  compareDecimals,
+  type DecimalString,
+  formatDecimal,
+  readStoredDecimal,
+  sumDecimals,
+} from '../domain/decimal.ts'
+import {
+  feeStages,
+  feeTypes,
+  type Payment,
+  type PaymentRefund,
+  paymentStatuses,
+  paymentTypes,
+} from '../domain/payment.ts'
 import { parsePaymentId } from '../domain/payment-id.ts'
 import {
   derivedPaymentFields,
@@ -22,6 +35,7 @@ import {
   readBigCount,
   readBlockTime,
   readChainId,
+  readFlag,
   readIndex,
   readNetwork,
   readPaymentReference,
@@ -68,6 +82,8 @@ const refund: Readers<RefundEntry> = {
   txHash: readTxHash,
   eventIndex: readIndex,
   timestamp: (path, value) => readBlockTime(path, value).toISOString(),
+  recipient: readAddress,
+  excess: readFlag,
 }
 
 const statusChange: Readers<StatusEntry> = { status: oneOf(paymentStatuses), at: readTimeText }
@@ -117,12 +133,15 @@ const readPayment = objectOf<Read>({
 })
 
 /** A payment before defaults are filled in. It is completed in place, because copying such wide objects costs as much as parsing them. */
-type Read = { -readonly [K in keyof Payment]?: Payment[K] | undefined } & Pick<Payment, 'timestamp' | 'status'>
+type Read = { -readonly [K in keyof Payment]?: Payment[K] | undefined } & Pick<
+  Payment,
+  'timestamp' | 'status' | 'amount'
+>
 
 /**
  * Parses a payment in the JSON form that search returns.
  *
- * A missing `updatedAt` means the payment's own time, so that a line means the same whenever it is imported. Confirmations of a payment
+ * A missing `refundedAmount` means the sum of the refunds, and at least all of a REFUNDED payment. A missing `updatedAt` means the payment's own time, so that a line means the same whenever it is imported. Confirmations of a payment
  * that is not final are ignored, because they keep growing.
  *
  * @param json - a parsed line
@@ -133,13 +152,20 @@ export function parsePayment(json: unknown): Payment {
   read.updatedAt ??= read.timestamp
   read.fees ??= []
   read.exchangeRates ??= []
-  read.refunds ??= []
-  read.refundedAmount ??= sumOf(read.refunds.map(({ amount }) => amount))
+  read.refunds = (read.refunds ?? []).map(toImported)
+  read.refundedAmount ??= returnedBy(read)
   read.statusHistory ??= []
   if (!isFinalStatus(read.status)) delete read.confirmations
   return read as Payment
 }
 
-function sumOf(amounts: readonly DecimalString[]): DecimalString {
-  return formatDecimal(sumDecimals(amounts.map(readStoredDecimal)))
+function toImported({ excess, ...entry }: Omit<PaymentRefund, 'excess'> & { excess?: boolean }): PaymentRefund {
+  return { ...entry, ...(excess === true ? { excess } : {}), imported: true }
+}
+
+function returnedBy({ status, amount, refunds = [] }: Read): DecimalString {
+  const listed = sumDecimals(refunds.map((refund) => readStoredDecimal(refund.amount)))
+  return status === 'REFUNDED' && compareDecimals(listed, readStoredDecimal(amount)) < 0
+    ? amount
+    : formatDecimal(listed)
 }

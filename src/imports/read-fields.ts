@@ -94,6 +94,11 @@ export function textOf(maxLength: number): Reader<string> {
   }
 }
 
+export const readFlag: Reader<boolean> = (path, value) => {
+  if (typeof value !== 'boolean') throw notA(path, value, 'true or false')
+  return value
+}
+
 /** The merchant's own reference. */
 export const readReference: Reader<string> = (path, value) => requireMerchantReference(path, readString(path, value))
 

@@ -234,6 +234,7 @@ create table payments (
   refunds jsonb not null default '[]'::jsonb,
   status_history jsonb not null default '[]'::jsonb,
   line_hash bytea,
+  log_index integer,
   constraint payments_pkey PRIMARY KEY (account_id, id),
   constraint payments_account_id_tx_hash_event_index_network_key UNIQUE (account_id, tx_hash, event_index, network)
 );
@@ -314,6 +315,8 @@ create table refunds (
   final boolean not null,
   amount numeric not null,
   currency text collate "C" not null,
+  recipient bytea,
+  log_index integer,
   constraint refunds_pkey PRIMARY KEY (account_id, tx_hash, event_index, network)
 );
 CREATE INDEX refunds_not_final ON refunds USING btree (account_id, chain_id, block_number) WHERE NOT final;
@@ -333,12 +336,14 @@ create table requests (
   reference text collate "C",
   refund_address bytea,
   refund_topic bytea,
-  surplus_returned numeric not null default 0,
   created_at timestamp(3) with time zone not null,
   expires_at timestamp(3) with time zone,
   cancelled_at timestamp(3) with time zone,
   status smallint not null default 1,
   overpaid boolean,
+  paid numeric default 0,
+  pending numeric default 0,
+  held numeric default 0,
   constraint requests_pkey PRIMARY KEY (account_id, request_id),
   constraint requests_account_id_topic_payee_key UNIQUE (account_id, topic, payee)
 );

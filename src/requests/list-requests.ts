@@ -203,10 +203,8 @@ function positionOf({ request }: RequestWithBalance, direction: PagePosition['di
   return { createdAt: request.createdAt, requestId: request.requestId, direction, inclusive: false }
 }
 
-const VERSION = 2
-
-/** Of cursors with filters that processes of version 2 alone would leave out; they refuse such a cursor instead. */
-const VERSION_WITH_FLAGS = 3
+/** Raised when a filter is added or means something else: processes that do not know it refuse the cursor. */
+const VERSION = 4
 
 interface CursorPayload {
   readonly v: number
@@ -225,18 +223,12 @@ interface Carried {
 function writeCursor(seal: CursorSeal, { filter, limit, position }: Carried): string {
   const { createdAt, requestId, inclusive, direction } = position
   const p = [createdAt.getTime(), requestId, inclusive ? 1 : 0, direction] as const
-  const hasFlags = [filter.overpaid, filter.expired, filter.cancelled].some((flag) => flag !== undefined)
-  return sealCursor(seal, {
-    v: hasFlags ? VERSION_WITH_FLAGS : VERSION,
-    f: filter,
-    l: limit,
-    p,
-  } satisfies CursorPayload)
+  return sealCursor(seal, { v: VERSION, f: filter, l: limit, p } satisfies CursorPayload)
 }
 
 /** @throws WaybillError INVALID_CURSOR for anything that this seal did not make */
 function readCursor(seal: CursorSeal, cursor: string): Carried {
-  const opened = openCursorOfVersion<CursorPayload>(seal, cursor, VERSION, VERSION_WITH_FLAGS)
+  const opened = openCursorOfVersion<CursorPayload>(seal, cursor, VERSION)
   if (!opened.ok) throw waybillError('INVALID_CURSOR', { detail: opened.detail })
   const { payload } = opened
   const [createdAtMs, requestId, inclusive, direction] = payload.p

@@ -26,8 +26,6 @@ export interface FilterInput {
   readonly fromDate?: string | undefined
   readonly toDate?: string | undefined
   readonly overpaid?: boolean | undefined
-  readonly expired?: boolean | undefined
-  readonly cancelled?: boolean | undefined
 }
 
 /** A currency in a filter: a payment currency by symbol or id, or an invoice currency by its code. */
@@ -48,11 +46,8 @@ export interface RequestFilter extends DateRange {
   readonly payee?: readonly Address[] | undefined
   readonly network?: readonly string[] | undefined
   readonly currency?: readonly CurrencyMatch[] | undefined
-  /** Whether more was paid than asked for and not returned. */
+  /** Whether more is held than asked for. */
   readonly overpaid?: boolean | undefined
-  /** Whether the expiry has been reached while something is still to be paid. */
-  readonly expired?: boolean | undefined
-  readonly cancelled?: boolean | undefined
 }
 
 /** A combination of network and currencies that requests of the account have, of one payee where payees were asked for. */
@@ -73,8 +68,6 @@ export const filterNames = [
   'fromDate',
   'toDate',
   'overpaid',
-  'expired',
-  'cancelled',
 ] as const satisfies readonly (keyof RequestFilter)[]
 
 /** Where names are looked up. The account's requests are read only for names that the configuration does not know. */
@@ -114,8 +107,6 @@ export async function parseRequestFilter(input: FilterInput, sources: NameSource
     currency: ifGiven(currency, sortedMatches(currencies.flat())),
     ...dates,
     overpaid: input.overpaid,
-    expired: input.expired,
-    cancelled: input.cancelled,
   }
 }
 

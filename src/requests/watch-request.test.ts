@@ -37,14 +37,14 @@ describe('watching a request', () => {
 
   it('sends the state again when the request expires, also while the reader takes nothing', async () => {
     let now = new Date(0)
-    const open = requestAt('OPEN')
     const expiresAt = new Date(1_000)
-    const found = { ...open, request: { ...open.request, expiresAt } }
-    const watch = watchOf(async () => [found], { now: () => now })
-    const messages = watch(ACCOUNT, found, new AbortController().signal)
+    const read = () => requestAt(now < expiresAt ? 'OPEN' : 'EXPIRED')
+    const watch = watchOf(async () => [read()], { now: () => now })
+    const messages = watch(ACCOUNT, read(), new AbortController().signal)
     expect((await messages.next()).value).toMatchObject({ type: 'STATE', at: now })
     now = expiresAt
-    expect((await messages.next()).value).toMatchObject({ type: 'STATE', at: expiresAt })
+    const found = { balance: { status: 'EXPIRED' } }
+    expect((await messages.next()).value).toMatchObject({ type: 'STATE', at: expiresAt, found })
     await messages.return(undefined as never)
   })
 

@@ -1,7 +1,6 @@
 import type { Account } from '../domain/account.ts'
 import { formatDecimal } from '../domain/decimal.ts'
 import type { Logger } from '../domain/logger.ts'
-import { closureOf } from '../domain/payment-request.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import type { RequestWithBalance } from './sql/request-repository.ts'
 
@@ -57,7 +56,7 @@ interface Waiter {
 
 /**
  * Creates the watch. While anybody waits, the requests that are waited for are read every half second, with one statement an account. The log
- * of changes would not do: a cancelled request and a returned surplus change no payment.
+ * of changes would not do: a request that is cancelled or expires changes no payment.
  */
 export function createWatchRequest(options: RequestWatchOptions): WatchRequest {
   const { now, heartbeatMs = HEARTBEAT_MS } = options
@@ -66,7 +65,7 @@ export function createWatchRequest(options: RequestWatchOptions): WatchRequest {
     let found = first
     for (;;) {
       const at = now()
-      const sent = stateOf(found, at)
+      const sent = stateOf(found)
       yield { type: 'STATE', found, at }
       const { requestId } = found.request
       let other: RequestWithBalance | undefined
@@ -80,7 +79,7 @@ export function createWatchRequest(options: RequestWatchOptions): WatchRequest {
 }
 
 /** @returns a function that waits for another state of a request, no longer than a time-out, after which it returns undefined */
-function createPoll({ readMany, logger, now, pollMs = POLL_MS, patienceMs = PATIENCE_MS }: RequestWatchOptions) {
+function createPoll({ readMany, logger, pollMs = POLL_MS, patienceMs = PATIENCE_MS }: RequestWatchOptions) {
   const waiters = new Set<Waiter>()
   const failingSinceMs = new Map<number, number>()
   let isPolling = false
@@ -109,7 +108,7 @@ function createPoll({ readMany, logger, now, pollMs = POLL_MS, patienceMs = PATI
       for (const { requestId, sent, resolve, reject } of asking) {
         const found = byId.get(requestId)
         if (found === undefined) reject(waybillError('REQUEST_NOT_FOUND', { value: requestId }))
-        else if (stateOf(found, now()) !== sent) resolve(found)
+        else if (stateOf(found) !== sent) resolve(found)
       }
     } catch (err) {
       const nowMs = performance.now()
@@ -139,11 +138,11 @@ function createPoll({ readMany, logger, now, pollMs = POLL_MS, patienceMs = PATI
   }
 }
 
-/** What can change of a request; that it expires as well. */
-function stateOf({ request, balance }: RequestWithBalance, at: Date): string {
+/** What can change of a request. The status of one that expires changes from one reading to the next. */
+function stateOf({ request, balance }: RequestWithBalance): string {
   const { status, paidAmount, pendingAmount, outstandingAmount, overpaidAmount } = balance
   const amounts = [paidAmount, pendingAmount, outstandingAmount, overpaidAmount].map(formatDecimal)
-  return [status, ...amounts, request.cancelledAt?.getTime(), closureOf(request, at.getTime())].join(' ')
+  return [status, ...amounts, request.cancelledAt?.getTime()].join(' ')
 }
 
 function pause(ms: number): Promise<void> {

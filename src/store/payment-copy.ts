@@ -20,6 +20,7 @@ const texts: { readonly [C in (typeof paymentColumns)[number]]: CopyText } = {
   status: ({ status }) => String(rankOfStatus(status)),
   type: ({ type }) => (type === undefined ? NULL : String(codeOfType(type))),
   event_index: ({ eventIndex }) => (eventIndex === undefined ? NULL : String(eventIndex)),
+  log_index: () => NULL,
   block_number: ({ blockNumber }) => (blockNumber === undefined ? NULL : String(blockNumber)),
   confirmations: ({ confirmations }) => (confirmations === undefined ? NULL : String(confirmations)),
   timestamp: ({ timestamp }) => timestamp.toISOString(),

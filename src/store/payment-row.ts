@@ -29,6 +29,8 @@ export interface PaymentRow {
   readonly detected: boolean
   readonly event_index: number | null
   readonly block_number: bigint | null
+  /** Of the event, counted from 0 in its block. Null unless detection saw it. */
+  readonly log_index: number | null
   readonly confirmations: number | null
   readonly timestamp: Date
   readonly updated_at: Date
@@ -106,6 +108,7 @@ export const paymentColumns = [
   'detected',
   'currency_symbol',
   'line_hash',
+  'log_index',
   ...readPaymentColumns,
 ] as const satisfies readonly (keyof PaymentRow)[]
 
@@ -130,7 +133,7 @@ export type PaymentFacts = Omit<
 type ChainFields = Omit<
   Payment,
   'id' | 'status' | 'confirmations' | 'updatedAt' | 'refundedAmount' | 'refunds' | 'statusHistory'
->
+> & { readonly logIndex?: number }
 
 /** The columns of a payment's fields that come from the chain. */
 export function factsOfPayment(payment: ChainFields): PaymentFacts {
@@ -138,6 +141,7 @@ export function factsOfPayment(payment: ChainFields): PaymentFacts {
     type: orNull(payment.type, codeOfType),
     event_index: payment.eventIndex ?? null,
     block_number: payment.blockNumber ?? null,
+    log_index: payment.logIndex ?? null,
     timestamp: payment.timestamp,
     network: payment.network,
     source_network: payment.sourceNetwork ?? null,

@@ -1,84 +1,18 @@
 import type { Knex } from 'knex'
-import { compareDecimals, type Decimal, formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
-import { bytesToHex, hexToBytes } from '../domain/hex.ts'
-import { rankOfStatus, statusOfRank } from '../domain/payment.ts'
-import {
-  isOverpaid,
-  type RequestStatus,
-  rankOfRequestStatus,
-  requestStatusOf,
-  unpaidStatuses,
-} from '../domain/payment-request.ts'
+import { formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
+import { hexToBytes } from '../domain/hex.ts'
+import { rankOfSettledStatus } from '../domain/payment-request.ts'
 import { copyNewPayments } from './copy-new-payments.ts'
 import { changePayments, type LockedAccount, readPaymentsById } from './payment-changes.ts'
 import type { PaymentRow } from './payment-row.ts'
-import {
-  type Ledger,
-  type LedgerPayment,
-  type LedgerRefund,
-  returnedSurplus,
-  type SettledState,
-  settle,
-} from './settle.ts'
+import { type LedgerRequestRow, type RefundRow, type RequestStanding, settleRequests } from './settle-requests.ts'
 
 /**
- * The ledger of requests: loads their payments and refunds, settles them by the rules of `store/settle.ts`, and stores what changed. Who
- * changes the payments or refunds of a request settles it in the same transaction.
+ * The ledger of requests: loads their payments and refunds, settles them by `settle-requests.ts`, and stores what changed. Who changes the
+ * payments or refunds of a request settles it in the same transaction.
  */
 
-/** The columns of `requests` that settling reads. Amounts are numerics as text. */
-export interface LedgerRequestRow {
-  readonly request_id: Buffer
-  readonly amount: string
-  readonly invoice_currency: string
-  readonly surplus_returned: string
-  /** Rank of its status. */
-  readonly status: number
-  /** Null where it is not decided. */
-  readonly overpaid: boolean | null
-}
-
-const LEDGER_COLUMNS = 'request_id, amount, invoice_currency, surplus_returned, status, overpaid'
-
-/** A row of `refunds`, as the database returns it. */
-export interface RefundRow {
-  readonly account_id: number
-  readonly tx_hash: Buffer
-  readonly event_index: number
-  readonly network: string
-  readonly chain_id: string
-  readonly request_id: Buffer
-  readonly block_number: bigint
-  readonly timestamp: Date
-  readonly final: boolean
-  readonly amount: string
-  readonly currency: string
-}
-
-/** Requests that are settled together, and all that was paid and returned for them. */
-export interface Settling {
-  readonly requests: readonly LedgerRequestRow[]
-  readonly payments: readonly PaymentRow[]
-  readonly refunds: readonly RefundRow[]
-  /** Payments as they are stored, by id. */
-  readonly stored: ReadonlyMap<string, PaymentRow>
-  /** Removed refunds. Payments may still have entries of them. */
-  readonly droppedRefunds: readonly { readonly txHash: string; readonly eventIndex: number }[]
-  readonly now: Date
-}
-
-/** What settling changes in the row of a request. */
-export interface RequestStanding {
-  readonly requestId: Buffer
-  /** How much was returned of what was paid beyond the request's amount. */
-  readonly surplusReturned: Decimal
-  readonly status: RequestStatus
-  /**
-   * Whether more was paid than asked for. Null until something covers the request, so that where an older process settles it, which does not
-   * write this, it stays undecided and is not wrong.
-   */
-  readonly overpaid: boolean | null
-}
+const LEDGER_COLUMNS = 'request_id, payee, amount, invoice_currency, status, paid, pending, held, overpaid'
 
 /** Rows in one statement. PostgreSQL takes 65,535 bindings. */
 const ROWS_A_STATEMENT = 500
@@ -103,7 +37,7 @@ export async function settleStored(account: LockedAccount, requestIds: readonly 
   if (payments.length === 0 && requests.every(isUntouched)) return
   const stored = new Map(payments.map((row) => [row.id, row]))
   const refunds = await loadRefunds(trx, accountId, named)
-  const { settled, standings } = settleRequests({ requests, payments, refunds, stored, droppedRefunds: [], now: at })
+  const { settled, standings } = settleRequests({ requests, payments, refunds, stored, now: at })
   await savePayments(account, { rows: settled, stored })
   await saveStandings(account, standings)
 }
@@ -147,8 +81,8 @@ const CLAIM = `
   where payments.account_id = ? and payments.id = claimed.id`
 
 /** Whether a request stands as it was created: nothing paid, nothing returned. */
-const isUntouched = ({ surplus_returned, status }: LedgerRequestRow) =>
-  readStoredDecimal(surplus_returned).units === 0n && status === rankOfRequestStatus('OPEN')
+const isUntouched = ({ status, paid, held }: LedgerRequestRow) =>
+  status === rankOfSettledStatus('OPEN') && [paid, held].every((sum) => readStoredDecimal(sum).units === 0n)
 
 /**
  * Loads requests by their ids, ordered by id. Ids that are not stored are left out. `offset 0` has each id looked up: of thousands of ids, the planner
@@ -214,110 +148,6 @@ export async function loadRefunds(trx: Knex, accountId: number, requestIds: read
   return rows
 }
 
-/** What settling makes of requests and their payments. */
-export interface Settled {
-  /** All payments; the given row itself where nothing changed. */
-  readonly settled: readonly PaymentRow[]
-  /** Of the requests that changed. */
-  readonly standings: readonly RequestStanding[]
-}
-
-/** Settles requests. Reads and writes nothing. */
-export function settleRequests({ requests, payments, refunds, stored, droppedRefunds, now }: Settling): Settled {
-  const requestOf = new Map(requests.map((request) => [request.request_id.toString('hex'), request]))
-  const groups = Map.groupBy(payments, (row) => row.request_id?.toString('hex') ?? '')
-  const refundsOf = Map.groupBy(refunds, (row) => row.request_id.toString('hex'))
-  const withoutRequest = [...groups].flatMap(([requestId, rows]) => (requestOf.has(requestId) ? [] : rows))
-  const standings: RequestStanding[] = []
-  const ofRequests = [...requestOf].flatMap(([requestId, request]) => {
-    const rows = groups.get(requestId) ?? []
-    const ledger: Ledger = {
-      amount: readStoredDecimal(request.amount),
-      payments: rows.map((row) => toLedgerPayment(row, request, !stored.has(row.id))),
-      refunds: (refundsOf.get(requestId) ?? []).map(toLedgerRefund),
-      droppedRefunds,
-      now,
-    }
-    const states = settle(ledger)
-    const standing = standingOf(request, ledger, states)
-    if (standing !== undefined) standings.push(standing)
-    return rows.map((row) => applyState(row, states.get(row.id), { stored, now }))
-  })
-  return { settled: [...withoutRequest, ...ofRequests], standings }
-}
-
-/** @returns undefined where the stored row already says it */
-function standingOf(
-  request: LedgerRequestRow,
-  ledger: Ledger,
-  states: ReadonlyMap<string, SettledState>,
-): RequestStanding | undefined {
-  const surplusReturned = returnedSurplus(ledger)
-  const payments = ledger.payments.map((payment) => ({ ...payment, ...states.get(payment.id) }))
-  const status = requestStatusOf(ledger.amount, payments)
-  const isSameSurplus = compareDecimals(surplusReturned, readStoredDecimal(request.surplus_returned)) === 0
-  const overpaid = unpaidStatuses.includes(status) ? null : isOverpaid(ledger.amount, payments, surplusReturned)
-  const isSame = isSameSurplus && rankOfRequestStatus(status) === request.status && overpaid === request.overpaid
-  return isSame ? undefined : { requestId: request.request_id, surplusReturned, status, overpaid }
-}
-
-function applyState(
-  row: PaymentRow,
-  state: SettledState | undefined,
-  { stored, now }: Pick<Settling, 'stored' | 'now'>,
-): PaymentRow {
-  if (state !== undefined && (state.updatedAt !== row.updated_at || !stored.has(row.id))) {
-    return {
-      ...row,
-      status: rankOfStatus(state.status),
-      refunds: state.refunds,
-      refunded_amount: formatDecimal(state.refundedAmount),
-      status_history: state.statusHistory,
-      updated_at: later(row.updated_at, state.updatedAt),
-    }
-  }
-  return stored.get(row.id) === row ? row : { ...row, updated_at: later(row.updated_at, now) }
-}
-
-/** An import may have brought an `updatedAt` in the future. It is kept, or the same line would replace the row each time. */
-function later(a: Date, b: Date): Date {
-  return a > b ? a : b
-}
-
-function toLedgerPayment(row: PaymentRow, request: LedgerRequestRow, isNew: boolean): LedgerPayment {
-  const inInvoiceCurrency = row.currency === request.invoice_currency ? row.amount : '0'
-  return {
-    id: row.id,
-    isNew,
-    imported: row.imported,
-    final: row.final,
-    timestamp: row.timestamp,
-    blockNumber: row.block_number ?? undefined,
-    txHash: row.tx_hash === null ? undefined : bytesToHex(row.tx_hash),
-    eventIndex: row.event_index ?? undefined,
-    amount: readStoredDecimal(row.amount),
-    counted: readStoredDecimal(row.invoice_amount ?? inInvoiceCurrency),
-    status: statusOfRank(row.status),
-    refunds: row.refunds,
-    refundedAmount: readStoredDecimal(row.refunded_amount),
-    statusHistory: row.status_history,
-    updatedAt: row.updated_at,
-  }
-}
-
-function toLedgerRefund(row: RefundRow): LedgerRefund {
-  return {
-    txHash: bytesToHex(row.tx_hash),
-    eventIndex: row.event_index,
-    network: row.network,
-    timestamp: row.timestamp,
-    blockNumber: row.block_number,
-    final: row.final,
-    amount: readStoredDecimal(row.amount),
-    currency: row.currency,
-  }
-}
-
 /** Stores the rows that differ from the stored ones. */
 export async function savePayments(
   account: LockedAccount,
@@ -357,15 +187,17 @@ export async function saveStandings(
     const some = standings.slice(from, from + STANDINGS_A_STATEMENT)
     await trx.raw(SAVE_STANDINGS, [
       some.map(({ requestId }) => requestId),
-      some.map(({ surplusReturned }) => formatDecimal(surplusReturned)),
-      some.map(({ status }) => rankOfRequestStatus(status)),
-      some.map(({ overpaid }) => overpaid) as Knex.RawBinding,
+      some.map(({ status }) => rankOfSettledStatus(status)),
+      some.map(({ paidAmount }) => formatDecimal(paidAmount)),
+      some.map(({ pendingAmount }) => formatDecimal(pendingAmount)),
+      some.map(({ heldAmount }) => formatDecimal(heldAmount)),
       accountId,
     ])
   }
 }
 
 const SAVE_STANDINGS = `
-  update requests set surplus_returned = standing.surplus_returned, status = standing.status, overpaid = standing.overpaid
-  from unnest(?::bytea[], ?::numeric[], ?::smallint[], ?::boolean[]) as standing(request_id, surplus_returned, status, overpaid)
+  update requests set status = standing.status, paid = standing.paid, pending = standing.pending, held = standing.held,
+    overpaid = standing.held > requests.amount
+  from unnest(?::bytea[], ?::smallint[], ?::numeric[], ?::numeric[], ?::numeric[]) as standing(request_id, status, paid, pending, held)
   where requests.account_id = ? and requests.request_id = standing.request_id`

@@ -128,7 +128,7 @@ async function stored({ knex }: View) {
   return {
     payments: payments.map((row) => ({ ...row, ...untimed })),
     refunds: await knex('refunds').orderBy(['tx_hash', 'event_index']),
-    requests: await knex('requests').select('request_id', 'status', 'surplus_returned').orderBy('request_id'),
+    requests: await knex('requests').select('request_id', 'status', 'paid', 'pending', 'held').orderBy('request_id'),
     unmatched: await knex('unmatched_events').orderBy(['tx_hash', 'event_index', 'account_id']),
     proxies: await knex('single_request_proxies').orderBy('address'),
   }

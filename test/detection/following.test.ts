@@ -182,7 +182,7 @@ describe('finality', () => {
 })
 
 describe('refunds', () => {
-  it('under the reference of the refund address return the surplus first, then the payment', async () => {
+  it('under the reference of the refund address return a payment, over-paid or not', async () => {
     const refundAddress = freshAddress()
     const merchant = canonical(chain.wallets[2])
     const request = await storeRequest(knex, account, newRequest({ payee: merchant, refundAddress }))
@@ -196,13 +196,16 @@ describe('refunds', () => {
     }
     await back(50)
     expect(await statuses(request)).toEqual(['CONFIRMED'])
-    expect(await paymentsOf(knex, account, request)).toMatchObject([{ refunds: [], refunded_amount: '0' }])
+    const first = { amount: '50', recipient: refundAddress }
+    expect(await paymentsOf(knex, account, request)).toMatchObject([{ refunds: [first], refunded_amount: '50' }])
     expect(await balanceOf(knex, account, request)).toMatchObject({ status: 'PAID', overpaidAmount: '0' })
     await back(60)
-    expect(await paymentsOf(knex, account, request)).toMatchObject([{ status: 'CONFIRMED', refunded_amount: '60' }])
-    await back(40)
+    expect(await paymentsOf(knex, account, request)).toMatchObject([{ status: 'CONFIRMED', refunded_amount: '110' }])
+    await chain.fund(chain.tokens.USDC, chain.wallets[2], 5_000000n)
+    await back(45)
     const [payment] = await paymentsOf(knex, account, request)
-    expect(payment).toMatchObject({ status: 'REFUNDED', refunds: [{ amount: '60' }, { amount: '40' }] })
+    const refunds = [first, { amount: '60' }, { amount: '40' }, { amount: '5', excess: true }]
+    expect(payment).toMatchObject({ status: 'REFUNDED', refunds, refunded_amount: '155' })
     expect(await balanceOf(knex, account, request)).toMatchObject({ status: 'REFUNDED', outstandingAmount: '0' })
   })
 

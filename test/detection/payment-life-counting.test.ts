@@ -1,4 +1,4 @@
-import { type Hex, keccak256, toBytes } from 'viem'
+import { getAddress, type Hex, keccak256, toBytes } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { currencyHash } from '../../src/demo/network/demo-contracts.ts'
 import { startTestChain, type TestChain, type TestPayment } from '../support/chains/chain.ts'
@@ -222,7 +222,7 @@ describe('payments in parts', () => {
 })
 
 describe('refunds', () => {
-  it('under the reference of the refund address return the surplus first, then the newest payment', async () => {
+  it('under the reference of the refund address return the newest payment, then the one before', async () => {
     const [from, merchant] = [await newWallet(chain, freshSeed()), await newWallet(chain, freshSeed())]
     const refundAddress = freshAddress(freshSeed())
     const request = await createRequest({ refundAddress, payee: merchant })
@@ -235,23 +235,26 @@ describe('refunds', () => {
       await look({ final })
       return sent.transactionHash
     }
-    await back(10_000000n)
+    const tooMuch = await back(10_000000n)
     expect(await balance(request)).toEqual({ status: 'PAID', paid: '110', pending: '0', left: '0', over: '0' })
-    expect((await shop.paymentsOf(request)).map(({ refunds }) => refunds)).toEqual([[], []])
+    expect((await shop.paymentsOf(request)).map(({ refunds }) => refunds)).toMatchObject([
+      [],
+      [{ amount: '10', txHash: tooMuch, recipient: getAddress(refundAddress) }],
+    ])
 
     const hash = await back(50_000000n, false)
-    // The newest payment brought 50, of which 10 were returned as surplus. So 40 of the refund are laid on it, and 10 on the one before.
+    // The newest payment brought 50, of which 10 were returned before.
     expect(await statesOf(request)).toEqual([
       ['60', 'CONFIRMED', '10'],
-      ['50', 'CONFIRMED', '40'],
+      ['50', 'CONFIRMED', '50'],
     ])
     await look({ final: true })
     expect(await statesOf(request)).toEqual([
       ['60', 'CONFIRMED', '10'],
-      ['50', 'REFUNDED', '40'],
+      ['50', 'REFUNDED', '50'],
     ])
     const [, newest] = (await shop.paymentsOf(request)) as [PaymentJson, PaymentJson]
-    expect(newest.refunds).toMatchObject([{ amount: '40', currency: 'USDC-BASE', txHash: hash }])
+    expect(newest.refunds).toMatchObject([{ txHash: tooMuch }, { amount: '40', currency: 'USDC-BASE', txHash: hash }])
     expect(newest.completed).toBe(false)
     expect(newest.statusHistory.map(({ status }) => status)).toContain('REFUNDED')
     expect(await balance(request)).toMatchObject({ status: 'PAID', left: '0' })
@@ -315,11 +318,11 @@ describe('refunds', () => {
       await look({ final: true })
       expect(await statesOf(request)).toEqual([[whole, 'REFUNDED', whole]])
       expect(await balance(request)).toEqual({ status: 'REFUNDED', paid: whole, pending: '0', left: '0', over: '0' })
-      // A refund does not reopen a request, so a later payment is an overpayment.
+      // A refund does not reopen a request. What is paid later is held again, and is less than the request asks for.
       await move(from, payee, 30n)
       await look({ final: true })
       expect((await statesOf(request)).map(([, status]) => status)).toEqual(['REFUNDED', 'CONFIRMED'])
-      expect(await balance(request)).toMatchObject({ left: '0', over: currency === 'ETH' ? '0.3' : '30' })
+      expect(await balance(request)).toMatchObject({ status: 'PAID', left: '0', over: '0' })
     },
   )
 
@@ -347,7 +350,7 @@ describe('refunds', () => {
     await look({ final: true })
     expect(await statesOf(request)).toEqual([
       ['100', 'CONFIRMED', '0'],
-      ['10', 'CONFIRMED', '0'],
+      ['10', 'REFUNDED', '10'],
     ])
     expect(await balance(request)).toEqual({ status: 'PAID', paid: '120', pending: '0', left: '0', over: '0' })
   })

@@ -139,7 +139,7 @@ it('loses no payment and stores none twice when the database is killed while pay
   let dollars = 0n
   const kills = [
     // Few new payments go in by INSERT, many by COPY, after which their requests are settled.
-    /^insert into "payments"|^\s*update requests set surplus_returned/,
+    /^insert into "payments"|^\s*update requests set status/,
     /^update "chain_state"/,
     /^commit/i,
     /^insert into "chain_blocks"/,

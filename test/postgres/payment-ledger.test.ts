@@ -32,6 +32,7 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 const PAYEE = canonical(`0x${'a1'.repeat(20)}`)
+const PAYER = canonical(`0x${'b1'.repeat(20)}`)
 const NETWORKS = ['BASE', 'POLYGON'] as const
 type Network = (typeof NETWORKS)[number]
 const START_SEC = Date.UTC(2026, 10, 1) / 1_000
@@ -220,7 +221,13 @@ function findingsOf(world: World, { chain, found }: Extract<Step, { kind: 'advan
 }
 
 function refundOf(one: Found, request: PaymentRequest, seen: ReturnType<typeof seenOf>): DetectedRefund {
-  return { ...seen, requestId: request.requestId, amount: `${one.amount}`, currency: request.paymentCurrency }
+  return {
+    ...seen,
+    requestId: request.requestId,
+    amount: `${one.amount}`,
+    currency: request.paymentCurrency,
+    recipient: PAYER,
+  }
 }
 
 interface Seen {
@@ -233,6 +240,7 @@ function seenOf({ n, isRefund }: Found, { name, chain, header }: Seen) {
   return {
     txHash: hashOf(`${name} ${chain} ${isRefund ? 'refund ' : ''}${n}`),
     eventIndex: 0,
+    logIndex: n * 2 + Number(isRefund),
     blockNumber: header.number,
     timestamp: new Date(header.timestampSec * 1_000),
   }
@@ -259,7 +267,8 @@ function paymentOf({
     invoiceAmount: `${one.amount}`,
     invoiceCurrency: request.invoiceCurrency,
     payee: PAYEE,
-    initiator: PAYEE,
+    payer: PAYER,
+    initiator: PAYER,
     paymentReference: request.paymentReference,
     fees: [],
     exchangeRates: [],

@@ -128,9 +128,9 @@ describe('waybill check', () => {
       /^payment\t\S+1\tPARTIAL\tCONFIRMED$/,
     ],
     [
-      'a wrong amount of returned surplus',
-      ['update requests set surplus_returned = 7 where account_id = :account'],
-      /^request\t01\w+\t\w+, 7 returned of the surplus\t\w+, 0 returned of the surplus$/,
+      'a wrong amount of what is held',
+      ['update requests set held = 7 where account_id = :account'],
+      /^request\t01\w+\t\w+, \S+ paid, 0 pending, 7 held\t\w+, \S+ paid, 0 pending, \S+ held$/,
     ],
     [
       'a request whose topics are missing',
@@ -160,7 +160,7 @@ describe('waybill check', () => {
     const { id } = account
     await knex('payment_statistics').where({ account_id: id }).update({ n: 7 })
     await knex('payment_changes').where({ account_id: id, change: 3 }).delete()
-    await knex('requests').where({ account_id: id }).update({ surplus_returned: 7 })
+    await knex('requests').where({ account_id: id }).update({ held: 7 })
     expect((await check('--account', account.name, '--repair')).code).toBe(0)
     expect(await check('--account', account.name)).toMatchObject({ code: 0, stdout: '' })
     // A watch at change 5 cannot know what followed it.

@@ -64,7 +64,7 @@ describe('the amount', () => {
     ['final payments cover it', { final: '150' }, {}, 'REQUEST_ALREADY_PAID'],
     ['final payments exceed it', { final: '151', pending: '5' }, {}, 'REQUEST_ALREADY_PAID'],
     ['pending payments cover it', { final: '50', pending: '100' }, {}, 'PAYMENT_PENDING'],
-    ['payments were returned', { final: '150', surplusReturned: '150', allReturned: true }, {}, 'REQUEST_ALREADY_PAID'],
+    ['payments were returned', { final: '150', returned: '150' }, {}, 'REQUEST_ALREADY_PAID'],
     ['an amount is asked for all the same', { final: '150' }, { amount: '7' }, 'REQUEST_ALREADY_PAID'],
     ['an amount is asked for while they are pending', { pending: '150' }, { amount: '7' }, 'PAYMENT_PENDING'],
     ['the wallet is of another family', { final: '150' }, { wallet: TRON_WALLET }, 'REQUEST_ALREADY_PAID'],

@@ -11,9 +11,9 @@ import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import { serveLocally } from '../../src/demo/network/local-server.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
-import { type DecimalString, readStoredDecimal } from '../../src/domain/decimal.ts'
+import { type Decimal, type DecimalString, readStoredDecimal, ZERO } from '../../src/domain/decimal.ts'
 import type { Hex } from '../../src/domain/hex.ts'
-import { balanceOf, type CountedSums, type PaymentRequest } from '../../src/domain/payment-request.ts'
+import { balanceAt, type PaymentRequest, type SettledAmounts } from '../../src/domain/payment-request.ts'
 import type {
   PaymentQuestion,
   PreparedPayment,
@@ -21,6 +21,7 @@ import type {
   RoutesEvent,
   RoutesQuestion,
 } from '../../src/domain/route.ts'
+import { decideStanding } from '../../src/domain/standing.ts'
 import type { QuoteOptions } from '../../src/routing/quotes/quote-routes.ts'
 import { createRouting, type RoutingOptions } from '../../src/routing/routing.ts'
 import type { TestChain, TestToken } from './chains/chain.ts'
@@ -102,8 +103,8 @@ export interface TestRequest extends Pick<PaymentRequest, 'payee' | 'invoiceCurr
 export interface TestSums {
   readonly final?: DecimalString
   readonly pending?: DecimalString
-  readonly surplusReturned?: DecimalString
-  readonly allReturned?: boolean
+  /** By a final refund, after all payments. */
+  readonly returned?: DecimalString
 }
 
 export interface TestRouting {
@@ -120,7 +121,7 @@ export function createTestRouting(
   configs: readonly ChainConfig[],
   options: Partial<Pick<RoutingOptions, 'clock' | 'chainTimeoutMs' | 'lifi' | 'limits' | 'logger'>> = {},
 ): TestRouting {
-  const requests = new Map<string, { request: PaymentRequest; counted: CountedSums }>()
+  const requests = new Map<string, { request: PaymentRequest; settled: SettledAmounts }>()
   const { findRoutes, streamRoutes, preparePayment, learnNodes } = createRouting({
     chains: createChainDirectory(configs),
     tokens: createTokenDirectory(configs),
@@ -128,23 +129,19 @@ export function createTestRouting(
     logger: silentLogger,
     async loadRequest(account, paymentReference) {
       const found = account.id === ACCOUNT.id ? requests.get(paymentReference) : undefined
-      return found && { request: found.request, balance: balanceOf(found.request.amount, found.counted) }
+      return found && { request: found.request, balance: balanceAt(found.request, found.settled, Date.now()) }
     },
     ...options,
   })
   return {
     learnNodes,
-    addRequest(request, { final = '0', pending = '0', surplusReturned = '0', allReturned = false } = {}) {
+    addRequest(request, sums = {}) {
       const paymentReference: Hex = `0x${(requests.size + 1).toString(16).padStart(16, 'a')}`
       const terms = { requestId: `01${'0'.repeat(64)}`, salt: '0'.repeat(16), createdAt: new Date(0) }
+      const amount = readStoredDecimal(request.amount)
       requests.set(paymentReference, {
-        request: { ...terms, ...request, amount: readStoredDecimal(request.amount), paymentReference },
-        counted: {
-          final: readStoredDecimal(final),
-          pending: readStoredDecimal(pending),
-          surplusReturned: readStoredDecimal(surplusReturned),
-          allReturned,
-        },
+        request: { ...terms, ...request, amount, paymentReference },
+        settled: settledBy(amount, sums),
       })
       return paymentReference
     },
@@ -152,6 +149,33 @@ export function createTestRouting(
     stream: (question, more = {}) => streamRoutes(ACCOUNT, question, { signal: new AbortController().signal, ...more }),
     find: (question, more = {}) => findRoutes(ACCOUNT, question, { signal: new AbortController().signal, ...more }),
   }
+}
+
+function settledBy(expected: Decimal, { final = '0', pending = '0', returned = '0' }: TestSums): SettledAmounts {
+  const currency = 'USDC-ETHEREUM'
+  const at = (second: number, text: DecimalString) => ({
+    place: { timestamp: new Date(second * 1_000) },
+    amount: readStoredDecimal(text),
+    currency,
+  })
+  const payment = (id: string, text: DecimalString) => ({
+    ...at(1, text),
+    id,
+    counted: readStoredDecimal(text),
+    status: 'PENDING' as const,
+    isToSelf: false,
+    importedRefunds: [],
+    otherwiseReturned: ZERO,
+  })
+  const refund = { ...at(2, returned), txHash: '0x', eventIndex: 0, network: 'ETHEREUM', final: true }
+  return decideStanding({
+    expected,
+    payments: [
+      { ...payment('final', final), final: true },
+      { ...payment('pending', pending), final: false },
+    ],
+    refunds: [refund],
+  })
 }
 
 /** How the proxy answers; `next` asks the node. */

@@ -101,14 +101,15 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
   status: PaymentRequest_Status;
 
   /**
-   * Sum of the final payments, in human units of `invoiceCurrency`: a decimal string. Example: `"100"`.
+   * What final payments brought, in human units of `invoiceCurrency`: a decimal string. Before they cover the amount,
+   * less what was returned to the payers; after that, all of it. Example: `"100"`.
    *
    * @generated from field: string paid_amount = 12;
    */
   paidAmount: string;
 
   /**
-   * Sum of the payments that are not final, in human units of `invoiceCurrency`: a decimal string. Example: `"50"`.
+   * What payments brought that are not final, in human units of `invoiceCurrency`: a decimal string. Example: `"50"`.
    *
    * @generated from field: string pending_amount = 13;
    */
@@ -116,14 +117,14 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
 
   /**
    * What is left to pay, with payments that are not final counted as paid, in human units of `invoiceCurrency`: a
-   * decimal string, never below 0. Example: `"0"`.
+   * decimal string. 0 once payments covered the amount, whatever is returned later. Example: `"0"`.
    *
    * @generated from field: string outstanding_amount = 14;
    */
   outstandingAmount: string;
 
   /**
-   * What was paid beyond `amount` and not returned, in human units of `invoiceCurrency`: a decimal string. Example:
+   * What is held beyond `amount`: paid and not returned, in human units of `invoiceCurrency`: a decimal string. Example:
    * `"0"`.
    *
    * @generated from field: string overpaid_amount = 15;
@@ -191,14 +192,14 @@ export enum PaymentRequest_Status {
   STATUS_UNSPECIFIED = 0,
 
   /**
-   * No payment is counted.
+   * To be paid: nothing is held of any payment.
    *
    * @generated from enum value: OPEN = 1;
    */
   OPEN = 1,
 
   /**
-   * Payments are counted, but do not cover the amount.
+   * To be paid: payments are held, but do not cover the amount.
    *
    * @generated from enum value: PARTIALLY_PAID = 2;
    */
@@ -212,18 +213,34 @@ export enum PaymentRequest_Status {
   PENDING = 3,
 
   /**
-   * Final payments cover the amount.
+   * Final payments covered the amount. `overpaidAmount` says what is held beyond it.
    *
    * @generated from enum value: PAID = 4;
    */
   PAID = 4,
 
   /**
-   * All counted payments were fully returned.
+   * The amount was covered, and nothing of it is held any more.
    *
    * @generated from enum value: REFUNDED = 5;
    */
   REFUNDED = 5,
+
+  /**
+   * Cancelled before payments covered the amount. It has no routes; a payment that is made all the same may still make
+   * it PENDING or PAID.
+   *
+   * @generated from enum value: CANCELLED = 6;
+   */
+  CANCELLED = 6,
+
+  /**
+   * `expiresAt` was reached before payments covered the amount. It has no routes; a payment that is made all the same
+   * may still make it PENDING or PAID.
+   *
+   * @generated from enum value: EXPIRED = 7;
+   */
+  EXPIRED = 7,
 }
 
 /**

@@ -111,7 +111,7 @@ function gasToProto({ used, price, amount, currency, amountInUsd }: PaymentGas) 
   return { used: given(used, BigInt), price, amount, currency, amountInUsd }
 }
 
-function refundToProto({ amount, currency, network, txHash, eventIndex, timestamp }: PaymentRefund) {
+function refundToProto({ amount, currency, network, txHash, eventIndex, timestamp, ...rest }: PaymentRefund) {
   return {
     amount,
     currency,
@@ -119,6 +119,8 @@ function refundToProto({ amount, currency, network, txHash, eventIndex, timestam
     txHash: formatTxHash(network, txHash),
     eventIndex,
     timestamp: given(timestamp, timeOf),
+    recipient: given(rest.recipient, storedAddress),
+    excess: rest.excess,
   }
 }
 

@@ -110,7 +110,7 @@ function listInputOf(request: ListPaymentRequestsRequest): ListInput {
 }
 
 function filterInputOf(request: ListPaymentRequestsRequest | SummarizePaymentRequestsRequest): FilterInput {
-  const { reference, requestId, payee, network, currency, fromDate, toDate, overpaid, expired, cancelled } = request
+  const { reference, requestId, payee, network, currency, fromDate, toDate, overpaid } = request
   return {
     status: request.status.map((number): RequestStatus => wordOf('status', statusByNumber, number)),
     reference,
@@ -121,8 +121,6 @@ function filterInputOf(request: ListPaymentRequestsRequest | SummarizePaymentReq
     fromDate,
     toDate,
     overpaid,
-    expired,
-    cancelled,
   }
 }
 

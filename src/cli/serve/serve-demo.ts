@@ -9,7 +9,6 @@ import type { DemoFile } from '../../demo/demo-file.ts'
 import type { DemoRequests } from '../../demo/history/demo-requests.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
-import { closureOf } from '../../domain/payment-request.ts'
 import { importLines } from '../../imports/import-lines.ts'
 import { importPayments } from '../../imports/import-payments.ts'
 import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
@@ -64,7 +63,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   const keys = { account: DEMO, publishable, wallets: demo.wallets }
   const cacheFolder = ownCacheFolder()
   const service = await composeService({ knex, chains: demo.configs, logger, now, demo: keys, lifi, cacheFolder })
-  await demo.seed(await createDemoRequests(knex, service, now))
+  await demo.seed(await createDemoRequests(knex, service))
   signal.throwIfAborted()
   // Detection reads up to the head once, so that the first answer has the whole history.
   await Promise.all(demo.configs.map(({ name }) => service.detection.scanOnce(name)))
@@ -114,7 +113,7 @@ async function forgetFreshChains(
   }
 }
 
-async function createDemoRequests(knex: Knex, { requests }: Service, now: () => Date): Promise<DemoRequests> {
+async function createDemoRequests(knex: Knex, { requests }: Service): Promise<DemoRequests> {
   const account = await createApiKeyRepository(knex).ensureAccount(DEMO)
   return {
     create: (entries) =>
@@ -124,8 +123,7 @@ async function createDemoRequests(knex: Knex, { requests }: Service, now: () => 
       ),
     async findClosed(requestIds) {
       const { requests: stored } = await requests.list(account, { requestId: requestIds, limit: requestIds.length })
-      const isClosed = ({ request, balance }: RequestWithBalance) =>
-        balance.status !== 'OPEN' || closureOf(request, now().getTime()) !== undefined
+      const isClosed = ({ balance }: RequestWithBalance) => balance.status !== 'OPEN'
       return new Set(stored.filter(isClosed).map(({ request }) => request.requestId))
     },
   }

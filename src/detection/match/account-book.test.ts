@@ -18,6 +18,7 @@ const conversionOf = (dollars: bigint): SeenEvent => ({
   feeAmount: 0n,
   feeAddress: address('0'),
   eventIndex: 0,
+  logIndex: 0,
   received: 5_000000n,
   feeReceived: 0n,
   swapFeeReceived: 0n,

@@ -12,7 +12,7 @@ import type { ExchangeRate, PaymentFee, PaymentGas } from '../../domain/payment.
 import { paymentIdOf } from '../../domain/payment-id.ts'
 import type { UsdPrice } from '../read/block-prices.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
-import type { DetectedPayment, DetectedRefund, Lack, Sighting } from './detected.ts'
+import type { DetectedPayment, DetectedRefund, Lack, PlacedSighting } from './detected.ts'
 import { isConversionRequest, type Match, type PaymentMatch } from './match-event.ts'
 import type { SeenEvent } from './read-transaction.ts'
 
@@ -77,6 +77,7 @@ export function buildRefund(
     requestId: match.request.requestId,
     amount: formatAmount(match.amount, match.token.decimals),
     currency: match.token.id,
+    recipient: event.to,
   }
 }
 
@@ -85,9 +86,9 @@ function typeOf({ event, match }: PaymentParts): DetectedPayment['type'] {
   return isConversionRequest(match.request) ? 'CONVERSION' : 'DIRECT'
 }
 
-function sightingOf(event: SeenEvent, receipt: TransactionReceipt, timestamp: Date): Sighting {
+function sightingOf(event: SeenEvent, receipt: TransactionReceipt, timestamp: Date): PlacedSighting {
   const { txHash, blockNumber } = receipt
-  return { txHash, eventIndex: event.eventIndex, blockNumber, timestamp }
+  return { txHash, eventIndex: event.eventIndex, blockNumber, logIndex: event.logIndex, timestamp }
 }
 
 /** The rate of a conversion as its transaction made it: units of the payment currency for one unit of the invoice currency. */

@@ -22,8 +22,14 @@ export interface Sighting extends EventPlace {
   readonly timestamp: Date
 }
 
+/** An event that counts, and its place in the order of the chain. */
+export interface PlacedSighting extends Sighting {
+  /** Counted from 0 in the block. */
+  readonly logIndex: number
+}
+
 /** A payment as it was read from the chain. Amounts are in human units. */
-export interface DetectedPayment extends Sighting {
+export interface DetectedPayment extends PlacedSighting {
   readonly id: string
   readonly requestId: string
   readonly type: PaymentType
@@ -47,11 +53,12 @@ export interface DetectedPayment extends Sighting {
 }
 
 /** A refund as it was read from the chain. */
-export interface DetectedRefund extends Sighting {
+export interface DetectedRefund extends PlacedSighting {
   readonly requestId: string
   /** In human units of `currency`. */
   readonly amount: DecimalString
   readonly currency: string
+  readonly recipient: Address
 }
 
 /** An event that is neither a payment nor a refund, with the reason. It changes no balance. */

@@ -57,6 +57,7 @@ function event(given: Partial<SeenEvent> = {}): SeenEvent {
     feeAmount: 0n,
     feeAddress: address('0'),
     eventIndex: 0,
+    logIndex: 0,
     received: 100n,
     feeReceived: 0n,
     swapFeeReceived: 0n,

@@ -19,6 +19,8 @@ import { findNativeOrigins, type NativeOrigins } from './native-payers.ts'
 export interface SeenEvent extends FeeProxyEvent {
   /** 0-based among all payment events of the transaction, whoever emitted them. */
   readonly eventIndex: number
+  /** Counted from 0 in the block. */
+  readonly logIndex: number
   /** What `to` received, in base units of token or coin. */
   readonly received: bigint
   /** What `feeAddress` received, likewise. 0 where no fee was charged. A fee in coins is charged also for address 0, which burns it. */
@@ -41,6 +43,7 @@ export interface SeenEvent extends FeeProxyEvent {
 interface Draft {
   readonly event: FeeProxyEvent
   readonly eventIndex: number
+  readonly logIndex: number
   readonly position: number
   readonly claim: Claim
   conversion: SeenEvent['conversion']
@@ -72,7 +75,8 @@ export function readTransaction(
     if (!followed.contracts.has(log.address.toLowerCase() as Address)) continue
     const event = decodeFeeProxyLog(log)
     if (event !== undefined) {
-      drafts.push({ event, eventIndex: index, position, claim: claims.claim(event), conversion: undefined })
+      const place = { eventIndex: index, logIndex: Number(log.logIndex), position }
+      drafts.push({ event, ...place, claim: claims.claim(event), conversion: undefined })
     }
     addConversion(log, drafts)
   }
@@ -122,9 +126,9 @@ interface TransactionContext {
 type Finished = Pick<SeenEvent, 'received' | 'feeReceived' | 'swapFeeReceived' | 'payer' | 'paidFrom' | 'isCarried'>
 
 function finishEvent(draft: Draft, context: TransactionContext): SeenEvent {
-  const { event, eventIndex, conversion } = draft
+  const { event, eventIndex, logIndex, conversion } = draft
   const finished = event.token === undefined ? finishNative(draft, context) : finishToken(draft, context)
-  return { ...event, eventIndex, ...finished, conversion }
+  return { ...event, eventIndex, logIndex, ...finished, conversion }
 }
 
 function finishNative({ event, position }: Draft, { origins, followed }: TransactionContext): Finished {

@@ -4,7 +4,7 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import { createTokenDirectory } from '../../chains/token-directory.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
-import { type LedgerPayment, type LedgerRefund, type SettledState, settle } from '../../store/settle.ts'
+import { decideStanding, type LedgerPayment, type LedgerRefund, type PaymentStanding } from '../../domain/standing.ts'
 import type { FirstPayment, KnownPayers, WalletTime } from '../sql/payers-repository.ts'
 import { openAccountBook } from './account-book.ts'
 import { type MatchableRequest, matchEvent } from './match-event.ts'
@@ -104,6 +104,7 @@ function toEvent({ topic: eventTopic, to, paidFrom, payer, units }: Placed): See
     feeAmount: 0n,
     feeAddress: address('0'),
     eventIndex: 0,
+    logIndex: 0,
     received: BigInt(units) * 1_000_000n,
     feeReceived: 0n,
     swapFeeReceived: 0n,
@@ -190,34 +191,36 @@ function matchSlowly(steps: readonly Placed[], registrations: readonly Registrat
 }
 
 /** The resulting state of each payment, by its place. */
-function settleAll(steps: readonly Placed[], kinds: readonly Kind[]): Map<string, SettledState> {
+function settleAll(steps: readonly Placed[], kinds: readonly Kind[]): ReadonlyMap<string, PaymentStanding> {
   const of = (kind: Kind) => steps.filter((_, index) => kinds[index] === kind)
   const common = (step: Placed) => ({
-    txHash: txHashOf(step.place),
-    eventIndex: 0,
-    blockNumber: BigInt(step.place),
-    timestamp: new Date(timeOf(step) * 1_000),
+    place: { timestamp: new Date(timeOf(step) * 1_000), blockNumber: BigInt(step.place), logIndex: 0 },
     final: true,
     amount: { units: BigInt(step.units), places: 0 },
+    currency: 'USDC-BASE',
   })
   const payments = of('PAYMENT').map(
     (step): LedgerPayment => ({
       ...common(step),
       id: String(step.place),
-      isNew: true,
-      imported: false,
       counted: { units: BigInt(step.units), places: 0 },
       status: 'PENDING',
-      refunds: [],
-      refundedAmount: { units: 0n, places: 0 },
-      statusHistory: [],
-      updatedAt: new Date(0),
+      payer: step.payer,
+      isToSelf: false,
+      importedRefunds: [],
+      otherwiseReturned: { units: 0n, places: 0 },
     }),
   )
   const refunds = of('REFUND').map(
-    (step): LedgerRefund => ({ ...common(step), network: 'BASE', currency: 'USDC-BASE' }),
+    (step): LedgerRefund => ({
+      ...common(step),
+      txHash: txHashOf(step.place),
+      eventIndex: 0,
+      network: 'BASE',
+      recipient: step.to,
+    }),
   )
-  return settle({ amount: request.amount, payments, refunds, now: new Date(0) })
+  return decideStanding({ expected: request.amount, payments, refunds }).payments
 }
 
 const anySequence = fc

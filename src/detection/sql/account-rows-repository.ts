@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { type Hex, hexToBytes } from '../../domain/hex.ts'
 import {
   changePayments,
   deletePayments,
@@ -8,9 +8,9 @@ import {
   readPaymentsById,
 } from '../../store/payment-changes.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
-import { loadPayments, type RefundRow } from '../../store/request-ledger.ts'
+import { loadPayments } from '../../store/request-ledger.ts'
+import type { RefundRow } from '../../store/settle-requests.ts'
 import { chunksOf } from '../chunks.ts'
-import type { EventPlace } from '../match/detected.ts'
 
 /** Keeps a statement under 65,535 parameters. */
 const ROWS_A_STATEMENT = 500
@@ -97,21 +97,17 @@ function whereRemoved(query: Knex.QueryBuilder, { above, alsoFinal }: Removal): 
 /**
  * Removes what was detected above a block. An imported payment keeps its row and id and is no longer `detected`: it becomes PENDING until its
  * event is read again.
- *
- * @returns the refunds that were removed, whose entries in payments' `refunds[]` are still to be taken out
  */
-export async function removeDetected(account: LockedAccount, chainId: string, removal: Removal): Promise<EventPlace[]> {
+export async function removeDetected(account: LockedAccount, chainId: string, removal: Removal): Promise<void> {
   const { trx, accountId, at } = account
   const ofChain = { account_id: accountId, chain_id: chainId }
   const removed = whereRemoved(trx('payments').where({ ...ofChain, imported: false }), removal)
   await deletePayments(account, await readPayments(account, removed))
   const imported = whereRemoved(trx('payments').where({ ...ofChain, imported: true, detected: true }), removal)
-  const undetected = { detected: false, final: false, block_number: null, confirmations: null, updated_at: at }
+  const unplaced = { block_number: null, log_index: null, confirmations: null }
+  const undetected = { detected: false, final: false, ...unplaced, updated_at: at }
   await changePayments(account, await readPayments(account, imported.clone()), imported.update(undetected).toSQL())
-  const refunds: { tx_hash: Buffer; event_index: number }[] = await whereRemoved(trx('refunds').where(ofChain), removal)
-    .delete()
-    .returning(['tx_hash', 'event_index'])
-  return refunds.map(({ tx_hash, event_index }) => ({ txHash: bytesToHex(tx_hash), eventIndex: event_index }))
+  await whereRemoved(trx('refunds').where(ofChain), removal).delete()
 }
 
 export async function deletePaymentRows(account: LockedAccount, rows: readonly PaymentRow[]): Promise<void> {
@@ -132,6 +128,6 @@ export async function saveRefunds(trx: Knex, rows: readonly RefundRow[]): Promis
     await trx('refunds')
       .insert(some)
       .onConflict(['account_id', 'tx_hash', 'event_index', 'network'])
-      .merge(['request_id', 'block_number', 'timestamp', 'final', 'amount', 'currency'])
+      .merge(['request_id', 'block_number', 'log_index', 'timestamp', 'final', 'amount', 'currency', 'recipient'])
   }
 }

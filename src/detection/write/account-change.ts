@@ -2,14 +2,8 @@ import type { Knex } from 'knex'
 import { bytesToHex } from '../../domain/hex.ts'
 import { lockAccount } from '../../store/payment-changes.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
-import {
-  loadRefunds,
-  loadRequests,
-  type RefundRow,
-  savePayments,
-  saveStandings,
-  settleRequests,
-} from '../../store/request-ledger.ts'
+import { loadRefunds, loadRequests, savePayments, saveStandings } from '../../store/request-ledger.ts'
+import { type RefundRow, settleRequests } from '../../store/settle-requests.ts'
 import type { DetectedPayment, DetectedRefund, EventPlace } from '../match/detected.ts'
 import {
   deletePaymentRows,
@@ -80,7 +74,7 @@ export async function applyAccountChange(
   const ofEvents = await loadPaymentsByEvents(trx, accountId, { txHashes, ids })
   const requestIds = await findTouchedRequests(trx, chain, change, ofEvents)
   const requests = await loadRequests(trx, accountId, requestIds)
-  const removed = change.removal === undefined ? [] : await removeDetected(account, chain.chainId, change.removal)
+  if (change.removal !== undefined) await removeDetected(account, chain.chainId, change.removal)
   const paymentsBefore = new Map([...ofEvents, ...(await loadPaymentsByRequests(trx, accountId, requestIds))])
   const refundsBefore = await loadRefunds(trx, accountId, requestIds)
   const gone = findGone(chain, change, { payments: [...paymentsBefore.values()], refunds: refundsBefore })
@@ -89,8 +83,7 @@ export async function applyAccountChange(
   const stored = new Map([...paymentsBefore].filter(([, row]) => !gone.payments.includes(row)))
   const storedRefunds = refundsBefore.filter((row) => !gone.refunds.includes(row))
   const { payments, refunds } = changeRows(stored, storedRefunds, chain, change)
-  const droppedRefunds = [...removed, ...gone.refunds.map(toPlace)]
-  const { settled, standings } = settleRequests({ requests, payments, refunds, stored, droppedRefunds, now })
+  const { settled, standings } = settleRequests({ requests, payments, refunds, stored, now })
   await savePayments(account, { rows: settled, stored })
   await queueCarried(account, findNewlyDetected(settled, stored, change))
   const newRefunds = refunds.filter((row) => !storedRefunds.includes(row))
@@ -168,8 +161,4 @@ function findNewlyDetected(
   const txHashes = new Set<string>(payments.map(({ txHash }) => txHash))
   const isNew = (row: PaymentRow) => rereadEvents === undefined || stored.get(row.id)?.type !== row.type
   return rows.filter((row) => row.tx_hash !== null && txHashes.has(bytesToHex(row.tx_hash)) && isNew(row))
-}
-
-function toPlace({ tx_hash, event_index }: RefundRow): EventPlace {
-  return { txHash: bytesToHex(tx_hash), eventIndex: event_index }
 }

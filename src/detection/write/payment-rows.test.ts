@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { codeOfType, rankOfStatus } from '../../domain/payment.ts'
 import type { PaymentFacts, PaymentRow } from '../../store/payment-row.ts'
-import type { RefundRow } from '../../store/request-ledger.ts'
+import type { RefundRow } from '../../store/settle-requests.ts'
 import { findGone } from './account-change.ts'
 import { attachFacts, correctFacts, finalisePayments } from './payment-rows.ts'
 
@@ -12,6 +12,7 @@ const chain = { chainId: 'eip155:8453', network: 'BASE' }
 const facts: PaymentFacts = {
   type: codeOfType('DIRECT'),
   event_index: 0,
+  log_index: 0,
   block_number: 100n,
   timestamp: new Date(1_000),
   network: 'BASE',

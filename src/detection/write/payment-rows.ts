@@ -104,7 +104,15 @@ function markDetected(row: PaymentRow): PaymentRow {
 }
 
 /** Columns that depend on the rules of matching. The others depend on prices of the time, which may no longer be readable. */
-const MATCHED_COLUMNS = ['block_number', 'request_id', 'type', 'amount', 'invoice_amount', 'currency'] as const
+const MATCHED_COLUMNS = [
+  'block_number',
+  'log_index',
+  'request_id',
+  'type',
+  'amount',
+  'invoice_amount',
+  'currency',
+] as const
 
 /**
  * Corrects a stored row by what reading its event again found. The payer is replaced, even by an unknown one; figures that were unknown are

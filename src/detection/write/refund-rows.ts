@@ -1,6 +1,7 @@
+import { addressToBytes } from '../../domain/address.ts'
 import { trimNumeric } from '../../domain/decimal.ts'
 import { hexToBytes } from '../../domain/hex.ts'
-import type { RefundRow } from '../../store/request-ledger.ts'
+import type { RefundRow } from '../../store/settle-requests.ts'
 import type { DetectedRefund } from '../match/detected.ts'
 import { rowKeyOf, type WrittenChain } from './payment-rows.ts'
 
@@ -35,15 +36,22 @@ function toRow(accountId: number, refund: DetectedRefund, { chainId, network }: 
     chain_id: chainId,
     request_id: hexToBytes(refund.requestId),
     block_number: BigInt(refund.blockNumber),
+    log_index: refund.logIndex,
     timestamp: refund.timestamp,
     final: false,
     amount: refund.amount,
     currency: refund.currency,
+    recipient: addressToBytes(refund.recipient),
   }
 }
 
 function isSameRefund(a: RefundRow, b: RefundRow): boolean {
-  return a.request_id.equals(b.request_id) && trimNumeric(a.amount) === b.amount && a.block_number === b.block_number
+  const isSamePlace = a.block_number === b.block_number && a.log_index === b.log_index
+  return a.request_id.equals(b.request_id) && trimNumeric(a.amount) === b.amount && isSamePlace && isSameRecipient(a, b)
+}
+
+function isSameRecipient({ recipient: a }: RefundRow, { recipient: b }: RefundRow): boolean {
+  return a !== null && b !== null && a.equals(b)
 }
 
 /** Makes the chain's refunds up to a block final. @returns the given row where nothing changes */

@@ -15,6 +15,7 @@ import { nodeLimits } from './0015-node-limits.ts'
 import { nodeReadings } from './0016-node-readings.ts'
 import { publishableKeys } from './0017-publishable-keys.ts'
 import { overpaidRequests, requestFlagIndexes } from './0018-overpaid-requests.ts'
+import { droppedSurplus, paymentPlaces, refundRecipients, requestStanding } from './0019-standing.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps of the schema, oldest first. A released step is never changed; a later one corrects it. */
@@ -39,4 +40,8 @@ export const MIGRATIONS: readonly Migration[] = [
   publishableKeys,
   overpaidRequests,
   requestFlagIndexes,
+  requestStanding,
+  refundRecipients,
+  paymentPlaces,
+  droppedSurplus,
 ]

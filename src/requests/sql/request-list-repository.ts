@@ -2,21 +2,21 @@ import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
 import { hexToBytes } from '../../domain/hex.ts'
-import { rankOfRequestStatus, requestStatuses } from '../../domain/payment-request.ts'
 import { runCancellable } from '../../postgres/cancellable.ts'
 import { type ExplainRow, planOf } from '../../postgres/planned-rows.ts'
 import { bind, bindTime, EMPTY, raw, type Statement, sql, unionAll } from '../../postgres/statement.ts'
 import type { RequestCell } from '../request-filter.ts'
-import { type BalanceRow, type RequestWithBalance, requestWithBalanceOf, SUMS } from './request-repository.ts'
+import { type BalanceRow, type RequestWithBalance, requestWithBalanceOf } from './request-repository.ts'
 import {
   accountOf,
   CELL,
   createdIn,
-  flagsFor,
   type MatchingRequests,
+  partsOf,
   payeeIn,
   referenceIn,
   shapesOf,
+  statusIn,
 } from './request-shapes.ts'
 
 /** Where a page begins: next to the request of this key, in the direction of the page. */
@@ -61,7 +61,9 @@ export function createRequestListRepository(knex: Knex): RequestListRepository {
       return (await ask<CellRow>(statement, signal)).map(toCell)
     },
     async page(account, query, signal) {
-      return (await ask<BalanceRow>(pageStatement(account, query), signal)).map(requestWithBalanceOf)
+      return (await ask<BalanceRow>(pageStatement(account, query), signal)).map((row) =>
+        requestWithBalanceOf(row, query.matching.now),
+      )
     },
     async count(account, matching, cap, signal) {
       const [row] = await ask<{ count: bigint }>(countStatement(account, matching, cap), signal)
@@ -127,9 +129,8 @@ function pageStatement(account: Account, { matching, rows, position }: PageQuery
   )
   const keys = sql`select * from (${unionAll(found)}) f order by ${order} limit ${limit}`
   return sql`
-    select r.*, sums.* from (${keys}) k
+    select r.* from (${keys}) k
     join requests r on r.account_id = ${accountOf(account)} and r.request_id = k.request_id
-    cross join lateral (${{ sql: SUMS, bindings: [account.id] }}) sums
     order by ${raw(newer ? 'k.created_at, k.request_id' : 'k.created_at desc, k.request_id desc')}`
 }
 
@@ -152,15 +153,16 @@ function countStatement(account: Account, matching: MatchingRequests, cap: numbe
 /** One condition a column, because the planner has statistics of single columns. */
 function estimateStatement(account: Account, matching: MatchingRequests): Statement {
   const { filter, cells } = matching
-  const { status = requestStatuses, reference, requestId, payee } = filter
+  const { reference, requestId, payee } = filter
   const ids = requestId && sql` and request_id = any(${bind(requestId.map(hexToBytes), 'bytea[]')})`
   const distinct = (values: readonly string[]) => bind([...new Set(values)], 'text[]')
   const networks = cells && sql` and network = any(${distinct(cells.map(({ network }) => network))})`
   const paid = cells && sql` and payment_currency = any(${distinct(cells.map((cell) => cell.paymentCurrency))})`
   const invoiced = cells && sql` and invoice_currency = any(${distinct(cells.map((cell) => cell.invoiceCurrency))})`
-  return sql`
-    explain (format json) select from requests
-    where account_id = ${accountOf(account)}${createdIn(filter)}
-      and status = any(${bind(status.map(rankOfRequestStatus), 'smallint[]')})
-      ${ids ?? EMPTY}${referenceIn(reference)}${payeeIn(payee)}${networks ?? EMPTY}${paid ?? EMPTY}${invoiced ?? EMPTY}${flagsFor(matching)}`
+  const others = sql`${ids ?? EMPTY}${referenceIn(reference)}${payeeIn(payee)}${networks ?? EMPTY}${paid ?? EMPTY}${invoiced ?? EMPTY}`
+  const parts = partsOf(matching).map(
+    ({ statuses, condition }) => sql`
+      select from requests where account_id = ${accountOf(account)}${createdIn(filter)}${statusIn(statuses)}${condition}${others}`,
+  )
+  return sql`explain (format json) ${unionAll(parts)}`
 }

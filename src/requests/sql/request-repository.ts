@@ -3,15 +3,18 @@ import type { Account } from '../../domain/account.ts'
 import { addressFromBytes, addressToBytes } from '../../domain/address.ts'
 import { formatDecimal, readStoredDecimal } from '../../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
-import { rankOfStatus } from '../../domain/payment.ts'
 import { paymentReferenceOf, topicOfReference } from '../../domain/payment-reference.ts'
-import { balanceOf, type PaymentRequest, type RequestBalance } from '../../domain/payment-request.ts'
+import {
+  balanceAt,
+  type PaymentRequest,
+  type RequestBalance,
+  settledStatusOfRank,
+} from '../../domain/payment-request.ts'
 import { inTransaction, runCancellable } from '../../postgres/cancellable.ts'
-import { raw } from '../../postgres/statement.ts'
 import { lockAccount } from '../../store/payment-changes.ts'
 import { claimPayments, settleStored } from '../../store/request-ledger.ts'
 
-/** A request, and how much of it is paid. */
+/** A request, and how it stood when it was read. */
 export interface RequestWithBalance {
   readonly request: PaymentRequest
   readonly balance: RequestBalance
@@ -67,50 +70,26 @@ export interface RequestRow extends TermsRow {
   refund_topic: Buffer | null
 }
 
-/** A row of `requests` with the sums of its payments. */
+/** A row of `requests`, with what settling wrote. */
 export interface BalanceRow extends TermsRow {
-  final_sum: string
-  pending_sum: string
-  /** Written by settling. Refunds that were assigned to payments are not in it. */
-  surplus_returned: string
-  all_returned: boolean
+  status: number
+  paid: string
+  pending: string
+  held: string
 }
-
-const FAILED = rankOfStatus('FAILED')
-const REFUNDED = rankOfStatus('REFUNDED')
 
 /** Rows in one statement. PostgreSQL takes 65,535 bindings. */
 const ROWS_A_STATEMENT = 500
 
-/** What a payment `p` of a request `r` counts for, in the request's invoice currency; 0 where that is not known. */
-export const COUNTED = raw('coalesce(p.invoice_amount, case when p.currency = r.invoice_currency then p.amount end, 0)')
-
-/**
- * What the payments of each request `r` count for, in its invoice currency; FAILED ones do not count. The account is bound here too, so
- * that a distributed PostgreSQL reads one shard.
- */
-export const SUMS = `
-  select coalesce(sum(counted) filter (where final), 0) as final_sum,
-    coalesce(sum(counted) filter (where not final), 0) as pending_sum,
-    coalesce(bool_and(status = ${REFUNDED}) filter (where counted > 0), false) as all_returned
-  from (
-    select p.final, p.status, ${COUNTED.sql} as counted
-    from payments p
-    where p.account_id = ? and p.request_id = r.request_id and p.status <> ${FAILED}
-  ) counted_payments`
-
 /** Creates the repository on a database. */
 export function createRequestRepository(knex: Knex, now = () => new Date()): RequestRepository {
-  const withSums = (account: Account) =>
-    knex('requests as r')
-      .joinRaw(`cross join lateral (${SUMS}) sums`, [account.id])
-      .select<BalanceRow[]>('r.*', 'sums.*')
-      .where('r.account_id', account.id)
+  const rowsOf = (account: Account) => knex<BalanceRow & RequestRow>('requests').where({ account_id: account.id })
+  const withBalance = (row: BalanceRow) => requestWithBalanceOf(row, now())
 
   async function findById(account: Account, requestId: string, signal?: AbortSignal) {
-    const query = withSums(account).where('r.request_id', hexToBytes(requestId))
+    const query = rowsOf(account).where({ request_id: hexToBytes(requestId) })
     const [row] = await runCancellable(knex, query, signal)
-    return row === undefined ? undefined : requestWithBalanceOf(row)
+    return row === undefined ? undefined : withBalance(row)
   }
 
   async function findTerms(trx: Knex, account: Account, requestId: string): Promise<PaymentRequest | undefined> {
@@ -138,16 +117,13 @@ export function createRequestRepository(knex: Knex, now = () => new Date()): Req
         await completeStored(trx, account, stored, now())
       }),
     async findByReference(account, reference, signal) {
-      const query = withSums(account)
-        .where('r.payment_reference', hexToBytes(reference))
-        .orderBy('r.created_at')
-        .limit(1)
-      const [row] = await runCancellable(knex, query, signal)
-      return row === undefined ? undefined : requestWithBalanceOf(row)
+      const named = rowsOf(account).where({ payment_reference: hexToBytes(reference) })
+      const [row] = await runCancellable(knex, named.orderBy('created_at').limit(1), signal)
+      return row === undefined ? undefined : withBalance(row)
     },
     async findMany(account, requestIds, signal) {
-      const query = withSums(account).whereIn('r.request_id', requestIds.map(hexToBytes))
-      return (await runCancellable(knex, query, signal)).map(requestWithBalanceOf)
+      const query = rowsOf(account).whereIn('request_id', requestIds.map(hexToBytes))
+      return (await runCancellable(knex, query, signal)).map(withBalance)
     },
     async cancel(account, requestId, at, signal) {
       const query = knex('requests')
@@ -250,16 +226,16 @@ export function rowOfRequest(account: Account, request: PaymentRequest): Request
   }
 }
 
-/** The request of a row, and how much of it is paid. */
-export function requestWithBalanceOf(row: BalanceRow): RequestWithBalance {
+/** The request of a row, and how it stands at a moment. */
+export function requestWithBalanceOf(row: BalanceRow, now: Date): RequestWithBalance {
   const request = requestOfRow(row)
-  const sums = {
-    final: readStoredDecimal(row.final_sum),
-    pending: readStoredDecimal(row.pending_sum),
-    surplusReturned: readStoredDecimal(row.surplus_returned),
-    allReturned: row.all_returned,
+  const settled = {
+    status: settledStatusOfRank(row.status),
+    paidAmount: readStoredDecimal(row.paid),
+    pendingAmount: readStoredDecimal(row.pending),
+    heldAmount: readStoredDecimal(row.held),
   }
-  return { request, balance: balanceOf(request.amount, sums) }
+  return { request, balance: balanceAt(request, settled, now.getTime()) }
 }
 
 /** The request of a row. */

@@ -2,14 +2,16 @@ import type { Account } from '../../domain/account.ts'
 import { type Address, addressToBytes } from '../../domain/address.ts'
 import { hexToBytes } from '../../domain/hex.ts'
 import {
+  isUnpaid,
   type RequestStatus,
-  rankOfRequestStatus,
+  rankOfSettledStatus,
   requestStatuses,
+  type SettledStatus,
+  settledStatuses,
   unpaidStatuses,
 } from '../../domain/payment-request.ts'
 import { bind, bindTime, EMPTY, raw, type Statement, sql } from '../../postgres/statement.ts'
 import type { RequestCell, RequestFilter } from '../request-filter.ts'
-import { IS_OVERPAID, MAYBE_OVERPAID } from './overpaid-repository.ts'
 
 /** The requests of an account that a list, a count or a summary has. */
 export interface MatchingRequests {
@@ -39,86 +41,75 @@ export const accountOf = ({ id }: Account): Statement => bind(id, 'int')
 
 /** The shapes of what matches. A request matches in one of them at most. */
 export function shapesOf(account: Account, matching: MatchingRequests): readonly Shape[] {
-  return partsOf(account, matching).map((part) => shapeOf(account, matching, part))
+  return partsOf(matching).map((part) => shapeOf(account, matching, part))
 }
 
-/** The same requests where no order is asked for: a condition on `requests r` for each half of them. The planner sees all values. */
+/** The same requests where no order is asked for: a condition on `requests r` for each part of them. The planner sees all values. */
 export function conditionsOf(account: Account, matching: MatchingRequests): readonly Statement[] {
   const { filter, cells } = matching
   const { reference, requestId, payee } = filter
   const ids =
     requestId === undefined ? EMPTY : sql` and request_id = any(${bind(requestId.map(hexToBytes), 'bytea[]')})`
   const others = sql`${ids}${referenceIn(reference)}${payeeIn(payee)}${cellIn(cells)}`
-  return partsOf(account, matching).map(({ statuses, condition }) => {
-    const ranks = bind(statuses.map(rankOfRequestStatus), 'smallint[]')
-    return sql`account_id = ${accountOf(account)} and status = any(${ranks})${createdIn(filter)}${condition}${others}`
-  })
+  return partsOf(matching).map(
+    ({ statuses, condition }) =>
+      sql`account_id = ${accountOf(account)}${statusIn(statuses)}${createdIn(filter)}${condition}${others}`,
+  )
 }
 
-/** The requests of some statuses, with a condition on them that begins with `and`. */
+/** The requests of some stored statuses, with a condition on them that begins with `and`. */
 interface Part {
-  readonly statuses: readonly RequestStatus[]
+  readonly statuses: readonly SettledStatus[]
   readonly condition: Statement
   /** Whether few requests meet the condition, for which there is an index: then all other filters are looked at request by request. */
   readonly isRare: boolean
 }
 
-/** A request that is unpaid is never over-paid, and no other is expired: so each half has one of the two conditions, for which it has an index. */
-function partsOf(account: Account, { filter, now }: MatchingRequests): readonly Part[] {
-  const { status = requestStatuses, overpaid, expired } = filter
-  const cancelled = cancelledIs(filter)
-  if (overpaid === undefined && expired === undefined)
-    return [{ statuses: status, condition: cancelled, isRare: filter.cancelled === true }]
-  const isUnpaid = (each: RequestStatus) => unpaidStatuses.includes(each)
-  const unpaid = {
-    statuses: overpaid === true ? [] : status.filter(isUnpaid),
-    condition: sql` and status <= ${MAX_UNPAID}${expired === undefined ? EMPTY : expiredIs(expired, now)}${cancelled}`,
-    isRare: filter.cancelled === true,
+/**
+ * The parts of what the filter asks for, at least one; without a status where nothing can match. What is paid is stored. Whether a request that is still to be paid is
+ * cancelled or expired follows from its terms and the moment.
+ */
+export function partsOf({ filter: { status = requestStatuses, overpaid }, now }: MatchingRequests): readonly Part[] {
+  const at = bindTime(now.getTime())
+  const unpaid = overpaid === true ? [] : status.filter(isUnpaid)
+  const closing = overpaid === true ? [] : status.filter((each) => each === 'CANCELLED' || each === 'EXPIRED')
+  const paid = status.filter((each) => (settledStatuses as readonly RequestStatus[]).includes(each) && !isUnpaid(each))
+  const part = (statuses: readonly RequestStatus[], condition: Statement, isRare = false): Part[] =>
+    statuses.length === 0 ? [] : [{ statuses: statuses as readonly SettledStatus[], condition, isRare }]
+  if (overpaid === undefined && unpaid.length + closing.length === 4) {
+    return part([...unpaid, ...paid], EMPTY)
   }
-  const others = {
-    statuses: expired === true ? [] : status.filter((each) => !isUnpaid(each)),
-    condition: sql` and status > ${MAX_UNPAID}${overpaid === undefined ? EMPTY : overpaidIs(overpaid, account)}${cancelled}`,
-    isRare: filter.cancelled === true || overpaid === true,
-  }
-  const parts = [unpaid, others].filter(({ statuses }) => statuses.length > 0)
-  return parts.length === 0 ? [unpaid] : parts
+  const still = sql` and status <= ${MAX_UNPAID}`
+  const parts = [
+    ...part(unpaid, sql`${still} and cancelled_at is null and (expires_at is null or expires_at > ${at})`),
+    ...part(closing.includes('CANCELLED') ? unpaidStatuses : [], sql`${still} and cancelled_at is not null`, true),
+    ...part(
+      closing.includes('EXPIRED') ? unpaidStatuses : [],
+      sql`${still} and cancelled_at is null and expires_at <= ${at}`,
+    ),
+    ...part(paid, sql` and status > ${MAX_UNPAID}${overpaidIs(overpaid)}`, overpaid === true),
+  ]
+  return parts.length > 0 ? parts : [{ statuses: [], condition: EMPTY, isRare: false }]
 }
 
 /** The highest rank of a status in which something is still to be paid. */
-const MAX_UNPAID = raw(unpaidStatuses.length)
+export const MAX_UNPAID = raw(unpaidStatuses.length)
 
-function cancelledIs({ cancelled }: RequestFilter): Statement {
-  if (cancelled === undefined) return EMPTY
-  return raw(` and cancelled_at is ${cancelled ? 'not null' : 'null'}`)
+/** In the words of the index. */
+function overpaidIs(overpaid: boolean | undefined): Statement {
+  if (overpaid === undefined) return EMPTY
+  return raw(overpaid ? ' and overpaid is not false' : ' and overpaid = false')
 }
 
-function expiredIs(expired: boolean, now: Date): Statement {
-  const at = bindTime(now.getTime())
-  return expired ? sql` and expires_at <= ${at}` : sql` and (expires_at is null or expires_at > ${at})`
-}
-
-function overpaidIs(overpaid: boolean, { id }: Account): Statement {
-  const counted = { sql: IS_OVERPAID, bindings: [id] }
-  if (overpaid) return sql` and ${raw(MAYBE_OVERPAID)} and (overpaid is true or overpaid is null and ${counted})`
-  return sql` and (overpaid = false or overpaid is null and not ${counted})`
-}
-
-/** The same conditions for the planner to estimate: without payments, and of all statuses at once. */
-export function flagsFor({ filter, now }: MatchingRequests): Statement {
-  const { overpaid, expired } = filter
-  const at = bindTime(now.getTime())
-  const over = overpaid === undefined ? EMPTY : raw(` and overpaid is ${overpaid ? 'true' : 'not true'}`)
-  const late =
-    expired === undefined
-      ? EMPTY
-      : sql` and (status <= ${MAX_UNPAID} and expires_at <= ${at}) is ${raw(expired ? 'true' : 'not true')}`
-  return sql`${over}${late}${cancelledIs(filter)}`
+/** A condition that begins with `and`. */
+export function statusIn(statuses: readonly SettledStatus[]): Statement {
+  return sql` and status = any(${bind(statuses.map(rankOfSettledStatus), 'smallint[]')})`
 }
 
 function shapeOf(account: Account, { filter, cells }: MatchingRequests, part: Part): Shape {
   const { reference, requestId, payee } = filter
   const always = sql`account_id = ${accountOf(account)}${createdIn(filter)}${part.condition}`
-  const statuses = bind(part.statuses.map(rankOfRequestStatus), 'smallint[]')
+  const statuses = bind(part.statuses.map(rankOfSettledStatus), 'smallint[]')
   const eachStatus = sql`unnest(${statuses}) as s(status)`
   if (requestId !== undefined) {
     const ids = bind(requestId.map(hexToBytes), 'bytea[]')

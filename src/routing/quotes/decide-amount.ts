@@ -34,7 +34,7 @@ export function decideAmount(
   const currency = { id: request.invoiceCurrency, decimals: invoiceDecimals(request, tokens) }
   if (asked !== undefined) checkAmount(asked, currency)
   const outstanding = balance.outstandingAmount
-  if (outstanding.units === 0n) return { amount: outstanding, warnings: [coverWarning({ request, balance })] }
+  if (outstanding.units === 0n) return { amount: outstanding, warnings: [coverWarning(balance)] }
   // Requests stored before there was a maximum may be above it; a caller can still ask for a part of them.
   if (asked === undefined) checkAmount(outstanding, currency)
   if (asked === undefined || compareDecimals(asked, outstanding) <= 0) {
@@ -48,9 +48,8 @@ export function decideAmount(
   return { amount: asked, warnings: [warn('AMOUNT_ABOVE_OUTSTANDING', parameters)] }
 }
 
-function coverWarning({ request, balance }: StoredRequest): RouteWarning {
-  const coveredByFinal = compareDecimals(balance.paidAmount, request.amount) >= 0
-  return coveredByFinal ? warn('REQUEST_ALREADY_PAID', {}) : warn('PAYMENT_PENDING', {})
+function coverWarning({ status }: RequestBalance): RouteWarning {
+  return status === 'PENDING' ? warn('PAYMENT_PENDING', {}) : warn('REQUEST_ALREADY_PAID', {})
 }
 
 /** Decimals of a request's invoice currency; the maximum where its token is not configured. */

@@ -1,15 +1,10 @@
 import type { Knex } from 'knex'
-import { type DecimalString, formatDecimal, trimNumeric } from '../../domain/decimal.ts'
+import { formatDecimal, trimNumeric } from '../../domain/decimal.ts'
 import { statusOfRank } from '../../domain/payment.ts'
-import { requestStatuses } from '../../domain/payment-request.ts'
+import { settledStatuses } from '../../domain/payment-request.ts'
 import type { PaymentRow } from '../payment-row.ts'
-import {
-  type LedgerRequestRow,
-  loadPayments,
-  loadRefunds,
-  type RequestStanding,
-  settleRequests,
-} from '../request-ledger.ts'
+import { loadPayments, loadRefunds } from '../request-ledger.ts'
+import { type LedgerRequestRow, type RequestStanding, settleRequests } from '../settle-requests.ts'
 import { type Difference, MAX_DIFFERENCES } from './difference.ts'
 
 interface NameRow {
@@ -98,7 +93,7 @@ export async function checkSettled(
   const refunds = await loadRefunds(trx, accountId, ids)
   const stored = new Map(payments.map((row) => [row.id, row]))
   const now = new Date(0)
-  const { settled, standings } = settleRequests({ requests, payments, refunds, stored, droppedRefunds: [], now })
+  const { settled, standings } = settleRequests({ requests, payments, refunds, stored, now })
   const requestOf = new Map(requests.map((row) => [row.request_id.toString('hex'), row]))
   return [
     ...settled.flatMap((row) => comparePayments(stored.get(row.id), row)),
@@ -117,17 +112,23 @@ function describePayment({ status, refunded_amount, refunds }: PaymentRow): stri
   return [statusOfRank(status), ...returned].join(', ')
 }
 
-/** That it is not decided whether a request is over-paid is no difference. */
 function compareStandings(row: LedgerRequestRow | undefined, standing: RequestStanding): readonly Difference[] {
-  const { requestId, status, surplusReturned, overpaid } = standing
-  const isDecided = row !== undefined && row.overpaid !== null && overpaid !== null
-  const storedStatus = requestStatuses[(row?.status ?? 0) - 1] ?? 'no status'
-  const storedSurplus = trimNumeric(row?.surplus_returned ?? '0')
-  const stored = describeStanding(storedStatus, storedSurplus, isDecided && row.overpaid)
-  const expected = describeStanding(status, formatDecimal(surplusReturned), isDecided && overpaid)
-  return stored === expected ? [] : [{ check: 'request', where: requestId.toString('hex'), stored, expected }]
+  if (row === undefined) return []
+  const { requestId, status, paidAmount, pendingAmount, heldAmount } = standing
+  const sums = [paidAmount, pendingAmount, heldAmount].map(formatDecimal)
+  const stored = describeStanding(settledStatuses[row.status - 1], [row.paid, row.pending, row.held].map(trimNumeric))
+  const expected = describeStanding(status, sums)
+  const isMarked = row.overpaid === true ? ', marked as over-paid' : ', not marked as over-paid'
+  return [
+    {
+      check: 'request',
+      where: requestId.toString('hex'),
+      stored: stored === expected ? `${stored}${isMarked}` : stored,
+      expected,
+    },
+  ]
 }
 
-function describeStanding(status: string, surplusReturned: DecimalString, isOverpaid: boolean | null): string {
-  return `${status}${isOverpaid === true ? ' (over-paid)' : ''}, ${surplusReturned} returned of the surplus`
+function describeStanding(status: string | undefined, [paid, pending, held]: readonly string[]): string {
+  return `${status ?? 'no status'}, ${paid} paid, ${pending} pending, ${held} held`
 }

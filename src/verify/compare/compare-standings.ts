@@ -1,9 +1,10 @@
-import { addDecimals, formatDecimal, readStoredDecimal, sumDecimals, ZERO } from '../../domain/decimal.ts'
+import { addressFromBytes } from '../../domain/address.ts'
+import { formatDecimal, readStoredDecimal, subtractDecimals, sumDecimals, ZERO } from '../../domain/decimal.ts'
 import { bytesToHex } from '../../domain/hex.ts'
-import { statusOfRank } from '../../domain/payment.ts'
-import { requestStatuses } from '../../domain/payment-request.ts'
+import { type PaymentRefund, statusOfRank } from '../../domain/payment.ts'
+import { settledStatuses } from '../../domain/payment-request.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
-import type { RefundRow } from '../../store/request-ledger.ts'
+import type { RefundRow } from '../../store/settle-requests.ts'
 import type { EventFact } from '../rules/chain-facts.ts'
 import {
   type LedgerPlace,
@@ -37,7 +38,7 @@ export function compareStandings(page: Page, counted: readonly Judged[]): Verify
     ]
     const settled = settleRequest(request.amount, settling, returned)
     return [
-      ...compareRequest(page, request, settled, { payments, refunds }),
+      ...compareRequest(page, request, settled),
       ...payments.flatMap((row) => compareStanding(page, row, settled, refundKeys(refunds))),
     ]
   })
@@ -51,24 +52,43 @@ function settlingFact({ paymentAt, refundAt }: Page, { fact, verdict }: Judged):
   if (verdict.kind !== 'PAYMENT') return []
   const key = keyOfFact(fact)
   const row = paymentAt.get(key)
-  const imported = row?.imported ? importedStanding(row, new Set(refundAt.keys())) : undefined
-  return [{ key, place: placeOf(fact), final: true, amount: verdict.amount, counted: verdict.counted, imported }]
+  const payment = {
+    key,
+    place: placeOf(fact),
+    final: true,
+    amount: verdict.amount,
+    currency: verdict.token.id,
+    counted: verdict.counted,
+    payer: fact.isCarried && row?.payer ? addressFromBytes(row.payer) : fact.payer,
+    isVoid: false,
+    isFailed: false,
+  }
+  return [{ ...payment, ...(row === undefined ? NOTHING_IMPORTED : importedReturns(row, new Set(refundAt.keys()))) }]
 }
 
+const NOTHING_IMPORTED = { importedRefunds: [], returnedBeside: ZERO }
+
 function settlingRow(row: PaymentRow, request: StoredRequest, known: ReadonlySet<string>): SettlingPayment {
+  const payer = row.payer === null ? undefined : addressFromBytes(row.payer)
+  const payee = row.payee === null ? request.payee : addressFromBytes(row.payee)
+  const isFailed = statusOfRank(row.status) === 'FAILED'
   return {
     key: keyOfRow(row),
-    place: {
-      timestampSec: row.timestamp.getTime() / 1_000,
-      blockNumber: Number(row.block_number ?? 0),
-      txHash: row.tx_hash === null ? '' : bytesToHex(row.tx_hash),
-      eventIndex: row.event_index ?? 0,
-    },
+    place: placeOfRow(row),
     final: row.final,
     amount: readStoredDecimal(row.amount),
-    counted: countedOfRow(row, request),
-    imported: row.imported ? importedStanding(row, known) : undefined,
+    currency: row.currency,
+    counted: readStoredDecimal(row.invoice_amount ?? (row.currency === request.invoiceCurrency ? row.amount : '0')),
+    payer,
+    isVoid: isFailed || (!row.detected && payer === payee),
+    isFailed,
+    ...importedReturns(row, known),
   }
+}
+
+function placeOfRow({ timestamp, block_number, log_index }: PaymentRow | RefundRow): LedgerPlace {
+  const timestampSec = timestamp.getTime() / 1_000
+  return { timestampSec, blockNumber: Number(block_number ?? -1), logIndex: log_index ?? -1 }
 }
 
 /** The id stands for an imported payment that names no event. */
@@ -76,33 +96,48 @@ function keyOfRow(row: PaymentRow): string {
   return row.tx_hash === null || row.event_index === null ? row.id : placeKey(bytesToHex(row.tx_hash), row.event_index)
 }
 
-function countedOfRow(row: PaymentRow, { invoiceCurrency }: StoredRequest) {
-  return readStoredDecimal(row.invoice_amount ?? (row.currency === invoiceCurrency ? row.amount : '0'))
+/** The refunds that an import says of a payment, without those that the chain shows. */
+function importedRefunds(row: PaymentRow, known: ReadonlySet<string>): PaymentRefund[] {
+  const isOnChain = ({ txHash, eventIndex }: PaymentRefund) =>
+    eventIndex === undefined
+      ? [...known].some((key) => key.startsWith(`${txHash} `))
+      : known.has(placeKey(txHash, eventIndex))
+  return row.refunds.filter((entry) => entry.imported === true && !isOnChain(entry))
 }
 
-/** What an import says of a payment: its status, and its refunds that are not stored as refunds of a chain. */
-function importedStanding(row: PaymentRow, known: ReadonlySet<string>): SettlingPayment['imported'] {
-  const own = row.refunds.filter(({ txHash, eventIndex }) => !known.has(placeKey(txHash, eventIndex ?? -1)))
-  return { status: statusOfRank(row.status), returned: sumDecimals(own.map(({ amount }) => readStoredDecimal(amount))) }
+function importedReturns(row: PaymentRow, known: ReadonlySet<string>) {
+  const listed = sumDecimals(row.refunds.map(({ amount }) => readStoredDecimal(amount)))
+  const beside = subtractDecimals(readStoredDecimal(row.refunded_amount), listed)
+  const returning = importedRefunds(row, known).filter(({ excess }) => excess !== true)
+  return {
+    importedRefunds: returning.map(({ amount, timestamp, recipient }) => ({
+      amount: readStoredDecimal(amount),
+      timestampSec: timestamp === undefined ? undefined : Date.parse(timestamp) / 1_000,
+      recipient,
+    })),
+    returnedBeside: row.imported && beside.units > 0n ? beside : ZERO,
+  }
 }
 
-function placeOf({ timestampSec, blockNumber, txHash, event }: EventFact): LedgerPlace {
-  return { timestampSec, blockNumber, txHash, eventIndex: event.eventIndex }
+function placeOf({ timestampSec, blockNumber, event }: EventFact): LedgerPlace {
+  return { timestampSec, blockNumber, logIndex: event.logIndex }
 }
 
 function returningFact({ fact, verdict }: Judged): SettlingRefund[] {
   if (verdict.kind !== 'REFUND') return []
-  return [{ key: keyOfFact(fact), place: placeOf(fact), final: true, amount: verdict.amount }]
+  const { amount, token } = verdict
+  const place = placeOf(fact)
+  return [{ key: keyOfFact(fact), place, final: true, amount, currency: token.id, recipient: fact.event.to }]
 }
 
 function returningRow(row: RefundRow): SettlingRefund {
-  const txHash = bytesToHex(row.tx_hash)
-  const place = { txHash, eventIndex: row.event_index, blockNumber: Number(row.block_number) }
   return {
-    key: placeKey(txHash, row.event_index),
-    place: { ...place, timestampSec: row.timestamp.getTime() / 1_000 },
+    key: placeKey(bytesToHex(row.tx_hash), row.event_index),
+    place: placeOfRow(row),
     final: row.final,
     amount: readStoredDecimal(row.amount),
+    currency: row.currency,
+    recipient: row.recipient === null ? undefined : addressFromBytes(row.recipient),
   }
 }
 
@@ -115,16 +150,17 @@ function compareStanding(
 ): VerifyDifference[] {
   const state = settled.payments.get(keyOfRow(row))
   if (state === undefined || (isGiven(page, row) && !row.imported)) return []
-  const laid = state.refunds.map(({ key, amount }) => {
+  const laid = state.refunds.map(({ key, amount, excess }) => {
     const [txHash = '', eventIndex] = key.split(' ')
-    return { txHash, amount, eventIndex: Number(eventIndex) }
+    return { txHash, amount, eventIndex: Number(eventIndex), excess }
   })
-  const own = row.imported ? row.refunds.filter((each) => !known.has(placeKey(each.txHash, each.eventIndex ?? -1))) : []
-  const all = [...own, ...laid]
+  const all = [...importedRefunds(row, known), ...laid]
+  const { returnedBeside } = importedReturns(row, known)
+  const returned = sumDecimals([returnedBeside, ...all.map(({ amount }) => readStoredDecimal(amount))])
   const expected = {
     status: state.status,
     refunds: refundsText(all),
-    refundedAmount: formatDecimal(sumDecimals(all.map(({ amount }) => readStoredDecimal(amount)))),
+    refundedAmount: formatDecimal(returned),
     statusHistory: state.status,
   }
   const at = {
@@ -138,37 +174,19 @@ function compareStanding(
   return differencesOf(at, storedStanding(row), expected)
 }
 
-function compareRequest(
-  page: Page,
-  request: StoredRequest,
-  settled: SettledRequest,
-  stored: { readonly payments: readonly PaymentRow[]; readonly refunds: readonly RefundRow[] },
-): VerifyDifference[] {
-  const counting = stored.payments.filter((row) => statusOfRank(row.status) !== 'FAILED')
-  const sumOf = (rows: readonly PaymentRow[]) => sumDecimals(rows.map((row) => countedOfRow(row, request)))
-  const paid = sumOf(counting.filter(({ final }) => final))
-  const pending = sumOf(counting.filter(({ final }) => !final))
-  const surplus = minus(minus(addDecimals(paid, pending), request.amount), request.surplusReturned)
+function compareRequest(page: Page, request: StoredRequest, settled: SettledRequest): VerifyDifference[] {
   const texts = {
-    status: requestStatuses[request.status - 1],
-    paidAmount: formatDecimal(paid),
-    pendingAmount: formatDecimal(pending),
-    outstandingAmount: formatDecimal(notNegative(minus(request.amount, addDecimals(paid, pending)))),
-    overpaidAmount: formatDecimal(notNegative(surplus)),
-    surplusReturned: formatDecimal(request.surplusReturned),
+    status: settledStatuses[request.status - 1],
+    paidAmount: formatDecimal(request.paid),
+    pendingAmount: formatDecimal(request.pending),
+    heldAmount: formatDecimal(request.held),
   }
   const expected = {
     status: settled.status,
     paidAmount: settled.paid,
     pendingAmount: settled.pending,
-    outstandingAmount: settled.outstanding,
-    overpaidAmount: settled.overpaid,
-    surplusReturned: settled.surplusReturned,
+    heldAmount: settled.held,
   }
   const at = { kind: 'REQUEST', account: page.account.name, requestId: request.requestId } as const
   return differencesOf(at, texts, expected)
 }
-
-const minus = (a: typeof ZERO, b: typeof ZERO) => addDecimals(a, { units: -b.units, places: b.places })
-
-const notNegative = (value: typeof ZERO) => (value.units > 0n ? value : ZERO)

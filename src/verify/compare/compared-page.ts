@@ -1,7 +1,7 @@
 import type { Account } from '../../domain/account.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
-import type { RefundRow } from '../../store/request-ledger.ts'
+import type { RefundRow } from '../../store/settle-requests.ts'
 import type { EventFact } from '../rules/chain-facts.ts'
 import type { Verdict } from '../rules/judge-event.ts'
 import type { StoredRequest, WalletTime } from '../sql/stored-requests.ts'

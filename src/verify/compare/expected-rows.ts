@@ -5,10 +5,10 @@ import { caip2Of } from '../../domain/chain.ts'
 import { symbolOfCurrency } from '../../domain/currency.ts'
 import { formatAmount, formatDecimal, trimNumeric } from '../../domain/decimal.ts'
 import { bytesToHex } from '../../domain/hex.ts'
-import { type PaymentFee, statusOfRank, typeOfCode } from '../../domain/payment.ts'
+import { type PaymentFee, type PaymentRefund, statusOfRank, typeOfCode } from '../../domain/payment.ts'
 import { paymentIdOf } from '../../domain/payment-id.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
-import type { RefundRow } from '../../store/request-ledger.ts'
+import type { RefundRow } from '../../store/settle-requests.ts'
 import type { EventFact } from '../rules/chain-facts.ts'
 import type { Verdict } from '../rules/judge-event.ts'
 import type { UnmatchedRow } from '../sql/stored-rows.ts'
@@ -48,6 +48,7 @@ export function paymentTexts(
     chainId,
     blockNumber: String(fact.blockNumber),
     eventIndex: String(event.eventIndex),
+    logIndex: String(event.logIndex),
     timestamp: timeText(new Date(fact.timestampSec * 1_000)),
     payer: fact.payer,
     payee: event.to,
@@ -127,6 +128,7 @@ export function storedPaymentTexts(row: PaymentRow): FieldTexts {
     chainId: row.chain_id ?? undefined,
     blockNumber: row.block_number?.toString(),
     eventIndex: row.event_index?.toString(),
+    logIndex: row.log_index?.toString(),
     timestamp: timeText(row.timestamp),
     payer: addressText(row.payer),
     payee: addressText(row.payee),
@@ -156,10 +158,18 @@ export function storedStanding(row: PaymentRow): FieldTexts {
 
 /** Refunds of a payment as one text, in a fixed order. */
 export function refundsText(
-  refunds: readonly { readonly amount: string; readonly txHash: string; readonly eventIndex?: number }[],
+  refunds: readonly (Pick<PaymentRefund, 'txHash' | 'eventIndex'> & {
+    readonly amount: string
+    readonly excess?: boolean
+  })[],
 ): string {
   return refunds
-    .map(({ amount, txHash, eventIndex }) => `${amount} by ${txHash} ${eventIndex ?? ''}`.trim())
+    .map(({ amount, txHash, eventIndex = '', excess }) => [
+      `${amount} by ${txHash}`,
+      eventIndex,
+      excess ? 'excess' : '',
+    ])
+    .map((words) => words.join(' ').trim())
     .toSorted()
     .join(', ')
 }
@@ -170,7 +180,9 @@ export function refundTexts(fact: EventFact, { request, token, amount }: RefundV
     requestId: request.requestId,
     amount: formatDecimal(amount),
     currency: token.id,
+    recipient: fact.event.to,
     blockNumber: String(fact.blockNumber),
+    logIndex: String(fact.event.logIndex),
     timestamp: timeText(new Date(fact.timestampSec * 1_000)),
     final: 'true',
   }
@@ -181,7 +193,9 @@ export function storedRefundTexts(row: RefundRow): FieldTexts {
     requestId: row.request_id.toString('hex'),
     amount: trimNumeric(row.amount),
     currency: row.currency,
+    recipient: addressText(row.recipient),
     blockNumber: row.block_number.toString(),
+    logIndex: row.log_index?.toString(),
     timestamp: timeText(row.timestamp),
     final: String(row.final),
   }

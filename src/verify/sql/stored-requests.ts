@@ -20,10 +20,12 @@ export interface StoredRequest {
   readonly reference?: string | undefined
   readonly refundAddress?: Address | undefined
   readonly refundTopic?: Hex | undefined
-  /** As stored. */
-  readonly surplusReturned: Decimal
-  /** Rank of its status, as stored. */
+  /** Rank of what payments make of it, as stored. */
   readonly status: number
+  /** As stored. */
+  readonly paid: Decimal
+  readonly pending: Decimal
+  readonly held: Decimal
 }
 
 interface RequestRow {
@@ -38,8 +40,10 @@ interface RequestRow {
   readonly reference: string | null
   readonly refund_address: Buffer | null
   readonly refund_topic: Buffer | null
-  readonly surplus_returned: string
   readonly status: number
+  readonly paid: string
+  readonly pending: string
+  readonly held: string
 }
 
 const TOPICS_A_STATEMENT = 2_000
@@ -103,8 +107,10 @@ function toRequest(accountId: number, row: RequestRow): StoredRequest {
     reference: row.reference ?? undefined,
     refundAddress: row.refund_address === null ? undefined : addressFromBytes(row.refund_address),
     refundTopic: row.refund_topic === null ? undefined : bytesToHex(row.refund_topic),
-    surplusReturned: readStoredDecimal(row.surplus_returned),
     status: row.status,
+    paid: readStoredDecimal(row.paid),
+    pending: readStoredDecimal(row.pending),
+    held: readStoredDecimal(row.held),
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
-import type { RefundRow } from '../../store/request-ledger.ts'
+import type { RefundRow } from '../../store/settle-requests.ts'
 
 /** A row of `unmatched_events`. */
 export interface UnmatchedRow {

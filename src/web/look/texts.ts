@@ -4,14 +4,14 @@
 export const stateTexts = {
   request: {
     OPEN: 'Open',
-    PARTIALLY_PAID: 'Part-paid',
-    PENDING: 'Payment on its way',
+    PARTIALLY_PAID: 'Partially paid',
+    PENDING: 'Pending',
     PAID: 'Paid',
-    OVERPAID: 'Over-paid',
     REFUNDED: 'Refunded',
     EXPIRED: 'Expired',
     CANCELLED: 'Cancelled',
   },
+  overpaid: 'Overpaid',
   payment: {
     PENDING: 'Pending',
     PARTIAL: 'Partial',
@@ -325,18 +325,15 @@ export const payTexts = {
     },
     OTHER: { title: 'The request cannot be shown', says: 'Try again in a moment, or ask the shop.' },
   },
+  overpaid: 'Ask the shop to refund the overpayment:',
   states: {
     OPEN: { title: 'To pay', says: '' },
-    PARTIALLY_PAID: { title: 'Part-paid', says: 'Pay what is left.' },
+    PARTIALLY_PAID: { title: 'Partially paid', says: 'Pay what is left.' },
     PENDING: {
       title: 'Payment received, not final yet',
       says: 'The payment is on the chain and becomes final by itself. Do not pay again. You may close this page.',
     },
     PAID: { title: 'Paid', says: 'The payment is final. There is nothing left to do.' },
-    OVERPAID: {
-      title: 'Paid, and more than asked for',
-      says: 'The payment is final. Ask the shop to return what is too much:',
-    },
     REFUNDED: {
       title: 'Refunded',
       says: 'The payment was returned. Do not pay this request again; ask the shop for a new one.',
@@ -625,10 +622,10 @@ export const requestTexts = {
     none: {
       ALL: 'There are no requests yet',
       OPEN: 'No request is open',
-      PARTIALLY_PAID: 'No request is part-paid',
-      PENDING: 'No payment is on its way',
+      PARTIALLY_PAID: 'No request is partially paid',
+      PENDING: 'No request is pending',
       PAID: 'No request is paid',
-      OVERPAID: 'No request is over-paid',
+      OVERPAID: 'No request is overpaid',
       EXPIRED: 'No request has expired unpaid',
       CANCELLED: 'No request was cancelled',
       REFUNDED: 'No request was refunded',
@@ -649,7 +646,7 @@ export const requestTexts = {
     note: 'What open and part-paid requests still need',
   },
   bar: {
-    parts: { paid: 'Paid', pending: 'On its way', outstanding: 'Outstanding', overpaid: 'Too much' },
+    parts: { paid: 'Paid', pending: 'Pending', outstanding: 'Outstanding', overpaid: 'Overpaid' },
   },
   one: {
     title: 'Request',
@@ -659,12 +656,12 @@ export const requestTexts = {
       PARTIALLY_PAID: 'Part of it has arrived. The same link asks for the rest alone.',
       PENDING: 'Payments cover it, but their blocks are not final. Wait before you deliver.',
       PAID: 'Final payments cover it. There is nothing left to do.',
-      OVERPAID: 'Final payments cover it, and more arrived than was asked for. Return the rest to the payer.',
       REFUNDED: 'Everything that was paid was returned.',
       EXPIRED:
         'Nobody is offered a way to pay it any more. What still arrives is found and counted. Create a new request to be paid.',
       CANCELLED: 'Nobody is offered a way to pay it any more. What still arrives is found and counted.',
     },
+    overpaid: 'More is held than was asked for. Refund the rest to the payer.',
     money: 'What is paid and what is left',
     live: 'Kept current',
     reconnecting: 'Not up to date: the connection is being opened again.',

@@ -24,8 +24,7 @@ interface CheckoutProps {
 /** One request: what it is, and the one screen of what can be done now. */
 export function Checkout({ paymentReference, checkout }: CheckoutProps) {
   const { request, error, lag } = useRequest(checkout, paymentReference)
-  const now = useNow()
-  const state = request === undefined ? undefined : stateOf(request, now)
+  const state = request && stateOf(request)
   useEffect(() => {
     if (state !== undefined) tellFrame({ paymentReference, status: state })
   }, [paymentReference, state])
@@ -185,7 +184,6 @@ interface Emitter {
 const tones: Partial<Record<RequestState, string>> = {
   PENDING: 'busy',
   PAID: 'good',
-  OVERPAID: 'good',
   EXPIRED: 'bad',
   CANCELLED: 'bad',
 }
@@ -201,21 +199,16 @@ function Settled({ request, state, payment }: SettledProps) {
   return (
     <Screen title={title} tone={tones[state] ?? ''}>
       <p role="status">
-        {says} {state === 'OVERPAID' && <Money value={request.overpaidAmount} currency={request.invoiceCurrency} />}
+        {says}{' '}
+        {state === 'PAID' && /[1-9]/.test(request.overpaidAmount) && (
+          <>
+            {payTexts.overpaid} <Money value={request.overpaidAmount} currency={request.invoiceCurrency} />
+          </>
+        )}
       </p>
       {payment !== undefined && !payment.isSent && payment.end === undefined && <p>{payTexts.refuseNow}</p>}
       {hash !== undefined && <Transaction hash={hash} explorer={payment?.explorer} />}
       {state === 'PENDING' && <progress aria-label={payTexts.steps.final} />}
     </Screen>
   )
-}
-
-/** The time to the second, for what expires while somebody looks. */
-function useNow(): Date {
-  const [now, setNow] = useState(() => new Date())
-  useEffect(() => {
-    const timer = setInterval(() => setNow(new Date()), 1_000)
-    return () => clearInterval(timer)
-  }, [])
-  return now
 }

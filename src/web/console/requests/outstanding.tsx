@@ -9,7 +9,7 @@ import { useWaybill } from '../parts/signed-in.tsx'
 import { type OutstandingSum, sumOutstanding } from './outstanding-sums.ts'
 
 /** A request that is cancelled or expired is not paid any more. */
-const owed = { status: [Status.OPEN, Status.PARTIALLY_PAID], expired: false, cancelled: false }
+const owed = { status: [Status.OPEN, Status.PARTIALLY_PAID] }
 
 /** What is outstanding, by currency. */
 export function Outstanding() {

@@ -5,7 +5,7 @@ import { announce } from '../parts/announcer.tsx'
 import { textIn } from '../parts/form-text.ts'
 import { Copyable } from '../parts/shown-values.tsx'
 import { useSession } from '../parts/signed-in.tsx'
-import { statesOf } from './request-badges.tsx'
+import { isPayable } from './request-badges.tsx'
 
 const { pay: texts, one } = requestTexts
 
@@ -22,8 +22,7 @@ export function PayLink({ request }: { request: PaymentRequest }) {
     else localStorage.setItem(STORED_AT, typed)
     setKey(typed)
   }
-  const [state] = statesOf(request, new Date())
-  const isPayable = state === 'OPEN' || state === 'PARTIALLY_PAID'
+  const mayPay = isPayable(request)
   return (
     <section className="card stack" aria-labelledby="pay">
       <h2 id="pay">{texts.title}</h2>
@@ -31,8 +30,8 @@ export function PayLink({ request }: { request: PaymentRequest }) {
         <KeyField onKey={keep} />
       ) : (
         <>
-          <p className={isPayable ? undefined : 'quiet'}>{isPayable ? texts.says : texts.ended}</p>
-          <Ready link={linkTo(request.paymentReference, key)} isPayable={isPayable} />
+          <p className={mayPay ? undefined : 'quiet'}>{mayPay ? texts.says : texts.ended}</p>
+          <Ready link={linkTo(request.paymentReference, key)} mayPay={mayPay} />
           {!isDemo && (
             <button type="button" className="button plain" onClick={() => keep(undefined)}>
               {texts.keyChange}
@@ -52,7 +51,7 @@ function linkTo(paymentReference: string, key: string): string {
   return `${location.origin}/pay/${paymentReference}?key=${key}`
 }
 
-function Ready({ link, isPayable }: { link: string; isPayable: boolean }) {
+function Ready({ link, mayPay }: { link: string; mayPay: boolean }) {
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
     await navigator.clipboard.writeText(link)
@@ -64,7 +63,7 @@ function Ready({ link, isPayable }: { link: string; isPayable: boolean }) {
     <>
       <p className="mono pay-link">{link}</p>
       <div className="actions">
-        <button type="button" className={isPayable ? 'button main' : 'button'} onClick={() => void copy()}>
+        <button type="button" className={mayPay ? 'button main' : 'button'} onClick={() => void copy()}>
           {isCopied ? texts.copied : texts.copy}
         </button>
         <a className="button" href={link} target="_blank" rel="noreferrer">

@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
-import { type PaymentRequest, PaymentRequest_Status as Status, WaybillCallError } from '@waybill/client'
+import { type PaymentRequest, WaybillCallError } from '@waybill/client'
 import type { ReactNode } from 'react'
 import { formatAmount } from '../../look/format-amount.ts'
 import { requestTexts } from '../../look/texts.ts'
+import { isAboveZero } from '../parts/decimals.ts'
 import { Link } from '../parts/link.tsx'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
@@ -12,7 +13,7 @@ import { AmountsBar } from './amounts-bar.tsx'
 import { CancelDialog } from './cancel-dialog.tsx'
 import { lastRequests } from './last-requests.ts'
 import { PayLink } from './pay-link.tsx'
-import { RequestBadges, statesOf } from './request-badges.tsx'
+import { isPayable, RequestBadges, statusNameOf } from './request-badges.tsx'
 import { RequestPayments } from './request-payments.tsx'
 import { Warnings } from './request-warnings.tsx'
 import { useWatchedRequest } from './use-watched-request.ts'
@@ -72,8 +73,7 @@ function Heading({ request }: { request: PaymentRequest }) {
 
 /** What helps to be paid, while something is to be paid. */
 function Actions({ request }: { request: PaymentRequest }) {
-  const { status, cancelledAt } = request
-  if (cancelledAt !== undefined || status === Status.PAID || status === Status.REFUNDED) return undefined
+  if (!isPayable(request)) return undefined
   return (
     <>
       <Link to={`/why?request=${request.paymentReference}`} className="button">
@@ -85,12 +85,13 @@ function Actions({ request }: { request: PaymentRequest }) {
 }
 
 function RequestView({ request, isCut }: { request: PaymentRequest; isCut: boolean }) {
-  const [state] = statesOf(request, new Date())
   return (
     <div className="stack">
       <p className="request-says">
         {request.reference !== undefined && <strong>{request.reference}</strong>}
-        <span>{texts.states[state]}</span>
+        <span>
+          {texts.states[statusNameOf(request)]} {isAboveZero(request.overpaidAmount) && texts.overpaid}
+        </span>
       </p>
       <Warnings request={request} />
       <section className="card" aria-label={texts.money}>

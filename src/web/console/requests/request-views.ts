@@ -1,26 +1,24 @@
 /** The lists of requests that people ask for, as the service filters them. */
 import { PaymentRequest_Status as Status } from '@waybill/client'
-import type { RequestState } from './request-badges.tsx'
+import type { StatusName } from './request-badges.tsx'
 
-export type ViewName = 'ALL' | RequestState
+export type ViewName = 'ALL' | StatusName | 'OVERPAID'
 
 /** Filters of a list. */
 export interface View {
   readonly status?: Status[]
   readonly overpaid?: boolean
-  readonly expired?: boolean
-  readonly cancelled?: boolean
 }
 
 export const views: Readonly<Record<ViewName, View>> = {
   ALL: {},
-  OPEN: { status: [Status.OPEN], expired: false, cancelled: false },
+  OPEN: { status: [Status.OPEN] },
   PARTIALLY_PAID: { status: [Status.PARTIALLY_PAID] },
   PENDING: { status: [Status.PENDING] },
   PAID: { status: [Status.PAID] },
-  OVERPAID: { status: [Status.PAID], overpaid: true },
-  EXPIRED: { expired: true, cancelled: false },
-  CANCELLED: { cancelled: true },
+  OVERPAID: { overpaid: true },
+  EXPIRED: { status: [Status.EXPIRED] },
+  CANCELLED: { status: [Status.CANCELLED] },
   REFUNDED: { status: [Status.REFUNDED] },
 }
 

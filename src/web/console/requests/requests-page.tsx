@@ -110,11 +110,16 @@ function Tabs({ shown }: { shown: Shown }) {
           className="tab"
           aria-current={view === shown.view ? 'page' : undefined}
         >
-          {view === 'ALL' ? texts.all : stateTexts.request[view]}
+          {nameOfView(view)}
         </Link>
       ))}
     </nav>
   )
+}
+
+function nameOfView(view: ViewName): string {
+  if (view === 'ALL') return texts.all
+  return view === 'OVERPAID' ? stateTexts.overpaid : stateTexts.request[view]
 }
 
 interface Found {

@@ -249,7 +249,8 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   gas?: Payment_Gas | undefined;
 
   /**
-   * What was returned of this payment. May be empty.
+   * What was returned of this payment. A refund returns the payments of its recipient, newest first, then the others,
+   * each at most to its amount. May be empty.
    *
    * @generated from field: repeated payments.v1.Payment.Refund refunds = 32;
    */
@@ -383,13 +384,13 @@ export declare type Payment_Gas = Message<"payments.v1.Payment.Gas"> & {
 export declare const Payment_GasSchema: GenMessage<Payment_Gas>;
 
 /**
- * A full or partial return of a payment.
+ * A refund, or the part of one that belongs to this payment.
  *
  * @generated from message payments.v1.Payment.Refund
  */
 export declare type Payment_Refund = Message<"payments.v1.Payment.Refund"> & {
   /**
-   * What was returned of this payment, in human units of `currency`: a decimal string. Example: `"20"`.
+   * What was returned, in human units of `currency`: a decimal string. Example: `"20"`.
    *
    * @generated from field: string amount = 1;
    */
@@ -431,6 +432,22 @@ export declare type Payment_Refund = Message<"payments.v1.Payment.Refund"> & {
    * @generated from field: optional google.protobuf.Timestamp timestamp = 6;
    */
   timestamp?: Timestamp | undefined;
+
+  /**
+   * Who received it. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent if unknown. Example:
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: optional string recipient = 7;
+   */
+  recipient?: string | undefined;
+
+  /**
+   * Whether it is more than the payments before it had brought: it stands on the newest of them, and returns nothing of
+   * it. Absent otherwise.
+   *
+   * @generated from field: optional bool excess = 8;
+   */
+  excess?: boolean | undefined;
 };
 
 /**

@@ -19,7 +19,7 @@ export declare const file_payments_v1_payment_request_summary: GenFile;
  */
 export declare type SummarizePaymentRequestsRequest = Message<"payments.v1.SummarizePaymentRequestsRequest"> & {
   /**
-   * How far the request is paid. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"OPEN"`.
+   * Status of the request. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"OPEN"`.
    *
    * @generated from field: repeated payments.v1.PaymentRequest.Status status = 1;
    */
@@ -85,29 +85,11 @@ export declare type SummarizePaymentRequestsRequest = Message<"payments.v1.Summa
   toDate?: string | undefined;
 
   /**
-   * Whether more has been paid than asked for and not returned: whether `overpaidAmount` is above 0, by final and
-   * pending payments. true: only such requests; false: only the others. Default: all. Example: `true`.
+   * Whether more is held than asked for: whether `overpaidAmount` is above 0, by final and pending payments. true: only such requests; false: only the others. Default: all. Example: `true`.
    *
    * @generated from field: optional bool overpaid = 12;
    */
   overpaid?: boolean | undefined;
-
-  /**
-   * Whether `expiresAt` has been reached while something is still to be paid: the request is OPEN or PARTIALLY_PAID, cancelled
-   * or not. One that is PENDING, PAID or REFUNDED does not count as expired. true: only such requests; false: only the
-   * others. Default: all. Example: `false`.
-   *
-   * @generated from field: optional bool expired = 13;
-   */
-  expired?: boolean | undefined;
-
-  /**
-   * Whether the request was cancelled, in whatever status. true: only such requests; false: only the others. Default:
-   * all. Example: `false`.
-   *
-   * @generated from field: optional bool cancelled = 14;
-   */
-  cancelled?: boolean | undefined;
 };
 
 /**

@@ -162,7 +162,7 @@ export declare const CancelPaymentRequestRequestSchema: GenMessage<CancelPayment
  */
 export declare type ListPaymentRequestsRequest = Message<"payments.v1.ListPaymentRequestsRequest"> & {
   /**
-   * How far the request is paid. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"OPEN"`.
+   * Status of the request. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"OPEN"`.
    *
    * @generated from field: repeated payments.v1.PaymentRequest.Status status = 1;
    */
@@ -252,29 +252,11 @@ export declare type ListPaymentRequestsRequest = Message<"payments.v1.ListPaymen
   includeTotal: ListPaymentRequestsRequest_IncludeTotal;
 
   /**
-   * Whether more has been paid than asked for and not returned: whether `overpaidAmount` is above 0, by final and
-   * pending payments. true: only such requests; false: only the others. Default: all. Example: `true`.
+   * Whether more is held than asked for: whether `overpaidAmount` is above 0, by final and pending payments. true: only such requests; false: only the others. Default: all. Example: `true`.
    *
    * @generated from field: optional bool overpaid = 12;
    */
   overpaid?: boolean | undefined;
-
-  /**
-   * Whether `expiresAt` has been reached while something is still to be paid: the request is OPEN or PARTIALLY_PAID, cancelled
-   * or not. One that is PENDING, PAID or REFUNDED does not count as expired. true: only such requests; false: only the
-   * others. Default: all. Example: `false`.
-   *
-   * @generated from field: optional bool expired = 13;
-   */
-  expired?: boolean | undefined;
-
-  /**
-   * Whether the request was cancelled, in whatever status. true: only such requests; false: only the others. Default:
-   * all. Example: `false`.
-   *
-   * @generated from field: optional bool cancelled = 14;
-   */
-  cancelled?: boolean | undefined;
 };
 
 /**
@@ -520,8 +502,8 @@ export declare const RequestsService: GenService<{
   },
   /**
    * Counts the requests that match all filters and adds up their amounts, by invoice currency. For what is still to be
-   * paid, ask for `status` OPEN and PARTIALLY_PAID with `expired` and `cancelled` false. TOO_MANY_GROUPS beyond 10,000
-   * invoice currencies; SUMMARY_TIMEOUT if it takes longer than 15 seconds.
+   * paid, ask for `status` OPEN and PARTIALLY_PAID. TOO_MANY_GROUPS beyond 10,000 invoice currencies; SUMMARY_TIMEOUT if
+   * it takes longer than 15 seconds.
    *
    * @generated from rpc payments.v1.RequestsService.SummarizePaymentRequests
    */
