@@ -12,8 +12,10 @@ export { type Route, Route_StepKind, Route_Tag } from '../gen/payments/v1/route_
 export type { GetPaymentRoutesResponse as StreamedRoutes } from '../gen/payments/v1/routes_service_pb.js'
 export { type FieldViolation, WaybillCallError } from './call-error.ts'
 export type { WaybillOptions } from './caller.ts'
-export type { PayOutcome, PayProgress } from './wallet/outcome.ts'
-export { type PayOptions, pay } from './wallet/pay.ts'
+export { findAsked } from './wallet/asked-mark.ts'
+export { type ConnectOutcome, connectWallet } from './wallet/connect.ts'
+export type { AskedBefore, PayOutcome, PayProgress } from './wallet/outcome.ts'
+export { type PayOptions, pay, resumePay } from './wallet/pay.ts'
 export type { Eip1193Provider, SendingProvider, WalletProvider } from './wallet/provider.ts'
 
 /** The calls that a publishable key may make. */

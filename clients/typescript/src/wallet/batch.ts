@@ -1,12 +1,14 @@
 /** All transactions in one step, after EIP-5792. */
 import type { PaymentStep } from '../../gen/payments/v1/payment_calldata_pb.js'
 import { sleep } from '../retry.ts'
+import { type AskTerms, askForPayment, isStopped, STOPPED } from './ask-payment.ts'
 import { isApprovalStep, type PayOutcome, type PayProgress, type PlainTransaction } from './outcome.ts'
 import type { PaymentMemory } from './payment-memory.ts'
-import { type Ask, codeOf, hasSentNothing, INTERNAL_ERROR, messageOf, NO_BATCH, USER_REJECTED } from './provider.ts'
-import { hasSucceeded, type Receipt, type WaitTerms } from './receipts.ts'
+import { type Ask, wrongAnswer } from './provider.ts'
+import { hasFailed, type Receipt, type WaitTerms } from './receipts.ts'
+import { INTERNAL_ERROR, isNoBatch, judgeWalletError } from './wallet-error.ts'
 
-/** Whether the wallet carries out all calls or none, by what it says of itself. A wallet that fails to say so does not. */
+/** Whether the wallet carries out all calls or none, by what it says of itself. A wallet that fails to say so, or is silent, does not. */
 export async function canBatch(ask: Ask, wallet: string, chainId: string): Promise<boolean> {
   try {
     const capabilities = (await ask('wallet_getCapabilities', [wallet, [chainId]])) as Capabilities
@@ -19,7 +21,7 @@ export async function canBatch(ask: Ask, wallet: string, chainId: string): Promi
 
 type Capabilities = Readonly<Record<string, { readonly atomic?: { readonly status?: string } }>>
 
-export interface BatchTerms extends WaitTerms {
+export interface BatchTerms extends AskTerms {
   readonly transactions: readonly PlainTransaction[]
   /** What each transaction does. */
   readonly steps: readonly PaymentStep[]
@@ -40,26 +42,22 @@ export async function sendBatch(terms: BatchTerms): Promise<PayOutcome | FallBac
   // Once an approval of ours has used the next nonce, a batch that was signed with it can never be mined, whoever holds it.
   const before = isApprovalStep(steps[0]) ? await footprint(ask, wallet) : undefined
   onProgress({ type: 'ASKING_BATCH', steps: transactions.length })
-  let batchId: string | undefined
+  const keep = (id: string) => terms.memory.keep({ batchId: id, chainId: transactions[0]?.chainId ?? '' })
+  let batchId: string
   try {
-    batchId = idOf(await ask('wallet_sendCalls', [callsOf(transactions)]))
+    const params = [callsOf(transactions)]
+    batchId = await askForPayment(terms, { method: 'wallet_sendCalls', params, step: 'BATCH', read: idOf, keep })
   } catch (error) {
-    const code = codeOf(error)
-    const message = messageOf(error)
-    if (code === USER_REJECTED) return { outcome: 'REFUSED' }
-    if (code !== undefined && NO_BATCH.has(code)) return { outcome: 'FALL_BACK', code }
-    if (code === INTERNAL_ERROR && before !== undefined && (await staysAt(terms, before))) {
-      return { outcome: 'FALL_BACK', code, nonce: before }
-    }
-    if (hasSentNothing(code)) return { outcome: 'FAILED', reason: 'WALLET_ERROR', code, message }
-    return { outcome: 'UNKNOWN', reason: 'WALLET_ERROR', code, message }
-  }
-  if (batchId === undefined) {
-    const message = 'the wallet gave no id for the batch that it took'
-    return { outcome: 'UNKNOWN', reason: 'BATCH_LOST', code: undefined, message }
+    if (isStopped(terms, error)) return STOPPED
+    const end = judgeWalletError(error, 'BATCH')
+    const code = 'code' in end ? end.code : undefined
+    const isUnsaid = end.outcome === 'UNKNOWN' && code === INTERNAL_ERROR
+    const nonce = isUnsaid && before !== undefined && (await staysAt(terms, before)) ? before : undefined
+    if (code === undefined || (nonce === undefined && !isNoBatch(error))) return end
+    terms.mark.clear()
+    return { outcome: 'FALL_BACK', code, ...(nonce !== undefined && { nonce }) }
   }
   onProgress({ type: 'BATCH_SENT', batchId })
-  terms.memory.keep({ batchId, chainId: transactions[0]?.chainId ?? '' })
   return waitForBatch(terms, batchId)
 }
 
@@ -70,9 +68,9 @@ function callsOf(transactions: readonly PlainTransaction[]) {
   return { version: '2.0.0', from, chainId, atomicRequired: true, calls }
 }
 
-function idOf(answer: unknown): string | undefined {
-  const id = typeof answer === 'string' ? answer : (answer as { id?: unknown } | null)?.id
-  return typeof id === 'string' && id !== '' ? id : undefined
+function idOf(answer: unknown): string {
+  const id = typeof answer === 'string' ? answer : (answer as { id?: unknown } | null | undefined)?.id
+  return typeof id === 'string' && id !== '' ? id : wrongAnswer('wallet_sendCalls', answer, 'the id of the batch')
 }
 
 /** Looks after an error that does not say whether the batch was sent. */
@@ -106,11 +104,11 @@ export async function footprint(ask: Ask, wallet: string): Promise<bigint | unde
 
 type BatchStatus = { readonly status: number | string; readonly receipts?: readonly Receipt[] | null }
 
-/** The words of the first version of EIP-5792, which some wallets still say, with the codes of the second. */
-const FIRST_VERSION: Readonly<Record<string, number>> = { PENDING: 100, CONFIRMED: 200 }
+/** Words that some wallets say for the codes of EIP-5792: those of its first version, and those of libraries. */
+const STATUS_WORDS: Readonly<Record<string, number>> = { PENDING: 100, CONFIRMED: 200, SUCCESS: 200 }
 
 function codeOfStatus(status: unknown): number {
-  const code = typeof status === 'string' ? (FIRST_VERSION[status.toUpperCase()] ?? Number(status)) : status
+  const code = typeof status === 'string' ? (STATUS_WORDS[status.toUpperCase()] ?? Number(status)) : status
   if (typeof code === 'number' && code >= 100 && code < 700) return code
   throw new Error(
     `the wallet says that the status of the batch is ${JSON.stringify(status)}, which EIP-5792 does not know`,
@@ -129,8 +127,7 @@ export async function waitForBatch({ ask, pollMs, signal }: WaitTerms, batchId: 
       missing = 0
     } catch (error) {
       if (++missing >= LOOKS_BEFORE_LOST) {
-        const [code, message] = [codeOf(error), messageOf(error)]
-        return { outcome: 'UNKNOWN', reason: 'BATCH_LOST', code, message, batchId }
+        return { ...judgeWalletError(error, 'STATUS'), batchId } as PayOutcome
       }
     }
     await sleep(pollMs, signal).catch(() => undefined)
@@ -141,9 +138,11 @@ export async function waitForBatch({ ask, pollMs, signal }: WaitTerms, batchId: 
 function judge(answer: BatchStatus, batchId: string): PayOutcome | undefined {
   const status = codeOfStatus(answer.status)
   const receipts = answer.receipts ?? []
-  const transactionHashes = [...new Set(receipts.map(({ transactionHash }) => transactionHash))]
-  const reverted = receipts.find((receipt) => !hasSucceeded(receipt))
-  const isInPart = reverted !== undefined && receipts.some(hasSucceeded)
+  const hashes = receipts.map(({ transactionHash }) => transactionHash)
+  const transactionHashes = [...new Set(hashes.filter((hash) => hash !== undefined))]
+  // The status speaks for receipts that have none.
+  const reverted = receipts.find(hasFailed)
+  const isInPart = reverted !== undefined && !receipts.every(hasFailed)
   if (status >= 600 || (status >= 200 && status < 300 && isInPart)) {
     const message = 'the wallet carried out a part of the batch'
     return { outcome: 'UNKNOWN', reason: 'BATCH_IN_PART', code: status, message, batchId }

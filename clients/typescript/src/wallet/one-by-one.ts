@@ -1,7 +1,10 @@
+import { askForPayment, isStopped, STOPPED } from './ask-payment.ts'
+import { IN_OTHER_TAB } from './asked-mark.ts'
 import { type BatchTerms, footprint } from './batch.ts'
-import { isApprovalStep, type PayOutcome } from './outcome.ts'
-import { codeOf, hasSentNothing, messageOf, USER_REJECTED } from './provider.ts'
-import { hasSucceeded, type WaitTerms, waitForReceipt } from './receipts.ts'
+import { type PayOutcome, type PlainTransaction, walletStepOf } from './outcome.ts'
+import { wrongAnswer } from './provider.ts'
+import { hasFailed, type WaitTerms, waitForReceipt } from './receipts.ts'
+import { judgeWalletError } from './wallet-error.ts'
 
 export interface StepTerms extends BatchTerms {
   readonly isExpired: () => boolean
@@ -28,23 +31,29 @@ export async function sendOneByOne(terms: StepTerms): Promise<PayOutcome | Quote
   for (const [index, transaction] of transactions.entries()) {
     signal?.throwIfAborted()
     if (!hasSpent && isExpired()) return { outcome: 'QUOTE_EXPIRED' }
+    if (terms.isTakenOver()) return IN_OTHER_TAB
     const step = index + 1
-    const isApproval = isApprovalStep(steps[index])
+    const kind = walletStepOf(steps[index])
+    const isApproval = kind === 'APPROVE'
     if (!isApproval && !(await hasSentOnlySteps(terms, transactionHashes.length))) {
+      terms.mark.set(terms.wallet)
       const message = 'the wallet has sent something else meanwhile, perhaps the batch that it had refused'
       return { outcome: 'UNKNOWN', reason: 'WALLET_ERROR', code: undefined, message }
     }
     onProgress({ type: 'ASKING', step, steps: transactions.length, message: steps[index]?.message ?? '' })
-    let transactionHash: string
-    try {
-      transactionHash = (await terms.ask('eth_sendTransaction', [transaction])) as string
-    } catch (error) {
-      return judgeError(error)
-    }
-    transactionHashes.push(transactionHash)
     const isLast = step === transactions.length
     const { chainId } = transaction
-    if (!isApproval) terms.memory.keep({ transactionHash, chainId, ...(!isLast && { isPart: true }) })
+    const keep = (hash: string) =>
+      terms.memory.keep({ transactionHash: hash, chainId, ...(!isLast && { isPart: true as const }) })
+    let transactionHash: string
+    try {
+      transactionHash = await sendStep(terms, transaction, kind, keep)
+    } catch (error) {
+      if (!isStopped(terms, error)) return judgeWalletError(error, kind)
+      if (kind === 'PAY') return STOPPED
+      throw error
+    }
+    transactionHashes.push(transactionHash)
     onProgress({ type: 'SENT', step, transactionHash })
     const end = await waitForStep(terms, { transactionHash, transactionHashes, isApproval, isLast })
     if (end !== undefined) return end
@@ -59,11 +68,22 @@ async function hasSentOnlySteps({ ask, wallet, nonce }: StepTerms, sent: number)
   return nonce === undefined || (await footprint(ask, wallet)) === nonce + BigInt(sent)
 }
 
-function judgeError(error: unknown): PayOutcome {
-  const [code, message] = [codeOf(error), messageOf(error)]
-  if (code === USER_REJECTED) return { outcome: 'REFUSED' }
-  if (hasSentNothing(code)) return { outcome: 'FAILED', reason: 'WALLET_ERROR', code, message }
-  return { outcome: 'UNKNOWN', reason: 'WALLET_ERROR', code, message }
+/** An approval moves no money: it leaves no mark, and nothing to remember. */
+async function sendStep(
+  terms: StepTerms,
+  transaction: PlainTransaction,
+  step: 'APPROVE' | 'SWAP' | 'PAY',
+  keep: (hash: string) => void,
+): Promise<string> {
+  const method = 'eth_sendTransaction'
+  const params = [transaction]
+  if (step === 'APPROVE') return hashOf(await terms.ask(method, params))
+  return askForPayment(terms, { method, params, step, read: hashOf, keep })
+}
+
+function hashOf(answer: unknown): string {
+  const isHash = typeof answer === 'string' && /^0x[0-9a-f]{64}$/i.test(answer)
+  return isHash ? answer : wrongAnswer('eth_sendTransaction', answer, 'the hash of a transaction')
 }
 
 /** Waits for a payment that an earlier call has sent. */
@@ -99,7 +119,7 @@ async function waitForStep(terms: WaitTerms, { transactionHash, transactionHashe
       return { outcome: 'UNKNOWN', reason: 'REPLACED', code: undefined, message, transactionHash } as const
     }
     if (receipt === 'DROPPED') return dropped(transactionHash, isApproval)
-    return hasSucceeded(receipt) ? undefined : ({ outcome: 'REVERTED', transactionHash } as const)
+    return hasFailed(receipt) ? ({ outcome: 'REVERTED', transactionHash } as const) : undefined
   } catch (error) {
     if (!isLast) throw error
     return { outcome: 'SENT', transactionHashes } as const

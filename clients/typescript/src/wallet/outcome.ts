@@ -1,7 +1,10 @@
 import type { PaymentCalldata, PaymentStep, PaymentTransaction } from '../../gen/payments/v1/payment_calldata_pb.js'
 import { type Route, Route_StepKind } from '../../gen/payments/v1/route_pb.js'
 
-/** How a payment ended. Only after MINED, SENT and UNKNOWN can money have moved: never pay again then before the request's status is known. */
+/**
+ * How a payment ended. Only after MINED, SENT, UNKNOWN and ALREADY_ASKED can money have moved: never pay again then before the request's status
+ * is known, or the payer says that the wallet has sent nothing (`askAgain`).
+ */
 export type PayOutcome =
   /** Every transaction is mined and succeeded. The request's status says when the payment counts. */
   | { readonly outcome: 'MINED'; readonly transactionHashes: readonly string[] }
@@ -31,18 +34,30 @@ export type PayOutcome =
       readonly transactionHash?: string
       readonly batchId?: string
     }
+  /** A wallet was asked to pay this request before and has not answered: in another tab, or by this page before a reload. Nothing was asked now. */
+  | ({ readonly outcome: 'ALREADY_ASKED' } & AskedBefore)
+
+/** What is known of a question that a wallet may still show. */
+export interface AskedBefore {
+  /** The address that was to pay; undefined where another tab has not come to the payment yet. */
+  readonly wallet: string | undefined
+  readonly askedAt: Date | undefined
+  /** Whether another tab of this browser waits for the answer. */
+  readonly isOtherTab: boolean
+}
 
 /**
- * WRONG_ACCOUNT: the wallet has not opened the paying address to the page. WRONG_CHAIN: it does not go to the route's chain. INTERRUPTED: the
- * page was left between a swap, which is mined, and the payment; ask for routes again, since the wallet holds another token now.
+ * WRONG_ACCOUNT: the wallet has not opened the paying address to the page. WRONG_CHAIN: it does not go to the route's chain. NO_ANSWER: it
+ * does not answer, and was not asked for the payment yet. INTERRUPTED: the page was left between a swap, which is mined, and the payment; ask for
+ * routes again, since the wallet holds another token now.
  */
-export type FailureReason = 'WRONG_ACCOUNT' | 'WRONG_CHAIN' | 'WALLET_ERROR' | 'INTERRUPTED'
+export type FailureReason = 'WRONG_ACCOUNT' | 'WRONG_CHAIN' | 'WALLET_ERROR' | 'NO_ANSWER' | 'INTERRUPTED'
 
 /**
- * REPLACED: another transaction took the place of the payment, as when a payer speeds it up or cancels it in the wallet. DROPPED: the wallet's
+ * NO_ANSWER: the wallet was asked for the payment and does not answer. REPLACED: another transaction took the place of the payment, as when a payer speeds it up or cancels it in the wallet. DROPPED: the wallet's
  * node no longer knows the payment.
  */
-export type UnknownReason = 'WALLET_ERROR' | 'REPLACED' | 'DROPPED' | 'BATCH_LOST' | 'BATCH_IN_PART'
+export type UnknownReason = 'WALLET_ERROR' | 'NO_ANSWER' | 'REPLACED' | 'DROPPED' | 'BATCH_LOST' | 'BATCH_IN_PART'
 
 /** What happens on the way, in order. */
 export type PayProgress =
@@ -67,6 +82,12 @@ export type PlainTransaction = Pick<PaymentTransaction, 'from' | 'to' | 'data' |
 
 export function toPlain({ from, to, data, value, gas, chainId }: PaymentTransaction): PlainTransaction {
   return { from, to, data, value, ...(gas !== undefined && { gas }), chainId }
+}
+
+/** The step by which its error is judged. */
+export function walletStepOf(step: PaymentStep | undefined): 'APPROVE' | 'SWAP' | 'PAY' {
+  if (isApprovalStep(step)) return 'APPROVE'
+  return step?.kind === Route_StepKind.SWAP ? 'SWAP' : 'PAY'
 }
 
 export function isApprovalStep(step: PaymentStep | undefined): boolean {

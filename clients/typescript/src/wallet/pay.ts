@@ -2,11 +2,12 @@ import { timestampMs } from '@bufbuild/protobuf/wkt'
 import type { PaymentCalldata } from '../../gen/payments/v1/payment_calldata_pb.js'
 import { WaybillCallError } from '../call-error.ts'
 import type { Waybill } from '../waybill.ts'
+import { type AskedMark, findAsked, IN_OTHER_TAB, type IsTakenOver, markIn, whileAlone } from './asked-mark.ts'
 import { canBatch, sendBatch, waitForBatch } from './batch.ts'
 import { sendOneByOne, waitForSent } from './one-by-one.ts'
 import { isApprovalStep, type PayOutcome, type PayProgress, toPlain } from './outcome.ts'
-import { type PaymentMemory, type PaymentStorage, pageStorage, rememberIn } from './payment-memory.ts'
-import { askOf, type WalletProvider } from './provider.ts'
+import { nameOf, type PaymentMemory, type PaymentStorage, pageStorage, rememberIn } from './payment-memory.ts'
+import { ANSWER_WITHIN_MS, askOf, type WalletProvider } from './provider.ts'
 import { lifetimeOf } from './quote-lifetime.ts'
 import { type AddChainParameters, readyWallet } from './ready-wallet.ts'
 import type { WaitTerms } from './receipts.ts'
@@ -22,7 +23,7 @@ export interface PayOptions {
   readonly provider: WalletProvider
   /** The paying address, which the wallet has opened to the page (`eth_requestAccounts`). */
   readonly wallet: string
-  /** Ends the wait. What the wallet was asked before it may still be sent by the payer. */
+  /** Ends the wait, also for an answer of the wallet. What it was asked before may still be sent by the payer. */
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: PayProgress) => void) | undefined
   /** The route's chain, for a wallet that does not know it. */
@@ -38,8 +39,15 @@ export interface PayOptions {
    * route, what the first quote says.
    */
   readonly maxSourceAmount?: string | undefined
-  /** Keeps what was sent over a reload of the page, until it has ended. Default: `localStorage` where there is one. */
+  /**
+   * Whether the payer has said that the wallet sent nothing and shows no question any more. Without it, a request whose payment a wallet was
+   * asked for before, and has not answered, ends as ALREADY_ASKED. A tab that still pays it then asks for nothing more.
+   */
+  readonly askAgain?: boolean | undefined
+  /** Keeps what was asked and sent over a reload of the page, until it has ended. Default: `localStorage` where there is one. */
   readonly storage?: PaymentStorage | undefined
+  /** How long the payer may take to answer a question of the wallet. After it the call ends with the reason NO_ANSWER. Default: 300,000. */
+  readonly answerWithinMs?: number | undefined
   /** Time between two looks at the chain. Default: 1,000. */
   readonly pollMs?: number | undefined
   /** How long the wallet's node may not know a transaction that was sent until it counts as dropped. Default: 180,000. */
@@ -59,34 +67,50 @@ const underWay = new Set<string>()
  *
  * It never pays twice: a payment is asked of the wallet once, and what the wallet says of it afterwards ends the call. A later call for the
  * same request and wallet, also after a reload of the page, waits for what was sent. The wait ends with UNKNOWN when another transaction has
- * used the nonce of the payment, or when the wallet's node has not known the payment for `dropAfterMs`.
+ * used the nonce of the payment, or when the wallet's node has not known the payment for `dropAfterMs`. While the wallet has not said whether
+ * it sent the payment, another call in this browser, also in another tab or after a reload, ends with ALREADY_ASKED.
  *
  * @returns how it ended
  * @throws WaybillCallError when the service gives no transactions (REQUEST_COVERED, ROUTE_UNAVAILABLE), or the reason of the signal before
  * the payment was sent
  */
 export async function pay(options: PayOptions): Promise<PayOutcome> {
-  const key = options.paymentReference.toLowerCase().replace(/^0x/, '')
-  if (underWay.has(key)) throw new Error(`a payment of ${options.paymentReference} is already under way on this page`)
+  return onlyOnce(options, async (memory) => (await waitForEarlier(options, memory)) ?? payAlone(options, memory))
+}
+
+/** What `resumePay` needs of the options of `pay`. */
+export type ResumeOptions = Omit<PayOptions, 'waybill' | 'route' | 'askAgain'>
+
+/**
+ * Waits for a payment that an earlier call has sent, perhaps before a reload of the page. It asks the wallet for no payment.
+ *
+ * @returns how it ended; undefined where nothing was sent, or what was sent did not pay
+ */
+export async function resumePay(options: ResumeOptions): Promise<PayOutcome | undefined> {
+  return onlyOnce(options, (memory) => waitForEarlier(options, memory))
+}
+
+async function onlyOnce<T extends PayOutcome | undefined>(
+  { paymentReference, wallet, storage = pageStorage() }: ResumeOptions,
+  work: (memory: PaymentMemory) => Promise<T>,
+): Promise<T> {
+  const key = nameOf(paymentReference)
+  if (underWay.has(key)) throw new Error(`a payment of ${paymentReference} is already under way on this page`)
   underWay.add(key)
   try {
-    return await payOnce(options)
+    const memory = rememberIn(storage, paymentReference, wallet)
+    const end = await work(memory)
+    // what may still come is remembered
+    if (end !== undefined && !MAY_STILL_COME.has(end.outcome)) memory.forget()
+    return end
   } finally {
     underWay.delete(key)
   }
 }
 
-async function payOnce(options: PayOptions): Promise<PayOutcome> {
-  const { paymentReference, wallet, storage = pageStorage() } = options
-  const memory = rememberIn(storage, paymentReference, wallet)
-  const end = (await waitForEarlier(options, memory)) ?? (await payAnew(options, memory))
-  // what may still come is remembered
-  if (end.outcome !== 'SENT' && end.outcome !== 'UNKNOWN') memory.forget()
-  return end
-}
+const MAY_STILL_COME: ReadonlySet<PayOutcome['outcome']> = new Set(['SENT', 'UNKNOWN', 'ALREADY_ASKED'])
 
-/** @returns how a payment of an earlier call ended; undefined where there was none, or it did not pay */
-async function waitForEarlier(options: PayOptions, memory: PaymentMemory): Promise<PayOutcome | undefined> {
+async function waitForEarlier(options: ResumeOptions, memory: PaymentMemory): Promise<PayOutcome | undefined> {
   const sent = memory.recall()
   if (sent === undefined) return undefined
   const { addChain, onProgress = () => {} } = options
@@ -107,11 +131,28 @@ function interrupted(transactionHash: string): PayOutcome {
   return { outcome: 'FAILED', reason: 'INTERRUPTED', code: undefined, message }
 }
 
-function waitTermsOf({ provider, wallet, signal, pollMs = 1_000, dropAfterMs = DROP_AFTER_MS }: PayOptions): WaitTerms {
-  return { ask: askOf(provider), wallet, signal, pollMs, dropAfterMs }
+function waitTermsOf(options: ResumeOptions): WaitTerms {
+  const { provider, wallet, signal, pollMs = 1_000, dropAfterMs = DROP_AFTER_MS } = options
+  const patience = { signal, answerWithinMs: options.answerWithinMs ?? ANSWER_WITHIN_MS }
+  return { ask: askOf(provider, patience), wallet, pollMs, dropAfterMs, ...patience }
 }
 
-async function payAnew(options: PayOptions, memory: PaymentMemory): Promise<PayOutcome> {
+/** Pays unless the wallet was asked before, or another tab pays. */
+async function payAlone(options: PayOptions, memory: PaymentMemory): Promise<PayOutcome> {
+  const { paymentReference, storage = pageStorage(), askAgain: takeOver = false } = options
+  const mark = markIn(storage, paymentReference)
+  const end = await whileAlone({ paymentReference, takeOver }, async (isTakenOver) => {
+    if (takeOver) mark.clear()
+    const asked = findAsked(paymentReference, storage)
+    if (asked !== undefined) return { outcome: 'ALREADY_ASKED', ...asked } as const
+    return payAnew(options, { memory, mark, isTakenOver })
+  })
+  return end ?? { ...IN_OTHER_TAB, ...findAsked(paymentReference, storage), isOtherTab: true }
+}
+
+type Guards = { readonly memory: PaymentMemory; readonly mark: AskedMark; readonly isTakenOver: IsTakenOver }
+
+async function payAnew(options: PayOptions, guards: Guards): Promise<PayOutcome> {
   let maxSourceAmount = options.maxSourceAmount ?? limitOfShown(options)
   let isApprovalReplaced = false
   let mayBatch = true
@@ -130,7 +171,7 @@ async function payAnew(options: PayOptions, memory: PaymentMemory): Promise<PayO
     const onFallBack = () => {
       mayBatch = false
     }
-    const end = await takeQuote(options, quote, { mayBatch, onFallBack, memory })
+    const end = await takeQuote(options, quote, { mayBatch, onFallBack, ...guards })
     if (end.outcome !== 'QUOTE_EXPIRED') return end
     isApprovalReplaced = 'isApprovalReplaced' in end
     options.onProgress?.({ type: 'QUOTE_EXPIRED' })
@@ -166,29 +207,30 @@ async function askForQuote(options: PayOptions, maxSourceAmount: string | undefi
 }
 
 /** A wallet that has once refused a batch is not asked for another. */
-type Batching = { readonly mayBatch: boolean; readonly onFallBack: () => void; readonly memory: PaymentMemory }
+type Batching = Guards & { readonly mayBatch: boolean; readonly onFallBack: () => void }
 
 async function takeQuote(
   options: PayOptions,
   { calldata, isExpired }: Quote,
-  { mayBatch, onFallBack, memory }: Batching,
+  { mayBatch, onFallBack, ...guards }: Batching,
 ) {
-  const { wallet, signal, onProgress = () => {}, addChain } = options
+  const { provider, wallet, signal, onProgress = () => {}, addChain } = options
   onProgress({ type: 'QUOTED', quote: calldata })
   const waiting = waitTermsOf(options)
   const { ask } = waiting
   const { steps } = calldata
   const transactions = calldata.transactions.map(toPlain)
   const chainId = transactions[0]?.chainId ?? ''
-  const stop = await readyWallet({ ask, wallet, chainId, addChain, onProgress })
+  const stop = await readyWallet({ ...waiting, chainId, addChain, onProgress })
   if (stop !== undefined) return stop
   signal?.throwIfAborted()
-  const terms = { ...waiting, transactions, steps, onProgress, isExpired, memory }
+  const terms = { ...waiting, ...guards, provider, transactions, steps, onProgress, isExpired }
   let nonce: bigint | undefined
   // Some wallets fail at a batch of one.
   if (mayBatch && transactions.length > 1 && (await canBatch(ask, wallet, chainId))) {
     if (isExpired()) return { outcome: 'QUOTE_EXPIRED' } as const
     signal?.throwIfAborted()
+    if (guards.isTakenOver()) return IN_OTHER_TAB
     const end = await sendBatch(terms)
     if (end.outcome !== 'FALL_BACK') return end
     onFallBack()

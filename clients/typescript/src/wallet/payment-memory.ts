@@ -21,18 +21,23 @@ export function rememberIn(
   paymentReference: string,
   wallet: string,
 ): PaymentMemory {
-  const name = `waybill:pay:${paymentReference.toLowerCase().replace(/^0x/, '')}:${wallet.toLowerCase()}`
-  const quietly = <T>(work: () => T): T | undefined => {
-    try {
-      return work()
-    } catch {
-      return undefined
-    }
-  }
+  const name = `waybill:pay:${nameOf(paymentReference)}:${wallet.toLowerCase()}`
   return {
     keep: (sent) => quietly(() => storage?.setItem(name, JSON.stringify(sent))),
     recall: () => quietly(() => JSON.parse(storage?.getItem(name) ?? 'null') as SentPayment | null) ?? undefined,
     forget: () => quietly(() => storage?.removeItem(name)),
+  }
+}
+
+/** A reference as part of a name: its 16 digits. */
+export const nameOf = (paymentReference: string) => paymentReference.toLowerCase().replace(/^0x/, '')
+
+/** A storage that is full, or that the browser denies, must not keep anybody from paying. */
+export function quietly<T>(work: () => T): T | undefined {
+  try {
+    return work()
+  } catch {
+    return undefined
   }
 }
 

@@ -1,4 +1,4 @@
-/** What a wallet's provider is asked, and what its errors mean. */
+/** How a wallet's provider is asked, and for how long its answer is waited for. */
 
 /** A provider after EIP-1193; viem's clients have the same method. */
 export interface Eip1193Provider {
@@ -12,64 +12,73 @@ export interface SendingProvider {
 
 export type WalletProvider = Eip1193Provider | SendingProvider
 
+/** @throws what the wallet throws; NoAnswerError when its time is over; the signal's reason when that is aborted */
 export type Ask = (method: string, params?: readonly unknown[]) => Promise<unknown>
 
-export function askOf(provider: WalletProvider): Ask {
-  // A provider that throws, instead of giving a promise that fails, fails as others do.
-  return async (method, params = []) => {
-    // viem would send a transaction again after some errors, although the first may be on its way.
-    if ('request' in provider) return provider.request({ method, params }, { retryCount: 0 })
-    return provider.send(method, [...params])
+/** The wallet has not answered in time. It may still do so, and carry out what it was asked for. */
+export class NoAnswerError extends Error {
+  override readonly name = 'NoAnswerError'
+  constructor(method: string, limitMs: number) {
+    super(`the wallet has not answered ${method} within ${Math.ceil(limitMs / 1_000)} seconds`)
   }
 }
 
-/** Codes of EIP-1193, EIP-1474, EIP-3326 and EIP-5792. */
-export const USER_REJECTED = 4001
-export const UNKNOWN_CHAIN = 4902
-export const INTERNAL_ERROR = -32603
-
-/** After these the wallet has certainly not sent the batch, and does not know it or will not make it one step. */
-export const NO_BATCH: ReadonlySet<number> = new Set([4200, -32601, 5750, 5760])
-
-/**
- * After these the wallet has certainly sent nothing: not authorised (4100), unsupported (4200, 5700, 5710), disconnected (4900, 4901), no
- * such method or wrong parameters (-32601, -32602), too large (5740), rejected or not possible in one step (5750, 5760).
- */
-const NOTHING_SENT: ReadonlySet<number> = new Set([
-  4100, 4200, 4900, 4901, 4902, -32601, -32602, 5700, 5710, 5740, 5750, 5760,
-])
-
-export function hasSentNothing(code: number | undefined): boolean {
-  return code !== undefined && NOTHING_SENT.has(code)
+/** Asks without a limit of time. A provider that throws, instead of giving a promise that fails, fails as others do. */
+export async function askProvider(provider: WalletProvider, method: string, params: readonly unknown[] = []) {
+  // viem would send a transaction again after some errors, although the first may be on its way.
+  if ('request' in provider) return provider.request({ method, params }, { retryCount: 0 })
+  return provider.send(method, [...params])
 }
 
-/**
- * The code of a wallet's error. Libraries and wallets wrap errors: a refusal or an unknown chain inside counts before the code of the
- * wrapper; otherwise the outermost number does.
- */
-export function codeOf(error: unknown): number | undefined {
-  const codes = [...errorsWithin(error, 0)].map(({ code }) => (code === 'ACTION_REJECTED' ? USER_REJECTED : code))
-  const numbers = codes.filter((code) => typeof code === 'number')
-  return numbers.find((code) => code === USER_REJECTED || code === UNKNOWN_CHAIN) ?? numbers[0]
+export interface Patience {
+  readonly signal: AbortSignal | undefined
+  /** How long a person may take to answer the wallet's question. */
+  readonly answerWithinMs: number
 }
 
-const DEEPEST = 5
+/** Default of `answerWithinMs`: hardware wallets take minutes. */
+export const ANSWER_WITHIN_MS = 300_000
+/** Nobody is asked for these. */
+const READ_WITHIN_MS = 10_000
+/** Mobile wallets leave it pending for ever. */
+const CAPABILITIES_WITHIN_MS = 1_000
 
-function* errorsWithin(value: unknown, depth: number): Generator<{ readonly code?: unknown }> {
-  if (typeof value !== 'object' || value === null || depth > DEEPEST) return
-  yield value
-  const { error, cause, info, data } = value as Record<string, unknown>
-  const inside = (of: unknown, name: string) =>
-    typeof of === 'object' && of !== null ? (of as Record<string, unknown>)[name] : undefined
-  for (const next of [error, cause, inside(info, 'error'), inside(data, 'originalError'), inside(data, 'cause')]) {
-    yield* errorsWithin(next, depth + 1)
+/** What may open a question in the wallet. `eth_accounts` and others are answered without the payer. */
+const QUESTIONS =
+  /^(?:eth_requestAccounts|eth_sendTransaction|wallet_(?:sendCalls|switchEthereumChain|addEthereumChain))$/
+
+/** Asks, and stops waiting when the method's time is over or the signal is aborted. */
+export function askOf(provider: WalletProvider, patience: Patience): Ask {
+  return (method, params) => waitForAnswer(askProvider(provider, method, params), method, patience)
+}
+
+/** @param answer - goes on by itself when it is no longer waited for */
+export async function waitForAnswer<T>(answer: Promise<T>, method: string, { signal, answerWithinMs }: Patience) {
+  const limitMs = QUESTIONS.test(method)
+    ? answerWithinMs
+    : method === 'wallet_getCapabilities'
+      ? CAPABILITIES_WITHIN_MS
+      : READ_WITHIN_MS
+  let stop = () => {}
+  const end = new Promise<never>((_, reject) => {
+    const leave = () => reject(signal?.reason as Error)
+    const timer = setTimeout(() => reject(new NoAnswerError(method, limitMs)), limitMs)
+    stop = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', leave)
+    }
+    if (signal?.aborted) leave()
+    signal?.addEventListener('abort', leave)
+  })
+  try {
+    return await Promise.race([answer, end])
+  } finally {
+    stop()
   }
 }
 
-export function messageOf(error: unknown): string {
-  const { shortMessage, message } = (typeof error === 'object' && error !== null ? error : {}) as {
-    shortMessage?: unknown
-    message?: unknown
-  }
-  return String(shortMessage ?? message ?? error)
+/** @throws Error that says what the wallet answered instead of what was asked for */
+export function wrongAnswer(method: string, answer: unknown, wanted: string): never {
+  const given = typeof answer === 'string' ? answer : (JSON.stringify(answer) ?? typeof answer)
+  throw new Error(`the wallet answered ${method} with ${given.slice(0, 100)} instead of ${wanted}`)
 }

@@ -1,13 +1,12 @@
 import { sleep } from '../retry.ts'
-import type { Ask } from './provider.ts'
+import type { Ask, Patience } from './provider.ts'
 
-export type Receipt = { readonly status: string; readonly transactionHash: string }
+export type Receipt = { readonly status?: unknown; readonly transactionHash?: string }
 
-export interface WaitTerms {
+export interface WaitTerms extends Patience {
   readonly ask: Ask
   readonly wallet: string
   readonly pollMs: number
-  readonly signal: AbortSignal | undefined
   /** How long the node may not know a transaction until it counts as dropped. */
   readonly dropAfterMs: number
 }
@@ -25,7 +24,7 @@ export async function waitForReceipt({ ask, wallet, pollMs, signal, dropAfterMs 
   /** @returns null where the node knows nothing of it; undefined where the node failed */
   const look = <T>(method: string, params: readonly unknown[]) =>
     ask(method, params).then(
-      (answer) => answer as T | null,
+      (answer) => (answer ?? null) as T | null,
       () => undefined,
     )
   let nonce: string | undefined
@@ -46,6 +45,9 @@ export async function waitForReceipt({ ask, wallet, pollMs, signal, dropAfterMs 
   return 'REPLACED' as const
 }
 
-export function hasSucceeded({ status }: Receipt): boolean {
-  return BigInt(status) === 1n
+/** `0x0` in receipts of nodes; libraries and wallets have numbers and words. A receipt without a status is of a transaction that was mined. */
+const FAILED_STATUS = /^(?:0x0*|0+|false|fail(?:ed|ure)?|revert(?:ed)?)$/i
+
+export function hasFailed({ status }: Receipt): boolean {
+  return FAILED_STATUS.test(String(status))
 }
