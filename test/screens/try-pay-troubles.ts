@@ -164,8 +164,8 @@ function payByKeyboard(screens: () => Screens): void {
     // What does no harm has the focus.
     await expect.poll(focused).toBe('Refuse')
     await page.keyboard.press('Escape')
-    await page.getByRole('heading', { name: 'You said no' }).waitFor()
-    await expect.poll(focused).toBe('You said no')
+    await page.getByRole('heading', { name: 'Declined in your wallet' }).waitFor()
+    await expect.poll(focused).toBe('Declined in your wallet')
     await page.context().close()
   })
 }

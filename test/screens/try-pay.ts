@@ -135,7 +135,7 @@ function payNothing(screens: () => Screens): void {
     await connect(page, 'direct')
     await page.locator('.pay-button:enabled').click()
     expect(await answerAll(page, 'Refuse')).toBe(1)
-    await page.getByRole('heading', { name: 'You said no' }).waitFor()
+    await page.getByRole('heading', { name: 'Declined in your wallet' }).waitFor()
     await page.getByRole('button', { name: 'Back to the ways to pay' }).click()
     await page.locator('.pay-button:enabled').waitFor()
     await page.context().close()
@@ -205,7 +205,7 @@ function sayEachState(screens: () => Screens): void {
 /** A wallet that says it makes batches, and fails at them. */
 function failAtBatches(screens: () => Screens): void {
   it.each([
-    [4001, 'You said no', 1, 0],
+    [4001, 'Declined in your wallet', 1, 0],
     // another id, or none that is known: nothing was sent, and the wallet is asked step by step
     [5750, 'Your payment is on the chain', 1, 2],
     [-32603, 'Your payment is on the chain', 1, 2],

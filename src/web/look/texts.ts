@@ -353,9 +353,13 @@ export const payTexts = {
     none: 'This browser has no wallet.',
     mobile: 'Open this page in MetaMask',
     connect: (name: string) => `Connect ${name}`,
-    connecting: 'Confirm in your wallet …',
+    connecting: (name: string) => `Confirm the connection in ${name} …`,
+    silent: (name: string) =>
+      `${name} has not answered yet. Open it and look for a request from this page, or choose another wallet.`,
+    busy: (name: string) =>
+      `${name} already shows a request. Open it and answer that one, then choose the wallet again.`,
     refused: 'You did not connect the wallet. Choose one to go on.',
-    failed: 'The wallet did not connect:',
+    failed: (name: string) => `${name} did not connect:`,
     other: 'Choose another wallet',
     connected: 'Paying with',
   },
@@ -391,6 +395,16 @@ export const payTexts = {
     expired: 'The price has expired; asking for a new one',
     earlier: 'A payment was sent before; waiting for it',
     final: 'On the chain; waiting until it is final',
+    silent: 'Your wallet has not answered yet. Open it and look for a request from this page.',
+    stop: 'Stop waiting',
+  },
+  asked: {
+    title: 'Your wallet was already asked to pay',
+    says: (time: string, wallet: string) =>
+      `This browser asked the wallet ${wallet} for this payment on ${time}. The wallet has not answered yet.`,
+    otherTab: 'Another tab of this browser is paying this request.',
+    next: 'Open your wallet. If it still shows the request, confirm or refuse it there: this page shows what happens. If you pay here as well, you may pay twice.',
+    again: 'My wallet shows no request: pay here',
   },
   outcomes: {
     MINED: { title: 'Your payment is on the chain', says: 'It becomes final by itself. You may close this page.' },
@@ -398,12 +412,13 @@ export const payTexts = {
     UNKNOWN: {
       title: 'Look into your wallet',
       says: 'The wallet did not say whether it sent the payment. Do not pay again before you have looked; if it was sent, it appears here.',
+      again: 'My wallet sent nothing: choose again',
     },
     REPLACED: {
       title: 'Another transaction took its place',
       says: 'It was cancelled or sped up in the wallet. Do not pay again before this page says what counts.',
     },
-    REFUSED: { title: 'You said no', says: 'Nothing was paid. You can choose again.' },
+    REFUSED: { title: 'Declined in your wallet', says: 'Nothing was paid. You can choose again.' },
     REVERTED: {
       title: 'The chain refused it',
       says: 'Nothing was paid but the network’s fee. Try again, or choose another way.',
@@ -417,6 +432,16 @@ export const payTexts = {
           : `Nothing was paid. It now takes ${amount}. Do you want to pay that?`,
     },
     WALLET_ERROR: { title: 'Your wallet could not pay', says: 'Nothing was paid.', wallet: true },
+    WALLET_BUSY: {
+      title: 'Your wallet already shows a request',
+      says: 'Nothing was paid. Open your wallet and answer that request, then try again.',
+      wallet: false,
+    },
+    NO_ANSWER: {
+      title: 'Your wallet did not answer',
+      says: 'Nothing was paid. If your wallet still shows a request, refuse it. Then try again, or choose another wallet.',
+      wallet: false,
+    },
     WRONG_ACCOUNT: {
       title: 'Your wallet now uses another account',
       says: 'Nothing was paid. Choose the account in your wallet again, or choose another wallet.',
@@ -437,7 +462,7 @@ export const payTexts = {
       title: 'Somebody has paid this',
       says: 'Nothing is left to pay. Do not pay again; this page shows the payment in a moment.',
     },
-    NO_ANSWER: { title: 'The payment could not be prepared', says: 'Nothing was paid. Try again in a moment.' },
+    NOT_PREPARED: { title: 'The payment could not be prepared', says: 'Nothing was paid. Try again in a moment.' },
     back: 'Back to the ways to pay',
     more: 'Pay what is left',
   },

@@ -1,5 +1,5 @@
 /** @jsxImportSource preact */
-import type { Checkout as Client, PaymentRequest, Route } from '@waybill/client/checkout'
+import { type Checkout as Client, findAsked, type PaymentRequest, type Route } from '@waybill/client/checkout'
 import { useEffect, useState } from 'preact/hooks'
 import { formatAmount } from '../look/format-amount.ts'
 import { formatTime, formatUtc, toDate } from '../look/format-time.ts'
@@ -7,7 +7,7 @@ import { shortAddress } from '../look/short-address.ts'
 import { payTexts } from '../look/texts.ts'
 import { ConfirmDialog, useConfirm } from './confirm-dialog.tsx'
 import { type Connected, ConnectScreen } from './connect-screen.tsx'
-import { PayingScreen } from './paying-screen.tsx'
+import { AskedScreen, PayingScreen } from './paying-screen.tsx'
 import { isPayable, type RequestState, stateOf } from './request-state.ts'
 import { RoutesScreen } from './routes-screen.tsx'
 import { Address, Money, Problem, Screen, symbolOf, Transaction } from './screen-parts.tsx'
@@ -106,20 +106,34 @@ interface StepsProps {
 /** Connect, choose, pay; or the state of a request that cannot be paid. */
 function Steps({ request, state, checkout }: StepsProps) {
   const { paymentReference, outstandingAmount: outstanding } = request
-  const { confirm, asked } = useConfirm()
+  const { confirm, asked: question } = useConfirm()
   const [connected, setConnected] = useConnected()
   const [isReconnecting, setReconnecting] = useState(true)
   const mayPay = isPayable(state)
-  const { payment, begin, leave } = usePayment({ checkout, paymentReference, outstanding, isPayable: mayPay })
+  const [mayAskAgain, setMayAskAgain] = useState(false)
+  const { payment, begin, resume, stop, leave } = usePayment({
+    checkout,
+    paymentReference,
+    outstanding,
+    isPayable: mayPay,
+  })
   useEffect(() => {
-    if (!mayPay) asked?.answer(false)
-  }, [mayPay, asked])
+    if (!mayPay) question?.answer(false)
+  }, [mayPay, question])
   if (!mayPay) return <Settled {...{ request, state, payment }} />
   const connect = (found: Connected) => {
     setConnected(found)
-    void begin(found, undefined)
+    void resume(found)
   }
-  const payBy = (route: Route) => connected !== undefined && void begin(connected, route)
+  const payBy = (route: Route) => {
+    if (connected === undefined) return
+    void begin(connected, route, mayAskAgain)
+    setMayAskAgain(false)
+  }
+  const askAgain = () => {
+    setMayAskAgain(true)
+    leave()
+  }
   if (payment !== undefined)
     return (
       <>
@@ -128,10 +142,14 @@ function Steps({ request, state, checkout }: StepsProps) {
           isMoreLeft={state === 'PARTIALLY_PAID' && isCounted(payment, outstanding)}
           onBack={leave}
           onAgain={payBy}
+          onAskAgain={askAgain}
+          onStop={stop}
         />
-        {asked !== undefined && <ConfirmDialog asked={asked} does={payment.asking} />}
+        {question !== undefined && <ConfirmDialog asked={question} does={payment.asking} />}
       </>
     )
+  const asked = findAsked(paymentReference)
+  if (asked !== undefined && !mayAskAgain) return <AskedScreen {...{ asked }} onAskAgain={askAgain} />
   const sender = findSender(paymentReference)
   const other = () => {
     setReconnecting(false)
@@ -168,8 +186,10 @@ function useConnected() {
   const [connected, setConnected] = state
   useEffect(() => {
     const provider = connected?.provider as Partial<Emitter> | undefined
-    const change = ([address]: readonly string[]) =>
+    const change = (accounts?: readonly string[]) => {
+      const address = accounts?.[0]
       setConnected((before) => (before === undefined || address === undefined ? undefined : { ...before, address }))
+    }
     provider?.on?.('accountsChanged', change)
     return () => provider?.removeListener?.('accountsChanged', change)
   }, [connected?.provider])
@@ -206,7 +226,7 @@ function Settled({ request, state, payment }: SettledProps) {
           </>
         )}
       </p>
-      {payment !== undefined && !payment.isSent && payment.end === undefined && <p>{payTexts.refuseNow}</p>}
+      {payment?.isAsking === true && <p>{payTexts.refuseNow}</p>}
       {hash !== undefined && <Transaction hash={hash} explorer={payment?.explorer} />}
       {state === 'PENDING' && <progress aria-label={payTexts.steps.final} />}
     </Screen>

@@ -1,9 +1,11 @@
 /** @jsxImportSource preact */
-import type { Eip1193Provider } from '@waybill/client/checkout'
-import { useEffect, useState } from 'preact/hooks'
+import { type ConnectOutcome, connectWallet, type Eip1193Provider } from '@waybill/client/checkout'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { payTexts } from '../look/texts.ts'
 import type { ConfirmRequest } from './demo-wallet-provider.ts'
-import { Screen } from './screen-parts.tsx'
+import { linkIntoApp } from './page-link.ts'
+import { BUSY } from './say-outcome.ts'
+import { Screen, useSilence } from './screen-parts.tsx'
 import { findDemoWallets, findWallets, type Wallet } from './wallets.ts'
 
 /** A wallet that has opened an address to the page. */
@@ -20,25 +22,53 @@ interface ConnectProps {
   readonly onConnected: (connected: Connected) => void
 }
 
-/** A wallet that has already opened an address to the page: it is not asked to. */
+/** The wallet that has already opened an address to the page. None is asked to, and one that is silent keeps nobody waiting. */
 async function findOwner(wallets: readonly Wallet[], address: string): Promise<Connected | undefined> {
-  for (const { name, provider } of wallets) {
-    const accounts = await provider.request({ method: 'eth_accounts' }).catch(() => [])
-    const own = (accounts as readonly string[]).find((each) => each.toLowerCase() === address)
-    if (own !== undefined) return { name, address: own, provider }
-  }
-  return undefined
+  const owners = wallets.map(async ({ name, provider }) => {
+    const accounts = (await provider.request({ method: 'eth_accounts' })) as readonly string[]
+    const own = accounts.find((each) => each.toLowerCase() === address)
+    if (own === undefined) throw new Error(`${name} has not opened ${address}`)
+    return { name, address: own, provider }
+  })
+  return Promise.any(owners).catch(() => undefined)
 }
 
-/** EIP-1193: the person said no. */
-const REFUSED = 4001
+/** What a payer reads of a wallet that did not connect. */
+function sayProblem(end: Exclude<ConnectOutcome, { readonly outcome: 'CONNECTED' }>, name: string): string {
+  const { wallets: texts } = payTexts
+  if (end.outcome === 'REFUSED') return texts.refused
+  if (end.code === BUSY) return texts.busy(name)
+  return end.reason === 'NO_ANSWER' ? texts.silent(name) : `${texts.failed(name)} ${end.message}`
+}
+
+/** Asks one wallet to connect at a time: who chooses another has given the one before up. */
+function useConnecting(onConnected: ConnectProps['onConnected']) {
+  const [asking, setAsking] = useState<Wallet>()
+  const [problem, setProblem] = useState<string>()
+  const last = useRef<AbortController>(undefined)
+  useEffect(() => () => last.current?.abort(), [])
+  const connect = async (wallet: Wallet) => {
+    last.current?.abort()
+    const own = new AbortController()
+    last.current = own
+    setAsking(wallet)
+    setProblem(undefined)
+    const { name, provider } = wallet
+    const end = await connectWallet({ provider, signal: own.signal }).catch(() => undefined)
+    if (own.signal.aborted || end === undefined) return
+    setAsking(undefined)
+    if (end.outcome === 'CONNECTED') onConnected({ name, address: end.wallet, provider })
+    else setProblem(sayProblem(end, name))
+  }
+  return { connect, asking, problem }
+}
 
 export function ConnectScreen({ sender, confirm, onConnected }: ConnectProps) {
   const { wallets: texts } = payTexts
   const [wallets, setWallets] = useState<readonly Wallet[]>([])
   const [demo, setDemo] = useState<readonly Wallet[]>()
-  const [asking, setAsking] = useState<string>()
-  const [problem, setProblem] = useState<string>()
+  const { connect, asking, problem } = useConnecting(onConnected)
+  const isSilent = useSilence(asking)
   useEffect(() => findWallets(setWallets), [])
   useEffect(() => void findDemoWallets(confirm).then(setDemo), [confirm])
   useEffect(() => {
@@ -50,29 +80,11 @@ export function ConnectScreen({ sender, confirm, onConnected }: ConnectProps) {
       isLeft = true
     }
   }, [sender, wallets, demo])
-  const connect = async ({ id, name, provider }: Wallet) => {
-    setAsking(id)
-    setProblem(undefined)
-    try {
-      const [address] = (await provider.request({ method: 'eth_requestAccounts' })) as readonly string[]
-      if (address !== undefined) onConnected({ name, address, provider })
-    } catch (error) {
-      const { code, message } = error as { code?: number; message?: string }
-      setProblem(code === REFUSED ? texts.refused : `${texts.failed} ${message ?? ''}`)
-    } finally {
-      setAsking(undefined)
-    }
-  }
   const list = (found: readonly Wallet[]) => (
     <ul class="wallets">
       {found.map((wallet) => (
         <li key={wallet.id}>
-          <button
-            type="button"
-            class="button wallet"
-            disabled={asking !== undefined}
-            onClick={() => void connect(wallet)}
-          >
+          <button type="button" class="button wallet" onClick={() => void connect(wallet)}>
             {wallet.icon !== undefined && <img src={wallet.icon} alt="" width={28} height={28} />}
             <span class="wallet-name">
               {wallet.name}
@@ -86,7 +98,7 @@ export function ConnectScreen({ sender, confirm, onConnected }: ConnectProps) {
   return (
     <Screen title={texts.title}>
       <p class="small" role="status">
-        {asking === undefined ? (problem ?? '') : texts.connecting}
+        {asking === undefined ? (problem ?? '') : isSilent ? texts.silent(asking.name) : texts.connecting(asking.name)}
       </p>
       {list(wallets)}
       {demo !== undefined && demo.length > 0 && (
@@ -98,7 +110,7 @@ export function ConnectScreen({ sender, confirm, onConnected }: ConnectProps) {
       {wallets.length === 0 && demo?.length === 0 && (
         <div class="notice">
           <p>{texts.none}</p>
-          <a href={`https://link.metamask.io/dapp/${location.href}`}>{texts.mobile}</a>
+          <a href={linkIntoApp(location)}>{texts.mobile}</a>
         </div>
       )}
     </Screen>

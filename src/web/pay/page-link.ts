@@ -16,3 +16,8 @@ export function readLink({ pathname, search }: { readonly pathname: string; read
   if (!/^(?:0x)?[0-9a-f]{16}$/i.test(paymentReference)) return { ...link, problem: 'BAD_REFERENCE' }
   return link
 }
+
+/** Opens the page in MetaMask's browser on a phone. The link takes the page's address as it is, without its scheme. */
+export function linkIntoApp({ host, pathname, search }: Pick<Location, 'host' | 'pathname' | 'search'>): string {
+  return `https://link.metamask.io/dapp/${host}${pathname}${search}`
+}

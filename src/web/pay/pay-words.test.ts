@@ -7,7 +7,7 @@ import {
 } from '@waybill/client/checkout'
 import { describe, expect, it } from 'vitest'
 import { payTexts } from '../look/texts.ts'
-import { readLink } from './page-link.ts'
+import { linkIntoApp, readLink } from './page-link.ts'
 import { addProgress } from './pay-steps.ts'
 import { isPayable, stateOf } from './request-state.ts'
 import { sayRoute } from './route-cost.ts'
@@ -33,6 +33,13 @@ describe('the link', () => {
     expect(readLink({ pathname, search }).problem).toBe(problem)
   })
 
+  it('into the app of a wallet carries the page without its scheme, as it is', () => {
+    const page = new URL(`https://pay.example.com:8443/pay/0x1122334455667788?key=${KEY}&lang=de`)
+    expect(linkIntoApp(page)).toBe(
+      `https://link.metamask.io/dapp/pay.example.com:8443/pay/0x1122334455667788?key=${KEY}&lang=de`,
+    )
+  })
+
   it('leaves a secret key out of what the page goes on with', () => {
     expect(readLink({ pathname: '/pay/0x1122334455667788', search: '?key=wb_secret' }).apiKey).toBe('')
   })
@@ -46,17 +53,32 @@ it('has words for each status, two of which can be paid', () => {
   expect(states.filter(isPayable)).toEqual(['OPEN', 'PARTIALLY_PAID'])
 })
 
-const failed = (reason: 'WRONG_ACCOUNT' | 'WRONG_CHAIN' | 'WALLET_ERROR'): PayOutcome => ({
+const failed = (
+  reason: 'WRONG_ACCOUNT' | 'WRONG_CHAIN' | 'WALLET_ERROR' | 'NO_ANSWER' | 'INTERRUPTED',
+  code?: number,
+): PayOutcome => ({
   outcome: 'FAILED',
   reason,
-  code: undefined,
+  code,
   message: 'out of order',
 })
-const unknown = (reason: 'WALLET_ERROR' | 'REPLACED' | 'DROPPED'): PayOutcome => ({
+const unknown = (
+  reason: 'WALLET_ERROR' | 'NO_ANSWER' | 'REPLACED' | 'DROPPED',
+  transactionHash?: string,
+): PayOutcome => ({
   outcome: 'UNKNOWN',
   reason,
   code: undefined,
   message: '',
+  ...(transactionHash !== undefined && { transactionHash }),
+})
+const WALLET = `0x${'a'.repeat(40)}`
+const asked = (more: object): PayOutcome => ({
+  outcome: 'ALREADY_ASKED',
+  wallet: WALLET,
+  askedAt: new Date('2026-03-01T12:00:00Z'),
+  isOtherTab: false,
+  ...more,
 })
 
 describe('how a payment ended', () => {
@@ -74,10 +96,35 @@ describe('how a payment ended', () => {
     [failed('WALLET_ERROR'), /Nothing was paid\. The wallet says: out of order/, true],
     [failed('WRONG_ACCOUNT'), /another account.*Nothing was paid/, true],
     [failed('WRONG_CHAIN'), /network.*Nothing was paid/, true],
+    [failed('WALLET_ERROR', -32002), /already shows a request.*Nothing was paid.*answer that request/, true],
+    [failed('WRONG_CHAIN', -32002), /already shows a request/, true],
+    [failed('NO_ANSWER'), /did not answer.*Nothing was paid.*refuse it/, true],
+    [failed('INTERRUPTED'), /Choose a way again/, true],
+    [unknown('NO_ANSWER'), /Do not pay again/, false],
+    [asked({}), /already asked.*0xaaaa…aaaa.*confirm or refuse it there.*may pay twice/, false],
+    [asked({ isOtherTab: true }), /already asked.*Another tab/, false],
+    [
+      asked({ isOtherTab: true, wallet: undefined, askedAt: undefined }),
+      /already asked.*Another tab.*may pay twice/,
+      false,
+    ],
   ] as const)('%o', (end, words, mayRetry) => {
     const said = sayOutcome(end)
     expect(`${said.title}. ${said.says}`).toMatch(words)
     expect(said.mayRetry).toBe(mayRetry)
+  })
+
+  it.each([
+    [unknown('WALLET_ERROR'), true],
+    [unknown('NO_ANSWER'), true],
+    [asked({}), true],
+    // The transaction is known: it can be followed.
+    [unknown('DROPPED', '0x1'), false],
+    [unknown('REPLACED', '0x1'), false],
+    [{ outcome: 'SENT', transactionHashes: [] }, false],
+    [{ outcome: 'REFUSED' }, false],
+  ] as const)('%o lets the payer say that nothing was sent: %s', (end, may) => {
+    expect(sayOutcome(end).again !== undefined).toBe(may)
   })
 
   it('shows no words of a program for an error that no service sent', () => {

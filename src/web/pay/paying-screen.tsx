@@ -1,9 +1,9 @@
 /** @jsxImportSource preact */
-import type { Route } from '@waybill/client/checkout'
+import type { AskedBefore, Route } from '@waybill/client/checkout'
 import { formatAmount } from '../look/format-amount.ts'
 import { payTexts } from '../look/texts.ts'
-import { type OutcomeWords, sayError, sayOutcome } from './say-outcome.ts'
-import { Screen, Transaction } from './screen-parts.tsx'
+import { type OutcomeWords, sayAsked, sayError, sayOutcome } from './say-outcome.ts'
+import { Screen, Transaction, useSilence } from './screen-parts.tsx'
 import type { MadePayment, PaymentEnd } from './use-payment.ts'
 
 interface PayingProps {
@@ -12,12 +12,17 @@ interface PayingProps {
   readonly isMoreLeft: boolean
   readonly onBack: () => void
   readonly onAgain: (route: Route) => void
+  /** The payer says that the wallet has sent nothing and shows no question. */
+  readonly onAskAgain: () => void
+  /** The payer waits no longer for the wallet. */
+  readonly onStop: () => void
 }
 
 /** Each step of a payment, and how it ended. The request's own state then takes over. */
-export function PayingScreen({ payment, isMoreLeft, onBack, onAgain }: PayingProps) {
-  const { steps, end, hashes, explorer } = payment
-  const { title, says, tone, mayRetry } = end === undefined ? WAITING : wordsOf(end)
+export function PayingScreen({ payment, isMoreLeft, onBack, onAgain, onAskAgain, onStop }: PayingProps) {
+  const { steps, end, hashes, explorer, isAsking } = payment
+  const { title, says, tone, mayRetry, again } = end === undefined ? WAITING : wordsOf(end)
+  const isSilent = useSilence(isAsking && end === undefined ? steps.at(-1)?.id : undefined)
   const fresh = end === undefined ? undefined : newQuoteOf(end)
   const hash = hashes.at(-1)
   return (
@@ -30,6 +35,14 @@ export function PayingScreen({ payment, isMoreLeft, onBack, onAgain }: PayingPro
         ))}
       </ol>
       {end === undefined ? <progress aria-label={payTexts.steps.title} /> : <p role="status">{says}</p>}
+      {isSilent && (
+        <div class="notice warn" role="status">
+          <p>{payTexts.steps.silent}</p>
+          <button type="button" class="button" onClick={onStop}>
+            {payTexts.steps.stop}
+          </button>
+        </div>
+      )}
       {hash !== undefined && <Transaction hash={hash} explorer={explorer} />}
       {fresh !== undefined && (
         <button type="button" class="button main pay-button" onClick={() => onAgain(fresh)}>
@@ -41,11 +54,31 @@ export function PayingScreen({ payment, isMoreLeft, onBack, onAgain }: PayingPro
           {isMoreLeft ? payTexts.outcomes.more : payTexts.outcomes.back}
         </button>
       )}
+      {again !== undefined && !isMoreLeft && <AskAgain {...{ again, onAskAgain }} />}
     </Screen>
   )
 }
 
-const WAITING = { title: payTexts.steps.title, says: '', tone: '', mayRetry: false }
+function AskAgain({ again, onAskAgain }: { again: string; onAskAgain: () => void }) {
+  return (
+    <button type="button" class="button" onClick={onAskAgain}>
+      {again}
+    </button>
+  )
+}
+
+/** A question that a wallet may still show, of before a reload or of another tab: the page asks no other unless the payer says so. */
+export function AskedScreen({ asked, onAskAgain }: { asked: AskedBefore; onAskAgain: () => void }) {
+  const { title, says, tone, again = '' } = sayAsked(asked)
+  return (
+    <Screen title={title} tone={tone}>
+      <p role="status">{says}</p>
+      <AskAgain {...{ again, onAskAgain }} />
+    </Screen>
+  )
+}
+
+const WAITING: OutcomeWords = { title: payTexts.steps.title, says: '', tone: '', mayRetry: false }
 
 const wordsOf = (end: PaymentEnd): OutcomeWords => ('outcome' in end ? sayOutcome(end.outcome) : sayError(end.error))
 

@@ -1,14 +1,32 @@
-import { type PayOutcome, WaybillCallError } from '@waybill/client/checkout'
+import { type AskedBefore, type PayOutcome, WaybillCallError } from '@waybill/client/checkout'
 import { formatAmount } from '../look/format-amount.ts'
+import { formatTime } from '../look/format-time.ts'
+import { shortAddress } from '../look/short-address.ts'
 import { payTexts } from '../look/texts.ts'
 
-/** What a payer is told of how his payment ended. */
+/** What a payer is told of how the payment ended. */
 export interface OutcomeWords {
   readonly title: string
   readonly says: string
   readonly tone: '' | 'good' | 'warn' | 'bad' | 'busy'
-  /** Whether he may try again: nothing was paid. */
+  /** Whether they may try again: nothing was paid. */
   readonly mayRetry: boolean
+  /** What a payer says who has looked into the wallet, before it is asked again. */
+  readonly again?: string
+}
+
+/** EIP-1474: another question is open in the wallet. */
+export const BUSY = -32002
+
+/** What a payer is told whose wallet may still show a question of before a reload, or of another tab. */
+export function sayAsked({ wallet, askedAt, isOtherTab }: AskedBefore): OutcomeWords {
+  const { title, says, otherTab, next, again } = payTexts.asked
+  const what = [
+    ...(isOtherTab ? [otherTab] : []),
+    ...(wallet === undefined || askedAt === undefined ? [] : [says(formatTime(askedAt), shortAddress(wallet))]),
+    next,
+  ]
+  return { title, says: what.join(' '), tone: 'warn', mayRetry: false, again }
 }
 
 export function sayOutcome(end: PayOutcome): OutcomeWords {
@@ -18,8 +36,14 @@ export function sayOutcome(end: PayOutcome): OutcomeWords {
       return { ...texts.MINED, tone: 'busy', mayRetry: false }
     case 'SENT':
       return { ...texts.SENT, tone: 'busy', mayRetry: false }
-    case 'UNKNOWN':
-      return { ...(end.reason === 'REPLACED' ? texts.REPLACED : texts.UNKNOWN), tone: 'warn', mayRetry: false }
+    case 'UNKNOWN': {
+      if (end.reason === 'REPLACED') return { ...texts.REPLACED, tone: 'warn', mayRetry: false }
+      const { title, says, again } = texts.UNKNOWN
+      const isSent = end.transactionHash !== undefined || end.batchId !== undefined
+      return { title, says, tone: 'warn', mayRetry: false, ...(!isSent && { again }) }
+    }
+    case 'ALREADY_ASKED':
+      return sayAsked(end)
     case 'REFUSED':
       return { ...texts.REFUSED, tone: '', mayRetry: true }
     case 'REVERTED':
@@ -33,7 +57,7 @@ export function sayOutcome(end: PayOutcome): OutcomeWords {
       return { title, says: says(now), tone: 'warn', mayRetry: true }
     }
     case 'FAILED': {
-      const { title, says, wallet } = texts[end.reason]
+      const { title, says, wallet } = texts[end.code === BUSY ? 'WALLET_BUSY' : end.reason]
       return { title, says: wallet ? `${says} ${texts.walletSays(end.message)}` : says, tone: 'bad', mayRetry: true }
     }
   }
@@ -41,10 +65,10 @@ export function sayOutcome(end: PayOutcome): OutcomeWords {
 
 /** What a payer is told when the service gave no transactions: nothing was asked of the wallet. */
 export function sayError(error: Error): OutcomeWords {
-  const { COVERED, NO_ANSWER } = payTexts.outcomes
-  if (!(error instanceof WaybillCallError)) return { ...NO_ANSWER, tone: 'bad', mayRetry: true }
+  const { COVERED, NOT_PREPARED } = payTexts.outcomes
+  if (!(error instanceof WaybillCallError)) return { ...NOT_PREPARED, tone: 'bad', mayRetry: true }
   if (error.reason === 'REQUEST_COVERED') return { ...COVERED, tone: 'warn', mayRetry: false }
   // The service's own words say what is wrong and what to do.
-  const says = error.reason === '' ? NO_ANSWER.says : error.message
-  return { title: NO_ANSWER.title, says, tone: 'bad', mayRetry: true }
+  const says = error.reason === '' ? NOT_PREPARED.says : error.message
+  return { title: NOT_PREPARED.title, says, tone: 'bad', mayRetry: true }
 }

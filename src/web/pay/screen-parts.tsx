@@ -25,6 +25,23 @@ export function Screen({ title, tone, children }: { title: string; tone?: string
 /** The first screen of a visit leaves the focus where the browser begins. */
 let isFirst = true
 
+/** After this time without an answer a wallet counts as silent: many open no window of their own. */
+const SILENT_MS = 15_000
+
+/** Whether a wallet has been silent for a while. @param question - what it was asked; undefined while nothing is open */
+export function useSilence(question: unknown): boolean {
+  const [silent, setSilent] = useState<unknown>()
+  useEffect(() => {
+    if (question === undefined) return
+    const timer = setTimeout(() => setSilent(question), SILENT_MS)
+    return () => {
+      clearTimeout(timer)
+      setSilent(undefined)
+    }
+  }, [question])
+  return question !== undefined && silent === question
+}
+
 export function Problem({ title, says, onRetry }: { title: string; says: string; onRetry?: () => void }) {
   return (
     <main class="pay">

@@ -12,7 +12,8 @@ export function useBatching({ provider, address }: Connected): MakesBatches {
   useEffect(() => {
     let isLeft = false
     const use = (answer: unknown) => !isLeft && setMakesBatches(() => readCapabilities(answer))
-    provider.request({ method: 'wallet_getCapabilities', params: [address] }).then(use, () => undefined)
+    const ask = async () => provider.request({ method: 'wallet_getCapabilities', params: [address] })
+    ask().then(use, () => undefined)
     return () => {
       isLeft = true
     }

@@ -1,4 +1,4 @@
-import { type Checkout, type PayOutcome, type PayProgress, pay, type Route } from '@waybill/client/checkout'
+import { type Checkout, type PayOutcome, type PayProgress, pay, type Route, resumePay } from '@waybill/client/checkout'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { Connected } from './connect-screen.tsx'
 import { addProgress, type PayStep } from './pay-steps.ts'
@@ -16,6 +16,8 @@ export interface MadePayment {
   readonly asking?: string
   /** Whether the wallet has been asked for the last step. */
   readonly isLast: boolean
+  /** Whether the wallet may show a question. */
+  readonly isAsking: boolean
   /** Whether the payment itself has left the wallet. */
   readonly isSent: boolean
   readonly hashes: readonly string[]
@@ -31,42 +33,46 @@ interface PaymentTerms {
   readonly isPayable: boolean
 }
 
+/** A payment that has just begun. */
+const BEGUN = { steps: [], isLast: false, isAsking: false, isSent: false, hashes: [], explorer: undefined }
+
 /** The one payment of the page. It is kept while the request's state is shown, so that nothing is asked of a wallet again when that state changes. */
 export function usePayment({ checkout, paymentReference, outstanding, isPayable }: PaymentTerms) {
   const [payment, setPayment] = useState<MadePayment>()
   const left = useRef<AbortController>(undefined)
   const isRunning = useRef(false)
 
-  const begin = useCallback(
-    async ({ address, provider }: Connected, route: Route | undefined) => {
+  const run = useCallback(
+    async (
+      { address, provider }: Connected,
+      route: Route | undefined,
+      work: (terms: WorkTerms) => Promise<PayOutcome | undefined>,
+    ) => {
       // A second click comes before the first has changed the screen.
       if (isRunning.current) return
       isRunning.current = true
       const own = new AbortController()
       left.current = own
-      const first: MadePayment = {
-        route,
-        outstanding,
-        steps: [],
-        isLast: false,
-        isSent: false,
-        hashes: [],
-        explorer: undefined,
-      }
+      const first: MadePayment = { route, outstanding, ...BEGUN }
       if (route !== undefined) setPayment(first)
       const onProgress = (event: PayProgress) => setPayment((before = first) => afterProgress(before, event))
-      const waybill = route === undefined ? NO_QUOTES : checkout
-      const terms = { waybill, paymentReference, route, wallet: address, provider, signal: own.signal, onProgress }
-      const end = await pay(terms).then(
-        (outcome): PaymentEnd => ({ outcome }),
-        (error: Error): PaymentEnd => ({ error }),
+      const { signal } = own
+      const end = await work({ paymentReference, wallet: address, provider, signal, onProgress }).then(
+        (outcome): PaymentEnd | undefined => outcome && { outcome },
+        (error: Error): PaymentEnd => (signal.reason === STOPPED ? { outcome: NO_ANSWER } : { error }),
       )
       isRunning.current = false
-      const isNothing = 'error' in end && (end.error === NOTHING_SENT || own.signal.aborted)
-      setPayment((before = first) => (isNothing ? undefined : withEnd(before, end)))
+      setPayment((before = first) => end && withEnd(before, end))
     },
-    [checkout, paymentReference, outstanding],
+    [paymentReference, outstanding],
   )
+  const begin = useCallback(
+    (connected: Connected, route: Route, askAgain: boolean) =>
+      run(connected, route, (terms) => pay({ ...terms, waybill: checkout, route, askAgain })),
+    [checkout, run],
+  )
+  /** Waits for a payment of before a reload. */
+  const resume = useCallback((connected: Connected) => run(connected, undefined, resumePay), [run])
 
   // Once others have paid, no further step is asked of the wallet.
   const isSent = payment?.isSent === true
@@ -74,37 +80,53 @@ export function usePayment({ checkout, paymentReference, outstanding, isPayable 
     if (!isPayable && !isSent) left.current?.abort()
   }, [isPayable, isSent])
 
-  return { payment, begin, leave: useCallback(() => setPayment(undefined), []) }
+  return {
+    payment,
+    begin,
+    resume,
+    /** Ends the wait for a wallet that does not answer. */
+    stop: useCallback(() => left.current?.abort(STOPPED), []),
+    leave: useCallback(() => setPayment(undefined), []),
+  }
 }
 
-/** Nothing was sent before a reload. */
-const NOTHING_SENT = new Error('no payment of this request was sent before')
+type WorkTerms = Parameters<typeof resumePay>[0]
 
-/** pay waits for what was sent before it asks for a quote; without one it asks nothing of the wallet. */
-const NO_QUOTES: Pick<Checkout, 'getPaymentCalldata'> = { getPaymentCalldata: () => Promise.reject(NOTHING_SENT) }
+/** The payer waits no longer. */
+const STOPPED = new Error('the payer has stopped waiting')
 
-function afterProgress(before: MadePayment, event: PayProgress): MadePayment {
-  const steps = addProgress(before.steps, event)
-  if (event.type === 'QUOTED') {
-    // A batch asks for all of it at once.
-    const asking = event.quote.steps.map(({ message }) => message).join(' ')
-    return { ...before, steps, asking, explorer: event.quote.explorer?.transaction }
-  }
-  if (event.type === 'ASKING') return { ...before, steps, isLast: event.step === event.steps, asking: event.message }
-  if (event.type === 'SENT')
-    return { ...before, steps, isSent: before.isLast, hashes: [...before.hashes, event.transactionHash] }
-  if (event.type === 'BATCH_SENT') return { ...before, steps, isSent: true }
-  if (event.type === 'WAITING_FOR_EARLIER')
-    return {
-      ...before,
-      steps,
-      isSent: true,
-      hashes: event.transactionHash === undefined ? [] : [event.transactionHash],
+const NO_ANSWER = { outcome: 'FAILED', reason: 'NO_ANSWER', code: undefined, message: STOPPED.message } as const
+
+function afterProgress(made: MadePayment, event: PayProgress): MadePayment {
+  const before = { ...made, steps: addProgress(made.steps, event), isAsking: false }
+  switch (event.type) {
+    case 'QUOTED': {
+      // A batch asks for all of it at once.
+      const asking = event.quote.steps.map(({ message }) => message).join(' ')
+      return { ...before, asking, explorer: event.quote.explorer?.transaction }
     }
-  return { ...before, steps }
+    case 'ASKING':
+      return { ...before, isAsking: true, isLast: event.step === event.steps, asking: event.message }
+    case 'SENT':
+      return { ...before, isSent: before.isLast, hashes: [...before.hashes, event.transactionHash] }
+    case 'BATCH_SENT':
+      return { ...before, isSent: true }
+    case 'WAITING_FOR_EARLIER':
+      return { ...before, isSent: true, hashes: event.transactionHash === undefined ? [] : [event.transactionHash] }
+    case 'ASKING_BATCH':
+    case 'SWITCHING_CHAIN':
+      return { ...before, isAsking: true }
+    case 'FALLING_BACK':
+    case 'STEP_MINED':
+    case 'QUOTE_EXPIRED':
+      return before
+  }
 }
 
 function withEnd(before: MadePayment, end: PaymentEnd): MadePayment {
-  const hashes = 'outcome' in end && 'transactionHashes' in end.outcome ? end.outcome.transactionHashes : before.hashes
-  return { ...before, end, hashes }
+  if (!('outcome' in end)) return { ...before, end }
+  const { outcome } = end
+  const hashes = 'transactionHashes' in outcome ? outcome.transactionHashes : before.hashes
+  const isAsking = outcome.outcome === 'UNKNOWN' && outcome.reason === 'NO_ANSWER'
+  return { ...before, end, hashes, isAsking }
 }
