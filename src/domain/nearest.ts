@@ -171,10 +171,11 @@ export function suggestName(mistyped: string, known: Iterable<string>, otherwise
   return otherwise ?? listNames([...new Set(names)])
 }
 
-/** `use one of: …`, at most 40 names. */
+/** `use one of: …`, at most 40 names; the others are counted. */
 export function listNames(names: readonly string[]): string {
   const shown = names.slice(0, MAX_LISTED_NAMES).join(', ')
-  return `use one of: ${shown}${names.length > MAX_LISTED_NAMES ? ', …' : ''}`
+  const others = names.length - MAX_LISTED_NAMES
+  return `use one of: ${shown}${others > 0 ? ` and ${others} more` : ''}`
 }
 
 /** The names of several sources, one source after the other, without copying them. */

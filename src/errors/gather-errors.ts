@@ -1,14 +1,8 @@
 import type { Reason } from './reasons.ts'
-import { type FieldViolation, kindOf, WaybillError } from './waybill-error.ts'
+import { type FieldViolation, kindOf, type Unlisted, WaybillError } from './waybill-error.ts'
 
-/** The most violations of an error. */
+/** The most errors of one input that are told. Each may have cost a search for the nearest name. */
 export const MAX_VIOLATIONS = 16
-
-/**
- * The most bytes of their texts together; the first is always told. In the trailers of gRPC the texts take a third more, and clients accept
- * 8 KiB of them.
- */
-const MAX_VIOLATION_BYTES = 4_096
 
 /** The errors of one input, gathered so that its sender is told of all of them at once. */
 export interface GatheredErrors {
@@ -26,7 +20,7 @@ export function gatherErrors(): GatheredErrors {
       if (!(thrown instanceof WaybillError) || kindOf(thrown.reason) !== 'INVALID_INPUT') throw thrown
       // Values that depend on a wrong one are wrong for the same reason, thrown as the same error.
       if (!found.includes(thrown)) found.push(thrown)
-      if (found.length === MAX_VIOLATIONS) throw mergeErrors(found)
+      if (found.length === MAX_VIOLATIONS) throw mergeErrors(found, { count: 0, isRestUnchecked: true })
     },
     raise() {
       if (found.length > 0) throw mergeErrors(found)
@@ -115,13 +109,24 @@ function attempt<T>(read: () => T): { readonly value: T } | { readonly error: un
   }
 }
 
-/** One error with the reason and message of the first and the violations of all. */
-export function mergeErrors(errors: readonly WaybillError[]): WaybillError {
+/**
+ * One error with the reason and message of the first and the violations of all.
+ *
+ * @param unlisted - what was wrong beside them, or was not checked
+ */
+export function mergeErrors(errors: readonly WaybillError[], unlisted?: Unlisted): WaybillError {
   const [first] = errors
   if (first === undefined) throw new TypeError('there is no error to tell')
-  if (errors.length === 1 && first.violations.length <= 1) return first
-  const violations = withinLimits(errors.flatMap(violationsOf))
-  return new WaybillError(first.reason, first.message, first.metadata, { cause: first.cause, violations })
+  if (errors.length === 1 && unlisted === undefined) return first
+  const beside = [...errors.map((each) => each.unlisted), ...(unlisted === undefined ? [] : [unlisted])]
+  return new WaybillError(first.reason, first.message, first.metadata, {
+    cause: first.cause,
+    violations: errors.flatMap(violationsOf),
+    unlisted: {
+      count: beside.reduce((sum, { count }) => sum + count, 0),
+      isRestUnchecked: beside.some(({ isRestUnchecked }) => isRestUnchecked),
+    },
+  })
 }
 
 /** The fields of reasons whose messages name none. */
@@ -134,12 +139,4 @@ const fieldsOfReasons: { readonly [R in Reason]?: string } = {
 /** The violations of an error; one without a field where no one field is wrong. */
 export function violationsOf({ violations, reason, message }: WaybillError): readonly FieldViolation[] {
   return violations.length > 0 ? violations : [{ field: fieldsOfReasons[reason] ?? '', reason, description: message }]
-}
-
-function withinLimits(violations: readonly FieldViolation[]): readonly FieldViolation[] {
-  let bytes = 0
-  return violations.slice(0, MAX_VIOLATIONS).filter(({ field, description }, at) => {
-    bytes += Buffer.byteLength(field) + Buffer.byteLength(description)
-    return at === 0 || bytes <= MAX_VIOLATION_BYTES
-  })
 }

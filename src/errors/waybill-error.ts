@@ -1,4 +1,5 @@
 import { type Reason, type ReasonKind, reasons } from './reasons.ts'
+import { shorten } from './shorten.ts'
 
 /** Errors with a reason of the table, and the texts of reasons. */
 
@@ -48,12 +49,14 @@ export function printable(value: string | number, maxLength = MAX_VALUE_LENGTH):
   return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text
 }
 
-/** Parameters that hold texts of our own, such as lists of names, which are useful only if complete. */
+/** Parameters that hold texts of our own, such as lists of names. */
 const ownTexts: ReadonlySet<string> = new Set(['suggestion', 'known', 'expected', 'allow', 'calls', 'why', 'remedy'])
-const MAX_OWN_TEXT_LENGTH = 2_000
+
+/** Of a text of our own, percent-encoded as in `grpc-message`. */
+const MAX_OWN_TEXT_SIZE = 2_000
 
 function shown(name: string, value: string | number): string {
-  return ownTexts.has(name) ? printable(value, MAX_OWN_TEXT_LENGTH) : printable(value)
+  return ownTexts.has(name) ? shorten(printable(value, MAX_READ_LENGTH), MAX_OWN_TEXT_SIZE) : printable(value)
 }
 
 /** Templates of the table split into texts and names, in turn. */
@@ -72,7 +75,7 @@ function fill(template: string, parameters: Readonly<Record<string, string | num
  * Fills a reason's message and remedy with values.
  *
  * @param parameters - one for each `{name}` of the two templates; values of callers are cut to 120 printable characters, texts of our own
- *   to 2,000
+ *   to 2,000 bytes
  */
 export function explain<R extends Reason>(reason: R, parameters: ReasonParameters<R>): Explanation {
   const entry = reasons[reason]
@@ -103,6 +106,8 @@ export class WaybillError extends Error {
   readonly metadata: Readonly<Record<string, string>>
   /** The fields that were wrong. The message is about the first. */
   readonly violations: readonly FieldViolation[]
+  /** How many more were wrong, and whether more than those may be: see {@link Unlisted}. */
+  readonly unlisted: Unlisted
 
   /** Use {@link waybillError}, which checks the parameters against the templates. */
   constructor(
@@ -114,6 +119,7 @@ export class WaybillError extends Error {
     super(withoutKeys(message), options.cause === undefined ? undefined : { cause: options.cause })
     this.reason = reason
     this.metadata = Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name, withoutKeys(value)]))
+    this.unlisted = options.unlisted ?? ALL_LISTED
     const field = metadata.field
     const violations = options.violations ?? (field === undefined ? [] : [{ field, reason, description: message }])
     this.violations = violations.map((each) => ({
@@ -124,9 +130,20 @@ export class WaybillError extends Error {
   }
 }
 
+/** Violations beside those that an error lists. */
+export interface Unlisted {
+  /** How many are known. */
+  readonly count: number
+  /** Whether the rest of the input was not checked. */
+  readonly isRestUnchecked: boolean
+}
+
+const ALL_LISTED: Unlisted = { count: 0, isRestUnchecked: false }
+
 interface WaybillErrorOptions {
   readonly cause?: unknown
   readonly violations?: readonly FieldViolation[]
+  readonly unlisted?: Unlisted
 }
 
 /**

@@ -1,8 +1,23 @@
+import { create, fromBinary } from '@bufbuild/protobuf'
+import { anyUnpack } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError } from '@connectrpc/connect'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { BadRequestSchema, ErrorInfoSchema } from '../../../gen/google/rpc/error_details_pb.js'
+import { StatusSchema } from '../../../gen/google/rpc/status_pb.js'
 import { type Reason, reasons } from '../../errors/reasons.ts'
-import { waybillError } from '../../errors/waybill-error.ts'
-import { encodeGrpcMessage, httpErrorBody, toWaybillError, wireFormOf, wireFormOfError } from './error-mapping.ts'
+import { type FieldViolation, waybillError } from '../../errors/waybill-error.ts'
+import {
+  connectErrorJson,
+  encodeGrpcMessage,
+  grpcErrorTrailers,
+  httpErrorBody,
+  MAX_ERROR_BYTES,
+  sendAlong,
+  toWaybillError,
+  wireFormOf,
+  wireFormOfError,
+} from './error-mapping.ts'
 
 describe('wireFormOf', () => {
   it.each([
@@ -96,4 +111,131 @@ it.each([
   ['\ud800', '%EF%BF%BD'],
 ])('grpc-message escapes %j as %j', (message, escaped) => {
   expect(encodeGrpcMessage(message)).toBe(escaped)
+})
+
+describe('an error in the trailers of gRPC', () => {
+  /** As HPACK counts: names, values, and 32 bytes a field. */
+  function sizeOf(trailers: Readonly<Record<string, string>>): number {
+    return Object.entries(trailers).reduce((sum, [name, value]) => sum + name.length + value.length + 32, 0)
+  }
+
+  function unpack(trailers: Readonly<Record<string, string>>) {
+    const status = fromBinary(StatusSchema, Buffer.from(trailers['grpc-status-details-bin'] ?? '', 'base64'))
+    const [info, bad] = status.details
+    return {
+      message: status.message,
+      info: info && anyUnpack(info, ErrorInfoSchema),
+      violations: (bad && anyUnpack(bad, BadRequestSchema)?.fieldViolations) ?? [],
+    }
+  }
+
+  const letters = fc.constantFrom('x', '%', 'ü', '中', '\u{1F600}', 'a, ', '\u0007', 'wb_')
+  const value = fc.tuple(letters, fc.integer({ min: 0, max: 4_000 })).map(([text, count]) => text.repeat(count))
+  const names = fc
+    .array(
+      value.map((text) => text.slice(0, 64)),
+      { maxLength: 100 },
+    )
+    .map((all) => all.join(', '))
+  const errorReasons = (Object.keys(reasons) as Reason[]).filter((reason) =>
+    (reasons[reason].in as readonly string[]).includes('error'),
+  )
+  const parametersOf = (reason: Reason) =>
+    [...`${reasons[reason].message} ${reasons[reason].remedy}`.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string)
+  const violation: fc.Arbitrary<FieldViolation> = fc.record({
+    field: value.map((text) => text.slice(0, 120)),
+    reason: fc.constantFrom(...errorReasons),
+    description: fc.oneof(value, names),
+  })
+
+  it('fits, whatever the reason and its values, and counts what is left out', () => {
+    let shortened = 0
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...errorReasons),
+        fc.infiniteStream(fc.oneof(value, names)),
+        fc.option(fc.array(violation, { maxLength: 100, size: 'max' }), { nil: undefined }),
+        fc.record({ count: fc.nat(1_000), isRestUnchecked: fc.boolean() }),
+        (reason, values, violations, unlisted) => {
+          const parameters = Object.fromEntries(
+            parametersOf(reason).map((name) => [name, values.next().value as string]),
+          )
+          const error = waybillError(reason, parameters as never, violations && { violations, unlisted })
+          const trailers = grpcErrorTrailers(error)
+          expect(sizeOf(trailers)).toBeLessThanOrEqual(MAX_ERROR_BYTES)
+          const told = unpack(trailers)
+          expect(told.info).toMatchObject({ reason, domain: 'waybill' })
+          expect(decodeURIComponent(trailers['grpc-message'] ?? '')).toBe(told.message)
+          const last = told.violations.at(-1)
+          const counted = last?.field === '' ? Number(/^and (\d+) more/.exec(last.description)?.[1] ?? 0) : 0
+          const listed = told.violations.filter(
+            (each) => each !== last || last.field !== '' || !/^and |^the rest/.test(last.description),
+          )
+          expect(listed.length + counted).toBe(error.violations.length + error.unlisted.count)
+          if (error.violations.length > 0) expect(listed.length).toBeGreaterThan(0)
+          if (error.unlisted.isRestUnchecked) expect(last?.description).toContain('the rest was not checked')
+          if (listed.length < error.violations.length) shortened++
+        },
+      ),
+      { numRuns: 500 },
+    )
+    expect(shortened).toBeGreaterThan(50)
+  })
+
+  it('keeps all that fits', () => {
+    const error = waybillError('UNKNOWN_NETWORK', { field: 'network', value: 'nope', suggestion: 'use one of: BASE' })
+    expect(unpack(grpcErrorTrailers(error))).toMatchObject({
+      message: error.message,
+      info: { metadata: error.metadata },
+      violations: [{ field: 'network', reason: 'UNKNOWN_NETWORK', description: error.message }],
+    })
+  })
+
+  it('cuts the values of a long error, and keeps what to do', () => {
+    const suggestion = `use one of: ${Array.from({ length: 40 }, (_, at) => `中文网络名称${at}`).join(', ')}`
+    const error = waybillError('UNKNOWN_NETWORK', { field: 'network', value: '网'.repeat(120), suggestion })
+    const { message } = unpack(grpcErrorTrailers(error))
+    expect(message).toMatch(/^network: unknown network "网+…"; use one of: 中文网络名称0, .* and \d+ more$/)
+  })
+
+  it('of a handler from elsewhere leaves out the details that do not fit', () => {
+    const info = (length: number) => ({ desc: ErrorInfoSchema, value: { reason: 'X'.repeat(length), domain: 'd' } })
+    const thrown = new ConnectError('é'.repeat(5_000), Code.Aborted, undefined, [info(10), info(5_000)])
+    const trailers = grpcErrorTrailers(toWaybillError(thrown, () => undefined))
+    expect(sizeOf(trailers)).toBeLessThanOrEqual(MAX_ERROR_BYTES)
+    expect(unpack(trailers).info?.reason).toBe('X'.repeat(10))
+  })
+
+  it('sends along the longest form of a message that fits', () => {
+    const detail = (length: number) => ({
+      desc: ErrorInfoSchema,
+      message: create(ErrorInfoSchema, { reason: 'X'.repeat(length) }),
+    })
+    const sentOf = (...lengths: readonly number[]) => {
+      const error = sendAlong(waybillError('INTERNAL', {}), ...lengths.map(detail))
+      const trailers = grpcErrorTrailers(error)
+      expect(sizeOf(trailers)).toBeLessThanOrEqual(MAX_ERROR_BYTES)
+      const { details } = fromBinary(StatusSchema, Buffer.from(trailers['grpc-status-details-bin'] ?? '', 'base64'))
+      return details.slice(1).map((each) => anyUnpack(each, ErrorInfoSchema)?.reason.length)
+    }
+    expect(sentOf(1_000)).toEqual([1_000])
+    expect(sentOf(5_000, 2_000, 10)).toEqual([2_000])
+    expect(sentOf(5_000, 4_000)).toEqual([])
+  })
+
+  it('says the same over the other protocols', () => {
+    const violations = Array.from({ length: 16 }, (_, at) => ({
+      field: `network[${at}]`,
+      reason: 'UNKNOWN_NETWORK' as const,
+      description: 'x'.repeat(500),
+    }))
+    const error = waybillError('UNKNOWN_NETWORK', { field: 'network', value: 'x', suggestion: 'y' }, { violations })
+    const overGrpc = unpack(grpcErrorTrailers(error)).violations.map(({ description }) => description)
+    const rest = JSON.parse(httpErrorBody(error)) as { details: { fieldViolations?: { description: string }[] }[] }
+    expect(rest.details[1]?.fieldViolations?.map(({ description }) => description)).toEqual(overGrpc)
+    const connect = connectErrorJson(error) as never as {
+      details: { debug: { fieldViolations?: { description: string }[] } }[]
+    }
+    expect(connect.details[1]?.debug.fieldViolations?.map(({ description }) => description)).toEqual(overGrpc)
+  })
 })

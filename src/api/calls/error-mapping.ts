@@ -5,6 +5,8 @@ import { codeToString } from '@connectrpc/connect/protocol-connect'
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../../gen/google/rpc/error_details_pb.js'
 import { StatusSchema } from '../../../gen/google/rpc/status_pb.js'
 import { type Reason, type ReasonKind } from '../../errors/reasons.ts'
+import { shorten } from '../../errors/shorten.ts'
+import { type ErrorTexts, writeToFit } from '../../errors/shorten-error.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { httpStatusOf } from '../../transcoding/http-status.ts'
 import type { Protocol } from './call.ts'
@@ -112,11 +114,16 @@ interface Detail {
   readonly message: Message
 }
 
-const sentAlong = new WeakMap<WaybillError, Detail>()
+const sentAlong = new WeakMap<WaybillError, readonly Detail[]>()
 
-/** Adds a message of the API to the details of an error, as the last one. @returns the error */
-export function sendAlong(error: WaybillError, detail: Detail): WaybillError {
-  sentAlong.set(error, detail)
+/**
+ * Adds a message of the API to the details of an error, as the last one.
+ *
+ * @param forms - the message, then shorter forms of it, for an error that would not fit
+ * @returns the error
+ */
+export function sendAlong(error: WaybillError, ...forms: readonly Detail[]): WaybillError {
+  sentAlong.set(error, forms)
   return error
 }
 
@@ -127,29 +134,80 @@ interface WrittenDetail {
   readonly json: JsonObject | undefined
 }
 
-function writeDetails(error: WaybillError): readonly WrittenDetail[] {
-  if (error instanceof ForeignError) return error.cause.details.map(writeForeign)
-  return detailsOf(error).map(({ desc, message }) => writeDetail(desc, message))
+/** An error as all protocols send it. */
+interface WrittenError {
+  readonly message: string
+  readonly details: readonly WrittenDetail[]
 }
 
-function writeDetail(desc: DescMessage, message: Message): WrittenDetail {
+/**
+ * The most bytes of the three fields that an error has in gRPC, names included, and 32 for each field as HPACK counts them. Proxies take 4
+ * KiB of headers or trailers (nginx: `grpc_buffer_size`), and an answer without a message has all its headers in one block with them: request
+ * id, rate limits, date, 512 bytes at most.
+ */
+export const MAX_ERROR_BYTES = 4_096 - 512
+
+/**
+ * Writes an error so that it fits into the trailers of gRPC. The other protocols say the same, since the same mistake has the same details
+ * everywhere.
+ */
+function writeError(error: WaybillError): WrittenError {
+  if (error instanceof ForeignError) return writeForeignError(error)
+  const writeWith = (along: Detail | undefined) => {
+    const write = (texts: ErrorTexts): WrittenError => {
+      return { message: texts.message, details: detailsOf(error, texts, along).map(writeDetail) }
+    }
+    return writeToFit(error, write, (written) => fits(error, written))
+  }
+  // The message that goes along is left out only if no form of it fits.
+  for (const along of sentAlong.get(error) ?? []) {
+    const written = writeWith(along)
+    if (fits(error, written)) return written
+  }
+  return writeWith(undefined)
+}
+
+/** The last details of an error of a foreign handler are left out where they do not fit. */
+function writeForeignError(error: ForeignError): WrittenError {
+  const message = shorten(error.message, MAX_FOREIGN_MESSAGE_BYTES)
+  const details = error.cause.details.map(writeForeign)
+  while (details.length > 0 && !fits(error, { message, details })) details.pop()
+  return { message, details }
+}
+
+/** Twice in the trailers, once in base64: half of what fits. */
+const MAX_FOREIGN_MESSAGE_BYTES = 1_500
+
+function fits(error: WaybillError, written: WrittenError): boolean {
+  // Nearly all errors are short. A character takes at most 9 bytes with percent signs and 4 in base64, a detail 60 beside its own bytes.
+  const most = written.details.reduce(
+    (sum, { value }) => sum + (value.length + 60) * (4 / 3),
+    written.message.length * 13,
+  )
+  if (most + 256 <= MAX_ERROR_BYTES) return true
+  const fields = Object.entries(trailersOf(error, written))
+  return fields.reduce((sum, [name, value]) => sum + name.length + value.length + 32, 0) <= MAX_ERROR_BYTES
+}
+
+function writeDetail({ desc, message }: Detail): WrittenDetail {
   const json = toJson(desc, message, { alwaysEmitImplicit: true }) as JsonObject
   return { type: desc.typeName, value: toBinary(desc, message), json }
 }
 
 function writeForeign(detail: ConnectError['details'][number]): WrittenDetail {
-  if ('desc' in detail) return writeDetail(detail.desc, create(detail.desc, detail.value))
+  if ('desc' in detail) return writeDetail({ desc: detail.desc, message: create(detail.desc, detail.value) })
   return { type: detail.type, value: detail.value, json: undefined }
 }
 
 /** The typed details of an error, the same on every protocol: reason, violations, when to retry, and the message of {@link sendAlong}. */
-function detailsOf(error: WaybillError): readonly Detail[] {
-  const { reason, metadata, violations } = error
+function detailsOf(error: WaybillError, texts: ErrorTexts, along: Detail | undefined): readonly Detail[] {
+  const { reason } = error
+  const metadata = { ...texts.metadata }
   const details: Detail[] = [
-    { desc: ErrorInfoSchema, message: create(ErrorInfoSchema, { reason, domain: DOMAIN, metadata: { ...metadata } }) },
+    { desc: ErrorInfoSchema, message: create(ErrorInfoSchema, { reason, domain: DOMAIN, metadata }) },
   ]
-  if (violations.length > 0) {
-    const fieldViolations = violations.map(({ field, reason, description }) => ({ field, reason, description }))
+  if (texts.violations.length > 0) {
+    const fieldViolations = texts.violations.map(({ field, reason, description }) => ({ field, reason, description }))
     details.push({ desc: BadRequestSchema, message: create(BadRequestSchema, { fieldViolations }) })
   }
   const retryAfter = retryAfterSeconds(error)
@@ -157,7 +215,6 @@ function detailsOf(error: WaybillError): readonly Detail[] {
     const retryDelay = { seconds: BigInt(retryAfter) }
     details.push({ desc: RetryInfoSchema, message: create(RetryInfoSchema, { retryDelay }) })
   }
-  const along = sentAlong.get(error)
   return along === undefined ? details : [...details, along]
 }
 
@@ -181,21 +238,23 @@ export function retryAfterSeconds({ reason, metadata }: WaybillError): number | 
 
 /** The body of an error over plain HTTP: google.rpc.Status in JSON, with the code by name. */
 export function httpErrorBody(error: WaybillError): string {
-  const details = writeDetails(error).map(({ type, value, json }) => ({
+  const { message, details } = writeError(error)
+  const written = details.map(({ type, value, json }) => ({
     '@type': TYPE_URL + type,
     ...(json ?? { value: Buffer.from(value).toString('base64') }),
   }))
-  return JSON.stringify({ code: codeName(wireFormOfError(error, 'rest').code), message: error.message, details })
+  return JSON.stringify({ code: codeName(wireFormOfError(error, 'rest').code), message, details: written })
 }
 
 /** An error as JSON in the Connect protocol: the body of a unary answer, `error` in the last message of a stream. */
 export function connectErrorJson(error: WaybillError): JsonObject {
-  const details = writeDetails(error).map(({ type, value, json }) => ({
+  const { message, details } = writeError(error)
+  const written = details.map(({ type, value, json }) => ({
     type,
     value: Buffer.from(value).toString('base64').replace(/=+$/, ''),
     ...(json && { debug: json }),
   }))
-  return { code: codeName(wireFormOfError(error, 'connect').code), message: error.message, details }
+  return { code: codeName(wireFormOfError(error, 'connect').code), message, details: written }
 }
 
 /** The metadata of a ConnectError; undefined for errors of this project. */
@@ -203,14 +262,18 @@ export function metadataOf(error: WaybillError): Headers | undefined {
   return error instanceof ForeignError ? error.cause.metadata : undefined
 }
 
-/** The trailers of an error in gRPC and gRPC-Web. */
+/** The trailers of an error in gRPC and gRPC-Web: at most {@link MAX_ERROR_BYTES}. */
 export function grpcErrorTrailers(error: WaybillError): Record<string, string> {
+  return trailersOf(error, writeError(error))
+}
+
+function trailersOf(error: WaybillError, { message, details }: WrittenError): Record<string, string> {
   const { code } = wireFormOfError(error, 'grpc')
-  const details = writeDetails(error).map(({ type, value }) => create(AnySchema, { typeUrl: TYPE_URL + type, value }))
-  const status = toBinary(StatusSchema, create(StatusSchema, { code, message: error.message, details }))
+  const packed = details.map(({ type, value }) => create(AnySchema, { typeUrl: TYPE_URL + type, value }))
+  const status = toBinary(StatusSchema, create(StatusSchema, { code, message, details: packed }))
   return {
     'grpc-status': String(code),
-    'grpc-message': encodeGrpcMessage(error.message),
+    'grpc-message': encodeGrpcMessage(message),
     'grpc-status-details-bin': Buffer.from(status).toString('base64').replace(/=+$/, ''),
   }
 }

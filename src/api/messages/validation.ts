@@ -41,7 +41,12 @@ export function createValidate(): Validate {
 }
 
 function describeViolations(violations: readonly Violation[], message: Message): WaybillError {
-  return mergeErrors(violations.slice(0, MAX_VIOLATIONS).map((violation) => describe(violation, message)))
+  const told = violations.slice(0, MAX_VIOLATIONS)
+  const count = violations.length - told.length
+  return mergeErrors(
+    told.map((violation) => describe(violation, message)),
+    count > 0 ? { count, isRestUnchecked: false } : undefined,
+  )
 }
 
 const tooLong = new Set(['string.max_len', 'string.max_bytes', 'bytes.max_len'])

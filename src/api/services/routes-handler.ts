@@ -73,7 +73,9 @@ export function createRoutesHandlers(calls: RoutesCalls, findExplorer: FindExplo
 /** Adds the new quote to a QUOTE_CHANGED error. */
 function throwWithQuote(error: unknown): never {
   if (!isQuoteChanged(error)) throw error
-  throw sendAlong(error, { desc: RouteSchema, message: create(RouteSchema, toRoute(error.route)) })
+  const route = toRoute(error.route)
+  const forms = [route, { ...route, warnings: [] }, { ...route, warnings: [], feeBreakdown: [] }]
+  throw sendAlong(error, ...forms.map((form) => ({ desc: RouteSchema, message: create(RouteSchema, form) })))
 }
 
 function isQuoteChanged(error: unknown): error is QuoteChangedError {
