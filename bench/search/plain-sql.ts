@@ -1,8 +1,10 @@
 import { type Address, addressToBytes } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
 import { codeOfType, rankOfStatus } from '../../src/domain/payment.ts'
-import { amountBasis, type CurrencyMatch, type PaymentFilter } from '../../src/search/filter/payment-filter.ts'
-import type { SortBy, SortOrder } from '../../src/search/filter/search-input.ts'
+import { amountBasis, type PaymentFilter } from '../../src/search/filter/payment-filter.ts'
+import type { CurrencyMatch } from '../../src/search/filter/resolve-names.ts'
+import type { SortBy } from '../../src/search/filter/search-fields.ts'
+import type { SortOrder } from '../../src/search/filter/search-input.ts'
 import type { PagePosition } from '../../src/search/page/search-cursor.ts'
 
 /**

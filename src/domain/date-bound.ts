@@ -1,4 +1,6 @@
-/** Dates of callers: RFC 3339 with an offset, or a bare date, which is that whole day in UTC. */
+import type { ZoneDays } from './time-zone.ts'
+
+/** Dates of callers: RFC 3339 with an offset, or a bare date, which is that whole day in UTC or in a given zone. */
 
 /** The moment or the day that a text names, in milliseconds since 1970. */
 export interface ParsedMoment {
@@ -25,17 +27,27 @@ const LATEST_MS = (startOfDay(9999, 12, 31) ?? 0) + DAY_MS - 1
  * Reads a date or a moment in the years 0001 to 9999. A leap second (23:59:60 UTC at the end of a month) counts as the last millisecond
  * before midnight, because block times have none.
  *
+ * @param days - of the zone of a bare date; without it the date is a day in UTC
  * @see https://www.rfc-editor.org/rfc/rfc3339#section-5.6
  */
-export function parseDateBound(text: string): ParsedDateBound {
+export function parseDateBound(text: string, days?: ZoneDays): ParsedDateBound {
   const day = DAY.exec(text)
   if (day !== null) {
-    const atMs = startOfDay(Number(day[1]), Number(day[2]), Number(day[3]))
-    return atMs === undefined ? NO_SUCH_DAY : { ok: true, atMs, firstMs: atMs, lastMs: atMs + DAY_MS - 1 }
+    const dateMs = startOfDay(Number(day[1]), Number(day[2]), Number(day[3]))
+    return dateMs === undefined ? NO_SUCH_DAY : wholeDay(dateMs, days)
   }
   const time = LOCAL_TIME.exec(text)
   if (time === null) return refuse('it is not in the form of RFC 3339')
   return parseMoment(time, text.slice(time[0].length))
+}
+
+/** From the first instant of a date to that of the next one that its zone has, within the years 0001 to 9999 of UTC. */
+function wholeDay(dateMs: number, days: ZoneDays | undefined): ParsedDateBound {
+  if (days === undefined) return { ok: true, atMs: dateMs, firstMs: dateMs, lastMs: dateMs + DAY_MS - 1 }
+  const atMs = days.startOf(dateMs)
+  if (atMs === undefined) return refuse(`the clocks of ${days.timeZone} skipped that day`)
+  const firstMs = Math.max(atMs, EARLIEST_MS)
+  return { ok: true, atMs: firstMs, firstMs, lastMs: Math.min(days.startFrom(dateMs + DAY_MS) - 1, LATEST_MS) }
 }
 
 function parseMoment(time: RegExpExecArray, offsetText: string): ParsedDateBound {

@@ -4,8 +4,10 @@ import { type Address, type AddressFamily, addressFamily, isZeroAddress, parseAd
 import { type ParsedMoment, parseDateBound } from './date-bound.ts'
 import { type Decimal, explainAboveMaximum, parseDecimal, trimPlaces } from './decimal.ts'
 import { type Hex, parseTxHash } from './hex.ts'
+import { suggestName } from './nearest.ts'
 import { parsePaymentId } from './payment-id.ts'
 import { parsePaymentReference, parseRequestId, parseSalt } from './payment-reference.ts'
+import { parseTimeZone, timeZoneNames, type ZoneDays } from './time-zone.ts'
 
 /**
  * The rules of input, one function a rule. API calls, filters and imported lines read their values here, so that a value is accepted
@@ -142,11 +144,22 @@ export function requireMerchantReference(field: string, value: string): string {
   return value
 }
 
-/** Reads RFC 3339 with an offset, or a day. @throws WaybillError INVALID_DATE */
-export function requireDate(field: string, value: string): ParsedMoment {
-  const parsed = parseDateBound(value)
+/** Reads RFC 3339 with an offset, or a day: of UTC, or of the zone whose days are given. @throws WaybillError INVALID_DATE */
+export function requireDate(field: string, value: string, days?: ZoneDays): ParsedMoment {
+  const parsed = parseDateBound(value, days)
   if (!parsed.ok) throw waybillError('INVALID_DATE', { field, value, detail: parsed.detail })
   return parsed
+}
+
+/** Instead of listing more than four hundred names. */
+const ZONE_NAMES_HINT = 'use UTC or a name such as Europe/Zurich; Etc/GMT-1 is one hour ahead of UTC'
+
+/** Reads the name of a time zone. @throws WaybillError UNKNOWN_TIME_ZONE */
+export function requireTimeZone(field: string, value: string): string {
+  const timeZone = parseTimeZone(value)
+  if (timeZone !== undefined) return timeZone
+  const suggestion = suggestName(value, timeZoneNames(), ZONE_NAMES_HINT)
+  throw waybillError('UNKNOWN_TIME_ZONE', { field, value, suggestion })
 }
 
 /** The bounds of time in a filter, in milliseconds since 1970, inclusive. An absent bound was not given. */
@@ -155,11 +168,19 @@ export interface DateRange {
   readonly toDate?: number | undefined
 }
 
-/** Reads the fields `fromDate` and `toDate` of a filter. @throws WaybillError INVALID_DATE, INVALID_RANGE */
-export function requireDateRange(input: { readonly [K in keyof DateRange]?: string | undefined }): DateRange {
+/**
+ * Reads the fields `fromDate` and `toDate` of a filter.
+ *
+ * @param days - as for {@link requireDate}
+ * @throws WaybillError INVALID_DATE, INVALID_RANGE
+ */
+export function requireDateRange(
+  input: { readonly [K in keyof DateRange]?: string | undefined },
+  days?: ZoneDays,
+): DateRange {
   const { from, to } = readAll({
-    from: () => (input.fromDate === undefined ? undefined : requireDate('fromDate', input.fromDate)),
-    to: () => (input.toDate === undefined ? undefined : requireDate('toDate', input.toDate)),
+    from: () => (input.fromDate === undefined ? undefined : requireDate('fromDate', input.fromDate, days)),
+    to: () => (input.toDate === undefined ? undefined : requireDate('toDate', input.toDate, days)),
   })
   if (from !== undefined && to !== undefined && from.atMs > to.lastMs) {
     const bounds = { field: 'fromDate', value: input.fromDate ?? '', other: 'toDate', otherValue: input.toDate ?? '' }

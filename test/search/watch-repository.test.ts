@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { FilterValues } from '../../src/search/filter/payment-filter.ts'
+import type { FilterValues } from '../../src/search/filter/search-fields.ts'
 import { batchStatement, createWatchRepository, type WatchQuery } from '../../src/search/sql/watch-repository.ts'
 import { type LockedAccount, lockAccount } from '../../src/store/payment-changes.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'

@@ -1,43 +1,60 @@
+import type { Message } from '@bufbuild/protobuf'
+import type { ExportPaymentsRequest } from '../../../gen/payments/v1/payment_export_pb.js'
 import { Payment_Status, Payment_Type } from '../../../gen/payments/v1/payment_pb.js'
 import type { SearchPaymentsRequest } from '../../../gen/payments/v1/payment_search_service_pb.js'
+import type { SummarizePaymentsRequest } from '../../../gen/payments/v1/payment_summary_pb.js'
+import type { WatchPaymentsRequest } from '../../../gen/payments/v1/payment_watch_pb.js'
 import { suggestName } from '../../domain/nearest.ts'
-import { type PaymentStatus, type PaymentType, paymentStatuses, paymentTypes } from '../../domain/payment.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import type { FilterValues } from '../../search/filter/payment-filter.ts'
-import type { SearchInput } from '../../search/filter/search-input.ts'
+import { type EnumFilterName, type FilterInput, type FilterName, filters } from '../../search/filter/search-fields.ts'
 
-/** The filters that all requests about payments share, with the same names and numbers. */
-export type FilterFields = Pick<SearchPaymentsRequest, keyof FilterValues>
+/**
+ * A request about payments, given its fields that are no filters. It is `never`, and so the request is accepted nowhere, where it lacks a filter of
+ * the table of filters or has a field that is neither.
+ */
+type Complete<R extends Message, Others extends string> = [Exclude<keyof R, keyof Message | Others>] extends [
+  FilterName,
+]
+  ? [FilterName] extends [keyof R]
+    ? R
+    : never
+  : never
 
-/** The filters of a search as they were sent. */
-export type FilterInput = Pick<SearchInput, keyof FilterValues>
+/** The requests about payments. Their filters have the same names and numbers. */
+export type FilterRequest =
+  | Complete<SearchPaymentsRequest, 'sortBy' | 'sortOrder' | 'limit' | 'cursor' | 'includeTotal'>
+  | Complete<SummarizePaymentsRequest, 'groupBy' | 'timeZone' | 'top' | 'sums'>
+  | Complete<ExportPaymentsRequest, 'after' | 'format' | 'columns'>
+  | Complete<WatchPaymentsRequest, 'watchCursor' | 'ticket'>
 
-/** The names that the search room uses for the numbers of the enums. */
-const statusByNumber = new Map<number, PaymentStatus>(paymentStatuses.map((status) => [Payment_Status[status], status]))
-const typeByNumber = new Map<number, PaymentType>(paymentTypes.map((type) => [Payment_Type[type], type]))
+/** The enum of each filter that is sent as numbers. */
+const enums: {
+  readonly [N in EnumFilterName]: Readonly<Record<(typeof filters)[N]['value']['words'][number], number>>
+} = { status: Payment_Status, type: Payment_Type }
+
+/** All filters; those of an enum with the name for each of its numbers. */
+const readers = (Object.keys(filters) as FilterName[]).map((name) => ({
+  name,
+  words: isEnum(name) ? wordsOf(name) : undefined,
+}))
+
+function isEnum(name: FilterName): name is EnumFilterName {
+  return name in enums
+}
+
+function wordsOf(name: EnumFilterName): ReadonlyMap<number, string> {
+  const numbers: Readonly<Record<string, number>> = enums[name]
+  return new Map(filters[name].value.words.map((word) => [numbers[word] as number, word]))
+}
 
 /** Reads the filters of a request about payments. */
-export function filterInputOf(request: FilterFields): FilterInput {
-  return {
-    fromDate: request.fromDate,
-    toDate: request.toDate,
-    minAmount: request.minAmount,
-    maxAmount: request.maxAmount,
-    currency: request.currency,
-    paymentCurrency: request.paymentCurrency,
-    invoiceCurrency: request.invoiceCurrency,
-    status: request.status.map((number): PaymentStatus => wordOf('status', statusByNumber, number)),
-    type: request.type.map((number): PaymentType => wordOf('type', typeByNumber, number)),
-    payer: request.payer,
-    payee: request.payee,
-    walletAddress: request.walletAddress,
-    txHash: request.txHash,
-    requestId: request.requestId,
-    paymentReference: request.paymentReference,
-    reference: request.reference,
-    network: request.network,
-    q: request.q,
-  }
+export function filterInputOf(request: FilterRequest): FilterInput {
+  const sent = readers.map(({ name, words }) => {
+    const value = request[name]
+    if (words === undefined) return [name, value]
+    return [name, (value as readonly number[]).map((number) => wordOf(name, words, number))]
+  })
+  return Object.fromEntries(sent)
 }
 
 /** The name for a number of an enum. @throws WaybillError UNKNOWN_ENUM_VALUE for a number that is not a member, which is never ignored */

@@ -14,12 +14,13 @@ import type { Account } from '../../domain/account.ts'
 import type { Payment } from '../../domain/payment.ts'
 import { requirePaymentId } from '../../domain/require-input.ts'
 import type { ExportInput } from '../../search/export/export-pages.ts'
-import type { IncludeTotal, SearchInput, SortBy, SortOrder } from '../../search/filter/search-input.ts'
+import type { SortBy } from '../../search/filter/search-fields.ts'
+import type { IncludeTotal, SearchInput, SortOrder } from '../../search/filter/search-input.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
 import type { SummaryInput } from '../../search/totals/summarize-payments.ts'
 import { accountOf } from '../calls/call-context.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
-import { type FilterFields, filterInputOf, wordOf } from './payment-filter-input.ts'
+import { type FilterRequest, filterInputOf, wordOf } from './payment-filter-input.ts'
 import { createPaymentToProto, type PaymentToProto } from './payment-to-proto.ts'
 import { summaryInputOf } from './summary-handler.ts'
 
@@ -37,7 +38,7 @@ export interface PaymentReadChecks {
 
 /** The checks of PaymentSearchService. */
 export function createPaymentChecks(calls: PaymentReadChecks): ServiceChecks<typeof PaymentSearchService> {
-  const checkFilter = (request: FilterFields & { readonly after?: string | undefined }, context: HandlerContext) =>
+  const checkFilter = (request: FilterRequest & { readonly after?: string | undefined }, context: HandlerContext) =>
     calls.check(accountOf(context), { ...filterInputOf(request), after: request.after }, context.signal)
   return {
     searchPayments: (request, context) => calls.check(accountOf(context), inputOf(request), context.signal),

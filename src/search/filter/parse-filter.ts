@@ -1,32 +1,32 @@
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import { FIAT_DECIMALS, parseFiatCode } from '../../domain/currency.ts'
-import { compareDecimals, formatDecimal } from '../../domain/decimal.ts'
-import {
-  requireAmount,
-  requireDateRange,
-  requireFewValues,
-  requireShortReferences,
-} from '../../domain/require-input.ts'
-import { readAll, readAllInTurn, readEach, readEachInTurn } from '../../errors/gather-errors.ts'
+import { compareDecimals, type Decimal, formatDecimal } from '../../domain/decimal.ts'
+import { requireAmount, requireDate, requireFewValues } from '../../domain/require-input.ts'
+import { readAllInTurn, readEach, readEachInTurn } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
+import { amountBasis, canonicalList, currencyMatchesOf } from './payment-filter.ts'
+import { readFreeText } from './read-free-text.ts'
+import type { CurrencyMatch, NameSources } from './resolve-names.ts'
 import {
-  amountBasis,
-  type CurrencyMatch,
-  canonicalList,
-  currencyMatchesOf,
+  type FilterField,
+  type FilterInput,
   type FilterName,
   type FilterValues,
-} from './payment-filter.ts'
-import { readFreeText } from './read-free-text.ts'
-import {
-  type NameSources,
-  resolveCurrency,
-  resolveInvoiceCurrency,
-  resolveNetwork,
-  resolvePaymentCurrency,
-} from './resolve-names.ts'
-import { type CurrencyField, filterFields, type ListField } from './search-fields.ts'
-import type { SearchInput } from './search-input.ts'
+  filterFields,
+} from './search-fields.ts'
+
+/** When a kind of filter is read: amounts depend on the currencies. */
+const turns: Readonly<Record<FilterField['kind'], number>> = { currency: 1, list: 1, text: 2, date: 3, amount: 4 }
+const fieldsInTurn = filterFields.toSorted((one, other) => turns[one.kind] - turns[other.kind])
+
+/** What has been read so far. */
+interface Reading {
+  readonly input: FilterInput
+  readonly sources: NameSources
+  readonly values: FilterValues
+  /** Bounds of ranges, for their order. Times are milliseconds since 1970. */
+  readonly bounds: Map<FilterName, Decimal>
+}
 
 /**
  * Parses the filters of a search. Every filter that was sent becomes part of the result or an error; none is ignored.
@@ -36,51 +36,97 @@ import type { SearchInput } from './search-input.ts'
  * INVALID_TX_HASH, INVALID_REQUEST_ID, INVALID_PAYMENT_REFERENCE, INVALID_REFERENCE, UNKNOWN_NETWORK, UNKNOWN_CURRENCY,
  * TOO_MANY_VALUES
  */
-export async function parseFilter(input: SearchInput, sources: NameSources): Promise<FilterValues> {
-  let lists: FilterValues = {}
-  const { dates, amounts, q } = await readAllInTurn({
-    lists: async () => {
-      lists = await readLists(input, sources)
-    },
-    references: () => requireShortReferences(input.reference ?? []),
-    q: () => (input.q === undefined ? undefined : readFreeText('q', input.q)),
-    dates: () => requireDateRange(input),
-    amounts: () => parseAmounts(input, fewestDecimals(lists, sources.tokens)),
+export async function parseFilter(input: FilterInput, sources: NameSources): Promise<FilterValues> {
+  const values: Record<string, unknown> = {}
+  const reading: Reading = { input, sources, values, bounds: new Map() }
+  const readers = fieldsInTurn.map((field) => {
+    const store = (value: unknown) => {
+      if (value !== null) values[field.name] = value
+    }
+    const read = () => {
+      const value = readFilter(field, reading)
+      return value instanceof Promise ? value.then(store) : store(value)
+    }
+    return [field.name, read] as const
   })
-  return { ...dates, ...amounts, ...lists, q }
+  const ranges = { ranges: () => readEach(lowerBounds, (lower) => requireOrder(lower, reading)) }
+  await readAllInTurn({ ...Object.fromEntries(readers), ...ranges })
+  return values
 }
 
-function readLists(input: SearchInput, sources: NameSources): Promise<FilterValues> {
-  const readers = filterFields.flatMap((field) => {
-    if (field.kind === 'bound' || field.kind === 'text') return []
-    const texts = input[field.name] ?? []
-    return texts.length === 0 ? [] : [[field.name, () => readList(field, texts, sources)] as const]
-  })
-  return readAllInTurn(Object.fromEntries(readers))
+type Field<K extends FilterField['kind']> = Extract<FilterField, { readonly kind: K }>
+
+/** The value of one filter; null where it was not sent. No type here has `undefined`, so that a kind without a case does not compile. */
+type ReadValue = string | number | readonly unknown[] | null
+
+function readFilter(field: FilterField, { input, sources, values, bounds }: Reading): ReadValue | Promise<ReadValue> {
+  switch (field.kind) {
+    case 'list':
+    case 'currency':
+      return readList(field, input[field.name] ?? [], sources)
+    case 'text':
+      return ifSent(input[field.name], (text) => readFreeText(field.name, text))
+    case 'date':
+      return ifSent(input[field.name], (text) => {
+        const { atMs, firstMs, lastMs } = requireDate(field.name, text)
+        bounds.set(field.name, { units: BigInt(field.operator === '>=' ? atMs : lastMs), places: 0 })
+        return field.operator === '>=' ? firstMs : lastMs
+      })
+    case 'amount':
+      return ifSent(input[field.name], (text) => {
+        const rule = { mayBeZero: true, fewestDecimals: fewestDecimals(values, sources.tokens) }
+        const amount = requireAmount(field.name, text, rule)
+        bounds.set(field.name, amount)
+        return formatDecimal(amount)
+      })
+  }
+}
+
+function ifSent<T>(text: string | undefined, read: (text: string) => T): T | null {
+  return text === undefined ? null : read(text)
 }
 
 function readList(
-  field: CurrencyField | ListField,
+  field: Field<'list' | 'currency'>,
   texts: readonly string[],
   sources: NameSources,
-): readonly unknown[] | Promise<readonly unknown[]> {
+): ReadValue | Promise<ReadValue> {
+  if (texts.length === 0) return null
   requireFewValues(field.name, texts)
-  const resolve = resolvers[field.name]
-  if (resolve !== undefined) {
-    const resolving = readEachInTurn([...new Set(texts)], (text) => resolve(sources, field.name, text))
-    return resolving.then((resolved) => canonicalList(resolved.flat()))
+  if (field.kind === 'list') field.checkAll?.(texts)
+  const source = field.kind === 'list' ? field.value : field
+  switch (source.read) {
+    case 'name': {
+      const resolve = (text: string): Promise<readonly unknown[]> => source.resolve(sources, field.name, text)
+      const resolving = readEachInTurn([...new Set(texts)], resolve)
+      return resolving.then((resolved) => canonicalList(resolved.flat()))
+    }
+    case 'text':
+      return canonicalList(readEach(texts, (text) => source.parse(field.name, text)))
+    case 'enum':
+      return canonicalList(texts)
   }
-  return field.kind === 'list' ? canonicalList(readEach(texts, (text) => field.value.parse(field.name, text))) : []
 }
 
-/** Filters whose values are names, looked up in configuration, built-in tables and the account's payments. */
-const resolvers: {
-  readonly [K in FilterName]?: (sources: NameSources, field: string, text: string) => Promise<readonly unknown[]>
-} = {
-  currency: resolveCurrency,
-  paymentCurrency: resolvePaymentCurrency,
-  invoiceCurrency: resolveInvoiceCurrency,
-  network: resolveNetwork,
+type BoundField = Field<'date' | 'amount'>
+
+const boundFields = filterFields.filter(
+  (field): field is BoundField => field.kind === 'date' || field.kind === 'amount',
+)
+const lowerBounds = boundFields.filter(({ operator }) => operator === '>=')
+
+/** @throws WaybillError INVALID_RANGE where the other bound of a range lies below its lower bound */
+function requireOrder(lower: BoundField, { input, bounds }: Reading): void {
+  const isUpper = ({ column, operator }: BoundField) => column === lower.column && operator === '<='
+  const upper = boundFields.find(isUpper)
+  const [least, most] = [bounds.get(lower.name), upper && bounds.get(upper.name)]
+  if (upper === undefined || least === undefined || most === undefined || compareDecimals(least, most) <= 0) return
+  throw waybillError('INVALID_RANGE', {
+    field: lower.name,
+    value: input[lower.name] ?? '',
+    other: upper.name,
+    otherValue: input[upper.name] ?? '',
+  })
 }
 
 /**
@@ -96,24 +142,4 @@ function decimalsOf({ symbol, id }: CurrencyMatch, tokens: TokenDirectory): read
   const meant = tokens.bySymbol(symbol).filter((token) => id === undefined || token.id === id)
   if (meant.length > 0) return meant.map(({ decimals }) => decimals)
   return [parseFiatCode(symbol) === undefined ? 0 : FIAT_DECIMALS]
-}
-
-function parseAmounts(
-  { minAmount, maxAmount }: SearchInput,
-  decimals: number,
-): Pick<FilterValues, 'minAmount' | 'maxAmount'> {
-  const rule = { mayBeZero: true, fewestDecimals: decimals }
-  const { min, max } = readAll({
-    min: () => (minAmount === undefined ? undefined : requireAmount('minAmount', minAmount, rule)),
-    max: () => (maxAmount === undefined ? undefined : requireAmount('maxAmount', maxAmount, rule)),
-  })
-  if (min !== undefined && max !== undefined && compareDecimals(min, max) > 0) {
-    throw waybillError('INVALID_RANGE', {
-      field: 'minAmount',
-      value: minAmount ?? '',
-      other: 'maxAmount',
-      otherValue: maxAmount ?? '',
-    })
-  }
-  return { minAmount: min && formatDecimal(min), maxAmount: max && formatDecimal(max) }
 }

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { TextReading } from './payment-filter.ts'
-import { readFreeText } from './read-free-text.ts'
+import { readFreeText, type TextReading } from './read-free-text.ts'
 
 const HASH = 'ab'.repeat(32)
 const REQUEST = `01${HASH}`

@@ -2,9 +2,14 @@ import { parseAddress } from '../../domain/address.ts'
 import { parseTxHash } from '../../domain/hex.ts'
 import { parsePaymentId } from '../../domain/payment-id.ts'
 import { parsePaymentReference, parseRequestId } from '../../domain/payment-reference.ts'
+import { requireMerchantReference } from '../../domain/require-input.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import type { TextReading } from './payment-filter.ts'
-import { merchantReference } from './search-fields.ts'
+
+/** One meaning of a text: a value of the filter of that name, or the id of a payment. */
+export interface TextReading {
+  readonly as: 'id' | 'walletAddress' | 'txHash' | 'requestId' | 'paymentReference' | 'reference'
+  readonly value: string
+}
 
 /** The form of an address; with a wrong checksum it is probably mistyped. */
 const ADDRESS_FORM = /^0x[0-9a-f]{40}$/i
@@ -22,7 +27,7 @@ export function readFreeText(field: string, given: string): readonly TextReading
   const address = parseAddress(text)
   if (address.ok) return [{ as: 'walletAddress', value: address.address }]
   if (ADDRESS_FORM.test(text)) throw waybillError('INVALID_ADDRESS', { field, value: text, detail: address.detail })
-  return [...identifiers(text), { as: 'reference', value: merchantReference.parse(field, text) }]
+  return [...identifiers(text), { as: 'reference', value: requireMerchantReference(field, text) }]
 }
 
 /** At most one: the forms differ in their number of digits. */

@@ -4,7 +4,14 @@ import { parseFiatCode, splitCurrencyId, symbolOfCurrency } from '../../domain/c
 import { namesOf, suggestName } from '../../domain/nearest.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { AccountNames } from '../sql/account-names.ts'
-import type { CurrencyMatch } from './payment-filter.ts'
+
+/** A currency that payments are made in, or were invoiced in: one id, or a symbol on any chain. */
+export interface CurrencyMatch {
+  readonly of: 'payment' | 'invoice'
+  readonly symbol: string
+  /** Currency id or ISO 4217 code; undefined where every token of the symbol is meant. */
+  readonly id?: string | undefined
+}
 
 /** Where names are looked up: configuration and built-in tables first, the account's payments only where those do not know the name. */
 export interface NameSources {

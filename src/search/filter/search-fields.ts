@@ -1,132 +1,165 @@
-import { type Address, addressToBytes } from '../../domain/address.ts'
+import { addressToBytes } from '../../domain/address.ts'
 import { hexToBytes } from '../../domain/hex.ts'
-import { codeOfType, type Payment, type PaymentStatus, type PaymentType, rankOfStatus } from '../../domain/payment.ts'
+import { codeOfType, type Payment, paymentStatuses, paymentTypes, rankOfStatus } from '../../domain/payment.ts'
 import {
   requireAddress,
   requireMerchantReference,
   requirePaymentReference,
   requireRequestId,
+  requireShortReferences,
   requireTxHash,
 } from '../../domain/require-input.ts'
-import type { AmountBasis, FilterValues, TextReading } from './payment-filter.ts'
-import type { SortBy } from './search-input.ts'
+import type { TextReading } from './read-free-text.ts'
+import {
+  type CurrencyMatch,
+  type NameSources,
+  resolveCurrency,
+  resolveInvoiceCurrency,
+  resolveNetwork,
+  resolvePaymentCurrency,
+} from './resolve-names.ts'
 
 /** What can be filtered and sorted by, as data. Every column name in the SQL of searches comes from here. */
 
 /** The PostgreSQL type that values are compared as. */
 export type ColumnType = 'bytea' | 'text' | 'uuid' | 'smallint' | 'numeric' | 'timestamptz'
 
-/** How values of a kind are parsed from a request and bound in SQL. */
-export interface ValueKind {
+/** How values of a kind are bound in SQL. */
+export interface ValueKind<V extends string = string> {
   readonly type: ColumnType
-  /** Parses one value; throws the reason of the kind, such as INVALID_ADDRESS. */
-  readonly parse: (field: string, text: string) => string
-  readonly bind: (value: string) => string | number | Buffer
+  bind(value: V): string | number | Buffer
 }
 
-const status: ValueKind = { type: 'smallint', parse: same, bind: (value) => rankOfStatus(value as PaymentStatus) }
-
-const type: ValueKind = { type: 'smallint', parse: same, bind: (value) => codeOfType(value as PaymentType) }
-
-const address: ValueKind = {
-  type: 'bytea',
-  parse: requireAddress,
-  bind: (value) => addressToBytes(value as Address),
-}
-
-const txHash: ValueKind = { type: 'bytea', parse: requireTxHash, bind: hexToBytes }
-
-const requestId: ValueKind = { type: 'bytea', parse: requireRequestId, bind: hexToBytes }
-
-const paymentReference: ValueKind = { type: 'bytea', parse: requirePaymentReference, bind: hexToBytes }
-
-/** The merchant's own reference. */
-export const merchantReference: ValueKind = {
-  type: 'text',
-  parse: requireMerchantReference,
-  bind: (value) => value,
-}
-
-/** Canonical chain names, parsed by `resolve-names.ts`, which has the chain directory. */
-const network: ValueKind = { type: 'text', parse: same, bind: (value) => value }
-
-/** A bound of dates or amounts. */
-export interface BoundField {
-  readonly kind: 'bound'
-  readonly name: 'fromDate' | 'toDate' | 'minAmount' | 'maxAmount'
-  readonly operator: '>=' | '<='
-  /** `basis`: the amount that the currency filters choose. */
-  readonly column: 'timestamp' | 'basis'
-  readonly type: ColumnType
-}
-
-/** The free text. */
-interface TextField {
-  readonly kind: 'text'
-  readonly name: 'q'
-}
-
-/** Currencies of payments and of invoices. */
-export interface CurrencyField {
-  readonly kind: 'currency'
-  readonly name: 'currency' | 'paymentCurrency' | 'invoiceCurrency'
-}
+/** How values of a kind are read from what was sent. Each throws the reason of the kind, such as INVALID_ADDRESS. */
+type ReadValue<V extends string> =
+  | { readonly read: 'text'; parse(field: string, text: string): V }
+  /** A name, looked up in configuration, built-in tables and the account's payments. It may mean several values, or none. */
+  | { readonly read: 'name'; resolve(sources: NameSources, field: string, text: string): Promise<readonly V[]> }
+  /** A name of an enum, read from its number where the message is. */
+  | { readonly read: 'enum'; readonly words: readonly V[] }
 
 /** A list of values of one kind. */
-export interface ListField {
+interface ListFilter<V extends string = string> {
   readonly kind: 'list'
-  readonly name: Exclude<keyof FilterValues, BoundField['name'] | CurrencyField['name'] | TextField['name']>
-  readonly value: ValueKind
+  readonly value: ValueKind<V> & ReadValue<V>
   /** A payment matches when any of these columns holds any of the values. */
   readonly columns: readonly string[]
   /** Whether a value names few payments, so that they are looked up first and other filters are asked of them alone. */
   readonly isIdentifier?: boolean
   /** Whether each column is walked by itself and the walks are merged, because no index has both columns. */
   readonly split?: boolean
+  /** Checks all values together. */
+  readonly checkAll?: (texts: readonly string[]) => void
 }
 
-export type FilterField = BoundField | CurrencyField | ListField | TextField
+/** What a filter is. Currencies have SQL of their own; an amount is in the currency that they choose. */
+type Filter =
+  | ListFilter
+  | { readonly kind: 'currency'; readonly read: 'name'; readonly resolve: typeof resolveCurrency }
+  | { readonly kind: 'date'; readonly operator: '>=' | '<='; readonly column: 'timestamp' }
+  | { readonly kind: 'amount'; readonly operator: '>=' | '<='; readonly column: 'basis' }
+  /** The free text. */
+  | { readonly kind: 'text' }
 
-export const filterFields: readonly FilterField[] = [
-  { name: 'fromDate', kind: 'bound', operator: '>=', column: 'timestamp', type: 'timestamptz' },
-  { name: 'toDate', kind: 'bound', operator: '<=', column: 'timestamp', type: 'timestamptz' },
-  { name: 'minAmount', kind: 'bound', operator: '>=', column: 'basis', type: 'numeric' },
-  { name: 'maxAmount', kind: 'bound', operator: '<=', column: 'basis', type: 'numeric' },
-  { name: 'currency', kind: 'currency' },
-  { name: 'paymentCurrency', kind: 'currency' },
-  { name: 'invoiceCurrency', kind: 'currency' },
-  { name: 'status', kind: 'list', value: status, columns: ['status'] },
-  { name: 'type', kind: 'list', value: type, columns: ['type'] },
-  { name: 'payer', kind: 'list', value: address, columns: ['payer'] },
-  { name: 'payee', kind: 'list', value: address, columns: ['payee'] },
-  { name: 'walletAddress', kind: 'list', value: address, columns: ['payer', 'payee'], split: true },
-  { name: 'txHash', kind: 'list', value: txHash, columns: ['tx_hash', 'source_tx_hash'], isIdentifier: true },
-  { name: 'requestId', kind: 'list', value: requestId, columns: ['request_id'], isIdentifier: true },
-  {
-    name: 'paymentReference',
+const address = { type: 'bytea', read: 'text', parse: requireAddress, bind: addressToBytes } as const
+const txHash = { type: 'bytea', read: 'text', parse: requireTxHash, bind: hexToBytes } as const
+const requestId = { type: 'bytea', read: 'text', parse: requireRequestId, bind: hexToBytes } as const
+const paymentReference = { type: 'bytea', read: 'text', parse: requirePaymentReference, bind: hexToBytes } as const
+const merchantReference = { type: 'text', read: 'text', parse: requireMerchantReference, bind: same } as const
+/** Canonical chain names. */
+const network = { type: 'text', read: 'name', resolve: resolveNetwork, bind: same } as const
+const status = { type: 'smallint', read: 'enum', words: paymentStatuses, bind: rankOfStatus } as const
+const type = { type: 'smallint', read: 'enum', words: paymentTypes, bind: codeOfType } as const
+
+/**
+ * All filters by their names in the API. Each is declared here and in the four requests of `proto/` that have filters, and nowhere else: the
+ * types of what is sent and of what is searched for follow from this table, parsing and SQL loop over it, and `payment-filter-input.ts`
+ * compiles only while the requests have exactly these filters.
+ */
+export const filters = {
+  fromDate: { kind: 'date', operator: '>=', column: 'timestamp' },
+  toDate: { kind: 'date', operator: '<=', column: 'timestamp' },
+  minAmount: { kind: 'amount', operator: '>=', column: 'basis' },
+  maxAmount: { kind: 'amount', operator: '<=', column: 'basis' },
+  currency: { kind: 'currency', read: 'name', resolve: resolveCurrency },
+  paymentCurrency: { kind: 'currency', read: 'name', resolve: resolvePaymentCurrency },
+  invoiceCurrency: { kind: 'currency', read: 'name', resolve: resolveInvoiceCurrency },
+  status: { kind: 'list', value: status, columns: ['status'] },
+  type: { kind: 'list', value: type, columns: ['type'] },
+  payer: { kind: 'list', value: address, columns: ['payer'] },
+  payee: { kind: 'list', value: address, columns: ['payee'] },
+  walletAddress: { kind: 'list', value: address, columns: ['payer', 'payee'], split: true },
+  txHash: { kind: 'list', value: txHash, columns: ['tx_hash', 'source_tx_hash'], isIdentifier: true },
+  requestId: { kind: 'list', value: requestId, columns: ['request_id'], isIdentifier: true },
+  paymentReference: { kind: 'list', value: paymentReference, columns: ['payment_reference'], isIdentifier: true },
+  reference: {
     kind: 'list',
-    value: paymentReference,
-    columns: ['payment_reference'],
+    value: merchantReference,
+    columns: ['reference'],
     isIdentifier: true,
+    checkAll: requireShortReferences,
   },
-  { name: 'reference', kind: 'list', value: merchantReference, columns: ['reference'], isIdentifier: true },
-  { name: 'network', kind: 'list', value: network, columns: ['network', 'source_network'] },
-  { name: 'q', kind: 'text' },
-]
+  network: { kind: 'list', value: network, columns: ['network', 'source_network'] },
+  q: { kind: 'text' },
+} as const satisfies Readonly<Record<string, Filter>>
 
-const paymentId: ValueKind = { type: 'uuid', parse: same, bind: (value) => value }
+type Filters = typeof filters
+
+/** The name of a filter. */
+export type FilterName = keyof Filters
+
+/** The names of the filters that are read from numbers of an enum. */
+export type EnumFilterName = {
+  [N in FilterName]: Filters[N] extends { readonly value: { readonly read: 'enum' } } ? N : never
+}[FilterName]
+
+/** A filter with its name; optional parts are undefined where a filter has none. */
+export type FilterField = {
+  [N in FilterName]: { readonly name: N } & Filters[N] & Pick<ListFilter, 'isIdentifier' | 'split' | 'checkAll'>
+}[FilterName]
+
+/** All filters, in the order of the table. */
+export const filterFields = Object.entries(filters).map(([name, filter]) => ({
+  name,
+  ...filter,
+})) as readonly FilterField[]
+
+/** What a filter is sent as, once numbers of enums are read. */
+type SentAs<F> = F extends { readonly kind: 'list' | 'currency' } ? readonly ValueIn<F>[] : string
+
+/** What a filter is parsed into; plain JSON, because cursors carry it. Dates are milliseconds since 1970, amounts canonical decimal strings. */
+type ParsedAs<F> = F extends { readonly kind: 'date' }
+  ? number
+  : F extends { readonly kind: 'currency' }
+    ? readonly CurrencyMatch[]
+    : F extends { readonly kind: 'text' }
+      ? readonly TextReading[]
+      : F extends { readonly value: { bind(value: infer V): unknown } }
+        ? readonly V[]
+        : string
+
+type ValueIn<F> = F extends { readonly value: { readonly words: readonly (infer V)[] } } ? V : string
+
+/** The filters as they came over the wire: strings not yet parsed. Undefined, or an empty list, was not sent. */
+export type FilterInput = { readonly [N in FilterName]?: SentAs<Filters[N]> | undefined }
+
+/** The filters, parsed, by their names in the API. */
+export type FilterValues = { readonly [N in FilterName]?: ParsedAs<Filters[N]> | undefined }
+
+/** The amount that ranges and the order by amount refer to. */
+export type AmountBasis = 'amount' | 'invoiceAmount' | 'amountInUsd'
 
 /** For each meaning of a free text: its values, and the columns in which they are looked up. */
-export const readingColumns: Readonly<
-  Record<TextReading['as'], { readonly value: ValueKind; readonly columns: readonly string[] }>
-> = {
-  id: { value: paymentId, columns: ['id'] },
-  walletAddress: { value: address, columns: ['payer', 'payee'] },
-  txHash: { value: txHash, columns: ['tx_hash', 'source_tx_hash'] },
-  requestId: { value: requestId, columns: ['request_id'] },
-  paymentReference: { value: paymentReference, columns: ['payment_reference'] },
-  reference: { value: merchantReference, columns: ['reference'] },
+export const readingColumns: Readonly<Record<TextReading['as'], Pick<ListFilter, 'columns'> & { value: ValueKind }>> = {
+  id: { value: { type: 'uuid', bind: same }, columns: ['id'] },
+  walletAddress: filters.walletAddress,
+  txHash: filters.txHash,
+  requestId: filters.requestId,
+  paymentReference: filters.paymentReference,
+  reference: filters.reference,
 }
+
+export type SortBy = 'date' | 'amount' | 'status'
 
 /** The sort keys of the three amounts. */
 export const amountColumns: Readonly<Record<AmountBasis, SortKey>> = {
@@ -179,6 +212,6 @@ export function sortKeysOf(sortBy: SortBy, basis: AmountBasis): readonly SortKey
   }
 }
 
-function same(_field: string, text: string): string {
+function same(text: string): string {
   return text
 }

@@ -1,8 +1,8 @@
 import { type CursorSeal, openCursorOfVersion, sealCursor } from '../../domain/pages/sealed-cursor.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import type { FilterValues } from '../filter/payment-filter.ts'
+import type { FilterValues, SortBy } from '../filter/search-fields.ts'
 import { filterFields } from '../filter/search-fields.ts'
-import type { SortBy, SortOrder } from '../filter/search-input.ts'
+import type { SortOrder } from '../filter/search-input.ts'
 
 /** Where a page begins: after the payment with these keys going `forward`, before it going `backward`. */
 export interface PagePosition {

@@ -1,5 +1,6 @@
 import { codeOfType, rankOfStatus } from '../../domain/payment.ts'
-import { amountBasis, type CurrencyMatch, currencyFields, type PaymentFilter } from '../filter/payment-filter.ts'
+import { amountBasis, currencyFields, type PaymentFilter } from '../filter/payment-filter.ts'
+import type { CurrencyMatch } from '../filter/resolve-names.ts'
 import type { AccountStatistics, Cell } from '../sql/account-statistics.ts'
 
 /** The expected selectivity of each group of filters, as shares from 0 (nothing matches) to 1 (all match). */

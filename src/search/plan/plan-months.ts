@@ -1,4 +1,5 @@
-import { amountBasis, type FilterName } from '../filter/payment-filter.ts'
+import { amountBasis } from '../filter/payment-filter.ts'
+import type { FilterName } from '../filter/search-fields.ts'
 import { directionOf } from '../page/page-query.ts'
 import { amountParts } from './plan-parts.ts'
 import { boundedWalk, walk } from './plan-shapes.ts'

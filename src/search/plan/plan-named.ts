@@ -1,6 +1,7 @@
 import { addressToBytes } from '../../domain/address.ts'
 import { hexToBytes } from '../../domain/hex.ts'
-import { amountBasis, type FilterName } from '../filter/payment-filter.ts'
+import { amountBasis } from '../filter/payment-filter.ts'
+import type { FilterName } from '../filter/search-fields.ts'
 import { countOf } from './estimate-matches.ts'
 import { amountParts, cellParts, hasResidual, type NamedValues, statusParts } from './plan-parts.ts'
 import { boundedWalk, sliced, walk } from './plan-shapes.ts'

@@ -1,4 +1,5 @@
-import { currencyFields, type FilterName } from '../filter/payment-filter.ts'
+import { currencyFields } from '../filter/payment-filter.ts'
+import type { FilterName } from '../filter/search-fields.ts'
 import type { PageQuery } from '../page/page-query.ts'
 import type { AccountStatistics } from '../sql/account-statistics.ts'
 import { planByAmount } from './plan-by-amount.ts'

@@ -1,4 +1,5 @@
-import { amountBasis, currencyFields, type FilterName, type PaymentFilter } from '../filter/payment-filter.ts'
+import { amountBasis, currencyFields, type PaymentFilter } from '../filter/payment-filter.ts'
+import type { FilterName } from '../filter/search-fields.ts'
 import { directionOf } from '../page/page-query.ts'
 import { invoiceIdsOf } from './estimate-matches.ts'
 import { amounts, boundsLeft, dates, isOneOf, ranksOf, type Terms } from './plan-terms.ts'

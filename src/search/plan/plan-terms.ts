@@ -1,5 +1,6 @@
 import { paymentStatuses, rankOfStatus } from '../../domain/payment.ts'
-import type { FilterName, PaymentFilter } from '../filter/payment-filter.ts'
+import type { PaymentFilter } from '../filter/payment-filter.ts'
+import type { FilterName } from '../filter/search-fields.ts'
 import { directionOf, type PageQuery } from '../page/page-query.ts'
 import type { AccountStatistics, Cell } from '../sql/account-statistics.ts'
 import { type Estimate, estimateMatches } from './estimate-matches.ts'

@@ -1,5 +1,4 @@
-import type { FilterName } from '../filter/payment-filter.ts'
-import type { ColumnType } from '../filter/search-fields.ts'
+import type { ColumnType, FilterName } from '../filter/search-fields.ts'
 
 /**
  * How a page is read: shapes that are tried in turn until one gives the whole page. The last one always does.

@@ -1,16 +1,12 @@
 import { allOf, anyOf, bind, bindTime, join, raw, type Statement, sql, TRUE } from '../../postgres/statement.ts'
-import {
-  amountBasis,
-  type CurrencyMatch,
-  type FilterName,
-  type PaymentFilter,
-  type TextReading,
-} from '../filter/payment-filter.ts'
+import { amountBasis, type PaymentFilter } from '../filter/payment-filter.ts'
+import type { TextReading } from '../filter/read-free-text.ts'
+import type { CurrencyMatch } from '../filter/resolve-names.ts'
 import {
   amountColumns,
-  type BoundField,
   type ColumnType,
   type FilterField,
+  type FilterName,
   filterFields,
   readingColumns,
   type ValueKind,
@@ -30,7 +26,7 @@ export function matchCondition(filter: PaymentFilter): Statement {
 
 /** The conditions of some filters; a filter that was not given has none. */
 export function conditionsOf(filter: PaymentFilter, fields: readonly FilterField[]): Statement[] {
-  return fields.flatMap((field) => conditionOf(field, filter) ?? [])
+  return fields.flatMap((field) => conditionOf(field, filter))
 }
 
 /** The same, of filters by their names. */
@@ -40,16 +36,17 @@ export function conditionsOfNamed(filter: PaymentFilter, names: readonly FilterN
 
 /** The columns that the conditions of some filters look at. */
 export function columnsOf(filter: PaymentFilter, names: readonly FilterName[]): string[] {
-  return fieldsNamed(names).flatMap((field) => {
+  return fieldsNamed(names).flatMap((field): string | readonly string[] => {
     switch (field.kind) {
-      case 'bound':
+      case 'date':
+      case 'amount':
         return boundColumn(field, filter)
       case 'currency':
         return ['currency_symbol', 'currency', 'invoice_currency']
       case 'list':
         return field.columns
       case 'text':
-        return ['id', 'payer', 'payee', 'tx_hash', 'source_tx_hash', 'request_id', 'payment_reference', 'reference']
+        return Object.values(readingColumns).flatMap(({ columns }) => columns)
     }
   })
 }
@@ -59,29 +56,32 @@ function fieldsNamed(names: readonly FilterName[]): FilterField[] {
   return filterFields.filter(({ name }) => names.includes(name))
 }
 
-function boundColumn({ column }: BoundField, filter: PaymentFilter): string {
+function boundColumn({ column }: { readonly column: 'timestamp' | 'basis' }, filter: PaymentFilter): string {
   return column === 'basis' ? amountColumns[amountBasis(filter)].column : column
 }
 
-function conditionOf(field: FilterField, filter: PaymentFilter): Statement | undefined {
+/** None for a filter that was not given; never undefined, so that a kind of filter without a case does not compile. */
+function conditionOf(field: FilterField, filter: PaymentFilter): Statement[] {
   switch (field.kind) {
-    case 'bound': {
-      const value = filter[field.name]
-      if (value === undefined) return undefined
-      const bound = typeof value === 'number' ? bindTime(value) : bind(value, field.type)
-      return sql`${raw(boundColumn(field, filter))} ${raw(field.operator)} ${bound}`
+    case 'date':
+      return ifGiven(filter[field.name], (ms) => sql`${raw(field.column)} ${raw(field.operator)} ${bindTime(ms)}`)
+    case 'amount': {
+      const column = raw(boundColumn(field, filter))
+      return ifGiven(filter[field.name], (amount) => sql`${column} ${raw(field.operator)} ${bind(amount, 'numeric')}`)
     }
-    case 'currency': {
-      const matches = filter[field.name]
-      return matches === undefined ? undefined : currencyCondition(matches)
-    }
+    case 'currency':
+      return ifGiven(filter[field.name], currencyCondition)
     case 'list': {
-      const values = filter[field.name]
-      return values === undefined ? undefined : anyOf(field.columns.map((column) => oneOf(column, field.value, values)))
+      const { columns, value } = field
+      return ifGiven(filter[field.name], (given) => anyOf(columns.map((column) => oneOf(column, value, given))))
     }
     case 'text':
-      return filter.q === undefined ? undefined : textCondition(filter.q)
+      return ifGiven(filter[field.name], textCondition)
   }
+}
+
+function ifGiven<T>(value: T | undefined, conditionOf: (value: T) => Statement): Statement[] {
+  return value === undefined ? [] : [conditionOf(value)]
 }
 
 /** `(id = ? or reference = ?)`: one index lookup for each column that may hold the text. */
@@ -94,8 +94,12 @@ function textCondition(readings: readonly TextReading[]): Statement {
 }
 
 /** `payer = ?::bytea`, or `payer = any(?::bytea[])` for several values. */
-export function oneOf(column: string, { type, bind: toBinding }: ValueKind, values: readonly string[]): Statement {
-  return isOneOf(column, type, values.map(toBinding))
+export function oneOf(column: string, kind: ValueKind, values: readonly string[]): Statement {
+  return isOneOf(column, kind.type, bindingsOf(kind, values))
+}
+
+function bindingsOf(kind: ValueKind, values: readonly string[]): (string | number | Buffer)[] {
+  return values.map((value) => kind.bind(value))
 }
 
 /** A single value is compared with `=`, because only then are the entries of an index in the order of its next column. */
@@ -106,9 +110,9 @@ function isOneOf(column: string, type: ColumnType, values: readonly (string | nu
 }
 
 /** `(payer is null or payer <> all(?::bytea[]))` */
-export function noneOf(column: string, { type, bind: toBinding }: ValueKind, values: readonly string[]): Statement {
+export function noneOf(column: string, kind: ValueKind, values: readonly string[]): Statement {
   const name = raw(column)
-  return sql`(${name} is null or ${name} <> all(${bind(values.map(toBinding), `${type}[]`)}))`
+  return sql`(${name} is null or ${name} <> all(${bind(bindingsOf(kind, values), `${kind.type}[]`)}))`
 }
 
 function currencyCondition(matches: readonly CurrencyMatch[]): Statement {

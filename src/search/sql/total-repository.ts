@@ -2,9 +2,10 @@ import type { Knex } from 'knex'
 import { type ExplainRow, type PlanNode, planOf } from '../../postgres/planned-rows.ts'
 import { runPrepared } from '../../postgres/prepared.ts'
 import { bind, bindTime, join, type Statement, sql } from '../../postgres/statement.ts'
-import type { FilterName, PaymentFilter } from '../filter/payment-filter.ts'
+import type { PaymentFilter } from '../filter/payment-filter.ts'
+import type { FilterName } from '../filter/search-fields.ts'
 import { filterFields } from '../filter/search-fields.ts'
-import { accountIs, conditionsOf, matchCondition } from './filter-conditions.ts'
+import { accountIs, columnsOf, conditionsOf, matchCondition } from './filter-conditions.ts'
 
 /** What the statistics of an account say about the number of matches. */
 export interface StatisticsCount {
@@ -37,7 +38,7 @@ export function createTotalRepository(knex: Knex): TotalRepository {
     async countByStatistics(filter, signal) {
       const [row] = await runPrepared<StatisticsCountRow>(knex, statisticsCountStatement(filter), signal)
       const [atLeast, atMost, likely] = [Number(row?.at_least), Number(row?.at_most), Number(row?.likely)]
-      const isCovered = namesOf(filter).every((name) => isDate(name) || statisticsHold.has(name))
+      const isCovered = namesOf(filter).every((name) => isDate(name) || isHeld(filter, name))
       return isCovered ? { atLeast, atMost, likely } : { atLeast: 0, atMost, likely: undefined }
     },
     async countRows(filter, cap, signal) {
@@ -59,15 +60,21 @@ export function countStatement(filter: PaymentFilter, cap: number): Statement {
   return sql`select count(*) as count from (select 1 from payments where ${join(conditions, ' and ')} limit ${bind(cap)}) as matches`
 }
 
-/** The filters whose columns the statistics have. */
-const statisticsHold: ReadonlySet<FilterName> = new Set([
-  'currency',
-  'paymentCurrency',
-  'invoiceCurrency',
-  'status',
-  'type',
+/** The columns of payments that the statistics have. */
+const STATISTICS_COLUMNS: ReadonlySet<string> = new Set([
   'network',
+  'source_network',
+  'currency',
+  'currency_symbol',
+  'invoice_currency',
+  'type',
+  'status',
 ])
+
+/** Whether the statistics have all columns that a filter asks for. */
+function isHeld(filter: PaymentFilter, name: FilterName): boolean {
+  return columnsOf(filter, [name]).every((column) => STATISTICS_COLUMNS.has(column))
+}
 
 interface StatisticsCountRow {
   readonly at_least: string
@@ -82,7 +89,7 @@ interface StatisticsCountRow {
  */
 function statisticsCountStatement(filter: PaymentFilter): Statement {
   const held = Object.fromEntries(
-    namesOf(filter).flatMap((name) => (statisticsHold.has(name) ? [[name, filter[name]]] : [])),
+    namesOf(filter).flatMap((name) => (isHeld(filter, name) ? [[name, filter[name]]] : [])),
   )
   const [from, to] = [bindTime(filter.fromDate), bindTime(filter.toDate)]
   return sql`select coalesce(sum(n) filter (where first_at >= coalesce(from_at, first_at) and last_at <= coalesce(to_at, last_at)), 0)::text as at_least,

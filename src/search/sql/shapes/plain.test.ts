@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { addressToBytes, parseAddress } from '../../../domain/address.ts'
 import type { Statement } from '../../../postgres/statement.ts'
-import type { FilterValues } from '../../filter/payment-filter.ts'
+import type { FilterValues } from '../../filter/search-fields.ts'
 import { filterFields } from '../../filter/search-fields.ts'
 import type { PageQuery } from '../../page/page-query.ts'
 import { plainStatement } from './plain.ts'

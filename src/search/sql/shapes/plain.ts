@@ -1,5 +1,6 @@
 import { bind, commonTable, join, raw, type Statement, sql, where } from '../../../postgres/statement.ts'
-import type { PaymentFilter, TextReading } from '../../filter/payment-filter.ts'
+import type { PaymentFilter } from '../../filter/payment-filter.ts'
+import type { TextReading } from '../../filter/read-free-text.ts'
 import {
   amountColumns,
   type FilterField,
