@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { clone, create, type DescField, toJson } from '@bufbuild/protobuf'
 import { FieldDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import { expect, test } from 'vitest'
@@ -7,6 +8,7 @@ import { SummarizePaymentsRequestSchema } from '../../gen/payments/v1/payment_su
 import { WatchPaymentsRequestSchema } from '../../gen/payments/v1/payment_watch_pb.js'
 import { filterInputOf } from '../../src/api/services/payment-filter-input.ts'
 import { filterFields } from '../../src/search/filter/search-fields.ts'
+import { cases } from './oracle-walks.ts'
 
 const others = [SummarizePaymentsRequestSchema, ExportPaymentsRequestSchema, WatchPaymentsRequestSchema]
 
@@ -37,4 +39,13 @@ test('the proto declares exactly the filters that the search knows', () => {
   const declaredNames = SearchPaymentsRequestSchema.fields.filter(isFilter).map(({ localName }) => localName)
   expect(Object.keys(filterInputOf(create(SearchPaymentsRequestSchema))).toSorted()).toEqual(declaredNames.toSorted())
   expect(filterFields.map(({ name }) => name).toSorted()).toEqual(declaredNames.toSorted())
+})
+
+test('every filter has a case in the oracle, and a row in the reference', () => {
+  const names = filterFields.map(({ name }) => name)
+  const tried = new Set(cases.flatMap(({ input }) => Object.keys(input)))
+  expect(names.filter((name) => !tried.has(name))).toEqual([])
+  const rows = readFileSync('docs/reference/payments.md', 'utf8').match(/^\| `.*$/gm) ?? []
+  const firstCells = rows.map((row) => row.split('|')[1]).join()
+  expect(names.filter((name) => !firstCells.includes(`\`${name}\``))).toEqual([])
 })
