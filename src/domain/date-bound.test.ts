@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseDateBound } from './date-bound.ts'
+import { daysOfZone } from './time-zone.ts'
 
 const iso = (ms: number) => new Date(ms).toISOString()
 
@@ -58,4 +59,28 @@ test.each([
   ['', 'RFC 3339'],
 ])('refuses "%s": %s', (text, detail) => {
   expect(parseDateBound(text)).toEqual({ ok: false, detail: expect.stringContaining(detail) })
+})
+
+test.each([
+  ['Europe/Zurich', '2026-03-01', '2026-02-28T23:00:00.000Z', '2026-03-01T22:59:59.999Z'],
+  ['Europe/Zurich', '2026-03-29', '2026-03-28T23:00:00.000Z', '2026-03-29T21:59:59.999Z'],
+  ['Europe/Zurich', '2026-10-25', '2026-10-24T22:00:00.000Z', '2026-10-25T22:59:59.999Z'],
+  ['Africa/Cairo', '2023-04-28', '2023-04-27T22:00:00.000Z', '2023-04-28T20:59:59.999Z'],
+  ['Pacific/Apia', '2011-12-29', '2011-12-29T10:00:00.000Z', '2011-12-30T09:59:59.999Z'],
+  ['Asia/Kolkata', '0001-01-01', '0001-01-01T00:00:00.000Z', '0001-01-01T18:06:31.999Z'],
+  ['America/New_York', '9999-12-31', '9999-12-31T05:00:00.000Z', '9999-12-31T23:59:59.999Z'],
+  ['Europe/Zurich', '2026-03-01T12:00:00Z', '2026-03-01T12:00:00.000Z', '2026-03-01T12:00:00.000Z'],
+  ['Europe/Zurich', '2026-03-01T00:30:00-05:00', '2026-03-01T05:30:00.000Z', '2026-03-01T05:30:00.000Z'],
+])('in %s, %s is from %s to %s', (zone, text, first, last) => {
+  const parsed = parseDateBound(text, daysOfZone(zone))
+  expect(parsed.ok && { first: iso(parsed.firstMs), last: iso(parsed.lastMs) }).toEqual({ first, last })
+})
+
+test('a date that the zone skips is refused', () => {
+  const skipped = parseDateBound('2011-12-30', daysOfZone('Pacific/Apia'))
+  expect(skipped).toEqual({ ok: false, detail: 'the clocks of Pacific/Apia skipped that day' })
+  expect(parseDateBound('2011-02-30', daysOfZone('Pacific/Apia'))).toEqual({
+    ok: false,
+    detail: 'there is no such day',
+  })
 })

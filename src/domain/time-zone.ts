@@ -49,14 +49,14 @@ export interface ZoneDays {
  */
 export function daysOfZone(timeZone: string): ZoneDays {
   const offsetAt = offsetsOf(timeZone)
+  let known: { readonly dateMs: number; readonly offset: number } | undefined
   const startOf = (dateMs: number): number | undefined => {
-    const around = new Set([offsetAt(dateMs - DAY_MS), offsetAt(dateMs + DAY_MS)])
-    const offsets = [...around].flatMap((offset) => [offset, offsetAt(dateMs - offset)])
-    // The clocks may show midnight twice: the largest offset is the first time.
-    const shown = offsets.toSorted((a, b) => b - a).find((offset) => offsetAt(dateMs - offset) === offset)
-    if (shown !== undefined) return dateMs - shown
-    const at = firstAtOrAfter(dateMs, offsetAt)
-    return at + offsetAt(at) < dateMs + DAY_MS ? at : undefined
+    // Days are mostly asked for one after the other, and mostly no clock changes in between.
+    const guess = known?.dateMs === dateMs - DAY_MS ? dateMs - known.offset : undefined
+    const isRight = guess !== undefined && offsetAt(guess) === known?.offset
+    const atMs = isRight ? guess : findStart(dateMs, offsetAt)
+    known = atMs === undefined ? undefined : { dateMs, offset: dateMs - atMs }
+    return atMs
   }
   const startFrom = (dateMs: number): number => startOf(dateMs) ?? startFrom(dateMs + DAY_MS)
   return {
@@ -65,6 +65,16 @@ export function daysOfZone(timeZone: string): ZoneDays {
     startOf,
     startFrom,
   }
+}
+
+function findStart(dateMs: number, offsetAt: (atMs: number) => number): number | undefined {
+  const around = new Set([offsetAt(dateMs - DAY_MS), offsetAt(dateMs + DAY_MS)])
+  const offsets = [...around].flatMap((offset) => [offset, offsetAt(dateMs - offset)])
+  // The clocks may show midnight twice: the largest offset is the first time.
+  const shown = offsets.toSorted((a, b) => b - a).find((offset) => offsetAt(dateMs - offset) === offset)
+  if (shown !== undefined) return dateMs - shown
+  const at = firstAtOrAfter(dateMs, offsetAt)
+  return at + offsetAt(at) < dateMs + DAY_MS ? at : undefined
 }
 
 /** The first whole second at which the clocks show this midnight or later; they skip midnight, once within a day of it. */

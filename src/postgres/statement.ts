@@ -40,9 +40,15 @@ export function bind(value: Binding, type?: string): Statement {
 
 /** A time in milliseconds since 1970 as `?::timestamptz`; null where there is none. */
 export function bindTime(ms: number | undefined): Statement {
-  // PostgreSQL does not read the sign and the 0 of +010000, the year after 9999
-  return bind(ms === undefined ? null : new Date(ms).toISOString().replace(/^\+0/, ''), 'timestamptz')
+  return bind(ms === undefined ? null : timeText(ms), 'timestamptz')
 }
+
+/** A time as PostgreSQL reads it. It has no year 0, and does not read the sign and the 0 of +010000, the year after 9999. */
+export function timeText(ms: number): string {
+  return ms < YEAR_1_MS ? '-infinity' : new Date(ms).toISOString().replace(/^\+0/, '')
+}
+
+const YEAR_1_MS = Date.parse('0001-01-01T00:00:00Z')
 
 /** `a, b, c` with the separator given. */
 export function join(pieces: readonly Statement[], separator: string): Statement {

@@ -77,6 +77,7 @@ describe('a cursor', () => {
     [{ maxAmount: '100' }, 'maxAmount'],
     [{ fromDate: '2026-03-02' }, 'fromDate'],
     [{ toDate: '2026-03-02' }, 'toDate'],
+    [{ timeZone: 'Europe/Zurich' }, 'timeZone'],
     [{ payer: [PAYERS[0] ?? ''] }, 'payer'],
     [{ payee: [PAYEES[0] ?? ''] }, 'payee'],
     [{ walletAddress: [PAYEES[0] ?? ''] }, 'walletAddress'],
@@ -105,6 +106,24 @@ describe('a cursor', () => {
     const cursor = await firstCursor()
     const alone = await search({ cursor })
     expect((await search({ ...beside, cursor })).payments).toEqual(alone.payments)
+  })
+
+  test('carries the time zone: dates sent beside it are days of that zone', async () => {
+    const inZone: SearchInput = { timeZone: 'Asia/Kolkata', fromDate: '2026-03-02', toDate: '2026-03-10', limit: 3 }
+    const cursor = await firstCursor(inZone)
+    const alone = await search({ cursor })
+    for (const beside of [inZone, { fromDate: '2026-03-02' }, { timeZone: 'asia/CALCUTTA' }]) {
+      expect((await search({ ...beside, cursor })).payments).toEqual(alone.payments)
+    }
+    const others = [
+      [{ timeZone: 'UTC' }, 'timeZone'],
+      [{ timeZone: 'UTC', fromDate: '2026-03-02' }, 'timeZone'],
+      [{ fromDate: '2026-03-02T00:00:00Z' }, 'fromDate'],
+    ] as const
+    const mismatches = await Promise.all(others.map(([beside]) => faultOf(search({ ...beside, cursor }))))
+    expect(mismatches.map(({ reason, field }) => [reason, field])).toContainEqual(['CURSOR_MISMATCH', 'timeZone'])
+    expect(mismatches.every(({ reason }) => reason === 'CURSOR_MISMATCH')).toBe(true)
+    expect((await search({ cursor: await firstCursor(), timeZone: 'utc' })).payments).toHaveLength(3)
   })
 
   test('carries the limit, and another limit may be sent with it', async () => {

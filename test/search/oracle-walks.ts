@@ -92,6 +92,19 @@ export const cases: readonly Case[] = [
     input: { fromDate: '2026-03-02T04:00:00.0001Z', toDate: '2026-03-03T03:59:59.999999Z' },
     matches: (p) => p.timestamp.getTime() > START + 28 * HOUR && p.timestamp.getTime() < START + 52 * HOUR,
   },
+  {
+    input: { timeZone: 'Asia/Kolkata', fromDate: '2026-03-03', toDate: '2026-03-08' },
+    matches: (p) => p.timestamp.getTime() >= START + 42.5 * HOUR && p.timestamp.getTime() < START + 186.5 * HOUR,
+  },
+  {
+    // clocks go from 2 to 3 on 8 March
+    input: { timeZone: 'america/NEW_YORK', toDate: '2026-03-08' },
+    matches: (p) => p.timestamp.getTime() < START + (8 * 24 + 4) * HOUR,
+  },
+  {
+    input: { timeZone: 'Europe/Zurich', fromDate: '2026-03-02T05:00:00+01:00' },
+    matches: (p) => p.timestamp.getTime() >= START + 28 * HOUR,
+  },
   { input: { minAmount: '10.50' }, matches: (p, basis) => within(p, basis, (to) => to('10.5') >= 0) },
   { input: { maxAmount: '1.5' }, matches: (p, basis) => within(p, basis, (to) => to('1.5') <= 0) },
   { input: { minAmount: '0' }, matches: (p, basis) => within(p, basis, () => true) },
@@ -247,8 +260,11 @@ function pickDisjoint(random: () => number): readonly [Case, Case] {
   }
 }
 
-/** The names of a case's filters; both bounds of an amount have one name. */
-const rangesOf = ({ input }: Case) => Object.keys(input).map((name) => name.replace(/^(?:min|max)Amount$/, 'amount'))
+/** The names of a case's filters; both bounds of an amount have one name, and so have those of dates and their zone. */
+const rangesOf = ({ input }: Case) =>
+  Object.keys(input).map((name) =>
+    name.replace(/^(?:min|max)Amount$/, 'amount').replace(/^(?:from|to)Date$|^timeZone$/, 'date'),
+  )
 
 /** Walks to the end and back and compares every page with the brute-force answer. @param planner - which planner, counted round and round */
 export async function checkWalk(

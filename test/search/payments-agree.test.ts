@@ -83,6 +83,11 @@ const filters: Readonly<Record<FilterName, () => SearchInput>> = {
   paymentReference: () => ({ paymentReference: some(PAYMENT_REFERENCES) }),
   reference: () => ({ reference: some(REFERENCES) }),
   network: () => ({ network: some(['BASE', 'POLYGON', 'ARBITRUM', 'OLDNET', 'SOURCEONLY']) }),
+  timeZone: () => ({
+    timeZone: one(['Asia/Kolkata', 'America/St_Johns', 'UTC']),
+    fromDate: '2026-03-03',
+    toDate: '2026-03-12',
+  }),
   q: () => ({ q: one([hash(7), ...PAYEES, ...REQUEST_IDS, ...REFERENCES]) }),
 }
 

@@ -20,8 +20,8 @@ export declare const file_payments_v1_payment_summary: GenFile;
 export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePaymentsRequest"> & {
   /**
    * Only payments whose `timestamp` is at this moment or later. RFC 3339 with an offset, or a bare date, which is the
-   * start of that day in UTC. INVALID_DATE; INVALID_RANGE if it is after `toDate`. Examples:
-   * `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
+   * first instant of that day in `timeZone`. INVALID_DATE, also for a day that the zone skips; INVALID_RANGE if it is
+   * after `toDate`. Examples: `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
    *
    * @generated from field: optional string from_date = 1;
    */
@@ -29,7 +29,7 @@ export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePay
 
   /**
    * Only payments whose `timestamp` is at this moment or earlier. RFC 3339 with an offset, or a bare date, which is the
-   * end of that day in UTC. INVALID_DATE. Example: `"2026-03-31"`.
+   * end of that day in `timeZone`. INVALID_DATE, also for a day that the zone skips. Example: `"2026-03-31"`.
    *
    * @generated from field: optional string to_date = 2;
    */
@@ -169,21 +169,21 @@ export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePay
   q?: string | undefined;
 
   /**
+   * Time zone of the bare dates in `fromDate` and `toDate`, and of days, weeks and months of a summary: `UTC` or a name with a
+   * `/` of the IANA database, in any case. A day runs from its first instant to that of the next date, so it may have
+   * 23 or 25 hours. Default: `"UTC"`. UNKNOWN_TIME_ZONE. Example: `"Europe/Zurich"`.
+   *
+   * @generated from field: optional string time_zone = 26;
+   */
+  timeZone?: string | undefined;
+
+  /**
    * What to group by: at most two different groupings, the outer one first. Empty: one sum of all. A query string may
    * separate them by commas. INVALID_FIELD, UNKNOWN_ENUM_VALUE, TOO_MANY_VALUES. Example: `["MONTH", "STATUS"]`.
    *
    * @generated from field: repeated payments.v1.PaymentSummary.GroupBy group_by = 30;
    */
   groupBy: PaymentSummary_GroupBy[];
-
-  /**
-   * Time zone of days, weeks and months: a name of the IANA database, in any case. Default: `"UTC"`. It does not change
-   * `fromDate` and `toDate`. A day on which clocks change has 23 or 25 hours. UNKNOWN_TIME_ZONE. Example:
-   * `"Europe/Zurich"`.
-   *
-   * @generated from field: optional string time_zone = 31;
-   */
-  timeZone?: string | undefined;
 
   /**
    * How many payers or payees get a group of their own, 0 to 100. Default, also for 0: 10. Those with the largest sum

@@ -1,12 +1,19 @@
 import type { Message } from '@bufbuild/protobuf'
 import type { ExportPaymentsRequest } from '../../../gen/payments/v1/payment_export_pb.js'
 import { Payment_Status, Payment_Type } from '../../../gen/payments/v1/payment_pb.js'
-import type { SearchPaymentsRequest } from '../../../gen/payments/v1/payment_search_service_pb.js'
+import {
+  type SearchPaymentsRequest,
+  SearchPaymentsRequestSchema,
+} from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { SummarizePaymentsRequest } from '../../../gen/payments/v1/payment_summary_pb.js'
 import type { WatchPaymentsRequest } from '../../../gen/payments/v1/payment_watch_pb.js'
 import { suggestName } from '../../domain/nearest.ts'
+import { paymentStatuses, paymentTypes } from '../../domain/payment.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import { type EnumFilterName, type FilterInput, type FilterName, filters } from '../../search/filter/search-fields.ts'
+import type { FilterInput, FilterName, FilterWords } from '../../search/filter/search-fields.ts'
+
+/** The fields of a search that are no filters. */
+const noFilters = ['sortBy', 'sortOrder', 'limit', 'cursor', 'includeTotal'] as const
 
 /**
  * A request about payments, given its fields that are no filters. It is `never`, and so the request is accepted nowhere, where it lacks a filter of
@@ -22,30 +29,24 @@ type Complete<R extends Message, Others extends string> = [Exclude<keyof R, keyo
 
 /** The requests about payments. Their filters have the same names and numbers. */
 export type FilterRequest =
-  | Complete<SearchPaymentsRequest, 'sortBy' | 'sortOrder' | 'limit' | 'cursor' | 'includeTotal'>
-  | Complete<SummarizePaymentsRequest, 'groupBy' | 'timeZone' | 'top' | 'sums'>
+  | Complete<SearchPaymentsRequest, (typeof noFilters)[number]>
+  | Complete<SummarizePaymentsRequest, 'groupBy' | 'top' | 'sums'>
   | Complete<ExportPaymentsRequest, 'after' | 'format' | 'columns'>
   | Complete<WatchPaymentsRequest, 'watchCursor' | 'ticket'>
 
-/** The enum of each filter that is sent as numbers. */
-const enums: {
-  readonly [N in EnumFilterName]: Readonly<Record<(typeof filters)[N]['value']['words'][number], number>>
-} = { status: Payment_Status, type: Payment_Type }
-
-/** All filters; those of an enum with the name for each of its numbers. */
-const readers = (Object.keys(filters) as FilterName[]).map((name) => ({
-  name,
-  words: isEnum(name) ? wordsOf(name) : undefined,
-}))
-
-function isEnum(name: FilterName): name is EnumFilterName {
-  return name in enums
+/** The words of each filter that is sent as numbers of an enum. */
+const enums: { readonly [N in keyof FilterWords]: ReadonlyMap<number, FilterWords[N]> } = {
+  status: new Map(paymentStatuses.map((word) => [Payment_Status[word], word])),
+  type: new Map(paymentTypes.map((word) => [Payment_Type[word], word])),
 }
 
-function wordsOf(name: EnumFilterName): ReadonlyMap<number, string> {
-  const numbers: Readonly<Record<string, number>> = enums[name]
-  return new Map(filters[name].value.words.map((word) => [numbers[word] as number, word]))
-}
+const wordsByName: Readonly<Record<string, ReadonlyMap<number, string>>> = enums
+
+/** All filters; those of an enum with the word for each of its numbers. */
+const readers = SearchPaymentsRequestSchema.fields.flatMap(({ localName }) => {
+  if (noFilters.some((name) => name === localName)) return []
+  return [{ name: localName as FilterName, words: wordsByName[localName] }]
+})
 
 /** Reads the filters of a request about payments. */
 export function filterInputOf(request: FilterRequest): FilterInput {

@@ -241,7 +241,7 @@ test('the last page has no more, no cursor and no total', async () => {
 
 test('every field of a request reaches the search', async () => {
   const { handlers, asked } = handlersOver(empty)
-  const texts = { fromDate: 'a', toDate: 'b', minAmount: 'c', maxAmount: 'd', cursor: 'e', q: 'q' }
+  const texts = { fromDate: 'a', toDate: 'b', minAmount: 'c', maxAmount: 'd', cursor: 'e', q: 'q', timeZone: 'r' }
   const lists = {
     currency: ['f'],
     paymentCurrency: ['g'],

@@ -35,7 +35,6 @@ export function summaryInputOf(request: SummarizePaymentsRequest): SummaryInput 
     ...filterInputOf(request),
     groupBy: request.groupBy.map((number): GroupName => wordOf('groupBy', nameByNumber, number)),
     sums: request.sums.map((number): Measure => wordOf('sums', measureByNumber, number)),
-    timeZone: request.timeZone,
     top: request.top,
   }
 }

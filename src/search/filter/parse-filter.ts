@@ -1,7 +1,8 @@
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import { FIAT_DECIMALS, parseFiatCode } from '../../domain/currency.ts'
 import { compareDecimals, type Decimal, formatDecimal } from '../../domain/decimal.ts'
-import { requireAmount, requireDate, requireFewValues } from '../../domain/require-input.ts'
+import { requireAmount, requireDate, requireFewValues, requireTimeZone } from '../../domain/require-input.ts'
+import { DEFAULT_TIME_ZONE, daysOfZone, type ZoneDays } from '../../domain/time-zone.ts'
 import { readAllInTurn, readEach, readEachInTurn } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { amountBasis, canonicalList, currencyMatchesOf } from './payment-filter.ts'
@@ -15,9 +16,16 @@ import {
   filterFields,
 } from './search-fields.ts'
 
-/** When a kind of filter is read: amounts depend on the currencies. */
-const turns: Readonly<Record<FilterField['kind'], number>> = { currency: 1, list: 1, text: 2, date: 3, amount: 4 }
-const fieldsInTurn = filterFields.toSorted((one, other) => turns[one.kind] - turns[other.kind])
+/** When a kind of filter is read: dates depend on the time zone, amounts on the currencies. */
+const steps: Readonly<Record<FilterField['kind'], number>> = {
+  currency: 1,
+  list: 1,
+  text: 2,
+  zone: 3,
+  date: 4,
+  amount: 5,
+}
+const fieldsInOrder = filterFields.toSorted((one, other) => steps[one.kind] - steps[other.kind])
 
 /** What has been read so far. */
 interface Reading {
@@ -26,22 +34,31 @@ interface Reading {
   readonly values: FilterValues
   /** Bounds of ranges, for their order. Times are milliseconds since 1970. */
   readonly bounds: Map<FilterName, Decimal>
+  /** The days of the zone of bare dates; undefined for UTC. */
+  readonly days: () => ZoneDays | undefined
 }
 
 /**
  * Parses the filters of a search. Every filter that was sent becomes part of the result or an error; none is ignored.
  *
+ * @param zoneOfCursor - the zone of bare dates where none is sent; default UTC
  * @returns the filters in canonical form, so that filters with the same meaning have the same JSON
  * @throws one error for all invalid values, with the reason of the first: INVALID_DATE, INVALID_AMOUNT, INVALID_RANGE, INVALID_ADDRESS,
  * INVALID_TX_HASH, INVALID_REQUEST_ID, INVALID_PAYMENT_REFERENCE, INVALID_REFERENCE, UNKNOWN_NETWORK, UNKNOWN_CURRENCY,
- * TOO_MANY_VALUES
+ * UNKNOWN_TIME_ZONE, TOO_MANY_VALUES
  */
-export async function parseFilter(input: FilterInput, sources: NameSources): Promise<FilterValues> {
-  const values: Record<string, unknown> = {}
-  const reading: Reading = { input, sources, values, bounds: new Map() }
-  const readers = fieldsInTurn.map((field) => {
+export async function parseFilter(
+  input: FilterInput,
+  sources: NameSources,
+  zoneOfCursor?: string | undefined,
+): Promise<FilterValues> {
+  const found: Record<string, unknown> = {}
+  const values: FilterValues = found
+  const days = () => daysUnlessUtc(values.timeZone ?? zoneOfCursor)
+  const reading: Reading = { input, sources, values, bounds: new Map(), days }
+  const readers = fieldsInOrder.map((field) => {
     const store = (value: unknown) => {
-      if (value !== null) values[field.name] = value
+      if (value !== null) found[field.name] = value
     }
     const read = () => {
       const value = readFilter(field, reading)
@@ -59,16 +76,21 @@ type Field<K extends FilterField['kind']> = Extract<FilterField, { readonly kind
 /** The value of one filter; null where it was not sent. No type here has `undefined`, so that a kind without a case does not compile. */
 type ReadValue = string | number | readonly unknown[] | null
 
-function readFilter(field: FilterField, { input, sources, values, bounds }: Reading): ReadValue | Promise<ReadValue> {
+function readFilter(
+  field: FilterField,
+  { input, sources, values, bounds, days }: Reading,
+): ReadValue | Promise<ReadValue> {
   switch (field.kind) {
     case 'list':
     case 'currency':
       return readList(field, input[field.name] ?? [], sources)
     case 'text':
       return ifSent(input[field.name], (text) => readFreeText(field.name, text))
+    case 'zone':
+      return ifSent(input[field.name], (text) => requireTimeZone(field.name, text))
     case 'date':
       return ifSent(input[field.name], (text) => {
-        const { atMs, firstMs, lastMs } = requireDate(field.name, text)
+        const { atMs, firstMs, lastMs } = requireDate(field.name, text, days())
         bounds.set(field.name, { units: BigInt(field.operator === '>=' ? atMs : lastMs), places: 0 })
         return field.operator === '>=' ? firstMs : lastMs
       })
@@ -80,6 +102,10 @@ function readFilter(field: FilterField, { input, sources, values, bounds }: Read
         return formatDecimal(amount)
       })
   }
+}
+
+function daysUnlessUtc(timeZone = DEFAULT_TIME_ZONE): ZoneDays | undefined {
+  return timeZone === DEFAULT_TIME_ZONE ? undefined : daysOfZone(timeZone)
 }
 
 function ifSent<T>(text: string | undefined, read: (text: string) => T): T | null {

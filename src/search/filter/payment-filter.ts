@@ -1,5 +1,5 @@
 import type { CurrencyMatch } from './resolve-names.ts'
-import { type AmountBasis, type FilterValues, filterFields } from './search-fields.ts'
+import { type AmountBasis, type FilterName, type FilterValues, filterFields } from './search-fields.ts'
 
 /**
  * Which payments of one account are meant: AND between filters, OR within one. Every list is sorted and without repeats, so that filters
@@ -7,6 +7,11 @@ import { type AmountBasis, type FilterValues, filterFields } from './search-fiel
  */
 export interface PaymentFilter extends FilterValues {
   readonly accountId: number
+}
+
+/** The names of the filters that were given and choose payments, in the order of the table. */
+export function givenFilters(filter: FilterValues): readonly FilterName[] {
+  return filterFields.flatMap(({ name, kind }) => (kind === 'zone' || filter[name] === undefined ? [] : [name]))
 }
 
 /** The names of the currency filters. */

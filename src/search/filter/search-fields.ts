@@ -60,6 +60,8 @@ type Filter =
   | { readonly kind: 'amount'; readonly operator: '>=' | '<='; readonly column: 'basis' }
   /** The free text. */
   | { readonly kind: 'text' }
+  /** The time zone of bare dates. It chooses no payments by itself. */
+  | { readonly kind: 'zone' }
 
 const address = { type: 'bytea', read: 'text', parse: requireAddress, bind: addressToBytes } as const
 const txHash = { type: 'bytea', read: 'text', parse: requireTxHash, bind: hexToBytes } as const
@@ -101,6 +103,7 @@ export const filters = {
   },
   network: { kind: 'list', value: network, columns: ['network', 'source_network'] },
   q: { kind: 'text' },
+  timeZone: { kind: 'zone' },
 } as const satisfies Readonly<Record<string, Filter>>
 
 type Filters = typeof filters
@@ -108,10 +111,12 @@ type Filters = typeof filters
 /** The name of a filter. */
 export type FilterName = keyof Filters
 
-/** The names of the filters that are read from numbers of an enum. */
-export type EnumFilterName = {
-  [N in FilterName]: Filters[N] extends { readonly value: { readonly read: 'enum' } } ? N : never
-}[FilterName]
+/** The words of the filters that are sent as numbers of an enum. */
+export type FilterWords = {
+  readonly [N in FilterName as Filters[N] extends { readonly value: { readonly read: 'enum' } } ? N : never]: ValueIn<
+    Filters[N]
+  >
+}
 
 /** A filter with its name; optional parts are undefined where a filter has none. */
 export type FilterField = {

@@ -26,6 +26,7 @@ import {
   encodeSearchCursor,
   type PagePosition,
   searchSeal,
+  zoneOfCursor,
 } from './search-cursor.ts'
 
 /** One page of a search. */
@@ -102,15 +103,21 @@ export function createPaymentSearch({
   const totals = createTotalRepository(knex)
   const namesOf = createAccountNamesReader(knex)
 
-  const parseValues = (account: Account, input: SearchInput, signal: AbortSignal | undefined) =>
-    parseFilter(input, { chains, tokens, account: namesOf(account.id, signal) })
+  const parseValues = (account: Account, input: SearchInput, signal: AbortSignal | undefined, zone?: string) =>
+    parseFilter(input, { chains, tokens, account: namesOf(account.id, signal) }, zone)
 
   async function readSent(account: Account, input: SearchInput, signal: AbortSignal | undefined) {
     const seal = searchSeal(cursorSecret, account.id)
     const sent = await readAllInTurn({
       limit: () => requirePageLimit(input.limit),
-      values: () => parseValues(account, input, signal),
-      carried: () => (input.cursor === undefined ? undefined : decodeSearchCursor(seal, input.cursor)),
+      values: () =>
+        parseValues(
+          account,
+          input,
+          signal,
+          given(input.cursor, (cursor) => zoneOfCursor(seal, cursor)),
+        ),
+      carried: () => given(input.cursor, (cursor) => decodeSearchCursor(seal, cursor)),
     })
     if (sent.carried !== undefined) checkCursorMatches(sent.carried, { ...input, filter: sent.values })
     return { seal, ...sent }
@@ -162,6 +169,10 @@ export function createPaymentSearch({
       accountId: account.id,
     }),
   }
+}
+
+function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {
+  return value === undefined ? undefined : map(value)
 }
 
 /** A search with everything decided: what was sent, else what the cursor carries, else the default. */

@@ -1,4 +1,5 @@
 import { type CursorSeal, openCursorOfVersion, sealCursor } from '../../domain/pages/sealed-cursor.ts'
+import { DEFAULT_TIME_ZONE } from '../../domain/time-zone.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { FilterValues, SortBy } from '../filter/search-fields.ts'
 import { filterFields } from '../filter/search-fields.ts'
@@ -75,6 +76,12 @@ export function seenOfCursor(seal: CursorSeal, cursor: string): string | undefin
   return opened.ok ? opened.payload.w : undefined
 }
 
+/** The time zone in a cursor; undefined where it has none or is invalid. */
+export function zoneOfCursor(seal: CursorSeal, cursor: string): string | undefined {
+  const opened = openCursorOfVersion<Payload>(seal, cursor, VERSION)
+  return opened.ok ? opened.payload.f.timeZone : undefined
+}
+
 interface Payload {
   readonly v: number
   readonly f: FilterValues
@@ -98,9 +105,10 @@ export interface SentSearch {
  * @throws CURSOR_MISMATCH naming the first field that differs
  */
 export function checkCursorMatches(carried: CarriedSearch, sent: SentSearch): void {
-  for (const { name } of filterFields) {
+  for (const { name, kind } of filterFields) {
     if (sent.filter[name] === undefined) continue
-    if (JSON.stringify(sent.filter[name]) !== JSON.stringify(carried.filter[name])) throw mismatch(name)
+    const before = carried.filter[name] ?? (kind === 'zone' ? DEFAULT_TIME_ZONE : undefined)
+    if (JSON.stringify(sent.filter[name]) !== JSON.stringify(before)) throw mismatch(name)
   }
   if (sent.sortBy !== undefined && sent.sortBy !== carried.sortBy) throw mismatch('sortBy')
   if (sent.sortOrder !== undefined && sent.sortOrder !== carried.sortOrder) throw mismatch('sortOrder')

@@ -1,5 +1,5 @@
 import { paymentStatuses, rankOfStatus } from '../../domain/payment.ts'
-import type { PaymentFilter } from '../filter/payment-filter.ts'
+import { givenFilters, type PaymentFilter } from '../filter/payment-filter.ts'
 import type { FilterName } from '../filter/search-fields.ts'
 import { directionOf, type PageQuery } from '../page/page-query.ts'
 import type { AccountStatistics, Cell } from '../sql/account-statistics.ts'
@@ -59,9 +59,7 @@ export interface Terms {
 
 export function termsOf(query: PageQuery, statistics: AccountStatistics, thresholds: PlanThresholds): Terms {
   const { filter } = query
-  const given = (Object.keys(filter) as (keyof PaymentFilter)[]).filter(
-    (name): name is FilterName => name !== 'accountId' && filter[name] !== undefined,
-  )
+  const given = givenFilters(filter)
   return { query, filter, given, statistics, estimate: estimateMatches(filter, statistics), thresholds }
 }
 

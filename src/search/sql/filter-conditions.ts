@@ -45,6 +45,8 @@ export function columnsOf(filter: PaymentFilter, names: readonly FilterName[]): 
         return ['currency_symbol', 'currency', 'invoice_currency']
       case 'list':
         return field.columns
+      case 'zone':
+        return []
       case 'text':
         return Object.values(readingColumns).flatMap(({ columns }) => columns)
     }
@@ -75,6 +77,8 @@ function conditionOf(field: FilterField, filter: PaymentFilter): Statement[] {
       const { columns, value } = field
       return ifGiven(filter[field.name], (given) => anyOf(columns.map((column) => oneOf(column, value, given))))
     }
+    case 'zone':
+      return []
     case 'text':
       return ifGiven(filter[field.name], textCondition)
   }

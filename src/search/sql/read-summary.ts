@@ -1,7 +1,16 @@
 import type { Knex } from 'knex'
+import { DEFAULT_TIME_ZONE, daysOfZone, type ZoneDays } from '../../domain/time-zone.ts'
 import { runPrepared } from '../../postgres/prepared.ts'
-import { bind, bindTime, commonTable, EMPTY, join, raw, type Statement, sql } from '../../postgres/statement.ts'
+import { bind, commonTable, EMPTY, join, raw, type Statement, sql, timeText } from '../../postgres/statement.ts'
+import { MAX_GROUPS, requireFewGroups } from '../../postgres/summary-limits.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
+import {
+  type Boundary,
+  countPeriods,
+  type PeriodName,
+  periodsBetween,
+  periodsTouching,
+} from '../totals/split-into-periods.ts'
 import { accountIs, matchCondition } from './filter-conditions.ts'
 
 /** What payments can be grouped by. */
@@ -28,8 +37,6 @@ export interface SummaryQuery {
   readonly filter: PaymentFilter
   /** At most two, no name twice. */
   readonly groupBy: readonly GroupName[]
-  /** A name of the IANA database, already checked. */
-  readonly timeZone: string
   /** How many payers or payees get a group of their own. */
   readonly top: number
   /** No name twice. */
@@ -61,7 +68,7 @@ export interface SummaryRow {
   readonly usd: string
 }
 
-/** The value of one grouping. A day, week or month is the number of its first day, counted from 1970-01-01. */
+/** The value of one grouping. A day, week or month is the midnight in UTC of its first date, in milliseconds since 1970. */
 export interface SummaryKey {
   /** Null where the value is unknown, and for the rest. */
   readonly value: string | number | Buffer | null
@@ -71,12 +78,33 @@ export interface SummaryKey {
   readonly place: number | null
 }
 
-/** Reads the groups and sums of a summary in one statement, so that they are of one moment. */
+/**
+ * Reads the groups and sums of a summary in one statement, so that they are of one moment. Where periods begin is computed before, by the
+ * runtime's time zones; if payments have come meanwhile at times of other periods, it is computed and read again.
+ */
 export async function readSummary(knex: Knex, query: SummaryQuery, signal: AbortSignal): Promise<SummaryRows> {
-  const rows = await runPrepared<Record<string, unknown>>(knex, summaryStatement(query), signal)
+  let periods = await readPeriods(knex, query, signal)
+  for (;;) {
+    const rows = await runPrepared<Record<string, unknown>>(knex, summaryStatement(query, periods), signal)
+    const found = rowsOf(rows, query, periods)
+    if (found !== undefined) return found
+    periods = await readPeriodsExactly(knex, query, signal)
+  }
+}
+
+/** @returns undefined where a time belongs to none of the periods */
+function rowsOf(
+  rows: readonly Record<string, unknown>[],
+  { groupBy }: SummaryQuery,
+  periods: Periods,
+): SummaryRows | undefined {
+  const valueOf = (name: GroupName, value: SummaryKey['value']) => {
+    const boundaries = periods[name]
+    return boundaries === undefined ? value : boundaries[Number(value) - 1]?.firstDate
+  }
   const read = rows.map((row) => ({
-    keys: query.groupBy.map((_, at) => ({
-      value: row[`key${at}`] as SummaryKey['value'],
+    keys: groupBy.map((name, at) => ({
+      value: valueOf(name, row[`key${at}`] as SummaryKey['value']) as SummaryKey['value'],
       isRest: row[`is_rest${at}`] === true,
       place: (row[`place${at}`] ?? null) as number | null,
     })),
@@ -87,14 +115,60 @@ export async function readSummary(knex: Knex, query: SummaryQuery, signal: Abort
     currency: row['own_currency'] as string,
     amount: row['own'] as string,
   }))
+  if (read.some(({ keys }) => keys.some(({ value }) => value === undefined))) return undefined
   return {
     groups: read.filter(({ measure }) => measure === null),
     sums: read.flatMap(({ measure, ...row }) => (measure === null ? [] : [{ ...row, measure }])),
   }
 }
 
+/** Where the periods of each grouping by period begin. */
+type Periods = { readonly [N in GroupName]?: readonly Boundary[] | undefined }
+
+const periodNames = ['day', 'week', 'month'] as const satisfies readonly GroupName[]
+
+/** Beyond this, the days that have payments are looked up: one payment of the year 1 would make 740,000 days. */
+const MAX_PERIODS = MAX_GROUPS
+
+/** The periods between the times that the statistics tell. */
+async function readPeriods(knex: Knex, query: SummaryQuery, signal: AbortSignal): Promise<Periods> {
+  const { filter, groupBy } = query
+  const asked = periodNames.filter((name) => groupBy.includes(name))
+  if (asked.length === 0) return {}
+  const statement = sql`select extract(epoch from min(first_at))::float8 * 1000 as first, extract(epoch from max(last_at))::float8 * 1000 as last
+from payment_statistics where ${accountIs(filter.accountId)} and n > 0`
+  const [range] = await runPrepared<{ first: number | null; last: number | null }>(knex, statement, signal)
+  if (range === undefined || range.first === null || range.last === null) return splitBy(query, () => [])
+  const [firstMs, lastMs] = [
+    Math.max(range.first, filter.fromDate ?? range.first),
+    Math.min(range.last, filter.toDate ?? range.last),
+  ]
+  if (asked.some((name) => countPeriods(name, firstMs, lastMs) > MAX_PERIODS))
+    return readPeriodsExactly(knex, query, signal)
+  return splitBy(query, (days, name) => periodsBetween(days, name, firstMs, lastMs))
+}
+
+/** The periods of the days on which payments match. */
+async function readPeriodsExactly(knex: Knex, query: SummaryQuery, signal: AbortSignal): Promise<Periods> {
+  // A day of a zone is one of at most three days of UTC, so with more of these there are too many groups.
+  const statement = sql`select distinct extract(epoch from date_bin('1 day', timestamp, '1970-01-01T00:00:00Z'))::float8 * 1000 as day
+from payments where ${matches(query)} limit ${bind(3 * MAX_GROUPS + 1)}`
+  const rows = await runPrepared<{ day: number }>(knex, statement, signal)
+  if (rows.length > 3 * MAX_GROUPS) requireFewGroups(rows)
+  const utcDays = rows.map(({ day }) => day).toSorted((one, other) => one - other)
+  return splitBy(query, (days, name) => periodsTouching(days, name, utcDays))
+}
+
+function splitBy(
+  { filter, groupBy }: SummaryQuery,
+  split: (days: ZoneDays, name: PeriodName) => readonly Boundary[],
+): Periods {
+  const days = daysOfZone(filter.timeZone ?? DEFAULT_TIME_ZONE)
+  const asked = periodNames.filter((name) => groupBy.includes(name))
+  return Object.fromEntries(asked.map((name) => [name, split(days, name)]))
+}
+
 const parties: ReadonlySet<GroupName> = new Set(['payer', 'payee'])
-const periods: ReadonlySet<GroupName> = new Set(['day', 'week', 'month'])
 
 /**
  * Groups the matches first and then regroups the few groups by the top ones. It reads only columns that the indexes of the filters have,
@@ -111,9 +185,9 @@ const periods: ReadonlySet<GroupName> = new Set(['day', 'week', 'month'])
  * Each measure is a part of a union: cells by the same keys and by its currency, joined with the same tables. Its cells are made when the top
  * ones are known, with one cell for all other parties: by party there would be almost as many cells as payments.
  */
-function summaryStatement(query: SummaryQuery): Statement {
+function summaryStatement(query: SummaryQuery, periods: Periods): Statement {
   const { groupBy, sums: asked } = query
-  const groupings = groupBy.map((name, at) => groupingOf(name, at, query))
+  const groupings = groupBy.map((name, at) => groupingOf(name, at, query, periods[name]))
   const keys = groupings.map(({ key, at }) => sql`${key} as ${raw(`key${at}`)}`)
   const sums = raw('count(*) as n, count(amount_in_usd) as priced, coalesce(sum(amount_in_usd), 0) as usd')
   const cells = asked.includes('AMOUNTS')
@@ -211,9 +285,14 @@ interface Grouping {
   readonly columns: readonly Statement[]
 }
 
-function groupingOf(name: GroupName, at: number, query: SummaryQuery): Grouping {
+function groupingOf(
+  name: GroupName,
+  at: number,
+  query: SummaryQuery,
+  periods: readonly Boundary[] | undefined,
+): Grouping {
   if (parties.has(name)) return partyGrouping(name, at, query)
-  if (periods.has(name)) return periodGrouping(name, at, query)
+  if (periods !== undefined) return periodGrouping(at, periods)
   const key = raw(name === 'invoiceCurrency' ? 'invoice_currency' : name)
   return {
     at,
@@ -254,48 +333,24 @@ function partyGrouping(name: GroupName, at: number, { groupBy, sums, top }: Summ
   }
 }
 
-/**
- * Groups by period: `width_bucket` finds the place of a time among the beginnings of all periods, at a third of the cost of converting each
- * time to the zone. The statistics tell between which times there are payments.
- *
- * Where a period would begin in an hour that the zone's clocks skip, it begins with the next hour. Where the clocks show its beginning
- * twice, PostgreSQL takes the later one, and the period begins with the earlier.
- *
- * One payment of the year 1 would make 740,000 days and take seconds: over more than {@link MAX_DAYS} days each time is converted.
- */
-function periodGrouping(name: GroupName, at: number, { filter, timeZone }: SummaryQuery): Grouping {
-  const zone = bind(timeZone, 'text')
-  const [from, to] = [bindTime(filter.fromDate), bindTime(filter.toDate)]
-  const period = raw(name)
-  const begins = raw(`begins${at}`)
-  const key = raw(`key${at}`)
-  const beginnings = sql`select array_agg(least(later, later - ((later - ${INSTANT}) at time zone ${zone} + ${INSTANT} - local)) order by local) as at
-  from (
-    select greatest(min(first_at), ${from}) at time zone ${zone} as first, least(max(last_at), ${to}) at time zone ${zone} as last
-    from payment_statistics where ${accountIs(filter.accountId)}
-  ) as range, generate_series(date_trunc('${period}', first), last, interval '1 ${period}') as local,
-  lateral (select local at time zone ${zone} as later) as begin
-  where last - first < interval '${raw(MAX_DAYS)} days'`
-  const converted = sql`date_trunc('${period}', timestamp at time zone ${zone})::date - date '1970-01-01'`
-  const bucket = sql`coalesce(width_bucket(timestamp, (select at from ${begins})), ${converted})`
+/** Groups by period: `width_bucket` finds the place of a time among the beginnings of all periods, counted from 1; before the first it is 0. */
+function periodGrouping(at: number, periods: readonly Boundary[]): Grouping {
+  const beginnings = raw(`begins${at}`)
+  const key = sql`width_bucket(timestamp, (select at from ${beginnings}))`
+  const times = bind(
+    periods.map(({ atMs }) => timeText(atMs)),
+    'timestamptz[]',
+  )
   return {
     at,
-    key: bucket,
-    coarseKey: bucket,
-    before: [commonTable(`begins${at}`, beginnings, 'materialized')],
+    key,
+    coarseKey: key,
+    before: [commonTable(`begins${at}`, sql`select ${times} as at`, 'materialized')],
     after: [],
     joinedTo: EMPTY,
-    columns: [
-      sql`coalesce(((select at from ${begins})[cells.${key}] at time zone ${zone})::date - date '1970-01-01', cells.${key}) as ${key}`,
-    ],
+    columns: [raw(`cells.key${at}`)],
   }
 }
-
-/** More than a century; its days are computed in some 50 ms. */
-const MAX_DAYS = 40_000
-
-/** The clock just before a time tells whether it has shown that time before. */
-const INSTANT = raw("interval '1 microsecond'")
 
 function list(pieces: readonly Statement[]): Statement {
   return join(pieces, ',\n')

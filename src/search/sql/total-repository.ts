@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { type ExplainRow, type PlanNode, planOf } from '../../postgres/planned-rows.ts'
 import { runPrepared } from '../../postgres/prepared.ts'
 import { bind, bindTime, join, type Statement, sql } from '../../postgres/statement.ts'
-import type { PaymentFilter } from '../filter/payment-filter.ts'
+import { givenFilters, type PaymentFilter } from '../filter/payment-filter.ts'
 import type { FilterName } from '../filter/search-fields.ts'
 import { filterFields } from '../filter/search-fields.ts'
 import { accountIs, columnsOf, conditionsOf, matchCondition } from './filter-conditions.ts'
@@ -38,7 +38,7 @@ export function createTotalRepository(knex: Knex): TotalRepository {
     async countByStatistics(filter, signal) {
       const [row] = await runPrepared<StatisticsCountRow>(knex, statisticsCountStatement(filter), signal)
       const [atLeast, atMost, likely] = [Number(row?.at_least), Number(row?.at_most), Number(row?.likely)]
-      const isCovered = namesOf(filter).every((name) => isDate(name) || isHeld(filter, name))
+      const isCovered = givenFilters(filter).every((name) => isDate(name) || isHeld(filter, name))
       return isCovered ? { atLeast, atMost, likely } : { atLeast: 0, atMost, likely: undefined }
     },
     async countRows(filter, cap, signal) {
@@ -89,7 +89,7 @@ interface StatisticsCountRow {
  */
 function statisticsCountStatement(filter: PaymentFilter): Statement {
   const held = Object.fromEntries(
-    namesOf(filter).flatMap((name) => (isHeld(filter, name) ? [[name, filter[name]]] : [])),
+    givenFilters(filter).flatMap((name) => (isHeld(filter, name) ? [[name, filter[name]]] : [])),
   )
   const [from, to] = [bindTime(filter.fromDate), bindTime(filter.toDate)]
   return sql`select coalesce(sum(n) filter (where first_at >= coalesce(from_at, first_at) and last_at <= coalesce(to_at, last_at)), 0)::text as at_least,
@@ -98,11 +98,6 @@ function statisticsCountStatement(filter: PaymentFilter): Statement {
     extract(epoch from least(last_at, to_at) - greatest(first_at, from_at)) / extract(epoch from last_at - first_at) end), 0)::text as likely
 from payment_statistics, (select ${from} as from_at, ${to} as to_at) as range
 where ${accountIs(filter.accountId)} and n > 0 and last_at >= coalesce(from_at, last_at) and first_at <= coalesce(to_at, first_at) and ${matchCondition({ ...held, accountId: filter.accountId })}`
-}
-
-function namesOf(filter: PaymentFilter): FilterName[] {
-  const { accountId: _, ...values } = filter
-  return Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [name as FilterName]))
 }
 
 function isDate(name: FilterName): boolean {

@@ -3,9 +3,7 @@ import type { Account } from '../../domain/account.ts'
 import { type Address, addressFromBytes } from '../../domain/address.ts'
 import { symbolOfCurrency } from '../../domain/currency.ts'
 import { formatDecimal, readStoredDecimal, sumDecimals } from '../../domain/decimal.ts'
-import { suggestName } from '../../domain/nearest.ts'
 import { type PaymentStatus, type PaymentType, statusOfRank, typeOfCode } from '../../domain/payment.ts'
-import { parseTimeZone, timeZoneNames } from '../../domain/time-zone.ts'
 import { readAllInTurn } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { MAX_GROUPS, requireFewGroups, SUMMARY_TIMEOUT_MS, withinTime } from '../../postgres/summary-limits.ts'
@@ -27,7 +25,6 @@ export interface SummaryInput extends SearchInput {
   readonly groupBy: readonly GroupName[]
   /** What to add up in its own currencies; none by default. */
   readonly sums?: readonly Measure[] | undefined
-  readonly timeZone?: string | undefined
   readonly top?: number | undefined
 }
 
@@ -118,7 +115,6 @@ function readSent(
   return readAllInTurn({
     groupBy: () => parseGroupBy(input.groupBy),
     sums: () => refuseRepeats('sums', input.sums ?? []),
-    timeZone: () => readTimeZone(input.timeZone ?? 'UTC'),
     top: () => parseTop(input.top),
     filter: () => parseFilter(account, input, signal),
   })
@@ -138,16 +134,6 @@ function refuseRepeats<T extends string>(field: string, names: readonly T[]): re
   const detail = `it names ${twice.replace(/[A-Z]/g, twice === twice.toUpperCase() ? '$&' : '_$&').toUpperCase()} twice`
   throw waybillError('INVALID_FIELD', { field, detail })
 }
-
-function readTimeZone(value: string): string {
-  const timeZone = parseTimeZone(value)
-  if (timeZone !== undefined) return timeZone
-  const suggestion = suggestName(value, timeZoneNames(), ZONE_NAMES_HINT)
-  throw waybillError('UNKNOWN_TIME_ZONE', { field: 'timeZone', value, suggestion })
-}
-
-/** Instead of listing more than four hundred names. */
-const ZONE_NAMES_HINT = 'use a name of the IANA database, such as Europe/Zurich; Etc/GMT-1 is one hour ahead of UTC'
 
 /** Clients whose protocol has no presence send 0. */
 function parseTop(top: number | undefined): number {
@@ -216,9 +202,9 @@ function valueOf(name: GroupName, value: string | number | Buffer): string {
   return name === 'week' ? isoWeekOf(day) : day
 }
 
-/** The ISO 8601 date of a day, by its number from 1970-01-01 on; in the expanded form where the year has more than four digits. */
-function isoDayOf(days: number): string {
-  return new Date(days * DAY_MS).toISOString().slice(0, -'T00:00:00.000Z'.length)
+/** The ISO 8601 date of a day, by its midnight in UTC; in the expanded form where the year has more than four digits. */
+function isoDayOf(midnightMs: number): string {
+  return new Date(midnightMs).toISOString().slice(0, -'T00:00:00.000Z'.length)
 }
 
 /**
@@ -228,7 +214,7 @@ function isoDayOf(days: number): string {
  */
 export function isoWeekOf(monday: string): string {
   const thursday = Date.parse(`${monday}T00:00:00Z`) + 3 * DAY_MS
-  const year = isoDayOf(thursday / DAY_MS).slice(0, -'-MM-DD'.length)
+  const year = isoDayOf(thursday).slice(0, -'-MM-DD'.length)
   const week = Math.floor((thursday - Date.parse(`${year}-01-01`)) / (7 * DAY_MS)) + 1
   return `${year}-W${String(week).padStart(2, '0')}`
 }

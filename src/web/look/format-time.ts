@@ -40,49 +40,6 @@ export function formatUtc(at: Date): string {
   return `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }
 
-/**
- * The first moment of a day in a zone, as RFC 3339 in UTC.
- *
- * @param day - `2026-11-23`
- */
-export function startOfDay(day: string, zone = viewerZone()): string {
-  const midnight = Date.parse(`${day}T00:00:00Z`)
-  // The offset at the guess may differ from the one at the result where a clock was changed that night, so ask twice.
-  let guess = midnight - offsetMs(midnight, zone)
-  guess = midnight - offsetMs(guess, zone)
-  return new Date(guess).toISOString()
-}
-
-/** The last millisecond of a day in a zone, as RFC 3339 in UTC. */
-export function endOfDay(day: string, zone = viewerZone()): string {
-  const next = new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10)
-  return new Date(Date.parse(startOfDay(next, zone)) - 1).toISOString()
-}
-
-/** How far a zone is ahead of UTC at a moment. */
-function offsetMs(atMs: number, zone: string): number {
-  const parts = dateFormat('en-US', {
-    timeZone: zone,
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-    second: 'numeric',
-  }).formatToParts(atMs)
-  const value = (type: string) => Number(parts.find((part) => part.type === type)?.value)
-  const local = Date.UTC(
-    value('year'),
-    value('month') - 1,
-    value('day'),
-    value('hour'),
-    value('minute'),
-    value('second'),
-  )
-  return local - Math.floor(atMs / 1000) * 1000
-}
-
 const formats = new Map<string, Intl.DateTimeFormat>()
 
 function dateFormat(locale: string | undefined, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {

@@ -143,6 +143,7 @@ describe('values never enter the text', () => {
       { as: 'txHash', value: `0x${'42'.repeat(32)}` },
       { as: 'reference', value: marked },
     ],
+    timeZone: marked,
   }
 
   test.each(filterFields.map(({ name }) => name))('of %s', (name) => {

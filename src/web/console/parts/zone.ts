@@ -1,14 +1,15 @@
 import { viewerZone } from '../../look/format-time.ts'
 import { useFromLocation } from './location.ts'
 
-/** The zone in which days and times are shown: that of the link, so that a shared link names the same days to everybody; else the viewer's. */
+/** The zone in which days and times are shown: that of the link, so that a shared link names the same days to everybody; else the viewer's. It
+ * is one that the service takes: UTC, or a name with a `/`. */
 export function useZone(): string {
   return useFromLocation(({ query }) => zoneOf(query))
 }
 
 export function zoneOf(query: URLSearchParams): string {
   const zone = query.get('zone')
-  return zone !== null && isZone(zone) ? zone : viewerZone()
+  return [zone, viewerZone()].find((name) => name !== null && isZone(name)) ?? 'UTC'
 }
 
 const judged = new Map<string, boolean>()
@@ -24,6 +25,7 @@ function isZone(zone: string): boolean {
 }
 
 function canFormatIn(zone: string): boolean {
+  if (zone !== 'UTC' && !zone.includes('/')) return false
   try {
     Intl.DateTimeFormat('en', { timeZone: zone })
     return true

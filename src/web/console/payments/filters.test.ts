@@ -40,11 +40,14 @@ it('is the same question in any order and on any page', () => {
   expect(withoutOrder(asked).toString()).toBe('status=FAILED&by=day')
 })
 
-it('asks for whole days of the zone', () => {
-  expect(searchFilters(query('from=2026-03-01&to=2026-03-31&zone=Asia/Kolkata'))).toMatchObject({
-    fromDate: '2026-02-28T18:30:00.000Z',
-    toDate: '2026-03-31T18:29:59.999Z',
-  })
+it('asks for whole days of the zone, and names a zone with days alone', () => {
+  const days = { fromDate: '2026-03-01', toDate: '2026-03-31' }
+  const asked = (zone: string) => searchFilters(query(`from=2026-03-01&to=2026-03-31&zone=${zone}`))
+  expect(asked('Asia/Kolkata')).toMatchObject({ ...days, timeZone: 'Asia/Kolkata' })
+  const viewers = Intl.DateTimeFormat().resolvedOptions().timeZone
+  for (const unknown of ['IST', 'EST5EDT', 'Mars/Olympus'])
+    expect(asked(unknown)).toMatchObject({ ...days, timeZone: viewers })
+  expect(searchFilters(query('q=a&zone=Asia/Kolkata'))).not.toHaveProperty('timeZone')
 })
 
 it.each([

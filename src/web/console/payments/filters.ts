@@ -9,7 +9,6 @@ import {
   SearchPaymentsRequest_SortOrder,
   type Waybill,
 } from '@waybill/client'
-import { endOfDay, startOfDay, viewerZone } from '../../look/format-time.ts'
 import { zoneOf } from '../parts/zone.ts'
 
 export type Search = NonNullable<Parameters<Waybill['eachPayment']>[0]>
@@ -83,7 +82,7 @@ function settle(query: URLSearchParams): URLSearchParams {
   query.delete('cursor')
   const hasDays = query.has('from') || query.has('to')
   if (!hasDays) query.delete('zone')
-  else if (!query.has('zone')) query.set('zone', viewerZone())
+  else if (!query.has('zone')) query.set('zone', zoneOf(query))
   return query
 }
 
@@ -115,7 +114,6 @@ export function withSort(query: URLSearchParams, by: SortField): URLSearchParams
 
 /** The filters as the service takes them, for search, sums, export and watch alike. */
 export function searchFilters(query: URLSearchParams) {
-  const zone = zoneOf(query)
   const [from, to] = [query.get('from'), query.get('to')]
   const one = (field: 'q' | 'minAmount' | 'maxAmount') => {
     const value = query.get(field)
@@ -126,8 +124,9 @@ export function searchFilters(query: URLSearchParams) {
     ...one('q'),
     ...one('minAmount'),
     ...one('maxAmount'),
-    ...(from !== null && { fromDate: dayOr(from, (day) => startOfDay(day, zone)) }),
-    ...(to !== null && { toDate: dayOr(to, (day) => endOfDay(day, zone)) }),
+    ...(from !== null && { fromDate: from }),
+    ...(to !== null && { toDate: to }),
+    ...((from !== null || to !== null) && { timeZone: zoneOf(query) }),
     status: query.getAll('status').map((name) => enumOf(Payment_Status, name)),
     type: query.getAll('type').map((name) => enumOf(Payment_Type, name)),
     network: many('network'),
@@ -142,16 +141,6 @@ export function searchFilters(query: URLSearchParams) {
     paymentReference: many('paymentReference'),
     reference: many('reference'),
   }
-}
-
-/** What is no day goes to the service as it is, which says what is wrong with it. */
-function dayOr(text: string, convert: (day: string) => string): string {
-  return isDay(text) ? convert(text) : text
-}
-
-function isDay(text: string): boolean {
-  const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN
-  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text)
 }
 
 /** The number of a name; one that nobody knows becomes a number that the service refuses, never no filter. */

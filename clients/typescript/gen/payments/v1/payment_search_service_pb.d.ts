@@ -44,8 +44,8 @@ export declare const GetPaymentRequestSchema: GenMessage<GetPaymentRequest>;
 export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsRequest"> & {
   /**
    * Only payments whose `timestamp` is at this moment or later. RFC 3339 with an offset, or a bare date, which is the
-   * start of that day in UTC. INVALID_DATE; INVALID_RANGE if it is after `toDate`. Examples:
-   * `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
+   * first instant of that day in `timeZone`. INVALID_DATE, also for a day that the zone skips; INVALID_RANGE if it is
+   * after `toDate`. Examples: `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
    *
    * @generated from field: optional string from_date = 1;
    */
@@ -53,7 +53,7 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
 
   /**
    * Only payments whose `timestamp` is at this moment or earlier. RFC 3339 with an offset, or a bare date, which is the
-   * end of that day in UTC. INVALID_DATE. Example: `"2026-03-31"`.
+   * end of that day in `timeZone`. INVALID_DATE, also for a day that the zone skips. Example: `"2026-03-31"`.
    *
    * @generated from field: optional string to_date = 2;
    */
@@ -230,6 +230,15 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
    * @generated from field: optional string q = 23;
    */
   q?: string | undefined;
+
+  /**
+   * Time zone of the bare dates in `fromDate` and `toDate`, and of days, weeks and months of a summary: `UTC` or a name with a
+   * `/` of the IANA database, in any case. A day runs from its first instant to that of the next date, so it may have
+   * 23 or 25 hours. Default: `"UTC"`. UNKNOWN_TIME_ZONE. Example: `"Europe/Zurich"`.
+   *
+   * @generated from field: optional string time_zone = 26;
+   */
+  timeZone?: string | undefined;
 };
 
 /**
