@@ -34,11 +34,11 @@ export interface ZoneDays {
   /** The name of the zone. */
   readonly timeZone: string
   /** The date that the zone's clocks show at a time. */
-  dateOf(atMs: number): number
+  readonly dateOf: (atMs: number) => number
   /** The first instant of a date; undefined for a date that the zone skips. */
-  startOf(dateMs: number): number | undefined
+  readonly startOf: (dateMs: number) => number | undefined
   /** The first instant of the first date from this one on that the zone does not skip. */
-  startFrom(dateMs: number): number
+  readonly startFrom: (dateMs: number) => number
 }
 
 /**

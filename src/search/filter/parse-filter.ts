@@ -50,7 +50,7 @@ interface Reading {
 export async function parseFilter(
   input: FilterInput,
   sources: NameSources,
-  zoneOfCursor?: string | undefined,
+  zoneOfCursor?: string,
 ): Promise<FilterValues> {
   const found: Record<string, unknown> = {}
   const values: FilterValues = found

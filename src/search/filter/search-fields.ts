@@ -78,7 +78,7 @@ const type = { type: 'smallint', read: 'enum', words: paymentTypes, bind: codeOf
  * types of what is sent and of what is searched for follow from this table, parsing and SQL loop over it, and `payment-filter-input.ts`
  * compiles only while the requests have exactly these filters.
  */
-export const filters = {
+const filters = {
   fromDate: { kind: 'date', operator: '>=', column: 'timestamp' },
   toDate: { kind: 'date', operator: '<=', column: 'timestamp' },
   minAmount: { kind: 'amount', operator: '>=', column: 'basis' },
