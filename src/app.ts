@@ -26,6 +26,7 @@ import type { Logger } from './domain/logger.ts'
 import { createNodeLimits, type NodeLimits } from './nodes/node-limits.ts'
 import { createFigures, type Figures } from './observability/figures.ts'
 import { createChainGauges } from './observability/measure-chains.ts'
+import { inTransaction, readPromptly } from './postgres/cancellable.ts'
 import { classifyDatabaseError } from './postgres/database-error.ts'
 import { connectionsOf } from './postgres/knex.ts'
 import { pendingMigrations } from './postgres/migrations/migrate.ts'
@@ -284,11 +285,18 @@ async function listen(
       screens,
     ]),
     pageCalls: demo?.wallets,
-    ready: async () => (await pendingMigrations(knex)).length === 0,
+    ready: async () => (await readPromptly((signal) => readPending(knex, signal), READY_TIMEOUT_MS)).length === 0,
     volatileFields: VOLATILE_FIELDS,
     shownToPages: SHOWN_TO_PAGES,
     ...(demo !== undefined && demoRestrictions),
   })
+}
+
+/** How long a probe waits for the database, in milliseconds. */
+const READY_TIMEOUT_MS = 3_000
+
+function readPending(knex: Knex, signal: AbortSignal): Promise<string[]> {
+  return inTransaction(knex, signal, (trx) => pendingMigrations(trx), { readOnly: true })
 }
 
 /** The demo's key is public, so a web page could call the demo through a name that resolves to loopback. */

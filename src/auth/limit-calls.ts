@@ -1,4 +1,5 @@
 import type { Logger } from '../domain/logger.ts'
+import { withLimit } from '../postgres/cancellable.ts'
 import { dropOldest } from './drop-oldest.ts'
 import { type LimitState, limitExceeded, type ReportLimit, secondsUntil, WINDOW_MS } from './rate-limit.ts'
 import type { Lease, LeaseCalls } from './sql/call-windows-repository.ts'
@@ -61,7 +62,9 @@ export function createCountCall(options: CallLimitOptions): CountCall {
   async function leaseInto(window: Window, keyId: string, limit: number): Promise<void> {
     const startedMs = monotonicMs()
     try {
-      const lease = await withinTime(options.lease({ keyId, limit, wanted: window.waiting }), leaseTimeoutMs)
+      const lease = await withLimit(leaseTimeoutMs, (signal) =>
+        options.lease({ keyId, limit, wanted: window.waiting }, signal),
+      )
       // From before the query, so that the window never outlasts the minute of the database.
       takeLease(window, lease, startedMs + lease.leftMs)
     } catch (err) {
@@ -114,14 +117,4 @@ function countAlone(window: Window, limit: number, nowMs: number): void {
     window.endMs = nowMs + WINDOW_MS
   }
   window.shared = 0
-}
-
-async function withinTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
-  const { promise: timeout, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs)
-  try {
-    return await Promise.race([promise, timeout])
-  } finally {
-    clearTimeout(timer)
-  }
 }

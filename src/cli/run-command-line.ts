@@ -38,7 +38,7 @@ export async function runCommandLine(
       for (const fault of error.faults) context.stderr.write(`- ${fault}\n`)
       return EXIT_USAGE
     }
-    context.stderr.write(`waybill ${command.path.join(' ')}: ${messageOf(error)}\n`)
+    context.stderr.write(`waybill ${command.path.join(' ')}: ${await explain(error)}\n`)
     return EXIT_FAILED
   }
 }
@@ -63,10 +63,17 @@ function explainCommands(commands: readonly Command[], words: readonly string[],
   return EXIT_USAGE
 }
 
+async function explain(error: unknown): Promise<string> {
+  // loaded only now, since most commands end well
+  const { explainDatabaseError } = await import('../postgres/database-error.ts')
+  return messageOf(error, explainDatabaseError)
+}
+
 /** With the messages of its causes, which often name the real fault. */
-function messageOf(error: unknown): string {
+function messageOf(error: unknown, explainKnown: (error: Error) => string | undefined): string {
   if (!(error instanceof Error)) return String(error)
   // Connecting to a name with several addresses fails with one error for each.
-  if (error instanceof AggregateError) return error.errors.map(messageOf).join('; ')
-  return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`
+  if (error instanceof AggregateError) return error.errors.map((each) => messageOf(each, explainKnown)).join('; ')
+  const message = explainKnown(error) ?? error.message
+  return error.cause === undefined ? message : `${message}: ${messageOf(error.cause, explainKnown)}`
 }

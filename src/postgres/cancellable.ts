@@ -1,13 +1,33 @@
 import type { Knex } from 'knex'
-import { type CancellableClient, requestCancel } from './cancel-request.ts'
+import pg from 'pg'
+import { NoAnswerError } from './database-error.ts'
+
+/** pg's connection; its types leave these out. */
+interface CancelConnection {
+  connect(port: number | string, host?: string): void
+  requestSsl(): void
+  cancel(processID: number, secretKey: number): void
+  on(event: 'connect' | 'sslconnect' | 'end', listener: () => void): void
+  on(event: 'error', listener: (error: Error) => void): void
+  readonly stream: { destroy(): void }
+}
 
 /** The parts of a pg connection from Knex's pool that this file uses. */
-export interface PooledConnection extends CancellableClient {
+export interface PooledConnection {
+  readonly processID: number
+  readonly secretKey: number
+  readonly host: string
+  readonly port: number
+  readonly ssl: boolean | object
+  readonly sslNegotiation: string
   /** idle, in a transaction, in a failed transaction */
   getTransactionStatus(): 'I' | 'T' | 'E' | null
   /** whether the server has finished everything that was sent */
   readonly readyForQuery: boolean
-  end(done: () => void): void
+  /** ends the connection at once; what is asked on it rejects with the reason */
+  breakOff(reason: Error): void
+  /** how long the server may owe an answer without sending anything; undefined for any time */
+  limitSilence(limitMs: number | undefined): void
   /** `drain`: the server has finished and nothing is queued; `end`: the connection has ended */
   once(event: 'drain' | 'end', listener: () => void): unknown
   off(event: 'drain' | 'end', listener: () => void): unknown
@@ -24,12 +44,8 @@ interface KnexClient {
 /** Pause between two cancels, in ms. A cancel that arrives between two statements does nothing, so it is repeated until the work ends. */
 const CANCEL_EVERY_MS = 250
 
-/** How long one cancel may take, and how many are sent before the connection is closed instead. */
+/** How long the server may take to end a statement that was cancelled or has failed. Then its connection is broken off instead. */
 const CANCEL_TIMEOUT_MS = 2_000
-const MAX_CANCELS = 8
-
-/** How long the server may take to report ready after a statement failed. */
-const READY_TIMEOUT_MS = 2_000
 
 /**
  * Runs one query; when the signal fires, the server cancels it.
@@ -42,6 +58,51 @@ const READY_TIMEOUT_MS = 2_000
  */
 export function runCancellable<T>(knex: Knex, query: CancellableQuery<T>, signal: AbortSignal | undefined): Promise<T> {
   return withConnection(knex, signal, async (connection) => await query.connection(connection))
+}
+
+/** When a prompt read is asked again, in milliseconds: later each time, so that a database that is merely slow is not asked much more. */
+const ASK_AGAIN_AFTER_MS = [250, 500, 1_000]
+
+/**
+ * Reads something small for which many callers wait. Where no answer comes, it is asked again on another connection, up to four in all; the first
+ * outcome counts, and the others are cancelled. So one connection that hangs holds up nobody for long.
+ *
+ * @param read - changes nothing; ends when its signal fires
+ * @throws NoAnswerError when no outcome has come within the limit
+ */
+export function readPromptly<T>(read: (signal: AbortSignal) => Promise<T>, limitMs: number): Promise<T> {
+  return withLimit(limitMs, (signal) => {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    signal.addEventListener('abort', () => reject(signal.reason))
+    const ask = ([afterMs, ...later]: readonly number[]) => {
+      if (signal.aborted) return
+      read(signal).then(resolve, reject)
+      // an answer that came while this process was busy is read first
+      if (afterMs !== undefined) setTimeout(() => setImmediate(ask, later), afterMs).unref()
+    }
+    ask(ASK_AGAIN_AFTER_MS)
+    return promise
+  })
+}
+
+/**
+ * Runs work that a caller waits for no longer than a time.
+ *
+ * @param work - its signal fires when the time is over, and when the work has an outcome: what it began and did not wait for is then cancelled
+ * @throws NoAnswerError when the time is over, even if the work goes on
+ */
+export async function withLimit<T>(limitMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const over = new AbortController()
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new NoAnswerError(limitMs)), limitMs)
+  const working = work(over.signal)
+  working.catch(() => {})
+  try {
+    return await Promise.race([working, late])
+  } finally {
+    clearTimeout(timer)
+    over.abort(new NoAnswerError(limitMs))
+  }
 }
 
 /** Knex's builders and raw queries. */
@@ -119,8 +180,9 @@ export async function withConnection<T>(
   } finally {
     // a cancel still on its way would hit the connection's next user
     await canceller.finish()
-    // where the rollback failed, the next user must not get the open transaction
-    if (!knex.isTransaction && connection.getTransactionStatus() !== 'I') drop(connection)
+    // the next user must neither wait for an answer that is overdue nor get an open transaction, where the rollback failed
+    const isOpen = !knex.isTransaction && connection.getTransactionStatus() !== 'I'
+    if (isOpen || !connection.readyForQuery) connection.breakOff(new NoAnswerError(CANCEL_TIMEOUT_MS))
     await client.releaseConnection(connection)
   }
 }
@@ -145,22 +207,12 @@ async function acquire(client: KnexClient, signal: AbortSignal | undefined): Pro
 
 function cancelOnAbort(connection: PooledConnection, signal: AbortSignal | undefined) {
   const finished = Promise.withResolvers<void>()
-  const state = { done: false }
   let cancelling: Promise<void> | undefined
-  const cancelUntilDone = async () => {
-    for (let tries = 0; tries < MAX_CANCELS && !state.done; tries++) {
-      if (!(await cancelStatement(connection))) break
-      await pause(CANCEL_EVERY_MS, finished.promise)
-    }
-    // the server did not react: closing the connection at least rejects the query
-    if (!state.done) drop(connection)
-  }
   const onAbort = () => {
-    cancelling = cancelUntilDone()
+    cancelling = cancelUntil(finished.promise, connection)
   }
   signal?.addEventListener('abort', onAbort, { once: true })
   const finish = async () => {
-    state.done = true
     signal?.removeEventListener('abort', onAbort)
     finished.resolve()
     await cancelling
@@ -168,30 +220,67 @@ function cancelOnAbort(connection: PooledConnection, signal: AbortSignal | undef
   return { finish }
 }
 
-/** Whether the server accepted the cancel; it does not tell whether a statement was running. */
-async function cancelStatement(connection: PooledConnection): Promise<boolean> {
+/** Cancels what runs on a connection until the work on it has ended. Where the server does not react, the connection is broken off, which ends the work. */
+export async function cancelUntil(ended: Promise<unknown>, connection: PooledConnection): Promise<void> {
+  const tooLong = AbortSignal.timeout(CANCEL_TIMEOUT_MS)
+  const over = ended.then(
+    () => true,
+    () => true,
+  )
+  let hasEnded: boolean | undefined
+  while (hasEnded !== true && !tooLong.aborted) {
+    await requestCancel(connection, tooLong).catch(() => {})
+    hasEnded = await pause(CANCEL_EVERY_MS, over)
+  }
+  if (hasEnded !== true) connection.breakOff(new NoAnswerError(CANCEL_TIMEOUT_MS))
+}
+
+/**
+ * Cancels the statement that runs on a client, by a cancel request of the protocol. `pg_cancel_backend` would need a login, and behind a
+ * pooler the client does not know which server process works for it.
+ *
+ * @param signal - gives up waiting
+ * @returns when the server has closed the request's connection, which does not tell whether a statement was running
+ * @throws the error of the connection
+ */
+async function requestCancel(client: PooledConnection, signal: AbortSignal): Promise<void> {
+  const { host, port, ssl, sslNegotiation } = client
+  const connection = new pg.Connection({ ssl, sslNegotiation } as object) as unknown as CancelConnection
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const stop = () => reject(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  const ask = () => connection.cancel(client.processID, client.secretKey)
+  connection.on('connect', () => {
+    if (!ssl) ask()
+    else if (sslNegotiation !== 'direct') connection.requestSsl()
+  })
+  connection.on('sslconnect', ask)
+  connection.on('end', resolve)
+  connection.on('error', reject)
+  if (host.startsWith('/')) connection.connect(`${host}/.s.PGSQL.${port}`)
+  else connection.connect(port, host)
   try {
-    await requestCancel(connection, AbortSignal.timeout(CANCEL_TIMEOUT_MS))
-    return true
-  } catch {
-    return false
+    await promise
+  } finally {
+    signal.removeEventListener('abort', stop)
+    connection.stream.destroy()
   }
 }
 
-/** The server reports an error before it releases the statement's locks and reports the state of the transaction. */
-async function untilReady(connection: PooledConnection): Promise<void> {
+/**
+ * Waits until the server is ready, but not for long: it reports an error before it releases the statement's locks and reports the state of the
+ * transaction.
+ */
+export async function untilReady(
+  connection: Pick<PooledConnection, 'readyForQuery' | '__knex__disposed' | 'once' | 'off'>,
+): Promise<void> {
   if (connection.readyForQuery || connection.__knex__disposed !== undefined) return
   const { promise, resolve } = Promise.withResolvers<void>()
   connection.once('drain', resolve)
   connection.once('end', resolve)
-  await pause(READY_TIMEOUT_MS, promise)
+  await pause(CANCEL_TIMEOUT_MS, promise)
   connection.off('drain', resolve)
   connection.off('end', resolve)
-}
-
-function drop(connection: PooledConnection): void {
-  connection.__knex__disposed = 'closed after a cancel or a failed rollback'
-  connection.end(() => {})
 }
 
 /** Waits for the promise, but no longer than `ms`; undefined when it took longer. */

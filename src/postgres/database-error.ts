@@ -1,3 +1,5 @@
+import { DatabaseError } from 'pg'
+
 /**
  * What a database error means to the caller:
  *
@@ -41,7 +43,7 @@ const UNAVAILABLE_SYSTEM_CODES = new Set([
   'ETIMEDOUT',
 ])
 
-/** Errors of pg and Knex that have no code; Knex puts the statement before the message. */
+/** Errors of pg and Knex that have no code. */
 const UNAVAILABLE_WORDS = [
   'Connection terminated', // "… unexpectedly", "… due to connection timeout"
   'timeout expired', // pg, connecting
@@ -51,9 +53,19 @@ const UNAVAILABLE_WORDS = [
   'aborted', // tarn (Knex's pool), for callers that waited when it was closed
 ]
 
+/** The server has not answered in time, although it still may: it hangs, or the way to it does. */
+export class NoAnswerError extends Error {
+  override readonly name = 'NoAnswerError'
+
+  constructor(limitMs: number) {
+    super(`the database has not answered within ${limitMs} ms`)
+  }
+}
+
 /** Classifies the error of a query, by SQLSTATE where there is one. */
 export function classifyDatabaseError(error: unknown): DatabaseErrorKind {
   if (!(error instanceof Error)) return 'other'
+  if (error instanceof NoAnswerError) return 'unavailable'
   const { code, routine } = error as { code?: unknown; routine?: unknown }
   // Citus reports what a worker refuses of a COPY, which is nearly always a key that exists, as an internal error.
   if (code === 'XX000' && routine === 'ReportCopyError') return 'unique'
@@ -63,14 +75,28 @@ export function classifyDatabaseError(error: unknown): DatabaseErrorKind {
       return KIND_BY_STATE.get(code) ?? (UNAVAILABLE_CLASSES.has(code.slice(0, 2)) ? 'unavailable' : 'other')
     }
   }
-  const message = messageOf(error.message)
+  const { message } = error
   if (error.name === 'KnexTimeoutError')
     return message.startsWith('Knex: Timeout acquiring') ? 'unavailable' : 'timeout'
   return UNAVAILABLE_WORDS.some((start) => message.startsWith(start)) ? 'unavailable' : 'other'
 }
 
-/** The message without the statement and the ` - ` that Knex puts before it. */
-function messageOf(text: string): string {
-  const at = text.lastIndexOf(' - ')
-  return at < 0 ? text : text.slice(at + 3)
+const WORDS_OF_KIND: Readonly<Record<DatabaseErrorKind, string>> = {
+  unavailable: 'the database cannot be reached',
+  timeout: 'the database did not answer in time',
+  serialization: 'another transaction was in the way; try again',
+  unique: 'a row with that key exists already',
+  other: 'the database refused a statement',
+}
+
+/**
+ * What an operator reads of a database's error: what it means, then the server's own words. No statement, whose text says nothing to them.
+ *
+ * @returns undefined for an error that does not come from the database
+ */
+export function explainDatabaseError(error: Error): string | undefined {
+  const isOurs = error instanceof NoAnswerError || error instanceof DatabaseError || error.name === 'KnexTimeoutError'
+  // an error of a connection has a statement where one was running
+  if (!isOurs && !('statement' in error)) return undefined
+  return `${WORDS_OF_KIND[classifyDatabaseError(error)]}: ${error.message}`
 }

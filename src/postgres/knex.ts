@@ -2,9 +2,10 @@ import { callbackify } from 'node:util'
 import knexModule, { type Knex } from 'knex'
 import { types } from 'pg'
 import type { Logger } from '../domain/logger.ts'
+import { untilReady } from './cancellable.ts'
 import { readConnectionUrl } from './connection-url.ts'
 import { parseTimestamp } from './parse-timestamp.ts'
-import { openSession, type Session, SessionClient, type SessionOptions } from './session.ts'
+import { openSession, type Session, SessionClient, type SessionOptions, silenceLimitOf } from './session.ts'
 import { describeAndRun } from './wire-batch.ts'
 
 /** How to reach a PostgreSQL: a `postgres://` URL, or the settings of an embedded server. */
@@ -92,6 +93,7 @@ export function createDatabase(connection: DatabaseConnection, options: Database
       application_name: options.applicationName ?? 'waybill',
       connectionTimeoutMillis: acquireTimeoutMs,
       keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
       types: TYPE_PARSERS,
     },
     pool: {
@@ -101,11 +103,31 @@ export function createDatabase(connection: DatabaseConnection, options: Database
       afterCreate: sessionSetup(options),
     },
     log: knexLog(options.logger),
+    compileSqlOnError: false,
   })
-  // Knex makes its connections by this class
-  ;(knex.client as { driver: object }).driver = { Client: SessionClient }
+  knex.client.on('query-error', namePlainly)
+  // Knex makes its connections by this class, and asks this before it hands one out
+  Object.assign(knex.client, {
+    driver: { Client: SessionClient },
+    async validateConnection(session: SessionClient) {
+      session.limitSilence(silenceLimitOf(options.statementTimeoutMs ?? 0))
+      // a statement that failed is over for its caller a moment before the server is ready
+      await untilReady(session)
+      return session.readyForQuery
+    },
+  })
   return knex
 }
+
+/** Knex puts the statement before the message of an error. Whoever reads it wants to know first what was wrong. */
+function namePlainly(error: Error & { statement?: string }, { sql }: { readonly sql: string }): void {
+  const start = `${sql} - `
+  if (error.message.startsWith(start)) error.message = error.message.slice(start.length)
+  error.statement = sql
+}
+
+/** A connection that is idle for so long is asked whether it still stands, in milliseconds: a host that is gone sends no word. */
+const KEEP_ALIVE_MS = 10_000
 
 /** The parts of a pg connection that this file uses. */
 interface RawConnection extends Session {

@@ -1,4 +1,6 @@
+import type { Duplex } from 'node:stream'
 import pg from 'pg'
+import { NoAnswerError } from './database-error.ts'
 import { limitPrepared } from './prepared.ts'
 import { describeAndRun, type PgConnection, type WireStatement } from './wire-batch.ts'
 
@@ -37,12 +39,101 @@ class DatabaseSettingError extends Error {
   override readonly name = 'DatabaseSettingError'
 }
 
-/** A pg client that sends the settings of the startup message. */
+/** The parts of a pg client that its types leave out. */
+interface UntypedClient {
+  getStartupConf(): Record<string, string>
+  query(...asked: unknown[]): unknown
+  end(done?: () => void): Promise<void> | undefined
+  readonly connection: { readonly stream: Duplex }
+}
+
+const inherited = pg.Client.prototype as unknown as UntypedClient
+
+/** How much later than the server's own limit an answer may come. */
+const GRACE_MS = 5_000
+
+/** The limit where the server has none: a statement of a command may read a whole table before it has a row to send. */
+const LONGEST_SILENCE_MS = 3_600_000
+
+/** How long the server may take to close a connection. */
+const END_TIMEOUT_MS = 1_000
+
+/** How long the server may owe an answer without sending anything, where its own limit for a statement is `statementTimeoutMs`; 0 for none. */
+export function silenceLimitOf(statementTimeoutMs: number): number {
+  return statementTimeoutMs > 0 ? statementTimeoutMs + GRACE_MS : LONGEST_SILENCE_MS
+}
+
+/**
+ * A pg client that sends the settings of the startup message, and that breaks off a connection whose server is silent for too long while it owes an
+ * answer. So every statement has a limit on our side: the server's own limit does not hold when the server hangs.
+ */
 export class SessionClient extends pg.Client {
+  /** Whether the server has answered everything that was sent. */
+  declare readonly readyForQuery: boolean
+  /** Set on a connection, it keeps Knex's pool from handing it out again. */
+  __knex__disposed?: unknown
+  #silenceLimitMs: number
+  #alarm: NodeJS.Timeout | undefined
+
+  constructor(config: pg.ClientConfig) {
+    super(config)
+    // until the pool hands the connection out for the first time
+    this.#silenceLimitMs = config.connectionTimeoutMillis ?? 0
+    this.once('connect', () => this.#stream.on('data', () => this.#alarm?.refresh()))
+    this.once('end', () => clearTimeout(this.#alarm))
+  }
+
+  get #stream(): Duplex {
+    return (this as unknown as UntypedClient).connection.stream
+  }
+
   getStartupConf(): Record<string, string> {
-    const inherited = (pg.Client.prototype as unknown as SessionClient).getStartupConf.call(this)
     const settings = STARTUP_SETTINGS.map(({ name, value }) => [name, value])
-    return { ...inherited, ...Object.fromEntries(settings) }
+    return { ...inherited.getStartupConf.call(this), ...Object.fromEntries(settings) }
+  }
+
+  /** Sets how long the server may be silent from now on, in milliseconds; undefined for any time. */
+  limitSilence(limitMs: number | undefined): void {
+    if (limitMs === this.#silenceLimitMs) return
+    this.#silenceLimitMs = limitMs ?? 0
+    clearTimeout(this.#alarm)
+    this.#alarm = undefined
+  }
+
+  // @ts-expect-error the types have an overload for each kind of query
+  override query(...asked: unknown[]): unknown {
+    const result = inherited.query.apply(this, asked)
+    if (this.#alarm !== undefined) this.#alarm.refresh()
+    else if (this.#silenceLimitMs > 0) {
+      this.#alarm = setTimeout(() => this.#breakOffIfSilent(), this.#silenceLimitMs)
+      this.#alarm.unref()
+    }
+    return result
+  }
+
+  #breakOffIfSilent(): void {
+    if (this.readyForQuery) return
+    // what has come while this process did not run is read first
+    setImmediate(() => {
+      if (!this.readyForQuery) this.breakOff(new NoAnswerError(this.#silenceLimitMs))
+    })
+  }
+
+  /** Ends the connection without the server's help: what is asked on it rejects with the reason, and the pool replaces it. */
+  breakOff(reason: Error): void {
+    this.__knex__disposed = reason
+    this.#stream.destroy(reason)
+  }
+
+  override end(): Promise<void>
+  override end(done: (error?: Error) => void): void
+  override end(done?: () => void): Promise<void> | undefined {
+    const forced = setTimeout(() => this.#stream.destroy(), END_TIMEOUT_MS).unref()
+    this.once('end', () => clearTimeout(forced))
+    const ending = inherited.end.call(this, done)
+    // pg waits for an answer that was only announced
+    if (!this.readyForQuery) this.#stream.destroy()
+    return ending
   }
 }
 

@@ -2,6 +2,7 @@ import type { Account } from '../domain/account.ts'
 import { formatDecimal } from '../domain/decimal.ts'
 import type { Logger } from '../domain/logger.ts'
 import { waybillError } from '../errors/waybill-error.ts'
+import { withLimit } from '../postgres/cancellable.ts'
 import type { RequestWithBalance } from './sql/request-repository.ts'
 
 /** A message of a watch: the request as it is now, or a heartbeat. */
@@ -102,7 +103,7 @@ function createPoll({ readMany, logger, pollMs = POLL_MS, patienceMs = PATIENCE_
     if (account === undefined) return
     try {
       const ids = [...new Set(asking.map(({ requestId }) => requestId))]
-      const read = await readMany(account, ids, AbortSignal.timeout(READ_TIMEOUT_MS))
+      const read = await withLimit(READ_TIMEOUT_MS, (signal) => readMany(account, ids, signal))
       failingSinceMs.delete(account.id)
       const byId = new Map(read.map((found) => [found.request.requestId, found]))
       for (const { requestId, sent, resolve, reject } of asking) {

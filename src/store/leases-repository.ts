@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { type CancellableQuery, runCancellable, withLimit } from '../postgres/cancellable.ts'
 
 /** The exclusive right to do something for a limited time. */
 export interface Lease {
@@ -35,14 +36,14 @@ export class LeaseLostError extends Error {
  * @returns whether the owner holds it now
  */
 export async function acquireLease(knex: Knex, lease: Lease, ttlMs: number): Promise<boolean> {
-  const { rowCount } = await knex.raw<{ rowCount: number }>(
+  const query = knex.raw<{ rowCount: number }>(
     `insert into leases as held (name, owner, expires_at)
      values (:name, :owner, clock_timestamp() + :ttlMs * interval '1 millisecond')
      on conflict (name) do update set owner = excluded.owner, expires_at = excluded.expires_at
        where held.owner = excluded.owner or held.expires_at <= clock_timestamp()`,
     { ...lease, ttlMs },
   )
-  return rowCount === 1
+  return (await inTime(knex, query)).rowCount === 1
 }
 
 /**
@@ -51,27 +52,37 @@ export async function acquireLease(knex: Knex, lease: Lease, ttlMs: number): Pro
  * @returns false when it expired or another owner took it; stop the work, and acquire it again
  */
 export async function renewLease(knex: Knex, lease: Lease, ttlMs: number): Promise<boolean> {
-  const { rowCount } = await knex.raw<{ rowCount: number }>(
+  const query = knex.raw<{ rowCount: number }>(
     `update leases set expires_at = clock_timestamp() + :ttlMs * interval '1 millisecond'
      where name = :name and owner = :owner and expires_at > clock_timestamp()`,
     { ...lease, ttlMs },
   )
-  return rowCount === 1
+  return (await inTime(knex, query)).rowCount === 1
 }
 
 /** Whether a lease could be taken now, without waiting for a transaction that it fences. Another owner may be faster. */
 export async function isLeaseFree(knex: Knex, { name, owner }: Lease): Promise<boolean> {
-  const held = await knex('leases')
+  const query = knex('leases')
     .where({ name })
     .whereNot({ owner })
     .whereRaw('expires_at > clock_timestamp()')
     .first('name')
-  return held === undefined
+  return (await inTime(knex, query)) === undefined
 }
 
 /** Releases a lease. Does nothing when another owner holds it. */
 export async function releaseLease(knex: Knex, lease: Lease): Promise<void> {
-  await knex('leases').where({ name: lease.name, owner: lease.owner }).delete()
+  await inTime(knex, knex('leases').where({ name: lease.name, owner: lease.owner }).delete())
+}
+
+/**
+ * How long a statement about a lease may take, in milliseconds. It may wait for a transaction that the lease fences; but work that waits longer than
+ * this for its lease does better to ask again, on a connection that answers.
+ */
+const LEASE_LIMIT_MS = 5_000
+
+function inTime<T>(knex: Knex, query: CancellableQuery<T>): Promise<T> {
+  return withLimit(LEASE_LIMIT_MS, (signal) => runCancellable(knex, query, signal))
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
+import { type CancellableQuery, readPromptly, runCancellable } from '../../postgres/cancellable.ts'
 import { type AuditAction, insertAuditEntry } from '../../store/audit-repository.ts'
 import type { Scope } from '../api-key.ts'
 
@@ -74,9 +75,17 @@ export interface ApiKeyRepository {
   recordUse(ids: readonly string[], at: Date): Promise<void>
 }
 
+/** How long a call waits for what identifies its caller, in milliseconds. */
+const LOOK_UP_TIMEOUT_MS = 10_000
+
 export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
-  async function findAccount(name: string): Promise<Account | undefined> {
-    return knex('accounts').where({ name }).first<Account | undefined>('id', 'name')
+  /** All calls wait for these reads, so none of them waits for one connection. */
+  function lookUp<T>(query: () => CancellableQuery<T>): Promise<T> {
+    return readPromptly((signal) => runCancellable(knex, query(), signal), LOOK_UP_TIMEOUT_MS)
+  }
+
+  function findAccount(name: string): Promise<Account | undefined> {
+    return lookUp(() => knex('accounts').where({ name }).first<Account | undefined>('id', 'name'))
   }
 
   async function ensureAccount(name: string): Promise<Account> {
@@ -90,14 +99,14 @@ export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
 
   return {
     async findByHashes(keyHashes) {
-      return (await selectKeys(knex).whereIn('key_hash', keyHashes)).map(fromRow)
+      return (await lookUp(() => selectKeys(knex).whereIn('key_hash', keyHashes))).map(fromRow)
     },
     async findById(id) {
       const [row] = await selectKeys(knex).where('api_keys.id', id)
       return row === undefined ? undefined : fromRow(row)
     },
     async findByIds(ids) {
-      return (await selectKeys(knex).whereIn('api_keys.id', ids)).map(fromRow)
+      return (await lookUp(() => selectKeys(knex).whereIn('api_keys.id', ids))).map(fromRow)
     },
     findAccount,
     ensureAccount,
@@ -105,10 +114,12 @@ export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
     replace: (oldId, key, oldExpiresAt, change) =>
       knex.transaction((trx) => replaceKey(trx, { oldId, key, oldExpiresAt, change })),
     async listOrigins(now) {
-      const { rows } = await knex.raw<{ rows: { origin: string }[] }>(
-        `select distinct unnest(origins) as origin from api_keys
-         where origins is not null and revoked_at is null and (expires_at is null or expires_at > ?)`,
-        [now],
+      const { rows } = await lookUp(() =>
+        knex.raw<{ rows: { origin: string }[] }>(
+          `select distinct unnest(origins) as origin from api_keys
+           where origins is not null and revoked_at is null and (expires_at is null or expires_at > ?)`,
+          [now],
+        ),
       )
       return rows.map(({ origin }) => origin)
     },

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { runCancellable } from '../../postgres/cancellable.ts'
 
 /** The calls of a key that a process wants to lease. */
 export interface LeaseTerms {
@@ -19,7 +20,7 @@ export interface Lease {
   readonly leftMs: number
 }
 
-export type LeaseCalls = (terms: LeaseTerms) => Promise<Lease>
+export type LeaseCalls = (terms: LeaseTerms, signal?: AbortSignal) => Promise<Lease>
 
 /** A lease is a tenth of what is left, but never fewer calls than wait: few queries, and little left unused in other processes. */
 const SHARE = 10
@@ -31,16 +32,17 @@ const SHARE = 10
  * @param options.now - replaces the database's clock in tests
  */
 export function createLeaseCalls(knex: Knex, options: { readonly now?: (() => Date) | undefined } = {}): LeaseCalls {
-  return async ({ keyId, limit, wanted }) => {
+  return async ({ keyId, limit, wanted }, signal) => {
     const shift = Number.parseInt(keyId.slice(0, 8), 16) % 60
     const now = options.now?.() ?? null
-    const { rows } = await knex.raw<{ rows: { granted: number; used: number; left_ms: number }[] }>(LEASE, {
+    const query = knex.raw<{ rows: { granted: number; used: number; left_ms: number }[] }>(LEASE, {
       keyId,
       limit,
       wanted,
       shift,
       now,
     })
+    const { rows } = await runCancellable(knex, query, signal)
     const [row] = rows
     if (row === undefined) throw new Error(`the lease of key ${keyId} returned no row`)
     return { granted: row.granted, remaining: limit - row.used, leftMs: row.left_ms }

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import pg from 'pg'
-import { type CancellableClient, requestCancel } from '../cancel-request.ts'
+import { cancelUntil, type PooledConnection } from '../cancellable.ts'
 
 /** COPY of any amount of rows, only as fast as the other side takes them. */
 
@@ -13,14 +13,13 @@ interface CopyConnection {
 }
 
 interface TransactionClient {
-  acquireConnection(): Promise<CancellableClient & { query(query: pg.Query): void }>
+  acquireConnection(): Promise<PooledConnection & { query(query: pg.Query): void }>
 }
 
 /** Rows of a chunk; a longer row has a chunk of its own. */
 const CHUNK_BYTES = 256 * 1024
 /** What may wait in memory before the server has to wait. */
 const MAX_WAITING = 4
-const CANCEL_TIMEOUT_MS = 2_000
 
 /** The rows of `copy … to stdout` in the text format. A caller that stops early cancels the statement. */
 export async function* copyOut(trx: Knex.Transaction, statement: string): AsyncGenerator<Buffer, void> {
@@ -37,8 +36,7 @@ export async function* copyOut(trx: Knex.Transaction, statement: string): AsyncG
   } finally {
     if (!query.hasEnded()) {
       query.discard()
-      await requestCancel(connection, AbortSignal.timeout(CANCEL_TIMEOUT_MS)).catch(() => {})
-      await query.ended.catch(() => {})
+      await cancelUntil(query.ended, connection)
     }
   }
 }

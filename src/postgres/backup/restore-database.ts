@@ -4,8 +4,8 @@ import { appliedNames } from '../migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../migrations/list.ts'
 import { migrate } from '../migrations/migrate.ts'
 import type { MigrationReport } from '../migrations/migration-report.ts'
-import { liftTimeouts } from '../migrations/without-timeouts.ts'
 import { readCluster } from '../sharding/read-cluster.ts'
+import { liftTimeouts } from '../without-timeouts.ts'
 import { sumTable } from './backup-database.ts'
 import {
   BackupError,

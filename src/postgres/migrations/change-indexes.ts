@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import { withConnection } from '../cancellable.ts'
+import { runWithoutTimeouts } from '../without-timeouts.ts'
 import { type IndexBuild, type IndexChange, statementOf } from './migration.ts'
 import type { IndexProgress } from './migration-report.ts'
-import { runWithoutTimeouts } from './without-timeouts.ts'
 
 export interface IndexWork {
   /** For the statement that works; it takes one connection. */

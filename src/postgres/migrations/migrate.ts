@@ -4,12 +4,12 @@ import { inTransaction, type PooledConnection, withConnection } from '../cancell
 import { classifyDatabaseError } from '../database-error.ts'
 import { distributeNewTables } from '../sharding/distribute.ts'
 import { readCluster } from '../sharding/read-cluster.ts'
+import { liftTimeouts } from '../without-timeouts.ts'
 import { createRecords, findPending, recordStep } from './applied-migrations.ts'
 import { changeIndexes, type Look } from './change-indexes.ts'
 import { MIGRATIONS } from './list.ts'
 import { buildsIndexes, type IndexMigration, locksOf, type Migration, type TransactionMigration } from './migration.ts'
 import type { MigrationReport } from './migration-report.ts'
-import { liftTimeouts } from './without-timeouts.ts'
 
 export interface MigrateOptions {
   /** Every step of the schema, oldest first; default {@link MIGRATIONS}. */

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import type { Logger } from '../../domain/logger.ts'
 import { WaybillError } from '../../errors/waybill-error.ts'
+import { readPromptly } from '../cancellable.ts'
 import type { DatabaseConnection, DatabaseOptions } from '../knex.ts'
 import { chooseServer, judgeReplicaError } from './choose-replica.ts'
 import { createFreshReader } from './fresh-reader.ts'
@@ -74,6 +75,8 @@ export interface ReadPoolsOptions {
 const LOOK_EVERY_MS = 500
 const LOOK_TIMEOUT_MS = 1_000
 const MAX_LAG_MS = 10_000
+/** How long reads wait for the position of the primary, which they share. */
+const POSITION_TIMEOUT_MS = 10_000
 
 /** The servers and what this process knows of them. */
 interface Servers {
@@ -91,7 +94,7 @@ export function createReadPools(options: ReadPoolsOptions): ReadPools {
   const replicas = options.replicas.map((replica) =>
     createReplica({ ...replica, database, logger, monotonicMs, lookTimeoutMs }),
   )
-  const look = createFreshReader(() => lookAtPrimary(primary))
+  const look = createFreshReader(() => readPromptly((signal) => lookAtPrimary(primary, signal), POSITION_TIMEOUT_MS))
   const watch = watchReplicas({ replicas, lookAtPrimary: look, logger, monotonicMs, lookEveryMs, maxLagMs })
   const seen = createSeenPositions()
   const servers: Servers = { primary, lookAtPrimary: look, watch, seen, turn: 0 }

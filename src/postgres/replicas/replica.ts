@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import type { Logger } from '../../domain/logger.ts'
+import { withLimit } from '../cancellable.ts'
 import { createDatabase, type DatabaseConnection, type DatabaseOptions } from '../knex.ts'
 import { createFreshReader } from './fresh-reader.ts'
 import {
@@ -49,7 +50,7 @@ export function createReplica(options: ReplicaOptions): Replica {
 
   const look = createFreshReader(async () => {
     try {
-      const found = await within(lookTimeoutMs, (signal) => lookAtReplica(pools.looking, signal))
+      const found = await withLimit(lookTimeoutMs, (signal) => lookAtReplica(pools.looking, signal))
       const verdict = judgeLook(state, found)
       if (verdict === 'found') logger.info({ replica: name }, 'replica found')
       if (verdict === 'restarted') lose(new Error('the replica was restarted'))
@@ -109,22 +110,4 @@ function openPools({ connection, database, lookTimeoutMs }: ReplicaOptions, stat
     },
   })
   return { looking, reading }
-}
-
-/** Rejects in time, even if the work ignores its signal. */
-async function within<T>(timeoutMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const controller = new AbortController()
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => {
-    const error = new Error(`the replica has not answered within ${timeoutMs} ms`)
-    reject(error)
-    controller.abort(error)
-  }, timeoutMs)
-  try {
-    const working = work(controller.signal)
-    working.catch(() => {})
-    return await Promise.race([working, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import { inTransaction } from '../cancellable.ts'
 import { classifyDatabaseError } from '../database-error.ts'
+import { liftTimeouts } from '../without-timeouts.ts'
 import { type CitusCluster, readCluster } from './read-cluster.ts'
 import { SHARDED_TABLES, type ShardedTable } from './table-kinds.ts'
 
@@ -190,7 +191,7 @@ async function withLockedTables(
 ): Promise<void> {
   for (;;) {
     const isDone = await inTransaction(knex, signal, async (trx) => {
-      await trx.raw('set local statement_timeout = 0')
+      await liftTimeouts(trx)
       await trx.raw(`set local lock_timeout = ${GATE_TIMEOUT_MS}`)
       await trx.raw(`lock table ${GATE} in ${mode} mode`)
       await trx.raw(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import type { Payment } from '../../domain/payment.ts'
+import { readPromptly } from '../../postgres/cancellable.ts'
 import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
 import { runPrepared, runPreparedText, type TextRow } from '../../postgres/prepared.ts'
 import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
@@ -80,11 +81,17 @@ export function createWatchRepository(knex: Knex): WatchRepository {
     },
     async lastChanges(accountIds) {
       const statement = { sql: LAST_CHANGES, bindings: [accountIds] }
-      const rows = await runPrepared<{ account_id: number; last_change: bigint }>(knex, statement, undefined)
+      const rows = await readPromptly(
+        (signal) => runPrepared<{ account_id: number; last_change: bigint }>(knex, statement, signal),
+        POLL_TIMEOUT_MS,
+      )
       return new Map(rows.map(({ account_id, last_change }) => [account_id, last_change]))
     },
   }
 }
+
+/** How long all watchers wait for one poll, in milliseconds. */
+const POLL_TIMEOUT_MS = 5_000
 
 const EXTENT = 'select last_change, pruned_change from account_changes where account_id = ?'
 const LAST_CHANGES = 'select account_id, last_change from account_changes where account_id = any(?::int[])'

@@ -1,13 +1,16 @@
 import type { Knex } from 'knex'
-import type { PooledConnection } from '../cancellable.ts'
+import type { PooledConnection } from './cancellable.ts'
 
 /** `transaction_timeout` came with PostgreSQL 17. */
 const TIMEOUTS = `select name, current_setting(name) as value from pg_settings
   where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
 
-/** Lifts the timeouts of the role, the database and the pool for the rest of a transaction. */
+/** Lifts the timeouts of the role, the database and the pool for the rest of a transaction, and ours on the silence of the server. */
 export async function liftTimeouts(trx: Knex.Transaction): Promise<void> {
   await trx.raw(`select set_config(name, '0', true) from (${TIMEOUTS}) t`)
+  // the client of a transaction gives its own connection; the pool sets the limit again
+  const connection: PooledConnection = await trx.client.acquireConnection()
+  connection.limitSilence(undefined)
 }
 
 /**
@@ -25,6 +28,7 @@ export async function runWithoutTimeouts(knex: Knex, connection: PooledConnectio
   }
   try {
     await set(() => '0')
+    connection.limitSilence(undefined)
     await knex.raw(statement).connection(connection)
   } finally {
     // a connection without timeouts must not go back to the pool
