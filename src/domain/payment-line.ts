@@ -49,6 +49,7 @@ export interface PaymentLine {
   readonly refunds?: readonly RefundEntry[] | undefined
   readonly refundedAmount?: string | undefined
   readonly statusHistory?: readonly StatusEntry[] | undefined
+  readonly superseded?: true | undefined
 }
 
 export interface FeeEntry {
@@ -147,6 +148,7 @@ export function toPaymentLine(payment: Payment): PaymentLine {
     refunds: payment.refunds.map(toRefund),
     refundedAmount: payment.refundedAmount,
     statusHistory: payment.statusHistory.map(({ status, at }) => ({ status, at: formatTime(new Date(at)) })),
+    superseded: payment.superseded,
   }
 }
 

@@ -55,6 +55,8 @@ export interface Payment {
   readonly refunds: readonly PaymentRefund[]
   readonly refundedAmount: DecimalString
   readonly statusHistory: readonly StatusChange[]
+  /** Whether it counts nowhere, because its chain is followed and what was read there counts. Absent where it counts. */
+  readonly superseded?: true | undefined
   /** Stored once the payment is final; counted at read before that. */
   readonly confirmations?: number | undefined
 }

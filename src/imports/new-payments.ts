@@ -30,6 +30,8 @@ export interface NewPayments {
   readonly unnamed: readonly Unnamed[]
   /** The requests that the payments name. */
   readonly requestIds: ReadonlySet<string>
+  /** Of payments that name a reference, the digits of their transactions, on either chain: detection may have found them. */
+  readonly hashes: ReadonlySet<string>
   readonly arrivals: readonly Arrivals[]
 }
 
@@ -48,6 +50,7 @@ export function collectNewPayments(accountId: number): NewPaymentsCollector {
   const chunks: Buffer[] = []
   const unnamed: Unnamed[] = []
   const requestIds = new Set<string>()
+  const hashes = new Set<string>()
   const arrivals = new Map<string, Mutable<Arrivals>>()
   let text = ''
   const flush = () => {
@@ -62,6 +65,7 @@ export function collectNewPayments(accountId: number): NewPaymentsCollector {
       if (event !== undefined) keys.add(event)
       ids.push(payment.id)
       addArrival(arrivals, payment)
+      for (const hash of hashesOf(payment)) hashes.add(hash)
       const row = encodePaymentRow(payment, originOf(accountId, payment))
       if (payment.requestId !== undefined) requestIds.add(payment.requestId)
       else if (payment.paymentReference !== undefined) {
@@ -74,7 +78,7 @@ export function collectNewPayments(accountId: number): NewPaymentsCollector {
     },
     end() {
       flush()
-      return { accountId, ids, chunks, unnamed, requestIds, arrivals: [...arrivals.values()] }
+      return { accountId, ids, chunks, unnamed, requestIds, hashes, arrivals: [...arrivals.values()] }
     },
   }
 }
@@ -84,6 +88,12 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 /** Identifies the payment's event; undefined without transaction hash or event index. */
 export function eventOf({ txHash, eventIndex, network }: Payment): string | undefined {
   return txHash === undefined || eventIndex === undefined ? undefined : `${txHash} ${eventIndex} ${network}`
+}
+
+/** The digits of the transactions of a payment that names a reference. */
+export function hashesOf({ paymentReference, txHash, sourceTxHash }: Payment): string[] {
+  if (paymentReference === undefined) return []
+  return [txHash, sourceTxHash].flatMap((hash) => hash?.slice(2) ?? [])
 }
 
 /** Counts payments by the combinations of the statistics. */

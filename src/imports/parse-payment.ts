@@ -124,6 +124,7 @@ const payment: Readers<PaymentLine> = {
   refunds: listOf(objectOf({ fields: refund, required: ['amount', 'currency', 'network', 'txHash'] })),
   refundedAmount: readAmount,
   statusHistory: listOf(objectOf({ fields: statusChange, required: ['status', 'at'] })),
+  superseded: readFlag,
 }
 
 const readPayment = objectOf<Read>({

@@ -235,6 +235,7 @@ create table payments (
   status_history jsonb not null default '[]'::jsonb,
   line_hash bytea,
   log_index integer,
+  superseded boolean default false,
   constraint payments_pkey PRIMARY KEY (account_id, id),
   constraint payments_account_id_tx_hash_event_index_network_key UNIQUE (account_id, tx_hash, event_index, network)
 );
@@ -254,6 +255,7 @@ CREATE INDEX payments_request_id ON payments USING btree (account_id, request_id
 CREATE INDEX payments_source_network ON payments USING btree (account_id, source_network, "timestamp", id) INCLUDE (status, type, network, currency_symbol, currency, invoice_currency, amount_in_usd) WHERE source_network <> network;
 CREATE INDEX payments_source_tx ON payments USING btree (account_id, source_tx_hash) WHERE source_tx_hash IS NOT NULL;
 CREATE INDEX payments_status ON payments USING btree (account_id, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
+CREATE INDEX payments_superseded ON payments USING btree (account_id, id) WHERE superseded;
 CREATE INDEX payments_usd ON payments USING btree (account_id, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency, reference);
 
 create table pending_enrichments (

@@ -15,6 +15,7 @@ const strange: Partial<Payment> = {
   blockNumber: 9_223_372_036_854_775_807n,
   initiator: 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8' as never,
   confirmations: 0,
+  superseded: true,
 }
 
 /** The row by the way that detection takes: through columns. */
@@ -29,6 +30,7 @@ function rowOf(payment: Payment): string {
     refunded_amount: payment.refundedAmount,
     refunds: payment.refunds,
     status_history: payment.statusHistory,
+    superseded: payment.superseded ?? false,
   }
   return encodeCopyRow(paymentColumns.map((column) => row[column]))
 }

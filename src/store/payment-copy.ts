@@ -49,6 +49,7 @@ const texts: { readonly [C in (typeof paymentColumns)[number]]: CopyText } = {
   gas: ({ gas }) => (gas === undefined ? NULL : jsonOf(gas)),
   refunds: ({ refunds }) => jsonOf(refunds),
   status_history: ({ statusHistory }) => jsonOf(statusHistory),
+  superseded: ({ superseded = false }) => String(superseded),
 }
 
 const encoders = paymentColumns.map((column) => texts[column])

@@ -27,6 +27,8 @@ export interface PaymentRow {
   readonly imported: boolean
   /** Whether detection saw it on chain, in `block_number`. An imported `block_number` proves nothing. */
   readonly detected: boolean
+  /** Whether it counts nowhere; see `supersede-imports.ts`. */
+  readonly superseded: boolean
   readonly event_index: number | null
   readonly block_number: bigint | null
   /** Of the event, counted from 0 in its block. Null unless detection saw it. */
@@ -96,6 +98,7 @@ const at = {
   gas: 29,
   refunds: 30,
   status_history: 31,
+  superseded: 32,
 } as const satisfies Partial<Record<keyof PaymentRow, number>>
 
 /** The columns that {@link paymentOfRow} reads, in this order. Other columns of a row come after them. */
@@ -121,6 +124,7 @@ export type PaymentFacts = Omit<
   | 'final'
   | 'imported'
   | 'detected'
+  | 'superseded'
   | 'confirmations'
   | 'updated_at'
   | 'refunded_amount'
@@ -132,7 +136,7 @@ export type PaymentFacts = Omit<
 /** The fields of a payment that come from the chain. */
 type ChainFields = Omit<
   Payment,
-  'id' | 'status' | 'confirmations' | 'updatedAt' | 'refundedAmount' | 'refunds' | 'statusHistory'
+  'id' | 'status' | 'superseded' | 'confirmations' | 'updatedAt' | 'refundedAmount' | 'refunds' | 'statusHistory'
 > & { readonly logIndex?: number }
 
 /** The columns of a payment's fields that come from the chain. */
@@ -217,13 +221,14 @@ export function paymentOfRow(row: TextRow, heads: Heads): Payment {
     refunds: parsed(row[at.refunds]) as PaymentRefund[],
     refundedAmount: trimNumeric(row[at.refunded_amount] as string),
     statusHistory: parsed(row[at.status_history]) as StatusChange[],
+    superseded: row[at.superseded] === 't' || undefined,
     confirmations: isCountedUp(row) ? countUp(blockNumber, chainId, heads) : confirmations,
   }
 }
 
 /** Whether the confirmations of a row are counted at read, and not stored. */
 export function isCountedUp(row: TextRow): boolean {
-  return row[at.final] === 'f'
+  return row[at.final] === 'f' && row[at.superseded] !== 't'
 }
 
 /** Counts both blocks. Unknown on a chain that is not followed. */

@@ -3,16 +3,17 @@ import { formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
 import { hexToBytes } from '../domain/hex.ts'
 import { rankOfSettledStatus } from '../domain/payment-request.ts'
 import { copyNewPayments } from './copy-new-payments.ts'
-import { changePayments, type LockedAccount, readPaymentsById } from './payment-changes.ts'
+import { changePayments, deletePayments, type LockedAccount, readPaymentsById } from './payment-changes.ts'
 import type { PaymentRow } from './payment-row.ts'
 import { type LedgerRequestRow, type RefundRow, type RequestStanding, settleRequests } from './settle-requests.ts'
+import { supersedeImports } from './supersede-imports.ts'
 
 /**
  * The ledger of requests: loads their payments and refunds, settles them by `settle-requests.ts`, and stores what changed. Who changes the
  * payments or refunds of a request settles it in the same transaction.
  */
 
-const LEDGER_COLUMNS = 'request_id, payee, amount, invoice_currency, status, paid, pending, held, overpaid'
+const LEDGER_COLUMNS = 'request_id, payee, network, amount, invoice_currency, status, paid, pending, held, overpaid'
 
 /** Rows in one statement. PostgreSQL takes 65,535 bindings. */
 const ROWS_A_STATEMENT = 500
@@ -26,20 +27,107 @@ const ROWS_TO_COPY = 20
 /** Requests whose payments are held in memory at once. */
 const REQUESTS_A_PAGE = 500
 
-/** Settles the stored ones of some requests. For writers that are not detection: an import, or the storing of requests. */
-export async function settleStored(account: LockedAccount, requestIds: readonly Buffer[]): Promise<void> {
-  const { trx, accountId, at } = account
+/**
+ * Settles the stored ones of some requests, after it has decided which imported payments count beside what detection has found. For writers that are
+ * not detection: an import, or the storing of requests.
+ *
+ * @param written - ids of payments that the transaction has written from lines
+ */
+export async function settleStored(
+  account: LockedAccount,
+  requestIds: readonly Buffer[],
+  written?: ReadonlySet<string>,
+): Promise<void> {
+  const { trx, accountId, at: now } = account
   const named = requestIds.map((id) => id.toString('hex'))
-  const requests = await loadRequests(trx, accountId, named)
-  if (requests.length === 0) return
-  const payments = await loadPayments(trx, accountId, requests)
+  const { requests, payments } = await loadMeeting(trx, accountId, named)
   // New requests nearly always have no payment.
-  if (payments.length === 0 && requests.every(isUntouched)) return
+  if (requests.length === 0 || (payments.length === 0 && requests.every(isUntouched))) return
   const stored = new Map(payments.map((row) => [row.id, row]))
-  const refunds = await loadRefunds(trx, accountId, named)
-  const { settled, standings } = settleRequests({ requests, payments, refunds, stored, now: at })
+  const followed = await findFollowed(trx, requests, payments)
+  const { rows, absorbed } = supersedeImports(payments, { followed, now, ...(written && { written }) })
+  await absorbPayments(account, absorbed, stored)
+  const refunds = await loadRefunds(
+    trx,
+    accountId,
+    requests.map(({ request_id }) => request_id.toString('hex')),
+  )
+  const { settled, standings } = settleRequests({ requests, payments: rows, refunds, stored, now })
   await savePayments(account, { rows: settled, stored })
   await saveStandings(account, standings)
+}
+
+/**
+ * Loads requests with their payments, the other payments of the transactions of those that detection has found, and the requests of these.
+ *
+ * @param requestIds - hexadecimal digits
+ */
+export async function loadMeeting(
+  trx: Knex,
+  accountId: number,
+  requestIds: readonly string[],
+): Promise<{ readonly requests: readonly LedgerRequestRow[]; readonly payments: readonly PaymentRow[] }> {
+  const requests = await loadRequests(trx, accountId, requestIds)
+  const own = requests.length === 0 ? [] : await loadPayments(trx, accountId, requests)
+  const found = own.filter(({ detected }) => detected)
+  const hashes = new Set(found.flatMap(({ tx_hash, source_tx_hash }) => [tx_hash, source_tx_hash].map(digitsOf)))
+  const sharing = await loadPaymentsOfTransactions(
+    trx,
+    accountId,
+    [...hashes].flatMap((hash) => hash ?? []),
+  )
+  const known = new Set(requests.map(({ request_id }) => digitsOf(request_id)))
+  const others = sharing.flatMap(({ request_id }) => digitsOf(request_id) ?? []).filter((id) => !known.has(id))
+  const more = await loadRequests(trx, accountId, others)
+  const ofMore = more.length === 0 ? [] : await loadPayments(trx, accountId, more)
+  const payments = new Map([...own, ...sharing, ...ofMore].map((row) => [row.id, row]))
+  return {
+    requests: [...requests, ...more].toSorted((a, b) => a.request_id.compare(b.request_id)),
+    payments: [...payments.values()],
+  }
+}
+
+function digitsOf(bytes: Buffer | null): string | undefined {
+  return bytes?.toString('hex')
+}
+
+/** The requests whose chain is followed, or was. Only those of imported payments without a transaction are asked for. */
+export async function findFollowed(
+  trx: Knex,
+  requests: readonly LedgerRequestRow[],
+  payments: readonly PaymentRow[],
+): Promise<ReadonlySet<string>> {
+  const asked = new Set(payments.flatMap((row) => (isUnproven(row) ? (digitsOf(row.request_id) ?? []) : [])))
+  if (asked.size === 0) return asked
+  const networks = new Set(await trx('chain_state').pluck<string[]>('network'))
+  const followed = requests.filter(({ network }) => networks.has(network)).map(({ request_id }) => digitsOf(request_id))
+  return new Set(followed.flatMap((id) => (id !== undefined && asked.has(id) ? [id] : [])))
+}
+
+function isUnproven({ imported, detected, tx_hash, superseded }: PaymentRow): boolean {
+  return imported && !detected && tx_hash === null && !superseded
+}
+
+/**
+ * Deletes the payments of events whose place an imported payment takes. Where such a payment came from may still be to be looked up.
+ *
+ * @param stored - payments as they are stored, by id
+ */
+export async function absorbPayments(
+  account: LockedAccount,
+  absorbed: ReadonlyMap<string, PaymentRow>,
+  stored: ReadonlyMap<string, PaymentRow>,
+): Promise<void> {
+  const gone = [...absorbed].filter(([, { id }]) => stored.has(id))
+  if (gone.length === 0) return
+  const ids = gone.map(([, { id }]) => id)
+  await deletePayments(account, await readPaymentsById(account, ids))
+  for (const [id, event] of gone) {
+    const ofPayment = (payment_id: string) =>
+      account.trx('carried_payments').where({ account_id: account.accountId, payment_id })
+    await ofPayment(id).delete()
+    await ofPayment(event.id).update({ payment_id: id })
+  }
 }
 
 /** Gives requests the imported payments that name their reference and no request id. */
@@ -132,6 +220,44 @@ export async function loadPayments(
     [requests.map(({ request_id }) => request_id), accountId],
   )
   return rows
+}
+
+/**
+ * Loads the payments of transactions, and those that came from them on another chain. Each hash is looked up: of thousands at once, the planner would
+ * rather read all payments.
+ *
+ * @param hashes - hexadecimal digits
+ */
+export async function loadPaymentsOfTransactions(
+  trx: Knex,
+  accountId: number,
+  hashes: readonly string[],
+): Promise<PaymentRow[]> {
+  if (hashes.length === 0) return []
+  const asked = hashes.map((hash) => Buffer.from(hash, 'hex'))
+  const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
+    `select p.* from unnest(?::bytea[]) as asked (hash) cross join lateral
+       (select * from payments where account_id = ? and tx_hash = asked.hash offset 0) p
+     union all
+     select p.* from unnest(?::bytea[]) as asked (hash) cross join lateral
+       (select * from payments where account_id = ? and source_tx_hash = asked.hash and tx_hash is distinct from asked.hash offset 0) p`,
+    [asked, accountId, asked, accountId],
+  )
+  return rows
+}
+
+/**
+ * Ids of the requests of payments that detection has found in transactions, or that came from them.
+ *
+ * @param hashes - hexadecimal digits
+ */
+export async function findRequestsOfTransactions(
+  trx: Knex,
+  accountId: number,
+  hashes: readonly string[],
+): Promise<Buffer[]> {
+  const rows = await loadPaymentsOfTransactions(trx, accountId, hashes)
+  return rows.flatMap(({ detected, request_id }) => (detected && request_id !== null ? [request_id] : []))
 }
 
 /**

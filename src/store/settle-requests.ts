@@ -18,6 +18,7 @@ import type { PaymentRow } from './payment-row.ts'
 export interface LedgerRequestRow {
   readonly request_id: Buffer
   readonly payee: Buffer
+  readonly network: string
   readonly amount: string
   readonly invoice_currency: string
   /** Rank of what payments make of it. */
@@ -83,11 +84,13 @@ export function settleRequests({ requests, payments, refunds, stored, now }: Set
     const known = (refundsOf.get(requestId) ?? []).map(toLedgerRefund)
     const { payments: states, ...amounts } = decideStanding({
       expected: readStoredDecimal(request.amount),
-      payments: rows.map((row) => toLedgerPayment(row, request, known)),
+      payments: rows.filter(({ superseded }) => !superseded).map((row) => toLedgerPayment(row, request, known)),
       refunds: known,
     })
     if (!isStored(request, amounts)) standings.push({ requestId: request.request_id, ...amounts })
-    return rows.map((row) => applyState(row, states.get(row.id), { stored, now }))
+    return rows.map((row) =>
+      row.superseded ? leaveOut(row, now) : applyState(row, states.get(row.id), { stored, now }),
+    )
   })
   return { settled: [...withoutRequest, ...ofRequests], standings }
 }
@@ -126,6 +129,29 @@ function applyState(
     }
   }
   return stored.get(row.id) === row ? row : { ...row, updated_at: later(row.updated_at, now) }
+}
+
+/** A superseded payment, for which nothing is decided. What a reorg removed is no longer final, and has only the refunds that an import brought. */
+function leaveOut(row: PaymentRow, now: Date): PaymentRow {
+  const refunds = row.refunds.filter(({ imported }) => imported === true)
+  const isPending = !row.final && row.status !== rankOfStatus('FAILED')
+  const isMoved = isPending && row.status !== rankOfStatus('PENDING')
+  if (!isMoved && refunds.length === row.refunds.length) return row
+  const dropped = row.refunds.filter(({ imported }) => imported !== true)
+  const refunded = dropped.reduce(
+    (sum, { amount }) => subtractDecimals(sum, readStoredDecimal(amount)),
+    readStoredDecimal(row.refunded_amount),
+  )
+  return {
+    ...row,
+    status: isMoved ? rankOfStatus('PENDING') : row.status,
+    refunds,
+    refunded_amount: formatDecimal(refunded),
+    status_history: isMoved
+      ? [...row.status_history, { status: 'PENDING', at: now.toISOString() }]
+      : row.status_history,
+    updated_at: later(row.updated_at, now),
+  }
 }
 
 function hasRefunds(row: PaymentRow, { refunds, refundedAmount }: PaymentStanding): boolean {

@@ -105,6 +105,7 @@ describe('money that the payee sends under a request’s reference', () => {
     const request = await storeRequest(knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
     await importPayment(account, request, {
       payer: addressToBytes(canonical(payer)),
+      tx_hash: Buffer.alloc(32, 7),
       timestamp: new Date(Date.now() + laterMs),
     })
     await send(request, payee, canonical(payer), 100)

@@ -18,6 +18,9 @@ beforeAll(async () => {
 })
 afterAll(() => running.stop())
 
+/** A transaction in which detection has found nothing. */
+const ELSEWHERE = `0x${'e1'.repeat(32)}`
+
 async function runImport(lines: readonly object[]) {
   const text = lines.map((line) => JSON.stringify(line)).join('\n')
   const { written, unchanged, bad } = await importLines(
@@ -110,6 +113,7 @@ it('settles the stored requests of its payments, together with the payments foun
     currency: 'USDC-ETHEREUM',
     network: 'ethereum',
     status: 'PARTIAL',
+    txHash: ELSEWHERE,
     requestId,
   }
   expect(await runImport([line])).toEqual({ written: 1, unchanged: 0, bad: 0 })
@@ -141,6 +145,7 @@ it('keeps the status of a line until its request is stored', async () => {
     amount: '50',
     currency: 'USDC-ETHEREUM',
     network: 'ethereum',
+    txHash: ELSEWHERE,
     ...more,
   })
   await runImport([line(0, { status: 'CONFIRMED', requestId }), line(1, { status: 'PENDING', paymentReference })])

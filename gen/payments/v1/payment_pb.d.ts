@@ -35,7 +35,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   status: Payment_Status;
 
   /**
-   * Whether `status` is CONFIRMED.
+   * Whether `status` is CONFIRMED and the payment is not `superseded`.
    *
    * @generated from field: bool completed = 3;
    */
@@ -276,6 +276,15 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
    * @generated from field: optional payments.v1.Payment.Links links = 35;
    */
   links?: Payment_Links | undefined;
+
+  /**
+   * True for an imported payment that counts nowhere: neither towards its request nor in sums. Its chain is followed, and
+   * what was read there counts: its transaction has a payment of the same request that was found on the chain, or a reorg
+   * removed its event, or it has no `txHash`. Absent otherwise.
+   *
+   * @generated from field: optional bool superseded = 36;
+   */
+  superseded?: boolean | undefined;
 };
 
 /**

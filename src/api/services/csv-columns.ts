@@ -38,6 +38,7 @@ const fields = [
   'gas',
   'refunds',
   'statusHistory',
+  'superseded',
 ] as const satisfies readonly (keyof PaymentLine)[]
 
 /** All columns by their names, in the order of a file for which none were chosen. */

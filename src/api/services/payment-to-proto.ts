@@ -50,7 +50,7 @@ function paymentToProto(payment: Payment) {
   return {
     id: payment.id,
     status: Payment_Status[payment.status],
-    completed: payment.status === 'CONFIRMED',
+    completed: payment.status === 'CONFIRMED' && payment.superseded !== true,
     confirmations: payment.confirmations,
     type: given(payment.type, (type) => Payment_Type[type]),
     timestamp: timeOfDate(payment.timestamp),
@@ -82,6 +82,7 @@ function paymentToProto(payment: Payment) {
     refunds: payment.refunds.map(refundToProto),
     refundedAmount: payment.refundedAmount,
     statusHistory: payment.statusHistory.map(({ status, at }) => ({ status: Payment_Status[status], at: timeOf(at) })),
+    superseded: payment.superseded,
   }
 }
 

@@ -8,7 +8,7 @@ import {
   readPaymentsById,
 } from '../../store/payment-changes.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
-import { loadPayments } from '../../store/request-ledger.ts'
+import { loadPayments, loadPaymentsOfTransactions } from '../../store/request-ledger.ts'
 import type { RefundRow } from '../../store/settle-requests.ts'
 import { chunksOf } from '../chunks.ts'
 
@@ -22,25 +22,24 @@ export interface Removal {
   readonly alsoFinal: boolean
 }
 
-/**
- * The account's payments that have one of these ids, or an event in one of these transactions. By id. `offset 0` has each looked up: of thousands at
- * once, the planner would rather read all payments.
- */
+/** The account's payments that have one of these ids, or a transaction of these hashes, on either chain. By id. */
 export async function loadPaymentsByEvents(
   trx: Knex,
   accountId: number,
   { txHashes, ids }: { readonly txHashes: ReadonlySet<Hex>; readonly ids: string[] },
 ): Promise<Map<string, PaymentRow>> {
   if (txHashes.size === 0) return new Map()
-  const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
-    `select p.* from unnest(?::bytea[]) as asked (tx_hash) cross join lateral
-       (select * from payments where account_id = ? and tx_hash = asked.tx_hash and event_index is not null offset 0) p
-     union all
-     select p.* from unnest(?::uuid[]) as asked (id) cross join lateral
-       (select * from payments where account_id = ? and id = asked.id offset 0) p`,
-    [[...txHashes].map(hexToBytes), accountId, ids, accountId],
+  const ofTransactions = await loadPaymentsOfTransactions(
+    trx,
+    accountId,
+    [...txHashes].map((hash) => hash.slice(2)),
   )
-  return new Map(rows.map((row) => [row.id, row]))
+  const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
+    `select p.* from unnest(?::uuid[]) as asked (id) cross join lateral
+       (select * from payments where account_id = ? and id = asked.id offset 0) p`,
+    [ids, accountId],
+  )
+  return new Map([...ofTransactions, ...rows].map((row) => [row.id, row]))
 }
 
 /** The payments of an account's requests. By id. */
@@ -80,7 +79,8 @@ export async function findDueRequests(
       .where({ account_id: of.accountId, chain_id: of.chainId })
       .whereNotNull('request_id')
       .where((either) => {
-        void either.where((final) => void final.where({ final: false }).where('block_number', '<=', due.finalBlock))
+        const open = table === 'payments' ? { final: false, superseded: false } : { final: false }
+        void either.where((final) => void final.where(open).where('block_number', '<=', due.finalBlock))
         const { removal } = due
         if (removal !== undefined) void either.orWhere((removed) => void whereRemoved(removed, removal))
       })
@@ -89,14 +89,26 @@ export async function findDueRequests(
   return found
 }
 
+/** The requests on a chain that have imported payments without a transaction which still count, by account. */
+export async function findUnproven(trx: Knex, network: string): Promise<Map<number, Buffer[]>> {
+  const { rows } = await trx.raw<{ rows: { account_id: number; request_id: Buffer }[] }>(
+    `select distinct r.account_id, r.request_id from requests r
+     join payments p on p.account_id = r.account_id and p.request_id = r.request_id
+     where r.network = ? and p.imported and p.tx_hash is null and not p.superseded`,
+    [network],
+  )
+  const groups = Map.groupBy(rows, ({ account_id }) => account_id)
+  return new Map([...groups].map(([accountId, of]) => [accountId, of.map(({ request_id }) => request_id)]))
+}
+
 function whereRemoved(query: Knex.QueryBuilder, { above, alsoFinal }: Removal): Knex.QueryBuilder {
   const higher = query.where('block_number', '>', above)
   return alsoFinal ? higher : higher.where({ final: false })
 }
 
 /**
- * Removes what was detected above a block. An imported payment keeps its row and id and is no longer `detected`: it becomes PENDING until its
- * event is read again.
+ * Removes what was detected above a block. An imported payment keeps its row and id and is no longer `detected`: it is superseded, and so counts nothing,
+ * until its event is read again.
  */
 export async function removeDetected(account: LockedAccount, chainId: string, removal: Removal): Promise<void> {
   const { trx, accountId, at } = account
@@ -105,7 +117,7 @@ export async function removeDetected(account: LockedAccount, chainId: string, re
   await deletePayments(account, await readPayments(account, removed))
   const imported = whereRemoved(trx('payments').where({ ...ofChain, imported: true, detected: true }), removal)
   const unplaced = { block_number: null, log_index: null, confirmations: null }
-  const undetected = { detected: false, final: false, ...unplaced, updated_at: at }
+  const undetected = { detected: false, superseded: true, final: false, ...unplaced, updated_at: at }
   await changePayments(account, await readPayments(account, imported.clone()), imported.update(undetected).toSQL())
   await whereRemoved(trx('refunds').where(ofChain), removal).delete()
 }

@@ -5,6 +5,7 @@ import { codeOfType } from '../../domain/payment.ts'
 import { topicOfReference } from '../../domain/payment-reference.ts'
 import { changePayments, type LockedAccount, lockAccount, readPayments } from '../../store/payment-changes.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
+import { settleStored } from '../../store/request-ledger.ts'
 import { addPendingReplays } from './pending-replays-repository.ts'
 
 /** A payment that a bridge delivered and whose source (chain, transaction, payer) is still to be looked up, or is not final yet. */
@@ -164,6 +165,13 @@ export async function storeSource(
   if (changed.length > 0) await replayReference(trx, accountId, paymentId)
   if (changed.length > 0 && check !== undefined) await keepSeen(trx, carried, check.seen, check.dueAt)
   else await deleteCarried(trx, carried)
+  // An imported payment that names the source alone may be this one.
+  if (changed.length > 0) await settleStored(account, await requestOf(trx, carried))
+}
+
+async function requestOf(trx: Knex.Transaction, { accountId, paymentId }: CarriedPayment): Promise<Buffer[]> {
+  const of = { account_id: accountId, id: paymentId }
+  return trx('payments').where(of).whereNotNull('request_id').pluck<Buffer[]>('request_id')
 }
 
 /** Takes a source back that a reorg removed from its chain: source and payer are unknown again, and are looked up again. */

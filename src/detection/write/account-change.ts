@@ -1,9 +1,18 @@
 import type { Knex } from 'knex'
 import { bytesToHex } from '../../domain/hex.ts'
 import { lockAccount } from '../../store/payment-changes.ts'
+import { attachFacts } from '../../store/payment-facts.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
-import { loadRefunds, loadRequests, savePayments, saveStandings } from '../../store/request-ledger.ts'
+import {
+  absorbPayments,
+  findFollowed,
+  loadRefunds,
+  loadRequests,
+  savePayments,
+  saveStandings,
+} from '../../store/request-ledger.ts'
 import { type RefundRow, settleRequests } from '../../store/settle-requests.ts'
+import { supersedeImports } from '../../store/supersede-imports.ts'
 import type { DetectedPayment, DetectedRefund, EventPlace } from '../match/detected.ts'
 import {
   deletePaymentRows,
@@ -17,15 +26,7 @@ import {
   saveRefunds,
 } from '../sql/account-rows-repository.ts'
 import { queueCarried } from '../sql/carried-repository.ts'
-import {
-  addPayments,
-  attachFacts,
-  correctFacts,
-  finalisePayments,
-  rowKeyAt,
-  rowKeyOf,
-  type WrittenChain,
-} from './payment-rows.ts'
+import { addPayments, correctFacts, finalisePayments, rowKeyAt, rowKeyOf, type WrittenChain } from './payment-rows.ts'
 import { addRefunds, finaliseRefunds } from './refund-rows.ts'
 
 /** What happens to one account's payments and refunds in one transaction. */
@@ -42,8 +43,6 @@ export interface AccountChange {
   readonly removal?: Removal | undefined
   /** Events that were read again: what is stored of them is corrected, or deleted where it no longer counts. Imported payments stay. */
   readonly rereadEvents?: readonly EventPlace[] | undefined
-  /** Whether an imported payment whose event was never read becomes detected although its event is among `rereadEvents`. */
-  readonly detectsImported?: boolean
   readonly now: Date
 }
 
@@ -82,7 +81,11 @@ export async function applyAccountChange(
   await deleteRefundRows(trx, accountId, gone.refunds)
   const stored = new Map([...paymentsBefore].filter(([, row]) => !gone.payments.includes(row)))
   const storedRefunds = refundsBefore.filter((row) => !gone.refunds.includes(row))
-  const { payments, refunds } = changeRows(stored, storedRefunds, chain, change)
+  const { payments: merged, refunds } = changeRows(stored, storedRefunds, chain, change)
+  const followed = await findFollowed(trx, requests, merged)
+  const reread = new Set((change.rereadEvents ?? []).map(({ txHash }) => txHash.slice(2)))
+  const { rows: payments, absorbed } = supersedeImports(merged, { followed, reread, now })
+  await absorbPayments(account, absorbed, stored)
   const { settled, standings } = settleRequests({ requests, payments, refunds, stored, now })
   await savePayments(account, { rows: settled, stored })
   await queueCarried(account, findNewlyDetected(settled, stored, change))
@@ -140,8 +143,7 @@ function changeRows(
   change: AccountChange,
 ) {
   const areReread = change.rereadEvents !== undefined
-  const isToCorrect = (row: PaymentRow) =>
-    areReread && !(change.detectsImported === true && row.imported && !row.detected)
+  const isToCorrect = (row: PaymentRow) => areReread && row.detected
   const payments = addPayments(stored, change, chain, (row, facts) =>
     isToCorrect(row) ? correctFacts(row, facts) : attachFacts(row, facts),
   )

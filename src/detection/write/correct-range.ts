@@ -92,7 +92,7 @@ async function write(
     const gone = (ofAccounts.get(accountId) ?? []).filter((event) => !mayCount(event, given, kept))
     const heights = { finalBlock, headBlock: state.headBlock }
     const rereadEvents = [...own, ...gone]
-    const change = { accountId, payments, refunds, rereadEvents, detectsImported: true, ...heights, now }
+    const change = { accountId, payments, refunds, rereadEvents, ...heights, now }
     accounts.set(accountId, await applyAccountChange(trx, chain, change))
   }
   const range = { chainId, from, to }

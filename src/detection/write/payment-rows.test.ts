@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { codeOfType, rankOfStatus } from '../../domain/payment.ts'
+import { attachFacts } from '../../store/payment-facts.ts'
 import type { PaymentFacts, PaymentRow } from '../../store/payment-row.ts'
 import type { RefundRow } from '../../store/settle-requests.ts'
 import { findGone } from './account-change.ts'
-import { attachFacts, correctFacts, finalisePayments } from './payment-rows.ts'
+import { correctFacts, finalisePayments } from './payment-rows.ts'
 
 const bytes = (digit: string, length = 32) => Buffer.from(digit.repeat(length), 'hex')
 const [payer, other] = [bytes('11', 21), bytes('22', 21)]
@@ -46,6 +47,7 @@ const row: PaymentRow = {
   final: false,
   imported: false,
   detected: true,
+  superseded: false,
   confirmations: null,
   updated_at: new Date(2_000),
   refunded_amount: '0',

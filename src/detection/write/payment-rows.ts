@@ -1,5 +1,5 @@
-import { formatDecimal, parseDecimal } from '../../domain/decimal.ts'
 import { codeOfType, type ExchangeRate, rankOfStatus } from '../../domain/payment.ts'
+import { canonicalValue, isSameValue } from '../../store/payment-facts.ts'
 import { factsOfPayment, type PaymentFacts, type PaymentRow } from '../../store/payment-row.ts'
 import type { DetectedPayment, EventPlace } from '../match/detected.ts'
 
@@ -57,6 +57,7 @@ function newRow(accountId: number, id: string, facts: PaymentFacts, now: Date): 
     final: false,
     imported: false,
     detected: true,
+    superseded: false,
     confirmations: null,
     updated_at: now,
     refunded_amount: '0',
@@ -75,32 +76,6 @@ export function rowKeyOf(row: Pick<PaymentRow, 'tx_hash' | 'event_index' | 'netw
 /** The key that a row of this event has. */
 export function rowKeyAt({ txHash, eventIndex }: EventPlace, { network }: WrittenChain): string {
   return `${txHash.slice(2)} ${eventIndex} ${network}`
-}
-
-/**
- * Merges what was read from the chain into a stored row. A row that was detected in the same block stays as it is, even if a price has become
- * unknown since. In an imported row, what was read from the chain replaces what was imported.
- *
- * @returns the given row when nothing changes
- */
-export function attachFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
-  const seen = markDetected(row)
-  if (!seen.imported && seen.block_number === facts.block_number) return seen
-  const known = Object.entries(facts).filter(
-    ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
-  )
-  const merged = { ...seen, ...(Object.fromEntries(known) as Partial<PaymentFacts>) }
-  const changed = known.some(([name, value]) => !isSameValue(seen[name as keyof PaymentRow], value))
-  return changed ? merged : seen
-}
-
-/**
- * Once an imported payment is detected, its block decides whether it is final, and a FAILED one was made after all. The imported line may no
- * longer agree with the row, so its hash is dropped: the line is read again when it is imported again.
- */
-function markDetected(row: PaymentRow): PaymentRow {
-  const revived = row.status === rankOfStatus('FAILED') ? { ...row, status: rankOfStatus('PENDING') } : row
-  return row.detected ? revived : { ...revived, detected: true, final: false, confirmations: null, line_hash: null }
 }
 
 /** Columns that depend on the rules of matching. The others depend on prices of the time, which may no longer be readable. */
@@ -153,27 +128,6 @@ function withoutUsd(fees: PaymentRow['fees']): unknown {
   return fees.map((fee) => ({ ...fee, amountInUsd: undefined }))
 }
 
-/** Whether two values of a column are the same to the database. */
-function isSameValue(a: unknown, b: unknown): boolean {
-  return canonicalValue(a) === canonicalValue(b)
-}
-
-function canonicalValue(value: unknown): string {
-  if (Buffer.isBuffer(value)) return value.toString('hex')
-  if (value instanceof Date) return String(value.getTime())
-  if (typeof value === 'object' && value !== null) return JSON.stringify(sortKeys(value))
-  const decimal = typeof value === 'string' ? parseDecimal(value) : undefined
-  return decimal === undefined ? String(value) : formatDecimal(decimal)
-}
-
-/** PostgreSQL returns the keys of a JSON column in another order. */
-function sortKeys(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sortKeys)
-  if (typeof value !== 'object' || value === null) return value
-  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return Object.fromEntries(entries.map(([name, inner]) => [name, sortKeys(inner)]))
-}
-
 /**
  * Makes the chain's payments up to a block final and freezes their confirmations. Payments without a request never become final.
  *
@@ -185,7 +139,7 @@ export function finalisePayments(
   { finalBlock, headBlock }: { readonly finalBlock: number; readonly headBlock: number },
 ): PaymentRow[] {
   return rows.map((row) => {
-    if (row.final || row.request_id === null || row.chain_id !== chainId) return row
+    if (row.final || row.superseded || row.request_id === null || row.chain_id !== chainId) return row
     if (row.block_number === null || row.block_number > finalBlock) return row
     return { ...row, final: true, confirmations: Math.max(1, headBlock - Number(row.block_number) + 1) }
   })

@@ -2,9 +2,11 @@ import type { Knex } from 'knex'
 import type { Hex } from '../../domain/hex.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { assertLeaseHeld, type Lease } from '../../store/leases-repository.ts'
+import { lockAccounts } from '../../store/payment-changes.ts'
+import { settleStored } from '../../store/request-ledger.ts'
 import type { DetectedPayment, DetectedRefund, Findings, UnmatchedEvent } from '../match/detected.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
-import type { Removal } from '../sql/account-rows-repository.ts'
+import { findUnproven, type Removal } from '../sql/account-rows-repository.ts'
 import {
   accountsInBlocks,
   addAccountToBlocks,
@@ -184,6 +186,7 @@ export function createPaymentWriter(writing: Writing): PaymentWriter {
         if (!isNew) return
         await forgetContracts(trx, chainId)
         await insertBlocks(trx, chainId, [checkpoint], new Map())
+        await supersedeUnproven(trx, chain.network, clock())
       }),
     advance: (given, signal) => inTransaction(knex, signal, (trx) => advance(writing, trx, given)),
     rewind: (given, signal) => inTransaction(knex, signal, (trx) => rewind(writing, trx, given)),
@@ -201,6 +204,14 @@ export function createPaymentWriter(writing: Writing): PaymentWriter {
         await updateChain(trx, chainId, { alarm: text, now: clock() })
       }),
     pruneUnmatched: (keep) => pruneUnmatched(knex, chainId, keep),
+  }
+}
+
+/** Once a chain is followed, imported payments without a transaction no longer count for its requests. */
+async function supersedeUnproven(trx: Knex.Transaction, network: string, now: Date): Promise<void> {
+  const unproven = await findUnproven(trx, network)
+  for (const account of await lockAccounts(trx, [...unproven.keys()], now)) {
+    await settleStored(account, unproven.get(account.accountId) ?? [])
   }
 }
 

@@ -6,7 +6,7 @@ import { classifyDatabaseError } from '../../postgres/database-error.ts'
 import { lockAccount, logArrivals } from '../../store/payment-changes.ts'
 import { encodePaymentRow } from '../../store/payment-copy.ts'
 import { paymentColumns } from '../../store/payment-row.ts'
-import { settleStored } from '../../store/request-ledger.ts'
+import { findRequestsOfTransactions, settleStored } from '../../store/request-ledger.ts'
 import { type NewPayments, originOf, type Unnamed } from '../new-payments.ts'
 import { findNames, hasAnyRequest } from './request-names-repository.ts'
 
@@ -27,14 +27,17 @@ export async function storeNewPayments(knex: Knex, payments: NewPayments, now: D
 }
 
 async function copyAndSettle(trx: Knex.Transaction, stored: NewPayments, now: Date): Promise<void> {
-  const { accountId, ids, chunks, unnamed, requestIds, arrivals } = stored
+  const { accountId, ids, chunks, unnamed, requestIds, hashes, arrivals } = stored
   const account = await lockAccount(trx, accountId, now)
   const hasRequests = (requestIds.size > 0 || unnamed.length > 0) && (await hasAnyRequest(trx, accountId))
   const payments = unnamed.map(({ payment }) => payment)
   const names = hasRequests ? await findNames(trx, accountId, payments) : NONE
   await copyText(trx, { table: 'payments', columns: paymentColumns }, [...chunks, rowsOf(accountId, unnamed, names)])
   await logArrivals(account, ids, arrivals)
-  if (hasRequests) await settleStored(account, [...new Set([...requestIds, ...names.values()])].map(hexToBytes))
+  if (!hasRequests) return
+  const found = await findRequestsOfTransactions(trx, accountId, [...hashes])
+  const named = [...new Set([...requestIds, ...names.values()])].map(hexToBytes)
+  await settleStored(account, [...named, ...found], new Set(ids))
 }
 
 const NONE: ReadonlyMap<number, string> = new Map()

@@ -16,10 +16,10 @@ import {
 } from '../../store/payment-changes.ts'
 import { encodePaymentRow } from '../../store/payment-copy.ts'
 import { paymentColumns } from '../../store/payment-row.ts'
-import { settleStored } from '../../store/request-ledger.ts'
+import { findRequestsOfTransactions, settleStored } from '../../store/request-ledger.ts'
 import type { Outcome } from '../import-lines.ts'
 import { splitRounds } from '../import-rounds.ts'
-import { arrivalsOf, eventOf, type LinePayment, originOf } from '../new-payments.ts'
+import { arrivalsOf, eventOf, hashesOf, type LinePayment, originOf } from '../new-payments.ts'
 import { findNames, hasAnyRequest } from './request-names-repository.ts'
 
 /** Outcomes by the payment's index in the batch. */
@@ -61,7 +61,10 @@ export function createPaymentImportRepository(knex: Knex, now: () => Date): Paym
         for (const id of await store(locked, batch, free)) touched.add(id)
         for (const { place } of free) outcomes.set(place, WRITTEN)
       }
-      if (locked !== undefined) await settleStored(locked, [...touched].map(hexToBytes))
+      const written = batch.filter((_, place) => outcomes.get(place) === WRITTEN)
+      if (locked !== undefined) {
+        await settleStored(locked, [...touched].map(hexToBytes), new Set(written.map(({ id }) => id)))
+      }
       return batch.map((_, place) => outcomes.get(place) ?? UNCHANGED)
     })
 
@@ -235,7 +238,13 @@ async function store(
     added.map(({ id }) => id),
     arrivalsOf(added),
   )
-  return hasRequests ? [...named.flatMap(({ requestId }) => requestId ?? []), ...requestsIn(before)] : []
+  if (!hasRequests) return []
+  const found = await findRequestsOfTransactions(trx, accountId, payments.flatMap(hashesOf))
+  return [
+    ...named.flatMap(({ requestId }) => requestId ?? []),
+    ...requestsIn(before),
+    ...found.map((id) => id.toString('hex')),
+  ]
 }
 
 /** Gives payments without a request id that of the stored request with their payment reference. */

@@ -3,8 +3,9 @@ import { formatDecimal, trimNumeric } from '../../domain/decimal.ts'
 import { statusOfRank } from '../../domain/payment.ts'
 import { settledStatuses } from '../../domain/payment-request.ts'
 import type { PaymentRow } from '../payment-row.ts'
-import { loadPayments, loadRefunds } from '../request-ledger.ts'
+import { findFollowed, loadMeeting, loadRefunds } from '../request-ledger.ts'
 import { type LedgerRequestRow, type RequestStanding, settleRequests } from '../settle-requests.ts'
+import { supersedeImports } from '../supersede-imports.ts'
 import { type Difference, MAX_DIFFERENCES } from './difference.ts'
 
 interface NameRow {
@@ -89,16 +90,33 @@ export async function checkSettled(
   requests: readonly LedgerRequestRow[],
 ): Promise<Difference[]> {
   const ids = requests.map(({ request_id }) => request_id.toString('hex'))
-  const payments = await loadPayments(trx, accountId, requests)
+  const { requests: met, payments } = await loadMeeting(trx, accountId, ids)
+  const now = new Date(0)
+  const followed = await findFollowed(trx, met, payments)
+  const { rows, absorbed } = supersedeImports(payments, { followed, now })
+  const misplaced = rows.flatMap((row) => compareSuperseded(payments, row, absorbed))
+  if (misplaced.length > 0) return misplaced
   const refunds = await loadRefunds(trx, accountId, ids)
   const stored = new Map(payments.map((row) => [row.id, row]))
-  const now = new Date(0)
   const { settled, standings } = settleRequests({ requests, payments, refunds, stored, now })
   const requestOf = new Map(requests.map((row) => [row.request_id.toString('hex'), row]))
   return [
     ...settled.flatMap((row) => comparePayments(stored.get(row.id), row)),
     ...standings.flatMap((standing) => compareStandings(requestOf.get(standing.requestId.toString('hex')), standing)),
   ]
+}
+
+/** An imported payment beside what detection has found. While one is wrong, so is what its request comes to. */
+function compareSuperseded(
+  before: readonly PaymentRow[],
+  row: PaymentRow,
+  absorbed: ReadonlyMap<string, PaymentRow>,
+): Difference[] {
+  const event = absorbed.get(row.id)
+  const isSame = before.find(({ id }) => id === row.id)?.superseded === row.superseded
+  if (event === undefined && isSame) return []
+  const expected = event === undefined ? 'superseded' : `one payment with ${event.id}, which was found on the chain`
+  return [{ check: 'payment', where: row.id, stored: 'counts', expected }]
 }
 
 function comparePayments(before: PaymentRow | undefined, row: PaymentRow): Difference[] {

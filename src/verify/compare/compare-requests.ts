@@ -154,7 +154,7 @@ function judgeAll(page: Page, facts: readonly EventFact[], sharing: readonly Sto
   const payers = new Map<string, { readonly address: Address | undefined; readonly timestampSec: number }[]>()
   const addPayer = (requestId: string, address: Address | undefined, timestampSec: number) =>
     void payers.set(requestId, [...(payers.get(requestId) ?? []), { address, timestampSec }])
-  for (const row of page.stored.payments.filter((each) => isGiven(page, each))) {
+  for (const row of page.stored.payments.filter((each) => isGiven(page, each) && !each.superseded)) {
     const payer = row.payer === null ? undefined : addressFromBytes(row.payer)
     addPayer(row.request_id?.toString('hex') ?? '', payer, row.timestamp.getTime() / 1_000)
   }

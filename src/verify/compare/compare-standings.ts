@@ -30,7 +30,9 @@ export function compareStandings(page: Page, counted: readonly Judged[]): Verify
     const refunds = page.stored.refunds.filter((row) => row.request_id.toString('hex') === request.requestId)
     const settling = [
       ...own.flatMap((each) => settlingFact(page, each)),
-      ...payments.filter((row) => isGiven(page, row)).map((row) => settlingRow(row, request, refundKeys(refunds))),
+      ...payments
+        .filter((row) => isGiven(page, row) && !row.superseded)
+        .map((row) => settlingRow(row, request, refundKeys(refunds))),
     ]
     const returned = [
       ...own.flatMap(returningFact),

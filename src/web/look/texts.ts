@@ -19,6 +19,7 @@ export const stateTexts = {
     REFUNDED: 'Refunded',
     FAILED: 'Failed',
   },
+  superseded: 'Superseded',
 } as const
 
 const plural = (count: number, one: string, many: string) => (count === 1 ? one : many)
@@ -490,6 +491,8 @@ export const paymentTexts = {
     REFUNDED: 'All of it was returned.',
     FAILED: 'It failed. No money has arrived with it.',
     alone: 'It is final.',
+    superseded:
+      'It was imported and does not count: what was read from the chain counts, or a reorg removed its event, or it names no transaction.',
   },
   notFound: {
     title: 'There is no payment with this id',

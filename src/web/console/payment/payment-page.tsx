@@ -60,13 +60,13 @@ function isNotFound(error: Error | null): boolean {
 }
 
 function Heading({ payment }: { payment: Payment }) {
-  const { amount, currency, status } = payment
+  const { amount, currency, status, superseded } = payment
   return (
     <span className="payment-head">
       <span className="number payment-amount">
         {formatAmount(amount)} <span className="currency">{currency}</span>
       </span>
-      <PaymentBadge status={status} />
+      <PaymentBadge status={status} superseded={superseded} />
     </span>
   )
 }
@@ -117,7 +117,7 @@ function PaymentView({ payment, isGone, isStale }: ViewProps) {
             <Usd value={payment.amountInUsd} /> <span className="quiet">{inUsd}</span>
           </span>
         )}
-        <span>{states[isAlone(payment) ? 'alone' : name]}</span>
+        <span>{states[payment.superseded ? 'superseded' : isAlone(payment) ? 'alone' : name]}</span>
       </p>
       <div className="payment-grid">
         <div className="stack">

@@ -18,7 +18,7 @@ const marks: Readonly<Record<StatusName, Mark>> = {
 /** What has happened to a payment, and what comes next. */
 export function Timeline({ payment, isGone }: { payment: Payment; isGone: boolean }) {
   const { title, gone } = paymentTexts.life
-  const isPending = statusNameOf(payment.status) === 'PENDING' && !isGone
+  const isPending = statusNameOf(payment.status) === 'PENDING' && !isGone && payment.superseded !== true
   return (
     <section className="card" aria-labelledby="life">
       <h2 id="life">{title}</h2>

@@ -86,7 +86,13 @@ const PaymentRow = memo(function PaymentRow({ payment, zone, isGone }: PaymentRo
           <ZonedTime at={payment.timestamp} zone={zone} />
         </Link>
       </td>
-      <td>{isGone ? <Badge tone="quiet">{paymentsTexts.gone}</Badge> : <PaymentBadge status={payment.status} />}</td>
+      <td>
+        {isGone ? (
+          <Badge tone="quiet">{paymentsTexts.gone}</Badge>
+        ) : (
+          <PaymentBadge status={payment.status} superseded={payment.superseded} />
+        )}
+      </td>
       <td className="right">
         <Amount value={payment.amount} currency={symbolOf(payment.currency)} />
       </td>

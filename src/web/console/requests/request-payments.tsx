@@ -71,7 +71,7 @@ function Row({ payment }: { payment: Payment }) {
         </Link>
       </td>
       <td>
-        <PaymentBadge status={payment.status} />
+        <PaymentBadge status={payment.status} superseded={payment.superseded} />
       </td>
       <td className="right">
         <Amount value={amount} currency={currency} />

@@ -1,0 +1,52 @@
+import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { rankOfStatus } from '../domain/payment.ts'
+import type { PaymentFacts, PaymentRow } from './payment-row.ts'
+
+/**
+ * Merges what was read from the chain into a stored row. A row that was detected in the same block stays as it is, even if a price has become
+ * unknown since. In an imported row, what was read from the chain replaces what was imported.
+ *
+ * @returns the given row when nothing changes
+ */
+export function attachFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
+  const seen = markDetected(row)
+  if (!seen.imported && seen.block_number === facts.block_number) return seen
+  const known = Object.entries(facts).filter(
+    ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
+  )
+  const merged = { ...seen, ...(Object.fromEntries(known) as Partial<PaymentFacts>) }
+  const changed = known.some(([name, value]) => !isSameValue(seen[name as keyof PaymentRow], value))
+  return changed ? merged : seen
+}
+
+/**
+ * Once an imported payment is detected, its block decides whether it is final, and a FAILED one was made after all. The imported line may no
+ * longer agree with the row, so its hash is dropped: the line is read again when it is imported again.
+ */
+function markDetected(row: PaymentRow): PaymentRow {
+  const revived = row.status === rankOfStatus('FAILED') ? { ...row, status: rankOfStatus('PENDING') } : row
+  if (row.detected) return revived
+  return { ...revived, detected: true, superseded: false, final: false, confirmations: null, line_hash: null }
+}
+
+/** Whether two values of a column are the same to the database. */
+export function isSameValue(a: unknown, b: unknown): boolean {
+  return canonicalValue(a) === canonicalValue(b)
+}
+
+/** A text that equal values of a column have alike. */
+export function canonicalValue(value: unknown): string {
+  if (Buffer.isBuffer(value)) return value.toString('hex')
+  if (value instanceof Date) return String(value.getTime())
+  if (typeof value === 'object' && value !== null) return JSON.stringify(sortKeys(value))
+  const decimal = typeof value === 'string' ? parseDecimal(value) : undefined
+  return decimal === undefined ? String(value) : formatDecimal(decimal)
+}
+
+/** PostgreSQL returns the keys of a JSON column in another order. */
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(entries.map(([name, inner]) => [name, sortKeys(inner)]))
+}
