@@ -4,9 +4,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import type { RpcLog } from '../../src/contracts/decode-events.ts'
+import { encodeCreation } from '../../src/demo/network/demo-contracts.ts'
 import { readBlockTimes } from '../../src/detection/follow/read-events.ts'
 import { createPriceReader, type PriceWish } from '../../src/detection/read/block-prices.ts'
 import { createChainReader } from '../../src/detection/read/chain-reader.ts'
+import { formatDecimal } from '../../src/domain/decimal.ts'
 import { createRpcClient, type RpcClientOptions } from '../../src/nodes/rpc-client.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
@@ -113,5 +115,77 @@ describe('a feed that misbehaves', () => {
     proxy.calls.length = 0
     expect(await priceNow()).toEqual(['UNREAD'])
     expect(proxy.calls.length).toBeLessThan(100)
+  })
+})
+
+describe('a feed that does not stay as it is', () => {
+  const USD = 10n ** 8n
+  /** The price of the coin at each block after `act`, all by one reader. */
+  async function pricesAfter(...acts: readonly (() => Promise<unknown>)[]) {
+    const token = createTokenDirectory([configOf(chain, 'BASE')]).native('BASE') as PriceWish['token']
+    const prices = createPriceReader(readChain())
+    const found = []
+    for (const act of acts) {
+      await act()
+      const { number, timestampSec } = await chain.client.head()
+      const [price] = await prices.pricesAt([{ token, blockNumber: Number(number), timestampSec }])
+      found.push(typeof price === 'object' ? formatDecimal(price.usd) : price)
+    }
+    return found
+  }
+  const round =
+    (answer: bigint, ageSec = 0) =>
+    async () => {
+      const { timestampSec } = await chain.client.head()
+      await chain.setFeed(chain.native.feed, { answer, ...(ageSec > 0 && { updatedAtSec: timestampSec - ageSec }) })
+    }
+  /** Gives the feed other decimals, as a new contract behind it would. */
+  const decimals = (count: number) => async () => {
+    const { rpc } = chain.client
+    const data = encodeCreation('SettableFeed', ['another', count, 1n, 1n])
+    const { transactionHash } = await chain.send(chain.deployer, { data }, { gas: 5_000_000n })
+    const created = await rpc.call<{ contractAddress: string }>('eth_getTransactionReceipt', [transactionHash])
+    const code = await rpc.call('eth_getCode', [created.contractAddress, 'latest'])
+    await rpc.call('anvil_setCode', [chain.native.feed, code])
+    await chain.mine()
+  }
+
+  it('is scaled by its decimals at the block', async () => {
+    const change = async () => {
+      await decimals(18)()
+      await round(3_100n * 10n ** 18n)()
+    }
+    expect(await pricesAfter(round(3_000n * USD), change, round(3_200n * 10n ** 18n))).toEqual(['3000', '3100', '3200'])
+    await decimals(8)()
+    await round(3_000n * USD)()
+  })
+
+  it('gives no price after a jump, until the next round says the same or a heartbeat has passed', async () => {
+    const usual = round(3_000n * USD)
+    expect(await pricesAfter(usual, usual, round(30_001n * USD), round(30_002n * USD))).toEqual([
+      '3000',
+      '3000',
+      undefined,
+      '30002',
+    ])
+    expect(await pricesAfter(usual, usual, round(30_001n * USD, 3_590), usual, round(30_001n * USD, 3_610))).toEqual([
+      undefined,
+      '3000',
+      undefined,
+      undefined,
+      '30001',
+    ])
+    await usual()
+    expect(await pricesAfter(usual)).toEqual(['3000'])
+  })
+
+  it('is judged by the round before also at a block whose state no node has any more', async () => {
+    await round(3_000n * USD)()
+    await round(90_000n * USD)()
+    const { number, timestampSec } = await chain.client.head()
+    await chain.mine({ blocks: 40 })
+    const token = createTokenDirectory([configOf(chain, 'BASE')]).native('BASE') as PriceWish['token']
+    const wish = { token, blockNumber: Number(number), timestampSec }
+    expect(await createPriceReader(readChain()).pricesAt([wish])).toEqual([undefined])
   })
 })

@@ -1,5 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { encodeCreation } from '../../src/demo/network/demo-contracts.ts'
 import { addDecimals, divideDecimals, formatDecimal, parseAmount, parseDecimal } from '../../src/domain/decimal.ts'
+import type { Hex } from '../../src/domain/hex.ts'
 import type { Route, RoutesAnswer } from '../../src/domain/route.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRouting } from '../support/routing.ts'
@@ -375,6 +377,104 @@ describe('prices', () => {
     const route = await find({}, undefined)
     await ethereum.setFeed(ethereum.native.feed, { answer: 3_000n * USD })
     expect(reasonsOf(route.warnings)).toEqual(['GAS_UNPRICED'])
+  })
+
+  describe('of a feed that does not stay as it is', () => {
+    let room: TestRouting
+    let question: { paymentReference: Hex; wallet: string }
+    /** What a unit of ETH is worth by the answer; undefined where it has no price. */
+    const price = async () => {
+      const [gas] = (await room.find(question)).routes[0]?.feeBreakdown ?? []
+      return gas?.amountInUsd === undefined ? undefined : Math.round(Number(gas.amountInUsd) / Number(gas.amount))
+    }
+    const round = (answer: bigint, updatedAtSec?: number) =>
+      ethereum.setFeed(ethereum.native.feed, { answer, ...(updatedAtSec === undefined ? {} : { updatedAtSec }) })
+    beforeEach(async () => {
+      await round(3_000n * USD)
+      room = createTestRouting([configOf(ethereum, 'ETHEREUM')])
+      question = { paymentReference: room.addRequest(inUsdc('100')), wallet: await newWallet('changing feeds') }
+      expect(await price()).toBe(3_000)
+    })
+    afterEach(async () => {
+      for (let time = 0; time < 2; time++) await round(3_000n * USD)
+    })
+
+    /** Gives the feed other decimals, as a new contract behind it would. */
+    async function withDecimals<T>(decimals: number, act: () => Promise<T>): Promise<T> {
+      const { rpc } = ethereum.client
+      const data = encodeCreation('SettableFeed', ['another', decimals, 1n, 1n])
+      const { transactionHash } = await ethereum.send(ethereum.deployer, { data }, { gas: 5_000_000n })
+      const created = await rpc.call<{ contractAddress: string }>('eth_getTransactionReceipt', [transactionHash])
+      const { feed } = ethereum.native
+      const before = await rpc.call('eth_getCode', [feed, 'latest'])
+      await rpc.call('anvil_setCode', [feed, await rpc.call('eth_getCode', [created.contractAddress, 'latest'])])
+      try {
+        return await act()
+      } finally {
+        await rpc.call('anvil_setCode', [feed, before])
+      }
+    }
+
+    it('are scaled by the decimals of the same block', async () => {
+      const prices = await withDecimals(18, async () => {
+        await round(3_100n * 10n ** 18n)
+        return [await price(), await price()]
+      })
+      expect(prices).toEqual([3_100, 3_100])
+    })
+
+    it('are none where the decimals change and the answers do not', async () => {
+      expect(await withDecimals(18, price)).toBeUndefined()
+      expect(await price()).toBe(3_000)
+    })
+
+    it.each([
+      ['ten times as much', 30_000n * USD, 30_000],
+      ['more than ten times as much', 30_001n * USD, undefined],
+      ['a tenth', 300n * USD, 300],
+      ['less than a tenth', 299n * USD, undefined],
+    ])('are judged by the round before: %s', async (_, answer, expected) => {
+      await round(answer)
+      expect([await price(), await price()]).toEqual([expected, expected])
+    })
+
+    it('count once the next round says the same, or the one before', async () => {
+      await round(90_000n * USD)
+      expect(await price()).toBeUndefined()
+      await round(90_100n * USD)
+      expect(await price()).toBe(90_100)
+      await round(3_000n * USD)
+      expect(await price()).toBeUndefined()
+      await round(3_001n * USD)
+      expect(await price()).toBe(3_001)
+    })
+
+    it('count once the round is a heartbeat old and no other has followed', async () => {
+      const { timestampSec } = await ethereum.client.head()
+      await round(90_000n * USD, timestampSec - 3_500)
+      expect(await price()).toBeUndefined()
+      await round(3_000n * USD)
+      expect(await price()).toBeUndefined()
+      await round(90_000n * USD, timestampSec - 3_610)
+      expect(await price()).toBe(90_000)
+    })
+
+    it('are judged by the round before also where several rounds came since the last look', async () => {
+      for (const answer of [50_000n, 400_000n, 4_000n]) await round(answer * USD)
+      // Only the second look has asked for the round before.
+      expect([await price(), await price()]).toEqual([4_000, undefined])
+      await round(4_010n * USD)
+      expect(await price()).toBe(4_010)
+    })
+
+    it('are judged from the first answer on once the process has learned its nodes', async () => {
+      await round(90_000n * USD)
+      const fresh = createTestRouting([configOf(ethereum, 'ETHEREUM')])
+      await fresh.learnNodes(new AbortController().signal)
+      room = fresh
+      question = { ...question, paymentReference: fresh.addRequest(inUsdc('100')) }
+      expect(await price()).toBeUndefined()
+    })
   })
 
   it('come from the peg where there is no feed', async () => {

@@ -1,4 +1,13 @@
-import { type FeedRound, MAX_FEED_DECIMALS, readDecimals, readLatestRound } from '../../contracts/price-feed.ts'
+import {
+  type FeedAnswer,
+  type FeedRound,
+  isJump,
+  isPrice,
+  MAX_FEED_DECIMALS,
+  readDecimals,
+  readLatestRound,
+  readRound,
+} from '../../contracts/price-feed.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import { type Decimal, parseDecimal } from '../../domain/decimal.ts'
@@ -42,33 +51,64 @@ interface FeedWish extends PriceWish {
 
 /** The round of a feed that counted at a block; UNREAD where no node could tell. */
 type RoundRead = FeedRound | 'UNREAD' | undefined
+type DecimalsRead = number | 'UNREAD' | undefined
+type Quoted = Pick<FeedAnswer, 'answer' | 'decimals'>
+
+const MAX_REMEMBERED = 1_000
 
 /**
  * Makes the price reader of one chain. It asks feeds at the block. Where the node no longer has that state, it searches the feed's rounds; where
  * these do not tell, it asks the other nodes at the block.
  */
 export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnywhere'>): PriceReader {
-  const decimalsOfFeed = new Map<Address, number>()
+  /** Rounds that were read, by feed and id. A round never changes, and the next one is judged by it. */
+  const known = new Map<string, Quoted>()
 
-  /** @returns the feeds whose decimals the node refused to tell */
-  async function loadDecimals(feeds: ReadonlySet<Address>, through: ContractCaller): Promise<Set<Address>> {
-    const refused = new Set<Address>()
-    const unknown = [...feeds].filter((feed) => !decimalsOfFeed.has(feed))
-    if (unknown.length === 0) return refused
-    const calls = unknown.map((feed) => ({ ...readDecimals(feed), block: 'latest' as const }))
-    const answers = await through.calls(calls)
-    for (const [index, feed] of unknown.entries()) {
-      const answer = answers[index]
-      const decimals = answer?.ok === true && String(answer.result).length === 66 ? Number(answer.result) : undefined
-      if (decimals !== undefined && decimals <= MAX_FEED_DECIMALS) decimalsOfFeed.set(feed, decimals)
-      if (isRefused(answer)) refused.add(feed)
+  /** The decimals of feeds at their blocks; at the newest block where the node no longer has that state. */
+  async function decimalsAt(wishes: readonly FeedWish[], through: ContractCaller): Promise<Map<string, DecimalsRead>> {
+    const read = async (wish: FeedWish): Promise<[string, DecimalsRead]> => {
+      const [atBlock] = await through.calls([{ ...readDecimals(wish.feed), block: wish.blockNumber }])
+      if (!isRefused(atBlock)) return [keyOf(wish), decimalsIn(atBlock)]
+      const [now] = await through.calls([{ ...readDecimals(wish.feed), block: 'latest' }])
+      return [keyOf(wish), isRefused(now) ? 'UNREAD' : decimalsIn(now)]
     }
-    return refused
+    return new Map(await Promise.all(wishes.map(read)))
   }
 
-  async function roundsAt(wishes: readonly FeedWish[], through: ContractCaller, signal: AbortSignal | undefined) {
-    const rounds = new Map<string, RoundRead>()
+  /** The round before one, by which that is judged; undefined where the feed has none. */
+  async function previousOf(feed: Address, { roundId }: FeedRound, decimals: number, through: ContractCaller) {
+    if (roundId === 0n) return undefined
+    const remembered = known.get(`${feed} ${roundId - 1n}`)
+    if (remembered !== undefined) return remembered
+    const [answer] = await through.calls([{ ...readRound(feed, roundId - 1n), block: 'latest' }])
+    if (isRefused(answer)) return 'UNREAD'
+    const round = roundIn(answer)
+    return round && { answer: round.answer, decimals }
+  }
+
+  async function answerOf(wish: FeedWish, round: RoundRead, decimals: DecimalsRead, through: ContractCaller) {
+    if (round === 'UNREAD' || decimals === 'UNREAD') return 'UNREAD'
+    if (round === undefined || decimals === undefined) return undefined
+    const previous = await previousOf(wish.feed, round, decimals, through)
+    if (previous === 'UNREAD') return 'UNREAD'
+    if (known.size >= MAX_REMEMBERED) known.clear()
+    known.set(`${wish.feed} ${round.roundId}`, { answer: round.answer, decimals })
+    return { ...round, decimals, isJump: previous !== undefined && isJump({ ...round, decimals }, previous) }
+  }
+
+  /** What the feeds answered at the blocks. */
+  async function answersAt(wishes: readonly FeedWish[], through: ContractCaller, signal: AbortSignal | undefined) {
     const distinct = [...new Map(wishes.map((wish) => [keyOf(wish), wish])).values()]
+    const [rounds, decimals] = await Promise.all([roundsAt(distinct, through, signal), decimalsAt(distinct, through)])
+    const answers = distinct.map(async (wish): Promise<[string, FeedAnswer | 'UNREAD' | undefined]> => {
+      const key = keyOf(wish)
+      return [key, await answerOf(wish, rounds.get(key), decimals.get(key), through)]
+    })
+    return new Map(await Promise.all(answers))
+  }
+
+  async function roundsAt(distinct: readonly FeedWish[], through: ContractCaller, signal: AbortSignal | undefined) {
+    const rounds = new Map<string, RoundRead>()
     const calls = distinct.map(({ feed, blockNumber }) => ({ ...readLatestRound(feed), block: blockNumber }))
     const answers = await through.calls(calls)
     // The searches run in parallel, so that `through` merges each step of all of them into one exchange.
@@ -91,14 +131,13 @@ export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnyw
       const asked = wishes.flatMap((wish) =>
         wish.token.usdFeed === undefined ? [] : [{ ...wish, feed: wish.token.usdFeed }],
       )
-      const refused = await loadDecimals(new Set(asked.map(({ feed }) => feed)), through)
-      const rounds = await roundsAt(asked, through, signal)
+      const answers = await answersAt(asked, through, signal)
       return wishes.map((wish) => {
         const { usdFeed } = wish.token
         if (usdFeed === undefined) return pegOf(wish.token)
-        const round = rounds.get(keyOf({ ...wish, feed: usdFeed }))
-        if (round === 'UNREAD' || refused.has(usdFeed)) return pegOf(wish.token) ?? 'UNREAD'
-        return feedPrice(wish, round, decimalsOfFeed.get(usdFeed)) ?? pegOf(wish.token)
+        const answer = answers.get(keyOf({ ...wish, feed: usdFeed }))
+        if (answer === 'UNREAD') return pegOf(wish.token) ?? 'UNREAD'
+        return feedPrice(wish, answer) ?? pegOf(wish.token)
       })
     },
   }
@@ -106,14 +145,17 @@ export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnyw
 
 const keyOf = ({ feed, blockNumber }: FeedWish) => `${feed} ${blockNumber}`
 
-/** A feed's answer counts while it is fresh and above 0. One from after the block cannot be right. */
-function feedPrice(wish: PriceWish, round: FeedRound | undefined, decimals: number | undefined): UsdPrice | undefined {
-  if (round === undefined || decimals === undefined || round.answer <= 0n) return undefined
-  const ageSec = wish.timestampSec - round.updatedAtSec
-  const { heartbeatSeconds } = wish.token
-  if (ageSec < 0) return undefined
-  if (heartbeatSeconds !== undefined && ageSec > heartbeatSeconds) return undefined
-  return { usd: { units: round.answer, places: decimals }, source: 'feed', at: new Date(round.updatedAtSec * 1_000) }
+function feedPrice({ token, timestampSec }: PriceWish, answer: FeedAnswer | undefined): UsdPrice | undefined {
+  if (answer === undefined || !isPrice(answer, token.heartbeatSeconds ?? Number.POSITIVE_INFINITY, timestampSec)) {
+    return undefined
+  }
+  const at = new Date(answer.updatedAtSec * 1_000)
+  return { usd: { units: answer.answer, places: answer.decimals }, source: 'feed', at }
+}
+
+function decimalsIn(answer: RpcAnswer | undefined): number | undefined {
+  const decimals = answer?.ok === true && String(answer.result).length === 66 ? Number(answer.result) : undefined
+  return decimals !== undefined && decimals <= MAX_FEED_DECIMALS ? decimals : undefined
 }
 
 /** Whether the node did not answer: a revert is an answer. */

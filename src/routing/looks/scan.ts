@@ -2,7 +2,7 @@ import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { ContractRead } from '../../contracts/multicall.ts'
-import type { Address } from '../../domain/address.ts'
+import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
 import type { NodeLimits } from '../../nodes/node-limits.ts'
@@ -57,7 +57,10 @@ export interface Scanner {
    * @throws the reason of the caller's signal when it fires
    */
   measureGas(chain: string, question: GasQuestion, options: ScanOptions): Promise<GasAnswer | undefined>
-  /** Finds out how the nodes of all chains measure gas, so that no payer waits for it. Never rejects; ends early when the signal fires. */
+  /**
+   * Finds out how the nodes of all chains measure gas, and which rounds their feeds gave last, so that the first payer has all of it. Never
+   * rejects; ends early when the signal fires.
+   */
   learnNodes(signal: AbortSignal): Promise<void>
 }
 
@@ -74,7 +77,7 @@ interface ScannerOptions {
 
 /** Makes the scanner of the configured chains. */
 export function createScanner(options: ScannerOptions): Scanner {
-  const { chains, logger, clock } = options
+  const { chains, tokens, logger, clock, chainTimeoutMs } = options
   const warnedAtMs = new Map<string, number>()
   const sources = new Map(chains.configured.map((chain) => [chain.name, createSources(chain, options)]))
   const looks = new Map([...sources].map(([name, ofChain]) => [name, createSharedLooks(ofChain)]))
@@ -100,24 +103,44 @@ export function createScanner(options: ScannerOptions): Scanner {
     logger[isDue ? 'warn' : 'debug']({ chain, reason }, message)
   }
 
+  function scan(
+    wallet: Address,
+    readsByChain: Parameters<Scanner['scan']>[1],
+    { signal, timeoutMs }: ScanOptions,
+  ): Look {
+    const deadline = startDeadline(signal, timeoutMs)
+    const outcomes = new Map([...readsByChain].map(([name, reads]) => [name, scanChain(name, wallet, reads, deadline)]))
+    // Rejections reach whoever awaits them; those that nobody awaits must not count as unhandled.
+    for (const outcome of outcomes.values()) outcome.catch(() => {})
+    return { outcomes, signal: deadline.signal, stop: () => deadline.stop() }
+  }
+
+  /** Reads all feeds twice: the second time also the rounds before those of the first. */
+  async function learnRounds(signal: AbortSignal): Promise<void> {
+    const noReads = new Map(chains.configured.map(({ name }) => [name, []]))
+    for (let time = 0; time < 2; time++) {
+      const { outcomes, stop } = scan(ZERO_ADDRESS, noReads, { signal, timeoutMs: chainTimeoutMs })
+      for (const [name, outcome] of outcomes) {
+        const scanned = await outcome
+        if (scanned.ok) for (const token of tokens.ofChain(name)) scanned.state.priceOf(token)
+      }
+      stop()
+    }
+  }
+
   return {
-    scan(wallet, readsByChain, { signal, timeoutMs }) {
-      const deadline = startDeadline(signal, timeoutMs)
-      const outcomes = new Map(
-        [...readsByChain].map(([name, reads]) => [name, scanChain(name, wallet, reads, deadline)]),
-      )
-      // Rejections reach whoever awaits them; those that nobody awaits must not count as unhandled.
-      for (const outcome of outcomes.values()) outcome.catch(() => {})
-      return { outcomes, signal: deadline.signal, stop: () => deadline.stop() }
-    },
+    scan,
     async measureGas(chain, question, { signal, timeoutMs }) {
       return sources.get(chain)?.measure(question, timeoutMs, signal)
     },
     async learnNodes(signal) {
-      const ends = await Promise.allSettled([...sources.values()].map((ofChain) => ofChain.learn(signal)))
+      const ends = await Promise.allSettled([
+        learnRounds(signal),
+        ...[...sources.values()].map((each) => each.learn(signal)),
+      ])
       for (const end of ends) {
         if (end.status !== 'rejected' || signal.aborted) continue
-        logger.error({ error: end.reason }, 'how nodes measure gas could not be found out')
+        logger.error({ error: end.reason }, 'what nodes can do could not be found out')
       }
     },
   }

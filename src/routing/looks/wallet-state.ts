@@ -1,13 +1,22 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { readBlockTimestamp, readNativeBalance, readTokenBalance } from '../../contracts/contract-reads.ts'
 import type { ContractRead } from '../../contracts/multicall.ts'
-import { decodeRound, MAX_FEED_DECIMALS, readDecimals, readLatestRound } from '../../contracts/price-feed.ts'
+import {
+  decodeRound,
+  type FeedAnswer,
+  type FeedRound,
+  isJump,
+  MAX_FEED_DECIMALS,
+  readDecimals,
+  readLatestRound,
+  readRound,
+} from '../../contracts/price-feed.ts'
 import { uintAt } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { createL1Fee, type L1Fee } from './l1-fee.ts'
-import { decidePrice, type FeedAnswer, type Price } from './token-prices.ts'
+import { decidePrice, type Price } from './token-prices.ts'
 
 /** What one look at a chain found about a wallet. Balances, prices and time are of one block. */
 export interface ChainState {
@@ -70,41 +79,72 @@ export function createUsualReads(chain: ChainConfig, tokens: readonly Token[]): 
 
 /** The reads of price feeds. */
 interface FeedReads {
-  /** The latest rounds, and the decimals that are not known yet. */
+  /** The latest rounds with their decimals, and the rounds before them that are not known yet. */
   list(): readonly ContractRead[]
   answerOf(feed: Address, answerTo: AnswerTo): FeedAnswer | undefined
 }
 
-function createFeedReads(feeds: readonly Address[]): FeedReads {
-  const rounds = new Map(feeds.map((feed) => [feed, readLatestRound(feed)]))
-  const decimals = new Map(feeds.map((feed) => [feed, readDecimals(feed)]))
-  /** They never change, so each is asked for until it is known. */
-  const knownDecimals = new Map<Address, number>()
-  const unknownDecimals = new Map(decimals)
-  let list = [...rounds.values(), ...unknownDecimals.values()]
+/** A round, with the decimals that were read beside it. */
+type KnownRound = FeedRound & { readonly decimals: number }
 
-  function decimalsOf(feed: Address, answerTo: AnswerTo): number | undefined {
-    const known = knownDecimals.get(feed)
-    if (known !== undefined) return known
-    const read = decimals.get(feed)
-    const answered = read && uintAt(answerTo(read), 0)
-    if (answered === undefined || answered > MAX_FEED_DECIMALS) return undefined
-    knownDecimals.set(feed, Number(answered))
-    unknownDecimals.delete(feed)
-    list = [...rounds.values(), ...unknownDecimals.values()]
-    return Number(answered)
-  }
+/** The newest round that was read of a feed, and the one before it once that was read. */
+interface KnownFeed {
+  readonly newest: KnownRound
+  readonly previous: KnownRound | undefined
+}
+
+/**
+ * Reads feeds, and remembers their newest rounds, by which the next are judged: no read can ask for the round before one that is not known yet.
+ * After several new rounds at once, the newest that is known stands for the round before until the next scan has read that.
+ */
+function createFeedReads(feeds: readonly Address[]): FeedReads {
+  const reads = feeds.map((feed) => ({ feed, round: readLatestRound(feed), decimals: readDecimals(feed) }))
+  const byFeed = new Map(reads.map((read) => [read.feed, read]))
+  const known = new Map<Address, KnownFeed>()
+  const always = reads.flatMap(({ round, decimals }) => [round, decimals])
 
   return {
-    list: () => list,
+    list: () => [
+      ...always,
+      ...[...known].flatMap(([feed, { newest, previous }]) =>
+        previous === undefined && newest.roundId > 0n ? [readRound(feed, newest.roundId - 1n)] : [],
+      ),
+    ],
     answerOf(feed, answerTo) {
-      const read = rounds.get(feed)
-      const round = read && decodeRound(answerTo(read) ?? '')
-      const places = decimalsOf(feed, answerTo)
-      if (round === undefined || places === undefined) return undefined
-      return { answer: round.answer, decimals: places, updatedAtSec: round.updatedAtSec }
+      const read = byFeed.get(feed)
+      const round = read && decodeRound(answerTo(read.round) ?? '')
+      const decimals = read && uintAt(answerTo(read.decimals), 0)
+      if (round === undefined || decimals === undefined || decimals > MAX_FEED_DECIMALS) return undefined
+      const newest = { ...round, decimals: Number(decimals) }
+      const before = known.get(feed)
+      const previous =
+        previousOf(newest, before) ??
+        readPrevious(feed, { roundId: newest.roundId, decimals: (before?.newest ?? newest).decimals }, answerTo)
+      known.set(feed, { newest, previous })
+      const compared = previous ?? before?.newest
+      return { ...newest, isJump: compared !== undefined && isJump(newest, compared) }
     },
   }
+}
+
+function previousOf({ roundId }: KnownRound, known: KnownFeed | undefined): KnownRound | undefined {
+  if (known?.newest.roundId === roundId - 1n) return known.newest
+  return known?.newest.roundId === roundId ? known.previous : undefined
+}
+
+/**
+ * The round before one, where it was asked for and the feed has it.
+ *
+ * @param decimals - those that the feed had when it was first read, since those of the round are no longer known
+ */
+function readPrevious(
+  feed: Address,
+  { roundId, decimals }: Pick<KnownRound, 'roundId' | 'decimals'>,
+  answerTo: AnswerTo,
+): KnownRound | undefined {
+  if (roundId === 0n) return undefined
+  const round = decodeRound(answerTo(readRound(feed, roundId - 1n)) ?? '')
+  return round && { ...round, decimals }
 }
 
 interface StateParts {
