@@ -34,7 +34,7 @@ export interface Route {
   /** All fees in units of `feeCurrency`: the double nearest to `feeAmount`. */
   readonly fee: number
   readonly speed: RouteSpeed
-  /** Loss against the market's mid price as a fraction of what the payee receives, rounded half-even to 8 places. */
+  /** Loss against the market, fees not included, as a fraction of what the payee receives, rounded half-even to 8 places. */
   readonly priceImpact: number
   /** Canonical name of the chain on which the wallet pays. */
   readonly chain: string

@@ -66,6 +66,26 @@ export const ownScenes = {
           },
       }),
   ],
+  PRICE_IMPACT_UNCERTAIN: [
+    // Pools that price DAI at a dollar, where its feed says five percent more; and pools beside which no feed stands.
+    { pegUsd: '1.05', usdFeed: undefined, heartbeatSeconds: undefined },
+    { usdFeed: undefined, heartbeatSeconds: undefined },
+  ].map((priced) => () => {
+    const near = { tokens: { DAI: priced } }
+    return nearScene('DAI', {
+      funds: { DAI: 200n * COIN },
+      near,
+      ask: { maxPriceImpact: '0.9' },
+      ...SWAPPED,
+      then:
+        ({ question }) =>
+        (remedy) => {
+          read(remedy, /^leave maxPriceImpact out$/)
+          const { maxPriceImpact: _, ...rest } = question
+          return { question: rest }
+        },
+    })
+  }),
   // Conversions
   NO_CONVERSION_PROVIDER: [
     () =>

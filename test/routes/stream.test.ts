@@ -28,6 +28,7 @@ describe('streamed routes', () => {
       chainTimeoutMs: 5_000,
     })
     await ethereum.fund(ethereum.tokens.USDC, WALLET, 10n ** 9n)
+    await ethereum.setNativeBalance(WALLET, 10n ** 18n)
     const currency = { invoiceCurrency: 'USDC-ETHEREUM', paymentCurrency: 'USDC-ETHEREUM' }
     const terms = { payee: freshAddress('payee'), amount: '10', network: 'ETHEREUM', ...currency }
     question = { paymentReference: routing.addRequest(terms), wallet: WALLET }

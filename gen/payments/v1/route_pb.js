@@ -47,7 +47,8 @@ export const Route_TagSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_route, 0, 1);
 
 /**
- * A distinction among the routes of one answer. Equal routes share a tag.
+ * A distinction among the routes of one answer. Equal routes share a tag. A route that the wallet lacks the gas for, or
+ * with the warning SWAP_OFF_MARKET or PRICE_UNCHECKED, has none.
  *
  * @generated from enum payments.v1.Route.Tag
  */

@@ -18,7 +18,13 @@ export const missingRouteReasons = {
     kind: 'NOTICE',
     in: unavailable,
     message: 'the price_impact of this route, {priceImpact}, is above the maxPriceImpact of {maxPriceImpact}',
-    remedy: 'raise maxPriceImpact to {priceImpact} or more',
+    remedy: '{suggestion}',
+  },
+  PRICE_IMPACT_UNCERTAIN: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: 'no maxPriceImpact lets this route pass, whose price_impact is {priceImpact}: {why}',
+    remedy: 'leave maxPriceImpact out',
   },
   NO_CONVERSION_PROVIDER: {
     kind: 'NOTICE',

@@ -80,8 +80,15 @@ export const warningReasons = {
     kind: 'NOTICE',
     in: warning,
     message:
-      'the pools of {exchange} price {token} below the market: {fraction} of what the payee receives is lost in addition to feeRate and price_impact',
-    remedy: 'compare sourceAmount with other routes, or swap {token} elsewhere',
+      'the pools of {exchange} price {token} below the market: {fraction} of what the payee receives is lost by that alone, as price_impact says',
+    remedy: 'take another route, or swap {token} elsewhere',
+  },
+  PRICE_UNCHECKED: {
+    kind: 'NOTICE',
+    in: warning,
+    message:
+      'there is no fresh price of {token}, so price_impact counts from the pools of {exchange} alone, which anybody can move',
+    remedy: 'compare sourceAmount with the market before you pay',
   },
   CROSSCHAIN_SURPLUS: {
     kind: 'NOTICE',

@@ -54,7 +54,7 @@ export interface Quote {
   readonly received: bigint
   /** Costs without gas. */
   readonly costs: readonly CostLine[]
-  /** Loss against the market's mid price, as a fraction of `received`; 8 places. */
+  /** Loss against the market, fees not included, as a fraction of `received`; 8 places. */
   readonly priceImpact: Decimal
   /** The transactions to send, in order. */
   readonly steps: readonly Step[]

@@ -10,12 +10,24 @@ interface Terms {
   unpriced?: boolean
   cost?: string
   seconds?: number
+  hasEnoughGas?: boolean | undefined
+  warning?: 'SWAP_OFF_MARKET' | 'PRICE_UNCHECKED' | 'GAS_UNPRICED'
 }
 
-function aRoute(id: string, { isDirect = false, unpriced = false, cost = '0', seconds = 1 }: Terms = {}): RankedTerms {
+function aRoute(id: string, terms: Terms = {}): RankedTerms {
+  const { isDirect = false, unpriced = false, cost = '0', seconds = 1, warning } = terms
+  const { hasEnoughGas } = { hasEnoughGas: true, ...terms }
   const totalCost = parseDecimal(cost)
   if (totalCost === undefined) throw new TypeError(cost)
-  const route = { id, speed: speedOf(seconds), estimatedDurationSeconds: seconds } as Route
+  const warnings = warning === undefined ? [] : [{ reason: warning, message: '' }]
+  const readiness = { hasEnoughGas }
+  const route = {
+    id,
+    speed: speedOf(seconds),
+    estimatedDurationSeconds: seconds,
+    warnings,
+    readiness,
+  } as unknown as Route
   return { route, isDirect, unpriced, totalCost }
 }
 
@@ -30,6 +42,19 @@ describe('routes in order', () => {
     ['b a', [aRoute('a', { seconds: 61 }), aRoute('b', { seconds: 60 })]],
     ['a b', [aRoute('b', { seconds: 30 }), aRoute('a', { seconds: 60 })]],
     ['a b c', [aRoute('c'), aRoute('a'), aRoute('b')]],
+    ['b a', [aRoute('a', { isDirect: true, hasEnoughGas: false }), aRoute('b', { cost: '9' })]],
+    ['b a', [aRoute('a', { isDirect: true, hasEnoughGas: false }), aRoute('b', { hasEnoughGas: undefined })]],
+    ['b a', [aRoute('a', { warning: 'SWAP_OFF_MARKET' }), aRoute('b', { cost: '9' })]],
+    ['b a', [aRoute('a', { warning: 'PRICE_UNCHECKED' }), aRoute('b', { cost: '9' })]],
+    ['a b', [aRoute('a', { warning: 'GAS_UNPRICED' }), aRoute('b', { cost: '9' })]],
+    ['b a', [aRoute('a', { hasEnoughGas: false }), aRoute('b', { warning: 'SWAP_OFF_MARKET', cost: '9' })]],
+    [
+      'b a',
+      [
+        aRoute('a', { hasEnoughGas: false, warning: 'PRICE_UNCHECKED' }),
+        aRoute('b', { hasEnoughGas: false, cost: '9' }),
+      ],
+    ],
   ])('are %s', (expected, routes) => {
     expect(idsOf(rankRoutes(routes))).toBe(expected)
   })
@@ -81,4 +106,19 @@ it.each([
   [1201, 'SLOW'],
 ])('%s seconds are %s', (seconds, speed) => {
   expect(speedOf(seconds)).toBe(speed)
+})
+
+it.each<[string, Terms]>([
+  ['without gas', { hasEnoughGas: false }],
+  ['off the market', { warning: 'SWAP_OFF_MARKET' }],
+  ['of unknown price', { warning: 'PRICE_UNCHECKED' }],
+])('a route %s has no tags and comes last, whatever it costs, in every order', (_, terms) => {
+  for (const sort of [undefined, 'CHEAPEST', 'FASTEST'] as const) {
+    const [good, bad] = rankRoutes(
+      [aRoute('bad', { ...terms, cost: '-5', isDirect: true }), aRoute('good', { cost: '1', seconds: 90 })],
+      sort,
+    )
+    expect([good?.id, good?.tags, bad?.tags]).toEqual(['good', ['CHEAPEST', 'FASTEST'], []])
+    expect(rankRoutes([aRoute('alone', terms)], sort)[0]?.tags).toEqual([])
+  }
 })

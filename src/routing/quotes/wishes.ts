@@ -7,6 +7,7 @@ import type { RouteSort, RoutesQuestion, RouteWarning, UnavailableRoute } from '
 import { readAll, readEach } from '../../errors/gather-errors.ts'
 import { type Explanation, explain, waybillError } from '../../errors/waybill-error.ts'
 import { type UnrankedRoute, warn } from './assemble-route.ts'
+import { priceWarningOf } from './rank.ts'
 
 /** What a caller wants of routes, beside being able to pay. */
 export interface Wishes {
@@ -58,18 +59,21 @@ export function isWanted(
 
 /** Which of the caller's maxima a route exceeds; undefined when none. */
 export function explainUnwanted(
-  { feeRate, priceImpact }: Pick<UnrankedRoute, 'feeRate' | 'priceImpact'>,
+  { feeRate, priceImpact, route }: Pick<UnrankedRoute, 'feeRate' | 'priceImpact' | 'route'>,
   { maxFeeRate, maxPriceImpact }: Pick<Wishes, 'maxFeeRate' | 'maxPriceImpact'>,
 ): Explanation | undefined {
   if (maxFeeRate !== undefined && compareDecimals(feeRate, maxFeeRate) > 0) {
     return explain('FEE_ABOVE_MAXIMUM', { feeRate: formatDecimal(feeRate), maxFeeRate: formatDecimal(maxFeeRate) })
   }
-  if (maxPriceImpact !== undefined && compareDecimals(priceImpact, maxPriceImpact) > 0) {
-    return explain('PRICE_IMPACT_ABOVE_MAXIMUM', {
-      priceImpact: formatDecimal(priceImpact),
-      maxPriceImpact: formatDecimal(maxPriceImpact),
-    })
+  if (maxPriceImpact === undefined) return undefined
+  const doubt = priceWarningOf(route)
+  const terms = { priceImpact: formatDecimal(priceImpact), maxPriceImpact: formatDecimal(maxPriceImpact) }
+  if (compareDecimals(priceImpact, maxPriceImpact) > 0) {
+    const raised =
+      doubt === undefined ? `raise maxPriceImpact to ${terms.priceImpact} or more` : 'leave maxPriceImpact out'
+    return explain('PRICE_IMPACT_ABOVE_MAXIMUM', { ...terms, suggestion: raised })
   }
+  if (doubt !== undefined) return explain('PRICE_IMPACT_UNCERTAIN', { ...terms, why: doubt.message })
   return undefined
 }
 

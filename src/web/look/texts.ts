@@ -194,6 +194,7 @@ export const whyTexts = {
     pending: 'Do not pay again: a payment is on its way',
     cancelled: 'This request takes no payment: it was cancelled',
     expired: 'This request takes no payment: it has expired',
+    ownWallet: 'This wallet is the payee’s own',
     can: (ways: number) => (ways === 1 ? 'This wallet can pay in one way' : `This wallet can pay in ${ways} ways`),
     cheapest: (way: string, cost: string) => `Cheapest: ${way}, for ${cost} in fees`,
     only: (way: string, cost: string) => `It pays ${way}, for ${cost} in fees`,

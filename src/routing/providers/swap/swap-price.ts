@@ -35,66 +35,86 @@ export function cheapestSwap<T extends SwapAmounts>(swaps: readonly T[]): T | un
   return others.reduce((best, swap) => (best === undefined || swap.amountIn < best.amountIn ? swap : best), first)
 }
 
-/** The costs of a swap, in the output token at the price before the trade. */
+/** What a swap costs, and what the payer should know of its price. */
 interface SwapCosts {
-  /** What the pools keep; base units. */
+  /** What the pools keep, in base units of the output token at their price before the trade. */
   readonly lpFee: bigint
-  /** The loss by the trade's own move of the price, as a fraction of what the payee receives; 8 places. */
+  /** The loss against the market beside that, as a fraction of what the payee receives; 8 places. Below 0 where the pools give more. */
   readonly priceImpact: Decimal
+  readonly warnings: readonly RouteWarning[]
 }
 
-const IMPACT_PLACES = 8
-const OFF_MARKET_PLACES = 4
-const ONE: Decimal = { units: 1n, places: 0 }
-
-/**
- * Splits the loss of a swap into two disjoint parts: what the pools keep, and the move of the price. Together they are the input's worth at the
- * price before the trade, less the output.
- *
- * @param received - what the payee is to receive, base units of the output token, above 0
- */
-export function splitLoss({ amountIn, amountOut, midPrice, kept }: SwapAmounts, received: bigint): SwapCosts {
-  const worth = { numerator: amountIn * midPrice.numerator, denominator: midPrice.denominator }
-  const lost = { numerator: worth.numerator - amountOut * worth.denominator, denominator: worth.denominator }
-  const moved = {
-    units: lost.numerator * kept.denominator - kept.numerator * lost.denominator,
-    places: 0,
-  }
-  const whole = { units: received * lost.denominator * kept.denominator, places: 0 }
-  return {
-    lpFee: divideHalfUp(kept.numerator, kept.denominator),
-    priceImpact: divideDecimals(moved, whole, IMPACT_PLACES),
-  }
-}
-
+/** What a swap is judged by. */
 interface Market {
   readonly exchange: string
   /** The input token and the output token. */
   readonly source: Token
   readonly destination: Token
   readonly priceOf: (token: Token) => Price | undefined
+  /** What the payee is to receive, base units of the output token, above 0. */
+  readonly received: bigint
 }
+
+const IMPACT_PLACES = 8
+const OFF_MARKET_PLACES = 4
+const ONE: Decimal = { units: 1n, places: 0 }
 
 /** Feeds and pegs are sometimes a percent off, and pools by their fee. */
 const MAX_OFF_MARKET: Decimal = { units: 2n, places: 2 }
 
 /**
- * Warns where pools are off the market by more than 2 percent to the payer's loss. The price impact does not show that, since it counts from the
- * pools' own price, and small pools are not worth arbitrage.
- *
- * @param midPrice - units out for each unit in, at the price before the trade
+ * Prices a swap against the market: what feeds and pegs say of both tokens. Where they say nothing, the pools' own price before the trade stands
+ * for it, with the warning PRICE_UNCHECKED: anybody can move a pool.
  */
-export function offMarketWarnings(midPrice: Ratio, { exchange, source, destination, priceOf }: Market): RouteWarning[] {
+export function priceSwap(swap: SwapAmounts, market: Market): SwapCosts {
+  const price = marketPriceOf(market)
+  return {
+    ...splitLoss(swap, market.received, price),
+    warnings: price === undefined ? [warnUnchecked(market)] : offMarketWarnings(swap.midPrice, price, market),
+  }
+}
+
+/**
+ * Splits the loss of a swap into two disjoint parts: what the pools keep, and the rest. Together they are the input's worth at a price, less the
+ * output.
+ *
+ * @param received - what the payee is to receive, base units of the output token, above 0
+ * @param price - units out for each unit in
+ */
+export function splitLoss(
+  { amountIn, amountOut, midPrice, kept }: SwapAmounts,
+  received: bigint,
+  price: Ratio = midPrice,
+): Pick<SwapCosts, 'lpFee' | 'priceImpact'> {
+  const lost = amountIn * price.numerator - amountOut * price.denominator
+  const moved = { units: lost * kept.denominator - kept.numerator * price.denominator, places: 0 }
+  const whole = { units: received * price.denominator * kept.denominator, places: 0 }
+  return {
+    lpFee: divideHalfUp(kept.numerator, kept.denominator),
+    priceImpact: divideDecimals(moved, whole, IMPACT_PLACES),
+  }
+}
+
+/** Base units out for each base unit in, by feeds and pegs; undefined where one of the two has no price. */
+function marketPriceOf({ source, destination, priceOf }: Market): Ratio | undefined {
   const [ofSource, ofDestination] = [priceOf(source)?.usd, priceOf(destination)?.usd]
-  if (ofSource === undefined || ofDestination === undefined || midPrice.numerator === 0n) return []
-  const worth = {
-    units: ofSource.units * powerOfTen(destination.decimals + ofDestination.places) * midPrice.denominator,
-    places: 0,
+  if (ofSource === undefined || ofDestination === undefined) return undefined
+  return {
+    numerator: ofSource.units * powerOfTen(destination.decimals + ofDestination.places),
+    denominator: ofDestination.units * powerOfTen(source.decimals + ofSource.places),
   }
-  const given = {
-    units: ofDestination.units * powerOfTen(source.decimals + ofSource.places) * midPrice.numerator,
-    places: 0,
-  }
+}
+
+function warnUnchecked({ exchange, source, destination, priceOf }: Market): RouteWarning {
+  const unpriced = priceOf(source) === undefined ? source : destination
+  return warn('PRICE_UNCHECKED', { exchange, token: unpriced.symbol })
+}
+
+/** Warns where the pools themselves, before the trade, are off the market by more than 2 percent to the payer's loss. */
+function offMarketWarnings(midPrice: Ratio, market: Ratio, { exchange, source }: Market): RouteWarning[] {
+  if (midPrice.numerator === 0n) return []
+  const worth = { units: market.numerator * midPrice.denominator, places: 0 }
+  const given = { units: market.denominator * midPrice.numerator, places: 0 }
   const lost = subtractDecimals(divideDecimals(worth, given, OFF_MARKET_PLACES), ONE)
   if (compareDecimals(lost, MAX_OFF_MARKET) <= 0) return []
   return [warn('SWAP_OFF_MARKET', { exchange, token: source.symbol, fraction: formatDecimal(lost) })]

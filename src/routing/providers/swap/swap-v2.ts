@@ -6,7 +6,6 @@ import type { ContractRead } from '../../../contracts/multicall.ts'
 import { encodeSwappedPayment } from '../../../contracts/payment-calls.ts'
 import { addressAt, uintAt } from '../../../contracts/words.ts'
 import type { Address } from '../../../domain/address.ts'
-import type { RouteWarning } from '../../../domain/route.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
 import { maxToSpend, type Payment, platformFeeOf } from '../../due-payment.ts'
 import type { ChainState } from '../../looks/wallet-state.ts'
@@ -20,7 +19,7 @@ import { receiverReads } from '../receivers.ts'
 import { type Erc20, erc20Pair } from './erc20-pair.ts'
 import { isFirst } from './pool-address.ts'
 import { amountsFor, pairAddress, type Reserves } from './pool-v2.ts'
-import { cheapestSwap, offMarketWarnings, type SwapAmounts, splitLoss } from './swap-price.ts'
+import { cheapestSwap, priceSwap, type SwapAmounts } from './swap-price.ts'
 
 const NAME = 'uniswap-v2'
 
@@ -132,7 +131,7 @@ function planSwap(swap: Swap): Plan {
         allowance,
         facts,
         deadlineSec: state.timestampSec + DEADLINE_SECONDS,
-        warnings: offMarketWarnings(best.midPrice, { exchange: NAME, source, destination, priceOf }),
+        costs: priceSwap(best, { exchange: NAME, source, destination, priceOf, received: bought.amount }),
       })
     },
   }
@@ -230,10 +229,10 @@ interface Quoting {
   readonly allowance: bigint
   readonly facts: SwapGasFacts
   readonly deadlineSec: number
-  readonly warnings: readonly RouteWarning[]
+  readonly costs: ReturnType<typeof priceSwap>
 }
 
-function quoteOf(swap: Swap, { bought, best, limit, allowance, facts, deadlineSec, warnings }: Quoting): Quote {
+function quoteOf(swap: Swap, { bought, best, limit, allowance, facts, deadlineSec, costs }: Quoting): Quote {
   const { chain, swapToPay, proxy, source, destination, payment } = swap
   const approvals = approvalSteps({ token: source, spender: swapToPay, allowance, need: limit })
   const call = () => ({
@@ -249,7 +248,7 @@ function quoteOf(swap: Swap, { bought, best, limit, allowance, facts, deadlineSe
     transaction: () => ({ to: swapToPay, data: encodeSwappedPayment(call()), value: 0n }),
   }
   const steps = [...approvals, pay]
-  const { lpFee, priceImpact } = splitLoss(best, bought.amount)
+  const { lpFee, priceImpact, warnings } = costs
   const line = { stage: 'SENDING', token: destination } as const
   return {
     sourceAmount: best.amountIn,

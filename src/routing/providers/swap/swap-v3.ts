@@ -5,7 +5,6 @@ import type { ContractRead } from '../../../contracts/multicall.ts'
 import { type ExactOutputSwap, encodeExactOutputSwap } from '../../../contracts/payment-calls.ts'
 import { encodeAddress, encodeUint, uintAt } from '../../../contracts/words.ts'
 import type { Address } from '../../../domain/address.ts'
-import type { RouteWarning } from '../../../domain/route.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
 import { maxToSpend, type Payment } from '../../due-payment.ts'
 import type { ChainState } from '../../looks/wallet-state.ts'
@@ -18,7 +17,7 @@ import type { Plan, Provider, Quote } from '../provider.ts'
 import { receiverReads } from '../receivers.ts'
 import { type Erc20, erc20Pair } from './erc20-pair.ts'
 import { create2Address, isFirst } from './pool-address.ts'
-import { cheapestSwap, offMarketWarnings, type SwapAmounts, splitLoss } from './swap-price.ts'
+import { cheapestSwap, priceSwap, type SwapAmounts } from './swap-price.ts'
 
 const NAME = 'uniswap-v3'
 
@@ -114,8 +113,8 @@ function planSwap(swap: Swap): Plan {
         ...approvals,
         pay,
       ]
-      const warnings = offMarketWarnings(best.midPrice, { exchange: NAME, source, destination, priceOf })
-      return quoteOf(swap, { charged, best, limit, steps, deadlineSec, warnings })
+      const costs = priceSwap(best, { exchange: NAME, source, destination, priceOf, received: charged.amount })
+      return quoteOf(swap, { charged, best, limit, steps, deadlineSec, costs })
     },
   }
 }
@@ -186,12 +185,12 @@ interface Quoting {
   readonly limit: bigint
   readonly steps: readonly Step[]
   readonly deadlineSec: number
-  readonly warnings: readonly RouteWarning[]
+  readonly costs: ReturnType<typeof priceSwap>
 }
 
 function quoteOf({ chain, destination }: Swap, quoting: Quoting): Quote {
-  const { charged, best, limit, steps, deadlineSec, warnings } = quoting
-  const { lpFee, priceImpact } = splitLoss(best, charged.amount)
+  const { charged, best, limit, steps, deadlineSec } = quoting
+  const { lpFee, priceImpact, warnings } = quoting.costs
   return {
     sourceAmount: best.amountIn,
     maxPulled: limit,

@@ -126,6 +126,13 @@ it.each<[string, Partial<SaidAnswer>, string, string, string]>([
     'Do not pay again: a payment is on its way',
     'Wait until they are final.',
   ],
+  [
+    'that nobody pays oneself',
+    { warnings: [{ reason: 'WALLET_IS_PAYEE', message: 'the wallet is the payee; pay with another wallet' }] },
+    'bad',
+    'This wallet is the payee’s own',
+    'The wallet is the payee; pay with another wallet.',
+  ],
 ])('says %s', (_, parts, tone, title, says) => {
   expect(sayVerdict(answer(parts))).toEqual({ tone, title, says })
 })

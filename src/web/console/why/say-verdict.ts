@@ -38,12 +38,13 @@ export interface Verdict {
   readonly says: string
 }
 
-/** Reasons for which a request takes no payment at all. */
+/** Reasons for which a request takes no payment at all, or none from this wallet. */
 const closed: Readonly<Record<string, Pick<Verdict, 'tone' | 'title'>>> = {
   REQUEST_ALREADY_PAID: { tone: 'good', title: whyTexts.verdict.paid },
   PAYMENT_PENDING: { tone: 'warn', title: whyTexts.verdict.pending },
   REQUEST_CANCELLED: { tone: 'bad', title: whyTexts.verdict.cancelled },
   REQUEST_EXPIRED: { tone: 'bad', title: whyTexts.verdict.expired },
+  WALLET_IS_PAYEE: { tone: 'bad', title: whyTexts.verdict.ownWallet },
 }
 
 export function isClosing({ reason }: Pick<Warning, 'reason'>): boolean {

@@ -44,8 +44,9 @@ export declare type Route = Message<"payments.v1.Route"> & {
   speed: Route_Speed;
 
   /**
-   * Loss against the market's mid price before the trade: a fraction of what the payee receives, rounded half-even to 8
-   * places. Positive if the payer loses. 0 for direct payments and conversions. Example: `0.00075`.
+   * Loss against the market, fees not included: a fraction of what the payee receives, rounded half-even to 8 places. The
+   * market is what the price feeds or pegs of both tokens say; else the price of the pools before the trade, with the
+   * warning PRICE_UNCHECKED. Positive if the payer loses. 0 for direct payments and conversions. Example: `0.00075`.
    *
    * @generated from field: double price_impact = 4 [json_name = "price_impact"];
    */
@@ -111,8 +112,7 @@ export declare type Route = Message<"payments.v1.Route"> & {
   feeInUsd?: string | undefined;
 
   /**
-   * `feeRate` + `price_impact`: everything that the payer loses, as a fraction of what the payee receives. A loss
-   * because pools are off the market before a swap is not included; the warning SWAP_OFF_MARKET tells it. Example:
+   * `feeRate` + `price_impact`: everything that the payer loses, as a fraction of what the payee receives. Example:
    * `0.00577`.
    *
    * @generated from field: double total_cost = 13;
@@ -157,7 +157,7 @@ export declare type Route = Message<"payments.v1.Route"> & {
   expiresAt?: Timestamp | undefined;
 
   /**
-   * What to know before taking this route, such as INSUFFICIENT_GAS, GAS_UNPRICED or SWAP_OFF_MARKET. May be empty.
+   * What to know before taking this route, such as INSUFFICIENT_GAS, SWAP_OFF_MARKET or PRICE_UNCHECKED. May be empty.
    *
    * @generated from field: repeated payments.v1.Warning warnings = 19;
    */
@@ -277,7 +277,8 @@ export enum Route_Speed {
 export declare const Route_SpeedSchema: GenEnum<Route_Speed>;
 
 /**
- * A distinction among the routes of one answer. Equal routes share a tag.
+ * A distinction among the routes of one answer. Equal routes share a tag. A route that the wallet lacks the gas for, or
+ * with the warning SWAP_OFF_MARKET or PRICE_UNCHECKED, has none.
  *
  * @generated from enum payments.v1.Route.Tag
  */

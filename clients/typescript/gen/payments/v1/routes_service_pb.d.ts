@@ -61,7 +61,9 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
   feeAddress?: string | undefined;
 
   /**
-   * Order of the routes. Default: the direct payment first, then by `totalCost`, speed and id. UNKNOWN_ENUM_VALUE.
+   * Order of the routes. Default: the direct payment first, then by `totalCost`, speed and id. In every order, routes that
+   * the wallet lacks the gas for come last, and before them those with the warning SWAP_OFF_MARKET or PRICE_UNCHECKED.
+   * UNKNOWN_ENUM_VALUE.
    *
    * @generated from field: optional payments.v1.GetPaymentRoutesRequest.Sort sort = 6;
    */
@@ -69,7 +71,8 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
 
   /**
    * Highest `price_impact` of a route: a fraction as a decimal string, not negative. Default: no limit. Routes above it
-   * are listed in `unavailable`. INVALID_FRACTION. Example: `"0.01"`, one percent.
+   * are listed in `unavailable`, and so are those with the warning SWAP_OFF_MARKET or PRICE_UNCHECKED. INVALID_FRACTION.
+   * Example: `"0.01"`, one percent.
    *
    * @generated from field: optional string max_price_impact = 7;
    */
@@ -248,7 +251,9 @@ export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaym
   feeAddress?: string | undefined;
 
   /**
-   * Order of the routes. Default: the direct payment first, then by `totalCost`, speed and id. UNKNOWN_ENUM_VALUE.
+   * Order of the routes. Default: the direct payment first, then by `totalCost`, speed and id. In every order, routes that
+   * the wallet lacks the gas for come last, and before them those with the warning SWAP_OFF_MARKET or PRICE_UNCHECKED.
+   * UNKNOWN_ENUM_VALUE.
    *
    * @generated from field: optional payments.v1.GetPaymentRoutesRequest.Sort sort = 6;
    */
@@ -256,7 +261,8 @@ export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaym
 
   /**
    * Highest `price_impact` of a route: a fraction as a decimal string, not negative. Default: no limit. Routes above it
-   * are listed in `unavailable`. INVALID_FRACTION. Example: `"0.01"`, one percent.
+   * are listed in `unavailable`, and so are those with the warning SWAP_OFF_MARKET or PRICE_UNCHECKED. INVALID_FRACTION.
+   * Example: `"0.01"`, one percent.
    *
    * @generated from field: optional string max_price_impact = 7;
    */
