@@ -64,17 +64,6 @@ export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnyw
   /** Rounds that were read, by feed and id. A round never changes, and the next one is judged by it. */
   const known = new Map<string, Quoted>()
 
-  /** The decimals of feeds at their blocks; at the newest block where the node no longer has that state. */
-  async function decimalsAt(wishes: readonly FeedWish[], through: ContractCaller): Promise<Map<string, DecimalsRead>> {
-    const read = async (wish: FeedWish): Promise<[string, DecimalsRead]> => {
-      const [atBlock] = await through.calls([{ ...readDecimals(wish.feed), block: wish.blockNumber }])
-      if (!isRefused(atBlock)) return [keyOf(wish), decimalsIn(atBlock)]
-      const [now] = await through.calls([{ ...readDecimals(wish.feed), block: 'latest' }])
-      return [keyOf(wish), isRefused(now) ? 'UNREAD' : decimalsIn(now)]
-    }
-    return new Map(await Promise.all(wishes.map(read)))
-  }
-
   /** The round before one, by which that is judged; undefined where the feed has none. */
   async function previousOf(feed: Address, { roundId }: FeedRound, decimals: number, through: ContractCaller) {
     if (roundId === 0n) return undefined
@@ -144,6 +133,17 @@ export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnyw
 }
 
 const keyOf = ({ feed, blockNumber }: FeedWish) => `${feed} ${blockNumber}`
+
+/** The decimals of feeds at their blocks; at the newest block where the node no longer has that state. */
+async function decimalsAt(wishes: readonly FeedWish[], through: ContractCaller): Promise<Map<string, DecimalsRead>> {
+  const read = async (wish: FeedWish): Promise<[string, DecimalsRead]> => {
+    const [atBlock] = await through.calls([{ ...readDecimals(wish.feed), block: wish.blockNumber }])
+    if (!isRefused(atBlock)) return [keyOf(wish), decimalsIn(atBlock)]
+    const [now] = await through.calls([{ ...readDecimals(wish.feed), block: 'latest' }])
+    return [keyOf(wish), isRefused(now) ? 'UNREAD' : decimalsIn(now)]
+  }
+  return new Map(await Promise.all(wishes.map(read)))
+}
 
 function feedPrice({ token, timestampSec }: PriceWish, answer: FeedAnswer | undefined): UsdPrice | undefined {
   if (answer === undefined || !isPrice(answer, token.heartbeatSeconds ?? Number.POSITIVE_INFINITY, timestampSec)) {

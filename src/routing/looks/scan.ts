@@ -119,12 +119,12 @@ export function createScanner(options: ScannerOptions): Scanner {
   async function learnRounds(signal: AbortSignal): Promise<void> {
     const noReads = new Map(chains.configured.map(({ name }) => [name, []]))
     for (let time = 0; time < 2; time++) {
-      const { outcomes, stop } = scan(ZERO_ADDRESS, noReads, { signal, timeoutMs: chainTimeoutMs })
-      for (const [name, outcome] of outcomes) {
+      const look = scan(ZERO_ADDRESS, noReads, { signal, timeoutMs: chainTimeoutMs })
+      for (const [name, outcome] of look.outcomes) {
         const scanned = await outcome
         if (scanned.ok) for (const token of tokens.ofChain(name)) scanned.state.priceOf(token)
       }
-      stop()
+      look.stop()
     }
   }
 
