@@ -39,7 +39,10 @@ function ask(query = '', headers: Readonly<Record<string, string>> = {}, key = r
 async function linesOf(query = ''): Promise<string[]> {
   const response = await ask(query)
   expect(response.status).toBe(200)
-  return (await response.text()).split('\n').slice(0, -1)
+  const lines = (await response.text()).split('\n')
+  // The last line is empty: the mark of a whole export.
+  expect(lines.slice(-2)).toEqual(['', ''])
+  return lines.slice(0, -2)
 }
 
 const idsOf = (lines: readonly string[]) => lines.map((line) => (JSON.parse(line) as { id: string }).id)
@@ -58,14 +61,14 @@ async function reasonOf(response: Response): Promise<[number, string, string | u
 }
 
 describe('as JSON lines', () => {
-  it('has the same bytes as the command', async () => {
+  it('has the same bytes as the command, and an empty line at its end', async () => {
     const response = await ask()
     expect(response.headers.get('content-type')).toBe('application/x-ndjson')
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="payments.ndjson"')
     expect(response.headers.get('cache-control')).toBe('no-store')
     const text = await response.text()
-    expect(text).toBe(await written())
-    expect(text.split('\n')).toHaveLength(1_204)
+    expect(text).toBe(`${await written()}\n`)
+    expect(text.split('\n')).toHaveLength(1_205)
   })
 
   it('filters leave out lines and change none', async () => {
@@ -75,14 +78,19 @@ describe('as JSON lines', () => {
     expect(filtered.every((line) => all.has(line))).toBe(true)
   })
 
-  it('is an empty body if nothing matches', async () => {
+  it('is the empty line only if nothing matches', async () => {
     const response = await ask('q=nothing')
-    expect([response.status, await response.text()]).toEqual([200, ''])
+    expect([response.status, await response.text()]).toEqual([200, '\n'])
   })
 })
 
-/** Reads RFC 4180. */
+/** Reads RFC 4180, but for the empty line at the end. */
 function readCsv(text: string): string[][] {
+  if (!text.endsWith('\r\n\r\n')) throw new Error('no empty line at the end')
+  return readRecords(text.slice(0, -2))
+}
+
+function readRecords(text: string): string[][] {
   const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/g
   const rows: string[][] = [[]]
   let end = 0
@@ -114,8 +122,15 @@ describe('as CSV', () => {
     expect(read).toEqual((await linesOf()).map((line) => Object.fromEntries(cells(line))))
   })
 
-  it('is the header line only if nothing matches', async () => {
-    expect(await (await ask('format=csv&q=nothing')).text()).toMatch(/^id,status,[a-zA-Z,]+\r\n$/)
+  it('is the header line and the empty line only if nothing matches', async () => {
+    expect(await (await ask('format=csv&q=nothing')).text()).toMatch(/^id,status,[a-zA-Z,]+\r\n\r\n$/)
+  })
+
+  it('of one column has no empty line before its end', async () => {
+    const text = await (await ask('format=csv&columns=invoiceAmount')).text()
+    const lines = text.split('\r\n')
+    expect(lines).toContain('""')
+    expect(lines.indexOf('')).toBe(lines.length - 2)
   })
 
   it('puts an apostrophe before text that a spreadsheet would run', async () => {

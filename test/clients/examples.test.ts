@@ -59,7 +59,7 @@ it("the client's README", async () => {
   const scope = { process: { ...process(), stdout }, window, console, lastCursor }
   await runExamples('clients/typescript/README.md', scope)
   expect(lines).toContain('STEP_MINED')
-  expect(Buffer.concat(csv).toString()).toMatch(/^timestamp,amount,currency\r\n.*,5,USDC-ETHEREUM\r\n$/)
+  expect(Buffer.concat(csv).toString()).toMatch(/^timestamp,amount,currency\r\n.*,5,USDC-ETHEREUM\r\n\r\n$/)
 })
 
 it('a checkout with a wallet', async () => {

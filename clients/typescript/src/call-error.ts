@@ -15,7 +15,7 @@ export class WaybillCallError extends Error {
   override readonly name = 'WaybillCallError'
   /** The code of Connect and google.rpc, `invalid_argument`. */
   readonly code: string
-  /** The reason of the service's table, `REQUEST_NOT_FOUND`. `NETWORK` if no answer came; `NONE` if the answer names none. */
+  /** The reason of the service's table, `REQUEST_NOT_FOUND`. `NETWORK` if no answer came, or not all of it; `NONE` if the answer names none. */
   readonly reason: string
   /** What the reason is about, by name. */
   readonly metadata: Readonly<Record<string, string>>

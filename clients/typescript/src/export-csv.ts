@@ -13,7 +13,7 @@ export interface ExportCsvOptions {
 /**
  * The payments that match as CSV in UTF-8, in pieces as they come. The service writes CSV over plain HTTP alone.
  *
- * @throws WaybillCallError when the export is refused, or fails before its end
+ * @throws WaybillCallError when the export is refused, fails before its end, or is cut off (`NETWORK`), also by a proxy that ends it properly
  */
 export async function* exportCsv(
   { baseUrl, apiKey, account, fetch = globalThis.fetch }: WaybillOptions,
@@ -25,12 +25,14 @@ export async function* exportCsv(
   const headers = { 'x-api-key': apiKey, ...(account !== undefined && { 'x-account': account }) }
   const url = `${baseUrl.replace(/\/+$/, '')}/v1/payments:export?${queryOf(toJson(ExportPaymentsRequestSchema, request))}`
   let tail = ''
+  let quotes = 0
   try {
     const answer = await fetch(url, { headers, ...(signal !== undefined && { signal }) })
     if (!answer.ok || answer.body === null) throw await readError(answer)
     const decoder = new TextDecoder()
     for await (const chunk of chunksOf(answer.body)) {
       tail = (tail + decoder.decode(chunk, { stream: true })).slice(-MAX_ERROR_LINE)
+      for (const byte of chunk) if (byte === QUOTE) quotes++
       yield chunk
     }
   } catch (thrown) {
@@ -39,7 +41,12 @@ export async function* exportCsv(
   }
   const [, reason, message] = ERROR_LINE.exec(tail) ?? []
   if (reason !== undefined) throw toCallError(errorOf(Code.Aborted, reason, message ?? ''))
+  // A whole file ends with an empty line, which does not stand within a cell.
+  if (tail.endsWith('\r\n\r\n') && quotes % 2 === 0) return
+  throw toCallError(errorOf(Code.Unavailable, 'NETWORK', 'the export was cut off before its end'))
 }
+
+const QUOTE = 0x22
 
 /** An export that fails half-way says so in its last line. */
 const ERROR_LINE = /(?:^|\n)error,([A-Z_]+),(.*)\r?\n?$/

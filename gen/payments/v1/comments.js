@@ -101,7 +101,7 @@ export const comments = {
   "payments.v1.Explorer.address": "The page of an address: replace `{address}` by it. Example: `\"https://basescan.org/address/{address}\"`.",
   "payments.v1.Explorer.transaction": "The page of a transaction: replace `{hash}` by its hash. Example: `\"https://basescan.org/tx/{hash}\"`.",
   "payments.v1.ExportPaymentsRequest": "Filters of an export, and where it begins. All fields are optional. The filters mean the same as in SearchPayments and have the same numbers.",
-  "payments.v1.ExportPaymentsRequest.Format": "File format of an export over plain HTTP.",
+  "payments.v1.ExportPaymentsRequest.Format": "File format of an export over plain HTTP. A whole file ends with an empty line; without it the file was cut.",
   "payments.v1.ExportPaymentsRequest.Format.CSV": "RFC 4180, UTF-8, with a header line. Lists and objects are JSON in their cell. Text that a spreadsheet would run as a formula has an apostrophe in front. If the export fails, the first cell of its last line is `error`.",
   "payments.v1.ExportPaymentsRequest.Format.FORMAT_UNSPECIFIED": "The default: as the header `Accept` says, else NDJSON.",
   "payments.v1.ExportPaymentsRequest.Format.NDJSON": "One JSON object a line, without derived fields, as `waybill import payments` reads them. If the export fails, its last line is `{\"error\":{…}}`.",

@@ -12,6 +12,7 @@ import {
   fieldsOf,
   type Inbound,
   originOf,
+  UNBUFFERED,
 } from '../http/http-answer.ts'
 import { findCompression } from '../http/request-body.ts'
 import { createBase64Decoder } from './base64-text.ts'
@@ -151,7 +152,8 @@ interface MessageWriter {
 function beginAnswers(header: Headers | undefined, { inbound, form, codec, options }: AnswerTerms): MessageWriter {
   const encoding = answerEncoding(inbound, form)
   const encodingHeader = form.protocol === 'connect' ? 'connect-content-encoding' : 'grpc-encoding'
-  const headers = rpcHeaders(inbound, form, fieldsOf(header), encoding && { [encodingHeader]: encoding })
+  const ofStream = { ...UNBUFFERED, ...(encoding && { [encodingHeader]: encoding }) }
+  const headers = rpcHeaders(inbound, form, fieldsOf(header), ofStream)
   const writer = inbound.exchange.begin({ status: 200, headers, hasTrailers: form.protocol === 'grpc' })
   const write = (envelope: Uint8Array) => writeIn(form, writer, envelope)
   return {

@@ -30,6 +30,9 @@ export function fieldsOf(headers: Headers | undefined): HeaderFields {
   return headers === undefined ? {} : Object.fromEntries(headers)
 }
 
+/** A header of every stream: proxies such as nginx would otherwise hold messages back until their buffer is full. */
+export const UNBUFFERED: HeaderFields = { 'x-accel-buffering': 'no' }
+
 /** What the call core needs to know about a request, whatever its protocol. */
 export function originOf({ exchange, requestId, clientAddress, reportLimit }: Inbound): CallOrigin {
   const { method: httpMethod, headers, onHangUp, received } = exchange

@@ -85,7 +85,7 @@ function exportForms(schemas: MessageSchemas): Forms {
   return {
     lines: { anyOf: [paymentLine(schemas), errorLine] },
     text: [
-      'A file, by `format`, else by `Accept`; JSON lines are the default.',
+      'A file, by `format`, else by `Accept`; JSON lines are the default. A whole file ends with an empty line; without it the file was cut.',
       `JSON lines: each line is a payment without its derived fields (${derived}). The last line is \`{"error":{…}}\` if the export fails.`,
       'CSV: RFC 4180 in UTF-8, with a header line. If the export fails, the first cell of its last line is `error`.',
     ].join('\n\n'),

@@ -5,7 +5,7 @@ import type { Answers } from '../calls/call.ts'
 import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
 import { breakOffStuck } from '../http/break-off-stuck.ts'
 import type { AnswerWriter, Exchange, HeaderFields } from '../http/exchange.ts'
-import { chooseEncoding, fieldsOf, type Inbound, originOf, sendHttpError } from '../http/http-answer.ts'
+import { chooseEncoding, fieldsOf, type Inbound, originOf, sendHttpError, UNBUFFERED } from '../http/http-answer.ts'
 import { createStreamCompressor, type StreamCompressor } from '../http/stream-compression.ts'
 import { chooseStreamFormat, type StreamFormat } from './stream-format.ts'
 
@@ -154,8 +154,7 @@ function headersOf({ inbound: { commonHeaders }, answered, format }: OpenStream)
     ...commonHeaders,
     vary: `accept, ${commonHeaders.vary ?? ''}`,
     'cache-control': 'no-store',
-    // Proxies such as nginx would otherwise hold messages back until their buffer is full.
-    'x-accel-buffering': 'no',
+    ...UNBUFFERED,
     ...fieldsOf(answered.header()),
     ...format.headers,
     'content-type': format.contentType,

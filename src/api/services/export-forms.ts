@@ -7,6 +7,11 @@ import { chooseStreamFormat, type StreamFormat } from '../rest/stream-format.ts'
 import { csvColumns } from './csv-columns.ts'
 import { paymentsOf } from './export-handler.ts'
 
+/*
+ * Every form ends with an empty line: behind a proxy that speaks HTTP/1.0 a body ends when the connection does, so nothing else tells a cut
+ * export from a whole one. Readers of JSON lines and of CSV skip empty lines, and no record is one.
+ */
+
 /** The lines that `waybill export payments` writes. An export that fails ends with `{"error":{…}}`. */
 function jsonLines(contentType: string): StreamFormat {
   return {
@@ -17,7 +22,7 @@ function jsonLines(contentType: string): StreamFormat {
         .map((payment) => `${formatPaymentLine(payment)}\n`)
         .join(''),
     error: (error) => `{"error":${httpErrorBody(error)}}\n`,
-    end: '',
+    end: '\n',
     heartbeat: '',
   }
 }
@@ -46,7 +51,7 @@ function csvOf(chosen: readonly string[]): StreamFormat {
         .map((line) => lineOf(columns.map((cell) => cell(line))))
         .join(''),
     error: ({ reason, message }) => lineOf(padded(['error', reason, message], columns.length)),
-    end: '',
+    end: '\r\n',
     heartbeat: '',
   }
 }
@@ -57,7 +62,8 @@ function padded(cells: readonly string[], columns: number): readonly (string | u
 }
 
 function lineOf(values: readonly unknown[]): string {
-  return `${values.map(cellOf).join(',')}\r\n`
+  // Without quotes a record of one empty cell would be an empty line.
+  return `${values.map(cellOf).join(',') || '""'}\r\n`
 }
 
 /**

@@ -63,7 +63,8 @@ async function read(waybill: Waybill, filter: WatchFilter, signal: AbortSignal, 
     for (const byte of part) if (byte === NEW_LINE) rows++
     onRows(Math.max(rows, 0))
   }
-  return { parts, rows: Math.max(rows, 0) }
+  // The last line is empty.
+  return { parts, rows: rows - 1 }
 }
 
 const NEW_LINE = 10

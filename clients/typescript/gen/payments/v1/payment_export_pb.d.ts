@@ -214,7 +214,7 @@ export declare type ExportPaymentsRequest = Message<"payments.v1.ExportPaymentsR
 export declare const ExportPaymentsRequestSchema: GenMessage<ExportPaymentsRequest>;
 
 /**
- * File format of an export over plain HTTP.
+ * File format of an export over plain HTTP. A whole file ends with an empty line; without it the file was cut.
  *
  * @generated from enum payments.v1.ExportPaymentsRequest.Format
  */

@@ -25,7 +25,7 @@ export const ExportPaymentsRequest_FormatSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_payment_export, 0, 0);
 
 /**
- * File format of an export over plain HTTP.
+ * File format of an export over plain HTTP. A whole file ends with an empty line; without it the file was cut.
  *
  * @generated from enum payments.v1.ExportPaymentsRequest.Format
  */
