@@ -9,8 +9,9 @@ import type { Arrivals } from '../store/payment-statistics.ts'
 export type LinePayment = Payment & { readonly lineHash: Buffer }
 
 /** The columns of an imported row that are not part of its payment. */
-export function originOf(accountId: number, { status, lineHash }: LinePayment): RowOrigin {
-  return { account_id: accountId, imported: true, detected: false, final: isFinalStatus(status), line_hash: lineHash }
+export function originOf(accountId: number, { status, lineHash, updatedAt }: LinePayment): RowOrigin {
+  const line = { line_hash: lineHash, line_updated_at: updatedAt }
+  return { account_id: accountId, imported: true, detected: false, final: isFinalStatus(status), ...line }
 }
 
 /** A payment without a request id but with a payment reference, by which its request may be found. */

@@ -236,6 +236,7 @@ create table payments (
   line_hash bytea,
   log_index integer,
   superseded boolean default false,
+  line_updated_at timestamp(3) with time zone,
   constraint payments_pkey PRIMARY KEY (account_id, id),
   constraint payments_account_id_tx_hash_event_index_network_key UNIQUE (account_id, tx_hash, event_index, network)
 );
@@ -323,6 +324,14 @@ create table refunds (
 );
 CREATE INDEX refunds_not_final ON refunds USING btree (account_id, chain_id, block_number) WHERE NOT final;
 CREATE INDEX refunds_request ON refunds USING btree (account_id, request_id);
+
+create table removed_events (
+  account_id integer not null,
+  network text collate "C" not null,
+  tx_hash bytea not null,
+  request_id bytea not null,
+  constraint removed_events_pkey PRIMARY KEY (account_id, tx_hash, network, request_id)
+);
 
 create table requests (
   account_id integer not null,

@@ -28,6 +28,7 @@ export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: 
       payments += gone.size
     }
     const refunds = await trx('refunds').where({ network: name }).delete()
+    await trx('removed_events').where({ network: name }).delete()
     const requests = await trx('requests').where({ network: name }).delete(['account_id', 'topic', 'refund_topic'])
     for (const { account_id, topic, refund_topic } of requests) {
       await trx('reference_topics')

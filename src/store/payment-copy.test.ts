@@ -5,7 +5,14 @@ import { encodeCopyRow } from '../postgres/copy-rows.ts'
 import { encodePaymentRow } from './payment-copy.ts'
 import { factsOfPayment, paymentColumns } from './payment-row.ts'
 
-const origin = { account_id: 7, final: true, imported: true, detected: false, line_hash: Buffer.from('0102ff', 'hex') }
+const origin = {
+  account_id: 7,
+  final: true,
+  imported: true,
+  detected: false,
+  line_hash: Buffer.from('0102ff', 'hex'),
+  line_updated_at: new Date(5),
+}
 
 const strange: Partial<Payment> = {
   reference: 'tab\there \\N and "quotes"',

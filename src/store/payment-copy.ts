@@ -16,6 +16,7 @@ const texts: { readonly [C in (typeof paymentColumns)[number]]: CopyText } = {
   detected: (_, origin) => String(origin.detected),
   final: (_, origin) => String(origin.final),
   line_hash: (_, { line_hash: hash }) => (hash === null ? NULL : `\\\\x${hash.toString('hex')}`),
+  line_updated_at: (_, { line_updated_at: at }) => at?.toISOString() ?? NULL,
   id: ({ id }) => id,
   status: ({ status }) => String(rankOfStatus(status)),
   type: ({ type }) => (type === undefined ? NULL : String(codeOfType(type))),

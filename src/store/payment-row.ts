@@ -62,6 +62,8 @@ export interface PaymentRow {
   readonly status_history: readonly StatusChange[]
   /** Hash of the imported line that the row was written from. Null for all other rows, and for all that were seen on chain. */
   readonly line_hash: Buffer | null
+  /** `updatedAt` of the line that an imported row was written from: only a later line replaces it. */
+  readonly line_updated_at: Date | null
 }
 
 /** The place in a row of each column that a payment is made of. */
@@ -111,6 +113,7 @@ export const paymentColumns = [
   'detected',
   'currency_symbol',
   'line_hash',
+  'line_updated_at',
   'log_index',
   ...readPaymentColumns,
 ] as const satisfies readonly (keyof PaymentRow)[]
@@ -131,6 +134,7 @@ export type PaymentFacts = Omit<
   | 'refunds'
   | 'status_history'
   | 'line_hash'
+  | 'line_updated_at'
 >
 
 /** The fields of a payment that come from the chain. */
@@ -172,7 +176,10 @@ export function factsOfPayment(payment: ChainFields): PaymentFacts {
 }
 
 /** The columns of a row that are not part of its payment. */
-export type RowOrigin = Pick<PaymentRow, 'account_id' | 'final' | 'imported' | 'detected' | 'line_hash'>
+export type RowOrigin = Pick<
+  PaymentRow,
+  'account_id' | 'final' | 'imported' | 'detected' | 'line_hash' | 'line_updated_at'
+>
 
 /** Newest blocks by CAIP-2. */
 export type Heads = ReadonlyMap<string, bigint>

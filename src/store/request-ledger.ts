@@ -6,7 +6,7 @@ import { copyNewPayments } from './copy-new-payments.ts'
 import { changePayments, deletePayments, type LockedAccount, readPaymentsById } from './payment-changes.ts'
 import type { PaymentRow } from './payment-row.ts'
 import { type LedgerRequestRow, type RefundRow, type RequestStanding, settleRequests } from './settle-requests.ts'
-import { supersedeImports } from './supersede-imports.ts'
+import { type RemovedEvent, removedKey, type Superseding, supersedeImports } from './supersede-imports.ts'
 
 /**
  * The ledger of requests: loads their payments and refunds, settles them by `settle-requests.ts`, and stores what changed. Who changes the
@@ -44,8 +44,8 @@ export async function settleStored(
   // New requests nearly always have no payment.
   if (requests.length === 0 || (payments.length === 0 && requests.every(isUntouched))) return
   const stored = new Map(payments.map((row) => [row.id, row]))
-  const followed = await findFollowed(trx, requests, payments)
-  const { rows, absorbed } = supersedeImports(payments, { followed, now, ...(written && { written }) })
+  const known = await loadSuperseding(account, requests, payments)
+  const { rows, absorbed } = supersedeImports(payments, { ...known, now, ...(written && { written }) })
   await absorbPayments(account, absorbed, stored)
   const refunds = await loadRefunds(
     trx,
@@ -91,21 +91,30 @@ function digitsOf(bytes: Buffer | null): string | undefined {
   return bytes?.toString('hex')
 }
 
-/** The requests whose chain is followed, or was. Only those of imported payments without a transaction are asked for. */
-export async function findFollowed(
-  trx: Knex,
+/** Loads what decides which imported payments count that meet no event. Asks only where there are such payments. */
+export async function loadSuperseding(
+  { trx, accountId }: Pick<LockedAccount, 'trx' | 'accountId'>,
   requests: readonly LedgerRequestRow[],
   payments: readonly PaymentRow[],
-): Promise<ReadonlySet<string>> {
-  const asked = new Set(payments.flatMap((row) => (isUnproven(row) ? (digitsOf(row.request_id) ?? []) : [])))
-  if (asked.size === 0) return asked
-  const networks = new Set(await trx('chain_state').pluck<string[]>('network'))
-  const followed = requests.filter(({ network }) => networks.has(network)).map(({ request_id }) => digitsOf(request_id))
-  return new Set(followed.flatMap((id) => (id !== undefined && asked.has(id) ? [id] : [])))
+): Promise<Pick<Superseding, 'followed' | 'removed'>> {
+  const asked = payments.filter(({ imported, detected, superseded }) => imported && !detected && !superseded)
+  const hashes = asked.flatMap(({ tx_hash }) => tx_hash ?? [])
+  const isUnproven = asked.some(({ tx_hash }) => tx_hash === null)
+  const networks = new Set(isUnproven ? await trx('chain_state').pluck<string[]>('network') : [])
+  const ofFollowed = requests.filter(({ network }) => networks.has(network))
+  const removed = hashes.length === 0 ? [] : await findRemoved(trx, accountId, hashes)
+  return {
+    followed: new Set(ofFollowed.map(({ request_id }) => request_id.toString('hex'))),
+    removed: new Set(removed.map(removedKey)),
+  }
 }
 
-function isUnproven({ imported, detected, tx_hash, superseded }: PaymentRow): boolean {
-  return imported && !detected && tx_hash === null && !superseded
+async function findRemoved(trx: Knex, accountId: number, hashes: readonly Buffer[]): Promise<RemovedEvent[]> {
+  const { rows } = await trx.raw<{ rows: RemovedEvent[] }>(
+    'select network, tx_hash, request_id from removed_events where account_id = ? and tx_hash = any(?)',
+    [accountId, [...hashes]],
+  )
+  return rows
 }
 
 /**

@@ -91,6 +91,8 @@ function isSame(a: Buffer | null, b: Buffer | null): boolean {
 export interface Superseding {
   /** Hexadecimal digits of the requests whose chain is followed. */
   readonly followed: ReadonlySet<string>
+  /** By {@link removedKey}: transactions in which detection had counted an event of a request that a reorg removed. */
+  readonly removed: ReadonlySet<string>
   /** Hexadecimal digits of transactions that were read again: imported payments count again where no event of theirs counts any more. */
   readonly reread?: ReadonlySet<string>
   /** Ids of rows that this transaction has written from a line. Their `updated_at` is that of the line. */
@@ -108,7 +110,8 @@ export interface Superseded {
 
 /**
  * Decides which imported payments count beside what detection has found, and merges those that are the payment of an event. An imported payment of a
- * request whose chain is followed never counts without a transaction. What a reorg has superseded stays so until its transaction is read again.
+ * request whose chain is followed never counts without a transaction. Nor does one of a
+ * transaction whose event a reorg removed, until that transaction is read again.
  *
  * @param payments - all payments of the requests and of their transactions
  */
@@ -131,10 +134,19 @@ export function supersedeImports(payments: Iterable<PaymentRow>, known: Supersed
 }
 
 /** Whether an imported payment counts that meets no event. */
-function countsAlone(row: PaymentRow, { followed, reread }: Superseding): boolean {
+function countsAlone(row: PaymentRow, { followed, removed, reread }: Superseding): boolean {
+  if (removed.has(removedKey(row))) return false
   if (row.tx_hash === null) return !row.superseded && !followed.has(row.request_id?.toString('hex') ?? '')
   return !row.superseded || reread?.has(row.tx_hash.toString('hex')) === true
 }
+
+/** Names a transaction and a request. */
+export function removedKey({ network, tx_hash, request_id }: RemovedEvent): string {
+  return `${network} ${tx_hash?.toString('hex')} ${request_id?.toString('hex')}`
+}
+
+/** What `removed_events` keeps of a payment. */
+export type RemovedEvent = Pick<PaymentRow, 'network' | 'tx_hash' | 'request_id'>
 
 function mark(row: PaymentRow, superseded: boolean, { written, now }: Superseding): PaymentRow {
   const isFresh = written?.has(row.id) === true
@@ -162,6 +174,7 @@ const OWN_COLUMNS: ReadonlySet<string> = new Set([
   'refunds',
   'status_history',
   'line_hash',
+  'line_updated_at',
 ] satisfies readonly Exclude<keyof PaymentRow, keyof PaymentFacts>[])
 
 function factsOf(row: PaymentRow): PaymentFacts {

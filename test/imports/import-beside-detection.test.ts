@@ -305,6 +305,37 @@ describe('a reorg', () => {
   })
 })
 
+it('counts nothing for a line that comes after a reorg has removed its event, or replaces one', async () => {
+  const scene = await openScene([5])
+  const lines = [line(scene), line(scene)]
+  await play(scene, ['store', 'import', 'see'], lines.slice(0, 1))
+  await chain.reorg(1)
+  await steps.see()
+  await importTo(scene.account, lines)
+  await importTo(scene.account, [{ ...line(scene), id: lines[0]?.id ?? '', updatedAt: '2099-01-01T00:00:00Z' }])
+  expect(await tell(scene, lines)).toMatchObject({ rows: ['a superseded', 'b superseded'], status: 'OPEN' })
+  expect(await findDifferences(database.knex)).toEqual([])
+})
+
+it('takes a later line of a payment that settling has changed since, in any order with the terms', async () => {
+  const foreign = { txHash: `0x${'e4'.repeat(32)}`, status: 'PENDING', updatedAt: '2026-03-01T12:00:00Z' }
+  const failed = { ...foreign, status: 'FAILED', updatedAt: '2026-03-01T12:00:01Z' }
+  for (const history of [
+    ['pending', 'store', 'failed'],
+    ['store', 'pending', 'failed'],
+    ['failed', 'pending', 'store'],
+  ]) {
+    const scene = await openScene([5])
+    const { id } = line(scene)
+    for (const step of history) {
+      if (step === 'store') await steps.store(scene)
+      else await importTo(scene.account, [{ ...line(scene, step === 'failed' ? failed : foreign), id }])
+    }
+    await steps.settle()
+    expect(await tell(scene, [])).toMatchObject({ paidAmount: '5', pendingAmount: '0' })
+  }
+})
+
 it('exports superseded payments so that they are the same elsewhere, byte for byte', async () => {
   const scene = await openScene([5, 2])
   const lines = [line(scene), line(scene, { status: 'FAILED' })]

@@ -10,6 +10,7 @@ import {
 import type { PaymentRow } from '../../store/payment-row.ts'
 import { loadPayments, loadPaymentsOfTransactions } from '../../store/request-ledger.ts'
 import type { RefundRow } from '../../store/settle-requests.ts'
+import type { RemovedEvent } from '../../store/supersede-imports.ts'
 import { chunksOf } from '../chunks.ts'
 
 /** Keeps a statement under 65,535 parameters. */
@@ -113,6 +114,13 @@ function whereRemoved(query: Knex.QueryBuilder, { above, alsoFinal }: Removal): 
 export async function removeDetected(account: LockedAccount, chainId: string, removal: Removal): Promise<void> {
   const { trx, accountId, at } = account
   const ofChain = { account_id: accountId, chain_id: chainId }
+  const counted: RemovedEvent[] = await whereRemoved(trx('payments').where({ ...ofChain, detected: true }), removal)
+    .whereNotNull('request_id')
+    .distinct('network', 'tx_hash', 'request_id')
+  for (const some of chunksOf(counted, ROWS_A_STATEMENT)) {
+    const rows = some.map((row) => ({ account_id: accountId, ...row }))
+    await trx('removed_events').insert(rows).onConflict().ignore()
+  }
   const removed = whereRemoved(trx('payments').where({ ...ofChain, imported: false }), removal)
   await deletePayments(account, await readPayments(account, removed))
   const imported = whereRemoved(trx('payments').where({ ...ofChain, imported: true, detected: true }), removal)
@@ -120,6 +128,18 @@ export async function removeDetected(account: LockedAccount, chainId: string, re
   const undetected = { detected: false, superseded: true, final: false, ...unplaced, updated_at: at }
   await changePayments(account, await readPayments(account, imported.clone()), imported.update(undetected).toSQL())
   await whereRemoved(trx('refunds').where(ofChain), removal).delete()
+}
+
+/** Forgets that a reorg removed events of transactions: they are read again. */
+export async function forgetRemoved(
+  { trx, accountId }: LockedAccount,
+  network: string,
+  txHashes: ReadonlySet<Hex>,
+): Promise<void> {
+  if (txHashes.size === 0) return
+  const hashes = [...txHashes].map(hexToBytes)
+  const asked = [accountId, network, hashes]
+  await trx.raw('delete from removed_events where account_id = ? and network = ? and tx_hash = any(?)', asked)
 }
 
 export async function deletePaymentRows(account: LockedAccount, rows: readonly PaymentRow[]): Promise<void> {

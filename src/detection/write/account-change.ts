@@ -5,9 +5,9 @@ import { attachFacts } from '../../store/payment-facts.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
 import {
   absorbPayments,
-  findFollowed,
   loadRefunds,
   loadRequests,
+  loadSuperseding,
   savePayments,
   saveStandings,
 } from '../../store/request-ledger.ts'
@@ -19,6 +19,7 @@ import {
   deleteRefundRows,
   findDueRequests,
   findRefundedRequests,
+  forgetRemoved,
   loadPaymentsByEvents,
   loadPaymentsByRequests,
   type Removal,
@@ -70,6 +71,7 @@ export async function applyAccountChange(
   const account = await lockAccount(trx, accountId, now)
   const txHashes = new Set([...change.payments, ...(change.rereadEvents ?? [])].map(({ txHash }) => txHash))
   const ids = change.payments.map(({ id }) => id)
+  await forgetRemoved(account, chain.network, txHashes)
   const ofEvents = await loadPaymentsByEvents(trx, accountId, { txHashes, ids })
   const requestIds = await findTouchedRequests(trx, chain, change, ofEvents)
   const requests = await loadRequests(trx, accountId, requestIds)
@@ -82,9 +84,9 @@ export async function applyAccountChange(
   const stored = new Map([...paymentsBefore].filter(([, row]) => !gone.payments.includes(row)))
   const storedRefunds = refundsBefore.filter((row) => !gone.refunds.includes(row))
   const { payments: merged, refunds } = changeRows(stored, storedRefunds, chain, change)
-  const followed = await findFollowed(trx, requests, merged)
+  const known = await loadSuperseding(account, requests, merged)
   const reread = new Set((change.rereadEvents ?? []).map(({ txHash }) => txHash.slice(2)))
-  const { rows: payments, absorbed } = supersedeImports(merged, { followed, reread, now })
+  const { rows: payments, absorbed } = supersedeImports(merged, { ...known, reread, now })
   await absorbPayments(account, absorbed, stored)
   const { settled, standings } = settleRequests({ requests, payments, refunds, stored, now })
   await savePayments(account, { rows: settled, stored })

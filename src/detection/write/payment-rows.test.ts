@@ -54,6 +54,7 @@ const row: PaymentRow = {
   refunds: [],
   status_history: [],
   line_hash: null,
+  line_updated_at: null,
 }
 const imported: PaymentRow = { ...row, imported: true, detected: false, block_number: null, line_hash: bytes('77') }
 const crosschain = { type: codeOfType('CROSSCHAIN'), source_network: null, source_tx_hash: null }

@@ -64,6 +64,7 @@ function newRow(accountId: number, id: string, facts: PaymentFacts, now: Date): 
     refunds: [],
     status_history: [],
     line_hash: null,
+    line_updated_at: null,
   }
 }
 

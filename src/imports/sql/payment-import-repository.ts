@@ -30,7 +30,7 @@ export interface PaymentImportRepository {
   /**
    * Stores a batch in one transaction, with the result of storing its payments one after the other.
    *
-   * A payment with a new id is inserted. A payment with a stored id replaces the stored one if its `updatedAt` is later, unless the stored
+   * A payment with a new id is inserted. A payment with a stored id replaces the stored one if its `updatedAt` is later than that of its line, unless the stored
    * one was detected on chain, which has precedence. An event belongs to one payment: another id with the same event is refused. A payment
    * without a request id gets that of the stored request with its payment reference. The named requests are settled in the same transaction.
    *
@@ -134,14 +134,20 @@ async function findDue(
   }))
 }
 
+/**
+ * Whether a line is later than that of the stored row. Settling moves a row's `updated_at`, which must not keep a line out; a line with exactly that
+ * time is an export of the row.
+ */
+const IS_LATER = '(coalesce(p.line_updated_at, p.updated_at) < k.updated_at and p.updated_at <> k.updated_at)'
+
 /** `offset 0` keeps the planner from reading all payments of the account: each row is looked up by its key. */
 const FIND_DUE = `
-  select k.nth, p.id is null as is_new, p.id is null or (p.updated_at < k.updated_at and not p.detected) as is_wanted
+  select k.nth, p.id is null as is_new, p.id is null or (${IS_LATER} and not p.detected) as is_wanted
   from unnest(?::uuid[], ?::timestamptz[], ?::text[], ?::int[], ?::text[])
     with ordinality as k(id, updated_at, tx_hash, event_index, network, nth)
   left join lateral (select * from payments where account_id = ? and id = k.id offset 0) p on true
   where p.id is null
-    or (p.updated_at < k.updated_at and not p.detected)
+    or (${IS_LATER} and not p.detected)
     or (k.tx_hash is not null and
       (p.tx_hash, p.event_index, p.network) is distinct from (decode(k.tx_hash, 'hex'), k.event_index, k.network))
   order by k.nth`

@@ -16,7 +16,7 @@ import { nodeReadings } from './0016-node-readings.ts'
 import { publishableKeys } from './0017-publishable-keys.ts'
 import { overpaidRequests, requestFlagIndexes } from './0018-overpaid-requests.ts'
 import { droppedSurplus, paymentPlaces, refundRecipients, requestStanding } from './0019-standing.ts'
-import { supersededIndex, supersededPayments } from './0020-superseded-payments.ts'
+import { lineTimes, removedEvents, supersededIndex, supersededPayments } from './0020-superseded-payments.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps of the schema, oldest first. A released step is never changed; a later one corrects it. */
@@ -47,4 +47,6 @@ export const MIGRATIONS: readonly Migration[] = [
   droppedSurplus,
   supersededPayments,
   supersededIndex,
+  lineTimes,
+  removedEvents,
 ]

@@ -14,6 +14,7 @@ export const TABLE_KINDS: Readonly<Record<string, TableKind>> = {
   refunds: 'account',
   refund_wallets: 'account',
   accepted_events: 'account',
+  removed_events: 'account',
   idempotency_keys: 'account',
   account_changes: 'account',
   payment_changes: 'account',

@@ -3,7 +3,7 @@ import { formatDecimal, trimNumeric } from '../../domain/decimal.ts'
 import { statusOfRank } from '../../domain/payment.ts'
 import { settledStatuses } from '../../domain/payment-request.ts'
 import type { PaymentRow } from '../payment-row.ts'
-import { findFollowed, loadMeeting, loadRefunds } from '../request-ledger.ts'
+import { loadMeeting, loadRefunds, loadSuperseding } from '../request-ledger.ts'
 import { type LedgerRequestRow, type RequestStanding, settleRequests } from '../settle-requests.ts'
 import { supersedeImports } from '../supersede-imports.ts'
 import { type Difference, MAX_DIFFERENCES } from './difference.ts'
@@ -85,15 +85,15 @@ const FIND_UNCLAIMED = `
 
 /** Checks that status and refunds of requests and their payments are what settling makes of them. */
 export async function checkSettled(
-  trx: Knex,
+  trx: Knex.Transaction,
   accountId: number,
   requests: readonly LedgerRequestRow[],
 ): Promise<Difference[]> {
   const ids = requests.map(({ request_id }) => request_id.toString('hex'))
   const { requests: met, payments } = await loadMeeting(trx, accountId, ids)
   const now = new Date(0)
-  const followed = await findFollowed(trx, met, payments)
-  const { rows, absorbed } = supersedeImports(payments, { followed, now })
+  const known = await loadSuperseding({ trx, accountId }, met, payments)
+  const { rows, absorbed } = supersedeImports(payments, { ...known, now })
   const misplaced = rows.flatMap((row) => compareSuperseded(payments, row, absorbed))
   if (misplaced.length > 0) return misplaced
   const refunds = await loadRefunds(trx, accountId, ids)
