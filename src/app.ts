@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Knex } from 'knex'
+import type { LostServers } from './api/calls/end-lost-calls.ts'
 import type { ServedService } from './api/calls/served-method.ts'
 import { turnLimitsOf } from './api/calls/take-turns.ts'
 import { tellSeen } from './api/calls/tell-seen.ts'
@@ -67,6 +68,8 @@ export interface ServiceOptions {
   readonly knex: Knex
   /** The same database with its replicas; undefined reads from the primary only. */
   readonly readPools?: ReadPools | undefined
+  /** Of a database that is spread over several servers. */
+  readonly lostServers?: LostServers | undefined
   /** The chains to serve; an empty list serves search only. */
   readonly chains: readonly ChainConfig[]
   readonly logger: Logger
@@ -258,7 +261,7 @@ interface Listened {
 }
 
 async function listen(
-  { knex, readPools, logger, demo }: ServiceOptions,
+  { knex, readPools, lostServers, logger, demo }: ServiceOptions,
   { cursorSecret }: Shared,
   { services, auth, screens, ...options }: ListenOptions & Listened,
 ): Promise<Listener> {
@@ -274,6 +277,7 @@ async function listen(
     authenticate: auth.authenticate,
     countOpen: auth.countOpen,
     isKeyInForce: auth.isKeyInForce,
+    lostServers,
     pageOrigins: auth.pageOrigins,
     logger,
     classify: classifyFailure,

@@ -4,6 +4,7 @@ import type { Logger } from '../domain/logger.ts'
 import { compileRoutes } from '../transcoding/transcoder.ts'
 import { createCallCore } from './calls/call-core.ts'
 import { type CallCaps, type StreamCaps, streamCapsOf } from './calls/cap-calls.ts'
+import type { LostServers } from './calls/end-lost-calls.ts'
 import type { ClassifyFailure } from './calls/error-mapping.ts'
 import type { TimeLimits } from './calls/keep-deadline.ts'
 import type { CountOpen, IsKeyInForce } from './calls/require-caller.ts'
@@ -58,6 +59,8 @@ export interface ApiOptions {
   readonly extraHeaders?: Readonly<Record<string, string>>
   /** The fields of answers that pages with publishable keys may see; none by default. */
   readonly shownToPages?: ShownToPages
+  /** Undefined where all accounts are on one server. */
+  readonly lostServers?: LostServers | undefined
   /** JSON names of fields that change without the resource having changed. Entity tags leave them out. */
   readonly volatileFields?: readonly string[]
   /** Files that need no key; none by default. */
@@ -187,6 +190,7 @@ function createServers(options: ApiOptions, { limits, places, countOpen, isReady
     authenticate: options.authenticate,
     countOpen,
     isKeyInForce: options.isKeyInForce,
+    lostServers: options.lostServers,
     shownToPages: options.shownToPages ?? {},
     validate: createValidate(),
     classify: options.classify ?? (() => undefined),

@@ -6,6 +6,7 @@ import type { Validate } from '../messages/validation.ts'
 import type { ChooseForm } from '../rest/stream-format.ts'
 import { type Answers, type Call, createCall, type Given, type IncomingCall, type Messages } from './call.ts'
 import { type CallCaps, capCalls, refuseWhenFull, type StreamCaps } from './cap-calls.ts'
+import { endLostCalls, type LostServers } from './end-lost-calls.ts'
 import { type ClassifyFailure, toWaybillError } from './error-mapping.ts'
 import { keepDeadline, type TimeLimits } from './keep-deadline.ts'
 import { logCalls } from './log-calls.ts'
@@ -22,6 +23,8 @@ export interface CallCoreOptions extends CallCaps, StreamCaps, BodyLimits, Calle
   readonly classify: ClassifyFailure
   readonly logger: Logger
   readonly shownToPages: ShownToPages
+  /** Undefined where all accounts are on one server. */
+  readonly lostServers?: LostServers | undefined
   /** Of running calls. */
   readonly places: Places
   /** How long the one request of a stream may take to arrive, in milliseconds. */
@@ -65,7 +68,7 @@ export interface StreamAnswer {
 
 /**
  * Makes the call core, which all protocols share. Every call passes the same interceptors in this order: log, deadline, caller, what
- * pages see, a look whether there is a place, reading and checks of the request, cap, turn. So no request is checked before its caller is known, and none counts as running
+ * pages see, whether its server answers, a look whether there is a place, reading and checks of the request, cap, turn. So no request is checked before its caller is known, and none counts as running
  * before it is whole.
  *
  * @returns the methods by path
@@ -77,6 +80,7 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
     keepDeadline(options),
     requireCaller(options),
     showPages(options.shownToPages),
+    endLostCalls(options.lostServers),
     refuseWhenFull(options.places),
     checkRequests(validate, { requestTimeoutMs: options.requestTimeoutMs, watchBody: createBodyWatch(options) }),
     capCalls(options, options.places),

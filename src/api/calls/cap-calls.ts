@@ -164,7 +164,7 @@ function takeAll(...takes: readonly (() => GiveBack)[]): GiveBack {
 }
 
 /** Runs the call and calls `giveBack` once: when the call has failed, or its answer is complete or abandoned. */
-async function holdUntilOver(call: Call, next: Next, giveBack: GiveBack): Promise<Answer> {
+export async function holdUntilOver(call: Call, next: Next, giveBack: GiveBack): Promise<Answer> {
   let isOver = false
   const end = () => {
     if (!isOver) giveBack()

@@ -4,6 +4,7 @@ import {
   distributeTables,
   type PlannedTable,
   planDistribution,
+  requireWorkers,
 } from '../../postgres/sharding/distribute.ts'
 import { type Command, UsageError } from '../command.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
@@ -36,6 +37,7 @@ export const distributeCommand: Command = {
     const tell = (text: string) => context.stderr.write(`${text}\n`)
     return withStore(config, context, async (knex) => {
       const plan = await planDistribution(knex, shards)
+      await requireWorkers(knex, plan.cluster)
       for (const table of plan.tables) context.stdout.write(`${lineOf(table)}\n`)
       for (const line of describePlan(plan)) tell(line)
       if (plan.tables.length + plan.leftovers.length === 0) return EXIT_GOOD

@@ -7,6 +7,7 @@ import { createDatabase, type DatabaseOptions } from '../../postgres/knex.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
 import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
 import { createReadPools, type ReadPools } from '../../postgres/replicas/read-pools.ts'
+import { type WorkerWatch, watchWorkers } from '../../postgres/sharding/lost-workers.ts'
 import { tellCluster } from '../../postgres/sharding/tell-cluster.ts'
 import { dropLeases } from '../../store/leases-repository.ts'
 import type { CommandContext } from '../command.ts'
@@ -17,6 +18,8 @@ interface OpenStore {
   readonly knex: Knex
   /** Present when the configuration names replicas. */
   readonly readPools?: ReadPools
+  /** Present on a cluster that is spread over several servers. */
+  readonly lostServers?: WorkerWatch | undefined
   /** Resolves when an embedded database server has ended and will not restart; never for another database. */
   readonly failed: Promise<Error>
 }
@@ -48,11 +51,11 @@ export async function openStore(
     await checkDatabase(knex, url, logger)
     await requireMigratable(knex)
     await migrate(knex, { report })
-    await tellCluster(knex, logger)
+    const lostServers = (await tellCluster(knex, logger)) ? openWorkerWatch(url, ofUrl, stack) : undefined
     const failed = new Promise<Error>(() => {})
-    if (replicaUrls.length === 0) return { knex, failed }
+    if (replicaUrls.length === 0) return { knex, lostServers, failed }
     const readPools = stack.adopt(openReadPools(knex, replicaUrls, ofUrl), (pools) => pools.stop())
-    return { knex, readPools, failed }
+    return { knex, readPools, lostServers, failed }
   }
   const server = await startEmbeddedServer({ dataDir: config.dataDir, logger, signal, onLaunched })
   stack.defer(() => server.stop())
@@ -64,6 +67,21 @@ export async function openStore(
     knex,
     failed: server.exited.then((exit) => new Error(`the embedded PostgreSQL has ended (${exit.signal ?? exit.code})`)),
   }
+}
+
+/** Enough for a look at each of some workers, and for those that hang and are being cancelled. */
+const WATCH_CONNECTIONS = 4
+
+function openWorkerWatch(
+  url: string,
+  options: DatabaseOptions & { readonly logger: Logger },
+  stack: AsyncDisposableStack,
+): WorkerWatch {
+  const knex = createDatabase(url, { ...options, poolMax: WATCH_CONNECTIONS, applicationName: 'waybill worker watch' })
+  const watch = watchWorkers(knex, options.logger)
+  stack.defer(() => watch.stop())
+  watch.start()
+  return watch
 }
 
 /** Short: when a replica is busy, the call goes to the primary instead of waiting. */

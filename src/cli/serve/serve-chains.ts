@@ -21,13 +21,14 @@ export async function serveChains(
   // While modules load, nothing else is looked at, so a connection that is being opened times out on a slow machine. An embedded database has
   // to start first.
   const loaded = config.database.kind === 'URL' ? await loadApp() : undefined
-  const [{ knex, readPools, failed }, { composeService }] = await Promise.all([
+  const [{ knex, readPools, lostServers, failed }, { composeService }] = await Promise.all([
     openStore(config, context, { stack, logger }),
     loaded ?? loadApp(),
   ])
   const service = await composeService({
     knex,
     readPools,
+    lostServers,
     lifi: config.lifi,
     chains,
     logger,

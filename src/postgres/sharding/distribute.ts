@@ -3,6 +3,7 @@ import type { Knex } from 'knex'
 import { inTransaction } from '../cancellable.ts'
 import { classifyDatabaseError } from '../database-error.ts'
 import { liftTimeouts } from '../without-timeouts.ts'
+import { findLostWorkers, nameOfPlace } from './lost-workers.ts'
 import { type CitusCluster, readCluster } from './read-cluster.ts'
 import { SHARDED_TABLES, type ShardedTable } from './table-kinds.ts'
 
@@ -115,6 +116,16 @@ async function requireCoordinator(knex: Knex): Promise<CitusCluster> {
     )
   }
   return cluster
+}
+
+/** @throws NotDistributableError where a worker does not answer the coordinator */
+export async function requireWorkers(knex: Knex, { shardNodes }: CitusCluster): Promise<void> {
+  const lost = await findLostWorkers(knex, shardNodes)
+  if (lost.length === 0) return
+  const names = lost.map(nameOfPlace).join(', ')
+  throw new NotDistributableError(
+    `the coordinator gets no answer from ${lost.length === 1 ? 'the worker' : 'the workers'} ${names}: bring ${lost.length === 1 ? 'it' : 'them'} back, then run the command again`,
+  )
 }
 
 interface Size {

@@ -82,6 +82,8 @@ export type Paid = { transactionHash: Hex } & Partial<Receipt>
 
 export interface TestChain {
   rpcUrl: string
+  /** The node's process. */
+  pid: number
   chainId: number
   client: ChainClient
   contracts: DeployedContracts
@@ -167,6 +169,7 @@ export async function startTestChain(options: TestChainOptions = {}): Promise<Te
 
   return {
     rpcUrl: anvil.rpcUrl,
+    pid: anvil.pid,
     chainId,
     client,
     contracts: deployed.contracts,
