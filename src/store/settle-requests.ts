@@ -84,7 +84,9 @@ export function settleRequests({ requests, payments, refunds, stored, now }: Set
     const known = (refundsOf.get(requestId) ?? []).map(toLedgerRefund)
     const { payments: states, ...amounts } = decideStanding({
       expected: readStoredDecimal(request.amount),
-      payments: rows.filter(({ superseded }) => !superseded).map((row) => toLedgerPayment(row, request, known)),
+      payments: rows
+        .filter(({ superseded }) => !superseded)
+        .map((row) => toLedgerPayment(row, termsOf(request), known)),
       refunds: known,
     })
     if (!isStored(request, amounts)) standings.push({ requestId: request.request_id, ...amounts })
@@ -169,8 +171,23 @@ function later(a: Date, b: Date): Date {
   return a > b ? a : b
 }
 
-function toLedgerPayment(row: PaymentRow, request: LedgerRequestRow, known: readonly LedgerRefund[]): LedgerPayment {
-  const inInvoiceCurrency = row.currency === request.invoice_currency ? row.amount : '0'
+/** What settling a payment needs of its request. */
+interface SettledTerms {
+  readonly payee: Address
+  readonly invoiceCurrency: string
+}
+
+function termsOf({ payee, invoice_currency }: LedgerRequestRow): SettledTerms {
+  return { payee: addressFromBytes(payee), invoiceCurrency: invoice_currency }
+}
+
+/**
+ * A stored payment as the walk takes it.
+ *
+ * @param known - the refunds of the request that were found on chain
+ */
+export function toLedgerPayment(row: PaymentRow, terms: SettledTerms, known: readonly LedgerRefund[]): LedgerPayment {
+  const inInvoiceCurrency = row.currency === terms.invoiceCurrency ? row.amount : '0'
   return {
     id: row.id,
     place: placeOf(row),
@@ -180,15 +197,27 @@ function toLedgerPayment(row: PaymentRow, request: LedgerRequestRow, known: read
     currency: row.currency,
     counted: readStoredDecimal(row.invoice_amount ?? inInvoiceCurrency),
     payer: addressOf(row.payer),
-    isToSelf: isToSelf(row, request),
-    importedRefunds: row.refunds.filter((entry) => entry.imported === true && !isKnown(entry, known)),
-    otherwiseReturned: otherwiseReturned(row),
+    isToSelf: isToSelf(row, terms),
+    ...importedReturns(row, known),
   }
 }
 
 /** Of an event that detection has read, detection judges: a bridge's word alone, which may have set the payer since, un-counts nothing. */
-function isToSelf({ detected, payer, payee }: PaymentRow, request: LedgerRequestRow): boolean {
-  return !detected && payer?.equals(payee ?? request.payee) === true
+function isToSelf({ detected, payer, payee }: PaymentRow, terms: SettledTerms): boolean {
+  return !detected && payer !== null && addressFromBytes(payer) === (addressOf(payee) ?? terms.payee)
+}
+
+/** What an import says was returned of a payment, without refunds that were found on chain. */
+export function importedReturns(
+  { refunds, refunded_amount }: PaymentRow,
+  known: readonly LedgerRefund[],
+): Pick<LedgerPayment, 'importedRefunds' | 'otherwiseReturned'> {
+  const listed = sumDecimals(refunds.map(({ amount }) => readStoredDecimal(amount)))
+  const beyond = subtractDecimals(readStoredDecimal(refunded_amount), listed)
+  return {
+    importedRefunds: refunds.filter((entry) => entry.imported === true && !isKnown(entry, known)),
+    otherwiseReturned: beyond.units > 0n ? beyond : ZERO,
+  }
 }
 
 /** Whether the refund of an imported entry was found on chain, which decides what it returned. */
@@ -196,13 +225,8 @@ function isKnown({ txHash, eventIndex }: PaymentRefund, known: readonly LedgerRe
   return known.some((each) => each.txHash === txHash && (eventIndex === undefined || each.eventIndex === eventIndex))
 }
 
-function otherwiseReturned({ refunded_amount, refunds }: PaymentRow): Decimal {
-  const listed = sumDecimals(refunds.map(({ amount }) => readStoredDecimal(amount)))
-  const beyond = subtractDecimals(readStoredDecimal(refunded_amount), listed)
-  return beyond.units > 0n ? beyond : ZERO
-}
-
-function toLedgerRefund(row: RefundRow): LedgerRefund {
+/** A stored refund as the walk takes it. */
+export function toLedgerRefund(row: RefundRow): LedgerRefund {
   return {
     txHash: bytesToHex(row.tx_hash),
     eventIndex: row.event_index,

@@ -1,18 +1,17 @@
 import { addressFromBytes } from '../../domain/address.ts'
-import { formatDecimal, readStoredDecimal, subtractDecimals, sumDecimals, ZERO } from '../../domain/decimal.ts'
+import { formatDecimal, ZERO } from '../../domain/decimal.ts'
 import { bytesToHex } from '../../domain/hex.ts'
-import { type PaymentRefund, statusOfRank } from '../../domain/payment.ts'
 import { settledStatuses } from '../../domain/payment-request.ts'
-import type { PaymentRow } from '../../store/payment-row.ts'
-import type { RefundRow } from '../../store/settle-requests.ts'
-import type { EventFact } from '../rules/chain-facts.ts'
 import {
-  type LedgerPlace,
-  type SettledRequest,
-  type SettlingPayment,
-  type SettlingRefund,
-  settleRequest,
-} from '../rules/settle-request.ts'
+  type ChainPlace,
+  decideStanding,
+  type LedgerPayment,
+  type LedgerRefund,
+  type Standing,
+} from '../../domain/standing.ts'
+import type { PaymentRow } from '../../store/payment-row.ts'
+import { importedReturns, toLedgerPayment, toLedgerRefund } from '../../store/settle-requests.ts'
+import type { EventFact } from '../rules/chain-facts.ts'
 import { type StoredRequest } from '../sql/stored-requests.ts'
 import type { VerifyDifference } from '../verify-report.ts'
 import { keyOfFact, placeKey } from './compare-terms.ts'
@@ -27,142 +26,83 @@ export function compareStandings(page: Page, counted: readonly Judged[]): Verify
       ({ verdict }) => verdict.kind !== 'UNMATCHED' && verdict.request.requestId === request.requestId,
     )
     const payments = page.stored.payments.filter((row) => row.request_id?.toString('hex') === request.requestId)
-    const refunds = page.stored.refunds.filter((row) => row.request_id.toString('hex') === request.requestId)
-    const settling = [
-      ...own.flatMap((each) => settlingFact(page, each)),
-      ...payments
-        .filter((row) => isGiven(page, row) && !row.superseded)
-        .map((row) => settlingRow(row, request, refundKeys(refunds))),
+    const stored = page.stored.refunds.filter((row) => row.request_id.toString('hex') === request.requestId)
+    const refunds = [
+      ...own.flatMap((each) => refundOfFact(page, each)),
+      ...stored.filter((row) => !isReadRefund(page, row)).map(toLedgerRefund),
     ]
-    const returned = [
-      ...own.flatMap(returningFact),
-      ...refunds.filter((row) => !isReadRefund(page, row)).map(returningRow),
-    ]
-    const settled = settleRequest(request.amount, settling, returned)
+    const standing = decideStanding({
+      expected: request.amount,
+      payments: [
+        ...own.flatMap((each) => paymentOfFact(page, each, refunds)),
+        ...payments
+          .filter((row) => isGiven(page, row) && !row.superseded)
+          .map((row) => ({ ...toLedgerPayment(row, request, refunds), id: keyOfRow(row) })),
+      ],
+      refunds,
+    })
     return [
-      ...compareRequest(page, request, settled),
-      ...payments.flatMap((row) => compareStanding(page, row, settled, refundKeys(refunds))),
+      ...compareRequest(page, request, standing),
+      ...payments.flatMap((row) => compareStanding(page, row, standing)),
     ]
   })
 }
 
-function refundKeys(refunds: readonly RefundRow[]): Set<string> {
-  return new Set(refunds.map((row) => placeKey(bytesToHex(row.tx_hash), row.event_index)))
-}
-
-function settlingFact({ paymentAt, refundAt }: Page, { fact, verdict }: Judged): SettlingPayment[] {
+function paymentOfFact(
+  { paymentAt }: Page,
+  { fact, verdict }: Judged,
+  refunds: readonly LedgerRefund[],
+): LedgerPayment[] {
   if (verdict.kind !== 'PAYMENT') return []
-  const key = keyOfFact(fact)
-  const row = paymentAt.get(key)
-  const payment = {
-    key,
-    place: placeOf(fact),
-    final: true,
-    amount: verdict.amount,
-    currency: verdict.token.id,
-    counted: verdict.counted,
-    payer: fact.isCarried && row?.payer ? addressFromBytes(row.payer) : fact.payer,
-    isVoid: false,
-    isFailed: false,
-  }
-  return [{ ...payment, ...(row === undefined ? NOTHING_IMPORTED : importedReturns(row, new Set(refundAt.keys()))) }]
+  const id = keyOfFact(fact)
+  const row = paymentAt.get(id)
+  return [
+    {
+      id,
+      place: placeOf(fact),
+      final: true,
+      status: 'CONFIRMED',
+      amount: verdict.amount,
+      currency: verdict.token.id,
+      counted: verdict.counted,
+      payer: fact.isCarried && row?.payer ? addressFromBytes(row.payer) : fact.payer,
+      isToSelf: false,
+      ...(row === undefined ? NOTHING_IMPORTED : importedReturns(row, refunds)),
+    },
+  ]
 }
 
-const NOTHING_IMPORTED = { importedRefunds: [], returnedBeside: ZERO }
-
-function settlingRow(row: PaymentRow, request: StoredRequest, known: ReadonlySet<string>): SettlingPayment {
-  const payer = row.payer === null ? undefined : addressFromBytes(row.payer)
-  const payee = row.payee === null ? request.payee : addressFromBytes(row.payee)
-  const isFailed = statusOfRank(row.status) === 'FAILED'
-  return {
-    key: keyOfRow(row),
-    place: placeOfRow(row),
-    final: row.final,
-    amount: readStoredDecimal(row.amount),
-    currency: row.currency,
-    counted: readStoredDecimal(row.invoice_amount ?? (row.currency === request.invoiceCurrency ? row.amount : '0')),
-    payer,
-    isVoid: isFailed || (!row.detected && payer === payee),
-    isFailed,
-    ...importedReturns(row, known),
-  }
-}
-
-function placeOfRow({ timestamp, block_number, log_index }: PaymentRow | RefundRow): LedgerPlace {
-  const timestampSec = timestamp.getTime() / 1_000
-  return { timestampSec, blockNumber: Number(block_number ?? -1), logIndex: log_index ?? -1 }
-}
+const NOTHING_IMPORTED = { importedRefunds: [], otherwiseReturned: ZERO }
 
 /** The id stands for an imported payment that names no event. */
 function keyOfRow(row: PaymentRow): string {
   return row.tx_hash === null || row.event_index === null ? row.id : placeKey(bytesToHex(row.tx_hash), row.event_index)
 }
 
-/** The refunds that an import says of a payment, without those that the chain shows. */
-function importedRefunds(row: PaymentRow, known: ReadonlySet<string>): PaymentRefund[] {
-  const isOnChain = ({ txHash, eventIndex }: PaymentRefund) =>
-    eventIndex === undefined
-      ? [...known].some((key) => key.startsWith(`${txHash} `))
-      : known.has(placeKey(txHash, eventIndex))
-  return row.refunds.filter((entry) => entry.imported === true && !isOnChain(entry))
-}
-
-function importedReturns(row: PaymentRow, known: ReadonlySet<string>) {
-  const listed = sumDecimals(row.refunds.map(({ amount }) => readStoredDecimal(amount)))
-  const beside = subtractDecimals(readStoredDecimal(row.refunded_amount), listed)
-  const returning = importedRefunds(row, known).filter(({ excess }) => excess !== true)
+function placeOf({ timestampSec, blockNumber, event }: EventFact): ChainPlace {
   return {
-    importedRefunds: returning.map(({ amount, timestamp, recipient }) => ({
-      amount: readStoredDecimal(amount),
-      timestampSec: timestamp === undefined ? undefined : Date.parse(timestamp) / 1_000,
-      recipient,
-    })),
-    returnedBeside: row.imported && beside.units > 0n ? beside : ZERO,
+    timestamp: new Date(timestampSec * 1_000),
+    blockNumber: BigInt(blockNumber),
+    logIndex: event.logIndex,
   }
 }
 
-function placeOf({ timestampSec, blockNumber, event }: EventFact): LedgerPlace {
-  return { timestampSec, blockNumber, logIndex: event.logIndex }
-}
-
-function returningFact({ fact, verdict }: Judged): SettlingRefund[] {
+function refundOfFact({ comparison }: Page, { fact, verdict }: Judged): LedgerRefund[] {
   if (verdict.kind !== 'REFUND') return []
+  const { txHash, event } = fact
+  const of = { txHash, eventIndex: event.eventIndex, network: comparison.chain.name, place: placeOf(fact) }
   const { amount, token } = verdict
-  const place = placeOf(fact)
-  return [{ key: keyOfFact(fact), place, final: true, amount, currency: token.id, recipient: fact.event.to }]
-}
-
-function returningRow(row: RefundRow): SettlingRefund {
-  return {
-    key: placeKey(bytesToHex(row.tx_hash), row.event_index),
-    place: placeOfRow(row),
-    final: row.final,
-    amount: readStoredDecimal(row.amount),
-    currency: row.currency,
-    recipient: row.recipient === null ? undefined : addressFromBytes(row.recipient),
-  }
+  return [{ ...of, final: true, amount, currency: token.id, recipient: event.to }]
 }
 
 /** Compares status and refunds of a stored payment. */
-function compareStanding(
-  page: Page,
-  row: PaymentRow,
-  settled: SettledRequest,
-  known: ReadonlySet<string>,
-): VerifyDifference[] {
-  const state = settled.payments.get(keyOfRow(row))
+function compareStanding(page: Page, row: PaymentRow, standing: Standing): VerifyDifference[] {
+  const state = standing.payments.get(keyOfRow(row))
   if (state === undefined || (isGiven(page, row) && !row.imported)) return []
-  const laid = state.refunds.map(({ key, amount, excess }) => {
-    const [txHash = '', eventIndex] = key.split(' ')
-    return { txHash, amount, eventIndex: Number(eventIndex), excess }
-  })
-  const all = [...importedRefunds(row, known), ...laid]
-  const { returnedBeside } = importedReturns(row, known)
-  const returned = sumDecimals([returnedBeside, ...all.map(({ amount }) => readStoredDecimal(amount))])
   const expected = {
     status: state.status,
-    refunds: refundsText(all),
-    refundedAmount: formatDecimal(returned),
+    refunds: refundsText(state.refunds),
+    refundedAmount: formatDecimal(state.refundedAmount),
     statusHistory: state.status,
   }
   const at = {
@@ -176,7 +116,7 @@ function compareStanding(
   return differencesOf(at, storedStanding(row), expected)
 }
 
-function compareRequest(page: Page, request: StoredRequest, settled: SettledRequest): VerifyDifference[] {
+function compareRequest(page: Page, request: StoredRequest, standing: Standing): VerifyDifference[] {
   const texts = {
     status: settledStatuses[request.status - 1],
     paidAmount: formatDecimal(request.paid),
@@ -184,10 +124,10 @@ function compareRequest(page: Page, request: StoredRequest, settled: SettledRequ
     heldAmount: formatDecimal(request.held),
   }
   const expected = {
-    status: settled.status,
-    paidAmount: settled.paid,
-    pendingAmount: settled.pending,
-    heldAmount: settled.held,
+    status: standing.status,
+    paidAmount: formatDecimal(standing.paidAmount),
+    pendingAmount: formatDecimal(standing.pendingAmount),
+    heldAmount: formatDecimal(standing.heldAmount),
   }
   const at = { kind: 'REQUEST', account: page.account.name, requestId: request.requestId } as const
   return differencesOf(at, texts, expected)
