@@ -252,6 +252,7 @@ CREATE INDEX payments_payer ON payments USING btree (account_id, payer, status, 
 CREATE INDEX payments_payer_usd ON payments USING btree (account_id, payer, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency, payee);
 CREATE INDEX payments_payment_reference ON payments USING btree (account_id, payment_reference, status, "timestamp", id) WHERE payment_reference IS NOT NULL;
 CREATE INDEX payments_reference ON payments USING btree (account_id, reference, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount) WHERE reference IS NOT NULL;
+CREATE INDEX payments_refund_tx ON payments USING gin (refunds jsonb_path_ops) WHERE refunds <> '[]'::jsonb;
 CREATE INDEX payments_request_id ON payments USING btree (account_id, request_id, status, "timestamp", id) WHERE request_id IS NOT NULL;
 CREATE INDEX payments_source_network ON payments USING btree (account_id, source_network, "timestamp", id) INCLUDE (status, type, network, currency_symbol, currency, invoice_currency, amount_in_usd) WHERE source_network <> network;
 CREATE INDEX payments_source_tx ON payments USING btree (account_id, source_tx_hash) WHERE source_tx_hash IS NOT NULL;
@@ -395,6 +396,19 @@ create table single_request_proxies (
   constraint single_request_proxies_pkey PRIMARY KEY (chain_id, address)
 );
 CREATE INDEX single_request_proxies_block ON single_request_proxies USING btree (chain_id, block_number);
+
+create table told_payers (
+  account_id integer not null,
+  chain_id text collate "C" not null,
+  tx_hash bytea not null,
+  event_index integer not null,
+  payment_id uuid not null,
+  topic bytea not null,
+  payer bytea not null,
+  source_tx_hash bytea not null,
+  is_proven boolean not null,
+  constraint told_payers_pkey PRIMARY KEY (account_id, chain_id, tx_hash, event_index)
+);
 
 create table unmatched_events (
   chain_id text collate "C" not null,

@@ -56,7 +56,7 @@ async function plainIds({ filter, input, position }: PreparedQuery, way: PlainWa
 
 test('one seed gives the same payments, whatever ranges they are generated in', async () => {
   // the temporary table hides the stored one on this connection, which is not used afterwards
-  await sampler.raw('create temporary table payments (like public.payments)')
+  await sampler.raw('create temporary table payments (like public.payments including defaults)')
   await sampler.raw(insertPaymentsSql({ rows: ROWS, seed: SEED }, 4_990, 5_490))
   await sampler.raw(insertPaymentsSql({ rows: ROWS, seed: SEED }, 5_490, 5_500))
   const { rows } = await sampler.raw<{ rows: { made: bigint; stored: bigint }[] }>(

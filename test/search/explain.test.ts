@@ -335,8 +335,8 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
     () => ({ txHash: [`0x${'00'.repeat(32)}`] }),
     {},
     [
-      'gather up to payments_account_id_tx_hash_event_index_network_key, payments_source_tx',
-      'gather payments_account_id_tx_hash_event_index_network_key, payments_source_tx',
+      'gather up to payments_account_id_tx_hash_event_index_network_key, payments_refund_tx, payments_source_tx',
+      'gather payments_account_id_tx_hash_event_index_network_key, payments_refund_tx, payments_source_tx',
     ],
   ],
   ['a request', () => ({ requestId: [`01${'00'.repeat(32)}`] }), {}, ['walk payments_request_id']],

@@ -22,6 +22,13 @@ import {
   tokens,
 } from '../support/data/search-payments.ts'
 
+/** Of a payment: its own, that of its source, and those of its refunds. */
+const hashesOf = ({ txHash, sourceTxHash, refunds }: Payment) => [
+  txHash,
+  sourceTxHash,
+  ...refunds.map((refund) => refund.txHash),
+]
+
 const account = { id: 1, name: 'one' }
 const HOUR = 3_600_000
 
@@ -193,10 +200,10 @@ export const cases: readonly Case[] = [
     matches: (p) => [p.payer, p.payee].some((wallet) => wallet === PAYEES[0] || wallet === PAYERS[3]),
   },
   { input: { walletAddress: [`0x${'0'.repeat(39)}1`] }, matches: () => false },
-  { input: { txHash: [hash(7)] }, matches: (p) => [p.txHash, p.sourceTxHash].includes(hash(7)) },
+  { input: { txHash: [hash(7)] }, matches: (p) => hashesOf(p).includes(hash(7)) },
   {
     input: { txHash: [hash(8).slice(2).toUpperCase(), hash(70), hash(9999)] },
-    matches: (p) => [p.txHash, p.sourceTxHash].some((of) => of === hash(8) || of === hash(70)),
+    matches: (p) => hashesOf(p).some((of) => of === hash(8) || of === hash(70)),
   },
   { input: { requestId: [REQUEST_IDS[0] ?? ''] }, matches: (p) => p.requestId === REQUEST_IDS[0] },
   { input: { requestId: REQUEST_IDS }, matches: (p) => p.requestId !== undefined },
@@ -222,7 +229,7 @@ export const cases: readonly Case[] = [
   { input: { q: PAYEES[2] ?? '' }, matches: (p) => p.payee === PAYEES[2] },
   {
     input: { q: hash(7).toUpperCase().replace('X', 'x') },
-    matches: (p) => [p.txHash, p.sourceTxHash].includes(hash(7)),
+    matches: (p) => hashesOf(p).includes(hash(7)),
   },
   { input: { q: ` ${REQUEST_IDS[0]}` }, matches: (p) => p.requestId === REQUEST_IDS[0] },
   {

@@ -42,3 +42,34 @@ export const droppedSurplus: Migration = {
     await knex.raw('alter table requests drop column surplus_returned')
   },
 }
+
+/** For searches by the hash of a refund. Few payments have one. */
+export const refundHashes: Migration = {
+  name: '0019-standing-refund-hashes',
+  indexes: [
+    {
+      build: 'payments_refund_tx',
+      table: 'payments',
+      definition: "using gin (refunds jsonb_path_ops) where refunds <> '[]'",
+    },
+  ],
+}
+
+/** Who paid what a bridge delivered, as the bridge told it, by event. */
+export const toldPayers: Migration = {
+  name: '0019-standing-told-payers',
+  async up(knex) {
+    await knex.raw(`create table told_payers (
+      account_id int not null,
+      chain_id text collate "C" not null,
+      tx_hash bytea not null,
+      event_index int not null,
+      payment_id uuid not null,
+      topic bytea not null,
+      payer bytea not null,
+      source_tx_hash bytea not null,
+      is_proven boolean not null,
+      primary key (account_id, chain_id, tx_hash, event_index)
+    )`)
+  },
+}

@@ -15,7 +15,14 @@ import { nodeLimits } from './0015-node-limits.ts'
 import { nodeReadings } from './0016-node-readings.ts'
 import { publishableKeys } from './0017-publishable-keys.ts'
 import { overpaidRequests, requestFlagIndexes } from './0018-overpaid-requests.ts'
-import { droppedSurplus, paymentPlaces, refundRecipients, requestStanding } from './0019-standing.ts'
+import {
+  droppedSurplus,
+  paymentPlaces,
+  refundHashes,
+  refundRecipients,
+  requestStanding,
+  toldPayers,
+} from './0019-standing.ts'
 import { lineTimes, removedEvents, supersededIndex, supersededPayments } from './0020-superseded-payments.ts'
 import type { Migration } from './migration.ts'
 
@@ -44,6 +51,8 @@ export const MIGRATIONS: readonly Migration[] = [
   requestStanding,
   refundRecipients,
   paymentPlaces,
+  refundHashes,
+  toldPayers,
   droppedSurplus,
   supersededPayments,
   supersededIndex,

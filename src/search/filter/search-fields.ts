@@ -91,7 +91,7 @@ const filters = {
   payer: { kind: 'list', value: address, columns: ['payer'] },
   payee: { kind: 'list', value: address, columns: ['payee'] },
   walletAddress: { kind: 'list', value: address, columns: ['payer', 'payee'], split: true },
-  txHash: { kind: 'list', value: txHash, columns: ['tx_hash', 'source_tx_hash'], isIdentifier: true },
+  txHash: { kind: 'list', value: txHash, columns: ['tx_hash', 'source_tx_hash', 'refunds'], isIdentifier: true },
   requestId: { kind: 'list', value: requestId, columns: ['request_id'], isIdentifier: true },
   paymentReference: { kind: 'list', value: paymentReference, columns: ['payment_reference'], isIdentifier: true },
   reference: {

@@ -57,7 +57,7 @@ export function needsStatistics({ filter, sortBy }: PageQuery): boolean {
 /** The payments of transactions are few, and are gathered. */
 function planTransactions({ given, thresholds }: Terms): Plan {
   const part: Part = {
-    index: 'payments_account_id_tx_hash_event_index_network_key, payments_source_tx',
+    index: 'payments_account_id_tx_hash_event_index_network_key, payments_refund_tx, payments_source_tx',
     order: 'none',
     within: ['txHash'],
     residual: given.filter((name) => name !== 'txHash'),

@@ -99,7 +99,7 @@ function textCondition(readings: readonly TextReading[]): Statement {
 
 /** `payer = ?::bytea`, or `payer = any(?::bytea[])` for several values. */
 export function oneOf(column: string, kind: ValueKind, values: readonly string[]): Statement {
-  return isOneOf(column, kind.type, bindingsOf(kind, values))
+  return column === 'refunds' ? anyRefundBy(values) : isOneOf(column, kind.type, bindingsOf(kind, values))
 }
 
 function bindingsOf(kind: ValueKind, values: readonly string[]): (string | number | Buffer)[] {
@@ -111,6 +111,12 @@ function isOneOf(column: string, type: ColumnType, values: readonly (string | nu
   const [only] = values
   if (values.length === 1 && only !== undefined) return sql`${raw(column)} = ${bind(only, type)}`
   return sql`${raw(column)} = any(${bind(values, `${type}[]`)})`
+}
+
+/** Whether an entry of `refunds` has one of these hashes, in the words of its index. */
+function anyRefundBy(hashes: readonly string[]): Statement {
+  const path = hashes.map((hash) => `$[*].txHash == "${hash}"`).join(' || ')
+  return sql`(refunds <> '[]' and refunds @@ ${bind(path, 'jsonpath')})`
 }
 
 /** `(payer is null or payer <> all(?::bytea[]))` */

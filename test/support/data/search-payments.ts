@@ -10,6 +10,7 @@ import { type Hex } from '../../../src/domain/hex.ts'
 import {
   type Payment,
   type PaymentFee,
+  type PaymentRefund,
   paymentStatuses,
   paymentTypes,
   rankOfStatus,
@@ -141,13 +142,18 @@ export function generatePayments(accountId: number, count: number, seed: number)
         ],
         exchangeRates: [],
         gas: maybe(0.5, () => ({ used: '21000', amount: '0.001', currency: n % 2 === 0 ? 'ETH-BASE' : 'POL-POLYGON' })),
-        refunds: [],
-        refundedAmount: '0',
+        refunds: n % 9 === 0 ? [refundOf(n, currency, network)] : [],
+        refundedAmount: n % 9 === 0 ? '0.1' : '0',
         statusHistory: [{ status, at: new Date(START + hours * HOUR).toISOString() }],
         confirmations: status === 'PENDING' ? undefined : maybe(0.9, () => 64),
       }),
     }
   })
+}
+
+function refundOf(n: number, currency: string, network: string): PaymentRefund {
+  const entry = { amount: '0.1', currency, network, txHash: hash((n * 7) % 100), eventIndex: n } as const
+  return { ...entry, recipient: PAYERS[n % 3] as Address, ...(n % 2 === 0 ? { excess: true } : {}) }
 }
 
 const gasFee: PaymentFee = {

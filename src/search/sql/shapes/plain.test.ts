@@ -83,10 +83,11 @@ test('a wallet is walked as payer and, where it is not the payer, as payee', () 
 test('an identifier is looked up first, and the other filters are asked of what it names', () => {
   const { sql, bindings } = page({ txHash: [`0x${'ab'.repeat(32)}`], status: ['FAILED'] })
   expect(sql).toMatch(
-    /^with named as materialized \(\nselect id, .* from payments\nwhere account_id = \? and \(tx_hash = \?::bytea or source_tx_hash = \?::bytea\)\n\),/,
+    /^with named as materialized \(\nselect id, .* from payments\nwhere account_id = \? and \(tx_hash = \?::bytea or source_tx_hash = \?::bytea or \(refunds <> '\[\]' and refunds @@ \?::jsonpath\)\)\n\),/,
   )
   expect(sql).toContain('select timestamp, id from named\nwhere status = ?::smallint\n')
-  expect(bindings).toEqual([7, Buffer.alloc(32, 0xab), Buffer.alloc(32, 0xab), 5, 21, 7, 7, 21, 7])
+  const refund = `$[*].txHash == "0x${'ab'.repeat(32)}"`
+  expect(bindings).toEqual([7, Buffer.alloc(32, 0xab), Buffer.alloc(32, 0xab), refund, 5, 21, 7, 7, 21, 7])
 })
 
 test('a text is looked up in the columns of all its meanings', () => {

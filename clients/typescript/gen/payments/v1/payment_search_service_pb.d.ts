@@ -140,7 +140,7 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
   walletAddress: string[];
 
   /**
-   * Hash of the source or destination transaction: 64 hexadecimal digits in any case, `0x` optional. Finds every
+   * Hash of the source or destination transaction, or of a refund: 64 hexadecimal digits in any case, `0x` optional. Finds every
    * payment of the transaction. At most 100 values; any of them matches. INVALID_TX_HASH. Example:
    * `"0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"`.
    *
