@@ -43,6 +43,7 @@ export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: 
       'pending_rereads',
       'pending_enrichments',
       'accepted_events',
+      'told_payers',
       'unmatched_events',
       'single_request_proxies',
       'chain_blocks',

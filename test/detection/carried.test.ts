@@ -17,7 +17,17 @@ import { createLifiClient } from '../../src/routing/providers/lifi/lifi-client.t
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { encodeTransfer } from '../support/chains/contract-calls.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
-import { addAccount, canonical, configOf, detect, makeRequest, paymentsOf, storeRequest } from '../support/detection.ts'
+import {
+  addAccount,
+  balanceOf,
+  canonical,
+  configOf,
+  detect,
+  makeRequest,
+  paymentsOf,
+  storeRequest,
+  unmatchedOf,
+} from '../support/detection.ts'
 import { silentLogger } from '../support/logs.ts'
 import { freshAddress } from '../support/routing.ts'
 import { answer, done, type Ends, NOT_FOUND, type StatusServer, startStatusServer } from './status-server.ts'
@@ -74,8 +84,9 @@ describe('a payment that a bridge delivered', () => {
   })
   afterEach(() => server.behave((_, response) => answer(response, 404, NOT_FOUND)))
 
-  async function deliver(): Promise<{ request: PaymentRequest; txHash: Hex }> {
-    const payee = freshAddress(`payee of ${account.name}`)
+  async function deliver(
+    payee: Hex = freshAddress(`payee of ${account.name}`),
+  ): Promise<{ request: PaymentRequest; txHash: Hex }> {
     const request = await storeRequest(knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
     const { transactionHash: txHash } = await far.pay(far.wallets[3], {
       kind: 'ERC20',
@@ -90,11 +101,11 @@ describe('a payment that a bridge delivered', () => {
   }
 
   /** A queue as a process makes it, with its own breaker and quota. */
-  function queueOf(owner = 'one', timeoutMs?: number): CarriedQueue {
+  function queueOf(owner = 'one', timeoutMs?: number, followed = configs): CarriedQueue {
     const clock = () => nowMs
     const io = { fetch, clock, logger: silentLogger }
     const client = createLifiClient({ url: server.url, ...io, ...(timeoutMs && { timeoutMs }) })
-    const readers = configs.map(({ name, chainId, rpcUrls: urls }) => {
+    const readers = followed.map(({ name, chainId, rpcUrls: urls }) => {
       const rpc = createRpcClient({ urls, chainId, clock: () => new Date() })
       return [name, createChainReader(rpc, [])] as const
     })
@@ -375,6 +386,61 @@ describe('a payment that a bridge delivered', () => {
     server.behave(changed((good) => ({ ...good, sending: { ...good.sending, ...sending } })))
     await queueOf().drain()
     expect([await queued(), sourceOf(await paymentOf(request))]).toEqual([[], unknown])
+  })
+
+  describe('from the payee', () => {
+    const standing = async (request: PaymentRequest) => {
+      const { status, outstandingAmount } = await balanceOf(knex, account, request)
+      return { status, left: outstandingAmount, unmatched: await unmatchedOf(knex, account.id) }
+    }
+    const uncounted = { status: 'OPEN', left: '100', unmatched: ['SELF_PAYMENT'] }
+    const counted = { status: 'PENDING', left: '0', unmatched: [] }
+
+    /** The payee sends to the bridge on `near`. */
+    async function fromPayee() {
+      const payee = near.wallets[2]
+      const sent = await near.send(payee, { to: freshAddress('escrow'), data: '0x', value: 1n } as never)
+      const delivered = await deliver(payee)
+      const ends = { ...endsOf(delivered.txHash), sending: { chainId: NEAR_ID, txHash: sent.transactionHash } }
+      server.behave((_, response) => answer(response, 200, done({ ...ends, fromAddress: payee })))
+      return delivered
+    }
+
+    it('counts for nothing once its source shows that, and again once a reorg removed the source', async () => {
+      const { request } = await fromPayee()
+      expect(await standing(request)).toEqual(counted)
+      await queueOf().drain()
+      await detection.scanOnce()
+      expect(await standing(request)).toEqual(uncounted)
+      expect(await paymentOf(request)).toBeUndefined()
+      await near.reorg(1)
+      await near.mine()
+      await detection.scanOnce()
+      server.behave((_, response) => answer(response, 404, NOT_FOUND))
+      await checkAgain()
+      await detection.scanOnce()
+      expect(await standing(request)).toEqual(counted)
+    })
+
+    it('counts for nothing at every later reading, also of another block', async () => {
+      const { request, txHash } = await fromPayee()
+      await queueOf().drain()
+      await detection.scanOnce()
+      await far.mine()
+      await detection.scanOnce()
+      await far.reorg(2, [{ hash: txHash, offset: 1 }])
+      await far.mine({ blocks: 2 })
+      await detection.scanOnce()
+      expect(await standing(request)).toEqual(uncounted)
+    })
+
+    it('by the word of the bridge alone counts as before, with its payer', async () => {
+      const { request } = await fromPayee()
+      await queueOf('one', undefined, configs.slice(1)).drain()
+      await detection.scanOnce()
+      expect(await standing(request)).toEqual(counted)
+      expect((await paymentOf(request))?.payer).toBe(request.payee)
+    })
   })
 
   it('has the refunds of its payer alone, whether he is known before or after the money goes', async () => {

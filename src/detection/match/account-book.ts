@@ -1,6 +1,7 @@
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { Acceptance } from '../sql/accepted-events-repository.ts'
+import type { ToldPayer } from '../sql/carried-repository.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
 import type { FirstPayment, KnownPayers, WalletTime } from '../sql/payers-repository.ts'
 import { eventKeyOf } from './detected.ts'
@@ -18,8 +19,8 @@ export interface AccountBook {
   isWalletAt(at: FirstPayment, address: Address): boolean
   /** What an operator accepted the event as. */
   acceptedAs(txHash: Hex, event: SeenEvent): AcceptedAs | undefined
-  /** Who paid: from the event; or, for a payment that is read again, as a bridge told it since. Undefined where it is unknown. */
-  payerOf(txHash: Hex, event: SeenEvent): Address | undefined
+  /** Who paid an event that a bridge delivered, as the bridge told it. */
+  toldPayerOf(txHash: Hex, event: SeenEvent): ToldPayer | undefined
   /** Who paid by the stored payment of an event that is read again. Undefined where none is stored, or its payer is unknown. */
   storedPayerOf(txHash: Hex, event: SeenEvent): Address | undefined
   /** @param payer - undefined where it is unknown */
@@ -45,7 +46,7 @@ interface BookedEvents {
 
 type Sources = Pick<
   DetectionRepository,
-  'requestsOfTopics' | 'payersOf' | 'detectedPayersOf' | 'walletsOf' | 'acceptedOf'
+  'requestsOfTopics' | 'payersOf' | 'detectedPayersOf' | 'walletsOf' | 'acceptedOf' | 'toldPayersOf'
 >
 
 /**
@@ -59,18 +60,20 @@ export async function openAccountBook(
   const topics = new Set(events.map(({ event }) => event.topic))
   const transactions = { chainId, txHashes: [...new Set(events.map(({ txHash }) => txHash))] }
   const addresses = new Set(events.flatMap(({ event }) => [event.to, ...(event.paidFrom ? [event.paidFrom] : [])]))
-  const [requests, wallets, accepted, kept] = await Promise.all([
+  const carried = events.flatMap(({ event, txHash }) => (event.isCarried ? [txHash] : []))
+  const [requests, wallets, accepted, kept, told] = await Promise.all([
     repository.requestsOfTopics(accountId, [...topics]),
     repository.walletsOf(accountId, [...addresses]),
     repository.acceptedOf(accountId, transactions),
     areReread ? repository.detectedPayersOf(accountId, transactions) : new Map<string, Address | undefined>(),
+    repository.toldPayersOf(accountId, { chainId, txHashes: [...new Set(carried)] }),
   ])
   const payers = await repository.payersOf(
     accountId,
     requests.map(({ requestId }) => requestId),
     areReread ? { chainId, txHashes: [...transactions.txHashes, ...doubted] } : undefined,
   )
-  return createAccountBook({ requests, wallets, accepted, kept, payers })
+  return createAccountBook({ requests, wallets, accepted, kept, told, payers })
 }
 
 /** What was read for a book. */
@@ -81,11 +84,13 @@ interface BookEntries {
   readonly accepted: ReadonlyMap<string, Acceptance>
   /** Payers of the stored payments of events that are read again, by {@link eventKeyOf}. */
   readonly kept: ReadonlyMap<string, Address | undefined>
+  /** By {@link eventKeyOf}. */
+  readonly told: ReadonlyMap<string, ToldPayer>
   /** By request id. */
   readonly payers: ReadonlyMap<string, KnownPayers>
 }
 
-function createAccountBook({ requests, wallets, accepted, kept, payers }: BookEntries): AccountBook {
+function createAccountBook({ requests, wallets, accepted, kept, told, payers }: BookEntries): AccountBook {
   const byTopic = groupByTopic(requests)
   /** Payers of the payments that were found while matching; undefined stands for an unknown one. */
   const found = new Map<string, Set<Address | undefined>>()
@@ -102,8 +107,7 @@ function createAccountBook({ requests, wallets, accepted, kept, payers }: BookEn
       const acceptance = accepted.get(eventKeyOf({ txHash, eventIndex: event.eventIndex }))
       return acceptance !== undefined && isSameEvent(acceptance, event) ? acceptance.as : undefined
     },
-    payerOf: (txHash, { eventIndex, payer, isCarried }) =>
-      payer ?? (isCarried ? kept.get(eventKeyOf({ txHash, eventIndex })) : undefined),
+    toldPayerOf: (txHash, { eventIndex }) => told.get(eventKeyOf({ txHash, eventIndex })),
     storedPayerOf: (txHash, { eventIndex }) => kept.get(eventKeyOf({ txHash, eventIndex })),
     addPayment: add,
     keepPayment(request, txHash, { eventIndex }) {

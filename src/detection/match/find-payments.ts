@@ -151,7 +151,7 @@ async function eventsByAccount(
       areReread,
       doubted,
     })
-    seen.push({ accountId, events: own.map((each) => withStoredPayer(each, book)), book })
+    seen.push({ accountId, events: own.map((each) => withToldPayer(withStoredPayer(each, book), book)), book })
   }
   return seen
 }
@@ -160,6 +160,14 @@ async function eventsByAccount(
 function withStoredPayer(read: ReadEvent, book: AccountBook): ReadEvent {
   const { event, receipt, lacksTrace } = read
   return lacksTrace ? { ...read, event: { ...event, payer: book.storedPayerOf(receipt.txHash, event) } } : read
+}
+
+/** A bridge's word alone does not make a payment one to oneself. */
+function withToldPayer(read: ReadEvent, book: AccountBook): ReadEvent {
+  const { event, receipt } = read
+  const told = event.isCarried ? book.toldPayerOf(receipt.txHash, event) : undefined
+  if (told === undefined || (told.payer === event.to && !told.isProven)) return read
+  return { ...read, event: { ...event, payer: told.payer } }
 }
 
 type BlockTimes = ReadonlyMap<number, number>
@@ -222,7 +230,7 @@ function matchEvents(
       accepted === 'PAYMENT'
         ? matched
         : judgeRate(matched, event, { path: market.pathOf(event), timestampSec: at.timestampSec })
-    if (match.kind === 'PAYMENT') book.addPayment(match.request, book.payerOf(receipt.txHash, event))
+    if (match.kind === 'PAYMENT') book.addPayment(match.request, event.payer)
     else if (matched.kind === 'PAYMENT') book.keepPayment(matched.request, receipt.txHash, event)
     return { ...read, accountId, match }
   })

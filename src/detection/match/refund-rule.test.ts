@@ -161,6 +161,7 @@ function sourcesOf(stored: readonly Placed[], registrations: readonly Registrati
     detectedPayersOf: async () => new Map(),
     walletsOf: async () => Map.groupBy(registrations, ({ wallet }) => wallet),
     acceptedOf: async () => new Map(),
+    toldPayersOf: async () => new Map(),
   }
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { eventTopics, type RpcLog } from '../../contracts/decode-events.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
-import { isTransactionOf, waitAfterAttempt } from './carried-queue.ts'
+import { isPaidBy, isTransactionOf, waitAfterAttempt } from './carried-queue.ts'
 
 const HOUR_MS = 60 * 60 * 1_000
 
@@ -42,5 +42,15 @@ describe('a source transaction', () => {
     ['of nobody else', other, [transferFrom(other)], false],
   ])('is %s', (_, from, logs, isOf) => {
     expect(isTransactionOf(payer, { from, logs })).toBe(isOf)
+  })
+
+  it.each<[string, from: Address, logs: RpcLog[], tokens: Address[], isPaid: boolean]>([
+    ['its sender', payer, [], [], true],
+    ['whoever’s listed token it moves', other, [transferFrom(other), transferFrom(payer)], [address('9')], true],
+    ['nobody whom an unlisted token names', other, [transferFrom(payer)], [address('8')], false],
+    ['nobody whom a Transfer of 0 names', other, [transferFrom(payer, 0n)], [address('9')], false],
+    ['nobody else', other, [transferFrom(other)], [address('9')], false],
+  ])('shows that it was paid by %s', (_, from, logs, tokens, isPaid) => {
+    expect(isPaidBy(payer, { from, logs }, new Set(tokens))).toBe(isPaid)
   })
 })

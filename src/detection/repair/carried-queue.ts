@@ -16,11 +16,11 @@ import {
   findDueCarried,
   keepSeen,
   type PaymentSource,
-  payerFrom,
   postponeCarried,
   type SeenSource,
   storeSource,
   takeSourceBack,
+  toldPayerFrom,
 } from '../sql/carried-repository.ts'
 import { findChain } from '../sql/chain-state-repository.ts'
 
@@ -151,7 +151,7 @@ async function lookUp(queue: Queue, carried: CarriedPayment, stopping: AbortSign
   else {
     const confirmation = answer.kind === 'FOUND' ? await confirm(queue, answer.transfer, signal) : REFUTED
     if (answer.kind === 'FOUND' && confirmation.kind === 'CONFIRMED') {
-      await store(queue, carried, answer.transfer, confirmation.seen)
+      await store(queue, carried, answer.transfer, confirmation)
       return
     }
     stopping.throwIfAborted()
@@ -159,16 +159,15 @@ async function lookUp(queue: Queue, carried: CarriedPayment, stopping: AbortSign
   }
 }
 
-/** @param seen - where the source was seen; undefined where its chain is not followed */
 async function store(
   queue: Queue,
   carried: CarriedPayment,
   transfer: BridgeTransfer,
-  seen: SeenSource | undefined,
+  { seen, isProven }: Confirmed,
 ): Promise<void> {
   const { knex, lease, chains, clock } = queue
   const { sourceChainId, sourceTxHash: txHash, payer } = transfer
-  const source: PaymentSource = { network: networkOf(chains, sourceChainId), txHash, payer }
+  const source: PaymentSource = { network: networkOf(chains, sourceChainId), txHash, payer, isProven }
   const check = seen && !(await isFinal(queue, seen)) ? { seen, dueAt: nextCheck(queue) } : undefined
   await inTransaction(knex, undefined, async (trx) => {
     await assertLeaseHeld(trx, lease)
@@ -194,7 +193,7 @@ async function checkSeen(
 ): Promise<void> {
   const { knex, lease, clock } = queue
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(LOOK_UP_MS)])
-  const payer = await payerFrom(knex, carried, seen.txHash)
+  const payer = await toldPayerFrom(knex, carried, seen.txHash)
   const reader = readerOf(queue, Number(seen.chainId.split(':')[1]))
   const found = reader && payer && (await findSeen(reader, seen, payer, signal).catch(() => 'UNKNOWN' as const))
   stopping.throwIfAborted()
@@ -239,7 +238,15 @@ function readerOf({ chains, readers }: Queue, chainId: number): ChainReader | un
   return readers.get(networkOf(chains, chainId) ?? '')
 }
 
-type Confirmation = { readonly kind: 'CONFIRMED'; readonly seen: SeenSource | undefined } | { readonly kind: 'REFUTED' }
+interface Confirmed {
+  readonly kind: 'CONFIRMED'
+  /** Where the source was seen; undefined where its chain is not followed. */
+  readonly seen: SeenSource | undefined
+  /** Whether it shows who paid; see {@link isPaidBy}. */
+  readonly isProven: boolean
+}
+
+type Confirmation = Confirmed | { readonly kind: 'REFUTED' }
 
 const REFUTED: Confirmation = { kind: 'REFUTED' }
 
@@ -247,7 +254,7 @@ const REFUTED: Confirmation = { kind: 'REFUTED' }
 async function confirm(queue: Queue, transfer: BridgeTransfer, signal: AbortSignal): Promise<Confirmation> {
   const { sourceChainId, sourceTxHash, payer } = transfer
   const reader = readerOf(queue, sourceChainId)
-  if (reader === undefined) return { kind: 'CONFIRMED', seen: undefined }
+  if (reader === undefined) return { kind: 'CONFIRMED', seen: undefined, isProven: false }
   const [receipt] = await reader.receipts([sourceTxHash], signal).catch(() => [])
   if (receipt === undefined || receipt instanceof RpcError) return REFUTED
   if (!isTransactionOf(payer, receipt)) {
@@ -255,7 +262,8 @@ async function confirm(queue: Queue, transfer: BridgeTransfer, signal: AbortSign
     return REFUTED
   }
   const { txHash, blockNumber, blockHash } = receipt
-  return { kind: 'CONFIRMED', seen: { chainId: caip2Of(sourceChainId), txHash, blockNumber, blockHash } }
+  const seen = { chainId: caip2Of(sourceChainId), txHash, blockNumber, blockHash }
+  return { kind: 'CONFIRMED', seen, isProven: isPaidBy(payer, receipt, listedTokens(queue, sourceChainId)) }
 }
 
 /**
@@ -264,6 +272,22 @@ async function confirm(queue: Queue, transfer: BridgeTransfer, signal: AbortSign
  */
 export function isTransactionOf(address: Address, { from, logs }: Pick<TransactionReceipt, 'from' | 'logs'>): boolean {
   return from === address || logs.some((log) => decodeTransferLog(log)?.from === address)
+}
+
+/** Whether a transaction shows that an address paid: it sent the transaction, or a listed token, which logs Transfers of its own holders alone. */
+export function isPaidBy(
+  address: Address,
+  { from, logs }: Pick<TransactionReceipt, 'from' | 'logs'>,
+  tokens: ReadonlySet<Address>,
+): boolean {
+  const isPayment = (transfer: ReturnType<typeof decodeTransferLog>) =>
+    transfer !== undefined && transfer.from === address && transfer.value > 0n && tokens.has(transfer.token)
+  return from === address || logs.some((log) => isPayment(decodeTransferLog(log)))
+}
+
+function listedTokens({ chains }: Queue, chainId: number): ReadonlySet<Address> {
+  const config = chains.configured.find((chain) => chain.chainId === chainId)
+  return new Set(config?.tokens.map(({ address }) => address))
 }
 
 /**

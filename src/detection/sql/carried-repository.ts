@@ -6,6 +6,9 @@ import { topicOfReference } from '../../domain/payment-reference.ts'
 import { changePayments, type LockedAccount, lockAccount, readPayments } from '../../store/payment-changes.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
 import { settleStored } from '../../store/request-ledger.ts'
+import { eventKeyOf } from '../match/detected.ts'
+import { type AccountEvent, columnsOf } from './account-event.ts'
+import type { ChainTransactions } from './payers-repository.ts'
 import { addPendingReplays } from './pending-replays-repository.ts'
 
 /** A payment that a bridge delivered and whose source (chain, transaction, payer) is still to be looked up, or is not final yet. */
@@ -37,6 +40,8 @@ export interface PaymentSource {
   readonly network?: string | undefined
   readonly txHash: Hex
   readonly payer: Address
+  /** Whether the source transaction, as we read it, shows the same payer. */
+  readonly isProven: boolean
 }
 
 interface Row {
@@ -162,7 +167,10 @@ export async function storeSource(
   }
   const unsourced = { account_id: accountId, id: paymentId, type: CROSSCHAIN, source_tx_hash: null }
   const changed = await changeWhere(account, unsourced, columns)
-  if (changed.length > 0) await replayReference(trx, accountId, paymentId)
+  if (changed.length > 0) {
+    const topic = await keepWord(trx, carried, source)
+    if (topic !== undefined) await addPendingReplays(trx, [{ accountId, topic }])
+  }
   if (changed.length > 0 && check !== undefined) await keepSeen(trx, carried, check.seen, check.dueAt)
   else await deleteCarried(trx, carried)
   // An imported payment that names the source alone may be this one.
@@ -181,8 +189,9 @@ export async function takeSourceBack(trx: Knex.Transaction, carried: CarriedPaym
   const account = await lockAccount(trx, accountId, now)
   const columns = { source_tx_hash: null, source_network: null, payer: null, line_hash: null, updated_at: now }
   const sourced = { account_id: accountId, id: paymentId, type: CROSSCHAIN, source_tx_hash: hexToBytes(seen.txHash) }
-  const changed = await changeWhere(account, sourced, columns)
-  if (changed.length > 0) await replayReference(trx, accountId, paymentId)
+  await changeWhere(account, sourced, columns)
+  const topic = await forgetToldPayer(trx, carried)
+  if (topic !== undefined) await addPendingReplays(trx, [{ accountId, topic }])
   await trx('carried_payments')
     .where({ account_id: accountId, payment_id: paymentId })
     .update({ ...UNSEEN, attempts: 0, due_at: now })
@@ -195,22 +204,102 @@ async function changeWhere(account: LockedAccount, where: object, columns: objec
   return before.size === 0 ? [] : changePayments(account, before, rows.update(columns).toSQL())
 }
 
-/** The payer of a payment whose source is this transaction; undefined where the payment is gone, or came from elsewhere. */
-export async function payerFrom(
-  knex: Knex,
-  { accountId, paymentId }: CarriedPayment,
-  txHash: Hex,
-): Promise<Address | undefined> {
-  const row = await knex('payments')
-    .where({ account_id: accountId, id: paymentId, source_tx_hash: hexToBytes(txHash) })
-    .first<{ payer: Buffer | null } | undefined>('payer')
-  return row?.payer ? addressFromBytes(row.payer) : undefined
-}
-
-async function replayReference(trx: Knex.Transaction, accountId: number, paymentId: string): Promise<void> {
+/** @returns the topic of the payment's event; undefined where the payment names no reference */
+async function keepWord(
+  trx: Knex.Transaction,
+  carried: CarriedPayment,
+  source: PaymentSource,
+): Promise<Hex | undefined> {
+  const { accountId, paymentId, chainId, txHash } = carried
   const row = await trx('payments')
     .where({ account_id: accountId, id: paymentId })
-    .first<{ payment_reference: Buffer | null } | undefined>('payment_reference')
-  if (!row?.payment_reference) return
-  await addPendingReplays(trx, [{ accountId, topic: topicOfReference(bytesToHex(row.payment_reference)) }])
+    .first<{ payment_reference: Buffer | null; event_index: number | null } | undefined>(
+      'payment_reference',
+      'event_index',
+    )
+  if (!row?.payment_reference || row.event_index === null) return undefined
+  const topic = topicOfReference(bytesToHex(row.payment_reference))
+  const { payer, isProven, txHash: sourceTxHash } = source
+  const event = { accountId, chainId, txHash, eventIndex: row.event_index }
+  await keepToldPayer(trx, event, { paymentId, topic, payer, isProven, sourceTxHash })
+  return topic
+}
+
+/** Who paid an event that a bridge delivered, as the bridge told it. It outlives the payment: it holds at every later reading of the event. */
+export interface ToldPayer {
+  readonly payer: Address
+  /** Whether the source transaction, as we read it, shows the same payer. Only then does it un-count a payment. */
+  readonly isProven: boolean
+}
+
+/** What is stored of a told payer. */
+interface Told extends ToldPayer {
+  readonly paymentId: string
+  /** Of the event. */
+  readonly topic: Hex
+  readonly sourceTxHash: Hex
+}
+
+interface ToldRow {
+  readonly tx_hash: Buffer
+  readonly event_index: number
+  readonly payer: Buffer
+  readonly is_proven: boolean
+}
+
+/** Keeps what a bridge told of an event; replaces what it told before. */
+async function keepToldPayer(trx: Knex, of: AccountEvent, told: Told): Promise<void> {
+  await trx('told_payers')
+    .insert({
+      ...columnsOf(of),
+      payment_id: told.paymentId,
+      topic: hexToBytes(told.topic),
+      payer: addressToBytes(told.payer),
+      source_tx_hash: hexToBytes(told.sourceTxHash),
+      is_proven: told.isProven,
+    })
+    .onConflict(['account_id', 'chain_id', 'tx_hash', 'event_index'])
+    .merge()
+}
+
+/** Forgets what a bridge told, because a reorg removed the source. @returns the topic of the event; undefined where nothing was told */
+async function forgetToldPayer(trx: Knex, carried: CarriedPayment): Promise<Hex | undefined> {
+  const [row] = await trx('told_payers').where(ofCarried(carried)).delete().returning<{ topic: Buffer }[]>('topic')
+  return row && bytesToHex(row.topic)
+}
+
+/** Who a bridge said paid from a source; undefined where it said so of another source, or of none. */
+export async function toldPayerFrom(
+  knex: Knex,
+  carried: CarriedPayment,
+  sourceTxHash: Hex,
+): Promise<Address | undefined> {
+  const row = await knex('told_payers')
+    .where({ ...ofCarried(carried), source_tx_hash: hexToBytes(sourceTxHash) })
+    .first<{ payer: Buffer } | undefined>('payer')
+  return row && addressFromBytes(row.payer)
+}
+
+function ofCarried({ accountId, chainId, txHash, paymentId }: CarriedPayment) {
+  return { account_id: accountId, chain_id: chainId, tx_hash: hexToBytes(txHash), payment_id: paymentId }
+}
+
+/** Finds what bridges told an account of events in transactions. @returns by {@link eventKeyOf} */
+export async function findToldPayers(
+  knex: Knex,
+  accountId: number,
+  { chainId, txHashes }: ChainTransactions,
+): Promise<Map<string, ToldPayer>> {
+  if (txHashes.length === 0) return new Map()
+  const { rows } = await knex.raw<{ rows: ToldRow[] }>(
+    `select tx_hash, event_index, payer, is_proven from told_payers
+     where account_id = ? and chain_id = ? and tx_hash = any(?)`,
+    [accountId, chainId, txHashes.map(hexToBytes)],
+  )
+  return new Map(
+    rows.map(({ tx_hash, event_index, payer, is_proven }) => [
+      eventKeyOf({ txHash: bytesToHex(tx_hash), eventIndex: event_index }),
+      { payer: addressFromBytes(payer), isProven: is_proven },
+    ]),
+  )
 }

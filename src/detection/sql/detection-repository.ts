@@ -3,6 +3,7 @@ import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { MatchableRequest } from '../match/match-event.ts'
 import { type Acceptance, findAccepted } from './accepted-events-repository.ts'
+import { findToldPayers, type ToldPayer } from './carried-repository.ts'
 import { wantSince } from './chain-state-repository.ts'
 import { oldestRequestsOf, sinceRequest } from './oldest-request.ts'
 import {
@@ -37,6 +38,7 @@ export interface DetectionRepository {
   detectedPayersOf(accountId: number, transactions: ChainTransactions): Promise<Map<string, Address | undefined>>
   walletsOf(accountId: number, addresses: readonly Address[]): Promise<Map<Address, WalletTime[]>>
   acceptedOf(accountId: number, transactions: ChainTransactions): Promise<Map<string, Acceptance>>
+  toldPayersOf(accountId: number, transactions: ChainTransactions): Promise<Map<string, ToldPayer>>
   transactionsOfTopics(accountId: number, topics: readonly Hex[]): Promise<SeenTransaction[]>
   requestProxiesAmong(chainId: string, addresses: readonly Address[]): Promise<Set<Address>>
   claimedTopics(chainId: string): Promise<Hex[]>
@@ -55,6 +57,7 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
     detectedPayersOf: (accountId, transactions) => findDetectedPayers(knex, accountId, transactions),
     walletsOf: (accountId, addresses) => findWallets(knex, accountId, addresses),
     acceptedOf: (accountId, transactions) => findAccepted(knex, accountId, transactions),
+    toldPayersOf: (accountId, transactions) => findToldPayers(knex, accountId, transactions),
     transactionsOfTopics: (accountId, topics) => findTransactionsOfTopics(knex, accountId, topics),
     requestProxiesAmong: (chainId, addresses) => findRequestProxies(knex, chainId, addresses),
     claimedTopics: (chainId) => findClaimedTopics(knex, chainId),

@@ -77,7 +77,7 @@ const AT_ANY_TIME = new Date(8_640_000_000_000)
 
 /**
  * Finds an account's requests with these topics whose payers may be others than when their events were matched: those that a
- * SingleRequestProxy paid, and those to which a bridge delivered. By CAIP-2 of the chain of the payments.
+ * SingleRequestProxy paid, and those to which a bridge delivered, also from the payee. By CAIP-2 of the chain of the payments.
  */
 export async function findPaidThroughOthers(
   knex: Knex,
@@ -92,7 +92,8 @@ export async function findPaidThroughOthers(
     [accountId, accountId, topics.map(hexToBytes), CROSSCHAIN],
   )
   const found = new Map<string, RecheckedRequest[]>()
-  for (const [chainId, ofChain] of Map.groupBy(rows, ({ chain_id }) => chain_id)) {
+  const toSelf = await findPaidToSelf(knex, accountId, topics)
+  for (const [chainId, ofChain] of Map.groupBy([...rows, ...toSelf], ({ chain_id }) => chain_id)) {
     const payers = ofChain.flatMap(({ payer }) => (payer === null ? [] : [addressFromBytes(payer)]))
     const proxies = await findRequestProxies(knex, chainId, payers)
     const paid = ofChain.filter(
@@ -103,6 +104,24 @@ export async function findPaidThroughOthers(
     if (distinct.size > 0) found.set(chainId, await findEvents(knex, scope, [...distinct.values()]))
   }
   return found
+}
+
+/** Requests with an event that is unmatched because the payee paid it. Such a payment may have come over a bridge. */
+async function findPaidToSelf(knex: Knex, accountId: number, topics: readonly Hex[]) {
+  const { rows: events } = await knex.raw<{ rows: { chain_id: string; topic: Buffer }[] }>(
+    `select distinct chain_id, topic from unmatched_events where topic = any(?) and account_id = ? and reason = 'SELF_PAYMENT'`,
+    [topics.map(hexToBytes), accountId],
+  )
+  if (events.length === 0) return []
+  const { rows: requests } = await knex.raw<{ rows: RequestRow[] }>(
+    'select request_id, topic, refund_topic from requests where account_id = ? and topic = any(?)',
+    [accountId, events.map(({ topic }) => topic)],
+  )
+  return events.flatMap(({ chain_id, topic }) =>
+    requests
+      .filter((request) => request.topic.equals(topic))
+      .map((request) => ({ ...request, chain_id, payer: null, type: CROSSCHAIN })),
+  )
 }
 
 /** Reads requests by their ids; those that are not stored are left out. */
