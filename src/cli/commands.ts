@@ -27,7 +27,7 @@ const groups: Readonly<Record<string, () => Promise<readonly Command[]>>> = {
   },
   async keys() {
     const keys = await import('./commands/keys-command.ts')
-    return [keys.keysCreate, keys.keysRotate, keys.keysList, keys.keysRevoke, keys.keysAudit]
+    return [keys.keysCreate, keys.keysRotate, keys.keysList, keys.keysRevoke, keys.keysRevokeAll, keys.keysAudit]
   },
   async audit() {
     const { auditCommand } = await import('./commands/audit-command.ts')

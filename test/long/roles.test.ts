@@ -4,6 +4,8 @@ import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Connection } from '../../src/postgres/embedded/embedded-connection.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
+import { migrate } from '../../src/postgres/migrations/migrate.ts'
+import { insertAuditEntry, listAuditEntries } from '../../src/store/audit-repository.ts'
 import { createEmptyDatabase, createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { seedPayments } from '../support/data/seed-payments.ts'
 import { useDatabase, writeExport } from '../support/found/use-database.ts'
@@ -24,10 +26,7 @@ interface WithRoles {
 async function openWithRoles(): Promise<WithRoles> {
   const database = await createEmptyDatabase(`encoding 'UTF8' locale 'C'`)
   const suffix = randomBytes(4).toString('hex')
-  const text = (await readFile(ROLES, 'utf8'))
-    .replaceAll(/waybill_(owner|server)/g, `$1_${suffix}`)
-    .replaceAll('database waybill', `database ${database.direct.database}`)
-  await database.knex.raw(text)
+  await makeRoles(database.direct, { owner: `owner_${suffix}`, server: `server_${suffix}` })
   const as = (user: string, password: string) => ({ ...database.connection, user: `${user}_${suffix}`, password })
   return {
     database,
@@ -39,6 +38,20 @@ async function openWithRoles(): Promise<WithRoles> {
       await other.raw(`drop role owner_${suffix}, server_${suffix}`)
       await other.destroy()
     },
+  }
+}
+
+/** Runs the file as psql does after the two `set` that it names. */
+async function makeRoles(direct: Connection, names: { readonly owner: string; readonly server: string }) {
+  const knex = createDatabase(direct, { poolMax: 1 })
+  try {
+    await knex.raw(`select set_config('waybill.owner', ?, false), set_config('waybill.server', ?, false)`, [
+      names.owner,
+      names.server,
+    ])
+    await knex.raw(await readFile(ROLES, 'utf8'))
+  } finally {
+    await knex.destroy()
   }
 }
 
@@ -115,3 +128,81 @@ test('a missing migration is named, and the owner runs it', async () => {
   const { code, stderr } = await runAs(roles.server, roles, ['keys', 'list'])
   expect([code, stderr]).toEqual([1, expect.stringContaining('lacks the migration 0016-node-readings, and the role')])
 })
+
+/** Every way in which the file and the migrations may come after one another. */
+const ORDERS = {
+  'the roles before the first migration': ['ROLES', 'MIGRATE'],
+  'the roles after it': ['MIGRATE_AS_SUPERUSER', 'ROLES'],
+  'the roles twice, before': ['ROLES', 'ROLES', 'MIGRATE'],
+  'the roles before and after': ['ROLES', 'MIGRATE', 'ROLES'],
+  'the roles twice, after': ['MIGRATE_AS_SUPERUSER', 'ROLES', 'ROLES'],
+} as const
+
+const NAMES = {
+  'plain names': { database: 'plain', owner: 'owner', server: 'server' },
+  'names that need quotes': {
+    database: 'shop "one" of-Ann\'s',
+    owner: 'the "Owner"',
+    server: "Server; drop table x --'",
+  },
+} as const
+
+const inQuotes = (name: string) => `"${name.replaceAll('"', '""')}"`
+
+test.each(Object.keys(ORDERS).flatMap((order) => Object.keys(NAMES).map((names) => [order, names] as const)))(
+  '%s, with %s: lines of the audit log are only added',
+  async (order, named) => {
+    const { direct } = roles.database
+    const suffix = randomBytes(4).toString('hex')
+    const { database, owner, server } = NAMES[named as keyof typeof NAMES]
+    const names = { database: `${database} ${suffix}`, owner: `${owner} ${suffix}`, server: `${server} ${suffix}` }
+    const admin = createDatabase({ ...direct, database: 'postgres' }, { poolMax: 1 })
+    await using cleanUp = new AsyncDisposableStack()
+    cleanUp.defer(() => admin.destroy())
+    await admin.raw(`create database ${inQuotes(names.database)} template template0 encoding 'UTF8' locale 'C'`)
+    cleanUp.defer(async () => {
+      await admin.raw(`drop database ${inQuotes(names.database)} with (force)`)
+      await admin.raw(`drop role ${inQuotes(names.owner)}, ${inQuotes(names.server)}`)
+    })
+    const here = { ...direct, database: names.database }
+    const open = (connection: Connection) => {
+      const knex = createDatabase(connection)
+      cleanUp.defer(() => knex.destroy())
+      return knex
+    }
+    for (const step of ORDERS[order as keyof typeof ORDERS]) {
+      if (step === 'ROLES') await makeRoles(here, names)
+      else {
+        const as = step === 'MIGRATE' ? { user: names.owner, password: 'choose-one' } : {}
+        await migrate(open({ ...here, ...as }))
+      }
+    }
+
+    const serving = open({ ...here, user: names.server, password: 'choose-another' })
+    await insertAuditEntry(serving, {
+      at: new Date(),
+      actor: 'ann@host',
+      action: 'CREATE_KEY',
+      account: 'a',
+      details: {},
+    })
+    for (const statement of [
+      `update audit_log set actor = 'nobody'`,
+      'delete from audit_log',
+      'truncate audit_log',
+      'alter table audit_log disable trigger all',
+      'drop table audit_log',
+      `grant update on audit_log to ${inQuotes(names.server)}`,
+    ]) {
+      // a grant of what one may not grant is a warning
+      await serving.raw(statement).catch((error: { code: string }) => expect(error.code).toBe('42501'))
+    }
+    expect(await listAuditEntries(serving)).toMatchObject([{ actor: 'ann@host', action: 'CREATE_KEY' }])
+    const { rows } = await serving.raw(`select
+    has_table_privilege('audit_log', 'insert') as adds, has_table_privilege('audit_log', 'update') as changes,
+    has_table_privilege('audit_log', 'delete') as deletes, has_table_privilege('api_keys', 'update') as revokes,
+    (select setconfig from pg_db_role_setting join pg_roles on pg_roles.oid = setrole where rolname = current_user) as settings`)
+    const settings = ['statement_timeout=60s']
+    expect(rows).toEqual([{ adds: true, changes: false, deletes: false, revokes: true, settings }])
+  },
+)

@@ -191,3 +191,41 @@ describe('waybill check', () => {
     expect(await check('--account', 'No Body')).toMatchObject({ code: 2, stdout: '' })
   })
 })
+
+it('lists the keys in force with their age, on standard error', async () => {
+  await seed('keyholder')
+  const create = (...words: string[]) =>
+    runCommand({ DATABASE_URL: urlOfDatabase(database) }, ['keys', 'create', '--scopes', 'payments:read', ...words])
+  for (const words of [[], ['--expires', '1d'], [], []]) await create('--account', 'keyholder', ...words)
+  await create('--account', 'another-holder')
+  const ids: string[] = await knex('api_keys')
+    .join('accounts', 'accounts.id', 'account_id')
+    .where({ name: 'keyholder' })
+    .orderBy(['api_keys.created_at', 'api_keys.id'])
+    .pluck('api_keys.id')
+  const [old = '', expired, revoked, fresh = ''] = ids
+  const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000 - 60_000)
+  await knex('api_keys')
+    .where({ id: old })
+    .update({ created_at: daysAgo(400), last_used_at: daysAgo(1) })
+  await knex('api_keys')
+    .where({ id: expired })
+    .update({ expires_at: daysAgo(0) })
+  await knex('api_keys')
+    .where({ id: revoked })
+    .update({ revoked_at: daysAgo(0) })
+
+  const { code, stdout, stderr } = await check('--account', 'keyholder')
+  expect([code, stdout]).toEqual([0, ''])
+  const [count, ...lines] = stderr.split('\n').slice(1)
+  expect([count, lines.map((line) => line.replace(/wb_\w+…/, 'wb_…'))]).toEqual([
+    '2 API keys in force',
+    [
+      `${old}\tkeyholder\twb_…\tcreated 400 days ago\tused 1 day ago`,
+      `${fresh}\tkeyholder\twb_…\tcreated today\tnever used`,
+      'no differences',
+      '',
+    ],
+  ])
+  expect((await check()).stderr).toContain('another-holder\twb_')
+})

@@ -99,3 +99,71 @@ it.each([
   expect(await waybill(...words)).toMatchObject({ code: 2, stdout: '' })
   expect(await waybill('keys', 'audit')).toEqual(before)
 })
+
+it('every key in force but those named is revoked at once, and audited', async () => {
+  const create = async (account: string, ...words: string[]) => {
+    await waybill('keys', 'create', '--account', account, '--scopes', 'payments:read', ...words)
+    const { stdout } = await waybill('keys', 'list', '--account', account)
+    return rowsOf(stdout).at(-1)?.[0] ?? ''
+  }
+  const states = async (account: string) =>
+    rowsOf((await waybill('keys', 'list', '--account', account)).stdout).map(([id, , , , , state = '']) => [
+      id,
+      state.split(' ')[0],
+    ])
+  const [kept, old, ended, expired] = [
+    await create('restored'),
+    await create('restored'),
+    await create('restored'),
+    await create('restored', '--expires', '1d'),
+  ]
+  const past = new Date('2026-01-01T00:00:00.000Z')
+  await database.knex('api_keys').where({ id: expired }).update({ expires_at: past })
+  await waybill('keys', 'revoke', ended)
+  const elsewhere = await create('elsewhere')
+
+  const missing = '00000000-0000-4000-8000-000000000000'
+  for (const named of [missing, ended, expired, elsewhere]) {
+    const refused = await waybill('keys', 'revoke-all', '--account', 'restored', '--except', `${kept},${named}`)
+    expect(refused).toEqual({ code: 1, stdout: '', stderr: `there is no key ${named} in force; no key was revoked\n` })
+  }
+  const before = await waybill('keys', 'audit', '--account', 'restored')
+
+  const { code, stdout, stderr } = await waybill('keys', 'revoke-all', '--account', 'restored', '--except', ` ${kept} `)
+  expect([code, stderr]).toEqual([0, 'revoked 1 key; kept 1\n'])
+  expect(rowsOf(stdout).map(([id, account]) => [id, account])).toEqual([[old, 'restored']])
+  expect(await states('restored')).toEqual([
+    [kept, 'in'],
+    [old, 'revoked'],
+    [ended, 'revoked'],
+    [expired, 'expired'],
+  ])
+  expect(await states('elsewhere')).toEqual([[elsewhere, 'in']])
+  const after = await waybill('keys', 'audit', '--account', 'restored')
+  expect(after.stdout.replace(before.stdout, '')).toMatch(
+    new RegExp(`^\\S+\\tann@host\\tREVOKE_KEY\\t${old}\\trestored\\t.*\\n$`),
+  )
+
+  // of all accounts, and twice
+  const all = await waybill('keys', 'revoke-all', '--except', `${kept},${elsewhere}`)
+  expect([all.code, all.stderr]).toEqual([0, expect.stringMatching(/^revoked \d+ keys; kept 2\n$/)])
+  const again = await waybill('keys', 'revoke-all', '--except', `${elsewhere},${kept}`)
+  expect(again).toEqual({ code: 0, stdout: '', stderr: 'revoked 0 keys; kept 2\n' })
+  expect((await waybill('keys', 'revoke-all', '--except', 'none')).stderr).toBe('revoked 2 keys; kept 0\n')
+  expect(await states('elsewhere')).toEqual([[elsewhere, 'revoked']])
+})
+
+it.each([
+  ['keys', 'revoke-all'],
+  ['keys', 'revoke-all', '--except', ''],
+  ['keys', 'revoke-all', '--except', 'mine'],
+  ['keys', 'revoke-all', '--except', 'none,00000000-0000-4000-8000-000000000000'],
+  ['keys', 'revoke-all', '--except', '00000000-0000-4000-8000-000000000000,'],
+  ['keys', 'revoke-all', '00000000-0000-4000-8000-000000000000'],
+  ['keys', 'revoke-all', '--except', 'none', '--account', 'No such name'],
+])('%s %s %s with wrong words revokes nothing', async (...words) => {
+  await waybill('keys', 'create', '--account', 'untouched', '--scopes', 'payments:read')
+  const before = await waybill('keys', 'list')
+  expect(await waybill(...words)).toMatchObject({ code: 2, stdout: '' })
+  expect(await waybill('keys', 'list')).toEqual(before)
+})

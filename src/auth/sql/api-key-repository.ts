@@ -49,6 +49,12 @@ export interface Change {
   readonly at: Date
 }
 
+export interface RevokeOthers {
+  readonly keptIds: readonly string[]
+  readonly accountName?: string | undefined
+  readonly change: Change
+}
+
 /** API keys and their accounts. Every change writes its line of the audit log in the same transaction. */
 export interface ApiKeyRepository {
   findByHashes(keyHashes: readonly Buffer[]): Promise<StoredApiKey[]>
@@ -71,6 +77,13 @@ export interface ApiKeyRepository {
   list(accountName?: string): Promise<StoredApiKey[]>
   /** @returns false when there is no such key or it is revoked already */
   revoke(id: string, at: Date, actor?: string): Promise<boolean>
+  /**
+   * Revokes every key in force but those named.
+   *
+   * @param accountName - only keys of this account; all accounts when absent
+   * @returns the keys that were revoked, oldest first; or the named ids that are not in force there, and then nothing is changed
+   */
+  revokeOthers(terms: RevokeOthers): Promise<{ readonly revoked: StoredApiKey[] } | { readonly missing: string[] }>
   /** Sets the time of last use; never overwrites a later time with an earlier one. */
   recordUse(ids: readonly string[], at: Date): Promise<void>
 }
@@ -129,6 +142,7 @@ export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
       return rows.map(fromRow)
     },
     revoke: (id, at, actor = SERVICE) => knex.transaction((trx) => revokeKey(trx, id, { actor, at })),
+    revokeOthers: (terms) => knex.transaction((trx) => revokeOtherKeys(trx, terms)),
     async recordUse(ids, at) {
       await knex('api_keys')
         .whereIn('id', ids)
@@ -193,6 +207,28 @@ async function revokeKey(trx: Knex, id: string, change: Change): Promise<boolean
   const account = await trx('accounts').where({ id: revoked.account_id }).first<Account>('id', 'name')
   await audit(trx, 'REVOKE_KEY', { id, account }, change, {})
   return true
+}
+
+async function revokeOtherKeys(trx: Knex, { keptIds, accountName, change }: RevokeOthers) {
+  const inForce = `revoked_at is null and (expires_at is null or expires_at > :at)
+    and (cast(:accountName as text) is null or account_id = (select id from accounts where name = :accountName))`
+  const bindings = { at: change.at, accountName: accountName ?? null, keptIds: [...keptIds] }
+  const kept = await trx.raw<{ rows: { id: string }[] }>(
+    `select id from api_keys where id = any(cast(:keptIds as uuid[])) and ${inForce} for update`,
+    bindings,
+  )
+  const missing = keptIds.filter((id) => !kept.rows.some((row) => row.id === id))
+  if (missing.length > 0) return { missing }
+  const ended = await trx.raw<{ rows: { id: string }[] }>(
+    `update api_keys set revoked_at = :at where id <> all(cast(:keptIds as uuid[])) and ${inForce} returning id`,
+    bindings,
+  )
+  const rows = await selectKeys(trx)
+    .whereRaw('api_keys.id = any(?::uuid[])', [ended.rows.map(({ id }) => id)])
+    .orderBy(['api_keys.created_at', 'api_keys.id'])
+  const revoked = rows.map(fromRow)
+  for (const key of revoked) await audit(trx, 'REVOKE_KEY', key, change, {})
+  return { revoked }
 }
 
 function audit(

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { isInForce } from '../../auth/find-key-in-force.ts'
 import { createApiKeyRepository } from '../../auth/sql/api-key-repository.ts'
 import { readStoreConfig } from '../../config.ts'
 import type { Account } from '../../domain/account.ts'
@@ -10,6 +11,7 @@ import type { Command } from '../command.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 import { writeFully } from '../write-fully.ts'
+import { ageLineOf } from './keys-command.ts'
 
 /** How often progress is reported. */
 const REPORT_INTERVAL_MS = 1_000
@@ -19,7 +21,8 @@ export const checkCommand: Command = {
   path: ['check'],
   summary:
     'Check what is derived from payments: statistics, the log of changes, the paid amounts of requests. One line a difference: ' +
-    'account, kind, place, stored value, expected value. The service may run. Exit code 1 when there is a difference.',
+    'account, kind, place, stored value, expected value. The service may run. Exit code 1 when there is a difference. API keys in force are ' +
+    'listed on standard error, with their age: a restored database brings revoked ones back.',
   options: [
     { name: 'account', value: 'A', help: 'only this account' },
     {
@@ -70,10 +73,20 @@ export const checkCommand: Command = {
         }
         left += sumOf(found)
       }
+      await report(await describeKeys(knex, name))
       await report(`${left === 0 ? 'no' : left.toLocaleString('en')} ${left === 1 ? 'difference' : 'differences'}\n`)
       return left === 0 ? EXIT_GOOD : EXIT_FAILED
     })
   },
+}
+
+/** The keys in force with their age, one a line, oldest first; nothing where there are none. */
+async function describeKeys(knex: Knex, accountName: string | undefined): Promise<string> {
+  const now = new Date()
+  const keys = (await createApiKeyRepository(knex).list(accountName)).filter((key) => isInForce(key, now))
+  if (keys.length === 0) return ''
+  const count = `${keys.length.toLocaleString('en')} API ${keys.length === 1 ? 'key' : 'keys'} in force`
+  return [count, ...keys.map((key) => ageLineOf(key, now))].map((line) => `${line}\n`).join('')
 }
 
 const sumOf = (found: ReadonlyMap<string, number>) => [...found.values()].reduce((sum, n) => sum + n, 0)

@@ -138,6 +138,34 @@ export const keysRevoke: Command = {
   },
 }
 
+/** `keys revoke-all`: one line a revoked key, in the form of `keys list`. */
+export const keysRevokeAll: Command = {
+  path: ['keys', 'revoke-all'],
+  summary:
+    'Revoke every API key in force but those named, as after a restore of an older state, which brings revoked keys back. One line a key.',
+  options: [
+    { name: 'except', value: 'ID,ID', help: 'the keys that stay, from keys list; none for no key', required: true },
+    { ...account, help: 'only keys of this account' },
+  ],
+  environment: STORE_VARIABLES,
+  async run({ options }, context) {
+    const keptIds = parseKeptIds(options['except'] ?? '')
+    const accountName = options.account === undefined ? undefined : parseAccountName(options.account)
+    const change = { actor: context.actor, at: new Date() }
+    const result = await withRepository(context, (repository) =>
+      repository.revokeOthers({ keptIds, accountName, change }),
+    )
+    if ('missing' in result) {
+      context.stderr.write(`there is no key ${result.missing.join(', ')} in force; no key was revoked\n`)
+      return EXIT_FAILED
+    }
+    for (const key of result.revoked) context.stdout.write(`${lineOf(key, change.at)}\n`)
+    const { length } = result.revoked
+    context.stderr.write(`revoked ${length} ${length === 1 ? 'key' : 'keys'}; kept ${keptIds.length}\n`)
+    return EXIT_GOOD
+  },
+}
+
 /** `keys audit`: one line a change, columns separated by tabs. */
 export const keysAudit: Command = {
   path: ['keys', 'audit'],
@@ -174,6 +202,11 @@ function parseKeyId(id: string): string {
   throw new UsageError(`"${id}" is not the id of a key`)
 }
 
+function parseKeptIds(text: string): readonly string[] {
+  if (text === 'none') return []
+  return [...new Set(text.split(',').map((id) => parseKeyId(id.trim())))]
+}
+
 function refuseBeside(option: string, given: CommandInput['options'], others: readonly string[]): void {
   const other = others.find((name) => given[name] !== undefined)
   if (other !== undefined) throw new UsageError(`--${other} does not go with --${option}`)
@@ -198,6 +231,18 @@ function parseScopes(text: string | undefined, isForOperator: boolean): readonly
     throw new UsageError('--operator is for keys with operations:read and without accounts:any')
   }
   return held
+}
+
+const DAY_MS = 86_400_000
+
+/** What `check` says of a key in force: who it belongs to, how old it is, and when it was used. */
+export function ageLineOf({ id, account, hint, createdAt, lastUsedAt }: StoredApiKey, now: Date): string {
+  const daysAgo = (at: Date) => {
+    const days = Math.max(0, Math.floor((now.getTime() - at.getTime()) / DAY_MS))
+    return days === 0 ? 'today' : days === 1 ? '1 day ago' : `${days.toLocaleString('en')} days ago`
+  }
+  const used = lastUsedAt === undefined ? 'never used' : `used ${daysAgo(lastUsedAt)}`
+  return [id, account.name, `${hint}…`, `created ${daysAgo(createdAt)}`, used].join('\t')
 }
 
 function lineOf(key: StoredApiKey, now: Date): string {

@@ -35,7 +35,8 @@ export const restoreCommand: Command = {
       context.stdout.write(tables.map(formatTable).join(''))
       const seconds = (performance.now() - startedMs) / 1_000
       context.stderr.write(
-        `restored ${countRows(tables)} as of ${takenAt}, after ${seconds.toFixed(1)} s; the database has the backup's checksums. Run waybill check before you serve.\n`,
+        `restored ${countRows(tables)} as of ${takenAt}, after ${seconds.toFixed(1)} s; the database has the backup's checksums. Run waybill check before you serve. ` +
+          'Keys that were revoked after that moment are in force again: see the list of check, and end them with waybill keys revoke-all.\n',
       )
       return EXIT_GOOD
     })

@@ -24,6 +24,7 @@ import {
   toldPayers,
 } from './0019-standing.ts'
 import { lineTimes, removedEvents, supersededIndex, supersededPayments } from './0020-superseded-payments.ts'
+import { auditOnlyAdded } from './0021-audit-only-added.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps of the schema, oldest first. A released step is never changed; a later one corrects it. */
@@ -58,4 +59,5 @@ export const MIGRATIONS: readonly Migration[] = [
   supersededIndex,
   lineTimes,
   removedEvents,
+  auditOnlyAdded,
 ]
