@@ -1,6 +1,13 @@
 import type { Hex } from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createWaybill, findAsked, type PayOptions, pay, type Waybill } from '../../clients/typescript/src/public.ts'
+import {
+  createWaybill,
+  findAsked,
+  type PayOptions,
+  pay,
+  resumePay,
+  type Waybill,
+} from '../../clients/typescript/src/public.ts'
 import { freshAddress } from '../support/routing.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { createTestWallet, failWith, type Meddle, type TestWallet } from './test-wallet.ts'
@@ -195,6 +202,29 @@ describe('a wallet that does not answer in time', () => {
     const end = await pay({ ...options, answerWithinMs: 30 })
     expect([end, kept.size]).toMatchObject([{ outcome: 'FAILED', reason: 'NO_ANSWER' }, 0])
     expect((await pay(options)).outcome).toBe('MINED')
+  })
+
+  it('a batch that failed without a word: who stops waiting then is told that it may be sent', async () => {
+    const left = new AbortController()
+    const fail = () => {
+      left.abort()
+      return failWith(-32603)
+    }
+    const { wallet, options, kept, payer } = await arrange({}, 'USDC-ETHEREUM')
+    const batching = createTestWallet(running.chain, payer, { atomic: 'supported', meddle: { wallet_sendCalls: fail } })
+    const end = await pay({ ...options, provider: batching, signal: left.signal })
+    expect([end.outcome, kept.size, wallet.prompts]).toEqual(['UNKNOWN', 1, []])
+  })
+
+  it('a payment of before a reload: who stops waiting while the wallet is silent is told that it was sent', async () => {
+    const { options, kept, payer } = await arrange()
+    const transactionHash = `0x${'ab'.repeat(32)}`
+    const name = `waybill:pay:${options.paymentReference.slice(2)}:${payer.toLowerCase()}`
+    kept.set(name, JSON.stringify({ transactionHash, chainId: '0x7a69' }))
+    const provider = { request: () => new Promise<unknown>(() => {}) }
+    const end = await resumePay({ ...options, provider, signal: AbortSignal.timeout(30) })
+    expect([end, kept.size]).toEqual([{ outcome: 'SENT', transactionHashes: [transactionHash] }, 1])
+    expect(await resumePay({ ...options, paymentReference: '0x00000000000000ff' })).toBeUndefined()
   })
 
   it('the approval: who stops waiting has paid nothing', async () => {

@@ -94,12 +94,28 @@ describe.each([
     expect([end.outcome, wallet.prompts, await timesPaid()]).toEqual(['MINED', ['wallet_sendCalls'], 1])
   })
 
-  it.each(['eth_sendTransaction', 'wallet_sendCalls'])('who refuses %s is not asked again', async (method) => {
-    const atomic = method === 'wallet_sendCalls' ? 'supported' : 'unsupported'
-    const { wallet, options, timesPaid } = await arrange({ atomic, meddle: { [method]: () => failWith(4001) } })
-    const end = await pay({ ...options, provider: wrap(wallet) })
-    expect([end.outcome, wallet.prompts, await timesPaid()]).toEqual(['REFUSED', [method], 0])
-  })
+  const methods = ['eth_sendTransaction', 'wallet_sendCalls']
+  const ends: readonly (readonly [number, string, string])[] = [
+    [4001, 'no', 'REFUSED'],
+    [5000, 'no', 'REFUSED'],
+    [5002, 'no', 'REFUSED'],
+    [-32603, 'User rejected the request', 'REFUSED'],
+    [-32000, 'insufficient funds for intrinsic transaction cost', 'FAILED'],
+    [-32002, 'Request already pending', 'FAILED'],
+    [4100, 'not authorized', 'FAILED'],
+  ]
+  it.each(methods.flatMap((method) => ends.map(([code, message, outcome]) => ({ method, code, message, outcome }))))(
+    '$method that fails with $code “$message” is $outcome, and not asked again',
+    async (fault) => {
+      const { method, code, message, outcome } = fault
+      const atomic = method === 'wallet_sendCalls' ? 'supported' : 'unsupported'
+      const meddle = { [method]: () => failWith(code, { message }) }
+      const { wallet, options, timesPaid } = await arrange({ atomic, meddle })
+      const end = await pay({ ...options, provider: wrap(wallet) })
+      expect([end.outcome, wallet.prompts, await timesPaid()]).toEqual([outcome, [method], 0])
+      if (end.outcome === 'FAILED') expect(end.message).toBe(message)
+    },
+  )
 
   it('a payment that was sent although the wallet fails is not sent again', async () => {
     let sent = 0

@@ -39,14 +39,19 @@ const questions = (page: Page) => page.evaluate(() => asked)
 /** After this time the page says that a wallet is silent. */
 const SILENT_MS = 15_000
 
+/** Lets the page's clock run on: its timer begins a moment after the question is shown. */
+async function untilSilent(page: Page): Promise<void> {
+  const words = page.getByText('has not answered yet')
+  await expect.poll(() => page.clock.fastForward(SILENT_MS).then(() => words.isVisible())).toBe(true)
+}
+
 /** Wallets that never answer. The clock of the page is the test's: nobody waits for them. */
 function beSilent(screens: () => Screens): void {
   it('leaves the other wallets usable while one does not connect, and says what to do', async () => {
     const { page } = await openWith(screens(), { holds: ['eth_requestAccounts'] }, ETHER, PHONE)
     await connect(page, NAME)
     await page.getByText(`Confirm the connection in ${NAME}`).waitFor()
-    await page.clock.fastForward(SILENT_MS)
-    await page.getByText(`${NAME} has not answered yet`).waitFor()
+    await untilSilent(page)
     expect(await findBarriers(page)).toEqual([])
     expect(await isTooWide(page)).toBe(false)
     await picture(page, 'connect-silent')
@@ -59,9 +64,8 @@ function beSilent(screens: () => Screens): void {
     const { page } = await openWith(screens(), { account: 'direct', holds: ['eth_sendTransaction'] }, USDC)
     await connect(page, NAME)
     await payButton(page).click()
-    await page.getByText('Confirm in your wallet').waitFor()
-    await page.clock.fastForward(SILENT_MS)
-    await page.getByText('has not answered yet').waitFor()
+    await expect.poll(() => questions(page)).toEqual(['eth_sendTransaction'])
+    await untilSilent(page)
     await picture(page, 'approval-silent')
     await page.getByRole('button', { name: 'Stop waiting' }).click()
     await page.getByRole('heading', { name: 'Your wallet did not answer' }).waitFor()
@@ -77,8 +81,7 @@ function beSilent(screens: () => Screens): void {
     await connect(page, NAME)
     await payButton(page).click()
     await expect.poll(() => questions(page)).toEqual(['eth_sendTransaction'])
-    await page.clock.fastForward(SILENT_MS)
-    await page.getByText('has not answered yet').waitFor()
+    await untilSilent(page)
     await page.getByRole('button', { name: 'Stop waiting' }).click()
     await page.getByRole('heading', { name: 'Look into your wallet' }).waitFor()
     await picture(page, 'payment-stopped')

@@ -52,7 +52,8 @@ export async function sendBatch(terms: BatchTerms): Promise<PayOutcome | FallBac
     const end = judgeWalletError(error, 'BATCH')
     const code = 'code' in end ? end.code : undefined
     const isUnsaid = end.outcome === 'UNKNOWN' && code === INTERNAL_ERROR
-    const nonce = isUnsaid && before !== undefined && (await staysAt(terms, before)) ? before : undefined
+    const nonce =
+      isUnsaid && before !== undefined && (await staysAt(terms, before).catch(() => false)) ? before : undefined
     if (code === undefined || (nonce === undefined && !isNoBatch(error))) return end
     terms.mark.clear()
     return { outcome: 'FALL_BACK', code, ...(nonce !== undefined && { nonce }) }

@@ -116,8 +116,12 @@ async function waitForEarlier(options: ResumeOptions, memory: PaymentMemory): Pr
   const { addChain, onProgress = () => {} } = options
   onProgress({ type: 'WAITING_FOR_EARLIER', ...sent })
   const terms = waitTermsOf(options)
-  const stop = await readyWallet({ ...terms, chainId: sent.chainId, addChain, onProgress })
-  if (stop !== undefined) return { outcome: 'SENT', transactionHashes: 'batchId' in sent ? [] : [sent.transactionHash] }
+  // It was sent, also where the wallet does not go to its chain or the signal ends the wait for that.
+  const isReady = await readyWallet({ ...terms, chainId: sent.chainId, addChain, onProgress }).then(
+    (stop) => stop === undefined,
+    () => false,
+  )
+  if (!isReady) return { outcome: 'SENT', transactionHashes: 'batchId' in sent ? [] : [sent.transactionHash] }
   const end =
     'batchId' in sent ? await waitForBatch(terms, sent.batchId) : await waitForSent(terms, sent.transactionHash)
   if (end.outcome === 'MINED' && 'isPart' in sent) return interrupted(sent.transactionHash)
