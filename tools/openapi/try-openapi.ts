@@ -1,10 +1,11 @@
 /**
- * Tries the description of the API from outside, with programs of PyPI: openapi-spec-validator judges both documents, and schemathesis calls
- * a demo with requests made of the description, valid and invalid ones. It fails on a server error, and on an answer outside of the
- * description. Where Python with venv is missing, or its packages cannot be installed, this prints so and ends with 0.
+ * Tries the description of the API from outside. Six generators make clients of it, which are compiled and call a demo. Programs of PyPI:
+ * openapi-spec-validator judges both documents, and schemathesis calls the demo with requests made of the description, valid and invalid ones.
+ * It fails on a server error, and on an answer outside of the description. What is not installed here is skipped and named.
  *
  *   npm run try:openapi                     two minutes of calls
  *   npm run try:openapi -- --seconds 600 --seed 7
+ *   npm run try:openapi -- --seconds 0 --generators Java      the generators alone, of those the ones whose name has the word
  */
 import { spawnSync } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'
@@ -12,18 +13,21 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startWaybill } from '../../test/support/process.ts'
 import { makeTempFolder } from '../../test/support/temp-folder.ts'
+import { tryGenerators } from './try-generators.ts'
 
 const packages = ['openapi-spec-validator==0.9.0', 'schemathesis==4.32.5']
 const root = resolve(import.meta.dirname, '../..')
-const python = join(root, 'node_modules/.cache/try-openapi')
+const python = join(root, 'node_modules/.cache/try-openapi/schemathesis')
 
 const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '120' }, seed: { type: 'string', default: '1' } },
+  options: {
+    seconds: { type: 'string', default: '120' },
+    seed: { type: 'string', default: '1' },
+    generators: { type: 'string', default: '' },
+  },
 })
 
-const missing = installPackages()
-if (missing === undefined) process.exitCode = await tryDescription()
-else console.log(`try:openapi: skipped, since ${missing}`)
+process.exitCode = await tryDescription()
 
 /** @returns why the packages are not there; undefined if they are */
 function installPackages(): string | undefined {
@@ -45,18 +49,35 @@ async function tryDescription(): Promise<number> {
   try {
     await demo.says(/Ctrl-C/)
     const { baseUrl, ...known } = JSON.parse(await readFile(join(folder, 'data/demo.json'), 'utf8')) as DemoFile
-    const judged = await Promise.all(['openapi.json', 'openapi-3.2.json'].map((name) => judge(baseUrl, name, folder)))
-    const examples = JSON.stringify(await realExamples(baseUrl, known))
-    const tried = run(join(python, 'bin/schemathesis'), argumentsOf(baseUrl), {
-      cwd: folder,
-      env: { SCHEMATHESIS_HOOKS: 'hooks', PYTHONPATH: join(root, 'tools/openapi'), WAYBILL_EXAMPLES: examples },
-    })
-    return judged.every((code) => code === 0) ? tried : 1
+    const [request] = known.requests
+    const { payee } = (await (
+      await fetch(`${baseUrl}/v1/request/${request?.paymentReference}`, { headers: { 'x-api-key': 'demo' } })
+    ).json()) as { payee: string }
+    const demoToCall = { baseUrl, wallet: known.wallets.direct.address, payee }
+    const areGood = await tryGenerators(folder, demoToCall, values.generators)
+    const isDescribed = values.seconds === '0' || (await judgeAndCall(baseUrl, known, folder))
+    return areGood && isDescribed ? 0 : 1
   } finally {
     demo.kill('SIGTERM')
     await demo.ended
     await rm(folder, { recursive: true })
   }
+}
+
+/** @returns whether the validator and schemathesis found nothing */
+async function judgeAndCall(baseUrl: string, known: Omit<DemoFile, 'baseUrl'>, folder: string): Promise<boolean> {
+  const missing = installPackages()
+  if (missing !== undefined) {
+    console.log(`openapi-spec-validator and schemathesis: skipped, since ${missing}`)
+    return true
+  }
+  const judged = await Promise.all(['openapi.json', 'openapi-3.2.json'].map((name) => judge(baseUrl, name, folder)))
+  const examples = JSON.stringify(await realExamples(baseUrl, known))
+  const tried = run(join(python, 'bin/schemathesis'), argumentsOf(baseUrl), {
+    cwd: folder,
+    env: { SCHEMATHESIS_HOOKS: 'hooks', PYTHONPATH: join(root, 'tools/openapi'), WAYBILL_EXAMPLES: examples },
+  })
+  return judged.every((code) => code === 0) && tried === 0
 }
 
 interface DemoFile {

@@ -160,36 +160,36 @@ export declare type PaymentRequestSummary_Group = Message<"payments.v1.PaymentRe
   count: number;
 
   /**
-   * Sum of their `amount`. Example: `"1250300.25"`.
+   * Sum of their `amount`: a decimal string. Example: `"1250300.25"`.
    *
    * @generated from field: string amount = 5;
    */
   amount: string;
 
   /**
-   * Sum of their `paidAmount`. Example: `"800000"`.
+   * Sum of their `paidAmount`: a decimal string. Example: `"800000"`.
    *
    * @generated from field: string paid_amount = 6;
    */
   paidAmount: string;
 
   /**
-   * Sum of their `pendingAmount`. Example: `"300.25"`.
+   * Sum of their `pendingAmount`: a decimal string. Example: `"300.25"`.
    *
    * @generated from field: string pending_amount = 7;
    */
   pendingAmount: string;
 
   /**
-   * Sum of their `outstandingAmount`, which is never below 0 for a request: what one was paid too much does not reduce
-   * it. Example: `"450000"`.
+   * Sum of their `outstandingAmount`: a decimal string. None is below 0: what one request was paid too much does not
+   * reduce it. Example: `"450000"`.
    *
    * @generated from field: string outstanding_amount = 8;
    */
   outstandingAmount: string;
 
   /**
-   * Sum of their `overpaidAmount`. Example: `"0"`.
+   * Sum of their `overpaidAmount`: a decimal string. Example: `"0"`.
    *
    * @generated from field: string overpaid_amount = 9;
    */

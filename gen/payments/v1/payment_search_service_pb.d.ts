@@ -69,8 +69,8 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
   minAmount?: string | undefined;
 
   /**
-   * Only payments of this amount or less, in the same unit as `minAmount`. A payment whose amount is unknown never
-   * matches. INVALID_AMOUNT. Example: `"250.5"`.
+   * Only payments of this amount or less: a decimal string in the same unit as `minAmount`. A payment whose amount is
+   * unknown never matches. INVALID_AMOUNT. Example: `"250.5"`.
    *
    * @generated from field: optional string max_amount = 4;
    */

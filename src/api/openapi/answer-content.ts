@@ -32,9 +32,11 @@ export function answerContent(
   return {
     description: `${description}\n\n${text}`,
     content: {
+      // Generators that support one form alone take the first. Of JSON lines they wait for the end, which a watch does not have.
+      ...(event !== undefined && { 'text/event-stream': sequence('text/event-stream', event, version) }),
       'application/x-ndjson': ofLines,
       'application/jsonl': ofLines,
-      ...(event === undefined ? csvForm : { 'text/event-stream': sequence('text/event-stream', event, version) }),
+      ...(event === undefined && csvForm),
     },
   }
 }

@@ -5,6 +5,7 @@ import { httpRuleOf } from '../messages/proto-options.ts'
 import { createPaymentsServices, type PaymentsCalls } from '../services/payments-services.ts'
 import { headersOfMethods } from './common-parts.ts'
 import { describeApi } from './describe-api.ts'
+import type { JsonSchema, Parameter } from './openapi-document.ts'
 import { firstSentence, readComment, reasonsIn } from './read-comment.ts'
 
 /** Nothing is called. */
@@ -47,6 +48,45 @@ describe('the description of payments.v1', () => {
       expect(security[0]?.apiKey).toEqual([expect.stringMatching(/^\w+:\w+$/)])
       expect(description).not.toBe('')
     }
+  })
+
+  it('gives texts only formats that generators leave alone, or make a time of', () => {
+    const formats = new Set<string>()
+    const visit = (node: unknown): void => {
+      if (typeof node !== 'object' || node === null) return
+      const { type, format } = node as { readonly type?: unknown; readonly format?: unknown }
+      const isText = type === 'string' || (Array.isArray(type) && type.includes('string'))
+      if (isText && typeof format === 'string') formats.add(format)
+      for (const each of Object.values(node)) visit(each)
+    }
+    visit(documents)
+    expect([...formats].toSorted()).toEqual(['date-time', 'decimal-string'])
+  })
+
+  it('says of every amount, and of whatever else is exact, that it is a decimal string', () => {
+    const money = /(?:^|[a-z])(?:amount|price|rate|percentage|slippage|impact)(?:In[A-Z]\w*)?$|InUSD$/i
+    const isText = ({ type }: JsonSchema) => [type].flat().includes('string')
+    const texts = (node: unknown): [string, JsonSchema][] => {
+      if (typeof node !== 'object' || node === null) return []
+      const { properties = {}, name, schema } = node as Partial<Parameter & JsonSchema>
+      const parameter: [string, JsonSchema][] = name === undefined || schema === undefined ? [] : [[name, schema]]
+      const own = [...Object.entries(properties), ...parameter].filter(([, each]) => isText(each))
+      return [...own, ...Object.values(node).flatMap(texts)]
+    }
+    const found = texts(documents['3.1']).filter(([name]) => money.test(name))
+    expect(found.length).toBeGreaterThan(40)
+    expect(found.filter(([, { format }]) => format !== 'decimal-string').map(([name]) => name)).toEqual([])
+  })
+
+  it('has server-sent events first where a stream has them: generators that know one form take the first', () => {
+    const first = operations.flatMap(({ responses }) => {
+      const good = responses['200']
+      const types = good !== undefined && 'content' in good ? Object.keys(good.content ?? {}) : []
+      return types.length > 1 ? [types] : []
+    })
+    expect(first).toHaveLength(4)
+    for (const types of first)
+      expect(types[0]).toBe(types.includes('text/csv') ? 'application/x-ndjson' : 'text/event-stream')
   })
 
   it('describes every parameter', () => {

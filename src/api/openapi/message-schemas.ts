@@ -151,13 +151,19 @@ function enumSchema(schemas: MessageSchemas, desc: DescEnum): JsonSchema {
   })
 }
 
+/**
+ * The format of money and of all that is exact: generators leave a string alone whose format they do not know. Of `decimal`, those for Go and
+ * Java make numbers.
+ */
+const DECIMAL = 'decimal-string'
+
 /** Adds the comment of a field to its schema. JSON Schema 2020-12 allows it beside a `$ref`. */
 function withComment({ comments }: MessageSchemas, field: DescField, schema: JsonSchema): JsonSchema {
   const { description, examples } = readComment(comments[`${field.parent.typeName}.${field.name}`] ?? '')
   const isDecimal = schema.type === 'string' && /\bdecimal string\b/i.test(description)
   return {
     ...schema,
-    ...(isDecimal && { format: 'decimal' }),
+    ...(isDecimal && { format: DECIMAL }),
     ...described(description),
     ...(examples.length > 0 && { examples: examplesFor(schema, examples) }),
   }
@@ -196,8 +202,8 @@ const wellKnown: Readonly<Record<string, JsonSchema>> = {
 
 const whole32: JsonSchema = { type: 'integer', format: 'int32' }
 const natural32: JsonSchema = { type: 'integer', format: 'int64', minimum: 0, maximum: 4294967295 }
-const whole64: JsonSchema = { type: 'string', format: 'int64', pattern: '^-?[0-9]+$' }
-const natural64: JsonSchema = { type: 'string', format: 'uint64', pattern: '^[0-9]+$' }
+const whole64: JsonSchema = { type: 'string', pattern: '^-?[0-9]+$' }
+const natural64: JsonSchema = { type: 'string', pattern: '^[0-9]+$' }
 
 const scalars: Readonly<Record<ScalarType, JsonSchema>> = {
   [ScalarType.STRING]: { type: 'string' },

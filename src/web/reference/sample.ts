@@ -70,7 +70,7 @@ function sampleObject(schema: JsonSchema, resolve: Resolver, depth: number): Jso
 
 function sampleText({ format, pattern }: JsonSchema): string {
   if (format === 'date-time') return '2026-03-01T12:00:05Z'
-  if (format === 'decimal') return '1.5'
+  if (format === 'decimal-string') return '1.5'
   return pattern?.includes('0-9') === true ? '21000000' : '…'
 }
 

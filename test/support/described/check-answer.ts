@@ -40,7 +40,7 @@ function patternOf(path: string): RegExp {
 }
 
 const formats = {
-  decimal: /^-?(?:0|[1-9]\d*)(?:\.\d{0,17}[1-9])?$/,
+  'decimal-string': /^-?(?:0|[1-9]\d*)(?:\.\d{0,17}[1-9])?$/,
   'date-time': /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z$/,
   int32: true,
   int64: true,

@@ -46,8 +46,8 @@ export declare type WatchPaymentsRequest = Message<"payments.v1.WatchPaymentsReq
   minAmount?: string | undefined;
 
   /**
-   * Only payments of this amount or less, in the same unit as `minAmount`. A payment whose amount is unknown never
-   * matches. INVALID_AMOUNT. Example: `"250.5"`.
+   * Only payments of this amount or less: a decimal string in the same unit as `minAmount`. A payment whose amount is
+   * unknown never matches. INVALID_AMOUNT. Example: `"250.5"`.
    *
    * @generated from field: optional string max_amount = 4;
    */
