@@ -11,7 +11,8 @@ import type { Listener } from '../../src/api/listener/listener.ts'
 import { composeService, type Service } from '../../src/app.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
-import type { EmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
+import { NoAnswerError } from '../../src/postgres/database-error.ts'
+import { type EmbeddedServer, joinEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { migrate } from '../../src/postgres/migrations/migrate.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
@@ -161,6 +162,8 @@ describe('a database server', () => {
     expect(await statusOf('/readyz')).toBe(503)
     expect(performance.now() - askedAtMs).toBeLessThan(5_000)
     expect(await statusOf('/healthz')).toBe(200)
+    // as a command does
+    await expect(joinEmbeddedServer(dataDir)).rejects.toThrow(NoAnswerError)
     thaw()
     await expect.poll(async () => (await search()).status, PATIENCE).toBe(200)
     await expect.poll(() => statusOf('/readyz'), PATIENCE).toBe(200)

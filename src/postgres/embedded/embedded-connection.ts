@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
-import { Client } from 'pg'
+import { NoAnswerError } from '../database-error.ts'
+import { SessionClient } from '../session.ts'
 import { type ServerFolder } from './embedded-files.ts'
 import { SUPERUSER } from './embedded-launch.ts'
 
@@ -47,7 +48,8 @@ function openFolder(path: string): number {
 
 /** Whether the server answers. @throws any error but those of a server that does not run */
 export async function tryConnection(connection: ConnectionFactory): Promise<boolean> {
-  const client = new Client(connection())
+  // it has limits, which pg's own client lacks
+  const client = new SessionClient({ ...connection(), connectionTimeoutMillis: ANSWER_TIMEOUT_MS })
   client.on('error', () => {})
   try {
     await client.connect()
@@ -55,11 +57,15 @@ export async function tryConnection(connection: ConnectionFactory): Promise<bool
     return true
   } catch (error) {
     if (isNotRunning(error)) return false
-    throw error
+    // pg's word for it
+    throw (error as Error).message === 'timeout expired' ? new NoAnswerError(ANSWER_TIMEOUT_MS) : error
   } finally {
     await client.end().catch(() => {})
   }
 }
+
+/** How long a server may take to accept a connection and to answer, in milliseconds. */
+const ANSWER_TIMEOUT_MS = 5_000
 
 /** No socket file, no process behind it, a server that starts or stops, one that ended while answering. */
 const NOT_RUNNING_CODES = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', '57P01', '57P02', '57P03'])
