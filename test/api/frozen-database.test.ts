@@ -2,12 +2,16 @@
  * A database that hangs instead of failing: its processes are stopped by SIGSTOP, so that sockets stay open and nothing answers. A database that is
  * down: test/process/bad-days.test.ts.
  */
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
 import type { Knex } from 'knex'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { composeService } from '../../src/app.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import { importLines } from '../../src/imports/import-lines.ts'
+import { importPayments } from '../../src/imports/import-payments.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { clientPids, fillPool, freeze } from '../support/data/freeze.ts'
@@ -115,5 +119,38 @@ describe('one of six connections hangs', () => {
     expect(filled).not.toContain(pids.at(-1))
     thaw()
     await expect.poll(async () => new Set(await clientPids(admin))).toEqual(new Set(filled))
+  })
+
+  it('and open watches learn of changes in time', async () => {
+    const stopping = new AbortController()
+    const answer = await fetch(`${listener.url}/v1/payments:watch`, {
+      headers: { 'x-api-key': keys[0] ?? '' },
+      signal: stopping.signal,
+    })
+    const id = randomUUID()
+    const seen = (async () => {
+      const decoder = new TextDecoder()
+      let told = ''
+      for await (const chunk of answer.body ?? []) {
+        told += decoder.decode(chunk, { stream: true })
+        if (told.includes(id)) return performance.now()
+      }
+      return Number.POSITIVE_INFINITY
+    })()
+    thaw = freeze((await fillPool(database.knex)).slice(-1))
+    const line = {
+      id,
+      timestamp: '2026-11-01T12:00:00Z',
+      amount: '1',
+      currency: 'USDC-BASE',
+      network: 'BASE',
+      status: 'CONFIRMED',
+    }
+    const account = await createApiKeyRepository(admin).findAccount('shop0')
+    if (account === undefined) throw new Error('there is no account shop0')
+    const changedAtMs = performance.now()
+    await importLines(Readable.from([Buffer.from(JSON.stringify(line))]), importPayments(admin, account))
+    expect((await seen) - changedAtMs).toBeLessThan(5_000)
+    stopping.abort()
   })
 })
