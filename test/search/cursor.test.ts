@@ -71,6 +71,8 @@ describe('a cursor', () => {
     [{ paymentCurrency: ['USDC'] }, 'paymentCurrency'],
     [{ network: ['base'] }, 'network'],
     [{ network: ['base', 'polygon', 'arbitrum'] }, 'network'],
+    [{ sourceNetwork: ['base'] }, 'sourceNetwork'],
+    [{ destinationNetwork: ['base'] }, 'destinationNetwork'],
     [{ status: ['PENDING'] }, 'status'],
     [{ type: ['DIRECT'] }, 'type'],
     [{ minAmount: '0.1' }, 'minAmount'],

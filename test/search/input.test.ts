@@ -59,6 +59,8 @@ describe('invalid input', () => {
     [{ invoiceCurrency: ['EURO'] }, 'UNKNOWN_CURRENCY', 'invoiceCurrency'],
     [{ network: ['polygn'] }, 'UNKNOWN_NETWORK', 'did you mean "POLYGON"?'],
     [{ network: ['BASE', '424242'] }, 'UNKNOWN_NETWORK', '424242'],
+    [{ sourceNetwork: ['polygn'] }, 'UNKNOWN_NETWORK', 'sourceNetwork: unknown network "polygn"'],
+    [{ destinationNetwork: ['BASE', ''] }, 'UNKNOWN_NETWORK', 'destinationNetwork'],
     [{ network: [''] }, 'UNKNOWN_NETWORK', 'network'],
     [{ payer: ['0x12'] }, 'INVALID_ADDRESS', 'payer: "0x12" is not a valid address'],
     [{ payee: [checksummed.replace('C44', 'c44')] }, 'INVALID_ADDRESS', 'its EIP-55 checksum is wrong'],

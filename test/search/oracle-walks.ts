@@ -99,6 +99,25 @@ export const cases: readonly Case[] = [
     input: { fromDate: '2026-03-02T04:00:00.0001Z', toDate: '2026-03-03T03:59:59.999999Z' },
     matches: (p) => p.timestamp.getTime() > START + 28 * HOUR && p.timestamp.getTime() < START + 52 * HOUR,
   },
+  { input: { sourceNetwork: ['arbitrum-one'] }, matches: (p) => p.sourceNetwork === 'ARBITRUM' },
+  {
+    input: { sourceNetwork: ['SOURCEONLY', '8453'] },
+    matches: (p) => ['SOURCEONLY', 'BASE'].includes(p.sourceNetwork ?? ''),
+  },
+  { input: { destinationNetwork: ['oldnet'] }, matches: (p) => p.network === 'OLDNET' },
+  { input: { destinationNetwork: ['base', 'TRON'] }, matches: (p) => ['BASE', 'TRON'].includes(p.network) },
+  {
+    input: { destinationNetwork: ['POLYGON'], sourceNetwork: ['BASE'] },
+    matches: (p) => p.network === 'POLYGON' && p.sourceNetwork === 'BASE',
+  },
+  {
+    input: { network: ['BASE'], destinationNetwork: ['POLYGON', 'ARBITRUM', 'BASE'], currency: ['USDC'] },
+    matches: (p) =>
+      [p.network, p.sourceNetwork].includes('BASE') &&
+      ['POLYGON', 'ARBITRUM', 'BASE'].includes(p.network) &&
+      symbol('USDC')(p),
+    basis: 'amount',
+  },
   {
     input: { timeZone: 'Asia/Kolkata', fromDate: '2026-03-03', toDate: '2026-03-08' },
     matches: (p) => p.timestamp.getTime() >= START + 42.5 * HOUR && p.timestamp.getTime() < START + 186.5 * HOUR,
@@ -225,6 +244,7 @@ export const cases: readonly Case[] = [
     matches: (p) => [p.network, p.sourceNetwork].some((of) => of === 'MOON_9' || of === 'ARBITRUM'),
   },
   { input: { network: ['mainnet'] }, matches: () => false },
+  { input: { destinationNetwork: ['mainnet'] }, matches: () => false },
   { input: { q: PAYEES[0] ?? '' }, matches: (p) => p.payer === PAYEES[0] || p.payee === PAYEES[0] },
   { input: { q: PAYEES[2] ?? '' }, matches: (p) => p.payee === PAYEES[2] },
   {

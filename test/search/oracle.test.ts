@@ -67,6 +67,7 @@ test('the payments distinguish all cases, except those that match nothing', () =
     `{"walletAddress":["0x${'0'.repeat(39)}1"]}`,
     '{"network":["eip155:137"]}',
     '{"network":["mainnet"]}',
+    '{"destinationNetwork":["mainnet"]}',
   ])
 })
 

@@ -16,6 +16,7 @@ import { createTestDatabase, type TestDatabase } from '../support/data/database.
 import {
   chains,
   generatePayments,
+  hash,
   insertPayments,
   type StoredPayment,
   tokens,
@@ -65,6 +66,7 @@ function mondayOf(day: string): string {
   return time.toISOString().slice(0, 10)
 }
 
+/** Of payments, or of lines. */
 function usdOf(payments: readonly Pick<Payment, 'amountInUsd'>[]): string {
   return total(payments.flatMap(({ amountInUsd }) => amountInUsd ?? []))
 }
@@ -80,7 +82,7 @@ function topOf(name: 'payer' | 'payee', payments: readonly Payment[], top: numbe
   const byParty = Map.groupBy(payments, (payment) => payment[name])
   return [...byParty]
     .flatMap(([party, theirs]) =>
-      party === undefined ? [] : [{ party, usd: parseDecimal(usdOf(theirs)), n: theirs.length }],
+      party === undefined ? [] : [{ party, usd: parseDecimal(sumsOf(theirs).amountInUsd), n: theirs.length }],
     )
     .toSorted((a, b) => {
       const [left, right] = [a.usd, b.usd].map((usd) => (usd?.units ?? 0n) * 10n ** BigInt(18 - (usd?.places ?? 0)))
@@ -145,44 +147,69 @@ function bruteForce(
   }
   return [...groups]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([, { named, of }]) => ({ ...named, ...sumsOf(of, sums) }))
+    .map(([, { named, of }]) => ({ ...named, ...sumsOf(of, sums, payments) }))
 }
 
 /** An amount that a measure adds up. */
 interface Line {
   readonly currency: string | undefined
-  readonly amount: DecimalString | undefined
+  readonly amount: string | undefined
   readonly amountInUsd?: DecimalString | undefined
+  /** Set where it is subtracted from an amount that is counted already. */
+  readonly isUncounted?: true
 }
 
-const linesOf: Record<Measure, (payment: Payment) => readonly Line[]> = {
+const linesOf: Record<Measure, (payment: Payment, gasOwners: ReadonlySet<Payment>) => readonly Line[]> = {
   AMOUNTS: (payment) => [payment],
   INVOICE_AMOUNTS: ({ invoiceCurrency, invoiceAmount, amountInUsd }) => [
     { currency: invoiceCurrency, amount: invoiceAmount, amountInUsd },
   ],
   FEES: ({ fees }) => fees,
-  GAS: ({ gas }) => (gas === undefined ? [] : [gas]),
+  GAS: (payment, owners) => (payment.gas !== undefined && owners.has(payment) ? [payment.gas] : []),
+  REFUNDS: ({ refunds }) => refunds,
+  NET: ({ currency, amount, amountInUsd, refunds }) => [
+    { currency, amount, amountInUsd: refunds.length === 0 ? amountInUsd : undefined },
+    ...refunds.map((refund) => ({
+      currency: refund.currency,
+      amount: `-${refund.amount}`,
+      isUncounted: true as const,
+    })),
+  ],
 }
 
-function ownSumsOf(payments: readonly Payment[], asked: readonly Measure[]) {
+/** The payments for which the gas of their transaction counts: of those with gas the first by event, then by id. */
+function gasOwnersOf(payments: readonly Payment[]): ReadonlySet<Payment> {
+  const byTransaction = Map.groupBy(
+    payments.filter(({ gas }) => gas !== undefined),
+    ({ network, txHash, id }) => `${network} ${txHash ?? id}`,
+  )
+  const place = ({ eventIndex = Number.MAX_SAFE_INTEGER }: Payment) => eventIndex
+  return new Set(
+    [...byTransaction.values()].flatMap((of) =>
+      of.toSorted((a, b) => place(a) - place(b) || (a.id < b.id ? -1 : 1)).slice(0, 1),
+    ),
+  )
+}
+
+function ownSumsOf(payments: readonly Payment[], asked: readonly Measure[], gasOwners: ReadonlySet<Payment>) {
   return measures
     .filter((measure) => asked.includes(measure))
     .flatMap((measure) => {
       const lines = payments
-        .flatMap(linesOf[measure])
-        .flatMap(({ currency, amount, amountInUsd }) =>
-          currency === undefined || amount === undefined ? [] : [{ currency, amount, amountInUsd }],
+        .flatMap((payment) => linesOf[measure](payment, gasOwners))
+        .flatMap(({ currency, amount, ...line }) =>
+          currency === undefined || amount === undefined ? [] : [{ ...line, currency, amount }],
         )
       const bySymbol = Map.groupBy(lines, ({ currency }) => currency.replace(/-[^-]*$/, ''))
       return [...bySymbol].toSorted(byName).map(([symbol, ofSymbol]) => ({
         measure,
         symbol,
         amount: total(ofSymbol.map(({ amount }) => amount)),
-        ...usdSumsOf(ofSymbol),
+        ...usdSumsOf(ofSymbol.filter(({ isUncounted }) => isUncounted !== true)),
         parts: [...Map.groupBy(ofSymbol, ({ currency }) => currency)].toSorted(byName).map(([currency, ofId]) => ({
           currency,
           amount: total(ofId.map(({ amount }) => amount)),
-          count: ofId.length,
+          count: ofId.filter(({ isUncounted }) => isUncounted !== true).length,
         })),
       }))
     })
@@ -196,10 +223,13 @@ const usdSumsOf = (lines: readonly Pick<Line, 'amountInUsd'>[]) => ({
   countWithoutUsd: lines.filter(({ amountInUsd }) => amountInUsd === undefined).length,
 })
 
-const sumsOf = (payments: readonly Payment[], asked: readonly Measure[] = []) => ({
-  ...usdSumsOf(payments),
-  sums: ownSumsOf(payments, asked),
-})
+/** Sums of payments of all statuses: those that are FAILED are only counted. @param matching - all that match, also of other groups */
+function sumsOf(payments: readonly Payment[], asked: readonly Measure[] = [], matching: readonly Payment[] = payments) {
+  const moved = (of: readonly Payment[]) => of.filter(({ status }) => status !== 'FAILED')
+  const summed = moved(payments)
+  const sums = ownSumsOf(summed, asked, gasOwnersOf(moved(matching)))
+  return { ...usdSumsOf(summed), count: payments.length, sums }
+}
 
 /** Each by itself, and half of the pairs, so that each stands first and second. */
 const groupings: GroupName[][] = groupNames.flatMap((one, at) => [
@@ -244,6 +274,137 @@ test('without a grouping there is only the sum, even of no payments', async () =
   expect(await ask({ q: 'nothing' })).toEqual(nothing)
   expect(await ask({ q: 'nothing', sums: measures })).toEqual(nothing)
   expect(await ask({ q: 'nothing', groupBy: ['day'], sums: measures })).toEqual(nothing)
+})
+
+test('payments that are FAILED are counted, and summed only where they alone are asked for', async () => {
+  const failed = mine.filter(({ status }) => status === 'FAILED')
+  const pending = mine.filter(({ status }) => status === 'PENDING')
+  expect(failed.length).toBeGreaterThan(10)
+  const ofFailed = { ...usdSumsOf(failed), sums: ownSumsOf(failed, measures, gasOwnersOf(failed)) }
+  expect(await ask({ status: ['FAILED'], sums: measures })).toEqual({ groups: [], ...ofFailed })
+  const both = mine.filter(({ status }) => ['FAILED', 'PENDING'].includes(status))
+  expect(await ask({ status: ['FAILED', 'PENDING'], sums: measures })).toEqual({
+    groups: [],
+    ...sumsOf(both, measures),
+  })
+  const { amountInUsd, countWithoutUsd, sums } = sumsOf(pending, measures)
+  expect(sumsOf(both, measures)).toEqual({ count: both.length, amountInUsd, countWithoutUsd, sums })
+  const byStatus = await ask({ groupBy: ['status'], sums: ['AMOUNTS'] })
+  expect(byStatus.groups.find(({ status }) => status === 'FAILED')).toEqual({
+    status: 'FAILED',
+    count: failed.length,
+    amountInUsd: '0',
+    countWithoutUsd: 0,
+    sums: [],
+    rest: [],
+  })
+})
+
+test('gas is summed once for each transaction, whatever the filter and the groups', async () => {
+  const batch = { id: 16, name: 'batch' }
+  const [row] = generatePayments(batch.id, 1, 16)
+  const { payment } = row as StoredPayment
+  const of = (n: number, more: Partial<Payment>): StoredPayment => {
+    const id = `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
+    const gas = { amount: '0.001', currency: 'ETH-BASE', amountInUsd: '3' } as const
+    const common = {
+      id,
+      txHash: hash(1),
+      network: 'BASE',
+      eventIndex: n,
+      status: 'CONFIRMED',
+      gas,
+      refunds: [],
+    } as const
+    return { accountId: batch.id, final: true, payment: { ...payment, ...common, ...more } }
+  }
+  const reference = 'INV-1'
+  await insertPayments(database.knex, [
+    of(0, { status: 'FAILED' }),
+    of(1, { gas: undefined }),
+    of(2, { reference: 'INV-2' }),
+    of(3, { reference, status: 'PENDING' }),
+    of(4, { reference }),
+    // others of unknown event; another chain's transaction of the same hash; a payment without a transaction
+    of(5, { reference, eventIndex: undefined }),
+    of(6, { reference, network: 'POLYGON', eventIndex: 0 }),
+    of(7, { reference, txHash: undefined, eventIndex: undefined }),
+  ])
+  const gasOf = async (input: Partial<SummaryInput>) => {
+    const { groups, sums } = await summarize(batch, { groupBy: [], ...input, sums: ['GAS'] })
+    return [sums[0]?.amount, sums[0]?.count, ...groups.map((group) => [group.status, group.sums[0]?.count])]
+  }
+  expect(await gasOf({})).toEqual(['0.003', 3])
+  expect(await gasOf({ reference: [reference] })).toEqual(['0.003', 3])
+  expect(await gasOf({ destinationNetwork: ['BASE'], reference: [reference, 'INV-2'], q: reference })).toEqual([
+    '0.002',
+    2,
+  ])
+  expect(await gasOf({ reference: [reference], groupBy: ['status'] })).toEqual([
+    '0.003',
+    3,
+    ['PENDING', 1],
+    ['CONFIRMED', 2],
+  ])
+  expect(await gasOf({ reference: ['INV-2'] })).toEqual(['0.001', 1])
+})
+
+test('what was taken in a currency on a network in a month is asked for in one call, net of refunds', async () => {
+  const shop = { id: 17, name: 'shop' }
+  const [row] = generatePayments(shop.id, 1, 17)
+  const { payment } = row as StoredPayment
+  const of = (n: number, amount: DecimalString, more: Partial<Payment>): StoredPayment => {
+    const id = `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
+    const timestamp = new Date('2026-10-15T00:00:00Z')
+    const common = {
+      currency: 'USDC-BASE',
+      network: 'BASE',
+      sourceNetwork: 'BASE',
+      status: 'CONFIRMED',
+      refunds: [],
+    } as const
+    return {
+      accountId: shop.id,
+      final: true,
+      payment: { ...payment, id, amount, eventIndex: n, timestamp, ...common, ...more },
+    }
+  }
+  const back = (amount: DecimalString, timestamp: string) => ({
+    amount,
+    currency: 'USDC-BASE',
+    network: 'BASE',
+    txHash: hash(9),
+    timestamp,
+  })
+  await insertPayments(database.knex, [
+    of(0, '100', { timestamp: new Date('2026-09-30T22:00:00Z') }),
+    of(1, '40', {
+      refunds: [back('10', '2026-10-20T00:00:00Z'), back('5', '2026-12-01T00:00:00Z')],
+      timestamp: new Date('2026-10-31T22:59:59Z'),
+    }),
+    of(2, '7', { status: 'REFUNDED', refunds: [back('7', '2026-10-16T00:00:00Z')] }),
+    of(3, '1000', { status: 'FAILED' }),
+    // paid on Base, received elsewhere; received on Base, paid elsewhere
+    of(4, '9', { network: 'POLYGON', currency: 'USDC-POLYGON' }),
+    of(5, '3', { sourceNetwork: 'POLYGON' }),
+    // in November, and of another month in UTC
+    of(6, '50', { timestamp: new Date('2026-10-31T23:00:00Z') }),
+  ])
+  const asked = { currency: ['USDC'], fromDate: '2026-10-01', toDate: '2026-10-31', timeZone: 'Europe/Zurich' }
+  const amountsOf = async (input: Partial<SummaryInput>) => {
+    const { sums } = await summarize(shop, { groupBy: [], ...asked, ...input, sums: ['AMOUNTS', 'REFUNDS', 'NET'] })
+    return sums.map(({ measure, amount, count }) => [measure, amount, count])
+  }
+  expect(await amountsOf({ destinationNetwork: ['base'] })).toEqual([
+    ['AMOUNTS', '150', 4],
+    ['REFUNDS', '22', 3],
+    ['NET', '128', 4],
+  ])
+  expect(await amountsOf({ sourceNetwork: ['base'], destinationNetwork: ['POLYGON'] })).toEqual([
+    ['AMOUNTS', '9', 1],
+    ['NET', '9', 1],
+  ])
+  expect((await amountsOf({ network: ['base'] }))[0]).toEqual(['AMOUNTS', '159', 5])
 })
 
 describe('days', () => {

@@ -232,6 +232,22 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
   q?: string | undefined;
 
   /**
+   * Source chain, where it was paid, written as `network`. A payment whose source is unknown never matches. At most 100
+   * values; any of them matches. UNKNOWN_NETWORK. Example: `"ARBITRUM"`.
+   *
+   * @generated from field: repeated string source_network = 24;
+   */
+  sourceNetwork: string[];
+
+  /**
+   * Destination chain, where it was received, written as `network`. At most 100 values; any of them matches.
+   * UNKNOWN_NETWORK. Example: `"BASE"`.
+   *
+   * @generated from field: repeated string destination_network = 25;
+   */
+  destinationNetwork: string[];
+
+  /**
    * Time zone of the bare dates in `fromDate` and `toDate`, and of days, weeks and months of a summary: `UTC` or a name with a
    * `/` of the IANA database, in any case. A day runs from its first instant to that of the next date, so it may have
    * 23 or 25 hours. Default: `"UTC"`. UNKNOWN_TIME_ZONE. Example: `"Europe/Zurich"`.

@@ -56,6 +56,8 @@ const parameters: readonly OtherNames[] = [
     ours: ['payee'],
   },
   { others: list('chain chainId chainName blockchain'), ours: ['network', 'chains'] },
+  { others: list('sourceChain fromChain fromNetwork originNetwork originChain'), ours: ['sourceNetwork'] },
+  { others: list('destinationChain toChain toNetwork targetNetwork targetChain'), ours: ['destinationNetwork'] },
   { others: list('network networkId blockchain'), ours: ['chains'] },
   { others: list('token asset coin symbol tokenSymbol'), ours: ['currency', 'tokens', 'paymentCurrency'] },
   { others: list('currency currencies'), ours: ['tokens', 'invoiceCurrency'] },

@@ -254,6 +254,8 @@ test('every field of a request reaches the search', async () => {
     paymentReference: ['n'],
     reference: ['o'],
     network: ['p'],
+    sourceNetwork: ['s'],
+    destinationNetwork: ['t'],
   }
   const request = create(SearchPaymentsRequestSchema, {
     ...texts,

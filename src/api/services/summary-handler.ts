@@ -52,12 +52,18 @@ const numberByName: Readonly<Record<GroupName, PaymentSummary_GroupBy>> = {
   invoiceCurrency: PaymentSummary_GroupBy.INVOICE_CURRENCY,
 }
 
-const measureByNumber = new Map<number, Measure>([
-  [PaymentSummary_Measure.AMOUNTS, 'AMOUNTS'],
-  [PaymentSummary_Measure.INVOICE_AMOUNTS, 'INVOICE_AMOUNTS'],
-  [PaymentSummary_Measure.FEES, 'FEES'],
-  [PaymentSummary_Measure.GAS, 'GAS'],
-])
+const numberByMeasure: Readonly<Record<Measure, PaymentSummary_Measure>> = {
+  AMOUNTS: PaymentSummary_Measure.AMOUNTS,
+  INVOICE_AMOUNTS: PaymentSummary_Measure.INVOICE_AMOUNTS,
+  FEES: PaymentSummary_Measure.FEES,
+  GAS: PaymentSummary_Measure.GAS,
+  REFUNDS: PaymentSummary_Measure.REFUNDS,
+  NET: PaymentSummary_Measure.NET,
+}
+
+const measureByNumber = new Map<number, Measure>(
+  Object.entries(numberByMeasure).map(([measure, number]) => [number, measure as Measure]),
+)
 
 const nameByNumber = new Map<number, GroupName>(
   Object.entries(numberByName).map(([name, number]) => [number, name as GroupName]),
@@ -68,7 +74,7 @@ function summaryToProto({ groups, sums, ...whole }: PaymentSummary): MessageInit
 }
 
 function sumToProto({ measure, parts, ...sum }: OwnSum): MessageInitShape<typeof PaymentSummary_SumSchema> {
-  return { ...sum, measure: PaymentSummary_Measure[measure], parts: [...parts] }
+  return { ...sum, measure: numberByMeasure[measure], parts: [...parts] }
 }
 
 function groupToProto({ status, type, payer, payee, rest, sums, ...group }: SummaryGroup) {

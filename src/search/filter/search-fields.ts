@@ -102,6 +102,8 @@ const filters = {
     checkAll: requireShortReferences,
   },
   network: { kind: 'list', value: network, columns: ['network', 'source_network'] },
+  sourceNetwork: { kind: 'list', value: network, columns: ['source_network'] },
+  destinationNetwork: { kind: 'list', value: network, columns: ['network'] },
   q: { kind: 'text' },
   timeZone: { kind: 'zone' },
 } as const satisfies Readonly<Record<string, Filter>>

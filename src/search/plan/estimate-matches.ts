@@ -13,7 +13,7 @@ export interface Estimate {
   readonly ofDates: number
   /** Share of all payments within the range of amounts; undefined where the statistics say nothing about such amounts. */
   readonly ofAmounts: number | undefined
-  /** The cells that status, currencies and destination network leave. */
+  /** The cells that status, currencies and destination networks leave. */
   readonly cells: readonly Cell[]
   /** How many payments come from one of the filter's networks and go elsewhere. */
   readonly elsewhere: number
@@ -28,14 +28,16 @@ export function estimateMatches(filter: PaymentFilter, statistics: AccountStatis
   const currencies = paymentCurrencies(filter, statistics)
   const ofStatus = kept(statistics.cells, ranks && (({ status }) => ranks.has(status)))
   const ofCurrency = currencies.reduce((cells, { has }) => kept(cells, has), ofStatus)
-  const cells = kept(ofCurrency, networks && (({ network }) => networks.has(network)))
+  const destinations = filter.destinationNetwork && new Set(filter.destinationNetwork)
+  const received = kept(ofCurrency, destinations && (({ network }) => destinations.has(network)))
+  const cells = kept(received, networks && (({ network }) => networks.has(network)))
   const elsewhere = sum((filter.network ?? []).map((network) => statistics.shareOfSource.get(network) ?? 0))
   const inCells =
     shareOfTypes(filter, statistics) *
     shareOfInvoices(filter, statistics) *
     currencies.reduce((product, { inCells: share }) => product * share, 1)
   const nOfStatus = countOf(ofStatus)
-  const matches = (countOf(cells) + elsewhere * countOf(ofCurrency)) * inCells
+  const matches = (countOf(cells) + elsewhere * countOf(received)) * inCells
   return {
     ofStatus: ratio(nOfStatus, statistics.n),
     ofSmall: Math.min(1, ratio(matches, nOfStatus)),

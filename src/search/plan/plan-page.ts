@@ -50,7 +50,7 @@ export function needsStatistics({ filter, sortBy }: PageQuery): boolean {
   if (has(['txHash', 'q'])) return false
   // named twice over, the payments of one name are walked by status, each status in proportion to its share
   if (namingFields.filter((name) => filter[name] !== undefined).length > 1) return true
-  if (has(['network', 'type', ...currencyFields, ...amounts])) return true
+  if (has(['network', 'destinationNetwork', 'type', ...currencyFields, ...amounts])) return true
   return sortBy === 'amount' && has(['status', ...dates])
 }
 

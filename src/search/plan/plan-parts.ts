@@ -107,7 +107,7 @@ export function cellParts(terms: Terms): CellParts | undefined {
       columns: ['status', 'network', 'currency_symbol'],
       tuples: cells.map(({ status, network, symbol }) => [status, network, symbol]),
     },
-    answered: ['status', 'network', ...bySymbolAlone, ...dates],
+    answered: ['status', 'network', 'destinationNetwork', ...bySymbolAlone, ...dates],
   })
   const sources = (filter.network ?? []).filter((network) => statistics.shareOfSource.has(network))
   if (sources.length === 0) return { parts: ofCells, mayOverlap: false }

@@ -1,17 +1,12 @@
 import type { Knex } from 'knex'
-import { DEFAULT_TIME_ZONE, daysOfZone, type ZoneDays } from '../../domain/time-zone.ts'
+import { rankOfStatus } from '../../domain/payment.ts'
 import { runPrepared } from '../../postgres/prepared.ts'
-import { bind, commonTable, EMPTY, join, raw, type Statement, sql, timeText } from '../../postgres/statement.ts'
-import { MAX_GROUPS, requireFewGroups } from '../../postgres/summary-limits.ts'
+import { bind, commonTable, EMPTY, join, raw, type Statement, sql, TRUE, timeText } from '../../postgres/statement.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
-import {
-  type Boundary,
-  countPeriods,
-  type PeriodName,
-  periodsBetween,
-  periodsTouching,
-} from '../totals/split-into-periods.ts'
+import type { Boundary, PeriodName } from '../totals/split-into-periods.ts'
 import { accountIs, matchCondition } from './filter-conditions.ts'
+import { gasStandsElsewhere } from './gas-once.ts'
+import { type Periods, readPeriods, readPeriodsExactly } from './read-periods.ts'
 
 /** What payments can be grouped by. */
 export const groupNames = [
@@ -29,7 +24,7 @@ export const groupNames = [
 export type GroupName = (typeof groupNames)[number]
 
 /** What can be added up in its own currencies. */
-export const measures = ['AMOUNTS', 'INVOICE_AMOUNTS', 'FEES', 'GAS'] as const
+export const measures = ['AMOUNTS', 'INVOICE_AMOUNTS', 'FEES', 'GAS', 'REFUNDS', 'NET'] as const
 export type Measure = (typeof measures)[number]
 
 /** What is to be counted and summed. */
@@ -63,7 +58,9 @@ export interface SummaryRows {
 export interface SummaryRow {
   readonly keys: readonly SummaryKey[]
   readonly count: string
-  /** How many of them have a known amount in US dollars. */
+  /** How many of them are in the sum of US dollars, with a known value or without. */
+  readonly summed: string
+  /** How many of these have a known amount in US dollars. */
   readonly priced: string
   readonly usd: string
 }
@@ -83,12 +80,13 @@ export interface SummaryKey {
  * runtime's time zones; if payments have come meanwhile at times of other periods, it is computed and read again.
  */
 export async function readSummary(knex: Knex, query: SummaryQuery, signal: AbortSignal): Promise<SummaryRows> {
-  let periods = await readPeriods(knex, query, signal)
+  const asked = { filter: query.filter, names: query.groupBy.filter((name) => isPeriod(name)) }
+  let periods = await readPeriods(knex, asked, signal)
   for (;;) {
     const rows = await runPrepared<Record<string, unknown>>(knex, summaryStatement(query, periods), signal)
     const found = rowsOf(rows, query, periods)
     if (found !== undefined) return found
-    periods = await readPeriodsExactly(knex, query, signal)
+    periods = await readPeriodsExactly(knex, asked, signal)
   }
 }
 
@@ -99,7 +97,7 @@ function rowsOf(
   periods: Periods,
 ): SummaryRows | undefined {
   const valueOf = (name: GroupName, value: SummaryKey['value']) => {
-    const boundaries = periods[name]
+    const boundaries = isPeriod(name) ? periods[name] : undefined
     return boundaries === undefined ? value : boundaries[Number(value) - 1]?.firstDate
   }
   const read = rows.map((row) => ({
@@ -109,6 +107,7 @@ function rowsOf(
       place: (row[`place${at}`] ?? null) as number | null,
     })),
     count: row['n'] as string,
+    summed: row['summed'] as string,
     priced: row['priced'] as string,
     usd: row['usd'] as string,
     measure: row['measure'] as Measure | null,
@@ -122,53 +121,11 @@ function rowsOf(
   }
 }
 
-/** Where the periods of each grouping by period begin. */
-type Periods = { readonly [N in GroupName]?: readonly Boundary[] | undefined }
-
-const periodNames = ['day', 'week', 'month'] as const satisfies readonly GroupName[]
-
-/** Beyond this, the days that have payments are looked up: one payment of the year 1 would make 740,000 days. */
-const MAX_PERIODS = MAX_GROUPS
-
-/** The periods between the times that the statistics tell. */
-async function readPeriods(knex: Knex, query: SummaryQuery, signal: AbortSignal): Promise<Periods> {
-  const { filter, groupBy } = query
-  const asked = periodNames.filter((name) => groupBy.includes(name))
-  if (asked.length === 0) return {}
-  const statement = sql`select extract(epoch from min(first_at))::float8 * 1000 as first, extract(epoch from max(last_at))::float8 * 1000 as last
-from payment_statistics where ${accountIs(filter.accountId)} and n > 0`
-  const [range] = await runPrepared<{ first: number | null; last: number | null }>(knex, statement, signal)
-  if (range === undefined || range.first === null || range.last === null) return splitBy(query, () => [])
-  const [firstMs, lastMs] = [
-    Math.max(range.first, filter.fromDate ?? range.first),
-    Math.min(range.last, filter.toDate ?? range.last),
-  ]
-  if (asked.some((name) => countPeriods(name, firstMs, lastMs) > MAX_PERIODS))
-    return readPeriodsExactly(knex, query, signal)
-  return splitBy(query, (days, name) => periodsBetween(days, name, firstMs, lastMs))
-}
-
-/** The periods of the days on which payments match. */
-async function readPeriodsExactly(knex: Knex, query: SummaryQuery, signal: AbortSignal): Promise<Periods> {
-  // A day of a zone is one of at most three days of UTC, so with more of these there are too many groups.
-  const statement = sql`select distinct extract(epoch from date_bin('1 day', timestamp, '1970-01-01T00:00:00Z'))::float8 * 1000 as day
-from payments where ${matches(query)} limit ${bind(3 * MAX_GROUPS + 1)}`
-  const rows = await runPrepared<{ day: number }>(knex, statement, signal)
-  if (rows.length > 3 * MAX_GROUPS) requireFewGroups(rows)
-  const utcDays = rows.map(({ day }) => day).toSorted((one, other) => one - other)
-  return splitBy(query, (days, name) => periodsTouching(days, name, utcDays))
-}
-
-function splitBy(
-  { filter, groupBy }: SummaryQuery,
-  split: (days: ZoneDays, name: PeriodName) => readonly Boundary[],
-): Periods {
-  const days = daysOfZone(filter.timeZone ?? DEFAULT_TIME_ZONE)
-  const asked = periodNames.filter((name) => groupBy.includes(name))
-  return Object.fromEntries(asked.map((name) => [name, split(days, name)]))
-}
-
 const parties: ReadonlySet<GroupName> = new Set(['payer', 'payee'])
+
+function isPeriod(name: GroupName): name is PeriodName {
+  return name === 'day' || name === 'week' || name === 'month'
+}
 
 /**
  * Groups the matches first and then regroups the few groups by the top ones. It reads only columns that the indexes of the filters have,
@@ -176,7 +133,7 @@ const parties: ReadonlySet<GroupName> = new Set(['payer', 'payee'])
  *
  * @example
  * with cells as materialized (
- *   select payee as key0, count(*) as n, count(amount_in_usd) as priced, coalesce(sum(amount_in_usd), 0) as usd
+ *   select payee as key0, count(*) as n, count(*) filter (where status <> 5) as summed, … as priced, … as usd
  *   from payments where account_id = ? and … group by 1),
  * top0 as (select key0, … as place from … limit ?)
  * select top0.key0, … as is_rest0, top0.place as place0, sum(n)::text as n, …
@@ -187,13 +144,9 @@ const parties: ReadonlySet<GroupName> = new Set(['payer', 'payee'])
  */
 function summaryStatement(query: SummaryQuery, periods: Periods): Statement {
   const { groupBy, sums: asked } = query
-  const groupings = groupBy.map((name, at) => groupingOf(name, at, query, periods[name]))
+  const groupings = groupBy.map((name, at) => groupingOf(name, at, query, isPeriod(name) ? periods[name] : undefined))
   const keys = groupings.map(({ key, at }) => sql`${key} as ${raw(`key${at}`)}`)
-  const sums = raw('count(*) as n, count(amount_in_usd) as priced, coalesce(sum(amount_in_usd), 0) as usd')
-  const cells = asked.includes('AMOUNTS')
-    ? measuredCells('AMOUNTS', keys, query)
-    : sql`select ${list([...keys, sums])}
-from payments where ${matches(query)}${groupedBy(keys.length)}`
+  const cells = groupCells(keys, query, asked.includes('AMOUNTS'))
   const others = asked.filter((measure) => measure !== 'AMOUNTS')
   const coarseKeys = groupings.map(({ coarseKey, at }) => sql`${coarseKey} as ${raw(`key${at}`)}`)
   const tables = [
@@ -218,6 +171,26 @@ function counts({ accountId }: PaymentFilter): Statement {
   return sql`id <> all (array(select s.id from payments s where s.account_id = ${bind(accountId)} and s.superseded))`
 }
 
+/** Sums are of money that moved: payments that are FAILED are summed only where they alone are asked for. Columns have no table name. */
+function isSummed({ filter: { status } }: SummaryQuery): Statement {
+  const isFailed = (name: string) => name === 'FAILED'
+  if (status !== undefined && (status.every(isFailed) || !status.some(isFailed))) return TRUE
+  return raw(`status <> ${rankOfStatus('FAILED')}`)
+}
+
+/** The cells of the groups. All matches are counted. With `own`, by payment currency as well, with the sums of AMOUNTS. */
+function groupCells(keys: readonly Statement[], query: SummaryQuery, own: boolean): Statement {
+  const condition = isSummed(query)
+  const only = condition === TRUE ? EMPTY : sql` filter (where ${condition})`
+  const sums = sql`count(*) as n, count(*)${only} as summed, count(amount_in_usd)${only} as priced,
+  coalesce(sum(amount_in_usd)${only}, 0) as usd`
+  const columns = own
+    ? [...keys, raw('currency as own_currency'), sums, sql`sum(amount)${only} as own`]
+    : [...keys, sums]
+  return sql`select ${list(columns)}
+from payments where ${matches(query)}${groupedBy(keys.length + (own ? 1 : 0))}`
+}
+
 /** Regroups the cells of a measure, or those of the groups. */
 function regroup(measure: Measure | undefined, groupings: readonly Grouping[], { rows }: SummaryQuery): Statement {
   const columns = groupings.flatMap((grouping) => grouping.columns)
@@ -226,14 +199,16 @@ function regroup(measure: Measure | undefined, groupings: readonly Grouping[], {
       ? raw('null::text as own_currency, null::text as own, null::text as measure')
       : raw(`own_currency, trim_scale(sum(own))::text as own, '${measure}'::text as measure`)
   // Without a grouping there is one row also of no cells.
-  const totals = raw(`coalesce(sum(n), 0)::text as n, coalesce(sum(priced), 0)::text as priced,
+  const counted = measure === undefined ? 'n' : 'summed'
+  const totals =
+    raw(`coalesce(sum(${counted}), 0)::text as n, coalesce(sum(summed), 0)::text as summed, coalesce(sum(priced), 0)::text as priced,
   trim_scale(coalesce(sum(usd), 0))::text as usd`)
   const keys = columns.length + (measure === undefined ? 0 : 1)
   return sql`select ${list([...columns, own, totals])}
 from ${raw(cellsOf(measure))} as cells${join(
     groupings.map(({ joinedTo }) => joinedTo),
     '',
-  )}${groupedBy(keys)}
+  )}${groupedBy(keys)}${raw(measure === 'AMOUNTS' ? '\nhaving sum(summed) > 0' : '')}
 limit ${bind(rows)}`
 }
 
@@ -242,36 +217,58 @@ function cellsOf(measure: Measure | undefined): string {
   return measure === undefined || measure === 'AMOUNTS' ? 'cells' : `cells_${measure.toLowerCase()}`
 }
 
-/** All fields of a line are read at once. They get names that no column of a payment has, since filters and keys name columns only. */
-function linesOf(records: string): string {
-  const fields = 'line.currency as line_currency, line.amount as line_amount, line."amountInUsd" as line_usd'
-  return `payments cross join lateral (
-  select ${fields} from ${records} as line(currency text, amount numeric, "amountInUsd" numeric)) as lines`
+/** Where a measure's amounts stand. */
+interface Measured {
+  readonly from: string
+  readonly currency: string
+  readonly amount: string
+  readonly usd: string
+  readonly count: string
 }
 
-const ofLine = { currency: 'line_currency', amount: 'line_amount', usd: 'line_usd' } as const
+/** Lines of JSON. They get names that no column of a payment has, since filters and keys name columns only. */
+function linesOf(select: string): Measured {
+  const from = `payments cross join lateral (\n  ${select}) as lines`
+  return { from, currency: 'line_currency', amount: 'line_amount', usd: 'line_usd', count: 'count(*)' }
+}
 
-/** Where a measure's amounts stand. Fees and gas are in columns of JSON that no index has: every row is read whole. */
-const measured: Readonly<Record<Measure, { from: string; currency: string; amount: string; usd: string; if: string }>> =
-  {
-    AMOUNTS: { from: 'payments', currency: 'currency', amount: 'amount', usd: 'amount_in_usd', if: 'true' },
-    INVOICE_AMOUNTS: {
-      from: 'payments',
-      currency: 'invoice_currency',
-      amount: 'invoice_amount',
-      usd: 'amount_in_usd',
-      if: 'invoice_currency is not null and invoice_amount is not null',
-    },
-    FEES: { from: linesOf('jsonb_to_recordset(fees)'), ...ofLine, if: 'true' },
-    GAS: { from: linesOf('jsonb_to_record(gas)'), ...ofLine, if: 'gas is not null' },
-  }
+/** All fields of a line are read at once. */
+const LINE = 'line(currency text, amount numeric, "amountInUsd" numeric)'
+const LINE_FIELDS = 'line.currency as line_currency, line.amount as line_amount, line."amountInUsd" as line_usd'
 
-function measuredCells(measure: Measure, keys: readonly Statement[], query: SummaryQuery): Statement {
-  const { from, currency, amount, usd, if: condition } = measured[measure]
-  const sums = raw(`${currency} as own_currency, count(*) as n, count(${usd}) as priced,
+/** Fees, gas and refunds are in columns of JSON that no index has: every row is read whole. */
+const measured: Readonly<Record<Exclude<Measure, 'AMOUNTS'>, Measured>> = {
+  INVOICE_AMOUNTS: {
+    from: '(select * from payments where invoice_currency is not null and invoice_amount is not null) as payments',
+    currency: 'invoice_currency',
+    amount: 'invoice_amount',
+    usd: 'amount_in_usd',
+    count: 'count(*)',
+  },
+  FEES: linesOf(`select ${LINE_FIELDS} from jsonb_to_recordset(fees) as ${LINE}`),
+  GAS: linesOf(`select ${LINE_FIELDS} from jsonb_to_record(gas) as ${LINE} where gas is not null`),
+  REFUNDS: linesOf(`select ${LINE_FIELDS} from jsonb_to_recordset(refunds) as ${LINE}`),
+  NET: {
+    ...linesOf(`select payments.currency as line_currency, payments.amount as line_amount,
+    case when jsonb_array_length(refunds) = 0 then payments.amount_in_usd end as line_usd, true as line_is_payment
+  union all select line.currency, -line.amount, null, false from jsonb_to_recordset(refunds) as ${LINE}`),
+    count: 'count(*) filter (where line_is_payment)',
+  },
+}
+
+function measuredCells(
+  measure: Exclude<Measure, 'AMOUNTS'>,
+  keys: readonly Statement[],
+  query: SummaryQuery,
+): Statement {
+  const { from, currency, amount, usd, count } = measured[measure]
+  const condition = isSummed(query)
+  const isCounted = sql`${condition} and superseded is not true`
+  const once = measure === 'GAS' ? sql` and not ${gasStandsElsewhere(query.filter, isCounted)}` : EMPTY
+  const sums = raw(`${currency} as own_currency, ${count} as summed, count(${usd}) as priced,
   coalesce(sum(${usd}), 0) as usd, sum(${amount}) as own`)
   return sql`select ${list([...keys, sums])}
-from ${raw(from)} where ${raw(condition)} and ${matches(query)}${groupedBy(keys.length + 1)}`
+from ${raw(from)} where ${matches(query)} and ${condition}${once}${groupedBy(keys.length + 1)}`
 }
 
 interface Grouping {

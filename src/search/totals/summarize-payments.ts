@@ -31,8 +31,9 @@ export interface SummaryInput extends SearchInput {
 /** Count and value of payments. */
 export interface Sums {
   readonly count: number
-  /** The exact sum of the known amounts, a canonical decimal string. */
+  /** The exact sum of the known amounts, a canonical decimal string. FAILED payments are in it only where they alone are asked for. */
   readonly amountInUsd: string
+  /** Of those that would be in the sum. */
   readonly countWithoutUsd: number
 }
 
@@ -230,8 +231,8 @@ function compareKeys(a: SummaryKey, b: SummaryKey): number {
 }
 
 function sumsOf(rows: readonly SummaryRow[]): Sums {
-  const count = rows.reduce((sum, row) => sum + Number(row.count), 0)
-  const priced = rows.reduce((sum, row) => sum + Number(row.priced), 0)
+  const total = (valueOf: (row: SummaryRow) => string) => rows.reduce((sum, row) => sum + Number(valueOf(row)), 0)
   const usd = sumDecimals(rows.map((row) => readStoredDecimal(row.usd)))
-  return { count, amountInUsd: formatDecimal(usd), countWithoutUsd: count - priced }
+  const countWithoutUsd = total(({ summed }) => summed) - total(({ priced }) => priced)
+  return { count: total(({ count }) => count), amountInUsd: formatDecimal(usd), countWithoutUsd }
 }

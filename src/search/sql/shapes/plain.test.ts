@@ -140,6 +140,8 @@ describe('values never enter the text', () => {
     paymentReference: [`0x${'42'.repeat(8)}`],
     reference: [marked],
     network: [marked],
+    sourceNetwork: [marked],
+    destinationNetwork: [marked],
     q: [
       { as: 'txHash', value: `0x${'42'.repeat(32)}` },
       { as: 'reference', value: marked },

@@ -169,6 +169,22 @@ export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePay
   q?: string | undefined;
 
   /**
+   * Source chain, where it was paid, written as `network`. A payment whose source is unknown never matches. At most 100
+   * values; any of them matches. UNKNOWN_NETWORK. Example: `"ARBITRUM"`.
+   *
+   * @generated from field: repeated string source_network = 24;
+   */
+  sourceNetwork: string[];
+
+  /**
+   * Destination chain, where it was received, written as `network`. At most 100 values; any of them matches.
+   * UNKNOWN_NETWORK. Example: `"BASE"`.
+   *
+   * @generated from field: repeated string destination_network = 25;
+   */
+  destinationNetwork: string[];
+
+  /**
    * Time zone of the bare dates in `fromDate` and `toDate`, and of days, weeks and months of a summary: `UTC` or a name with a
    * `/` of the IANA database, in any case. A day runs from its first instant to that of the next date, so it may have
    * 23 or 25 hours. Default: `"UTC"`. UNKNOWN_TIME_ZONE. Example: `"Europe/Zurich"`.
@@ -195,8 +211,9 @@ export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePay
   top?: number | undefined;
 
   /**
-   * What else to add up, in its own currencies: amounts, invoice amounts, fees, gas. Empty: only US dollars. FEES and GAS
-   * read every row whole and take several times as long. A query string may separate the values by commas.
+   * What else to add up, in its own currencies: amounts, invoice amounts, fees, gas, refunds, amounts net of refunds.
+   * Empty: only US dollars. FEES, GAS, REFUNDS and NET read every row whole and take several times as long. A query
+   * string may separate the values by commas.
    * UNKNOWN_ENUM_VALUE, INVALID_FIELD, TOO_MANY_VALUES. Example: `["AMOUNTS", "FEES"]`.
    *
    * @generated from field: repeated payments.v1.PaymentSummary.Measure sums = 33;
@@ -211,7 +228,8 @@ export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePay
 export declare const SummarizePaymentsRequestSchema: GenMessage<SummarizePaymentsRequest>;
 
 /**
- * Number and value of the payments that match.
+ * Number and value of the payments that match. Payments that are FAILED are counted, and are in no sum unless FAILED is
+ * the filter's only status.
  *
  * @generated from message payments.v1.PaymentSummary
  */
@@ -233,14 +251,15 @@ export declare type PaymentSummary = Message<"payments.v1.PaymentSummary"> & {
   count: number;
 
   /**
-   * Exact sum of their `amountInUSD`: a decimal string. Payments without it add nothing. Example: `"1250300.25"`.
+   * Exact sum of their `amountInUSD`: a decimal string. Payments without it add nothing, and neither do those that are
+   * FAILED, unless FAILED is the filter's only status. Example: `"1250300.25"`.
    *
    * @generated from field: string amount_in_usd = 3 [json_name = "amountInUSD"];
    */
   amountInUsd: string;
 
   /**
-   * Number of them without `amountInUSD`. Example: `3`.
+   * Number of payments that would add to it, but have no `amountInUSD`. Example: `3`.
    *
    * @generated from field: int32 count_without_usd = 4 [json_name = "countWithoutUSD"];
    */
@@ -288,7 +307,7 @@ export declare type PaymentSummary_Sum = Message<"payments.v1.PaymentSummary.Sum
   amount: string;
 
   /**
-   * How many amounts were added: payments, or lines of fees. Example: `1204`.
+   * How many amounts were added: payments, transactions (GAS), lines of fees or refunds. Example: `1204`.
    *
    * @generated from field: int32 count = 4;
    */
@@ -437,14 +456,15 @@ export declare type PaymentSummary_Group = Message<"payments.v1.PaymentSummary.G
   count: number;
 
   /**
-   * Exact sum of their `amountInUSD`: a decimal string. Payments without it add nothing. Example: `"1250300.25"`.
+   * Exact sum of their `amountInUSD`: a decimal string. Payments without it add nothing, and neither do those that are
+   * FAILED, unless FAILED is the filter's only status. Example: `"1250300.25"`.
    *
    * @generated from field: string amount_in_usd = 11 [json_name = "amountInUSD"];
    */
   amountInUsd: string;
 
   /**
-   * Number of them without `amountInUSD`. Example: `3`.
+   * Number of payments that would add to it, but have no `amountInUSD`. Example: `3`.
    *
    * @generated from field: int32 count_without_usd = 12 [json_name = "countWithoutUSD"];
    */
@@ -520,7 +540,7 @@ export enum PaymentSummary_GroupBy {
   STATUS = 4,
 
   /**
-   * By `network`, the destination chain: each payment counts once.
+   * By `network`, the destination chain, where it was received: each payment counts once.
    *
    * @generated from enum value: NETWORK = 5;
    */
@@ -581,7 +601,7 @@ export enum PaymentSummary_Measure {
   MEASURE_UNSPECIFIED = 0,
 
   /**
-   * `amount` in `currency`.
+   * `amount` in `currency`: what was paid, before refunds.
    *
    * @generated from enum value: AMOUNTS = 1;
    */
@@ -602,11 +622,27 @@ export enum PaymentSummary_Measure {
   FEES = 3,
 
   /**
-   * `gas.amount` in `gas.currency`.
+   * `gas.amount` in `gas.currency`, once for each transaction: for that of its matching payments which has the lowest
+   * `eventIndex`, then the lowest id.
    *
    * @generated from enum value: GAS = 4;
    */
   GAS = 4,
+
+  /**
+   * Each entry of `refunds`, in its currency, whenever the refund was made. Its value in US dollars is not known.
+   *
+   * @generated from enum value: REFUNDS = 5;
+   */
+  REFUNDS = 5,
+
+  /**
+   * `amount` less `refunds`, in their currencies. `count` counts payments. The value in US dollars of a payment with
+   * refunds is not known.
+   *
+   * @generated from enum value: NET = 6;
+   */
+  NET = 6,
 }
 
 /**

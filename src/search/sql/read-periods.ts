@@ -1,0 +1,61 @@
+import type { Knex } from 'knex'
+import { DEFAULT_TIME_ZONE, daysOfZone, type ZoneDays } from '../../domain/time-zone.ts'
+import { runPrepared } from '../../postgres/prepared.ts'
+import { bind, sql } from '../../postgres/statement.ts'
+import { MAX_GROUPS, requireFewGroups } from '../../postgres/summary-limits.ts'
+import type { PaymentFilter } from '../filter/payment-filter.ts'
+import {
+  type Boundary,
+  countPeriods,
+  type PeriodName,
+  periodsBetween,
+  periodsTouching,
+} from '../totals/split-into-periods.ts'
+import { accountIs, matchCondition } from './filter-conditions.ts'
+
+/** Where the periods begin that payments are grouped by; none where they are grouped by no period. */
+export type Periods = { readonly [N in PeriodName]?: readonly Boundary[] | undefined }
+
+/** Which periods are asked for. */
+interface PeriodQuery {
+  readonly filter: PaymentFilter
+  readonly names: readonly PeriodName[]
+}
+
+/** Beyond this, the days that have payments are looked up: one payment of the year 1 would make 740,000 days. */
+const MAX_PERIODS = MAX_GROUPS
+
+/** The periods between the times that the statistics tell. */
+export async function readPeriods(knex: Knex, query: PeriodQuery, signal: AbortSignal): Promise<Periods> {
+  const { filter, names } = query
+  if (names.length === 0) return {}
+  const statement = sql`select extract(epoch from min(first_at))::float8 * 1000 as first, extract(epoch from max(last_at))::float8 * 1000 as last
+from payment_statistics where ${accountIs(filter.accountId)} and n > 0`
+  const [range] = await runPrepared<{ first: number | null; last: number | null }>(knex, statement, signal)
+  if (range === undefined || range.first === null || range.last === null) return splitBy(query, () => [])
+  const { fromDate = range.first, toDate = range.last } = filter
+  const [firstMs, lastMs] = [Math.max(range.first, fromDate), Math.min(range.last, toDate)]
+  const isLong = names.some((name) => countPeriods(name, firstMs, lastMs) > MAX_PERIODS)
+  if (isLong) return readPeriodsExactly(knex, query, signal)
+  return splitBy(query, (days, name) => periodsBetween(days, name, firstMs, lastMs))
+}
+
+/** The periods of the days on which payments match. @throws WaybillError TOO_MANY_GROUPS */
+export async function readPeriodsExactly(knex: Knex, query: PeriodQuery, signal: AbortSignal): Promise<Periods> {
+  const { filter } = query
+  // A day of a zone touches at most three days of UTC, so with more days than this there are too many groups.
+  const statement = sql`select distinct extract(epoch from date_bin('1 day', timestamp, '1970-01-01T00:00:00Z'))::float8 * 1000 as day
+from payments where ${accountIs(filter.accountId)} and ${matchCondition(filter)} limit ${bind(3 * MAX_GROUPS + 1)}`
+  const rows = await runPrepared<{ day: number }>(knex, statement, signal)
+  if (rows.length > 3 * MAX_GROUPS) requireFewGroups(rows)
+  const utcDays = rows.map(({ day }) => day).toSorted((one, other) => one - other)
+  return splitBy(query, (days, name) => periodsTouching(days, name, utcDays))
+}
+
+function splitBy(
+  { filter, names }: PeriodQuery,
+  split: (days: ZoneDays, name: PeriodName) => readonly Boundary[],
+): Periods {
+  const days = daysOfZone(filter.timeZone ?? DEFAULT_TIME_ZONE)
+  return Object.fromEntries(names.map((name) => [name, split(days, name)]))
+}
