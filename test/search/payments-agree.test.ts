@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { seededRandom } from '../../bench/search/seeded-random.ts'
 import { addDecimals, type Decimal, formatDecimal, parseDecimal } from '../../src/domain/decimal.ts'
 import { type Payment, paymentStatuses, paymentTypes } from '../../src/domain/payment.ts'
-import { createExportPages } from '../../src/search/export/export-pages.ts'
+import { createExportPages, type ExportedPayment } from '../../src/search/export/export-pages.ts'
 import type { FilterName } from '../../src/search/filter/search-fields.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import type { PaymentSearch } from '../../src/search/page/payment-search.ts'
@@ -83,10 +83,12 @@ const filters: Readonly<Record<FilterName, () => SearchInput>> = {
   paymentReference: () => ({ paymentReference: some(PAYMENT_REFERENCES) }),
   reference: () => ({ reference: some(REFERENCES) }),
   network: () => ({ network: some(['BASE', 'POLYGON', 'ARBITRUM', 'OLDNET', 'SOURCEONLY']) }),
+  sourceNetwork: () => ({ sourceNetwork: some(['BASE', 'ARBITRUM', 'SOURCEONLY']) }),
+  destinationNetwork: () => ({ destinationNetwork: some(['BASE', 'POLYGON', 'OLDNET', 'TRON']) }),
   timeZone: () => ({
     timeZone: one(['Asia/Kolkata', 'America/St_Johns', 'UTC']),
     fromDate: '2026-03-03',
-    toDate: '2026-03-12',
+    toDate: '2026-03-16',
   }),
   q: () => ({ q: one([hash(7), ...PAYEES, ...REQUEST_IDS, ...REFERENCES]) }),
 }
@@ -124,10 +126,22 @@ async function watched(input: SearchInput): Promise<Payment[]> {
 
 const inOrder = (payments: readonly Payment[]) => payments.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
-function worthOf(payments: readonly Payment[]): { count: number; amountInUsd: string; countWithoutUsd: number } {
-  const amounts = payments.flatMap(({ amountInUsd }) => parseDecimal(amountInUsd ?? '') ?? [])
+/** @param input - payments that are FAILED are summed only where it asks for them alone */
+function worthOf(payments: readonly Payment[], { status }: SearchInput) {
+  const isFailedAlone = status?.every((name) => name === 'FAILED') === true
+  const summed = payments.filter((payment) => isFailedAlone || payment.status !== 'FAILED')
+  const amounts = summed.flatMap(({ amountInUsd }) => parseDecimal(amountInUsd ?? '') ?? [])
   const sum = amounts.reduce<Decimal>(addDecimals, { units: 0n, places: 0 })
-  return { count: payments.length, amountInUsd: formatDecimal(sum), countWithoutUsd: payments.length - amounts.length }
+  return { count: payments.length, amountInUsd: formatDecimal(sum), countWithoutUsd: summed.length - amounts.length }
+}
+
+/** The payments for which the gas of their transaction counts: of those with gas the first by event, then by id. */
+function gasOwnersOf(payments: readonly Payment[]): readonly Payment[] {
+  const withGas = payments.filter(({ gas }) => gas !== undefined)
+  const byTransaction = Map.groupBy(withGas, ({ network, txHash, id }) => `${network} ${txHash ?? id}`)
+  const place = ({ eventIndex = Number.MAX_SAFE_INTEGER }: Payment) => eventIndex
+  const inOrder = (a: Payment, b: Payment) => place(a) - place(b) || (a.id < b.id ? -1 : 1)
+  return [...byTransaction.values()].flatMap((of) => of.toSorted(inOrder).slice(0, 1))
 }
 
 /** The groupings whose values are fields of a payment. */
@@ -137,9 +151,12 @@ type Grouping = (typeof groupings)[number]
 const valuesOf = (of: Payment | SummaryGroup, groupBy: readonly Grouping[]) =>
   groupBy.map((name) => of[name] ?? 'unknown').join(' ')
 
-function worthOfGroups(payments: readonly Payment[], groupBy: readonly Grouping[]) {
+function worthOfGroups(payments: readonly Payment[], groupBy: readonly Grouping[], input: SearchInput) {
   return Object.fromEntries(
-    [...Map.groupBy(payments, (payment) => valuesOf(payment, groupBy))].map(([values, of]) => [values, worthOf(of)]),
+    [...Map.groupBy(payments, (payment) => valuesOf(payment, groupBy))].map(([values, of]) => [
+      values,
+      worthOf(of, input),
+    ]),
   )
 }
 
@@ -156,18 +173,20 @@ test.each(inputs().map((input) => [JSON.stringify(input), input] as const))('%s'
     expect(total).toEqual({ count: payments.length, relation: 'EXACT' })
   }
 
-  const exported: Payment[] = []
+  const exported: ExportedPayment[] = []
   for await (const page of createExportPages({ knex: database.knex, parseFilter, pageRows: 70 })(account, input)) {
     exported.push(...page)
   }
-  expect(exported).toEqual(payments)
+  expect(exported.map((payment) => ({ ...payment, gasStandsElsewhere: undefined }))).toEqual(payments)
+  const owners = exported.filter(({ gas, gasStandsElsewhere }) => gas !== undefined && gasStandsElsewhere !== true)
+  expect(new Set(owners.map(({ id }) => id))).toEqual(new Set(gasOwnersOf(payments).map(({ id }) => id)))
 
   expect(inOrder(await watched(input))).toEqual(inOrder(payments))
 
   const summarize = createSummarizePayments({ knex: database.knex, parseFilter })
   const groupBy = [one(groupings.slice(0, 3)), one(groupings.slice(3))] as const
   const { groups, ...whole } = await summarize(account, { ...input, groupBy, top: 100 })
-  expect(whole).toEqual({ ...worthOf(payments), sums: [] })
+  expect(whole).toEqual({ ...worthOf(payments, input), sums: [] })
   expect(
     Object.fromEntries(
       groups.map((group) => {
@@ -175,7 +194,7 @@ test.each(inputs().map((input) => [JSON.stringify(input), input] as const))('%s'
         return [valuesOf(group, groupBy), { count, amountInUsd, countWithoutUsd }]
       }),
     ),
-  ).toEqual(worthOfGroups(payments, groupBy))
+  ).toEqual(worthOfGroups(payments, groupBy, input))
 })
 
 test('most filters match some payments, and none matches all', async () => {

@@ -7,8 +7,9 @@ import {
 } from '../../../gen/payments/v1/payment_export_pb.js'
 import type { Address } from '../../domain/address.ts'
 import type { Payment } from '../../domain/payment.ts'
-import { toPaymentLine } from '../../domain/payment-line.ts'
+import { formatPaymentLine, toPaymentLine } from '../../domain/payment-line.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
+import type { StreamFormat } from '../rest/stream-format.ts'
 import { csvColumns } from './csv-columns.ts'
 import { chooseExportForm } from './export-forms.ts'
 
@@ -112,6 +113,18 @@ describe('an export', () => {
     const gas = ['gasAmount', 'gasCurrency', 'gasAmountInUSD', 'platformFeeInUSD', 'swapFee']
     expect(of(gas, more)[1]).toBe('0.000721688,ETH-BASE,2.16,0.75,')
     expect(of(gas, least)[1]).toBe(',,,,')
+  })
+
+  it('as CSV has gas of 0 where the gas of the transaction stands in another line, and as JSON lines the gas as it is', () => {
+    const payment = { ...more, gasStandsElsewhere: true } as const
+    const bodyOf = (form: StreamFormat) => form.message({ batch: [payment] }, JSON.stringify, undefined)
+    const columns = ['gasAmount', 'gasCurrency', 'gasAmountInUSD', 'gas']
+    const csv = bodyOf(chooseExportForm('text/csv', create(ExportPaymentsRequestSchema, { columns })))
+    const gas =
+      '{""used"":""0"",""price"":""0.000000008"",""amount"":""0"",""currency"":""ETH-BASE"",""amountInUSD"":""0""}'
+    expect(csv).toBe(`0,ETH-BASE,0,"${gas}"\r\n`)
+    const lines = bodyOf(chooseExportForm(undefined, create(ExportPaymentsRequestSchema)))
+    expect(lines).toBe(`${formatPaymentLine(more)}\n`)
   })
 
   it('has the columns that its definition allows', () => {

@@ -1,7 +1,8 @@
 import type { Message } from '@bufbuild/protobuf'
 import { type ExportPaymentsRequest, ExportPaymentsRequest_Format } from '../../../gen/payments/v1/payment_export_pb.js'
-import { formatPaymentLine, toPaymentLine } from '../../domain/payment-line.ts'
+import { formatPaymentLine, type PaymentLine, toPaymentLine } from '../../domain/payment-line.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
+import type { ExportedPayment } from '../../search/export/export-pages.ts'
 import { httpErrorBody } from '../calls/error-mapping.ts'
 import { chooseStreamFormat, type StreamFormat } from '../rest/stream-format.ts'
 import { csvColumns } from './csv-columns.ts'
@@ -47,13 +48,20 @@ function csvOf(chosen: readonly string[]): StreamFormat {
     begin: lineOf(names),
     message: (answer) =>
       paymentsOf(answer)
-        .map(toPaymentLine)
+        .map((payment) => withGasOnce(payment, toPaymentLine(payment)))
         .map((line) => lineOf(columns.map((cell) => cell(line))))
         .join(''),
     error: ({ reason, message }) => lineOf(padded(['error', reason, message], columns.length)),
     end: '\r\n',
     heartbeat: '',
   }
+}
+
+/** Gas of 0 where the gas of the transaction stands in another line, so that its column adds up. */
+function withGasOnce({ gasStandsElsewhere }: ExportedPayment, line: PaymentLine): PaymentLine {
+  const { gas } = line
+  if (gasStandsElsewhere !== true || gas === undefined) return line
+  return { ...line, gas: { ...gas, ...(gas.used === undefined ? {} : { used: '0' }), amount: '0', amountInUSD: '0' } }
 }
 
 /** As many cells as a line has; a file of fewer columns gets more of them in its last line. */

@@ -2,7 +2,7 @@ import type { ServiceImpl } from '@connectrpc/connect'
 import type { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { Account } from '../../domain/account.ts'
 import type { Payment } from '../../domain/payment.ts'
-import type { ExportInput } from '../../search/export/export-pages.ts'
+import type { ExportedPayment, ExportInput } from '../../search/export/export-pages.ts'
 import { accountOf } from '../calls/call-context.ts'
 import { filterInputOf } from './payment-filter-input.ts'
 import { createPaymentToProto, type PaymentToProto } from './payment-to-proto.ts'
@@ -12,7 +12,7 @@ export type ReadExport = (
   account: Account,
   input: ExportInput,
   signal: AbortSignal,
-) => AsyncIterable<readonly Payment[]>
+) => AsyncIterable<readonly ExportedPayment[]>
 
 /** Answers ExportPayments. */
 export function createExportHandlers(readExport: ReadExport, toProto: PaymentToProto = createPaymentToProto()) {
@@ -31,10 +31,10 @@ export function createExportHandlers(readExport: ReadExport, toProto: PaymentToP
  * a message is sent. A class because of its getter, for the same reason as StartedCall in calls/call.ts.
  */
 class ExportAnswer {
-  readonly batch: readonly Payment[]
+  readonly batch: readonly ExportedPayment[]
   readonly toProto: PaymentToProto
 
-  constructor(batch: readonly Payment[], toProto: PaymentToProto) {
+  constructor(batch: readonly ExportedPayment[], toProto: PaymentToProto) {
     this.batch = batch
     this.toProto = toProto
   }
@@ -45,7 +45,7 @@ class ExportAnswer {
 }
 
 /** The payments of an answer of ExportPayments, as the handler gave it. */
-export function paymentsOf(answer: object): readonly Payment[] {
+export function paymentsOf(answer: object): readonly ExportedPayment[] {
   return (answer as ExportAnswer).batch
 }
 
@@ -62,8 +62,8 @@ const MAX_PAYMENTS = 20
 const MAX_ENTRIES = 200
 
 /** Splits a page into messages, by the number of payments and of the entries in their lists, which may be many. */
-function* batchesOf(page: readonly Payment[]): Generator<readonly Payment[]> {
-  let batch: Payment[] = []
+function* batchesOf(page: readonly ExportedPayment[]): Generator<readonly ExportedPayment[]> {
+  let batch: ExportedPayment[] = []
   let entries = 0
   for (const payment of page) {
     const added = entriesOf(payment)

@@ -8,6 +8,7 @@ import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import { createPaymentRepository } from '../page/payment-repository.ts'
 import { findEarliestTime } from '../sql/find-earliest-time.ts'
+import { findGasElsewhere } from '../sql/gas-once.ts'
 import { positionAfter } from './export-payments.ts'
 
 /** The filters of an export. */
@@ -30,7 +31,13 @@ export type ExportPages = (
   account: Account,
   input: ExportInput,
   signal?: AbortSignal,
-) => AsyncGenerator<readonly Payment[]>
+) => AsyncGenerator<readonly ExportedPayment[]>
+
+/** A payment of an export. */
+export interface ExportedPayment extends Payment {
+  /** Set where the gas of its transaction counts for another of the matching payments. */
+  readonly gasStandsElsewhere?: true
+}
 
 export interface ExportPagesOptions {
   readonly knex: Knex
@@ -42,6 +49,20 @@ export interface ExportPagesOptions {
 /** Reads where an export resumes. @throws WaybillError INVALID_PAYMENT_ID */
 export function readAfter({ after }: ExportInput): string | undefined {
   return after === undefined ? undefined : requirePaymentId('after', after)
+}
+
+/** Marks the payments whose gas counts for another. Few have to be looked up: the first event of a transaction has its gas. */
+async function markGas(
+  knex: Knex,
+  filter: PaymentFilter,
+  payments: readonly Payment[],
+  signal: AbortSignal | undefined,
+): Promise<readonly ExportedPayment[]> {
+  const uncertain = payments.filter(({ gas, txHash, eventIndex }) => gas && txHash !== undefined && eventIndex !== 0)
+  if (uncertain.length === 0) return payments
+  const ids = uncertain.map(({ id }) => id)
+  const elsewhere = await findGasElsewhere(knex, filter, ids, signal)
+  return payments.map((payment) => (elsewhere.has(payment.id) ? { ...payment, gasStandsElsewhere: true } : payment))
 }
 
 /** Small pages: what lives longer is promoted to V8's old generation, where it is collected late and the process grows. */
@@ -66,7 +87,7 @@ export function createExportPages({ knex, parseFilter, pageRows = PAGE_ROWS }: E
     for (;;) {
       const query = { filter, sortBy: 'date', sortOrder: 'asc', rows: pageRows, position } as const
       const payments = await repository.page(query, signal)
-      if (payments.length > 0) yield payments
+      if (payments.length > 0) yield await markGas(knex, filter, payments, signal)
       const last = payments.at(-1)
       if (last === undefined || payments.length < pageRows) return
       position = positionAfter(last)
