@@ -153,6 +153,8 @@ export const suggestTexts = {
     status: 'Status',
     type: 'Type',
     network: 'Network',
+    sourceNetwork: 'Paid on',
+    destinationNetwork: 'Received on',
     currency: 'Currency',
     paymentCurrency: 'Paid in',
     invoiceCurrency: 'Invoiced in',

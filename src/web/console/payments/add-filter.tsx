@@ -104,6 +104,6 @@ const isClosed = (field: FilterField) => field === 'status' || field === 'type'
 function choicesOf(field: FilterField, known: KnownNames): { readonly value: string; readonly says: string }[] {
   if (field === 'status') return Object.entries(stateTexts.payment).map(([value, says]) => ({ value, says }))
   if (field === 'type') return Object.entries(paymentsTexts.types).map(([value, says]) => ({ value, says }))
-  const names = field === 'network' ? known.networks : /currency$/i.test(field) ? known.currencies : []
+  const names = /network$/i.test(field) ? known.networks : /currency$/i.test(field) ? known.currencies : []
   return names.map((value) => ({ value, says: value }))
 }
