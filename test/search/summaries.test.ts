@@ -329,12 +329,18 @@ test('gas is summed once for each transaction, whatever the filter and the group
     of(5, { reference, eventIndex: undefined }),
     of(6, { reference, network: 'POLYGON', eventIndex: 0 }),
     of(7, { reference, txHash: undefined, eventIndex: undefined }),
+    // superseded by the second payment of its transaction
+    of(8, { reference: 'INV-3', txHash: hash(2), eventIndex: 0 }),
+    of(9, { reference: 'INV-3', txHash: hash(2), eventIndex: 1 }),
   ])
+  const superseded = { account_id: batch.id, reference: 'INV-3', event_index: 0 }
+  await database.knex('payments').where(superseded).update({ superseded: true })
   const gasOf = async (input: Partial<SummaryInput>) => {
     const { groups, sums } = await summarize(batch, { groupBy: [], ...input, sums: ['GAS'] })
     return [sums[0]?.amount, sums[0]?.count, ...groups.map((group) => [group.status, group.sums[0]?.count])]
   }
-  expect(await gasOf({})).toEqual(['0.003', 3])
+  expect(await gasOf({})).toEqual(['0.004', 4])
+  expect(await gasOf({ reference: ['INV-3'] })).toEqual(['0.001', 1])
   expect(await gasOf({ reference: [reference] })).toEqual(['0.003', 3])
   expect(await gasOf({ destinationNetwork: ['BASE'], reference: [reference, 'INV-2'], q: reference })).toEqual([
     '0.002',
