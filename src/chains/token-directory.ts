@@ -1,5 +1,5 @@
 import type { Address } from '../domain/address.ts'
-import { currencyId, fiatCodes, splitCurrencyId, type Token } from '../domain/currency.ts'
+import { currencyId, FIAT_DECIMALS, fiatCodes, parseFiatCode, splitCurrencyId, type Token } from '../domain/currency.ts'
 import { namesOf, suggestName } from '../domain/nearest.ts'
 import { type ChainDirectory, createChainDirectory } from './chain-directory.ts'
 import type { ChainConfig } from './chains-file.ts'
@@ -48,6 +48,20 @@ export interface TokenDirectory {
   onChain(chain: string, symbolOrId: string): Token | undefined
   /** A suggestion for an unknown currency, for error messages. */
   suggest(text: string, alsoKnown?: Iterable<string>): string
+}
+
+/**
+ * The decimals of a currency, for the check against the largest amount. Where they differ from chain to chain, or the id is unknown, the fewest of its
+ * symbol: these allow the largest amounts. 0 where the symbol is unknown too.
+ *
+ * @param id - of a token; undefined for all tokens of the symbol
+ */
+export function fewestDecimals(tokens: Pick<TokenDirectory, 'bySymbol'>, symbol: string, id?: string): number {
+  const known = tokens.bySymbol(symbol)
+  const meant = known.filter((token) => token.id === id)
+  const some = meant.length > 0 ? meant : known
+  if (some.length > 0) return Math.min(...some.map(({ decimals }) => decimals))
+  return parseFiatCode(symbol) === undefined ? 0 : FIAT_DECIMALS
 }
 
 /** Creates the directory of all tokens of the configured chains. */

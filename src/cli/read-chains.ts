@@ -28,6 +28,19 @@ export async function readSetup(
   return { config, chains: chains.value }
 }
 
+/**
+ * The chains that the configuration names, the demo's included, for a command that works without any.
+ *
+ * @throws ConfigError with all faults of the chains file
+ */
+export async function readKnownChains(
+  context: Pick<CommandContext, 'environment' | 'workingFolder'>,
+): Promise<readonly ChainConfig[]> {
+  const { config } = readConfig(context.environment, context.workingFolder)
+  if (config.chains.kind === 'DEMO' && config.database.kind === 'URL') return []
+  return (await readChains(config, context)) ?? (await import('../demo/describe-demo.ts')).describeDemoChains()
+}
+
 /** @throws errors other than ConfigError */
 function faultsOf(settled: PromiseSettledResult<unknown>): readonly string[] {
   if (settled.status === 'fulfilled') return []

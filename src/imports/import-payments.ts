@@ -3,6 +3,7 @@ import type { Account } from '../domain/account.ts'
 import type { LineTarget, Outcome } from './import-lines.ts'
 import { idOfLine, writeLineKeys } from './line-keys.ts'
 import type { LinePayment } from './new-payments.ts'
+import type { DecimalsOf } from './parse-payment.ts'
 import { forEachInTurns } from './parsed-lines.ts'
 import { type PaymentBatch, readPayment, readPaymentBatch } from './payment-batch.ts'
 import type { Line } from './read-lines.ts'
@@ -20,8 +21,15 @@ const WRITTEN: Outcome = { kind: 'written' }
  * - a line whose hash stands in the stored row is unchanged; it is not parsed
  * - when all other lines of a batch have new ids, they are copied straight into the table
  * - otherwise each payment is compared with the stored one
+ *
+ * @param decimalsOf - the decimals of a currency, for the check against the largest amount; without it of none is known
  */
-export function importPayments(knex: Knex, account: Account, now = () => new Date()): LineTarget {
+export function importPayments(
+  knex: Knex,
+  account: Account,
+  now = () => new Date(),
+  decimalsOf?: DecimalsOf,
+): LineTarget {
   const repository = createPaymentImportRepository(knex, now)
   /** For each batch that is not stored yet, the ids parsed so far. */
   const pendingIds = new Set<ReadonlySet<string>>()
@@ -34,7 +42,7 @@ export function importPayments(knex: Knex, account: Account, now = () => new Dat
       const ids = new Set<string>()
       pendingIds.add(ids)
       const letters = await compareLines(knex, account.id, keys.keys())
-      const batch = await readPaymentBatch(lines, { letters, accountId: account.id, ids })
+      const batch = await readPaymentBatch(lines, { letters, accountId: account.id, ids, decimalsOf })
       return {
         async store() {
           const outcomes = await store(lines, batch, [ids, ...earlier])
@@ -64,7 +72,8 @@ export function importPayments(knex: Knex, account: Account, now = () => new Dat
     await forEachInTurns(all, (place) => {
       if (batch.faults.has(place)) return
       const before = batch.payments.get(place)
-      const read = before === undefined ? readPayment(lines[place] as Line) : ({ ok: true, item: before } as const)
+      const read =
+        before === undefined ? readPayment(lines[place] as Line, decimalsOf) : ({ ok: true, item: before } as const)
       if (!read.ok) {
         outcomes[place] = { kind: 'bad', error: read.error }
         return

@@ -23,6 +23,35 @@ function faultOf(json: unknown): { reason: Reason; message: string } | undefined
   }
 }
 
+/** 2^256 - 1 base units of a currency of 18, 8, 6 and 0 decimals, and one unit more. */
+const most = 2n ** 256n - 1n
+const units = (value: bigint, decimals: number) => {
+  const digits = value.toString()
+  const whole = digits.slice(0, digits.length - decimals)
+  return decimals === 0 ? digits : `${whole}.${digits.slice(digits.length - decimals)}`
+}
+
+describe('an amount beyond what contracts hold', () => {
+  const decimals: Readonly<Record<string, number>> = { 'USDC-BASE': 6, 'DAI-BASE': 18, 'ETH-BASE': 18, USD: 8, EUR: 8 }
+  const decimalsOf = (currency: string) => decimals[currency] ?? 0
+  it.each<[string, number, (amount: string) => object]>([
+    ['of a token', 6, (amount) => ({ amount })],
+    ['of a token with 18 decimals', 18, (amount) => ({ amount, currency: 'DAI-BASE' })],
+    ['of an unknown currency', 0, (amount) => ({ amount, currency: 'OLD-BASE' })],
+    ['in US dollars', 8, (amountInUSD) => ({ amountInUSD })],
+    ['of an invoice', 8, (invoiceAmount) => ({ invoiceAmount, invoiceCurrency: 'EUR' })],
+    ['that was returned', 6, (refundedAmount) => ({ refundedAmount })],
+    ['of gas', 18, (amount) => ({ gas: { amount, currency: 'ETH-BASE' } })],
+    ['of gas in US dollars', 8, (amountInUSD) => ({ gas: { amount: '1', currency: 'ETH-BASE', amountInUSD } })],
+    ['of a fee', 6, (amount) => ({ fees: [{ type: 'SWAP', stage: 'SENDING', amount, currency: 'USDC-BASE' }] })],
+    ['of a refund', 6, (amount) => ({ refunds: [{ amount, currency: 'USDC-BASE', network: 'BASE', txHash: hash }] })],
+  ])('%s is refused, and the largest is taken', (_, places, fields) => {
+    const read = (value: bigint) => parsePayment({ ...least, ...fields(units(value, places)) }, decimalsOf)
+    expect(read(most)).toBeDefined()
+    expect(() => read(most + 1n)).toThrow(/is above 2\^256 - 1 base units/)
+  })
+})
+
 describe('parsePayment', () => {
   it('fills in what a line may leave out', () => {
     const timestamp = new Date('2026-03-01T11:00:05Z')

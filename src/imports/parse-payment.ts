@@ -24,6 +24,7 @@ import {
   type RefundEntry,
   type StatusEntry,
 } from '../domain/payment-line.ts'
+import { requireAmount } from '../domain/require-input.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import {
   listOf,
@@ -146,10 +147,12 @@ type Read = { -readonly [K in keyof Payment]?: Payment[K] | undefined } & Pick<
  * that is not final are ignored, because they keep growing.
  *
  * @param json - a parsed line
+ * @param decimalsOf - the decimals of a currency id or ISO 4217 code, for the check against the largest amount
  * @throws WaybillError with the reason of the first field that is wrong
  */
-export function parsePayment(json: unknown): Payment {
+export function parsePayment(json: unknown, decimalsOf: DecimalsOf = () => 0): Payment {
   const read = readPayment('', json)
+  refuseUnholdable(read, decimalsOf)
   read.updatedAt ??= read.timestamp
   read.fees ??= []
   read.exchangeRates ??= []
@@ -169,4 +172,31 @@ function returnedBy({ status, amount, refunds = [] }: Read): DecimalString {
   return status === 'REFUNDED' && compareDecimals(listed, readStoredDecimal(amount)) < 0
     ? amount
     : formatDecimal(listed)
+}
+
+/** Tells the decimals of a currency. */
+export type DecimalsOf = (currency: string) => number
+
+/** Digits, with the point, of an amount that a contract can hold whatever its currency is: with 18 decimals 2^256 - 1 base units have 60 digits before it. */
+const HOLDABLE_LENGTH = 59
+
+/** Refuses what the amount filters of a search refuse: more than 2^256 - 1 base units. @throws WaybillError INVALID_AMOUNT */
+function refuseUnholdable(read: Read, decimalsOf: DecimalsOf): void {
+  const { amount, amountInUsd, invoiceAmount, invoiceCurrency = '', refundedAmount, currency = '', gas } = read
+  const check = (field: string, value: string | undefined, of: string) => {
+    if (value === undefined || value.length <= HOLDABLE_LENGTH) return
+    requireAmount(field, value, { mayBeZero: true, fewestDecimals: decimalsOf(of) })
+  }
+  check('amount', amount, currency)
+  check('amountInUSD', amountInUsd, 'USD')
+  check('invoiceAmount', invoiceAmount, invoiceCurrency)
+  check('refundedAmount', refundedAmount, currency)
+  check('gas.amount', gas?.amount, gas?.currency ?? '')
+  check('gas.amountInUSD', gas?.amountInUsd, 'USD')
+  for (const [at, fee] of (read.fees ?? []).entries()) {
+    check(`fees[${at}].amount`, fee.amount, fee.currency)
+    check(`fees[${at}].amountInUSD`, fee.amountInUsd, 'USD')
+  }
+  for (const [at, refund] of (read.refunds ?? []).entries())
+    check(`refunds[${at}].amount`, refund.amount, refund.currency)
 }

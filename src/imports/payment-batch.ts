@@ -1,7 +1,7 @@
 import type { WaybillError } from '../errors/waybill-error.ts'
 import { idOfLine, lineHashOf } from './line-keys.ts'
 import { collectNewPayments, type LinePayment, type NewPayments } from './new-payments.ts'
-import { parsePayment } from './parse-payment.ts'
+import { type DecimalsOf, parsePayment } from './parse-payment.ts'
 import { forEachInTurns, readLine } from './parsed-lines.ts'
 import type { Line } from './read-lines.ts'
 import { LINE_IS_KNOWN, LINE_IS_NEW } from './sql/known-lines-repository.ts'
@@ -27,7 +27,17 @@ export interface PaymentBatch {
  */
 export async function readPaymentBatch(
   lines: readonly Line[],
-  { letters, accountId, ids }: { readonly letters: string; readonly accountId: number; readonly ids: Set<string> },
+  {
+    letters,
+    accountId,
+    ids,
+    decimalsOf,
+  }: {
+    readonly letters: string
+    readonly accountId: number
+    readonly ids: Set<string>
+    readonly decimalsOf?: DecimalsOf | undefined
+  },
 ): Promise<PaymentBatch> {
   const placesOf = (isWanted: (letter: string | undefined) => boolean) =>
     [...lines.keys()].filter((place) => isWanted(letters[place]))
@@ -41,7 +51,7 @@ export async function readPaymentBatch(
 
   await forEachInTurns([...odd, ...seemNew], (place) => {
     const line = lines[place] as Line
-    const read = readPayment(line)
+    const read = readPayment(line, decimalsOf)
     if (!read.ok) {
       faults.set(place, read.error)
       return
@@ -62,9 +72,9 @@ export async function readPaymentBatch(
 }
 
 /** Parses a line and adds its hash. */
-export function readPayment(line: Line) {
+export function readPayment(line: Line, decimalsOf?: DecimalsOf) {
   return readLine(line, (json): LinePayment => {
-    const payment = parsePayment(json)
+    const payment = parsePayment(json, decimalsOf)
     // In place, because copying such wide objects costs as much as parsing them.
     return Object.assign(payment, { lineHash: lineHashOf(line.content as Buffer) })
   })

@@ -9,6 +9,8 @@ import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
 import { exportPayments } from '../../src/search/export/export-payments.ts'
+import { checkAccount } from '../../src/store/proof/check-account.ts'
+import type { Difference } from '../../src/store/proof/difference.ts'
 import { repairAccount } from '../../src/store/proof/repair-account.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
@@ -45,6 +47,13 @@ async function exportOf(account: Account): Promise<Line[]> {
     lines.push(...page.map((payment) => JSON.parse(formatPaymentLine(payment)) as Line))
   })
   return lines
+}
+
+/** What `waybill check` finds in one account. */
+async function differencesOf({ id }: Account): Promise<Difference[]> {
+  const found: Difference[] = []
+  await checkAccount(database.knex, id, { onProgress: () => {}, onDifference: (each) => void found.push(each) })
+  return found
 }
 
 /** A shop with a request of 10 USDC, and what was sent to pay it. */
@@ -110,6 +119,13 @@ async function play(scene: Scene, history: readonly Step[], lines: readonly Line
   }
   await detection.scanOnce()
 }
+
+/** The others are played in three orders, to save time: lines first, last, and between. */
+const inEveryOrder: ReadonlySet<string> = new Set([
+  'one line of one event',
+  'two lines of one event',
+  'one line of two events',
+])
 
 const DETECTED = 'detected'
 
@@ -203,26 +219,29 @@ describe.each<
     () => [{ superseded: true, amount: '7' }, { superseded: true }],
     { rows: ['a superseded', 'b superseded', 'detected 5'], paid: '5' },
   ],
-])('%s', (_, amounts, make, { rows, paid }) => {
-  it.each(histories)('gives the same standing by %s, %s, %s, %s', async (...history) => {
-    const scene = await openScene(amounts)
-    const lines = linesOf(scene, make)
-    await play(scene, history, lines)
-    const expected = { rows, paidAmount: paid, pendingAmount: '0', status: 'PARTIALLY_PAID' }
-    expect(await tell(scene, lines)).toEqual(expected)
-    expect(await findDifferences(database.knex)).toEqual([])
+])('%s', (name, amounts, make, { rows, paid }) => {
+  it.each(histories.filter((_, at) => inEveryOrder.has(name) || at % 3 === 0))(
+    'gives the same standing by %s, %s, %s, %s',
+    async (...history) => {
+      const scene = await openScene(amounts)
+      const lines = linesOf(scene, make)
+      await play(scene, history, lines)
+      const expected = { rows, paidAmount: paid, pendingAmount: '0', status: 'PARTIALLY_PAID' }
+      expect(await tell(scene, lines)).toEqual(expected)
+      expect(await differencesOf(scene.account)).toEqual([])
 
-    const found = await exportOf(scene.account)
-    expect(await importTo(scene.account, lines)).toEqual({ written: 0, unchanged: lines.length, bad: 0 })
-    expect(await importTo(scene.account, found)).toEqual({ written: 0, unchanged: found.length, bad: 0 })
-    expect(await exportOf(scene.account)).toEqual(found)
-    const newer = lines.map((line) => ({ ...line, amount: '9', updatedAt: '2099-01-01T00:00:00Z' }))
-    await importTo(scene.account, newer)
-    const supersededRows = rows.filter((row) => row.includes('superseded'))
-    const after = await tell(scene, lines)
-    expect(after.rows.filter((row) => row.includes('superseded'))).toEqual(supersededRows)
-    if (!rows.includes('a 2')) expect(after).toEqual(expected)
-  })
+      const found = await exportOf(scene.account)
+      expect(await importTo(scene.account, lines)).toEqual({ written: 0, unchanged: lines.length, bad: 0 })
+      expect(await importTo(scene.account, found)).toEqual({ written: 0, unchanged: found.length, bad: 0 })
+      expect(await exportOf(scene.account)).toEqual(found)
+      const newer = lines.map((line) => ({ ...line, amount: '9', updatedAt: '2099-01-01T00:00:00Z' }))
+      await importTo(scene.account, newer)
+      const supersededRows = rows.filter((row) => row.includes('superseded'))
+      const after = await tell(scene, lines)
+      expect(after.rows.filter((row) => row.includes('superseded'))).toEqual(supersededRows)
+      if (!rows.includes('a 2')) expect(after).toEqual(expected)
+    },
+  )
 })
 
 const line = (scene: Scene, more: Partial<Line> & object = {}) => linesOf(scene, () => [more])[0] as Line

@@ -5,9 +5,10 @@ import type { Knex } from 'knex'
 import { createApiKeyRepository } from '../../auth/sql/api-key-repository.ts'
 import { createChainDirectory } from '../../chains/chain-directory.ts'
 import type { ChainConfig } from '../../chains/chains-file.ts'
-import { createTokenDirectory } from '../../chains/token-directory.ts'
+import { createTokenDirectory, fewestDecimals } from '../../chains/token-directory.ts'
 import { readStoreConfig, type StoreConfig } from '../../config.ts'
 import type { Account } from '../../domain/account.ts'
+import { symbolOfCurrency } from '../../domain/currency.ts'
 import { type ImportCounts, importLines, type LineTarget } from '../../imports/import-lines.ts'
 import { importPayments } from '../../imports/import-payments.ts'
 import { parseRequestLine } from '../../imports/parse-request.ts'
@@ -17,7 +18,7 @@ import { createRequestImportRepository } from '../../requests/sql/request-import
 import { parseAccountName } from '../account-option.ts'
 import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
 import { reportImport } from '../import-progress.ts'
-import { readSetup } from '../read-chains.ts'
+import { readKnownChains, readSetup } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { stampDataFolder } from '../serve/stamp-data-folder.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
@@ -36,9 +37,13 @@ export const importPaymentsCommand: Command = {
   summary: 'Import payments in the form that search returns and export writes. Importing them again changes nothing.',
   positionals: [file],
   options: [account],
-  environment: STORE_VARIABLES,
-  run: (input, context) =>
-    runImport(readStoreConfig(context.environment, context.workingFolder), input, context, importPayments),
+  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
+  async run(input, context) {
+    const config = readStoreConfig(context.environment, context.workingFolder)
+    const tokens = createTokenDirectory(await readKnownChains(context))
+    const decimalsOf = (currency: string) => fewestDecimals(tokens, symbolOfCurrency(currency), currency)
+    return runImport(config, input, context, (knex, of) => importPayments(knex, of, () => new Date(), decimalsOf))
+  },
 }
 
 /** `import requests FILE --account A`. */

@@ -1,5 +1,5 @@
-import type { TokenDirectory } from '../../chains/token-directory.ts'
-import { FIAT_DECIMALS, parseFiatCode } from '../../domain/currency.ts'
+import { fewestDecimals, type TokenDirectory } from '../../chains/token-directory.ts'
+import { FIAT_DECIMALS } from '../../domain/currency.ts'
 import { compareDecimals, type Decimal, formatDecimal } from '../../domain/decimal.ts'
 import { requireAmount, requireDate, requireFewValues, requireTimeZone } from '../../domain/require-input.ts'
 import { DEFAULT_TIME_ZONE, daysOfZone, type ZoneDays } from '../../domain/time-zone.ts'
@@ -7,7 +7,7 @@ import { readAllInTurn, readEach, readEachInTurn } from '../../errors/gather-err
 import { waybillError } from '../../errors/waybill-error.ts'
 import { amountBasis, canonicalList, currencyMatchesOf } from './payment-filter.ts'
 import { readFreeText } from './read-free-text.ts'
-import type { CurrencyMatch, NameSources } from './resolve-names.ts'
+import type { NameSources } from './resolve-names.ts'
 import {
   type FilterField,
   type FilterInput,
@@ -96,7 +96,7 @@ function readFilter(
       })
     case 'amount':
       return ifSent(input[field.name], (text) => {
-        const rule = { mayBeZero: true, fewestDecimals: fewestDecimals(values, sources.tokens) }
+        const rule = { mayBeZero: true, fewestDecimals: decimalsOfRange(values, sources.tokens) }
         const amount = requireAmount(field.name, text, rule)
         bounds.set(field.name, amount)
         return formatDecimal(amount)
@@ -159,13 +159,7 @@ function requireOrder(lower: BoundField, { input, bounds }: Reading): void {
  * The decimals of the currency of the amount range, for the check against the largest amount. Where they differ from chain to chain, or are
  * unknown, the fewest count, because these allow the largest amounts.
  */
-function fewestDecimals(filter: FilterValues, tokens: TokenDirectory): number {
+function decimalsOfRange(filter: FilterValues, tokens: TokenDirectory): number {
   if (amountBasis(filter) === 'amountInUsd') return FIAT_DECIMALS
-  return Math.min(...currencyMatchesOf(filter).flatMap((match) => decimalsOf(match, tokens)))
-}
-
-function decimalsOf({ symbol, id }: CurrencyMatch, tokens: TokenDirectory): readonly number[] {
-  const meant = tokens.bySymbol(symbol).filter((token) => id === undefined || token.id === id)
-  if (meant.length > 0) return meant.map(({ decimals }) => decimals)
-  return [parseFiatCode(symbol) === undefined ? 0 : FIAT_DECIMALS]
+  return Math.min(...currencyMatchesOf(filter).map(({ symbol, id }) => fewestDecimals(tokens, symbol, id)))
 }
