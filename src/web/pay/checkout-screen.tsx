@@ -111,6 +111,7 @@ function Steps({ request, state, checkout }: StepsProps) {
   const [isReconnecting, setReconnecting] = useState(true)
   const mayPay = isPayable(state)
   const [mayAskAgain, setMayAskAgain] = useState(false)
+  const asked = useAsked(paymentReference)
   const { payment, begin, resume, stop, leave } = usePayment({
     checkout,
     paymentReference,
@@ -148,7 +149,6 @@ function Steps({ request, state, checkout }: StepsProps) {
         {question !== undefined && <ConfirmDialog asked={question} does={payment.asking} />}
       </>
     )
-  const asked = findAsked(paymentReference)
   if (asked !== undefined && !mayAskAgain) return <AskedScreen {...{ asked }} onAskAgain={askAgain} />
   const sender = findSender(paymentReference)
   const other = () => {
@@ -178,6 +178,17 @@ function Steps({ request, state, checkout }: StepsProps) {
 function isCounted({ end, route, outstanding }: MadePayment, outstandingNow: string): boolean {
   const isMined = end !== undefined && 'outcome' in end && end.outcome.outcome === 'MINED'
   return isMined && (route === undefined || outstanding !== outstandingNow)
+}
+
+/** What a wallet was asked before and has not answered, read again when another tab of this browser stores or clears it. */
+function useAsked(paymentReference: string) {
+  const [, lookAgain] = useState(0)
+  useEffect(() => {
+    const look = () => lookAgain((looks) => looks + 1)
+    addEventListener('storage', look)
+    return () => removeEventListener('storage', look)
+  }, [])
+  return findAsked(paymentReference)
 }
 
 /** The wallet of the page, and none once its person has chosen another account in it. */
