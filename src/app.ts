@@ -18,6 +18,7 @@ import { type Background, type BackgroundJob, createBackground } from './backgro
 import { type ChainDirectory, createChainDirectory } from './chains/chain-directory.ts'
 import type { ChainConfig } from './chains/chains-file.ts'
 import { createTokenDirectory, type TokenDirectory } from './chains/token-directory.ts'
+import { type ChainComparison, createChainComparison } from './detection/check/compare-chains.ts'
 import { createDetection, type Detection } from './detection/detection.ts'
 import { explainUnmatched } from './detection/report/explain-unmatched.ts'
 import { listChains } from './detection/report/list-chains.ts'
@@ -97,6 +98,11 @@ export interface Service {
   /** Keeps the gauges of chains current, prunes the log of changes, decides which requests of older versions are over-paid. */
   readonly background: Background
   /**
+   * Compares what payers are sent to with what the nodes answer; the background goes on with that. Routes by what two answers say is wrong are
+   * unavailable from then on.
+   */
+  compareChains(signal: AbortSignal): Promise<void>
+  /**
    * Finds out how the nodes of all chains measure gas, so that the first payer does not wait for it. Never rejects; ends early when the
    * signal aborts.
    */
@@ -135,7 +141,9 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   const figures = createFigures()
   const limits = createNodeLimits(options.chains, { clock: () => now().getTime(), logger, meter: figures })
   const requestRepository = createRequestRepository(knex, now)
+  const comparison = createChainComparison({ chains: options.chains, clock: now, logger, limits, meter: figures })
   const routes = createRouting({
+    objectionTo: (used) => comparison.wrongWith(used),
     ...shared,
     clock: () => now().getTime(),
     logger,
@@ -187,14 +195,19 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     requests,
     detection,
     figures,
-    background: composeBackground(options, figures),
+    background: composeBackground(options, figures, comparison),
+    compareChains: (signal) => comparison.round(signal),
     learnNodes: (signal) => routes.learnNodes(signal),
     prepareScreens: () => screens.prepare(),
     listen: (listenOptions) => listen(options, shared, { ...listenOptions, services, auth, screens }),
   }
 }
 
-function composeBackground({ knex, chains, logger, now }: ServiceOptions, figures: Figures): Background {
+function composeBackground(
+  { knex, chains, logger, now }: ServiceOptions,
+  figures: Figures,
+  comparison: ChainComparison,
+): Background {
   const owner = randomUUID()
   const setGauges = createChainGauges(figures)
   const jobs: BackgroundJob[] = [
@@ -202,6 +215,11 @@ function composeBackground({ knex, chains, logger, now }: ServiceOptions, figure
       name: 'measuring chains',
       everyMs: 15_000,
       round: async (signal) => setGauges(await listChains(knex, chains, { now: now(), signal })),
+    },
+    {
+      name: 'comparing the chains file with its nodes',
+      everyMs: 30_000,
+      round: (signal) => comparison.round(signal),
     },
     {
       name: 'removing old changes of payments',

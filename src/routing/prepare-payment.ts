@@ -129,10 +129,10 @@ function planChosen(
   { search }: Inquiry,
   { candidate, ids }: Chosen,
   limit: SpendingLimit,
-  { providers }: QuoteDependencies,
+  dependencies: QuoteDependencies,
 ): readonly PlannedCandidate[] {
   if (search === undefined) throw new TypeError('nothing was searched')
-  const planned = planCandidates([candidate], { ...search.payment, limit, isFinalQuote: true }, providers)
+  const planned = planCandidates([candidate], { ...search.payment, limit, isFinalQuote: true }, dependencies)
   // An entry without a provider has no id; its plan says why.
   return planned.filter(({ provider }) => provider === undefined || ids.has(provider.routeId))
 }

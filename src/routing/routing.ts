@@ -15,6 +15,7 @@ import { createPreparePayment, type PreparePayment, readPaymentQuestion } from '
 import { createFindTransfer, type FindTransfer } from './providers/lifi/find-transfer.ts'
 import { createLifiClient, type LifiOptions } from './providers/lifi/lifi-client.ts'
 import { createProviders } from './providers/list.ts'
+import type { ObjectionTo } from './providers/provider.ts'
 import { createWarningsOf, type WarningsOf } from './quotes/explain-unpayable.ts'
 import type { LoadRequest } from './quotes/quote-routes.ts'
 import { checkRouteIds } from './quotes/route-id.ts'
@@ -30,6 +31,8 @@ export interface RoutingOptions {
   readonly limits?: NodeLimits | undefined
   /** The cross-chain provider; none by default. */
   readonly lifi?: LifiOptions | undefined
+  /** What nodes say against contracts and tokens of the chains file; by default nothing is known. */
+  readonly objectionTo?: ObjectionTo | undefined
   /** The time for one chain; default 3,000. */
   readonly chainTimeoutMs?: number
 }
@@ -63,7 +66,8 @@ export function createRouting(options: RoutingOptions): Routing {
   checkRouteIds(tokens.all, new Set(providers.map((provider) => provider.name)))
   const limits = options.limits ?? createNodeLimits(chains.configured, { clock })
   const scanner = createScanner({ chains, tokens, clock, logger, chainTimeoutMs, limits })
-  const dependencies = { chains, tokens, providers, scanner, loadRequest, clock, chainTimeoutMs }
+  const { objectionTo } = options
+  const dependencies = { chains, tokens, providers, objectionTo, scanner, loadRequest, clock, chainTimeoutMs }
   return {
     findRoutes: createFindRoutes(dependencies),
     streamRoutes: createStreamRoutes(dependencies),

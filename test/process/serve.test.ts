@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { joinEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
+import { startTestChain } from '../support/chains/chain.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { type Ended, runWaybill, startWaybill, type WaybillProcess } from '../support/process.ts'
 import { runCommand } from '../support/run-command.ts'
@@ -228,7 +229,10 @@ it('serves chains whose nodes cannot be reached, and answers why routes are miss
   const key = await createKey(settings)
   const made = await call(`${url}/v1/request`, key, requestTerms)
   expect(made.status).toBe(200)
-  const routes = await call(`${url}/v1/request/${made.body.paymentReference}/routes?wallet=${requestTerms.payee}`, key)
+  const routes = await call(
+    `${url}/v1/request/${made.body.paymentReference}/routes?wallet=0x7777777777777777777777777777777777777777`,
+    key,
+  )
   expect(routes.body).toMatchObject({ routes: [], degraded: true })
   expect(routes.body.unavailable[0]).toMatchObject({ chain: 'BASE' })
   expect(routes.body.unavailable).toContainEqual(
@@ -270,3 +274,40 @@ async function unusedUrl(): Promise<string> {
   await once(server, 'close')
   return `http://127.0.0.1:${port}`
 }
+
+it('sends nobody to an address without code, or to a token of other decimals', async () => {
+  const chain = await startTestChain({ chainId: 31_599 })
+  const nowhere = `0x${'5'.repeat(40)}`
+  const config = chain.config({ name: 'BASE' })
+  const mistyped = {
+    ...config,
+    contracts: config.contracts.map((each) =>
+      each.kind === 'ETHEREUM_FEE_PROXY' ? { ...each, address: nowhere } : each,
+    ),
+    tokens: config.tokens.map((each) => (each.symbol === 'DAI' ? { ...each, decimals: 6 } : each)),
+  }
+  const file = join(folder, 'mistyped.json')
+  await writeFile(file, JSON.stringify({ chains: [mistyped] }))
+  const settings = { ...fresh('mistyped'), CHAINS_FILE: file }
+  const { service, url } = await startService(settings)
+  await service.says(/"alarm":"ETHEREUM_FEE_PROXY [\d.]+ is not what the chains file says/, 'stderr')
+  const key = await createKey(settings)
+  for (const [paymentCurrency, contract] of [
+    ['ETH-BASE', 'ETHEREUM_FEE_PROXY'],
+    ['DAI-BASE', 'DAI'],
+  ]) {
+    const terms = { ...requestTerms, invoiceCurrency: paymentCurrency, paymentCurrency, amount: '1' }
+    const { body } = await call(`${url}/v1/request`, key, terms)
+    const wallet = chain.wallets[0]
+    const routes = await call(`${url}/v1/request/${body.paymentReference}/routes?wallet=${wallet}`, key)
+    expect(routes.body).toMatchObject({ routes: [], degraded: false })
+    expect(routes.body.unavailable[0]).toMatchObject({
+      reason: 'CONTRACT_NOT_AS_CONFIGURED',
+      message: expect.stringContaining(contract ?? ''),
+    })
+    const paid = await call(`${url}/v1/request/${body.paymentReference}/pay?wallet=${wallet}`, key)
+    expect([paid.status, paid.body.details[0]?.reason]).toEqual([400, 'ROUTE_UNAVAILABLE'])
+  }
+  expect(await stop(service)).toMatchObject({ code: 0 })
+  await chain.stop()
+})

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import type { Reason } from '../../src/errors/reasons.ts'
 import { quoteWell, sendJson } from '../support/lifi-server.ts'
-import { changeResults, type EvmAddress, freshAddress } from '../support/routing.ts'
+import { canonical, changeResults, type EvmAddress, freshAddress } from '../support/routing.ts'
 import { LIES } from './lifi-lies.ts'
 import {
   crosschainScene,
@@ -239,6 +239,26 @@ export const crosschainScenes = {
             return reopened({}, wallet)
           },
       }),
+  ],
+  CONTRACT_NOT_AS_CONFIGURED: [
+    async () => {
+      const wallet = await stage.newWallet()
+      await stage.near.fund(stage.near.tokens.USDC, wallet, 200n * UNIT)
+      const { USDC } = stage.near.tokens
+      const room = stage.open({
+        objectionTo: ({ address }) =>
+          address === canonical(USDC.address)
+            ? { contract: 'USDC', detail: 'its decimals are 18, and 6 in the file' }
+            : undefined,
+      })
+      const follow = (remedy: string) => {
+        read(remedy, /^ask the operator to correct USDC of ETHEREUM in the chains file$/)
+        const next = stage.open()
+        return { room: next, question: stage.ask(next, wallet) }
+      }
+      const at = { chain: 'ETHEREUM', token: 'USDC' }
+      return { room, question: stage.ask(room, wallet), at, route: DIRECT, follow }
+    },
   ],
   CONTRACT_UNREADABLE: [
     () =>

@@ -69,7 +69,7 @@ export interface Stage extends Exchanges {
   stop(): Promise<void>
 }
 
-interface OpenOptions extends Partial<Pick<RoutingOptions, 'chainTimeoutMs'>> {
+interface OpenOptions extends Partial<Pick<RoutingOptions, 'chainTimeoutMs' | 'objectionTo'>> {
   readonly near?: Changes
   readonly far?: Changes
   /** Whole configurations, in place of the usual ones. */

@@ -119,7 +119,9 @@ export interface TestRouting {
 /** Creates a routing over chains, with requests in memory. */
 export function createTestRouting(
   configs: readonly ChainConfig[],
-  options: Partial<Pick<RoutingOptions, 'clock' | 'chainTimeoutMs' | 'lifi' | 'limits' | 'logger'>> = {},
+  options: Partial<
+    Pick<RoutingOptions, 'clock' | 'chainTimeoutMs' | 'lifi' | 'limits' | 'logger' | 'objectionTo'>
+  > = {},
 ): TestRouting {
   const requests = new Map<string, { request: PaymentRequest; settled: SettledAmounts }>()
   const { findRoutes, streamRoutes, preparePayment, learnNodes } = createRouting({

@@ -38,6 +38,8 @@ export async function serveChains(
   service.detection.start()
   stack.defer(() => service.detection.stop())
   stack.defer(reportBackfill(context.stderr, () => service.detection.status()))
+  // Nobody is sent to a mistyped address; a node that does not answer now is compared once it does.
+  await service.compareChains(AbortSignal.any([context.signal, AbortSignal.timeout(COMPARED_WITHIN_MS)]))
   service.background.start()
   stack.defer(() => service.background.stop())
   const listener = await listen(service, config, logger)
@@ -47,5 +49,8 @@ export async function serveChains(
   context.stdout.write(`Waybill on ${listener.url}: ${names}\n`)
   await runUntilStopped({ listener, signal: context.signal, logger, failures: [failed] })
 }
+
+/** How long the first answer waits for slow nodes. */
+const COMPARED_WITHIN_MS = 3_000
 
 const loadApp = () => import('../../app.ts')

@@ -66,7 +66,8 @@ async function* checkAll(node: CheckedNode, config: ChainConfig, clock: () => Da
   if (config.lifi !== undefined) yield* checkLifi(node, config.lifi)
 }
 
-function nameNodes(urls: readonly string[]): string[] {
+/** The host of each URL, numbered where several have it: the rest of a URL is often a key. */
+export function nameNodes(urls: readonly string[]): string[] {
   const hosts = urls.map((url) => new URL(url).host)
   return hosts.map((host, at) => {
     const before = hosts.slice(0, at).filter((other) => other === host).length

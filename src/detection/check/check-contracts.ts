@@ -16,21 +16,22 @@ export async function* checkContracts(
   config: ChainConfig,
   blocks: NodeBlocks,
 ): AsyncGenerator<CheckedFact, void> {
-  for (const { subject, address } of addressesOf(config)) yield await checkCode(node, subject, address)
+  for (const named of addressesOf(config)) yield await checkCode(node, named)
   for (const contract of config.contracts) yield await checkFromBlock(node, contract, blocks)
 }
 
-function addressesOf(config: ChainConfig): { subject: string; address: Address }[] {
-  const feedOf = ({ symbol, usdFeed }: { symbol: string; usdFeed?: Address | undefined }) =>
-    usdFeed === undefined ? [] : [{ subject: `feed ${symbol}`, address: usdFeed }]
+/** An address of the chains file, with what it is. */
+export interface NamedAddress {
+  readonly subject: string
+  readonly address: Address
+}
+
+/** The tokens of a chain and the contracts that payers are sent to, or whose answers decide what they send. */
+export function addressesOfPayers(config: ChainConfig): NamedAddress[] {
   return [
     { subject: 'multicall', address: config.multicall },
     ...config.contracts.map((contract) => ({ subject: nameOf(contract), address: contract.address })),
     ...config.tokens.map(({ symbol, address }) => ({ subject: symbol, address })),
-    ...[config.native, ...config.tokens].flatMap(feedOf),
-    ...(config.intermediaries ?? []).map((address) => ({ subject: 'intermediary', address })),
-    ...(config.swapIntermediaries ?? []).map((address) => ({ subject: 'swap intermediary', address })),
-    ...(config.executors ?? []).map((address) => ({ subject: 'executor', address })),
     ...addressesOfLifi(config.lifi),
     ...namedAddresses('swapV2', config.swapV2, ['router', 'factory']),
     ...namedAddresses('swapV3', config.swapV3, ['factory', 'quoter', 'router']),
@@ -38,7 +39,19 @@ function addressesOf(config: ChainConfig): { subject: string; address: Address }
   ]
 }
 
-function addressesOfLifi(lifi: LifiConfig | undefined): { subject: string; address: Address }[] {
+function addressesOf(config: ChainConfig): NamedAddress[] {
+  const feedOf = ({ symbol, usdFeed }: { symbol: string; usdFeed?: Address | undefined }) =>
+    usdFeed === undefined ? [] : [{ subject: `feed ${symbol}`, address: usdFeed }]
+  return [
+    ...addressesOfPayers(config),
+    ...[config.native, ...config.tokens].flatMap(feedOf),
+    ...(config.intermediaries ?? []).map((address) => ({ subject: 'intermediary', address })),
+    ...(config.swapIntermediaries ?? []).map((address) => ({ subject: 'swap intermediary', address })),
+    ...(config.executors ?? []).map((address) => ({ subject: 'executor', address })),
+  ]
+}
+
+function addressesOfLifi(lifi: LifiConfig | undefined): NamedAddress[] {
   if (lifi === undefined) return []
   const { feeContracts = [], spokePool } = lifi
   return [
@@ -53,7 +66,7 @@ function namedAddresses<K extends string>(
   of: string,
   config: Readonly<Record<K, Address>> | undefined,
   names: readonly K[],
-): { subject: string; address: Address }[] {
+): NamedAddress[] {
   return config === undefined ? [] : names.map((name) => ({ subject: `${of} ${name}`, address: config[name] }))
 }
 
@@ -66,7 +79,8 @@ async function hasCode(node: CheckedNode, address: Address, block: number | 'lat
   return code instanceof RpcError ? code : code !== '0x' && code !== null
 }
 
-async function checkCode(node: CheckedNode, subject: string, address: Address): Promise<CheckedFact> {
+/** Checks that there is code at an address. @throws RpcError when the node does not answer */
+export async function checkCode(node: CheckedNode, { subject, address }: NamedAddress): Promise<CheckedFact> {
   const judge = judgeOf('code', subject)
   const found = await hasCode(node, address, 'latest')
   if (found instanceof RpcError) return judge('unknown', found.message)

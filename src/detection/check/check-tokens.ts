@@ -13,10 +13,16 @@ export async function* checkTokens(node: CheckedNode, { tokens }: ChainConfig): 
   }
 }
 
-async function checkDecimals(node: CheckedNode, { symbol, address, decimals }: TokenConfig): Promise<CheckedFact> {
+/** Checks the decimals of a token. @throws RpcError when the node does not answer */
+export async function checkDecimals(
+  node: CheckedNode,
+  { symbol, address, decimals }: TokenConfig,
+): Promise<CheckedFact> {
   const judge = judgeOf('decimals', symbol)
   const answer = await readContract(node, readDecimals(address))
-  if (answer instanceof RpcError) return judge('wrong', `decimals() fails: ${answer.message}`)
+  if (answer instanceof RpcError) {
+    return judge(answer.kind === 'REVERTED' ? 'wrong' : 'unknown', `decimals() fails: ${answer.message}`)
+  }
   if (!isWord(answer)) return judge('wrong', 'decimals() answers no number')
   const onChain = BigInt(answer)
   if (onChain === BigInt(decimals)) return judge('ok', `${decimals}`)

@@ -1,6 +1,6 @@
 import type { ContractRead } from '../../contracts/multicall.ts'
 import type { RpcCall } from '../../nodes/json-rpc.ts'
-import { createNodeLimits, type LimitedChain } from '../../nodes/node-limits.ts'
+import { createNodeLimits, type LimitedChain, type NodeLimits } from '../../nodes/node-limits.ts'
 import { createRpcClient, type RpcClient } from '../../nodes/rpc-client.ts'
 import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
 
@@ -19,16 +19,18 @@ export function openNode(options: {
   readonly clock: () => Date
   /** What the chains file states of the URL's limits. */
   readonly chains?: readonly LimitedChain[]
+  /** What the process knows of its nodes' limits; by default what the chains file states alone. */
+  readonly limits?: NodeLimits | undefined
   readonly timeoutMs?: number
   readonly maxWaitMs?: number
   readonly signal?: AbortSignal | undefined
 }): CheckedNode {
-  const { url, signal, chains = [], ...rest } = options
+  const { url, signal, chains = [], limits = createNodeLimits(chains), ...rest } = options
   let exchanges = 0
   const onExchange = () => {
     exchanges++
   }
-  const client = createRpcClient({ ...rest, urls: [url], onExchange, limits: createNodeLimits(chains) })
+  const client = createRpcClient({ ...rest, urls: [url], onExchange, limits })
   return { client, exchanges: () => exchanges, signal }
 }
 

@@ -248,6 +248,12 @@ export const missingRouteReasons = {
     message: '{chain} gave an answer that cannot be right: {detail}',
     remedy: 'try again in {seconds} s; if it happens again, check {chain} in the chains file',
   },
+  CONTRACT_NOT_AS_CONFIGURED: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: '{contract} on {chain} is not what the chains file says: {detail}; money sent there would be lost',
+    remedy: 'ask the operator to correct {contract} of {chain} in the chains file',
+  },
   CONTRACT_UNREADABLE: {
     kind: 'NOTICE',
     in: unavailable,

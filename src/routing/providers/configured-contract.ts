@@ -2,6 +2,7 @@ import type { ChainConfig, PaymentContractKind } from '../../chains/chains-file.
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
+import type { UsedContract } from './provider.ts'
 
 /** The address of the highest version of a contract. */
 export function newestContract(chain: ChainConfig, kind: PaymentContractKind): Address | undefined {
@@ -26,4 +27,9 @@ export function explainUnreadable({ symbol, chain }: Token, what: string): Expla
 /** The explanation for a chain without a contract of the kind that could pay a token. */
 export function explainNoContract({ symbol, chain }: Token, kind: PaymentContractKind): Explanation {
   return explain('NO_PAYMENT_CONTRACT', { token: symbol, chain, kind })
+}
+
+/** The contracts that a plan uses on one chain; coins have none. */
+export function usedOn(chain: string, ...addresses: readonly (Address | undefined)[]): UsedContract[] {
+  return addresses.flatMap((address) => (address === undefined ? [] : [{ chain, address }]))
 }

@@ -14,7 +14,7 @@ import type { ChainState } from '../looks/wallet-state.ts'
 import { type ConversionGasFacts, erc20ConversionGas, nativeConversionGas } from '../quotes/gas.ts'
 import type { Step } from '../quotes/steps.ts'
 import { approvalSteps } from './approval.ts'
-import { explainNoContract, explainUnreadable, newestContract, secondsOfBlocks } from './configured-contract.ts'
+import { explainNoContract, explainUnreadable, newestContract, secondsOfBlocks, usedOn } from './configured-contract.ts'
 import { platformCosts, proxyPayment, REQUEST_NETWORK } from './fee-proxy.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
@@ -76,6 +76,7 @@ function planConversion(conversion: Conversion): Plan {
   const allowanceRead = token.address && readAllowance(token.address, payment.wallet, proxy)
   const receivers = receiverReads(chain, token, payment)
   return {
+    contracts: usedOn(chain.name, token.address, proxy, contract),
     reads: [amountRead, feeRead, rateRead, ...(allowanceRead === undefined ? [] : [allowanceRead]), ...receivers.reads],
     quote(state) {
       const converted = convertedBy(conversion, state, { amountRead, feeRead, rateRead })

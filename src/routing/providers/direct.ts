@@ -9,7 +9,7 @@ import type { Payment } from '../due-payment.ts'
 import { erc20PaymentGas, nativePaymentGas } from '../quotes/gas.ts'
 import type { Step } from '../quotes/steps.ts'
 import { approvalSteps } from './approval.ts'
-import { explainNoContract, explainUnreadable, newestContract, secondsOfBlocks } from './configured-contract.ts'
+import { explainNoContract, explainUnreadable, newestContract, secondsOfBlocks, usedOn } from './configured-contract.ts'
 import { type Charged, chargedFor, erc20Payment, nativePayment, platformCosts, REQUEST_NETWORK } from './fee-proxy.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
@@ -40,6 +40,7 @@ function planErc20(chain: ChainConfig, proxy: Address, token: Token & { address:
   const allowanceRead = readAllowance(token.address, payment.wallet, proxy)
   const receivers = receiverReads(chain, token, payment)
   return {
+    contracts: usedOn(chain.name, token.address, proxy),
     reads: [allowanceRead, ...receivers.reads],
     quote(state) {
       const charged = chargedFor(payment)
@@ -63,6 +64,7 @@ function planErc20(chain: ChainConfig, proxy: Address, token: Token & { address:
 function planNative(chain: ChainConfig, proxy: Address, coin: Token, payment: Payment): Plan {
   const receivers = receiverReads(chain, coin, payment)
   return {
+    contracts: usedOn(chain.name, proxy),
     reads: receivers.reads,
     quote(state) {
       const charged = chargedFor(payment)

@@ -1,4 +1,5 @@
 import type { ContractRead } from '../../contracts/multicall.ts'
+import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import type { Decimal } from '../../domain/decimal.ts'
 import type { RouteWarning } from '../../domain/route.ts'
@@ -23,8 +24,27 @@ export interface Provider {
   plan(candidate: Candidate, payment: Payment): Plan | Explanation | undefined
 }
 
+/** A contract or token on a chain. */
+export interface UsedContract {
+  /** Name of the chain. */
+  readonly chain: string
+  readonly address: Address
+}
+
+/** What nodes say of a contract or token that cannot be as the chains file has it. */
+export interface Objection {
+  /** As the chains file names it: `ERC20_FEE_PROXY 0.2.0`, `USDC`. */
+  readonly contract: string
+  readonly detail: string
+}
+
+/** Tells why nobody is to be sent to a contract or token; undefined where nothing speaks against it. */
+export type ObjectionTo = (used: UsedContract) => Objection | undefined
+
 /** How a candidate could become a route, once its chain has been looked at. */
 export interface Plan {
+  /** The tokens and contracts that the wallet's money goes through, on both chains. */
+  readonly contracts: readonly UsedContract[]
   /** Reads of the source chain that the quote needs beside balances and prices. */
   readonly reads: readonly ContractRead[]
   /** Reads of the destination chain, which is then looked at as well; empty where its prices are enough. */

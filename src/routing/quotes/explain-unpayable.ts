@@ -45,7 +45,7 @@ function explainUnpayable(
   if ('reason' in destination) return destination
   // Whether the configuration rules a candidate out depends on neither wallet nor amount.
   const payment: Payment = { request, wallet: ZERO_ADDRESS, destination, amount: 1n, limit: DEFAULT_LIMIT }
-  const planned = planCandidates(findCandidates(request, destination, tokens), payment, providers)
+  const planned = planCandidates(findCandidates(request, destination, tokens), payment, { providers })
   const isPossible = planned.some(({ provider, plan }) => provider !== undefined && !('reason' in plan))
   const [first] = planned
   return isPossible || first === undefined || !('reason' in first.plan) ? undefined : first.plan

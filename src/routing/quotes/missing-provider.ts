@@ -11,7 +11,7 @@ import { type Candidate, isFiatRequest } from './candidates.ts'
  * provider. The missing provider is given before a missing balance: without a quote the need is unknown, and no balance would make it a route.
  */
 export function planWithoutProvider(candidate: Candidate, payment: Payment): Plan {
-  return { reads: [], quote: (state) => explainMissingProvider(candidate, payment, state) }
+  return { contracts: [], reads: [], quote: (state) => explainMissingProvider(candidate, payment, state) }
 }
 
 function explainMissingProvider(candidate: Candidate, payment: Payment, state: ChainState): Explanation {

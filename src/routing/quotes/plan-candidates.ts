@@ -1,7 +1,7 @@
 import type { ContractRead } from '../../contracts/multicall.ts'
-import type { Explanation } from '../../errors/waybill-error.ts'
+import { type Explanation, explain } from '../../errors/waybill-error.ts'
 import type { Payment } from '../due-payment.ts'
-import type { Plan, Provider } from '../providers/provider.ts'
+import type { ObjectionTo, Plan, Provider } from '../providers/provider.ts'
 import { type Candidate, isFiatRequest } from './candidates.ts'
 import { planWithoutProvider } from './missing-provider.ts'
 import { routeId } from './route-id.ts'
@@ -15,11 +15,17 @@ export interface PlannedCandidate {
   readonly plan: Plan | Explanation
 }
 
+export interface PlanningDependencies {
+  readonly providers: readonly Provider[]
+  /** What nodes say against contracts and tokens of the chains file; undefined: nothing is known. */
+  readonly objectionTo?: ObjectionTo | undefined
+}
+
 /** Lets every provider plan every candidate of its kind. @returns one entry for each chain, token and provider */
 export function planCandidates(
   candidates: readonly Candidate[],
   payment: Payment,
-  providers: readonly Provider[],
+  { providers, objectionTo }: PlanningDependencies,
 ): PlannedCandidate[] {
   const byKind = Map.groupBy(providers, (provider) => provider.kind)
   const noConversion = explainNoConversion(payment, byKind.get('CONVERSION') ?? [])
@@ -30,10 +36,21 @@ export function planCandidates(
     const planned = able.flatMap((provider, place) => {
       const plan = provider.plan(candidate, payment)
       const id = routeId(candidate, provider, place === 0)
-      return plan === undefined ? [] : [{ candidate, provider: { name: provider.name, routeId: id }, plan }]
+      if (plan === undefined) return []
+      return [{ candidate, provider: { name: provider.name, routeId: id }, plan: unlessObjected(plan, objectionTo) }]
     })
     return planned.length > 0 ? planned : [{ candidate, plan: noConversion ?? planWithoutProvider(candidate, payment) }]
   })
+}
+
+/** A plan, unless the nodes say that one of its contracts is not what the chains file says: money that is sent there would be lost. */
+function unlessObjected(plan: Plan | Explanation, objectionTo: ObjectionTo | undefined): Plan | Explanation {
+  if (objectionTo === undefined || 'reason' in plan) return plan
+  for (const used of plan.contracts) {
+    const objection = objectionTo(used)
+    if (objection !== undefined) return explain('CONTRACT_NOT_AS_CONFIGURED', { ...objection, chain: used.chain })
+  }
+  return plan
 }
 
 /** Why a fiat request cannot be paid at all: every way would have to end in a conversion, and there is none. */

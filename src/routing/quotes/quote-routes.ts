@@ -13,12 +13,11 @@ import { type Explanation, explain, type WaybillError, waybillError } from '../.
 import { DEFAULT_LIMIT, type Payment, platformFeeOf } from '../due-payment.ts'
 import type { Scanner } from '../looks/scan.ts'
 import { checkTotal, type ParsedQuestion } from '../parse-question.ts'
-import type { Provider } from '../providers/provider.ts'
 import { warn } from './assemble-route.ts'
 import { type Assessed, type Assessment, assessCandidates } from './assess-candidates.ts'
 import { type Candidate, findCandidates } from './candidates.ts'
 import { decideAmount, invoiceDecimals, type StoredRequest } from './decide-amount.ts'
-import { type PlannedCandidate, planCandidates, readsByChain } from './plan-candidates.ts'
+import { type PlannedCandidate, type PlanningDependencies, planCandidates, readsByChain } from './plan-candidates.ts'
 import { isWanted, type Wishes } from './wishes.ts'
 
 /** Loads a request of an account and its balance; undefined when the account has none under that reference. */
@@ -36,10 +35,9 @@ export interface QuoteOptions {
   readonly deadlineAtMs?: number | undefined
 }
 
-export interface QuoteDependencies {
+export interface QuoteDependencies extends PlanningDependencies {
   readonly chains: ChainDirectory
   readonly tokens: TokenDirectory
-  readonly providers: readonly Provider[]
   readonly scanner: Scanner
   readonly loadRequest: LoadRequest
   /** Milliseconds since 1970. */
@@ -131,12 +129,12 @@ function timeOfClosure(
 /** Lets all providers plan what is wanted, without looking at any chain. */
 export function planAll(
   { search }: Inquiry,
-  { providers }: QuoteDependencies,
+  dependencies: QuoteDependencies,
   wishes: Pick<Wishes, 'chains' | 'tokens'> = {},
 ): PlannedCandidate[] {
   if (search === undefined) return []
   const wanted = search.candidates.filter(({ source }) => isWanted(source, wishes))
-  return planCandidates(wanted, search.payment, providers)
+  return planCandidates(wanted, search.payment, dependencies)
 }
 
 /**

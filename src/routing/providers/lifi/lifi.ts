@@ -21,7 +21,7 @@ import { warn } from '../../quotes/assemble-route.ts'
 import { erc20PaymentGas } from '../../quotes/gas.ts'
 import type { Step } from '../../quotes/steps.ts'
 import { approvalSteps } from '../approval.ts'
-import { explainNoContract, newestContract, secondsOfBlocks } from '../configured-contract.ts'
+import { explainNoContract, newestContract, secondsOfBlocks, usedOn } from '../configured-contract.ts'
 import { type Charged, chargedFor, directTerms, erc20Payment, platformCosts } from '../fee-proxy.ts'
 import type { Plan, Provider, Quote, QuoteContext } from '../provider.ts'
 import type { LifiClient } from './lifi-client.ts'
@@ -131,9 +131,13 @@ function pinsOf({ lifi: near }: ChainConfig, { lifi: far }: ChainConfig): LifiPi
 
 function planBridging(options: LifiProviderOptions, bridging: Bridging): Plan {
   const { payment, question, contender } = bridging
-  const { source, pins } = question
+  const { source, destination, pins } = question
   const reads = source.address === undefined ? [] : [readAllowance(source.address, payment.wallet, pins.diamond)]
   return {
+    contracts: [
+      ...usedOn(source.chain, source.address, pins.diamond),
+      ...usedOn(destination.chain, destination.address, question.call.toContractAddress as Address, pins.receiver),
+    ],
     reads,
     readsOfDestination: [],
     async quote(state, context) {

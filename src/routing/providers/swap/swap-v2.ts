@@ -12,7 +12,7 @@ import type { ChainState } from '../../looks/wallet-state.ts'
 import { type SwapGasFacts, swapToPayGas } from '../../quotes/gas.ts'
 import type { Step } from '../../quotes/steps.ts'
 import { approvalSteps } from '../approval.ts'
-import { explainUnreadable, newestContract, secondsOfBlocks } from '../configured-contract.ts'
+import { explainUnreadable, newestContract, secondsOfBlocks, usedOn } from '../configured-contract.ts'
 import { directTerms, platformCosts, proxyPayment, REQUEST_NETWORK } from '../fee-proxy.ts'
 import type { Plan, Provider, Quote } from '../provider.ts'
 import { receiverReads } from '../receivers.ts'
@@ -98,6 +98,7 @@ function planSwap(swap: Swap): Plan {
   const receivers = receiverReads(chain, destination, payment)
   const pools = hops.flat().map(({ read }) => read)
   return {
+    contracts: usedOn(chain.name, source.address, destination.address, swapToPay, proxy, exchange.router),
     reads: [...Object.values(reads), ...pools, ...receivers.reads],
     quote(state, { priceOf }) {
       const uintFrom = (read: ContractRead) => uintAt(state.answerTo(read), 0)

@@ -11,7 +11,13 @@ import type { ChainState } from '../../looks/wallet-state.ts'
 import { erc20PaymentGas, swapV3Gas } from '../../quotes/gas.ts'
 import type { Step, Transaction } from '../../quotes/steps.ts'
 import { approvalSteps } from '../approval.ts'
-import { explainNoContract, explainUnreadable, newestContract, secondsOfBlocks } from '../configured-contract.ts'
+import {
+  explainNoContract,
+  explainUnreadable,
+  newestContract,
+  secondsOfBlocks,
+  usedOn,
+} from '../configured-contract.ts'
 import { type Charged, chargedFor, directTerms, erc20Payment, platformCosts } from '../fee-proxy.ts'
 import type { Plan, Provider, Quote } from '../provider.ts'
 import { receiverReads } from '../receivers.ts'
@@ -76,6 +82,7 @@ function planSwap(swap: Swap): Plan {
   const toProxy = readAllowance(destination.address, payment.wallet, proxy)
   const receivers = receiverReads(chain, destination, payment)
   return {
+    contracts: usedOn(chain.name, source.address, destination.address, proxy, exchange.router),
     reads: [toRouter, toProxy, ...tiers.flatMap(({ price, amount }) => [price, amount]), ...receivers.reads],
     quote(state, { priceOf }) {
       const uintFrom = (read: ContractRead) => uintAt(state.answerTo(read), 0)

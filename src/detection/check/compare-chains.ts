@@ -1,0 +1,170 @@
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import type { Address } from '../../domain/address.ts'
+import type { Logger } from '../../domain/logger.ts'
+import type { NodeLimits } from '../../nodes/node-limits.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import { hiderOf, nameNodes } from './check-chain.ts'
+import { addressesOfPayers, checkCode, type NamedAddress } from './check-contracts.ts'
+import { checkDecimals } from './check-tokens.ts'
+import type { CheckedFact } from './checked-fact.ts'
+import { type CheckedNode, openNode } from './checked-node.ts'
+
+/** What is wrong with a contract or token of the chains file. */
+interface WrongAddress {
+  readonly contract: string
+  readonly detail: string
+}
+
+/** Compares what payers are sent to with what the nodes answer, while the service runs. */
+export interface ChainComparison {
+  /**
+   * Compares all nodes that were not compared yet, or that said that something is wrong; a node that does not answer is asked in the next round.
+   * Ends early when the signal fires.
+   */
+  round(signal: AbortSignal): Promise<void>
+  /** What two answers say is wrong with a contract or token; undefined where nothing is. @param chain - its name */
+  wrongWith(used: { readonly chain: string; readonly address: Address }): WrongAddress | undefined
+}
+
+interface ComparisonOptions {
+  readonly chains: readonly ChainConfig[]
+  readonly clock: () => Date
+  readonly logger: Logger
+  readonly limits: NodeLimits
+  /** Counts what is wrong on each chain, for alarms. */
+  readonly meter: { set(name: string, labels: Readonly<Record<string, string>>, value: number): void }
+}
+
+/** What one node said of each address; undefined where it could not say. */
+type NodeAnswers = ReadonlyMap<Address, CheckedFact>
+
+/** A node of a chain. */
+interface ComparedNode {
+  readonly name: string
+  readonly url: string
+  /** Its answers of this round and of the one before; empty until it has answered. */
+  answers: readonly NodeAnswers[]
+}
+
+interface ComparedChain {
+  readonly config: ChainConfig
+  readonly nodes: readonly ComparedNode[]
+  wrong: ReadonlyMap<Address, WrongAddress>
+}
+
+/** For one exchange with a node: the start waits for the first round. */
+const TIMEOUT_MS = 2_000
+
+/**
+ * Makes the comparison of all chains.
+ *
+ * One node may lie or lag, so one answer takes nothing away: an address is wrong where two nodes say so, or where the only node that answers says
+ * so twice. It is right again as soon as that no longer holds.
+ */
+export function createChainComparison(options: ComparisonOptions): ChainComparison {
+  const chains = options.chains.map((config): ComparedChain => {
+    const names = nameNodes(config.rpcUrls)
+    const nodes = config.rpcUrls.map((url, at) => ({ name: names[at] ?? '', url, answers: [] }))
+    return { config, nodes, wrong: new Map() }
+  })
+  const byName = new Map(chains.map((chain) => [chain.config.name, chain]))
+  return {
+    async round(signal) {
+      await Promise.all(chains.map((chain) => compareChain(chain, options, signal)))
+    },
+    wrongWith: ({ chain, address }) => byName.get(chain)?.wrong.get(address),
+  }
+}
+
+async function compareChain(chain: ComparedChain, options: ComparisonOptions, signal: AbortSignal): Promise<void> {
+  const due = chain.nodes.filter(({ answers }) => answers.length === 0 || hasWrong(answers[0]))
+  await Promise.all(due.map((node) => compareNode(chain, node, options, signal)))
+  // A chain with one node, or one that answers: its second answer decides.
+  const heard = chain.nodes.filter(({ answers }) => answers.length > 0)
+  const [only, ...others] = heard
+  if (only !== undefined && others.length === 0 && hasWrong(only.answers[0]) && only.answers.length === 1) {
+    await compareNode(chain, only, options, signal)
+  }
+  if (!signal.aborted) decide(chain, options)
+}
+
+const hasWrong = (answers: NodeAnswers | undefined) => [...(answers?.values() ?? [])].some(isWrong)
+const isWrong = ({ verdict }: CheckedFact) => verdict === 'wrong'
+
+async function compareNode(
+  { config }: ComparedChain,
+  node: ComparedNode,
+  { clock, limits, logger }: ComparisonOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { chainId, name: chain } = config
+  const asked = openNode({
+    url: node.url,
+    chainId,
+    clock,
+    limits,
+    signal,
+    timeoutMs: TIMEOUT_MS,
+    maxWaitMs: TIMEOUT_MS,
+  })
+  try {
+    const answers = await askAll(asked, config)
+    for (const [address, { subject, check, verdict, detail }] of answers) {
+      if (verdict !== 'wrong' || saysWrong(node.answers[0], address)) continue
+      logger.warn({ chain, node: node.name, contract: subject, check, detail }, 'a node contradicts the chains file')
+    }
+    node.answers = [answers, ...node.answers].slice(0, 2)
+  } catch (error) {
+    if (signal.aborted) return
+    if (!(error instanceof RpcError)) throw error
+    const fields = { chain, node: node.name, detail: hiderOf(node.url)(error.message) }
+    // Whatever else it says, a node of another chain is used by nobody: each client asks for its chain id first.
+    if (error.kind === 'WRONG_CHAIN') logger.error(fields, 'the node is of another chain than the chains file says')
+    else logger.debug(fields, 'the chains file could not be compared with the node; it is tried again')
+  }
+}
+
+/** Asks for the code at each address and the decimals of each token. The client asks for the chain id first. */
+async function askAll(node: CheckedNode, config: ChainConfig): Promise<NodeAnswers> {
+  const answers = new Map<Address, CheckedFact>()
+  const keep = ({ address }: Pick<NamedAddress, 'address'>, fact: CheckedFact) => {
+    const before = answers.get(address)
+    if (before === undefined || !isWrong(before)) answers.set(address, fact)
+  }
+  for (const named of addressesOfPayers(config)) keep(named, await checkCode(node, named))
+  for (const token of config.tokens) keep(token, await checkDecimals(node, token))
+  return answers
+}
+
+/** Decides what is wrong by the answers so far, and tells the operator of what has changed. */
+function decide(chain: ComparedChain, { logger, meter }: ComparisonOptions): void {
+  const { config, nodes, wrong: before } = chain
+  const wrong = new Map<Address, WrongAddress>()
+  for (const { subject, address } of addressesOfPayers(config)) {
+    const heard = nodes.filter(
+      ({ answers }) => answers[0]?.get(address)?.verdict === 'ok' || saysWrong(answers[0], address),
+    )
+    const against = heard.filter(({ answers }) => saysWrong(answers[0], address))
+    const [first] = against
+    if (first === undefined) continue
+    const fact = first.answers[0]?.get(address)
+    const isTwice = against.length > 1 || (heard.length === 1 && saysWrong(first.answers[1], address))
+    const detail = fact?.check === 'decimals' ? `its decimals are ${fact.detail}` : (fact?.detail ?? '')
+    if (isTwice) wrong.set(address, { contract: subject, detail: hiderOf(first.url)(detail) })
+  }
+  chain.wrong = wrong
+  for (const [address, { contract, detail }] of wrong) {
+    if (before.has(address)) continue
+    const alarm = `${contract} is not what the chains file says: ${detail}`
+    logger.error({ chain: config.name, contract, address, alarm }, 'routes through this contract are taken away')
+  }
+  for (const [address, { contract }] of before) {
+    if (!wrong.has(address))
+      logger.info({ chain: config.name, contract, address }, 'the contract is as the chains file says')
+  }
+  meter.set('waybill_chain_wrong_contracts', { network: config.name }, wrong.size)
+}
+
+function saysWrong(answers: NodeAnswers | undefined, address: Address): boolean {
+  return answers?.get(address)?.verdict === 'wrong'
+}
