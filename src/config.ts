@@ -95,7 +95,10 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
     'addresses and networks (10.0.0.0/8) of proxies whose X-Forwarded-For or Forwarded header is trusted (default none)',
   ],
   ['MAX_CONNECTIONS', 'connections at once (default 8000)'],
-  ['MAX_CONNECTIONS_PER_ADDRESS', 'connections of one address at once, TRUSTED_PROXIES excepted (default 1000)'],
+  [
+    'MAX_CONNECTIONS_PER_ADDRESS',
+    'idle connections of one address without a secret key, TRUSTED_PROXIES excepted (default a tenth of MAX_CONNECTIONS)',
+  ],
   ['MAX_CALLS', 'calls at once (default 1000)'],
   ['MAX_STREAMS', 'streams at once, not counted as calls (default 1000)'],
   ['MAX_STREAMS_PER_KEY', 'streams of one key at once (default a tenth of MAX_STREAMS)'],

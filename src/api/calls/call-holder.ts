@@ -1,8 +1,13 @@
 import type { Call } from './call.ts'
 import { type Holder, USUAL_SHARE } from './shares.ts'
 
-/** Who holds the places of a call, once its caller is known. */
-export function holderOf({ caller, incoming }: Call): Holder {
+/** Who holds the places of a call. Called once its caller is known. */
+export function holderOf(call: Call): Holder {
+  call.holder ??= findHolder(call)
+  return call.holder
+}
+
+function findHolder({ caller, incoming }: Call): Holder {
   if (caller === undefined) return keylessAt(incoming.clientAddress())
   const { pageAddress, share = USUAL_SHARE } = caller
   if (pageAddress !== undefined) return { standing: 'publishable', name: pageAddress, share: 0 }

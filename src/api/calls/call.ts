@@ -5,6 +5,7 @@ import type { Caller } from '../../auth/caller.ts'
 import type { ReportLimit } from '../../auth/rate-limit.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
 import { callerKey } from './call-context.ts'
+import type { Holder } from './shares.ts'
 
 export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web'
 
@@ -21,6 +22,8 @@ export interface CallOrigin {
   readonly reportLimit: ReportLimit
   /** How many bytes of the request's body have been read. */
   readonly receivedBytes: () => number
+  /** Says who makes the call, once it is known. */
+  readonly holdConnectionFor: (holder: Holder) => void
   /** Calls back once if the caller hangs up before the answer is complete. */
   readonly onHangUp: (listener: () => void) => void
 }
@@ -52,6 +55,8 @@ export interface Call extends HandlerContext {
   readonly requestId: string
   /** Set once it is known; absent for methods that need no key. */
   caller?: Caller
+  /** Who holds the places of the call; made when it is first asked for, by `holderOf`. */
+  holder?: Holder
   deadlineAtMs?: number
   /** True while the request is read: a deadline that passes then is the caller's fault. */
   isReading?: boolean
@@ -95,6 +100,7 @@ class StartedCall implements Call {
   readonly incoming: IncomingCall
   readonly requestId: string
   caller?: Caller
+  holder?: Holder
   deadlineAtMs?: number
   #controller: AbortController | undefined
   #requestHeader: Headers | undefined

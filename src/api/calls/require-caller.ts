@@ -2,6 +2,7 @@ import type { Authenticate } from '../../auth/authenticate.ts'
 import type { ReportLimit } from '../../auth/rate-limit.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { headerOf, whenComplete } from './call.ts'
+import { holderOf } from './call-holder.ts'
 import { isHealth } from './cap-calls.ts'
 import type { Interceptor } from './served-method.ts'
 
@@ -49,6 +50,7 @@ export function requireCaller({ authenticate, countOpen, isKeyInForce, recheckMs
       const page = isForPages ? readPage : undefined
       const credentials = { apiKey, ticket, account: headerOf(headers, 'x-account'), address: clientAddress, page }
       call.caller = await authenticate(credentials, scope, reportLimit)
+      call.incoming.holdConnectionFor(holderOf(call))
       const { keyId } = call.caller
       if (desc.methodKind === 'unary' || isKeyInForce === undefined) return next(call)
       const answer = await next(call)

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerR
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Readable } from 'node:stream'
 import { waybillError } from '../../errors/waybill-error.ts'
+import type { Holder } from '../calls/shares.ts'
 
 /** Header fields to send, by names in lower case. */
 export type HeaderFields = Record<string, string>
@@ -49,6 +50,8 @@ export interface Exchange {
   readonly askForBody: () => void
   /** Whether a body that has ended is incomplete. */
   readonly isCutOff: () => boolean
+  /** Says who makes the request, once it is known: its connection belongs to them. */
+  readonly holdConnectionFor: (holder: Holder) => void
   /** Calls back at most once, if the caller is gone before the answer is complete; at once if it is gone already. */
   readonly onHangUp: (listener: () => void) => void
   /** Sends an answer. Does nothing when the caller is gone or an answer was begun. */
@@ -141,8 +144,22 @@ export async function* readPieces({ body, askForBody, isCutOff }: Exchange): Asy
   if (isCutOff()) throw waybillError('CALL_CANCELLED', {})
 }
 
-/** @param isStopping - whether to close the connection after the answer */
-export function http1Exchange(request: IncomingMessage, response: ServerResponse, isStopping: () => boolean): Exchange {
+/** A connection, as far as its exchanges need it. */
+interface Held {
+  readonly holdFor: (holder: Holder) => void
+}
+
+interface Http1Terms {
+  readonly held: Held | undefined
+  /** Whether to close the connection after the answer. */
+  readonly isStopping: () => boolean
+}
+
+export function http1Exchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { held, isStopping }: Http1Terms,
+): Exchange {
   const { headers } = request
   const hangUp = hangUpSignal()
   response.on('close', () => {
@@ -165,6 +182,7 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
     hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
     body: request,
     received: { bytes: 0 },
+    holdConnectionFor: (holder) => held?.holdFor(holder),
     askForBody() {
       // HTTP/1.0 has no such answer.
       if (request.httpVersion === '1.1' && waitsForContinue(headers) && !response.headersSent) response.writeContinue()
@@ -203,7 +221,7 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
 export function http2Exchange(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  endsWithHeaders: boolean,
+  { held, endsWithHeaders }: { readonly held: Held | undefined; readonly endsWithHeaders: boolean },
 ): Exchange {
   const method = pseudo(headers, ':method')
   const hangUp = hangUpSignal()
@@ -241,6 +259,7 @@ export function http2Exchange(
     hasBody: !endsWithHeaders,
     body: stream,
     received: { bytes: 0 },
+    holdConnectionFor: (holder) => held?.holdFor(holder),
     askForBody() {
       if (waitsForContinue(headers) && !begun && !stream.destroyed) stream.additionalHeaders({ ':status': 100 })
     },

@@ -35,10 +35,20 @@ export const UNBUFFERED: HeaderFields = { 'x-accel-buffering': 'no' }
 
 /** What the call core needs to know about a request, whatever its protocol. */
 export function originOf({ exchange, requestId, clientAddress, reportLimit }: Inbound): CallOrigin {
-  const { method: httpMethod, headers, onHangUp, received } = exchange
+  const { method: httpMethod, headers, onHangUp, received, holdConnectionFor } = exchange
   const readUrl = () => (exchange.rawQuery === '' ? exchange.rawPath : `${exchange.rawPath}?${exchange.rawQuery}`)
   const receivedBytes = () => received.bytes
-  return { requestId, httpMethod, readUrl, headers, clientAddress, reportLimit, receivedBytes, onHangUp }
+  return {
+    requestId,
+    httpMethod,
+    readUrl,
+    headers,
+    clientAddress,
+    reportLimit,
+    receivedBytes,
+    holdConnectionFor,
+    onHangUp,
+  }
 }
 
 /** METHOD_NOT_ALLOWED, which names the methods that the path takes. */

@@ -31,8 +31,6 @@ export const offences = {
   reset: 1,
   /** A connection that ended without a request. */
   silence: 1,
-  /** A connection beyond the limit of its address. */
-  excess: 1,
   /** A connection while the address is barred. */
   knocking: 1,
   /** A failed TLS handshake, which costs a signature. */

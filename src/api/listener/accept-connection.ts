@@ -5,8 +5,8 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { Logger } from '../../domain/logger.ts'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { type AbuseCounter, offences } from './abuse.ts'
-import type { Excess } from './connection-counts.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
+import type { ConnectionShares } from './connection-shares.ts'
 import { type HttpVersion, type Protocol, protocolOf, readFirstBytes, versionOf } from './first-bytes.ts'
 import { type RefusalOptions, refuseHttp1, refuseHttp2 } from './refuse-connection.ts'
 import type { TlsCertificate } from './tls-certificate.ts'
@@ -19,8 +19,7 @@ export interface Acceptance {
   readonly plaintext: boolean
   readonly versions: readonly HttpVersion[]
   readonly open: OpenConnections
-  /** Counts a connection, and says why it is one too many; undefined if it is not. */
-  readonly findExcess: (socket: Socket) => Excess | undefined
+  readonly shares: ConnectionShares
   readonly limits: ConnectionLimits
   readonly abuse: AbuseCounter
   readonly refusal: RefusalOptions
@@ -59,9 +58,8 @@ export function acceptConnection(acceptance: Acceptance, socket: Socket): void {
   keep(socket, open.sockets)
   keep(socket, open.undecided)
   const peer = peerOf(socket)
-  const excess = acceptance.findExcess(socket)
-  if (excess !== undefined) {
-    if (excess === 'address') abuse.charge(peer, offences.excess)
+  const hasPlace = acceptance.shares.accept(socket)
+  if (!hasPlace) {
     if (open.refused.size >= MAX_REFUSALS) {
       socket.destroy()
       return
@@ -73,8 +71,8 @@ export function acceptConnection(acceptance: Acceptance, socket: Socket): void {
     read: protocolOf,
     onDecided(protocol) {
       open.undecided.delete(socket)
-      if (excess === undefined) handOver(acceptance, socket, protocol)
-      else refuseExcess(acceptance, socket, { excess, protocol })
+      if (hasPlace) handOver(acceptance, socket, protocol)
+      else refuseExcess(acceptance, socket, protocol)
     },
     onSilent: () => abuse.charge(peer, offences.silence),
   })
@@ -145,14 +143,8 @@ function refuse({ refusal, logger }: Acceptance, socket: Socket, { error, versio
   refuseHttp2({ message: error.message, code }, socket)
 }
 
-const excessNames: Readonly<Record<Excess, string>> = { all: 'all together', address: 'from your address' }
-
-function refuseExcess(
-  acceptance: Acceptance,
-  socket: Socket,
-  { excess, protocol }: { readonly excess: Excess; readonly protocol: Protocol },
-): void {
-  const error = waybillError('TOO_MANY_CONNECTIONS', { detail: excessNames[excess] })
+function refuseExcess(acceptance: Acceptance, socket: Socket, protocol: Protocol): void {
+  const error = waybillError('TOO_MANY_CONNECTIONS', {})
   if (protocol !== 'tls') return refuse(acceptance, socket, { error, version: protocol })
   // A handshake only to refuse would cost what the limit is to save.
   acceptance.logger.info({ reason: error.reason }, 'connection refused')

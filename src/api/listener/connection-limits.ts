@@ -17,8 +17,8 @@ export interface ConnectionLimits {
   readonly maxStreams: number
   /** Connections at once, all together. */
   readonly maxConnections: number
-  /** Connections at once from one address, unless `isManyClients` says that many clients call from it. */
-  readonly maxConnectionsPerAddress: number
+  /** Idle connections of one address without a secret key, unless `isManyClients` says that many clients call from it. Default: a tenth of all. */
+  readonly maxConnectionsPerAddress?: number | undefined
   /** Streams of one HTTP/2 connection that its client cancelled before an answer began, less those that were answered completely. */
   readonly resets: Allowance
   /** PING and SETTINGS frames of one HTTP/2 connection. */
@@ -37,7 +37,6 @@ export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
   idleTimeoutMs: 120_000,
   maxStreams: 256,
   maxConnections: 8_000,
-  maxConnectionsPerAddress: 1_000,
   // Clients with short deadlines cancel many calls when the service is slow, and proxies do so for many clients.
   resets: { burst: 100, perSecond: 20 },
   // gRPC clients send a PING with some data frames, to measure the bandwidth.

@@ -6,6 +6,7 @@ import { http1Exchange } from '../http/exchange.ts'
 import type { RequestHandler } from '../http/http-server.ts'
 import { type AbuseCounter, costOfRefusal } from './abuse.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
+import type { ConnectionShares, HeldConnection } from './connection-shares.ts'
 import { LINGER_MS, type RefusalOptions, refuseHttp1 } from './refuse-connection.ts'
 
 export interface Http1Options extends RefusalOptions {
@@ -14,12 +15,13 @@ export interface Http1Options extends RefusalOptions {
   readonly httpMethods: readonly string[]
   readonly limits: ConnectionLimits
   readonly abuse: AbuseCounter
+  readonly shares: ConnectionShares
   readonly stopping: AbortSignal
 }
 
 /** Serves HTTP/1.1 on the connections that are handed to it with `emit('connection', socket)`. */
 export function createHttp1(options: Http1Options): Server {
-  const { handle, limits, stopping } = options
+  const { handle, limits, shares, stopping } = options
   const server = createServer({
     maxHeaderSize: limits.maxHeaderBytes,
     headersTimeout: limits.headersTimeoutMs,
@@ -32,28 +34,35 @@ export function createHttp1(options: Http1Options): Server {
   server.timeout = limits.idleTimeoutMs
   // Node would drop further headers silently; such a request is refused below.
   server.maxHeadersCount = 0
-  const inFlight = new WeakMap<Duplex, Set<ServerResponse>>()
+  const connections = new WeakMap<Duplex, UsedConnection>()
   server.on('request', (request, response) => {
     const { socket } = request
-    let responses = inFlight.get(socket)
-    if (responses === undefined) {
-      responses = new Set()
-      inFlight.set(socket, responses)
+    let connection = connections.get(socket)
+    if (connection === undefined) {
+      connection = { responses: new Set(), held: shares.of(socket) }
+      connections.set(socket, connection)
     }
+    const { responses, held } = connection
     responses.add(response)
+    held?.begin()
     response.on('close', () => {
       responses.delete(response)
+      held?.end()
       if (stopping.aborted) socket.end()
     })
-    void serve(request, response)
+    void serve(request, response, held)
   })
-  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    held: HeldConnection | undefined,
+  ): Promise<void> {
     if (request.rawHeaders.length / 2 > limits.maxHeaders) {
       return refuseOnce(waybillError('TOO_MANY_HEADERS', { limit: limits.maxHeaders }), request.socket)
     }
     const hostFault = faultOfHost(request)
     if (hostFault !== undefined) return refuseOnce(waybillError('INVALID_HOST', { detail: hostFault }), request.socket)
-    await handle(http1Exchange(request, response, () => stopping.aborted))
+    await handle(http1Exchange(request, response, { held, isStopping: () => stopping.aborted }))
     boundTaking(response, request.socket, limits.requestTimeoutMs)
     boundRest(request)
   }
@@ -75,7 +84,7 @@ export function createHttp1(options: Http1Options): Server {
   }
   server.on('clientError', (error: ClientError, socket) => {
     if (refused.has(socket)) return
-    const [response, ...others] = inFlight.get(socket) ?? []
+    const [response, ...others] = connections.get(socket)?.responses ?? []
     const isMidway = response?.headersSent === true || others.length > 0
     if (!socket.writable || isMidway || goneCodes.has(error.code)) socket.destroy()
     else refuseOnce(reasonOf(error, limits), socket)
@@ -83,6 +92,12 @@ export function createHttp1(options: Http1Options): Server {
   // Starts the checks of the timeouts, which Node starts when a server listens; this one never does.
   server.emit('listening')
   return server
+}
+
+interface UsedConnection {
+  /** Those that are not complete. */
+  readonly responses: Set<ServerResponse>
+  readonly held: HeldConnection | undefined
 }
 
 /** `host`, `host:port`, `[::1]:port`, or nothing (RFC 9110, 7.2). */

@@ -14,6 +14,7 @@ import { type AbuseCounter, offences } from './abuse.ts'
 import { createAlarms } from './alarms.ts'
 import { type Allowance, createAllowance } from './allowance.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
+import type { ConnectionShares, HeldConnection } from './connection-shares.ts'
 import { drainSession } from './drain-session.ts'
 import { LINGER_MS } from './refuse-connection.ts'
 
@@ -21,6 +22,7 @@ export interface Http2Options {
   readonly handle: RequestHandler
   readonly limits: ConnectionLimits
   readonly abuse: AbuseCounter
+  readonly shares: ConnectionShares
   /** Whether many clients call from an address, each of which may cancel calls. */
   readonly isManyClients: (address: string) => boolean
   readonly logger: Logger
@@ -56,7 +58,8 @@ export function createHttp2(options: Http2Options): Http2Server {
     // If a reset arrived together with its request, it is seen before the next turn of the event loop, and nothing is begun.
     setImmediate(() => {
       if (stream.closed || stream.destroyed) return
-      void serve(stream, handle(http2Exchange(stream, headers, (flags & END_STREAM) !== 0)))
+      const held = stream.session && guards.get(stream.session)?.held
+      void serve(stream, handle(http2Exchange(stream, headers, { held, endsWithHeaders: (flags & END_STREAM) !== 0 })))
     })
   })
   const setAlarm = createAlarms()
@@ -74,6 +77,7 @@ export function createHttp2(options: Http2Options): Http2Server {
 }
 
 interface SessionGuard {
+  readonly held: HeldConnection | undefined
   readonly onError: () => void
 }
 
@@ -85,6 +89,12 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
   const { limits, abuse, logger } = options
   const nowMs = () => performance.now()
   const peer = socket.remoteAddress ?? ''
+  const held = options.shares.of(socket)
+  held?.closeBy(() => {
+    if (session.destroyed) return
+    session.goaway(constants.NGHTTP2_NO_ERROR, 0, Buffer.from('closed in favour of other connections'))
+    session.destroy()
+  })
   const allowedResets = options.isManyClients(peer) ? times(limits.resets, MANY_CLIENTS) : limits.resets
   let resets = createAllowance(allowedResets, nowMs)
   let controls = createAllowance(limits.controlFrames, nowMs)
@@ -136,6 +146,8 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
   })
   const onClose = (stream: ServerHttp2Stream) => {
     open.delete(stream)
+    // Of a session that ends, the connection ends as well.
+    if (!session.destroyed) held?.end()
     if (open.size === 0 && !session.destroyed) {
       idle.refresh()
       if (isDraining) closeDrained(session, socket)
@@ -153,11 +165,12 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
   // Listens on the session, since a stream that was reset in the first bytes of a connection no longer has its session.
   session.on('stream', (stream) => {
     open.add(stream)
+    held?.begin()
     isCalled = true
     idle.refresh()
     stream.on('close', () => onClose(stream))
   })
-  return { onError: () => abuse.charge(peer, offences.garbage) }
+  return { held, onError: () => abuse.charge(peer, offences.garbage) }
 }
 
 /** Closes a connection after its last call. */

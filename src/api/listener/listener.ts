@@ -14,8 +14,8 @@ import {
   type Servers,
   TLS_VERSIONS,
 } from './accept-connection.ts'
-import { countConnections } from './connection-counts.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
+import { shareConnections } from './connection-shares.ts'
 import type { HttpVersion } from './first-bytes.ts'
 import { createHttp1 } from './http1-server.ts'
 import { createHttp2 } from './http2-server.ts'
@@ -101,19 +101,22 @@ function createAcceptance(options: ListenerOptions): Acceptance {
   const { limits, abuse, logger, isManyClients } = options
   const { tls: certificate, plaintext = certificate === undefined, versions = ['1.1', '2'] } = options.transport ?? {}
   const stopping = options.stopping.signal
+  const shares = shareConnections(limits, {
+    isManyClients,
+    onSilentClosed: (peer) => abuse.charge(peer, offences.silence),
+  })
   const servers: Servers = {
-    http1: createHttp1({ ...options, stopping }),
-    http2: createHttp2(options),
+    http1: createHttp1({ ...options, shares, stopping }),
+    http2: createHttp2({ ...options, shares }),
     tls: certificate && createTls(certificate, versions, limits),
   }
   const open = noConnections()
-  const findExcess = countConnections(limits, isManyClients)
   const acceptance = {
     servers,
     plaintext,
     versions,
     open,
-    findExcess,
+    shares,
     limits,
     abuse,
     refusal: options,

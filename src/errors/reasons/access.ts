@@ -127,7 +127,7 @@ export const accessReasons = {
   TOO_MANY_CONNECTIONS: {
     kind: 'UNAVAILABLE',
     in: error,
-    message: 'too many connections are open {detail}',
+    message: 'too many connections are open all together',
     remedy: 'use one connection for many calls, or try again in a moment',
   },
 } as const satisfies Record<string, ReasonEntry>
