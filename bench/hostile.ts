@@ -7,6 +7,8 @@
  *   npm run bench:hostile -- --alone [--only NAME,NAME]                     what each attack costs without other clients
  *   npm run bench:hostile -- --minutes N [--only NAME,NAME]                 memory over N minutes of each attack
  */
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { attacks } from './hostile/hostile-attacks.ts'
@@ -26,6 +28,8 @@ const CALM_MS = 2_000
 const ATTACK_MS = 3_000
 /** Long enough for the after-effects of an attack to end before the next window. */
 const PAUSE_MS = 500
+/** Calls of one key that an idle process answers. */
+const AT_ONCE = 1_000
 
 const { values } = parseArgs({
   options: {
@@ -51,6 +55,7 @@ async function measureAll(): Promise<Figure[]> {
   const figures: Figure[] = []
   try {
     await watch(service, CALM_MS)
+    figures.push(await measureOneKey(service))
     const { peakMib: startMib } = await watch(service, CALM_MS)
     for (const [n, name] of names.entries()) {
       const rounds: Round[] = []
@@ -76,7 +81,7 @@ async function measureAllAlone(): Promise<Figure[]> {
   try {
     for (const [n, name] of names.entries()) {
       const localAddress = values.shared ? '127.0.0.1' : `127.0.${n + 1}.98`
-      const attacker = await startAttacker(name, { port: service.port, key: service.attackerKey, localAddress })
+      const attacker = await startAttacker(name, { port: service.port, keys: service.attackerKeys, localAddress })
       const shares: number[] = []
       for (let window = 0; window < 4; window++) shares.push((await watchAlone(service, ATTACK_MS)) / ATTACK_MS)
       const { acts, seconds } = await attacker.stop()
@@ -96,7 +101,25 @@ async function measureAllAlone(): Promise<Figure[]> {
   return figures
 }
 
+/** One key uses the idle process whole: so many of its calls at once are all answered. */
+async function measureOneKey({ port, key }: Service): Promise<Figure> {
+  const agent = new Agent({ keepAlive: true })
+  const statuses = await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      const asked = get({ port, host: '127.0.0.1', path: '/payments?limit=5', agent, headers: { 'x-api-key': key } })
+      const [response] = (await once(asked, 'response')) as [IncomingMessage]
+      response.resume()
+      return response.statusCode
+    }),
+  )
+  agent.destroy()
+  const answered = statuses.filter((status) => status === 200).length
+  console.log(`one key alone: ${answered} of ${AT_ONCE} calls at once answered`)
+  return { name: 'alone.answered', value: answered, unit: `of ${AT_ONCE} at once`, target: { atLeast: AT_ONCE } }
+}
+
 interface Round {
+  readonly logLines: number
   readonly calm: Window
   readonly attacked: Window
   readonly perSecond: number
@@ -107,16 +130,18 @@ interface Round {
 
 async function measureRound(service: Service, name: string, localAddress: string, port: number): Promise<Round> {
   const calm = await watch(service, CALM_MS)
-  const attacker = await startAttacker(name, { port, key: service.attackerKey, localAddress })
+  const attacker = await startAttacker(name, { port, keys: service.attackerKeys, localAddress })
+  const linesBefore = service.logLines()
   const attacked = await watch(service, ATTACK_MS)
+  const logLines = service.logLines() - linesBefore - attacked.calls
   const { acts, seconds, connections, refused } = await attacker.stop()
   await wait(PAUSE_MS)
-  return { calm, attacked, perSecond: acts / seconds, acts, connections, refused }
+  return { logLines, calm, attacked, perSecond: acts / seconds, acts, connections, refused }
 }
 
 /** The cost of the attack without other clients: steadier than p99, which other work on the machine changes. */
 async function measureAlone(service: Service, name: string, localAddress: string): Promise<Alone> {
-  const attacker = await startAttacker(name, { port: service.port, key: service.attackerKey, localAddress })
+  const attacker = await startAttacker(name, { port: service.port, keys: service.attackerKeys, localAddress })
   const cpuMs = await watchAlone(service, ATTACK_MS)
   const { acts } = await attacker.stop()
   await wait(PAUSE_MS)
@@ -152,12 +177,14 @@ function figuresOf(name: string, { rounds, floor, alone, startMib }: Measured): 
     'cpu %': (alone.cpuShare * 100).toFixed(0),
     'cpu µs/act': alone.cpuUsPerAct.toFixed(0),
     MiB: peakMib,
+    'log lines': of(({ logLines }) => logLines),
   }
   console.log(`${name}: ${JSON.stringify(row)}`)
   return [
     { name: `p99.${name}`, value: ratio, unit: '× calm', target: { atMost: 2 } },
     { name: `floor.${name}`, value: floorRatio, unit: '× calm' },
     { name: `cpu.${name}`, value: alone.cpuUsPerAct, unit: 'µs/act' },
+    { name: `lines.${name}`, value: of(({ logLines }) => logLines), unit: 'lines of log' },
     { name: `memory.${name}`, value: peakMib - startMib, unit: 'MiB more', target: { atMost: 256 } },
   ]
 }

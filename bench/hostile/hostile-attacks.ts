@@ -1,5 +1,6 @@
 /**
- * One attack, in a process of its own: `node bench/hostile/hostile-attacks.ts NAME PORT KEY ADDRESS`, from that loopback address. Runs until
+ * One attack, in a process of its own: `node bench/hostile/hostile-attacks.ts NAME PORT PUBLISHABLE,KEY,… ADDRESS`, from that loopback
+ * address; attacks of several clients from others that differ in the last number. Runs until
  * SIGTERM, then prints a report. Every attack has a fixed rate, so that the kind of attack is measured and not its volume. It runs at the
  * lowest priority, because real attackers have their own processors.
  */
@@ -28,7 +29,11 @@ export interface Attack {
 
 export interface Target {
   readonly port: number
+  /** The first of {@link keys}. */
   readonly key: string
+  /** Secret keys, each with the attackers' rate. */
+  readonly keys: readonly string[]
+  readonly publishableKey: string
   /** The address from which the attacker connects. */
   readonly localAddress: string
 }
@@ -74,6 +79,19 @@ function connecting(perSecond: number, bytesFor: (target: Target) => string | Bu
   }
 }
 
+/** An attack that opens connections from several addresses, up to so many, and keeps them. */
+function connectingFrom(addresses: number, perSecond: number, most: number, bytes: string): Attack {
+  return {
+    perSecond,
+    act(target) {
+      if (connections >= most) return true
+      const localAddress = target.localAddress.replace(/\d+$/, String((connections % addresses) + 1))
+      open({ ...target, localAddress }, bytes)
+      return true
+    },
+  }
+}
+
 interface Session {
   readonly socket: Socket
   nextStream: number
@@ -102,8 +120,31 @@ function framing(
   }
 }
 
+/** An attack over one HTTP/2 connection for each of several addresses or keys, by turns. */
+function framingMany(
+  perSecond: number,
+  clients: number,
+  write: (session: Session, target: Target, n: number) => void,
+): Attack {
+  const attacks = Array.from({ length: clients }, (_, n) =>
+    framing(perSecond, (session, target) => write(session, target, n)),
+  )
+  let turn = 0
+  return {
+    perSecond,
+    act(target) {
+      turn += 1
+      const n = turn % clients
+      const localAddress = target.localAddress.replace(/\d+$/, String(n + 1))
+      return attacks[n]?.act({ ...target, localAddress }) === true
+    },
+  }
+}
+
 const SEARCH = '/payments.v1.PaymentSearchService/SearchPayments'
 const LIST = '/payments?limit=100'
+const REQUEST = '/payments.v1.RequestsService/GetPaymentRequest'
+const GET_HEALTH = 'GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n'
 
 const fieldsOf = ({ key }: Target, path: string, method = 'GET') => ({
   ':method': method,
@@ -179,6 +220,30 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'half-open streams over HTTP/2': framing(1_000, (session, target) => {
     begin(session, fieldBlock(fieldsOf(target, LIST, 'POST')), END_HEADERS)
   }),
+  // Places that are held
+  'bodies without end of four keys': framingMany(1_000, 4, (session, target, n) => {
+    const fields = fieldsOf({ ...target, key: target.keys[n % target.keys.length] ?? '' }, SEARCH, 'POST')
+    begin(session, fieldBlock({ ...fields, 'content-type': 'application/grpc', te: 'trailers' }), END_HEADERS)
+  }),
+  'bodies without end of a publishable key from 17 addresses': framingMany(1_000, 17, (session, target) => {
+    const fields = fieldsOf({ ...target, key: target.publishableKey }, REQUEST, 'POST')
+    begin(session, fieldBlock({ ...fields, 'content-type': json, origin: 'https://shop.example' }), END_HEADERS)
+  }),
+  'connections with one health check from eight addresses': connectingFrom(8, 1_500, 8_000, GET_HEALTH),
+  'connections with one call of four keys': {
+    perSecond: 1_500,
+    act(target) {
+      if (connections < 8_000) open(target, get('/payments?limit=1')(target).replace('connection: close\r\n', ''))
+      return true
+    },
+  },
+  'streams without a key': framing(200, (session, target) => {
+    const isWatch = session.nextStream % 4 === 1
+    const path = isWatch ? '/grpc.health.v1.Health/Watch' : '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo'
+    const fields = { ...fieldsOf(target, path, 'POST'), 'content-type': 'application/grpc', te: 'trailers' }
+    const stream = begin(session, fieldBlock(fields), END_HEADERS)
+    if (isWatch) session.socket.write(frame(frameTypes.data, END_STREAM, stream, Buffer.alloc(5)))
+  }),
   // Clients that do not read
   'answers not read': {
     perSecond: 20,
@@ -201,6 +266,19 @@ export const attacks: Readonly<Record<string, Attack>> = {
     const stream = begin(session, fieldBlock(fieldsOf(target, '/payments')), END_HEADERS | END_STREAM)
     const { socket } = session
     setTimeout(() => socket.write(frame(frameTypes.reset, 0, stream, uint32(8))), 5)
+  }),
+  'resets of /docs from thirty addresses': framingMany(6_000, 30, (session, target) => {
+    const fields = { ...fieldsOf(target, '/docs'), 'accept-encoding': 'gzip' }
+    const stream = begin(session, fieldBlock(fields), END_HEADERS | END_STREAM)
+    const { socket } = session
+    setTimeout(() => socket.write(frame(frameTypes.reset, 0, stream, uint32(8))), 2)
+  }),
+  'calls without a key from thirty addresses': framingMany(6_000, 30, (session, target) => {
+    begin(session, fieldBlock(fieldsOf(target, '/docs')), END_HEADERS | END_STREAM)
+  }),
+  'preflights from thirty addresses': framingMany(3_000, 30, (session, target) => {
+    const asked = { origin: 'https://evil.example', 'access-control-request-method': 'POST' }
+    begin(session, fieldBlock({ ...fieldsOf(target, '/v1/request', 'OPTIONS'), ...asked }), END_HEADERS | END_STREAM)
   }),
   // A connection with a call in flight is drained, not closed at once.
   'resets beside a watch': framing(2_000, (session, target) => {
@@ -239,6 +317,10 @@ export const attacks: Readonly<Record<string, Attack>> = {
       session.socket.write(frame(frameTypes.continuation, flags, stream, block.subarray(at, at + 16_000)))
     }
   }),
+  'an accept of sixty thousand commas': connecting(
+    100,
+    get('/payments?limit=1', `accept: application/json${','.repeat(60_000)}\r\n`),
+  ),
   'a path of 1 MB': connecting(50, () => `GET /${'a'.repeat(MB)} HTTP/1.1\r\nhost: a\r\n\r\n`),
   'a path of 60 kB': connecting(100, get(`/${'a/'.repeat(30_000)}`)),
   'a query of 60 kB': connecting(100, get(`/payments?${'a=b&'.repeat(15_000)}`)),
@@ -325,14 +407,15 @@ export const attacks: Readonly<Record<string, Attack>> = {
 const TICK_MS = 10
 
 if (import.meta.main) {
-  const [name, port, key, localAddress] = process.argv.slice(2)
+  const [name, port, keyList, localAddress] = process.argv.slice(2)
   const attack = attacks[name ?? '']
-  if (attack === undefined || key === undefined || localAddress === undefined) {
-    throw new Error('usage: hostile-attacks.ts NAME PORT KEY ADDRESS')
+  const [publishableKey, key, ...more] = keyList?.split(',') ?? []
+  if (attack === undefined || key === undefined || publishableKey === undefined || localAddress === undefined) {
+    throw new Error('usage: hostile-attacks.ts NAME PORT PUBLISHABLE,KEY,… ADDRESS')
   }
   setPriority(constants.priority.PRIORITY_LOW)
   console.log('ready')
-  keepUp(attack, { port: Number(port), key, localAddress })
+  keepUp(attack, { port: Number(port), key, keys: [key, ...more], publishableKey, localAddress })
 }
 
 /** Acts at the rate of the attack, in small bursts; missed actions are not made up for. */

@@ -21,7 +21,7 @@ export async function watchMemory(names: readonly string[], minutes: number, att
       const probe = () => sample(service.process)
       const before = await probe()
       const samples: Sample[] = []
-      const target = { port: service.port, key: service.attackerKey, localAddress: `127.0.${n + 1}.1` }
+      const target = { port: service.port, keys: service.attackerKeys, localAddress: `127.0.${n + 1}.1` }
       const attacker = await startAttacker(name, target)
       for (let each = 0; each < SAMPLES; each++) {
         await wait((minutes * 60_000) / SAMPLES)

@@ -12,12 +12,16 @@ import { paymentLines } from './hostile-payments.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const CALL_EVERY_MS = 5
+const NEWLINE = 10
 
 /** A service with some payments and two API keys of one account: one for the attackers, one for the other client. */
 export interface Service {
   readonly port: number
   readonly key: string
-  readonly attackerKey: string
+  /** A publishable key and four secret ones, separated by commas. */
+  readonly attackerKeys: string
+  /** How many lines the service has logged. */
+  readonly logLines: () => number
   readonly process: ChildProcess
   readonly stop: () => Promise<void>
 }
@@ -33,7 +37,7 @@ export async function startService(attackerRate: string, nodeOptions: readonly s
     DATA_DIR: join(folder, 'data'),
     PORT: '0',
     CHAINS_FILE: 'none',
-    LOG_LEVEL: 'error',
+    LOG_LEVEL: 'info',
   }
   const run = async (words: readonly string[], input = '') => {
     const child = spawn(process.execPath, ['src/main.ts', ...words], {
@@ -47,17 +51,26 @@ export async function startService(attackerRate: string, nodeOptions: readonly s
     return said.trim()
   }
   const issue = (rate: string) => run(['keys', 'create', '--account', 'a', '--scopes', 'payments:read', '--rate', rate])
-  const [key, attackerKey] = [await issue('0'), await issue(attackerRate)]
+  const key = await issue('0')
+  const secret = [attackerRate, attackerRate, attackerRate, attackerRate]
+  const origins = ['--publishable', '--origins', 'https://shop.example']
+  const attackerKeys = [await run(['keys', 'create', '--account', 'a', ...origins])]
+  for (const rate of secret) attackerKeys.push(await issue(rate))
   await run(['import', 'payments', '-', '--account', 'a'], paymentLines())
   const served = spawn(process.execPath, ['--max-semi-space-size=8', ...nodeOptions, 'src/main.ts', 'serve'], {
     cwd: ROOT,
     env,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let lines = 0
+  served.stderr.on('data', (chunk: Buffer) => {
+    for (const byte of chunk) if (byte === NEWLINE) lines += 1
   })
   return {
     port: await portOf(served),
     key,
-    attackerKey,
+    attackerKeys: attackerKeys.join(','),
+    logLines: () => lines,
     process: served,
     async stop() {
       const ended = once(served, 'exit')
@@ -76,9 +89,9 @@ export interface Attacker {
 /** Starts an attacker; resolves when the attack runs. */
 export async function startAttacker(
   name: string,
-  { port, key, localAddress }: { readonly port: number; readonly key: string; readonly localAddress: string },
+  { port, keys, localAddress }: { readonly port: number; readonly keys: string; readonly localAddress: string },
 ): Promise<Attacker> {
-  const child = spawn(process.execPath, ['bench/hostile/hostile-attacks.ts', name, String(port), key, localAddress], {
+  const child = spawn(process.execPath, ['bench/hostile/hostile-attacks.ts', name, String(port), keys, localAddress], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -105,6 +118,8 @@ export async function startSink(): Promise<{ readonly port: number; readonly sto
 /** What the other client measured in a window of time. */
 export interface Window {
   readonly p99Ms: number
+  /** How many calls it made. */
+  readonly calls: number
   /** CPU time of the service, in ms. */
   readonly cpuMs: number
   readonly peakMib: number
@@ -127,7 +142,12 @@ export async function watch({ port, key, process: served }: Service, forMs: numb
   const spentMs = cpuMs(served) - cpuBeforeMs
   agent.destroy()
   peakMib = Math.max(peakMib, residentMib(served))
-  return { p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN, cpuMs: spentMs, peakMib }
+  return {
+    calls: sorted.length,
+    p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN,
+    cpuMs: spentMs,
+    peakMib,
+  }
 }
 
 async function call(port: number, key: string, agent: Agent): Promise<number> {

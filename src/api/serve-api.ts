@@ -7,6 +7,7 @@ import { type CallCaps, type StreamCaps, streamCapsOf } from './calls/cap-calls.
 import type { LostServers } from './calls/end-lost-calls.ts'
 import type { ClassifyFailure } from './calls/error-mapping.ts'
 import type { TimeLimits } from './calls/keep-deadline.ts'
+import { createRefusalLog, type RefusalLog } from './calls/refusal-log.ts'
 import type { CountOpen, IsKeyInForce } from './calls/require-caller.ts'
 import type { ServedService } from './calls/served-method.ts'
 import { createPlaces, type Places } from './calls/shares.ts'
@@ -126,8 +127,16 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
   const stopping = new AbortController()
   const isReady = () => askReady(options.ready, stopping.signal, logger)
 
+  const refusalLog = createRefusalLog(logger)
   const places = createPlaces({ size: limits.maxCalls, isCapped: false })
-  const { rest, rpc } = createServers(options, { limits, places, countOpen, isReady, stopping: stopping.signal })
+  const { rest, rpc } = createServers(options, {
+    limits,
+    places,
+    refusalLog,
+    countOpen,
+    isReady,
+    stopping: stopping.signal,
+  })
   const isManyClients = createIsTrustedProxy(options.trustedProxies ?? [])
   const abuse = createAbuseCounter({
     limits: limits.abuse,
@@ -143,6 +152,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     maxHeaderBytes: limits.maxHeaderBytes,
     maxHeaders: limits.maxHeaders,
     logger,
+    refusalLog,
     isReady,
     countOpen,
     places,
@@ -166,12 +176,14 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     httpMethods: rest.httpMethods,
     limits,
     logger,
+    refusalLog,
     stopping,
   })
 }
 
 interface ServerTerms {
   readonly limits: ApiLimits
+  readonly refusalLog: RefusalLog
   readonly places: Places
   readonly countOpen: CountOpen
   readonly isReady: () => Promise<boolean>
@@ -179,7 +191,7 @@ interface ServerTerms {
 }
 
 /** Makes the call core and the servers of all protocols above it. */
-function createServers(options: ApiOptions, { limits, places, countOpen, isReady, stopping }: ServerTerms) {
+function createServers(options: ApiOptions, { limits, places, refusalLog, countOpen, isReady, stopping }: ServerTerms) {
   const descriptors = options.services.map(({ service }) => service)
   const health = createHealthService(descriptors, isReady)
   const files = filesOf([...descriptors, health.service])
@@ -195,6 +207,7 @@ function createServers(options: ApiOptions, { limits, places, countOpen, isReady
     validate: createValidate(),
     classify: options.classify ?? (() => undefined),
     logger: options.logger,
+    refusalLog,
     places,
     ...limits,
   })

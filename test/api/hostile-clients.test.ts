@@ -15,6 +15,7 @@ import {
 } from '../../bench/hostile/hostile-frames.ts'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { type ApiLimits, serveApi } from '../../src/api/serve-api.ts'
+import { waybillError } from '../../src/errors/waybill-error.ts'
 import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from '../support/clients/echo-service.ts'
 import { sendBytes, sendRequest } from '../support/clients/raw-http.ts'
 
@@ -42,7 +43,10 @@ afterEach(async () => {
   await listener.stop({ graceMs: 0 })
 })
 
-async function listen(limits: Partial<ApiLimits> = {}): Promise<void> {
+async function listen(
+  limits: Partial<ApiLimits> = {},
+  more: Partial<Parameters<typeof serveApi>[0]> = {},
+): Promise<void> {
   const handler = async ({ name }: { readonly name: string }) => ({
     name: name === 'large' ? name : 'answered',
     filler: name === 'large' ? 'z'.repeat(1_000_000) : '',
@@ -63,6 +67,7 @@ async function listen(limits: Partial<ApiLimits> = {}): Promise<void> {
     logger: recordingLogger().logger,
     ready: async () => true,
     limits: { headersTimeoutMs: 300, requestTimeoutMs: 300, maxCallMs: 400, idleTimeoutMs: 2_000, ...limits },
+    ...more,
   })
 }
 
@@ -417,6 +422,34 @@ describe('a client that goes on over one connection after another', () => {
     const frames = Array.from({ length: 20 }, (_, n) => [call(2 * n + 1), reset(2 * n + 1, constants.NGHTTP2_NO_ERROR)])
     const flood = await open(Buffer.concat([preface(), ...frames.flat()]))
     expect(codesOfGoaway(await buffer(flood))).toContain(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+  })
+
+  it('is barred earlier when many do so at once, so that together they cost no more', async () => {
+    await listen({ abuse: { probation: earnsNothing(1_000), bar: earnsNothing(200), maxAddresses: 99 } })
+    const garbage = async (n: number) => text(await open('hello\r\n\r\n', `127.0.3.${n}`)).catch(() => '')
+    for (let n = 1; n <= 40; n++) expect(await garbage(n)).toContain('MALFORMED_REQUEST')
+    // Each has 10 of its 200 units left, a twentieth, and has used them.
+    expect(await garbage(1)).toContain('MALFORMED_REQUEST')
+    expect(await garbage(1)).toBe('')
+    expect(await otherIsAnswered()).toBe(true)
+  })
+
+  it('over connections that it has loses them when it is barred', async () => {
+    let left = 3
+    const countOpen = () => {
+      left -= 1
+      if (left >= 0) return
+      throw waybillError('RATE_LIMITED', { limit: 3, retryAfterSeconds: 60 })
+    }
+    await listen({ abuse: { probation: earnsNothing(100), bar: earnsNothing(5), maxAddresses: 9 } }, { countOpen })
+    const session = openSession({}, hostile)
+    const closed = new Promise((resolve) => session.once('close', resolve))
+    for (let n = 0; n < 20 && !session.closed && !session.destroyed; n++) {
+      const stream = session.request({ ':path': '/nowhere' })
+      stream.on('error', () => {}).resume()
+      await Promise.race([new Promise((resolve) => stream.once('close', resolve)), closed])
+    }
+    await closed
   })
 
   it('with bodies that are too large is barred', async () => {

@@ -10,6 +10,7 @@ import { endLostCalls, type LostServers } from './end-lost-calls.ts'
 import { type ClassifyFailure, toWaybillError } from './error-mapping.ts'
 import { keepDeadline, type TimeLimits } from './keep-deadline.ts'
 import { logCalls } from './log-calls.ts'
+import type { RefusalLog } from './refusal-log.ts'
 import { type CallerOptions, requireCaller } from './require-caller.ts'
 import type { Interceptor, Next, ServedMethod, ServedService } from './served-method.ts'
 import type { Places } from './shares.ts'
@@ -22,6 +23,7 @@ export interface CallCoreOptions extends CallCaps, StreamCaps, BodyLimits, Calle
   readonly validate: Validate
   readonly classify: ClassifyFailure
   readonly logger: Logger
+  readonly refusalLog: RefusalLog
   readonly shownToPages: ShownToPages
   /** Undefined where all accounts are on one server. */
   readonly lostServers?: LostServers | undefined
@@ -74,9 +76,9 @@ export interface StreamAnswer {
  * @returns the methods by path
  */
 export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, CallableMethod> {
-  const { logger, classify, validate } = options
+  const { logger, refusalLog, classify, validate } = options
   const interceptors: readonly Interceptor[] = [
-    logCalls({ logger, toWaybillError: (thrown) => toWaybillError(thrown, classify) }),
+    logCalls({ logger, refusalLog, toWaybillError: (thrown) => toWaybillError(thrown, classify) }),
     keepDeadline(options),
     requireCaller(options),
     showPages(options.shownToPages),

@@ -1,7 +1,9 @@
 import type { Logger } from '../../domain/logger.ts'
-import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { type Answers, type Call, isStream, type Protocol } from './call.ts'
+import { holderOf } from './call-holder.ts'
 import { codeName, wireFormOfError } from './error-mapping.ts'
+import type { RefusalLog } from './refusal-log.ts'
 import type { Interceptor } from './served-method.ts'
 
 /**
@@ -10,16 +12,18 @@ import type { Interceptor } from './served-method.ts'
  */
 export function logCalls({
   logger,
+  refusalLog,
   toWaybillError,
 }: {
   readonly logger: Logger
+  readonly refusalLog: RefusalLog
   readonly toWaybillError: (thrown: unknown) => WaybillError
 }): Interceptor {
   return ({ desc }, next) => {
     const method = `${desc.parent.typeName}/${desc.name}`
     return async (call) => {
       const startMs = performance.now()
-      const end = (error?: WaybillError) => writeLine(logger, { call, method, startMs, error })
+      const end = (error?: WaybillError) => writeLine({ logger, refusalLog }, { call, method, startMs, error })
       try {
         const answer = await next(call)
         if (isStream(answer)) return readToEnd(call, answer, end, toWaybillError)
@@ -65,11 +69,36 @@ interface EndedCall {
   readonly error: WaybillError | undefined
 }
 
-function writeLine(logger: Logger, { call, method, startMs, error }: EndedCall): void {
+interface Logs {
+  readonly logger: Logger
+  readonly refusalLog: RefusalLog
+}
+
+function writeLine({ logger, refusalLog }: Logs, { call, method, startMs, error }: EndedCall): void {
   const { requestId, caller, incoming } = call
   const { protocol } = incoming
   const fields = { requestId, method, protocol, ...outcomeOf(error, protocol, startMs), account: caller?.account.name }
-  logOutcome(logger, { fields, error, protocol }, 'call')
+  const write = () => logOutcome(logger, { fields, error, protocol }, 'call')
+  if (error === undefined) return write()
+  writeRefusal(refusalLog, { error, name: holderOf(call).name, isKeyless: caller === undefined }, write)
+}
+
+/**
+ * Writes the line of an error; of refusals that a caller may cause without end only some.
+ *
+ * @param refused.name - of the caller: key or address
+ */
+export function writeRefusal(
+  log: RefusalLog,
+  refused: { readonly error: WaybillError; readonly name: string; readonly isKeyless: boolean },
+  write: () => void,
+): void {
+  const { error, name, isKeyless } = refused
+  const { reason } = error
+  const kind = kindOf(reason)
+  if (kind === 'LIMITED' || reason === 'OVERLOADED') log.once(name, reason, write)
+  else if (isKeyless && kind !== 'INTERNAL') log.each(write)
+  else write()
 }
 
 /** Code, reason and duration, as every line about a call or a request has them. */

@@ -50,6 +50,8 @@ export interface Exchange {
   readonly askForBody: () => void
   /** Whether a body that has ended is incomplete. */
   readonly isCutOff: () => boolean
+  /** Has the connection end after the answer, if it has not begun. */
+  readonly endConnection: () => void
   /** Says who makes the request, once it is known: its connection belongs to them. */
   readonly holdConnectionFor: (holder: Holder) => void
   /** Calls back at most once, if the caller is gone before the answer is complete; at once if it is gone already. */
@@ -149,6 +151,13 @@ interface Held {
   readonly holdFor: (holder: Holder) => void
 }
 
+interface Http2Terms {
+  readonly held: Held | undefined
+  /** Whether there is no body. */
+  readonly endsWithHeaders: boolean
+  readonly endConnection: () => void
+}
+
 interface Http1Terms {
   readonly held: Held | undefined
   /** Whether to close the connection after the answer. */
@@ -167,8 +176,9 @@ export function http1Exchange(
   })
   request.on('error', () => {})
   response.on('error', () => {})
+  let isLast = false
   const prepare = (status: number, fields: HeaderFields, trailers?: HeaderFields) => {
-    if (isStopping()) fields.connection = 'close'
+    if (isLast || isStopping()) fields.connection = 'close'
     if (trailers !== undefined) fields.trailer = Object.keys(trailers).join(', ')
     response.writeHead(status, fields)
   }
@@ -182,6 +192,9 @@ export function http1Exchange(
     hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
     body: request,
     received: { bytes: 0 },
+    endConnection() {
+      isLast = true
+    },
     holdConnectionFor: (holder) => held?.holdFor(holder),
     askForBody() {
       // HTTP/1.0 has no such answer.
@@ -221,7 +234,7 @@ export function http1Exchange(
 export function http2Exchange(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  { held, endsWithHeaders }: { readonly held: Held | undefined; readonly endsWithHeaders: boolean },
+  { held, endsWithHeaders, endConnection }: Http2Terms,
 ): Exchange {
   const method = pseudo(headers, ':method')
   const hangUp = hangUpSignal()
@@ -259,6 +272,7 @@ export function http2Exchange(
     hasBody: !endsWithHeaders,
     body: stream,
     received: { bytes: 0 },
+    endConnection,
     holdConnectionFor: (holder) => held?.holdFor(holder),
     askForBody() {
       if (waitsForContinue(headers) && !begun && !stream.destroyed) stream.additionalHeaders({ ':status': 100 })

@@ -5,7 +5,8 @@ import { headerOf } from '../calls/call.ts'
 import { keylessAt } from '../calls/call-holder.ts'
 import { takePlace } from '../calls/cap-calls.ts'
 import { toWaybillError, wireFormOfError } from '../calls/error-mapping.ts'
-import { logOutcome, outcomeOf } from '../calls/log-calls.ts'
+import { logOutcome, outcomeOf, writeRefusal } from '../calls/log-calls.ts'
+import type { RefusalLog } from '../calls/refusal-log.ts'
 import type { CountOpen } from '../calls/require-caller.ts'
 import type { Places } from '../calls/shares.ts'
 import { sendRpcError } from '../connect/call-outcome.ts'
@@ -25,11 +26,12 @@ export interface HttpServerOptions {
   readonly rest: RestServer
   readonly rpc: RpcServer
   readonly logger: Logger
+  readonly refusalLog: RefusalLog
   /** Whether this process can answer. The answer does not say why not. */
   readonly isReady: () => Promise<boolean>
   /** Counts requests that are no calls: preflights, unknown paths and methods. Not health checks. */
   readonly countOpen: CountOpen
-  readonly abuse: Pick<AbuseCounter, 'charge'>
+  readonly abuse: Pick<AbuseCounter, 'charge' | 'isBarred'>
   /** Of running calls. */
   readonly places: Places
   readonly readClientAddress: ReadClientAddress
@@ -92,7 +94,13 @@ function createInbound(
       isKeyless = state?.policy === 'address'
       reportLimit(state)
     },
-    onRefused: (error) => abuse.charge(exchange.peerAddress(), costOfRefusal(error, isKeyless)),
+    onRefused(error) {
+      const peer = exchange.peerAddress()
+      const units = costOfRefusal(error, isKeyless)
+      abuse.charge(peer, units)
+      // New connections of a barred address are closed; over an old one it would go on.
+      if (units > 0 && abuse.isBarred(peer)) exchange.endConnection()
+    },
   }
 }
 
@@ -169,12 +177,18 @@ function countRefused(inbound: Inbound, error: WaybillError, { countOpen }: Http
   }
 }
 
-function logRefused(inbound: Inbound, error: WaybillError, startMs: number, { logger, rpc }: HttpServerOptions): void {
+function logRefused(
+  inbound: Inbound,
+  error: WaybillError,
+  startMs: number,
+  { logger, refusalLog, rpc }: HttpServerOptions,
+): void {
   const { requestId, exchange } = inbound
   const protocol = rpc.formOf(exchange)?.protocol ?? 'rest'
   const path = exchange.rawPath.slice(0, MAX_LOGGED_PATH)
   const fields = { requestId, httpMethod: exchange.method, path, ...outcomeOf(error, protocol, startMs) }
-  logOutcome(logger, { fields, error, protocol }, 'request')
+  const write = () => logOutcome(logger, { fields, error, protocol }, 'request')
+  writeRefusal(refusalLog, { error, name: inbound.clientAddress(), isKeyless: true }, write)
 }
 
 const MAX_LOGGED_PATH = 200

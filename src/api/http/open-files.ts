@@ -82,16 +82,22 @@ function policyOf(policy: string | (() => Promise<string>)): Promise<string> | s
   return typeof policy === 'string' ? policy : policy()
 }
 
-function encodeFile(
-  { body, compressed }: OpenFile,
-  acceptEncoding: string | undefined,
-): Promise<EncodedBody> | EncodedBody {
+/** The encoded bodies of files that are read again and again: compressing one takes milliseconds, and anybody may ask for it. */
+const encodedBodies = new WeakMap<OpenFile, Map<ContentEncoding | undefined, Promise<EncodedBody>>>()
+
+function encodeFile(file: OpenFile, acceptEncoding: string | undefined): Promise<EncodedBody> | EncodedBody {
+  const { body, compressed } = file
   if (compressed !== undefined) {
     const takesBrotli = (qualitiesOf(acceptEncoding ?? '').get('br') ?? 0) > 0
     const encoding = takesBrotli ? 'br' : chooseEncoding(acceptEncoding)
     if (encoding !== undefined) return { body: compressed[encoding], headers: { 'content-encoding': encoding } }
   }
-  return encodeBody(body, acceptEncoding, MIN_COMPRESSED_BYTES)
+  const encoding = chooseEncoding(acceptEncoding)
+  const known = encodedBodies.get(file) ?? new Map<ContentEncoding | undefined, Promise<EncodedBody>>()
+  encodedBodies.set(file, known)
+  const encoded = known.get(encoding) ?? encodeBody(body, encoding, MIN_COMPRESSED_BYTES)
+  known.set(encoding, encoded)
+  return encoded
 }
 
 /** Puts several sets of files together; the first that covers a path answers for it. */

@@ -76,6 +76,11 @@ interface Account {
   countedAtMs: number
 }
 
+/** So many addresses at once have the whole burst of the bar; more share it among them, since their offences together slow others down. */
+const MAX_WHOLE_BURSTS = 2
+/** However many there are, each has this part of it. */
+const LEAST_BURST = 1 / 20
+
 /**
  * Makes the counter. Debts shrink with time only, and grow to at most the burst. So an address stays barred while it goes on, and is let in
  * again at the latest when the time of one burst has passed since it stopped.
@@ -109,6 +114,12 @@ export function createAbuseCounter(options: {
     return undefined
   }
 
+  /** An address is barred below it. */
+  function barAt(): number {
+    const share = Math.max(LEAST_BURST, Math.min(1, MAX_WHOLE_BURSTS / accounts.size))
+    return limits.bar.burst * (1 - share)
+  }
+
   /** Keeps the accounts in the order of their last offences. */
   function remember(peer: string, account: Account): void {
     const address = readAddress(peer, {})
@@ -124,11 +135,12 @@ export function createAbuseCounter(options: {
     charge(peer, units) {
       if (units === 0 || peer === '' || options.isManyClients(peer)) return
       const account = find(peer) ?? { probation: limits.probation.burst, bar: limits.bar.burst, countedAtMs: nowMs() }
-      const wasBarred = account.bar < 0
+      const limit = barAt()
+      const wasBarred = account.bar < limit
       account.probation = Math.max(-limits.probation.burst, account.probation - units)
-      account.bar = Math.max(-limits.bar.burst, account.bar - units)
+      account.bar = Math.max(limit - limits.bar.burst, account.bar - units)
       remember(peer, account)
-      if (account.bar < 0 && !wasBarred && !isThisMachine(peer)) options.onBarred(readAddress(peer, {}))
+      if (account.bar < limit && !wasBarred && !isThisMachine(peer)) options.onBarred(readAddress(peer, {}))
     },
     makeUp(peer) {
       const account = find(peer)
@@ -137,7 +149,7 @@ export function createAbuseCounter(options: {
       account.bar = Math.min(limits.bar.burst, account.bar + 1)
     },
     isOnProbation: (peer) => (find(peer)?.probation ?? 0) < 0,
-    isBarred: (peer) => (find(peer)?.bar ?? 0) < 0 && !isThisMachine(peer),
+    isBarred: (peer) => (find(peer)?.bar ?? limits.bar.burst) < barAt() && !isThisMachine(peer),
   }
 }
 

@@ -137,7 +137,7 @@ interface Refusal {
 
 function refuse({ refusal, logger }: Acceptance, socket: Socket, { error, version }: Refusal): void {
   if (version === '1.1') return refuseHttp1(error, socket, refusal)
-  logger.info({ reason: error.reason }, 'connection refused')
+  refusal.refusalLog.each(() => logger.info({ reason: error.reason }, 'connection refused'))
   const isExcess = error.reason === 'TOO_MANY_CONNECTIONS'
   const code = isExcess ? constants.NGHTTP2_ENHANCE_YOUR_CALM : constants.NGHTTP2_HTTP_1_1_REQUIRED
   refuseHttp2({ message: error.message, code }, socket)
@@ -147,7 +147,7 @@ function refuseExcess(acceptance: Acceptance, socket: Socket, protocol: Protocol
   const error = waybillError('TOO_MANY_CONNECTIONS', {})
   if (protocol !== 'tls') return refuse(acceptance, socket, { error, version: protocol })
   // A handshake only to refuse would cost what the limit is to save.
-  acceptance.logger.info({ reason: error.reason }, 'connection refused')
+  acceptance.refusal.refusalLog.each(() => acceptance.logger.info({ reason: error.reason }, 'connection refused'))
   socket.destroy()
 }
 

@@ -8,6 +8,7 @@ import {
 } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { Logger } from '../../domain/logger.ts'
+import type { RefusalLog } from '../calls/refusal-log.ts'
 import { http2Exchange } from '../http/exchange.ts'
 import type { RequestHandler } from '../http/http-server.ts'
 import { type AbuseCounter, offences } from './abuse.ts'
@@ -25,6 +26,7 @@ export interface Http2Options {
   readonly shares: ConnectionShares
   /** Whether many clients call from an address, each of which may cancel calls. */
   readonly isManyClients: (address: string) => boolean
+  readonly refusalLog: RefusalLog
   readonly logger: Logger
 }
 
@@ -58,8 +60,13 @@ export function createHttp2(options: Http2Options): Http2Server {
     // If a reset arrived together with its request, it is seen before the next turn of the event loop, and nothing is begun.
     setImmediate(() => {
       if (stream.closed || stream.destroyed) return
-      const held = stream.session && guards.get(stream.session)?.held
-      void serve(stream, handle(http2Exchange(stream, headers, { held, endsWithHeaders: (flags & END_STREAM) !== 0 })))
+      const guard = stream.session && guards.get(stream.session)
+      const terms = {
+        held: guard?.held,
+        endsWithHeaders: (flags & END_STREAM) !== 0,
+        endConnection: () => guard?.drain('refused'),
+      }
+      void serve(stream, handle(http2Exchange(stream, headers, terms)))
     })
   })
   const setAlarm = createAlarms()
@@ -78,6 +85,7 @@ export function createHttp2(options: Http2Options): Http2Server {
 
 interface SessionGuard {
   readonly held: HeldConnection | undefined
+  readonly drain: (what: string) => void
   readonly onError: () => void
 }
 
@@ -86,29 +94,22 @@ interface SessionGuard {
  * first, unless the client goes on.
  */
 function guardSession(session: ServerHttp2Session, socket: Socket, options: Http2Options): SessionGuard {
-  const { limits, abuse, logger } = options
+  const { limits, abuse, logger, refusalLog } = options
   const nowMs = () => performance.now()
   const peer = socket.remoteAddress ?? ''
-  const held = options.shares.of(socket)
-  held?.closeBy(() => {
-    if (session.destroyed) return
-    session.goaway(constants.NGHTTP2_NO_ERROR, 0, Buffer.from('closed in favour of other connections'))
-    session.destroy()
-  })
+  const held = holdSession(session, options.shares.of(socket))
   const allowedResets = options.isManyClients(peer) ? times(limits.resets, MANY_CLIENTS) : limits.resets
   let resets = createAllowance(allowedResets, nowMs)
   let controls = createAllowance(limits.controlFrames, nowMs)
   const open = new Set<ServerHttp2Stream>()
   let isCalled = false
   let isDraining = false
-  const begin = setTimeout(() => session.destroy(), limits.headersTimeoutMs)
-  // The bytes of an incomplete header would reset the session's own timeout, and so keep the connection open for ever.
-  const idle = setTimeout(() => {
-    if (open.size === 0) session.close()
-  }, limits.idleTimeoutMs)
+  const { refreshIdle } = boundIdleness(session, limits, () => open.size === 0)
+  const tell = (message: string, what: string) =>
+    refusalLog.once(peer, message, () => logger.info({ remoteAddress: peer, what }, message))
   const cut = (what: string) => {
     if (session.destroyed) return
-    logger.info({ remoteAddress: peer, what }, 'connection ended: too many frames that are not calls')
+    tell('connection ended: too many frames that are not calls', what)
     session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
     session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
@@ -120,7 +121,7 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
     isDraining = true
     resets = createAllowance(allowedResets, nowMs)
     controls = createAllowance(limits.controlFrames, nowMs)
-    logger.info({ remoteAddress: peer, what }, 'connection drained: too many frames that are not calls')
+    tell('connection drained: too many frames that are not calls', what)
     drainSession(session, {
       socket,
       why: `too many ${what} frames`,
@@ -134,14 +135,10 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
     abuse.charge(peer, offences.flood)
     drain(what)
   }
-  session.setTimeout(limits.idleTimeoutMs, () => session.close())
   session.on('error', () => {})
-  session.once('remoteSettings', () => clearTimeout(begin))
   session.on('remoteSettings', () => onControl('SETTINGS'))
   session.on('ping', () => onControl('PING'))
   session.once('close', () => {
-    clearTimeout(begin)
-    clearTimeout(idle)
     if (!isCalled) abuse.charge(peer, offences.silence)
   })
   const onClose = (stream: ServerHttp2Stream) => {
@@ -149,7 +146,7 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
     // Of a session that ends, the connection ends as well.
     if (!session.destroyed) held?.end()
     if (open.size === 0 && !session.destroyed) {
-      idle.refresh()
+      refreshIdle()
       if (isDraining) closeDrained(session, socket)
     }
     if (stream.headersSent) {
@@ -167,10 +164,36 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
     open.add(stream)
     held?.begin()
     isCalled = true
-    idle.refresh()
+    refreshIdle()
     stream.on('close', () => onClose(stream))
   })
-  return { held, onError: () => abuse.charge(peer, offences.garbage) }
+  return { held, drain, onError: () => abuse.charge(peer, offences.garbage) }
+}
+
+/** Has a session that must go for other connections told so. */
+function holdSession(session: ServerHttp2Session, held: HeldConnection | undefined): HeldConnection | undefined {
+  held?.closeBy(() => {
+    if (session.destroyed) return
+    session.goaway(constants.NGHTTP2_NO_ERROR, 0, Buffer.from('closed in favour of other connections'))
+    session.destroy()
+  })
+  return held
+}
+
+/** Ends a session that begins too slowly, and closes one that is idle for too long. */
+function boundIdleness(session: ServerHttp2Session, limits: ConnectionLimits, isIdle: () => boolean) {
+  const begin = setTimeout(() => session.destroy(), limits.headersTimeoutMs)
+  // The bytes of an incomplete header would reset the session's own timeout, and so keep the connection open for ever.
+  const idle = setTimeout(() => {
+    if (isIdle()) session.close()
+  }, limits.idleTimeoutMs)
+  session.setTimeout(limits.idleTimeoutMs, () => session.close())
+  session.once('remoteSettings', () => clearTimeout(begin))
+  session.once('close', () => {
+    clearTimeout(begin)
+    clearTimeout(idle)
+  })
+  return { refreshIdle: () => void idle.refresh() }
 }
 
 /** Closes a connection after its last call. */

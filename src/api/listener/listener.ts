@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer as createNetServer, type Server, type Socket } from 'node:net'
 import type { Logger } from '../../domain/logger.ts'
+import type { RefusalLog } from '../calls/refusal-log.ts'
 import type { HeaderFields } from '../http/exchange.ts'
 import type { RequestHandler } from '../http/http-server.ts'
 import { type AbuseCounter, BarredPeers, offences } from './abuse.ts'
@@ -46,6 +47,7 @@ export interface ListenerOptions {
   readonly isManyClients: (address: string) => boolean
   readonly abuse: AbuseCounter
   readonly logger: Logger
+  readonly refusalLog: RefusalLog
   /** Aborted by `stop`, before anything is closed. */
   readonly stopping: AbortController
 }

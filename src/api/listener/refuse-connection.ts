@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { Logger } from '../../domain/logger.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
 import { codeName, httpErrorBody, wireFormOf } from '../calls/error-mapping.ts'
+import type { RefusalLog } from '../calls/refusal-log.ts'
 import type { HeaderFields } from '../http/exchange.ts'
 import { errorHeaders } from '../http/http-answer.ts'
 
@@ -11,6 +12,7 @@ export interface RefusalOptions {
   /** The headers of answers to bytes that are not a request. */
   readonly commonHeaders: HeaderFields
   readonly logger: Logger
+  readonly refusalLog: RefusalLog
 }
 
 /** How long a refused connection is read after the answer, in ms: closing at once would reset it and lose the answer. */
@@ -20,11 +22,15 @@ export const LINGER_MS = 2000
 const LINGER_BYTES = 128 * 1024
 
 /** Answers bytes that are not a request with an error in HTTP/1.1, and closes the connection. */
-export function refuseHttp1(error: WaybillError, socket: Duplex, { commonHeaders, logger }: RefusalOptions): void {
+export function refuseHttp1(
+  error: WaybillError,
+  socket: Duplex,
+  { commonHeaders, logger, refusalLog }: RefusalOptions,
+): void {
   const { code, httpStatus: status } = wireFormOf(error.reason, 'rest')
   const requestId = randomUUID()
   const body = httpErrorBody(error)
-  logger.info({ requestId, code: codeName(code), reason: error.reason }, 'request')
+  refusalLog.each(() => logger.info({ requestId, code: codeName(code), reason: error.reason }, 'request'))
   const headers = {
     ...commonHeaders,
     ...errorHeaders(error),

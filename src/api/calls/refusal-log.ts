@@ -1,0 +1,50 @@
+import type { Logger } from '../../domain/logger.ts'
+
+/** Writes lines of refusals, which anybody can cause without end. */
+export interface RefusalLog {
+  /** Of each name and reason one line a minute, for refusals that go on until somebody stops. */
+  readonly once: (name: string, reason: string, write: () => void) => void
+  /** So many lines a minute in all, for single mistakes of callers without a key. */
+  readonly each: (write: () => void) => void
+}
+
+const EVERY_MS = 60_000
+const MAX_LINES = 1_000
+
+/** What is left out is counted, and told in one line at the end of the minute. */
+export function createRefusalLog(logger: Logger): RefusalLog {
+  let told = new Set<string>()
+  let lines = 0
+  let leftOut = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function endMinute(): void {
+    timer = undefined
+    if (leftOut > 0)
+      logger.info({ refusals: leftOut }, 'more refusals like those of the last minute, not logged one by one')
+    told = new Set()
+    lines = 0
+    leftOut = 0
+  }
+
+  function tell(write: () => void): void {
+    timer ??= setTimeout(endMinute, EVERY_MS).unref()
+    if (lines >= MAX_LINES) leftOut += 1
+    else {
+      lines += 1
+      write()
+    }
+  }
+
+  return {
+    each: tell,
+    once(name, reason, write) {
+      const key = `${reason} ${name}`
+      if (told.has(key)) leftOut += 1
+      else {
+        if (told.size < MAX_LINES) told.add(key)
+        tell(write)
+      }
+    },
+  }
+}
