@@ -144,7 +144,8 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     }
     await countCall(key.id, key.callsPerMinute, report)
     if (!key.scopes.includes(scope)) throw waybillError('MISSING_SCOPE', { scope })
-    return { account: await chooseAccount(key, account), keyId: key.id, operates: operatesOn(key) }
+    const { id: keyId, share } = key
+    return { account: await chooseAccount(key, account), keyId, share, operates: operatesOn(key) }
   }
 }
 

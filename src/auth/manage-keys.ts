@@ -25,6 +25,7 @@ export const DEFAULT_CALLS_PER_MINUTE = 300
  *
  * @param terms.account - a name that {@link isAccountName} allows
  * @param terms.callsPerMinute - 0 for no limit; {@link DEFAULT_CALLS_PER_MINUTE} when absent
+ * @param terms.share - the part of a process's running calls that nobody takes from the key, above 0 and at most 1; a tenth when absent
  * @param terms.actor - for the audit log
  * @throws RangeError for scopes that {@link explainScopes} refuses
  */
@@ -35,15 +36,16 @@ export async function issueApiKey(
     readonly scopes: readonly Scope[]
     readonly now: Date
     readonly callsPerMinute?: number
+    readonly share?: number | undefined
     readonly expiresAt?: Date | undefined
     readonly actor?: string
   },
 ): Promise<IssuedApiKey> {
-  const { scopes, now, callsPerMinute = DEFAULT_CALLS_PER_MINUTE, expiresAt, actor = SERVICE } = terms
+  const { scopes, now, callsPerMinute = DEFAULT_CALLS_PER_MINUTE, share, expiresAt, actor = SERVICE } = terms
   const detail = explainScopes(scopes)
   if (detail !== undefined) throw new RangeError(detail)
   const account = await repository.ensureAccount(terms.account)
-  const issued = drawKey({ account, scopes, callsPerMinute, createdAt: now, expiresAt })
+  const issued = drawKey({ account, scopes, callsPerMinute, share, createdAt: now, expiresAt })
   await repository.insert(issued.stored, { actor, at: now })
   return issued
 }
@@ -73,7 +75,7 @@ export async function issuePublishableKey(
 }
 
 /**
- * Creates a key with the account, scopes, origins and limit of another, which expires after the overlap; until then both are valid. If the
+ * Creates a key with the account, scopes, origins, limit and share of another, which expires after the overlap; until then both are valid. If the
  * old key had a lifetime, the new one has the same.
  *
  * @returns undefined when there is no such key, or it is revoked or expired
@@ -85,10 +87,10 @@ export async function rotateApiKey(
   const { id, overlapMs, now, actor = SERVICE } = terms
   const old = await repository.findById(id)
   if (old === undefined) return undefined
-  const { account, scopes, callsPerMinute, origins } = old
+  const { account, scopes, callsPerMinute, share, origins } = old
   const lifetimeMs = old.expiresAt && old.expiresAt.getTime() - old.createdAt.getTime()
   const expiresAt = lifetimeMs === undefined ? undefined : new Date(now.getTime() + lifetimeMs)
-  const issued = drawKey({ account, scopes, callsPerMinute, origins, createdAt: now, expiresAt })
+  const issued = drawKey({ account, scopes, callsPerMinute, share, origins, createdAt: now, expiresAt })
   const change = { actor, at: now }
   const isReplaced = await repository.replace(id, issued.stored, new Date(now.getTime() + overlapMs), change)
   return isReplaced ? issued : undefined

@@ -47,6 +47,19 @@ export function parseRate(text: string): number {
   )
 }
 
+/**
+ * Parses the part of a process's running calls that a key keeps: `0.25`.
+ *
+ * @throws UsageError
+ */
+export function parseShare(text: string): number {
+  const share = /^(?:0\.\d{1,4}|1(?:\.0{1,4})?)$/.test(text) ? Number(text) : Number.NaN
+  if (share > 0) return share
+  throw new UsageError(
+    `--share "${text}" is not a part of the process: use a number above 0 and at most 1 with up to 4 decimals, such as 0.25`,
+  )
+}
+
 /** More would make the answer to every preflight slow to find. */
 const MAX_ORIGINS = 100
 

@@ -41,6 +41,7 @@ create table api_keys (
   revoked_at timestamp(3) with time zone,
   last_used_at timestamp(3) with time zone,
   origins text[],
+  share double precision,
   constraint api_keys_pkey PRIMARY KEY (key_hash),
   constraint api_keys_id_key UNIQUE (id)
 );

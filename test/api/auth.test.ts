@@ -116,6 +116,15 @@ describe('API keys', () => {
   })
 })
 
+it('a caller has the share of its key', async () => {
+  const terms = { account: 'acme', scopes: ['payments:read'], now: NOW } as const
+  const share = async (given?: number) => {
+    const { key } = await issueApiKey(repository, { ...terms, share: given })
+    return (await authenticate({ apiKey: key, account: null }, 'payments:read')).share
+  }
+  expect([await share(0.25), await share()]).toEqual([0.25, undefined])
+})
+
 describe('platform keys', () => {
   it('act for the account that they name', async () => {
     const caller = await authenticate({ apiKey: platformKey, account: 'acme' }, 'payments:read')

@@ -74,6 +74,21 @@ it('the list shows the last use and expired keys', async () => {
   expect(rest).toEqual(['expired', '300/min', `expires ${past.toISOString()}`, `used ${past.toISOString()}`])
 })
 
+it('a key has a share of its own, which the one that replaces it keeps', async () => {
+  const create = (...words: string[]) =>
+    waybill('keys', 'create', '--account', 'shares', '--scopes', 'routes:read', ...words)
+  expect((await create('--share', '0.25')).stderr).toContain('300/min, share 0.25')
+  await create('--share', '1')
+  const list = async () => rowsOf((await waybill('keys', 'list', '--account', 'shares')).stdout)
+  const [[id = ''] = []] = await list()
+  await waybill('keys', 'rotate', id)
+  expect((await list()).map((row) => row[6])).toEqual([
+    '300/min, share 0.25',
+    '300/min, share 1',
+    '300/min, share 0.25',
+  ])
+})
+
 it.each([
   ['operations:read', '--operator'],
   ['chains:read,operations:read', '--operator'],
@@ -86,6 +101,11 @@ it.each([
 
 it.each([
   ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--rate', 'many'],
+  ...['0', '0.0', '1.1', '-0.1', '10', '10%', 'half', '1e-1', '0.00001', ''].map((share) => [
+    ...['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--share'],
+    share,
+  ]),
+  ['keys', 'create', '--account', 'acme', '--publishable', '--origins', 'https://a.example', '--share', '0.1'],
   ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--expires', '2020-01-01'],
   ['keys', 'create', '--account', 'acme', '--scopes', 'operations:read'],
   ['keys', 'create', '--account', 'acme', '--scopes', 'chains:read,operations:read'],

@@ -16,6 +16,8 @@ export interface StoredApiKey {
   readonly scopes: readonly Scope[]
   /** Calls a minute; 0 for no limit. */
   readonly callsPerMinute: number
+  /** The part of a process's running calls that nobody takes from the key, above 0 and at most 1; undefined for the usual one. */
+  readonly share?: number | undefined
   /** The origins whose pages may use it; undefined for a secret key. A key with origins is publishable. */
   readonly origins?: readonly string[] | undefined
   readonly createdAt: Date
@@ -33,6 +35,7 @@ interface Row {
   hint: string
   scopes: Scope[]
   calls_per_minute: number
+  share: number | null
   origins: string[] | null
   created_at: Date
   expires_at: Date | null
@@ -163,6 +166,7 @@ function selectKeys(knex: Knex) {
       'hint',
       'scopes',
       'calls_per_minute',
+      'share',
       'origins',
       'api_keys.created_at',
       'expires_at',
@@ -241,8 +245,14 @@ function audit(
   return insertAuditEntry(knex, { at, actor, action, keyId: key.id, account: key.account.name, details })
 }
 
-function termsOf({ scopes, callsPerMinute, origins, expiresAt }: StoredApiKey): Readonly<Record<string, unknown>> {
-  return { scopes, callsPerMinute, origins, expiresAt: expiresAt?.toISOString() }
+function termsOf({
+  scopes,
+  callsPerMinute,
+  share,
+  origins,
+  expiresAt,
+}: StoredApiKey): Readonly<Record<string, unknown>> {
+  return { scopes, callsPerMinute, share, origins, expiresAt: expiresAt?.toISOString() }
 }
 
 function toRow(key: StoredApiKey) {
@@ -253,6 +263,7 @@ function toRow(key: StoredApiKey) {
     hint: key.hint,
     scopes: [...key.scopes],
     calls_per_minute: key.callsPerMinute,
+    share: key.share ?? null,
     origins: key.origins === undefined ? null : [...key.origins],
     created_at: key.createdAt,
     expires_at: key.expiresAt ?? null,
@@ -267,6 +278,7 @@ function fromRow(row: Row): StoredApiKey {
     hint: row.hint,
     scopes: row.scopes,
     callsPerMinute: row.calls_per_minute,
+    share: row.share ?? undefined,
     origins: row.origins ?? undefined,
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,

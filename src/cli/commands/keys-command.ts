@@ -13,7 +13,7 @@ import { suggestName } from '../../domain/nearest.ts'
 import { keyActions, listAuditEntries } from '../../store/audit-repository.ts'
 import { parseAccountName } from '../account-option.ts'
 import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
-import { parseDuration, parseExpiry, parseOrigins, parseRate } from '../parse-key-terms.ts'
+import { parseDuration, parseExpiry, parseOrigins, parseRate, parseShare } from '../parse-key-terms.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 import { auditLineOf } from './audit-command.ts'
@@ -46,6 +46,11 @@ export const keysCreate: Command = {
     },
     { name: 'rate', value: 'N', help: `calls a minute (default ${DEFAULT_CALLS_PER_MINUTE}; 0 for no limit)` },
     {
+      name: 'share',
+      value: 'S',
+      help: 'the part of the calls of a busy process that nobody takes from the key, above 0 and at most 1 (default 0.1)',
+    },
+    {
       name: 'expires',
       value: 'WHEN',
       help: 'its last day in UTC (2027-12-31), a time, or a duration such as 90d (default never)',
@@ -61,7 +66,7 @@ export const keysCreate: Command = {
       actor: context.actor,
     }
     if (options['publishable'] !== undefined) {
-      refuseBeside('publishable', options, ['scopes', 'operator', 'rate'])
+      refuseBeside('publishable', options, ['scopes', 'operator', 'rate', 'share'])
       const terms = { ...common, origins: parseOrigins(options['origins']) }
       showOnce(await withRepository(context, (repository) => issuePublishableKey(repository, terms)), context)
       return EXIT_GOOD
@@ -71,6 +76,7 @@ export const keysCreate: Command = {
       ...common,
       scopes: parseScopes(options.scopes, options['operator'] !== undefined),
       callsPerMinute: options.rate === undefined ? DEFAULT_CALLS_PER_MINUTE : parseRate(options.rate),
+      share: options.share === undefined ? undefined : parseShare(options.share),
     }
     showOnce(await withRepository(context, (repository) => issueApiKey(repository, terms)), context)
     return EXIT_GOOD
@@ -265,7 +271,8 @@ function stateOf({ revokedAt, expiresAt }: StoredApiKey, now: Date): string {
   return expiresAt !== undefined && expiresAt <= now ? 'expired' : 'in force'
 }
 
-function rateOf({ callsPerMinute, origins }: StoredApiKey): string {
+function rateOf({ callsPerMinute, share, origins }: StoredApiKey): string {
   if (origins !== undefined) return `${PUBLISHABLE_CALLS_PER_MINUTE}/min an address`
-  return callsPerMinute === 0 ? 'no limit' : `${callsPerMinute}/min`
+  const rate = callsPerMinute === 0 ? 'no limit' : `${callsPerMinute}/min`
+  return share === undefined ? rate : `${rate}, share ${share}`
 }

@@ -25,6 +25,7 @@ import {
 } from './0019-standing.ts'
 import { lineTimes, removedEvents, supersededIndex, supersededPayments } from './0020-superseded-payments.ts'
 import { auditOnlyAdded } from './0021-audit-only-added.ts'
+import { keyShares } from './0022-key-shares.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps of the schema, oldest first. A released step is never changed; a later one corrects it. */
@@ -60,4 +61,5 @@ export const MIGRATIONS: readonly Migration[] = [
   lineTimes,
   removedEvents,
   auditOnlyAdded,
+  keyShares,
 ]
