@@ -450,6 +450,7 @@ describe('a client that goes on over one connection after another', () => {
       await Promise.race([new Promise((resolve) => stream.once('close', resolve)), closed])
     }
     await closed
+    expect(session.destroyed).toBe(true)
   })
 
   it('with bodies that are too large is barred', async () => {

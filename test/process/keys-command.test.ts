@@ -102,7 +102,13 @@ it.each([
 it.each([
   ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--rate', 'many'],
   ...['0', '0.0', '1.1', '-0.1', '10', '10%', 'half', '1e-1', '0.00001', ''].map((share) => [
-    ...['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--share'],
+    'keys',
+    'create',
+    '--account',
+    'acme',
+    '--scopes',
+    'routes:read',
+    '--share',
     share,
   ]),
   ['keys', 'create', '--account', 'acme', '--publishable', '--origins', 'https://a.example', '--share', '0.1'],

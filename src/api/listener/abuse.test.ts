@@ -105,3 +105,36 @@ it('charges nothing for mistakes of a caller with a key, except for what is too 
   expect([cost(limited), cost(waybillError('MISSING_API_KEY', {}), true)]).toEqual([0, 0])
   expect([cost(limited, true), cost(waybillError('BODY_TOO_LARGE', { limit: 1 }))]).toEqual([2, 20])
 })
+
+describe('many addresses at once', () => {
+  const counterOf = () =>
+    createAbuseCounter({
+      limits: { ...limits, maxAddresses: 1_000 },
+      isManyClients: () => false,
+      nowMs: () => nowMs,
+      onBarred: (address) => barred.push(address),
+    })
+  const addressOf = (n: number) => `192.0.2.${n}`
+
+  it('share two bursts, and each has a twentieth of one', () => {
+    const many = counterOf()
+    for (let n = 1; n <= 10; n++) many.charge(addressOf(n), 20)
+    expect(barred).toEqual([])
+    many.charge(addressOf(1), 1)
+    expect(barred).toEqual([addressOf(1)])
+    for (let n = 11; n <= 100; n++) many.charge(addressOf(n), 5)
+    expect(many.isBarred(addressOf(100))).toBe(false)
+    many.charge(addressOf(100), 1)
+    expect(many.isBarred(addressOf(100))).toBe(true)
+  })
+
+  it('that have stopped long ago leave the whole burst to others', () => {
+    const many = counterOf()
+    for (let n = 1; n <= 100; n++) many.charge(addressOf(n), 5)
+    nowMs += 20_001
+    many.charge(addressOf(200), 100)
+    expect(many.isBarred(addressOf(200))).toBe(false)
+    many.charge(addressOf(200), 1)
+    expect(many.isBarred(addressOf(200))).toBe(true)
+  })
+})

@@ -74,6 +74,7 @@ interface Account {
   probation: number
   bar: number
   countedAtMs: number
+  offendedAtMs: number
 }
 
 /** So many addresses at once have the whole burst of the bar; more share it among them, since their offences together slow others down. */
@@ -120,13 +121,17 @@ export function createAbuseCounter(options: {
     return limits.bar.burst * (1 - share)
   }
 
-  /** Keeps the accounts in the order of their last offences. */
+  /** After that the largest debt has shrunk to nothing. */
+  const recoveryMs = (2_000 * limits.bar.burst) / limits.bar.perSecond
+
+  /** Keeps the accounts in the order of their last offences, and forgets those that owe nothing any more. */
   function remember(peer: string, account: Account): void {
     const address = readAddress(peer, {})
+    account.offendedAtMs = nowMs()
     accounts.delete(address)
     accounts.set(address, account)
-    for (const oldest of accounts.keys()) {
-      if (accounts.size <= limits.maxAddresses) break
+    for (const [oldest, { offendedAtMs }] of accounts) {
+      if (accounts.size <= limits.maxAddresses && account.offendedAtMs - offendedAtMs <= recoveryMs) break
       accounts.delete(oldest)
     }
   }
@@ -134,7 +139,10 @@ export function createAbuseCounter(options: {
   return {
     charge(peer, units) {
       if (units === 0 || peer === '' || options.isManyClients(peer)) return
-      const account = find(peer) ?? { probation: limits.probation.burst, bar: limits.bar.burst, countedAtMs: nowMs() }
+      const now = nowMs()
+      const { probation, bar } = limits
+      const fresh = { probation: probation.burst, bar: bar.burst, countedAtMs: now, offendedAtMs: now }
+      const account = find(peer) ?? fresh
       const limit = barAt()
       const wasBarred = account.bar < limit
       account.probation = Math.max(-limits.probation.burst, account.probation - units)
