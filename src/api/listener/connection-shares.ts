@@ -40,24 +40,67 @@ interface Connection {
   close: () => void
 }
 
+type ShareLimits = Pick<ConnectionLimits, 'maxConnections' | 'maxConnectionsPerAddress'>
+
+interface ShareTerms {
+  /** Whether many clients call from an address, such as a proxy's. */
+  readonly isManyClients: (peer: string) => boolean
+  /** Called with the peer of a connection that was closed for others before it made a request. */
+  readonly onSilentClosed: (peer: string) => void
+}
+
 /**
  * Shares out the connections. A holder keeps a tenth of them idle, a secret key or else an address; those without any key keep half of all
  * together. Beyond that the one that has been idle the longest is closed, as HTTP allows, so nobody is refused for it. When all are taken, a new
  * connection takes the place of an idle one, keyless ones first; it is refused only if none is idle.
- *
- * @param terms.isManyClients - whether many clients call from an address, such as a proxy's
- * @param terms.onSilentClosed - called with the peer of a connection that was closed for others before it made a request
  */
-export function shareConnections(
-  { maxConnections, maxConnectionsPerAddress }: Pick<ConnectionLimits, 'maxConnections' | 'maxConnectionsPerAddress'>,
-  terms: { readonly isManyClients: (peer: string) => boolean; readonly onSilentClosed: (peer: string) => void },
-): ConnectionShares {
+export function shareConnections(limits: ShareLimits, terms: ShareTerms): ConnectionShares {
   const readAddress = createReadClientAddress([])
   const setAlarm = createAlarms()
+  const lists = createLists(limits, terms)
+  const open = new Map<string, HeldConnection>()
+  return {
+    of: (socket) => open.get(nameOf(socket)),
+    accept(socket) {
+      const peer = socket.remoteAddress ?? ''
+      const name = nameOf(socket)
+      if (open.size >= limits.maxConnections && !lists.closeAny()) return false
+      const isOfMany = terms.isManyClients(peer)
+      const connection: Connection = {
+        peer,
+        isOfMany,
+        standing: isOfMany ? 'secret' : 'keyless',
+        holder: `address ${readAddress(peer, {})}`,
+        isSettled: false,
+        isClosed: false,
+        hasBegun: false,
+        requests: 0,
+        close: () => socket.destroy(),
+      }
+      const settle = () => lists.change(connection, () => void (connection.isSettled = true))
+      const callOff = setAlarm(FRESH_MS, settle)
+      open.set(name, holdConnection(connection, lists.change))
+      socket.once('close', () => {
+        callOff()
+        open.delete(name)
+        lists.change(connection, () => void (connection.isClosed = true))
+      })
+      return true
+    },
+  }
+}
+
+interface Lists {
+  /** Changes a connection, and then has its holder and those without a key keep what they may. */
+  readonly change: (connection: Connection, apply: () => void) => void
+  /** Closes an idle connection, a keyless one first. @returns whether there was one */
+  readonly closeAny: () => boolean
+}
+
+function createLists({ maxConnections, maxConnectionsPerAddress }: ShareLimits, terms: ShareTerms): Lists {
   const maxOfKey = placesOf(maxConnections, USUAL_SHARE)
   const maxOfAddress = maxConnectionsPerAddress ?? maxOfKey
   const maxKeyless = placesOf(maxConnections, 0.5)
-  const open = new Map<string, HeldConnection>()
   /** By holder; the one that has been idle the longest is the first. */
   const idle = new Map<string, Set<Connection>>()
   /** Those that may be closed for others: idle ones, and of the keyless ones all. */
@@ -67,13 +110,13 @@ export function shareConnections(
     secret: new Set(),
   }
 
-  function leaveLists(connection: Connection): void {
+  function leave(connection: Connection): void {
     closable[connection.standing].delete(connection)
     const ofHolder = idle.get(connection.holder)
     if (ofHolder?.delete(connection) === true && ofHolder.size === 0) idle.delete(connection.holder)
   }
 
-  function joinLists(connection: Connection): void {
+  function join(connection: Connection): void {
     const { isSettled, isClosed, requests, standing, holder, isOfMany } = connection
     if (!isSettled || isClosed) return
     const isIdle = requests === 0
@@ -90,57 +133,24 @@ export function shareConnections(
   function closeFirst(connections: ReadonlySet<Connection>): boolean {
     const [first] = connections
     if (first === undefined) return false
-    leaveLists(first)
+    leave(first)
     first.isClosed = true
     if (!first.hasBegun) terms.onSilentClosed(first.peer)
     first.close()
     return true
   }
 
-  function closeAny(): boolean {
-    return closeFirst(closable.keyless) || closeFirst(closable.publishable) || closeFirst(closable.secret)
-  }
-
-  function change(connection: Connection, apply: () => void): void {
-    leaveLists(connection)
-    apply()
-    joinLists(connection)
-  }
-
   return {
-    of: (socket) => open.get(nameOf(socket)),
-    accept(socket) {
-      const peer = socket.remoteAddress ?? ''
-      const name = nameOf(socket)
-      if (open.size >= maxConnections && !closeAny()) return false
-      const isOfMany = terms.isManyClients(peer)
-      const connection: Connection = {
-        peer,
-        isOfMany,
-        standing: isOfMany ? 'secret' : 'keyless',
-        holder: `address ${readAddress(peer, {})}`,
-        isSettled: false,
-        isClosed: false,
-        hasBegun: false,
-        requests: 0,
-        close: () => socket.destroy(),
-      }
-      const callOff = setAlarm(FRESH_MS, () => change(connection, () => void (connection.isSettled = true)))
-      open.set(name, holdConnection(connection, change))
-      socket.once('close', () => {
-        callOff()
-        open.delete(name)
-        change(connection, () => void (connection.isClosed = true))
-      })
-      return true
+    closeAny: () => closeFirst(closable.keyless) || closeFirst(closable.publishable) || closeFirst(closable.secret),
+    change(connection, apply) {
+      leave(connection)
+      apply()
+      join(connection)
     },
   }
 }
 
-function holdConnection(
-  connection: Connection,
-  change: (connection: Connection, apply: () => void) => void,
-): HeldConnection {
+function holdConnection(connection: Connection, change: Lists['change']): HeldConnection {
   return {
     begin() {
       connection.hasBegun = true
