@@ -34,9 +34,10 @@ it('never takes more bytes than it may, and keeps what fits', () => {
   )
 })
 
-it('cuts a long list of names in milliseconds', () => {
+it('cuts a long list of names in a time that grows with its length, not with its square', () => {
   const names = Array.from({ length: 50_000 }, (_, at) => `N${at}`).join(', ')
   const startMs = performance.now()
   expect(shorten(names, 400)).toMatch(/^N0, N1, .* and \d+ more$/)
-  expect(performance.now() - startMs).toBeLessThan(200)
+  // To join the names anew for each that is left out takes a minute.
+  expect(performance.now() - startMs).toBeLessThan(2_000)
 })

@@ -149,6 +149,11 @@ export async function tryGenerators(folder: string, demo: CalledDemo, word: stri
   return isGood
 }
 
+/** Fetches over a connection of its own: one that is kept may be closed while a program runs and this process waits for it. */
+export function fetchOnce(url: string): Promise<Response> {
+  return fetch(url, { headers: { 'x-api-key': 'demo', connection: 'close' } })
+}
+
 function createTry(folder: string, demo: CalledDemo): Try {
   const { baseUrl, wallet, payee } = demo
   const called = { WAYBILL_URL: baseUrl, WAYBILL_KEY: 'demo', WALLET: wallet, PAYEE: payee }
@@ -173,7 +178,7 @@ function createTry(folder: string, demo: CalledDemo): Try {
       const lines = (await readFile(join(root, GUIDE), 'utf8')).split('\n')
       const command = lines.find((line) => pattern.test(line))
       if (command === undefined) throw new Error(`${GUIDE} has no command ${String(pattern)}`)
-      await writeFile(join(folder, 'openapi.json'), await (await fetch(`${baseUrl}/openapi.json`)).text())
+      await writeFile(join(folder, 'openapi.json'), await (await fetchOnce(`${baseUrl}/openapi.json`)).text())
       const words = command.replaceAll('http://HOST', baseUrl).replace(/^npx /, '').split(' ').slice(1)
       run(file, ...args, ...words)
     },

@@ -13,7 +13,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startWaybill } from '../../test/support/process.ts'
 import { makeTempFolder } from '../../test/support/temp-folder.ts'
-import { tryGenerators } from './try-generators.ts'
+import { fetchOnce, tryGenerators } from './try-generators.ts'
 
 const packages = ['openapi-spec-validator==0.9.0', 'schemathesis==4.32.5']
 const root = resolve(import.meta.dirname, '../..')
@@ -50,9 +50,9 @@ async function tryDescription(): Promise<number> {
     await demo.says(/Ctrl-C/)
     const { baseUrl, ...known } = JSON.parse(await readFile(join(folder, 'data/demo.json'), 'utf8')) as DemoFile
     const [request] = known.requests
-    const { payee } = (await (
-      await fetch(`${baseUrl}/v1/request/${request?.paymentReference}`, { headers: { 'x-api-key': 'demo' } })
-    ).json()) as { payee: string }
+    const { payee } = (await (await fetchOnce(`${baseUrl}/v1/request/${request?.paymentReference}`)).json()) as {
+      payee: string
+    }
     const demoToCall = { baseUrl, wallet: known.wallets.direct.address, payee }
     const areGood = await tryGenerators(folder, demoToCall, values.generators)
     const isDescribed = values.seconds === '0' || (await judgeAndCall(baseUrl, known, folder))
@@ -88,7 +88,7 @@ interface DemoFile {
 
 /** @returns the exit code of the validator */
 async function judge(baseUrl: string, name: string, folder: string): Promise<number> {
-  const answer = await fetch(`${baseUrl}/${name}`)
+  const answer = await fetchOnce(`${baseUrl}/${name}`)
   const file = join(folder, name)
   await writeFile(file, await answer.text())
   return run(join(python, 'bin/python'), ['-m', 'openapi_spec_validator', file])
@@ -96,7 +96,7 @@ async function judge(baseUrl: string, name: string, folder: string): Promise<num
 
 /** What the demo has of the things that examples name. */
 async function realExamples(baseUrl: string, { wallets, requests }: Omit<DemoFile, 'baseUrl'>) {
-  const answer = await fetch(`${baseUrl}/payments?limit=1`, { headers: { 'x-api-key': 'demo' } })
+  const answer = await fetchOnce(`${baseUrl}/payments?limit=1`)
   const { payments } = (await answer.json()) as { payments: readonly { id: string; txHash: string }[] }
   const [payment] = payments
   const [request] = requests

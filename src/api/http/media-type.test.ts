@@ -35,9 +35,9 @@ describe('a Content-Type', () => {
     expect(readMediaType(text)).toBeUndefined()
   })
 
-  it.each([';', '; ', ';a=b', ';a="b"', '\t', '"'])('of 64 KiB of %j is read in milliseconds', (part) => {
+  it.each([';', '; ', ';a=b', ';a="b"', '\t', '"'])('of 64 KiB of %j is read in linear time', (part) => {
     const startMs = performance.now()
     readMediaType(`application/json${part.repeat(65_536 / part.length)}`)
-    expect(performance.now() - startMs).toBeLessThan(100)
+    expect(performance.now() - startMs).toBeLessThan(1_000)
   })
 })
