@@ -318,9 +318,11 @@ test('a plan says what pending steps lock and how long, and changes nothing', as
   }
   const writing = await db.knex.transaction()
   await writing.raw('lock table payments in row exclusive mode')
-  const { steps, samples } = await planMigrations(db.knex, { migrations: [...MIGRATIONS, index] })
+  // Steps that take something away come last, whatever their names.
+  const migrations = [...MIGRATIONS.filter(({ contract }) => contract === undefined), index]
+  const { steps, samples } = await planMigrations(db.knex, { migrations })
   await writing.rollback()
-  expect(steps.map(({ step }) => step)).toEqual([...MIGRATIONS.slice(2).map(({ name }) => name), '0099-index'])
+  expect(steps.map(({ step }) => step)).toEqual(migrations.slice(2).map(({ name }) => name))
   const [searchIndexes, lineHash, tickets] = steps
   const locked = [{ table: 'payments', mode: 'ACCESS EXCLUSIVE', stops: 'reads and writes' }]
   expect(searchIndexes?.locks).toEqual([...locked, { ...locked[0], table: 'payment_statistics' }])
