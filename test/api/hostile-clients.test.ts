@@ -307,6 +307,22 @@ it('a client that cancels answered streams keeps the connection, and its calls i
   expect(session.closed).toBe(false)
 })
 
+it('a client without a key that cancels answered streams loses the connection', async () => {
+  await listen({ resets: earnsNothing(5) })
+  const session = openSession({}, hostile)
+  await once(session, 'remoteSettings')
+  const ended = new Promise((resolve) => session.once('close', resolve))
+  for (let n = 0; n < 20 && !session.destroyed; n++) {
+    const watch = begin(session, { ':path': '/grpc.health.v1.Health/Watch', 'content-type': 'application/grpc' })
+    watch.end(Buffer.alloc(5))
+    await Promise.race([once(watch, 'data'), ended]).catch(() => {})
+    watch.close(constants.NGHTTP2_CANCEL)
+    await Promise.race([closeOf(watch), ended])
+  }
+  await ended
+  expect(await otherIsAnswered()).toBe(true)
+})
+
 describe('an HTTP/2 connection that exceeds its limits with calls in flight', () => {
   /** Cancels so many calls before their answer; resolves when the service has sent GOAWAY. */
   async function breakRules(session: ClientHttp2Session): Promise<number> {

@@ -29,6 +29,8 @@ export const DEFAULT_ABUSE_LIMITS: AbuseLimits = {
 export const offences = {
   /** A stream that was cancelled before its answer was sent. */
   reset: 1,
+  /** An answer without a key that was cancelled after it had begun. */
+  waste: 2,
   /** A connection that ended without a request. */
   silence: 1,
   /** A connection while the address is barred. */

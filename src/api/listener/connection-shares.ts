@@ -10,6 +10,8 @@ export interface HeldConnection {
   readonly begin: () => void
   /** A request is over. */
   readonly end: () => void
+  /** Whether nobody has called with a key on it. */
+  readonly isKeyless: () => boolean
   /** A request's caller is known. */
   readonly holdFor: (holder: Holder) => void
   /** Sets how the connection is closed when it has to go; by default its socket is destroyed. */
@@ -162,6 +164,7 @@ function holdConnection(connection: Connection, change: Lists['change']): HeldCo
       if (connection.requests > 0) return
       change(connection, () => void (connection.isSettled = true))
     },
+    isKeyless: () => connection.standing === 'keyless',
     holdFor({ standing, name }) {
       // Who has called with a secret key once keeps it.
       const isSame = standing === connection.standing && (standing !== 'secret' || connection.holder === name)

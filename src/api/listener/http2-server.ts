@@ -150,13 +150,16 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
       if (isDraining) closeDrained(session, socket)
     }
     if (stream.headersSent) {
-      // A client leaves a watch when it has what it wanted: that costs nothing, and makes up for nothing.
-      if (stream.aborted || stream.rstCode !== constants.NGHTTP2_NO_ERROR) return
-      resets.giveBack()
-      abuse.makeUp(peer)
-      return
+      const isCancelled = stream.aborted || stream.rstCode !== constants.NGHTTP2_NO_ERROR
+      if (!isCancelled) {
+        resets.giveBack()
+        abuse.makeUp(peer)
+        return
+      }
+      // A client with a key leaves a watch when it has what it wanted: that costs nothing, and makes up for nothing.
+      if (held?.isKeyless() !== true) return
     }
-    abuse.charge(peer, offences.reset)
+    abuse.charge(peer, stream.headersSent ? offences.waste : offences.reset)
     if (!resets.take() || (!isDraining && abuse.isOnProbation(peer))) drain('RST_STREAM')
   }
   // Listens on the session, since a stream that was reset in the first bytes of a connection no longer has its session.
