@@ -2,17 +2,23 @@ import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { rankOfStatus } from '../domain/payment.ts'
 import type { PaymentFacts, PaymentRow } from './payment-row.ts'
 
+/** Columns that no import decides: what a bridge delivered is asked about, and money that goes to somebody who never paid is no refund. */
+const PROVEN_COLUMNS: ReadonlySet<string> = new Set(['payer', 'source_network', 'source_tx_hash'])
+
 /**
  * Merges what was read from the chain into a stored row. A row that was detected in the same block stays as it is, even if a price has become
- * unknown since. In an imported row, what was read from the chain replaces what was imported.
+ * unknown since. In an imported row, what was read from the chain replaces what was imported; who paid and from where is unknown where the chain does
+ * not tell, whatever the import says.
  *
  * @returns the given row when nothing changes
  */
 export function attachFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
   const seen = markDetected(row)
   if (!seen.imported && seen.block_number === facts.block_number) return seen
+  const isFirst = !row.detected
   const known = Object.entries(facts).filter(
-    ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
+    ([name, value]) =>
+      (isFirst && PROVEN_COLUMNS.has(name)) || (value !== null && !(Array.isArray(value) && value.length === 0)),
   )
   const merged = { ...seen, ...(Object.fromEntries(known) as Partial<PaymentFacts>) }
   const changed = known.some(([name, value]) => !isSameValue(seen[name as keyof PaymentRow], value))

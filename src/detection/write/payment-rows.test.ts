@@ -83,6 +83,12 @@ describe('a payment that is read once more for a new topic', () => {
       { amount: '5', detected: true, block_number: 100n, line_hash: null },
     ],
     [
+      'loses the payer and the source of its import where the chain does not tell them',
+      { ...imported, payer: other, source_network: 'POLYGON', source_tx_hash: bytes('88') },
+      { payer: null, ...crosschain },
+      { ...crosschain, payer: null, detected: true, block_number: 100n, line_hash: null, final: false },
+    ],
+    [
       'stays where only the form of a number differs',
       { ...imported, detected: true, block_number: 100n, amount: '5.000' },
       {},
