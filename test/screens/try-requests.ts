@@ -70,12 +70,12 @@ export function tryRequests(screens: () => Screens): void {
 
   it('goes back to the tab from which a request was opened', async () => {
     const page = await screens().open('/console/requests')
-    await page.getByRole('navigation', { name: 'Requests by state' }).getByText('Part-paid').click()
+    await page.getByRole('navigation', { name: 'Requests by state' }).getByText('Partially paid').click()
     await page.locator('tbody').getByRole('link', { name: 'demo-part-paid' }).click()
     await page.getByRole('heading', { name: 'Its payments' }).waitFor()
     await page.locator('a.back').click()
     await expect.poll(() => page.url()).toContain('/console/requests?status=PARTIALLY_PAID')
-    expect(await page.locator('.tab[aria-current]').innerText()).toBe('Part-paid')
+    expect(await page.locator('.tab[aria-current]').innerText()).toBe('Partially paid')
     await close(page)
   })
 
@@ -176,8 +176,8 @@ function tryStates(screens: () => Screens, { create, findRequest }: Made): void 
     const page = await screens().open('/console/requests')
     const seen: string[] = []
     for (const [reference, words, next, left] of [
-      [part, ['Part-paid'], 'The same link asks for the rest alone', /180\sUSDC-ARBITRUM/],
-      [over, ['Over-paid'], 'Return the rest to the payer', /30\sUSDC-ETHEREUM/],
+      [part, ['Partially paid'], 'The same link asks for the rest alone', /180\sUSDC-ARBITRUM/],
+      [over, ['Paid', 'Overpaid'], 'Refund the rest to the payer', /30\sUSDC-ETHEREUM/],
       [paid, ['Paid'], 'There is nothing left to do', /0\sDAI-BSC/],
       [cancelled.paymentReference, ['Cancelled'], 'Nobody is offered a way to pay it', /12\.5\sUSDC-ETHEREUM/],
       [expired.paymentReference, ['Expired'], 'Create a new request', /12\.5\sUSDC-ETHEREUM/],
@@ -193,7 +193,7 @@ function tryStates(screens: () => Screens, { create, findRequest }: Made): void 
     await close(page)
   })
 
-  it('adds up what is still to be paid, and lists the over-paid, expired and cancelled by their tabs', async () => {
+  it('adds up what is still to be paid, and lists the overpaid, expired and cancelled by their tabs', async () => {
     const inKronur = { invoiceCurrency: 'ISK', amount: '12.5' }
     const [, expired, cancelled] = await Promise.all([
       create(inKronur),
@@ -211,7 +211,7 @@ function tryStates(screens: () => Screens, { create, findRequest }: Made): void 
       return page.locator(`tbody a[href$="/requests/${reference}"]`).count()
     }
     for (const [tab, ...counts] of [
-      ['Over-paid', 1, 0, 0],
+      ['Overpaid', 1, 0, 0],
       ['Expired', 0, 1, 0],
       ['Cancelled', 0, 0, 1],
     ] as const) {
@@ -289,7 +289,7 @@ function tryPayment(screens: () => Screens, findPayment: (filter: string) => Pro
     ['type=CONVERSION', ['Converted', 'Exchange rates']],
     ['type=CROSSCHAIN', ['Paid on', 'Received on', 'Bridge']],
     ['type=RECURRING', ['Recurring']],
-    ['status=PARTIAL', ['The request still needs', 'Part-paid']],
+    ['status=PARTIAL', ['The request still needs', 'Partially paid']],
     ['status=REFUNDED', ['Refunds', 'Returned', 'All of it was returned.']],
     ['status=FAILED', ['It failed. No money has arrived with it.']],
   ])('shows a payment of %s', async (filter, texts) => {

@@ -329,7 +329,7 @@ export const payTexts = {
     },
     OTHER: { title: 'The request cannot be shown', says: 'Try again in a moment, or ask the shop.' },
   },
-  overpaid: 'Ask the shop to refund the overpayment:',
+  overpaid: 'The payment is final. Ask the shop to refund the overpayment:',
   states: {
     OPEN: { title: 'To pay', says: '' },
     PARTIALLY_PAID: { title: 'Partially paid', says: 'Pay what is left.' },
@@ -674,7 +674,7 @@ export const requestTexts = {
     adding: 'Adding up',
     of: (requests: number) => (requests === 1 ? 'of 1 request' : `of ${requests.toLocaleString()} requests`),
     nothing: 'Nothing is outstanding.',
-    note: 'What open and part-paid requests still need',
+    note: 'What open and partially paid requests still need',
   },
   bar: {
     parts: { paid: 'Paid', pending: 'Pending', outstanding: 'Outstanding', overpaid: 'Overpaid' },

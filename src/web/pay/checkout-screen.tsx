@@ -230,11 +230,12 @@ function Settled({ request, state, payment }: SettledProps) {
   return (
     <Screen title={title} tone={tones[state] ?? ''}>
       <p role="status">
-        {says}{' '}
-        {state === 'PAID' && /[1-9]/.test(request.overpaidAmount) && (
+        {state === 'PAID' && /[1-9]/.test(request.overpaidAmount) ? (
           <>
             {payTexts.overpaid} <Money value={request.overpaidAmount} currency={request.invoiceCurrency} />
           </>
+        ) : (
+          says
         )}
       </p>
       {payment?.isAsking === true && <p>{payTexts.refuseNow}</p>}

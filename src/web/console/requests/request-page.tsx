@@ -89,9 +89,7 @@ function RequestView({ request, isCut }: { request: PaymentRequest; isCut: boole
     <div className="stack">
       <p className="request-says">
         {request.reference !== undefined && <strong>{request.reference}</strong>}
-        <span>
-          {texts.states[statusNameOf(request)]} {isAboveZero(request.overpaidAmount) && texts.overpaid}
-        </span>
+        <span>{isAboveZero(request.overpaidAmount) ? texts.overpaid : texts.states[statusNameOf(request)]}</span>
       </p>
       <Warnings request={request} />
       <section className="card" aria-label={texts.money}>
