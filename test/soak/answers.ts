@@ -39,7 +39,14 @@ interface PaymentJson {
   readonly amount: string
   readonly payer?: string
   readonly status: string
-  readonly refunds: readonly { readonly txHash: string; readonly eventIndex: number; readonly amount: string }[]
+  readonly refunds: readonly RefundJson[]
+}
+
+interface RefundJson {
+  readonly txHash: string
+  readonly eventIndex: number
+  readonly amount: string
+  readonly excess?: boolean
 }
 
 /** @param answer - of SearchPayments */
@@ -59,7 +66,7 @@ export function readPayments(answer: object, network: string): SeenPayments {
         amount: payment.amount,
         payer: payment.payer?.toLowerCase() ?? '',
         status: payment.status,
-        refunds: payment.refunds.map((each) => `${each.txHash} ${each.eventIndex} ${each.amount}`).join(),
+        refunds: payment.refunds.map(describeRefund).join(),
       }))
       .toSorted(byKey),
   }
@@ -71,6 +78,9 @@ export function readBalance(answer: object): SeenBalance {
   const amounts = ['paidAmount', 'pendingAmount', 'outstandingAmount', 'overpaidAmount'].map((name) => request[name])
   return { kind: 'BALANCE', balance: [request['status'], ...amounts].join(' ') }
 }
+
+const describeRefund = ({ txHash, eventIndex, amount, excess = false }: RefundJson) =>
+  `${txHash} ${eventIndex} ${amount}${excess ? ' excess' : ''}`
 
 const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1)
 
@@ -110,7 +120,7 @@ export function describePayments({ decimals }: KnownRequest, { payments }: Expec
       mayLackPayer: payment.mayLackPayer,
       status: payment.status,
       refunds: payment.refunds
-        .map(({ txHash, eventIndex, amount }) => `${txHash} ${eventIndex} ${formatUnits(amount, decimals)}`)
+        .map((entry) => describeRefund({ ...entry, amount: formatUnits(entry.amount, decimals) }))
         .join(),
     }))
     .toSorted(byKey)

@@ -3,6 +3,7 @@
  * decodes a log, and nothing is shared with detection.
  */
 import { formatUnits, type Hex } from 'viem'
+import { type ModelEntry, type Place, settle } from '../model/standing.ts'
 
 /** Stands for the chain's coin where a token has its address. */
 export const COIN = 'coin'
@@ -68,14 +69,7 @@ export interface ExpectedPayment {
   readonly payer: string
   readonly mayLackPayer: boolean
   readonly status: string
-  readonly refunds: readonly Returned[]
-}
-
-/** A part of a refund. */
-interface Returned {
-  readonly txHash: Hex
-  readonly eventIndex: number
-  readonly amount: bigint
+  readonly refunds: readonly ModelEntry[]
 }
 
 export interface ExpectedState {
@@ -96,30 +90,33 @@ type Verdict = string
 
 interface Counted {
   readonly fact: PlacedFact
-  readonly amount: bigint
-  /** In the invoice currency. */
-  readonly worth: bigint
   readonly isFinal: boolean
 }
 
-/** @param finalBlock - blocks up to it are final */
+interface Judged {
+  readonly payments: readonly Counted[]
+  readonly refunds: readonly Counted[]
+}
+
+/**
+ * @param facts - in the order of the chain
+ * @param finalBlock - blocks up to it are final
+ */
 export function expectState(request: KnownRequest, facts: readonly PlacedFact[], finalBlock: number): ExpectedState {
   const payments: Counted[] = []
   const refunds: Counted[] = []
   const unmatched: string[] = []
-  for (const fact of facts) {
+  const places = new Map<PlacedFact, Place>()
+  for (const [at, fact] of facts.entries()) {
+    places.set(fact, { timeSec: fact.timestampSec, block: fact.block, transaction: 0, log: at })
     if (fact.reference !== request.reference && fact.reference !== request.refundReference) continue
     const verdict = judge(request, fact, payments)
     const isFinal = fact.block <= finalBlock
-    if (verdict === 'PAYMENT') payments.push({ fact, amount: fact.received, worth: worthOf(request, fact), isFinal })
-    else if (verdict === 'REFUND') refunds.push({ fact, amount: fact.received, worth: 0n, isFinal })
+    if (verdict === 'PAYMENT') payments.push({ fact, isFinal })
+    else if (verdict === 'REFUND') refunds.push({ fact, isFinal })
     else unmatched.push(`${fact.txHash} ${fact.eventIndex} ${verdict}`)
   }
-  return { ...settle(request, payments, refunds), unmatched: unmatched.toSorted() }
-}
-
-function worthOf({ isFiat }: KnownRequest, { received, dollars = 0n }: PlacedFact): bigint {
-  return isFiat ? dollars : received
+  return { ...settleFacts(request, { payments, refunds }, places), unmatched: unmatched.toSorted() }
 }
 
 /** @param before - the request's payments before the event */
@@ -157,125 +154,40 @@ function isRefundToPayer(request: KnownRequest, fact: PlacedFact, before: readon
   return before.some((payment) => payment.fact.payer === undefined) && !request.wallets.has(fact.to)
 }
 
-/** What is left of a payment after refunds. */
-interface Left {
-  readonly payment: Counted
-  readonly paidSurplus: bigint
-  readonly surplusWorth: bigint
-  surplus: bigint
-  covering: bigint
-  readonly returned: Returned[]
-  wasTouched: boolean
-  isReturned: boolean
-}
-
-function settle(request: KnownRequest, payments: readonly Counted[], refunds: readonly Counted[]) {
-  const all = allot(request, payments, refunds)
-  const final = allot(
-    request,
-    payments,
-    refunds.filter(({ isFinal }) => isFinal),
-  )
-  const paid = sum(payments.filter(({ isFinal }) => isFinal).map(({ worth }) => worth))
-  const pending = sum(payments.filter(({ isFinal }) => !isFinal).map(({ worth }) => worth))
-  const isCovered = paid >= request.amount
-  const statusOf = (payment: Counted, index: number) => {
-    if (!payment.isFinal) return 'PENDING'
-    if (final[index]?.isReturned === true) return 'REFUNDED'
-    return isCovered ? 'CONFIRMED' : 'PARTIAL'
-  }
-  const statuses = payments.map(statusOf)
-  const surplus = paid + pending - request.amount
-  const surplusBack = sum(all.map(surplusReturned))
-  const inInvoice = (units: bigint) => formatUnits(units > 0n ? units : 0n, request.isFiat ? 8 : request.decimals)
+/** @param places - where each fact stands on the chain */
+function settleFacts(request: KnownRequest, { payments, refunds }: Judged, places: ReadonlyMap<PlacedFact, Place>) {
+  const placeOf = (fact: PlacedFact) => places.get(fact) as Place
+  const paid = payments.map(({ fact, isFinal }) => ({
+    key: keyOf(fact),
+    place: placeOf(fact),
+    amount: fact.received,
+    worth: request.isFiat ? (fact.dollars ?? 0n) : fact.received,
+    payer: fact.payer,
+    final: isFinal,
+  }))
+  const returned = refunds.map(({ fact, isFinal }) => {
+    const { txHash, eventIndex, to, received: amount } = fact
+    return { place: placeOf(fact), txHash, eventIndex, to, amount, final: isFinal }
+  })
+  const standing = settle({ amount: request.amount, cancelled: false, expired: false }, paid, returned)
+  const factOf = new Map(payments.map(({ fact }) => [keyOf(fact), fact]))
+  const text = (units: bigint) => formatUnits(units, request.isFiat ? 8 : request.decimals)
   return {
-    payments: payments.map(({ fact, amount }, index) => ({
-      txHash: fact.txHash,
-      eventIndex: fact.eventIndex,
-      block: fact.block,
-      amount: formatUnits(amount, request.decimals),
-      payer: fact.payer ?? '',
-      mayLackPayer: fact.payerNeedsTrace,
-      status: statuses[index] ?? '',
-      refunds: all[index]?.returned ?? [],
-    })),
+    payments: standing.payments.flatMap(({ key, amount, status, refunds: entries }) => {
+      const fact = factOf.get(key)
+      if (fact === undefined) return []
+      const { txHash, eventIndex, block, payer = '', payerNeedsTrace: mayLackPayer } = fact
+      const stated = formatUnits(amount, request.decimals)
+      return [{ txHash, eventIndex, block, amount: stated, payer, mayLackPayer, status, refunds: entries }]
+    }),
     request: {
-      status: requestStatus(request, { paid, pending, statuses }),
-      paid: inInvoice(paid),
-      pending: inInvoice(pending),
-      outstanding: inInvoice(-surplus),
-      overpaid: inInvoice(surplus - surplusBack),
+      status: standing.status,
+      paid: text(standing.paid),
+      pending: text(standing.pending),
+      outstanding: text(standing.outstanding),
+      overpaid: text(standing.overpaid),
     },
   }
 }
 
-function requestStatus(
-  { amount }: KnownRequest,
-  { paid, pending, statuses }: { paid: bigint; pending: bigint; statuses: readonly string[] },
-): string {
-  if (statuses.length > 0 && statuses.every((status) => status === 'REFUNDED')) return 'REFUNDED'
-  if (paid >= amount) return 'PAID'
-  if (paid + pending >= amount) return 'PENDING'
-  return paid + pending > 0n ? 'PARTIALLY_PAID' : 'OPEN'
-}
-
-function surplusReturned({ payment, paidSurplus, surplusWorth, surplus }: Left): bigint {
-  if (surplus === 0n) return surplusWorth
-  return ((paidSurplus - surplus) * payment.worth) / payment.amount
-}
-
-/** Takes each refund first from what was over-paid, then from payments, both times newest first. */
-function allot(request: KnownRequest, payments: readonly Counted[], refunds: readonly Counted[]): Left[] {
-  const lefts = new Map<Counted, Left>()
-  let counted = 0n
-  const entries = [
-    ...payments.map((entry) => ({ entry, rank: 0 })),
-    ...refunds.map((entry) => ({ entry, rank: 1 })),
-  ].toSorted((a, b) => compareOrder(a.entry.fact, b.entry.fact, a.rank - b.rank))
-  for (const { entry, rank } of entries) {
-    if (rank === 1) {
-      takeBack(entry, [...lefts.values()])
-      continue
-    }
-    const before = atLeastZero(counted - request.amount)
-    counted += entry.worth
-    const surplusWorth = atLeastZero(counted - request.amount) - before
-    const surplus = entry.worth === 0n ? 0n : (entry.amount * surplusWorth) / entry.worth
-    const covering = entry.amount - surplus
-    const ends = { returned: [], wasTouched: false, isReturned: false }
-    lefts.set(entry, { payment: entry, paidSurplus: surplus, surplusWorth, surplus, covering, ...ends })
-  }
-  return payments.map((payment) => lefts.get(payment) as Left)
-}
-
-function takeBack({ fact, amount }: Counted, lefts: readonly Left[]): void {
-  let rest = amount
-  for (const left of lefts.toReversed()) {
-    const taken = rest < left.surplus ? rest : left.surplus
-    left.surplus -= taken
-    rest -= taken
-  }
-  for (const left of lefts.toReversed()) {
-    const taken = rest < left.covering ? rest : left.covering
-    if (taken === 0n) continue
-    left.covering -= taken
-    rest -= taken
-    left.wasTouched = true
-    left.returned.push({ txHash: fact.txHash, eventIndex: fact.eventIndex, amount: taken })
-  }
-  const isEmpty = ({ surplus, covering }: Left) => surplus === 0n && covering === 0n
-  const isAll = lefts.every(isEmpty) && lefts.some(({ wasTouched }) => wasTouched)
-  for (const left of lefts) if (isAll || (left.wasTouched && isEmpty(left))) left.isReturned = true
-}
-
-/** By time and block; within a block payments before refunds, then by hash and event. */
-function compareOrder(a: PlacedFact, b: PlacedFact, rank: number): number {
-  if (a.timestampSec !== b.timestampSec) return a.timestampSec - b.timestampSec
-  if (a.block !== b.block) return a.block - b.block
-  if (rank !== 0) return rank
-  if (a.txHash !== b.txHash) return a.txHash < b.txHash ? -1 : 1
-  return a.eventIndex - b.eventIndex
-}
-
-const sum = (values: readonly bigint[]) => values.reduce((total, value) => total + value, 0n)
-const atLeastZero = (value: bigint) => (value > 0n ? value : 0n)
+const keyOf = ({ txHash, eventIndex }: PlacedFact) => `${txHash} ${eventIndex}`
