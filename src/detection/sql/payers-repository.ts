@@ -56,7 +56,7 @@ export async function findPayers(
      from unnest(?::bytea[]) as asked (id) cross join lateral
        (select request_id, payer, timestamp, block_number, detected, imported, chain_id, tx_hash
         from payments where account_id = ? and request_id = asked.id and not superseded offset 0) p
-     where (detected and not imported and chain_id = ? and tx_hash = any(?)) is not true
+     where (detected and chain_id = ? and tx_hash = any(?)) is not true
      order by request_id, payer, timestamp, coalesce(block_number, 0)`,
     [requestIds.map(hexToBytes), accountId, except?.chainId ?? '', (except?.txHashes ?? []).map(hexToBytes)],
   )
@@ -88,7 +88,7 @@ export async function findDetectedPayers(
   const { rows } = await knex.raw<{ rows: { tx_hash: Buffer; event_index: number; payer: Buffer | null }[] }>(
     `select tx_hash, event_index, payer from payments
      where account_id = ? and tx_hash = any(?) and event_index is not null and chain_id = ?
-       and detected and not imported`,
+       and detected`,
     [accountId, txHashes.map(hexToBytes), chainId],
   )
   return new Map(

@@ -87,7 +87,7 @@ export async function findPaidThroughOthers(
   const { rows } = await knex.raw<{ rows: (RequestRow & { chain_id: string; payer: Buffer | null; type: number })[] }>(
     `select r.request_id, r.topic, r.refund_topic, p.chain_id, p.payer, p.type from requests r
      join payments p on p.account_id = r.account_id and p.request_id = r.request_id
-     where r.account_id = ? and p.account_id = ? and r.topic = any(?) and p.detected and not p.imported
+     where r.account_id = ? and p.account_id = ? and r.topic = any(?) and p.detected
        and (p.payer is not null or p.type = ?)`,
     [accountId, accountId, topics.map(hexToBytes), CROSSCHAIN],
   )
@@ -170,7 +170,7 @@ async function findMatched(knex: Knex, { accountId, chainId, before }: RecheckSc
   const ids = requests.map(({ request_id }) => request_id)
   const { rows } = await knex.raw<{ rows: (TransactionRow & { request_id: Buffer })[] }>(
     `select request_id, tx_hash, block_number from payments
-     where account_id = ? and request_id = any(?) and chain_id = ? and detected and not imported and timestamp < ?
+     where account_id = ? and request_id = any(?) and chain_id = ? and detected and timestamp < ?
      union select request_id, tx_hash, block_number from refunds
      where account_id = ? and request_id = any(?) and chain_id = ? and timestamp < ?`,
     [accountId, ids, chainId, before, accountId, ids, chainId, before],

@@ -125,7 +125,12 @@ describe('a payment whose event is read again', () => {
       { ...crosschain, payer: null },
       undefined,
     ],
-    ['stays where it was imported', { ...row, imported: true }, { amount: '6', payer: other }, undefined],
+    [
+      'takes the payer of the chain alone where it was imported',
+      { ...row, imported: true },
+      { amount: '6', payer: other },
+      { payer: other },
+    ],
   ])('%s', (_, before, told, changes) => {
     const after = correctFacts(before, { ...facts, ...told })
     if (changes === undefined) expect(after).toBe(before)

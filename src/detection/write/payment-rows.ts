@@ -92,13 +92,13 @@ const MATCHED_COLUMNS = [
 
 /**
  * Corrects a stored row by what reading its event again found. The payer is replaced, even by an unknown one; figures that were unknown are
- * filled in; the other columns change only where the rules now come to another payment. Of an imported row only what is unknown is filled in. The
- * payer that a bridge named stays.
+ * filled in; the other columns change only where the rules now come to another payment. Of an imported row only the payer is
+ * replaced, and what is unknown filled in. The payer that a bridge named stays.
  *
  * @returns the given row when nothing changes
  */
 export function correctFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
-  if (row.imported) return row.detected ? fillIn(row, { ...facts, payer: row.payer ?? facts.payer }) : row
+  if (row.imported) return row.detected ? fillIn(row, facts) : row
   const isOther =
     MATCHED_COLUMNS.some((name) => !isSameValue(row[name], facts[name])) ||
     canonicalValue(withoutUsd(row.fees)) !== canonicalValue(withoutUsd(facts.fees))

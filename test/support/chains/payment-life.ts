@@ -126,6 +126,8 @@ export interface LifeService {
   readonly baseUrl: string
   /** Moves the service's clock forward. Deadlines of calls go by the machine's clock, so ask for no routes after that. */
   passTime(ms: number): void
+  /** The time of the service. */
+  now(): Date
   /** Follows all chains, or one, up to their heads. */
   scan(network?: string): Promise<void>
   /** A caller with a key of all of an account's scopes. */
@@ -133,6 +135,8 @@ export interface LifeService {
   /** Why events with the request's reference were not matched, for an account. */
   unmatchedOf(caller: Caller, request: { paymentReference: Hex }): Promise<string[]>
   stop(): Promise<void>
+  /** Ends like a process that was killed: nothing is finished. */
+  abandon(): Promise<void>
 }
 
 /** Puts the service together on a migrated database and lets it listen on any free port of loopback. */
@@ -148,6 +152,7 @@ export async function startLifeService(knex: Knex, chains: readonly ChainConfig[
     passTime: (ms) => {
       aheadMs += ms
     },
+    now,
     scan: (network) => service.detection.scanOnce(network),
     async caller(account) {
       const scopes = ['routes:read', 'payments:read', 'requests:read', 'requests:write'] as const
@@ -160,6 +165,7 @@ export async function startLifeService(knex: Knex, chains: readonly ChainConfig[
         .where({ account_id: accountId, topic: Buffer.from(keccak256(paymentReference).slice(2), 'hex') })
         .orderBy(['block_number', 'event_index'])
         .pluck('reason'),
+    abandon: () => listener.stop({ graceMs: 0 }),
     async stop() {
       await service.detection.stop()
       await listener.stop({ graceMs: 1_000 })
