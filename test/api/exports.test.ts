@@ -6,6 +6,7 @@ import { PaymentSearchService } from '../../gen/payments/v1/payment_search_servi
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { Address } from '../../src/domain/address.ts'
+import { formatDecimal, parseDecimal, sumDecimals, ZERO } from '../../src/domain/decimal.ts'
 import { derivedPaymentFields, formatPaymentLine } from '../../src/domain/payment-line.ts'
 import { exportPayments } from '../../src/search/export/export-payments.ts'
 import { lockAccount } from '../../src/store/payment-changes.ts'
@@ -105,21 +106,36 @@ function readRecords(text: string): string[][] {
 }
 
 describe('as CSV', () => {
-  it('holds the same values as the JSON lines', async () => {
+  it('holds the same values as the JSON lines, but for gas', async () => {
     const response = await ask('format=csv', { accept: 'application/json' })
     expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8; header=present')
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="payments.csv"')
     const [columns = [], ...rows] = readCsv(await response.text())
-    const isPart = (name: string) => /^gas[AC]|Fee/.test(name)
+    const isPart = (name: string) => /^gas|Fee/.test(name)
     const read = rows.map((row) =>
       Object.fromEntries(columns.flatMap((name, at) => (row[at] === '' || isPart(name) ? [] : [[name, row[at]]]))),
     )
     const cells = (line: string) =>
-      Object.entries(JSON.parse(line) as JsonObject).map(([name, value]) => [
-        name,
-        typeof value === 'string' ? value : JSON.stringify(value),
-      ])
+      Object.entries(JSON.parse(line) as JsonObject).flatMap(([name, value]) =>
+        isPart(name) ? [] : [[name, typeof value === 'string' ? value : JSON.stringify(value)]],
+      )
     expect(read).toEqual((await linesOf()).map((line) => Object.fromEntries(cells(line))))
+  })
+
+  it('has the gas of a transaction once, so that the column adds up to what a summary says', async () => {
+    const moved = 'status=pending,partial,confirmed,refunded'
+    const [, ...rows] = readCsv(await (await ask(`format=csv&columns=gasAmount,gasCurrency,txHash&${moved}`)).text())
+    const withGas = rows.filter(([amount]) => amount !== '')
+    expect(withGas.filter(([amount]) => amount === '0').length).toBeGreaterThan(10)
+    const sums = [...Map.groupBy(withGas, ([, currency]) => currency)].map(([currency, of]) => [
+      currency,
+      formatDecimal(sumDecimals(of.map(([amount = '']) => parseDecimal(amount) ?? ZERO))),
+    ])
+    const headers = { 'x-api-key': running.keys.shop }
+    const summary = await fetch(`${running.url}/v1/payments:summarize?sums=gas&${moved}`, { headers })
+    const { sums: summed } = (await summary.json()) as { sums: { parts: { currency: string; amount: string }[] }[] }
+    const parts = summed.flatMap((sum) => sum.parts.map((part) => [part.currency, part.amount]))
+    expect(Object.fromEntries(sums)).toEqual(Object.fromEntries(parts))
   })
 
   it('is the header line and the empty line only if nothing matches', async () => {
