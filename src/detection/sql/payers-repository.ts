@@ -54,7 +54,7 @@ export async function findPayers(
   const { rows } = await knex.raw<{ rows: PayerRow[] }>(
     `select distinct on (request_id, payer) request_id, payer, timestamp, coalesce(block_number, 0) as block_number
      from unnest(?::bytea[]) as asked (id) cross join lateral
-       (select request_id, payer, timestamp, block_number, detected, imported, chain_id, tx_hash
+       (select request_id, payer, timestamp, block_number, detected, chain_id, tx_hash
         from payments where account_id = ? and request_id = asked.id and not superseded offset 0) p
      where (detected and chain_id = ? and tx_hash = any(?)) is not true
      order by request_id, payer, timestamp, coalesce(block_number, 0)`,

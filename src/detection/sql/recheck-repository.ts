@@ -211,7 +211,7 @@ export async function findUnmatched(knex: Knex, of: AccountEvent): Promise<Store
 /** Whether an event is stored as a detected payment or as a refund. */
 export async function isCounted(knex: Knex, of: AccountEvent): Promise<boolean> {
   const payment = await knex('payments')
-    .where({ ...columnsOf(of), detected: true, imported: false })
+    .where({ ...columnsOf(of), detected: true })
     .first('id')
   const refund = await knex('refunds').where(columnsOf(of)).first('event_index')
   return payment !== undefined || refund !== undefined
