@@ -2,7 +2,7 @@ import type { Logger } from '../../domain/logger.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { type Answers, type Call, isStream, type Protocol } from './call.ts'
 import { holderOf } from './call-holder.ts'
-import { codeName, wireFormOfError } from './error-mapping.ts'
+import { codeName, retryAfterSeconds, wireFormOfError } from './error-mapping.ts'
 import type { RefusalLog } from './refusal-log.ts'
 import type { Interceptor } from './served-method.ts'
 
@@ -95,9 +95,9 @@ export function writeRefusal(
 ): void {
   const { error, name, isKeyless } = refused
   const { reason } = error
-  const kind = kindOf(reason)
-  if (kind === 'LIMITED' || reason === 'OVERLOADED') log.once(name, reason, write)
-  else if (isKeyless && kind !== 'INTERNAL') log.each(write)
+  // A caller that is told when to try again may go on trying.
+  if (retryAfterSeconds(error) !== undefined) log.once(name, reason, write)
+  else if (isKeyless && kindOf(reason) !== 'INTERNAL') log.each(write)
   else write()
 }
 
