@@ -138,6 +138,21 @@ async function forgePayer(made: Made, payer: Hex): Promise<void> {
   })
 }
 
+/** Keeps a payer as a word of a bridge is kept: by the event. */
+async function tellPayer(made: Made, payer: Hex): Promise<void> {
+  const ofRequest = { account_id: shop.accountId, request_id: idOf(made) }
+  const row = await knex('payments').where(ofRequest).first('account_id', 'chain_id', 'tx_hash', 'event_index', 'id')
+  const { id, ...event } = row
+  await knex('told_payers').insert({
+    ...event,
+    payment_id: id,
+    topic: Buffer.from(keccak256(made.request.paymentReference).slice(2), 'hex'),
+    payer: addressToBytes(canonical(payer)),
+    source_tx_hash: event.tx_hash,
+    is_proven: true,
+  })
+}
+
 /** Replaces a refund by an unmatched event: the old rules had no refunds to a recipient who is not known to have paid. */
 async function forgeUnmatched(txHash: Hex): Promise<void> {
   const refund = await knex('refunds')
@@ -174,7 +189,7 @@ async function dump(): Promise<string> {
 describe('what older rules stored', () => {
   let forged: { byStranger: Made; wrongPayer: Made; toUnknown: Made; honest: Made; imported: Made }
   let strangersHash: Hex
-  let importedBefore: unknown
+  let importedBefore: object
 
   beforeAll(async () => {
     const [byStranger, wrongPayer, toUnknown, honest, imported] = [
@@ -204,7 +219,7 @@ describe('what older rules stored', () => {
 
     await forgeRefund(byStranger, strangersHash)
     await forgePayer(wrongPayer, wrongPayer.stranger)
-    // Stays as it is, because the payer may come from an import.
+    // The payer of an event is the chain's, also where an import became its payment.
     await forgePayer(imported, imported.stranger)
     await forgeRefund(wrongPayer, toStranger)
     await forgeUnmatched(toAnybody)
@@ -295,12 +310,13 @@ describe('what older rules stored', () => {
     expect(await service.unmatchedOf(shop, { paymentReference: byStranger.refundReference })).toEqual([
       'NOT_FROM_PAYEE',
     ])
-    expect(await importedRow()).toEqual(importedBefore)
+    const payer = addressToBytes(canonical(forged.imported.payer))
+    expect(await importedRow()).toEqual({ ...importedBefore, payer, updated_at: expect.any(Date) })
 
     const after = await dump()
     const again = await recheck()
     expect([again.code, again.stdout]).toEqual([0, ''])
-    expect(again.stderr).toMatch(/^shop on BASE: 5 requests, 8 transactions read, 0 changes\n$/)
+    expect(again.stderr).toMatch(/^shop on BASE: 5 requests, 9 transactions read, 0 changes\n$/)
     expect(await dump()).toBe(after)
   })
 
@@ -329,6 +345,7 @@ it('a payment to a stranger is not a refund when the bridge reported the payer',
   await look()
   // Like the payer that the status of the bridge reports later.
   await forgePayer(made, payer)
+  await tellPayer(made, payer)
   await pay(payee, stranger, paymentReference)
   await look()
   expect(await statusOf(made)).toBe('PAID')

@@ -57,7 +57,7 @@ describe('a request that was cancelled', () => {
     const { request } = await running.service.requests.create(shop, terms)
     expect((await routesOf(request)).body['routes']).toHaveLength(1)
     const cancelled = await cancel(request.paymentReference)
-    expect(cancelled).toMatchObject({ status: 200, body: { status: 'OPEN', cancelledAt: '2026-03-01T12:00:00Z' } })
+    expect(cancelled).toMatchObject({ status: 200, body: { status: 'CANCELLED', cancelledAt: '2026-03-01T12:00:00Z' } })
 
     const closed = { routes: [], amount: '10', warnings: [{ reason: 'REQUEST_CANCELLED' }], degraded: false }
     expect((await routesOf(request)).body).toMatchObject(closed)
@@ -132,7 +132,7 @@ describe('a request that was cancelled', () => {
       await running.chain.mine({ blocks: 4 })
       await running.service.detection.scanOnce()
       const { body } = await ask(`/v1/request/${paymentReference}`)
-      expect(body).toMatchObject({ status: 'PARTIALLY_PAID', paidAmount: '4', cancelledAt: [...told][0] })
+      expect(body).toMatchObject({ status: 'CANCELLED', paidAmount: '4', cancelledAt: [...told][0] })
     }
     expect(await findDifferences(knex)).toEqual([])
   })
