@@ -61,18 +61,24 @@ const MAX_REMEMBERED = 1_000
  * these do not tell, it asks the other nodes at the block.
  */
 export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnywhere'>): PriceReader {
-  /** Rounds that were read, by feed and id. A round never changes, and the next one is judged by it. */
-  const known = new Map<string, Quoted>()
+  /** Rounds that were read, by feed and id; undefined for one that the feed does not have. A round never changes, and the next one is judged by it. */
+  const known = new Map<string, Quoted | undefined>()
+
+  function remember(key: string, quoted: Quoted | undefined): Quoted | undefined {
+    if (known.size >= MAX_REMEMBERED) known.clear()
+    known.set(key, quoted)
+    return quoted
+  }
 
   /** The round before one, by which that is judged; undefined where the feed has none. */
   async function previousOf(feed: Address, { roundId }: FeedRound, decimals: number, through: ContractCaller) {
     if (roundId === 0n) return undefined
-    const remembered = known.get(`${feed} ${roundId - 1n}`)
-    if (remembered !== undefined) return remembered
+    const key = `${feed} ${roundId - 1n}`
+    if (known.has(key)) return known.get(key)
     const [answer] = await through.calls([{ ...readRound(feed, roundId - 1n), block: 'latest' }])
     if (isRefused(answer)) return 'UNREAD'
     const round = roundIn(answer)
-    return round && { answer: round.answer, decimals }
+    return remember(key, round && { answer: round.answer, decimals })
   }
 
   async function answerOf(wish: FeedWish, round: RoundRead, decimals: DecimalsRead, through: ContractCaller) {
@@ -80,18 +86,19 @@ export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnyw
     if (round === undefined || decimals === undefined) return undefined
     const previous = await previousOf(wish.feed, round, decimals, through)
     if (previous === 'UNREAD') return 'UNREAD'
-    if (known.size >= MAX_REMEMBERED) known.clear()
-    known.set(`${wish.feed} ${round.roundId}`, { answer: round.answer, decimals })
+    remember(`${wish.feed} ${round.roundId}`, { answer: round.answer, decimals })
     return { ...round, decimals, isJump: previous !== undefined && isJump({ ...round, decimals }, previous) }
   }
 
   /** What the feeds answered at the blocks. */
   async function answersAt(wishes: readonly FeedWish[], through: ContractCaller, signal: AbortSignal | undefined) {
     const distinct = [...new Map(wishes.map((wish) => [keyOf(wish), wish])).values()]
-    const [rounds, decimals] = await Promise.all([roundsAt(distinct, through, signal), decimalsAt(distinct, through)])
+    const rounds = await roundsAt(distinct, through, signal)
+    const decimalsOf = readDecimalsByRound(known, through)
     const answers = distinct.map(async (wish): Promise<[string, FeedAnswer | 'UNREAD' | undefined]> => {
-      const key = keyOf(wish)
-      return [key, await answerOf(wish, rounds.get(key), decimals.get(key), through)]
+      const round = rounds.get(keyOf(wish))
+      const isRound = round !== undefined && round !== 'UNREAD'
+      return [keyOf(wish), await answerOf(wish, round, isRound ? await decimalsOf(wish, round) : undefined, through)]
     })
     return new Map(await Promise.all(answers))
   }
@@ -134,15 +141,25 @@ export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnyw
 
 const keyOf = ({ feed, blockNumber }: FeedWish) => `${feed} ${blockNumber}`
 
-/** The decimals of feeds at their blocks; at the newest block where the node no longer has that state. */
-async function decimalsAt(wishes: readonly FeedWish[], through: ContractCaller): Promise<Map<string, DecimalsRead>> {
-  const read = async (wish: FeedWish): Promise<[string, DecimalsRead]> => {
-    const [atBlock] = await through.calls([{ ...readDecimals(wish.feed), block: wish.blockNumber }])
-    if (!isRefused(atBlock)) return [keyOf(wish), decimalsIn(atBlock)]
-    const [now] = await through.calls([{ ...readDecimals(wish.feed), block: 'latest' }])
-    return [keyOf(wish), isRefused(now) ? 'UNREAD' : decimalsIn(now)]
+/** Reads decimals by round, since a round's answer has those of when it was written, and each call counts on a node with limits. */
+function readDecimalsByRound(known: ReadonlyMap<string, Quoted | undefined>, through: ContractCaller) {
+  const readings = new Map<string, Promise<DecimalsRead>>()
+  return async (wish: FeedWish, { roundId }: FeedRound): Promise<DecimalsRead> => {
+    const key = `${wish.feed} ${roundId}`
+    const remembered = known.get(key)
+    if (remembered !== undefined) return remembered.decimals
+    const reading = readings.get(key) ?? decimalsAt(wish, through)
+    readings.set(key, reading)
+    return reading
   }
-  return new Map(await Promise.all(wishes.map(read)))
+}
+
+/** The decimals of a feed at a block; at the newest block where the node no longer has that state. */
+async function decimalsAt(wish: FeedWish, through: ContractCaller): Promise<DecimalsRead> {
+  const [atBlock] = await through.calls([{ ...readDecimals(wish.feed), block: wish.blockNumber }])
+  if (!isRefused(atBlock)) return decimalsIn(atBlock)
+  const [now] = await through.calls([{ ...readDecimals(wish.feed), block: 'latest' }])
+  return isRefused(now) ? 'UNREAD' : decimalsIn(now)
 }
 
 function feedPrice({ token, timestampSec }: PriceWish, answer: FeedAnswer | undefined): UsdPrice | undefined {
