@@ -160,6 +160,27 @@ describe('a feed that does not stay as it is', () => {
     await round(3_000n * USD)()
   })
 
+  it('keeps its own decimals in a round that was read before as the one by which the next is judged', async () => {
+    await round(3_000n * USD)()
+    const older = await chain.client.head()
+    await decimals(18)()
+    await round(3_100n * 10n ** 18n)()
+    const newer = await chain.client.head()
+    const token = createTokenDirectory([configOf(chain, 'BASE')]).native('BASE') as PriceWish['token']
+    const prices = createPriceReader(readChain())
+    for (const [head, usd] of [
+      [newer, undefined],
+      [older, '3000'],
+    ] as const) {
+      const [price] = await prices.pricesAt([
+        { token, blockNumber: Number(head.number), timestampSec: head.timestampSec },
+      ])
+      expect(typeof price === 'object' ? formatDecimal(price.usd) : price).toBe(usd)
+    }
+    await decimals(8)()
+    await round(3_000n * USD)()
+  })
+
   it('gives no price after a jump, until the next round says the same or a heartbeat has passed', async () => {
     const usual = round(3_000n * USD)
     expect(await pricesAfter(usual, usual, round(30_001n * USD), round(30_002n * USD))).toEqual([

@@ -61,24 +61,23 @@ const MAX_REMEMBERED = 1_000
  * these do not tell, it asks the other nodes at the block.
  */
 export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnywhere'>): PriceReader {
-  /** Rounds that were read, by feed and id; undefined for one that the feed does not have. A round never changes, and the next one is judged by it. */
-  const known = new Map<string, Quoted | undefined>()
-
-  function remember(key: string, quoted: Quoted | undefined): Quoted | undefined {
-    if (known.size >= MAX_REMEMBERED) known.clear()
-    known.set(key, quoted)
-    return quoted
-  }
+  /** Rounds that were read with their own decimals, by feed and id. A round never changes. */
+  const known = new Map<string, Quoted>()
+  /** Rounds before those, which are judged by them, with the decimals of the round after; undefined for one that the feed does not have. */
+  const before = new Map<string, Quoted | undefined>()
 
   /** The round before one, by which that is judged; undefined where the feed has none. */
   async function previousOf(feed: Address, { roundId }: FeedRound, decimals: number, through: ContractCaller) {
     if (roundId === 0n) return undefined
     const key = `${feed} ${roundId - 1n}`
-    if (known.has(key)) return known.get(key)
+    const remembered = known.get(key)
+    if (remembered !== undefined) return remembered
+    if (before.has(key)) return before.get(key)
     const [answer] = await through.calls([{ ...readRound(feed, roundId - 1n), block: 'latest' }])
     if (isRefused(answer)) return 'UNREAD'
     const round = roundIn(answer)
-    return remember(key, round && { answer: round.answer, decimals })
+    // What decimals it was written with is not known, so it never gives a price.
+    return remember(before, key, round && { answer: round.answer, decimals })
   }
 
   async function answerOf(wish: FeedWish, round: RoundRead, decimals: DecimalsRead, through: ContractCaller) {
@@ -86,7 +85,7 @@ export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnyw
     if (round === undefined || decimals === undefined) return undefined
     const previous = await previousOf(wish.feed, round, decimals, through)
     if (previous === 'UNREAD') return 'UNREAD'
-    remember(`${wish.feed} ${round.roundId}`, { answer: round.answer, decimals })
+    remember(known, `${wish.feed} ${round.roundId}`, { answer: round.answer, decimals })
     return { ...round, decimals, isJump: previous !== undefined && isJump({ ...round, decimals }, previous) }
   }
 
@@ -141,8 +140,14 @@ export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnyw
 
 const keyOf = ({ feed, blockNumber }: FeedWish) => `${feed} ${blockNumber}`
 
+function remember<T>(rounds: Map<string, T>, key: string, quoted: T): T {
+  if (rounds.size >= MAX_REMEMBERED) rounds.clear()
+  rounds.set(key, quoted)
+  return quoted
+}
+
 /** Reads decimals by round, since a round's answer has those of when it was written, and each call counts on a node with limits. */
-function readDecimalsByRound(known: ReadonlyMap<string, Quoted | undefined>, through: ContractCaller) {
+function readDecimalsByRound(known: ReadonlyMap<string, Quoted>, through: ContractCaller) {
   const readings = new Map<string, Promise<DecimalsRead>>()
   return async (wish: FeedWish, { roundId }: FeedRound): Promise<DecimalsRead> => {
     const key = `${wish.feed} ${roundId}`
