@@ -326,17 +326,24 @@ describe('the calls to a node', () => {
       await detection.scanOnce()
       return proxy.exchanges() - before
     }
-    const plain = await request('plain', { invoiceCurrency: 'DAI-BASE' })
     const { DAI } = chain.tokens
-    await chain.approve(payer, DAI, chain.contracts.erc20FeeProxy, COIN)
-    const { payee, paymentReference } = plain
-    const terms = { to: payee as Address, amount: COIN, paymentReference }
-    const usual = await exchangesFor(encodeErc20Payment(chain.contracts.erc20FeeProxy, DAI.address, terms))
+    await chain.approve(payer, DAI, chain.contracts.erc20FeeProxy, 2n * COIN)
+    const plain = [
+      await request('reads the round of the feed', { invoiceCurrency: 'DAI-BASE' }),
+      await request('knows the round of the feed', { invoiceCurrency: 'DAI-BASE' }),
+    ]
+    const pay = ({ payee, paymentReference }: PaymentRequest) =>
+      encodeErc20Payment(chain.contracts.erc20FeeProxy, DAI.address, {
+        to: payee as Address,
+        amount: COIN,
+        paymentReference,
+      })
+    const [, usual] = [await exchangesFor(pay(plain[0]!)), await exchangesFor(pay(plain[1]!))]
 
     const both = [await request('asked once'), await request('asked once too')]
     expect(await exchangesFor(...both.map((wanted) => convert(wanted)))).toBe(usual)
     expect(ratesAsked()).toBe(1)
-    for (const wanted of [plain, ...both]) expect(await paymentsOf(knex, account, wanted)).toHaveLength(1)
+    for (const wanted of [...plain, ...both]) expect(await paymentsOf(knex, account, wanted)).toHaveLength(1)
 
     const wrong = await request('asked twice')
     await take(wrong, { path: ['JPY', 'USD'] })
