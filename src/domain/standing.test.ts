@@ -78,7 +78,7 @@ function say(ledger: Ledger): string[] {
   ]
 }
 
-describe('a request of 100: status, paid, pending, outstanding, over-paid', () => {
+describe('a request of 100: status, paid, pending, outstanding, overpaid', () => {
   it.each<[string, string, string, ...string[]]>([
     ['nothing', '', 'OPEN 0 0 100 0'],
     ['a part', 'A40', 'PARTIALLY_PAID 40 0 60 0', 'PARTIAL'],
@@ -89,7 +89,7 @@ describe('a request of 100: status, paid, pending, outstanding, over-paid', () =
     ['covered, but not finally', 'A100?', 'PENDING 0 100 0 0', 'PENDING'],
     ['covered only with a pending one', 'A60 B40?', 'PENDING 60 40 0 0', 'PARTIAL', 'PENDING'],
     ['covered, with more pending', 'A100 B5?', 'PAID 100 5 0 5', 'CONFIRMED', 'PENDING'],
-    ['over-paid', 'A130', 'PAID 130 0 0 30', 'CONFIRMED'],
+    ['overpaid', 'A130', 'PAID 130 0 0 30', 'CONFIRMED'],
   ])('%s: %s', (_, text, ...expected) => {
     expect(say(ledgerOf(text))).toEqual(expected)
   })
@@ -121,8 +121,8 @@ describe('a refund before the cover', () => {
 describe('a refund after the cover', () => {
   it.each<[string, string, string, ...string[]]>([
     ['re-opens nothing', 'A100 A-40', 'PAID 100 0 0 0', 'CONFIRMED 2:40'],
-    ['of what was over-paid', 'A130 A-30', 'PAID 130 0 0 0', 'CONFIRMED 2:30'],
-    ['of a part of what was over-paid', 'A130 A-10', 'PAID 130 0 0 20', 'CONFIRMED 2:10'],
+    ['of what was overpaid', 'A130 A-30', 'PAID 130 0 0 0', 'CONFIRMED 2:30'],
+    ['of a part of what was overpaid', 'A130 A-10', 'PAID 130 0 0 20', 'CONFIRMED 2:10'],
     ['of everything', 'A100 A-100', 'REFUNDED 100 0 0 0', 'REFUNDED 2:100'],
     ['of everything, to anybody', 'A100 C-100', 'REFUNDED 100 0 0 0', 'REFUNDED 2:100'],
     ['of everything, in parts', 'A130 A-30 A-100', 'REFUNDED 130 0 0 0', 'REFUNDED 2:30 3:100'],

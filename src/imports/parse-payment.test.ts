@@ -13,6 +13,10 @@ const least = {
 }
 const hash = '5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060'
 
+const refundOf = (fields: object) => ({
+  refunds: [{ amount: '1', currency: 'USDC-BASE', network: 'BASE', txHash: hash, ...fields }],
+})
+
 function faultOf(json: unknown): { reason: Reason; message: string } | undefined {
   try {
     parsePayment(json)
@@ -172,6 +176,11 @@ describe('parsePayment', () => {
       'MISSING_FIELD',
       'statusHistory[0].at',
     ],
+    ['a refund without hash', refundOf({ txHash: null }), 'MISSING_FIELD', 'refunds[0].txHash'],
+    ['a recipient that is no address', refundOf({ recipient: '0x12' }), 'INVALID_ADDRESS', 'refunds[0].recipient'],
+    ['a recipient of another type', refundOf({ recipient: 12 }), 'INVALID_FIELD', 'refunds[0].recipient'],
+    ['an excess as text', refundOf({ excess: 'true' }), 'INVALID_FIELD', 'refunds[0].excess'],
+    ['an excess as a number', refundOf({ excess: 1 }), 'INVALID_FIELD', 'refunds[0].excess'],
   ])('refuses %s', (_, change, reason, words) => {
     expect(faultOf({ ...least, ...change })).toMatchObject({ reason, message: expect.stringContaining(words) })
   })

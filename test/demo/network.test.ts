@@ -132,9 +132,9 @@ describe('the first start', () => {
       logsOf(requestSaying(start).paymentReference, ERC20_PAID).map((log) => BigInt(`0x${log.data.slice(130, 194)}`))
     expect(paid('Open: 150 USDC')).toEqual([])
     expect(paid('Open: 80.5 USDT')).toEqual([])
-    expect(paid('Part-paid')).toEqual([120_000000n])
+    expect(paid('Partially paid')).toEqual([120_000000n])
     expect(paid('Paid: 250 DAI')).toEqual([100n * 10n ** 18n, 150n * 10n ** 18n])
-    expect(paid('Over-paid')).toEqual([130_000000n])
+    expect(paid('Overpaid')).toEqual([130_000000n])
     const [, pending = ''] = /^Pending: (\S+) USDC/.exec(requestSaying('Pending').says) ?? []
     expect(paid('Pending')).toEqual([parseAmount(pending, 6)])
     expect(paid('Open, although').length).toBe(2)

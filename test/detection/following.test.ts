@@ -182,7 +182,7 @@ describe('finality', () => {
 })
 
 describe('refunds', () => {
-  it('under the reference of the refund address return a payment, over-paid or not', async () => {
+  it('under the reference of the refund address return a payment, overpaid or not', async () => {
     const refundAddress = freshAddress()
     const merchant = canonical(chain.wallets[2])
     const request = await storeRequest(knex, account, newRequest({ payee: merchant, refundAddress }))

@@ -17,10 +17,12 @@ import {
   freshAddress,
   type LifeService,
   newWallet,
+  type PaymentJson,
   type RequestJson,
   startLifeService,
 } from '../support/chains/payment-life.ts'
 import { startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { watchBy } from '../support/clients/watch-clients.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { rowsOf, runCommand } from '../support/run-command.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
@@ -223,6 +225,48 @@ describe.each(['USDC', 'ETH'] as const)('what the payee sends back, in %s', (cur
     await move(paid, { from: paid.payee, to, ...(isOwn ? {} : { paymentReference: paid.refundReference }) })
     await look()
     expect(await stateOf(paid)).toEqual({ status: 'REFUNDED', payments: [['REFUNDED', whole]], unmatched: [] })
+  })
+})
+
+const isRefunded = (payment: unknown) => ((payment as PaymentJson | undefined)?.refunds.length ?? 0) > 0
+
+describe.each(['USDC', 'ETH'] as const)('a refund of what was overpaid, in %s', (currency) => {
+  it('is sent to whoever watches, and found by its hash', async () => {
+    const paid = await paidRequest(currency)
+    await move(paid, { from: paid.payer, to: paid.payee })
+    await look()
+    const whole = currency === 'ETH' ? '1' : '100'
+    expect(await shop.request(paid.request.paymentReference)).toMatchObject({ status: 'PAID', overpaidAmount: whole })
+
+    const { key } = await issueApiKey(createApiKeyRepository(database.knex), {
+      account: 'shop',
+      scopes: ['payments:read'],
+      now: new Date(),
+    })
+    const refund = async () => {
+      await move(paid, { from: paid.payee, to: paid.payer })
+      await look()
+    }
+    const { messages } = await watchBy('JSON lines', {
+      url: service.baseUrl,
+      request: { paymentReference: [paid.request.paymentReference] },
+      headers: { 'x-api-key': key },
+      onMessage({ type, payment }) {
+        if (type === 'HEARTBEAT') void refund()
+        return isRefunded(payment) ? 'hang up' : 'go on'
+      },
+    })
+    const sent = messages.at(-1)?.payment as unknown as PaymentJson
+    expect(sent).toMatchObject({
+      refundedAmount: whole,
+      refunds: [{ amount: whole, currency: expect.stringMatching(currency) }],
+    })
+    const txHash = sent.refunds[0]?.txHash ?? ''
+    for (const query of [{ txHash }, { q: txHash }]) {
+      const { payments } = await shop.search(query)
+      expect(payments.map(({ id }) => id)).toEqual([sent.id])
+    }
+    expect(await shop.request(paid.request.paymentReference)).toMatchObject({ status: 'PAID', overpaidAmount: '0' })
   })
 })
 

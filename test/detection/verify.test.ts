@@ -130,7 +130,7 @@ async function playScene(): Promise<void> {
   await note('unknown', chain.pay(payer, { ...token, to: third, amount: 1n, paymentReference: '0x00000000000000aa' }))
 }
 
-/** A request that was over-paid by two payments, of which a refund returns the second and a part of the first. */
+/** A request that was overpaid by two payments, of which a refund returns the second and a part of the first. */
 async function playRefund(
   [payer, payee, third]: readonly [Hex, Hex, Hex],
   pay: (says: string, amount: bigint) => Promise<void>,

@@ -45,7 +45,7 @@ afterAll(() => database.drop())
 
 /**
  * Stores a merchant's requests over three years: one payee has nine of ten, a thousand others the rest; POLYGON was used in the first
- * quarter only; 87 of 100 are paid, ten open, and the refunded ones are old; one in a thousand has the reference of a campaign. One of 20,000 is over-paid,
+ * quarter only; 87 of 100 are paid, ten open, and the refunded ones are old; one in a thousand has the reference of a campaign. One of 20,000 is overpaid,
  * one of 5,000 cancelled, and every second one expires after a month.
  */
 async function fill(knex: Knex, accountId: number): Promise<void> {
@@ -99,12 +99,12 @@ const filters: readonly [string, ListInput][] = [
   ['a past month', { fromDate: '2023-06-01', toDate: '2023-06-30' }],
   ['a rare status in a year without it', { status: ['REFUNDED'], fromDate: '2025-01-01' }],
   ['an abandoned network in a year without it', { network: ['POLYGON'], fromDate: '2025-01-01' }],
-  ['over-paid', { overpaid: true }],
-  ['over-paid, of one payee of many', { overpaid: true, payee: [ONE_OF_MANY] }],
-  ['over-paid, of an abandoned network', { overpaid: true, network: ['POLYGON'] }],
-  ['over-paid, in a past month', { overpaid: true, fromDate: '2023-06-01', toDate: '2023-06-30' }],
-  ['not over-paid', { overpaid: false }],
-  ['not over-paid, a status', { overpaid: false, status: ['PAID'] }],
+  ['overpaid', { overpaid: true }],
+  ['overpaid, of one payee of many', { overpaid: true, payee: [ONE_OF_MANY] }],
+  ['overpaid, of an abandoned network', { overpaid: true, network: ['POLYGON'] }],
+  ['overpaid, in a past month', { overpaid: true, fromDate: '2023-06-01', toDate: '2023-06-30' }],
+  ['not overpaid', { overpaid: false }],
+  ['not overpaid, a status', { overpaid: false, status: ['PAID'] }],
   ['expired', { status: ['EXPIRED'] }],
   ['expired, of a busy payee', { status: ['EXPIRED'], payee: [BUSY] }],
   ['open', { status: ['OPEN'] }],
@@ -112,7 +112,7 @@ const filters: readonly [string, ListInput][] = [
   ['cancelled', { status: ['CANCELLED'] }],
   ['cancelled, of a busy payee', { status: ['CANCELLED'], payee: [BUSY] }],
   ['cancelled or refunded', { status: ['CANCELLED', 'REFUNDED'] }],
-  ['not over-paid, of three statuses', { overpaid: false, status: ['OPEN', 'EXPIRED', 'PAID'] }],
+  ['not overpaid, of three statuses', { overpaid: false, status: ['OPEN', 'EXPIRED', 'PAID'] }],
   [
     'a payee, a status, a network, a currency and dates',
     {
@@ -153,7 +153,7 @@ it.each(filters)('%s', async (name, input) => {
 it.each<[string, number, FilterInput]>([
   ['what is still to be paid', 1_000, { status: ['OPEN', 'PARTIALLY_PAID'] }],
   ['all that is unpaid', 2_000, { status: ['OPEN', 'PARTIALLY_PAID', 'CANCELLED', 'EXPIRED'] }],
-  ['over-paid', 500, { overpaid: true }],
+  ['overpaid', 500, { overpaid: true }],
   ['one payee of many', 500, { payee: [ONE_OF_MANY] }],
   ['a past month', 2_000, { fromDate: '2023-06-01', toDate: '2023-06-30' }],
   ['everything', 30_000, {}],

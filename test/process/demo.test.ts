@@ -89,7 +89,7 @@ async function demoFile(): Promise<DemoFile> {
 }
 
 /**
- * The payments on the chains that no longer change, oldest first. Leaves out the part-paid request, the rest of which is paid below: its
+ * The payments on the chains that no longer change, oldest first. Leaves out the partially paid request, the rest of which is paid below: its
  * first payment becomes CONFIRMED then.
  */
 async function settledPayments(untilTime: string) {
@@ -98,7 +98,7 @@ async function settledPayments(untilTime: string) {
   do {
     const query = `status=CONFIRMED&toDate=${untilTime}&sortOrder=asc&limit=100`
     const { body } = await get(`/payments?${cursor === undefined ? query : `cursor=${cursor}`}`)
-    const settled = body.payments.filter(({ reference }) => !/^(demo-part-paid$|INV-)/.test(reference))
+    const settled = body.payments.filter(({ reference }) => !/^(demo-partially-paid$|INV-)/.test(reference))
     found.push(...settled.map((payment) => ({ ...payment, confirmations: undefined })))
     cursor = body.pagination.nextCursor
   } while (cursor !== undefined)
@@ -309,9 +309,9 @@ describe('a first start', () => {
     const { requests } = await demoFile()
     const states: Record<string, string> = {
       Open: 'OPEN',
-      'Part-paid': 'PARTIALLY_PAID',
+      'Partially paid': 'PARTIALLY_PAID',
       Paid: 'PAID',
-      'Over-paid': 'PAID',
+      'Overpaid': 'PAID',
       Pending: 'PENDING',
       Expired: 'EXPIRED',
       Cancelled: 'CANCELLED',
@@ -450,7 +450,7 @@ describe('a first start', () => {
     let fiat: string
     beforeAll(async () => {
       const { requests } = await demoFile()
-      const [fiatRequest, partPaidRequest] = ['Open: 500 US', 'Part-paid: 120 of 300'].map((words) =>
+      const [fiatRequest, partPaidRequest] = ['Open: 500 US', 'Partially paid: 120 of 300'].map((words) =>
         requests.find(({ says }) => says.startsWith(words)),
       )
       fiat = fiatRequest?.paymentReference ?? ''

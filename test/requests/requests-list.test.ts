@@ -314,7 +314,7 @@ describe('the list of requests', () => {
     expect([idsOf(found), idsOf(back)]).toEqual([idsOf(expected), idsOf(expected)])
   })
 
-  it('of over-paid requests that are still to be paid is empty', async () => {
+  it('of overpaid requests that are still to be paid is empty', async () => {
     for (const status of ['OPEN', 'PARTIALLY_PAID', 'CANCELLED', 'EXPIRED'] as const) {
       expect((await listAll({ status: [status], overpaid: true })).total).toEqual({ count: 0, relation: 'EXACT' })
     }
@@ -395,7 +395,7 @@ describe('what is stored of a request', () => {
     ['what is paid', { paid: 1 }],
     ['what is pending', { pending: 7 }],
     ['what is held', { held: 77 }],
-    ['that it is over-paid', { overpaid: true }],
+    ['that it is overpaid', { overpaid: true }],
   ])('is found and repaired where it does not follow from the payments: %s', async (_, damage) => {
     const { knex } = database
     const all = () => knex('requests').where({ account_id: shop.id }).orderBy('request_id')

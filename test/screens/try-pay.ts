@@ -171,8 +171,8 @@ function sayEachState(screens: () => Screens): void {
       return (await page.getByRole('main').innerText()).replaceAll(/\s+/g, ' ')
     }
     expect(await wordsOf(seeded('Paid'))).toMatch(/250 DAI.*Paid The payment is final/)
-    expect(await wordsOf(seeded('Over-paid'))).toMatch(/Paid The payment is final.*refund the overpayment: 30 USDC/)
-    expect(await wordsOf(seeded('Part-paid'))).toMatch(/180 USDC.*120 \/ 300 USDC.*Choose a wallet/)
+    expect(await wordsOf(seeded('Overpaid'))).toMatch(/Paid The payment is final.*refund the overpayment: 30 USDC/)
+    expect(await wordsOf(seeded('Partially paid'))).toMatch(/180 USDC.*120 \/ 300 USDC.*Choose a wallet/)
     expect(await wordsOf(seeded('Pending'))).toMatch(/not final yet.*Do not pay again/)
     expect(await wordsOf(cancelled)).toMatch(/Cancelled.*Do not send anything/)
     await page.getByRole('heading', { name: 'Cancelled' }).waitFor()

@@ -47,7 +47,7 @@ export function tryRequests(screens: () => Screens): void {
   tryPayment(screens, findPayment)
 
   it('has no barrier and fits its window: the list, one request, a new one', async () => {
-    const part = await findRequest('demo-part-paid')
+    const part = await findRequest('demo-partially-paid')
     for (const path of ['', '?status=EXPIRED', `/${part}`, '/new']) {
       const page = await screens().open(`/console/requests${path}`)
       await page.locator('table, .empty, form.request-form').first().waitFor()
@@ -71,7 +71,7 @@ export function tryRequests(screens: () => Screens): void {
   it('goes back to the tab from which a request was opened', async () => {
     const page = await screens().open('/console/requests')
     await page.getByRole('navigation', { name: 'Requests by state' }).getByText('Partially paid').click()
-    await page.locator('tbody').getByRole('link', { name: 'demo-part-paid' }).click()
+    await page.locator('tbody').getByRole('link', { name: 'demo-partially-paid' }).click()
     await page.getByRole('heading', { name: 'Its payments' }).waitFor()
     await page.locator('a.back').click()
     await expect.poll(() => page.url()).toContain('/console/requests?status=PARTIALLY_PAID')
@@ -80,14 +80,14 @@ export function tryRequests(screens: () => Screens): void {
   })
 
   it('finds a request by its reference, request id and payment reference pasted bare', async () => {
-    const paymentReference = await findRequest('demo-part-paid')
+    const paymentReference = await findRequest('demo-partially-paid')
     const { requestId } = await screens().call<{ requestId: string }>(`/v1/request/${paymentReference}`)
     const page = await screens().open('/console/requests')
-    for (const text of ['demo-part-paid', requestId, paymentReference, paymentReference.slice(2).toUpperCase()]) {
+    for (const text of ['demo-partially-paid', requestId, paymentReference, paymentReference.slice(2).toUpperCase()]) {
       await page.getByRole('searchbox').fill(text)
       await page.keyboard.press('Enter')
       await expect.poll(() => page.locator('tbody tr').count()).toBe(1)
-      expect(await page.locator('tbody a').innerText()).toBe('demo-part-paid')
+      expect(await page.locator('tbody a').innerText()).toBe('demo-partially-paid')
     }
     await page.getByRole('searchbox').fill('no-such-reference')
     await page.keyboard.press('Enter')
@@ -172,7 +172,7 @@ function tryStates(screens: () => Screens, { create, findRequest }: Made): void 
     const expired = await create({ expiresAt: new Date(Date.now() + 700).toISOString() })
     const cancelled = await create()
     await screens().call(`/v1/request/${cancelled.paymentReference}:cancel`, {})
-    const [part, over, paid] = await Promise.all(['demo-part-paid', 'demo-over-paid', 'demo-paid'].map(findRequest))
+    const [part, over, paid] = await Promise.all(['demo-partially-paid', 'demo-overpaid', 'demo-paid'].map(findRequest))
     const page = await screens().open('/console/requests')
     const seen: string[] = []
     for (const [reference, words, next, left] of [
@@ -202,7 +202,7 @@ function tryStates(screens: () => Screens, { create, findRequest }: Made): void 
     ])
     await screens().call(`/v1/request/${cancelled.paymentReference}:cancel`, {})
     await sleep(700)
-    const over = await findRequest('demo-over-paid')
+    const over = await findRequest('demo-overpaid')
     const page = await screens().open('/console/requests')
     const sum = page.locator('.sum').filter({ hasText: 'ISK' })
     await expect.poll(() => sum.innerText()).toMatch(/^12\.5\sISK\s+of 1 request$/)

@@ -46,12 +46,12 @@ const SEEDS: readonly SeedDraft[] = [
     says: 'Open: 80.5 USDT on BSC, where USDT has 18 decimals.',
   },
   {
-    name: 'part-paid',
+    name: 'partially-paid',
     chain: 'ARBITRUM',
     symbol: 'USDC',
     amount: '300',
     paid: ['120'],
-    says: 'Part-paid: 120 of 300 USDC on ARBITRUM, 180 outstanding.',
+    says: 'Partially paid: 120 of 300 USDC on ARBITRUM, 180 outstanding.',
   },
   {
     name: 'paid',
@@ -62,12 +62,12 @@ const SEEDS: readonly SeedDraft[] = [
     says: 'Paid: 250 DAI on BSC in two final payments.',
   },
   {
-    name: 'over-paid',
+    name: 'overpaid',
     chain: 'ETHEREUM',
     symbol: 'USDC',
     amount: '100',
     paid: ['130'],
-    says: 'Over-paid: 130 USDC for a request of 100 on ETHEREUM.',
+    says: 'Overpaid: 130 USDC for a request of 100 on ETHEREUM.',
   },
   {
     name: 'fiat',

@@ -27,7 +27,7 @@ export async function sumRequests(
   return (await runCancellable(knex, query, signal)).rows
 }
 
-/** Outstanding and over-paid are sums over each request, as `balanceAt` has them. */
+/** Outstanding and overpaid are sums over each request, as `balanceAt` has them. */
 function summaryStatement(account: Account, matching: MatchingRequests, rows: number): Statement {
   const found = conditionsOf(account, matching).map(
     (condition) => sql`select invoice_currency, amount, status, paid, pending, held from requests r where ${condition}`,

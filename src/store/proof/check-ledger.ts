@@ -136,7 +136,7 @@ function compareStandings(row: LedgerRequestRow | undefined, standing: RequestSt
   const sums = [paidAmount, pendingAmount, heldAmount].map(formatDecimal)
   const stored = describeStanding(settledStatuses[row.status - 1], [row.paid, row.pending, row.held].map(trimNumeric))
   const expected = describeStanding(status, sums)
-  const isMarked = row.overpaid === true ? ', marked as over-paid' : ', not marked as over-paid'
+  const isMarked = row.overpaid === true ? ', marked as overpaid' : ', not marked as overpaid'
   return [
     {
       check: 'request',
