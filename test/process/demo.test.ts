@@ -311,7 +311,7 @@ describe('a first start', () => {
       Open: 'OPEN',
       'Partially paid': 'PARTIALLY_PAID',
       Paid: 'PAID',
-      'Overpaid': 'PAID',
+      Overpaid: 'PAID',
       Pending: 'PENDING',
       Expired: 'EXPIRED',
       Cancelled: 'CANCELLED',
