@@ -17,6 +17,7 @@ import type { ReadClientAddress } from './client-address.ts'
 import { type CorsPolicy, isPreflight, preflightHeaders, privateHeaders } from './cors.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
 import { type Inbound, methodNotAllowed, sendHttpError } from './http-answer.ts'
+import { createKeylessTurns } from './keyless-turns.ts'
 import { type OpenFiles, openFileMethods, sendOpenFile } from './open-files.ts'
 import { type PageCalls, sendPageCall } from './page-calls.ts'
 import { reportLimitIn } from './rate-limit-headers.ts'
@@ -50,10 +51,16 @@ export interface HttpServerOptions {
   readonly pageCalls: PageCalls | undefined
 }
 
+interface HandlerOptions extends HttpServerOptions {
+  /** Waits for the turn of a request without a key. */
+  readonly keylessTurn: () => Promise<void>
+}
+
 /** Answers every request of the port. Never rejects. */
 export type RequestHandler = (exchange: Exchange) => Promise<void>
 
-export function createRequestHandler(options: HttpServerOptions): RequestHandler {
+export function createRequestHandler(given: HttpServerOptions): RequestHandler {
+  const options = { ...given, keylessTurn: createKeylessTurns() }
   return async (exchange) => {
     const startMs = performance.now()
     const origin = headerOf(exchange.headers, 'origin')
@@ -104,7 +111,7 @@ function createInbound(
   }
 }
 
-async function answer(inbound: Inbound, options: HttpServerOptions): Promise<void> {
+async function answer(inbound: Inbound, options: HandlerOptions): Promise<void> {
   const { exchange } = inbound
   const { rest, rpc } = options
   refuseLargeHeaders(exchange, options)
@@ -124,9 +131,10 @@ async function answer(inbound: Inbound, options: HttpServerOptions): Promise<voi
 /** What needs no key is answered as a running call without one. @throws WaybillError OVERLOADED */
 async function inPlace(
   { clientAddress }: Inbound,
-  { places }: HttpServerOptions,
+  { places, keylessTurn }: HandlerOptions,
   send: () => Promise<void>,
 ): Promise<void> {
+  await keylessTurn()
   const giveBack = takePlace(places, keylessAt(clientAddress()))
   try {
     await send()
