@@ -309,7 +309,7 @@ describe('a first start', () => {
     const { requests } = await demoFile()
     const states: Record<string, string> = {
       Open: 'OPEN',
-      'Partially paid': 'PARTIALLY_PAID',
+      Partially: 'PARTIALLY_PAID',
       Paid: 'PAID',
       Overpaid: 'PAID',
       Pending: 'PENDING',
