@@ -95,7 +95,7 @@ export interface Service {
   readonly detection: Detection
   /** What operators watch, for whoever exports it. */
   readonly figures: Figures
-  /** Keeps the gauges of chains current, prunes the log of changes, decides which requests of older versions are overpaid. */
+  /** Keeps the gauges of chains current, and prunes the log of changes. */
   readonly background: Background
   /**
    * Compares what payers are sent to with what the nodes answer; the background goes on with that. Routes by what two answers say is wrong are

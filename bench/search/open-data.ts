@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import type { Knex } from 'knex'
 import type { Connection } from '../../src/postgres/embedded/embedded-connection.ts'
 import { openEmbeddedServer, startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { migrate } from '../../src/postgres/migrations/migrate.ts'
-import { dumpSchema } from '../../tools/dump-schema.ts'
 import { GENERATOR_VERSION, type GeneratorTerms } from './generate-payments.ts'
 import { loadPayments } from './load-payments.ts'
 
@@ -17,8 +16,6 @@ export interface LoadedDatabase {
 }
 
 const STAMP = 'search-bench.json'
-/** Compared with the schema of the folder, because a migration that is still being written may differ from the one that ran there. */
-const SCHEMA = resolve(import.meta.dirname, '../../src/postgres/schema.sql')
 
 /** What an operator would set on a machine with two cores and 16 GB or more. */
 const SERVE_SETTINGS = {
@@ -50,7 +47,7 @@ export interface OpenOptions extends GeneratorTerms {
 }
 
 /**
- * Opens the database of a folder. A new folder is created and filled first; the schema of an older version is migrated.
+ * Opens the database of a folder. A new folder is created and filled first.
  *
  * @param stack - closes the database
  * @throws Error when the folder has other payments, or its load was interrupted
@@ -72,11 +69,6 @@ export async function openData(options: OpenOptions, stack: AsyncDisposableStack
   if (ran.length > 0) {
     say(`migrated: ${ran.join(', ')}`)
     await knex.raw('vacuum (analyze)')
-  }
-  if ((await dumpSchema(knex)) !== (await readFile(SCHEMA, 'utf8'))) {
-    throw new Error(
-      `${dataDir} has a schema that differs from src/postgres/schema.sql: remove it or name another folder`,
-    )
   }
   return { connection: server.connection(), knex }
 }

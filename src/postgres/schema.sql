@@ -1,154 +1,141 @@
--- Written by "npm run schema:dump" from a database with all migrations. Do not edit.
+-- The schema. The first migration runs it, statement by statement; a semicolon at the end of a line ends one.
+--
+-- Until release 0.2.0 it is edited in place, and a database of another state is not used (docs/internals/migrations.md). From then on it stays as
+-- it is, and migrations change it.
+--
+-- Keys of tables with an account's rows begin with account_id, and no foreign key leaves the account, so that distributed PostgreSQL can shard
+-- them by account. How each table is stored there: sharding/table-kinds.ts.
+--
+-- Addresses have 21 bytes (address family, then 20 bytes), hashes and references are raw bytes, request ids 33 bytes, amounts are in human
+-- units, networks are canonical names, chain ids are CAIP-2. Text for filters and orders compares bytewise (collate "C").
 
-create table accepted_events (
-  account_id integer not null,
-  chain_id text collate "C" not null,
-  tx_hash bytea not null,
-  event_index integer not null,
-  accepted_as text not null,
-  topic bytea not null,
-  event jsonb not null,
-  accepted_by text not null,
-  accepted_at timestamp(3) with time zone not null,
-  note text not null,
-  constraint accepted_events_pkey PRIMARY KEY (account_id, chain_id, tx_hash, event_index)
+-- This installation -------------------------------------------------------------------------------------------------------------------------
+
+-- schema_steps, which remembers the migrations that ran, is made before them (migrations/applied-migrations.ts).
+
+create table settings (
+  name text primary key,
+  value bytea not null
 );
 
-create table account_changes (
-  account_id integer not null,
-  last_change bigint not null default 0,
-  pruned_change bigint not null default 0,
-  constraint account_changes_pkey PRIMARY KEY (account_id)
-) with (fillfactor=50);
+create table leases (
+  name text primary key,
+  owner text not null,
+  expires_at timestamptz not null
+);
+
+-- Accounts and keys -------------------------------------------------------------------------------------------------------------------------
 
 create table accounts (
-  id integer not null generated always as identity,
-  name text collate "C" not null,
-  created_at timestamp(3) with time zone not null default now(),
-  constraint accounts_pkey PRIMARY KEY (id),
-  constraint accounts_name_key UNIQUE (name)
+  id integer primary key generated always as identity,
+  name text collate "C" not null unique,
+  created_at timestamptz(3) not null default now()
 );
 
+-- origins: of a publishable key; null for a secret one.
+-- share: the part of a process's running calls that nobody takes from the key; null for the usual one.
 create table api_keys (
-  key_hash bytea not null,
-  id uuid not null,
+  key_hash bytea primary key,
+  id uuid not null unique,
   account_id integer not null,
   hint text not null,
   scopes text[] not null,
   calls_per_minute integer not null,
-  created_at timestamp(3) with time zone not null,
-  expires_at timestamp(3) with time zone,
-  revoked_at timestamp(3) with time zone,
-  last_used_at timestamp(3) with time zone,
+  created_at timestamptz(3) not null,
+  expires_at timestamptz(3),
+  revoked_at timestamptz(3),
+  last_used_at timestamptz(3),
   origins text[],
-  share double precision,
-  constraint api_keys_pkey PRIMARY KEY (key_hash),
-  constraint api_keys_id_key UNIQUE (id)
+  share double precision
 );
-CREATE INDEX api_keys_account ON api_keys USING btree (account_id);
+create index api_keys_account on api_keys (account_id);
 
+-- Lines are only added.
 create table audit_log (
-  id bigint not null generated always as identity,
-  at timestamp(3) with time zone not null,
+  id bigint primary key generated always as identity,
+  at timestamptz(3) not null,
   actor text not null,
   action text not null,
   key_id uuid,
   account text collate "C" not null,
-  details jsonb not null default '{}'::jsonb,
-  constraint audit_log_pkey PRIMARY KEY (id)
+  details jsonb not null default '{}'
 );
 
-create table call_windows (
-  key_id uuid not null,
+-- The calls counted in the current minute of a key. Unlogged: a crash of the server loses the counts of one minute.
+create unlogged table call_windows (
+  key_id uuid primary key,
   minute integer not null,
   used integer not null,
-  granted integer not null,
-  constraint call_windows_pkey PRIMARY KEY (key_id)
+  granted integer not null
 );
 
-create table carried_payments (
+-- A browser's EventSource cannot send headers, so a ticket in the URL opens one watch. A ticket expires after a minute.
+create table watch_tickets (
+  ticket_hash bytea primary key,
+  key_id text collate "C" not null,
   account_id integer not null,
-  payment_id uuid not null,
-  chain_id text collate "C" not null,
-  tx_hash bytea not null,
-  attempts integer not null default 0,
-  due_at timestamp(3) with time zone not null,
-  source_chain_id text collate "C",
-  source_tx_hash bytea,
-  source_block_number bigint,
-  source_block_hash bytea,
-  constraint carried_payments_pkey PRIMARY KEY (account_id, payment_id)
+  account_name text collate "C" not null,
+  expires_at timestamptz(3) not null
 );
-CREATE INDEX carried_payments_due ON carried_payments USING btree (due_at);
+create index watch_tickets_expiry on watch_tickets (expires_at);
 
-create table chain_blocks (
-  chain_id text collate "C" not null,
-  number bigint not null,
-  hash bytea not null,
-  timestamp timestamp(0) with time zone not null,
-  account_ids integer[] not null default '{}'::integer[],
-  constraint chain_blocks_pkey PRIMARY KEY (chain_id, number)
+-- Chains ------------------------------------------------------------------------------------------------------------------------------------
+
+create table chain_state (
+  chain_id text collate "C" primary key,
+  network text collate "C" not null,
+  genesis_hash bytea not null,
+  scanned_block bigint not null,
+  scanned_hash bytea not null,
+  scanned_time timestamptz(0) not null,
+  head_block bigint not null,
+  final_block bigint not null,
+  has_finalized_tag boolean not null default false,
+  alarm text,
+  updated_at timestamptz(3) not null,
+  start_block bigint,
+  start_since timestamptz(3),
+  wanted_since timestamptz(3)
 );
 
 create table chain_contracts (
   chain_id text collate "C" not null,
   address bytea not null,
   from_block bigint not null,
-  constraint chain_contracts_pkey PRIMARY KEY (chain_id, address)
+  primary key (chain_id, address)
 );
 
-create table chain_reports (
+-- Blocks that are not final yet. account_ids: the accounts with events in them.
+create table chain_blocks (
   chain_id text collate "C" not null,
-  owner text not null,
-  written_at timestamp(3) with time zone not null,
-  report jsonb not null,
-  constraint chain_reports_pkey PRIMARY KEY (chain_id)
+  number bigint not null,
+  hash bytea not null,
+  timestamp timestamptz(0) not null,
+  account_ids integer[] not null default '{}',
+  primary key (chain_id, number)
 );
 
+-- Blocks that are read beside following.
 create table chain_spans (
   chain_id text collate "C" not null,
   address bytea not null,
   from_block bigint not null,
   next_block bigint not null,
   until_block bigint not null,
-  read_time timestamp(0) with time zone,
-  constraint chain_spans_pkey PRIMARY KEY (chain_id, address, from_block)
+  read_time timestamptz(0),
+  primary key (chain_id, address, from_block)
 );
 
-create table chain_state (
-  chain_id text collate "C" not null,
-  network text collate "C" not null,
-  genesis_hash bytea not null,
-  scanned_block bigint not null,
-  scanned_hash bytea not null,
-  scanned_time timestamp(0) with time zone not null,
-  head_block bigint not null,
-  final_block bigint not null,
-  has_finalized_tag boolean not null default false,
-  alarm text,
-  updated_at timestamp(3) with time zone not null,
-  start_block bigint,
-  start_since timestamp(3) with time zone,
-  wanted_since timestamp(3) with time zone,
-  constraint chain_state_pkey PRIMARY KEY (chain_id)
-);
-
-create table idempotency_keys (
-  account_id integer not null,
-  key text collate "C" not null,
-  terms_hash bytea not null,
-  request_id bytea not null,
-  created_at timestamp(3) with time zone not null,
-  constraint idempotency_keys_pkey PRIMARY KEY (account_id, key)
-);
-
-create table leases (
-  name text not null,
+-- What the process that follows a chain last told about it, so that any process can answer how the chain does.
+create table chain_reports (
+  chain_id text collate "C" primary key,
   owner text not null,
-  expires_at timestamp with time zone not null,
-  constraint leases_pkey PRIMARY KEY (name)
+  written_at timestamptz(3) not null,
+  report jsonb not null
 );
 
+-- What was learned of the limits of a chain's nodes, so that a restart does not ask again what was refused, and how much of a daily budget is
+-- spent. A URL may hold a key, so its hash stands for it; the host is for people.
 create table node_limits (
   chain_id text collate "C" not null,
   url_hash text collate "C" not null,
@@ -156,47 +143,127 @@ create table node_limits (
   learned jsonb,
   day date,
   used bigint not null default 0,
-  constraint node_limits_pkey PRIMARY KEY (chain_id, url_hash)
+  primary key (chain_id, url_hash)
 );
 
+-- Which node gave which blocks since it last passed a check of its logs.
 create table node_readings (
   chain_id text collate "C" not null,
   node text collate "C" not null,
   lane text not null,
   from_block bigint not null,
   to_block bigint not null,
-  constraint node_readings_pkey PRIMARY KEY (chain_id, node, lane, from_block)
+  primary key (chain_id, node, lane, from_block)
 );
 
-create table payment_changes (
-  account_id integer not null,
-  change bigint not null,
-  kind smallint not null,
-  payment_id uuid not null,
-  at timestamp(3) with time zone not null,
-  old jsonb,
-  constraint payment_changes_pkey PRIMARY KEY (account_id, change)
+-- Blocks to be read again: because a node that gave them answered wrongly (is_wrong), or because a process stopped before it had compared them.
+create table pending_rereads (
+  chain_id text collate "C" not null,
+  node text collate "C" not null,
+  from_block bigint not null,
+  to_block bigint not null,
+  is_wrong boolean not null,
+  primary key (chain_id, node, from_block)
 );
-CREATE INDEX payment_changes_payment ON payment_changes USING btree (account_id, payment_id, change) WHERE old IS NOT NULL;
 
-create table payment_statistics (
+-- Contracts created by Request's factory, each to pay one request with money that somebody else sent to it.
+create table single_request_proxies (
+  chain_id text collate "C" not null,
+  address bytea not null,
+  block_number bigint not null,
+  primary key (chain_id, address)
+);
+create index single_request_proxies_block on single_request_proxies (chain_id, block_number);
+
+-- Requests ----------------------------------------------------------------------------------------------------------------------------------
+
+-- Which accounts wait for the events of a topic.
+create table reference_topics (
+  topic bytea not null,
   account_id integer not null,
-  network text collate "C" not null,
-  source_network text collate "C" not null,
-  currency text collate "C" not null,
-  currency_symbol text collate "C" not null,
+  primary key (topic, account_id)
+);
+
+-- Topics whose past events are still to be matched, because their request was stored late.
+create table pending_replays (
+  topic bytea not null,
+  account_id integer not null,
+  note bigint not null generated by default as identity,
+  primary key (topic, account_id)
+);
+
+-- What payments and refunds make of a request is written when they are settled, so that lists are filtered by it without reading payments:
+-- status, the rank of its status (requestStatuses, from 1); paid, by final payments; pending, by others; held, of all less what was returned;
+-- overpaid, null before something covers the request.
+create table requests (
+  account_id integer not null,
+  request_id bytea not null,
+  salt bytea not null,
+  payment_reference bytea not null,
+  topic bytea not null,
+  payee bytea not null,
+  amount numeric not null,
   invoice_currency text collate "C" not null,
-  type smallint not null,
-  status smallint not null,
-  n bigint not null,
-  first_at timestamp(0) with time zone not null,
-  last_at timestamp(0) with time zone not null,
-  seq bigint not null generated by default as identity,
-  priced boolean not null default true,
-  constraint payment_statistics_pkey PRIMARY KEY (account_id, network, source_network, currency, invoice_currency, type, status)
-) with (fillfactor=70);
-CREATE INDEX payment_statistics_seq ON payment_statistics USING btree (account_id, seq);
+  payment_currency text collate "C" not null,
+  network text collate "C" not null,
+  reference text collate "C",
+  refund_address bytea,
+  refund_topic bytea,
+  created_at timestamptz(3) not null,
+  expires_at timestamptz(3),
+  cancelled_at timestamptz(3),
+  status smallint not null default 1,
+  paid numeric not null default 0,
+  pending numeric not null default 0,
+  held numeric not null default 0,
+  overpaid boolean,
+  primary key (account_id, request_id),
+  unique (account_id, topic, payee)
+);
+create index requests_reference on requests (account_id, payment_reference);
+create index requests_refund on requests (account_id, refund_topic) where refund_topic is not null;
+create index requests_created on requests (account_id, created_at, request_id);
+-- The status comes before the time, so that a list of one or more statuses is read in the order of the answer. In the indexes by network and by
+-- payee the combinations of network and currencies follow one another: a list jumps from one to the next and reads the newest of each.
+create index requests_status on requests (account_id, status, created_at, request_id);
+create index requests_cell on requests (account_id, network, payment_currency, invoice_currency, status, created_at, request_id);
+create index requests_payee on requests (account_id, payee, network, payment_currency, invoice_currency, status, created_at, request_id);
+create index requests_merchant_reference on requests (account_id, reference, status, created_at, request_id)
+  where reference is not null;
+-- Filters by which few requests are left: overpaid ones with those not decided, cancelled ones, and unpaid ones by their expiry.
+create index requests_overpaid on requests (account_id, status, created_at, request_id)
+  where overpaid is not false and status > 2;
+create index requests_cancelled on requests (account_id, status, created_at, request_id)
+  include (payee, network, payment_currency, invoice_currency) where cancelled_at is not null;
+create index requests_unpaid on requests (account_id, status, created_at, request_id)
+  include (expires_at, cancelled_at) where status <= 2;
 
+create table idempotency_keys (
+  account_id integer not null,
+  key text collate "C" not null,
+  terms_hash bytea not null,
+  request_id bytea not null,
+  created_at timestamptz(3) not null,
+  primary key (account_id, key)
+);
+
+-- Wallets from which an account refunds. A removed one keeps its row, because a refund is judged by the wallets registered at its time.
+create table refund_wallets (
+  account_id integer not null,
+  address bytea not null,
+  registration integer not null,
+  registered_at timestamptz(3) not null,
+  removed_at timestamptz(3),
+  note text,
+  primary key (account_id, address, registration)
+);
+create unique index refund_wallets_in_force on refund_wallets (account_id, address) where removed_at is null;
+
+-- Payments ----------------------------------------------------------------------------------------------------------------------------------
+
+-- event_index: the place in the transaction; log_index: in the block, which gives the order of the chain.
+-- line_hash, line_updated_at: of the import line that the row was written from; line_hash is null once detection has changed it.
+-- superseded: an imported payment that counts nowhere, because an event of the chain stands for it.
 create table payments (
   account_id integer not null,
   id uuid not null,
@@ -205,11 +272,13 @@ create table payments (
   final boolean not null,
   imported boolean not null,
   detected boolean not null default false,
+  superseded boolean not null default false,
   event_index integer,
+  log_index integer,
   block_number bigint,
   confirmations integer,
-  timestamp timestamp(0) with time zone not null,
-  updated_at timestamp(3) with time zone not null,
+  timestamp timestamptz(0) not null,
+  updated_at timestamptz(3) not null,
   network text collate "C" not null,
   source_network text collate "C",
   chain_id text collate "C",
@@ -229,175 +298,163 @@ create table payments (
   request_id bytea,
   payment_reference bytea,
   reference text collate "C",
-  fees jsonb not null default '[]'::jsonb,
-  exchange_rates jsonb not null default '[]'::jsonb,
+  fees jsonb not null default '[]',
+  exchange_rates jsonb not null default '[]',
   gas jsonb,
-  refunds jsonb not null default '[]'::jsonb,
-  status_history jsonb not null default '[]'::jsonb,
+  refunds jsonb not null default '[]',
+  status_history jsonb not null default '[]',
   line_hash bytea,
-  log_index integer,
-  superseded boolean default false,
-  line_updated_at timestamp(3) with time zone,
-  constraint payments_pkey PRIMARY KEY (account_id, id),
-  constraint payments_account_id_tx_hash_event_index_network_key UNIQUE (account_id, tx_hash, event_index, network)
+  line_updated_at timestamptz(3),
+  primary key (account_id, id),
+  unique (account_id, tx_hash, event_index, network)
 );
-CREATE INDEX payments_amount ON payments USING btree (account_id, currency_symbol, amount, id) INCLUDE ("timestamp", status, type, network, source_network, currency, invoice_currency);
-CREATE INDEX payments_cell ON payments USING btree (account_id, status, network, currency_symbol, "timestamp", id) INCLUDE (type, source_network, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
-CREATE INDEX payments_date ON payments USING btree (account_id, "timestamp", id);
-CREATE INDEX payments_invoice_amount ON payments USING btree (account_id, invoice_currency, invoice_amount, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency) WHERE invoice_currency IS NOT NULL;
-CREATE INDEX payments_month_usd ON payments USING btree (account_id, date_bin('30 days'::interval, "timestamp", '2000-01-01 00:00:00+00'::timestamp with time zone), amount_in_usd, id) INCLUDE ("timestamp", status, network, source_network);
-CREATE INDEX payments_not_final ON payments USING btree (account_id, chain_id, block_number) WHERE NOT final;
-CREATE INDEX payments_payee ON payments USING btree (account_id, payee, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
-CREATE INDEX payments_payee_usd ON payments USING btree (account_id, payee, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency);
-CREATE INDEX payments_payer ON payments USING btree (account_id, payer, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount, payee);
-CREATE INDEX payments_payer_usd ON payments USING btree (account_id, payer, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency, payee);
-CREATE INDEX payments_payment_reference ON payments USING btree (account_id, payment_reference, status, "timestamp", id) WHERE payment_reference IS NOT NULL;
-CREATE INDEX payments_reference ON payments USING btree (account_id, reference, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount) WHERE reference IS NOT NULL;
-CREATE INDEX payments_refund_tx ON payments USING gin (refunds jsonb_path_ops) WHERE refunds <> '[]'::jsonb;
-CREATE INDEX payments_request_id ON payments USING btree (account_id, request_id, status, "timestamp", id) WHERE request_id IS NOT NULL;
-CREATE INDEX payments_source_network ON payments USING btree (account_id, source_network, "timestamp", id) INCLUDE (status, type, network, currency_symbol, currency, invoice_currency, amount_in_usd) WHERE source_network <> network;
-CREATE INDEX payments_source_tx ON payments USING btree (account_id, source_tx_hash) WHERE source_tx_hash IS NOT NULL;
-CREATE INDEX payments_status ON payments USING btree (account_id, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
-CREATE INDEX payments_superseded ON payments USING btree (account_id, id) WHERE superseded;
-CREATE INDEX payments_usd ON payments USING btree (account_id, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency, reference);
-
-create table pending_enrichments (
-  chain_id text collate "C" not null,
-  account_id integer not null,
-  tx_hash bytea not null,
-  block_number bigint not null,
-  lacks text[] not null,
-  attempts integer not null default 0,
-  queued_at timestamp(3) with time zone not null,
-  due_at timestamp(3) with time zone,
-  constraint pending_enrichments_pkey PRIMARY KEY (chain_id, account_id, tx_hash)
-);
-CREATE INDEX pending_enrichments_block ON pending_enrichments USING btree (chain_id, block_number);
-CREATE INDEX pending_enrichments_due ON pending_enrichments USING btree (chain_id, due_at) WHERE due_at IS NOT NULL;
-
-create table pending_replays (
-  topic bytea not null,
-  account_id integer not null,
-  note bigint not null generated by default as identity,
-  constraint pending_replays_pkey PRIMARY KEY (topic, account_id)
-);
-
-create table pending_rereads (
-  chain_id text collate "C" not null,
-  node text collate "C" not null,
-  from_block bigint not null,
-  to_block bigint not null,
-  is_wrong boolean not null,
-  constraint pending_rereads_pkey PRIMARY KEY (chain_id, node, from_block)
-);
-
-create table reference_topics (
-  topic bytea not null,
-  account_id integer not null,
-  constraint reference_topics_pkey PRIMARY KEY (topic, account_id)
-);
-
-create table refund_wallets (
-  account_id integer not null,
-  address bytea not null,
-  registration integer not null,
-  registered_at timestamp(3) with time zone not null,
-  removed_at timestamp(3) with time zone,
-  note text,
-  constraint refund_wallets_pkey PRIMARY KEY (account_id, address, registration)
-);
-CREATE UNIQUE INDEX refund_wallets_in_force ON refund_wallets USING btree (account_id, address) WHERE removed_at IS NULL;
+create index payments_not_final on payments (account_id, chain_id, block_number) where not final;
+create index payments_superseded on payments (account_id, id) where superseded;
+-- The indexes of searches begin with the columns compared by =, continue with the order of the answer and end with the id. What they include are
+-- the columns of other filters, so that a walk does not read the rows.
+create index payments_date on payments (account_id, timestamp, id);
+create index payments_status on payments (account_id, status, timestamp, id)
+  include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
+create index payments_cell on payments (account_id, status, network, currency_symbol, timestamp, id)
+  include (type, source_network, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
+create index payments_usd on payments (account_id, amount_in_usd, id)
+  include (timestamp, status, type, network, source_network, currency_symbol, currency, invoice_currency, reference);
+create index payments_month_usd on payments
+  (account_id, date_bin('30 days', timestamp, '2000-01-01 00:00:00+00'::timestamptz), amount_in_usd, id)
+  include (timestamp, status, network, source_network);
+create index payments_amount on payments (account_id, currency_symbol, amount, id)
+  include (timestamp, status, type, network, source_network, currency, invoice_currency);
+create index payments_invoice_amount on payments (account_id, invoice_currency, invoice_amount, id)
+  include (timestamp, status, type, network, source_network, currency_symbol, currency) where invoice_currency is not null;
+-- A search by payer and payee uses the payer's index, which has the payee: a payer usually has fewer payments.
+create index payments_payer on payments (account_id, payer, status, timestamp, id)
+  include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount, payee);
+create index payments_payer_usd on payments (account_id, payer, amount_in_usd, id)
+  include (timestamp, status, type, network, source_network, currency_symbol, currency, invoice_currency, payee);
+create index payments_payee on payments (account_id, payee, status, timestamp, id)
+  include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
+create index payments_payee_usd on payments (account_id, payee, amount_in_usd, id)
+  include (timestamp, status, type, network, source_network, currency_symbol, currency, invoice_currency);
+create index payments_source_network on payments (account_id, source_network, timestamp, id)
+  include (status, type, network, currency_symbol, currency, invoice_currency, amount_in_usd) where source_network <> network;
+create index payments_request_id on payments (account_id, request_id, status, timestamp, id) where request_id is not null;
+create index payments_payment_reference on payments (account_id, payment_reference, status, timestamp, id)
+  where payment_reference is not null;
+-- A merchant may give one reference to a million payments, for instance of a subscription.
+create index payments_reference on payments (account_id, reference, status, timestamp, id)
+  include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount)
+  where reference is not null;
+create index payments_source_tx on payments (account_id, source_tx_hash) where source_tx_hash is not null;
+-- For searches by the hash of a refund. Few payments have one.
+create index payments_refund_tx on payments using gin (refunds jsonb_path_ops) where refunds <> '[]';
 
 create table refunds (
   account_id integer not null,
   tx_hash bytea not null,
   event_index integer not null,
+  log_index integer,
   network text collate "C" not null,
   chain_id text collate "C" not null,
   request_id bytea not null,
   block_number bigint not null,
-  timestamp timestamp(0) with time zone not null,
+  timestamp timestamptz(0) not null,
   final boolean not null,
   amount numeric not null,
   currency text collate "C" not null,
   recipient bytea,
-  log_index integer,
-  constraint refunds_pkey PRIMARY KEY (account_id, tx_hash, event_index, network)
+  primary key (account_id, tx_hash, event_index, network)
 );
-CREATE INDEX refunds_not_final ON refunds USING btree (account_id, chain_id, block_number) WHERE NOT final;
-CREATE INDEX refunds_request ON refunds USING btree (account_id, request_id);
+create index refunds_request on refunds (account_id, request_id);
+create index refunds_not_final on refunds (account_id, chain_id, block_number) where not final;
 
+-- Writers of an account lock its row, so the order of changes is the order of commits. pruned_change: the highest change that was pruned.
+create table account_changes (
+  account_id integer not null,
+  last_change bigint not null default 0,
+  pruned_change bigint not null default 0,
+  primary key (account_id)
+) with (fillfactor = 50);
+
+-- The log of changes; numbers have no gaps within an account. kind: 1 insert, 2 update, 3 delete. old: the row of payments before the change,
+-- null for an insert.
+create table payment_changes (
+  account_id integer not null,
+  change bigint not null,
+  kind smallint not null,
+  payment_id uuid not null,
+  at timestamptz(3) not null,
+  old jsonb,
+  primary key (account_id, change)
+);
+create index payment_changes_payment on payment_changes (account_id, payment_id, change) where old is not null;
+
+-- The exact number of payments of each combination, times that bound them, and whether any of them may have an amount in US dollars (priced):
+-- both are widened and never narrowed. Unknown values: source_network and invoice_currency '', type -1. seq numbers the combinations in the order
+-- in which they were first written, and anew when they become priced; writers of an account are serialised, so a reader that knows those up to
+-- the highest number knows all of them.
+create table payment_statistics (
+  account_id integer not null,
+  network text collate "C" not null,
+  source_network text collate "C" not null,
+  currency text collate "C" not null,
+  currency_symbol text collate "C" not null,
+  invoice_currency text collate "C" not null,
+  type smallint not null,
+  status smallint not null,
+  n bigint not null,
+  first_at timestamptz(0) not null,
+  last_at timestamptz(0) not null,
+  seq bigint not null generated by default as identity,
+  priced boolean not null default true,
+  primary key (account_id, network, source_network, currency, invoice_currency, type, status)
+) with (fillfactor = 70);
+create index payment_statistics_seq on payment_statistics (account_id, seq);
+
+-- Detection's queues and what it remembers ----------------------------------------------------------------------------------------------------
+
+-- Events that are no payments, with the reason; account 0 where no account waits for them.
+create table unmatched_events (
+  chain_id text collate "C" not null,
+  tx_hash bytea not null,
+  event_index integer not null,
+  account_id integer not null default 0,
+  reason text not null,
+  topic bytea not null,
+  block_number bigint not null,
+  timestamp timestamptz(0) not null,
+  event jsonb not null,
+  primary key (chain_id, tx_hash, event_index, account_id)
+);
+create index unmatched_events_topic on unmatched_events (topic);
+create index unmatched_events_block on unmatched_events (chain_id, block_number);
+create index unmatched_events_time on unmatched_events (timestamp, chain_id, block_number, tx_hash, event_index, account_id);
+create index unmatched_events_account on unmatched_events (account_id, timestamp, chain_id, block_number, tx_hash, event_index);
+
+-- Events that an operator accepted for an account although the rules do not count them.
+create table accepted_events (
+  account_id integer not null,
+  chain_id text collate "C" not null,
+  tx_hash bytea not null,
+  event_index integer not null,
+  accepted_as text not null,
+  topic bytea not null,
+  event jsonb not null,
+  accepted_by text not null,
+  accepted_at timestamptz(3) not null,
+  note text not null,
+  primary key (account_id, chain_id, tx_hash, event_index)
+);
+
+-- Transactions in which detection had counted an event of a request that a reorg removed: imported payments of them count nothing.
 create table removed_events (
   account_id integer not null,
   network text collate "C" not null,
   tx_hash bytea not null,
   request_id bytea not null,
-  constraint removed_events_pkey PRIMARY KEY (account_id, tx_hash, network, request_id)
+  primary key (account_id, tx_hash, network, request_id)
 );
 
-create table requests (
-  account_id integer not null,
-  request_id bytea not null,
-  salt bytea not null,
-  payment_reference bytea not null,
-  topic bytea not null,
-  payee bytea not null,
-  amount numeric not null,
-  invoice_currency text collate "C" not null,
-  payment_currency text collate "C" not null,
-  network text collate "C" not null,
-  reference text collate "C",
-  refund_address bytea,
-  refund_topic bytea,
-  created_at timestamp(3) with time zone not null,
-  expires_at timestamp(3) with time zone,
-  cancelled_at timestamp(3) with time zone,
-  status smallint not null default 1,
-  overpaid boolean,
-  paid numeric default 0,
-  pending numeric default 0,
-  held numeric default 0,
-  constraint requests_pkey PRIMARY KEY (account_id, request_id),
-  constraint requests_account_id_topic_payee_key UNIQUE (account_id, topic, payee)
-);
-CREATE INDEX requests_cancelled ON requests USING btree (account_id, status, created_at, request_id) INCLUDE (payee, network, payment_currency, invoice_currency) WHERE cancelled_at IS NOT NULL;
-CREATE INDEX requests_cell ON requests USING btree (account_id, network, payment_currency, invoice_currency, status, created_at, request_id);
-CREATE INDEX requests_created ON requests USING btree (account_id, created_at, request_id);
-CREATE INDEX requests_merchant_reference ON requests USING btree (account_id, reference, status, created_at, request_id) WHERE reference IS NOT NULL;
-CREATE INDEX requests_overpaid ON requests USING btree (account_id, status, created_at, request_id) WHERE overpaid IS NOT FALSE AND status > 2;
-CREATE INDEX requests_payee ON requests USING btree (account_id, payee, network, payment_currency, invoice_currency, status, created_at, request_id);
-CREATE INDEX requests_reference ON requests USING btree (account_id, payment_reference);
-CREATE INDEX requests_refund ON requests USING btree (account_id, refund_topic) WHERE refund_topic IS NOT NULL;
-CREATE INDEX requests_status ON requests USING btree (account_id, status, created_at, request_id);
-CREATE INDEX requests_unpaid ON requests USING btree (account_id, status, created_at, request_id) INCLUDE (expires_at, cancelled_at) WHERE status <= 2;
-
-create table schema_migrations (
-  name text not null,
-  applied_at timestamp with time zone not null default now(),
-  constraint schema_migrations_pkey PRIMARY KEY (name)
-);
-
-create table schema_steps (
-  name text not null,
-  needs text,
-  applied_at timestamp with time zone not null default now(),
-  constraint schema_steps_pkey PRIMARY KEY (name)
-);
-
-create table settings (
-  name text not null,
-  value bytea not null,
-  constraint settings_pkey PRIMARY KEY (name)
-);
-
-create table single_request_proxies (
-  chain_id text collate "C" not null,
-  address bytea not null,
-  block_number bigint not null,
-  constraint single_request_proxies_pkey PRIMARY KEY (chain_id, address)
-);
-CREATE INDEX single_request_proxies_block ON single_request_proxies USING btree (chain_id, block_number);
-
+-- Who paid what a bridge delivered, as the bridge told it, by event.
 create table told_payers (
   account_id integer not null,
   chain_id text collate "C" not null,
@@ -408,32 +465,38 @@ create table told_payers (
   payer bytea not null,
   source_tx_hash bytea not null,
   is_proven boolean not null,
-  constraint told_payers_pkey PRIMARY KEY (account_id, chain_id, tx_hash, event_index)
+  primary key (account_id, chain_id, tx_hash, event_index)
 );
 
-create table unmatched_events (
+-- Payments delivered by a bridge whose payer, source network and source transaction are not known yet, and where on a source chain the origin was
+-- seen, until that block is final.
+create table carried_payments (
+  account_id integer not null,
+  payment_id uuid not null,
   chain_id text collate "C" not null,
   tx_hash bytea not null,
-  event_index integer not null,
-  account_id integer not null default 0,
-  reason text not null,
-  topic bytea not null,
-  block_number bigint not null,
-  timestamp timestamp(0) with time zone not null,
-  event jsonb not null,
-  constraint unmatched_events_pkey PRIMARY KEY (chain_id, tx_hash, event_index, account_id)
+  attempts integer not null default 0,
+  due_at timestamptz(3) not null,
+  source_chain_id text collate "C",
+  source_tx_hash bytea,
+  source_block_number bigint,
+  source_block_hash bytea,
+  primary key (account_id, payment_id)
 );
-CREATE INDEX unmatched_events_account ON unmatched_events USING btree (account_id, "timestamp", chain_id, block_number, tx_hash, event_index);
-CREATE INDEX unmatched_events_block ON unmatched_events USING btree (chain_id, block_number);
-CREATE INDEX unmatched_events_time ON unmatched_events USING btree ("timestamp", chain_id, block_number, tx_hash, event_index, account_id);
-CREATE INDEX unmatched_events_topic ON unmatched_events USING btree (topic);
+create index carried_payments_due on carried_payments (due_at);
 
-create table watch_tickets (
-  ticket_hash bytea not null,
-  key_id text collate "C" not null,
+-- Transactions with payments of which a figure is unknown that may be readable later (a price, a trace, a fee). due_at: null where it is not looked
+-- up any more.
+create table pending_enrichments (
+  chain_id text collate "C" not null,
   account_id integer not null,
-  account_name text collate "C" not null,
-  expires_at timestamp(3) with time zone not null,
-  constraint watch_tickets_pkey PRIMARY KEY (ticket_hash)
+  tx_hash bytea not null,
+  block_number bigint not null,
+  lacks text[] not null,
+  attempts integer not null default 0,
+  queued_at timestamptz(3) not null,
+  due_at timestamptz(3),
+  primary key (chain_id, account_id, tx_hash)
 );
-CREATE INDEX watch_tickets_expiry ON watch_tickets USING btree (expires_at);
+create index pending_enrichments_due on pending_enrichments (chain_id, due_at) where due_at is not null;
+create index pending_enrichments_block on pending_enrichments (chain_id, block_number);

@@ -34,7 +34,7 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   await knex.raw('drop index if exists large_hash')
-  await knex.raw('drop table if exists schema_steps, schema_migrations')
+  await knex.raw('drop table if exists schema_steps')
 })
 
 async function start(): Promise<void> {

@@ -120,15 +120,6 @@ test('it can neither create, change nor drop a table, and gets its rights on tab
   await Promise.all([server.destroy(), owner.destroy()])
 })
 
-test('a missing migration is named, and the owner runs it', async () => {
-  const owner = createDatabase(roles.owner, { poolMax: 1 })
-  const { rows } = await owner.raw(`delete from schema_migrations where name = '0016-node-readings' returning name`)
-  expect(rows).toHaveLength(1)
-  await owner.destroy()
-  const { code, stderr } = await runAs(roles.server, roles, ['keys', 'list'])
-  expect([code, stderr]).toEqual([1, expect.stringContaining('lacks the migration 0016-node-readings, and the role')])
-})
-
 /** Every way in which the file and the migrations may come after one another. */
 const ORDERS = {
   'the roles before the first migration': ['ROLES', 'MIGRATE'],

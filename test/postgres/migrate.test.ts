@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createDatabase } from '../../src/postgres/knex.ts'
-import { DatabaseTooNewError } from '../../src/postgres/migrations/applied-migrations.ts'
+import { DatabaseTooNewError, OtherSchemaError } from '../../src/postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
 import { migrate, pendingMigrations } from '../../src/postgres/migrations/migrate.ts'
 import type { Migration, TransactionMigration } from '../../src/postgres/migrations/migration.ts'
 import { describeEvent, type MigrationEvent } from '../../src/postgres/migrations/migration-report.ts'
-import { planMigrations } from '../../src/postgres/migrations/plan-migrations.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { PATIENCE } from '../support/patience.ts'
 
@@ -31,7 +30,6 @@ const first: TransactionMigration = {
     await knex.raw('select pg_sleep(0.05)')
   },
 }
-const locks = [{ table: 'firsts', mode: 'ACCESS EXCLUSIVE', passes: 0 }] as const
 const second: TransactionMigration = {
   name: '0002-second',
   async up(knex) {
@@ -121,29 +119,13 @@ test('the statement timeout ends neither the wait for the lock nor a long step',
   await hasty.destroy()
 })
 
-test('a search that runs when 0006-priced begins finishes, and then the step does', async () => {
-  await migrate(db.knex, { migrations: MIGRATIONS.slice(0, 5) })
-  const searching = await db.knex.transaction()
-  await searching.raw('select count(*) from payments')
-  const migrating = migrate(db.knex, { migrations: MIGRATIONS.slice(0, 6) })
-  await vi.waitFor(async () => {
-    const { rows } = await db.knex.raw(
-      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-    )
-    expect(rows).toHaveLength(1)
-  }, PATIENCE)
-  await searching.raw('select max(seq) from payment_statistics')
-  await searching.commit()
-  expect(await migrating).toEqual(['0006-priced'])
-})
-
 test('a step that waits for a lock lets others pass between its tries, and tells who is in its way', async () => {
   await migrate(db.knex, { migrations: [first] })
   const reading = await db.knex.transaction()
   await reading.raw('select count(*) from firsts')
   const events: MigrationEvent[] = []
   const report = (event: MigrationEvent) => events.push(event)
-  const hurried = { migrations: [first, { ...second, locks }], report, lockTimeoutMs: 20, firstPauseMs: 20 }
+  const hurried = { migrations: [first, second], report, lockTimeoutMs: 20, firstPauseMs: 20 }
   const migrating = migrate(db.knex, hurried)
   await vi.waitFor(() => expect(events).toHaveLength(2), PATIENCE)
   // the queue behind the step would hold this up for as long as the reader lives
@@ -182,8 +164,6 @@ describe('an older release', () => {
     await migrate(db.knex, { migrations: newest })
     expect(await migrate(db.knex, { migrations: [first] })).toEqual([])
     expect(await pendingMigrations(db.knex, [first])).toEqual([])
-    // releases up to 0016 look here
-    expect(await db.knex('schema_migrations')).toEqual([])
   })
 
   test('is refused once a step removed what it may use, unless it knows since when that is not used', async () => {
@@ -194,7 +174,6 @@ describe('an older release', () => {
     expect(await migrate(db.knex, { migrations: [first, second, adding] })).toEqual([])
     await expect(migrate(db.knex, { migrations: [first, second] })).rejects.toThrow(DatabaseTooNewError)
     await expect(pendingMigrations(db.knex, [first])).rejects.toThrow('0004-removing, unknown here')
-    expect(await db.knex('schema_migrations').pluck('name')).toEqual(['0004-removing'])
   })
 
   test('has never used a new database, which gets every step at once', async () => {
@@ -307,35 +286,19 @@ describe('an index', () => {
   }
 })
 
-test('a plan says what pending steps lock and how long, and changes nothing', async () => {
-  await migrate(db.knex, { migrations: MIGRATIONS.slice(0, 2) })
-  await db.knex.raw(`insert into payments (account_id, id, status, final, imported, timestamp, updated_at, network, currency, currency_symbol, amount)
-    select 1, gen_random_uuid(), 3, true, true, now(), now(), 'BASE', 'USDC-BASE', 'USDC', n from generate_series(1, 20000) n`)
-  await db.knex.raw('create table untouched (n int)')
-  const index: Migration = {
-    name: '0099-index',
-    indexes: [{ build: 'payments_x', table: 'payments', definition: '(account_id, amount)' }],
-  }
-  const writing = await db.knex.transaction()
-  await writing.raw('lock table payments in row exclusive mode')
-  // Steps that take something away come last, whatever their names.
-  const migrations = [...MIGRATIONS.filter(({ contract }) => contract === undefined), index]
-  const { steps, samples } = await planMigrations(db.knex, { migrations })
-  await writing.rollback()
-  expect(steps.map(({ step }) => step)).toEqual(migrations.slice(2).map(({ name }) => name))
-  const [searchIndexes, lineHash, tickets] = steps
-  const locked = [{ table: 'payments', mode: 'ACCESS EXCLUSIVE', stops: 'reads and writes' }]
-  expect(searchIndexes?.locks).toEqual([...locked, { ...locked[0], table: 'payment_statistics' }])
-  expect(lineHash).toEqual({ step: '0004-line-hash', contract: false, locks: locked, indexes: [], seconds: 0 })
-  expect(tickets?.locks).toEqual([])
-  expect(steps.at(-1)).toMatchObject({
-    locks: [{ table: 'payments', mode: 'SHARE UPDATE EXCLUSIVE', stops: 'nothing' }],
-    indexes: ['payments_x'],
+describe('a database of another build of before the first release', () => {
+  test.each<[string, readonly string[]]>([
+    ['that says another state', ['create table payments (n int)']],
+    ['that does not say how it got its tables', ['create table payments (n int)', 'drop table schema_steps']],
+  ])('%s is refused, with export and import named, and unchanged', async (_, statements) => {
+    await migrate(db.knex, { migrations: [{ ...first, name: '0001-other' }] })
+    for (const statement of statements) await db.knex.raw(statement)
+    for (const look of [migrate, pendingMigrations]) {
+      await expect(look(db.knex)).rejects.toThrow(OtherSchemaError)
+      await expect(look(db.knex)).rejects.toThrow(/waybill export .* into a new database .*waybill import/)
+    }
+    expect(await db.knex('payments')).toEqual([])
   })
-  // sixteen indexes take eight times as long as the two passes of one that is built beside writers
-  expect((searchIndexes?.seconds ?? 0) / (steps.at(-1)?.seconds ?? 1)).toBeCloseTo(8, 0)
-  expect(samples.find(({ table }) => table === 'payments')).toMatchObject({ rows: 20_000, sampledRows: 20_000 })
-  expect(await pendingMigrations(db.knex)).toEqual(migrations.slice(2, -1).map(({ name }) => name))
 })
 
 test('the names of the real steps are unique and sort in their order', () => {

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { MigrationLock } from '../../src/postgres/migrations/lock-mode.ts'
 import type { IndexChange, Migration, TransactionMigration } from '../../src/postgres/migrations/migration.ts'
 import { judgeMigrations } from '../../tools/migrations/check-migrations.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
@@ -33,21 +32,16 @@ const tables = step('0001-tables', [
   'create index rows_maybe on rows (maybe)',
   'create table others (n integer primary key)',
 ])
-const strong: MigrationLock = { table: 'rows', mode: 'ACCESS EXCLUSIVE', passes: 0 }
-const share: MigrationLock = { table: 'rows', mode: 'SHARE', passes: 1 }
-const reading: MigrationLock = { ...strong, passes: 1 }
 const contract = { unusedSince: '0001-tables' }
 
 test('steps that keep the rules pass, also with the contract steps at the end', async () => {
   await empty()
   const good = [
     tables,
-    step('0002-column', ['alter table rows add column more integer default 3'], { locks: [strong] }),
-    step('0003-check', ['alter table rows add constraint positive check (more > 0) not valid'], { locks: [strong] }),
-    step('0004-valid', ['alter table rows validate constraint positive'], {
-      locks: [{ table: 'rows', mode: 'SHARE UPDATE EXCLUSIVE', passes: 1 }],
-    }),
-    step('0005-contract', ['alter table rows drop column maybe'], { locks: [strong], contract }),
+    step('0002-column', ['alter table rows add column more integer default 3']),
+    step('0003-check', ['alter table rows add constraint positive check (more > 0) not valid']),
+    step('0004-valid', ['alter table rows validate constraint positive']),
+    step('0005-contract', ['alter table rows drop column maybe'], { contract }),
     { name: '0006-index', indexes: [{ build: 'rows_more', table: 'rows', definition: '(account_id, more)' }] },
     { name: '0007-drop', contract, indexes: [{ drop: 'rows_more', table: 'rows' }] },
     step('0008-table', ['create table news (n bigint generated always as identity primary key)']),
@@ -64,21 +58,9 @@ describe('against the rules', () => {
 
   test.each<[string, readonly string[], Partial<TransactionMigration>, readonly string[]]>([
     [
-      'names no lock',
-      ['alter table rows add column more text'],
-      {},
-      ['it names the locks [] and takes [rows: ACCESS EXCLUSIVE]'],
-    ],
-    [
-      'names a lock that it does not take',
-      ['create table news (n integer)'],
-      { locks: [strong] },
-      ['it names the locks [rows: ACCESS EXCLUSIVE] and takes []'],
-    ],
-    [
       'builds an index in its transaction',
       ['create index slow on rows (n)'],
-      { locks: [share] },
+      {},
       [
         'it reads the rows of rows under a lock that stops writes',
         'it builds slow on rows in a transaction: use indexes',
@@ -87,13 +69,13 @@ describe('against the rules', () => {
     [
       'rewrites a table',
       ['alter table rows add column at timestamptz default clock_timestamp()'],
-      { locks: [reading] },
+      {},
       ['it reads the rows of rows under a lock that stops reads and writes', 'it rewrites rows'],
     ],
     [
       'checks all rows at once',
       ['alter table rows add constraint positive check (n > 0)'],
-      { locks: [reading] },
+      {},
       [
         'it reads the rows of rows under a lock that stops reads and writes',
         'it adds positive to rows without NOT VALID',
@@ -102,27 +84,17 @@ describe('against the rules', () => {
     [
       'locks two tables',
       ['alter table rows add column more text', 'alter table others add column more text'],
-      { locks: [strong, { ...strong, table: 'others' }] },
+      {},
       ['it locks others and rows: one table a step, or two waits add up'],
     ],
     [
       'writes rows',
       ['update others set n = 2'],
-      { locks: [{ table: 'others', mode: 'ROW EXCLUSIVE', passes: 1 }] },
+      {},
       ['it writes rows of others: let the service or a command do that in batches'],
     ],
-    [
-      'drops a column',
-      ['alter table rows drop column maybe'],
-      { locks: [strong] },
-      ['rows.maybe is dropped', 'rows_maybe is dropped'],
-    ],
-    [
-      'renames a column',
-      ['alter table rows rename column maybe to perhaps'],
-      { locks: [strong] },
-      ['rows.maybe is renamed to perhaps'],
-    ],
+    ['drops a column', ['alter table rows drop column maybe'], {}, ['rows.maybe is dropped', 'rows_maybe is dropped']],
+    ['renames a column', ['alter table rows rename column maybe to perhaps'], {}, ['rows.maybe is renamed to perhaps']],
     [
       'changes a type without a rewrite',
       [
@@ -130,7 +102,7 @@ describe('against the rules', () => {
         'alter table others alter column t type varchar(5)',
         'alter table rows alter column maybe type varchar',
       ],
-      { locks: [strong, { ...strong, table: 'others' }] },
+      {},
       [
         'it locks others and rows: one table a step, or two waits add up',
         'rows.maybe gets the type character varying collate "default"',
@@ -139,26 +111,16 @@ describe('against the rules', () => {
     [
       'refuses null',
       ['alter table rows alter column "full" set not null'],
-      { locks: [reading] },
+      {},
       ['it reads the rows of rows under a lock that stops reads and writes', 'rows.full refuses null'],
     ],
-    [
-      'renames a table',
-      ['alter table others rename to theirs'],
-      { locks: [{ ...strong, table: 'others' }] },
-      ['the table others is renamed to theirs'],
-    ],
-    [
-      'drops a table',
-      ['drop table others'],
-      { locks: [{ ...strong, table: 'others' }] },
-      ['the table others is dropped'],
-    ],
-    ['drops an index', ['drop index rows_maybe'], { locks: [strong] }, ['rows_maybe is dropped']],
+    ['renames a table', ['alter table others rename to theirs'], {}, ['the table others is renamed to theirs']],
+    ['drops a table', ['drop table others'], {}, ['the table others is dropped']],
+    ['drops an index', ['drop index rows_maybe'], {}, ['rows_maybe is dropped']],
     [
       'adds an identity column',
       ['alter table rows add column note bigint generated by default as identity'],
-      { locks: [reading] },
+      {},
       [
         'it reads the rows of rows under a lock that stops reads and writes',
         'it rewrites rows',
@@ -168,7 +130,7 @@ describe('against the rules', () => {
     [
       'adds a constraint beside something else',
       ['alter table rows add column more integer, add constraint small check (more < 9) not valid'],
-      { locks: [strong] },
+      {},
       [
         '"alter table rows add column more integer, add constraint small check (more < 9) not valid" adds a constraint beside something else',
       ],
@@ -182,7 +144,7 @@ describe('against the rules', () => {
     [
       'names a later step as the one that stopped the use',
       ['alter table rows drop column maybe'],
-      { locks: [strong], contract: { unusedSince: '0003-later' } },
+      { contract: { unusedSince: '0003-later' } },
       ['0003-later is no earlier step'],
     ],
     [
@@ -222,8 +184,8 @@ test('a step that relies on a contract step before it is reported', async () => 
   await empty()
   const list = [
     tables,
-    step('0002-contract', ['alter table rows drop column maybe'], { locks: [strong], contract }),
-    step('0003-again', ['alter table rows add column if not exists maybe integer'], { locks: [strong] }),
+    step('0002-contract', ['alter table rows drop column maybe'], { contract }),
+    step('0003-again', ['alter table rows add column if not exists maybe integer']),
   ]
   expect(await judgeMigrations(db.knex, list)).toEqual([
     'with the contract steps at the end the list makes another schema',

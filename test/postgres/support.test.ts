@@ -15,9 +15,9 @@ afterAll(async () => {
 test('each test database is migrated and separate from others', async () => {
   await one.knex.raw('create table only_here (n int)')
   const { rows } = await two.knex.raw(
-    `select to_regclass('schema_migrations') as migrated, to_regclass('only_here') as other`,
+    `select to_regclass('schema_steps') as migrated, to_regclass('only_here') as other`,
   )
-  expect(rows).toEqual([{ migrated: 'schema_migrations', other: null }])
+  expect(rows).toEqual([{ migrated: 'schema_steps', other: null }])
 })
 
 test('a dropped test database no longer exists', async () => {

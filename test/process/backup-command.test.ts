@@ -8,8 +8,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
-import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
-import { migrate, pendingMigrations } from '../../src/postgres/migrations/migrate.ts'
 import { getOrCreateSecret } from '../../src/store/settings-repository.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { canonical, makeRequest, storeRequest } from '../support/detection.ts'
@@ -146,24 +144,6 @@ describe('waybill restore', () => {
     )
   })
 
-  it('brings an older backup up to date in a database without tables', () =>
-    withEmpty(async (empty) => {
-      const clear = async () => {
-        await empty.knex.raw('drop schema public cascade')
-        await empty.knex.raw('create schema public')
-      }
-      await clear()
-      await migrate(empty.knex, { migrations: MIGRATIONS.slice(0, 3) })
-      await empty.knex('accounts').insert({ name: 'old' })
-      const path = join(folder, 'older')
-      const old = await runCommand({ DATABASE_URL: urlOfDatabase(empty) }, ['backup', path])
-      expect(old).toMatchObject({ code: 0 })
-      await clear()
-      expect(await restore(empty, path)).toMatchObject({ code: 0, stdout: old.stdout })
-      expect(await pendingMigrations(empty.knex)).toEqual([])
-      expect(await empty.knex('accounts').pluck('name')).toEqual(['old'])
-    }))
-
   type Change = (text: string) => string
   const replace =
     (from: string | RegExp, to: string): Change =>
@@ -179,13 +159,13 @@ describe('waybill restore', () => {
     ['another time', replace(/"takenAt":"2/, '"takenAt":"3'), 'its checksum differs'],
     ['a newer format', replace('"format":1', '"format":2'), 'the backup has format 2, and this release reads format 1'],
     [
-      'a newer schema',
-      replace('"steps":["', '"steps":["9999-later","'),
-      'a newer release (its schema has 9999-later, unknown here)',
+      'the schema of another release',
+      replace(/0001-schema-\w+/, '0001-schema-x'),
+      'another release (its schema has 0001-schema-x, unknown here)',
     ],
     [
       'an older schema than the database',
-      replace(/"steps":\["[^"]+",/, '"steps":['),
+      replace(/"steps":\["[^"]+"\]/, '"steps":[]'),
       'the database has a newer schema than the backup',
     ],
     [

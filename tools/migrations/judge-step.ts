@@ -1,30 +1,16 @@
-import { isDeepStrictEqual } from 'node:util'
-import { type MigrationLock, stoppedBy } from '../../src/postgres/migrations/lock-mode.ts'
 import type { TransactionMigration } from '../../src/postgres/migrations/migration.ts'
+import { stoppedBy } from './lock-mode.ts'
 import type { Observation, TableState } from './observe-step.ts'
 
 /** What a step does against the rules of docs/internals/migrations.md, each as a sentence. */
 export function judgeStep(step: TransactionMigration, seen: Observation): string[] {
   const removed = [...seen.before.values()].flatMap((table) => removedFrom(table, seen.after.get(table.name)))
   return [
-    ...compareLocks(step.locks ?? [], seen),
     ...judgeLocks(seen),
     ...judgeTables(seen),
     ...(step.contract === undefined ? removed.map((what) => `${what}: older releases may use it; see contract`) : []),
     ...seen.statements.flatMap(judgeStatement),
   ]
-}
-
-/** @param declared - the step's own list */
-export function compareLocks(declared: readonly MigrationLock[], { locks, read }: Observation): string[] {
-  const line = (table: string, mode: string, reads: boolean) => `${table}: ${mode}${reads ? ', rows are read' : ''}`
-  const says = declared.map(({ table, mode, passes }) => line(table, mode, passes > 0)).toSorted()
-  const takes = [...locks]
-    .filter(([table, mode]) => mode !== 'ACCESS SHARE' || read.includes(table))
-    .map(([table, mode]) => line(table, mode, read.includes(table)))
-    .toSorted()
-  if (isDeepStrictEqual(says, takes)) return []
-  return [`it names the locks [${says.join('; ')}] and takes [${takes.join('; ')}]`]
 }
 
 function judgeLocks({ locks, read }: Observation): string[] {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { type LockMode, lockModes } from '../../src/postgres/migrations/lock-mode.ts'
+import { type LockMode, lockModes } from './lock-mode.ts'
 
 /** What the catalog tells of one table. */
 export interface TableState {
@@ -8,10 +8,16 @@ export interface TableState {
   readonly file: string
   /** By their number, which a rename does not change. */
   readonly columns: Readonly<Record<string, ColumnState>>
-  readonly indexes: Readonly<Record<string, { readonly isUnique: boolean; readonly columns: readonly string[] }>>
+  readonly indexes: Readonly<Record<string, IndexState>>
   readonly constraints: Readonly<Record<string, { readonly definition: string; readonly isValid: boolean }>>
   /** The columns of the primary key. */
   readonly key: readonly string[]
+}
+
+interface IndexState {
+  readonly isUnique: boolean
+  readonly definition: string
+  readonly columns: readonly string[]
 }
 
 interface ColumnState {
@@ -44,7 +50,7 @@ const STATES = `
         coalesce(' collate ' || nullif(attcollation, 0)::regcollation::text, ''), 'isRequired', attnotnull,
         'isIdentity', attidentity <> '', 'hasDefault', atthasdef)), '{}')
       from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped) as columns,
-    (select coalesce(jsonb_object_agg(indexrelid::regclass::text, jsonb_build_object('isUnique', indisunique, 'columns',
+    (select coalesce(jsonb_object_agg(indexrelid::regclass::text, jsonb_build_object('isUnique', indisunique, 'definition', pg_get_indexdef(indexrelid), 'columns',
         (select coalesce(jsonb_agg(attname), '[]') from pg_attribute where attrelid = c.oid and attnum = any(indkey)))), '{}')
       from pg_index where indrelid = c.oid) as indexes,
     (select coalesce(jsonb_object_agg(conname, jsonb_build_object('definition', pg_get_constraintdef(oid), 'isValid', convalidated)), '{}')

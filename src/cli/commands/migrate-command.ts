@@ -2,24 +2,19 @@ import { readStoreConfig } from '../../config.ts'
 import { findPending } from '../../postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../postgres/migrations/list.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
-import { type MigrationPlan, planMigrations } from '../../postgres/migrations/plan-migrations.ts'
 import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
-import { type Command, type CommandContext, UsageError } from '../command.ts'
-import { drawPlan } from '../migration-plan.ts'
-import type { Terminal } from '../redraw.ts'
+import type { Command } from '../command.ts'
 import { tellMigration } from '../report-migration.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withDatabase } from '../with-store.ts'
 
-/** `migrate`: one line for each migration that ran; with `--plan` a table in a terminal, one JSON document otherwise. */
+/** `migrate`: one line for each migration that ran. */
 export const migrateCommand: Command = {
   path: ['migrate'],
   summary:
     'Bring the database schema up to date, which serve does too, while older processes go on. Several processes may run it at once. ' +
     'What was interrupted is continued.',
   options: [
-    { name: 'plan', help: 'only say what will be locked, what that stops and for how long; changes nothing' },
-    { name: 'json', help: 'the plan as one JSON document, also in a terminal' },
     {
       name: 'contract',
       help: 'also run the steps that remove what older releases use, once no process of theirs is left',
@@ -27,14 +22,8 @@ export const migrateCommand: Command = {
   ],
   environment: STORE_VARIABLES,
   async run({ options }, context) {
-    const isPlan = options['plan'] !== undefined
-    if (options['json'] !== undefined && !isPlan) throw new UsageError('--json goes with --plan only')
-    if (options['contract'] !== undefined && isPlan)
-      throw new UsageError('--contract does not go with --plan, which lists those steps too')
     const config = readStoreConfig(context.environment, context.workingFolder)
     return withDatabase(config, context, async (knex) => {
-      if (isPlan)
-        return showPlan(await planMigrations(knex, { signal: context.signal }), options['json'] !== undefined, context)
       await requireMigratable(knex)
       const { signal, stdout, stderr } = context
       const report = tellMigration(stderr, () => performance.now())
@@ -52,10 +41,3 @@ export const migrateCommand: Command = {
 }
 
 const countOf = (n: number) => (n === 1 ? '1 migration' : `${n} migrations`)
-
-function showPlan(plan: MigrationPlan, isJson: boolean, { stdout, environment }: CommandContext): number {
-  const isTerminal = (stdout as Terminal).isTTY === true && environment['TERM'] !== 'dumb'
-  if (isJson || !isTerminal) stdout.write(`${JSON.stringify(plan, undefined, 2)}\n`)
-  else for (const line of drawPlan(plan)) stdout.write(`${line}\n`)
-  return EXIT_GOOD
-}

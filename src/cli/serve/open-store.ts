@@ -4,7 +4,8 @@ import type { Logger } from '../../domain/logger.ts'
 import { checkDatabase, placeOf } from '../../postgres/check-database.ts'
 import { startEmbeddedServer } from '../../postgres/embedded/embedded-server.ts'
 import { createDatabase, type DatabaseOptions } from '../../postgres/knex.ts'
-import { migrate } from '../../postgres/migrations/migrate.ts'
+import { OtherSchemaError } from '../../postgres/migrations/applied-migrations.ts'
+import { dropSchema, migrate } from '../../postgres/migrations/migrate.ts'
 import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
 import { createReadPools, type ReadPools } from '../../postgres/replicas/read-pools.ts'
 import { type WorkerWatch, watchWorkers } from '../../postgres/sharding/lost-workers.ts'
@@ -34,13 +35,15 @@ interface StoreOptions {
   readonly logger: Logger
   /** Called when an embedded server's process runs; never for another database. */
   readonly onLaunched?: () => void
+  /** Called when an embedded database has the schema of another build, before it is made anew. Without it the start fails. */
+  readonly onMadeAnew?: () => void
 }
 
 /** Opens the service's pool on the configured or the embedded database server, and migrates. */
 export async function openStore(
   config: Config,
   { signal }: CommandContext,
-  { stack, logger, onLaunched }: StoreOptions,
+  { stack, logger, onLaunched, onMadeAnew }: StoreOptions,
 ): Promise<OpenStore> {
   const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, poolMax: config.databaseConnections, logger }
   const report = logMigration(logger, () => performance.now())
@@ -60,7 +63,12 @@ export async function openStore(
   const server = await startEmbeddedServer({ dataDir: config.dataDir, logger, signal, onLaunched })
   stack.defer(() => server.stop())
   const knex = stack.adopt(createDatabase(server.connection(), options), (pool) => pool.destroy())
-  await migrate(knex, { report })
+  await migrate(knex, { report }).catch(async (error: unknown) => {
+    if (!(error instanceof OtherSchemaError) || onMadeAnew === undefined) throw error
+    onMadeAnew()
+    await dropSchema(knex)
+    await migrate(knex, { report })
+  })
   // Only this process uses the folder, so the holder of any stored lease is dead.
   await dropLeases(knex)
   return {

@@ -36,6 +36,9 @@ const DEMO_BRIDGE = 'demo-bridge'
 /** So long nothing runs beside the first answer, for which a newcomer waits; then what takes seconds runs, one after the other. */
 const FIRST_ANSWER_MS = 1_500
 
+const MADE_ANEW =
+  'The database of the demo is of another build of Waybill. It is made anew: payments are read from the chains again, requests of your own are gone.\n'
+
 /** Runs the demo: local chains, an embedded database and a payer. */
 export async function serveDemo(config: Config, context: CommandContext, logger: Logger): Promise<void> {
   const { signal, stdout } = context
@@ -44,7 +47,8 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   await stampDataFolder(config.dataDir, 'demo')
   // Concurrently, because a newcomer waits for the whole start. The database works while this process loads its modules.
   const launched = Promise.withResolvers<void>()
-  const opening = openStore(config, context, { stack, logger, onLaunched: launched.resolve })
+  const onMadeAnew = () => void context.stderr.write(MADE_ANEW)
+  const opening = openStore(config, context, { stack, logger, onLaunched: launched.resolve, onMadeAnew })
   await Promise.race([launched.promise, opening.catch(() => {})])
   const [opened, started, loaded] = await Promise.allSettled([
     opening,

@@ -6,9 +6,6 @@ import type { UnmatchedReason } from '../match/match-event.ts'
 import { type AccountEvent, columnsOf } from './account-event.ts'
 import { findRequestProxies } from './request-proxies-repository.ts'
 
-/** The migration since which refunds count only if the payee's own money moved. */
-const RULES_MIGRATION = '0008-refund-wallets'
-
 /** Reasons that depend on who paid, and so on the rules in force; the others depend on the event alone. */
 const PAYER_REASONS: readonly UnmatchedReason[] = ['WRONG_PAYEE', 'NOTHING_RECEIVED', 'SELF_PAYMENT', 'NOT_FROM_PAYEE']
 
@@ -30,11 +27,11 @@ interface RecheckScope {
   readonly before: Date
 }
 
-/** When this database was migrated to the present rules. Payments of earlier blocks may have been judged by the old ones. */
+/** When this database was made. What it has was judged by the present rules. */
 export async function findRulesStart(knex: Knex): Promise<Date> {
-  const row = await knex('schema_migrations').where({ name: RULES_MIGRATION }).first<{ applied_at: Date } | undefined>()
-  if (row === undefined) throw new Error(`the database lacks the migration ${RULES_MIGRATION}`)
-  return row.applied_at
+  const row = await knex('schema_steps').min<{ at: Date } | undefined>('applied_at as at').first()
+  if (row === undefined) throw new Error('the database has no schema')
+  return row.at
 }
 
 interface RequestRow {

@@ -22,7 +22,7 @@ export interface BackupSequence {
 }
 
 /** Migrations write the records of steps, and leases are those of processes that run. */
-const LEFT_OUT = new Set(['schema_migrations', 'schema_steps', 'leases'])
+const LEFT_OUT = new Set(['schema_steps', 'leases'])
 
 /** The tables that a backup has, as far as they are present. */
 const BACKUP_TABLES: readonly string[] = Object.keys(TABLE_KINDS).filter((name) => !LEFT_OUT.has(name))

@@ -80,7 +80,7 @@ async function createTables(
   const newer = steps.filter((name) => !known.has(name))
   if (newer.length > 0) {
     throw new BackupError(
-      `the backup is of a newer release (its schema has ${newer.join(', ')}, unknown here): restore it with that release`,
+      `the backup is of another release (its schema has ${newer.join(', ')}, unknown here): restore it with that release`,
     )
   }
   await requireEmpty(knex)

@@ -8,7 +8,7 @@ import { liftTimeouts } from '../without-timeouts.ts'
 import { createRecords, findPending, recordStep } from './applied-migrations.ts'
 import { changeIndexes, type Look } from './change-indexes.ts'
 import { MIGRATIONS } from './list.ts'
-import { buildsIndexes, type IndexMigration, locksOf, type Migration, type TransactionMigration } from './migration.ts'
+import { buildsIndexes, type IndexMigration, type Migration, type TransactionMigration } from './migration.ts'
 import type { MigrationReport } from './migration-report.ts'
 
 export interface MigrateOptions {
@@ -53,6 +53,7 @@ const NEWEST_ROWS = { isolationLevel: 'read committed' } as const
  *
  * @returns the names of the steps that this call ran
  * @throws DatabaseTooNewError when the database has a step that removed what this version uses
+ * @throws OtherSchemaError when another build of before the first release made the database
  */
 export async function migrate(knex: Knex, options: MigrateOptions = {}): Promise<string[]> {
   const ran: string[] = []
@@ -67,6 +68,12 @@ export async function migrate(knex: Knex, options: MigrateOptions = {}): Promise
   }
 }
 
+/** Removes all tables with what they hold. */
+export async function dropSchema(knex: Knex): Promise<void> {
+  await knex.raw('drop schema public cascade')
+  await knex.raw('create schema public')
+}
+
 /** A step and those after it that run in one transaction in a database that nobody uses yet: each alone would ask ten questions first. */
 function groupOf(first: Migration, { migrations = MIGRATIONS }: MigrateOptions): readonly Migration[] {
   const later = migrations.slice(migrations.indexOf(first))
@@ -78,6 +85,7 @@ function groupOf(first: Migration, { migrations = MIGRATIONS }: MigrateOptions):
  * The names of the steps that a process needs and the database lacks, in order; none when it is ready for use.
  *
  * @throws DatabaseTooNewError when the database has a step that removed what this version uses
+ * @throws OtherSchemaError when another build of before the first release made the database
  */
 export async function pendingMigrations(knex: Knex, migrations: readonly Migration[] = MIGRATIONS): Promise<string[]> {
   const { expanding } = await findPending(knex, migrations)
@@ -118,7 +126,7 @@ async function tryRepeatedly(
         kind: 'FAILED',
         step: first.name,
         error: error as Error,
-        blockers: await findBlockers(knex, first),
+        blockers: await findBlockers(knex),
         pauseMs,
       })
       await sleep(pauseMs, undefined, { signal })
@@ -199,16 +207,15 @@ async function releaseIndexLock(look: Look, connection: PooledConnection): Promi
   })
 }
 
-/** Sessions with locks on the tables of a step, for the operator; none where the server does not answer. */
-async function findBlockers(knex: Knex, step: Migration): Promise<string[]> {
+/** Sessions with locks on tables of the schema, for the operator; none where the server does not answer. */
+async function findBlockers(knex: Knex): Promise<string[]> {
   const { rows } = await knex
     .raw<{ rows: { text: string }[] }>(
       `select format('pid %s (%s, %s, for %s s)', pid, application_name, state, extract(epoch from now() - xact_start)::int) as text
        from pg_stat_activity where pid <> pg_backend_pid() and pid in (
          select pid from pg_locks where granted and database = (select oid from pg_database where datname = current_database())
-           and relation::regclass::text = any(?))
+           and relation in (select oid from pg_class where relnamespace = current_schema()::regnamespace))
        order by xact_start limit 3`,
-      [locksOf(step).map(({ table }) => table)],
     )
     .catch(() => ({ rows: [] }))
   return rows.map(({ text }) => text)

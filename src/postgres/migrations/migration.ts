@@ -1,6 +1,4 @@
 import type { Knex } from 'knex'
-import type { MigrationLock } from './lock-mode.ts'
-import { OLD_LOCKS } from './old-locks.ts'
 
 /**
  * One step of the schema. Steps run in the order of the list, each once in a database's life. docs/internals/migrations.md has the rules that
@@ -23,8 +21,6 @@ interface CommonMigration {
 
 /** A step in one transaction, which waits for locks for a second at most and is tried again otherwise. */
 export interface TransactionMigration extends CommonMigration {
-  /** What it locks of the tables that were there before. `npm run check` compares it with the locks of a real run. */
-  readonly locks?: readonly MigrationLock[]
   /** `knex` is the transaction. One statement a call, which a distributed PostgreSQL needs. */
   up(knex: Knex.Transaction): Promise<void>
 }
@@ -43,17 +39,6 @@ export interface IndexBuild {
   readonly unique?: boolean
   /** What follows the table's name: `(account_id, id) include (status) where final`. */
   readonly definition: string
-}
-
-/** The tables that a step changes, with the strongest lock of each. An index is built and dropped under one that stops nobody. */
-export function locksOf(migration: Migration): readonly MigrationLock[] {
-  if (!buildsIndexes(migration)) return OLD_LOCKS[migration.name] ?? migration.locks ?? []
-  return migration.indexes.map((change) => ({
-    table: change.table,
-    mode: 'SHARE UPDATE EXCLUSIVE',
-    // one to build the index, one for the rows that were written meanwhile
-    passes: 'drop' in change ? 0 : 2,
-  }))
 }
 
 export function buildsIndexes(migration: Migration): migration is IndexMigration {

@@ -13,7 +13,7 @@ interface Rights {
 }
 
 const RIGHTS_SQL = `select current_user as role, has_schema_privilege(current_schema(), 'CREATE') as "mayCreate", pg_backend_pid() as pid,
-  coalesce((select pg_has_role(relowner, 'USAGE') from pg_class where oid = to_regclass('payment_statistics')), true) as owns`
+  coalesce((select pg_has_role(relowner, 'USAGE') from pg_class where oid = to_regclass('schema_steps')), true) as owns`
 
 /**
  * Checks that the schema is up to date or that this connection can bring it there, so that a role which only serves ends with a plain word.

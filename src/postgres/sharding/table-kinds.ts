@@ -41,7 +41,6 @@ export const TABLE_KINDS: Readonly<Record<string, TableKind>> = {
   node_readings: 'local',
   leases: 'local',
   settings: 'local',
-  schema_migrations: 'local',
   schema_steps: 'local',
 }
 

@@ -1,10 +1,3 @@
-export interface MigrationLock {
-  readonly table: string
-  readonly mode: LockMode
-  /** How often the step reads the rows of the table, for instance once for each index that is built. 0: never. Locks last until its end. */
-  readonly passes: number
-}
-
 /** The locks of tables that PostgreSQL has, weakest first. */
 export const lockModes = [
   'ACCESS SHARE',
