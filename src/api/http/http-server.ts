@@ -17,7 +17,6 @@ import type { ReadClientAddress } from './client-address.ts'
 import { type CorsPolicy, isPreflight, preflightHeaders, privateHeaders } from './cors.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
 import { type Inbound, methodNotAllowed, sendHttpError } from './http-answer.ts'
-import { createKeylessTurns } from './keyless-turns.ts'
 import { type OpenFiles, openFileMethods, sendOpenFile } from './open-files.ts'
 import { type PageCalls, sendPageCall } from './page-calls.ts'
 import { reportLimitIn } from './rate-limit-headers.ts'
@@ -51,16 +50,10 @@ export interface HttpServerOptions {
   readonly pageCalls: PageCalls | undefined
 }
 
-interface HandlerOptions extends HttpServerOptions {
-  /** Waits for the turn of a request without a key. */
-  readonly keylessTurn: () => Promise<void>
-}
-
 /** Answers every request of the port. Never rejects. */
 export type RequestHandler = (exchange: Exchange) => Promise<void>
 
-export function createRequestHandler(given: HttpServerOptions): RequestHandler {
-  const options = { ...given, keylessTurn: createKeylessTurns() }
+export function createRequestHandler(options: HttpServerOptions): RequestHandler {
   return async (exchange) => {
     const startMs = performance.now()
     const origin = headerOf(exchange.headers, 'origin')
@@ -111,7 +104,7 @@ function createInbound(
   }
 }
 
-async function answer(inbound: Inbound, options: HandlerOptions): Promise<void> {
+async function answer(inbound: Inbound, options: HttpServerOptions): Promise<void> {
   const { exchange } = inbound
   const { rest, rpc } = options
   refuseLargeHeaders(exchange, options)
@@ -131,10 +124,9 @@ async function answer(inbound: Inbound, options: HandlerOptions): Promise<void> 
 /** What needs no key is answered as a running call without one. @throws WaybillError OVERLOADED */
 async function inPlace(
   { clientAddress }: Inbound,
-  { places, keylessTurn }: HandlerOptions,
+  { places }: HttpServerOptions,
   send: () => Promise<void>,
 ): Promise<void> {
-  await keylessTurn()
   const giveBack = takePlace(places, keylessAt(clientAddress()))
   try {
     await send()

@@ -55,13 +55,12 @@ const refusals: Partial<Record<Reason, number>> = {
   REQUEST_TOO_SLOW: 5,
 }
 
-/** The cost of a call without a valid key that is refused because there are too many, of its address or of all. */
+/** The cost of a call without a valid key from an address that has used up its calls of the minute. */
 const KEYLESS = 2
-const tooMany: ReadonlySet<Reason> = new Set(['RATE_LIMITED', 'OVERLOADED'])
 
 /** The cost of an error with which a request is refused, in units. @param isKeyless - whether the call was counted for its address, not for a key */
 export function costOfRefusal({ reason }: WaybillError, isKeyless: boolean): number {
-  return refusals[reason] ?? (isKeyless && tooMany.has(reason) ? KEYLESS : 0)
+  return refusals[reason] ?? (reason === 'RATE_LIMITED' && isKeyless ? KEYLESS : 0)
 }
 
 /** Counts the work that clients cause without making calls, by the address of the peer. */
