@@ -18,6 +18,9 @@ import type { PagePosition } from '../../src/search/page/search-cursor.ts'
  *   select each, and the second one reads only as many rows as the page still lacks.
  * - Several values are one array: `status = any($1)`.
  * - A filter of two columns is written in two ways; the benchmark takes the faster one for each class.
+ *
+ * The statements are frozen since 26 November 2026, with the indexes by network and by currency: whoever changes a statement or an index for the sake
+ * of the service measures both again.
  */
 
 /** Which rows of an order to read. */
