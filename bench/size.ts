@@ -21,9 +21,9 @@ const ROWS = Number(values.rows)
 const CHUNK_ROWS = 5_000
 
 const FILL_STATISTICS = `insert into payment_statistics (account_id, network, source_network, currency, currency_symbol, invoice_currency, type,
-    status, n, priced, first_at, last_at)
+    status, n, first_at, last_at)
   select account_id, network, coalesce(source_network, ''), currency, min(currency_symbol), coalesce(invoice_currency, ''),
-    coalesce(type, -1), status, count(*), bool_or(amount_in_usd is not null), min(timestamp), max(timestamp)
+    coalesce(type, -1), status, count(*), min(timestamp), max(timestamp)
   from payments group by 1, 2, 3, 4, 6, 7, 8`
 
 /** What a payment that is imported leaves in the log. */

@@ -14,9 +14,9 @@ export interface LoadOptions extends GeneratorTerms {
 /** Fills these tables from the payments, as the migration that created them does. */
 const FILL_DERIVED = [
   `insert into payment_statistics (account_id, network, source_network, currency, currency_symbol, invoice_currency, type, status,
-    n, priced, first_at, last_at)
+    n, first_at, last_at)
   select account_id, network, coalesce(source_network, ''), currency, min(currency_symbol), coalesce(invoice_currency, ''),
-    coalesce(type, -1), status, count(*), bool_or(amount_in_usd is not null), min(timestamp), max(timestamp)
+    coalesce(type, -1), status, count(*), min(timestamp), max(timestamp)
   from payments group by 1, 2, 3, 4, 6, 7, 8`,
   `insert into account_changes (account_id) select distinct account_id from payment_statistics`,
 ]

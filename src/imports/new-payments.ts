@@ -122,13 +122,11 @@ function addArrival(arrivals: Map<string, Mutable<Arrivals>>, payment: Payment):
       type,
       status,
       n: 1,
-      priced: payment.amountInUsd !== undefined,
       ...bounds,
     })
     return
   }
   known.n++
-  if (payment.amountInUsd !== undefined) known.priced = true
   if (timestamp < known.firstAt) known.firstAt = timestamp
   if (timestamp > known.lastAt) known.lastAt = timestamp
 }

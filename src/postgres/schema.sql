@@ -308,35 +308,35 @@ create table payments (
   primary key (account_id, id),
   unique (account_id, tx_hash, event_index, network)
 );
+-- PostgreSQL plans a prepared statement once for all values. It is to plan for the account and the wallets with the most payments: for a wallet
+-- of few, any index and a sort would do as well.
+alter table payments alter column account_id set (n_distinct = 5);
+alter table payments alter column payer set (n_distinct = 20);
+alter table payments alter column payee set (n_distinct = 20);
+alter table payments alter column reference set (n_distinct = 20);
 create index payments_not_final on payments (account_id, chain_id, block_number) where not final;
 create index payments_superseded on payments (account_id, id) where superseded;
 -- The indexes of searches begin with the columns compared by =, continue with the order of the answer and end with the id. What they include are
--- the columns of other filters, so that a walk does not read the rows.
+-- the columns of other filters, so that many entries are read without their rows. search/plan/sources.ts repeats them as data.
 create index payments_date on payments (account_id, timestamp, id);
 create index payments_status on payments (account_id, status, timestamp, id)
   include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
-create index payments_cell on payments (account_id, status, network, currency_symbol, timestamp, id)
-  include (type, source_network, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
+create index payments_network on payments (account_id, network, timestamp, id);
+create index payments_currency on payments (account_id, currency_symbol, timestamp, id);
 create index payments_usd on payments (account_id, amount_in_usd, id)
   include (timestamp, status, type, network, source_network, currency_symbol, currency, invoice_currency, reference);
-create index payments_month_usd on payments
-  (account_id, date_bin('30 days', timestamp, '2000-01-01 00:00:00+00'::timestamptz), amount_in_usd, id)
-  include (timestamp, status, network, source_network);
 create index payments_amount on payments (account_id, currency_symbol, amount, id)
-  include (timestamp, status, type, network, source_network, currency, invoice_currency);
+  include (timestamp, status, type, network, source_network, currency, invoice_currency, amount_in_usd);
 create index payments_invoice_amount on payments (account_id, invoice_currency, invoice_amount, id)
   include (timestamp, status, type, network, source_network, currency_symbol, currency) where invoice_currency is not null;
 -- A search by payer and payee uses the payer's index, which has the payee: a payer usually has fewer payments.
 create index payments_payer on payments (account_id, payer, status, timestamp, id)
   include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount, payee);
-create index payments_payer_usd on payments (account_id, payer, amount_in_usd, id)
-  include (timestamp, status, type, network, source_network, currency_symbol, currency, invoice_currency, payee);
+create index payments_payer_usd on payments (account_id, payer, amount_in_usd, id) include (timestamp);
 create index payments_payee on payments (account_id, payee, status, timestamp, id)
   include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
-create index payments_payee_usd on payments (account_id, payee, amount_in_usd, id)
-  include (timestamp, status, type, network, source_network, currency_symbol, currency, invoice_currency);
-create index payments_source_network on payments (account_id, source_network, timestamp, id)
-  include (status, type, network, currency_symbol, currency, invoice_currency, amount_in_usd) where source_network <> network;
+create index payments_payee_usd on payments (account_id, payee, amount_in_usd, id) include (timestamp);
+create index payments_source_network on payments (account_id, source_network, timestamp, id) include (network) where source_network <> network;
 create index payments_request_id on payments (account_id, request_id, status, timestamp, id) where request_id is not null;
 create index payments_payment_reference on payments (account_id, payment_reference, status, timestamp, id)
   where payment_reference is not null;
@@ -388,10 +388,9 @@ create table payment_changes (
 );
 create index payment_changes_payment on payment_changes (account_id, payment_id, change) where old is not null;
 
--- The exact number of payments of each combination, times that bound them, and whether any of them may have an amount in US dollars (priced):
--- both are widened and never narrowed. Unknown values: source_network and invoice_currency '', type -1. seq numbers the combinations in the order
--- in which they were first written, and anew when they become priced; writers of an account are serialised, so a reader that knows those up to
--- the highest number knows all of them.
+-- The exact number of payments of each combination, and times that bound them, which are widened and never narrowed. Unknown values:
+-- source_network and invoice_currency '', type -1. seq numbers the combinations in the order in which they were first written; writers of an
+-- account are serialised, so a reader that knows those up to the highest number knows all of them.
 create table payment_statistics (
   account_id integer not null,
   network text collate "C" not null,
@@ -405,7 +404,6 @@ create table payment_statistics (
   first_at timestamptz(0) not null,
   last_at timestamptz(0) not null,
   seq bigint not null generated by default as identity,
-  priced boolean not null default true,
   primary key (account_id, network, source_network, currency, invoice_currency, type, status)
 ) with (fillfactor = 70);
 create index payment_statistics_seq on payment_statistics (account_id, seq);

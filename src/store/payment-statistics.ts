@@ -10,14 +10,12 @@ export interface Arrivals {
   readonly type: number
   readonly status: number
   readonly n: number
-  /** Whether the value in US dollars is known for any of them. */
-  readonly priced: boolean
   readonly firstAt: Date
   readonly lastAt: Date
 }
 
 /** The columns of `payment_statistics` in which counts are written, without the account. */
-const STATISTICS_COLUMNS = `network, source_network, currency, currency_symbol, invoice_currency, type, status, n, priced, first_at, last_at`
+const STATISTICS_COLUMNS = `network, source_network, currency, currency_symbol, invoice_currency, type, status, n, first_at, last_at`
 
 /** The fields of arrivals and their types, in the order of {@link STATISTICS_COLUMNS}. */
 const arrivalColumns = [
@@ -29,22 +27,16 @@ const arrivalColumns = [
   ['type', 'smallint'],
   ['status', 'smallint'],
   ['n', 'bigint'],
-  ['priced', 'boolean'],
   ['firstAt', 'timestamptz'],
   ['lastAt', 'timestamptz'],
 ] as const satisfies readonly (readonly [keyof Arrivals, string])[]
 
-/**
- * Adds counts to the stored ones. A combination that becomes priced gets a new `seq`, as a new combination does, because searches rely on
- * which combinations are not priced.
- */
+/** Adds counts to the stored ones. */
 const ADD_TO_STORED = `
   on conflict (account_id, network, source_network, currency, invoice_currency, type, status) do update set
     n = stored.n + excluded.n,
     first_at = least(stored.first_at, excluded.first_at),
-    last_at = greatest(stored.last_at, excluded.last_at),
-    priced = stored.priced or excluded.priced,
-    seq = case when excluded.priced and not stored.priced then excluded.seq else stored.seq end`
+    last_at = greatest(stored.last_at, excluded.last_at)`
 
 /** Binds the account, and a list for each column of {@link STATISTICS_COLUMNS}. */
 const COUNT = `
@@ -58,7 +50,7 @@ export function countStatement(accountId: number, counts: readonly Arrivals[]): 
   return { sql: COUNT, bindings: [accountId, ...columns] }
 }
 
-/** The columns that decide how a payment is counted: the combination, the time that bounds it, and whether it is priced. */
+/** The columns that decide how a payment is counted: the combination, and the time that bounds it. */
 export const COUNTED_COLUMNS = [
   'network',
   'source_network',
@@ -68,7 +60,6 @@ export const COUNTED_COLUMNS = [
   'type',
   'status',
   'timestamp',
-  'amount_in_usd',
 ] as const
 
 /** The columns of {@link COUNTED_COLUMNS}. */
@@ -81,7 +72,6 @@ export interface CountedRow {
   readonly type: number | null
   readonly status: number
   readonly timestamp: Date
-  readonly amount_in_usd: string | null
 }
 
 /** A row that was written and is not as it was before. */
@@ -98,7 +88,6 @@ export function countMoves(changes: readonly ChangedRow[]): Arrivals[] {
     if (row === undefined) return
     const key = [row.network, row.source_network, row.currency, row.invoice_currency, row.type, row.status].join('\n')
     const known = moves.get(key)
-    const priced = n === 1 && row.amount_in_usd !== null
     moves.set(key, {
       network: row.network,
       sourceNetwork: row.source_network ?? '',
@@ -108,7 +97,6 @@ export function countMoves(changes: readonly ChangedRow[]): Arrivals[] {
       type: row.type ?? -1,
       status: row.status,
       n: (known?.n ?? 0) + n,
-      priced: priced || known?.priced === true,
       firstAt: known !== undefined && known.firstAt < row.timestamp ? known.firstAt : row.timestamp,
       lastAt: known !== undefined && known.lastAt > row.timestamp ? known.lastAt : row.timestamp,
     })

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, test } from 'vitest'
 import { seededRandom } from '../../bench/search/seeded-random.ts'
 import { cases, checkPair, checkWalk, type Oracle, orders, storeOracle } from '../search/oracle-walks.ts'
 
-// What test/search/oracle.test.ts checks with one planner for each order and filter, here with all of them.
+// What test/search/oracle.test.ts checks with one search for each order and filter, here with all of them.
 
-const PLANNERS = [0, 1, 2, 3, 4]
+const SEARCHES = [0, 1, 2, 3, 4]
 let oracle: Oracle
 
 beforeAll(async () => {
@@ -16,11 +16,11 @@ afterAll(() => oracle.database.drop())
 describe.each(orders)('by $sortBy $sortOrder', ({ sortBy, sortOrder }) => {
   test.each(cases.map((each) => [JSON.stringify(each.input), each] as const))('%s', async (_, each) => {
     const random = seededRandom(JSON.stringify(each.input).length)
-    for (const planner of PLANNERS) await checkWalk(oracle, planner, each, { sortBy, sortOrder, random })
+    for (const nth of SEARCHES) await checkWalk(oracle, nth, each, { sortBy, sortOrder, random })
   })
 })
 
-test('a payment has to match both of two filters, in every order and with every planner', async () => {
+test('a payment has to match both of two filters, in every order and with every search', async () => {
   const random = seededRandom(43)
   for (let run = 0; run < 600; run++) await checkPair(oracle, run, random)
 })

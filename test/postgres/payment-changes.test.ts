@@ -98,30 +98,23 @@ describe('writing payments', () => {
   })
 })
 
-it('a combination becomes priced with its first known amount in US dollars, and gets a new number then', async () => {
+it('a combination keeps the number under which it was first written', async () => {
   const account = 2
-  const rows = [rowOf(account, 1), rowOf(account, 2, { status: 2, amount_in_usd: '5.5' })]
+  const rows = [rowOf(account, 1), rowOf(account, 2, { status: 2 })]
   const seen = () =>
-    knex('payment_statistics').where({ account_id: account }).orderBy('status').select('status', 'n', 'priced', 'seq')
+    knex('payment_statistics').where({ account_id: account }).orderBy('status').select('status', 'n', 'seq')
   const write = (change: (trx: Parameters<typeof changePayments>[0]) => Promise<unknown>) =>
     inTransaction(knex, undefined, async (trx) => change(await lockAccount(trx, account, NOW)))
   await write((locked) => insertPayments(locked, knex('payments').insert(rows).toSQL()))
-  const [other, unpriced] = await seen()
-  expect(unpriced).toMatchObject({ status: 3, n: 1n, priced: false })
-  expect(other).toMatchObject({ status: 2, n: 1n, priced: true })
-
-  const price = knex('payments').where({ account_id: account, status: 3 }).update({ amount_in_usd: '7' })
-  await write((locked) => changePayments(locked, price.toSQL()))
-  const [, priced] = await seen()
-  expect(priced).toMatchObject({ status: 3, n: 1n, priced: true })
-  expect(priced.seq > other.seq && priced.seq > unpriced.seq).toBe(true)
+  const [, first] = await seen()
+  expect(first).toMatchObject({ status: 3, n: 1n })
 
   await write((locked) => insertPayments(locked, knex('payments').insert(rowOf(account, 3)).toSQL()))
-  expect((await seen())[1]).toMatchObject({ n: 2n, priced: true, seq: priced.seq })
+  expect((await seen())[1]).toMatchObject({ n: 2n, seq: first.seq })
   await write((locked) =>
     changePayments(locked, knex('payments').where({ account_id: account, status: 3 }).delete().toSQL()),
   )
-  expect((await seen())[1]).toMatchObject({ n: 0n, priced: true, seq: priced.seq })
+  expect((await seen())[1]).toMatchObject({ n: 0n, seq: first.seq })
 })
 
 function stat(network: string, type: number, status: number, n: bigint, first: string, last: string) {

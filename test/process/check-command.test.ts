@@ -84,14 +84,6 @@ describe('waybill check', () => {
       /^statistics\tBASE - USDC-BASE - - FAILED\tnone\t1 USDC/,
     ],
     [
-      'a priced combination that is marked as unpriced',
-      [
-        `update payments set amount_in_usd = 5 where account_id = :account and status = 5`,
-        `update payment_statistics set priced = false where account_id = :account and status = 5`,
-      ],
-      /^statistics\tBASE - USDC-BASE - - FAILED\t1 USDC 2026.*\t1 USDC with US dollars 2026/,
-    ],
-    [
       'a gap in the log',
       [`delete from payment_changes where account_id = :account and change in (2, 3)`],
       /^changes\t2 to 3\tnone\tone of each from 1 to 6$/,

@@ -5,31 +5,21 @@ import { addressFromBytes } from '../../src/domain/address.ts'
 import type { Statement } from '../../src/postgres/statement.ts'
 import type { FilterValues } from '../../src/search/filter/search-fields.ts'
 import type { PageQuery } from '../../src/search/page/page-query.ts'
-import { statementsOf } from '../../src/search/page/read-page.ts'
-import { planPage } from '../../src/search/plan/plan-page.ts'
-import { singleReadingAsFilter } from '../../src/search/plan/plan-terms.ts'
-import type { Part, PlainShape, Shape } from '../../src/search/plan/search-plan.ts'
+import { singleReadingAsFilter } from '../../src/search/page/read-page.ts'
+import { makeGuess } from '../../src/search/plan/first-guess.ts'
+import type { Step } from '../../src/search/plan/ladder.ts'
+import { type Way, waysOf } from '../../src/search/plan/ways.ts'
 import {
   type AccountStatistics,
   type StatisticsRow,
   statisticsOfRows,
   statisticsStatement,
 } from '../../src/search/sql/account-statistics.ts'
+import { pageStatement } from '../../src/search/sql/page-statement.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
-// Which plan each search gets, and that PostgreSQL reads every shape by the indexes that the plan names, on 40,000 generated payments. The
-// thresholds are low, so that even few payments are planned for.
+// Which ways each search tries, in which order, and that PostgreSQL reads each by the indexes that the way names, on 40,000 generated payments.
 
-const THRESHOLDS = {
-  smallAccount: 0,
-  walk: 100,
-  maxWalk: 1_500,
-  probe: 100,
-  gather: 500,
-  gatherRows: 100,
-  maxBranches: 600,
-  manyBranches: 60,
-}
 let database: TestDatabase
 let statistics: AccountStatistics
 let known: Record<'payer' | 'payee', Buffer>
@@ -65,28 +55,29 @@ async function indexesOf({ sql, bindings }: Statement): Promise<string[]> {
   return [...used].filter((name) => !OF_THE_ROWS.includes(name)).toSorted()
 }
 
-const OF_THE_ROWS = ['payments_pkey', 'account_changes_pkey', 'payment_statistics_seq']
+const OF_THE_ROWS = ['payments_pkey', 'account_changes_pkey']
 
-/** `walk payments_status`, or `walk up to payments_status` where it has a limit. */
-function nameOf(shape: Shape): string {
-  if (shape.kind === 'plain' || shape.kind === 'months') return shape.kind
-  const isBounded =
-    shape.kind === 'gather'
-      ? shape.maxEntries !== undefined
-      : shape.parts.some(({ entryLimits }) => entryLimits !== undefined)
-  return `${shape.kind} ${isBounded ? 'up to ' : ''}${namesOf(shape.parts).join(', ')}`
+/** What the names of sources that are no single index stand for. */
+const STANDS_FOR: Readonly<Record<string, readonly string[]>> = {
+  transactions: ['payments_account_id_tx_hash_event_index_network_key', 'payments_refund_tx', 'payments_source_tx'],
+  texts: ['payments_reference', 'payments_payment_reference'],
 }
 
-/** A walk with residual filters and without a limit, whose index is left to PostgreSQL. */
-function isLastResort(shape: Shape): shape is PlainShape {
-  if (shape.kind === 'plain') return true
-  return shape.kind === 'walk' && shape.parts.some((part) => part.entryLimits === undefined && part.residual.length > 0)
+/** Both indexes of a wallet hold all its payments: of few, either may be read. */
+const withoutUsd = (name: string) => name.replace(/^(payments_(?:payer|payee))_usd$/, '$1')
+
+const namesOf = (parts: Way['parts']) => [...new Set(parts.map(({ index }) => index))].toSorted()
+
+/** `walk payments_payer`, and behind a slash the index that has every column, where it is another. */
+function nameOf({ kind, parts, covering }: Way): string {
+  const names = [parts, ...(covering === undefined ? [] : [covering])].map((each) => namesOf(each).join(', '))
+  return `${kind} ${[...new Set(names)].join(' / ')}`
 }
 
-/** Both indexes of a wallet hold all its payments, so either may be used; so it is with months. */
-const withoutUsd = (name: string) => name.replace(/^(payments_(?:payer|payee|month))_usd$/, '$1')
-
-const namesOf = (parts: readonly Part[]) => [...new Set(parts.flatMap(({ index }) => index.split(', ')))].toSorted()
+function expectedOf({ way, isCovered }: Step): readonly string[] {
+  const names = namesOf((isCovered ? way.covering : undefined) ?? way.parts)
+  return names.flatMap((name) => STANDS_FOR[name] ?? [name]).toSorted()
+}
 
 const position = (keys: readonly (string | number | null)[], direction: 'forward' | 'backward' = 'forward') =>
   ({ keys, id: '80000000-0000-4000-8000-000000000000', inclusive: false, direction }) as const
@@ -122,143 +113,105 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
   ['everything by status', () => ({}), byStatus, ['walk payments_status']],
   ['a later page by status', () => ({}), { ...byStatus, position: position([3, AT]) }, ['walk payments_status']],
   ['dates', () => MONTH, {}, ['walk payments_date']],
-  [
-    'dates by amount',
-    () => MONTH,
-    byAmount,
-    [
-      'walk up to payments_month_usd',
-      'gather up to payments_status',
-      'walk up to payments_usd',
-      'walk payments_month_usd',
-    ],
-  ],
+  ['dates by amount', () => MONTH, byAmount, ['gather payments_date / payments_status', 'walk payments_usd']],
   ['dates by status', () => MONTH, byStatus, ['walk payments_status']],
   [
     'amounts',
     () => ({ minAmount: '100', maxAmount: '101' }),
     {},
-    ['gather up to payments_usd', 'walk up to payments_status', 'walk payments_status'],
+    ['gather payments_usd', 'walk payments_date / payments_status'],
   ],
   [
     'amounts of many',
     () => ({ minAmount: '100', maxAmount: '200' }),
     {},
-    ['walk up to payments_status', 'gather up to payments_usd', 'walk payments_status'],
+    ['walk payments_date / payments_status', 'gather payments_usd'],
   ],
   [
     'amounts of a frequent network',
     () => ({ network: ['BASE'], minAmount: '100', maxAmount: '200' }),
     {},
-    [
-      'walk up to payments_status',
-      'walk up to payments_cell, payments_source_network',
-      'walk up to payments_cell, payments_source_network',
-      'gather up to payments_usd',
-      'walk payments_status',
-    ],
+    ['walk payments_network, payments_source_network', 'gather payments_usd'],
   ],
   ['amounts by amount', () => ({ minAmount: '100', maxAmount: '101' }), byAmount, ['walk payments_usd']],
-  ['two ranges', () => ({ ...YEAR, minAmount: '10', maxAmount: '20' }), {}, ['months']],
+  [
+    'two ranges',
+    () => ({ ...YEAR, minAmount: '10', maxAmount: '20' }),
+    {},
+    ['walk payments_date / payments_status', 'gather payments_usd'],
+  ],
   [
     'two ranges by amount',
     () => ({ ...YEAR, minAmount: '10', maxAmount: '20' }),
     byAmount,
-    ['walk up to payments_usd', 'walk payments_month_usd'],
+    ['walk payments_usd', 'gather payments_date / payments_status'],
   ],
   ['a status', () => ({ status: ['FAILED'] }), {}, ['walk payments_status']],
+  ['a status by amount', () => ({ status: ['FAILED'] }), byAmount, ['gather payments_status', 'walk payments_usd']],
+  ['a type', () => ({ type: ['RECURRING'] }), {}, ['walk payments_date / payments_status']],
+  ['a type by status', () => ({ type: ['RECURRING'] }), byStatus, ['walk payments_status']],
+  ['a network', () => ({ network: ['GNOSIS'] }), {}, ['walk payments_network, payments_source_network']],
   [
-    'a status by amount',
-    () => ({ status: ['FAILED'] }),
-    byAmount,
-    ['gather up to payments_status', 'walk up to payments_usd', 'gather payments_cell'],
-  ],
-  ['a type', () => ({ type: ['RECURRING'] }), {}, ['walk up to payments_status', 'walk payments_status']],
-  [
-    'a type by status',
-    () => ({ type: ['RECURRING'] }),
-    byStatus,
-    ['walk up to payments_status', 'walk payments_status'],
-  ],
-  [
-    'a network',
-    () => ({ network: ['GNOSIS'] }),
+    'a network that is a source alone',
+    () => ({ network: ['MANTLE'] }),
     {},
-    [
-      'walk up to payments_status',
-      'walk up to payments_cell, payments_source_network',
-      'walk payments_cell, payments_source_network',
-    ],
+    ['walk payments_network, payments_source_network'],
   ],
-  ['a network that is a source alone', () => ({ network: ['MANTLE'] }), {}, ['walk payments_source_network']],
   [
     'currencies without any US dollars, by amount in US dollars',
     () => ({ currency: [...doge, { of: 'payment', symbol: 'YFI' }] }),
     byAmount,
-    ['walk up to payments_usd', 'walk up to payments_usd', 'gather payments_cell'],
+    ['gather payments_amount', 'walk payments_usd'],
   ],
   [
     'a network by amount',
     () => ({ network: ['GNOSIS'] }),
     byAmount,
-    ['walk up to payments_usd', 'gather payments_cell, payments_source_network'],
+    ['walk payments_usd', 'gather payments_network, payments_source_network'],
   ],
   [
     'a network and a status',
     () => ({ network: ['GNOSIS'], status: ['FAILED'] }),
     {},
-    [
-      'gather up to payments_source_network',
-      'gather up to payments_status',
-      'walk up to payments_status',
-      'walk up to payments_source_network',
-      'walk payments_status',
-    ],
+    ['walk payments_status', 'walk payments_network, payments_source_network'],
   ],
-  ['a currency', () => ({ currency: doge }), {}, ['walk payments_cell']],
+  ['a currency', () => ({ currency: doge }), {}, ['walk payments_currency']],
   [
     'a currency of one network',
     () => ({ currency: dogeOfBase }),
     {},
-    [
-      'walk up to payments_cell',
-      'walk up to payments_cell',
-      'gather up to payments_cell',
-      'walk up to payments_status',
-      'walk payments_status',
-    ],
+    ['gather payments_amount', 'walk payments_currency'],
   ],
   ['a currency by amount', () => ({ currency: usdc }), byAmount, ['walk payments_amount']],
   [
     'a currency and amounts',
     () => ({ currency: usdc, minAmount: '10', maxAmount: '11' }),
     {},
-    [
-      'gather up to payments_amount',
-      'walk up to payments_status',
-      'gather up to payments_amount',
-      'walk up to payments_status',
-      'walk payments_status',
-    ],
+    ['gather payments_amount', 'walk payments_currency'],
   ],
   [
     'a fiat currency',
     () => ({ currency: eur }),
     {},
-    ['walk up to payments_status', 'gather up to payments_invoice_amount', 'walk payments_status'],
+    ['gather payments_invoice_amount', 'walk payments_date / payments_status'],
   ],
   ['a fiat currency by amount', () => ({ currency: eur }), byAmount, ['walk payments_invoice_amount']],
   [
     'a token that was invoiced, by amount',
     () => ({ invoiceCurrency: invoicedUsdc }),
     byAmount,
-    ['walk payments_invoice_amount'],
+    ['walk payments_invoice_amount', 'gather payments_invoice_amount'],
   ],
   ['a payer', () => ({ payer: wallet('payer') }), {}, ['walk payments_payer']],
   ['a payee by amount', () => ({ payee: wallet('payee') }), byAmount, ['walk payments_payee_usd']],
   ['a payee by status', () => ({ payee: wallet('payee') }), byStatus, ['walk payments_payee']],
   ['a wallet', () => ({ walletAddress: wallet('payee') }), {}, ['walk payments_payee, payments_payer']],
-  ['very many wallets', () => ({ walletAddress: manyWallets() }), {}, ['slices payments_payee, payments_payer']],
+  [
+    'very many wallets',
+    () => ({ walletAddress: manyWallets() }),
+    {},
+    ['walk payments_date', 'gather payments_payee, payments_payer', 'walk payments_payee, payments_payer'],
+  ],
   [
     'a wallet by amount',
     () => ({ walletAddress: wallet('payee') }),
@@ -269,135 +222,67 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
     'a payee and a network',
     () => ({ payee: wallet('payee'), network: ['GNOSIS'] }),
     {},
-    [
-      'walk up to payments_payee',
-      'gather up to payments_payee',
-      'walk up to payments_cell, payments_source_network',
-      'walk payments_payee',
-    ],
+    ['walk payments_payee', 'walk payments_network, payments_source_network'],
   ],
   [
     'a payee and a currency by amount',
     () => ({ payee: wallet('payee'), currency: usdc }),
     byAmount,
-    [
-      'gather up to payments_payee',
-      'walk up to payments_amount',
-      'gather up to payments_payee',
-      'gather payments_payee',
-    ],
+    ['gather payments_payee', 'walk payments_amount'],
   ],
   [
     'a payer and a payee',
     () => ({ payer: wallet('payer'), payee: wallet('payee') }),
     {},
-    [
-      'gather up to payments_payer',
-      'gather up to payments_payee',
-      'walk up to payments_payer',
-      'walk up to payments_payee',
-      'gather up to payments_payer',
-      'gather up to payments_payee',
-      'walk up to payments_payer',
-      'walk payments_payer',
-    ],
+    ['walk payments_payee', 'walk payments_payer'],
   ],
   [
     "a merchant's reference and a payee",
     () => ({ reference: ['INV-7'], payee: wallet('payee') }),
     {},
-    [
-      'gather up to payments_reference',
-      'gather up to payments_payee',
-      'walk up to payments_payee',
-      'walk up to payments_reference',
-      'gather up to payments_reference',
-      'gather up to payments_payee',
-      'walk up to payments_payee',
-      'walk up to payments_reference',
-      'walk payments_reference',
-    ],
+    ['walk payments_payee', 'walk payments_reference'],
   ],
-  [
-    'a payee and a network whose payments end shortly after the position',
-    () => ({ payee: wallet('payee'), network: ['FANTOM'] }),
-    { sortOrder: 'asc', position: position(['2024-02-10T00:00:00.000Z']) },
-    ['walk up to payments_cell', 'gather up to payments_payee', 'walk up to payments_payee', 'walk payments_payee'],
-  ],
-  [
-    'a payee and a network whose payments end long after the position',
-    () => ({ payee: wallet('payee'), network: ['FANTOM'] }),
-    { sortOrder: 'asc', position: position(['2023-07-10T00:00:00.000Z']) },
-    ['gather up to payments_payee', 'walk up to payments_payee', 'walk up to payments_cell', 'walk payments_payee'],
-  ],
-  [
-    'a transaction',
-    () => ({ txHash: [`0x${'00'.repeat(32)}`] }),
-    {},
-    [
-      'gather up to payments_account_id_tx_hash_event_index_network_key, payments_refund_tx, payments_source_tx',
-      'gather payments_account_id_tx_hash_event_index_network_key, payments_refund_tx, payments_source_tx',
-    ],
-  ],
+  ['a transaction', () => ({ txHash: [`0x${'00'.repeat(32)}`] }), {}, ['gather transactions']],
   ['a request', () => ({ requestId: [`01${'00'.repeat(32)}`] }), {}, ['walk payments_request_id']],
   [
     'a payment reference',
     () => ({ paymentReference: [`0x${'00'.repeat(8)}`] }),
     byAmount,
-    ['gather up to payments_payment_reference', 'walk up to payments_usd', 'gather payments_payment_reference'],
+    ['gather payments_payment_reference', 'walk payments_usd'],
   ],
   ["the merchant's reference", () => ({ reference: ['INV-7'] }), {}, ['walk payments_reference']],
   [
     "the merchant's reference and a status, by amount",
     () => ({ reference: ['INV-7'], status: ['FAILED'] }),
     byAmount,
-    [
-      'gather up to payments_reference',
-      'walk up to payments_usd',
-      'gather up to payments_reference',
-      'gather payments_reference',
-    ],
+    ['gather payments_reference', 'gather payments_status', 'walk payments_usd'],
   ],
 ]
 
-describe('the plan names the indexes that PostgreSQL reads for', () => {
-  test.each(cases)('%s', async (_, filterOf, given, names) => {
-    await expectPlan(filterOf(), given, statistics, names)
-  })
+/** Of a status that nearly all payments have, PostgreSQL may as well read the index of all payments. */
+const isNamed = (step: Step) => (name: string) =>
+  name !== 'payments_date' || !expectedOf(step).includes('payments_status')
 
-  test('a network and dates by amount, of very many payments', async () => {
-    const times = 1_000
-    const cells = statistics.cells.map((cell) => ({ ...cell, n: cell.n * times }))
-    const many = { ...statistics, n: statistics.n * times, cells }
-    await expectPlan({ ...MONTH, network: ['GNOSIS'] }, byAmount, many, [
-      'walk up to payments_month_usd',
-      'walk up to payments_usd',
-      'gather payments_cell, payments_source_network',
-    ])
+describe('PostgreSQL reads every way by the indexes that it names for', () => {
+  test.each(cases)('%s', async (_, filterOf, given, names) => {
+    const query: PageQuery = {
+      sortBy: 'date',
+      sortOrder: 'desc',
+      rows: 21,
+      ...given,
+      filter: singleReadingAsFilter({ ...filterOf(), accountId: 1 }),
+    }
+    const costOf = (way: Way) => makeGuess(way, query, statistics).cost
+    const ways = waysOf(query).toSorted((one, other) => costOf(one) - costOf(other))
+    expect(ways.map(nameOf)).toEqual(names)
+    const reads = ({ kind, covering }: Way) =>
+      covering === undefined ? [false] : kind === 'gather' ? [true] : [false, true]
+    const steps = ways.flatMap((way) => reads(way).map((isCovered): Step => ({ way, limit: 100, isCovered })))
+    for (const step of steps) {
+      const used = await indexesOf(pageStatement(step, { query, columns: ['id', 'fees'] }))
+      const expected = expectedOf(step)
+      const found = new Set(used.filter(isNamed(step)).map(withoutUsd))
+      expect({ step, found: [...found] }).toEqual({ step, found: expected.map(withoutUsd) })
+    }
   })
 })
-
-async function expectPlan(
-  filter: FilterValues,
-  given: Given,
-  known: AccountStatistics,
-  names: readonly string[],
-): Promise<void> {
-  const query: PageQuery = {
-    sortBy: 'date',
-    sortOrder: 'desc',
-    rows: 21,
-    ...given,
-    filter: singleReadingAsFilter({ ...filter, accountId: 1 }),
-  }
-  const plan = planPage(query, known, THRESHOLDS)
-  expect(plan.map(nameOf)).toEqual(names)
-  for (const { shape, statement } of statementsOf(plan, { query, columns: ['amount'] })) {
-    const used = await indexesOf(statement())
-    if (isLastResort(shape)) expect(used.filter((name) => name.startsWith('all of'))).toEqual([])
-    else
-      expect(used.map(withoutUsd)).toEqual(
-        shape.kind === 'months' ? ['payments_month'] : namesOf(shape.parts).map(withoutUsd),
-      )
-  }
-}

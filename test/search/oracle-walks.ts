@@ -1,11 +1,13 @@
 /** Every filter of a search of payments, walked in pages to the end and back and compared with a brute-force filter over the same payments. */
 import { expect } from 'vitest'
+import { seededRandom } from '../../bench/search/seeded-random.ts'
 import { compareDecimals, parseDecimal } from '../../src/domain/decimal.ts'
 import { type Payment, rankOfStatus } from '../../src/domain/payment.ts'
 import type { SortBy } from '../../src/search/filter/search-fields.ts'
 import type { SearchInput, SortOrder } from '../../src/search/filter/search-input.ts'
 import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../../src/search/page/payment-search.ts'
-import type { PlanThresholds } from '../../src/search/plan/plan-terms.ts'
+import { makeGuess } from '../../src/search/plan/first-guess.ts'
+import type { LadderOptions } from '../../src/search/plan/ladder.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import {
   chains,
@@ -32,10 +34,10 @@ const hashesOf = ({ txHash, sourceTxHash, refunds }: Payment) => [
 const account = { id: 1, name: 'one' }
 const HOUR = 3_600_000
 
-/** Stored payments and the planners that search them. */
+/** Stored payments and the searches of them. */
 export interface Oracle {
   readonly database: TestDatabase
-  /** The default planner, and planners with low thresholds, so that every shape occurs, reaches its limit and is followed by another. */
+  /** One as the service makes it, and one for each of {@link LADDERS}. */
   readonly searches: readonly PaymentSearch[]
   /** The payments of {@link account}. */
   readonly mine: readonly Payment[]
@@ -45,7 +47,7 @@ export interface Oracle {
 export async function storeOracle(): Promise<Oracle> {
   const database = await createTestDatabase()
   const terms = { knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) }
-  const searches = [undefined, ...THRESHOLDS].map((thresholds) => createPaymentSearch({ ...terms, thresholds }))
+  const searches = [undefined, ...LADDERS].map((ladder) => createPaymentSearch({ ...terms, ladder }))
   const ours = generatePayments(1, 1_200, 1)
   const theirs = ours.slice(0, 800).map((stored): StoredPayment => ({ ...stored, accountId: 2 }))
   await insertPayments(database.knex, [...ours, ...theirs, ...generatePayments(3, 800, 3)])
@@ -53,24 +55,21 @@ export async function storeOracle(): Promise<Oracle> {
   return { database, searches, mine: ours.map(({ payment }) => payment) }
 }
 
-export const THRESHOLDS: readonly PlanThresholds[] = [
-  // low limits everywhere
-  { smallAccount: 0, walk: 5, maxWalk: 20, probe: 3, gather: 10, gatherRows: 5, maxBranches: 1_000, manyBranches: 1 },
-  // short walks, unlimited gathers
-  {
-    smallAccount: 0,
-    walk: 5,
-    maxWalk: 10,
-    probe: 3,
-    gather: 100_000,
-    gatherRows: 100_000,
-    maxBranches: 1_000,
-    manyBranches: 9,
-  },
-  // no gathers, no cells
-  { smallAccount: 0, walk: 50, maxWalk: 400, probe: 0, gather: 0, gatherRows: 0, maxBranches: 0, manyBranches: 1_000 },
-  // cells and months, no gathers
-  { smallAccount: 0, walk: 1, maxWalk: 1, probe: 0, gather: 0, gatherRows: 0, maxBranches: 1_000, manyBranches: 2 },
+const random = seededRandom(29)
+/** A first guess that says nothing: any way may come first, at any limit. */
+const anyGuess = () => ({
+  cost: random(),
+  start: Math.floor(random() * 60),
+  price: 1 + Math.floor(random() * 4),
+  isCovered: random() < 0.5,
+})
+
+/** Low limits, so that attempts are cut, and random guesses, so that every way comes first: the pages are the same whatever is tried. */
+export const LADDERS: readonly LadderOptions[] = [
+  { limits: [3, 10, 100], makeGuess },
+  { limits: [1, 30, 5_000], makeGuess: anyGuess },
+  { limits: [2, 40], makeGuess: anyGuess },
+  { limits: [], makeGuess: anyGuess },
 ]
 
 export type Basis = 'amount' | 'invoiceAmount' | 'amountInUsd'
@@ -264,7 +263,7 @@ export const orders = (['date', 'amount', 'status'] as const).flatMap((sortBy) =
   (['asc', 'desc'] as const).map((sortOrder) => ({ sortBy, sortOrder })),
 )
 
-/** A payment has to match both of two filters. @param run - its remainders choose the order and the planner */
+/** A payment has to match both of two filters. @param run - its remainders choose the order and the search */
 export async function checkPair(oracle: Oracle, run: number, random: () => number): Promise<void> {
   const [one, two] = pickDisjoint(random)
   const both: Case = {
@@ -293,10 +292,10 @@ const rangesOf = ({ input }: Case) =>
     name.replace(/^(?:min|max)Amount$/, 'amount').replace(/^(?:from|to)Date$|^timeZone$/, 'date'),
   )
 
-/** Walks to the end and back and compares every page with the brute-force answer. @param planner - which planner, counted round and round */
+/** Walks to the end and back and compares every page with the brute-force answer. @param planner - which search, counted round and round */
 export async function checkWalk(
   { searches, mine }: Oracle,
-  planner: number,
+  nth: number,
   each: Case,
   { sortBy, sortOrder, random }: { sortBy: SortBy; sortOrder: SortOrder; random: () => number },
 ): Promise<void> {
@@ -306,7 +305,7 @@ export async function checkWalk(
     .toSorted(orderOf(sortBy, sortOrder, basis))
     .map(({ id }) => id)
   const input: SearchInput = { ...each.input, sortBy, sortOrder, limit: limitFor(expected.length, random) }
-  const paymentSearch = searches[planner % searches.length] as PaymentSearch
+  const paymentSearch = searches[nth % searches.length] as PaymentSearch
   const pages = await walkForward(paymentSearch, input)
   expect(pages.flatMap(idsOf)).toEqual(expected)
   const back = await walkBackward(paymentSearch, pages.at(-1))

@@ -4,7 +4,6 @@ import type { Payment } from '../../src/domain/payment.ts'
 import { inTransaction } from '../../src/postgres/cancellable.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import { createPaymentSearch, type PaymentSearch } from '../../src/search/page/payment-search.ts'
-import type { PlanThresholds } from '../../src/search/plan/plan-terms.ts'
 import { lockAccount } from '../../src/store/payment-changes.ts'
 import type { TestDatabase } from '../support/data/database.ts'
 import {
@@ -22,10 +21,10 @@ import {
   checkPair,
   checkWalk,
   idsOf,
+  LADDERS,
   type Oracle,
   orders,
   storeOracle,
-  THRESHOLDS,
   walkForward,
 } from './oracle-walks.ts'
 
@@ -40,7 +39,7 @@ beforeAll(async () => {
 
 afterAll(() => database.drop())
 
-// Over the six orders every case meets each of the five planners; test/long/oracle.test.ts joins every order with every planner.
+// Over the six orders every case meets each of the five searches; test/long/oracle.test.ts joins every order with every search.
 describe.each(orders.map((order, nth) => ({ ...order, nth })))(
   'by $sortBy $sortOrder',
   ({ sortBy, sortOrder, nth: orderNth }) => {
@@ -84,13 +83,13 @@ test('every limit from 1 to 100 gives the same payments in the same order', asyn
 
 test('a payment of a combination that is newer than the cached statistics is on the page', async () => {
   const owner = { id: 5, name: 'five' }
-  const [ofCells] = THRESHOLDS.slice(-1)
+  const [ladder] = LADDERS
   const paymentSearch = createPaymentSearch({
     knex: database.knex,
     chains,
     tokens,
     cursorSecret: Buffer.alloc(32, 1),
-    thresholds: ofCells,
+    ladder,
   })
   const stored = generatePayments(5, 300, 5)
   await insertPayments(database.knex, stored)
@@ -119,8 +118,7 @@ test('a payment of a combination that is newer than the cached statistics is on 
 test('a payment that got its amount in US dollars after the statistics were cached comes before those without', async () => {
   const owner = { id: 6, name: 'six' }
   const terms = { knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) }
-  const thresholds = { ...(THRESHOLDS[1] as PlanThresholds), walk: 1_000, maxWalk: 1_000 }
-  const paymentSearch = createPaymentSearch({ ...terms, thresholds })
+  const paymentSearch = createPaymentSearch({ ...terms, ladder: LADDERS[0] })
   const unpriced = generatePayments(6, 300, 6).map((stored): StoredPayment => {
     const { amountInUsd, ...payment } = stored.payment
     const isUsdc = payment.currency.startsWith('USDC-')

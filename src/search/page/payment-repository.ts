@@ -1,8 +1,9 @@
 import type { Knex } from 'knex'
 import type { Payment } from '../../domain/payment.ts'
-import { runPrepared, runPreparedText, runPreparedTexts } from '../../postgres/prepared.ts'
+import { runPrepared, runPreparedTexts } from '../../postgres/prepared.ts'
+import { type Statement, sql } from '../../postgres/statement.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../store/payment-row.ts'
-import type { PlanThresholds } from '../plan/plan-terms.ts'
+import type { LadderOptions } from '../plan/ladder.ts'
 import { type ChainProgress, chainProgressOf, chainProgressStatement, headsOf } from '../sql/chain-progress.ts'
 import { paymentByIdStatement } from '../sql/payment-by-id.ts'
 import type { PageQuery } from './page-query.ts'
@@ -29,43 +30,82 @@ export interface PaymentRepository {
   byId(accountId: number, id: string, signal?: AbortSignal): Promise<Payment | undefined>
 }
 
-/** @param thresholds - of the planner; tests give low ones */
-export function createPaymentRepository(knex: Knex, thresholds?: PlanThresholds): PaymentRepository {
+export interface PaymentRepositoryOptions {
+  readonly ladder?: LadderOptions | undefined
+  /** How old the progress of the chains may be, in milliseconds. */
+  readonly progressMaxAgeMs?: number | undefined
+}
+
+export function createPaymentRepository(
+  knex: Knex,
+  { ladder, progressMaxAgeMs = 1_000 }: PaymentRepositoryOptions = {},
+): PaymentRepository {
   const readPage = createPageReader({
     run: (statement, signal) => runPrepared(knex, statement, signal),
     columns: readPaymentColumns,
-    thresholds,
+    ladder,
   })
+  const withProgress = createProgressReader(knex, progressMaxAgeMs)
   return {
     async page(query, signal) {
-      const { rows } = await readPage(query, (...asked) => runPreparedText(knex, ...asked), signal)
+      const { rows } = await readPage(query, (...asked) => runPlannedOnce(knex, ...asked), signal)
       return rows.map((row) => paymentOfRow(row, NO_HEADS))
     },
     async pageAsOf(query, signal) {
-      const { readTexts, progress } = readWithProgress(knex)
+      const { readTexts, progress } = withProgress()
       const { rows, lastChange } = await readPage(query, readTexts, signal)
       const chains = progress()
       const heads = headsOf(chains)
       return { payments: rows.map((row) => paymentOfRow(row, heads)), lastChange, progress: chains }
     },
     async byId(accountId, id, signal) {
-      const { readTexts, progress } = readWithProgress(knex)
+      const { readTexts, progress } = withProgress()
       const [row] = await readTexts(paymentByIdStatement(accountId, id, readPaymentColumns), signal)
       return row === undefined ? undefined : paymentOfRow(row, headsOf(progress()))
     },
   }
 }
 
-/** Reads the progress of the chains in the round trip of the first statement, ahead of it. */
-function readWithProgress(knex: Knex): { readTexts: ReadTexts; progress: () => readonly ChainProgress[] } {
-  let known: readonly ChainProgress[] | undefined
-  return {
-    async readTexts(statement, signal) {
-      if (known !== undefined) return runPreparedText(knex, statement, signal)
-      const [chains = [], rows = []] = await runPreparedTexts(knex, [chainProgressStatement, statement], signal)
-      known = chains.map(chainProgressOf)
-      return rows
-    },
-    progress: () => known ?? [],
+/**
+ * For the statements of the same round trip: PostgreSQL plans each once for all values. To plan a merge of five branches for its values takes longer than
+ * to run it, and the branches leave no choice between indexes.
+ */
+const PLAN_ONCE: Statement = sql`select set_config('plan_cache_mode', 'force_generic_plan', true)`
+
+const runPlannedOnce: (knex: Knex, ...asked: Parameters<ReadTexts>) => ReturnType<ReadTexts> = async (
+  knex,
+  statement,
+  signal,
+) => {
+  const [, rows = []] = await runPreparedTexts(knex, [PLAN_ONCE, statement], signal)
+  return rows
+}
+
+/** Reads with the progress of the chains as it was before. */
+type WithProgress = () => { readTexts: ReadTexts; progress: () => readonly ChainProgress[] }
+
+/**
+ * The progress of the chains is always read before a page: the page then holds all payments of the blocks that the progress names. It is
+ * read in the round trip of a statement, ahead of it, and remembered for a moment.
+ */
+function createProgressReader(knex: Knex, maxAgeMs: number): WithProgress {
+  let known = { chains: [] as readonly ChainProgress[], atMs: Number.NEGATIVE_INFINITY }
+  return () => {
+    let used = performance.now() - known.atMs < maxAgeMs ? known.chains : undefined
+    return {
+      async readTexts(statement, signal) {
+        if (used !== undefined) return runPlannedOnce(knex, statement, signal)
+        const atMs = performance.now()
+        const [, chains = [], rows = []] = await runPreparedTexts(
+          knex,
+          [PLAN_ONCE, chainProgressStatement, statement],
+          signal,
+        )
+        used = chains.map(chainProgressOf)
+        known = { chains: used, atMs }
+        return rows
+      },
+      progress: () => used ?? [],
+    }
   }
 }

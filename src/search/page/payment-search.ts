@@ -12,7 +12,7 @@ import { amountBasis, type PaymentFilter } from '../filter/payment-filter.ts'
 import type { FilterValues } from '../filter/search-fields.ts'
 import { sortKeysOf } from '../filter/search-fields.ts'
 import type { SearchInput } from '../filter/search-input.ts'
-import type { PlanThresholds } from '../plan/plan-terms.ts'
+import type { LadderOptions } from '../plan/ladder.ts'
 import { createAccountNamesReader } from '../sql/account-names.ts'
 import type { ChainProgress } from '../sql/chain-progress.ts'
 import { createTotalRepository } from '../sql/total-repository.ts'
@@ -88,8 +88,10 @@ export interface PaymentSearchOptions {
   readonly tokens: TokenDirectory
   /** 32 bytes, the same for all processes on one database. */
   readonly cursorSecret: Uint8Array
-  /** Of the planner; tests give low ones. */
-  readonly thresholds?: PlanThresholds | undefined
+  /** How pages are tried; tests give low limits. */
+  readonly ladder?: LadderOptions | undefined
+  /** How old the progress of the chains may be, in milliseconds; default 1,000. */
+  readonly progressMaxAgeMs?: number | undefined
 }
 
 export function createPaymentSearch({
@@ -97,9 +99,10 @@ export function createPaymentSearch({
   chains,
   tokens,
   cursorSecret,
-  thresholds,
+  ladder,
+  progressMaxAgeMs,
 }: PaymentSearchOptions): PaymentSearch {
-  const repository = createPaymentRepository(knex, thresholds)
+  const repository = createPaymentRepository(knex, { ladder, progressMaxAgeMs })
   const totals = createTotalRepository(knex)
   const namesOf = createAccountNamesReader(knex)
 

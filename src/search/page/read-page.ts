@@ -1,18 +1,23 @@
 import type { TextRow } from '../../postgres/prepared.ts'
 import type { Statement } from '../../postgres/statement.ts'
-import { needsStatistics, planPage } from '../plan/plan-page.ts'
-import { DEFAULT_THRESHOLDS, type PlanThresholds, singleReadingAsFilter } from '../plan/plan-terms.ts'
-import type { Plan, Shape } from '../plan/search-plan.ts'
-import { type AccountStatistics, statisticsOfRows } from '../sql/account-statistics.ts'
-import type { PageRequest } from '../sql/shapes/page-rows.ts'
-import { plainStatement } from '../sql/shapes/plain.ts'
-import { shapeStatement } from '../sql/shapes/shape-statement.ts'
-import { hasTwoRanges, walkStatement } from '../sql/shapes/walk.ts'
-import { createCachedStatistics, type RunStatement } from './cached-statistics.ts'
+import type { PaymentFilter } from '../filter/payment-filter.ts'
+import { DEFAULT_LADDER, type LadderOptions, ladderOf } from '../plan/ladder.ts'
+import { needsNoGuess, waysOf } from '../plan/ways.ts'
+import {
+  type AccountStatistics,
+  NO_STATISTICS,
+  type StatisticsRow,
+  statisticsOfRows,
+  statisticsStatement,
+} from '../sql/account-statistics.ts'
+import { pageStatement } from '../sql/page-statement.ts'
 import type { PageQuery } from './page-query.ts'
 
 /** Runs a statement; rows are the texts that the server writes. */
 export type ReadTexts = (statement: Statement, signal: AbortSignal | undefined) => Promise<readonly TextRow[]>
+
+/** Runs a statement; rows are objects by the names of their columns. */
+type RunStatement = <Row>(statement: Statement, signal: AbortSignal | undefined) => Promise<Row[]>
 
 /** The rows of a page, and the last change of the account that they reflect. */
 export interface ReadRows {
@@ -26,133 +31,72 @@ export interface PageReaderOptions {
   readonly run: RunStatement
   /** Columns of `payments`; the first is the id. */
   readonly columns: readonly string[]
-  readonly thresholds?: PlanThresholds | undefined
+  readonly ladder?: LadderOptions | undefined
 }
 
 export type ReadPage = (query: PageQuery, readTexts: ReadTexts, signal?: AbortSignal) => Promise<ReadRows>
 
-/**
- * New combinations of networks and currencies may come as fast as the statistics are read. After so many attempts the page is read by the
- * plain shape, which does not depend on them.
- */
-const MAX_PLANS = 3
-
-/** Makes the function that reads pages: plans each and runs the plan. */
-export function createPageReader({ run, columns, thresholds = DEFAULT_THRESHOLDS }: PageReaderOptions): ReadPage {
-  const cache = createCachedStatistics(run)
+/** Makes the function that reads pages: attempt after attempt, until one gives the page. Each is one statement, and so one snapshot. */
+export function createPageReader({ run, columns, ladder = DEFAULT_LADDER }: PageReaderOptions): ReadPage {
+  const statisticsOf = createCachedStatistics(run)
 
   return async function readPage(asked, readTexts, signal) {
     const query = { ...asked, filter: singleReadingAsFilter(asked.filter) }
-    const { accountId } = query.filter
-    const tryPlan = (statistics: AccountStatistics) => {
-      const planned = statementsOf(planPage(query, statistics, thresholds), { query, columns })
-      return runPlan(planned, { query, columns, knownSeq: statistics.seq }, readTexts, signal)
-    }
-    if (!needsStatistics(query)) {
-      const page = await tryPlan(NO_STATISTICS)
-      if (page === undefined) throw new Error('a plan without statistics was refused for its statistics')
-      return page
-    }
-    let statistics = await cache.of(accountId, signal)
-    for (let plans = 1; plans <= MAX_PLANS; plans++) {
-      const page = await tryPlan(statistics)
+    const ways = waysOf(query)
+    const statistics = ways.every(needsNoGuess) ? NO_STATISTICS : await statisticsOf(query.filter.accountId, signal)
+    for (const step of ladderOf(ways, query, statistics, ladder)) {
+      const rows = await readTexts(pageStatement(step, { query, columns }), signal)
+      const page = pageOf(rows, { rows: query.rows, columns: columns.length })
       if (page !== undefined) return page
-      statistics = await cache.refresh(accountId, signal)
     }
-    return pageOf(await readTexts(plainStatement({ query, columns }), signal), columns)
+    throw new Error('the last attempt at a page had a limit')
   }
 }
 
-const NO_STATISTICS = statisticsOfRows([])
-
-/** A statement of a plan, made when its turn comes. */
-export interface PlannedStatement {
-  readonly shape: Shape
-  readonly statement: () => Statement
-  /** Whether its rows are the page only if they fill it. */
-  readonly mustFillPage: boolean
+/** Undefined where the limit of entries was reached before the page was full. The columns `last_change` and `cut` follow the requested ones. */
+function pageOf(rows: readonly TextRow[], asked: { rows: number; columns: number }): ReadRows | undefined {
+  const payments = rows.filter(([id]) => id !== null).slice(0, asked.rows)
+  const isCut = rows.at(-1)?.[asked.columns + 1] === 't'
+  if (isCut && payments.length < asked.rows) return undefined
+  return { rows: payments, lastChange: BigInt(rows[0]?.[asked.columns] ?? 0) }
 }
 
-/**
- * The statements of a plan in the order in which they are tried. A walk over known and unknown amounts comes twice: unknown amounts are
- * seldom on a page, so it is first tried without the range that comes last.
- */
-export function statementsOf(plan: Plan, request: PageRequest): PlannedStatement[] {
-  return plan.flatMap((shape): PlannedStatement[] => {
-    const whole = { shape, statement: () => shapeStatement(shape, request), mustFillPage: false }
-    if (shape.kind !== 'walk' || !hasTwoRanges(shape, request.query)) return [whole]
-    const firstRange = () => walkStatement(shape, request, { firstRangeOnly: true })
-    return [{ shape, statement: firstRange, mustFillPage: true }, whole]
-  })
+/** Replaces the text filter `q` by the filter that it can only mean: a text that is an address is the filter `walletAddress`. */
+export function singleReadingAsFilter(filter: PaymentFilter): PaymentFilter {
+  const { q, ...others } = filter
+  const [only] = q ?? []
+  if (q?.length !== 1 || only === undefined || only.as === 'id' || filter[only.as] !== undefined) return filter
+  return { ...others, [only.as]: [only.value] }
 }
 
-interface PlanRequest extends PageRequest {
-  /** The newest combination that the statistics of the plan know. */
-  readonly knownSeq: number
+/** A first guess may be some minutes old. */
+const FRESH_MS = 120_000
+const MAX_ACCOUNTS = 200
+
+interface CachedEntry {
+  readonly statistics: AccountStatistics
+  /** When they were read, or begun to be read again, in milliseconds. */
+  atMs: number
 }
 
-/** Runs statement after statement until one gives the page. Undefined: the statistics were too old for this plan. */
-async function runPlan(
-  planned: readonly PlannedStatement[],
-  { query, columns, knownSeq }: PlanRequest,
-  readTexts: ReadTexts,
-  signal: AbortSignal | undefined,
-): Promise<ReadRows | undefined> {
-  let cut: Shape | undefined
-  for (const each of planned) {
-    if (each.shape === cut) continue
-    const rows = await readTexts(each.statement(), signal)
-    switch (judgeRows(rows, each, { query, columns, knownSeq })) {
-      case 'page':
-        return pageOf(rows, columns)
-      case 'stale statistics':
-        return undefined
-      case 'cut':
-        cut = each.shape
-        break
-      case 'not full':
-        break
-    }
+/** The statistics of accounts, as this process remembers them. Old ones are returned, and read again in the background. */
+function createCachedStatistics(run: RunStatement) {
+  const entries = new Map<number, CachedEntry>()
+
+  async function read(accountId: number, signal: AbortSignal | undefined): Promise<AccountStatistics> {
+    const statistics = statisticsOfRows(await run<StatisticsRow>(statisticsStatement(accountId), signal))
+    if (entries.size >= MAX_ACCOUNTS) entries.clear()
+    entries.set(accountId, { statistics, atMs: performance.now() })
+    return statistics
   }
-  throw new Error('the last shape of a plan was not whole')
+
+  return async (accountId: number, signal: AbortSignal | undefined): Promise<AccountStatistics> => {
+    const known = entries.get(accountId)
+    if (known === undefined) return read(accountId, signal)
+    if (performance.now() - known.atMs > FRESH_MS) {
+      known.atMs = performance.now()
+      read(accountId, undefined).catch(() => undefined)
+    }
+    return known.statistics
+  }
 }
-
-/**
- * What the rows of a statement are:
- *
- * - `page`: the page
- * - `stale statistics`: a combination has come that the plan did not know, so payments of it may be missing
- * - `cut`: the shape reached its limit before the page was full
- * - `not full`: the statement left out a range of keys, and its rows do not fill the page
- */
-export type Verdict = 'page' | 'stale statistics' | 'cut' | 'not full'
-
-/** Judges the rows of a statement. The columns `page_cut`, `last_change` and `statistics_seq` follow the requested ones. */
-export function judgeRows(
-  rows: readonly TextRow[],
-  { shape, mustFillPage }: Pick<PlannedStatement, 'shape' | 'mustFillPage'>,
-  { query, columns, knownSeq }: PlanRequest,
-): Verdict {
-  const newestSeq = Number(rows[0]?.[columns.length + 2] ?? 0)
-  if (reliesOnStatistics(shape) && newestSeq > knownSeq) return 'stale statistics'
-  if (rows.some((row) => row[columns.length] === 't')) return 'cut'
-  return mustFillPage && paymentsOf(rows).length < query.rows ? 'not full' : 'page'
-}
-
-function pageOf(rows: readonly TextRow[], columns: readonly string[]): ReadRows {
-  return { rows: paymentsOf(rows), lastChange: BigInt(rows[0]?.[columns.length + 1] ?? 0) }
-}
-
-/** An empty page is one row without a payment. */
-function paymentsOf(rows: readonly TextRow[]): TextRow[] {
-  return rows.filter(([id]) => id !== null)
-}
-
-/** Whether the shape reads only combinations that the statistics know, so that a payment of a new one would be missing. */
-function reliesOnStatistics(shape: Shape): boolean {
-  if (shape.kind === 'months' || shape.kind === 'plain') return false
-  return shape.parts.some((part) => INDEXES_BY_STATISTICS.includes(part.index) || 'unknownOnly' in part)
-}
-
-/** Indexes whose branches are taken from the statistics. */
-const INDEXES_BY_STATISTICS = ['payments_cell', 'payments_source_network', 'payments_invoice_amount']

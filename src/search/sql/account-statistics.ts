@@ -1,165 +1,110 @@
 import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
 
-/**
- * What the planner knows about the payments of an account. Counts may be some minutes old. The list of combinations is complete up to
- * `seq`; a statement that relies on it also reads the newest `seq` and so learns whether a combination has come since.
- */
+/** What is known of an account's payments. It may be some minutes old, and only orders what is tried: a page never depends on it. */
 export interface AccountStatistics {
   /** All payments. */
   readonly n: number
-  /** Times of the first and the last payment, in milliseconds since 1970; `lastMs` is below `firstMs` where there is no payment. */
+  /** Times of the first and the last payment, in milliseconds since 1970. */
   readonly firstMs: number
   readonly lastMs: number
-  readonly cells: readonly Cell[]
-  /** Payments of a status, by its rank. */
-  readonly nOfStatus: ReadonlyMap<number, number>
-  /** Payments of a cell, by its {@link cellKey}. */
-  readonly nOfCell: ReadonlyMap<string, number>
-  /** By the code of a type: its share of all payments, from 0 to 1. */
-  readonly shareOfType: ReadonlyMap<number, number>
-  /** By the id of a payment currency: its networks, with counts. */
-  readonly currencies: ReadonlyMap<string, readonly CurrencyOnNetwork[]>
-  /** By the id of an invoice currency: its share of all payments. */
-  readonly shareOfInvoice: ReadonlyMap<string, number>
-  /** By source network: the share of payments that come from it and go to another network. */
-  readonly shareOfSource: ReadonlyMap<string, number>
-  readonly sample: UsdSample
-  /** The number of the newest combination; 0 where there is none. */
-  readonly seq: number
+  /**
+   * By column and value, such as `network BASE`: the share of all payments. Of a column of names
+   * such as `payer` the frequent values, and without a value what another one probably has; names of other accounts count as well.
+   */
+  readonly shares: ReadonlyMap<string, number>
+  /** By column and currency: `amount USDC`, `amount_in_usd USDC`, `invoice_amount EUR`. */
+  readonly samples: ReadonlyMap<string, AmountSample>
 }
 
-/** The payments of one status, one destination network and one currency symbol. */
-export interface Cell {
-  readonly status: number
-  readonly network: string
-  readonly symbol: string
-  readonly n: number
-  /** False only where no payment of the cell has an amount in US dollars; like the list of cells, correct up to `seq`. */
-  readonly priced: boolean
-  /** Milliseconds since 1970. */
-  readonly firstMs: number
-  readonly lastMs: number
-}
-
-/** The name of a cell. */
-export function cellKey(status: number, network: string, symbol: string): string {
-  return `${status} ${network} ${symbol}`
-}
-
-/** Payments in one currency on one destination network. */
-export interface CurrencyOnNetwork {
-  readonly network: string
-  readonly n: number
-}
-
-/** The amounts in US dollars of a sample of payments, spread over the account's time. */
-export interface UsdSample {
+/** The amounts of a sample of payments, spread over the account's time. */
+export interface AmountSample {
   /** The known amounts, ascending. Doubles, since they only estimate. */
-  readonly known: readonly number[]
+  readonly known: Float64Array
   /** Payments in the sample, those of unknown amount included. */
   readonly n: number
 }
 
-/** A row of {@link statisticsStatement}; `kind` says what it counts. Of a sample, `name` holds the amounts. */
+/** A row of {@link statisticsStatement}. */
 export interface StatisticsRow {
-  readonly kind: 'cell' | 'type' | 'currency' | 'invoice' | 'source' | 'all' | 'sample'
-  readonly status: number | null
-  readonly type: number | null
-  readonly network: string | null
-  readonly name: string | null
+  /** `network BASE`; empty for all payments; `sample amount USDC|1.5 20`, with the amounts. */
+  readonly key: string
   readonly n: string
   readonly first_at: Date | null
   readonly last_at: Date | null
-  readonly seq: string | null
-  readonly priced: boolean | null
 }
 
+/** Those whose values are counted each by itself. */
+const COLUMNS = ['status', 'type', 'network', 'source_network', 'currency', 'currency_symbol', 'invoice_currency']
 /** The sample: runs of payments that follow each other in time, evenly spaced. Each run is one descent of an index that has the amounts. */
 const SAMPLE_RUNS = 160
-const SAMPLE_RUN = 50
+const SAMPLE_RUN = 20
+/** The amounts that are sampled, and the currency of each. */
+const AMOUNTS = [
+  ['amount', 'currency_symbol'],
+  ['amount_in_usd', 'currency_symbol'],
+  ['invoice_amount', 'invoice_currency'],
+] as const
 
-/** Reads all statistics of an account: sums over its combinations, and the sample of its most frequent status. */
+/** Those of which PostgreSQL's own statistics know the frequent values, those of all accounts. */
+const NAMES = ['payer', 'payee', 'reference', 'request_id', 'payment_reference']
+
+/** Another name is rarer by about so much than the least frequent one of these. */
+const RARER = 4
+
+/** Reads all statistics of an account: sums over its combinations, the sample of its most frequent status, and what PostgreSQL knows of names. */
 export function statisticsStatement(accountId: number): Statement {
-  return sql`with mine as materialized (
-  select network, source_network, currency, currency_symbol, invoice_currency, type, status, n, first_at, last_at, seq, priced
-  from payment_statistics where account_id = ${bind(accountId)}
-)
-select 'cell' as kind, status, null::smallint as type, network, currency_symbol as name, sum(n)::text as n, min(first_at) as first_at,
-  max(last_at) as last_at, null::text as seq, bool_or(priced) as priced
-from mine group by status, network, currency_symbol
-union all select 'type', null, type, null, null, sum(n)::text, null, null, null, null from mine group by type
-union all select 'currency', null, null, network, currency, sum(n)::text, null, null, null, null from mine group by network, currency
-union all select 'invoice', null, null, null, invoice_currency, sum(n)::text, null, null, null, null from mine group by invoice_currency
-union all select 'source', null, null, null, source_network, sum(n)::text, null, null, null, null from mine
-  where source_network <> network group by source_network
-union all select 'all', null, null, null, null, coalesce(sum(n), 0)::text, min(first_at), max(last_at), coalesce(max(seq), 0)::text, null from mine
-union all select 'sample', null, null, null, string_agg(k.amount_in_usd::text, ' '), count(*)::text, null, null, null, null
-  from (select status, min(first_at) as first_at, max(last_at) as last_at from mine group by status order by sum(n) desc limit 1) frequent
+  const keys = COLUMNS.map((column) => `case when grouping(${column}) = 0 then '${column} ' || ${column} end`).join(
+    ', ',
+  )
+  const sets = COLUMNS.map((column) => `(${column})`).join(', ')
+  const samples = AMOUNTS.map(
+    ([
+      column,
+      currency,
+    ]) => `union all select concat('sample ${column} ', ${currency}, '|', string_agg(${column}::text, ' ')), count(*)::text, null, null
+from sampled where ${currency} is not null group by ${currency}`,
+  )
+  return sql`with mine as materialized (select * from payment_statistics where account_id = ${bind(accountId)} and n > 0),
+sampled as materialized (
+  select k.* from (select status, min(first_at) as first_at, max(last_at) as last_at from mine group by status order by sum(n) desc limit 1) frequent
   cross join generate_series(0, ${raw(SAMPLE_RUNS - 1)}) as run
   cross join lateral (
-    select amount_in_usd from payments
+    select currency_symbol, amount, amount_in_usd, invoice_currency, invoice_amount from payments
     where account_id = ${bind(accountId)} and status = frequent.status
       and timestamp >= frequent.first_at + run * (frequent.last_at - frequent.first_at) / ${raw(SAMPLE_RUNS)}.0
     order by timestamp, id limit ${raw(SAMPLE_RUN)}
-  ) k`
+  ) k
+)
+select concat(${raw(keys)}) as key, sum(n)::text as n, min(first_at) as first_at, max(last_at) as last_at
+from mine group by grouping sets ((), ${raw(sets)})
+${raw(samples.join('\n'))}
+union all select concat_ws(' ', name, value), (n * reltuples)::bigint::text, null, null
+  from pg_class join pg_stats s on oid = 'payments'::regclass and (schemaname, tablename) = (relnamespace::regnamespace::text, relname)
+  cross join lateral (
+    select attname as name, value, n from unnest(most_common_vals::text::text[], most_common_freqs) frequent(value, n)
+    union all select attname, null, most_common_freqs[array_length(most_common_freqs, 1)] / ${raw(RARER)}
+  ) names
+  where attname = any(${bind(NAMES, 'text[]')})`
 }
 
 /** Turns the rows of {@link statisticsStatement} into statistics. */
 export function statisticsOfRows(rows: readonly StatisticsRow[]): AccountStatistics {
-  const all = rows.find(({ kind }) => kind === 'all')
+  const all = rows.find(({ key }) => key === '')
   const n = Number(all?.n ?? 0)
-  const sharesOf = <K>(kind: StatisticsRow['kind'], key: (row: StatisticsRow) => K | null) => {
-    const ofKind = rows.filter((row) => row.kind === kind)
-    return new Map(ofKind.map((row) => [key(row) as K, n === 0 ? 0 : Number(row.n) / n]))
-  }
-  const cells = cellsOf(rows)
-  const nOfStatus = new Map<number, number>()
-  for (const { status, n: count } of cells) nOfStatus.set(status, (nOfStatus.get(status) ?? 0) + count)
+  const sampled = rows.filter(({ key }) => key.startsWith('sample '))
+  const counted = rows.filter((row) => row !== all && !sampled.includes(row))
   return {
     n,
     firstMs: all?.first_at?.getTime() ?? 0,
-    lastMs: all?.last_at?.getTime() ?? -1,
-    cells,
-    nOfStatus,
-    nOfCell: new Map(cells.map(({ status, network, symbol, n: count }) => [cellKey(status, network, symbol), count])),
-    shareOfType: sharesOf('type', ({ type }) => type),
-    currencies: currenciesOf(rows),
-    shareOfInvoice: sharesOf('invoice', ({ name }) => name),
-    shareOfSource: sharesOf('source', ({ name }) => name),
-    sample: sampleOf(rows),
-    seq: Number(all?.seq ?? 0),
+    lastMs: all?.last_at?.getTime() ?? 0,
+    shares: new Map(counted.map((row) => [row.key, Number(row.n) / n])),
+    samples: new Map(sampled.map(sampleOfRow)),
   }
 }
 
-function cellsOf(rows: readonly StatisticsRow[]): Cell[] {
-  return rows.flatMap(({ kind, status, network, name, n, first_at: first, last_at: last, priced }) =>
-    kind === 'cell' && status !== null && network !== null && name !== null
-      ? [
-          {
-            status,
-            network,
-            symbol: name,
-            n: Number(n),
-            priced: priced ?? true,
-            firstMs: first?.getTime() ?? 0,
-            lastMs: last?.getTime() ?? 0,
-          },
-        ]
-      : [],
-  )
+function sampleOfRow({ key, n }: StatisticsRow): [string, AmountSample] {
+  const [name = '', amounts = ''] = key.slice('sample '.length).split('|')
+  return [name, { known: Float64Array.from(amounts.split(' ').filter(Boolean), Number).toSorted(), n: Number(n) }]
 }
 
-function sampleOf(rows: readonly StatisticsRow[]): UsdSample {
-  const row = rows.find(({ kind }) => kind === 'sample')
-  const known = (row?.name ?? '').split(' ').filter((text) => text !== '')
-  return { known: known.map(Number).toSorted((one, other) => one - other), n: Number(row?.n ?? 0) }
-}
-
-function currenciesOf(rows: readonly StatisticsRow[]): Map<string, CurrencyOnNetwork[]> {
-  const found = new Map<string, CurrencyOnNetwork[]>()
-  for (const { kind, network, name, n } of rows) {
-    if (kind !== 'currency' || network === null || name === null) continue
-    found.set(name, [...(found.get(name) ?? []), { network, n: Number(n) }])
-  }
-  return found
-}
+export const NO_STATISTICS = statisticsOfRows([])

@@ -98,7 +98,7 @@ function textCondition(readings: readonly TextReading[]): Statement {
 }
 
 /** `payer = ?::bytea`, or `payer = any(?::bytea[])` for several values. */
-export function oneOf(column: string, kind: ValueKind, values: readonly string[]): Statement {
+function oneOf(column: string, kind: ValueKind, values: readonly string[]): Statement {
   return column === 'refunds' ? anyRefundBy(values) : isOneOf(column, kind.type, bindingsOf(kind, values))
 }
 
@@ -154,7 +154,7 @@ function paymentCurrencyCondition(matches: readonly CurrencyMatch[]): Statement 
  * `SYMBOL-CHAIN` for any chain, as a range of the bytewise order, where `.` follows `-`. The name of a chain has no `-`, so a second one
  * belongs to another, longer symbol.
  */
-function invoiceSymbolCondition(symbol: string): Statement {
+export function invoiceSymbolCondition(symbol: string): Statement {
   const prefix = bind(`${symbol}-`, 'text')
   return sql`(invoice_currency >= ${prefix} and invoice_currency < ${bind(`${symbol}.`, 'text')}
   and strpos(substr(invoice_currency, char_length(${prefix}) + 1), '-') = 0)`

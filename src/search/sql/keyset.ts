@@ -10,31 +10,30 @@ import type { PagePosition } from '../page/search-cursor.ts'
  * answers at any depth.
  */
 
+/** The columns that place a payment in the order: `timestamp, id`. */
+export function keyColumnsOf(query: PageQuery): string[] {
+  return [...keysOf(query).map(({ column }) => column), 'id']
+}
+
 /**
  * The order of the answer: unknown amounts first ascending, last descending.
  *
- * @param table - `page.` where the columns need a table's name
- * @example order by page.amount_in_usd desc nulls last, page.id desc
+ * @example order by amount_in_usd desc nulls last, id desc
  */
-export function orderOfAnswer(keys: readonly SortKey[], direction: SortOrder, table = ''): Statement {
+export function orderOfAnswer(keys: readonly SortKey[], direction: SortOrder): Statement {
   const nulls = direction === 'asc' ? ' nulls first' : ' nulls last'
-  const terms = keys.map(({ column, nullable }) => `${table}${column} ${direction}${nullable ? nulls : ''}`)
-  return raw(`order by ${[...terms, `${table}id ${direction}`].join(', ')}`)
+  const terms = keys.map(({ column, nullable }) => `${column} ${direction}${nullable ? nulls : ''}`)
+  return raw(`order by ${[...terms, `id ${direction}`].join(', ')}`)
 }
 
 /**
- * The same order as an index gives it, without `nulls first`: with that clause PostgreSQL would sort. It is right where a range of keys
- * is either all known or all unknown, as {@link keyRanges} makes them.
+ * The terms of the same order as an index gives it, without `nulls first`: with that clause PostgreSQL would sort. It is right where a range of
+ * keys is either all known or all unknown, as {@link keyRanges} makes them.
  *
- * @example order by amount_in_usd desc, id desc
+ * @example amount_in_usd desc, id desc
  */
-export function orderOfIndex(keys: readonly SortKey[], direction: SortOrder): Statement {
-  return raw(`order by ${orderTerms(keys, direction)}`)
-}
-
-/** The terms of {@link orderOfIndex}, to follow other terms: `k.timestamp desc, k.id desc`. */
-export function orderTerms(keys: readonly SortKey[], direction: SortOrder, table = ''): string {
-  return [...keys.map(({ column }) => column), 'id'].map((column) => `${table}${column} ${direction}`).join(', ')
+export function orderTerms(keys: readonly SortKey[], direction: SortOrder): string {
+  return [...keys.map(({ column }) => column), 'id'].map((column) => `${column} ${direction}`).join(', ')
 }
 
 /**

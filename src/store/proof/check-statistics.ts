@@ -6,7 +6,7 @@ import { type Difference, MAX_DIFFERENCES } from './difference.ts'
 export const COUNT_PAYMENTS = `
   select network, coalesce(source_network, '') as source_network, currency, min(currency_symbol) as currency_symbol,
     coalesce(invoice_currency, '') as invoice_currency, coalesce(type, -1)::smallint as type, status, count(*) as n,
-    bool_or(amount_in_usd is not null) as priced, min(timestamp) as first_at, max(timestamp) as last_at
+    min(timestamp) as first_at, max(timestamp) as last_at
   from payments where account_id = ? group by 1, 2, 3, 5, 6, 7`
 
 interface StatisticsRow {
@@ -42,8 +42,7 @@ function describeCombination(row: StatisticsRow): string {
 const isoTime = (column: string) => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
 
 /** The rest of a row in words, over the columns of a row of statistics. */
-const DESCRIPTION = `concat_ws(' ', n, currency_symbol, case when priced then 'with US dollars' end,
-  ${isoTime('first_at')}, 'to', ${isoTime('last_at')})`
+const DESCRIPTION = `concat_ws(' ', n, currency_symbol, ${isoTime('first_at')}, 'to', ${isoTime('last_at')})`
 
 const COMPARE_STATISTICS = `
   with counted as (${COUNT_PAYMENTS})
@@ -53,5 +52,5 @@ const COMPARE_STATISTICS = `
   from (select * from payment_statistics where account_id = ?) s
   full join counted c using (network, source_network, currency, invoice_currency, type, status)
   where coalesce(s.n, 0) <> coalesce(c.n, 0) or s.first_at > c.first_at or s.last_at < c.last_at
-    or s.currency_symbol <> c.currency_symbol or (c.priced and not s.priced)
+    or s.currency_symbol <> c.currency_symbol
   order by 1, 2, 3, 4, 5, 6 limit ?`

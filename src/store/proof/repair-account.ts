@@ -35,5 +35,5 @@ export function repairAccount(
 /** Binds the account twice. */
 const STORE_COUNTS = `
   insert into payment_statistics (account_id, network, source_network, currency, currency_symbol, invoice_currency, type, status,
-    n, priced, first_at, last_at)
+    n, first_at, last_at)
   select ?::int, counted.* from (${COUNT_PAYMENTS}) counted`

@@ -1,0 +1,153 @@
+import { bind, EMPTY, join, raw, type Statement, sql, unionAll, where } from '../../postgres/statement.ts'
+import { filterFields } from '../filter/search-fields.ts'
+import { directionOf, keysOf, type PageQuery } from '../page/page-query.ts'
+import { branchTypes, indexes } from '../plan/sources.ts'
+import { isMerged, rangesLeft, type Way, type WayPart } from '../plan/ways.ts'
+import { accountIs, conditionsOfNamed, invoiceSymbolCondition, noneOf } from './filter-conditions.ts'
+import { keyRanges, orderTerms } from './keyset.ts'
+
+/** Which entries of a way are read. */
+export interface EntriesTerms {
+  readonly way: Way
+  /** Whether by the index that has every column needed. */
+  readonly isCovered: boolean
+  /** Columns, or `*`: whole rows pass through without being copied. */
+  readonly names: readonly string[]
+  /** At most so many entries. */
+  readonly limit: number
+}
+
+/**
+ * The entries of a way: branch by branch, for a walk merged in the order of the answer. The order and the limit of every branch leave
+ * PostgreSQL one index to read it by, and one way: branch after branch, never in parallel, which the order of the answer relies on.
+ *
+ * @example payer A by date
+ * select * from (
+ *   (select * from payments where account_id = ? and payer = ? and status = ? order by timestamp desc, id desc limit 21)
+ *   union all
+ *   (…)
+ * ) merged order by timestamp desc, id desc limit 21
+ */
+export function entriesOf({ way, isCovered, names, limit }: EntriesTerms, query: PageQuery): Statement {
+  const parts = (isCovered ? way.covering : undefined) ?? way.parts
+  const ending = sql` limit ${raw(limit)}`
+  const select = sql`select ${raw(names.join(', '))} from payments`
+  const branchesOf = isMerged(parts) ? eachBranch : allBranches
+  const runs = runsOf(way.kind, parts, query).map((run) => {
+    const branches = run.parts.flatMap((part) => {
+      const asked = [...conditionsOf(part, query), ...run.bounds]
+      const order = run.order ?? orderOfIndex(part)
+      return branchesOf(part, query, (ofBranch) => sql`${select}${where([...ofBranch, ...asked])}${order}${ending}`)
+    })
+    if (branches.length === 1 && isMerged(parts)) return unionAll(branches)
+    return sql`select * from (${unionAll(branches)}) merged${run.order ?? EMPTY}${ending}`
+  })
+  if (runs.length === 0) return sql`${select} where false`
+  return runs.length === 1 ? unionAll(runs) : sql`select * from (${unionAll(runs)}) runs${ending}`
+}
+
+/** Branches that are merged. Runs follow each other in the order of the answer. */
+interface Run {
+  readonly parts: readonly WayPart[]
+  readonly bounds: readonly Statement[]
+  /** Of the answer; undefined where each branch has the order of its index. */
+  readonly order?: Statement
+}
+
+/** A gather is one run. A walk has one for each status in the order of status, and for known and unknown amounts in that of the amount. */
+function runsOf(kind: Way['kind'], parts: readonly WayPart[], query: PageQuery): Run[] {
+  const some = parts.filter(({ tuples, symbols }) => tuples.length > 0 || symbols !== undefined)
+  if (some.length === 0) return []
+  if (kind === 'gather') return [{ parts: some, bounds: [] }]
+  const { position, sortBy, filter } = query
+  const direction = directionOf(query)
+  const keys = keysOf(query)
+  const atPosition = some.map((part) => ({ ...part, within: rangesLeft(part.within, query) }))
+  if (sortBy === 'status') return runsByStatus(some, atPosition, query)
+  const order = sql`\norder by ${raw(orderTerms(keys, direction))}`
+  const ranges = keyRanges(keys, direction, filter, position)
+  const inOrder = direction === 'asc' ? ranges : ranges.toReversed()
+  return inOrder.map((range) => ({ parts: atPosition, bounds: [range], order }))
+}
+
+/** The run of the position's status begins there, those of earlier statuses are left out. Within a status the order is that of time. */
+function runsByStatus(parts: readonly WayPart[], atPosition: readonly WayPart[], query: PageQuery): Run[] {
+  const { position, filter } = query
+  const direction = directionOf(query)
+  const keys = keysOf(query).slice(1)
+  const order = sql`\norder by ${raw(orderTerms(keys, direction))}`
+  const rankOf = ({ columns }: WayPart, tuple: WayPart['tuples'][number]) => Number(tuple[columns.indexOf('status')])
+  const ranks = new Set(parts.flatMap((part) => part.tuples.map((tuple) => rankOf(part, tuple))))
+  const current = position && Number(position.keys[0])
+  const left = [...ranks].filter(
+    (rank) => current === undefined || (direction === 'asc' ? rank >= current : rank <= current),
+  )
+  return left.map((rank) => {
+    const ofRank = (part: WayPart) => ({ ...part, tuples: part.tuples.filter((tuple) => rankOf(part, tuple) === rank) })
+    if (position === undefined || rank !== current) return { parts: parts.map(ofRank), bounds: [], order }
+    const bounds = keyRanges(keys, direction, filter, { ...position, keys: position.keys.slice(1) })
+    return { parts: atPosition.map(ofRank), bounds, order }
+  })
+}
+
+function conditionsOf({ index, within, filter, except }: WayPart, query: PageQuery): Statement[] {
+  const field = filterFields.find(({ name }) => name === except?.filter)
+  const values = except && query.filter[except.filter]
+  return [
+    ...conditionsOfNamed(query.filter, filter === undefined ? within : [filter]),
+    ...(index === 'payments_source_network' ? [sql`source_network <> network`] : []),
+    ...(except && values && field?.kind === 'list' ? [noneOf(except.column, field.value, values)] : []),
+  ]
+}
+
+/** The order of a whole branch, by which PostgreSQL takes the index. */
+function orderOfIndex({ index, columns }: WayPart): Statement {
+  const { order, hasStatus } = indexes[index]
+  if (order === undefined) return EMPTY
+  return raw(`\norder by ${hasStatus && !columns.includes('status') ? 'status, ' : ''}${order}, id`)
+}
+
+type Branches = (part: WayPart, query: PageQuery, select: (ofBranch: readonly Statement[]) => Statement) => Statement[]
+
+/** A select for each branch, with its values. */
+const eachBranch: Branches = ({ columns, tuples }, { filter }, select) =>
+  tuples.map((tuple) =>
+    select([
+      accountIs(filter.accountId),
+      ...columns.map((column, at) => sql`${raw(column)} = ${bind(tuple[at] ?? null, branchTypes[column])}`),
+    ]),
+  )
+
+/**
+ * One select for all branches, whose text does not depend on their number.
+ *
+ * @example select k.* from (select * from unnest(?::bytea[], ?::smallint[])) d(payer, status) cross join lateral (…) k
+ */
+const allBranches: Branches = ({ columns, tuples, symbols = [] }, { filter }, select) => {
+  const arrays = columns.map((column, at) =>
+    bind(
+      tuples.map((tuple) => tuple[at] ?? null),
+      `${branchTypes[column]}[]`,
+    ),
+  )
+  const tables = [
+    sql`select * from unnest(${join(arrays, ', ')})`,
+    ...symbols.map((symbol) => idsOfSymbol(symbol, filter.accountId)),
+  ]
+  const ofBranch = columns.map((column) => raw(`${column} = d.${column}`))
+  return [
+    sql`select k.* from (${unionAll(tables)}) d(${raw(columns.join(', '))})
+cross join lateral (${select([accountIs(filter.accountId), ...ofBranch])}) k`,
+  ]
+}
+
+/** The invoice currencies of a symbol that an account has, each found by one descent of the index from the one before. */
+function idsOfSymbol(symbol: string, accountId: number): Statement {
+  const next = (from: Statement) => sql`select invoice_currency from payments
+where ${accountIs(accountId)} and invoice_currency ${from} and invoice_currency < ${bind(`${symbol}.`, 'text')} order by invoice_currency limit 1`
+  return sql`with recursive ids(invoice_currency) as (
+(${next(sql`>= ${bind(`${symbol}-`, 'text')}`)})
+union all
+select (${next(raw('> ids.invoice_currency'))}) from ids where invoice_currency is not null
+) select invoice_currency from ids where ${invoiceSymbolCondition(symbol)}`
+}

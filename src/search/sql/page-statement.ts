@@ -1,0 +1,69 @@
+import { commonTable, EMPTY, raw, type Statement, sql, where } from '../../postgres/statement.ts'
+import { directionOf, keysOf, type PageQuery } from '../page/page-query.ts'
+import { ALL, type Step } from '../plan/ladder.ts'
+import { isWhole } from '../plan/ways.ts'
+import { entriesOf } from './entries.ts'
+import { accountIs, columnsOf, conditionsOfNamed } from './filter-conditions.ts'
+import { afterPosition, keyColumnsOf, orderOfAnswer } from './keyset.ts'
+
+/** Which page, and which columns of its rows. */
+export interface PageRequest {
+  readonly query: PageQuery
+  /** Columns of `payments`; the first is the id. */
+  readonly columns: readonly string[]
+}
+
+/**
+ * The statement of one attempt at a page.
+ *
+ * After the requested columns a row has `last_change`, of the same snapshot, and `cut`. A page that is not full ends with a row without a
+ * payment, in which `cut` says whether there are entries beyond the limit, so that payments may be missing. PostgreSQL stops at the limit of
+ * the page, and therefore looks for such entries only where the page is not full.
+ *
+ * @example payer A and network GNOSIS, at most 1,500 entries
+ * with more as materialized (select exists (select from (…the keys of 1,501 entries…) entries offset 1500) as cut)
+ * select * from (
+ *   (select id, amount, …, (select last_change …) as last_change, false as cut from (…1,500 entries…) entries where network = ? limit 21)
+ *   union all
+ *   (select null, null, …, (select last_change …), (select cut from more))
+ * ) page limit 21
+ */
+export function pageStatement({ way, limit, isCovered }: Step, { query, columns }: PageRequest): Statement {
+  const isBounded = limit !== ALL && !isWhole(way)
+  const read = (names: readonly string[], entries: number) =>
+    entriesOf({ way, isCovered, names, limit: entries }, query)
+  const needed = isCovered ? [...keyColumnsOf(query), ...columnsOf(query.filter, way.residual)] : ['*']
+  const entries = read([...new Set(needed)], isWhole(way) ? rowLimit(query) : limit)
+  const asked = conditionsOfNamed(query.filter, way.residual)
+  // a gather whose entries are too many is not sorted, and its rows are not read
+  const ofGather =
+    way.kind === 'walk' ? [] : [afterPosition(query), ...(isBounded ? [raw('not (select cut from more)')] : [])]
+  const order = way.kind === 'walk' ? EMPTY : sql`\n${orderOfAnswer(keysOf(query), directionOf(query))}`
+  const rows = raw(rowLimit(query))
+  const page = sql`from (\n${entries}\n) entries${where([...asked, ...ofGather])}${order} limit ${rows}`
+  const account = accountIs(query.filter.accountId)
+  const lastChange = sql`(select last_change from account_changes where ${account})`
+  const names = raw(columns.join(', '))
+  const found = isCovered
+    ? sql`select p.*, ${lastChange} as last_change, false as cut from (select id ${page}) page
+cross join lateral (select ${names} from payments where ${account} and id = page.id offset 0) p limit ${rows}`
+    : sql`select ${names}, ${lastChange} as last_change, false as cut ${page}`
+  // of a gather the index alone is read, whatever its columns are
+  const keys = read(way.kind === 'walk' ? keyColumnsOf(query) : ['id'], limit + 1)
+  const more = sql`select exists (select from (\n${keys}\n) entries offset ${raw(limit)}) as cut`
+  return sql`${isBounded ? sql`with ${commonTable('more', more, 'materialized')}\n` : EMPTY}select * from (
+(${found})
+union all
+(select ${raw(columns.map(() => 'null').join(', '))}, ${lastChange}, ${raw(isBounded ? '(select cut from more)' : 'false')})
+) page limit ${rows}`
+}
+
+/**
+ * The row limit in the text. It is no binding, because PostgreSQL plans for the limit that it sees; so that the texts stay few, it is
+ * rounded up.
+ */
+function rowLimit({ rows }: PageQuery): number {
+  return LIMITS.find((limit) => limit >= rows) ?? rows
+}
+
+const LIMITS = [11, 21, 51, 101, 1_001, 10_001]
