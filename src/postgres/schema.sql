@@ -337,8 +337,8 @@ create index payments_payee on payments (account_id, payee, status, timestamp, i
   include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
 create index payments_payee_usd on payments (account_id, payee, amount_in_usd, id) include (timestamp);
 create index payments_source_network on payments (account_id, source_network, timestamp, id) include (network) where source_network <> network;
-create index payments_request_id on payments (account_id, request_id, status, timestamp, id) where request_id is not null;
-create index payments_payment_reference on payments (account_id, payment_reference, status, timestamp, id)
+create index payments_request_id on payments (account_id, request_id, timestamp, id) where request_id is not null;
+create index payments_payment_reference on payments (account_id, payment_reference, timestamp, id)
   where payment_reference is not null;
 -- A merchant may give one reference to a million payments, for instance of a subscription.
 create index payments_reference on payments (account_id, reference, status, timestamp, id)

@@ -34,6 +34,18 @@ export function conditionsOfNamed(filter: PaymentFilter, names: readonly FilterN
   return conditionsOf(filter, fieldsNamed(names))
 }
 
+/** The conditions of some filters as they are checked row by row, where no index answers them: a long list is hashed, and not compared one by one. */
+export function checksOfNamed(filter: PaymentFilter, names: readonly FilterName[]): Statement[] {
+  return fieldsNamed(names).flatMap((field) => {
+    const values = field.kind === 'list' ? (filter[field.name] ?? []) : []
+    if (field.kind !== 'list' || values.length <= MAX_COMPARED) return conditionOf(field, filter)
+    const list = bind(bindingsOf(field.value, values), `${field.value.type}[]`)
+    return [anyOf(field.columns.map((column) => sql`(${raw(column)} in (select unnest(${list}))) is true`))]
+  })
+}
+
+const MAX_COMPARED = 20
+
 /** The columns that the conditions of some filters look at. */
 export function columnsOf(filter: PaymentFilter, names: readonly FilterName[]): string[] {
   return fieldsNamed(names).flatMap((field): string | readonly string[] => {

@@ -146,6 +146,14 @@ order by timestamp desc, id desc limit 21) k) merged
 order by timestamp desc, id desc limit 21`)
 })
 
+test('a long list is hashed where it is checked row by row', () => {
+  const payee = Array.from({ length: 21 }, (_, nth) => walletOf(nth))
+  const checked = '(payee in (select unnest(?::bytea[]))) is true'
+  const sqlOf = (wallets: typeof payee) => statementsOf(queryOf({ filter: { accountId: 7, payee: wallets } }))[0]?.sql
+  expect(sqlOf(payee)).toContain(checked)
+  expect(sqlOf(payee.slice(1))).not.toContain(checked)
+})
+
 test('a payment of two columns of one filter comes once', () => {
   const [statement] = statementsOf(queryOf({ filter: { accountId: 7, network: ['GNOSIS'] } }))
   expect(statement?.sql).toContain(`where account_id = ? and network = ?::text

@@ -3,7 +3,7 @@ import { directionOf, keysOf, type PageQuery } from '../page/page-query.ts'
 import { ALL, type Step } from '../plan/ladder.ts'
 import { isWhole } from '../plan/ways.ts'
 import { entriesOf } from './entries.ts'
-import { accountIs, columnsOf, conditionsOfNamed } from './filter-conditions.ts'
+import { accountIs, checksOfNamed, columnsOf } from './filter-conditions.ts'
 import { afterPosition, keyColumnsOf, orderOfAnswer } from './keyset.ts'
 
 /** Which page, and which columns of its rows. */
@@ -34,7 +34,7 @@ export function pageStatement({ way, limit, isCovered }: Step, { query, columns 
     entriesOf({ way, isCovered, names, limit: entries }, query)
   const needed = isCovered ? [...keyColumnsOf(query), ...columnsOf(query.filter, way.residual)] : ['*']
   const entries = read([...new Set(needed)], isWhole(way) ? rowLimit(query) : limit)
-  const asked = conditionsOfNamed(query.filter, way.residual)
+  const asked = checksOfNamed(query.filter, way.residual)
   // a gather whose entries are too many is not sorted, and its rows are not read
   const ofGather =
     way.kind === 'walk' ? [] : [afterPosition(query), ...(isBounded ? [raw('not (select cut from more)')] : [])]
