@@ -234,7 +234,7 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
     'a payer and a payee',
     () => ({ payer: wallet('payer'), payee: wallet('payee') }),
     {},
-    ['walk payments_payee', 'walk payments_payer'],
+    ['walk payments_payer', 'walk payments_payee'],
   ],
   [
     "a merchant's reference and a payee",

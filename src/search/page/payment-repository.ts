@@ -68,9 +68,10 @@ export function createPaymentRepository(
 
 /**
  * For the statements of the same round trip: PostgreSQL plans each once for all values. To plan a merge of five branches for its values takes longer than
- * to run it, and the branches leave no choice between indexes.
+ * to run it, and the branches leave no choice between indexes. Citus has to know the account to plan; it has a setting that PostgreSQL lacks.
  */
-const PLAN_ONCE: Statement = sql`select set_config('plan_cache_mode', 'force_generic_plan', true)`
+const PLAN_ONCE: Statement = sql`select set_config('plan_cache_mode',
+  case when current_setting('citus.shard_count', true) is null then 'force_generic_plan' else 'auto' end, true)`
 
 const runPlannedOnce: (knex: Knex, ...asked: Parameters<ReadTexts>) => ReturnType<ReadTexts> = async (
   knex,

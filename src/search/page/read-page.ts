@@ -6,6 +6,7 @@ import { needsNoGuess, waysOf } from '../plan/ways.ts'
 import {
   type AccountStatistics,
   NO_STATISTICS,
+  namesStatement,
   type StatisticsRow,
   statisticsOfRows,
   statisticsStatement,
@@ -84,7 +85,8 @@ function createCachedStatistics(run: RunStatement) {
   const entries = new Map<number, CachedEntry>()
 
   async function read(accountId: number, signal: AbortSignal | undefined): Promise<AccountStatistics> {
-    const statistics = statisticsOfRows(await run<StatisticsRow>(statisticsStatement(accountId), signal))
+    const rows = await run<StatisticsRow>(statisticsStatement(accountId), signal)
+    const statistics = statisticsOfRows([...rows, ...(await run<StatisticsRow>(namesStatement, signal))])
     if (entries.size >= MAX_ACCOUNTS) entries.clear()
     entries.set(accountId, { statistics, atMs: performance.now() })
     return statistics

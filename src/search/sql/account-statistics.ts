@@ -40,9 +40,9 @@ const SAMPLE_RUNS = 160
 const SAMPLE_RUN = 20
 /** The amounts that are sampled, and the currency of each. */
 const AMOUNTS = [
-  ['amount', 'currency_symbol'],
-  ['amount_in_usd', 'currency_symbol'],
-  ['invoice_amount', 'invoice_currency'],
+  { column: 'amount', currency: 'currency_symbol' },
+  { column: 'amount_in_usd', currency: 'currency_symbol' },
+  { column: 'invoice_amount', currency: 'invoice_currency' },
 ] as const
 
 /** Those of which PostgreSQL's own statistics know the frequent values, those of all accounts. */
@@ -51,19 +51,16 @@ const NAMES = ['payer', 'payee', 'reference', 'request_id', 'payment_reference']
 /** Another name is rarer by about so much than the least frequent one of these. */
 const RARER = 4
 
-/** Reads all statistics of an account: sums over its combinations, the sample of its most frequent status, and what PostgreSQL knows of names. */
+/** Reads the statistics of an account: sums over its combinations, and the sample of its most frequent status. */
 export function statisticsStatement(accountId: number): Statement {
   const keys = COLUMNS.map((column) => `case when grouping(${column}) = 0 then '${column} ' || ${column} end`).join(
     ', ',
   )
   const sets = COLUMNS.map((column) => `(${column})`).join(', ')
-  const samples = AMOUNTS.map(
-    ([
-      column,
-      currency,
-    ]) => `union all select concat('sample ${column} ', ${currency}, '|', string_agg(${column}::text, ' ')), count(*)::text, null, null
-from sampled where ${currency} is not null group by ${currency}`,
-  )
+  const samples = AMOUNTS.map(({ column, currency }) => {
+    const key = `concat('sample ${column} ', ${currency}, '|', string_agg(${column}::text, ' '))`
+    return `union all select ${key}, count(*)::text, null, null from sampled where ${currency} is not null group by ${currency}`
+  })
   return sql`with mine as materialized (select * from payment_statistics where account_id = ${bind(accountId)} and n > 0),
 sampled as materialized (
   select k.* from (select status, min(first_at) as first_at, max(last_at) as last_at from mine group by status order by sum(n) desc limit 1) frequent
@@ -77,17 +74,21 @@ sampled as materialized (
 )
 select concat(${raw(keys)}) as key, sum(n)::text as n, min(first_at) as first_at, max(last_at) as last_at
 from mine group by grouping sets ((), ${raw(sets)})
-${raw(samples.join('\n'))}
-union all select concat_ws(' ', name, value), (n * reltuples)::bigint::text, null, null
+${raw(samples.join('\n'))}`
+}
+
+/**
+ * Reads what PostgreSQL knows of names, of all accounts. A statement of its own, because on Citus none may look at catalogs and at sharded tables.
+ */
+export const namesStatement: Statement = sql`select concat_ws(' ', name, value) as key, (n * reltuples)::bigint::text as n, null as first_at, null as last_at
   from pg_class join pg_stats s on oid = 'payments'::regclass and (schemaname, tablename) = (relnamespace::regnamespace::text, relname)
   cross join lateral (
     select attname as name, value, n from unnest(most_common_vals::text::text[], most_common_freqs) frequent(value, n)
     union all select attname, null, most_common_freqs[array_length(most_common_freqs, 1)] / ${raw(RARER)}
   ) names
   where attname = any(${bind(NAMES, 'text[]')})`
-}
 
-/** Turns the rows of {@link statisticsStatement} into statistics. */
+/** Turns the rows of {@link statisticsStatement} and {@link namesStatement} into statistics. */
 export function statisticsOfRows(rows: readonly StatisticsRow[]): AccountStatistics {
   const all = rows.find(({ key }) => key === '')
   const n = Number(all?.n ?? 0)
