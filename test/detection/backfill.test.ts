@@ -8,6 +8,7 @@ import type { Account } from '../../src/domain/account.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { runPreparedText } from '../../src/postgres/prepared.ts'
 import { chainProgressOf, chainProgressStatement } from '../../src/search/sql/chain-progress.ts'
+import { lockAccount } from '../../src/store/payment-changes.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
@@ -34,6 +35,7 @@ let chain: TestChain
 let proxy: RpcProxy
 let factory: Hex
 const views: View[] = []
+const holders: Knex.Transaction[] = []
 
 /** One database, and a detection that reads the chain into it. */
 interface View {
@@ -55,6 +57,7 @@ beforeAll(async () => {
 })
 afterEach(async () => {
   proxy.meddle()
+  for (const holder of holders.splice(0)) if (!holder.isCompleted()) await holder.rollback()
   for (const { detection, database } of views.splice(0)) {
     await detection.stop()
     await database.drop()
@@ -356,6 +359,111 @@ describe('the order of reading', () => {
     await late.detection.scanOnce()
     expect(await stored(late)).toEqual(await stored(forward))
     expect((await stored(late)).refunds.length).toBeGreaterThan(0)
+  })
+})
+
+describe('a range of old blocks that is read while the one before is written', () => {
+  const RANGE = 3
+
+  /** Two payments in ranges that follow one another, and a lock that holds up what is written of them. */
+  async function openHeld() {
+    const view = await openView({ startBlock: Number((await chain.client.head()).number) + 1 })
+    const { knex, account } = view
+    const requests: PaymentRequest[] = []
+    for (let n = 0; n < 2; n++) {
+      requests.push(await storeRequest(knex, account, newRequest()))
+      await pay(chain.wallets[0], requests[n] as PaymentRequest, 100)
+      await chain.mine({ blocks: RANGE })
+    }
+    await chain.mine({ blocks: 3 * RANGE })
+    const holder = await knex.transaction()
+    holders.push(holder)
+    await lockAccount(holder, account.id, new Date())
+    /** Of each range that the node was asked for, how many blocks before it were not written yet. */
+    const unwritten: number[] = []
+    const narrow = inRangesOf(RANGE)
+    const meddle =
+      (answer: Meddle = () => undefined): Meddle =>
+      (call, ask) => {
+        const { fromBlock } = (call.method === 'eth_getLogs' ? call.params[0] : {}) as { fromBlock?: Hex }
+        const refused = narrow(call, ask)
+        if (refused !== undefined || fromBlock === undefined) return refused
+        return nextOf(view).then((next) => {
+          if (next !== undefined) unwritten.push(Number(fromBlock) - next)
+          return answer(call, ask) ?? ask()
+        })
+      }
+    proxy.meddle(meddle())
+    const paid = () => Promise.all(requests.map(async (each) => (await paymentsOf(knex, account, each)).length))
+    return { view, holder, unwritten, paid, meddle }
+  }
+
+  /** The lowest block that back-fill has not written. */
+  const nextOf = async ({ knex }: View): Promise<number | undefined> => {
+    const [row] = await knex('chain_spans').min({ next: 'next_block' })
+    return row?.['next'] === null ? undefined : Number(row?.['next'])
+  }
+
+  async function readAhead(unwritten: readonly number[]) {
+    await expect.poll(() => unwritten.filter((blocks) => blocks > 0).length, PATIENCE).toBeGreaterThan(0)
+  }
+
+  it('is one range ahead and no more, and is written after it', async () => {
+    const { view, holder, unwritten, paid } = await openHeld()
+    const scanned = view.detection.scanOnce()
+    await readAhead(unwritten)
+    expect(await paid()).toEqual([0, 0])
+    await holder.commit()
+    await scanned
+    expect(await paid()).toEqual([1, 1])
+    expect(Math.max(...unwritten)).toBeLessThanOrEqual(RANGE)
+    const changes = await view.knex('payment_changes').where({ kind: 1 }).orderBy('change').pluck('payment_id')
+    expect(changes).toEqual(await view.knex('payments').orderBy('block_number').pluck('id'))
+  })
+
+  it('leaves what is being written to be written when it cannot be read', async () => {
+    const { view, holder, unwritten, paid, meddle } = await openHeld()
+    proxy.meddle(
+      meddle(() => {
+        const isAhead = unwritten.some((blocks) => blocks > 0)
+        return isAhead ? Promise.resolve({ rpcError: { code: -32_000, message: 'the node went away' } }) : undefined
+      }),
+    )
+    const scanned = view.detection.scanOnce().catch((error: unknown) => String(error))
+    await readAhead(unwritten)
+    await holder.commit()
+    expect(await scanned).toMatch(/went away/)
+    expect(await paid()).toEqual([1, 0])
+    proxy.meddle()
+    await view.detection.scanOnce()
+    expect(await paid()).toEqual([1, 1])
+  })
+
+  it('is read again with the one before when the connection that writes is lost', async () => {
+    const { view, holder, unwritten, paid } = await openHeld()
+    const { knex } = view
+    const scanned = view.detection.scanOnce().catch((error: unknown) => String(error))
+    await readAhead(unwritten)
+    const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`
+    await expect.poll(async () => (await knex.raw(terminate)).rows.length, PATIENCE).toBe(1)
+    expect(await scanned).toMatch(/terminat/)
+    await holder.commit()
+    expect(await paid()).toEqual([0, 0])
+    await view.detection.scanOnce()
+    expect(await paid()).toEqual([1, 1])
+  })
+
+  it('is read again with the one before after a stop', async () => {
+    const { view, holder, unwritten, paid } = await openHeld()
+    view.detection.start()
+    await readAhead(unwritten)
+    await view.detection.stop()
+    await holder.commit()
+    expect(await paid()).toEqual([0, 0])
+    await takeOver(view)
+    await view.detection.scanOnce()
+    expect(await paid()).toEqual([1, 1])
   })
 })
 
