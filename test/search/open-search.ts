@@ -29,10 +29,15 @@ export interface OpenedSearch {
 /** Opens a search on a database of its own. */
 export async function openSearch(): Promise<OpenedSearch> {
   const database = await createTestDatabase()
-  const paymentSearch = createPaymentSearch({ knex: database.knex, chains, tokens, cursorSecret, progressMaxAgeMs: 0 })
+  const paymentSearch = createPaymentSearch({ knex: database.knex, chains, tokens, cursorSecret })
   const mine = generatePayments(account.id, 300, 7)
   await insertPayments(database.knex, mine)
-  return { database, paymentSearch, mine, search: (input, as = account) => paymentSearch.search(as, input) }
+  return {
+    database,
+    paymentSearch,
+    mine,
+    search: (input, as = account) => paymentSearch.search(as, { noCache: true, ...input }),
+  }
 }
 
 /** The reason, message and field that a call fails with. */

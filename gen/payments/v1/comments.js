@@ -563,7 +563,7 @@ export const comments = {
   "payments.v1.SearchPaymentsResponse.AsOf.block": "The last block whose payments are stored. Lower than before when a node turns out to have answered wrongly, until its blocks are read again. Absent if no block has been read yet. Example: `\"21000000\"`.",
   "payments.v1.SearchPaymentsResponse.AsOf.network": "The chain. Example: `\"BASE\"`.",
   "payments.v1.SearchPaymentsResponse.AsOf.time": "Time of that block, in whole seconds. Absent if unknown.",
-  "payments.v1.SearchPaymentsResponse.as_of": "How far each followed chain has been read.",
+  "payments.v1.SearchPaymentsResponse.as_of": "How far each followed chain has been read. Up to a second old; read for this page where the call has the header or metadata `cache-control: no-cache`.",
   "payments.v1.SearchPaymentsResponse.pagination": "Position of this page.",
   "payments.v1.SearchPaymentsResponse.payments": "The payments in the order asked for, also on a page that was reached by `prevCursor`.",
   "payments.v1.SearchPaymentsResponse.watch_cursor": "Position of this page in the changes of the account: send it to WatchPayments as `watchCursor` to get every change since. Opaque. Always present.",

@@ -267,9 +267,10 @@ test('every field of a request reaches the search', async () => {
     limit: 7,
     includeTotal: SearchPaymentsRequest_IncludeTotal.ESTIMATED,
   })
-  await handlers.searchPayments(request, context)
+  const requestHeader = new Headers({ 'cache-control': 'max-age=0, No-Cache' })
+  await handlers.searchPayments(request, { ...context, requestHeader })
   const { $typeName: _, ...fields } = request
-  expect(Object.keys(asked[0] ?? {}).toSorted()).toEqual(Object.keys(fields).toSorted())
+  expect(Object.keys(asked[0] ?? {}).toSorted()).toEqual([...Object.keys(fields), 'noCache'].toSorted())
   expect(asked).toEqual([
     {
       ...texts,
@@ -280,6 +281,7 @@ test('every field of a request reaches the search', async () => {
       sortOrder: 'asc',
       limit: 7,
       includeTotal: 'estimated',
+      noCache: true,
     },
   ])
 })

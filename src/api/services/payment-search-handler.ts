@@ -57,7 +57,8 @@ export function createPaymentSearchHandlers(
 ) {
   return {
     async searchPayments(request, context) {
-      return pageToProto(await calls.search(accountOf(context), inputOf(request), context.signal), toProto)
+      const input = { ...inputOf(request), noCache: asksForNoCache(context) }
+      return pageToProto(await calls.search(accountOf(context), input, context.signal), toProto)
     },
     async getPayment(request, context) {
       return toProto(await calls.getPayment(accountOf(context), request.id, context.signal))
@@ -94,6 +95,11 @@ function inputOf(request: SearchPaymentsRequest): SearchInput {
     cursor: request.cursor,
     includeTotal: wordOf('includeTotal', totalByNumber, request.includeTotal),
   }
+}
+
+/** RFC 9111, 5.2.1.4. */
+function asksForNoCache({ requestHeader }: HandlerContext): boolean {
+  return /\bno-cache\b/i.test(requestHeader.get('cache-control') ?? '')
 }
 
 function pageToProto(

@@ -13,4 +13,6 @@ export interface SearchInput extends FilterInput {
   readonly limit?: number | undefined
   readonly cursor?: string | undefined
   readonly includeTotal?: IncludeTotal | undefined
+  /** The progress of the chains is read for this search, not remembered from one before. */
+  readonly noCache?: boolean | undefined
 }

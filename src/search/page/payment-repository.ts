@@ -24,42 +24,37 @@ export interface PaymentRepository {
    * The payments after a position, nearest first. `confirmations` is known only of final payments.
    */
   page(query: PageQuery, signal?: AbortSignal): Promise<readonly Payment[]>
-  /** The same with the confirmations of all payments and the progress that they are counted from. */
-  pageAsOf(query: PageQuery, signal?: AbortSignal): Promise<PaymentsOfPage>
+  /** The same with the confirmations of all payments and the progress that they are counted from: of a moment ago, unless `noCache`. */
+  pageAsOf(query: PageQuery, signal?: AbortSignal, noCache?: boolean): Promise<PaymentsOfPage>
   /** One payment; undefined where the account has none of that id. */
   byId(accountId: number, id: string, signal?: AbortSignal): Promise<Payment | undefined>
 }
 
-export interface PaymentRepositoryOptions {
-  readonly ladder?: LadderOptions | undefined
-  /** How old the progress of the chains may be, in milliseconds. */
-  readonly progressMaxAgeMs?: number | undefined
-}
+/** How old the progress of the chains may be that a search remembers from one before. */
+const PROGRESS_MAX_AGE_MS = 1_000
 
-export function createPaymentRepository(
-  knex: Knex,
-  { ladder, progressMaxAgeMs = 1_000 }: PaymentRepositoryOptions = {},
-): PaymentRepository {
+/** @param ladder - how pages are tried; tests give low limits */
+export function createPaymentRepository(knex: Knex, ladder?: LadderOptions): PaymentRepository {
   const readPage = createPageReader({
     run: (statement, signal) => runPrepared(knex, statement, signal),
     columns: readPaymentColumns,
     ladder,
   })
-  const withProgress = createProgressReader(knex, progressMaxAgeMs)
+  const withProgress = createProgressReader(knex)
   return {
     async page(query, signal) {
       const { rows } = await readPage(query, (...asked) => runPlannedOnce(knex, ...asked), signal)
       return rows.map((row) => paymentOfRow(row, NO_HEADS))
     },
-    async pageAsOf(query, signal) {
-      const { readTexts, progress } = withProgress()
+    async pageAsOf(query, signal, noCache) {
+      const { readTexts, progress } = withProgress(noCache)
       const { rows, lastChange } = await readPage(query, readTexts, signal)
       const chains = progress()
       const heads = headsOf(chains)
       return { payments: rows.map((row) => paymentOfRow(row, heads)), lastChange, progress: chains }
     },
     async byId(accountId, id, signal) {
-      const { readTexts, progress } = withProgress()
+      const { readTexts, progress } = withProgress(true)
       const [row] = await readTexts(paymentByIdStatement(accountId, id, readPaymentColumns), signal)
       return row === undefined ? undefined : paymentOfRow(row, headsOf(progress()))
     },
@@ -83,16 +78,16 @@ const runPlannedOnce: (knex: Knex, ...asked: Parameters<ReadTexts>) => ReturnTyp
 }
 
 /** Reads with the progress of the chains as it was before. */
-type WithProgress = () => { readTexts: ReadTexts; progress: () => readonly ChainProgress[] }
+type WithProgress = (noCache?: boolean) => { readTexts: ReadTexts; progress: () => readonly ChainProgress[] }
 
 /**
  * The progress of the chains is always read before a page: the page then holds all payments of the blocks that the progress names. It is
- * read in the round trip of a statement, ahead of it, and remembered for a moment.
+ * read in the round trip of a statement, ahead of it, and remembered for a moment by searches that do not ask for more.
  */
-function createProgressReader(knex: Knex, maxAgeMs: number): WithProgress {
+function createProgressReader(knex: Knex): WithProgress {
   let known = { chains: [] as readonly ChainProgress[], atMs: Number.NEGATIVE_INFINITY }
-  return () => {
-    let used = performance.now() - known.atMs < maxAgeMs ? known.chains : undefined
+  return (noCache = false) => {
+    let used = !noCache && performance.now() - known.atMs < PROGRESS_MAX_AGE_MS ? known.chains : undefined
     return {
       async readTexts(statement, signal) {
         if (used !== undefined) return runPlannedOnce(knex, statement, signal)

@@ -90,8 +90,6 @@ export interface PaymentSearchOptions {
   readonly cursorSecret: Uint8Array
   /** How pages are tried; tests give low limits. */
   readonly ladder?: LadderOptions | undefined
-  /** How old the progress of the chains may be, in milliseconds; default 1,000. */
-  readonly progressMaxAgeMs?: number | undefined
 }
 
 export function createPaymentSearch({
@@ -100,9 +98,8 @@ export function createPaymentSearch({
   tokens,
   cursorSecret,
   ladder,
-  progressMaxAgeMs,
 }: PaymentSearchOptions): PaymentSearch {
-  const repository = createPaymentRepository(knex, { ladder, progressMaxAgeMs })
+  const repository = createPaymentRepository(knex, ladder)
   const totals = createTotalRepository(knex)
   const namesOf = createAccountNamesReader(knex)
 
@@ -137,7 +134,7 @@ export function createPaymentSearch({
 
     // one row more than the page holds tells whether another page follows
     const query = { ...asked, rows: asked.limit + 1 }
-    const { payments: found, lastChange, progress } = await repository.pageAsOf(query, signal)
+    const { payments: found, lastChange, progress } = await repository.pageAsOf(query, signal, input.noCache)
     const total = await countMatches(totals, asked.filter, input.includeTotal ?? 'none', signal)
     const page = cutPage(asked, found)
     const seen = (await readPosition?.())?.toString()

@@ -181,7 +181,11 @@ function createCaller(baseUrl: string, key: string, accountId: number): Caller {
     const text = new URLSearchParams(pairs.map(([name, value]) => [name, value])).toString()
     const response = await fetch(`${baseUrl}${path}${text === '' ? '' : `?${text}`}`, {
       method,
-      headers: { 'x-api-key': key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: {
+        'x-api-key': key,
+        'cache-control': 'no-cache',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
     return { status: response.status, body: await response.json() }

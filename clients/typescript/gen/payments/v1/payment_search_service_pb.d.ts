@@ -400,7 +400,8 @@ export declare type SearchPaymentsResponse = Message<"payments.v1.SearchPayments
   pagination?: Pagination | undefined;
 
   /**
-   * How far each followed chain has been read.
+   * How far each followed chain has been read. Up to a second old; read for this page where the call has the header or
+   * metadata `cache-control: no-cache`.
    *
    * @generated from field: repeated payments.v1.SearchPaymentsResponse.AsOf as_of = 3;
    */
