@@ -112,12 +112,13 @@ export function insertPaymentsSql({ rows, seed }: GeneratorTerms, first: number,
   // Each level uses the values of the level within it. The offsets keep PostgreSQL from computing a value again for every use.
   return `
 insert into payments (account_id, id, status, type, final, imported, detected, event_index, block_number, confirmations, timestamp,
-  updated_at, network, source_network, chain_id, currency, currency_symbol, invoice_currency, amount, amount_in_usd, invoice_amount,
+  updated_at, changed_at, network, source_network, chain_id, currency, currency_symbol, invoice_currency, amount, amount_in_usd, invoice_amount,
   refunded_amount, tx_hash, source_tx_hash, payer, payee, initiator, token_address, request_id, payment_reference, reference, fees,
   exchange_rates, gas, refunds, status_history)
 select account_id, id, status, type, status <> 1, not detected, detected,
   case when not hashless then case when batched then n % ${BATCH} else floor(${draw('n', 20)} * 3) end end,
-  zi * 10000000 + seconds / 2, case when status <> 1 then 64 end, at, at + interval '60.123 seconds', network, source_network,
+  zi * 10000000 + seconds / 2, case when status <> 1 then 64 end, at, at + interval '60.123 seconds',
+  at + interval '60.5 seconds', network, source_network,
   'eip155:' || ${one(CHAIN_IDS, 'zi')}, currency, symbol, invoice_currency, amount, usd, invoice_amount,
   case when status = 4 then amount else 0 end, tx_hash,
   case when type = 3 then ${hash('int4send(7)', 'int8send(k)')} when source_network is not null then tx_hash end,

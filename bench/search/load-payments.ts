@@ -18,7 +18,9 @@ const FILL_DERIVED = [
   select account_id, network, coalesce(source_network, ''), currency, min(currency_symbol), coalesce(invoice_currency, ''),
     coalesce(type, -1), status, count(*), min(timestamp), max(timestamp)
   from payments group by 1, 2, 3, 4, 6, 7, 8`,
-  `insert into account_changes (account_id) select distinct account_id from payment_statistics`,
+  `insert into account_changes (account_id, last_changed_at)
+  select account_id, (select max(changed_at) from payments p where p.account_id = a.account_id) from (
+    select distinct account_id from payment_statistics) a`,
 ]
 
 /** Rows of one statement: few enough to see progress, and enough that planning costs little. */

@@ -76,7 +76,12 @@ select * from (
 }
 
 function keysOf({ filter, sortBy }: PlainQuery): readonly string[] {
-  return { date: ['timestamp'], status: ['status', 'timestamp'], amount: [amountColumn(filter)] }[sortBy]
+  return {
+    date: ['timestamp'],
+    status: ['status', 'timestamp'],
+    amount: [amountColumn(filter)],
+    changed: ['changed_at'],
+  }[sortBy]
 }
 
 /** The direction in which rows are read: a page before its position is read backwards. */

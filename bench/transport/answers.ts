@@ -54,6 +54,7 @@ export const page: PaymentPage = {
   payments: Array.from({ length: PAYMENTS }, (_, n) => paymentOf(n)),
   pagination: { limit: PAYMENTS, nextCursor: 'n'.repeat(180) },
   asOf: [{ network: 'BASE', block: 12_345_999n, time: new Date('2026-03-01T12:05:00Z') }],
+  removed: [],
   watchCursor: 'w'.repeat(40),
 }
 

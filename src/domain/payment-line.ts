@@ -95,8 +95,9 @@ export interface StatusEntry {
   readonly at: string
 }
 
-/** Fields of search answers that follow from others. Export does not write them and import ignores them. */
+/** Fields of search answers that follow from others, and the stamp, which is that of one database. Export does not write them and import ignores them. */
 export const derivedPaymentFields: ReadonlySet<string> = new Set([
+  'changedAt',
   'completed',
   'destinationNetwork',
   'destinationTxHash',

@@ -24,6 +24,10 @@ export interface Payment {
   readonly type?: PaymentType | undefined
   readonly timestamp: Date
   readonly updatedAt: Date
+  /**
+   * The stamp of the transaction that last changed the payment, which no later change of the account shares. Absent before it is stored.
+   */
+  readonly changedAt?: Date | undefined
   readonly amount: DecimalString
   /** Currency id. */
   readonly currency: string

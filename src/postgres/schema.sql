@@ -264,6 +264,7 @@ create unique index refund_wallets_in_force on refund_wallets (account_id, addre
 -- event_index: the place in the transaction; log_index: in the block, which gives the order of the chain.
 -- line_hash, line_updated_at: of the import line that the row was written from; line_hash is null once detection has changed it.
 -- superseded: an imported payment that counts nowhere, because an event of the chain stands for it.
+-- changed_at: the stamp of the transaction that last changed the row (account_changes); for rows that it copies, a setting of the transaction.
 create table payments (
   account_id integer not null,
   id uuid not null,
@@ -279,6 +280,8 @@ create table payments (
   confirmations integer,
   timestamp timestamptz(0) not null,
   updated_at timestamptz(3) not null,
+  changed_at timestamptz(3) not null
+    default coalesce(nullif(current_setting('waybill.changed_at', true), '')::timestamptz, clock_timestamp()),
   network text collate "C" not null,
   source_network text collate "C",
   chain_id text collate "C",
@@ -319,6 +322,7 @@ create index payments_superseded on payments (account_id, id) where superseded;
 -- The indexes of searches begin with the columns compared by =, continue with the order of the answer and end with the id. What they include are
 -- the columns of other filters, so that many entries are read without their rows. search/plan/sources.ts repeats them as data.
 create index payments_date on payments (account_id, timestamp, id);
+create index payments_changed on payments (account_id, changed_at, id);
 create index payments_status on payments (account_id, status, timestamp, id)
   include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
 create index payments_network on payments (account_id, network, timestamp, id);
@@ -367,10 +371,20 @@ create table refunds (
 create index refunds_request on refunds (account_id, request_id);
 create index refunds_not_final on refunds (account_id, chain_id, block_number) where not final;
 
--- Writers of an account lock its row, so the order of changes is the order of commits. pruned_change: the highest change that was pruned.
+-- Payments that were deleted, with the stamp of the transaction that did.
+create table removed_payments (
+  account_id integer not null,
+  changed_at timestamptz(3) not null,
+  id uuid not null,
+  primary key (account_id, changed_at, id)
+);
+
+-- Writers of an account lock its row, so the order of changes is the order of commits. last_changed_at: the stamp of the last transaction that
+-- changed payments; the next one has a later stamp. pruned_change: the highest change that was pruned.
 create table account_changes (
   account_id integer not null,
   last_change bigint not null default 0,
+  last_changed_at timestamptz(3),
   pruned_change bigint not null default 0,
   primary key (account_id)
 ) with (fillfactor = 50);

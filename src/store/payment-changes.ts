@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import { runPreparedTexts } from '../postgres/prepared.ts'
+import { paymentColumns } from './payment-row.ts'
 import { type Arrivals, COUNTED_COLUMNS, type CountedRow, countMoves, countStatement } from './payment-statistics.ts'
 
 /**
@@ -9,7 +10,10 @@ import { type Arrivals, COUNTED_COLUMNS, type CountedRow, countMoves, countState
 export interface LockedAccount {
   readonly trx: Knex.Transaction
   readonly accountId: number
-  /** The time that the log gives for the changes of this transaction. */
+  /**
+   * The stamp of what this transaction changes: later than that of every transaction before, so that a reader who has seen everything up to a stamp
+   * never misses a change of an earlier one.
+   */
   readonly at: Date
 }
 
@@ -23,7 +27,8 @@ export interface PaymentStatement {
 export interface StoredPayment extends CountedRow {
   readonly id: string
   readonly request_id: Buffer | null
-  /** A hash of the whole row. */
+  readonly changed_at: Date
+  /** A hash of the rest of the row. */
   readonly mark: string
 }
 
@@ -40,28 +45,40 @@ export type StoredPayments = ReadonlyMap<string, StoredPayment>
 export async function lockAccounts(
   trx: Knex.Transaction,
   accountIds: readonly number[],
-  at: Date,
+  now: Date,
 ): Promise<LockedAccount[]> {
   const locked: LockedAccount[] = []
   for (const accountId of [...new Set(accountIds)].toSorted((a, b) => a - b)) {
-    locked.push(await lockAccount(trx, accountId, at))
+    locked.push(await lockAccount(trx, accountId, now))
   }
   return locked
 }
 
-/** Locks one account. A writer of several accounts calls {@link lockAccounts}, or this in ascending order. */
-export async function lockAccount(trx: Knex.Transaction, accountId: number, at: Date): Promise<LockedAccount> {
-  if (!(await takeLock(trx, accountId))) {
+/**
+ * Locks one account. A writer of several accounts calls {@link lockAccounts}, or this in ascending order.
+ *
+ * @param now - before the wait for the lock
+ */
+export async function lockAccount(trx: Knex.Transaction, accountId: number, now: Date): Promise<LockedAccount> {
+  const startedMs = performance.now()
+  let locked = await takeLock(trx, accountId)
+  if (locked === undefined) {
     await trx.raw('insert into account_changes (account_id) values (?) on conflict do nothing', [accountId])
-    await takeLock(trx, accountId)
+    locked = await takeLock(trx, accountId)
   }
-  return { trx, accountId, at }
+  const lockedMs = now.getTime() + Math.trunc(performance.now() - startedMs)
+  const lastMs = locked?.last_changed_at?.getTime() ?? 0
+  return { trx, accountId, at: new Date(Math.max(lockedMs, lastMs + 1)) }
 }
 
-async function takeLock(trx: Knex, accountId: number): Promise<boolean> {
-  const lock = 'select from account_changes where account_id = ? for update'
-  const { rowCount } = await trx.raw<{ rowCount: number }>(lock, [accountId])
-  return rowCount === 1
+interface LockRow {
+  readonly last_changed_at: Date | null
+}
+
+async function takeLock(trx: Knex, accountId: number): Promise<LockRow | undefined> {
+  const lock = 'select last_changed_at from account_changes where account_id = ? for update'
+  const { rows } = await trx.raw<{ rows: LockRow[] }>(lock, [accountId])
+  return rows[0]
 }
 
 /**
@@ -88,14 +105,16 @@ export async function readPaymentsById(
   return byId(rows)
 }
 
-const STORED_COLUMNS = `payments.id, payments.request_id, ${COUNTED_COLUMNS.map((key) => `payments.${key}`).join(', ')},
-  hash_record_extended(payments, 0) as mark`
+const namesIn = (columns: readonly string[]) => columns.map((column) => `payments.${column}`).join(', ')
+
+const STORED_COLUMNS = `payments.id, payments.request_id, ${namesIn(COUNTED_COLUMNS)}, payments.changed_at,
+  hash_record_extended(row(${namesIn(paymentColumns)}), 0) as mark`
 
 const byId = (rows: readonly StoredPayment[]): StoredPayments => new Map(rows.map((row) => [row.id, row]))
 
 /**
- * Runs an UPDATE, a DELETE, or an INSERT that may update, and counts and logs the changed rows. A row that is written with its old values is
- * not logged.
+ * Runs an UPDATE, a DELETE, or an INSERT that may update, and counts, logs and stamps the changed rows; it is cheaper where the statement sets the stamp
+ * itself. A row that is written with its old values is not logged, and keeps its stamp.
  *
  * @param before - the rows that it may update or delete, and that {@link readPayments} read under the account's lock. Others may be among them;
  *   they cost time
@@ -162,7 +181,7 @@ export async function logArrivals(
     [
       { sql: LOG_INSERTS, bindings: [0, at, ids, accountId] },
       countStatement(accountId, arrivals),
-      { sql: NUMBER, bindings: [ids.length, accountId] },
+      { sql: NUMBER, bindings: [ids.length, at, accountId] },
     ],
     undefined,
   )
@@ -175,7 +194,7 @@ export async function logArrivals(
 
 const LOG_COLUMNS = 'account_id, change, kind, payment_id, at, old'
 
-/** Binds how many changes stand before these, the time, ids, the account. */
+/** Binds how many changes stand before these, the stamp, ids, the account. */
 const LOG_INSERTS = `
   insert into payment_changes (${LOG_COLUMNS})
   select a.account_id, a.last_change + ?::bigint + made.nth, 1, made.id, ?::timestamptz, null::jsonb
@@ -183,7 +202,7 @@ const LOG_INSERTS = `
 
 /**
  * Logs payments as they are, before they are updated: their rows never leave the server. `offset 0` has each looked up; without
- * the name `logged`, Citus could not return columns. Binds the time, ids, the account twice.
+ * the name `logged`, Citus could not return columns. Binds the stamp, ids, the account twice.
  */
 const LOG_UPDATES = `
   insert into payment_changes as logged (${LOG_COLUMNS})
@@ -201,8 +220,17 @@ const RENUMBER = `update payment_changes c set change = -given.next from unnest(
   where c.account_id = ? and c.change = given.change`
 const RENUMBERED = 'update payment_changes set change = -change where account_id = ? and change < 0'
 
-/** Binds how many changes were logged, and the account. */
-const NUMBER = 'update account_changes set last_change = last_change + ?::bigint where account_id = ?'
+/** Binds how many changes were logged, the stamp, and the account. */
+const NUMBER = `update account_changes set last_change = last_change + ?::bigint, last_changed_at = ?::timestamptz
+  where account_id = ?`
+
+/** Binds the account, the stamp, and ids. One that is removed, stored and removed again by a transaction is there already. */
+const KEEP_REMOVED = `insert into removed_payments (account_id, changed_at, id)
+  select ?::int, ?::timestamptz, removed.id from unnest(?::uuid[]) as removed (id) on conflict do nothing`
+
+/** Binds ids, their stamps, and the account. */
+const STAMP = `update payments set changed_at = given.changed_at
+  from unnest(?::uuid[], ?::timestamptz[]) as given (id, changed_at) where payments.account_id = ? and payments.id = given.id`
 
 /**
  * Writes, counts and logs. Payments that may change are logged first, while the server still has their old rows; the log forgets those that the
@@ -224,15 +252,27 @@ async function logWrite(
   const kept = logged.filter(({ id }) => before.get(id)?.mark !== after.get(id)?.mark)
   const inserts = changes.filter((change) => change.before === undefined).map(({ id }) => id)
   const deletes = kept.filter(({ id }) => !after.has(id)).map(({ change }) => change)
+  const removed = changes.filter((change) => change.after === undefined).map(({ id }) => id)
+  const stamps = [...after.values()].flatMap(({ id, mark, changed_at: given }) => {
+    const old = before.get(id)
+    const due = old?.mark === mark ? old.changed_at : at
+    return given.getTime() === due.getTime() ? [] : [{ id, due }]
+  })
   const moves = countMoves(changes)
   const statements = [
+    ...(stamps.length === 0 ? [] : [stampStatement(accountId, stamps)]),
+    ...(removed.length === 0 ? [] : [{ sql: KEEP_REMOVED, bindings: [accountId, at, removed] }]),
     ...(deletes.length === 0 ? [] : [{ sql: LOG_AS_DELETES, bindings: [accountId, deletes] }]),
     ...(kept.length === logged.length ? [] : forget(accountId, logged, kept)),
     ...(inserts.length === 0 ? [] : [{ sql: LOG_INSERTS, bindings: [kept.length, at, inserts, accountId] }]),
     ...(moves.length === 0 ? [] : [countStatement(accountId, moves)]),
-    ...(changes.length === 0 ? [] : [{ sql: NUMBER, bindings: [changes.length, accountId] }]),
+    ...(changes.length === 0 ? [] : [{ sql: NUMBER, bindings: [changes.length, at, accountId] }]),
   ]
   if (statements.length > 0) await runPreparedTexts(trx, statements, undefined)
+}
+
+function stampStatement(accountId: number, stamps: readonly { readonly id: string; readonly due: Date }[]) {
+  return { sql: STAMP, bindings: [stamps.map(({ id }) => id), stamps.map(({ due }) => due), accountId] }
 }
 
 interface LoggedChange {

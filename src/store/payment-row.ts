@@ -17,7 +17,7 @@ import {
 import { parseTimestamp } from '../postgres/parse-timestamp.ts'
 import type { TextRow } from '../postgres/prepared.ts'
 
-/** A row of `payments`, as the database returns it. Amounts are numerics as text, bytes are Buffers, JSON is parsed. */
+/** A row of `payments` as the database returns it, but for `changed_at`, which no writer chooses. Amounts are numerics as text, bytes are Buffers, JSON is parsed. */
 export interface PaymentRow {
   readonly account_id: number
   readonly id: string
@@ -77,36 +77,37 @@ const at = {
   confirmations: 6,
   timestamp: 7,
   updated_at: 8,
-  network: 9,
-  source_network: 10,
-  chain_id: 11,
-  currency: 12,
-  invoice_currency: 13,
-  amount: 14,
-  amount_in_usd: 15,
-  invoice_amount: 16,
-  refunded_amount: 17,
-  tx_hash: 18,
-  source_tx_hash: 19,
-  payer: 20,
-  payee: 21,
-  initiator: 22,
-  token_address: 23,
-  request_id: 24,
-  payment_reference: 25,
-  reference: 26,
-  fees: 27,
-  exchange_rates: 28,
-  gas: 29,
-  refunds: 30,
-  status_history: 31,
-  superseded: 32,
-} as const satisfies Partial<Record<keyof PaymentRow, number>>
+  changed_at: 9,
+  network: 10,
+  source_network: 11,
+  chain_id: 12,
+  currency: 13,
+  invoice_currency: 14,
+  amount: 15,
+  amount_in_usd: 16,
+  invoice_amount: 17,
+  refunded_amount: 18,
+  tx_hash: 19,
+  source_tx_hash: 20,
+  payer: 21,
+  payee: 22,
+  initiator: 23,
+  token_address: 24,
+  request_id: 25,
+  payment_reference: 26,
+  reference: 27,
+  fees: 28,
+  exchange_rates: 29,
+  gas: 30,
+  refunds: 31,
+  status_history: 32,
+  superseded: 33,
+} as const satisfies Partial<Record<keyof PaymentRow | 'changed_at', number>>
 
 /** The columns that {@link paymentOfRow} reads, in this order. Other columns of a row come after them. */
 export const readPaymentColumns = Object.keys(at) as readonly (keyof typeof at)[]
 
-/** All columns. */
+/** All columns of {@link PaymentRow}. */
 export const paymentColumns = [
   'account_id',
   'imported',
@@ -115,7 +116,7 @@ export const paymentColumns = [
   'line_hash',
   'line_updated_at',
   'log_index',
-  ...readPaymentColumns,
+  ...readPaymentColumns.filter((column): column is Exclude<typeof column, 'changed_at'> => column !== 'changed_at'),
 ] as const satisfies readonly (keyof PaymentRow)[]
 
 /** The columns whose values come from the chain. An unknown value is null. */
@@ -140,7 +141,15 @@ export type PaymentFacts = Omit<
 /** The fields of a payment that come from the chain. */
 type ChainFields = Omit<
   Payment,
-  'id' | 'status' | 'superseded' | 'confirmations' | 'updatedAt' | 'refundedAmount' | 'refunds' | 'statusHistory'
+  | 'id'
+  | 'status'
+  | 'superseded'
+  | 'confirmations'
+  | 'updatedAt'
+  | 'changedAt'
+  | 'refundedAmount'
+  | 'refunds'
+  | 'statusHistory'
 > & { readonly logIndex?: number }
 
 /** The columns of a payment's fields that come from the chain. */
@@ -203,6 +212,7 @@ export function paymentOfRow(row: TextRow, heads: Heads): Payment {
     type: known(row[at.type], toType),
     timestamp: parseTimestamp(row[at.timestamp] as string),
     updatedAt: parseTimestamp(row[at.updated_at] as string),
+    changedAt: parseTimestamp(row[at.changed_at] as string),
     amount: trimNumeric(row[at.amount] as string),
     currency: row[at.currency] as string,
     amountInUsd: known(row[at.amount_in_usd], trimNumeric),

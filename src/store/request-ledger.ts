@@ -293,7 +293,9 @@ export async function savePayments(
   if (isCopied) await copyNewPayments(account, added)
   const changed = rows.filter((row) => stored.get(row.id) !== row && !(isCopied && !stored.has(row.id)))
   for (let from = 0; from < changed.length; from += ROWS_A_STATEMENT) {
-    const values = changed.slice(from, from + ROWS_A_STATEMENT).map(toInsert)
+    const values = changed
+      .slice(from, from + ROWS_A_STATEMENT)
+      .map((row) => ({ ...toInsert(row), changed_at: account.at }))
     const columns = Object.keys(values[0] ?? {}).filter((column) => column !== 'account_id' && column !== 'id')
     const upsert = account.trx('payments').insert(values).onConflict(['account_id', 'id']).merge(columns)
     const ids = changed.slice(from, from + ROWS_A_STATEMENT).map(({ id }) => id)

@@ -36,7 +36,7 @@ const changes = (accountId: number) =>
   knex('payment_changes')
     .where({ account_id: accountId })
     .orderBy('change')
-    .select('change', 'kind', 'payment_id', 'old')
+    .select('change', 'kind', 'payment_id', 'at', 'old')
 const statistics = (accountId: number) =>
   knex('payment_statistics')
     .where({ account_id: accountId })
@@ -83,6 +83,15 @@ describe('writing payments', () => {
       [7n, 3],
     ])
     expect(log[0].old).toBeNull()
+    // the second transaction has the later stamp, though its clock says the same
+    const [of, later] = [log[0].at, log[6].at]
+    expect(later.getTime()).toBeGreaterThan(of.getTime())
+    expect(log.map(({ at }) => at)).toEqual([of, of, later, later, later, later, later])
+    const stamps = await knex('payments').where({ account_id: account }).pluck('changed_at')
+    expect(stamps).toEqual([later, later])
+    expect(await knex('removed_payments').where({ account_id: account })).toEqual([
+      { account_id: account, changed_at: later, id: second.id },
+    ])
     expect(log.find(({ kind, payment_id }) => kind === 2 && payment_id === first.id).old).toEqual(before.image)
     expect(log[6]).toMatchObject({ payment_id: second.id, old: { status: 2, type: 0, amount: 5.5 } })
     expect(await statistics(account)).toEqual([
@@ -93,7 +102,7 @@ describe('writing payments', () => {
       stat('POLYGON', -1, 4, 1n, '01', '01'),
     ])
     expect(await knex('account_changes').where({ account_id: account })).toEqual([
-      { account_id: account, last_change: 7n, pruned_change: 0n },
+      { account_id: account, last_change: 7n, last_changed_at: later, pruned_change: 0n },
     ])
   })
 })

@@ -21,6 +21,7 @@ import {
   REQUEST_IDS,
   START,
   type StoredPayment,
+  spreadStamps,
   tokens,
 } from '../support/data/search-payments.ts'
 
@@ -51,8 +52,13 @@ export async function storeOracle(): Promise<Oracle> {
   const ours = generatePayments(1, 1_200, 1)
   const theirs = ours.slice(0, 800).map((stored): StoredPayment => ({ ...stored, accountId: 2 }))
   await insertPayments(database.knex, [...ours, ...theirs, ...generatePayments(3, 800, 3)])
+  const mine = await spreadStamps(
+    database.knex,
+    account.id,
+    ours.map(({ payment }) => payment),
+  )
   await database.knex.raw('analyze payments')
-  return { database, searches, mine: ours.map(({ payment }) => payment) }
+  return { database, searches, mine }
 }
 
 const random = seededRandom(29)
@@ -129,6 +135,19 @@ export const cases: readonly Case[] = [
   {
     input: { timeZone: 'Europe/Zurich', fromDate: '2026-03-02T05:00:00+01:00' },
     matches: (p) => p.timestamp.getTime() >= START + 28 * HOUR,
+  },
+  {
+    input: { changedFrom: '2026-03-26T00:00:01Z', changedTo: '2026-03-26T18:00:00.001Z', status: ['CONFIRMED'] },
+    matches: (p) =>
+      changedMs(p) >= START + 600 * HOUR + 1_000 && changedMs(p) <= START + 618 * HOUR + 1 && p.status === 'CONFIRMED',
+  },
+  { input: { changedFrom: '2026-03-27' }, matches: (p) => changedMs(p) >= START + 26 * 24 * HOUR },
+  {
+    input: { changedTo: '2026-03-26', fromDate: '2026-03-08', minAmount: '2' },
+    matches: (p, basis) =>
+      changedMs(p) < START + 26 * 24 * HOUR &&
+      p.timestamp.getTime() >= START + 7 * 24 * HOUR &&
+      within(p, basis, (to) => to('2') >= 0),
   },
   { input: { minAmount: '10.50' }, matches: (p, basis) => within(p, basis, (to) => to('10.5') >= 0) },
   { input: { maxAmount: '1.5' }, matches: (p, basis) => within(p, basis, (to) => to('1.5') <= 0) },
@@ -259,7 +278,7 @@ export const cases: readonly Case[] = [
   { input: { q: 'a,b' }, matches: (p) => p.reference === 'a,b' },
 ]
 
-export const orders = (['date', 'amount', 'status'] as const).flatMap((sortBy) =>
+export const orders = (['date', 'amount', 'status', 'changed'] as const).flatMap((sortBy) =>
   (['asc', 'desc'] as const).map((sortOrder) => ({ sortBy, sortOrder })),
 )
 
@@ -364,10 +383,13 @@ function orderOf(sortBy: SortBy, sortOrder: SortOrder, basis: Basis): (a: Paymen
   const ascending = {
     date: (a: Payment, b: Payment) => byDate(a, b) || byId(a, b),
     amount: (a: Payment, b: Payment) => byAmount(a, b) || byId(a, b),
+    changed: (a: Payment, b: Payment) => changedMs(a) - changedMs(b) || byId(a, b),
     status: (a: Payment, b: Payment) => rankOfStatus(a.status) - rankOfStatus(b.status) || byDate(a, b) || byId(a, b),
   }[sortBy]
   return sortOrder === 'asc' ? ascending : (a, b) => ascending(b, a)
 }
+
+const changedMs = ({ changedAt }: Payment) => changedAt?.getTime() ?? Number.NaN
 
 function compare(a: string, b: string): number {
   const [left, right] = [parseDecimal(a), parseDecimal(b)]

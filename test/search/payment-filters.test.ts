@@ -13,7 +13,7 @@ import { cases } from './oracle-walks.ts'
 const others = [SummarizePaymentsRequestSchema, ExportPaymentsRequestSchema, WatchPaymentsRequestSchema]
 
 /** Field numbers with the same meaning in all four messages. */
-const isFilter = ({ number }: DescField) => number <= 17 || (number >= 23 && number <= 29)
+const isFilter = ({ number }: DescField) => number <= 17 || (number >= 23 && number <= 29) || number >= 37
 
 /** The declaration of a field with its rules, without the index of its synthetic oneof. */
 function declared(field: DescField) {

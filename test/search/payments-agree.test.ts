@@ -43,7 +43,7 @@ beforeAll(async () => {
   const ours = generatePayments(1, 1_000, 31)
   await insertPayments(database.knex, [...ours, ...generatePayments(2, 500, 32)])
   await database.knex.transaction(async (trx) => {
-    const locked = await lockAccount(trx, account.id, new Date(START))
+    const locked = await lockAccount(trx, account.id, new Date(START + 3_600_000))
     const sql = `update payments set status = status % 5 + 1, amount_in_usd = nullif(event_index % 7, 0), reference = 'INV-1'
       where account_id = ? and id::text like '3%'`
     await changePayments(locked, { sql, bindings: [account.id] })
@@ -68,6 +68,8 @@ const some = <T>(values: readonly T[]): T[] => [one(values), one(values)]
 const filters: Readonly<Record<FilterName, () => SearchInput>> = {
   fromDate: () => ({ fromDate: one(['2026-03-01', '2026-03-03T12:00:00Z', '2026-03-15']) }),
   toDate: () => ({ toDate: one(['2026-03-16', '2026-03-17T00:00:00+05:45', '2027-01-01']) }),
+  changedFrom: () => ({ changedFrom: one(['2026-03-01T00:30:00Z', '2026-03-01T01:00:00Z']) }),
+  changedTo: () => ({ changedTo: one(['2026-03-01T00:30:00Z', '2026-03-01T00:59:59.999Z']) }),
   minAmount: () => ({ minAmount: one(['0', '1', '10.5']) }),
   maxAmount: () => ({ maxAmount: one(['100', '99999999999999999999999.5']) }),
   currency: () => ({ currency: one([['USDC'], ['EUR'], ['USDC', 'EUR'], ['odd-coin'], ['USDC-BASE']]) }),

@@ -118,6 +118,7 @@ describe('one payment', () => {
     const trimmed = (text: DecimalString) => (text === '10.50' ? '10.5' : text)
     return {
       ...payment,
+      changedAt: expect.any(Date),
       amount: trimmed(payment.amount),
       ...(payment.amountInUsd !== undefined && { amountInUsd: trimmed(payment.amountInUsd) }),
       ...(payment.invoiceAmount !== undefined && { invoiceAmount: trimmed(payment.invoiceAmount) }),

@@ -194,6 +194,22 @@ export declare type ExportPaymentsRequest = Message<"payments.v1.ExportPaymentsR
   timeZone?: string | undefined;
 
   /**
+   * Only payments that changed at this moment or later: whose `changedAt` is, written as `fromDate`. INVALID_DATE;
+   * INVALID_RANGE if it is after `changedTo`. Example: `"2026-03-01T12:00:06.789Z"`.
+   *
+   * @generated from field: optional string changed_from = 37;
+   */
+  changedFrom?: string | undefined;
+
+  /**
+   * Only payments whose `changedAt` is at this moment or earlier, written as `toDate`. INVALID_DATE. Example:
+   * `"2026-03-31"`.
+   *
+   * @generated from field: optional string changed_to = 38;
+   */
+  changedTo?: string | undefined;
+
+  /**
    * Continue a broken export: id of the last payment received. Default: begin with the first payment. Send the same
    * filters again. The payment need not match them any more. If it has moved, the export continues at the earliest
    * `timestamp` that it had within the last 7 days: nothing is missed, some payments may repeat.

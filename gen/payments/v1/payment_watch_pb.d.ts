@@ -195,6 +195,22 @@ export declare type WatchPaymentsRequest = Message<"payments.v1.WatchPaymentsReq
   timeZone?: string | undefined;
 
   /**
+   * Only payments that changed at this moment or later: whose `changedAt` is, written as `fromDate`. INVALID_DATE;
+   * INVALID_RANGE if it is after `changedTo`. Example: `"2026-03-01T12:00:06.789Z"`.
+   *
+   * @generated from field: optional string changed_from = 37;
+   */
+  changedFrom?: string | undefined;
+
+  /**
+   * Only payments whose `changedAt` is at this moment or earlier, written as `toDate`. INVALID_DATE. Example:
+   * `"2026-03-31"`.
+   *
+   * @generated from field: optional string changed_to = 38;
+   */
+  changedTo?: string | undefined;
+
+  /**
    * Begin after this position: the `watchCursor` of a search or of an event, whatever its filters were. Default: begin
    * now. Over plain HTTP the header `Last-Event-ID`, which browsers add when they reconnect, wins. Changes are kept for
    * 7 days. CURSOR_EXPIRED, CURSOR_AHEAD, INVALID_WATCH_CURSOR.

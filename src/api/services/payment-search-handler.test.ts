@@ -202,13 +202,15 @@ function handlersOver(page: PaymentPage) {
   return { handlers, asked }
 }
 
-const empty: PaymentPage = { payments: [], pagination: { limit: 20 }, asOf: [], watchCursor: 'w' }
+const empty: PaymentPage = { payments: [], pagination: { limit: 20 }, asOf: [], removed: [], watchCursor: 'w' }
 
 test('a page has its cursors, its total, and how far each chain was read', async () => {
   const { handlers } = handlersOver({
     payments: [least],
     pagination: { limit: 20, nextCursor: 'n', prevCursor: 'p', total: { count: 10_000, relation: 'AT_LEAST' } },
     asOf: [{ network: 'BASE', block: 7n, time: new Date('2026-03-01T00:00:00Z') }, { network: 'BSC' }],
+    removed: [{ id: least.id, changedAt: new Date('2026-03-01T00:00:00.001Z') }],
+    completeTo: new Date('2026-03-01T00:00:00.002Z'),
     watchCursor: 'w',
   })
   const answer = await handlers.searchPayments(create(SearchPaymentsRequestSchema), context)
@@ -223,6 +225,8 @@ test('a page has its cursors, its total, and how far each chain was read', async
       totalRelation: 'AT_LEAST',
     },
     asOf: [{ network: 'BASE', block: '7', time: '2026-03-01T00:00:00Z' }, { network: 'BSC' }],
+    removed: [{ id: least.id, changedAt: '2026-03-01T00:00:00.001Z' }],
+    completeTo: '2026-03-01T00:00:00.002Z',
     watchCursor: 'w',
   })
 })
@@ -235,13 +239,24 @@ test('the last page has no more, no cursor and no total', async () => {
     payments: [],
     pagination: { limit: 20, hasMore: false },
     asOf: [],
+    removed: [],
     watchCursor: 'w',
   })
 })
 
 test('every field of a request reaches the search', async () => {
   const { handlers, asked } = handlersOver(empty)
-  const texts = { fromDate: 'a', toDate: 'b', minAmount: 'c', maxAmount: 'd', cursor: 'e', q: 'q', timeZone: 'r' }
+  const texts = {
+    fromDate: 'a',
+    toDate: 'b',
+    minAmount: 'c',
+    maxAmount: 'd',
+    cursor: 'e',
+    q: 'q',
+    timeZone: 'r',
+    changedFrom: 'u',
+    changedTo: 'v',
+  }
   const lists = {
     currency: ['f'],
     paymentCurrency: ['g'],
@@ -291,7 +306,7 @@ test.each([
   { status: [0] },
   { type: [0] },
   { type: [5] },
-  { sortBy: 4 },
+  { sortBy: 5 },
   { sortOrder: 3 },
   { includeTotal: 4 },
 ])('a number that no enum has is refused: %j', async (fields) => {

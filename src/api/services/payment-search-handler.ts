@@ -71,6 +71,7 @@ const sortByNumber = new Map<number, SortBy | undefined>([
   [SearchPaymentsRequest_SortBy.DATE, 'date'],
   [SearchPaymentsRequest_SortBy.AMOUNT, 'amount'],
   [SearchPaymentsRequest_SortBy.STATUS, 'status'],
+  [SearchPaymentsRequest_SortBy.CHANGED, 'changed'],
 ])
 
 const orderByNumber = new Map<number, SortOrder | undefined>([
@@ -103,7 +104,7 @@ function asksForNoCache({ requestHeader }: HandlerContext): boolean {
 }
 
 function pageToProto(
-  { payments, pagination, asOf, watchCursor }: PaymentPage,
+  { payments, pagination, asOf, removed, completeTo, watchCursor }: PaymentPage,
   toProto: PaymentToProto,
 ): MessageInitShape<typeof SearchPaymentsResponseSchema> {
   const { limit, nextCursor, prevCursor, total } = pagination
@@ -122,6 +123,8 @@ function pageToProto(
       block,
       time: time === undefined ? undefined : timestampFromDate(time),
     })),
+    removed: removed.map(({ id, changedAt }) => ({ id, changedAt: timestampFromDate(changedAt) })),
+    completeTo: completeTo && timestampFromDate(completeTo),
     watchCursor,
   }
 }

@@ -55,6 +55,7 @@ function paymentToProto(payment: Payment) {
     type: given(payment.type, (type) => Payment_Type[type]),
     timestamp: timeOfDate(payment.timestamp),
     updatedAt: timeOfDate(payment.updatedAt),
+    changedAt: payment.changedAt && timeOfDate(payment.changedAt),
     amount: payment.amount,
     currency: payment.currency,
     amountInUsd: payment.amountInUsd,

@@ -1,11 +1,10 @@
 import type { Knex } from 'knex'
 import { hexToBytes } from '../../domain/hex.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
-import { copyText } from '../../postgres/copy-rows.ts'
 import { classifyDatabaseError } from '../../postgres/database-error.ts'
+import { copyPaymentTexts } from '../../store/copy-new-payments.ts'
 import { lockAccount, logArrivals } from '../../store/payment-changes.ts'
 import { encodePaymentRow } from '../../store/payment-copy.ts'
-import { paymentColumns } from '../../store/payment-row.ts'
 import { findRequestsOfTransactions, settleStored } from '../../store/request-ledger.ts'
 import { type NewPayments, originOf, type Unnamed } from '../new-payments.ts'
 import { findNames, hasAnyRequest } from './request-names-repository.ts'
@@ -32,7 +31,7 @@ async function copyAndSettle(trx: Knex.Transaction, stored: NewPayments, now: Da
   const hasRequests = (requestIds.size > 0 || unnamed.length > 0) && (await hasAnyRequest(trx, accountId))
   const payments = unnamed.map(({ payment }) => payment)
   const names = hasRequests ? await findNames(trx, accountId, payments) : NONE
-  await copyText(trx, { table: 'payments', columns: paymentColumns }, [...chunks, rowsOf(accountId, unnamed, names)])
+  await copyPaymentTexts(account, [...chunks, rowsOf(accountId, unnamed, names)])
   await logArrivals(account, ids, arrivals)
   if (!hasRequests) return
   const found = await findRequestsOfTransactions(trx, accountId, [...hashes])

@@ -4,8 +4,8 @@ import { hexToBytes } from '../../domain/hex.ts'
 import type { Payment } from '../../domain/payment.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
-import { copyText } from '../../postgres/copy-rows.ts'
 import { classifyDatabaseError } from '../../postgres/database-error.ts'
+import { copyPaymentTexts } from '../../store/copy-new-payments.ts'
 import {
   type LockedAccount,
   lockAccount,
@@ -15,7 +15,6 @@ import {
   type StoredPayments,
 } from '../../store/payment-changes.ts'
 import { encodePaymentRow } from '../../store/payment-copy.ts'
-import { paymentColumns } from '../../store/payment-row.ts'
 import { findRequestsOfTransactions, settleStored } from '../../store/request-ledger.ts'
 import type { Outcome } from '../import-lines.ts'
 import { splitRounds } from '../import-rounds.ts'
@@ -236,9 +235,7 @@ async function store(
   const payments = [...added, ...replaced]
   const named = hasRequests ? await nameRequests(trx, accountId, payments) : payments
   const rows = named.map((payment) => encodePaymentRow(payment, originOf(accountId, payment)))
-  await replacePayments(account, before, () =>
-    copyText(trx, { table: 'payments', columns: paymentColumns }, [Buffer.from(rows.join(''))]),
-  )
+  await replacePayments(account, before, () => copyPaymentTexts(account, [Buffer.from(rows.join(''))]))
   await logArrivals(
     account,
     added.map(({ id }) => id),

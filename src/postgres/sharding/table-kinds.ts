@@ -19,6 +19,7 @@ export const TABLE_KINDS: Readonly<Record<string, TableKind>> = {
   idempotency_keys: 'account',
   account_changes: 'account',
   payment_changes: 'account',
+  removed_payments: 'account',
   payment_statistics: 'account',
   reference_topics: 'topic',
   accounts: 'local',

@@ -56,7 +56,7 @@ interface ListFilter<V extends string = string> {
 type Filter =
   | ListFilter
   | { readonly kind: 'currency'; readonly read: 'name'; readonly resolve: typeof resolveCurrency }
-  | { readonly kind: 'date'; readonly operator: '>=' | '<='; readonly column: 'timestamp' }
+  | { readonly kind: 'date'; readonly operator: '>=' | '<='; readonly column: 'timestamp' | 'changed_at' }
   | { readonly kind: 'amount'; readonly operator: '>=' | '<='; readonly column: 'basis' }
   /** The free text. */
   | { readonly kind: 'text' }
@@ -81,6 +81,8 @@ const type = { type: 'smallint', read: 'enum', words: paymentTypes, bind: codeOf
 const filters = {
   fromDate: { kind: 'date', operator: '>=', column: 'timestamp' },
   toDate: { kind: 'date', operator: '<=', column: 'timestamp' },
+  changedFrom: { kind: 'date', operator: '>=', column: 'changed_at' },
+  changedTo: { kind: 'date', operator: '<=', column: 'changed_at' },
   minAmount: { kind: 'amount', operator: '>=', column: 'basis' },
   maxAmount: { kind: 'amount', operator: '<=', column: 'basis' },
   currency: { kind: 'currency', read: 'name', resolve: resolveCurrency },
@@ -166,7 +168,7 @@ export const readingColumns: Readonly<Record<TextReading['as'], Pick<ListFilter,
   reference: filters.reference,
 }
 
-export type SortBy = 'date' | 'amount' | 'status'
+export type SortBy = 'date' | 'amount' | 'status' | 'changed'
 
 /** The sort keys of the three amounts. */
 export const amountColumns: Readonly<Record<AmountBasis, SortKey>> = {
@@ -200,6 +202,12 @@ const timestampKey: SortKey = {
   nullable: false,
   valueOf: ({ timestamp }) => timestamp.toISOString(),
 }
+const changedKey: SortKey = {
+  column: 'changed_at',
+  type: 'timestamptz',
+  nullable: false,
+  valueOf: ({ changedAt }) => changedAt?.toISOString() ?? null,
+}
 const statusKey: SortKey = {
   column: 'status',
   type: 'smallint',
@@ -216,6 +224,8 @@ export function sortKeysOf(sortBy: SortBy, basis: AmountBasis): readonly SortKey
       return [statusKey, timestampKey]
     case 'amount':
       return [amountColumns[basis]]
+    case 'changed':
+      return [changedKey]
   }
 }
 

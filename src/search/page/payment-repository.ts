@@ -1,11 +1,13 @@
 import type { Knex } from 'knex'
 import type { Payment } from '../../domain/payment.ts'
-import { runPrepared, runPreparedTexts } from '../../postgres/prepared.ts'
+import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
+import { runPrepared, runPreparedText, runPreparedTexts } from '../../postgres/prepared.ts'
 import { type Statement, sql } from '../../postgres/statement.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../store/payment-row.ts'
 import type { LadderOptions } from '../plan/ladder.ts'
 import { type ChainProgress, chainProgressOf, chainProgressStatement, headsOf } from '../sql/chain-progress.ts'
 import { paymentByIdStatement } from '../sql/payment-by-id.ts'
+import { type RemovedPayment, removedStatement } from '../sql/removed-payments.ts'
 import type { PageQuery } from './page-query.ts'
 import { createPageReader, type ReadTexts } from './read-page.ts'
 
@@ -14,6 +16,8 @@ export interface PaymentsOfPage {
   readonly payments: readonly Payment[]
   /** The last change of the account that the payments reflect. */
   readonly lastChange: bigint
+  /** Its stamp, in the order of changes. */
+  readonly lastChangedAt: Date | undefined
   /** Every chain that was ever followed. Read just before the page, so that the page holds all payments of the scanned blocks. */
   readonly progress: readonly ChainProgress[]
 }
@@ -26,6 +30,8 @@ export interface PaymentRepository {
   page(query: PageQuery, signal?: AbortSignal): Promise<readonly Payment[]>
   /** The same with the confirmations of all payments and the progress that they are counted from: of a moment ago, unless `noCache`. */
   pageAsOf(query: PageQuery, signal?: AbortSignal, noCache?: boolean): Promise<PaymentsOfPage>
+  /** Payments that were removed up to a moment, in their places in the order of changes: those after the position, nearest first. */
+  removed(query: PageQuery, until: Date, signal?: AbortSignal): Promise<readonly RemovedPayment[]>
   /** One payment; undefined where the account has none of that id. */
   byId(accountId: number, id: string, signal?: AbortSignal): Promise<Payment | undefined>
 }
@@ -48,10 +54,14 @@ export function createPaymentRepository(knex: Knex, ladder?: LadderOptions): Pay
     },
     async pageAsOf(query, signal, noCache) {
       const { readTexts, progress } = withProgress(noCache)
-      const { rows, lastChange } = await readPage(query, readTexts, signal)
+      const { rows, ...of } = await readPage(query, readTexts, signal)
       const chains = progress()
       const heads = headsOf(chains)
-      return { payments: rows.map((row) => paymentOfRow(row, heads)), lastChange, progress: chains }
+      return { payments: rows.map((row) => paymentOfRow(row, heads)), ...of, progress: chains }
+    },
+    async removed(query, until, signal) {
+      const rows = await runPreparedText(knex, removedStatement(query, until), signal)
+      return rows.map(([id, changedAt]) => ({ id: id as string, changedAt: parseTimestamp(changedAt as string) }))
     },
     async byId(accountId, id, signal) {
       const { readTexts, progress } = withProgress(true)

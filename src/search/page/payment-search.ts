@@ -15,9 +15,11 @@ import type { SearchInput } from '../filter/search-input.ts'
 import type { LadderOptions } from '../plan/ladder.ts'
 import { createAccountNamesReader } from '../sql/account-names.ts'
 import type { ChainProgress } from '../sql/chain-progress.ts'
+import type { RemovedPayment } from '../sql/removed-payments.ts'
 import { createTotalRepository } from '../sql/total-repository.ts'
 import { countMatches, type Total } from '../totals/count-matches.ts'
 import { encodeWatchCursor, watchSeal } from '../watch/watch-cursor.ts'
+import { directionOf, type PageQuery } from './page-query.ts'
 import { createPaymentRepository } from './payment-repository.ts'
 import {
   type CarriedSearch,
@@ -44,6 +46,9 @@ export interface PaymentPage {
   }
   /** One for each configured chain, in the order of the configuration. */
   readonly asOf: readonly ChainAsOf[]
+  /** In the order of changes: the removed payments that belong to the page, and the moment up to which it knows all changes. */
+  readonly removed: readonly RemovedPayment[]
+  readonly completeTo?: Date | undefined
   /** A watch that begins here sends every change that the page does not reflect. */
   readonly watchCursor: string
 }
@@ -134,9 +139,15 @@ export function createPaymentSearch({
 
     // one row more than the page holds tells whether another page follows
     const query = { ...asked, rows: asked.limit + 1 }
-    const { payments: found, lastChange, progress } = await repository.pageAsOf(query, signal, input.noCache)
+    const {
+      payments: found,
+      lastChange,
+      lastChangedAt,
+      progress,
+    } = await repository.pageAsOf(query, signal, input.noCache)
+    const removed = lastChangedAt === undefined ? [] : await repository.removed(query, lastChangedAt, signal)
     const total = await countMatches(totals, asked.filter, input.includeTotal ?? 'none', signal)
-    const page = cutPage(asked, found)
+    const page = cutPage(asked, placeRemoved(query, found, removed))
     const seen = (await readPosition?.())?.toString()
     const cursorAt = (position: PagePosition | undefined) =>
       position && encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? values, position, seen })
@@ -149,6 +160,8 @@ export function createPaymentSearch({
         total,
       },
       asOf: asOfChains(chains, progress),
+      removed: page.removed,
+      completeTo: lastChangedAt && earlierOf(lastChangedAt, asked.filter.changedTo),
       watchCursor: encodeWatchCursor(watchSeal(cursorSecret, account.id), lastChange),
     }
   }
@@ -199,9 +212,32 @@ function mergeSearch({ accountId, input, limit, values, carried }: SearchSources
   }
 }
 
+/** What has a place in the order of an answer. */
+type Entry = Payment | RemovedPayment
+
+const isRemoved = (entry: Entry): entry is RemovedPayment => !('status' in entry)
+const isPayment = (entry: Entry): entry is Payment => !isRemoved(entry)
+
+/** Puts removed payments in their places in the order of changes, in reading order. */
+function placeRemoved(
+  query: PageQuery,
+  found: readonly Payment[],
+  removed: readonly RemovedPayment[],
+): readonly Entry[] {
+  if (removed.length === 0) return found
+  const placeOf = ({ changedAt, id }: Entry) => `${changedAt?.toISOString()} ${id}`
+  const ascending = [...found, ...removed].toSorted((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1))
+  return directionOf(query) === 'asc' ? ascending : ascending.toReversed()
+}
+
+function earlierOf(moment: Date, limitMs: number | undefined): Date {
+  return limitMs !== undefined && limitMs < moment.getTime() ? new Date(limitMs) : moment
+}
+
 interface CutPage {
   /** In the order of the answer. */
   readonly payments: readonly Payment[]
+  readonly removed: readonly RemovedPayment[]
   readonly next: PagePosition | undefined
   readonly previous: PagePosition | undefined
 }
@@ -209,35 +245,38 @@ interface CutPage {
 /**
  * Makes a page, and the positions after and before it, of the payments found: in reading order, with up to one more than the page holds.
  */
-function cutPage(asked: AskedSearch, found: readonly Payment[]): CutPage {
+function cutPage(asked: AskedSearch, found: readonly Entry[]): CutPage {
   const { position, limit } = asked
   const hasMore = found.length > limit
   const kept = found.slice(0, limit)
   const backward = position?.direction === 'backward'
-  const payments = backward ? kept.toReversed() : kept
-  const first = payments[0]
-  const last = payments.at(-1)
+  const entries = backward ? kept.toReversed() : kept
+  const first = entries[0]
+  const last = entries.at(-1)
   if (first === undefined || last === undefined) return emptyPage(position)
   return {
-    payments,
+    payments: entries.filter(isPayment),
+    removed: entries.filter(isRemoved),
     // going backward, the page that the caller came from follows
     next: hasMore || backward ? positionOf(asked, last, 'forward') : undefined,
     previous: (backward ? hasMore : position !== undefined) ? positionOf(asked, first, 'backward') : undefined,
   }
 }
 
+const NOTHING = { payments: [], removed: [] } as const
+
 /** Nothing is left on this side of the position: the only cursor leads back, and includes the payment that the position is at. */
 function emptyPage(position: PagePosition | undefined): CutPage {
-  if (position === undefined) return { payments: [], next: undefined, previous: undefined }
+  if (position === undefined) return { ...NOTHING, next: undefined, previous: undefined }
   const back = { ...position, inclusive: !position.inclusive } as const
   return position.direction === 'forward'
-    ? { payments: [], next: undefined, previous: { ...back, direction: 'backward' } }
-    : { payments: [], next: { ...back, direction: 'forward' }, previous: undefined }
+    ? { ...NOTHING, next: undefined, previous: { ...back, direction: 'backward' } }
+    : { ...NOTHING, next: { ...back, direction: 'forward' }, previous: undefined }
 }
 
-function positionOf(asked: AskedSearch, payment: Payment, direction: PagePosition['direction']): PagePosition {
-  const keys = sortKeysOf(asked.sortBy, amountBasis(asked.filter)).map(({ valueOf }) => valueOf(payment))
-  return { keys, id: payment.id, inclusive: false, direction }
+function positionOf(asked: AskedSearch, entry: Entry, direction: PagePosition['direction']): PagePosition {
+  const keys = sortKeysOf(asked.sortBy, amountBasis(asked.filter)).map(({ valueOf }) => valueOf(entry as Payment))
+  return { keys, id: entry.id, inclusive: false, direction }
 }
 
 function asOfChains(chains: ChainDirectory, progress: readonly ChainProgress[]): ChainAsOf[] {

@@ -1,3 +1,4 @@
+import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
 import type { TextRow } from '../../postgres/prepared.ts'
 import type { Statement } from '../../postgres/statement.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
@@ -25,6 +26,8 @@ export interface ReadRows {
   /** Each begins with the requested columns. */
   readonly rows: readonly TextRow[]
   readonly lastChange: bigint
+  /** The stamp of that change; undefined in other orders than that of changes, and where nothing has changed. */
+  readonly lastChangedAt: Date | undefined
 }
 
 export interface PageReaderOptions {
@@ -54,12 +57,17 @@ export function createPageReader({ run, columns, ladder = DEFAULT_LADDER }: Page
   }
 }
 
-/** Undefined where the limit of entries was reached before the page was full. The columns `last_change` and `cut` follow the requested ones. */
+/** Undefined where the limit of entries was reached before the page was full. The columns `last_change`, `cut` and `last_changed_at` follow the requested ones. */
 function pageOf(rows: readonly TextRow[], asked: { rows: number; columns: number }): ReadRows | undefined {
   const payments = rows.filter(([id]) => id !== null).slice(0, asked.rows)
   const isCut = rows.at(-1)?.[asked.columns + 1] === 't'
   if (isCut && payments.length < asked.rows) return undefined
-  return { rows: payments, lastChange: BigInt(rows[0]?.[asked.columns] ?? 0) }
+  const [lastChange, , lastChangedAt = null] = rows[0]?.slice(asked.columns) ?? []
+  return {
+    rows: payments,
+    lastChange: BigInt(lastChange ?? 0),
+    lastChangedAt: lastChangedAt === null ? undefined : parseTimestamp(lastChangedAt),
+  }
 }
 
 /** Replaces the text filter `q` by the filter that it can only mean: a text that is an address is the filter `walletAddress`. */

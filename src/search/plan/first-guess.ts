@@ -49,6 +49,8 @@ export const makeGuess: MakeGuess = (way, query, statistics) => {
 const PAYMENTS_OF_NAME = 20
 /** Where nothing is known of an amount. */
 const SHARE_OF_AMOUNTS = 0.05
+/** Nothing is known of when payments changed; most ask for the latest changes. */
+const SHARE_OF_CHANGES = 0.01
 
 /** The share of the account's payments that a filter other than a range leaves, from 0 to 1. */
 function shareOf(name: FilterName, { filter }: PageQuery, { n, shares }: AccountStatistics): number {
@@ -96,7 +98,12 @@ function shareOfCurrency({ of, symbol, id }: CurrencyMatch, shares: AccountStati
 function shareOfRanges(names: readonly FilterName[], query: PageQuery, statistics: AccountStatistics): number {
   const hasDates = names.includes('fromDate') || names.includes('toDate')
   const hasAmounts = names.includes('minAmount') || names.includes('maxAmount')
-  return (hasDates ? shareOfDates(query, statistics) : 1) * (hasAmounts ? shareOfAmounts(query, statistics) : 1)
+  const hasChanges = names.includes('changedFrom') || names.includes('changedTo')
+  return [
+    hasDates ? shareOfDates(query, statistics) : 1,
+    hasAmounts ? shareOfAmounts(query, statistics) : 1,
+    hasChanges ? SHARE_OF_CHANGES : 1,
+  ].reduce((product, share) => product * share)
 }
 
 function shareOfDates({ filter: { fromDate, toDate } }: PageQuery, { firstMs, lastMs }: AccountStatistics): number {

@@ -19,7 +19,7 @@ const AMOUNTS = ['amount', 'amount_in_usd', 'invoice_amount']
 
 interface Index {
   /** What orders the entries of equal leading columns; the id follows. */
-  readonly order?: 'timestamp' | 'amount' | 'amount_in_usd' | 'invoice_amount'
+  readonly order?: 'timestamp' | 'changed_at' | 'amount' | 'amount_in_usd' | 'invoice_amount'
   /** Whether the status stands before the order. */
   readonly hasStatus?: true
   /** The columns of an entry beside the leading ones, the order and the id. */
@@ -29,6 +29,7 @@ interface Index {
 /** The indexes of searches, as `schema.sql` defines them. Not named there: `transactions`, the three indexes by hash, and `texts`, those of a free text. */
 const searched = {
   payments_date: { order: 'timestamp', includes: [] },
+  payments_changed: { order: 'changed_at', includes: [] },
   payments_status: { order: 'timestamp', hasStatus: true, includes: [...FACTS, ...AMOUNTS] },
   payments_network: { order: 'timestamp', includes: [] },
   payments_source_network: { order: 'timestamp', includes: ['network'] },
@@ -121,12 +122,17 @@ export function sourcesOf(query: PageQuery): Source[] {
     ...currencyFields.flatMap((name) => sourcesOfCurrency(name, filter[name])),
     accountByTime(query),
     ...(isUsd ? [{ parts: [everything('payments_usd')], answers: [] }] : []),
+    ...(usesChanges(query) ? [{ parts: [everything('payments_changed')], answers: [] }] : []),
   ]
 }
 
 /** Whether amounts are asked for, by the order or by a range. */
 function usesAmounts({ filter, sortBy }: PageQuery): boolean {
   return sortBy === 'amount' || filter.minAmount !== undefined || filter.maxAmount !== undefined
+}
+
+function usesChanges({ filter, sortBy }: PageQuery): boolean {
+  return sortBy === 'changed' || filter.changedFrom !== undefined || filter.changedTo !== undefined
 }
 
 function everything(index: IndexName): Part {

@@ -67,6 +67,7 @@ function servesOrder({ parts }: Source, query: PageQuery): boolean {
   return parts.every(({ index }) => {
     const { order, hasStatus } = indexes[index]
     if (query.sortBy === 'amount') return order === amountColumnOf(query)
+    if (query.sortBy === 'changed') return order === 'changed_at'
     return order === 'timestamp' && (query.sortBy === 'date' || hasStatus)
   })
 }
@@ -132,18 +133,21 @@ function ranksOf({ status = paymentStatuses }: PaymentFilter): number[] {
   return status.map(rankOfStatus).toSorted((one, other) => one - other)
 }
 
-const dates: readonly FilterName[] = ['fromDate', 'toDate']
-const amounts: readonly FilterName[] = ['minAmount', 'maxAmount']
+const ranges: readonly (readonly [lower: FilterName, upper: FilterName])[] = [
+  ['fromDate', 'toDate'],
+  ['changedFrom', 'changedTo'],
+  ['minAmount', 'maxAmount'],
+]
 
 /** The given ranges along the order of an index. */
 function rangesAlong({ index }: Part, query: PageQuery): FilterName[] {
   const { order } = indexes[index]
-  const names = order === 'timestamp' ? dates : order === amountColumnOf(query) ? amounts : []
-  return names.filter((name) => query.filter[name] !== undefined)
+  const given = ranges.flat().filter((name) => query.filter[name] !== undefined)
+  return order === undefined ? [] : given.filter((name) => columnsOf(query.filter, [name]).includes(order))
 }
 
 /** Without the bound that the position has passed: it says nothing more, and would only tempt PostgreSQL to begin there. */
 export function rangesLeft(along: readonly FilterName[], query: PageQuery): FilterName[] {
-  const passed = directionOf(query) === 'asc' ? ['fromDate', 'minAmount'] : ['toDate', 'maxAmount']
+  const passed = ranges.map(([lower, upper]) => (directionOf(query) === 'asc' ? lower : upper))
   return along.filter((name) => query.position === undefined || !passed.includes(name))
 }

@@ -70,7 +70,7 @@ function fieldsNamed(names: readonly FilterName[]): FilterField[] {
   return filterFields.filter(({ name }) => names.includes(name))
 }
 
-function boundColumn({ column }: { readonly column: 'timestamp' | 'basis' }, filter: PaymentFilter): string {
+function boundColumn({ column }: Extract<FilterField, { kind: 'date' | 'amount' }>, filter: PaymentFilter): string {
   return column === 'basis' ? amountColumns[amountBasis(filter)].column : column
 }
 

@@ -16,7 +16,7 @@ export interface PageRequest {
 /**
  * The statement of one attempt at a page.
  *
- * After the requested columns a row has `last_change`, of the same snapshot, and `cut`. A page that is not full ends with a row without a
+ * After the requested columns a row has `last_change`, of the same snapshot, `cut`, and in the order of changes `last_changed_at`. A page that is not full ends with a row without a
  * payment, in which `cut` says whether there are entries beyond the limit, so that payments may be missing. PostgreSQL stops at the limit of
  * the page, and therefore looks for such entries only where the page is not full.
  *
@@ -42,19 +42,21 @@ export function pageStatement({ way, limit, isCovered }: Step, { query, columns 
   const rows = raw(rowLimit(query))
   const page = sql`from (\n${entries}\n) entries${where([...asked, ...ofGather])}${order} limit ${rows}`
   const account = accountIs(query.filter.accountId)
-  const lastChange = sql`(select last_change from account_changes where ${account})`
+  const ofAccount = (column: string) => sql`(select ${raw(column)} from account_changes where ${account})`
+  const stamp = query.sortBy === 'changed' ? sql`, ${ofAccount('last_changed_at')} as last_changed_at` : EMPTY
+  const lastChange = ofAccount('last_change')
   const names = raw(columns.join(', '))
   const found = isCovered
-    ? sql`select p.*, ${lastChange} as last_change, false as cut from (select id ${page}) page
+    ? sql`select p.*, ${lastChange} as last_change, false as cut${stamp} from (select id ${page}) page
 cross join lateral (select ${names} from payments where ${account} and id = page.id offset 0) p limit ${rows}`
-    : sql`select ${names}, ${lastChange} as last_change, false as cut ${page}`
+    : sql`select ${names}, ${lastChange} as last_change, false as cut${stamp} ${page}`
   // of a gather the index alone is read, whatever its columns are
   const keys = read(way.kind === 'walk' ? keyColumnsOf(query) : ['id'], limit + 1)
   const more = sql`select exists (select from (\n${keys}\n) entries offset ${raw(limit)}) as cut`
   return sql`${isBounded ? sql`with ${commonTable('more', more, 'materialized')}\n` : EMPTY}select * from (
 (${found})
 union all
-(select ${raw(columns.map(() => 'null').join(', '))}, ${lastChange}, ${raw(isBounded ? '(select cut from more)' : 'false')})
+(select ${raw(columns.map(() => 'null').join(', '))}, ${lastChange}, ${raw(isBounded ? '(select cut from more)' : 'false')}${stamp})
 ) page limit ${rows}`
 }
 

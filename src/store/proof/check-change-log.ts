@@ -89,6 +89,7 @@ const MISFITS = [
   ['previous <> 3 and kind = 1', `'an insert of an existing payment'`, `'an update or delete'`],
   ['is_latest and kind = 3 and p.id is not null', `'a delete of an existing payment'`, `'no payment'`],
   ['is_latest and kind <> 3 and p.id is null', `'no delete of a missing payment'`, `'a payment'`],
+  ['is_latest and p.changed_at <> at', `'a payment changed at ' || p.changed_at`, `at::text`],
 ] as const
 
 const cases = (result: 1 | 2) => MISFITS.map((misfit) => `when ${misfit[0]} then ${misfit[result]}`).join('\n      ')
@@ -100,9 +101,9 @@ const FIND_MISFITS = `
       case ${cases(1)} end as stored,
       case ${cases(2)} end as expected
     from (
-      select change, payment_id, kind, old, lag(kind) over w as previous, lead(kind) over w is null as is_latest
+      select change, payment_id, kind, at, old, lag(kind) over w as previous, lead(kind) over w is null as is_latest
       from payment_changes where account_id = ? window w as (partition by payment_id order by change)
     ) c
-    left join lateral (select id from payments where account_id = ? and id = c.payment_id offset 0) p on is_latest
+    left join lateral (select id, changed_at from payments where account_id = ? and id = c.payment_id offset 0) p on is_latest
   ) checked
   where stored is not null order by change limit ?`

@@ -193,6 +193,30 @@ export async function insertPayments(knex: Knex, stored: readonly StoredPayment[
   })
 }
 
+/** Gives payments stamps as many transactions would have, some of several payments. Returns the payments with theirs. */
+export async function spreadStamps(knex: Knex, accountId: number, payments: readonly Payment[]): Promise<Payment[]> {
+  const stamped = payments.map((payment, n): Payment => {
+    const changedAt = new Date(START + 600 * HOUR + ((Math.floor(n / 3) * 7_919) % 100_003) * 1_000 + (n % 2))
+    return { ...payment, changedAt }
+  })
+  const [ids, stamps] = [stamped.map(({ id }) => id), stamped.map(({ changedAt }) => changedAt as Date)]
+  await knex.raw(
+    `update payments p set changed_at = given.at from unnest(?::uuid[], ?::timestamptz[]) as given (id, at)
+     where p.account_id = ? and p.id = given.id`,
+    [ids, stamps, accountId],
+  )
+  await knex.raw(
+    `update payment_changes c set at = p.changed_at from payments p
+     where c.account_id = ? and p.account_id = c.account_id and p.id = c.payment_id`,
+    [accountId],
+  )
+  await knex.raw(
+    `update account_changes set last_changed_at = (select max(changed_at) from payments where account_id = ?) where account_id = ?`,
+    [accountId, accountId],
+  )
+  return stamped
+}
+
 /** Stores the payments of an INSERT into one account, counted and logged as well. */
 export async function insertBySql(knex: Knex, accountId: number, sql: string): Promise<void> {
   await knex.transaction(async (trx) => {

@@ -285,6 +285,15 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
    * @generated from field: optional bool superseded = 36;
    */
   superseded?: boolean | undefined;
+
+  /**
+   * When the service last changed this record, in milliseconds: later for every later change in the account, so that whoever
+   * has seen all up to one moment misses nothing by asking for what changed after it. Imports do not set it, and exports
+   * do not have it. Example: `"2026-03-01T12:00:07.012Z"`.
+   *
+   * @generated from field: optional google.protobuf.Timestamp changed_at = 37;
+   */
+  changedAt?: Timestamp | undefined;
 };
 
 /**

@@ -255,6 +255,22 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
    * @generated from field: optional string time_zone = 26;
    */
   timeZone?: string | undefined;
+
+  /**
+   * Only payments that changed at this moment or later: whose `changedAt` is, written as `fromDate`. INVALID_DATE;
+   * INVALID_RANGE if it is after `changedTo`. Example: `"2026-03-01T12:00:06.789Z"`.
+   *
+   * @generated from field: optional string changed_from = 37;
+   */
+  changedFrom?: string | undefined;
+
+  /**
+   * Only payments whose `changedAt` is at this moment or earlier, written as `toDate`. INVALID_DATE. Example:
+   * `"2026-03-31"`.
+   *
+   * @generated from field: optional string changed_to = 38;
+   */
+  changedTo?: string | undefined;
 };
 
 /**
@@ -297,6 +313,13 @@ export enum SearchPaymentsRequest_SortBy {
    * @generated from enum value: STATUS = 3;
    */
   STATUS = 3,
+
+  /**
+   * By `changedAt`, then id. The answer has `removed` and `completeTo`.
+   *
+   * @generated from enum value: CHANGED = 4;
+   */
+  CHANGED = 4,
 }
 
 /**
@@ -408,6 +431,24 @@ export declare type SearchPaymentsResponse = Message<"payments.v1.SearchPayments
   asOf: SearchPaymentsResponse_AsOf[];
 
   /**
+   * Only if sorted by CHANGED: payments that no longer exist, because a reorg took their transaction out of the chain or an
+   * import took their place. They have their place in the order, and count towards the limit of the page. Other filters
+   * than `changedFrom` and `changedTo` do not apply to them.
+   *
+   * @generated from field: repeated payments.v1.RemovedPayment removed = 5;
+   */
+  removed: RemovedPayment[];
+
+  /**
+   * Only if sorted by CHANGED: the moment up to which the changes of the account are known to this page; `changedTo` if that
+   * is earlier. Later changes have a later `changedAt`, so once `nextCursor` is absent the next search begins one
+   * millisecond after it. Absent if nothing of the account has ever changed.
+   *
+   * @generated from field: optional google.protobuf.Timestamp complete_to = 6;
+   */
+  completeTo?: Timestamp | undefined;
+
+  /**
    * Position of this page in the changes of the account: send it to WatchPayments as `watchCursor` to get every change
    * since. Opaque. Always present.
    *
@@ -456,6 +497,33 @@ export declare type SearchPaymentsResponse_AsOf = Message<"payments.v1.SearchPay
  * Use `create(SearchPaymentsResponse_AsOfSchema)` to create a new message.
  */
 export declare const SearchPaymentsResponse_AsOfSchema: GenMessage<SearchPaymentsResponse_AsOf>;
+
+/**
+ * A payment that no longer exists.
+ *
+ * @generated from message payments.v1.RemovedPayment
+ */
+export declare type RemovedPayment = Message<"payments.v1.RemovedPayment"> & {
+  /**
+   * Id that the payment had.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * When it was removed, in milliseconds.
+   *
+   * @generated from field: google.protobuf.Timestamp changed_at = 2;
+   */
+  changedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message payments.v1.RemovedPayment.
+ * Use `create(RemovedPaymentSchema)` to create a new message.
+ */
+export declare const RemovedPaymentSchema: GenMessage<RemovedPayment>;
 
 /**
  * Searches, sums, exports and watches the payments of an account. Every method needs a key with the scope

@@ -194,6 +194,22 @@ export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePay
   timeZone?: string | undefined;
 
   /**
+   * Only payments that changed at this moment or later: whose `changedAt` is, written as `fromDate`. INVALID_DATE;
+   * INVALID_RANGE if it is after `changedTo`. Example: `"2026-03-01T12:00:06.789Z"`.
+   *
+   * @generated from field: optional string changed_from = 37;
+   */
+  changedFrom?: string | undefined;
+
+  /**
+   * Only payments whose `changedAt` is at this moment or earlier, written as `toDate`. INVALID_DATE. Example:
+   * `"2026-03-31"`.
+   *
+   * @generated from field: optional string changed_to = 38;
+   */
+  changedTo?: string | undefined;
+
+  /**
    * What to group by: at most two different groupings, the outer one first. Empty: one sum of all. A query string may
    * separate them by commas. INVALID_FIELD, UNKNOWN_ENUM_VALUE, TOO_MANY_VALUES. Example: `["MONTH", "STATUS"]`.
    *
