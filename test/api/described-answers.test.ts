@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest'
 import { checkAnswer, checkStreamMessage, type SeenAnswer } from '../support/described/check-answer.ts'
 
-const page = { payments: [], pagination: { limit: 20, hasMore: false }, asOf: [{ network: 'BASE', block: '7' }] }
+const page = {
+  payments: [],
+  pagination: { limit: 20, hasMore: false },
+  asOf: [{ network: 'BASE', block: '7' }],
+  removed: [],
+}
 
 function answer(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): SeenAnswer {
   const all: Record<string, string> = { 'x-request-id': 'a', 'content-type': 'application/json', ...headers }

@@ -126,7 +126,7 @@ const inRangesOf =
 
 /** Everything that detection stored but the times of writing and what was frozen at them. */
 async function stored({ knex }: View) {
-  const untimed = { updated_at: undefined, status_history: undefined, confirmations: undefined }
+  const untimed = { updated_at: undefined, changed_at: undefined, status_history: undefined, confirmations: undefined }
   const payments = await knex('payments').orderBy(['account_id', 'id'])
   return {
     payments: payments.map((row) => ({ ...row, ...untimed })),

@@ -92,7 +92,7 @@ async function snapshot() {
   const payments = await knex('payments').orderBy(['account_id', 'id'])
   const refunds = await knex('refunds').orderBy(['account_id', 'tx_hash', 'event_index'])
   const unmatched = await knex('unmatched_events').orderBy(['tx_hash', 'event_index', 'account_id'])
-  const untimed = { updated_at: undefined, status_history: undefined, confirmations: undefined }
+  const untimed = { updated_at: undefined, changed_at: undefined, status_history: undefined, confirmations: undefined }
   return { payments: payments.map((row) => ({ ...row, ...untimed })), refunds, unmatched }
 }
 

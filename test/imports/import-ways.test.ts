@@ -57,9 +57,9 @@ async function runImport(text: string, target: LineTarget, options: ImportOption
   return all
 }
 
-/** Without what differs between accounts. */
+/** Without what differs between accounts, and between one transaction and several. */
 const comparable = (row: object) =>
-  Object.fromEntries(Object.entries(row).filter(([name]) => name !== 'account_id' && name !== 'seq'))
+  Object.fromEntries(Object.entries(row).filter(([name]) => !['account_id', 'seq', 'changed_at'].includes(name)))
 
 async function tablesOf({ id }: Account) {
   const payments = await database.knex('payments').where({ account_id: id }).orderBy('id')

@@ -122,7 +122,9 @@ describe.each(watchWays)('over %s', (way) => {
     ])
     expect(new Set(messages.map(({ watchCursor }) => watchCursor)).size).toBe(6)
     expect(messages[1]).toMatchObject({ payment: { status: 'CONFIRMED', fees: [] } })
-    const stamps = messages.flatMap(({ at, payment, type }) => (type === 'ADDED' ? [[at, (payment as { changedAt?: string }).changedAt]] : []))
+    const stamps = messages.flatMap(({ at, payment, type }) =>
+      type === 'ADDED' ? [[at, (payment as { changedAt?: string }).changedAt]] : [],
+    )
     expect(stamps.every(([at, changedAt]) => at === changedAt)).toBe(true)
   })
 

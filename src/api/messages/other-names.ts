@@ -30,6 +30,16 @@ const parameters: readonly OtherNames[] = [
   },
   {
     others: list(
+      'updatedFrom updatedAfter updatedSince updatedAt modifiedFrom modifiedAfter modifiedSince changedAfter changedSince ifModifiedSince lastModified',
+    ),
+    ours: ['changedFrom'],
+  },
+  {
+    others: list('updatedTo updatedBefore updatedUntil modifiedTo modifiedBefore changedBefore changedUntil'),
+    ours: ['changedTo'],
+  },
+  {
+    others: list(
       'offset page pageNumber pageNo pageIndex skip pageToken nextPageToken nextToken startingAfter continuation position',
     ),
     ours: ['cursor'],
@@ -101,6 +111,7 @@ const values: readonly OtherNames[] = [
   { others: list('expired overdue timedOut'), ours: ['EXPIRED', 'FAILED'] },
   { others: list('overpaid excess'), ours: ['PAID'], note: 'overpaid=true finds the overpaid ones' },
   { others: list('time timestamp created createdAt blockTime'), ours: ['DATE', 'DAY'] },
+  { others: list('updated updatedAt modified modifiedAt changedAt lastModified'), ours: ['CHANGED'] },
   { others: list('date'), ours: ['DAY'] },
   { others: list('value price usd'), ours: ['AMOUNT'] },
   { others: list('ascending asc up oldest'), ours: ['ASC'] },

@@ -148,6 +148,8 @@ export const suggestTexts = {
     q: 'Search',
     from: 'From day',
     to: 'To day',
+    changedFrom: 'Changed from',
+    changedTo: 'Changed to',
     minAmount: 'At least',
     maxAmount: 'At most',
     status: 'Status',

@@ -67,6 +67,7 @@ export interface PaymentJson {
   type: string
   timestamp: string
   updatedAt: string
+  changedAt: string
   amount: string
   currency: string
   amountInUSD: string
@@ -107,6 +108,7 @@ interface Answer {
 
 /** A caller with a key. All but `call` and `reasonOf` throw the service's answer when it is an error. */
 export interface Caller {
+  readonly key: string
   readonly accountId: number
   call(method: string, path: string, options?: { query?: Query; body?: object }): Promise<Answer>
   /** HTTP status and reason of an answer that must be an error. */
@@ -196,6 +198,7 @@ function createCaller(baseUrl: string, key: string, accountId: number): Caller {
     return body as T
   }
   return {
+    key,
     accountId,
     call,
     async reasonOf(path, query = {}) {

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { createApiKeyRepository } from '../../../src/auth/sql/api-key-repository.ts'
+import type { Payment } from '../../../src/domain/payment.ts'
 import type { DatabaseConnection } from '../../../src/postgres/knex.ts'
 import { createDatabase } from '../../../src/postgres/knex.ts'
 import { createRequests } from '../../../src/requests/requests.ts'
@@ -66,7 +67,7 @@ export async function useDatabase(
     const second = await search.search(account, { limit: 25, cursor: first.pagination.nextCursor })
     return {
       created: [...new Set(created.map((id) => (id === created[0] ? 'one' : 'another')))],
-      pages: [first.payments, first.pagination.total, second.payments],
+      pages: [first.payments.map(unstamped), first.pagination.total, second.payments.map(unstamped)],
       summary: await summarize(account, { groupBy: ['day', 'network'], timeZone: 'Asia/Kolkata' }),
       listed: (await requests.list(account, {})).requests.map(({ request }) => [request.createdAt, request.amount]),
       exported: (await command(url, ['export', 'payments', '--account', 'shop'])).stdout,
@@ -76,6 +77,9 @@ export async function useDatabase(
     await knex.destroy()
   }
 }
+
+/** A stamp is that of one database. */
+const unstamped = ({ changedAt: _, ...payment }: Payment) => payment
 
 export const placeOf = (database: TestDatabase) => ({ connection: database.connection, url: urlOfDatabase(database) })
 

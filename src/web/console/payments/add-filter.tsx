@@ -77,7 +77,7 @@ function FilterForm({ known, onFilter }: Omit<AddFilterProps, 'onOpen'>) {
           <input
             id={valueId}
             className="input"
-            type={field === 'from' || field === 'to' ? 'date' : 'text'}
+            type={/^(?:from|to|changed.*)$/.test(field) ? 'date' : 'text'}
             inputMode={field === 'minAmount' || field === 'maxAmount' ? 'decimal' : undefined}
             list={`${valueId}-list`}
             value={value}

@@ -32,7 +32,9 @@ export const MANY_VALUED = [
   'reference',
 ] as const
 /** Filters that take one value. */
-const ONE_VALUED = ['q', 'from', 'to', 'minAmount', 'maxAmount'] as const
+const ONE_VALUED = ['q', 'from', 'to', 'changedFrom', 'changedTo', 'minAmount', 'maxAmount'] as const
+/** Those that may be days. */
+const DATES = ['from', 'to', 'changedFrom', 'changedTo'] as const
 
 export type FilterField = (typeof MANY_VALUED)[number] | (typeof ONE_VALUED)[number]
 export const FILTER_FIELDS: readonly FilterField[] = [...ONE_VALUED, ...MANY_VALUED]
@@ -82,7 +84,7 @@ export function withoutOrder(query: URLSearchParams): URLSearchParams {
 /** A cursor holds for its filters alone. Days mean nothing without their zone, so a link with days names it. */
 function settle(query: URLSearchParams): URLSearchParams {
   query.delete('cursor')
-  const hasDays = query.has('from') || query.has('to')
+  const hasDays = DATES.some((field) => query.has(field))
   if (!hasDays) query.delete('zone')
   else if (!query.has('zone')) query.set('zone', zoneOf(query))
   return query
@@ -117,18 +119,20 @@ export function withSort(query: URLSearchParams, by: SortField): URLSearchParams
 /** The filters as the service takes them, for search, sums, export and watch alike. */
 export function searchFilters(query: URLSearchParams) {
   const [from, to] = [query.get('from'), query.get('to')]
-  const one = (field: 'q' | 'minAmount' | 'maxAmount') => {
+  const one = (field: Exclude<(typeof ONE_VALUED)[number], 'from' | 'to'>) => {
     const value = query.get(field)
     return value === null || value === '' ? {} : { [field]: value }
   }
   const many = (field: Exclude<(typeof MANY_VALUED)[number], 'status' | 'type'>) => [...new Set(query.getAll(field))]
   return {
     ...one('q'),
+    ...one('changedFrom'),
+    ...one('changedTo'),
     ...one('minAmount'),
     ...one('maxAmount'),
     ...(from !== null && { fromDate: from }),
     ...(to !== null && { toDate: to }),
-    ...((from !== null || to !== null) && { timeZone: zoneOf(query) }),
+    ...(DATES.some((field) => query.has(field)) && { timeZone: zoneOf(query) }),
     status: query.getAll('status').map((name) => enumOf(Payment_Status, name)),
     type: query.getAll('type').map((name) => enumOf(Payment_Type, name)),
     network: many('network'),
