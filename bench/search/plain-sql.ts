@@ -172,7 +172,7 @@ function branchesOf({ filter, way }: PlainQuery): Sql[][] {
 
 /** The conditions of all filters but wallets and networks. */
 function conditionsOfOneColumn(filter: PaymentFilter): Sql[] {
-  const { fromDate, toDate, minAmount, maxAmount, status, type, payer, payee } = filter
+  const { fromDate, toDate, changedFrom, changedTo, minAmount, maxAmount, status, type, payer, payee } = filter
   const { txHash, requestId, paymentReference, reference } = filter
   const amount = amountColumn(filter)
   const iso = (ms: number) => new Date(ms).toISOString()
@@ -181,6 +181,8 @@ function conditionsOfOneColumn(filter: PaymentFilter): Sql[] {
     { sql: 'account_id = ?', bindings: [filter.accountId] },
     ...given(fromDate, (value) => ({ sql: 'timestamp >= ?::timestamptz', bindings: [iso(value)] })),
     ...given(toDate, (value) => ({ sql: 'timestamp <= ?::timestamptz', bindings: [iso(value)] })),
+    ...given(changedFrom, (value) => ({ sql: 'changed_at >= ?::timestamptz', bindings: [iso(value)] })),
+    ...given(changedTo, (value) => ({ sql: 'changed_at <= ?::timestamptz', bindings: [iso(value)] })),
     ...given(minAmount, (value) => ({ sql: `${amount} >= ?::numeric`, bindings: [value] })),
     ...given(maxAmount, (value) => ({ sql: `${amount} <= ?::numeric`, bindings: [value] })),
     ...given(filter.currency, currencyIs),

@@ -69,6 +69,12 @@ const classes: Readonly<Record<string, SearchClass['draw']>> = {
   'dates.month.amount': (draw) => ({ ...days(draw, 30), ...byAmount }),
   'dates.year.amount': (draw) => ({ ...days(draw, 365), ...byAmount }),
   'dates.month.status': (draw) => ({ ...days(draw, 30), ...byStatus }),
+  'changed.poll': (draw) => ({ changedFrom: days(draw, 1).fromDate, sortBy: 'changed', sortOrder: 'asc' }),
+  'changed.payer': (draw) => ({ payer: [payer(draw)], sortBy: 'changed', sortOrder: 'desc' }),
+  'changed.day': (draw) => {
+    const { fromDate, toDate } = days(draw, 1)
+    return { changedFrom: fromDate, changedTo: toDate, status: ['FAILED'] }
+  },
   'amounts.small': (draw) => dollars(draw, 0.0005),
   'amounts.small.amount': (draw) => ({ ...dollars(draw, 0.0005), ...byAmount }),
   'amounts.large': () => LARGE_RANGE,

@@ -8,12 +8,19 @@ import type { LadderOptions } from '../plan/ladder.ts'
 import { type ChainProgress, chainProgressOf, chainProgressStatement, headsOf } from '../sql/chain-progress.ts'
 import { paymentByIdStatement } from '../sql/payment-by-id.ts'
 import { type RemovedPayment, removedStatement } from '../sql/removed-payments.ts'
-import type { PageQuery } from './page-query.ts'
+import { directionOf, type PageQuery } from './page-query.ts'
 import { createPageReader, type ReadTexts } from './read-page.ts'
 
-/** Payments of a page, in one snapshot with the account's change log. */
-export interface PaymentsOfPage {
-  readonly payments: readonly Payment[]
+/** What has a place in the order of an answer: a payment, or in the order of changes one that was removed. */
+export type Entry = Payment | RemovedPayment
+
+export function isRemoved(entry: Entry): entry is RemovedPayment {
+  return !('status' in entry)
+}
+
+/** Entries of a page, nearest first, in one snapshot with the account's change log. */
+export interface EntriesOfPage {
+  readonly entries: readonly Entry[]
   /** The last change of the account that the payments reflect. */
   readonly lastChange: bigint
   /** Its stamp, in the order of changes. */
@@ -29,9 +36,7 @@ export interface PaymentRepository {
    */
   page(query: PageQuery, signal?: AbortSignal): Promise<readonly Payment[]>
   /** The same with the confirmations of all payments and the progress that they are counted from: of a moment ago, unless `noCache`. */
-  pageAsOf(query: PageQuery, signal?: AbortSignal, noCache?: boolean): Promise<PaymentsOfPage>
-  /** Payments that were removed up to a moment, in their places in the order of changes: those after the position, nearest first. */
-  removed(query: PageQuery, until: Date, signal?: AbortSignal): Promise<readonly RemovedPayment[]>
+  pageAsOf(query: PageQuery, signal?: AbortSignal, noCache?: boolean): Promise<EntriesOfPage>
   /** One payment; undefined where the account has none of that id. */
   byId(accountId: number, id: string, signal?: AbortSignal): Promise<Payment | undefined>
 }
@@ -57,11 +62,10 @@ export function createPaymentRepository(knex: Knex, ladder?: LadderOptions): Pay
       const { rows, ...of } = await readPage(query, readTexts, signal)
       const chains = progress()
       const heads = headsOf(chains)
-      return { payments: rows.map((row) => paymentOfRow(row, heads)), ...of, progress: chains }
-    },
-    async removed(query, until, signal) {
-      const rows = await runPreparedText(knex, removedStatement(query, until), signal)
-      return rows.map(([id, changedAt]) => ({ id: id as string, changedAt: parseTimestamp(changedAt as string) }))
+      const payments = rows.map((row) => paymentOfRow(row, heads))
+      // what was removed later than the page's snapshot belongs to a later page
+      const removed = of.lastChangedAt && (await readRemoved(knex, query, of.lastChangedAt, signal))
+      return { entries: removed ? inPlaces(query, [...payments, ...removed]) : payments, ...of, progress: chains }
     },
     async byId(accountId, id, signal) {
       const { readTexts, progress } = withProgress(true)
@@ -69,6 +73,17 @@ export function createPaymentRepository(knex: Knex, ladder?: LadderOptions): Pay
       return row === undefined ? undefined : paymentOfRow(row, headsOf(progress()))
     },
   }
+}
+
+async function readRemoved(knex: Knex, query: PageQuery, until: Date, signal: AbortSignal | undefined) {
+  const rows = await runPreparedText(knex, removedStatement(query, until), signal)
+  return rows.map(([id, at]): RemovedPayment => ({ id: id as string, changedAt: parseTimestamp(at as string) }))
+}
+
+function inPlaces(query: PageQuery, entries: readonly Entry[]): readonly Entry[] {
+  const placeOf = ({ changedAt, id }: Entry) => `${changedAt?.toISOString()} ${id}`
+  const ascending = entries.toSorted((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1))
+  return directionOf(query) === 'asc' ? ascending : ascending.toReversed()
 }
 
 /**

@@ -19,8 +19,7 @@ import type { RemovedPayment } from '../sql/removed-payments.ts'
 import { createTotalRepository } from '../sql/total-repository.ts'
 import { countMatches, type Total } from '../totals/count-matches.ts'
 import { encodeWatchCursor, watchSeal } from '../watch/watch-cursor.ts'
-import { directionOf, type PageQuery } from './page-query.ts'
-import { createPaymentRepository } from './payment-repository.ts'
+import { createPaymentRepository, type Entry, isRemoved } from './payment-repository.ts'
 import {
   type CarriedSearch,
   checkCursorMatches,
@@ -139,15 +138,9 @@ export function createPaymentSearch({
 
     // one row more than the page holds tells whether another page follows
     const query = { ...asked, rows: asked.limit + 1 }
-    const {
-      payments: found,
-      lastChange,
-      lastChangedAt,
-      progress,
-    } = await repository.pageAsOf(query, signal, input.noCache)
-    const removed = lastChangedAt === undefined ? [] : await repository.removed(query, lastChangedAt, signal)
+    const found = await repository.pageAsOf(query, signal, input.noCache)
     const total = await countMatches(totals, asked.filter, input.includeTotal ?? 'none', signal)
-    const page = cutPage(asked, placeRemoved(query, found, removed))
+    const page = cutPage(asked, found.entries)
     const seen = (await readPosition?.())?.toString()
     const cursorAt = (position: PagePosition | undefined) =>
       position && encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? values, position, seen })
@@ -159,10 +152,10 @@ export function createPaymentSearch({
         prevCursor: cursorAt(page.previous),
         total,
       },
-      asOf: asOfChains(chains, progress),
+      asOf: asOfChains(chains, found.progress),
       removed: page.removed,
-      completeTo: lastChangedAt && earlierOf(lastChangedAt, asked.filter.changedTo),
-      watchCursor: encodeWatchCursor(watchSeal(cursorSecret, account.id), lastChange),
+      completeTo: found.lastChangedAt && earlierOf(found.lastChangedAt, asked.filter.changedTo),
+      watchCursor: encodeWatchCursor(watchSeal(cursorSecret, account.id), found.lastChange),
     }
   }
 
@@ -212,24 +205,6 @@ function mergeSearch({ accountId, input, limit, values, carried }: SearchSources
   }
 }
 
-/** What has a place in the order of an answer. */
-type Entry = Payment | RemovedPayment
-
-const isRemoved = (entry: Entry): entry is RemovedPayment => !('status' in entry)
-const isPayment = (entry: Entry): entry is Payment => !isRemoved(entry)
-
-/** Puts removed payments in their places in the order of changes, in reading order. */
-function placeRemoved(
-  query: PageQuery,
-  found: readonly Payment[],
-  removed: readonly RemovedPayment[],
-): readonly Entry[] {
-  if (removed.length === 0) return found
-  const placeOf = ({ changedAt, id }: Entry) => `${changedAt?.toISOString()} ${id}`
-  const ascending = [...found, ...removed].toSorted((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1))
-  return directionOf(query) === 'asc' ? ascending : ascending.toReversed()
-}
-
 function earlierOf(moment: Date, limitMs: number | undefined): Date {
   return limitMs !== undefined && limitMs < moment.getTime() ? new Date(limitMs) : moment
 }
@@ -255,7 +230,7 @@ function cutPage(asked: AskedSearch, found: readonly Entry[]): CutPage {
   const last = entries.at(-1)
   if (first === undefined || last === undefined) return emptyPage(position)
   return {
-    payments: entries.filter(isPayment),
+    payments: entries.filter((entry): entry is Payment => !isRemoved(entry)),
     removed: entries.filter(isRemoved),
     // going backward, the page that the caller came from follows
     next: hasMore || backward ? positionOf(asked, last, 'forward') : undefined,

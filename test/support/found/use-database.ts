@@ -79,7 +79,7 @@ export async function useDatabase(
 }
 
 /** A stamp is that of one database. */
-const unstamped = ({ changedAt: _, ...payment }: Payment) => payment
+const unstamped = (payment: Payment): Payment => ({ ...payment, changedAt: undefined })
 
 export const placeOf = (database: TestDatabase) => ({ connection: database.connection, url: urlOfDatabase(database) })
 
