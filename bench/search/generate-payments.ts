@@ -11,7 +11,7 @@ export interface GeneratorTerms {
 }
 
 /** Increased when the same terms give other payments. */
-export const GENERATOR_VERSION = 1
+export const GENERATOR_VERSION = 2
 
 /** Destination networks, the most used first. The last one was retired: only payments of the oldest quarter have it. */
 export const NETWORKS = [

@@ -1,6 +1,6 @@
 import { type Address, addressToBytes } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
-import { codeOfType, rankOfStatus } from '../../src/domain/payment.ts'
+import { codeOfType, paymentStatuses, rankOfStatus } from '../../src/domain/payment.ts'
 import { amountBasis, type PaymentFilter } from '../../src/search/filter/payment-filter.ts'
 import type { CurrencyMatch } from '../../src/search/filter/resolve-names.ts'
 import type { SortBy } from '../../src/search/filter/search-fields.ts'
@@ -114,7 +114,9 @@ function runsOf(query: PlainQuery): Sql[][] {
 /** The rows after a position, as one row comparison. */
 function beyond(keys: readonly string[], query: PlainQuery, position: PagePosition): Sql {
   const operator = `${directionOf(query) === 'asc' ? '>' : '<'}${position.inclusive ? '=' : ''}`
-  const types = keys.map((key) => ({ timestamp: 'timestamptz', status: 'smallint' })[key] ?? 'numeric')
+  const types = keys.map(
+    (key) => ({ timestamp: 'timestamptz', changed_at: 'timestamptz', status: 'smallint' })[key] ?? 'numeric',
+  )
   return {
     sql: `(${[...keys, 'id'].join(', ')}) ${operator} (${[...types, 'uuid'].map((type) => `?::${type}`).join(', ')})`,
     bindings: [...position.keys.slice(0, keys.length), position.id],
@@ -196,6 +198,31 @@ function conditionsOfOneColumn(filter: PaymentFilter): Sql[] {
     ...given(requestId, (values) => anyOf(['request_id'], 'bytea', values.map(hexToBytes))),
     ...given(paymentReference, (values) => anyOf(['payment_reference'], 'bytea', values.map(hexToBytes))),
     ...given(reference, (values) => anyOf(['reference'], 'text', values)),
+    ...given(filter.referencePrefix, (prefix) => ({
+      sql: '(reference >= ? and reference < ? and starts_with(reference, ?))',
+      bindings: [prefix, `${prefix}\u{10ffff}`, prefix],
+    })),
+    ...exclusionsOf(filter),
+  ]
+}
+
+/** A status is always known, and there are five. */
+function exclusionsOf(filter: PaymentFilter): Sql[] {
+  const none = (column: string, type: string, values: readonly Value[]) => ({
+    sql: `(${column} is null or ${column} <> all(?::${type}[]))`,
+    bindings: [values],
+  })
+  return [
+    ...given(filter['exclude.status'], (excluded) => {
+      const left = paymentStatuses.filter((status) => !excluded.includes(status))
+      return anyOf(['status'], 'smallint', left.map(rankOfStatus))
+    }),
+    ...given(filter['exclude.type'], (values) => none('type', 'smallint', values.map(codeOfType))),
+    ...given(filter['exclude.network'], (values) =>
+      allOf([none('network', 'text', values), none('source_network', 'text', values)]),
+    ),
+    ...given(filter['exclude.payer'], (values) => none('payer', 'bytea', values.map(addressToBytes))),
+    ...given(filter['exclude.payee'], (values) => none('payee', 'bytea', values.map(addressToBytes))),
   ]
 }
 

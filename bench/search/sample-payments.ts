@@ -9,6 +9,7 @@ export interface SampledPayment {
   readonly status: number
   readonly type: number | null
   readonly timestamp: Date
+  readonly changed_at: Date
   readonly network: string
   readonly source_network: string | null
   readonly currency: string
@@ -49,7 +50,7 @@ export async function samplePayments(
   const starts = Array.from({ length: Math.ceil(count / RUN) }, () => randomUuid(random))
   await knex.raw(
     `create temporary table sampled as select distinct on (p.id) p.* from unnest(?::uuid[]) s cross join lateral (
-       select account_id, id, status, type, timestamp, network, source_network, currency, currency_symbol, invoice_currency, amount,
+       select account_id, id, status, type, timestamp, changed_at, network, source_network, currency, currency_symbol, invoice_currency, amount,
          amount_in_usd, invoice_amount, payer, payee, tx_hash, source_tx_hash, request_id, payment_reference, reference
        from payments where account_id = ? and id > s order by id limit ${RUN}) p`,
     [`{${starts.join(',')}}`, accountId],

@@ -69,6 +69,11 @@ const classes: Readonly<Record<string, SearchClass['draw']>> = {
   'dates.month.amount': (draw) => ({ ...days(draw, 30), ...byAmount }),
   'dates.year.amount': (draw) => ({ ...days(draw, 365), ...byAmount }),
   'dates.month.status': (draw) => ({ ...days(draw, 30), ...byStatus }),
+  'exclude.frequent': () => ({ 'exclude.status': ['CONFIRMED'] }),
+  'exclude.network': (draw) => ({ 'exclude.network': [draw.payment().network], 'exclude.status': ['FAILED'] }),
+  'exclude.payers': (draw) => ({ 'exclude.payer': repeat(20, () => payer(draw)), ...byAmount }),
+  'prefix.few': (draw) => ({ referencePrefix: draw.known('reference').slice(0, -1).padEnd(2, '-') }),
+  'prefix.many': () => ({ referencePrefix: 'INV-' }),
   'changed.poll': (draw) => ({ changedFrom: days(draw, 1).fromDate, sortBy: 'changed', sortOrder: 'asc' }),
   'changed.payer': (draw) => ({ payer: [payer(draw)], sortBy: 'changed', sortOrder: 'desc' }),
   'changed.day': (draw) => {

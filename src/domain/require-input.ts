@@ -144,6 +144,16 @@ export function requireMerchantReference(field: string, value: string): string {
   return value
 }
 
+/** Fewer characters would begin too many references. */
+const MIN_PREFIX_LENGTH = 2
+
+/** Reads what references begin with. @throws WaybillError INVALID_REFERENCE */
+export function requireReferencePrefix(field: string, value: string): string {
+  const prefix = requireMerchantReference(field, value)
+  if (Array.from(prefix).length >= MIN_PREFIX_LENGTH) return prefix
+  throw waybillError('INVALID_REFERENCE', { field, detail: `it has fewer than ${MIN_PREFIX_LENGTH} characters` })
+}
+
 /** Reads RFC 3339 with an offset, or a day: of UTC, or of the zone whose days are given. @throws WaybillError INVALID_DATE */
 export function requireDate(field: string, value: string, days?: ZoneDays): ParsedMoment {
   const parsed = parseDateBound(value, days)

@@ -276,6 +276,37 @@ export const cases: readonly Case[] = [
   },
   { input: { q: 'INV-1 ' }, matches: (p) => p.reference === 'INV-1' },
   { input: { q: 'a,b' }, matches: (p) => p.reference === 'a,b' },
+  { input: { referencePrefix: 'INV-1' }, matches: (p) => p.reference?.startsWith('INV-1') === true },
+  { input: { referencePrefix: 'Ün' }, matches: (p) => p.reference === 'Ünï ✓' },
+  { input: { referencePrefix: '%_' }, matches: () => false },
+  {
+    input: { referencePrefix: 'INV', reference: ['a,b', 'INV-2'], 'exclude.status': ['FAILED'] },
+    matches: (p) => p.reference === 'INV-2' && p.status !== 'FAILED',
+  },
+  {
+    input: { 'exclude.status': ['CONFIRMED', 'PARTIAL'] },
+    matches: (p) => !['CONFIRMED', 'PARTIAL'].includes(p.status),
+  },
+  { input: { 'exclude.status': ['PENDING'], status: ['PENDING'] }, matches: () => false },
+  {
+    input: { 'exclude.type': ['DIRECT', 'CROSSCHAIN'] },
+    matches: (p) => !['DIRECT', 'CROSSCHAIN'].includes(p.type ?? ''),
+  },
+  {
+    input: { 'exclude.network': ['base', 'OLDNET'] },
+    matches: (p) => ![p.network, p.sourceNetwork].some((of) => of === 'BASE' || of === 'OLDNET'),
+  },
+  {
+    input: { 'exclude.currency': ['USDC', 'EUR'] },
+    matches: (p) => !symbol('USDC')(p) && p.invoiceCurrency !== 'EUR',
+    basis: 'amountInUsd',
+  },
+  { input: { 'exclude.currency': ['usdc-base'] }, matches: (p) => p.currency !== 'USDC-BASE', basis: 'amountInUsd' },
+  { input: { 'exclude.payer': PAYERS.slice(0, 2) }, matches: (p) => !PAYERS.slice(0, 2).includes(p.payer as never) },
+  {
+    input: { 'exclude.payee': [PAYEES[0] ?? ''], walletAddress: [PAYEES[0] ?? ''] },
+    matches: (p) => p.payer === PAYEES[0] && p.payee !== PAYEES[0],
+  },
 ]
 
 export const orders = (['date', 'amount', 'status', 'changed'] as const).flatMap((sortBy) =>

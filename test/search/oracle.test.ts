@@ -67,6 +67,8 @@ test('the payments distinguish all cases, except those that match nothing', () =
     '{"network":["eip155:137"]}',
     '{"network":["mainnet"]}',
     '{"destinationNetwork":["mainnet"]}',
+    '{"referencePrefix":"%_"}',
+    '{"exclude.status":["PENDING"],"status":["PENDING"]}',
   ])
 })
 

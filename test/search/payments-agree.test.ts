@@ -87,6 +87,13 @@ const filters: Readonly<Record<FilterName, () => SearchInput>> = {
   network: () => ({ network: some(['BASE', 'POLYGON', 'ARBITRUM', 'OLDNET', 'SOURCEONLY']) }),
   sourceNetwork: () => ({ sourceNetwork: some(['BASE', 'ARBITRUM', 'SOURCEONLY']) }),
   destinationNetwork: () => ({ destinationNetwork: some(['BASE', 'POLYGON', 'OLDNET', 'TRON']) }),
+  referencePrefix: () => ({ referencePrefix: one(['INV-', 'in', REFERENCES[0]?.slice(0, 3) ?? '']) }),
+  'exclude.status': () => ({ 'exclude.status': some(paymentStatuses) }),
+  'exclude.type': () => ({ 'exclude.type': some(paymentTypes) }),
+  'exclude.network': () => ({ 'exclude.network': some(['BASE', 'POLYGON', 'ARBITRUM', 'OLDNET', 'SOURCEONLY']) }),
+  'exclude.currency': () => ({ 'exclude.currency': one([['USDC'], ['EUR'], ['USDC-BASE', 'USD']]) }),
+  'exclude.payer': () => ({ 'exclude.payer': some(PAYERS) }),
+  'exclude.payee': () => ({ 'exclude.payee': some(PAYEES) }),
   timeZone: () => ({
     timeZone: one(['Asia/Kolkata', 'America/St_Johns', 'UTC']),
     fromDate: '2026-03-03',

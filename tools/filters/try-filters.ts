@@ -34,10 +34,11 @@ interface Part {
 function partsOf(field: FilterField): Part[] {
   const { name, kind } = field
   const entry: Part = { name: `${name}: entry of the table`, path: TABLE, remove: (text) => withoutEntry(text, name) }
-  const fields = Object.entries(REQUESTS).map(([message, file]) => ({
+  const messages = kind === 'exclusion' ? { PaymentExclusion: 'payment_exclusion' } : REQUESTS
+  const fields = Object.entries(messages).map(([message, file]) => ({
     name: `${name}: field of ${message}`,
     path: `proto/payments/v1/${file}.proto`,
-    remove: (text: string) => withoutProtoField(text, message, name),
+    remove: (text: string) => withoutProtoField(text, message, name.replace('exclude.', '')),
   }))
   const isEnum = kind === 'list' && field.value.read === 'enum'
   const numbers = { name: `${name}: its enum`, path: SENT, remove: (text: string) => withoutEnum(text, name) }
@@ -59,7 +60,10 @@ function casesOf(kind: FilterField['kind']): Part[] {
 }
 
 function withoutEntry(text: string, name: string): string {
-  return text.replace(new RegExp(`^ {2}${name}: \\{(?: .* \\},\\n|\\n(?: {4}.*\\n)+ {2}\\},\\n)`, 'm'), '')
+  return text.replace(
+    new RegExp(`^ {2}'?${name.replace('.', '\\.')}'?: \\{(?: .* \\},\\n|\\n(?: {4}.*\\n)+ {2}\\},\\n)`, 'm'),
+    '',
+  )
 }
 
 function withoutEnum(text: string, name: string): string {

@@ -5,6 +5,7 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Payment, Payment_Status, Payment_Type } from "./payment_pb.js";
+import type { PaymentExclusion } from "./payment_exclusion_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
@@ -193,6 +194,21 @@ export declare type WatchPaymentsRequest = Message<"payments.v1.WatchPaymentsReq
    * @generated from field: optional string time_zone = 26;
    */
   timeZone?: string | undefined;
+
+  /**
+   * What the payments must not be.
+   *
+   * @generated from field: optional payments.v1.PaymentExclusion exclude = 27;
+   */
+  exclude?: PaymentExclusion | undefined;
+
+  /**
+   * The merchant's own reference begins with this, exactly as stored: 2 to 256 characters. Combined with `reference` by AND.
+   * INVALID_REFERENCE. Example: `"INV-2026-"`.
+   *
+   * @generated from field: optional string reference_prefix = 28;
+   */
+  referencePrefix?: string | undefined;
 
   /**
    * Only payments that changed at this moment or later: whose `changedAt` is, written as `fromDate`. INVALID_DATE;

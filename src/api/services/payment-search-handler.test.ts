@@ -256,6 +256,7 @@ test('every field of a request reaches the search', async () => {
     timeZone: 'r',
     changedFrom: 'u',
     changedTo: 'v',
+    referencePrefix: 'w',
   }
   const lists = {
     currency: ['f'],

@@ -1,7 +1,13 @@
 import { fewestDecimals, type TokenDirectory } from '../../chains/token-directory.ts'
 import { FIAT_DECIMALS } from '../../domain/currency.ts'
 import { compareDecimals, type Decimal, formatDecimal } from '../../domain/decimal.ts'
-import { requireAmount, requireDate, requireFewValues, requireTimeZone } from '../../domain/require-input.ts'
+import {
+  requireAmount,
+  requireDate,
+  requireFewValues,
+  requireReferencePrefix,
+  requireTimeZone,
+} from '../../domain/require-input.ts'
 import { DEFAULT_TIME_ZONE, daysOfZone, type ZoneDays } from '../../domain/time-zone.ts'
 import { readAllInTurn, readEach, readEachInTurn } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
@@ -14,12 +20,15 @@ import {
   type FilterName,
   type FilterValues,
   filterFields,
+  turnedField,
 } from './search-fields.ts'
 
 /** When a kind of filter is read: dates depend on the time zone, amounts on the currencies. */
 const steps: Readonly<Record<FilterField['kind'], number>> = {
   currency: 1,
   list: 1,
+  exclusion: 1,
+  prefix: 2,
   text: 2,
   zone: 3,
   date: 4,
@@ -83,7 +92,11 @@ function readFilter(
   switch (field.kind) {
     case 'list':
     case 'currency':
-      return readList(field, input[field.name] ?? [], sources)
+      return readList(field, field.name, input[field.name] ?? [], sources)
+    case 'exclusion':
+      return readList(turnedField(field), field.name, input[field.name] ?? [], sources)
+    case 'prefix':
+      return ifSent(input[field.name], (text) => requireReferencePrefix(field.name, text))
     case 'text':
       return ifSent(input[field.name], (text) => readFreeText(field.name, text))
     case 'zone':
@@ -114,21 +127,22 @@ function ifSent<T>(text: string | undefined, read: (text: string) => T): T | nul
 
 function readList(
   field: Field<'list' | 'currency'>,
+  name: FilterName,
   texts: readonly string[],
   sources: NameSources,
 ): ReadValue | Promise<ReadValue> {
   if (texts.length === 0) return null
-  requireFewValues(field.name, texts)
+  requireFewValues(name, texts)
   if (field.kind === 'list') field.checkAll?.(texts)
   const source = field.kind === 'list' ? field.value : field
   switch (source.read) {
     case 'name': {
-      const resolve = (text: string): Promise<readonly unknown[]> => source.resolve(sources, field.name, text)
+      const resolve = (text: string): Promise<readonly unknown[]> => source.resolve(sources, name, text)
       const resolving = readEachInTurn([...new Set(texts)], resolve)
       return resolving.then((resolved) => canonicalList(resolved.flat()))
     }
     case 'text':
-      return canonicalList(readEach(texts, (text) => source.parse(field.name, text)))
+      return canonicalList(readEach(texts, (text) => source.parse(name, text)))
     case 'enum':
       return canonicalList(texts)
   }

@@ -52,12 +52,19 @@ interface ListFilter<V extends string = string> {
   readonly checkAll?: (texts: readonly string[]) => void
 }
 
+/** Filters that can be turned round. */
+type Excludable = 'status' | 'type' | 'network' | 'currency' | 'payer' | 'payee'
+
 /** What a filter is. Currencies have SQL of their own; an amount is in the currency that they choose. */
 type Filter =
   | ListFilter
   | { readonly kind: 'currency'; readonly read: 'name'; readonly resolve: typeof resolveCurrency }
   | { readonly kind: 'date'; readonly operator: '>=' | '<='; readonly column: 'timestamp' | 'changed_at' }
   | { readonly kind: 'amount'; readonly operator: '>=' | '<='; readonly column: 'basis' }
+  /** Leaves out what another filter would choose. What is unknown stays. */
+  | { readonly kind: 'exclusion'; readonly of: Excludable }
+  /** Texts that begin with one. */
+  | { readonly kind: 'prefix'; readonly column: 'reference' }
   /** The free text. */
   | { readonly kind: 'text' }
   /** The time zone of bare dates. It chooses no payments by itself. */
@@ -106,6 +113,13 @@ const filters = {
   network: { kind: 'list', value: network, columns: ['network', 'source_network'] },
   sourceNetwork: { kind: 'list', value: network, columns: ['source_network'] },
   destinationNetwork: { kind: 'list', value: network, columns: ['network'] },
+  referencePrefix: { kind: 'prefix', column: 'reference' },
+  'exclude.status': { kind: 'exclusion', of: 'status' },
+  'exclude.type': { kind: 'exclusion', of: 'type' },
+  'exclude.network': { kind: 'exclusion', of: 'network' },
+  'exclude.currency': { kind: 'exclusion', of: 'currency' },
+  'exclude.payer': { kind: 'exclusion', of: 'payer' },
+  'exclude.payee': { kind: 'exclusion', of: 'payee' },
   q: { kind: 'text' },
   timeZone: { kind: 'zone' },
 } as const satisfies Readonly<Record<string, Filter>>
@@ -117,10 +131,13 @@ export type FilterName = keyof Filters
 
 /** The words of the filters that are sent as numbers of an enum. */
 export type FilterWords = {
-  readonly [N in FilterName as Filters[N] extends { readonly value: { readonly read: 'enum' } } ? N : never]: ValueIn<
-    Filters[N]
-  >
+  readonly [N in FilterName as Turned<Filters[N]> extends { readonly value: { readonly read: 'enum' } }
+    ? N
+    : never]: ValueIn<Turned<Filters[N]>>
 }
+
+/** The filter that an exclusion turns round; any other one itself. */
+type Turned<F> = F extends { readonly of: infer N extends Excludable } ? Filters[N] : F
 
 /** A filter with its name; optional parts are undefined where a filter has none. */
 export type FilterField = {
@@ -132,6 +149,11 @@ export const filterFields = Object.entries(filters).map(([name, filter]) => ({
   name,
   ...filter,
 })) as readonly FilterField[]
+
+/** The filter that an exclusion turns round. */
+export function turnedField({ of }: Extract<FilterField, { readonly kind: 'exclusion' }>) {
+  return { name: of, ...filters[of] } as Extract<FilterField, { readonly name: Excludable }>
+}
 
 /** What a filter is sent as, once numbers of enums are read. */
 type SentAs<F> = F extends { readonly kind: 'list' | 'currency' } ? readonly ValueIn<F>[] : string
@@ -150,10 +172,10 @@ type ParsedAs<F> = F extends { readonly kind: 'date' }
 type ValueIn<F> = F extends { readonly value: { readonly words: readonly (infer V)[] } } ? V : string
 
 /** The filters as they came over the wire: strings not yet parsed. Undefined, or an empty list, was not sent. */
-export type FilterInput = { readonly [N in FilterName]?: SentAs<Filters[N]> | undefined }
+export type FilterInput = { readonly [N in FilterName]?: SentAs<Turned<Filters[N]>> | undefined }
 
 /** The filters, parsed, by their names in the API. */
-export type FilterValues = { readonly [N in FilterName]?: ParsedAs<Filters[N]> | undefined }
+export type FilterValues = { readonly [N in FilterName]?: ParsedAs<Turned<Filters[N]>> | undefined }
 
 /** The amount that ranges and the order by amount refer to. */
 export type AmountBasis = 'amount' | 'invoiceAmount' | 'amountInUsd'

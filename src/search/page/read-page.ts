@@ -1,3 +1,4 @@
+import { paymentStatuses } from '../../domain/payment.ts'
 import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
 import type { TextRow } from '../../postgres/prepared.ts'
 import type { Statement } from '../../postgres/statement.ts'
@@ -45,7 +46,7 @@ export function createPageReader({ run, columns, ladder = DEFAULT_LADDER }: Page
   const statisticsOf = createCachedStatistics(run)
 
   return async function readPage(asked, readTexts, signal) {
-    const query = { ...asked, filter: singleReadingAsFilter(asked.filter) }
+    const query = { ...asked, filter: statusesLeft(singleReadingAsFilter(asked.filter)) }
     const ways = waysOf(query)
     const statistics = ways.every(needsNoGuess) ? NO_STATISTICS : await statisticsOf(query.filter.accountId, signal)
     for (const step of ladderOf(ways, query, statistics, ladder)) {
@@ -76,6 +77,13 @@ export function singleReadingAsFilter(filter: PaymentFilter): PaymentFilter {
   const [only] = q ?? []
   if (q?.length !== 1 || only === undefined || only.as === 'id' || filter[only.as] !== undefined) return filter
   return { ...others, [only.as]: [only.value] }
+}
+
+/** Replaces excluded statuses by those that are left, since an index has these. */
+function statusesLeft(filter: PaymentFilter): PaymentFilter {
+  const { 'exclude.status': excluded, status = paymentStatuses, ...others } = filter
+  if (excluded === undefined) return filter
+  return { ...others, status: status.filter((name) => !excluded.includes(name)) }
 }
 
 /** A first guess may be some minutes old. */

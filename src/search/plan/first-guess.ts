@@ -1,6 +1,6 @@
 import { amountBasis, currencyFields, currencyMatchesOf, type PaymentFilter } from '../filter/payment-filter.ts'
 import type { CurrencyMatch } from '../filter/resolve-names.ts'
-import { amountColumns, type FilterField, type FilterName, filterFields } from '../filter/search-fields.ts'
+import { amountColumns, type FilterField, type FilterName, filterFields, turnedField } from '../filter/search-fields.ts'
 import { directionOf, type PageQuery } from '../page/page-query.ts'
 import type { AccountStatistics, AmountSample } from '../sql/account-statistics.ts'
 import { othersThan } from './sources.ts'
@@ -52,8 +52,13 @@ const SHARE_OF_AMOUNTS = 0.05
 /** Nothing is known of when payments changed; most ask for the latest changes. */
 const SHARE_OF_CHANGES = 0.01
 
+/** Of references whose frequency is unknown, those that begin with a text. */
+const SHARE_OF_PREFIX = 0.01
+
 /** The share of the account's payments that a filter other than a range leaves, from 0 to 1. */
-function shareOf(name: FilterName, { filter }: PageQuery, { n, shares }: AccountStatistics): number {
+function shareOf(name: FilterName, query: PageQuery, statistics: AccountStatistics): number {
+  const { filter } = query
+  const { n, shares } = statistics
   const few = PAYMENTS_OF_NAME / Math.max(n, 1)
   const field = filterFields.find((one) => one.name === name) as FilterField
   switch (field.kind) {
@@ -66,6 +71,15 @@ function shareOf(name: FilterName, { filter }: PageQuery, { n, shares }: Account
     }
     case 'currency':
       return atMostAll((filter[field.name] ?? []).map((match) => shareOfCurrency(match, shares)))
+    case 'exclusion': {
+      const { name: turned } = turnedField(field)
+      return 1 - shareOf(turned, { ...query, filter: { ...filter, [turned]: filter[field.name] } }, statistics)
+    }
+    case 'prefix': {
+      const start = `${field.column} ${filter[field.name]}`
+      const frequent = [...shares].flatMap(([key, share]) => (key.startsWith(start) ? [share] : []))
+      return atMostAll([SHARE_OF_PREFIX, ...frequent])
+    }
     case 'text':
       return few
     case 'date':

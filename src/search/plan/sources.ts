@@ -19,14 +19,19 @@ const AMOUNTS = ['amount', 'amount_in_usd', 'invoice_amount']
 
 interface Index {
   /** What orders the entries of equal leading columns; the id follows. */
-  readonly order?: 'timestamp' | 'changed_at' | 'amount' | 'amount_in_usd' | 'invoice_amount'
+  readonly order?: 'timestamp' | 'changed_at' | 'reference' | 'amount' | 'amount_in_usd' | 'invoice_amount'
   /** Whether the status stands before the order. */
   readonly hasStatus?: true
+  /** Columns between the order and the id. */
+  readonly then?: readonly string[]
   /** The columns of an entry beside the leading ones, the order and the id. */
   readonly includes: readonly string[]
 }
 
-/** The indexes of searches, as `schema.sql` defines them. Not named there: `transactions`, the three indexes by hash, and `texts`, those of a free text. */
+/**
+ * The indexes of searches, as `schema.sql` defines them. Not named there: `transactions`, the three indexes by hash; `texts`, those of a free
+ * text; and `references`, the index by reference where a prefix is a range of it.
+ */
 const searched = {
   payments_date: { order: 'timestamp', includes: [] },
   payments_changed: { order: 'changed_at', includes: [] },
@@ -39,6 +44,7 @@ const searched = {
   payments_request_id: { order: 'timestamp', includes: [] },
   payments_payment_reference: { order: 'timestamp', includes: [] },
   payments_reference: { order: 'timestamp', hasStatus: true, includes: [...FACTS, ...AMOUNTS] },
+  references: { order: 'reference', then: ['status', 'timestamp'], includes: [...FACTS, ...AMOUNTS] },
   payments_usd: { order: 'amount_in_usd', includes: [...FACTS, 'timestamp', 'status', 'reference'] },
   payments_payer_usd: { order: 'amount_in_usd', includes: ['timestamp'] },
   payments_payee_usd: { order: 'amount_in_usd', includes: ['timestamp'] },
@@ -123,6 +129,7 @@ export function sourcesOf(query: PageQuery): Source[] {
     accountByTime(query),
     ...(isUsd ? [{ parts: [everything('payments_usd')], answers: [] }] : []),
     ...(usesChanges(query) ? [{ parts: [everything('payments_changed')], answers: [] }] : []),
+    ...(filter.referencePrefix === undefined ? [] : [{ parts: [everything('references')], answers: [] }]),
   ]
 }
 

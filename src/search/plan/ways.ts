@@ -113,8 +113,8 @@ function wayOf(
 }
 
 function isCovering({ index, columns, filter, except }: Part, needed: readonly string[]): boolean {
-  const { order, hasStatus, includes } = indexes[index]
-  const known = ['id', order, ...(hasStatus ? ['status'] : []), ...columns, ...includes]
+  const { order, hasStatus, then = [], includes } = indexes[index]
+  const known = ['id', order, ...(hasStatus ? ['status'] : []), ...then, ...columns, ...includes]
   return (
     filter === undefined &&
     [...needed, ...(except === undefined ? [] : [except.column])].every((name) => known.includes(name))
@@ -142,7 +142,7 @@ const ranges: readonly (readonly [lower: FilterName, upper: FilterName])[] = [
 /** The given ranges along the order of an index. */
 function rangesAlong({ index }: Part, query: PageQuery): FilterName[] {
   const { order } = indexes[index]
-  const given = ranges.flat().filter((name) => query.filter[name] !== undefined)
+  const given = [...ranges.flat(), 'referencePrefix' as const].filter((name) => query.filter[name] !== undefined)
   return order === undefined ? [] : given.filter((name) => columnsOf(query.filter, [name]).includes(order))
 }
 

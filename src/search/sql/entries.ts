@@ -102,9 +102,10 @@ function conditionsOf({ index, within, filter, except }: WayPart, query: PageQue
 
 /** The order of a whole branch, by which PostgreSQL takes the index. */
 function orderOfIndex({ index, columns }: WayPart): Statement {
-  const { order, hasStatus } = indexes[index]
+  const { order, hasStatus, then = [] } = indexes[index]
   if (order === undefined) return EMPTY
-  return raw(`\norder by ${hasStatus && !columns.includes('status') ? 'status, ' : ''}${order}, id`)
+  const keys = [...(hasStatus && !columns.includes('status') ? ['status'] : []), order, ...then, 'id']
+  return raw(`\norder by ${keys.join(', ')}`)
 }
 
 type Branches = (part: WayPart, query: PageQuery, select: (ofBranch: readonly Statement[]) => Statement) => Statement[]

@@ -9,6 +9,7 @@ import {
   type FilterName,
   filterFields,
   readingColumns,
+  turnedField,
   type ValueKind,
 } from '../filter/search-fields.ts'
 
@@ -57,6 +58,10 @@ export function columnsOf(filter: PaymentFilter, names: readonly FilterName[]): 
         return ['currency_symbol', 'currency', 'invoice_currency']
       case 'list':
         return field.columns
+      case 'exclusion':
+        return columnsOf(filter, [turnedField(field).name])
+      case 'prefix':
+        return field.column
       case 'zone':
         return []
       case 'text':
@@ -89,6 +94,13 @@ function conditionOf(field: FilterField, filter: PaymentFilter): Statement[] {
       const { columns, value } = field
       return ifGiven(filter[field.name], (given) => anyOf(columns.map((column) => oneOf(column, value, given))))
     }
+    case 'exclusion': {
+      const turned = turnedField(field)
+      const excluded = conditionOf(turned, { ...filter, [turned.name]: filter[field.name] })
+      return excluded.map((condition) => sql`(${condition}) is not true`)
+    }
+    case 'prefix':
+      return ifGiven(filter[field.name], (prefix) => prefixCondition(field.column, prefix))
     case 'zone':
       return []
     case 'text':
@@ -108,6 +120,26 @@ function textCondition(readings: readonly TextReading[]): Statement {
   })
   return anyOf(lookups)
 }
+
+/** The texts that begin with a prefix, as a range of the bytewise order, which is that of code points. */
+function prefixCondition(column: string, prefix: string): Statement {
+  const from = sql`${raw(column)} >= ${bind(prefix, 'text')}`
+  const end = afterPrefix(prefix)
+  return end === undefined ? from : allOf([from, sql`${raw(column)} < ${bind(end, 'text')}`])
+}
+
+/** The first text after all that begin with a prefix; undefined where every later text does. */
+export function afterPrefix(prefix: string): string | undefined {
+  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0)
+  const last = points.findLastIndex((point) => point < MAX_CODE_POINT)
+  const point = points[last]
+  if (point === undefined) return undefined
+  // surrogates are no characters
+  const next = point === 0xd7ff ? 0xe000 : point + 1
+  return String.fromCodePoint(...points.slice(0, last), next)
+}
+
+const MAX_CODE_POINT = 0x10ffff
 
 /** `payer = ?::bytea`, or `payer = any(?::bytea[])` for several values. */
 function oneOf(column: string, kind: ValueKind, values: readonly string[]): Statement {

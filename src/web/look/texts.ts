@@ -167,6 +167,13 @@ export const suggestTexts = {
     requestId: 'Request id',
     paymentReference: 'Payment reference',
     reference: 'Your reference',
+    referencePrefix: 'Your reference begins with',
+    'exclude.status': 'Not with status',
+    'exclude.type': 'Not of type',
+    'exclude.network': 'Not on',
+    'exclude.currency': 'Not in',
+    'exclude.payer': 'Not from payer',
+    'exclude.payee': 'Not to payee',
   },
 } as const
 

@@ -157,10 +157,15 @@ export function restRequestOf(
     return encodeURIComponent(textOf(value ?? ''))
   })
   if (body === '*') return { httpMethod: 'POST', target: path, body: JSON.stringify(Object.fromEntries(rest)) }
-  const query = [...rest].flatMap(([name, value]) =>
-    (Array.isArray(value) ? value : [value]).map((each) => `${name}=${encodeURIComponent(textOf(each))}`),
-  )
+  const query = [...rest].flatMap(([name, value]) => parametersOf(name, value))
   return { httpMethod, target: query.length === 0 ? path : `${path}?${query.join('&')}` }
+}
+
+/** A field of a message within is a parameter of its own: `exclude.status=FAILED`. */
+function parametersOf(name: string, value: JsonValue): string[] {
+  if (Array.isArray(value)) return value.flatMap((each) => parametersOf(name, each))
+  if (typeof value !== 'object' || value === null) return [`${name}=${encodeURIComponent(textOf(value))}`]
+  return Object.entries(value).flatMap(([field, each]) => parametersOf(`${name}.${field}`, each))
 }
 
 function textOf(value: JsonValue): string {

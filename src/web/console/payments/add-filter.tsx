@@ -99,11 +99,11 @@ function FilterForm({ known, onFilter }: Omit<AddFilterProps, 'onOpen'>) {
   )
 }
 
-const isClosed = (field: FilterField) => field === 'status' || field === 'type'
+const isClosed = (field: FilterField) => /(?:^|\.)(?:status|type)$/.test(field)
 
 function choicesOf(field: FilterField, known: KnownNames): { readonly value: string; readonly says: string }[] {
-  if (field === 'status') return Object.entries(stateTexts.payment).map(([value, says]) => ({ value, says }))
-  if (field === 'type') return Object.entries(paymentsTexts.types).map(([value, says]) => ({ value, says }))
+  if (field.endsWith('status')) return Object.entries(stateTexts.payment).map(([value, says]) => ({ value, says }))
+  if (field.endsWith('type')) return Object.entries(paymentsTexts.types).map(([value, says]) => ({ value, says }))
   const names = /network$/i.test(field) ? known.networks : /currency$/i.test(field) ? known.currencies : []
   return names.map((value) => ({ value, says: value }))
 }

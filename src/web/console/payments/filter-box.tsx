@@ -86,7 +86,7 @@ function Chips({ filters, onRemove }: { filters: readonly Filter[]; onRemove: (f
 
 function valueText(field: Filter['field'], value: string): string {
   const name = value.toUpperCase()
-  if (field === 'status' && name in stateTexts.payment)
+  if (field.endsWith('status') && name in stateTexts.payment)
     return stateTexts.payment[name as keyof typeof stateTexts.payment]
   return value
 }

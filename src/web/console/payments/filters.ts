@@ -30,9 +30,15 @@ export const MANY_VALUED = [
   'requestId',
   'paymentReference',
   'reference',
+  'exclude.status',
+  'exclude.type',
+  'exclude.network',
+  'exclude.currency',
+  'exclude.payer',
+  'exclude.payee',
 ] as const
 /** Filters that take one value. */
-const ONE_VALUED = ['q', 'from', 'to', 'changedFrom', 'changedTo', 'minAmount', 'maxAmount'] as const
+const ONE_VALUED = ['q', 'from', 'to', 'changedFrom', 'changedTo', 'minAmount', 'maxAmount', 'referencePrefix'] as const
 /** Those that may be days. */
 const DATES = ['from', 'to', 'changedFrom', 'changedTo'] as const
 
@@ -123,7 +129,9 @@ export function searchFilters(query: URLSearchParams) {
     const value = query.get(field)
     return value === null || value === '' ? {} : { [field]: value }
   }
-  const many = (field: Exclude<(typeof MANY_VALUED)[number], 'status' | 'type'>) => [...new Set(query.getAll(field))]
+  const many = (field: (typeof MANY_VALUED)[number]) => [...new Set(query.getAll(field))]
+  const statuses = (field: 'status' | 'exclude.status') => many(field).map((name) => enumOf(Payment_Status, name))
+  const types = (field: 'type' | 'exclude.type') => many(field).map((name) => enumOf(Payment_Type, name))
   return {
     ...one('q'),
     ...one('changedFrom'),
@@ -133,8 +141,9 @@ export function searchFilters(query: URLSearchParams) {
     ...(from !== null && { fromDate: from }),
     ...(to !== null && { toDate: to }),
     ...(DATES.some((field) => query.has(field)) && { timeZone: zoneOf(query) }),
-    status: query.getAll('status').map((name) => enumOf(Payment_Status, name)),
-    type: query.getAll('type').map((name) => enumOf(Payment_Type, name)),
+    ...one('referencePrefix'),
+    status: statuses('status'),
+    type: types('type'),
     network: many('network'),
     sourceNetwork: many('sourceNetwork'),
     destinationNetwork: many('destinationNetwork'),
@@ -148,6 +157,14 @@ export function searchFilters(query: URLSearchParams) {
     requestId: many('requestId'),
     paymentReference: many('paymentReference'),
     reference: many('reference'),
+    exclude: {
+      status: statuses('exclude.status'),
+      type: types('exclude.type'),
+      network: many('exclude.network'),
+      currency: many('exclude.currency'),
+      payer: many('exclude.payer'),
+      payee: many('exclude.payee'),
+    },
   }
 }
 
