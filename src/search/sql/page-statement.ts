@@ -1,4 +1,4 @@
-import { commonTable, EMPTY, raw, type Statement, sql, where } from '../../postgres/statement.ts'
+import { commonTable, EMPTY, join, raw, type Statement, sql, where } from '../../postgres/statement.ts'
 import { directionOf, keysOf, type PageQuery } from '../page/page-query.ts'
 import { ALL, type Step } from '../plan/ladder.ts'
 import { isWhole } from '../plan/ways.ts'
@@ -33,14 +33,17 @@ export function pageStatement({ way, limit, isCovered }: Step, { query, columns 
   const read = (names: readonly string[], entries: number) =>
     entriesOf({ way, isCovered, names, limit: entries }, query)
   const needed = isCovered ? [...keyColumnsOf(query), ...columnsOf(query.filter, way.residual)] : ['*']
-  const entries = read([...new Set(needed)], isWhole(way) ? rowLimit(query) : limit)
+  // entries without their rows are read once, for both questions
+  const isKept = way.kind === 'gather' && isCovered && isBounded
+  const entries = read([...new Set(needed)], isWhole(way) ? rowLimit(query) : limit + Number(isKept))
   const asked = checksOfNamed(query.filter, way.residual)
   // a gather whose entries are too many is not sorted, and its rows are not read
   const ofGather =
     way.kind === 'walk' ? [] : [afterPosition(query), ...(isBounded ? [raw('not (select cut from more)')] : [])]
   const order = way.kind === 'walk' ? EMPTY : sql`\n${orderOfAnswer(keysOf(query), directionOf(query))}`
   const rows = raw(rowLimit(query))
-  const page = sql`from (\n${entries}\n) entries${where([...asked, ...ofGather])}${order} limit ${rows}`
+  const from = isKept ? raw('gathered entries') : sql`(\n${entries}\n) entries`
+  const page = sql`from ${from}${where([...asked, ...ofGather])}${order} limit ${rows}`
   const account = accountIs(query.filter.accountId)
   const ofAccount = (column: string) => sql`(select ${raw(column)} from account_changes where ${account})`
   const stamp = query.sortBy === 'changed' ? sql`, ${ofAccount('last_changed_at')} as last_changed_at` : EMPTY
@@ -52,8 +55,12 @@ cross join lateral (select ${names} from payments where ${account} and id = page
     : sql`select ${names}, ${lastChange} as last_change, false as cut${stamp} ${page}`
   // of a gather the index alone is read, whatever its columns are
   const keys = read(way.kind === 'walk' ? keyColumnsOf(query) : ['id'], limit + 1)
-  const more = sql`select exists (select from (\n${keys}\n) entries offset ${raw(limit)}) as cut`
-  return sql`${isBounded ? sql`with ${commonTable('more', more, 'materialized')}\n` : EMPTY}select * from (
+  const more = sql`select exists (select from ${isKept ? from : sql`(\n${keys}\n) entries`} offset ${raw(limit)}) as cut`
+  const tables = [
+    ...(isKept ? [commonTable('gathered', entries, 'materialized')] : []),
+    ...(isBounded ? [commonTable('more', more, 'materialized')] : []),
+  ]
+  return sql`${tables.length === 0 ? EMPTY : sql`with ${join(tables, ', ')}\n`}select * from (
 (${found})
 union all
 (select ${raw(columns.map(() => 'null').join(', '))}, ${lastChange}, ${raw(isBounded ? '(select cut from more)' : 'false')}${stamp})
