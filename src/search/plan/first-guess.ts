@@ -49,11 +49,6 @@ export const makeGuess: MakeGuess = (way, query, statistics) => {
 const PAYMENTS_OF_NAME = 20
 /** Where nothing is known of an amount. */
 const SHARE_OF_AMOUNTS = 0.05
-/** Nothing is known of when payments changed; most ask for the latest changes. */
-const SHARE_OF_CHANGES = 0.01
-
-/** Of references whose frequency is unknown, those that begin with a text. */
-const SHARE_OF_PREFIX = 0.01
 
 /** The share of the account's payments that a filter other than a range leaves, from 0 to 1. */
 function shareOf(name: FilterName, query: PageQuery, statistics: AccountStatistics): number {
@@ -78,7 +73,7 @@ function shareOf(name: FilterName, query: PageQuery, statistics: AccountStatisti
     case 'prefix': {
       const start = `${field.column} ${filter[field.name]}`
       const frequent = [...shares].flatMap(([key, share]) => (key.startsWith(start) ? [share] : []))
-      return atMostAll([SHARE_OF_PREFIX, ...frequent])
+      return atMostAll([few, ...frequent])
     }
     case 'text':
       return few
@@ -110,18 +105,24 @@ function shareOfCurrency({ of, symbol, id }: CurrencyMatch, shares: AccountStati
 
 /** The share that the ranges leave, of which both bounds are taken together. */
 function shareOfRanges(names: readonly FilterName[], query: PageQuery, statistics: AccountStatistics): number {
+  const { filter } = query
   const hasDates = names.includes('fromDate') || names.includes('toDate')
   const hasAmounts = names.includes('minAmount') || names.includes('maxAmount')
   const hasChanges = names.includes('changedFrom') || names.includes('changedTo')
   return [
-    hasDates ? shareOfDates(query, statistics) : 1,
+    hasDates ? shareOfSpan(filter.fromDate, filter.toDate, statistics) : 1,
     hasAmounts ? shareOfAmounts(query, statistics) : 1,
-    hasChanges ? SHARE_OF_CHANGES : 1,
+    // when payments changed is taken to be spread as their times are
+    hasChanges ? shareOfSpan(filter.changedFrom, filter.changedTo, statistics) : 1,
   ].reduce((product, share) => product * share)
 }
 
-function shareOfDates({ filter: { fromDate, toDate } }: PageQuery, { firstMs, lastMs }: AccountStatistics): number {
-  const shared = Math.min(toDate ?? lastMs, lastMs) - Math.max(fromDate ?? firstMs, firstMs)
+function shareOfSpan(
+  fromMs: number | undefined,
+  toMs: number | undefined,
+  { firstMs, lastMs }: AccountStatistics,
+): number {
+  const shared = Math.min(toMs ?? lastMs, lastMs) - Math.max(fromMs ?? firstMs, firstMs)
   return Math.min(1, Math.max(0, shared / Math.max(1, lastMs - firstMs)))
 }
 
