@@ -23,7 +23,7 @@ import { createTestDatabase, type TestDatabase } from '../support/data/database.
 
 // examples/poll-changes.mjs copies payments while they are detected, imported, removed by reorgs and mined again, and is killed over and over.
 
-const STEPS = 150
+const STEPS = 100
 /** Few, so that a walk has many pages, between which payments change. */
 const PAGE = 3
 
@@ -112,7 +112,7 @@ test('a copy by polling ends equal to the database through kills, imports and re
   expect(Number(rows[0].removed)).toBeGreaterThan(5)
   expect(rows[0].kinds).toBe(3n)
   expect((await stored()).size).toBeGreaterThan(20)
-})
+}, 60_000)
 
 async function pay({ payee, paymentReference }: RequestJson, dollars: number): Promise<Hex> {
   const token = chain.tokens.USDC.address
