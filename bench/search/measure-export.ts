@@ -65,7 +65,7 @@ export async function measureExport(options: ExportOptions): Promise<MeasuredExp
       rows,
       rowsPerSecond: rows / seconds,
       growthMib: Math.max(...seenMib) - beforeMib,
-      driftMib: (tenths[9] ?? 0) - (tenths[1] ?? 0),
+      driftMib: (tenths[9] ?? 0) - (tenths[4] ?? 0),
     }
   } finally {
     service.kill('SIGTERM')
@@ -104,7 +104,8 @@ async function createKey(env: NodeJS.ProcessEnv, accountName: string): Promise<s
   return output.trim()
 }
 
-async function baseUrlOf({ stdout }: ChildProcess): Promise<string> {
+/** Where a service listens, once it does. */
+export async function baseUrlOf({ stdout }: ChildProcess): Promise<string> {
   let output = ''
   for await (const chunk of stdout?.setEncoding('utf8').iterator({ destroyOnReturn: false }) ?? []) {
     output += chunk as string
@@ -119,7 +120,7 @@ function residentMib({ pid }: ChildProcess): number {
   return Number(kib) / 1024
 }
 
-/** The host is a file descriptor of this process, so another process gets the path behind it. */
-function urlOf({ host, port, user, password, database }: Connection): string {
+/** The address of the database for another process. The host is a file descriptor of this process, so another process gets the path behind it. */
+export function urlOf({ host, port, user, password, database }: Connection): string {
   return `postgres://${user}:${encodeURIComponent(password)}@localhost:${port}/${database}?host=${realpathSync(host)}`
 }

@@ -72,7 +72,7 @@ async function secondPageOf(subject: Subject, query: PreparedQuery): Promise<Pre
   return [{ ...query, sent: { cursor: pagination.nextCursor }, position }]
 }
 
-function drawFrom(payments: readonly SampledPayment[], random: () => number): Draw {
+export function drawFrom(payments: readonly SampledPayment[], random: () => number): Draw {
   const payment = () => payments[Math.floor(random() * payments.length)] as SampledPayment
   const known: Draw['known'] = (column) => {
     for (;;) {
