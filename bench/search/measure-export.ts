@@ -11,7 +11,7 @@ export interface MeasuredExport {
   readonly rowsPerSecond: number
   /** The peak of memory during the export, beyond the memory after a smaller export. */
   readonly growthMib: number
-  /** The mean memory of the last tenth of the time, beyond that of the second tenth: what grows with the rows. */
+  /** The mean memory of the last tenth of the time, beyond that of the fifth: what the second half of the rows adds. */
   readonly driftMib: number
 }
 
