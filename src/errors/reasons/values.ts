@@ -121,7 +121,7 @@ export const valueReasons = {
     kind: 'INVALID_INPUT',
     in: error,
     message: '{field} is not a valid reference: {detail}',
-    remedy: 'send 1 to 256 characters without control characters',
+    remedy: 'send at most 256 characters, none of them a control character',
   },
   INVALID_IDEMPOTENCY_KEY: {
     kind: 'INVALID_INPUT',

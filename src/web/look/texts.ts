@@ -136,6 +136,7 @@ export const suggestTexts = {
   search: 'Search everywhere',
   between: 'Amount between',
   days: 'Days',
+  changed: 'Changed',
   spans: {
     today: 'Today',
     yesterday: 'Yesterday',

@@ -31,6 +31,11 @@ it.each([
   ['2026-02-28', [['from:2026-02-28', 'to:2026-02-28'], ['q:2026-02-28']]],
   // 20:00Z is the next day in Kolkata
   ['today', [['from:2026-01-06', 'to:2026-01-06'], ['q:today']]],
+  ['-fai', [['exclude.status:FAILED'], ['q:-fai']]],
+  ['not base', [['exclude.network:BASE'], ['exclude.currency:USDC-BASE'], ['q:not base']]],
+  [`!${wallet}`, [[`exclude.payer:${wallet}`], [`exclude.payee:${wallet}`], [`q:!${wallet}`]]],
+  ['INV-*', [['referencePrefix:INV-'], ['q:INV-*']]],
+  ['changed today', [['changedFrom:2026-01-06', 'changedTo:2026-01-06'], ['q:changed today']]],
   ['last month', [['from:2025-12-01', 'to:2025-12-31'], ['q:last month']]],
 ])('suggests for %s', (typed, expected) => {
   const found = suggest(typed, known, at).map(({ filters }) => filters.map(({ field, value }) => `${field}:${value}`))

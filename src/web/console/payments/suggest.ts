@@ -1,7 +1,7 @@
 /** What the one box suggests for what has been typed. */
 import { dayIn } from '../../look/format-time.ts'
 import { suggestTexts } from '../../look/texts.ts'
-import { type Filter, type FilterField } from './filters.ts'
+import { FILTER_FIELDS, type Filter, type FilterField } from './filters.ts'
 
 export interface Suggestion {
   readonly id: string
@@ -28,13 +28,41 @@ const LETTERS_WITHIN = 3
 export function suggest(typed: string, known: KnownNames, { now, zone }: { now: Date; zone: string }): Suggestion[] {
   const text = typed.trim()
   if (text === '') return suggestDays('', now, zone).slice(0, 5)
-  const named = [
+  return [
+    ...suggestIdentifiers(text),
+    ...suggestNames(text, known),
+    ...suggestAmounts(text),
+    ...suggestDays(text, now, zone),
+    ...suggestMarked(text, known, { now, zone }),
+    search(text),
+  ]
+}
+
+function suggestNames(text: string, known: KnownNames): Suggestion[] {
+  return [
     ...complete('status', text, known.statuses),
     ...complete('network', text, known.networks),
     ...complete('currency', text, known.currencies),
     ...complete('type', text, known.types),
   ]
-  return [...suggestIdentifiers(text), ...named, ...suggestAmounts(text), ...suggestDays(text, now, zone), search(text)]
+}
+
+/** `-failed` and `not failed`, `INV-*`, `changed today` */
+function suggestMarked(text: string, known: KnownNames, { now, zone }: { now: Date; zone: string }): Suggestion[] {
+  const [, excluded = ''] = /^(?:[-!]|not\s)\s*(\S.*)$/i.exec(text) ?? []
+  const [, prefix] = /^(.{2,})\*$/.exec(text) ?? []
+  const [, changed] = /^changed\b\s*(.*)$/i.exec(text) ?? []
+  const excludable = excluded === '' ? [] : [...suggestIdentifiers(excluded), ...suggestNames(excluded, known)]
+  return [
+    ...excludable.flatMap(({ filters: [filter] }) => {
+      const field = FILTER_FIELDS.find((each) => each === `exclude.${filter?.field}`)
+      return field === undefined || filter === undefined ? [] : [of(field, filter.value)]
+    }),
+    ...(prefix === undefined ? [] : [of('referencePrefix', prefix)]),
+    ...(changed === undefined ? [] : suggestDays(changed, now, zone)).map(({ says, filters: [from, to] }) =>
+      span(says, from?.value ?? '', to?.value ?? '', 'changed'),
+    ),
+  ]
 }
 
 function search(text: string): Suggestion {
@@ -112,12 +140,13 @@ function suggestDays(text: string, now: Date, zone: string): Suggestion[] {
   return all.filter(({ says }) => isFoundIn(says, text))
 }
 
-function span(says: string, from: string, to: string): Suggestion {
+function span(says: string, from: string, to: string, of: 'paid' | 'changed' = 'paid'): Suggestion {
+  const [first, last] = of === 'paid' ? (['from', 'to'] as const) : (['changedFrom', 'changedTo'] as const)
   const filters: Filter[] = [
-    { field: 'from', value: from },
-    { field: 'to', value: to },
+    { field: first, value: from },
+    { field: last, value: to },
   ]
-  return { id: `days:${says}`, title: suggestTexts.days, says, filters }
+  return { id: `${of}:${says}`, title: of === 'paid' ? suggestTexts.days : suggestTexts.changed, says, filters }
 }
 
 function daysBefore(day: string, days: number): string {
