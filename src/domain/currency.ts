@@ -33,6 +33,11 @@ export function symbolOfCurrency(id: string): string {
   return at < 0 ? id : id.slice(0, at)
 }
 
+/** The network of a currency's id: `USDC-BASE` → `BASE`; empty for a fiat currency. */
+export function networkOfCurrency(id: string): string {
+  return id.slice(symbolOfCurrency(id).length + 1)
+}
+
 /** A longer text is not a currency id. */
 const MAX_ID_LENGTH = 128
 

@@ -223,18 +223,19 @@ create table requests (
 create index requests_reference on requests (account_id, payment_reference);
 create index requests_refund on requests (account_id, refund_topic) where refund_topic is not null;
 create index requests_created on requests (account_id, created_at, request_id);
--- The status comes before the time, so that a list of one or more statuses is read in the order of the answer. In the indexes by network and by
--- payee the combinations of network and currencies follow one another: a list jumps from one to the next and reads the newest of each.
+-- The status comes before the time: requests of one value and status are in the order of a list. A payment currency has its network in its id.
 create index requests_status on requests (account_id, status, created_at, request_id);
-create index requests_cell on requests (account_id, network, payment_currency, invoice_currency, status, created_at, request_id);
-create index requests_payee on requests (account_id, payee, network, payment_currency, invoice_currency, status, created_at, request_id);
+create index requests_payee on requests (account_id, payee, status, created_at, request_id);
+create index requests_payment_currency on requests (account_id, payment_currency, status, created_at, request_id);
+create index requests_invoice_currency on requests (account_id, invoice_currency, status, created_at, request_id)
+  where invoice_currency <> payment_currency;
 create index requests_merchant_reference on requests (account_id, reference, status, created_at, request_id)
   where reference is not null;
 -- Filters by which few requests are left: overpaid ones with those not decided, cancelled ones, and unpaid ones by their expiry.
 create index requests_overpaid on requests (account_id, status, created_at, request_id)
   where overpaid is not false and status > 2;
 create index requests_cancelled on requests (account_id, status, created_at, request_id)
-  include (payee, network, payment_currency, invoice_currency) where cancelled_at is not null;
+  where cancelled_at is not null;
 create index requests_unpaid on requests (account_id, status, created_at, request_id)
   include (expires_at, cancelled_at) where status <= 2;
 

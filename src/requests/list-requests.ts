@@ -7,15 +7,15 @@ import { waybillError } from '../errors/waybill-error.ts'
 import {
   type FilterInput,
   filterNames,
-  matchesCell,
+  findCurrencies,
   parseRequestFilter,
-  type RequestCell,
   type RequestFilter,
 } from './request-filter.ts'
 import type { KnownCurrencies } from './request-terms.ts'
-import type { PagePosition, RequestListRepository } from './sql/request-list-repository.ts'
+import type { PagePosition } from './sql/request-attempts.ts'
+import type { MatchingRequests } from './sql/request-conditions.ts'
+import type { RequestListRepository } from './sql/request-list-repository.ts'
 import type { RequestWithBalance } from './sql/request-repository.ts'
-import type { MatchingRequests } from './sql/request-shapes.ts'
 
 /** An exact count stops here, so that its cost is bounded. */
 const MAX_EXACT_COUNT = 10_000
@@ -71,14 +71,14 @@ export async function listRequests(
   input: ListInput,
   signal?: AbortSignal,
 ): Promise<ListedRequests> {
-  const cells = once(() => lists.cells(account, undefined, signal))
-  const { seal, given, carried, sentLimit } = await readList({ known, cursorSecret }, { account, input, cells })
+  const currencies = once(() => lists.currencies(account, signal))
+  const { seal, given, carried, sentLimit } = await readList({ known, cursorSecret }, { account, input, currencies })
   const filter = carried?.filter ?? given
   const limit = sentLimit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
-  const matching = { filter, cells: await cellsOf(filter, { lists, account, cells, signal }), now: now() }
+  const matching = await match(filter, currencies, now())
   // One request more than the page holds tells whether another page follows.
   const query = { matching, rows: limit + 1, position: carried?.position }
-  const found = matchesNothing(matching) ? [] : await lists.page(account, query, signal)
+  const found = await lists.page(account, query, signal)
   const total = await countMatches(lists, { account, matching, includeTotal: input.includeTotal ?? 'none', signal })
   const page = cutPage(found, limit, carried?.position, positionOf)
   const cursorAt = (position: PagePosition) => writeCursor(seal, { filter, limit, position })
@@ -102,16 +102,15 @@ export async function findMatching(
   input: FilterInput,
   signal?: AbortSignal,
 ): Promise<MatchingRequests> {
-  const cells = once(() => lists.cells(account, undefined, signal))
-  const filter = await parseRequestFilter(input, { ...known, cells })
-  const isOfCells = filter.network !== undefined || filter.currency !== undefined
-  const matching = isOfCells ? (await cells()).filter((cell) => matchesCell(filter, cell)) : undefined
-  return { filter, cells: matching, now: now() }
+  const currencies = once(() => lists.currencies(account, signal))
+  return match(await parseRequestFilter(input, { ...known, currencies }), currencies, now())
 }
 
-/** Whether no request can match. */
-export function matchesNothing({ cells }: MatchingRequests): boolean {
-  return cells?.length === 0
+type ReadCurrencies = () => Promise<readonly string[]>
+
+async function match(filter: RequestFilter, currencies: ReadCurrencies, now: Date): Promise<MatchingRequests> {
+  const isOfCurrencies = filter.network !== undefined || filter.currency !== undefined
+  return { filter, currencies: findCurrencies(filter, isOfCurrencies ? await currencies() : []), now }
 }
 
 /** Reads what was sent, as {@link listRequests} does. @throws WaybillError of kind INVALID_INPUT */
@@ -121,23 +120,23 @@ export function checkList(
   input: ListInput,
   signal?: AbortSignal,
 ): Promise<unknown> {
-  const cells = once(() => options.lists.cells(account, undefined, signal))
-  return readList(options, { account, input, cells })
+  const currencies = once(() => options.lists.currencies(account, signal))
+  return readList(options, { account, input, currencies })
 }
 
 interface SentList {
   readonly account: Account
   readonly input: ListInput
-  readonly cells: () => Promise<readonly RequestCell[]>
+  readonly currencies: ReadCurrencies
 }
 
 async function readList(
   { known, cursorSecret }: Pick<ListOptions, 'known' | 'cursorSecret'>,
-  { account, input, cells }: SentList,
+  { account, input, currencies }: SentList,
 ) {
   const seal = { secret: cursorSecret, scope: `${account.name}/requests` }
   const sent = await readAllInTurn({
-    given: () => parseRequestFilter(input, { ...known, cells }),
+    given: () => parseRequestFilter(input, { ...known, currencies }),
     carried: () => (input.cursor === undefined ? undefined : readCursor(seal, input.cursor)),
     sentLimit: () => requirePageLimit(input.limit),
   })
@@ -153,31 +152,6 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   }
 }
 
-interface CellSources {
-  readonly lists: RequestListRepository
-  readonly account: Account
-  readonly cells: () => Promise<readonly RequestCell[]>
-  readonly signal: AbortSignal | undefined
-}
-
-/**
- * The cells of the account's requests that can match the filter.
- *
- * @returns undefined where the filter has no network, currency or payee, or where requests are found by id or reference and these three are
- *   conditions on them
- */
-async function cellsOf(
-  filter: RequestFilter,
-  { lists, account, cells, signal }: CellSources,
-): Promise<readonly RequestCell[] | undefined> {
-  const { reference, requestId, payee, network, currency } = filter
-  const isNamed = requestId !== undefined || reference !== undefined
-  const byPayee = payee !== undefined && !isNamed
-  if (network === undefined && currency === undefined && !byPayee) return undefined
-  const all = byPayee ? await lists.cells(account, payee, signal) : await cells()
-  return all.filter((cell) => matchesCell(filter, cell))
-}
-
 interface Counting {
   readonly account: Account
   readonly matching: MatchingRequests
@@ -190,7 +164,6 @@ async function countMatches(
   { account, matching, includeTotal, signal }: Counting,
 ): Promise<RequestTotal | undefined> {
   if (includeTotal === 'none') return undefined
-  if (matchesNothing(matching)) return { count: 0, relation: 'EXACT' }
   const limit = includeTotal === 'exact' ? MAX_EXACT_COUNT : MAX_CHEAP_COUNT
   const count = await lists.count(account, matching, limit + 1, signal)
   if (count <= limit) return { count, relation: 'EXACT' }

@@ -1,6 +1,6 @@
 import { readCurrencyId } from '../chains/token-directory.ts'
 import type { Address } from '../domain/address.ts'
-import { parseFiatCode, symbolOfCurrency } from '../domain/currency.ts'
+import { networkOfCurrency, parseFiatCode, symbolOfCurrency } from '../domain/currency.ts'
 import { type RequestStatus, requestStatuses } from '../domain/payment-request.ts'
 import {
   type DateRange,
@@ -50,12 +50,14 @@ export interface RequestFilter extends DateRange {
   readonly overpaid?: boolean | undefined
 }
 
-/** A combination of network and currencies that requests of the account have, of one payee where payees were asked for. */
-export interface RequestCell {
-  readonly payee?: Address
-  readonly network: string
-  readonly paymentCurrency: string
-  readonly invoiceCurrency: string
+/** What networks and currencies of a filter mean among the requests of an account. */
+export interface FilteredCurrencies {
+  /** The payment currencies of the filter's networks; all where it has none. */
+  readonly onNetworks: readonly string[]
+  /** Those of them that the filter's currencies name. */
+  readonly payment: readonly string[]
+  /** ISO 4217 codes. */
+  readonly invoice: readonly string[]
 }
 
 export const filterNames = [
@@ -72,8 +74,8 @@ export const filterNames = [
 
 /** Where names are looked up. The account's requests are read only for names that the configuration does not know. */
 export interface NameSources extends KnownCurrencies {
-  /** The networks and currencies of the account's requests. */
-  readonly cells: () => Promise<readonly RequestCell[]>
+  /** The payment currencies of the account's requests. */
+  readonly currencies: () => Promise<readonly string[]>
 }
 
 /**
@@ -115,30 +117,34 @@ function ifGiven<T>(given: readonly unknown[], values: readonly T[]): readonly T
   return given.length === 0 ? undefined : values
 }
 
-/** Whether requests of a cell can match. */
-export function matchesCell({ network, currency }: RequestFilter, cell: RequestCell): boolean {
-  if (network !== undefined && !network.includes(cell.network)) return false
-  return currency === undefined || currency.some((match) => matchesCurrency(match, cell))
-}
-
-function matchesCurrency({ of, symbol, id }: CurrencyMatch, { paymentCurrency, invoiceCurrency }: RequestCell) {
-  const stored = of === 'payment' ? paymentCurrency : invoiceCurrency
-  return id === undefined ? symbolOfCurrency(stored) === symbol : stored === id
+/**
+ * Finds the currencies that a filter means. A payment currency has the network of its request in its id.
+ *
+ * @param stored - the payment currencies of the account's requests
+ */
+export function findCurrencies({ network, currency }: RequestFilter, stored: readonly string[]): FilteredCurrencies {
+  const onNetworks = stored.filter((id) => network === undefined || network.includes(networkOfCurrency(id)))
+  const isMeant = (paidIn: string) =>
+    currency?.some(
+      ({ of, symbol, id = paidIn }) => of === 'payment' && id === paidIn && symbolOfCurrency(paidIn) === symbol,
+    )
+  const invoice = currency?.flatMap(({ of, symbol }) => (of === 'invoice' ? [symbol] : [])) ?? []
+  return { onNetworks, payment: onNetworks.filter(isMeant), invoice }
 }
 
 /** @returns no name for a real chain whose name has another id in this configuration, as in a demo */
-async function resolveNetwork(text: string, { chains, cells }: NameSources): Promise<readonly string[]> {
+async function resolveNetwork(text: string, { chains, currencies }: NameSources): Promise<readonly string[]> {
   const known = chains.resolve(text)
   if (known.kind === 'chain') return [known.name]
   if (known.kind === 'elsewhere') return []
-  const again = chains.resolve(text, new Set((await cells()).map(({ network }) => network)))
+  const again = chains.resolve(text, new Set((await currencies()).map(networkOfCurrency)))
   if (again.kind === 'chain') return [again.name]
   const suggestion = again.kind === 'unknown' ? again.suggest() : known.suggest()
   throw waybillError('UNKNOWN_NETWORK', { field: 'network', value: text, suggestion })
 }
 
 async function resolveCurrency(text: string, sources: NameSources): Promise<readonly CurrencyMatch[]> {
-  const { chains, tokens, cells } = sources
+  const { chains, tokens, currencies } = sources
   const configured = matchPayment(
     text,
     tokens.bySymbol(text).map(({ id }) => id),
@@ -148,9 +154,8 @@ async function resolveCurrency(text: string, sources: NameSources): Promise<read
   if (token !== undefined) return [{ of: 'payment', symbol: token.symbol, id: token.id }]
   const fiat = parseFiatCode(text)
   if (fiat !== undefined) return [{ of: 'invoice', symbol: fiat, id: fiat }]
-  const stored = await cells()
-  const ids = sortedSet(stored.map(({ paymentCurrency }) => paymentCurrency))
-  const readings = readCurrencyId(text, chains, new Set(stored.map(({ network }) => network)))
+  const ids = await currencies()
+  const readings = readCurrencyId(text, chains, new Set(ids.map(networkOfCurrency)))
   const ofAccount = [text, ...readings.map(({ id }) => id)].flatMap((name) => matchPayment(name, ids))
   if (ofAccount.length > 0) return ofAccount
   const suggestion = tokens.suggest(text, [...ids, ...ids.map(symbolOfCurrency)])

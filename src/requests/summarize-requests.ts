@@ -1,9 +1,9 @@
 import type { Knex } from 'knex'
 import type { Account } from '../domain/account.ts'
-import { symbolOfCurrency } from '../domain/currency.ts'
+import { networkOfCurrency, symbolOfCurrency } from '../domain/currency.ts'
 import { type Decimal, readStoredDecimal } from '../domain/decimal.ts'
 import { MAX_GROUPS, requireFewGroups, SUMMARY_TIMEOUT_MS, withinTime } from '../postgres/summary-limits.ts'
-import { findMatching, type ListOptions, matchesNothing } from './list-requests.ts'
+import { findMatching, type ListOptions } from './list-requests.ts'
 import type { FilterInput } from './request-filter.ts'
 import { type CurrencySums, sumRequests } from './sql/request-summary-repository.ts'
 
@@ -49,7 +49,6 @@ export function createSummarizeRequests(options: SummaryOptions): SummarizeReque
   const { knex, timeoutMs = SUMMARY_TIMEOUT_MS } = options
   return async (account, input, signal) => {
     const matching = await findMatching(options, account, input, signal)
-    if (matchesNothing(matching)) return { groups: [], count: 0 }
     const query = { matching, rows: MAX_GROUPS + 1 }
     const rows = await withinTime(timeoutMs, signal, (bounded) => sumRequests(knex, account, query, bounded))
     requireFewGroups(rows)
@@ -67,11 +66,10 @@ function groupOf({
   outstanding,
   overpaid,
 }: CurrencySums): RequestGroup {
-  const symbol = symbolOfCurrency(invoice_currency)
   return {
     invoiceCurrency: invoice_currency,
-    symbol,
-    network: invoice_currency.slice(symbol.length + 1) || undefined,
+    symbol: symbolOfCurrency(invoice_currency),
+    network: networkOfCurrency(invoice_currency) || undefined,
     count: Number(count),
     amount: readStoredDecimal(amount),
     paidAmount: readStoredDecimal(paid),

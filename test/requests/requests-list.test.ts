@@ -1,6 +1,7 @@
 /** The list and the sums of requests compared with a brute-force filter over the same rows; walks; what is stored of a request's standing. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { seededRandom } from '../../bench/search/seeded-random.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { formatAddress } from '../../src/domain/address.ts'
@@ -16,6 +17,7 @@ import {
 } from '../../src/domain/payment-request.ts'
 import type { ListInput } from '../../src/requests/list-requests.ts'
 import { createRequests, type DatedTerms, type Requests } from '../../src/requests/requests.ts'
+import type { AttemptOptions } from '../../src/requests/sql/request-attempts.ts'
 import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
 import { createRequestRepository, type RequestWithBalance } from '../../src/requests/sql/request-repository.ts'
 import {
@@ -31,11 +33,22 @@ import { addressOf, sampleChainDirectory, sampleTokenDirectory } from '../suppor
 
 let database: TestDatabase
 let requests: Requests
+/** The service as it is made, and with each of {@link ATTEMPTS}. */
+let services: readonly Requests[]
 let shop: Account
 let other: Account
 let summarize: SummarizeRequests
 /** The stored requests of `shop` with their expected status and what they are paid, newest first. */
 let mine: { request: PaymentRequest; status: RequestStatus; balance: RequestBalance }[]
+
+const random = seededRandom(31)
+const anyOrder = () => random()
+/** Low limits, so that attempts are cut, and sources in any order. */
+const ATTEMPTS: readonly AttemptOptions[] = [
+  { multiples: [0.01, 0.2, 0.5, 1], costOf: anyOrder },
+  { multiples: [0.1, 1, 2], costOf: anyOrder },
+  { multiples: [], costOf: anyOrder },
+]
 
 const START = Date.UTC(2026, 0, 1)
 const HOUR_MS = 3_600_000
@@ -49,12 +62,16 @@ beforeAll(async () => {
     now: () => new Date(START),
   }
   summarize = createSummarizeRequests({ ...common, knex })
-  requests = createRequests({
-    ...common,
-    repository: createRequestRepository(knex),
-    cursorSecret: Buffer.alloc(32, 7),
-    onStored: async () => {},
-  })
+  services = [undefined, ...ATTEMPTS].map((attempts) =>
+    createRequests({
+      ...common,
+      lists: createRequestListRepository(knex, attempts),
+      repository: createRequestRepository(knex),
+      cursorSecret: Buffer.alloc(32, 7),
+      onStored: async () => {},
+    }),
+  )
+  requests = services[0] as Requests
   const accounts = createApiKeyRepository(knex)
   shop = await accounts.ensureAccount('shop')
   other = await accounts.ensureAccount('other')
@@ -202,18 +219,18 @@ async function renameTwo(): Promise<void> {
 }
 
 /** Walks forward to the end, then back to the beginning. Returns the requests of both walks, each newest first. */
-async function listAll(input: ListInput, account = shop) {
+async function listAll(input: ListInput, service = requests) {
   const pages: RequestWithBalance[][] = []
-  let page = await requests.list(account, { ...input, includeTotal: 'exact' })
+  let page = await service.list(shop, { ...input, includeTotal: 'exact' })
   const { total } = page
   pages.push([...page.requests])
   while (page.nextCursor !== undefined) {
-    page = await requests.list(account, { cursor: page.nextCursor })
+    page = await service.list(shop, { cursor: page.nextCursor })
     pages.push([...page.requests])
   }
   const back = [[...page.requests]]
   while (page.prevCursor !== undefined) {
-    page = await requests.list(account, { cursor: page.prevCursor })
+    page = await service.list(shop, { cursor: page.prevCursor })
     back.unshift([...page.requests])
   }
   return { requests: pages.flat(), pages, back: back.flat(), total }
@@ -283,18 +300,20 @@ const arbitraryInput: fc.Arbitrary<ListInput> = fc
 const idsOf = (found: readonly { request: PaymentRequest }[]) => found.map(({ request }) => request.requestId)
 
 describe('the list of requests', () => {
-  it('has what a brute-force filter finds, newest first, for any filters, forward and back', async () => {
+  it('has what a brute-force filter finds, newest first, for any filters and attempts, forward and back', async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryInput, async (input) => {
         const expected = mine.filter((each) => matches(each, input))
         // Longer walks take too much time.
         fc.pre(expected.length <= (input.limit ?? 0) * 30)
-        const { requests: found, pages, back, total } = await listAll(input)
-        expect(idsOf(found)).toEqual(idsOf(expected))
-        expect(found.map(({ balance }) => balance.status)).toEqual(expected.map(({ status }) => status))
-        expect(idsOf(back)).toEqual(idsOf(expected))
-        expect(pages.slice(0, -1).every(({ length }) => length === input.limit)).toBe(true)
-        expect(total).toEqual({ count: expected.length, relation: 'EXACT' })
+        for (const service of services) {
+          const { requests: found, pages, back, total } = await listAll(input, service)
+          expect(idsOf(found)).toEqual(idsOf(expected))
+          expect(found.map(({ balance }) => balance.status)).toEqual(expected.map(({ status }) => status))
+          expect(idsOf(back)).toEqual(idsOf(expected))
+          expect(pages.slice(0, -1).every(({ length }) => length === input.limit)).toBe(true)
+          expect(total).toEqual({ count: expected.length, relation: 'EXACT' })
+        }
       }),
       { numRuns: 100 },
     )
@@ -310,8 +329,10 @@ describe('the list of requests', () => {
     const expected = mine.filter((each) => matches(each, input))
     expect(expected.length).toBeGreaterThan(4)
     expect(expected.length).toBeLessThan(mine.length)
-    const { requests: found, back } = await listAll({ ...input, limit: 3 })
-    expect([idsOf(found), idsOf(back)]).toEqual([idsOf(expected), idsOf(expected)])
+    for (const service of services) {
+      const { requests: found, back } = await listAll({ ...input, limit: 3 }, service)
+      expect([idsOf(found), idsOf(back)]).toEqual([idsOf(expected), idsOf(expected)])
+    }
   })
 
   it('of overpaid requests that are still to be paid is empty', async () => {

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import { runCancellable } from '../../postgres/cancellable.ts'
-import { bind, type Statement, sql, unionAll } from '../../postgres/statement.ts'
-import { conditionsOf, MAX_UNPAID, type MatchingRequests } from './request-shapes.ts'
+import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
+import { conditionOf, MAX_UNPAID, type MatchingRequests } from './request-conditions.ts'
 
 /** The sums of the requests of one invoice currency. Amounts are numerics as text, in human units of it. */
 export interface CurrencySums {
@@ -29,12 +29,9 @@ export async function sumRequests(
 
 /** Outstanding and overpaid are sums over each request, as `balanceAt` has them. */
 function summaryStatement(account: Account, matching: MatchingRequests, rows: number): Statement {
-  const found = conditionsOf(account, matching).map(
-    (condition) => sql`select invoice_currency, amount, status, paid, pending, held from requests r where ${condition}`,
-  )
   return sql`select invoice_currency, count(*), sum(amount)::text as amount, sum(paid)::text as paid, sum(pending)::text as pending,
-  coalesce(sum(amount - held) filter (where status <= ${MAX_UNPAID}), 0)::text as outstanding,
+  coalesce(sum(amount - held) filter (where status <= ${raw(MAX_UNPAID)}), 0)::text as outstanding,
   sum(greatest(held - amount, 0))::text as overpaid
-from (${unionAll(found)}) r
+from requests where ${conditionOf(account, matching)}
 group by invoice_currency limit ${bind(rows, 'int')}`
 }

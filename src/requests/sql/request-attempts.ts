@@ -1,0 +1,203 @@
+import type { Account } from '../../domain/account.ts'
+import { addressToBytes } from '../../domain/address.ts'
+import { hexToBytes } from '../../domain/hex.ts'
+import { isUnpaid, requestStatuses } from '../../domain/payment-request.ts'
+import {
+  bind,
+  bindTime,
+  commonTable,
+  join,
+  raw,
+  type Statement,
+  sql,
+  TRUE,
+  unionAll,
+  where,
+} from '../../postgres/statement.ts'
+import type { RequestFilter } from '../request-filter.ts'
+import {
+  accountIs,
+  conditionOf,
+  IS_INVOICED_OTHERWISE,
+  IS_OVERPAID,
+  MAX_UNPAID,
+  type MatchingRequests,
+  ranksOf,
+} from './request-conditions.ts'
+
+/** Where a page begins: next to the request of this key, in the direction of the page. */
+export interface PagePosition {
+  readonly createdAt: Date
+  readonly requestId: string
+  readonly direction: 'OLDER' | 'NEWER'
+  /** Whether the request of the key belongs to the page. */
+  readonly inclusive: boolean
+}
+
+/** A page to read. */
+export interface PageQuery {
+  readonly matching: MatchingRequests
+  /** The most requests. */
+  readonly rows: number
+  /** Undefined: the page begins with the newest request. */
+  readonly position?: PagePosition | undefined
+}
+
+/** Stretches of one index, each in the order of the answer: one for each value and stored status. */
+interface Branches {
+  readonly column?: 'request_id' | 'reference' | 'payee' | 'payment_currency' | 'invoice_currency'
+  readonly values?: readonly (string | Buffer)[]
+  readonly ranks?: readonly number[]
+  /** That of a partial index. */
+  readonly condition?: Statement
+}
+
+/** Branches in which all matching requests are. */
+type Source = readonly Branches[]
+
+/** Reads up to so many entries of every branch of a source. */
+interface Attempt {
+  readonly source: Source
+  readonly limit: number
+}
+
+/** How far attempts go, and in which order. Pages are the same whatever it is. */
+export interface AttemptOptions {
+  /** Limits, as multiples of the rows of the page; after the last one there is none. */
+  readonly multiples: readonly number[]
+  readonly costOf: (branches: number, limit: number) => number
+}
+
+export const DEFAULT_ATTEMPTS: AttemptOptions = {
+  multiples: [2, 16, 128, 1_024, 8_192],
+  costOf: (branches, limit) => branches * limit,
+}
+
+/** More entries than any table has. It is a limit in SQL all the same, which keeps PostgreSQL to the index. */
+const ALL = Number.MAX_SAFE_INTEGER
+
+/**
+ * The attempts at a page, those that read fewer entries first; the last one always gives it. An attempt fails where branches go on beyond
+ * their limits and too few of the entries match. Every other source may then read as much before any may read more, so a page costs a
+ * few times what its best source does.
+ *
+ * @example payee A and currency EUR: 42 entries of each status of A, else 42 of each of EUR, else 336 of A, …
+ */
+export function attemptsAt(
+  { matching, rows }: PageQuery,
+  { multiples, costOf }: AttemptOptions = DEFAULT_ATTEMPTS,
+): Attempt[] {
+  const limits = [...multiples.map((multiple) => Math.ceil(multiple * rows)), ALL]
+  const attempts = sourcesOf(matching).flatMap((source) =>
+    limits.map((limit) => ({ source, limit, cost: limit === ALL ? ALL : costOf(countBranches(source), limit) })),
+  )
+  const inOrder = attempts.toSorted((one, other) => one.cost - other.cost)
+  return inOrder.slice(0, inOrder.findIndex(({ limit }) => limit === ALL) + 1)
+}
+
+function countBranches(source: Source): number {
+  return source.reduce((sum, { values = [0], ranks = [0] }) => sum + values.length * ranks.length, 0)
+}
+
+/** Ids alone name few requests. Else every filter with an index is a source, and the account is one where a status narrows it or no filter is given. */
+function sourcesOf({ filter, currencies }: MatchingRequests): Source[] {
+  const { requestId, reference, payee, status, overpaid, network, currency } = filter
+  const ranks = ranksOf(status ?? requestStatuses).filter((rank) => overpaid !== true || rank > MAX_UNPAID)
+  if (requestId !== undefined) return [[{ column: 'request_id', values: requestId.map(hexToBytes) }]]
+  const named: Source[] = []
+  if (reference !== undefined) named.push([{ column: 'reference', values: reference, ranks }])
+  if (payee !== undefined) named.push([{ column: 'payee', values: payee.map(addressToBytes), ranks }])
+  if (network !== undefined) named.push([{ column: 'payment_currency', values: currencies.onNetworks, ranks }])
+  if (currency !== undefined) {
+    named.push([
+      { column: 'payment_currency', values: currencies.payment, ranks },
+      { column: 'invoice_currency', values: currencies.invoice, ranks, condition: raw(IS_INVOICED_OTHERWISE) },
+    ])
+  }
+  if (status !== undefined || overpaid === true) return [...named, ofStatuses(filter, ranks)]
+  return named.length > 0 ? named : [[{}]]
+}
+
+/** The account by status. Of cancelled and of overpaid requests there are few, and indexes of their own. */
+function ofStatuses({ status = requestStatuses, overpaid }: RequestFilter, ranks: readonly number[]): Source {
+  const isCancelledAlone = !status.some((each) => isUnpaid(each) || each === 'EXPIRED')
+  const ofUnpaid = raw(isCancelledAlone ? 'cancelled_at is not null' : `status <= ${MAX_UNPAID}`)
+  const ofPaid = raw(overpaid === true ? `status > ${MAX_UNPAID} and ${IS_OVERPAID}` : `status > ${MAX_UNPAID}`)
+  return [
+    { ranks: ranks.filter((rank) => rank <= MAX_UNPAID), condition: ofUnpaid },
+    { ranks: ranks.filter((rank) => rank > MAX_UNPAID), condition: ofPaid },
+  ]
+}
+
+const TYPES = {
+  request_id: 'bytea',
+  reference: 'text',
+  payee: 'bytea',
+  payment_currency: 'text',
+  invoice_currency: 'text',
+}
+
+/**
+ * The statement of one attempt. Every row says whether entries beyond the limits were left out (`is_cut`), so that a page which is not full may lack
+ * requests. A page without any is one row of nulls.
+ *
+ * `edge` is where the first of the branches reaches its limit, in the order of the answer. What comes after it does not count, because
+ * that branch may have requests in between.
+ *
+ * @example payee A, PAID, 42 entries
+ * with entries as materialized (
+ *   select k.* from unnest(?) v(value) cross join unnest(?) s(rank) cross join lateral (
+ *     select created_at, request_id, (…the filter…) as fits, row_number() over () as nth from (
+ *       select * from requests where account_id = ? and payee = v.value and status = s.rank order by created_at desc, request_id desc limit 42
+ *     ) r
+ *   ) k
+ * ), edge as (select created_at, request_id from entries where nth = 42 order by created_at desc, request_id desc limit 1), …
+ */
+export function pageStatement(account: Account, query: PageQuery, { source, limit }: Attempt): Statement {
+  const { matching, rows, position } = query
+  const isNewer = position?.direction === 'NEWER'
+  const order = raw(isNewer ? 'order by created_at, request_id' : 'order by created_at desc, request_id desc')
+  const fits = conditionOf(account, matching)
+  const some = source.filter((each) => countBranches([each]) > 0)
+  const entries = (some.length > 0 ? some : source).map(({ column, values = [], ranks, condition = TRUE }) => {
+    const branches = [
+      ...(column === undefined ? [] : [sql`unnest(${bind(values, `${TYPES[column]}[]`)}) v(value)`]),
+      ...(ranks === undefined ? [] : [sql`unnest(${bind(ranks, 'smallint[]')}) s(rank)`]),
+      sql`lateral (
+select created_at, request_id, ${fits} as fits, row_number() over () as nth from (
+select * from requests${where([
+        accountIs(account),
+        column === undefined ? TRUE : raw(`${column} = v.value`),
+        ranks === undefined ? TRUE : raw('status = s.rank'),
+        condition,
+        ...boundsOf(query),
+      ])}
+${order} limit ${raw(limit)}
+) r) k`,
+    ]
+    return sql`select k.* from ${join(branches, ' cross join ')}`
+  })
+  const edge = sql`select created_at, request_id from entries where nth = ${raw(limit)} ${order} limit 1`
+  const isBehind = raw(isNewer ? '>' : '<')
+  const page = sql`select distinct created_at, request_id from entries e
+where fits and not exists (select from edge where (e.created_at, e.request_id) ${isBehind} (edge.created_at, edge.request_id))
+${order} limit ${bind(rows, 'int')}`
+  return sql`with ${commonTable('entries', unionAll(entries), 'materialized')}, ${commonTable('edge', edge)}, ${commonTable('page', page)}
+select exists (select from edge) as is_cut, r.* from (select) one
+left join (page join requests r on r.account_id = ${bind(account.id, 'int')} and r.request_id = page.request_id) on true
+${raw(isNewer ? 'order by page.created_at, page.request_id' : 'order by page.created_at desc, page.request_id desc')}`
+}
+
+/** A bound that the position has passed is dropped: PostgreSQL might begin there. */
+function boundsOf({ matching: { filter }, position }: PageQuery): Statement[] {
+  const { fromDate, toDate } = filter
+  const isNewer = position?.direction === 'NEWER'
+  const since = fromDate === undefined || isNewer ? TRUE : sql`created_at >= ${bindTime(fromDate)}`
+  const until =
+    toDate === undefined || (position !== undefined && !isNewer) ? TRUE : sql`created_at <= ${bindTime(toDate)}`
+  if (position === undefined) return [since, until]
+  const { createdAt, requestId, inclusive } = position
+  const comparison = raw(`${isNewer ? '>' : '<'}${inclusive ? '=' : ''}`)
+  const key = sql`(${bindTime(createdAt.getTime())}, ${bind(hexToBytes(requestId), 'bytea')})`
+  return [since, until, sql`(created_at, request_id) ${comparison} ${key}`]
+}
