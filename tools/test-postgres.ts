@@ -35,6 +35,7 @@ const DIRECT_ONLY = [
 /** Tests that say nothing of Citus: they look at the plans, replicas or connections of one server. */
 const ONE_SERVER_ONLY = [
   ...DIRECT_ONLY,
+  'test/requests/requests-explain.test.ts',
   'test/search/explain.test.ts',
   'test/search/classes.test.ts',
   'test/search/slow-statements.test.ts',

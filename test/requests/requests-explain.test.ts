@@ -2,31 +2,28 @@ import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
-import type { ListInput } from '../../src/requests/list-requests.ts'
-import { createRequests, type Requests } from '../../src/requests/requests.ts'
+import { findMatching } from '../../src/requests/list-requests.ts'
+import type { FilterInput } from '../../src/requests/request-filter.ts'
+import { attemptsAt, type PagePosition, pageStatement } from '../../src/requests/sql/request-attempts.ts'
 import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
-import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { sampleChainDirectory, sampleTokenDirectory } from '../support/sample-chains.ts'
 
 // How many index entries a page of requests reads, and of which index, on 20,000 requests of an account.
 
 let database: TestDatabase
-let requests: Requests
+let options: Parameters<typeof findMatching>[0]
 let shop: Account
 
 beforeAll(async () => {
   database = await createTestDatabase()
   const { knex } = database
   shop = await createApiKeyRepository(knex).ensureAccount('shop')
-  requests = createRequests({
+  options = {
     lists: createRequestListRepository(knex),
     known: { chains: sampleChainDirectory, tokens: sampleTokenDirectory },
-    repository: createRequestRepository(knex),
-    cursorSecret: Buffer.alloc(32, 7),
     now: () => new Date('2026-01-01'),
-    onStored: async () => {},
-  })
+  }
   await knex.raw(FILL, [shop.id])
   await knex.raw('vacuum analyze requests')
 })
@@ -71,29 +68,34 @@ interface Reading {
   readonly entries: number
 }
 
-/** Lists, and explains the statements that did it. */
-async function readingOf(input: ListInput): Promise<Reading> {
+/** Makes the attempts at a page as the list does, and explains each. */
+async function readingOf(input: FilterInput, position?: PagePosition): Promise<Reading> {
   const { knex } = database
-  const statements: { sql: string; bindings: Knex.RawBinding[] }[] = []
-  const note = (statement: (typeof statements)[number]) => statements.push(statement)
-  knex.on('query', note)
-  await requests.list(shop, input)
-  knex.removeListener('query', note)
-  const pages = statements.filter(({ sql }) => sql.includes('is_cut'))
+  const query = { matching: await findMatching(options, shop, input), rows: 21, position }
   const scans: PlanNode[][] = []
-  for (const { sql, bindings } of pages) {
-    const explain = `explain (analyze, format json) ${sql.replaceAll(/\$\d+/g, '?')}`
-    const { rows } = await knex.raw<{ rows: { 'QUERY PLAN': [{ Plan: PlanNode }] }[] }>(explain, bindings)
+  for (const attempt of attemptsAt(query)) {
+    const { sql, bindings } = pageStatement(shop, query, attempt)
+    const { rows } = await knex.raw<Explained>(`explain (analyze, format json) ${sql}`, bindings as Knex.RawBinding[])
     const nodes = flatten(rows[0]?.['QUERY PLAN'][0].Plan as PlanNode)
     scans.push(nodes.filter((node) => node['Relation Name'] === 'requests' || node['Index Name'] !== undefined))
+    const { rows: found } = await knex.raw<Found>(sql, bindings as Knex.RawBinding[])
+    if (!found[0]?.is_cut || found.length === query.rows) break
   }
   const used = (scans.at(-1) ?? []).filter((node) => node['Actual Loops'] > 0)
   const names = new Set(used.map((node) => withoutUnpaid(node['Index Name'] ?? node['Node Type'])))
   return {
     indexes: [...names].filter((name) => name !== 'requests_pkey' && name !== 'Bitmap Heap Scan').toSorted(),
-    attempts: pages.length,
+    attempts: scans.length,
     entries: scans.flat().reduce((sum, node) => sum + entriesOf(node), 0),
   }
+}
+
+interface Explained {
+  readonly rows: readonly { readonly 'QUERY PLAN': readonly [{ readonly Plan: PlanNode }] }[]
+}
+
+interface Found {
+  readonly rows: readonly { readonly is_cut: boolean }[]
 }
 
 /** Both indexes hold all requests that are still to be paid, and either may be read. */
@@ -103,10 +105,11 @@ function entriesOf(node: PlanNode): number {
   return (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']
 }
 
+const idOf = (n: number) => `01${n.toString(16).padStart(64, '0')}`
 const BUSY = `0x${(7).toString(16).padStart(40, '0')}`
 const OTHER = `0x${(1000 + 59).toString(16).padStart(40, '0')}`
 
-const cases: readonly (readonly [string, ListInput, readonly string[], number])[] = [
+const cases: readonly (readonly [string, FilterInput, readonly string[], number])[] = [
   ['no filter', {}, ['requests_created'], 1],
   ['a month', { fromDate: '2023-06-01', toDate: '2023-06-30' }, ['requests_created'], 1],
   ['a frequent status', { status: ['PAID'] }, ['requests_status'], 1],
@@ -121,7 +124,7 @@ const cases: readonly (readonly [string, ListInput, readonly string[], number])[
   ['a payee and a rare currency', { payee: [BUSY], currency: ['EUR'] }, ['requests_invoice_currency'], 2],
   ['a merchant reference', { reference: ['INV-4711'] }, ['requests_merchant_reference'], 1],
   ['one of many requests', { reference: ['CAMPAIGN'] }, ['requests_merchant_reference'], 1],
-  ['ids', { requestId: [`01${(4711).toString(16).padStart(64, '0')}`], status: ['PAID'] }, [], 1],
+  ['ids', { requestId: [idOf(4711)], status: ['PAID'] }, [], 1],
   ['a network', { network: ['BASE'] }, ['requests_payment_currency'], 1],
   ['a network and a rare status', { network: ['POLYGON'], status: ['REFUNDED'] }, ['requests_payment_currency'], 1],
   ['a payment currency', { currency: ['DAI'] }, ['requests_payment_currency'], 1],
@@ -132,25 +135,21 @@ const cases: readonly (readonly [string, ListInput, readonly string[], number])[
 
 describe('a page of requests', () => {
   it.each(cases)('of %s reads few entries of the index', async (_, input, indexes, attempts) => {
-    const { entries, ...read } = await readingOf({ ...input, limit: 20 })
+    const { entries, ...read } = await readingOf(input)
     expect(read).toEqual({ indexes, attempts })
     expect(entries).toBeLessThan(1_500)
   })
 
-  it.each<[string, ListInput, string]>([
+  it.each<[string, FilterInput, string]>([
     ['no filter', {}, 'requests_created'],
     ['dates', { fromDate: '2023-02-01', toDate: '2025-03-01' }, 'requests_created'],
     ['a status', { status: ['PAID'] }, 'requests_status'],
     ['a payee', { payee: [BUSY] }, 'requests_payee'],
     ['a network', { network: ['BASE'] }, 'requests_payment_currency'],
-  ])('of %s reads as few deep in the list, either way', async (_, input, index) => {
-    let { nextCursor } = await requests.list(shop, { ...input, limit: 100 })
-    for (let page = 2; page < 60; page++) {
-      nextCursor = (await requests.list(shop, { cursor: nextCursor })).nextCursor
-    }
-    const { prevCursor } = await requests.list(shop, { cursor: nextCursor, limit: 20 })
-    for (const cursor of [nextCursor, prevCursor]) {
-      const { indexes, entries } = await readingOf({ cursor, limit: 20 })
+  ])('of %s reads as few in the middle of the list, either way', async (_, input, index) => {
+    for (const direction of ['OLDER', 'NEWER'] as const) {
+      const position = { createdAt: new Date('2024-03-01'), requestId: idOf(10_000), direction, inclusive: false }
+      const { indexes, entries } = await readingOf(input, position)
       expect(indexes).toEqual([index])
       expect(entries).toBeLessThan(600)
     }

@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import { runCancellable } from '../../postgres/cancellable.ts'
 import { type ExplainRow, planOf } from '../../postgres/planned-rows.ts'
+import { runPrepared } from '../../postgres/prepared.ts'
 import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
 import { type AttemptOptions, attemptsAt, DEFAULT_ATTEMPTS, type PageQuery, pageStatement } from './request-attempts.ts'
 import { accountIs, conditionOf, type MatchingRequests } from './request-conditions.ts'
@@ -30,12 +31,12 @@ export function createRequestListRepository(
   }
   return {
     async currencies(account, signal) {
-      const rows = await ask<{ payment_currency: string }>(currenciesStatement(account), signal)
+      const rows = await runPrepared<{ payment_currency: string }>(knex, currenciesStatement(account), signal)
       return rows.map(({ payment_currency }) => payment_currency)
     },
     async page(account, query, signal) {
       for (const attempt of attemptsAt(query, attempts)) {
-        const rows = await ask<PageRow>(pageStatement(account, query, attempt), signal)
+        const rows = await runPrepared<PageRow>(knex, pageStatement(account, query, attempt), signal)
         const found = rows.filter((row): row is PageRow & BalanceRow => row.request_id !== null)
         if (rows[0]?.is_cut && found.length < query.rows) continue
         return found.map((row) => requestWithBalanceOf(row, query.matching.now))
