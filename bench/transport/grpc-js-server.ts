@@ -75,7 +75,8 @@ function handlerOf({ desc, path, scope, handler }: ServedMethod) {
       validate(desc.input, call.request)
       const { keyId } = caller
       const values = createContextValues().set(callerKey, { account: caller.account, keyId })
-      const context = { values, signal: controller.signal, timeoutMs: () => undefined }
+      const requestHeader = { get: (name: string) => call.metadata.get(name)[0] ?? null }
+      const context = { values, requestHeader, signal: controller.signal, timeoutMs: () => undefined }
       return (await handler(call.request, context as unknown as Parameters<typeof handler>[1])) as object
     }
     try {

@@ -27,15 +27,21 @@ function addType(root: protobuf.Root, desc: DescMessage): void {
   const type = new protobuf.Type(nameOf(desc))
   root.add(type)
   for (const field of desc.fields) {
-    const rule = field.fieldKind === 'list' ? 'repeated' : 'optional'
-    type.add(new protobuf.Field(field.localName, field.number, typeOf(field), rule))
+    type.add(protobufjsField(field))
     if (field.message !== undefined) addType(root, field.message)
   }
 }
 
+function protobufjsField(field: DescField): protobuf.ReflectionObject {
+  const { localName, number, fieldKind } = field
+  if (fieldKind === 'map') {
+    return new protobuf.MapField(localName, number, ScalarType[field.mapKey].toLowerCase(), typeOf(field))
+  }
+  return new protobuf.Field(localName, number, typeOf(field), fieldKind === 'list' ? 'repeated' : 'optional')
+}
+
 /** The type of a field in protobufjs: the name of a scalar or a message; an enum is its number. */
 function typeOf(field: DescField): string {
-  if (field.fieldKind === 'map') throw new TypeError(`${String(field)}: no answer has a map`)
   if (field.message !== undefined) return nameOf(field.message)
   return field.scalar === undefined ? 'int32' : ScalarType[field.scalar].toLowerCase()
 }
