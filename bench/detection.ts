@@ -37,7 +37,7 @@ const { values } = parseArgs({
     events: { type: 'string', default: '100000' },
     perBlock: { type: 'string', default: '1' },
     blocks: { type: 'string', default: '8000000' },
-    only: { type: 'string' },
+    only: { type: 'string', multiple: true },
     set: { type: 'string', multiple: true, default: [] },
   },
 })
@@ -62,7 +62,7 @@ stack.defer(() => server.release())
 const knex = stack.adopt(createDatabase(server.connection(), { poolMax: 6 }), (pool) => pool.destroy())
 await migrate(knex)
 const account = await createApiKeyRepository(knex).ensureAccount('bench')
-const wants = (name: string) => values.only === undefined || values.only === name
+const wants = (name: string) => values.only?.includes(name) ?? true
 const figures: Figure[] = []
 if (wants('beside')) figures.push(...(await measureBeside()))
 if (wants('backfill')) figures.push(...(await measureBackfill()))

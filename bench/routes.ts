@@ -99,7 +99,7 @@ const [many] = await repeat(ROUNDS, [MANY])
 
 network.setLatency(true)
 const slow = (order: Order, calls: number): Order => ({ ...order, calls })
-const [late, bare, lateViem, lateMulticall, lateMany] = await repeat(3, [
+const [late, bare, lateViem, lateMulticall, lateMany] = await repeat(Math.ceil(ROUNDS / 4), [
   slow(TOKEN, 15),
   slow(SLOWEST, 15),
   slow(VIEM, 1),

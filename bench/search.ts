@@ -2,7 +2,7 @@
  * How fast payments are found among ten million: every class of search, first and later pages, on one connection and on eight, compared with
  * fetching known payments by their ids, and with the same searches in plain SQL as its best user writes it.
  *
- *   npm run bench:search -- --quick                    a million payments, in a folder that is removed afterwards
+ *   npm run bench:search -- --rows 1000000             a million payments, in a folder that is removed afterwards
  *   npm run bench:search -- --data /var/tmp/payments   keeps the folder and uses it again
  *   npm run bench:search -- --data DIR --growth --few DIR      also against a million
  *   npm run bench:search -- --data DIR --hold          fills the folder and keeps its server running
@@ -31,8 +31,7 @@ import { createSubject, type Subject } from './search/subject.ts'
 
 const { values } = parseArgs({
   options: {
-    rows: { type: 'string' },
-    quick: { type: 'boolean', default: false },
+    rows: { type: 'string', default: '10000000' },
     seed: { type: 'string', default: '1' },
     data: { type: 'string' },
     hold: { type: 'boolean', default: false },
@@ -43,13 +42,11 @@ const { values } = parseArgs({
     /** Compares each class with the same class among a million payments, which are kept in the folder `few`. */
     growth: { type: 'boolean', default: false },
     few: { type: 'string' },
-    /** Measures only `ingest`, `export` or `path` (the steps from the database to the text). */
+    /** Measures only `classes`, `ingest`, `export` or `path` (the steps from the database to the text). */
     only: { type: 'string' },
-    /** Leaves out plain SQL, the import and the export. */
-    brief: { type: 'boolean', default: false },
   },
 })
-const rows = Number(values.rows ?? (values.quick ? 1_000_000 : 10_000_000))
+const rows = Number(values.rows)
 const seed = Number(values.seed)
 const CONNECTIONS = 8
 const FEW = 1_000_000
@@ -117,14 +114,13 @@ async function measure(database: LoadedDatabase): Promise<void> {
     seed,
     queries: Number(values.queries),
     connections: CONNECTIONS,
-    withPlain: !values.brief,
     // a run that is interrupted leaves what it has measured
     onClass: (classes) => writeFile(join(OUT, `${name}-classes.md`), markdownOf(classes)),
     say,
   })
   console.table(searchTable(measured))
   say(metOf(measured.classes))
-  const isWhole = !values.brief && values.class === undefined
+  const isWhole = values.only === undefined && values.class === undefined
   const flow = isWhole ? [...exportFigures(await runExport(database)), ...ingestFigures(await runIngest(database))] : []
   await report(name, [...searchFigures(measured), ...flow])
 }

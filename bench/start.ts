@@ -1,15 +1,19 @@
 /**
  * Measures how long a newcomer waits from `npm start` to the answer of the first curl line that it prints, with the time of npm. Each run
  * starts twice on one new folder: first empty, then with the data of the first start.
+ *
+ *   npm run bench:start -- [--runs N]
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import { median, report } from './report.ts'
 
-const RUNS = 5
+const { values } = parseArgs({ options: { runs: { type: 'string', default: '5' } } })
+const RUNS = Number(values.runs)
 const ROOT = resolve(import.meta.dirname, '..')
 const CURL_LINE = /^ {2}curl -s -H '(?<name>[^:]+): (?<value>[^']+)' '(?<url>[^']+)'$/m
 

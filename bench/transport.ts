@@ -2,7 +2,7 @@
  * Measures the CPU time that a call costs the server, for each protocol beside its yardstick. Every server is a process of its own; this
  * process is the client.
  *
- *   npm run bench:transport -- [--rounds N] [--calls N] [--profile SERVER]
+ *   npm run bench:transport -- [--rounds N] [--calls N] [--warm-up CALLS] [--profile SERVER]
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,6 +19,7 @@ const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '20' },
     calls: { type: 'string', default: '1000' },
+    'warm-up': { type: 'string', default: '12000' },
     profile: { type: 'string' },
   },
 })
@@ -28,7 +29,7 @@ const CALLS = Number(values.calls)
  * V8 optimises during the first calls, for longer the more code there is: the first thousand calls cost four times as much as the twelfth
  * thousand. The figures are to be those of a server that has run for a minute.
  */
-const WARM_UP_ROUNDS = Math.ceil(12_000 / CALLS)
+const WARM_UP_ROUNDS = Math.ceil(Number(values['warm-up']) / CALLS)
 const AT_ONCE = 8
 
 const wallet = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8'
@@ -78,7 +79,10 @@ process.exit()
 async function startSubject(subject: Subject): Promise<Running> {
   const execArgv = values.profile === subject.name ? ['--cpu-prof', '--cpu-prof-dir=bench/out'] : []
   const child = fork(new URL('./transport-server.ts', import.meta.url), [subject.server], { execArgv })
-  const [{ port }] = (await once(child, 'message')) as [{ port: number }]
+  const ended = once(child, 'exit').then(([code]) => {
+    throw new Error(`the server of ${subject.name} ended with ${String(code)}`)
+  })
+  const [{ port }] = (await Promise.race([once(child, 'message'), ended])) as [{ port: number }]
   return { ...subject, child, calls: subject.connect(port) }
 }
 

@@ -25,7 +25,7 @@ export interface ClassResult {
   readonly alone: MeasuredClass
   /** With several connections at once. */
   readonly together: MeasuredClass
-  readonly plain?: { readonly first: Compared; readonly deep: Compared } | undefined
+  readonly plain: { readonly first: Compared; readonly deep: Compared }
   readonly growth?: Growth | undefined
 }
 
@@ -46,19 +46,18 @@ export interface MeasureSearchOptions {
   readonly seed: number
   readonly queries: number
   readonly connections: number
-  readonly withPlain: boolean
   /** Called after each class, with all classes measured so far. */
   readonly onClass?: (classes: readonly ClassResult[]) => Promise<void>
   readonly say: (text: string) => void
 }
 
 const SAMPLE = 20_000
-/** Different searches of a class, and different pages of known payments. */
+/** Different searches of a class, of a run with few queries fewer, and different pages of known payments. */
 const VARIANTS = 50
+const QUERIES_OF_A_VARIANT = 4
 const CLASS_BUDGET_MS = 30_000
 /** For a class: half for first pages, half for later ones. One statement may take its whole half. */
 export const PLAIN_BUDGET_MS = 10_000
-const PLAIN_QUERIES = 50
 const DEEP_PAGE = 50_000
 
 /** Measures one class after the other. */
@@ -132,8 +131,9 @@ interface Measuring {
 async function measureOne(each: SearchClass, measuring: Measuring): Promise<ClassResult> {
   const { options, searched, few, plain, knownPages } = measuring
   const { queries, connections } = options
+  const variants = Math.min(VARIANTS, Math.ceil(queries / QUERIES_OF_A_VARIANT))
   const prepare = async (of: Searched): Promise<PreparedClass> => {
-    const prepared = await prepareClass(each, { ...of, seed: options.seed, variants: VARIANTS })
+    const prepared = await prepareClass(each, { ...of, seed: options.seed, variants })
     await warm(of.subject, prepared, CLASS_BUDGET_MS / 3)
     return prepared
   }
@@ -148,18 +148,16 @@ async function measureOne(each: SearchClass, measuring: Measuring): Promise<Clas
       { subject: searched.subject, prepared },
       { queries: queries / 2, budgetMs: CLASS_BUDGET_MS / 3 },
     ))
-  const plainTerms = { maxSearches: PLAIN_QUERIES, budgetMs: PLAIN_BUDGET_MS / 2 }
+  const plainTerms = { maxSearches: variants, budgetMs: PLAIN_BUDGET_MS / 2 }
   return {
     name: each.name,
     alone,
     together,
     growth,
-    ...(options.withPlain && {
-      plain: {
-        first: await measurePlain({ subject: searched.subject, plain }, prepared.first, plainTerms),
-        deep: await measurePlain({ subject: searched.subject, plain }, prepared.deep, plainTerms),
-      },
-    }),
+    plain: {
+      first: await measurePlain({ subject: searched.subject, plain }, prepared.first, plainTerms),
+      deep: await measurePlain({ subject: searched.subject, plain }, prepared.deep, plainTerms),
+    },
   }
 }
 
