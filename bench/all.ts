@@ -11,13 +11,13 @@ const benches: Readonly<Record<string, string>> = {
   size: '--rows 40000',
   import: '--rows 20000',
   transport: '--rounds 6 --calls 200 --warm-up 3000',
-  routes: '--rounds 4',
-  search: '--only classes --rows 100000 --queries 40',
+  routes: '--rounds 2 --warm-up 500',
+  search: '--only classes --rows 100000 --queries 32',
   detection: '--only backfill --only beside --events 5000 --blocks 200000',
   hostile: '--rounds 1 --only garbage',
   start: '--runs 1',
 }
-/** Of forty searches, the slowest is chance. */
+/** Of 32 searches, the slowest is chance. */
 const LEFT_OUT = /^search: p(99|50\.8)\b/
 const STORE_RUNS = 5
 const STORED = join(import.meta.dirname, 'small.json')

@@ -3,7 +3,7 @@
  * that answer after 5, 50, 150 and 300 ms. Compares it with viem, which only reads the balances and prices: in a loop, the simplest code,
  * and with a multicall and a batch a chain, the fastest.
  *
- *   npm run bench:routes -- [--rounds N] [--profile]
+ *   npm run bench:routes -- [--rounds N] [--warm-up CALLS] [--profile]
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,9 +14,14 @@ import type { Order, Subject, Took } from './routes/caller.ts'
 import { startNetwork } from './routes/network.ts'
 
 const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '10' }, profile: { type: 'boolean', default: false } },
+  options: {
+    rounds: { type: 'string', default: '10' },
+    'warm-up': { type: 'string', default: '2000' },
+    profile: { type: 'boolean', default: false },
+  },
 })
 const ROUNDS = Number(values.rounds)
+const WARM_UP_CALLS = Number(values['warm-up'])
 /**
  * A round is short and the subjects take turns, so that other work on the machine affects all of them alike; but it is long enough that
  * the garbage of its calls is collected within it.
@@ -68,9 +73,9 @@ const MANY = { ...TOKEN, calls: CALLS * 2, atOnce: AT_ONCE }
 
 network.setLatency(false)
 // V8 optimises for some thousand calls.
-await run({ ...TOKEN, configs: network.configs, calls: 2_000 })
+await run({ ...TOKEN, configs: network.configs, calls: WARM_UP_CALLS })
 await run({ ...VIEM, configs: network.configs, calls: values.profile ? 1 : 20 })
-if (!values.profile) await run({ ...VIEM_MULTICALL, calls: 1_000 })
+if (!values.profile) await run({ ...VIEM_MULTICALL, calls: WARM_UP_CALLS / 2 })
 if (!values.profile) await run(MANY)
 
 if (values.profile) {
