@@ -308,7 +308,8 @@ describe('what older rules stored', () => {
       'NOT_FROM_PAYEE',
     ])
     const payer = addressToBytes(canonical(forged.imported.payer))
-    expect(await importedRow()).toEqual({ ...importedBefore, payer, updated_at: expect.any(Date) })
+    const moved = { updated_at: expect.any(Date), changed_at: expect.any(Date) }
+    expect(await importedRow()).toEqual({ ...importedBefore, payer, ...moved })
 
     const after = await dump()
     const again = await recheck()

@@ -31,7 +31,9 @@ describe('the guide for generated clients', () => {
   })
 
   it('names every example, and each has a script that runs it', () => {
-    for (const name of readdirSync(join(root, 'examples'))) {
+    const entries = readdirSync(join(root, 'examples'), { withFileTypes: true })
+    // those of one file need no generated client
+    for (const { name } of entries.filter((entry) => entry.isDirectory())) {
       expect(guide).toContain(`examples/${name}`)
       expect(existsSync(join(root, 'examples', name, 'run.sh'))).toBe(true)
     }

@@ -60,7 +60,7 @@ test.each([0, 1, 43, 44, 45, 46, 5_000])('escapes texts of %d characters', (leng
 })
 
 test('writes zeros and empty lists, and leaves out what has presence and is not set', () => {
-  expect(serialize({})).toBe('{"payments":[],"asOf":[]}')
+  expect(serialize({})).toBe('{"payments":[],"asOf":[],"removed":[]}')
   expect(serialize({ pagination: {}, payments: [{ gas: { used: 0n }, payer: undefined }] })).toBe(
     oracle(
       SearchPaymentsResponseSchema,
