@@ -6,6 +6,7 @@ import {
   bind,
   bindTime,
   commonTable,
+  EMPTY,
   join,
   raw,
   type Statement,
@@ -50,6 +51,8 @@ interface Branches {
   readonly ranks?: readonly number[]
   /** That of a partial index. */
   readonly condition?: Statement
+  /** Whether the index has all columns of the condition, so that entries which do not meet it are passed without their rows. */
+  readonly isCovered?: boolean
 }
 
 /** Branches in which all matching requests are. */
@@ -69,7 +72,7 @@ export interface AttemptOptions {
 }
 
 export const DEFAULT_ATTEMPTS: AttemptOptions = {
-  multiples: [2, 16, 128, 1_024, 8_192],
+  multiples: [2, 8, 32, 128, 512, 2_048, 8_192],
   costOf: (branches, limit) => branches * limit,
 }
 
@@ -81,7 +84,7 @@ const ALL = Number.MAX_SAFE_INTEGER
  * their limits and too few of the entries match. Every other source may then read as much before any may read more, so a page costs a
  * few times what its best source does.
  *
- * @example payee A and currency EUR: 42 entries of each status of A, else 42 of each of EUR, else 336 of A, …
+ * @example payee A and currency EUR: 42 entries of each status of A, else 42 of each of EUR, else 168 of A, …
  */
 export function attemptsAt(
   { matching, rows }: PageQuery,
@@ -100,7 +103,7 @@ function countBranches(source: Source): number {
 }
 
 /** Ids alone name few requests. Else every filter with an index is a source, and the account is one where a status narrows it or no filter is given. */
-function sourcesOf({ filter, currencies }: MatchingRequests): Source[] {
+function sourcesOf({ filter, currencies, now }: MatchingRequests): Source[] {
   const { requestId, reference, payee, status, overpaid, network, currency } = filter
   const ranks = ranksOf(status ?? requestStatuses).filter((rank) => overpaid !== true || rank > MAX_UNPAID)
   if (requestId !== undefined) return [[{ column: 'request_id', values: requestId.map(hexToBytes) }]]
@@ -114,17 +117,26 @@ function sourcesOf({ filter, currencies }: MatchingRequests): Source[] {
       { column: 'invoice_currency', values: currencies.invoice, ranks, condition: raw(IS_INVOICED_OTHERWISE) },
     ])
   }
-  if (status !== undefined || overpaid === true) return [...named, ofStatuses(filter, ranks)]
+  if (status !== undefined || overpaid === true) return [...named, ofStatuses(filter, ranks, now)]
   return named.length > 0 ? named : [[{}]]
 }
 
-/** The account by status. Of cancelled and of overpaid requests there are few, and indexes of their own. */
-function ofStatuses({ status = requestStatuses, overpaid }: RequestFilter, ranks: readonly number[]): Source {
-  const isCancelledAlone = !status.some((each) => isUnpaid(each) || each === 'EXPIRED')
-  const ofUnpaid = raw(isCancelledAlone ? 'cancelled_at is not null' : `status <= ${MAX_UNPAID}`)
+/** The account by status. Of cancelled and of overpaid requests there are few, and indexes of their own; expired ones stand behind those that are open. */
+function ofStatuses(
+  { status = requestStatuses, overpaid }: RequestFilter,
+  ranks: readonly number[],
+  now: Date,
+): Source {
+  const isClosedAlone = !status.some((each) => isUnpaid(each))
+  const isExpired = isClosedAlone && status.includes('EXPIRED')
+  const isCancelledAlone = isClosedAlone && !isExpired
+  const ofExpired = sql` and (cancelled_at is not null or expires_at <= ${bindTime(now.getTime())})`
+  const ofUnpaid = isCancelledAlone
+    ? raw('cancelled_at is not null')
+    : sql`status <= ${raw(MAX_UNPAID)}${isExpired ? ofExpired : EMPTY}`
   const ofPaid = raw(overpaid === true ? `status > ${MAX_UNPAID} and ${IS_OVERPAID}` : `status > ${MAX_UNPAID}`)
   return [
-    { ranks: ranks.filter((rank) => rank <= MAX_UNPAID), condition: ofUnpaid },
+    { ranks: ranks.filter((rank) => rank <= MAX_UNPAID), condition: ofUnpaid, isCovered: isExpired },
     { ranks: ranks.filter((rank) => rank > MAX_UNPAID), condition: ofPaid },
   ]
 }
@@ -159,24 +171,33 @@ export function pageStatement(account: Account, query: PageQuery, { source, limi
   const order = raw(isNewer ? 'order by created_at, request_id' : 'order by created_at desc, request_id desc')
   const fits = conditionOf(account, matching)
   const some = source.filter((each) => countBranches([each]) > 0)
-  const entries = (some.length > 0 ? some : source).map(({ column, values = [], ranks, condition = TRUE }) => {
-    const branches = [
-      ...(column === undefined ? [] : [sql`unnest(${bind(values, `${TYPES[column]}[]`)}) v(value)`]),
-      ...(ranks === undefined ? [] : [sql`unnest(${bind(ranks, 'smallint[]')}) s(rank)`]),
-      sql`lateral (
-select created_at, request_id, ${fits} as fits, row_number() over () as nth from (
-select * from requests${where([
+  const entries = (some.length > 0 ? some : source).map(
+    ({ column, values = [], ranks, condition = TRUE, isCovered = false }) => {
+      const conditions = [
         accountIs(account),
         column === undefined ? TRUE : raw(`${column} = v.value`),
         ranks === undefined ? TRUE : raw('status = s.rank'),
         condition,
         ...boundsOf(query),
-      ])}
-${order} limit ${raw(limit)}
+      ]
+      const stretch = (names: Statement) =>
+        sql`select ${names} from requests${where(conditions)}\n${order} limit ${raw(limit)}`
+      const branches = [
+        ...(column === undefined ? [] : [sql`unnest(${bind(values, `${TYPES[column]}[]`)}) v(value)`]),
+        ...(ranks === undefined ? [] : [sql`unnest(${bind(ranks, 'smallint[]')}) s(rank)`]),
+        sql`lateral (
+select created_at, request_id, ${fits} as fits, row_number() over () as nth from (
+${
+  isCovered
+    ? sql`select r.* from (${stretch(raw('request_id'))}) k cross join lateral (
+select * from requests where ${accountIs(account)} and request_id = k.request_id offset 0) r`
+    : stretch(raw('*'))
+}
 ) r) k`,
-    ]
-    return sql`select k.* from ${join(branches, ' cross join ')}`
-  })
+      ]
+      return sql`select k.* from ${join(branches, ' cross join ')}`
+    },
+  )
   const edge = sql`select created_at, request_id from entries where nth = ${raw(limit)} ${order} limit 1`
   const isBehind = raw(isNewer ? '>' : '<')
   const page = sql`select distinct created_at, request_id from entries e
