@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createWaybill, type Waybill } from '../../clients/typescript/src/public.ts'
+import { createWaybill, Payment_Status, type Waybill } from '../../clients/typescript/src/public.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { generatePayments, insertPayments } from '../support/data/search-payments.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -73,6 +73,19 @@ describe('through a proxy that speaks HTTP/1.0 to the service', () => {
     cutAt = Number.POSITIVE_INFINITY
     expect((await readCsv([])).toString()).toMatch(/\r\n\r\n$/)
     expect(await countPayments()).toBe(300)
+  })
+
+  it('an export as CSV has what the filters leave, also those of a message within', async () => {
+    cutAt = Number.POSITIVE_INFINITY
+    const filter = { exclude: { status: [Payment_Status.CONFIRMED], payer: [] }, minAmount: '1' }
+    const pieces: Uint8Array[] = []
+    for await (const piece of waybill.exportCsv({ ...filter, columns: ['id'] })) pieces.push(piece)
+    let streamed = 0
+    for await (const { payments } of waybill.exportPayments(filter)) streamed += payments.length
+    const [, ...ids] = Buffer.concat(pieces).toString().trim().split('\r\n')
+    expect(ids).toHaveLength(streamed)
+    expect(streamed).toBeGreaterThan(0)
+    expect(streamed).toBeLessThan(300)
   })
 
   it.each([[[]], [['id', 'amount']], [['invoiceAmount']]])(

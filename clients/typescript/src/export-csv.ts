@@ -1,4 +1,4 @@
-import { create, type MessageInitShape, toJson } from '@bufbuild/protobuf'
+import { create, type JsonValue, type MessageInitShape, toJson } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '../gen/google/rpc/error_details_pb.js'
 import { ExportPaymentsRequest_Format, ExportPaymentsRequestSchema } from '../gen/payments/v1/payment_export_pb.js'
@@ -52,12 +52,15 @@ const QUOTE = 0x22
 const ERROR_LINE = /(?:^|\n)error,([A-Z_]+),(.*)\r?\n?$/
 const MAX_ERROR_LINE = 4096
 
-function queryOf(request: unknown): URLSearchParams {
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(request as Record<string, unknown>)) {
-    for (const each of Array.isArray(value) ? value : [value]) query.append(name, String(each))
-  }
-  return query
+function queryOf(request: JsonValue): URLSearchParams {
+  return new URLSearchParams(parametersOf('', request))
+}
+
+/** A field of a message within is a parameter of its own: `exclude.status=FAILED`. */
+function parametersOf(name: string, value: JsonValue): [name: string, value: string][] {
+  if (Array.isArray(value)) return value.flatMap((each) => parametersOf(name, each))
+  if (typeof value !== 'object' || value === null) return [[name, String(value)]]
+  return Object.entries(value).flatMap(([field, each]) => parametersOf(name === '' ? field : `${name}.${field}`, each))
 }
 
 // Not every browser iterates over a stream.
