@@ -95,6 +95,21 @@ describe('the description of payments.v1', () => {
     expect(bare).toEqual([])
   })
 
+  it('has a parameter for each field of a message in a query, since an object would be sent by the names of its fields', () => {
+    const inQuery = documents['3.1'].paths['/payments']?.get?.parameters.filter(
+      (each): each is Parameter => 'in' in each && each.in === 'query',
+    )
+    const excluded = inQuery?.filter(({ name }) => name.startsWith('exclude'))
+    expect(excluded?.map(({ name, style, explode }) => [name, style, explode])).toEqual(
+      ['status', 'type', 'network', 'currency', 'payer', 'payee'].map((of) => [`exclude.${of}`, 'form', false]),
+    )
+    const whole = operations
+      .flatMap(({ parameters }) => parameters)
+      .flatMap((each) => ('schema' in each && '$ref' in each.schema ? [each.schema.$ref] : []))
+    const kinds = whole.map((ref) => documents['3.1'].components.schemas[ref.split('/').at(-1) ?? '']?.type)
+    expect(kinds.every((type) => type === 'string')).toBe(true)
+  })
+
   it('names headers of methods that exist', () => {
     const names = services.flatMap(({ service }) => service.methods.map(({ name }) => `${service.typeName}.${name}`))
     expect(names).toEqual(expect.arrayContaining(Object.keys(headersOfMethods)))

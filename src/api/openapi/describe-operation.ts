@@ -1,6 +1,7 @@
 import type { DescField } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import type { HttpBinding } from '../../transcoding/http-rule.ts'
+import { findTextReader } from '../../transcoding/messages/field-text.ts'
 import { parseTemplate } from '../../transcoding/paths/template-parser.ts'
 import type { ServedMethod } from '../calls/served-method.ts'
 import { isCommaSeparated } from '../messages/proto-options.ts'
@@ -63,9 +64,20 @@ function parametersOf(
   ]
   return [
     ...fields.filter(({ name }) => inPath.includes(name)).map((field) => describeParameter(field, 'path', schemas)),
-    ...inQuery.map((field) => describeParameter(field, 'query', schemas)),
+    ...inQuery.flatMap((field) => describeInQuery(field, schemas)),
     ...headers.map((name) => refTo('parameters', name)),
   ]
+}
+
+/** The fields of a message are parameters of their own, `exclude.status`: as an object they would be sent as `status`, which is another filter. */
+function describeInQuery(field: DescField, schemas: MessageSchemas): Parameter[] {
+  if (field.fieldKind !== 'message' || findTextReader(field) !== undefined) {
+    return [describeParameter(field, 'query', schemas)]
+  }
+  return field.message.fields.map((each) => {
+    const parameter = describeParameter(each, 'query', schemas)
+    return { ...parameter, name: `${field.jsonName}.${parameter.name}` }
+  })
 }
 
 function describeParameter(field: DescField, place: 'path' | 'query', schemas: MessageSchemas): Parameter {
