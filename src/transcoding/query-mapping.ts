@@ -231,11 +231,17 @@ function unknown(
   const prefix = parents.map((parent) => `${parent.name}.`).join('')
   const free = [...fieldsOf(message)].filter(([, field]) => isFree(`${prefix}${field.name}`, options))
   const before = parts.slice(0, index)
-  const known = [...new Set(free.map(([, field]) => [...before, field.jsonName].join('.')))]
+  const known = [...new Set(free.flatMap(([, field]) => namesWithin(field).map((each) => [...before, each].join('.'))))]
   return new TranscodingError('UNKNOWN_PARAMETER', `unknown parameter ${quote(name)}`, {
     field: name,
     known,
   })
+}
+
+/** A field's name in a query. A message has none itself, its fields have: `exclude.status`. */
+function namesWithin(field: DescField): string[] {
+  const isNested = field.fieldKind === 'message' && findTextReader(field) === undefined && !isJsonLike(field.message)
+  return isNested ? field.message.fields.map((each) => `${field.jsonName}.${each.jsonName}`) : [field.jsonName]
 }
 
 function isFree(canonical: string, { boundInPath, boundInBody }: QueryMappingOptions): boolean {

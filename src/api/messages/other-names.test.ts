@@ -97,6 +97,35 @@ describe('a parameter of another API', () => {
     expect(suggestOwnName(given, namesOf(desc))).toBe(says)
   })
 
+  it.each([
+    ['excludeStatus', 'exclude.status'],
+    ['exclude_status', 'exclude.status'],
+    ['exclude[network]', 'exclude.network'],
+    ['notStatus', 'exclude.status'],
+    ['status[not]', 'exclude.status'],
+    ['status!', 'exclude.status'],
+    ['!payer', 'exclude.payer'],
+    ['currency_ne', 'exclude.currency'],
+    ['referenceStartsWith', 'referencePrefix'],
+  ])('%s of a query is %s, and never its opposite', (given, ours) => {
+    const inQuery = [
+      'status',
+      'payer',
+      'currency',
+      'network',
+      'exclude.status',
+      'exclude.network',
+      'exclude.currency',
+      'exclude.payer',
+      'referencePrefix',
+    ]
+    expect(suggestOwnName(given, inQuery)).toBe(`did you mean "${ours}"?`)
+  })
+
+  it.each(['excludeStatus', 'notStatus', 'status_ne', '!payee'])('%s of a message is exclude', (given) => {
+    expect(suggestOwnName(given, namesOf(SearchPaymentsRequestSchema))).toBe('did you mean "exclude"?')
+  })
+
   it('comes with a note if ours works differently', () => {
     expect(suggestOwnName('page', ['cursor'])).toBe(
       'did you mean "cursor"? pages are not numbered: send the nextCursor of the page before',

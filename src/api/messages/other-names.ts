@@ -86,6 +86,14 @@ const parameters: readonly OtherNames[] = [
     others: list('invoice invoiceId invoiceNumber orderId externalId merchantReference memo description'),
     ours: ['reference'],
   },
+  {
+    others: list('referenceStartsWith referenceBeginsWith referenceLike startsWith beginsWith prefix'),
+    ours: ['referencePrefix'],
+  },
+  ...['status', 'type', 'network', 'currency', 'payer', 'payee'].map((of) => ({
+    others: list(`not.${of} no.${of} without.${of} excluded.${of} exclude.${of} ${of}.not ${of}.ne ${of}.nin`),
+    ours: [`exclude.${of}`, 'exclude'],
+  })),
   { others: list('groupField granularity interval period bucket'), ours: ['groupBy'] },
   { others: list('tz zone'), ours: ['timeZone'] },
   { others: list('maxFee'), ours: ['maxFeeRate'], note: 'a fraction of what the payee receives' },
@@ -127,10 +135,13 @@ function list(names: string): readonly string[] {
   return names.split(' ').map(normalise)
 }
 
-/** Makes `page[size]`, `page_size` and `pageSize` one name, and `filter[status]` the name `status`. */
+/** Makes `page[size]`, `page_size` and `pageSize` one name, `filter[status]` the name `status`, and `status!` the name `statusnot`. */
 function normalise(name: string): string {
   const filtered = /^filter\[([^[\]]+)\](?:\[\])?$/.exec(name)?.[1]
-  return (filtered ?? name).toLowerCase().replaceAll(/[^a-z0-9]/g, '')
+  return (filtered ?? name)
+    .replaceAll(/^!|!$/g, 'not')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]/g, '')
 }
 
 /** Longer names are not in the tables. */
