@@ -136,8 +136,11 @@ async function watched(input: SearchInput): Promise<Payment[]> {
 const inOrder = (payments: readonly Payment[]) => payments.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
 /** @param input - payments that are FAILED are summed only where it asks for them alone */
-function worthOf(payments: readonly Payment[], { status }: SearchInput) {
-  const isFailedAlone = status?.every((name) => name === 'FAILED') === true
+function worthOf(
+  payments: readonly Payment[],
+  { status = paymentStatuses, 'exclude.status': excluded = [] }: SearchInput,
+) {
+  const isFailedAlone = status.every((name) => name === 'FAILED' || excluded.includes(name))
   const summed = payments.filter((payment) => isFailedAlone || payment.status !== 'FAILED')
   const amounts = summed.flatMap(({ amountInUsd }) => parseDecimal(amountInUsd ?? '') ?? [])
   const sum = amounts.reduce<Decimal>(addDecimals, { units: 0n, places: 0 })
@@ -169,42 +172,53 @@ function worthOfGroups(payments: readonly Payment[], groupBy: readonly Grouping[
   )
 }
 
-test.each(inputs().map((input) => [JSON.stringify(input), input] as const))('%s', async (_, input) => {
-  const parseFilter: PaymentSearch['parseFilter'] = (...asked) => search.parseFilter(...asked)
-  const payments = await walk(input)
+/** That FAILED alone is asked for can be said in several ways. */
+const failedAlone: readonly SearchInput[] = [
+  { status: ['FAILED'] },
+  { 'exclude.status': ['PENDING', 'PARTIAL', 'CONFIRMED', 'REFUNDED'] },
+  { status: ['FAILED', 'CONFIRMED'], 'exclude.status': ['CONFIRMED'] },
+  { 'exclude.status': [...paymentStatuses] },
+]
 
-  for (const sortBy of ['amount', 'status'] as const) {
-    expect(inOrder(await walk({ ...input, sortBy, sortOrder: one(['asc', 'desc']) }))).toEqual(inOrder(payments))
-  }
+test.each([...inputs(), ...failedAlone].map((input) => [JSON.stringify(input), input] as const))(
+  '%s',
+  async (_, input) => {
+    const parseFilter: PaymentSearch['parseFilter'] = (...asked) => search.parseFilter(...asked)
+    const payments = await walk(input)
 
-  for (const includeTotal of ['exact', 'estimated'] as const) {
-    const { total } = (await search.search(account, { ...input, includeTotal, limit: 1 })).pagination
-    expect(total).toEqual({ count: payments.length, relation: 'EXACT' })
-  }
+    for (const sortBy of ['amount', 'status'] as const) {
+      expect(inOrder(await walk({ ...input, sortBy, sortOrder: one(['asc', 'desc']) }))).toEqual(inOrder(payments))
+    }
 
-  const exported: ExportedPayment[] = []
-  for await (const page of createExportPages({ knex: database.knex, parseFilter, pageRows: 70 })(account, input)) {
-    exported.push(...page)
-  }
-  expect(exported.map((payment) => ({ ...payment, gasStandsElsewhere: undefined }))).toEqual(payments)
-  const owners = exported.filter(({ gas, gasStandsElsewhere }) => gas !== undefined && gasStandsElsewhere !== true)
-  expect(new Set(owners.map(({ id }) => id))).toEqual(new Set(gasOwnersOf(payments).map(({ id }) => id)))
+    for (const includeTotal of ['exact', 'estimated'] as const) {
+      const { total } = (await search.search(account, { ...input, includeTotal, limit: 1 })).pagination
+      expect(total).toEqual({ count: payments.length, relation: 'EXACT' })
+    }
 
-  expect(inOrder(await watched(input))).toEqual(inOrder(payments))
+    const exported: ExportedPayment[] = []
+    for await (const page of createExportPages({ knex: database.knex, parseFilter, pageRows: 70 })(account, input)) {
+      exported.push(...page)
+    }
+    expect(exported.map((payment) => ({ ...payment, gasStandsElsewhere: undefined }))).toEqual(payments)
+    const owners = exported.filter(({ gas, gasStandsElsewhere }) => gas !== undefined && gasStandsElsewhere !== true)
+    expect(new Set(owners.map(({ id }) => id))).toEqual(new Set(gasOwnersOf(payments).map(({ id }) => id)))
 
-  const summarize = createSummarizePayments({ knex: database.knex, parseFilter })
-  const groupBy = [one(groupings.slice(0, 3)), one(groupings.slice(3))] as const
-  const { groups, ...whole } = await summarize(account, { ...input, groupBy, top: 100 })
-  expect(whole).toEqual({ ...worthOf(payments, input), sums: [] })
-  expect(
-    Object.fromEntries(
-      groups.map((group) => {
-        const { count, amountInUsd, countWithoutUsd } = group
-        return [valuesOf(group, groupBy), { count, amountInUsd, countWithoutUsd }]
-      }),
-    ),
-  ).toEqual(worthOfGroups(payments, groupBy, input))
-})
+    expect(inOrder(await watched(input))).toEqual(inOrder(payments))
+
+    const summarize = createSummarizePayments({ knex: database.knex, parseFilter })
+    const groupBy = [one(groupings.slice(0, 3)), one(groupings.slice(3))] as const
+    const { groups, ...whole } = await summarize(account, { ...input, groupBy, top: 100 })
+    expect(whole).toEqual({ ...worthOf(payments, input), sums: [] })
+    expect(
+      Object.fromEntries(
+        groups.map((group) => {
+          const { count, amountInUsd, countWithoutUsd } = group
+          return [valuesOf(group, groupBy), { count, amountInUsd, countWithoutUsd }]
+        }),
+      ),
+    ).toEqual(worthOfGroups(payments, groupBy, input))
+  },
+)
 
 test('most filters match some payments, and none matches all', async () => {
   const counts = await Promise.all(Object.values(filters).map(async (make) => (await walk(make())).length))

@@ -261,7 +261,7 @@ export declare const SummarizePaymentsRequestSchema: GenMessage<SummarizePayment
 
 /**
  * Number and value of the payments that match. Payments that are FAILED are counted, and are in no sum unless FAILED is
- * the filter's only status.
+ * the only status that the filters leave.
  *
  * @generated from message payments.v1.PaymentSummary
  */
@@ -284,7 +284,7 @@ export declare type PaymentSummary = Message<"payments.v1.PaymentSummary"> & {
 
   /**
    * Exact sum of their `amountInUSD`: a decimal string. Payments without it add nothing, and neither do those that are
-   * FAILED, unless FAILED is the filter's only status. Example: `"1250300.25"`.
+   * FAILED, unless FAILED is the only status that the filters leave. Example: `"1250300.25"`.
    *
    * @generated from field: string amount_in_usd = 3 [json_name = "amountInUSD"];
    */
@@ -489,7 +489,7 @@ export declare type PaymentSummary_Group = Message<"payments.v1.PaymentSummary.G
 
   /**
    * Exact sum of their `amountInUSD`: a decimal string. Payments without it add nothing, and neither do those that are
-   * FAILED, unless FAILED is the filter's only status. Example: `"1250300.25"`.
+   * FAILED, unless FAILED is the only status that the filters leave. Example: `"1250300.25"`.
    *
    * @generated from field: string amount_in_usd = 11 [json_name = "amountInUSD"];
    */

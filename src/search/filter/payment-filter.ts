@@ -1,3 +1,4 @@
+import { paymentStatuses } from '../../domain/payment.ts'
 import type { CurrencyMatch } from './resolve-names.ts'
 import { type AmountBasis, type FilterName, type FilterValues, filterFields } from './search-fields.ts'
 
@@ -33,6 +34,13 @@ export function amountBasis(filter: FilterValues): AmountBasis {
   const allOf = (of: CurrencyMatch['of']) => given.some((matches) => matches.every((match) => match.of === of))
   if (allOf('payment')) return 'amount'
   return allOf('invoice') ? 'invoiceAmount' : 'amountInUsd'
+}
+
+/** Replaces excluded statuses by those that are left, since an index has these. */
+export function statusesLeft(filter: PaymentFilter): PaymentFilter {
+  const { 'exclude.status': excluded, status = paymentStatuses, ...others } = filter
+  if (excluded === undefined) return filter
+  return { ...others, status: status.filter((name) => !excluded.includes(name)) }
 }
 
 /** Sorts a list of a filter and drops repeats. */

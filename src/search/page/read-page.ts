@@ -1,8 +1,7 @@
-import { paymentStatuses } from '../../domain/payment.ts'
 import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
 import type { TextRow } from '../../postgres/prepared.ts'
 import type { Statement } from '../../postgres/statement.ts'
-import type { PaymentFilter } from '../filter/payment-filter.ts'
+import { type PaymentFilter, statusesLeft } from '../filter/payment-filter.ts'
 import { DEFAULT_LADDER, type LadderOptions, ladderOf } from '../plan/ladder.ts'
 import { needsNoGuess, waysOf } from '../plan/ways.ts'
 import {
@@ -77,13 +76,6 @@ export function singleReadingAsFilter(filter: PaymentFilter): PaymentFilter {
   const [only] = q ?? []
   if (q?.length !== 1 || only === undefined || only.as === 'id' || filter[only.as] !== undefined) return filter
   return { ...others, [only.as]: [only.value] }
-}
-
-/** Replaces excluded statuses by those that are left, since an index has these. */
-function statusesLeft(filter: PaymentFilter): PaymentFilter {
-  const { 'exclude.status': excluded, status = paymentStatuses, ...others } = filter
-  if (excluded === undefined) return filter
-  return { ...others, status: status.filter((name) => !excluded.includes(name)) }
 }
 
 /** A first guess may be some minutes old. */

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { rankOfStatus } from '../../domain/payment.ts'
 import { runPrepared } from '../../postgres/prepared.ts'
 import { bind, commonTable, EMPTY, join, raw, type Statement, sql, TRUE, timeText } from '../../postgres/statement.ts'
-import type { PaymentFilter } from '../filter/payment-filter.ts'
+import { type PaymentFilter, statusesLeft } from '../filter/payment-filter.ts'
 import type { Boundary, PeriodName } from '../totals/split-into-periods.ts'
 import { accountIs, matchCondition } from './filter-conditions.ts'
 import { gasStandsElsewhere } from './gas-once.ts'
@@ -176,7 +176,8 @@ function counts({ accountId }: PaymentFilter): Statement {
 }
 
 /** Sums are of money that moved: payments that are FAILED are summed only where they alone are asked for. Columns have no table name. */
-function isSummed({ filter: { status } }: SummaryQuery): Statement {
+function isSummed({ filter }: SummaryQuery): Statement {
+  const { status } = statusesLeft(filter)
   const isFailed = (name: string) => name === 'FAILED'
   if (status !== undefined && (status.every(isFailed) || !status.some(isFailed))) return TRUE
   return raw(`status <> ${rankOfStatus('FAILED')}`)
