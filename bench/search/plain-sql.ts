@@ -221,6 +221,10 @@ function exclusionsOf(filter: PaymentFilter): Sql[] {
     ...given(filter['exclude.network'], (values) =>
       allOf([none('network', 'text', values), none('source_network', 'text', values)]),
     ),
+    ...given(filter['exclude.currency'], (matches) => {
+      const { sql, bindings } = currencyIs(matches)
+      return { sql: `coalesce(not (${sql}), true)`, bindings }
+    }),
     ...given(filter['exclude.payer'], (values) => none('payer', 'bytea', values.map(addressToBytes))),
     ...given(filter['exclude.payee'], (values) => none('payee', 'bytea', values.map(addressToBytes))),
   ]

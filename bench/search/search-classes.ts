@@ -71,6 +71,7 @@ const classes: Readonly<Record<string, SearchClass['draw']>> = {
   'dates.month.status': (draw) => ({ ...days(draw, 30), ...byStatus }),
   'exclude.frequent': () => ({ 'exclude.status': ['CONFIRMED'] }),
   'exclude.network': (draw) => ({ 'exclude.network': [draw.payment().network], 'exclude.status': ['FAILED'] }),
+  'exclude.currency': (draw) => ({ 'exclude.currency': [draw.known('currency_symbol')], ...byStatus }),
   'exclude.payers': (draw) => ({ 'exclude.payer': repeat(20, () => payer(draw)), ...byAmount }),
   'prefix.few': (draw) => ({ referencePrefix: draw.known('reference').slice(0, -1).padEnd(2, '-') }),
   'prefix.many': () => ({ referencePrefix: 'INV-' }),
