@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadPayments } from '../../bench/search/load-payments.ts'
 import { addressFromBytes } from '../../src/domain/address.ts'
 import type { Statement } from '../../src/postgres/statement.ts'
+import { statusesLeft } from '../../src/search/filter/payment-filter.ts'
 import type { FilterValues } from '../../src/search/filter/search-fields.ts'
 import type { PageQuery } from '../../src/search/page/page-query.ts'
 import { singleReadingAsFilter } from '../../src/search/page/read-page.ts'
@@ -61,6 +62,7 @@ const OF_THE_ROWS = ['payments_pkey', 'account_changes_pkey']
 const STANDS_FOR: Readonly<Record<string, readonly string[]>> = {
   transactions: ['payments_account_id_tx_hash_event_index_network_key', 'payments_refund_tx', 'payments_source_tx'],
   texts: ['payments_reference', 'payments_payment_reference'],
+  references: ['payments_reference'],
 }
 
 /** Both indexes of a wallet hold all its payments: of few, either may be read. */
@@ -252,6 +254,20 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
   ],
   ["the merchant's reference", () => ({ reference: ['INV-7'] }), {}, ['walk payments_reference']],
   [
+    "a beginning of the merchant's references",
+    () => ({ referencePrefix: 'INV-7' }),
+    {},
+    ['gather references', 'walk payments_date'],
+  ],
+  ['statuses that are left', () => ({ 'exclude.status': ['CONFIRMED', 'PARTIAL'] }), {}, ['walk payments_status']],
+  [
+    'no network that is excluded',
+    () => ({ 'exclude.network': ['BASE'] }),
+    {},
+    ['walk payments_date / payments_status'],
+  ],
+  ['no payer that is excluded', () => ({ 'exclude.payer': wallet('payer') }), {}, ['walk payments_date']],
+  [
     "the merchant's reference and a status, by amount",
     () => ({ reference: ['INV-7'], status: ['FAILED'] }),
     byAmount,
@@ -270,7 +286,7 @@ describe('PostgreSQL reads every way by the indexes that it names for', () => {
       sortOrder: 'desc',
       rows: 21,
       ...given,
-      filter: singleReadingAsFilter({ ...filterOf(), accountId: 1 }),
+      filter: statusesLeft(singleReadingAsFilter({ ...filterOf(), accountId: 1 })),
     }
     const costOf = (way: Way) => makeGuess(way, query, statistics).cost
     const ways = waysOf(query).toSorted((one, other) => costOf(one) - costOf(other))

@@ -52,6 +52,16 @@ const filters: readonly { readonly input: SearchInput; readonly matches: (paymen
       invoiceCurrency === 'EUR' && timestamp >= new Date('2026-03-03') && timestamp < new Date('2026-03-13'),
   },
   {
+    input: { 'exclude.status': ['CONFIRMED'], 'exclude.network': ['base'] },
+    matches: ({ status, network, sourceNetwork }) =>
+      status !== 'CONFIRMED' && ![network, sourceNetwork].includes('BASE'),
+  },
+  {
+    input: { 'exclude.payer': PAYERS.slice(0, 4) },
+    matches: ({ payer }) => !PAYERS.slice(0, 4).some((each) => each === payer),
+  },
+  { input: { referencePrefix: 'INV-' }, matches: ({ reference = '' }) => reference.startsWith('INV-') },
+  {
     input: { requestId: REQUEST_IDS.slice(0, 2) },
     matches: ({ requestId = '' }) => REQUEST_IDS.slice(0, 2).includes(requestId),
   },

@@ -7,6 +7,7 @@ import type { Listener } from '../../src/api/listener/listener.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
+import { rankOfStatus } from '../../src/domain/payment.ts'
 import { type LockedAccount, lockAccount } from '../../src/store/payment-changes.ts'
 import { type WatchCall, type WatchedJson, watchBy, watchWays } from '../support/clients/watch-clients.ts'
 import { insertPayments } from '../support/data/search-payments.ts'
@@ -30,6 +31,8 @@ afterAll(() => running?.stop())
 
 const id = (n: number) => `5e000000-0000-4000-8000-${n.toString(16).padStart(12, '0')}`
 let ids = 0
+/** Payments without a payer are not excluded by it. */
+const ABSENT = `0x${'00'.repeat(19)}aa`
 
 /** Stores payments of these amounts in US dollars; returns their ids. */
 async function store(
@@ -126,6 +129,28 @@ describe.each(watchWays)('over %s', (way) => {
       type === 'ADDED' ? [[at, (payment as { changedAt?: string }).changedAt]] : [],
     )
     expect(stamps.every(([at, changedAt]) => at === changedAt)).toBe(true)
+  })
+
+  it('a payment that becomes excluded is removed, and comes back when it is not', async () => {
+    let made = ''
+    const setStatus = (rank: number) =>
+      inTurn((account) => {
+        const sql = 'update payments set status = ? where account_id = ? and id = ?'
+        return changePayments(account, { sql, bindings: [rank, shop.id, made] })
+      })
+    const write = async () => {
+      ;[made = ''] = await store([42])
+      await setStatus(rankOfStatus('FAILED'))
+      await setStatus(rankOfStatus('REFUNDED'))
+    }
+    const request = { exclude: { status: ['FAILED'], payer: [ABSENT] } }
+    const { messages } = await watchBy(way, { url: running.url, request, headers, onMessage: take(4, write) })
+    expect(messages.map(({ type, id: of }) => [type, of])).toEqual([
+      ['HEARTBEAT', undefined],
+      ['ADDED', made],
+      ['REMOVED', made],
+      ['ADDED', made],
+    ])
   })
 
   it('it resumes after a cursor of any filter, and then sends a heartbeat when it has caught up', async () => {
