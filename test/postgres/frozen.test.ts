@@ -24,7 +24,8 @@ let db: TestDatabase
 const closing: (() => Promise<void> | void)[] = []
 
 beforeAll(async () => {
-  db = await createTestDatabase()
+  // one connection: the last test counts those of others
+  db = await createTestDatabase({ poolMax: 1 })
   await db.knex.raw('create table notes (n int)')
 })
 afterAll(async () => {
