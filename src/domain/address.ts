@@ -100,11 +100,13 @@ function withChecksum(lowerDigits: string): string {
 
 /** The stored form of an address: one byte for the family, then 20 for the address. */
 export function addressToBytes(address: Address): Buffer {
-  if (addressFamily(address) === 'TRON') return Buffer.from(base58check.decode(address))
-  const bytes = Buffer.alloc(21)
-  bytes[0] = FAMILY_BYTE.EVM
-  bytes.write(address.slice(2), 1, 'hex')
-  return bytes
+  return Buffer.from(addressToDigits(address), 'hex')
+}
+
+/** The hexadecimal digits of {@link addressToBytes}. */
+export function addressToDigits(address: Address): string {
+  if (addressFamily(address) === 'TRON') return Buffer.from(base58check.decode(address)).toString('hex')
+  return `01${address.slice(2)}`
 }
 
 /**

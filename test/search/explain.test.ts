@@ -288,7 +288,7 @@ describe('PostgreSQL reads every way by the indexes that it names for', () => {
       ...given,
       filter: statusesLeft(singleReadingAsFilter({ ...filterOf(), accountId: 1 })),
     }
-    const costOf = (way: Way) => makeGuess(way, query, statistics).cost
+    const costOf = (way: Way) => makeGuess(query, statistics)(way).cost
     const ways = waysOf(query).toSorted((one, other) => costOf(one) - costOf(other))
     expect(ways.map(nameOf)).toEqual(names)
     const reads = ({ kind, covering }: Way) =>

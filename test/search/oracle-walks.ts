@@ -63,7 +63,7 @@ export async function storeOracle(): Promise<Oracle> {
 
 const random = seededRandom(29)
 /** A first guess that says nothing: any way may come first, at any limit. */
-const anyGuess = () => ({
+const anyGuess = () => () => ({
   cost: random(),
   start: Math.floor(random() * 60),
   price: 1 + Math.floor(random() * 4),

@@ -1,5 +1,4 @@
-import { addressToBytes } from '../../domain/address.ts'
-import { hexToBytes } from '../../domain/hex.ts'
+import { type Address, addressToDigits } from '../../domain/address.ts'
 import { codeOfType, type Payment, paymentStatuses, paymentTypes, rankOfStatus } from '../../domain/payment.ts'
 import {
   requireAddress,
@@ -27,7 +26,7 @@ export type ColumnType = 'bytea' | 'text' | 'uuid' | 'smallint' | 'numeric' | 't
 /** How values of a kind are bound in SQL. */
 export interface ValueKind<V extends string = string> {
   readonly type: ColumnType
-  bind(value: V): string | number | Buffer
+  bind(value: V): string | number
 }
 
 /** How values of a kind are read from what was sent. Each throws the reason of the kind, such as INVALID_ADDRESS. */
@@ -44,10 +43,6 @@ interface ListFilter<V extends string = string> {
   readonly value: ValueKind<V> & ReadValue<V>
   /** A payment matches when any of these columns holds any of the values. */
   readonly columns: readonly string[]
-  /** Whether a value names few payments, so that they are looked up first and other filters are asked of them alone. */
-  readonly isIdentifier?: boolean
-  /** Whether each column is walked by itself and the walks are merged, because no index has both columns. */
-  readonly split?: boolean
   /** Checks all values together. */
   readonly checkAll?: (texts: readonly string[]) => void
 }
@@ -70,10 +65,10 @@ type Filter =
   /** The time zone of bare dates. It chooses no payments by itself. */
   | { readonly kind: 'zone' }
 
-const address = { type: 'bytea', read: 'text', parse: requireAddress, bind: addressToBytes } as const
-const txHash = { type: 'bytea', read: 'text', parse: requireTxHash, bind: hexToBytes } as const
-const requestId = { type: 'bytea', read: 'text', parse: requireRequestId, bind: hexToBytes } as const
-const paymentReference = { type: 'bytea', read: 'text', parse: requirePaymentReference, bind: hexToBytes } as const
+const address = { type: 'bytea', read: 'text', parse: requireAddress, bind: addressBytes } as const
+const txHash = { type: 'bytea', read: 'text', parse: requireTxHash, bind: hexBytes } as const
+const requestId = { type: 'bytea', read: 'text', parse: requireRequestId, bind: hexBytes } as const
+const paymentReference = { type: 'bytea', read: 'text', parse: requirePaymentReference, bind: hexBytes } as const
 const merchantReference = { type: 'text', read: 'text', parse: requireMerchantReference, bind: same } as const
 /** Canonical chain names. */
 const network = { type: 'text', read: 'name', resolve: resolveNetwork, bind: same } as const
@@ -99,15 +94,14 @@ const filters = {
   type: { kind: 'list', value: type, columns: ['type'] },
   payer: { kind: 'list', value: address, columns: ['payer'] },
   payee: { kind: 'list', value: address, columns: ['payee'] },
-  walletAddress: { kind: 'list', value: address, columns: ['payer', 'payee'], split: true },
-  txHash: { kind: 'list', value: txHash, columns: ['tx_hash', 'source_tx_hash', 'refunds'], isIdentifier: true },
-  requestId: { kind: 'list', value: requestId, columns: ['request_id'], isIdentifier: true },
-  paymentReference: { kind: 'list', value: paymentReference, columns: ['payment_reference'], isIdentifier: true },
+  walletAddress: { kind: 'list', value: address, columns: ['payer', 'payee'] },
+  txHash: { kind: 'list', value: txHash, columns: ['tx_hash', 'source_tx_hash', 'refunds'] },
+  requestId: { kind: 'list', value: requestId, columns: ['request_id'] },
+  paymentReference: { kind: 'list', value: paymentReference, columns: ['payment_reference'] },
   reference: {
     kind: 'list',
     value: merchantReference,
     columns: ['reference'],
-    isIdentifier: true,
     checkAll: requireShortReferences,
   },
   network: { kind: 'list', value: network, columns: ['network', 'source_network'] },
@@ -141,7 +135,7 @@ type Turned<F> = F extends { readonly of: infer N extends Excludable } ? Filters
 
 /** A filter with its name; optional parts are undefined where a filter has none. */
 export type FilterField = {
-  [N in FilterName]: { readonly name: N } & Filters[N] & Pick<ListFilter, 'isIdentifier' | 'split' | 'checkAll'>
+  [N in FilterName]: { readonly name: N } & Filters[N] & Pick<ListFilter, 'checkAll'>
 }[FilterName]
 
 /** All filters, in the order of the table. */
@@ -253,4 +247,13 @@ export function sortKeysOf(sortBy: SortBy, basis: AmountBasis): readonly SortKey
 
 function same(text: string): string {
   return text
+}
+
+/** Bytes in the text form of PostgreSQL, which its statistics have too. */
+function addressBytes(address: Address): string {
+  return `\\x${addressToDigits(address)}`
+}
+
+function hexBytes(hex: string): string {
+  return `\\x${hex.startsWith('0x') ? hex.slice(2) : hex}`
 }

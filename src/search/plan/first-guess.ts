@@ -20,7 +20,7 @@ export interface Guess {
   readonly isCovered: boolean
 }
 
-export type MakeGuess = (way: Way, query: PageQuery, statistics: AccountStatistics) => Guess
+export type MakeGuess = (query: PageQuery, statistics: AccountStatistics) => (way: Way) => Guess
 
 /** Starting a branch costs as much as this many index entries. */
 const BRANCH_COST = 10
@@ -29,20 +29,28 @@ const ROW_COST = 4
 /** A row of the page, by its id. */
 const LOOKUP_COST = 8
 
-export const makeGuess: MakeGuess = (way, query, statistics) => {
+export const makeGuess: MakeGuess = (query, statistics) => {
+  const shares = new Map<FilterName, number>()
+  const shareOfOne = (name: FilterName) => {
+    const share = shares.get(name) ?? shareOf(name, query, statistics)
+    shares.set(name, share)
+    return share
+  }
   const share = (names: readonly FilterName[]) =>
-    names.reduce((product, name) => product * shareOf(name, query, statistics), shareOfRanges(names, query, statistics))
-  const branches = branchCount(way.parts)
-  const all = statistics.n * share(othersThan(way.residual, query))
-  const wanted = query.rows / Math.max(share(way.residual) * shareOfKnown(way, query, statistics), 1e-9)
-  const sorted = isWhole(way) && !isMerged(way.parts) ? branches * query.rows : wanted
-  const entries = way.kind === 'walk' ? Math.min(all, sorted) : all
-  const ways = [
-    { isCovered: false, start: BRANCH_COST * branches, price: ROW_COST },
-    { isCovered: true, start: BRANCH_COST * branches + LOOKUP_COST * query.rows, price: 1 },
-  ].map((read) => ({ ...read, cost: read.start + read.price * entries }))
-  const [withRows, covered] = ways as [Guess, Guess]
-  return way.covering !== undefined && covered.cost < withRows.cost ? covered : withRows
+    names.reduce((product, name) => product * shareOfOne(name), shareOfRanges(names, query, statistics))
+  return (way) => {
+    const branches = branchCount(way.parts)
+    const all = statistics.n * share(othersThan(way.residual, query))
+    const wanted = query.rows / Math.max(share(way.residual) * shareOfKnown(way, query, statistics), 1e-9)
+    const sorted = isWhole(way) && !isMerged(way.parts) ? branches * query.rows : wanted
+    const entries = way.kind === 'walk' ? Math.min(all, sorted) : all
+    const reads = [
+      { isCovered: false, start: BRANCH_COST * branches, price: ROW_COST },
+      { isCovered: true, start: BRANCH_COST * branches + LOOKUP_COST * query.rows, price: 1 },
+    ].map((read) => ({ ...read, cost: read.start + read.price * entries }))
+    const [withRows, covered] = reads as [Guess, Guess]
+    return way.covering !== undefined && covered.cost < withRows.cost ? covered : withRows
+  }
 }
 
 /** Payments that a name probably has where nothing is known of it. */
@@ -58,8 +66,7 @@ function shareOf(name: FilterName, query: PageQuery, statistics: AccountStatisti
   const field = filterFields.find((one) => one.name === name) as FilterField
   switch (field.kind) {
     case 'list': {
-      const values = filter[field.name] ?? []
-      const keys = values.map((value) => shareKey(field.value.bind(value as never)))
+      const keys = (filter[field.name] ?? []).map((value) => field.value.bind(value as never))
       const ofColumn = (column: string) =>
         keys.map((key) => shares.get(`${column} ${key}`) ?? Math.max(few, shares.get(column) ?? 0))
       return atMostAll(field.columns.flatMap(ofColumn))
@@ -89,11 +96,6 @@ function atMostAll(shares: readonly number[]): number {
     1,
     shares.reduce((one, other) => one + other, 0),
   )
-}
-
-/** As PostgreSQL writes it. */
-function shareKey(value: string | number | Buffer): string {
-  return Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : String(value)
 }
 
 function shareOfCurrency({ of, symbol, id }: CurrencyMatch, shares: AccountStatistics['shares']): number {

@@ -41,9 +41,10 @@ export function ladderOf(
   ways: readonly Way[],
   query: PageQuery,
   statistics: AccountStatistics,
-  { limits, makeGuess: guessOf }: LadderOptions = DEFAULT_LADDER,
+  { limits, makeGuess: guessFor }: LadderOptions = DEFAULT_LADDER,
 ): Step[] {
-  const guessed = ways.map((way) => ({ way, guess: guessOf(way, query, statistics) }))
+  const guessOf = guessFor(query, statistics)
+  const guessed = ways.map((way) => ({ way, guess: guessOf(way) }))
   const byCost = guessed.toSorted((one, other) => one.guess.cost - other.guess.cost)
   const least = MARGIN * (byCost[0]?.guess.cost ?? 0)
   // after the first one every other limit: an attempt may cost four times as much as the one before

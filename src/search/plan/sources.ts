@@ -57,7 +57,7 @@ const searched = {
 export type IndexName = keyof typeof searched
 export const indexes: Readonly<Record<IndexName, Index>> = searched
 
-export type BranchValue = string | number | Buffer
+export type BranchValue = string | number
 export type BranchColumn = keyof typeof branchTypes
 
 /** The columns that branches may have, with their types. */

@@ -33,15 +33,19 @@ const MAX_MERGED = 12
 /** All ways to read a page. One that needs no other filter, of few branches, is the only one. */
 export function waysOf(query: PageQuery): Way[] {
   const sources = sourcesOf(query)
-  const walks = sources.filter((source) => servesOrder(source, query)).map((source) => walkOf(source, query))
-  const merged = walks.filter(({ parts }) => isMerged(parts))
+  const walks = new Map(
+    sources.filter((source) => servesOrder(source, query)).map((source) => [source, walkOf(source, query)]),
+  )
+  const merged = [...walks.values()].filter(({ parts }) => isMerged(parts))
   const whole = merged.find(isWhole)
   if (whole !== undefined) return [whole]
   // a filter's own entries are never more than those of the whole account
-  const isNarrowed = (way: Way) => way.parts.some(({ columns }) => columns.length > 0)
-  const kept = merged.some(isNarrowed) ? merged.filter(isNarrowed) : merged
-  const sorted = walks.filter((way) => !isMerged(way.parts) && isWhole(way))
-  const gathered = sources.filter((source) => isGathered(source, query)).map((source) => gatherOf(source, query))
+  const ofFilter = (way: Way) => way.parts.some(({ columns }) => columns.length > 0)
+  const kept = merged.some(ofFilter) ? merged.filter(ofFilter) : merged
+  const sorted = [...walks.values()].filter((way) => !isMerged(way.parts) && isWhole(way))
+  // a source that can be merged in the order of the answer is not gathered: a walk reads no more of it
+  const unordered = sources.filter((source) => !merged.includes(walks.get(source) as Way))
+  const gathered = unordered.map((source) => gatherOf(source, query)).filter(isGathered)
   return [...kept, ...sorted, ...gathered]
 }
 
@@ -72,13 +76,13 @@ function servesOrder({ parts }: Source, query: PageQuery): boolean {
   })
 }
 
-/** A source that can be merged in the order of the answer is not gathered: a walk reads no more of it. Nor is the whole account. */
-function isGathered(source: Source, query: PageQuery): boolean {
-  const part = gatherOf(source, query).parts[0] as WayPart
+/** The whole account is not gathered. */
+function isGathered({ parts: [part] }: Way): boolean {
+  if (part === undefined) return false
   const isNarrowed = part.columns.length > 0 || part.within.length > 0 || part.filter !== undefined
   // `payments_amount` has the same payments with more columns
   const isDoubled = part.index === 'payments_currency' && part.within.length === 0
-  return isNarrowed && !isDoubled && !(servesOrder(source, query) && isMerged(walkOf(source, query).parts))
+  return isNarrowed && !isDoubled
 }
 
 function walkOf(source: Source, query: PageQuery): Way {
@@ -109,7 +113,7 @@ function wayOf(
   const residual = othersThan([...answers, ...along, ...(hasStatus ? (['status'] as const) : [])], query)
   const needed = [...keyColumnsOf(query), ...columnsOf(query.filter, residual)]
   const covering = [parts, wider].find((some) => some?.every((part) => isCovering(part, needed)))
-  return { kind, parts: branches, covering: covering?.flatMap(branchesOf), residual }
+  return { kind, parts: branches, covering: covering === parts ? branches : covering?.flatMap(branchesOf), residual }
 }
 
 function isCovering({ index, columns, filter, except }: Part, needed: readonly string[]): boolean {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addressFromBytes, addressToBytes } from '../../domain/address.ts'
+import { addressFromBytes, addressToDigits } from '../../domain/address.ts'
 import type { FilterValues } from '../filter/search-fields.ts'
 import { afterPrefix, matchCondition } from './filter-conditions.ts'
 
@@ -14,7 +14,7 @@ test.each<[FilterValues, string, unknown[]]>([
     '(currency_symbol = ?::text and currency = ?::text) is not true',
     ['DAI', 'DAI-BASE'],
   ],
-  [{ 'exclude.payer': [PAYER] }, '(payer = ?::bytea) is not true', [addressToBytes(PAYER)]],
+  [{ 'exclude.payer': [PAYER] }, '(payer = ?::bytea) is not true', [`\\x${addressToDigits(PAYER)}`]],
   // a chain that the account does not know has no names in the column
   [
     { 'exclude.network': [], network: ['BSC'] },

@@ -146,12 +146,12 @@ function oneOf(column: string, kind: ValueKind, values: readonly string[]): Stat
   return column === 'refunds' ? anyRefundBy(values) : isOneOf(column, kind.type, bindingsOf(kind, values))
 }
 
-function bindingsOf(kind: ValueKind, values: readonly string[]): (string | number | Buffer)[] {
+function bindingsOf(kind: ValueKind, values: readonly string[]): (string | number)[] {
   return values.map((value) => kind.bind(value))
 }
 
 /** A single value is compared with `=`, because only then are the entries of an index in the order of its next column. */
-function isOneOf(column: string, type: ColumnType, values: readonly (string | number | Buffer)[]): Statement {
+function isOneOf(column: string, type: ColumnType, values: readonly (string | number)[]): Statement {
   const [only] = values
   if (values.length === 1 && only !== undefined) return sql`${raw(column)} = ${bind(only, type)}`
   return sql`${raw(column)} = any(${bind(values, `${type}[]`)})`

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addressFromBytes, addressToBytes } from '../../domain/address.ts'
+import { addressFromBytes, addressToDigits } from '../../domain/address.ts'
 import type { PageQuery } from '../page/page-query.ts'
 import { ALL, ladderOf } from '../plan/ladder.ts'
 import { waysOf } from '../plan/ways.ts'
@@ -24,7 +24,7 @@ const queryOf = (changes: Partial<PageQuery>): PageQuery => ({
 function statementsOf(query: PageQuery, limits = [10], isCovered = false) {
   const steps = ladderOf(waysOf(query), query, NO_STATISTICS, {
     limits,
-    makeGuess: () => ({ cost: 0, start: 0, price: 1, isCovered }),
+    makeGuess: () => () => ({ cost: 0, start: 0, price: 1, isCovered }),
   })
   return steps.map((step) => pageStatement(step, { query, columns: ['id', 'amount'] }))
 }
@@ -71,7 +71,8 @@ where type = ?::smallint limit 21)
 union all
 (select null, null, ${LAST_CHANGE}, (select cut from more))
 ) page limit 21`)
-  const branches = [7, addressToBytes(PAYER), 1, 7, addressToBytes(PAYER), 5]
+  const payer = `\\x${addressToDigits(PAYER)}`
+  const branches = [7, payer, 1, 7, payer, 5]
   expect(first?.bindings).toEqual([...branches, 7, ...branches, 1, 7])
 })
 
