@@ -65,7 +65,8 @@ export async function parseFilter(
   const values: FilterValues = found
   const days = () => daysUnlessUtc(values.timeZone ?? zoneOfCursor)
   const reading: Reading = { input, sources, values, bounds: new Map(), days }
-  const readers = fieldsInOrder.map((field) => {
+  const sent = fieldsInOrder.filter(({ name }) => input[name] !== undefined)
+  const readers = sent.map((field) => {
     const store = (value: unknown) => {
       if (value !== null) found[field.name] = value
     }

@@ -5,8 +5,8 @@ import type { Account } from '../../domain/account.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Payment } from '../../domain/payment.ts'
 import { DEFAULT_PAGE_LIMIT, requirePageLimit, requirePaymentId } from '../../domain/require-input.ts'
-import { readAllInTurn } from '../../errors/gather-errors.ts'
-import { waybillError } from '../../errors/waybill-error.ts'
+import { readAllInTurn, readOnce } from '../../errors/gather-errors.ts'
+import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { parseFilter } from '../filter/parse-filter.ts'
 import { amountBasis, type PaymentFilter } from '../filter/payment-filter.ts'
 import type { FilterValues } from '../filter/search-fields.ts'
@@ -27,7 +27,6 @@ import {
   encodeSearchCursor,
   type PagePosition,
   searchSeal,
-  zoneOfCursor,
 } from './search-cursor.ts'
 
 /** One page of a search. */
@@ -112,16 +111,12 @@ export function createPaymentSearch({
 
   async function readSent(account: Account, input: SearchInput, signal: AbortSignal | undefined) {
     const seal = searchSeal(cursorSecret, account.id)
+    const carried = readOnce(() => given(input.cursor, (cursor) => decodeSearchCursor(seal, cursor)))
     const sent = await readAllInTurn({
       limit: () => requirePageLimit(input.limit),
-      values: () =>
-        parseValues(
-          account,
-          input,
-          signal,
-          given(input.cursor, (cursor) => zoneOfCursor(seal, cursor)),
-        ),
-      carried: () => given(input.cursor, (cursor) => decodeSearchCursor(seal, cursor)),
+      // what is wrong with the cursor is reported once, by the last reader
+      values: () => parseValues(account, input, signal, unlessWrong(carried)?.filter.timeZone),
+      carried,
     })
     if (sent.carried !== undefined) checkCursorMatches(sent.carried, { ...input, filter: sent.values })
     return { seal, ...sent }
@@ -179,6 +174,15 @@ export function createPaymentSearch({
 
 function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {
   return value === undefined ? undefined : map(value)
+}
+
+function unlessWrong<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof WaybillError) return undefined
+    throw error
+  }
 }
 
 /** A search with everything decided: what was sent, else what the cursor carries, else the default. */

@@ -76,12 +76,6 @@ export function seenOfCursor(seal: CursorSeal, cursor: string): string | undefin
   return opened.ok ? opened.payload.w : undefined
 }
 
-/** The time zone in a cursor; undefined where it has none or is invalid. */
-export function zoneOfCursor(seal: CursorSeal, cursor: string): string | undefined {
-  const opened = openCursorOfVersion<Payload>(seal, cursor, VERSION)
-  return opened.ok ? opened.payload.f.timeZone : undefined
-}
-
 interface Payload {
   readonly v: number
   readonly f: FilterValues

@@ -1,7 +1,7 @@
 import type { PageQuery } from '../page/page-query.ts'
 import type { AccountStatistics } from '../sql/account-statistics.ts'
 import { type MakeGuess, makeGuess } from './first-guess.ts'
-import { isWhole, type Way } from './ways.ts'
+import { isWhole, needsNoGuess, type Way } from './ways.ts'
 
 /** How much the attempts may cost, in index entries. */
 export interface LadderOptions {
@@ -43,6 +43,8 @@ export function ladderOf(
   statistics: AccountStatistics,
   { limits, makeGuess: guessFor }: LadderOptions = DEFAULT_LADDER,
 ): Step[] {
+  const [only] = ways
+  if (only !== undefined && isWhole(only) && needsNoGuess(only)) return [{ way: only, limit: ALL, isCovered: false }]
   const guessOf = guessFor(query, statistics)
   const guessed = ways.map((way) => ({ way, guess: guessOf(way) }))
   const byCost = guessed.toSorted((one, other) => one.guess.cost - other.guess.cost)
