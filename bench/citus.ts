@@ -15,7 +15,7 @@ import { parseArgs } from 'node:util'
 import { importByTurns } from './citus/import-by-turns.ts'
 import { describePlace, type OpenPlace, openPlace } from './citus/open-place.ts'
 import { type PlaceTimes, searchByTurns } from './citus/search-by-turns.ts'
-import { type Figure, report } from './report.ts'
+import { type Figure, median, report } from './report.ts'
 
 const { values } = parseArgs({
   options: {
@@ -54,9 +54,16 @@ function figuresOf(name: string, search: PlaceTimes | undefined, imported: numbe
     { name: `${name}: imported/s`, value: imported, unit: '4 accounts at once' },
   ]
   if (search === base) return found
+  const ratios = [...search.classes].map(([of, ms]) => ({ of, ratio: ms / (base.classes.get(of) ?? ms) }))
+  const [dearest, ...others] = ratios.toSorted((one, other) => other.ratio - one.ratio)
+  say(
+    `${name}: of ${ratios.length} classes the dearest beside one server: ${[dearest, ...others.slice(0, 9)].map((each) => `${each?.of} ${each?.ratio.toFixed(1)}`).join(', ')}`,
+  )
   return [
     ...found,
     { name: `${name}: search.p50 ÷ one server`, value: search.p50 / base.p50, unit: '' },
+    { name: `${name}: class ÷ one server, median`, value: median(ratios.map(({ ratio }) => ratio)), unit: '' },
+    { name: `${name}: class ÷ one server, dearest`, value: dearest?.ratio ?? 1, unit: dearest?.of ?? '' },
     { name: `${name}: searches/s ÷ one server`, value: search.perSecond / base.perSecond, unit: '' },
     { name: `${name}: imported/s ÷ one server`, value: imported / baseImport, unit: '' },
   ]

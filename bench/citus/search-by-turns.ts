@@ -12,6 +12,8 @@ export interface PlaceTimes {
   readonly p99: number
   /** Searches a second on all connections together. */
   readonly perSecond: number
+  /** Median of each class, in milliseconds. */
+  readonly classes: ReadonlyMap<string, number>
 }
 
 interface TurnTerms {
@@ -46,11 +48,11 @@ export async function searchByTurns(
       throw new Error(`${place} gives another page of ${JSON.stringify(sent)} than the first database`)
     }
   }
-  const alone = places.map((): number[] => [])
+  const alone = places.map(() => queries.map((): number[] => []))
   const togetherMs = places.map(() => 0)
   for (let round = 0; round < rounds; round++) {
     for (const [nth, subject] of subjects.entries()) {
-      for (const { sent } of queries) alone[nth]?.push(await timed(() => subject.search(sent)))
+      for (const [at, { sent }] of queries.entries()) alone[nth]?.[at]?.push(await timed(() => subject.search(sent)))
       let next = 0
       const work = async () => {
         for (let query = queries[next++]; query !== undefined; query = queries[next++]) await subject.search(query.sent)
@@ -61,20 +63,36 @@ export async function searchByTurns(
     say(`search: ${round + 1} of ${rounds} rounds`)
   }
   return places.map((_, nth) => {
-    const { p50, p99 } = timesOf(alone[nth] ?? [])
-    return { p50, p99, perSecond: (queries.length * rounds * 1_000) / (togetherMs[nth] ?? 1) }
+    const times = alone[nth] ?? []
+    const { p50, p99 } = timesOf(times.flat())
+    const byClass = Map.groupBy(queries.keys(), (at) => queries[at]?.name ?? '')
+    const medians = [...byClass].map(
+      ([name, ats]) => [name, timesOf(ats.flatMap((at) => times[at] ?? [])).p50] as const,
+    )
+    return {
+      p50,
+      p99,
+      perSecond: (queries.length * rounds * 1_000) / (togetherMs[nth] ?? 1),
+      classes: new Map(medians),
+    }
   })
 }
 
-async function drawQueries({ url, knex }: OpenPlace, seed: number): Promise<PreparedQuery[]> {
+/** A search, and the class that it is of. */
+interface NamedQuery extends PreparedQuery {
+  readonly name: string
+}
+
+async function drawQueries({ url, knex }: OpenPlace, seed: number): Promise<NamedQuery[]> {
   const sampler = createDatabase(url, { poolMin: 1, poolMax: 1 })
   try {
     const sample = await samplePayments(sampler, { accountId: ACCOUNT.id, count: SAMPLE, seed })
     const subject = createSubject(knex, ACCOUNT)
-    const queries: PreparedQuery[] = []
+    const queries: NamedQuery[] = []
     for (const each of searchClasses) {
       const { first, deep } = await prepareClass(each, { subject, sample, seed, variants: VARIANTS })
-      queries.push(...first.slice(0, VARIANTS), ...deep.slice(0, VARIANTS))
+      const some = [...first.slice(0, VARIANTS), ...deep.slice(0, VARIANTS)]
+      queries.push(...some.map((query) => ({ ...query, name: each.name })))
     }
     return queries
   } finally {
