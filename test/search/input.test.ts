@@ -128,3 +128,21 @@ test('a name from imported payments is known as soon as the first is stored, and
   expect((await search(asked, other)).payments).toHaveLength(1)
   expect(await faultOf(search(asked, nobody))).toMatchObject({ reason: expect.stringMatching(/^UNKNOWN_/) })
 })
+
+test('a symbol that was only invoiced in is a payment currency as soon as one is paid in it, however often it was asked for before', async () => {
+  const account = { id: 79, name: 'widening' }
+  const [stored, next] = generatePayments(account.id, 2, 79)
+  if (stored === undefined || next === undefined) throw new TypeError('nothing was generated')
+  const invoiced = { ...stored.payment, invoiceCurrency: 'WIDE-BASE', invoiceAmount: '1' } as const
+  await insertPayments(opened.database.knex, [{ ...stored, payment: invoiced }])
+  for (let nth = 0; nth < 3; nth++) {
+    const { payments } = await search({ currency: ['WIDE'] }, account)
+    expect(payments.map(({ id }) => id)).toEqual([invoiced.id])
+  }
+  const paid = { ...next.payment, network: 'BASE', currency: 'WIDE-BASE' }
+  await insertPayments(opened.database.knex, [{ ...next, payment: paid }])
+  for (let nth = 0; nth < 3; nth++) {
+    const { payments } = await search({ currency: ['WIDE'] }, account)
+    expect(payments.map(({ id }) => id)).toEqual([paid.id])
+  }
+})

@@ -13,7 +13,7 @@ import type { FilterValues } from '../filter/search-fields.ts'
 import { sortKeysOf } from '../filter/search-fields.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import type { LadderOptions } from '../plan/ladder.ts'
-import { createAccountNamesReader } from '../sql/account-names.ts'
+import { type AccountNames, createAccountNamesReader } from '../sql/account-names.ts'
 import type { ChainProgress } from '../sql/chain-progress.ts'
 import type { RemovedPayment } from '../sql/removed-payments.ts'
 import { createTotalRepository } from '../sql/total-repository.ts'
@@ -104,31 +104,44 @@ export function createPaymentSearch({
 }: PaymentSearchOptions): PaymentSearch {
   const repository = createPaymentRepository(knex, ladder)
   const totals = createTotalRepository(knex)
-  const namesOf = createAccountNamesReader(knex)
+  const names = createAccountNamesReader(knex)
 
-  const parseValues = (account: Account, input: SearchInput, signal: AbortSignal | undefined, zone?: string) =>
-    parseFilter(input, { chains, tokens, account: namesOf(account.id, signal) }, zone)
+  const parseValues = (input: SearchInput, account: AccountNames, zone?: string) =>
+    parseFilter(input, { chains, tokens, account }, zone)
 
-  async function readSent(account: Account, input: SearchInput, signal: AbortSignal | undefined) {
+  async function readSent(account: Account, input: SearchInput, ofAccount: AccountNames) {
     const seal = searchSeal(cursorSecret, account.id)
     const carried = readOnce(() => given(input.cursor, (cursor) => decodeSearchCursor(seal, cursor)))
     const sent = await readAllInTurn({
       limit: () => requirePageLimit(input.limit),
       // what is wrong with the cursor is reported once, by the last reader
-      values: () => parseValues(account, input, signal, unlessWrong(carried)?.filter.timeZone),
+      values: () => parseValues(input, ofAccount, unlessWrong(carried)?.filter.timeZone),
       carried,
     })
     if (sent.carried !== undefined) checkCursorMatches(sent.carried, { ...input, filter: sent.values })
     return { seal, ...sent }
   }
 
-  async function search(
+  /** Names of an earlier call serve where they are still the same after the page, which saves the round trip that asks for new ones. */
+  const search: PaymentSearch['search'] = async (account, input, signal, readPosition) => {
+    const remembered = names.remembered(account.id, signal)
+    try {
+      const { page, lastChange } = await searchBy(remembered, account, input, signal, readPosition)
+      if (await remembered.areOf(lastChange)) return page
+    } catch (error) {
+      if (!(error instanceof WaybillError && remembered.wereUsed())) throw error
+    }
+    return (await searchBy(names.read(account.id, signal), account, input, signal, readPosition)).page
+  }
+
+  async function searchBy(
+    ofAccount: AccountNames,
     account: Account,
     input: SearchInput,
-    signal?: AbortSignal,
-    readPosition?: () => Promise<bigint>,
-  ): Promise<PaymentPage> {
-    const { seal, limit, values, carried } = await readSent(account, input, signal)
+    signal: AbortSignal | undefined,
+    readPosition: (() => Promise<bigint>) | undefined,
+  ) {
+    const { seal, limit, values, carried } = await readSent(account, input, ofAccount)
     const asked = mergeSearch({ accountId: account.id, input, limit, values, carried })
 
     // one row more than the page holds tells whether another page follows
@@ -139,7 +152,7 @@ export function createPaymentSearch({
     const seen = (await readPosition?.())?.toString()
     const cursorAt = (position: PagePosition | undefined) =>
       position && encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? values, position, seen })
-    return {
+    const result: PaymentPage = {
       payments: page.payments,
       pagination: {
         limit: asked.limit,
@@ -152,6 +165,7 @@ export function createPaymentSearch({
       completeTo: found.lastChangedAt && earlierOf(found.lastChangedAt, asked.filter.changedTo),
       watchCursor: encodeWatchCursor(watchSeal(cursorSecret, account.id), found.lastChange),
     }
+    return { page: result, lastChange: found.lastChange }
   }
 
   async function get(account: Account, text: string, signal?: AbortSignal): Promise<Payment> {
@@ -163,10 +177,10 @@ export function createPaymentSearch({
 
   return {
     search,
-    check: readSent,
+    check: (account, input, signal) => readSent(account, input, names.read(account.id, signal)),
     get,
     parseFilter: async (account, input, signal) => ({
-      ...(await parseValues(account, input, signal)),
+      ...(await parseValues(input, names.read(account.id, signal))),
       accountId: account.id,
     }),
   }

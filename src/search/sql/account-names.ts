@@ -13,23 +13,39 @@ export interface AccountNames {
   invoiceCurrencies(): Promise<ReadonlySet<string>>
 }
 
+/** Names that this process knows from an earlier call, and that may have become more since. */
+export interface RememberedNames extends AccountNames {
+  /** Whether any name was looked up among those of an earlier call. */
+  wereUsed(): boolean
+  /** Whether the names that were looked up are still those of the account at a change; asks the database only after a change. */
+  areOf(change: bigint): Promise<boolean>
+}
+
+/** Reads the names of an account. */
+export interface AccountNamesReader {
+  /** As they are. */
+  read(accountId: number, signal: AbortSignal | undefined): AccountNames
+  /** As they were when they were last read. */
+  remembered(accountId: number, signal: AbortSignal | undefined): RememberedNames
+}
+
 /** Accounts whose names a process remembers; the least recently used is evicted first. */
 const MAX_ACCOUNTS = 500
 
 /** The names of an account, valid until it has a newer combination than `seq`. */
 interface CachedNames {
   readonly seq: string
+  /** The last change at which `seq` was known to be the newest. */
+  atChange?: bigint
   readonly sets: Map<string, Promise<ReadonlySet<string>>>
 }
 
 /**
  * Makes the reader of any account's names. An account of many networks and currencies has tens of thousands of combinations, so its names
- * are cached; each call asks for the number of the newest combination and reads the names again when there is a new one. A name stays
+ * are cached; a call asks for the number of the newest combination and reads the names again when there is a new one. A name stays
  * known when its last payment is gone.
  */
-export function createAccountNamesReader(
-  knex: Knex,
-): (accountId: number, signal: AbortSignal | undefined) => AccountNames {
+export function createAccountNamesReader(knex: Knex): AccountNamesReader {
   const accounts = new Map<number, CachedNames>()
 
   function cachedAt(accountId: number, seq: string): CachedNames {
@@ -42,33 +58,61 @@ export function createAccountNamesReader(
     return cached
   }
 
-  return (accountId, signal) => {
+  function reading(accountId: number, signal: AbortSignal | undefined) {
     const ask = async <Row>(statement: Statement): Promise<Row[]> => {
       const query = knex.raw<{ rows: Row[] }>(statement.sql, statement.bindings as Knex.RawBinding[])
       return (await runCancellable(knex, query, signal)).rows
     }
-    const cached = once(async () => {
+    const newest = async () => {
       const [row] = await ask<{ seq: string | null }>(newestSeq(accountId))
       return cachedAt(accountId, row?.seq ?? '')
-    })
+    }
     const read = async (statement: Statement) =>
       new Set((await ask<{ name: string }>(statement)).map(({ name }) => name))
-    const names = async (key: string, statement: Statement): Promise<ReadonlySet<string>> => {
-      const { sets } = await cached()
-      const known = sets.get(key)
-      // a read that another call began fails when that call is cancelled
-      if (known !== undefined) return known.catch(() => read(statement))
-      const reading = read(statement)
-      sets.set(key, reading)
-      reading.catch(() => sets.delete(key))
-      return reading
+    const namesOf = (cached: () => Promise<CachedNames>): AccountNames => {
+      const names = async (key: string, statement: Statement): Promise<ReadonlySet<string>> => {
+        const { sets } = await cached()
+        const known = sets.get(key)
+        // a read that another call began fails when that call is cancelled
+        if (known !== undefined) return known.catch(() => read(statement))
+        const reading = read(statement)
+        sets.set(key, reading)
+        reading.catch(() => sets.delete(key))
+        return reading
+      }
+      return {
+        networks: () => names('network', networkNames(accountId)),
+        symbols: () => names('symbol', distinctNames(accountId, 'currency_symbol')),
+        currencyIds: () => names('currency', distinctNames(accountId, 'currency')),
+        invoiceCurrencies: () => names('invoice', distinctNames(accountId, 'invoice_currency')),
+      }
     }
-    return {
-      networks: () => names('network', networkNames(accountId)),
-      symbols: () => names('symbol', distinctNames(accountId, 'currency_symbol')),
-      currencyIds: () => names('currency', distinctNames(accountId, 'currency')),
-      invoiceCurrencies: () => names('invoice', distinctNames(accountId, 'invoice_currency')),
-    }
+    return { newest, namesOf }
+  }
+
+  return {
+    read(accountId, signal) {
+      const { newest, namesOf } = reading(accountId, signal)
+      return namesOf(once(newest))
+    },
+    remembered(accountId, signal) {
+      const { newest, namesOf } = reading(accountId, signal)
+      let used: CachedNames | undefined
+      const cached = once(async () => {
+        used = accounts.get(accountId)
+        return used ?? newest()
+      })
+      return {
+        ...namesOf(cached),
+        wereUsed: () => used !== undefined,
+        async areOf(change) {
+          if (used === undefined || used.atChange === change) return true
+          if ((await newest()) !== used) return false
+          used.atChange = change
+          return true
+        },
+      }
+    },
   }
 }
 
