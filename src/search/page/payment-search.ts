@@ -13,7 +13,7 @@ import type { FilterValues } from '../filter/search-fields.ts'
 import { sortKeysOf } from '../filter/search-fields.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import type { LadderOptions } from '../plan/ladder.ts'
-import { type AccountNames, createAccountNamesReader } from '../sql/account-names.ts'
+import { type AccountNames, type AccountNamesReader, createAccountNamesReader } from '../sql/account-names.ts'
 import type { ChainProgress } from '../sql/chain-progress.ts'
 import type { RemovedPayment } from '../sql/removed-payments.ts'
 import { createTotalRepository } from '../sql/total-repository.ts'
@@ -122,16 +122,9 @@ export function createPaymentSearch({
     return { seal, ...sent }
   }
 
-  /** Names of an earlier call serve where they are still the same after the page, which saves the round trip that asks for new ones. */
   const search: PaymentSearch['search'] = async (account, input, signal, readPosition) => {
-    const remembered = names.remembered(account.id, signal)
-    try {
-      const { page, lastChange } = await searchBy(remembered, account, input, signal, readPosition)
-      if (await remembered.areOf(lastChange)) return page
-    } catch (error) {
-      if (!(error instanceof WaybillError && remembered.wereUsed())) throw error
-    }
-    return (await searchBy(names.read(account.id, signal), account, input, signal, readPosition)).page
+    const run = (ofAccount: AccountNames) => searchBy(ofAccount, account, input, signal, readPosition)
+    return (await runByNames(names, account.id, signal, run)).page
   }
 
   async function searchBy(
@@ -188,6 +181,26 @@ export function createPaymentSearch({
 
 function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {
   return value === undefined ? undefined : map(value)
+}
+
+/**
+ * Runs a search by the names of an earlier call, and again by those of now where it failed or there are new ones. So a search seldom pays a round trip
+ * to ask for new names.
+ */
+async function runByNames<T extends { readonly lastChange: bigint }>(
+  names: AccountNamesReader,
+  accountId: number,
+  signal: AbortSignal | undefined,
+  run: (names: AccountNames) => Promise<T>,
+): Promise<T> {
+  const remembered = names.remembered(accountId, signal)
+  try {
+    const result = await run(remembered)
+    if (await remembered.areOf(result.lastChange)) return result
+  } catch (error) {
+    if (!(error instanceof WaybillError && remembered.wereUsed())) throw error
+  }
+  return run(names.read(accountId, signal))
 }
 
 function unlessWrong<T>(read: () => T): T | undefined {
