@@ -19,7 +19,7 @@ import type { RemovedPayment } from '../sql/removed-payments.ts'
 import { createTotalRepository } from '../sql/total-repository.ts'
 import { countMatches, type Total } from '../totals/count-matches.ts'
 import { encodeWatchCursor, watchSeal } from '../watch/watch-cursor.ts'
-import { createPaymentRepository, type Entry, isRemoved } from './payment-repository.ts'
+import { createPaymentRepository, type Entry, isRemoved, type PaymentRepository } from './payment-repository.ts'
 import {
   type CarriedSearch,
   checkCursorMatches,
@@ -161,22 +161,27 @@ export function createPaymentSearch({
     return { page: result, lastChange: found.lastChange }
   }
 
-  async function get(account: Account, text: string, signal?: AbortSignal): Promise<Payment> {
-    const id = requirePaymentId('id', text)
-    const payment = await repository.byId(account.id, id, signal)
-    if (payment === undefined) throw waybillError('PAYMENT_NOT_FOUND', { value: id })
-    return payment
-  }
-
   return {
     search,
     check: (account, input, signal) => readSent(account, input, names.read(account.id, signal)),
-    get,
+    get: (account, text, signal) => getPayment(repository, account.id, text, signal),
     parseFilter: async (account, input, signal) => ({
       ...(await parseValues(input, names.read(account.id, signal))),
       accountId: account.id,
     }),
   }
+}
+
+async function getPayment(
+  repository: PaymentRepository,
+  accountId: number,
+  text: string,
+  signal: AbortSignal | undefined,
+): Promise<Payment> {
+  const id = requirePaymentId('id', text)
+  const payment = await repository.byId(accountId, id, signal)
+  if (payment === undefined) throw waybillError('PAYMENT_NOT_FOUND', { value: id })
+  return payment
 }
 
 function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {
