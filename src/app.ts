@@ -3,7 +3,6 @@ import type { Knex } from 'knex'
 import type { LostServers } from './api/calls/end-lost-calls.ts'
 import type { ServedService } from './api/calls/served-method.ts'
 import { turnLimitsOf } from './api/calls/take-turns.ts'
-import { tellSeen } from './api/calls/tell-seen.ts'
 import { joinOpenFiles, type OpenFiles } from './api/http/open-files.ts'
 import type { PageCalls } from './api/http/page-calls.ts'
 import type { Listener } from './api/listener/listener.ts'
@@ -33,7 +32,6 @@ import { classifyDatabaseError } from './postgres/database-error.ts'
 import { connectionsOf } from './postgres/knex.ts'
 import { pendingMigrations } from './postgres/migrations/migrate.ts'
 import type { ReadPools } from './postgres/replicas/read-pools.ts'
-import { createSeenTokens } from './postgres/replicas/seen-tokens.ts'
 import { createRefundWallets } from './requests/refund-wallets.ts'
 import { createRequests, type Requests } from './requests/requests.ts'
 import { createRefundWalletRepository } from './requests/sql/refund-wallet-repository.ts'
@@ -120,9 +118,6 @@ export type ListenOptions = Pick<
 
 const CURSOR_SECRET = 'cursor-secret'
 
-/** Methods that may be answered from a replica. */
-const POOLED_METHODS = new Set(['SearchPayments', 'GetPayment', 'SummarizePayments', 'ExportPayments'])
-
 /** What several rooms need. */
 interface Shared {
   readonly chains: ChainDirectory
@@ -199,7 +194,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     compareChains: (signal) => comparison.round(signal),
     learnNodes: (signal) => routes.learnNodes(signal),
     prepareScreens: () => screens.prepare(),
-    listen: (listenOptions) => listen(options, shared, { ...listenOptions, services, auth, screens }),
+    listen: (listenOptions) => listen(options, { ...listenOptions, services, auth, screens }),
   }
 }
 
@@ -280,18 +275,13 @@ interface Listened {
 
 async function listen(
   { knex, readPools, lostServers, logger, demo }: ServiceOptions,
-  { cursorSecret }: Shared,
   { services, auth, screens, ...options }: ListenOptions & Listened,
 ): Promise<Listener> {
-  const replicas = (readPools?.pools.length ?? 1) - 1
   return serveApi({
     ...options,
     // Without a live replica the primary serves their reads, and its pool is no larger than theirs.
-    limits: { ...turnLimitsOf(replicas || 1, connectionsOf(knex)), ...options.limits },
-    services:
-      readPools === undefined
-        ? services
-        : tellSeen(services, createSeenTokens(readPools, cursorSecret, POOLED_METHODS)),
+    limits: { ...turnLimitsOf(readPools?.replicas.length || 1, connectionsOf(knex)), ...options.limits },
+    services,
     authenticate: auth.authenticate,
     countOpen: auth.countOpen,
     isKeyInForce: auth.isKeyInForce,

@@ -41,6 +41,7 @@ const ONE_SERVER_ONLY = [
   'test/search/slow-statements.test.ts',
   'test/postgres/replicas.test.ts',
   'test/process/replicas.test.ts',
+  'test/search/replica-pages.test.ts',
   'test/postgres/bad-days.test.ts',
   'test/process/bad-days.test.ts',
   'test/postgres/schema.test.ts',

@@ -59,7 +59,7 @@ export function createSubject(knex: Knex, account: Account): Subject {
       const { accountId: _, ...filter } = query.filter
       const { sortBy = 'date', sortOrder = 'desc', limit = 20 } = query.input
       const position = { ...positionAt(sortBy, filter, payment), inclusive: false, direction } as const
-      const cursor = encodeSearchCursor(seal, { filter, sortBy, sortOrder, limit, position })
+      const cursor = encodeSearchCursor(seal, { filter, sortBy, sortOrder, limit, position, lastChange: 0n })
       return { ...query, sent: { cursor }, position }
     },
   }

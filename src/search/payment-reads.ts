@@ -4,9 +4,7 @@ import type { Payment } from '../domain/payment.ts'
 import { readAllInTurn } from '../errors/gather-errors.ts'
 import type { ReadPools } from '../postgres/replicas/read-pools.ts'
 import { createExportPages, type ExportInput, type ExportPages, readAfter } from './export/export-pages.ts'
-import type { SearchInput } from './filter/search-input.ts'
 import { createPaymentSearch, type PaymentSearch, type PaymentSearchOptions } from './page/payment-search.ts'
-import { searchSeal, seenOfCursor } from './page/search-cursor.ts'
 import {
   type CheckSummary,
   createCheckSummary,
@@ -42,37 +40,38 @@ export function createPaymentReads(options: PaymentSearchOptions): PaymentReads 
 }
 
 /**
- * The read operations on a primary and its replicas. A search cursor carries the WAL position that its caller has seen, so that no page
- * comes from an older state than the one before it.
+ * The read operations on a primary and its replicas. A replica may lag by some seconds, so the primary reads
+ *
+ * - a single payment: the caller may have its id from a newer answer
+ * - a search that asks for the newest, or is in the order of changes: its caller stores up to which change it has all
+ * - a page for which the replica is too old, by {@link PaymentPage.isOlderThanCursor}
+ * - an export that resumes after a payment
  */
 export function createPooledReads(pools: ReadPools, options: Omit<PaymentSearchOptions, 'knex'>): PaymentReads {
-  const readsByPool = new Map(pools.pools.map((knex) => [knex, createPaymentReads({ ...options, knex })]))
-  const on = (pool: Knex): PaymentReads => {
-    const reads = readsByPool.get(pool)
-    if (reads === undefined) throw new TypeError('the pool is not one of the read pools')
-    return reads
-  }
-  const seenInCursor = (accountId: number, { cursor }: SearchInput): bigint | undefined => {
-    const seen = cursor === undefined ? undefined : seenOfCursor(searchSeal(options.cursorSecret, accountId), cursor)
-    return seen === undefined ? undefined : BigInt(seen)
-  }
+  const onPrimary = createPaymentReads({ ...options, knex: pools.primary })
+  const onReplicas = new Map(
+    pools.replicas.map((knex) => [knex, createPaymentReads({ ...options, knex, namesKnex: pools.primary })]),
+  )
+  const on = (pool: Knex) => onReplicas.get(pool) ?? onPrimary
   return {
-    search: (account, input, signal) =>
-      pools.read({ accountId: account.id, signal, atLeast: seenInCursor(account.id, input) }, (pool, until, position) =>
-        on(pool).search(account, input, until, position),
-      ),
-    getPayment: (account, id, signal) =>
-      pools.read({ accountId: account.id, signal }, (pool, until) => on(pool).getPayment(account, id, until)),
+    ...onPrimary,
+    async search(account, input, signal) {
+      if (input.noCache === true || input.sortBy === 'changed') return onPrimary.search(account, input, signal)
+      // a replica may have been restarted in an older state since its progress was read, so that is not remembered
+      const search = (pool: Knex, until: AbortSignal | undefined) =>
+        on(pool).search(account, { ...input, noCache: onReplicas.has(pool) }, until)
+      return pools.read(search, { signal, isTooOld: ({ isOlderThanCursor }) => isOlderThanCursor === true })
+    },
     summarize: (account, input, signal) =>
-      pools.read({ accountId: account.id, signal }, (pool, until) => on(pool).summarize(account, input, until)),
-    check: (account, input, signal) =>
-      pools.read({ accountId: account.id, signal }, (pool, until) => on(pool).check(account, input, until)),
-    checkSummary: (account, input, signal) =>
-      pools.read({ accountId: account.id, signal }, (pool, until) => on(pool).checkSummary(account, input, until)),
-    readExport: (account, input, signal) =>
-      pools.readPieces({ accountId: account.id, signal }, (pool, until, lastPage: readonly Payment[] | undefined) =>
-        on(pool).readExport(account, resumed(input, lastPage), until),
-      ),
+      pools.read((pool, until) => on(pool).summarize(account, input, until), { signal }),
+    readExport(account, input, signal) {
+      if (input.after !== undefined) return onPrimary.readExport(account, input, signal)
+      return pools.readPieces(
+        (pool, until, lastPage: readonly Payment[] | undefined) =>
+          on(pool).readExport(account, resumed(input, lastPage), until),
+        signal,
+      )
+    },
   }
 }
 

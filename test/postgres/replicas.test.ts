@@ -1,7 +1,9 @@
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { waybillError } from '../../src/errors/waybill-error.ts'
+import { runCancellable } from '../../src/postgres/cancellable.ts'
 import { createReadPools, type ReadPools, type ReadPoolsOptions } from '../../src/postgres/replicas/read-pools.ts'
+import { probeServer } from '../../src/postgres/replicas/replica.ts'
 import { type ReplicatedDatabase, startReplicatedDatabase } from '../support/data/replica.ts'
 import { recordLogs, silentLogger } from '../support/logs.ts'
 
@@ -16,7 +18,7 @@ function open(options: Partial<ReadPoolsOptions> = {}): ReadPools {
     database: {},
     logger: silentLogger,
     monotonicMs: () => performance.now(),
-    lookEveryMs: 20,
+    probeEveryMs: 20,
     ...options,
   })
   opened.push(made)
@@ -39,164 +41,131 @@ const isReplica = async (pool: Knex) => {
   const { rows } = await pool.raw('select pg_is_in_recovery() as here')
   return rows[0].here as boolean
 }
-const whereFrom = async (from: ReadPools, accountId: number) =>
-  (await from.read({ accountId }, isReplica)) ? 'replica' : 'primary'
-const hold = () => db.replica().raw('select pg_wal_replay_pause()')
-const goOn = () => db.replica().raw('select pg_wal_replay_resume()')
+const whereFrom = async (from: ReadPools) => ((await from.read(isReplica)) ? 'replica' : 'primary')
 const write = (n: number) => db.primary('notes').insert({ n })
 const countOf = (n: number) => async (pool: Knex) => (await pool('notes').where({ n })).length
 
-/** Each attempt writes, because positions just before and after the end of a WAL page differ although nothing is missing. */
-const untilUsed = (from: ReadPools, accountId = 1) =>
-  vi.waitFor(
-    async () => {
-      await write(0)
-      expect(await whereFrom(from, accountId)).toBe('replica')
-    },
-    { timeout: 20_000, interval: 20 },
-  )
+const untilUsed = (from: ReadPools) =>
+  vi.waitFor(async () => expect(await whereFrom(from)).toBe('replica'), { timeout: 20_000, interval: 20 })
 
 describe('a replica', () => {
   beforeEach(() => untilUsed(pools))
 
-  test('serves accounts that have seen no newer state', async () => {
-    expect(await whereFrom(pools, 1)).toBe('replica')
-    expect(await pools.read({ accountId: 1 }, countOf(0))).toBeGreaterThan(0)
+  test('serves reads, also while nothing is written', async () => {
+    expect(await whereFrom(pools)).toBe('replica')
+    expect(await whereFrom(pools)).toBe('replica')
   })
 
-  test('gives the work its position, which then counts as seen by the account', async () => {
-    const position = await pools.read({ accountId: 10 }, async (pool, _, positionOfPool) => {
-      expect(await isReplica(pool)).toBe(true)
-      return positionOfPool()
-    })
-    expect(position).toBeGreaterThan(0n)
-    expect(pools.seenBy(10)).toBe(position)
-  })
-
-  test('that lags does not serve an account that has seen more, but serves others', async () => {
-    await hold()
-    try {
-      await write(1)
-      pools.noteSeen(2, await pools.positionOf(db.primary))
-      expect(await pools.read({ accountId: 2 }, countOf(1))).toBe(1)
-      expect(await whereFrom(pools, 2)).toBe('primary')
-      expect(await whereFrom(pools, 3)).toBe('replica')
-      expect(await pools.read({ accountId: 3 }, countOf(1))).toBe(0)
-    } finally {
-      await goOn()
-    }
-    await untilUsed(pools, 2)
-    expect(await pools.read({ accountId: 2 }, countOf(1))).toBe(1)
-  })
-
-  test('that lags does not serve a caller with a newer position from another process', async () => {
-    const elsewhere = open({ replicas: [] })
-    await hold()
-    try {
-      await write(2)
-      expect(await elsewhere.read({ accountId: 4 }, countOf(2))).toBe(1)
-      const atLeast = elsewhere.seenBy(4)
-      expect(await pools.read({ accountId: 4 }, countOf(2))).toBe(0)
-      expect(await pools.read({ accountId: 4, atLeast }, countOf(2))).toBe(1)
-      expect(await pools.read({ accountId: 4 }, countOf(2))).toBe(1)
-    } finally {
-      await goOn()
-    }
-  })
-
-  test('is not waited for when a position comes from a server that the database has left', async () => {
-    const atLeast = 2n ** 62n
-    const startedMs = performance.now()
-    expect(await pools.read({ accountId: 14, atLeast }, isReplica)).toBe(false)
-    pools.noteSeen(14, atLeast)
-    expect(await whereFrom(pools, 14)).toBe('primary')
-    expect(performance.now() - startedMs).toBeLessThan(1_000)
-    expect(await whereFrom(pools, 1)).toBe('replica')
-  })
-
-  test('never shows an account an older state, however reads and writes interleave', async () => {
-    for (let n = 100; n < 160; n++) {
-      await write(n)
-      if (n % 2 === 0) pools.noteSeen(5, await pools.positionOf(db.primary))
-      const seen = await pools.read({ accountId: 5 }, async (pool) => (await pool('notes').max('n as n'))[0]?.n)
-      expect(seen).toBeGreaterThanOrEqual(n % 2 === 0 ? n : n - 1)
-    }
-  })
-
-  test('that lags more than allowed serves nobody', async () => {
-    const strict = open({ maxLagMs: 300 })
+  test('that lags serves reads as long as it is allowed to, and none after that', async () => {
+    const logs = recordLogs()
+    const strict = open({ maxLagMs: 300, logger: logs })
     await strict.start()
     await untilUsed(strict)
-    await hold()
+    await db.pauseReplay()
     try {
-      await write(3)
-      await vi.waitFor(async () => expect(await whereFrom(strict, 6)).toBe('primary'), 5_000)
+      await write(1)
+      expect(await pools.read(countOf(1))).toBe(0)
+      await vi.waitFor(async () => expect(await whereFrom(strict)).toBe('primary'), 5_000)
+      expect(await strict.read(countOf(1))).toBe(1)
     } finally {
-      await goOn()
+      await db.resumeReplay()
     }
-    await untilUsed(strict, 6)
+    await untilUsed(strict)
+    expect(logs.records.map(({ message }) => message)).toContain('replica not in use; reads go to the primary')
   })
 
-  test('on which work fails is replaced by the primary, unnoticed by the caller', async () => {
+  test('whose answer is older than what the caller has seen is replaced by the primary, and stays in use', async () => {
+    await db.pauseReplay()
+    try {
+      await write(2)
+      const isTooOld = (count: number) => count < 1
+      expect(await pools.read(countOf(2), { isTooOld })).toBe(1)
+      expect(await whereFrom(pools)).toBe('replica')
+    } finally {
+      await db.resumeReplay()
+    }
+  })
+
+  test('on which work fails is replaced by the primary for a while, unnoticed by the caller', async () => {
     const once = open()
     await once.start()
     await untilUsed(once)
     const asked: boolean[] = []
-    const answer = await once.read({ accountId: 7 }, async (pool) => {
+    const read = async (pool: Knex) => {
       asked.push(await isReplica(pool))
       if (asked.length === 1) await pool.raw('select * from nothing')
       return 'answered'
-    })
-    expect(answer).toBe('answered')
+    }
+    expect(await once.read(read)).toBe('answered')
     expect(asked).toEqual([true, false])
-    expect(await whereFrom(once, 7)).toBe('primary')
+    expect(await whereFrom(once)).toBe('primary')
+  })
+
+  test('that fails between two pieces is replaced by the primary, which resumes after the last one', async () => {
+    const once = open()
+    await once.start()
+    await untilUsed(once)
+    async function* count(pool: Knex, _: AbortSignal | undefined, last = 0) {
+      const from = (await isReplica(pool)) ? 'replica' : 'primary'
+      for (let n = last + 1; n <= 4; n++) {
+        if (from === 'replica' && n === 3) await pool.raw('select * from nothing')
+        pieces.push(`${n} ${from}`)
+        yield n
+      }
+    }
+    const pieces: string[] = []
+    const read: number[] = []
+    for await (const piece of once.readPieces(count)) read.push(piece)
+    expect(read).toEqual([1, 2, 3, 4])
+    expect(pieces).toEqual(['1 replica', '2 replica', '3 primary', '4 primary'])
   })
 
   test('may refuse a request as the primary does', async () => {
     const asked: boolean[] = []
-    const refused = pools.read({ accountId: 8 }, async (pool) => {
+    const refuse = async (pool: Knex) => {
       asked.push(await isReplica(pool))
       throw waybillError('PAYMENT_NOT_FOUND', { value: 'x' })
-    })
-    await expect(refused).rejects.toMatchObject({ reason: 'PAYMENT_NOT_FOUND' })
+    }
+    await expect(pools.read(refuse)).rejects.toMatchObject({ reason: 'PAYMENT_NOT_FOUND' })
     expect(asked).toEqual([true])
   })
 
   test('ends its work when the signal of the caller fires', async () => {
     const controller = new AbortController()
     const reason = new Error('the caller hung up')
-    const reading = pools.read({ accountId: 9, signal: controller.signal }, async (_, signal) => {
+    const work = async (_: Knex, signal: AbortSignal | undefined) => {
       controller.abort(reason)
       signal?.throwIfAborted()
       return 'continued'
-    })
-    await expect(reading).rejects.toBe(reason)
+    }
+    await expect(pools.read(work, { signal: controller.signal })).rejects.toBe(reason)
   })
 })
 
 test('the primary is not used as its own replica', async () => {
   const wrong = open({ replicas: [{ name: 'itself', connection: db.primaryConnection }] })
   await wrong.start()
-  expect(await whereFrom(wrong, 1)).toBe('primary')
+  expect(await whereFrom(wrong)).toBe('primary')
 })
 
 test('the primary takes over in time from a replica that hangs, work in progress included', async () => {
-  const impatient = open({ lookTimeoutMs: 200 })
+  const impatient = open({ probeTimeoutMs: 200 })
   await impatient.start()
   await untilUsed(impatient)
   let begun = 0
   let release = () => {}
-  const stuck = impatient.read({ accountId: 1 }, async (pool) => {
+  const read = async (pool: Knex, signal: AbortSignal | undefined) => {
     begun += 1
     const here = await isReplica(pool)
     if (begun === 1) {
       release = await db.freezeReplica()
-      await isReplica(pool)
+      await runCancellable(pool, pool.raw('select 1'), signal)
     }
     return here ? 'replica' : 'primary'
-  })
+  }
+  const stuck = impatient.read(read)
   expect(await stuck).toBe('primary')
-  expect(await whereFrom(impatient, 1)).toBe('primary')
+  expect(await whereFrom(impatient)).toBe('primary')
   release()
   await untilUsed(impatient)
 })
@@ -204,64 +173,63 @@ test('the primary takes over in time from a replica that hangs, work in progress
 test('the primary takes over from a replica that dies; the replica is used again when it is back', async () => {
   await untilUsed(pools)
   let begun = 0
-  const dying = pools.read({ accountId: 1 }, async (pool) => {
+  const read = async (pool: Knex) => {
     begun += 1
     if (begun === 1) {
       void db.killReplica()
       await pool.raw('select pg_sleep(60)')
     }
     return (await isReplica(pool)) ? 'replica' : 'primary'
-  })
+  }
+  const dying = pools.read(read)
   expect(await dying).toBe('primary')
-  expect(await whereFrom(pools, 1)).toBe('primary')
+  expect(await whereFrom(pools)).toBe('primary')
   await db.startReplica()
   await untilUsed(pools)
 })
 
-test('a replica of another cluster serves nobody, whatever its position, and is logged once', async () => {
+test('a replica of another cluster serves nobody, whatever its position, and is logged', async () => {
   const another = await startReplicatedDatabase()
   const logs = recordLogs()
   const foreign = open({ replicas: [{ name: 'foreign', connection: another.replicaConnection }], logger: logs })
   try {
-    const ours = await pools.positionOf(db.primary)
+    const { position: ours } = await probeServer(db.primary)
     await another.primary.raw('create table notes (n int)')
     await vi.waitFor(
       async () => {
         // each switch skips the rest of a WAL segment
         await another.primary.raw('insert into notes values (0)')
         await another.primary.raw('select pg_switch_wal()')
-        const { rows } = await another.replica().raw(`select (pg_last_wal_replay_lsn() - '0/0')::text as at`)
-        expect(BigInt(rows[0].at)).toBeGreaterThan(ours + 2n ** 26n)
+        expect((await probeServer(another.replica())).position).toBeGreaterThan(ours + 2n ** 26n)
       },
       { timeout: 20_000, interval: 20 },
     )
     await foreign.start()
-    expect(await whereFrom(foreign, 1)).toBe('primary')
-    const line = 'the replica belongs to another database cluster and is not used'
-    expect(await whereFrom(foreign, 2)).toBe('primary')
-    expect(logs.records.filter(({ message }) => message === line)).toHaveLength(1)
+    expect(await whereFrom(foreign)).toBe('primary')
+    const fault = 'it belongs to another database cluster'
+    expect(logs.records.map(({ fields }) => fields)).toEqual([{ replica: 'foreign', fault }])
   } finally {
     await foreign.stop()
     await another.stop()
   }
 }, 60_000)
 
-test('nothing from a promoted replica reaches a caller, work in progress included', async () => {
+test('a promoted replica serves nobody, and work on it is ended', async () => {
   await untilUsed(pools)
   const asked: boolean[] = []
-  const answer = await pools.read({ accountId: 1 }, async (pool) => {
+  const read = async (pool: Knex, signal: AbortSignal | undefined) => {
     asked.push(await isReplica(pool))
     if (asked.length === 1) {
       await db.replica().raw('select pg_promote()')
       // from here on its data are no longer the primary's
-      await pool('notes').insert({ n: 777 })
+      await runCancellable(pool, pool.raw('select pg_sleep(60)'), signal)
     }
-    return countOf(777)(pool)
-  })
+    return 'answered'
+  }
+  expect(await pools.read(read)).toBe('answered')
   expect(asked).toEqual([true, false])
-  expect(answer).toBe(0)
-  expect(await whereFrom(pools, 1)).toBe('primary')
+  expect(await whereFrom(pools)).toBe('primary')
   const anew = open()
   await anew.start()
-  expect(await whereFrom(anew, 1)).toBe('primary')
+  expect(await whereFrom(anew)).toBe('primary')
 })

@@ -51,31 +51,31 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-async function call(url: string, seen?: string) {
-  const response = await fetch(url, {
-    headers: { 'x-api-key': key, ...(seen !== undefined && { 'x-waybill-seen': seen }) },
-  })
-  const body = (await response.json()) as Answer
-  return { status: response.status, body, seen: response.headers.get('x-waybill-seen') ?? undefined }
-}
-
 interface Answer {
   readonly payments: { readonly reference: string }[]
   readonly pagination: { readonly nextCursor: string }
-  readonly details: { readonly reason: string }[]
 }
 
-const found = async (url: string, seen?: string) =>
-  (await call(`${url}/payments`, seen)).body.payments.map(({ reference }) => reference)
+async function call(url: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+  const response = await fetch(url, { headers: { 'x-api-key': key, ...headers } })
+  expect(response.status).toBe(200)
+  return (await response.json()) as Answer
+}
+
+const NO_CACHE = { 'cache-control': 'no-cache' }
+const referencesOf = ({ payments }: Answer) => payments.map(({ reference }) => reference)
+const found = async (url: string, headers?: typeof NO_CACHE) => referencesOf(await call(`${url}/payments`, headers))
 
 let imported = 0
+
+const idOf = (n: number) => `0b7d2a31-6f0e-4c55-9d3b-00000000000${n}`
 
 /** Imports a payment by a command; each is older than the one before. */
 async function importPayment(): Promise<string> {
   imported += 1
   const reference = `INV-${imported}`
   const line = {
-    id: `0b7d2a31-6f0e-4c55-9d3b-00000000000${imported}`,
+    id: idOf(imported),
     status: 'CONFIRMED',
     timestamp: new Date(Date.UTC(2026, 2, 20 - imported)).toISOString(),
     amount: '150',
@@ -94,51 +94,33 @@ const readersOnReplica = async () => {
   return rows.length as number
 }
 
-test('processes read from a replica, and no caller reads an older state than it has seen on any of them', async () => {
+test('processes read from a replica, and from the primary what it lacks, or all while it is gone', async () => {
   const first = await importPayment()
-  const [one, other, third] = await Promise.all([startService(), startService(), startService()])
+  const [one, other] = await Promise.all([startService(), startService()])
   await vi.waitFor(async () => {
-    for (const url of [one, other, third]) expect(await found(url)).toEqual([first])
-    expect(await readersOnReplica()).toBeGreaterThanOrEqual(3)
+    for (const url of [one, other]) expect(await found(url)).toEqual([first])
+    expect(await readersOnReplica()).toBeGreaterThanOrEqual(2)
   }, 20_000)
 
-  await db.replica().raw('select pg_wal_replay_pause()')
+  await db.pauseReplay()
   const second = await importPayment()
-  // No caller has seen it yet, so an answer without it is correct.
   expect(await found(one)).toEqual([first])
-  expect(await found(other)).toEqual([first])
+  expect(await found(one, NO_CACHE)).toEqual([first, second])
+  expect(await found(one)).toEqual([first])
+  expect(await call(`${one}/v1/payments/${idOf(2)}`)).toMatchObject({ reference: second })
 
-  const { seen } = await call(`${one}/v1/request`)
-  expect(seen).toEqual(expect.any(String))
-  expect(await found(one)).toEqual([first, second])
-  expect(await found(other, seen)).toEqual([first, second])
-  expect(await found(other)).toEqual([first, second])
-
-  const page = await call(`${one}/payments?limit=1`)
-  expect(page.body.payments).toMatchObject([{ reference: first }])
-  const next = await call(`${third}/payments?cursor=${page.body.pagination.nextCursor}`)
-  expect(next.body.payments).toMatchObject([{ reference: second }])
-
-  const summary = await fetch(`${other}/v1/payments:summarize`, { headers: { 'x-api-key': key } })
-  expect(await summary.json()).toMatchObject({ count: 2 })
-  const exported = await fetch(`${other}/v1/payments:export`, { headers: { 'x-api-key': key } })
-  expect((await exported.text()).trim().split('\n')).toHaveLength(2)
-  expect(exported.headers.get('x-waybill-seen')).toEqual(expect.any(String))
-  await db.replica().raw('select pg_wal_replay_resume()')
-
-  const { seen: damaged = '' } = await call(`${one}/payments`)
-  const refused = await call(`${one}/payments`, `${damaged.slice(0, -2)}AA`)
-  expect([refused.status, refused.body.details[0]?.reason]).toEqual([400, 'INVALID_FIELD'])
+  const page = await call(`${one}/payments?limit=1`, NO_CACHE)
+  expect(referencesOf(page)).toEqual([first])
+  expect(referencesOf(await call(`${other}/payments?cursor=${page.pagination.nextCursor}`))).toEqual([second])
+  await db.resumeReplay()
 
   await db.killReplica()
-  for (const url of [one, other, third]) {
+  for (const url of [one, other]) {
     expect(await found(url)).toEqual([first, second])
     expect((await fetch(`${url}/readyz`)).status).toBe(200)
   }
   await db.startReplica()
   await vi.waitFor(async () => {
-    // At the end of a page of the log the two positions can differ by its header; any write moves past it.
-    await db.primary.raw(`select pg_logical_emit_message(false, 'test', '')`)
     await found(one)
     expect(await readersOnReplica()).toBeGreaterThanOrEqual(1)
   }, 20_000)

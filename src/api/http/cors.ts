@@ -28,7 +28,7 @@ export function privateHeaders({ vary }: CorsPolicy): HeaderFields {
 
 /** The headers that pages may read, gRPC-Web's trailers included. */
 const EXPOSED_HEADERS = [
-  'date, x-request-id, x-waybill-demo, x-waybill-seen, etag, retry-after, grpc-status, grpc-message, grpc-status-details-bin, content-encoding',
+  'date, x-request-id, x-waybill-demo, etag, retry-after, grpc-status, grpc-message, grpc-status-details-bin, content-encoding',
   RATE_LIMIT_HEADERS,
 ].join(', ')
 

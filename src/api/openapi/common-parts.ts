@@ -28,11 +28,6 @@ export const headers = {
     description: 'Seconds until the minute ends.',
     schema: { type: 'integer', examples: [42] },
   },
-  Seen: {
-    description:
-      'What this answer has seen of the database, where replicas are read. Opaque. Send the last one with the next call to never be shown an earlier state.',
-    schema: { type: 'string' },
-  },
   Demo: { description: 'Present in the demo only.', schema: { type: 'string', const: 'true' } },
   ETag: {
     description: 'Changes with the answer. Send it as `if-none-match`.',
@@ -57,7 +52,6 @@ export const headerFields: Readonly<Record<HeaderName, string>> = {
   RateLimitLimit: 'x-ratelimit-limit',
   RateLimitRemaining: 'x-ratelimit-remaining',
   RateLimitReset: 'x-ratelimit-reset',
-  Seen: 'x-waybill-seen',
   Demo: 'x-waybill-demo',
   ETag: 'etag',
   RetryAfter: 'retry-after',
@@ -88,12 +82,6 @@ export const parameters = {
     name: 'x-request-id',
     in: 'header',
     description: 'Your id of this call, for logs: 1 to 128 of `A-Z a-z 0-9 _ . : / + = @ -`. Another one is replaced.',
-    schema: { type: 'string' },
-  },
-  Seen: {
-    name: 'x-waybill-seen',
-    in: 'header',
-    description: 'The last `x-waybill-seen` that you got, where the service reads from replicas.',
     schema: { type: 'string' },
   },
   IfNoneMatch: {

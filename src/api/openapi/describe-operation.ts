@@ -60,7 +60,6 @@ function parametersOf(
     ...(isCacheable(method, binding) ? (['IfNoneMatch'] as const) : []),
     ...(method.scope === 'open' ? [] : (['Account'] as const)),
     'RequestId' as const,
-    'Seen' as const,
   ]
   return [
     ...fields.filter(({ name }) => inPath.includes(name)).map((field) => describeParameter(field, 'path', schemas)),
@@ -109,7 +108,7 @@ function responsesOf(
 ): Readonly<Record<string, ApiResponse>> {
   const isCached = isCacheable(method, binding)
   const own = isExport(method.desc) ? (['Disposition'] as const) : []
-  const headers = headersOf([...everyAnswer, 'Seen', ...(isCached ? (['ETag'] as const) : own)])
+  const headers = headersOf([...everyAnswer, ...(isCached ? (['ETag'] as const) : own)])
   const errors = [...byStatus(reasonsOf(method, binding, schemas.comments))]
   return {
     200: { ...answerContent(method, schemas, version), headers },

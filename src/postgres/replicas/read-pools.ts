@@ -1,33 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { Logger } from '../../domain/logger.ts'
 import { WaybillError } from '../../errors/waybill-error.ts'
 import { readPromptly } from '../cancellable.ts'
 import type { DatabaseConnection, DatabaseOptions } from '../knex.ts'
-import { chooseServer, judgeReplicaError } from './choose-replica.ts'
-import { createFreshReader } from './fresh-reader.ts'
-import { createReplica, type Replica } from './replica.ts'
-import { createSeenPositions, type SeenPositions } from './seen-positions.ts'
-import { lookAtPrimary, type PrimaryLook, type WalPosition } from './wal-position.ts'
-import { type ReplicaWatch, watchReplicas } from './watch-replicas.ts'
+import { faultOf, type PrimaryHistory } from './judge-replica.ts'
+import { createReplica, probeServer, type Replica } from './replica.ts'
 
-/** Who reads, and how recent the data have to be. */
-export interface ReadTerms {
-  readonly accountId: number
-  /** A position that the account has seen through another process, for instance from its cursor. */
-  readonly atLeast?: WalPosition | undefined
-  readonly signal?: AbortSignal | undefined
-}
-
-/**
- * Work that only reads.
- *
- * @param position - the WAL position of the server. Ask for it once everything has been read: the data are then not newer than it
- */
-export type ReadWork<T> = (
-  pool: Knex,
-  signal: AbortSignal | undefined,
-  position: () => Promise<WalPosition>,
-) => Promise<T>
+/** Work that only reads. */
+export type ReadWork<T> = (pool: Knex, signal: AbortSignal | undefined) => Promise<T>
 
 /**
  * Work that reads in pieces.
@@ -36,23 +17,24 @@ export type ReadWork<T> = (
  */
 export type ReadPiecesWork<T> = (pool: Knex, signal: AbortSignal | undefined, last: T | undefined) => AsyncIterable<T>
 
-/** The primary and its replicas, for work that only reads. An account never sees an older state than it has seen before. */
+export interface ReadTerms<T> {
+  readonly signal?: AbortSignal | undefined
+  /** Whether the answer of a replica is older than what its caller has seen. The primary then answers. */
+  readonly isTooOld?: (answer: T) => boolean
+}
+
+/** A primary and its replicas, for work that only reads. What a replica answers is at most {@link ReadPoolsOptions.maxLagMs} old. */
 export interface ReadPools {
-  /** The primary first. */
-  readonly pools: readonly Knex[]
+  readonly primary: Knex
+  readonly replicas: readonly Knex[]
   /**
-   * Runs work on a replica that has replayed everything the account has seen, else on the primary. Work that fails on a replica, unless it
-   * refuses the request with a WaybillError, runs once more on the primary.
+   * Runs work on a replica in use, in turn, else on the primary. Work that fails on a replica, unless it refuses the request with a
+   * WaybillError, runs once more on the primary.
    */
-  readonly read: <T>(terms: ReadTerms, work: ReadWork<T>) => Promise<T>
+  readonly read: <T>(work: ReadWork<T>, terms?: ReadTerms<T>) => Promise<T>
   /** Reads in pieces from one server. When a replica fails on the way, the primary resumes after the last piece. */
-  readonly readPieces: <T>(terms: ReadTerms, work: ReadPiecesWork<T>) => AsyncGenerator<T>
-  /** The WAL position of a pool's server: what was read from it before is not newer. */
-  readonly positionOf: (pool: Knex) => Promise<WalPosition>
-  /** The position that the account has seen, as far as this process knows. */
-  readonly seenBy: (accountId: number) => WalPosition
-  readonly noteSeen: (accountId: number, position: WalPosition) => void
-  /** Begins to look at the replicas; none is used before. */
+  readonly readPieces: <T>(work: ReadPiecesWork<T>, signal?: AbortSignal) => AsyncGenerator<T>
+  /** Begins to probe the servers, again and again; no replica is used before. */
   readonly start: () => Promise<void>
   readonly stop: () => Promise<void>
 }
@@ -65,221 +47,112 @@ export interface ReadPoolsOptions {
   readonly logger: Logger
   readonly monotonicMs: () => number
   /** Default 500. */
-  readonly lookEveryMs?: number | undefined
+  readonly probeEveryMs?: number | undefined
   /** Default 1,000. */
-  readonly lookTimeoutMs?: number | undefined
-  /** A replica that lags further behind gets no reads, whatever its account has seen; default 10,000. */
+  readonly probeTimeoutMs?: number | undefined
+  /** A replica that lags further behind gets no reads; default 10,000. */
   readonly maxLagMs?: number | undefined
 }
 
-const LOOK_EVERY_MS = 500
-const LOOK_TIMEOUT_MS = 1_000
+const PROBE_EVERY_MS = 500
+const PROBE_TIMEOUT_MS = 1_000
 const MAX_LAG_MS = 10_000
-/** How long reads wait for the position of the primary, which they share. */
-const POSITION_TIMEOUT_MS = 10_000
-
-/** The servers and what this process knows of them. */
-interface Servers {
-  readonly primary: Knex
-  readonly lookAtPrimary: () => Promise<PrimaryLook>
-  readonly watch: ReplicaWatch
-  readonly seen: SeenPositions
-  /** Reads so far: replicas take turns. */
-  turn: number
-}
 
 export function createReadPools(options: ReadPoolsOptions): ReadPools {
   const { primary, database, logger, monotonicMs } = options
-  const { lookEveryMs = LOOK_EVERY_MS, lookTimeoutMs = LOOK_TIMEOUT_MS, maxLagMs = MAX_LAG_MS } = options
+  const { probeEveryMs = PROBE_EVERY_MS, probeTimeoutMs = PROBE_TIMEOUT_MS, maxLagMs = MAX_LAG_MS } = options
+  let history: PrimaryHistory = []
   const replicas = options.replicas.map((replica) =>
-    createReplica({ ...replica, database, logger, monotonicMs, lookTimeoutMs }),
+    createReplica({
+      ...replica,
+      database,
+      logger,
+      monotonicMs,
+      probeTimeoutMs,
+      faultOf: (state) => faultOf(state, history, monotonicMs() - maxLagMs),
+    }),
   )
-  const look = createFreshReader(() => readPromptly((signal) => lookAtPrimary(primary, signal), POSITION_TIMEOUT_MS))
-  const watch = watchReplicas({ replicas, lookAtPrimary: look, logger, monotonicMs, lookEveryMs, maxLagMs })
-  const seen = createSeenPositions()
-  const servers: Servers = { primary, lookAtPrimary: look, watch, seen, turn: 0 }
+  const stopping = new AbortController()
+  let probing: Promise<unknown> | undefined
+  /** Reads so far: replicas take turns. */
+  let turn = 0
+
+  async function probePrimary(): Promise<void> {
+    const atMs = monotonicMs()
+    const state = await readPromptly((signal) => probeServer(primary, signal), maxLagMs).catch(() => undefined)
+    if (state === undefined) return
+    history = [...history.filter((moment) => moment.atMs >= atMs - maxLagMs), { ...state, atMs }]
+  }
+
+  /** Undefined: the primary has to answer. */
+  function nextReplica(): Replica | undefined {
+    const usable = replicas.filter((replica) => replica.isUsable())
+    turn += 1
+    return usable[turn % usable.length]
+  }
+
   return {
-    pools: [primary, ...replicas.map(({ knex }) => knex)],
-    read: (terms, work) => read(servers, terms, work),
-    readPieces: (terms, work) => readPieces(servers, terms, work),
-    async positionOf(pool) {
-      const replica = replicas.find(({ knex }) => knex === pool)
-      return (await (replica === undefined ? look() : replica.look())).position
+    primary,
+    replicas: replicas.map(({ knex }) => knex),
+    async read(work, { signal, isTooOld = () => false } = {}) {
+      const replica = nextReplica()
+      if (replica !== undefined) {
+        try {
+          const answer = await work(replica.knex, endWith(replica, signal))
+          if (!isTooOld(answer)) return answer
+        } catch (error) {
+          blame(replica, error, signal)
+        }
+      }
+      signal?.throwIfAborted()
+      return work(primary, signal)
     },
-    seenBy: seen.of,
-    noteSeen: seen.note,
-    start: watch.start,
+    async *readPieces<T>(work: ReadPiecesWork<T>, signal?: AbortSignal) {
+      const replica = nextReplica()
+      let last: T | undefined
+      if (replica !== undefined) {
+        try {
+          for await (const piece of work(replica.knex, endWith(replica, signal), undefined)) {
+            last = piece
+            yield piece
+          }
+          return
+        } catch (error) {
+          blame(replica, error, signal)
+        }
+      }
+      yield* work(primary, signal, last)
+    },
+    async start() {
+      const probes = replicas.map((replica) => replica.probe)
+      probing = probePrimary().then(() => Promise.all(probes.map((probe) => probe())))
+      await probing
+      probing = Promise.all([probePrimary, ...probes].map((probe) => repeat(probe, probeEveryMs, stopping.signal)))
+    },
     async stop() {
-      await watch.stop()
+      stopping.abort()
+      await probing
       await Promise.all(replicas.map((replica) => replica.close()))
     },
   }
 }
 
-/** The replica that serves a read; undefined: the primary. */
-async function findReplica(servers: Servers, { accountId, atLeast = 0n }: ReadTerms): Promise<Replica | undefined> {
-  const seen = servers.seen.of(accountId)
-  const needed = atLeast > seen ? atLeast : seen
-  servers.turn += 1
-  const choice = chooseServer(servers.watch.usable(), { needed, turn: servers.turn })
-  if (choice.kind === 'primary') return undefined
-  if (choice.kind === 'replica') return choice.replica
-  const look = await choice.replica.look().catch(() => undefined)
-  return look !== undefined && look.position >= needed ? choice.replica : undefined
-}
-
-/** A result of work. That the work refused the request is a result as well, which any server would give. */
-type Outcome<T> =
-  | { readonly kind: 'value'; readonly value: T }
-  | { readonly kind: 'refused'; readonly error: WaybillError }
-
-async function outcomeOf<T>(work: Promise<T>): Promise<Outcome<T>> {
-  try {
-    return { kind: 'value', value: await work }
-  } catch (error) {
-    if (error instanceof WaybillError) return { kind: 'refused', error }
-    throw error
+async function repeat(work: () => Promise<void>, everyMs: number, stopping: AbortSignal): Promise<void> {
+  for (;;) {
+    await sleep(everyMs, undefined, { signal: stopping, ref: false }).catch(() => {})
+    if (stopping.aborted) return
+    await work()
   }
 }
 
-async function read<T>(servers: Servers, terms: ReadTerms, work: ReadWork<T>): Promise<T> {
-  const replica = await findReplica(servers, terms)
-  const answered = replica && (await readFromReplica(servers, replica, terms, work))
-  const outcome = answered ?? (await readFromPrimary(servers, terms, work))
-  if (outcome.kind === 'refused') throw outcome.error
-  return outcome.value
+/** Fires with the caller's signal, and when the replica is lost. */
+function endWith(replica: Replica, signal: AbortSignal | undefined): AbortSignal {
+  return signal === undefined ? replica.lost() : AbortSignal.any([signal, replica.lost()])
 }
 
-async function readFromPrimary<T>(
-  { primary, lookAtPrimary: look, seen }: Servers,
-  { accountId, signal }: ReadTerms,
-  work: ReadWork<T>,
-): Promise<Outcome<T>> {
-  signal?.throwIfAborted()
-  const position = once(async () => (await look()).position)
-  const outcome = await outcomeOf(work(primary, signal, position))
-  seen.note(accountId, await position())
-  return outcome
-}
-
-/** Undefined where the replica failed, so that the primary has to answer. */
-async function readFromReplica<T>(
-  { seen }: Servers,
-  replica: Replica,
-  { accountId, signal }: ReadTerms,
-  work: ReadWork<T>,
-): Promise<Outcome<T> | undefined> {
-  const ending = endWith(signal, replica.lost())
-  const position = once(async () => (await ending.unlessEnded(replica.look())).position)
-  try {
-    const outcome = await ending.unlessEnded(outcomeOf(work(replica.knex, ending.signal, position)))
-    seen.note(accountId, await position())
-    replica.succeeded()
-    return outcome
-  } catch (error) {
-    blameReplica(replica, error, signal)
-    return undefined
-  } finally {
-    ending.dispose()
-  }
-}
-
-/** Takes the replica out of use for a while, unless the error is one that the caller has to get. */
-function blameReplica(replica: Replica, error: unknown, signal: AbortSignal | undefined): void {
-  switch (judgeReplicaError(error, signal)) {
-    case 'cancelled':
-      throw signal?.reason
-    case 'refused':
-      throw error
-    case 'ask primary':
-      replica.failed(error)
-  }
-}
-
-async function* readPieces<T>(servers: Servers, terms: ReadTerms, work: ReadPiecesWork<T>): AsyncGenerator<T> {
-  const replica = await findReplica(servers, terms)
-  const read = replica && (yield* piecesOfReplica(servers, replica, terms, work))
-  if (read?.isComplete !== true) yield* piecesOfPrimary(servers, terms, work, read?.last)
-}
-
-/** How far a replica got. */
-interface PiecesRead<T> {
-  readonly isComplete: boolean
-  /** Undefined where there was none. */
-  readonly last: T | undefined
-}
-
-/** Returns when all is read, or when the replica fails. */
-async function* piecesOfReplica<T>(
-  { seen }: Servers,
-  replica: Replica,
-  { accountId, signal }: ReadTerms,
-  work: ReadPiecesWork<T>,
-): AsyncGenerator<T, PiecesRead<T>> {
-  const ending = endWith(signal, replica.lost())
-  let last: T | undefined
-  try {
-    const pieces = work(replica.knex, ending.signal, undefined)[Symbol.asyncIterator]()
-    for (;;) {
-      const result = await ending.unlessEnded(pieces.next())
-      // noted before the piece goes out, so that the caller's next read cannot show an older state
-      if (last === undefined || result.done === true) {
-        seen.note(accountId, (await ending.unlessEnded(replica.look())).position)
-      }
-      if (result.done === true) return { isComplete: true, last }
-      last = result.value
-      yield result.value
-    }
-  } catch (error) {
-    blameReplica(replica, error, signal)
-    return { isComplete: false, last }
-  } finally {
-    ending.dispose()
-  }
-}
-
-async function* piecesOfPrimary<T>(
-  { primary, lookAtPrimary: look, seen }: Servers,
-  { accountId, signal }: ReadTerms,
-  work: ReadPiecesWork<T>,
-  after: T | undefined,
-): AsyncGenerator<T, void> {
-  let isNoted = after !== undefined
-  try {
-    for await (const piece of work(primary, signal, after)) {
-      if (!isNoted) seen.note(accountId, (await look()).position)
-      isNoted = true
-      yield piece
-    }
-  } finally {
-    seen.note(accountId, (await look()).position)
-  }
-}
-
-function once<T>(ask: () => Promise<T>): () => Promise<T> {
-  let asked: Promise<T> | undefined
-  return () => (asked ??= ask())
-}
-
-/** One signal for several. Its listeners are removed when the work ends, because the signal of a replica lives as long as the replica. */
-function endWith(...signals: readonly (AbortSignal | undefined)[]) {
-  const controller = new AbortController()
-  const { promise: ended, reject } = Promise.withResolvers<never>()
-  ended.catch(() => {})
-  const end = (reason: unknown) => {
-    reject(reason)
-    controller.abort(reason)
-  }
-  const onAbort = ({ target }: Event) => end((target as AbortSignal).reason)
-  for (const signal of signals) {
-    if (signal?.aborted) end(signal.reason)
-    else signal?.addEventListener('abort', onAbort, { once: true })
-  }
-  return {
-    signal: controller.signal,
-    unlessEnded: <T>(work: Promise<T>): Promise<T> => Promise.race([work, ended]),
-    dispose: () => {
-      for (const signal of signals) signal?.removeEventListener('abort', onAbort)
-    },
-  }
+/** Returns where the primary has to answer. @throws what the caller has to get: its own signal's reason, or that the work refused the request */
+function blame(replica: Replica, error: unknown, signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw signal.reason
+  if (error instanceof WaybillError) throw error
+  replica.failed(error)
 }

@@ -2,32 +2,20 @@ import type { Knex } from 'knex'
 import type { Logger } from '../../domain/logger.ts'
 import { withLimit } from '../cancellable.ts'
 import { createDatabase, type DatabaseConnection, type DatabaseOptions } from '../knex.ts'
-import { createFreshReader } from './fresh-reader.ts'
-import {
-  afterFailure,
-  afterLook,
-  afterLoss,
-  afterSuccess,
-  judgeLook,
-  type ReplicaState,
-  replayedOf,
-  UNKNOWN_REPLICA,
-} from './replica-state.ts'
-import { lookAtReplica, REPLICA_SQL, type ReplicaLook, readReplicaLook, type WalPosition } from './wal-position.ts'
+import { runPreparedText } from '../prepared.ts'
+import type { ReplicaFault, ServerState } from './judge-replica.ts'
 
 /** A server that replays the primary's log, with a pool of its own. */
 export interface Replica {
-  readonly name: string
   readonly knex: Knex
-  /** What it is known to have replayed; undefined while it gets no reads. */
-  readonly replayed: () => WalPosition | undefined
+  /** Whether it may serve reads now. */
+  readonly isUsable: () => boolean
   /** Fires when the server, or the connection to it, is lost; afterwards this returns a new signal. */
   readonly lost: () => AbortSignal
-  /** Asks the server what it has replayed. Rejects when it does not answer in time; the replica then counts as lost. */
-  readonly look: () => Promise<ReplicaLook>
-  /** Work on it failed: it gets no reads for a while, longer with each failure. */
+  /** Asks the server how it stands. Never rejects. */
+  readonly probe: () => Promise<void>
+  /** Work on it failed: it gets no reads for a while. */
   readonly failed: (error: unknown) => void
-  readonly succeeded: () => void
   readonly close: () => Promise<void>
 }
 
@@ -38,76 +26,96 @@ export interface ReplicaOptions {
   readonly database: DatabaseOptions
   readonly logger: Logger
   readonly monotonicMs: () => number
-  /** How long a look may take. */
-  readonly lookTimeoutMs: number
+  /** How long a probe may take. */
+  readonly probeTimeoutMs: number
+  /** Judges what it said when it was last asked. */
+  readonly faultOf: (state: ServerState | undefined) => ReplicaFault | undefined
 }
 
-export function createReplica(options: ReplicaOptions): Replica {
-  const { name, logger, monotonicMs, lookTimeoutMs } = options
-  let state: ReplicaState = UNKNOWN_REPLICA
-  let lost = new AbortController()
-  const pools = openPools(options, () => state)
+/** How long a replica gets no reads after one has failed. */
+const REST_MS = 5_000
 
-  const look = createFreshReader(async () => {
-    try {
-      const found = await withLimit(lookTimeoutMs, (signal) => lookAtReplica(pools.looking, signal))
-      const verdict = judgeLook(state, found)
-      if (verdict === 'found') logger.info({ replica: name }, 'replica found')
-      if (verdict === 'restarted') lose(new Error('the replica was restarted'))
-      state = afterLook(state, found)
-      return found
-    } catch (error) {
-      lose(error)
-      throw error
-    }
+export function createReplica({
+  name,
+  connection,
+  database,
+  logger,
+  monotonicMs,
+  ...options
+}: ReplicaOptions): Replica {
+  const { probeTimeoutMs, faultOf } = options
+  let known: ServerState | undefined
+  let lost = new AbortController()
+  let restsUntilMs = Number.NEGATIVE_INFINITY
+  let logged: ReplicaFault | 'none' | undefined
+
+  // probes have a connection of their own, so that they are answered while all others are busy
+  const probePool = createDatabase(connection, {
+    ...database,
+    poolMax: 1,
+    acquireTimeoutMs: probeTimeoutMs,
+    statementTimeoutMs: probeTimeoutMs,
+    applicationName: 'waybill replica watch',
+  })
+  const knex = createDatabase(connection, {
+    ...database,
+    // what is known holds for the server that was probed: after a restart it may have replayed less
+    async checkConnection(ask) {
+      const { isReplica, startedAt } = stateOfRow(await ask(STATE_SQL))
+      if (!isReplica || startedAt !== known?.startedAt)
+        throw new Error('the replica has been restarted or promoted since the last probe')
+    },
   })
 
-  function lose(error: unknown): void {
-    if (state.server !== undefined) logger.warn({ replica: name, err: error }, 'replica lost; reads go to the primary')
-    state = afterLoss(state)
-    lost.abort(error)
+  function logChange(): void {
+    const fault = faultOf(known)
+    if (logged === (fault ?? 'none')) return
+    logged = fault ?? 'none'
+    if (fault === undefined) logger.info({ replica: name }, 'replica in use')
+    else logger.warn({ replica: name, fault }, 'replica not in use; reads go to the primary')
+  }
+
+  function lose(): void {
+    lost.abort(new Error('the replica was lost'))
     lost = new AbortController()
   }
 
   return {
-    name,
-    knex: pools.reading,
-    look,
-    replayed: () => replayedOf(state, monotonicMs()),
+    knex,
+    isUsable: () => monotonicMs() >= restsUntilMs && faultOf(known) === undefined,
     lost: () => lost.signal,
-    failed(error) {
-      const nowMs = monotonicMs()
-      state = afterFailure(state, nowMs)
-      const restMs = state.restsUntilMs - nowMs
-      logger.warn({ replica: name, err: error, restMs }, 'read on a replica failed; the primary answers')
+    async probe() {
+      const found = await withLimit(probeTimeoutMs, (signal) => probeServer(probePool, signal)).catch(() => undefined)
+      if (found?.isReplica !== true || found.startedAt !== known?.startedAt) lose()
+      known = found
+      logChange()
     },
-    succeeded() {
-      state = afterSuccess(state)
+    failed(error) {
+      restsUntilMs = monotonicMs() + REST_MS
+      logger.warn({ replica: name, err: error, restMs: REST_MS }, 'read on a replica failed; the primary answers')
     },
     async close() {
-      lose(new Error('the replica is no longer used'))
-      await Promise.all([pools.looking.destroy(), pools.reading.destroy()])
+      lose()
+      await Promise.all([probePool.destroy(), knex.destroy()])
     },
   }
 }
 
-/** Looks have a connection of their own, so that they are answered while all others are busy. */
-function openPools({ connection, database, lookTimeoutMs }: ReplicaOptions, stateNow: () => ReplicaState) {
-  const looking = createDatabase(connection, {
-    ...database,
-    poolMax: 1,
-    acquireTimeoutMs: lookTimeoutMs,
-    statementTimeoutMs: lookTimeoutMs,
-    applicationName: 'waybill replica watch',
-  })
-  const reading = createDatabase(connection, {
-    ...database,
-    // what is known about the replica holds for the server that was looked at: after a restart it may have replayed less
-    async checkConnection(ask) {
-      const { startedAt } = readReplicaLook(await ask(REPLICA_SQL))
-      if (startedAt !== stateNow().server?.startedAt)
-        throw new Error('the replica has been restarted since the last look')
-    },
-  })
-  return { looking, reading }
+/**
+ * The position that the primary has flushed, not where it inserts: at the end of a page of the log the latter is past the header of the next
+ * page, which a replica does not reach before the next write.
+ */
+const STATE_SQL = `select pg_is_in_recovery(),
+  (case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_flush_lsn() end - '0/0'::pg_lsn)::text,
+  (select system_identifier::text from pg_control_system()), pg_postmaster_start_time()::text`
+
+/** Asks a server how it stands. */
+export async function probeServer(knex: Knex, signal?: AbortSignal): Promise<ServerState> {
+  const [row] = await runPreparedText(knex, { sql: STATE_SQL, bindings: [] }, signal)
+  return stateOfRow(row ?? [])
+}
+
+function stateOfRow([isReplica, position = null, cluster, startedAt]: readonly (string | null)[]): ServerState {
+  if (position === null || !cluster || !startedAt) throw new Error('the server did not report its position in the log')
+  return { isReplica: isReplica === 't', position: BigInt(position), cluster, startedAt }
 }

@@ -13,6 +13,6 @@ export interface SearchInput extends FilterInput {
   readonly limit?: number | undefined
   readonly cursor?: string | undefined
   readonly includeTotal?: IncludeTotal | undefined
-  /** The progress of the chains is read for this search, not remembered from one before. */
+  /** The progress of the chains is read for this search, not remembered from one before. Where there are replicas, the primary answers. */
   readonly noCache?: boolean | undefined
 }

@@ -49,6 +49,8 @@ export interface PaymentPage {
   readonly completeTo?: Date | undefined
   /** A watch that begins here sends every change that the page does not reflect. */
   readonly watchCursor: string
+  /** Whether the page of the cursor reflects changes that this page does not: a replica has not replayed them yet. */
+  readonly isOlderThanCursor?: boolean
 }
 
 /** Up to which block all of a chain is read; without a block and time, nothing or an unknown part is. */
@@ -63,16 +65,9 @@ export interface PaymentSearch {
   /**
    * Returns one page of the payments that match all filters.
    *
-   * @param readPosition - reads the WAL position of the database once the page has been read; cursors carry it so that replicas answer
-   *   later pages only when they have caught up
    * @throws WaybillError of kind INVALID_INPUT for an invalid filter, limit or cursor; the signal's reason when it fires
    */
-  search(
-    account: Account,
-    input: SearchInput,
-    signal?: AbortSignal,
-    readPosition?: () => Promise<bigint>,
-  ): Promise<PaymentPage>
+  search(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentPage>
   /** Reads what was sent, as `search` does. @throws WaybillError of kind INVALID_INPUT */
   check(account: Account, input: SearchInput, signal?: AbortSignal): Promise<unknown>
   /** Parses the filters alone, for the other operations on the same payments. */
@@ -87,6 +82,8 @@ export interface PaymentSearch {
 
 export interface PaymentSearchOptions {
   readonly knex: Knex
+  /** Where names in filters are looked up; default `knex`. A replica does not know the newest. */
+  readonly namesKnex?: Knex | undefined
   readonly chains: ChainDirectory
   readonly tokens: TokenDirectory
   /** 32 bytes, the same for all processes on one database. */
@@ -97,6 +94,7 @@ export interface PaymentSearchOptions {
 
 export function createPaymentSearch({
   knex,
+  namesKnex = knex,
   chains,
   tokens,
   cursorSecret,
@@ -104,7 +102,7 @@ export function createPaymentSearch({
 }: PaymentSearchOptions): PaymentSearch {
   const repository = createPaymentRepository(knex, ladder)
   const totals = createTotalRepository(knex)
-  const names = createAccountNamesReader(knex)
+  const names = createAccountNamesReader(namesKnex)
 
   const parseValues = (input: SearchInput, account: AccountNames, zone?: string) =>
     parseFilter(input, { chains, tokens, account }, zone)
@@ -122,8 +120,8 @@ export function createPaymentSearch({
     return { seal, ...sent }
   }
 
-  const search: PaymentSearch['search'] = async (account, input, signal, readPosition) => {
-    const run = (ofAccount: AccountNames) => searchBy(ofAccount, account, input, signal, readPosition)
+  const search: PaymentSearch['search'] = async (account, input, signal) => {
+    const run = (ofAccount: AccountNames) => searchBy(ofAccount, account, input, signal)
     return (await runByNames(names, account.id, signal, run)).page
   }
 
@@ -132,7 +130,6 @@ export function createPaymentSearch({
     account: Account,
     input: SearchInput,
     signal: AbortSignal | undefined,
-    readPosition: (() => Promise<bigint>) | undefined,
   ) {
     const { seal, limit, values, carried } = await readSent(account, input, ofAccount)
     const asked = mergeSearch({ accountId: account.id, input, limit, values, carried })
@@ -142,9 +139,9 @@ export function createPaymentSearch({
     const found = await repository.pageAsOf(query, signal, input.noCache)
     const total = await countMatches(totals, asked.filter, input.includeTotal ?? 'none', signal)
     const page = cutPage(asked, found.entries)
-    const seen = (await readPosition?.())?.toString()
+    const { lastChange } = found
     const cursorAt = (position: PagePosition | undefined) =>
-      position && encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? values, position, seen })
+      position && encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? values, position, lastChange })
     const result: PaymentPage = {
       payments: page.payments,
       pagination: {
@@ -156,9 +153,10 @@ export function createPaymentSearch({
       asOf: asOfChains(chains, found.progress),
       removed: page.removed,
       completeTo: found.lastChangedAt && earlierOf(found.lastChangedAt, asked.filter.changedTo),
-      watchCursor: encodeWatchCursor(watchSeal(cursorSecret, account.id), found.lastChange),
+      watchCursor: encodeWatchCursor(watchSeal(cursorSecret, account.id), lastChange),
+      isOlderThanCursor: carried !== undefined && lastChange < carried.lastChange,
     }
-    return { page: result, lastChange: found.lastChange }
+    return { page: result, lastChange }
   }
 
   return {
@@ -218,7 +216,7 @@ function unlessWrong<T>(read: () => T): T | undefined {
 }
 
 /** A search with everything decided: what was sent, else what the cursor carries, else the default. */
-interface AskedSearch extends Omit<CarriedSearch, 'filter' | 'position'> {
+interface AskedSearch extends Omit<CarriedSearch, 'filter' | 'position' | 'lastChange'> {
   readonly filter: PaymentFilter
   readonly position: PagePosition | undefined
 }

@@ -22,11 +22,11 @@ export interface CarriedSearch {
   readonly sortOrder: SortOrder
   readonly limit: number
   readonly position: PagePosition
-  /** The WAL position that the caller has seen, where replicas answer: the next page must not come from an older state. */
-  readonly seen?: string | undefined
+  /** The last change of the account that the page of the cursor reflects: the next page must not come from an older state. */
+  readonly lastChange: bigint
 }
 
-const VERSION = 1
+const VERSION = 2
 
 /** The seal of an account's search cursors. */
 export function searchSeal(secret: Uint8Array, accountId: number): CursorSeal {
@@ -36,7 +36,7 @@ export function searchSeal(secret: Uint8Array, accountId: number): CursorSeal {
 /** Writes a cursor. */
 export function encodeSearchCursor(
   seal: CursorSeal,
-  { filter, sortBy, sortOrder, limit, position, seen }: CarriedSearch,
+  { filter, sortBy, sortOrder, limit, position, lastChange }: CarriedSearch,
 ): string {
   const { keys, id, inclusive, direction } = position
   return sealCursor(seal, {
@@ -46,7 +46,7 @@ export function encodeSearchCursor(
     o: sortOrder,
     l: limit,
     p: [keys, id, inclusive ? 1 : 0, direction],
-    w: seen,
+    c: String(lastChange),
   })
 }
 
@@ -66,14 +66,8 @@ export function decodeSearchCursor(seal: CursorSeal, cursor: string): CarriedSea
     sortOrder: payload.o,
     limit: payload.l,
     position: { keys, id, inclusive: inclusive === 1, direction },
-    seen: payload.w,
+    lastChange: BigInt(payload.c),
   }
-}
-
-/** The WAL position in a cursor; undefined where it has none or is invalid. */
-export function seenOfCursor(seal: CursorSeal, cursor: string): string | undefined {
-  const opened = openCursorOfVersion<Payload>(seal, cursor, VERSION)
-  return opened.ok ? opened.payload.w : undefined
 }
 
 interface Payload {
@@ -83,7 +77,7 @@ interface Payload {
   readonly o: SortOrder
   readonly l: number
   readonly p: readonly [PagePosition['keys'], string, number, PagePosition['direction']]
-  readonly w?: string | undefined
+  readonly c: string
 }
 
 /** A search that was sent together with a cursor. */

@@ -1,10 +1,12 @@
 import { cp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Knex } from 'knex'
+import { expect, vi } from 'vitest'
 import type { Connection } from '../../../src/postgres/embedded/embedded-connection.ts'
 import type { EmbeddedServer } from '../../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../../src/postgres/knex.ts'
 import { migrate } from '../../../src/postgres/migrations/migrate.ts'
+import { PATIENCE } from '../patience.ts'
 import { makeTempFolder } from '../temp-folder.ts'
 import { startTestedServer } from './tested-server.ts'
 
@@ -13,8 +15,11 @@ export interface ReplicatedDatabase {
   readonly primary: Knex
   readonly primaryConnection: Connection
   readonly replicaConnection: Connection
-  /** A pool on the replica, to inspect it and to pause its replay. */
+  /** A pool on the replica, to inspect it. */
   readonly replica: () => Knex
+  /** Holds the replica in its present state. */
+  pauseReplay(): Promise<void>
+  resumeReplay(): Promise<void>
   /** Ends the replica at once, as a crash does. */
   killReplica(): Promise<void>
   startReplica(): Promise<void>
@@ -48,14 +53,22 @@ export async function startReplicatedDatabase(): Promise<ReplicatedDatabase> {
   await startReplica()
   const replicaConnection = () => replicaServer.connection()
   const primary = createDatabase(primaryServer.connection())
+  const pool = () => (looking ??= createDatabase(replicaConnection(), { poolMax: 1 }))
 
   return {
     primary,
     primaryConnection: primaryServer.connection(),
     replicaConnection: replicaConnection(),
-    replica() {
-      looking ??= createDatabase(replicaConnection(), { poolMax: 1 })
-      return looking
+    replica: pool,
+    async pauseReplay() {
+      await pool().raw('select pg_wal_replay_pause()')
+      await vi.waitFor(async () => {
+        const { rows } = await pool().raw('select pg_get_wal_replay_pause_state() as state')
+        expect(rows[0].state).toBe('paused')
+      }, PATIENCE)
+    },
+    async resumeReplay() {
+      await pool().raw('select pg_wal_replay_resume()')
     },
     async killReplica() {
       await looking?.destroy()
@@ -65,8 +78,7 @@ export async function startReplicatedDatabase(): Promise<ReplicatedDatabase> {
     },
     startReplica,
     async freezeReplica() {
-      looking ??= createDatabase(replicaConnection(), { poolMax: 1 })
-      const { rows } = await looking.raw(`select pid from pg_stat_activity where backend_type = 'client backend'`)
+      const { rows } = await pool().raw(`select pid from pg_stat_activity where backend_type = 'client backend'`)
       const pids = [replicaServer.pid, ...rows.map(({ pid }: { pid: number }) => pid)]
       const signalAll = (signal: NodeJS.Signals) => {
         for (const pid of pids) process.kill(pid, signal)
