@@ -583,7 +583,7 @@ export const comments = {
   "payments.v1.SearchPaymentsResponse.AsOf.block": "The last block whose payments are stored. Lower than before when a node turns out to have answered wrongly, until its blocks are read again. Absent if no block has been read yet. Example: `\"21000000\"`.",
   "payments.v1.SearchPaymentsResponse.AsOf.network": "The chain. Example: `\"BASE\"`.",
   "payments.v1.SearchPaymentsResponse.AsOf.time": "Time of that block, in whole seconds. Absent if unknown.",
-  "payments.v1.SearchPaymentsResponse.as_of": "How far each followed chain has been read. Up to a second old; read for this page where the call has the header or metadata `cache-control: no-cache`.",
+  "payments.v1.SearchPaymentsResponse.as_of": "How far each followed chain has been read. Up to a second old; read for this page where the call has the header or metadata `cache-control: no-cache`. Where the service has replicas of its database, the one that read the page says it, and page and blocks may be ten seconds old; with `no-cache` the primary reads both.",
   "payments.v1.SearchPaymentsResponse.complete_to": "Only if sorted by CHANGED: the moment up to which the changes of the account are known to this page; `changedTo` if that is earlier. Later changes have a later `changedAt`, so once `nextCursor` is absent the next search begins one millisecond after it. Absent if nothing of the account has ever changed.",
   "payments.v1.SearchPaymentsResponse.pagination": "Position of this page.",
   "payments.v1.SearchPaymentsResponse.payments": "The payments in the order asked for, also on a page that was reached by `prevCursor`.",

@@ -440,7 +440,8 @@ export declare type SearchPaymentsResponse = Message<"payments.v1.SearchPayments
 
   /**
    * How far each followed chain has been read. Up to a second old; read for this page where the call has the header or
-   * metadata `cache-control: no-cache`.
+   * metadata `cache-control: no-cache`. Where the service has replicas of its database, the one that read the page says it,
+   * and page and blocks may be ten seconds old; with `no-cache` the primary reads both.
    *
    * @generated from field: repeated payments.v1.SearchPaymentsResponse.AsOf as_of = 3;
    */
