@@ -4,11 +4,13 @@ import { connectionsOf } from '../../../src/postgres/knex.ts'
 /** Stops processes as a machine that hangs does: their sockets stay open and nothing answers. @returns continues them */
 export function freeze(pids: readonly number[]): () => void {
   let isFrozen = true
-  for (const pid of pids) process.kill(pid, 'SIGSTOP')
+  // a process that is named twice may end between the two signals that continue it
+  const frozen = new Set(pids)
+  for (const pid of frozen) process.kill(pid, 'SIGSTOP')
   return () => {
     if (!isFrozen) return
     isFrozen = false
-    for (const pid of pids) process.kill(pid, 'SIGCONT')
+    for (const pid of frozen) process.kill(pid, 'SIGCONT')
   }
 }
 
