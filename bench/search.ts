@@ -17,6 +17,7 @@ import { parseArgs } from 'node:util'
 import { createDatabase } from '../src/postgres/knex.ts'
 import { report } from './report.ts'
 import { describeSearch, explainSearches, typicalPages } from './search/explain-class.ts'
+import { type ColdPage, coldFigures, measureCold } from './search/measure-cold.ts'
 import { type MeasuredExport, measureExport } from './search/measure-export.ts'
 import { type MeasuredIngest, measureIngest } from './search/measure-ingest.ts'
 import { measurePath } from './search/measure-path.ts'
@@ -42,7 +43,7 @@ const { values } = parseArgs({
     /** Compares each class with the same class among a million payments, which are kept in the folder `few`. */
     growth: { type: 'boolean', default: false },
     few: { type: 'string' },
-    /** Measures only `classes`, `ingest`, `export` or `path` (the steps from the database to the text). */
+    /** Measures only `classes`, `ingest`, `export`, `cold` (pages that are in no cache; as root) or `path` (the steps from the database to the text). */
     only: { type: 'string' },
   },
 })
@@ -68,6 +69,7 @@ if (values.hold) {
 else if (named.length > 0) await explain(database)
 else if (values.only === 'export') await report('search-export', exportFigures(await runExport(database)))
 else if (values.only === 'path') await report('search-path', await measurePath(createSubject(database.knex, account)))
+else if (values.only === 'cold') await report('search-cold', coldFigures(await readCold(database), say))
 else if (values.only === 'ingest') await report('search-ingest', ingestFigures(await runIngest(database)))
 else await measure(database)
 
@@ -81,6 +83,14 @@ async function printSlowest(database: LoadedDatabase, count: number): Promise<vo
     for (const { page, query, ms } of found) console.log(`${ms.toFixed(1)} ms, ${page}: ${describeSearch(query)}`)
     if (named.length > 0) await explainSearches(subject, found.slice(0, 1), console.log)
   })
+}
+
+async function readCold(database: LoadedDatabase): Promise<ColdPage[]> {
+  const pages: ColdPage[] = []
+  await withEachClass(database, 3, async (subject, prepared) => {
+    pages.push(...(await measureCold(subject, prepared)))
+  })
+  return pages
 }
 
 /** Opens a connection for each class, because the server goes on reporting the statements of a connection. */
