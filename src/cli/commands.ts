@@ -45,20 +45,13 @@ const groups: Readonly<Record<string, () => Promise<readonly Command[]>>> = {
     const { exportRequestsCommand, exportPaymentsCommand } = await import('./commands/export-command.ts')
     return [exportRequestsCommand, exportPaymentsCommand]
   },
-  async check() {
-    const { checkCommand } = await import('./commands/check-command.ts')
-    return [checkCommand]
-  },
   async chains() {
-    const [{ chainsStatus }, { chainsCheck, chainsRestart }, { chainsPlan }, { chainsRecheck }, { chainsReread }] =
-      await Promise.all([
-        import('./commands/chains-status-command.ts'),
-        import('./commands/chains-command.ts'),
-        import('./commands/chains-plan-command.ts'),
-        import('./commands/recheck-command.ts'),
-        import('./commands/chains-reread-command.ts'),
-      ])
-    return [chainsStatus, chainsCheck, chainsPlan, chainsRestart, chainsRecheck, chainsReread]
+    const [{ chainsStatus }, { chainsCheck, chainsRestart }, { chainsPlan }] = await Promise.all([
+      import('./commands/chains-status-command.ts'),
+      import('./commands/chains-command.ts'),
+      import('./commands/chains-plan-command.ts'),
+    ])
+    return [chainsStatus, chainsCheck, chainsPlan, chainsRestart]
   },
   async verify() {
     const { verifyCommand } = await import('./commands/verify-command.ts')

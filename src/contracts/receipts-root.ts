@@ -36,7 +36,7 @@ export type Rlp = Uint8Array | readonly Rlp[]
  */
 const PLAIN_TYPES: ReadonlySet<number> = new Set([1, 2, 3, 4, 0x64, 0x65, 0x66, 0x68, 0x69, 0x6a, 0x78])
 /** A deposit on an OP-stack chain; on Scroll a message, which is encoded as a deposit without a nonce. */
-export const DEPOSIT_TYPE = 0x7e
+const DEPOSIT_TYPE = 0x7e
 
 /**
  * The root of a block's receipts.

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Knex } from 'knex'
 import type { ChainDirectory } from '../chains/chain-directory.ts'
-import { type ChainConfig, followedContracts } from '../chains/chains-file.ts'
+import { followedContracts } from '../chains/chains-file.ts'
 import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Account } from '../domain/account.ts'
 import type { Hex } from '../domain/hex.ts'
@@ -13,18 +13,14 @@ import type { PaymentRequest } from '../domain/payment-request.ts'
 import { inLane } from '../nodes/lanes.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
 import { createLimitsKeeper } from './limits/keep-node-limits.ts'
-import { openChain } from './open-chain.ts'
 import { acceptEvent, unacceptEvent } from './repair/accept-event.ts'
 import { createCarriedQueue, type FindSource } from './repair/carried-queue.ts'
 import { createEnrichmentQueue } from './repair/enrichment-queue.ts'
-import { type RecheckStep, type RecheckTerms, recheckChain } from './repair/recheck.ts'
 import { createReplayQueue } from './repair/replay-queue.ts'
-import { type RereadStep, type RereadTerms, rereadRange } from './repair/reread-range.ts'
 import { type ChainFollower, createChainFollower } from './run/chain-follower.ts'
 import type { ChainStatus } from './run/chain-status.ts'
 import { createDetectionRepository } from './sql/detection-repository.ts'
 import { createPendingReplays } from './sql/pending-replays-repository.ts'
-import { type Proof, readsProven } from './trust/proven-reads.ts'
 
 /** Follows chains and stores the payments and refunds of requests. */
 export interface Detection {
@@ -48,19 +44,6 @@ export interface Detection {
    */
   restartFrom(network: string, block: number, beforehand?: () => Promise<void>): Promise<void>
   /**
-   * Reads the transactions of an account's payments, refunds and unmatched events on a chain again, and corrects what is stored.
-   *
-   * @throws RangeError for a chain that is not followed; RpcError
-   */
-  recheck(network: string, terms: RecheckTerms): AsyncGenerator<RecheckStep>
-  /**
-   * Reads final blocks of a chain again, and makes what is stored of them equal to it. Logs are proven by receipts or by a second node.
-   *
-   * @throws NotRereadableError; RangeError for a chain that is not followed or has no such node; RpcError, of kind INCONSISTENT for a block of
-   *   which nothing is proven
-   */
-  reread(network: string, terms: ProvenRereadTerms): AsyncGenerator<RereadStep>
-  /**
    * Accepts an unmatched event of a chain as a payment or a refund.
    *
    * @throws NotAcceptableError; RangeError for a chain that is not followed; RpcError
@@ -72,13 +55,6 @@ export interface Detection {
   scanOnce(network?: string): Promise<void>
   /** Looks up once what was not known of payments and is due: prices, gas, traces. @throws errors of the database */
   enrichOnce(): Promise<void>
-}
-
-interface ProvenRereadTerms extends RereadTerms {
-  /** The host of the URL to ask first, and to believe where nothing is proven; the first that works, and none, where absent. */
-  readonly node?: string | undefined
-  /** Called for each block, before the step that writes it; again where it is read again. */
-  readonly onProof?: (block: number, proof: Proof) => void
 }
 
 export interface DetectionOptions {
@@ -177,15 +153,6 @@ export function createDetection(options: DetectionOptions): Detection {
     async restartFrom(network, block, beforehand) {
       await followerOf(network).restartFrom(block, beforehand)
     },
-    recheck: (network, terms) => recheckChain(knex, followerOf(network).chain, terms),
-    reread: (network, { node, onProof, ...terms }) => {
-      const { config, chain } = followerOf(network)
-      const asked =
-        node === undefined ? chain : openChain({ ...options, limits, repository, config: withNode(config, node) })
-      const followed = followedContracts(config).map(({ address }) => address)
-      const reader = readsProven({ reader: asked.reader, peers: chain.peers, followed, believed: node, onProof })
-      return rereadRange({ knex, chain: { ...asked, reader }, replays, logger, clock }, terms)
-    },
     accept: async (network, decision, signal) => acceptEvent(knex, followerOf(network).chain, decision, signal),
     unaccept: async (network, decision, signal) => unacceptEvent(knex, followerOf(network).chain, decision, signal),
     enrichOnce: () => enrichments.drain(),
@@ -196,13 +163,6 @@ export function createDetection(options: DetectionOptions): Detection {
       await keeper.store()
     },
   }
-}
-
-function withNode(config: ChainConfig, node: string): ChainConfig {
-  const rpcUrls = config.rpcUrls.filter((url) => new URL(url).host === node)
-  if (rpcUrls.length > 0) return { ...config, rpcUrls }
-  const hosts = config.rpcUrls.map((url) => new URL(url).host).join(', ')
-  throw new RangeError(`${config.name} has no node ${node}; it has ${hosts}`)
 }
 
 /** The topics that events of a request's payments and refunds can have. */

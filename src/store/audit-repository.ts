@@ -10,7 +10,7 @@ export type AuditAction =
   | 'REMOVE_WALLET'
   | 'ACCEPT_EVENT'
   | 'UNACCEPT_EVENT'
-  | 'REREAD_RANGE'
+  | 'VERIFY_REPAIR'
 
 /** One change, as it is logged. */
 export interface AuditEntry {

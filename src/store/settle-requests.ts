@@ -186,7 +186,7 @@ function termsOf({ payee, invoice_currency }: LedgerRequestRow): SettledTerms {
  *
  * @param known - the refunds of the request that were found on chain
  */
-export function toLedgerPayment(row: PaymentRow, terms: SettledTerms, known: readonly LedgerRefund[]): LedgerPayment {
+function toLedgerPayment(row: PaymentRow, terms: SettledTerms, known: readonly LedgerRefund[]): LedgerPayment {
   const inInvoiceCurrency = row.currency === terms.invoiceCurrency ? row.amount : '0'
   return {
     id: row.id,
@@ -208,7 +208,7 @@ function isToSelf({ detected, payer, payee }: PaymentRow, terms: SettledTerms): 
 }
 
 /** What an import says was returned of a payment, without refunds that were found on chain. */
-export function importedReturns(
+function importedReturns(
   { refunds, refunded_amount }: PaymentRow,
   known: readonly LedgerRefund[],
 ): Pick<LedgerPayment, 'importedRefunds' | 'otherwiseReturned'> {
@@ -226,7 +226,7 @@ function isKnown({ txHash, eventIndex }: PaymentRefund, known: readonly LedgerRe
 }
 
 /** A stored refund as the walk takes it. */
-export function toLedgerRefund(row: RefundRow): LedgerRefund {
+function toLedgerRefund(row: RefundRow): LedgerRefund {
   return {
     txHash: bytesToHex(row.tx_hash),
     eventIndex: row.event_index,

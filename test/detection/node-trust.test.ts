@@ -143,7 +143,7 @@ describe('of a node that answers wrongly, before one that does not,', () => {
     if (isProvable) {
       await scan()
       expect([await amountsOf(paid), await amountsOf(omitted), await amountsOf(unpaid)]).toEqual([['1'], ['1'], []])
-      expect(await knex('audit_log').where({ action: 'REREAD_RANGE', actor: 'service' })).not.toEqual([])
+      expect(await knex('audit_log').where({ action: 'VERIFY_REPAIR', actor: 'service' })).not.toEqual([])
     } else {
       expect(suspects()).toEqual([
         expect.stringMatching(/neither can prove its own/),

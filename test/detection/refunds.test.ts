@@ -429,9 +429,9 @@ describe('a conversion at a feed that has stopped', () => {
 
     await accept('payment')
     await database.knex('accepted_events').delete()
-    const again = await waybill('chains', 'recheck', '--before', '2999-01-01', '--account', 'shop')
-    expect(again.code).toBe(0)
-    expect(again.stdout).not.toContain('STALE_RATE')
+    const again = await waybill('verify', '--repair', '--account', 'shop')
+    expect(again.code).toBe(3)
+    expect(again.stderr).toContain('its rate is not proved (STALE_RATE), so the stored verdict on it stands')
     expect(await state()).toEqual(['PAID'])
   })
 
@@ -441,8 +441,7 @@ describe('a conversion at a feed that has stopped', () => {
     await refund()
     expect(await state()).toEqual(['REFUNDED'])
     await database.knex('accepted_events').delete()
-    const again = await waybill('chains', 'recheck', '--before', '2999-01-01', '--account', 'shop')
-    expect(again.code).toBe(0)
+    expect((await waybill('verify', '--repair', '--account', 'shop')).code).toBe(3)
     expect(await state()).toEqual(['REFUNDED'])
   })
 
@@ -479,15 +478,14 @@ it('a refund that only a trace proves stays one while no trace can be read', asy
   const file = join(folder, 'slow.json')
   const config = { ...chain.config({ name: 'BASE', finalityDepth: 1 }), rpcUrls: [node.url] }
   await writeFile(file, JSON.stringify({ chains: [config] }))
-  const recheck = () =>
-    runCommand({ ...environment, CHAINS_FILE: file }, ['chains', 'recheck', '--before', '2999-01-01'])
+  const repair = () => runCommand({ ...environment, CHAINS_FILE: file }, ['verify', '--repair'])
   const slow = { rpcError: { code: -32000, message: 'execution timeout' } }
   node.meddle(({ method }) => (method === 'debug_traceTransaction' ? Promise.resolve(slow) : undefined))
-  const failed = await recheck()
-  expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining(transactionHash) })
+  const untraced = await repair()
+  expect(untraced).toMatchObject({ code: 3, stderr: expect.stringContaining(transactionHash) })
   expect((await stateOf(paid)).payments).toEqual(refunded)
   node.meddle()
-  expect((await recheck()).code).toBe(0)
+  expect((await repair()).code).toBe(3)
   expect((await stateOf(paid)).payments).toEqual(refunded)
   await node.stop()
 })

@@ -128,7 +128,7 @@ it('a client goes on across a move from a server to the embedded database', asyn
 
     expect(await runCommand({ DATABASE_URL: urlOfDatabase(old.database) }, ['backup', file])).toMatchObject({ code: 0 })
     expect(await runCommand({ DATA_DIR: dataDir }, ['restore', file])).toMatchObject({ code: 0 })
-    expect(await runCommand({ DATA_DIR: dataDir }, ['check'])).toMatchObject({ code: 0, stdout: '' })
+    expect(await runCommand({ DATA_DIR: dataDir }, ['verify'])).toMatchObject({ code: 0, stdout: '' })
 
     const server = await startEmbeddedServer({ dataDir })
     const knex = createDatabase(server.connection())
@@ -224,7 +224,7 @@ it('a server of PostgreSQL 15 moves to one of 18', async (test) => {
     const taken = await runCommand({ DATABASE_URL: old.urlOf('postgres') }, ['backup', file])
     const moved = { code: 0, stdout: taken.stdout }
     expect(await runCommand({ DATABASE_URL: newer.urlOf('postgres') }, ['restore', file])).toMatchObject(moved)
-    expect(await runCommand({ DATABASE_URL: newer.urlOf('postgres') }, ['check'])).toMatchObject({ code: 0 })
+    expect(await runCommand({ DATABASE_URL: newer.urlOf('postgres') }, ['verify'])).toMatchObject({ code: 0 })
     expect(await paymentsOf(newer.urlOf('postgres'))).toEqual(await paymentsOf(old.urlOf('postgres')))
   } finally {
     await old.stop()
@@ -248,7 +248,7 @@ describe('the embedded database', () => {
       const moved = { code: 0, stdout: taken.stdout }
       const there = { DATABASE_URL: target.urlOf('postgres') }
       expect(await runCommand(there, ['restore', file])).toMatchObject(moved)
-      expect(await runCommand(there, ['check'])).toMatchObject({ code: 0, stdout: '' })
+      expect(await runCommand(there, ['verify'])).toMatchObject({ code: 0, stdout: '' })
       expect(await paymentsOf(target.urlOf('postgres'))).toEqual(await paymentsOf(server.connection()))
     } finally {
       await server.stop()
@@ -298,7 +298,7 @@ describe('the embedded database', () => {
     expect(taken).toMatchObject({ code: 0 })
     await server.stop()
 
-    for (const words of [['check'], ['backup', `${file}-2`]]) {
+    for (const words of [['verify'], ['backup', `${file}-2`]]) {
       const refused = await runCommand({ DATA_DIR: dataDir }, words)
       expect(refused.code).toBe(1)
       expect(refused.stderr).toContain(
@@ -309,7 +309,7 @@ describe('the embedded database', () => {
 
     await rename(join(dataDir, 'pg'), join(dataDir, 'pg-before'))
     expect(await runCommand({ DATA_DIR: dataDir }, ['restore', file])).toMatchObject({ code: 0, stdout: taken.stdout })
-    expect(await runCommand({ DATA_DIR: dataDir }, ['check'])).toMatchObject({ code: 0, stdout: '' })
+    expect(await runCommand({ DATA_DIR: dataDir }, ['verify'])).toMatchObject({ code: 0, stdout: '' })
     const newer = await startEmbeddedServer({ dataDir })
     expect(await paymentsOf(newer.connection())).toEqual(payments)
     await newer.stop()
@@ -355,7 +355,7 @@ describe("PostgreSQL's own tools", () => {
     const dump = join(folder, 'waybill.dump')
     run('pg_dump', ['--format=custom', `--file=${dump}`, urlOf('postgres')])
     run('pg_restore', ['--no-owner', '--exit-on-error', `--dbname=${urlOf('restored')}`, dump])
-    expect(await runCommand({ DATABASE_URL: urlOf('restored') }, ['check'])).toMatchObject({ code: 0, stdout: '' })
+    expect(await runCommand({ DATABASE_URL: urlOf('restored') }, ['verify'])).toMatchObject({ code: 0, stdout: '' })
     const backups = await Promise.all(
       ['postgres', 'restored'].map((name) => runCommand({ DATABASE_URL: urlOf(name) }, ['backup', join(folder, name)])),
     )

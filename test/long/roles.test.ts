@@ -88,7 +88,7 @@ test('the role that serves says who has to migrate; once that is done it does ev
   const expected = await useDatabase({ connection: plain.connection, url: urlOfDatabase(plain) }, file)
   await plain.drop()
   expect(await useDatabase({ connection: server, url: urlAs(server, roles) }, file)).toEqual(expected)
-  expect(await runAs(server, roles, ['check', '--repair'])).toMatchObject({ code: 0 })
+  expect(await runAs(server, roles, ['verify', '--repair'])).toMatchObject({ code: 0 })
 })
 
 test('it finds payments on chain and serves them', async () => {

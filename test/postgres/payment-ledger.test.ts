@@ -215,6 +215,7 @@ function findingsOf(world: World, { chain, found }: Extract<Step, { kind: 'advan
       proxies: [],
       directory: new Map(),
       untraced: new Set(),
+      withoutTrace: new Set(),
       lacking: [],
     }
   }

@@ -128,7 +128,7 @@ describe('waybill restore', () => {
       const again = join(folder, 'again')
       const url = { DATABASE_URL: urlOfDatabase(empty) }
       expect(await runCommand(url, ['backup', again])).toMatchObject({ stdout: written })
-      expect(await runCommand(url, ['check'])).toMatchObject({ code: 0, stdout: '' })
+      expect(await runCommand(url, ['verify'])).toMatchObject({ code: 0, stdout: '' })
       const indexes = (knex: Knex) =>
         knex('pg_indexes').where({ schemaname: 'public' }).orderBy('indexname').pluck('indexdef')
       expect(await indexes(empty.knex)).toEqual(await indexes(database.knex))

@@ -18,7 +18,7 @@ type RoomRule = {
 }
 
 const bottom = ['domain', 'chains', 'contracts', 'errors'] as const
-const middle = ['auth', 'requests', 'routing', 'search', 'detection', 'verify', 'imports'] as const
+const middle = ['auth', 'requests', 'routing', 'search', 'detection', 'imports'] as const
 const withDatabase: RoomRule = { may: [...bottom, 'store', 'postgres'] }
 const withNodes: RoomRule = { may: [...bottom, 'store', 'postgres', 'nodes'] }
 
@@ -33,7 +33,6 @@ const rooms: Readonly<Record<string, RoomRule | 'sees all'>> = {
   routing: withNodes,
   search: withDatabase,
   detection: withNodes,
-  verify: withNodes,
   imports: withDatabase,
   store: { may: [...bottom, 'postgres'] },
   postgres: { may: bottom },

@@ -239,18 +239,6 @@ function parseScopes(text: string | undefined, isForOperator: boolean): readonly
   return held
 }
 
-const DAY_MS = 86_400_000
-
-/** What `check` says of a key in force: who it belongs to, how old it is, and when it was used. */
-export function ageLineOf({ id, account, hint, createdAt, lastUsedAt }: StoredApiKey, now: Date): string {
-  const daysAgo = (at: Date) => {
-    const days = Math.max(0, Math.floor((now.getTime() - at.getTime()) / DAY_MS))
-    return days === 0 ? 'today' : days === 1 ? '1 day ago' : `${days.toLocaleString('en')} days ago`
-  }
-  const used = lastUsedAt === undefined ? 'never used' : `used ${daysAgo(lastUsedAt)}`
-  return [id, account.name, `${hint}…`, `created ${daysAgo(createdAt)}`, used].join('\t')
-}
-
 function lineOf(key: StoredApiKey, now: Date): string {
   const { id, account, hint, scopes, origins, createdAt, expiresAt, lastUsedAt } = key
   return [

@@ -109,6 +109,8 @@ export interface Findings {
   readonly directory: ReadonlyMap<Hex, readonly number[]>
   /** Transactions that were to be read again and were left out, because the node that traces them failed. */
   readonly untraced: ReadonlySet<Hex>
+  /** Events in coins whose payer no trace could tell, by {@link eventKeyOf}. What is stored of them may rest on one. */
+  readonly withoutTrace: ReadonlySet<string>
   /** What is to be looked up again. */
   readonly lacking: readonly LackingTransaction[]
 }

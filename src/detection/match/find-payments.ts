@@ -1,4 +1,4 @@
-import { decodeCreatedProxyLog, decodeFeeProxyLog, type RpcLog } from '../../contracts/decode-events.ts'
+import { decodeCreatedProxyLog, type RpcLog } from '../../contracts/decode-events.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
@@ -7,14 +7,14 @@ import type { Patience } from '../read/patience.ts'
 import type { FirstPayment } from '../sql/payers-repository.ts'
 import { type AccountBook, openAccountBook } from './account-book.ts'
 import { buildPayment, buildRefund, lacksOfGas } from './build-payment.ts'
-import type { CreatedProxy, Findings, Lack, LackingTransaction } from './detected.ts'
+import { type CreatedProxy, eventKeyOf, type Findings, type Lack, type LackingTransaction } from './detected.ts'
 import type { FindingTools } from './finding-tools.ts'
 import type { FollowedContracts } from './followed-contracts.ts'
 import { judgeRate } from './judge-rate.ts'
 import { type Match, matchEvent, matchPayment } from './match-event.ts'
 import { type ReadEvent, readKnownEvents } from './read-known-events.ts'
 import type { SeenEvent } from './read-transaction.ts'
-import { describeMatched, describeUnread, type LoggedEvent } from './unmatched-events.ts'
+import { decodeLog, describeMatched, describeUnread, type LoggedEvent } from './unmatched-events.ts'
 
 /** Logs of followed contracts, and how to read what else is needed about them. */
 interface LoggedEvents {
@@ -56,7 +56,9 @@ export async function findPayments(
   onlyAccount?: number,
 ): Promise<Findings> {
   const { followed } = tools.chain
-  const events = logged.logs.flatMap(decodeLog).filter(({ event }) => followed.contracts.has(event.emitter))
+  const events = logged.logs
+    .flatMap((log) => decodeLog(log))
+    .filter(({ event }) => followed.contracts.has(event.emitter))
   const directory = await tools.repository.accountsOfTopics([...new Set(events.map(({ event }) => event.topic))])
   const isKnown = ({ event }: LoggedEvent) => directory.has(event.topic)
   const receipts = await logged.receipts([...new Set(events.filter(isKnown).map(({ txHash }) => txHash))])
@@ -82,7 +84,12 @@ export async function findPayments(
   ]
   const accounts = await buildAccounts(tools, matched, { times, market })
   const lacking = findLacking(tools, matched, market)
-  return { accounts, unmatched, proxies, directory, untraced: known.untraced, lacking }
+  const withoutTrace = new Set(
+    matched
+      .filter(({ lacksTrace }) => lacksTrace)
+      .map(({ event, receipt }) => eventKeyOf({ txHash: receipt.txHash, eventIndex: event.eventIndex })),
+  )
+  return { accounts, unmatched, proxies, directory, untraced: known.untraced, withoutTrace, lacking }
 }
 
 /** Finds what is not known yet of the transactions of matched events, by account. */
@@ -102,14 +109,8 @@ function findLacking({ chain }: FindingTools, matched: readonly MatchedEvent[], 
   return [...found.values()]
 }
 
-function decodeLog(log: RpcLog): LoggedEvent[] {
-  const event = decodeFeeProxyLog(log)
-  return event === undefined
-    ? []
-    : [{ event, txHash: log.transactionHash as Hex, blockNumber: Number(log.blockNumber), log }]
-}
-
-function findCreatedProxies(logs: readonly RpcLog[], { factories }: FollowedContracts): CreatedProxy[] {
+/** SingleRequestProxies that listed factories created. */
+export function findCreatedProxies(logs: readonly RpcLog[], { factories }: FollowedContracts): CreatedProxy[] {
   return logs.flatMap((log) => {
     const created = factories.has(log.address.toLowerCase() as Address) ? decodeCreatedProxyLog(log) : undefined
     return created === undefined ? [] : [{ ...created, blockNumber: Number(log.blockNumber) }]

@@ -1,4 +1,4 @@
-import type { FeeProxyEvent, RpcLog } from '../../contracts/decode-events.ts'
+import { decodeFeeProxyLog, type FeeProxyEvent, type RpcLog } from '../../contracts/decode-events.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { UnmatchedEvent } from './detected.ts'
 import type { Match } from './match-event.ts'
@@ -11,6 +11,14 @@ export interface LoggedEvent {
   readonly txHash: Hex
   readonly blockNumber: number
   readonly log: RpcLog
+}
+
+/** @returns nothing for a log of another event */
+export function decodeLog(log: RpcLog): LoggedEvent[] {
+  const event = decodeFeeProxyLog(log)
+  return event === undefined
+    ? []
+    : [{ event, txHash: log.transactionHash as Hex, blockNumber: Number(log.blockNumber), log }]
 }
 
 /**

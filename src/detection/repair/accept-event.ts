@@ -9,7 +9,7 @@ import { UNHURRIED } from '../read/patience.ts'
 import { type Acceptance, deleteAcceptance, findAccepted, storeAcceptance } from '../sql/accepted-events-repository.ts'
 import type { AccountEvent } from '../sql/account-event.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
-import { findUnmatched, isCounted, type StoredUnmatched } from '../sql/recheck-repository.ts'
+import { findUnmatched, isCounted, type StoredUnmatched } from '../sql/request-events-repository.ts'
 import type { Correction } from '../write/payment-writer.ts'
 import { type ReadAgain, readAgain } from './replay.ts'
 
@@ -170,7 +170,7 @@ async function correctOne(
   { findings, blockOf }: ReadAgain,
   store: (trx: Knex.Transaction) => Promise<void>,
 ): Promise<void> {
-  const beside: Correction['beside'] = async (trx, canonical) => {
+  const beside: Correction['beside'] = async (trx, { canonical }) => {
     if (blockOf.size > 0 && !canonical.has(of.txHash)) {
       throw new NotAcceptableError(`the block of transaction ${of.txHash} was not read yet; try again in a moment`)
     }

@@ -15,7 +15,7 @@ import {
   postponeEnrichment,
 } from '../sql/enrichments-repository.ts'
 import type { Corrected } from '../write/payment-writer.ts'
-import { recheckRequestIds, withoutRateProblems } from './recheck.ts'
+import { correctRequestIds } from './correct-requests.ts'
 import { readAgain } from './replay.ts'
 
 /**
@@ -147,21 +147,19 @@ async function enrich(
   const { findings, blockOf } = await readAgain(chain, asked, signal)
   const lacking = new Map(findings.lacking.map(({ txHash, lacks }) => [txHash, lacks]))
   let read: ReadonlySet<Hex> = new Set()
-  const beside = async (trx: Knex.Transaction, canonical: ReadonlySet<Hex>) => {
+  const beside = async (trx: Knex.Transaction, { canonical }: Pick<Corrected, 'canonical'>) => {
     read = canonical
     const complete = txHashes.filter((txHash) => canonical.has(txHash) && !lacking.has(txHash))
     await deleteEnrichments(trx, chainId, accountId, complete)
   }
-  const certain = withoutRateProblems(findings)
-  const corrected = await chain.writer.correct({ accountId, findings: certain, blockOf, beside }, signal)
+  const corrected = await chain.writer.correct({ accountId, findings, blockOf, keepsUndecided: true, beside }, signal)
   for (const entry of entries) {
     const stillLacks = read.has(entry.txHash) ? lacking.get(entry.txHash) : entry.lacks
     if (stillLacks !== undefined) await postpone(options, chain, { ...entry, lacks: stillLacks })
   }
   // What counts as a refund depends on who paid.
   const requestIds = corrected === undefined ? [] : withOtherPayers(corrected)
-  const terms = { accountId, requestIds, signal }
-  for await (const _ of recheckRequestIds(options.knex, chain, terms)) signal?.throwIfAborted()
+  await correctRequestIds(options.knex, chain, { accountId, requestIds, signal })
 }
 
 /** Ids of the requests of payments whose payer was found, or that are gone because their payee made them. */

@@ -23,6 +23,7 @@ describe('a running queue', () => {
     directory: new Map([['0xa', []]]),
     lacking: [],
     untraced: new Set(),
+    withoutTrace: new Set(),
   }
 
   it('replays at once what was still being added when it began to wait again', async () => {

@@ -7,9 +7,9 @@ import { createBlockFollower } from '../follow/block-follower.ts'
 import type { Findings } from '../match/detected.ts'
 import { type OpenChain, type OpenChainOptions, openChain } from '../open-chain.ts'
 import type { ReplayQueue } from '../repair/replay-queue.ts'
-import { rereadRange } from '../repair/reread-range.ts'
 import { createChainReporter } from '../report/chain-reporter.ts'
 import { createNodeTrust, type NodeTrust } from '../trust/node-trust.ts'
+import { verifyChain } from '../verify/verify-chain.ts'
 import { afterCommit } from './after-commit.ts'
 import { createChainHealth } from './chain-health.ts'
 import { type ChainStatus, factsOf, statusOf } from './chain-status.ts'
@@ -136,16 +136,15 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
 }
 
 function openTrust(options: ChainFollowerOptions, chain: OpenChain): NodeTrust {
-  const { knex, replays, logger, clock, config, meter = silentMeter } = options
+  const { config, meter = silentMeter } = options
   return createNodeTrust({
     ...options,
     peers: chain.peers,
     readings: [chain, chain.backfill],
     meter,
-    reread({ from, to }, rpcUrls, wrap, signal) {
-      const { reader, ...others } = openChain({ ...options, config: { ...config, rpcUrls } })
-      const rereading = { knex, chain: { ...others, reader: wrap(reader) }, replays, logger, clock }
-      return rereadRange(rereading, { from, to, isTrial: false, actor: 'service', signal })
+    async repair(blocks, signal) {
+      const { unproven } = await verifyChain({ ...options, chain: config, ...blocks, repairer: 'service', signal })
+      return unproven.every(({ isInfo }) => isInfo)
     },
   })
 }

@@ -43,6 +43,16 @@ export async function loadPaymentsByEvents(
   return new Map([...ofTransactions, ...rows].map((row) => [row.id, row]))
 }
 
+/** The refunds of an account in some transactions. */
+export async function loadRefundsByTransactions(
+  trx: Knex,
+  accountId: number,
+  txHashes: ReadonlySet<Hex>,
+): Promise<RefundRow[]> {
+  const hashes = [...txHashes].map(hexToBytes)
+  return trx('refunds').where({ account_id: accountId }).whereIn('tx_hash', hashes).select<RefundRow[]>('*')
+}
+
 /** The payments of an account's requests. By id. */
 export async function loadPaymentsByRequests(
   trx: Knex,

@@ -14,7 +14,7 @@ import {
   type KnownPayers,
   type WalletTime,
 } from './payers-repository.ts'
-import { findPaidThroughOthers, type RecheckedRequest } from './recheck-repository.ts'
+import { findPaidThroughOthers, type RequestEvents } from './request-events-repository.ts'
 import { findRequestProxies } from './request-proxies-repository.ts'
 import {
   findAccountNames,
@@ -42,7 +42,7 @@ export interface DetectionRepository {
   transactionsOfTopics(accountId: number, topics: readonly Hex[]): Promise<SeenTransaction[]>
   requestProxiesAmong(chainId: string, addresses: readonly Address[]): Promise<Set<Address>>
   claimedTopics(chainId: string): Promise<Hex[]>
-  paidThroughOthers(accountId: number, topics: readonly Hex[]): Promise<Map<string, RecheckedRequest[]>>
+  paidThroughOthers(accountId: number, topics: readonly Hex[]): Promise<Map<string, RequestEvents[]>>
   /** Has chains read from a day before the oldest of these requests on, where they are not. */
   wantPayments(accountId: number, topics: readonly Hex[]): Promise<void>
 }

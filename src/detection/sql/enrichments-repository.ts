@@ -119,3 +119,17 @@ export async function countLacking(knex: Knex): Promise<LackCount[]> {
   )
   return rows
 }
+
+/** The transactions among these of which an account's figures are still looked up. */
+export async function openLookups(
+  knex: Knex,
+  accountId: number,
+  { chainId, txHashes }: { readonly chainId: string; readonly txHashes: readonly Hex[] },
+): Promise<Set<string>> {
+  const hashes = await knex('pending_enrichments')
+    .where({ chain_id: chainId, account_id: accountId })
+    .whereIn('tx_hash', txHashes.map(hexToBytes))
+    .whereNotNull('due_at')
+    .pluck<Buffer[]>('tx_hash')
+  return new Set(hashes.map(bytesToHex))
+}

@@ -78,3 +78,9 @@ export async function addPendingReplays(knex: Knex, topics: readonly KnownTopic[
 function toReplay({ account_id, topic, note }: Row): PendingReplay {
   return { accountId: account_id, topic: bytesToHex(topic), note }
 }
+
+/** Topics of requests that were stored a moment ago, whose earlier events may not be attached yet. */
+export async function pendingTopics(knex: Knex): Promise<Hex[]> {
+  const topics = await knex('pending_replays').distinct().pluck<Buffer[]>('topic')
+  return topics.map(bytesToHex)
+}

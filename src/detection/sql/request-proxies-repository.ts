@@ -39,3 +39,24 @@ export async function findRequestProxies(
   )
   return new Set(rows.map(({ address }) => addressFromBytes(address)))
 }
+
+/** The proxies that are stored as created in some blocks, both ends included. */
+export async function findRequestProxiesBetween(
+  knex: Knex,
+  chainId: string,
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<Address[]> {
+  const stored = await knex('single_request_proxies')
+    .where({ chain_id: chainId })
+    .whereBetween('block_number', [from, to])
+    .pluck<Buffer[]>('address')
+  return stored.map(addressFromBytes)
+}
+
+export async function deleteRequestProxies(knex: Knex, chainId: string, addresses: readonly Address[]): Promise<void> {
+  if (addresses.length === 0) return
+  await knex('single_request_proxies')
+    .where({ chain_id: chainId })
+    .whereIn('address', addresses.map(addressToBytes))
+    .delete()
+}

@@ -184,18 +184,61 @@ export async function deleteUnmatchedOfTopics(
   )
 }
 
-/** Deletes the account's unmatched events at these places. */
+/** Deletes the account's unmatched events at these places. @returns those that were stored */
 export async function deleteUnmatchedAt(
   trx: Knex,
   chainId: string,
   accountId: number,
   places: readonly EventPlace[],
-): Promise<void> {
-  await trx.raw(
+): Promise<UnmatchedEvent[]> {
+  const { rows } = await trx.raw<{ rows: UnmatchedRow[] }>(
     `delete from unmatched_events u using unnest(?::bytea[], ?::integer[]) as e (tx_hash, event_index)
-     where u.chain_id = ? and u.account_id = ? and u.tx_hash = e.tx_hash and u.event_index = e.event_index`,
+     where u.chain_id = ? and u.account_id = ? and u.tx_hash = e.tx_hash and u.event_index = e.event_index returning u.*`,
     [places.map(({ txHash }) => hexToBytes(txHash)), places.map(({ eventIndex }) => eventIndex), chainId, accountId],
   )
+  return rows.map(toUnmatched)
+}
+
+interface UnmatchedRow {
+  readonly tx_hash: Buffer
+  readonly event_index: number
+  readonly account_id: number
+  readonly reason: UnmatchedReason
+  readonly topic: Buffer
+  readonly block_number: bigint
+  readonly timestamp: Date
+  readonly event: Readonly<Record<string, string>>
+}
+
+function toUnmatched(row: UnmatchedRow): UnmatchedEvent {
+  return {
+    accountId: row.account_id,
+    reason: row.reason,
+    topic: bytesToHex(row.topic),
+    txHash: bytesToHex(row.tx_hash),
+    eventIndex: row.event_index,
+    blockNumber: Number(row.block_number),
+    timestamp: row.timestamp,
+    event: row.event,
+  }
+}
+
+/** The unmatched events of unknown topics that are stored in some blocks. */
+export async function findUnknownBetween(
+  knex: Knex,
+  { chainId, from, to }: { readonly chainId: string; readonly from: number; readonly to: number },
+): Promise<UnmatchedEvent[]> {
+  const rows = await knex('unmatched_events')
+    .where({ chain_id: chainId, account_id: 0, reason: 'UNKNOWN_TOPIC' })
+    .whereBetween('block_number', [from, to])
+    .select<UnmatchedRow[]>('*')
+  return rows.map(toUnmatched)
+}
+
+/** How many unmatched events of unknown topics a chain has. Old ones are deleted beyond a number. */
+export async function countUnknown(knex: Knex, chainId: string): Promise<number> {
+  const row = await knex('unmatched_events').where({ chain_id: chainId, account_id: 0 }).count<{ count: bigint }[]>()
+  return Number(row[0]?.count ?? 0)
 }
 
 export async function deleteUnmatchedAbove(trx: Knex, chainId: string, number: number): Promise<void> {

@@ -47,7 +47,7 @@ export function readsByReceipts(reader: ChainReader, client: RpcClient, followed
 }
 
 /** Whether a block may hold followed logs of some contracts, by its bloom. Without a bloom it may. */
-export function mayHoldLogs(
+function mayHoldLogs(
   { logsBloom }: { readonly logsBloom?: string | undefined },
   addresses: readonly string[],
 ): boolean {

@@ -13,7 +13,7 @@ import type { ComparedNodes } from './compared-nodes.ts'
 import { createFollowedBlocks } from './followed-blocks.ts'
 import { guardReader } from './guarded-reader.ts'
 import { createReadingLedger } from './reading-ledger.ts'
-import { type RereadBlocks, rereadPending } from './reread-pending.ts'
+import { type RepairBlocks, rereadPending } from './reread-pending.ts'
 import { createSampleTurns } from './sample-turns.ts'
 import type { ReadingLane } from './sql/node-readings-repository.ts'
 import { createSuspects, type SuspectStatus } from './suspects.ts'
@@ -37,7 +37,7 @@ export interface NodeTrustOptions {
   readonly logger: Logger
   readonly clock: () => Date
   readonly meter: Meter
-  readonly reread: RereadBlocks
+  readonly repair: RepairBlocks
   /** Milliseconds between two comparisons of heads; default 60,000. */
   readonly checkNodesEveryMs?: number | undefined
   /** Milliseconds until a suspect is checked for the first time; default 30,000. */

@@ -81,7 +81,7 @@ function isCertain(header: RpcHeader, all: readonly RpcHeader[]): boolean {
 }
 
 /** The hash of a header by its fields; undefined where they cannot be encoded. */
-export function hashOf(header: RpcHeader): Hex | undefined {
+function hashOf(header: RpcHeader): Hex | undefined {
   try {
     return blockHashOf(header)
   } catch {

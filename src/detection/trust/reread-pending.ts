@@ -1,19 +1,15 @@
 import type { Knex } from 'knex'
 import type { Logger } from '../../domain/logger.ts'
-import type { ChainReader } from '../read/chain-reader.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
 import type { ComparedNodes } from './compared-nodes.ts'
-import { readsByReceipts } from './logs-by-receipts.ts'
-import { readsProven } from './proven-reads.ts'
 import { noteReread, type PendingReread, readPendingRereads } from './sql/node-readings-repository.ts'
 
-/** Reads final blocks again and corrects what is stored of them; gives the last block of each step. */
-export type RereadBlocks = (
+/** Proves final blocks again and corrects what is stored of them. @returns whether all of them could be proven */
+export type RepairBlocks = (
   blocks: { readonly from: number; readonly to: number },
-  urls: readonly string[],
-  wrap: (reader: ChainReader) => ChainReader,
   signal: AbortSignal | undefined,
-) => AsyncIterable<{ readonly block: number }>
+) => Promise<boolean>
 
 interface Rereading extends ComparedNodes {
   readonly knex: Knex
@@ -21,8 +17,11 @@ interface Rereading extends ComparedNodes {
   /** CAIP-2. */
   readonly chainId: string
   readonly logger: Logger
-  readonly reread: RereadBlocks
+  readonly repair: RepairBlocks
 }
+
+/** Blocks after which progress is stored. */
+const BLOCKS_AT_ONCE = 10_000
 
 /** Blocks to read again in one go: queued ranges that overlap or adjoin. */
 interface RereadRun {
@@ -44,7 +43,8 @@ export async function rereadPending(nodes: Rereading, final: StoredBlock, signal
     if (to < run.from) continue
     const fields = { chain: network, nodes: hostsOf(run), from: run.from, to }
     try {
-      if (await rereadOne(nodes, run, to, signal)) logger.info(fields, 'blocks that a node gave were read again')
+      await rereadOne(nodes, run, to, signal)
+      logger.info(fields, 'blocks that a node gave were read again')
     } catch (error) {
       signal?.throwIfAborted()
       isDone = false
@@ -69,28 +69,20 @@ export function rereadRuns(pending: readonly PendingReread[]): RereadRun[] {
 
 const hostsOf = ({ pending }: RereadRun) => [...new Set(pending.map(({ node }) => node))]
 
-/** @returns whether a node could be asked */
+/** @throws RpcError where a block is not proven */
 async function rereadOne(
-  { knex, chainId, peers, suspected, reread, addresses }: Rereading,
+  { knex, chainId, repair }: Rereading,
   run: RereadRun,
   to: number,
   signal: AbortSignal | undefined,
-): Promise<boolean> {
-  const usable = peers.filter((_peer, index) => !suspected.has(index))
-  const others = usable.filter(({ host }) => !hostsOf(run).includes(host))
-  // Where all are suspected, any may be asked, since nothing is believed without proof.
-  const asked = [others, usable, peers].find(({ length }) => length > 0)
-  const [only] = peers
-  if (only === undefined || asked === undefined) return false
-  // What is read replaces what is stored, and any node may answer wrongly now: so it has to be proven.
-  const wrap = (reader: ChainReader) =>
-    peers.length === 1
-      ? readsByReceipts(reader, only.client, addresses)
-      : readsProven({ reader, peers, followed: addresses })
-  const urls = asked.map(({ url }) => url)
+): Promise<void> {
   let { pending } = run
-  for await (const { block } of reread({ from: run.from, to }, urls, wrap, signal)) {
-    pending = await noteReread(knex, chainId, pending, block)
+  for (let from = run.from; from <= to; from += BLOCKS_AT_ONCE) {
+    const last = Math.min(to, from + BLOCKS_AT_ONCE - 1)
+    // What is read replaces what is stored, and any node may answer wrongly now: so it has to be proven.
+    if (!(await repair({ from, to: last }, signal))) {
+      throw new RpcError('INCONSISTENT', `blocks ${from} to ${last} are not all proven`)
+    }
+    pending = await noteReread(knex, chainId, pending, last)
   }
-  return true
 }

@@ -11,7 +11,12 @@ import {
   savePayments,
   saveStandings,
 } from '../../store/request-ledger.ts'
-import { type RefundRow, settleRequests } from '../../store/settle-requests.ts'
+import {
+  type LedgerRequestRow,
+  type RefundRow,
+  type RequestStanding,
+  settleRequests,
+} from '../../store/settle-requests.ts'
 import { supersedeImports } from '../../store/supersede-imports.ts'
 import type { DetectedPayment, DetectedRefund, EventPlace } from '../match/detected.ts'
 import {
@@ -54,6 +59,9 @@ export interface AppliedChange {
   readonly payments: readonly PaymentRow[]
   readonly refundsBefore: readonly RefundRow[]
   readonly refunds: readonly RefundRow[]
+  /** As they were, and what settling changed in them. */
+  readonly requestsBefore: readonly LedgerRequestRow[]
+  readonly standings: readonly RequestStanding[]
 }
 
 /**
@@ -94,7 +102,7 @@ export async function applyAccountChange(
   const newRefunds = refunds.filter((row) => !storedRefunds.includes(row))
   await saveRefunds(trx, newRefunds)
   await saveStandings(account, standings)
-  return { paymentsBefore, payments: settled, refundsBefore, refunds }
+  return { paymentsBefore, payments: settled, refundsBefore, refunds, requestsBefore: requests, standings }
 }
 
 /** Requests that gain, lose or finalise a payment or refund. An imported payment may be stored with another request than its event names. */

@@ -79,7 +79,7 @@ export function rowKeyAt({ txHash, eventIndex }: EventPlace, { network }: Writte
   return `${txHash.slice(2)} ${eventIndex} ${network}`
 }
 
-/** Columns that depend on the rules of matching. The others depend on prices of the time, which may no longer be readable. */
+/** Columns by which a payment is another one: what was computed from the old ones, prices of the time included, is replaced with them. */
 const MATCHED_COLUMNS = [
   'block_number',
   'log_index',
@@ -90,30 +90,47 @@ const MATCHED_COLUMNS = [
   'currency',
 ] as const
 
+/** Further columns that blocks and requests decide alone. */
+const SEEN_COLUMNS = [
+  'event_index',
+  'timestamp',
+  'payee',
+  'initiator',
+  'token_address',
+  'payment_reference',
+  'reference',
+  'currency_symbol',
+  'invoice_currency',
+  'source_network',
+  'source_tx_hash',
+] as const
+
 /**
  * Corrects a stored row by what reading its event again found. The payer is replaced, even by an unknown one; figures that were unknown are
- * filled in; the other columns change only where the rules now come to another payment. Of an imported row only the payer is
- * replaced, and what is unknown filled in. The payer that a bridge named stays.
+ * filled in; prices of the time, which may no longer be readable, change only where the rules now come to another payment. Of an imported row only the
+ * payer is replaced, and what is unknown filled in. The payer that a bridge named stays.
  *
  * @returns the given row when nothing changes
  */
 export function correctFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
   if (row.imported) return row.detected ? fillIn(row, facts) : row
-  const isOther =
-    MATCHED_COLUMNS.some((name) => !isSameValue(row[name], facts[name])) ||
-    canonicalValue(withoutUsd(row.fees)) !== canonicalValue(withoutUsd(facts.fees))
+  const isOther = MATCHED_COLUMNS.some((name) => !isSameValue(row[name], facts[name])) || !areSame(row.fees, facts.fees)
   const isCarried = facts.type === codeOfType('CROSSCHAIN') && row.type === facts.type
   const { payer, source_network, source_tx_hash } = isCarried ? row : facts
-  if (isOther) return { ...row, ...facts, payer, source_network, source_tx_hash }
-  return fillIn(row, { ...facts, payer })
+  const corrected = { ...facts, payer, source_network, source_tx_hash }
+  if (isOther) return { ...row, ...corrected }
+  const seen = SEEN_COLUMNS.filter((name) => !isSameValue(row[name], corrected[name]))
+  const filled = fillIn(row, corrected)
+  return seen.length === 0 ? filled : { ...filled, ...Object.fromEntries(seen.map((name) => [name, corrected[name]])) }
 }
 
 /** Sets the payer, and each figure that the row lacks. @returns the given row when nothing changes */
 function fillIn(row: PaymentRow, { payer, amount_in_usd, gas, fees, exchange_rates }: PaymentFacts): PaymentRow {
+  const isGasOpen = row.gas?.amountInUsd === undefined || !areSame(row.gas, gas ?? row.gas)
   const filled = {
     payer,
     amount_in_usd: row.amount_in_usd ?? amount_in_usd,
-    gas: row.gas?.amountInUsd === undefined ? (gas ?? row.gas) : row.gas,
+    gas: isGasOpen ? (gas ?? row.gas) : row.gas,
     fees: row.fees.every(({ amountInUsd }) => amountInUsd === undefined) && fees.length > 0 ? fees : row.fees,
     exchange_rates: [...row.exchange_rates, ...exchange_rates.filter((rate) => !hasRate(row.exchange_rates, rate))],
   }
@@ -125,8 +142,11 @@ function hasRate(rates: PaymentRow['exchange_rates'], { from, to }: ExchangeRate
   return rates.some((rate) => rate.from === from && rate.to === to)
 }
 
-function withoutUsd(fees: PaymentRow['fees']): unknown {
-  return fees.map((fee) => ({ ...fee, amountInUsd: undefined }))
+/** Whether fees or gas are the same but for their values in US dollars. */
+function areSame(a: PaymentRow['fees'] | PaymentRow['gas'], b: PaymentRow['fees'] | PaymentRow['gas']): boolean {
+  const textOf = (value: typeof a) =>
+    canonicalValue([value ?? []].flat().map((each) => ({ ...each, amountInUsd: undefined })))
+  return textOf(a) === textOf(b)
 }
 
 /**

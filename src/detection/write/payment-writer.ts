@@ -4,9 +4,21 @@ import { inTransaction } from '../../postgres/cancellable.ts'
 import { assertLeaseHeld, type Lease } from '../../store/leases-repository.ts'
 import { lockAccounts } from '../../store/payment-changes.ts'
 import { settleStored } from '../../store/request-ledger.ts'
-import type { DetectedPayment, DetectedRefund, Findings, UnmatchedEvent } from '../match/detected.ts'
+import {
+  type DetectedPayment,
+  type DetectedRefund,
+  type EventPlace,
+  eventKeyOf,
+  type Findings,
+  type UnmatchedEvent,
+} from '../match/detected.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
-import { findUnproven, type Removal } from '../sql/account-rows-repository.ts'
+import {
+  findUnproven,
+  loadPaymentsByEvents,
+  loadRefundsByTransactions,
+  type Removal,
+} from '../sql/account-rows-repository.ts'
 import {
   accountsInBlocks,
   addAccountToBlocks,
@@ -40,7 +52,7 @@ import {
 } from '../sql/unmatched-repository.ts'
 import { type AccountChange, type AppliedChange, applyAccountChange } from './account-change.ts'
 import { accountsByBlock, blocksToStore, finalisedBlockOf, findCanonical, judgeRestart } from './block-rules.ts'
-import type { WrittenChain } from './payment-rows.ts'
+import { rowKeyAt, rowKeyOf, type WrittenChain } from './payment-rows.ts'
 import { runTrial } from './run-trial.ts'
 
 /** Another process moved the chain's checkpoint, so what was to be written was decided on an old state. */
@@ -120,16 +132,25 @@ interface Attachment {
 
 /** What was found for one account by reading events again. */
 export interface Correction extends Attachment {
+  /** Stored events that are no longer among those of their transactions or blocks. */
+  readonly gone?: readonly EventPlace[]
+  /** Whether what may only be undecided stays as it is stored: the rate of an old conversion, or a trace, may no longer be readable. */
+  readonly keepsUndecided?: boolean
   /** Whether to roll back at the end: the result says what would change. */
   readonly isTrial?: boolean
   /** Written last in the same transaction. If it throws, nothing is written. */
-  readonly beside?: (trx: Knex.Transaction, canonical: ReadonlySet<Hex>) => Promise<void>
+  readonly beside?: (trx: Knex.Transaction, corrected: Corrected) => Promise<void>
 }
 
 /** What a correction changed. */
 export interface Corrected extends AppliedChange {
   /** Transactions whose block is still part of the chain. Of the others, nothing was written. */
   readonly canonical: ReadonlySet<Hex>
+  /** Of the events that were read again. */
+  readonly unmatchedBefore: readonly UnmatchedEvent[]
+  readonly unmatched: readonly UnmatchedEvent[]
+  /** Unmatched for want of a rate or a trace, and left as the payments and refunds that they are stored as. */
+  readonly undecided: readonly UnmatchedEvent[]
 }
 
 /** Writes what detection finds on one chain. Each call is one transaction: all of it is written, or nothing. */
@@ -417,21 +438,44 @@ async function attach(
 async function correct(
   writing: Writing,
   trx: Knex.Transaction,
-  { accountId, findings, blockOf, beside }: Omit<Correction, 'isTrial'>,
+  { accountId, findings, blockOf, gone = [], keepsUndecided = false, beside }: Omit<Correction, 'isTrial'>,
 ): Promise<Corrected | undefined> {
   const { chainId } = writing.chain
   const stored = await lockChain(trx, chainId)
   if (stored === undefined) return undefined
   const canonical = findCanonical(stored, await readBlocks(trx, chainId), blockOf)
-  const { payments, refunds, unmatched, lacking } = findingsOf(accountId, findings, canonical)
-  const own = unmatched.filter((event) => event.accountId === accountId)
-  const rereadEvents = [...payments, ...refunds, ...own]
+  const { payments, refunds, unmatched: all, lacking } = findingsOf(accountId, findings, canonical)
+  const own = all.filter((event) => event.accountId === accountId)
+  const undecided = keepsUndecided ? await findUndecided(writing, trx, own, findings) : []
+  const unmatched = own.filter((event) => !undecided.includes(event))
+  const rereadEvents = [...payments, ...refunds, ...unmatched, ...gone]
   const applied = await changeReread(writing, trx, stored, { accountId, payments, refunds, rereadEvents })
-  await deleteUnmatchedAt(trx, chainId, accountId, rereadEvents)
-  await storeUnmatched(trx, chainId, own)
+  const unmatchedBefore = await deleteUnmatchedAt(trx, chainId, accountId, rereadEvents)
+  await storeUnmatched(trx, chainId, unmatched)
   await queueEnrichments(trx, chainId, lacking, writing.clock())
-  await beside?.(trx, canonical)
-  return { ...applied, canonical }
+  const corrected = { ...applied, canonical, unmatchedBefore, unmatched, undecided }
+  await beside?.(trx, corrected)
+  return corrected
+}
+
+/** The events that are stored as payments or refunds, and unmatched now for want of a rate or a trace. */
+async function findUndecided(
+  { chain }: Writing,
+  trx: Knex.Transaction,
+  unmatched: readonly UnmatchedEvent[],
+  { withoutTrace }: Findings,
+): Promise<UnmatchedEvent[]> {
+  const doubted = unmatched.filter(
+    (event) => event.reason === 'RATE_OFF' || event.reason === 'STALE_RATE' || withoutTrace.has(eventKeyOf(event)),
+  )
+  const [first] = doubted
+  if (first === undefined) return []
+  const { accountId } = first
+  const txHashes = new Set(doubted.map(({ txHash }) => txHash))
+  const payments = await loadPaymentsByEvents(trx, accountId, { txHashes, ids: [] })
+  const refunds = await loadRefundsByTransactions(trx, accountId, txHashes)
+  const counted = new Set([...[...payments.values()].filter(({ detected }) => detected), ...refunds].map(rowKeyOf))
+  return doubted.filter((event) => counted.has(rowKeyAt(event, chain)))
 }
 
 /** What was found in transactions whose block is still part of the chain. */

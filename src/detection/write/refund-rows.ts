@@ -46,8 +46,10 @@ function toRow(accountId: number, refund: DetectedRefund, { chainId, network }: 
 }
 
 function isSameRefund(a: RefundRow, b: RefundRow): boolean {
-  const isSamePlace = a.block_number === b.block_number && a.log_index === b.log_index
-  return a.request_id.equals(b.request_id) && trimNumeric(a.amount) === b.amount && isSamePlace && isSameRecipient(a, b)
+  const isSamePlace =
+    a.block_number === b.block_number && a.log_index === b.log_index && a.timestamp.getTime() === b.timestamp.getTime()
+  const isSameMoney = trimNumeric(a.amount) === b.amount && a.currency === b.currency
+  return a.request_id.equals(b.request_id) && isSameMoney && isSamePlace && isSameRecipient(a, b)
 }
 
 function isSameRecipient({ recipient: a }: RefundRow, { recipient: b }: RefundRow): boolean {

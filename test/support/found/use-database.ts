@@ -71,7 +71,7 @@ export async function useDatabase(
       summary: await summarize(account, { groupBy: ['day', 'network'], timeZone: 'Asia/Kolkata' }),
       listed: (await requests.list(account, {})).requests.map(({ request }) => [request.createdAt, request.amount]),
       exported: (await command(url, ['export', 'payments', '--account', 'shop'])).stdout,
-      check: await command(url, ['check']),
+      check: await command(url, ['verify']),
     }
   } finally {
     await knex.destroy()

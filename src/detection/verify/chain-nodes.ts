@@ -1,0 +1,96 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
+import type { NodeLimits } from '../../nodes/node-limits.ts'
+import { createRpcClient } from '../../nodes/rpc-client.ts'
+import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
+
+/** The nodes of a chain, asked one by one, since a proof depends on which node gave an answer. */
+export interface ChainNodes {
+  /** How many there are. A node is named by its place among the URLs, from 0. */
+  readonly count: number
+  /** The node that succeeded last, then the others. */
+  order(): readonly number[]
+  /** The host of a node: the rest of a URL may be a key. */
+  hostOf(node: number): string
+  /** @throws RpcError when the node does not answer, the only one of a chain after some attempts; the signal's reason */
+  ask(node: number, calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]>
+  /** Tries work on the nodes in turn, some times over, until one succeeds. @throws the first error where all fail */
+  onAny<T>(work: (node: number) => Promise<T>): Promise<T>
+}
+
+/** Some blocks have receipts of many megabytes. */
+const TIMEOUT_MS = 60_000
+const ATTEMPTS = 4
+const FIRST_PAUSE_MS = 250
+/** A node that asks for a longer pause, or whose daily budget is used up, counts as one that does not answer. */
+const MAX_PAUSE_MS = 60_000
+
+/** Makes the nodes of a chain. Does nothing until they are asked. */
+export function openNodes(
+  { rpcUrls, chainId }: Pick<ChainConfig, 'rpcUrls' | 'chainId'>,
+  {
+    clock,
+    limits,
+    signal,
+  }: {
+    readonly clock: () => Date
+    readonly limits?: NodeLimits | undefined
+    readonly signal?: AbortSignal | undefined
+  },
+): ChainNodes {
+  const client = createRpcClient({ urls: rpcUrls, chainId, clock, limits, timeoutMs: TIMEOUT_MS })
+  const hosts = rpcUrls.map((url) => new URL(url).host)
+  let preferred = 0
+
+  async function tryOnce(node: number, calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]> {
+    const asked = await client.tryBatch((each) => (each === node ? calls : undefined), signal)
+    if (asked !== undefined) return asked.answers
+    throw new RpcError('UNREACHABLE', 'the node was not asked', { host: hosts[node] })
+  }
+
+  /** Tries work again, after longer and longer pauses, where nodes did not answer. */
+  async function insist<T>(work: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await work()
+      } catch (error) {
+        signal?.throwIfAborted()
+        const isLongPause = error instanceof RpcError && (error.retryAfterMs ?? 0) > MAX_PAUSE_MS
+        if (attempt === ATTEMPTS || isLongPause || !isTransportFailure(error)) throw error
+        await wait(error.retryAfterMs ?? FIRST_PAUSE_MS * 4 ** (attempt - 1), undefined, { signal })
+      }
+    }
+  }
+
+  async function tryEach<T>(work: (node: number) => Promise<T>): Promise<T> {
+    let failure: unknown
+    for (const node of order()) {
+      try {
+        const done = await work(node)
+        preferred = node
+        return done
+      } catch (error) {
+        signal?.throwIfAborted()
+        if (!(error instanceof RpcError)) throw error
+        failure ??= error
+      }
+    }
+    throw failure
+  }
+
+  const order = () => [preferred, ...[...hosts.keys()].filter((node) => node !== preferred)]
+  // One of several is not waited for: another answers at once.
+  const ask: ChainNodes['ask'] = (node, calls) =>
+    hosts.length === 1 ? insist(() => tryOnce(node, calls)) : tryOnce(node, calls)
+  const onAny: ChainNodes['onAny'] = (work) => (hosts.length === 1 ? tryEach(work) : insist(() => tryEach(work)))
+  return { count: hosts.length, order, hostOf: (node) => hosts[node] ?? '', ask, onAny }
+}
+
+/** The results of calls that must all succeed. @throws RpcError */
+export function resultsOf(answers: readonly RpcAnswer[]): unknown[] {
+  return answers.map((answer) => {
+    if (!answer.ok) throw answer.error
+    return answer.result
+  })
+}

@@ -1,0 +1,211 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Knex } from 'knex'
+import type { Account } from '../../domain/account.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { insertAuditEntry } from '../../store/audit-repository.ts'
+import { listStoredAccounts } from '../../store/proof/check-account.ts'
+import { chunksOf } from '../chunks.ts'
+import { eventKeyOf } from '../match/detected.ts'
+import { decodeLog } from '../match/unmatched-events.ts'
+import { batchesOf, type CorrectedBatch, correctBatch } from '../repair/correct-requests.ts'
+import { openLookups } from '../sql/enrichments-repository.ts'
+import { findStoredBetween, type RequestEvents, readRequestEvents } from '../sql/request-events-repository.ts'
+import { describeCorrection } from './compare-rows.ts'
+import type { CompareTerms } from './compare-terms.ts'
+import { compareUnknown } from './compare-unknown.ts'
+import type { Section } from './read-sections.ts'
+import { NO_TOTALS, type Totals, withAmount } from './totals.ts'
+import type { Unproven, VerifyDifference } from './verify-report.ts'
+
+/** The result of comparing a section. */
+export interface Outcome {
+  readonly differences: readonly VerifyDifference[]
+  readonly unproven: readonly Unproven[]
+  /** In the section alone. */
+  readonly totals: Totals
+  readonly unmatched: number
+  /** The requests that were compared over their whole history, by account. */
+  readonly touched: ReadonlyMap<Account, ReadonlySet<string>>
+}
+
+const REQUESTS_A_PAGE = 500
+
+/** Compares a section of the chain with what is stored: judges its requests again by all of their events, in transactions that are rolled back. */
+export async function compareSection(terms: CompareTerms, section: Section): Promise<Outcome> {
+  const { knex, chain, account, history } = terms
+  const { repository, chain: observed } = chain.tools
+  history.begin(section)
+  const events = section.logs.flatMap((log) => decodeLog(log))
+  const directory = await repository.accountsOfTopics([...new Set(events.map(({ event }) => event.topic))])
+  const touched = await findTouched(terms, section, directory)
+  const outcomes: BatchOutcome[] = []
+  for (const [owner, requestIds] of touched) {
+    for (const ids of chunksOf([...requestIds].toSorted(), REQUESTS_A_PAGE)) {
+      const requests = await readRequestEvents(knex, { accountId: owner.id, chainId: observed.chainId }, ids)
+      for (const batch of batchesOf(requests)) outcomes.push(await compareBatch(terms, section, owner, batch))
+    }
+  }
+  const differing = outcomes.filter(({ differences }) => differences.length > 0)
+  for (const { owner, batch } of differing) history.addDiffering(owner.id, batch)
+  const lasting = await compareAgain(terms, section, differing)
+  const strangers = events.filter(({ event }) => !directory.has(event.topic))
+  const unknown = account === undefined ? await compareUnknown(terms, section, strangers) : []
+  return {
+    differences: [...lasting, ...unknown],
+    unproven: outcomes.flatMap(({ unproven }) => unproven),
+    ...countAll(outcomes, account === undefined ? strangers.length : 0),
+    touched,
+  }
+}
+
+/** Finds the requests to which events or stored rows of the section belong, by account. */
+async function findTouched(
+  { knex, account, chain }: CompareTerms,
+  { span, fromTime, toTime }: Section,
+  directory: ReadonlyMap<Hex, readonly number[]>,
+): Promise<Map<Account, Set<string>>> {
+  const { repository, chain: observed } = chain.tools
+  const accounts = account === undefined ? await listStoredAccounts(knex) : [account]
+  const blocks = { ...span, chainId: observed.chainId, fromTime, toTime }
+  const stored = await findStoredBetween(
+    knex,
+    accounts.map(({ id }) => id),
+    blocks,
+  )
+  const storedOf = Map.groupBy(stored, ({ accountId }) => accountId)
+  const touched = new Map<Account, Set<string>>()
+  for (const owner of accounts) {
+    const topics = [...directory].flatMap(([topic, ids]) => (ids.includes(owner.id) ? [topic] : []))
+    const requests = topics.length === 0 ? [] : await repository.requestsOfTopics(owner.id, topics)
+    const ids = [...requests, ...(storedOf.get(owner.id) ?? [])].map(({ requestId }) => requestId)
+    if (ids.length > 0) touched.set(owner, new Set(ids))
+  }
+  return touched
+}
+
+interface BatchOutcome {
+  readonly owner: Account
+  readonly batch: readonly RequestEvents[]
+  readonly judged: CorrectedBatch | undefined
+  readonly differences: readonly VerifyDifference[]
+  readonly unproven: readonly Unproven[]
+  readonly isInSection: (event: { readonly blockNumber: number }) => boolean
+}
+
+async function compareBatch(
+  terms: CompareTerms,
+  section: Section,
+  owner: Account,
+  batch: readonly RequestEvents[],
+  isTrial = true,
+): Promise<BatchOutcome> {
+  const { knex, chain, clock, signal, repairer = '' } = terms
+  const { from, to } = section.span
+  const isInSection = ({ blockNumber }: { readonly blockNumber: number }) => blockNumber >= from && blockNumber <= to
+  const proven = await terms.history.complete(owner.id, batch)
+  const beside = async (trx: Knex.Transaction, corrected: CorrectedBatch['corrected']) => {
+    const lines = describeCorrection(corrected, owner.name)
+    const { name: network } = chain.tools.chain
+    const details = { chain: network, from, to, changes: lines.length, first: lines.slice(0, 20) }
+    await insertAuditEntry(trx, { at: clock(), actor: repairer, action: 'VERIFY_REPAIR', account: owner.name, details })
+  }
+  const wanted = { accountId: owner.id, isTrial, proven, ...(isTrial ? {} : { beside }), signal }
+  const judged = await correctBatch(chain, batch, wanted)
+  const all = judged === undefined ? [] : describeCorrection(judged.corrected, owner.name)
+  const open = await findOpen(knex, chain.tools.chain.chainId, owner.id, all)
+  const differences = all.filter((each) => !open.includes(each))
+  return { owner, batch, judged, differences, unproven: [...unprovenIn(judged), ...open.map(toInfo)], isInSection }
+}
+
+/** Figures that are not stored and that the service still looks up. */
+async function findOpen(
+  knex: Knex,
+  chainId: string,
+  accountId: number,
+  differences: readonly VerifyDifference[],
+): Promise<VerifyDifference[]> {
+  const lacking = differences.filter(
+    ({ kind, field, stored }) => kind === 'PAYMENT' && stored === undefined && (field === 'gas' || field === 'payer'),
+  )
+  if (lacking.length === 0) return []
+  const txHashes = lacking.map(({ txHash }) => txHash as Hex)
+  const lookups = await openLookups(knex, accountId, { chainId, txHashes })
+  return lacking.filter(({ txHash = '' }) => lookups.has(txHash))
+}
+
+function toInfo({ field, eventIndex, txHash }: VerifyDifference): Unproven {
+  return {
+    where: `event ${eventIndex} of ${txHash}`,
+    why: `the service still looks up its ${field}`,
+    isInfo: true,
+  }
+}
+
+function unprovenIn(judged: CorrectedBatch | undefined): Unproven[] {
+  if (judged === undefined) return []
+  const { findings, corrected } = judged
+  const untraced = [...findings.untraced].map((txHash) => ({
+    where: `transaction ${txHash}`,
+    why: 'no node traces it, so what is stored of it stands',
+  }))
+  const undecided = corrected.undecided.map(({ eventIndex, txHash, reason }) => ({
+    where: `event ${eventIndex} of ${txHash}`,
+    why:
+      reason === 'RATE_OFF' || reason === 'STALE_RATE'
+        ? `its rate is not proved (${reason}), so the stored verdict on it stands`
+        : 'no node traces the transaction, so the stored verdict on who sent it stands',
+  }))
+  const asStored = [...findings.accounts.values()]
+    .flatMap(({ payments }) => payments)
+    .filter((each) => each.payer !== undefined && findings.withoutTrace.has(eventKeyOf(each)))
+    .map(({ eventIndex, txHash }) => ({
+      where: `event ${eventIndex} of ${txHash}`,
+      why: 'no node traces the transaction, so its payer is taken as stored',
+    }))
+  return [...untraced, ...undecided, ...asStored]
+}
+
+/** Repairs what differs; or compares it again a moment later, since the service may have been about to write it. */
+async function compareAgain(
+  terms: CompareTerms,
+  section: Section,
+  differing: readonly BatchOutcome[],
+): Promise<VerifyDifference[]> {
+  const { knex, chain, repairer, againAfterMs, signal } = terms
+  const { chainId } = chain.tools.chain
+  if (differing.length === 0) return []
+  if (repairer === undefined) await wait(againAfterMs, undefined, { signal })
+  const lasting: VerifyDifference[] = []
+  for (const { owner, batch, differences } of differing) {
+    const ids = [...new Set(batch.map(({ requestId }) => requestId))]
+    const requests = await readRequestEvents(knex, { accountId: owner.id, chainId }, ids)
+    for (const again of batchesOf(requests)) {
+      const second = await compareBatch(terms, section, owner, again, repairer === undefined)
+      const first = new Set(differences.map((each) => JSON.stringify(each)))
+      lasting.push(...second.differences.filter((each) => repairer !== undefined || first.has(JSON.stringify(each))))
+    }
+  }
+  return lasting
+}
+
+/** Counts the events of the section, each once. */
+function countAll(outcomes: readonly BatchOutcome[], unknown: number): Pick<Outcome, 'totals' | 'unmatched'> {
+  let totals = NO_TOTALS
+  let unmatched = unknown
+  const seen = new Set<string>()
+  for (const { owner, judged, isInSection } of outcomes) {
+    const isNew = (event: Parameters<typeof eventKeyOf>[0]) => {
+      const key = `${owner.id} ${eventKeyOf(event)}`
+      return !seen.has(key) && seen.add(key) !== undefined
+    }
+    const { payments = [], refunds = [] } = judged?.findings.accounts.get(owner.id) ?? {}
+    const counted = (['PAYMENT', 'REFUND'] as const).flatMap((kind) =>
+      (kind === 'PAYMENT' ? payments : refunds).map((each) => ({ kind, each })),
+    )
+    for (const { kind, each } of counted.filter(({ each }) => isInSection(each) && isNew(each))) {
+      totals = withAmount(totals, { account: owner.name, currency: each.currency, kind, amount: each.amount })
+    }
+    unmatched += judged?.corrected.unmatched.filter((event) => isInSection(event) && isNew(event)).length ?? 0
+  }
+  return { totals, unmatched }
+}

@@ -1,0 +1,49 @@
+import type { Knex } from 'knex'
+import type { Address } from '../../domain/address.ts'
+import type { CreatedProxy } from '../match/detected.ts'
+import type { DetectionRepository } from '../sql/detection-repository.ts'
+import {
+  deleteRequestProxies,
+  findRequestProxiesBetween,
+  storeRequestProxies,
+} from '../sql/request-proxies-repository.ts'
+import type { Span } from './plan-range.ts'
+
+/** SingleRequestProxies as the blocks that were read say, in place of what is stored of these blocks. */
+export interface KnownProxies {
+  readonly repository: DetectionRepository
+  /** Takes the proxies that some blocks created, and stores them where it repairs. */
+  note(span: Span, created: readonly CreatedProxy[]): Promise<void>
+}
+
+/** @param chainId - CAIP-2 */
+export function knowProxies(
+  {
+    knex,
+    repository,
+    repairs,
+  }: { readonly knex: Knex; readonly repository: DetectionRepository; readonly repairs: boolean },
+  chainId: string,
+): KnownProxies {
+  const found = new Set<Address>()
+  const invented = new Set<Address>()
+  return {
+    repository: {
+      ...repository,
+      async requestProxiesAmong(id, addresses) {
+        const stored = await repository.requestProxiesAmong(id, addresses)
+        return new Set(addresses.filter((each) => found.has(each) || (stored.has(each) && !invented.has(each))))
+      },
+    },
+    async note(span, created) {
+      const stored = await findRequestProxiesBetween(knex, chainId, span)
+      const addresses = new Set(created.map(({ address }) => address))
+      const wrong = stored.filter((address) => !addresses.has(address))
+      for (const address of wrong) invented.add(address)
+      for (const address of addresses) found.add(address)
+      if (!repairs) return
+      await deleteRequestProxies(knex, chainId, wrong)
+      await storeRequestProxies(knex, chainId, created)
+    },
+  }
+}

@@ -1,0 +1,139 @@
+import { eventTopics, followedTopics, type RpcLog } from '../../contracts/decode-events.ts'
+import { type BloomBits, bloomBitsOf, mayHold } from '../../contracts/logs-bloom.ts'
+import type { Address } from '../../domain/address.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import type { TransactionReceipt } from '../read/chain-reader.ts'
+import type { ChainNodes } from './chain-nodes.ts'
+import { inParallel } from './in-parallel.ts'
+import type { Span } from './plan-range.ts'
+import { type Header, readHeaders } from './read-headers.ts'
+import { type ProvenReceipts, readReceipts } from './read-receipts.ts'
+import type { UnprovenBlock } from './verify-report.ts'
+
+/** The followed events of some consecutive blocks. */
+export interface ReadBlocks {
+  /** Followed logs of the blocks that are certain, in the order of the chain. */
+  readonly logs: readonly RpcLog[]
+  /** Receipts of their transactions. */
+  readonly receipts: readonly TransactionReceipt[]
+  /** Blocks whose events are not certain: nothing is compared with them. */
+  readonly uncertain: readonly number[]
+  readonly unproven: readonly UnprovenBlock[]
+  readonly receiptsRead: number
+  readonly first: Header
+  readonly last: Header
+}
+
+/** The headers of consecutive blocks, and the place of the node that gave them. */
+export interface ReadHeaders {
+  readonly headers: readonly Header[]
+  readonly node: number
+}
+
+/** What is asked, and what is looked for. */
+export interface BlockTools {
+  readonly nodes: ChainNodes
+  /** The contracts whose events are followed, and from which block on. */
+  readonly startOf: ReadonlyMap<Address, number>
+  readonly factories: ReadonlySet<Address>
+  /** Whether a block of which nothing is proven is left out even where nothing contradicts it. */
+  readonly isProofNeeded: boolean
+}
+
+const BLOCKS_AT_ONCE = 8
+
+/**
+ * Reads the headers of consecutive blocks from one node.
+ *
+ * @param before - the hash of the block before the first, where it is known
+ * @throws RpcError
+ */
+export async function readSpanHeaders(nodes: ChainNodes, { from, to }: Span, before?: Hex): Promise<ReadHeaders> {
+  return nodes.onAny(async (node) => ({ headers: await readHeaders(nodes, node, { from, to, before }), node }))
+}
+
+/**
+ * Reads the followed logs of some blocks, from the receipts of those whose bloom does not exclude them. No node is asked for logs: one that leaves logs
+ * out would leave them out again.
+ *
+ * @throws RpcError
+ */
+export async function readBlocks(tools: BlockTools, { headers, node }: ReadHeaders): Promise<ReadBlocks> {
+  const { nodes } = tools
+  const [first, last] = [headers[0], headers.at(-1)]
+  if (first === undefined || last === undefined) throw new RangeError('there are no blocks to read')
+  const agreed = headers.every(({ isHashed }) => isHashed) || (await isAgreed(nodes, node, headers))
+  const isExcluded = excluderOf(tools)
+  // The bloom of a header whose hash cannot be computed proves nothing: the node may have changed it, or the chain leaves it empty.
+  const wanted = headers.filter(
+    ({ isHashed, logsBloom, transactions }) => !isHashed || (transactions.length > 0 && !isExcluded(logsBloom)),
+  )
+  const proven = await inParallel(wanted, BLOCKS_AT_ONCE, (header) =>
+    readReceipts(nodes, header, header.isHashed || agreed),
+  )
+  const read = wanted.map((header, place) => judgeBlock(tools, header, proven[place] as ProvenReceipts))
+  const receipts = read.flatMap((block) => block.receipts)
+  return {
+    receipts,
+    logs: receipts.flatMap(({ logs }) => logs.filter((log) => isFollowed(tools, log))),
+    uncertain: read.flatMap(({ uncertain }) => uncertain),
+    unproven: read.flatMap(({ unproven }) => unproven),
+    receiptsRead: wanted.length,
+    first,
+    last,
+  }
+}
+
+/** Keeps the receipts with followed logs, where they are certain. */
+function judgeBlock(
+  tools: BlockTools,
+  { number: block }: Header,
+  { receipts, proof, misreporting }: ProvenReceipts,
+): Pick<ReadBlocks, 'receipts' | 'uncertain' | 'unproven'> {
+  const told = misreporting.map((host) => ({
+    block,
+    why: `${host} gave receipts that do not have the block's root; another node's were taken`,
+    isInfo: true,
+  }))
+  const unproven = proof.kind === 'NONE' ? [...told, { block, why: proof.why }] : told
+  const isLeftOut = proof.kind === 'NONE' && (proof.isContradicted || tools.isProofNeeded)
+  if (isLeftOut) return { receipts: [], uncertain: [block], unproven }
+  const kept = receipts.filter(({ logs }) => logs.some((log) => isFollowed(tools, log)))
+  return { receipts: kept, uncertain: [], unproven }
+}
+
+const topics = new Set<string>(followedTopics)
+
+/** Whether a log is one that following the chain reads. */
+function isFollowed({ startOf }: Pick<BlockTools, 'startOf'>, { address, topics: [topic = ''], blockNumber }: RpcLog) {
+  const from = startOf.get(address.toLowerCase() as Address) ?? Number.POSITIVE_INFINITY
+  return topics.has(topic.toLowerCase()) && Number(blockNumber) >= from
+}
+
+/** Whether a second node gives the same headers. That decides where their hashes cannot be computed. */
+async function isAgreed(nodes: ChainNodes, first: number, headers: readonly Header[]): Promise<boolean> {
+  const [from, to] = [headers[0]?.number ?? 0, headers.at(-1)?.number ?? 0]
+  const textOf = (some: readonly Header[]) => some.map(({ hash, receiptsRoot }) => `${hash} ${receiptsRoot}`).join()
+  for (let node = 0; node < nodes.count; node++) {
+    if (node === first) continue
+    const others = await readHeaders(nodes, node, { from, to }).catch((error: unknown) => {
+      if (error instanceof RpcError) return []
+      throw error
+    })
+    if (textOf(others) === textOf(headers)) return true
+  }
+  return false
+}
+
+/** Makes a function that says of a bloom whether its block has no event of a followed contract. */
+function excluderOf({ startOf, factories }: BlockTools): (bloom: Uint8Array) => boolean {
+  const payments = [eventTopics.erc20Payment, eventTopics.nativePayment].map(bloomBitsOf)
+  const creations = [eventTopics.tokenRequestProxy, eventTopics.nativeRequestProxy].map(bloomBitsOf)
+  const pairs: readonly (readonly [BloomBits, readonly BloomBits[]])[] = [...startOf.keys()].map((address) => [
+    bloomBitsOf(address),
+    factories.has(address) ? creations : payments,
+  ])
+  return (bloom) =>
+    !pairs.some(([address, topics]) => mayHold(bloom, address) && topics.some((topic) => mayHold(bloom, topic)))
+}

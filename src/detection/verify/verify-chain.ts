@@ -1,0 +1,167 @@
+import type { Knex } from 'knex'
+import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
+import type { TokenDirectory } from '../../chains/token-directory.ts'
+import type { Account } from '../../domain/account.ts'
+import { caip2Of } from '../../domain/chain.ts'
+import type { Logger } from '../../domain/logger.ts'
+import type { NodeLimits } from '../../nodes/node-limits.ts'
+import { findCreatedProxies } from '../match/find-payments.ts'
+import { openChain } from '../open-chain.ts'
+import { readContracts } from '../sql/chain-contracts-repository.ts'
+import { readSpans } from '../sql/chain-spans-repository.ts'
+import { findChain } from '../sql/chain-state-repository.ts'
+import { createDetectionRepository } from '../sql/detection-repository.ts'
+import { finalisedBlockOf } from '../write/block-rules.ts'
+import { openNodes } from './chain-nodes.ts'
+import { compareSection } from './compare-section.ts'
+import type { CompareTerms } from './compare-terms.ts'
+import { differencesIn, type Findings, NO_FINDINGS, withSection } from './findings.ts'
+import { type KnownProxies, knowProxies } from './known-proxies.ts'
+import { type ChainPosition, planRange, type RangePlan } from './plan-range.ts'
+import type { BlockTools } from './read-blocks.ts'
+import { readHeader } from './read-headers.ts'
+import { createHistory } from './read-history.ts'
+import { pinnedChanged, readSections, type SectionSize } from './read-sections.ts'
+import { listTotals } from './totals.ts'
+import { listUnproven } from './unproven-list.ts'
+import type { VerifyProgress, VerifyReport } from './verify-report.ts'
+
+export interface VerifyOptions {
+  readonly knex: Knex
+  readonly chain: ChainConfig
+  readonly tokens: TokenDirectory
+  /** The first block. Default: the first that was read. */
+  readonly from?: number | undefined
+  /** The last block. Default: the last final one. What is not final or not read yet is left out, and the report says so. */
+  readonly to?: number | undefined
+  /** Who repairs what differs, for the audit log: `user@host`. Absent: nothing is changed. */
+  readonly repairer?: string | undefined
+  readonly clock: () => Date
+  readonly logger: Logger
+  /** What is known of the nodes' limits; default nothing. */
+  readonly limits?: NodeLimits | undefined
+  /** Default: all accounts. */
+  readonly account?: Account | undefined
+  /** When it fires, the report tells what was found until then. */
+  readonly signal?: AbortSignal | undefined
+  /** Called each time some blocks were read. */
+  readonly onProgress?: ((progress: VerifyProgress) => void) | undefined
+  /** Milliseconds until a difference is compared again, since the running service may just have changed the row; default 1,000. */
+  readonly againAfterMs?: number | undefined
+  /** How much is read before it is compared; for tests. */
+  readonly section?: SectionSize | undefined
+}
+
+const AGAIN_AFTER_MS = 1_000
+
+/**
+ * Proves the blocks of a chain by their receipts, judges the events of requests in them by the rules of detection, and compares payments, refunds,
+ * unmatched events and requests with what is stored. Where it repairs, writes what is proven and differs. The chain's and an account's writers wait while a
+ * batch of requests is compared, for some milliseconds.
+ *
+ * @throws RpcError when the nodes do not answer, or contradict themselves; RangeError when there is no block to compare; the signal's reason
+ * where it fires before the first block is read
+ */
+export async function verifyChain(options: VerifyOptions): Promise<VerifyReport> {
+  const work = await openWork(options)
+  const isStopped = await compareAll(work).then(
+    () => false,
+    (error: unknown) => {
+      if (!options.signal?.aborted) throw error
+      return true
+    },
+  )
+  return reportOf(work, isStopped)
+}
+
+/** A running verification. */
+interface Work {
+  readonly options: VerifyOptions
+  readonly tools: BlockTools
+  readonly plan: RangePlan
+  readonly terms: CompareTerms
+  readonly proxies: KnownProxies
+  found: Findings
+  blocksRead: number
+}
+
+async function openWork(options: VerifyOptions): Promise<Work> {
+  const { knex, chain, clock, signal, repairer, againAfterMs = AGAIN_AFTER_MS } = options
+  const chainId = caip2Of(chain.chainId)
+  const position = await readPosition(knex, chain)
+  const nodes = openNodes(chain, { clock, limits: options.limits, signal })
+  const asked = { from: options.from ?? 0, to: options.to ?? Number.MAX_SAFE_INTEGER }
+  const plan = await planRange(chain, nodes, position, asked)
+  const repairs = repairer !== undefined
+  const proxies = knowProxies({ knex, repository: createDetectionRepository(knex), repairs }, chainId)
+  const opened = openChain({ ...options, config: chain, repository: proxies.repository })
+  const { factories } = opened.tools.chain.followed
+  const tools: BlockTools = { nodes, startOf: position.startOf, factories, isProofNeeded: repairs }
+  const history = createHistory({ tools, pinned: plan.pinned.number, signal })
+  const { account } = options
+  const terms = { knex, chain: opened, account, repairer, clock, signal, againAfterMs, history }
+  return { options, tools, plan, terms, proxies, found: NO_FINDINGS, blocksRead: 0 }
+}
+
+async function readPosition(knex: Knex, chain: ChainConfig): Promise<ChainPosition> {
+  const chainId = caip2Of(chain.chainId)
+  const stored = await findChain(knex, chainId)
+  if (stored === undefined) throw new RangeError(`${chain.name} was never followed, so there is nothing to verify`)
+  const read = new Map((await readContracts(knex, chainId)).map(({ address, fromBlock }) => [address, fromBlock]))
+  const spans = await readSpans(knex, chainId)
+  return {
+    finalBlock: finalisedBlockOf(stored),
+    startOf: new Map(
+      followedContracts(chain).map(({ address, fromBlock }) => [address, read.get(address) ?? fromBlock]),
+    ),
+    unread: spans.map(({ next, until }) => ({ from: next, to: until })),
+  }
+}
+
+async function compareAll(work: Work): Promise<void> {
+  const { options, tools, plan, terms, proxies } = work
+  const { signal, section: size, onProgress, repairer } = options
+  const blocksTotal = blocksIn(plan)
+  let events = 0
+  const onPortion = (blocks: number, eventsOfThese: number) => {
+    work.blocksRead += blocks
+    events += eventsOfThese
+    onProgress?.({ blocksDone: work.blocksRead, blocksTotal, events, differences: differencesIn(work.found).length })
+  }
+  for await (const section of readSections(tools, plan, { size, signal, onPortion })) {
+    await proxies.note(section.span, findCreatedProxies(section.logs, terms.chain.tools.chain.followed))
+    const outcome = await compareSection(terms, section)
+    work.found = withSection(work.found, section, outcome, repairer !== undefined)
+  }
+  const { number, hash } = plan.pinned
+  const last = await tools.nodes.onAny((node) => readHeader(tools.nodes, node, number))
+  if (last?.hash !== hash) throw pinnedChanged(plan)
+}
+
+function blocksIn({ spans }: RangePlan): number {
+  return spans.reduce((sum, { from, to }) => sum + to - from + 1, 0)
+}
+
+function reportOf({ options, plan, found, blocksRead }: Work, isStopped: boolean): VerifyReport {
+  const [first, last] = [plan.spans[0], plan.spans.at(-1)]
+  const from = first?.from ?? 0
+  const totals = listTotals(found.totals)
+  const sumOf = (field: 'payments' | 'refunds') => totals.reduce((sum, total) => sum + total[field], 0)
+  return {
+    network: options.chain.name,
+    block: { number: plan.pinned.number, hash: plan.pinned.hash },
+    from,
+    to: isStopped ? (found.comparedTo ?? from - 1) : (last?.to ?? 0),
+    stopped: isStopped ? { blocksTotal: blocksIn(plan), blocksRead } : undefined,
+    notes: plan.notes,
+    differences: differencesIn(found),
+    unproven: listUnproven(found.unproven),
+    totals,
+    counts: {
+      ...found.counts,
+      payments: sumOf('payments'),
+      refunds: sumOf('refunds'),
+      requests: found.requests.size,
+    },
+  }
+}
