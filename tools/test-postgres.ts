@@ -47,7 +47,6 @@ const ONE_SERVER_ONLY = [
   'test/postgres/schema.test.ts',
   'test/postgres/migration-rules.test.ts', // drops the schema, and the extension with it
   'test/postgres/pooler.test.ts', // starts a pooler of its own
-  'test/process/backup-command.test.ts', // a sharded database is not backed up
 ]
 
 /** On Citus a statement takes several times as long as on one server, and the property tests run thousands. */

@@ -17,14 +17,6 @@ const groups: Readonly<Record<string, () => Promise<readonly Command[]>>> = {
     const { distributeCommand } = await import('./commands/distribute-command.ts')
     return [distributeCommand]
   },
-  async backup() {
-    const { backupCommand } = await import('./commands/backup-command.ts')
-    return [backupCommand]
-  },
-  async restore() {
-    const { restoreCommand } = await import('./commands/restore-command.ts')
-    return [restoreCommand]
-  },
   async keys() {
     const keys = await import('./commands/keys-command.ts')
     return [keys.keysCreate, keys.keysRotate, keys.keysList, keys.keysRevoke, keys.keysRevokeAll, keys.keysAudit]

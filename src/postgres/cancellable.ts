@@ -221,7 +221,7 @@ function cancelOnAbort(connection: PooledConnection, signal: AbortSignal | undef
 }
 
 /** Cancels what runs on a connection until the work on it has ended. Where the server does not react, the connection is broken off, which ends the work. */
-export async function cancelUntil(ended: Promise<unknown>, connection: PooledConnection): Promise<void> {
+async function cancelUntil(ended: Promise<unknown>, connection: PooledConnection): Promise<void> {
   const tooLong = AbortSignal.timeout(CANCEL_TIMEOUT_MS)
   const over = ended.then(
     () => true,

@@ -4,7 +4,6 @@
  */
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { copyOut } from '../../src/postgres/backup/copy-stream.ts'
 import { inTransaction, readPromptly, runCancellable, withConnection } from '../../src/postgres/cancellable.ts'
 import { copyRows } from '../../src/postgres/copy-rows.ts'
 import { classifyDatabaseError, NoAnswerError } from '../../src/postgres/database-error.ts'
@@ -80,7 +79,6 @@ const WITHIN: [name: string, run: (trx: Knex.Transaction) => PromiseLike<unknown
   ['a statement', (trx) => trx.raw('select 1')],
   ['a prepared statement', (trx) => runPrepared(trx, { sql: 'select n from notes', bindings: [] }, undefined)],
   ['rows that are copied in', (trx) => copyRows(trx, { table: 'notes', columns: ['n'] }, [[1], [2]])],
-  ['rows that are copied out', (trx) => copyOut(trx, 'copy (select 1) to stdout').next()],
   ['a savepoint', (trx) => trx.transaction(async () => {})],
 ]
 

@@ -248,7 +248,7 @@ function explainVersion(log: string, { root }: Pick<ServerFolder, 'root'>): stri
   if (old === undefined) return undefined
   return (
     `The database in ${root} is of PostgreSQL ${old}, and PostgreSQL ${present} is installed here, which cannot read its files. ` +
-    `With the release of Waybill that came with PostgreSQL ${old} run "waybill backup FILE"; then move ${root} away and run "waybill restore FILE" with this release. ` +
+    `Dump it with the release of Waybill that came with PostgreSQL ${old}, move ${root} away, and restore it with this release. ` +
     'docs/guides/backup-and-move.md tells each step.'
   )
 }

@@ -65,11 +65,6 @@ export async function findPending(knex: Knex, migrations: readonly Migration[]):
   return { expanding, contracting, isNew: applied.length === 0 }
 }
 
-/** The names of the steps that the database has, in order. */
-export async function appliedNames(knex: Knex): Promise<string[]> {
-  return (await appliedSteps(knex)).map(({ name }) => name)
-}
-
 /** @throws OtherSchemaError when the database has the tables and does not say how it got them */
 async function appliedSteps(knex: Knex): Promise<AppliedStep[]> {
   const { rows } = await knex.raw<{ rows: { hasSteps: boolean; hasTables: boolean }[] }>(
