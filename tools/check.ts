@@ -6,9 +6,8 @@
  *   npm run check -- types lint      checks whose name contains one of the words
  */
 
+import { checkModules } from './check-modules.ts'
 import { checkBreaking, checkGenerated, checkLinks, checkLockFile, checkRegistryHosts } from './check-repository.ts'
-import { checkExceptions, checkHouse } from './house/check-house.ts'
-import { checkMigrations } from './migrations/check-migrations.ts'
 import { type Check, type CheckResult, runCommand } from './run-command.ts'
 
 const checks: readonly Check[] = [
@@ -23,9 +22,7 @@ const checks: readonly Check[] = [
   command('table of reasons', 'node', ['tools/write-reasons.ts', '--check']),
   command('chains file of the real networks', 'node', ['tools/extract-real-chains.ts', '--check']),
   { name: 'links of the documents', run: checkLinks },
-  { name: 'migrations', run: checkMigrations },
-  { name: 'house rules', run: checkHouse },
-  { name: 'house exceptions against main', run: checkExceptions },
+  { name: 'modules', run: checkModules },
   { name: 'lock file', run: checkLockFile },
   { name: 'registry hosts', run: checkRegistryHosts },
 ]

@@ -45,7 +45,6 @@ const ONE_SERVER_ONLY = [
   'test/postgres/bad-days.test.ts',
   'test/process/bad-days.test.ts',
   'test/postgres/schema.test.ts',
-  'test/postgres/migration-rules.test.ts', // drops the schema, and the extension with it
   'test/postgres/pooler.test.ts', // starts a pooler of its own
 ]
 

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 
 /**
  * One step of the schema. Steps run in the order of the list, each once in a database's life. docs/internals/migrations.md has the rules that
- * `npm run check` holds new steps to.
+ * new steps keep to.
  */
 export type Migration = TransactionMigration | IndexMigration
 
