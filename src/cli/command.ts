@@ -31,7 +31,8 @@ interface CommandOption {
 export interface Command {
   readonly path: readonly string[]
   readonly summary: string
-  readonly positionals?: readonly { readonly name: string; readonly help: string }[]
+  /** Optional ones last. */
+  readonly positionals?: readonly { readonly name: string; readonly help: string; readonly optional?: boolean }[]
   readonly options?: readonly CommandOption[]
   /** The environment variables that it reads. */
   readonly environment: readonly string[]
@@ -69,7 +70,7 @@ export function parseWords(command: Command, words: readonly string[]): ParsedWo
   const missing = declared.find(({ name, required }) => required === true && values[name] === undefined)
   if (missing !== undefined) throw new UsageError(`--${missing.name} is missing`)
   const wanted = command.positionals ?? []
-  const absent = wanted[positionals.length]
+  const absent = wanted.filter(({ optional }) => optional !== true)[positionals.length]
   if (absent !== undefined) throw new UsageError(`${absent.name} is missing`)
   const surplus = positionals[wanted.length]
   if (surplus !== undefined) throw new UsageError(`"${surplus}" is not expected here`)
@@ -112,7 +113,7 @@ export function helpOf(command: Command): string {
   const options = command.options ?? []
   const usage = [
     `waybill ${command.path.join(' ')}`,
-    ...positionals.map(({ name }) => name),
+    ...positionals.map(({ name, optional }) => (optional === true ? `[${name}]` : name)),
     ...options.map(({ name, value, required }) => {
       const text = value === undefined ? `--${name}` : `--${name} ${value}`
       return required === true ? text : `[${text}]`

@@ -13,13 +13,9 @@ const groups: Readonly<Record<string, () => Promise<readonly Command[]>>> = {
     const { migrateCommand } = await import('./commands/migrate-command.ts')
     return [migrateCommand]
   },
-  async distribute() {
-    const { distributeCommand } = await import('./commands/distribute-command.ts')
-    return [distributeCommand]
-  },
   async keys() {
     const keys = await import('./commands/keys-command.ts')
-    return [keys.keysCreate, keys.keysRotate, keys.keysList, keys.keysRevoke, keys.keysRevokeAll, keys.keysAudit]
+    return [keys.keysCreate, keys.keysRotate, keys.keysList, keys.keysRevoke]
   },
   async audit() {
     const { auditCommand } = await import('./commands/audit-command.ts')
@@ -38,26 +34,23 @@ const groups: Readonly<Record<string, () => Promise<readonly Command[]>>> = {
     return [exportRequestsCommand, exportPaymentsCommand]
   },
   async chains() {
-    const [{ chainsStatus }, { chainsCheck, chainsRestart }, { chainsPlan }] = await Promise.all([
+    const [{ chainsStatus }, { chainsCheck, chainsRestart }] = await Promise.all([
       import('./commands/chains-status-command.ts'),
       import('./commands/chains-command.ts'),
-      import('./commands/chains-plan-command.ts'),
     ])
-    return [chainsStatus, chainsCheck, chainsPlan, chainsRestart]
+    return [chainsStatus, chainsCheck, chainsRestart]
   },
   async verify() {
     const { verifyCommand } = await import('./commands/verify-command.ts')
     return [verifyCommand]
   },
   async unmatched() {
-    const { unmatchedList, unmatchedExplain, unmatchedAccept, unmatchedUnaccept } = await import(
-      './commands/unmatched-command.ts'
-    )
-    return [unmatchedList, unmatchedExplain, unmatchedAccept, unmatchedUnaccept]
+    const { unmatchedList, unmatchedAccept } = await import('./commands/unmatched-command.ts')
+    return [unmatchedList, unmatchedAccept]
   },
   async demo() {
-    const { demoPay, demoReorg, demoRefund } = await import('./commands/demo-command.ts')
-    return [demoPay, demoReorg, demoRefund]
+    const { demoPay, demoRefund } = await import('./commands/demo-command.ts')
+    return [demoPay, demoRefund]
   },
 }
 

@@ -16,7 +16,7 @@ export interface RunningDemo {
 }
 
 /** An error that the API of the running demo answered. */
-export class DemoAnswerError extends Error {
+class DemoAnswerError extends Error {
   readonly status: number
 
   constructor(status: number, message: string) {
@@ -137,7 +137,7 @@ export async function sendTransaction(rpc: Rpc, transaction: CalldataTransaction
 /** wei; above every base fee of the demo's chains. */
 const MAX_FEE_PER_GAS = 1_000n * 10n ** 9n
 
-export async function waitForReceipt(rpc: Rpc, hash: string, signal: AbortSignal): Promise<Mined> {
+async function waitForReceipt(rpc: Rpc, hash: string, signal: AbortSignal): Promise<Mined> {
   const look = async () => (await rpc.call<RpcReceipt | null>('eth_getTransactionReceipt', [hash])) ?? undefined
   const receipt = await waitFor(`the block of transaction ${hash}`, look, signal)
   if (BigInt(receipt.status) !== 1n) throw new Error(`transaction ${hash} was reverted`)

@@ -121,9 +121,9 @@ describe.skipIf(!testedServer.isCitus)('a worker that hangs', () => {
   }, 120_000)
 
   it('is named by distribute, which does not end well', async () => {
-    const { code, stderr } = await runCommand({ DATABASE_URL: urlOfDatabase(database) }, ['distribute'])
+    const { code, stderr } = await runCommand({ DATABASE_URL: urlOfDatabase(database) }, ['migrate', '--distribute'])
     expect(code).toBe(1)
-    expect(stderr).toMatch(/^waybill distribute: the coordinator gets no answer from the worker 127\.0\.0\.1:\d+: /m)
+    expect(stderr).toMatch(/^waybill migrate: the coordinator gets no answer from the worker 127\.0\.0\.1:\d+: /m)
     expect(stderr).not.toContain('select')
   }, 60_000)
 
@@ -138,7 +138,7 @@ describe.skipIf(!testedServer.isCitus)('a worker that hangs', () => {
       return rows.length
     }
     await expect.poll(left, PATIENCE).toBeLessThanOrEqual(POOL_MAX + WATCH_CONNECTIONS)
-    const { code } = await runCommand({ DATABASE_URL: urlOfDatabase(database) }, ['distribute'])
+    const { code } = await runCommand({ DATABASE_URL: urlOfDatabase(database) }, ['migrate', '--distribute'])
     expect(code).toBe(0)
   }, 60_000)
 })

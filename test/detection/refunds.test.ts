@@ -344,7 +344,7 @@ describe('a hot wallet', () => {
     await service.scan()
     expect(await state(paid)).toEqual(['REFUNDED'])
 
-    const unaccept = () => waybill('unmatched', 'unaccept', ...words)
+    const unaccept = () => waybill('unmatched', 'accept', '--undo', ...words)
     expect(await unaccept()).toMatchObject({ code: 0 })
     expect(await state(paid)).toEqual(['PAID', 'NOT_FROM_PAYEE'])
     expect((await stateOf(paid)).payments).toEqual([['CONFIRMED', '0']])
@@ -424,7 +424,7 @@ describe('a conversion at a feed that has stopped', () => {
     expect(asRefund).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be accepted as a refund') })
     expect(await accept('payment')).toMatchObject({ code: 0 })
     expect(await state()).toEqual(['PAID'])
-    expect(await waybill('unmatched', 'unaccept', ...words)).toMatchObject({ code: 0 })
+    expect(await waybill('unmatched', 'accept', '--undo', ...words)).toMatchObject({ code: 0 })
     expect(await state()).toEqual(['OPEN', 'STALE_RATE'])
 
     await accept('payment')
@@ -453,11 +453,11 @@ describe('a conversion at a feed that has stopped', () => {
     const file = join(folder, 'pruned.json')
     const config = { ...chain.config({ name: 'BASE', finalityDepth: 1 }), rpcUrls: [node.url] }
     await writeFile(file, JSON.stringify({ chains: [config] }))
-    const answer = await runCommand({ ...environment, CHAINS_FILE: file }, ['unmatched', 'unaccept', ...words])
+    const answer = await runCommand({ ...environment, CHAINS_FILE: file }, ['unmatched', 'accept', '--undo', ...words])
     await node.stop()
     expect(answer).toMatchObject({ code: 1, stderr: expect.stringContaining('could not be read') })
     expect(await state()).toEqual(['PAID'])
-    expect(await waybill('unmatched', 'unaccept', ...words)).toMatchObject({ code: 0 })
+    expect(await waybill('unmatched', 'accept', '--undo', ...words)).toMatchObject({ code: 0 })
     expect(await state()).toEqual(['OPEN', 'STALE_RATE'])
   })
 })

@@ -367,7 +367,8 @@ it.each([
   [accept({ reason: 'a\nb' }), 'on one line'],
   [accept({ chain: 'nowhere' }), 'the chains file has no chain "nowhere"'],
   [['unmatched', 'accept', '--chain', 'BASE'], '--tx is missing'],
-  [['unmatched', 'unaccept', '--chain', 'BASE'], '--tx is missing'],
+  [['unmatched', 'accept', '--chain', 'BASE', '--undo'], '--tx is missing'],
+  [[...accept({}), '--undo'], 'give either --as or --undo'],
 ])('%j is wrong usage', async (words, says) => {
   expect(await waybill(...words)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(says) })
 })

@@ -442,7 +442,6 @@ describe('a first start', () => {
   describe('with its commands', () => {
     let swapped: Ended
     let converted: CommandOutcome
-    let reorged: CommandOutcome
     let carried: CommandOutcome
     let refunded: Ended
     let paid: TriedPayment[]
@@ -457,10 +456,9 @@ describe('a first start', () => {
       const partPaid = partPaidRequest?.paymentReference ?? ''
       const pay = ['demo', 'pay']
       const file = await demoFile()
-      ;[swapped, converted, reorged, carried, refunded, paid, reverted] = await Promise.all([
+      ;[swapped, converted, carried, refunded, paid, reverted] = await Promise.all([
         runWaybill([...pay, '--wallet', 'otherToken', '--route', 'ETHEREUM_ETHEREUM_DAI_USDC'], environment()),
         runHere(...pay, '--wallet', 'direct', '--route', 'REQUEST_NETWORK_PAYMENT', '--request', fiat),
-        runHere('demo', 'reorg', '--chain', 'bsc'),
         runHere(...pay, '--wallet', 'direct', '--route', 'POLYGON_ARBITRUM_DAI_USDC', '--request', partPaid),
         refund(),
         Promise.all(['direct', 'batching'].map((name) => payAsPage(file, name))),
@@ -553,15 +551,6 @@ describe('a first start', () => {
       expect((await get(`/v1/request/${fiat}`)).body).toMatchObject({ outstandingAmount: '0' })
     })
 
-    it('show that a reorg removes a payment and that it returns with the same id', () => {
-      expect([reorged.code, reorged.stderr]).toEqual([0, ''])
-      const [, found] = lineOf(reorged, 'found')
-      const path = `GET /v1/payments/${found?.replace('payment ', '')}`
-      expect(lineOf(reorged, 'gone').slice(1, 3)).toEqual([path, '404'])
-      expect(lineOf(reorged, 'back').slice(1, 3)).toEqual([path, '200'])
-      expect(lineOf(reorged, 'mined')[1]).toBe(columnsOf(reorged).findLast(([first]) => first === 'sent')?.[2])
-    })
-
     it('print the warning of the quote, then the error of the node', async () => {
       const ended = await runHere('demo', 'pay', '--wallet', 'noGas', '--route', 'REQUEST_NETWORK_PAYMENT')
       expect(lineOf(ended, 'warning')).toEqual([
@@ -579,7 +568,6 @@ describe('a first start', () => {
       ['refund --payment 12', 1, /"12" is not a payment id/],
       ['refund --payment 7e000000-0000-4000-8000-00000000cccc', 1, /there is no payment 7e000000/],
       ['refund --request 12', 2, /Unknown option '--request'/],
-      ['reorg --chain MARS', 2, /the demo has no chain "MARS"; it has ETHEREUM, POLYGON, ARBITRUM, BSC\n/],
     ])('refuse `demo %s`', async (words, code, says) => {
       const ended = await runHere('demo', ...words.split(' '))
       expect([ended.code, ended.stdout]).toEqual([code, ''])
@@ -629,12 +617,12 @@ describe('a first start', () => {
 
   it('is reported as not running by its commands after the stop', async () => {
     const [over, never] = await Promise.all([
-      runHere('demo', 'reorg'),
-      runCommand({ DATA_DIR: join(folder, 'nothing') }, ['demo', 'reorg']),
+      runHere('demo', 'refund'),
+      runCommand({ DATA_DIR: join(folder, 'nothing') }, ['demo', 'refund']),
     ])
     expect([over?.code, over?.stdout, never?.code, never?.stdout]).toEqual([1, '', 1, ''])
-    expect(over?.stderr).toContain(`waybill demo reorg: no demo runs at ${url}`)
-    expect(never?.stderr).toContain(`waybill demo reorg: there is no demo in ${join(folder, 'nothing')}; start one`)
+    expect(over?.stderr).toContain(`waybill demo refund: no demo runs at ${url}`)
+    expect(never?.stderr).toContain(`waybill demo refund: there is no demo in ${join(folder, 'nothing')}; start one`)
   })
 })
 

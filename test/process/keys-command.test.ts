@@ -39,7 +39,7 @@ it('a key is created, rotated, revoked and audited', async () => {
   })
   expect(await waybill('keys', 'rotate', newId)).toMatchObject({ code: 1, stdout: '' })
 
-  const audit = await waybill('keys', 'audit', '--account', 'acme')
+  const audit = await waybill('audit', '--account', 'acme')
   expect(rowsOf(audit.stdout).map(([at, ...rest]) => [TIME.test(at ?? ''), ...rest.slice(0, -1)])).toEqual([
     [true, 'ann@host', 'CREATE_KEY', oldId, 'acme'],
     [true, 'ann@host', 'ROTATE_KEY', oldId, 'acme'],
@@ -121,9 +121,9 @@ it.each([
   ['keys', 'rotate', 'mine'],
   ['keys', 'rotate', '00000000-0000-4000-8000-000000000000', '--overlap', '1 day'],
 ])('%s %s with wrong words changes nothing', async (...words) => {
-  const before = await waybill('keys', 'audit')
+  const before = await waybill('audit')
   expect(await waybill(...words)).toMatchObject({ code: 2, stdout: '' })
-  expect(await waybill('keys', 'audit')).toEqual(before)
+  expect(await waybill('audit')).toEqual(before)
 })
 
 it('every key in force but those named is revoked at once, and audited', async () => {
@@ -150,12 +150,12 @@ it('every key in force but those named is revoked at once, and audited', async (
 
   const missing = '00000000-0000-4000-8000-000000000000'
   for (const named of [missing, ended, expired, elsewhere]) {
-    const refused = await waybill('keys', 'revoke-all', '--account', 'restored', '--except', `${kept},${named}`)
+    const refused = await waybill('keys', 'revoke', '--account', 'restored', '--all-except', `${kept},${named}`)
     expect(refused).toEqual({ code: 1, stdout: '', stderr: `there is no key ${named} in force; no key was revoked\n` })
   }
-  const before = await waybill('keys', 'audit', '--account', 'restored')
+  const before = await waybill('audit', '--account', 'restored')
 
-  const { code, stdout, stderr } = await waybill('keys', 'revoke-all', '--account', 'restored', '--except', ` ${kept} `)
+  const { code, stdout, stderr } = await waybill('keys', 'revoke', '--account', 'restored', '--all-except', ` ${kept} `)
   expect([code, stderr]).toEqual([0, 'revoked 1 key; kept 1\n'])
   expect(rowsOf(stdout).map(([id, account]) => [id, account])).toEqual([[old, 'restored']])
   expect(await states('restored')).toEqual([
@@ -165,28 +165,29 @@ it('every key in force but those named is revoked at once, and audited', async (
     [expired, 'expired'],
   ])
   expect(await states('elsewhere')).toEqual([[elsewhere, 'in']])
-  const after = await waybill('keys', 'audit', '--account', 'restored')
+  const after = await waybill('audit', '--account', 'restored')
   expect(after.stdout.replace(before.stdout, '')).toMatch(
     new RegExp(`^\\S+\\tann@host\\tREVOKE_KEY\\t${old}\\trestored\\t.*\\n$`),
   )
 
   // of all accounts, and twice
-  const all = await waybill('keys', 'revoke-all', '--except', `${kept},${elsewhere}`)
+  const all = await waybill('keys', 'revoke', '--all-except', `${kept},${elsewhere}`)
   expect([all.code, all.stderr]).toEqual([0, expect.stringMatching(/^revoked \d+ keys; kept 2\n$/)])
-  const again = await waybill('keys', 'revoke-all', '--except', `${elsewhere},${kept}`)
+  const again = await waybill('keys', 'revoke', '--all-except', `${elsewhere},${kept}`)
   expect(again).toEqual({ code: 0, stdout: '', stderr: 'revoked 0 keys; kept 2\n' })
-  expect((await waybill('keys', 'revoke-all', '--except', 'none')).stderr).toBe('revoked 2 keys; kept 0\n')
+  expect((await waybill('keys', 'revoke', '--all-except', 'none')).stderr).toBe('revoked 2 keys; kept 0\n')
   expect(await states('elsewhere')).toEqual([[elsewhere, 'revoked']])
 })
 
 it.each([
-  ['keys', 'revoke-all'],
-  ['keys', 'revoke-all', '--except', ''],
-  ['keys', 'revoke-all', '--except', 'mine'],
-  ['keys', 'revoke-all', '--except', 'none,00000000-0000-4000-8000-000000000000'],
-  ['keys', 'revoke-all', '--except', '00000000-0000-4000-8000-000000000000,'],
-  ['keys', 'revoke-all', '00000000-0000-4000-8000-000000000000'],
-  ['keys', 'revoke-all', '--except', 'none', '--account', 'No such name'],
+  ['keys', 'revoke'],
+  ['keys', 'revoke', '--all-except', ''],
+  ['keys', 'revoke', '--all-except', 'mine'],
+  ['keys', 'revoke', '--all-except', 'none,00000000-0000-4000-8000-000000000000'],
+  ['keys', 'revoke', '--all-except', '00000000-0000-4000-8000-000000000000,'],
+  ['keys', 'revoke', '00000000-0000-4000-8000-000000000000', '--all-except', 'none'],
+  ['keys', 'revoke', '00000000-0000-4000-8000-000000000000', '--account', 'untouched'],
+  ['keys', 'revoke', '--all-except', 'none', '--account', 'No such name'],
 ])('%s %s %s with wrong words revokes nothing', async (...words) => {
   await waybill('keys', 'create', '--account', 'untouched', '--scopes', 'payments:read')
   const before = await waybill('keys', 'list')

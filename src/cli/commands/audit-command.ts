@@ -24,6 +24,6 @@ export const auditCommand: Command = {
 }
 
 /** A line of the audit log, columns separated by tabs. */
-export function auditLineOf({ at, actor, action, keyId = '-', account, details }: AuditEntry): string {
+function auditLineOf({ at, actor, action, keyId = '-', account, details }: AuditEntry): string {
   return [at.toISOString(), actor, action, keyId, account, JSON.stringify(details)].join('\t')
 }

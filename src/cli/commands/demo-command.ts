@@ -2,10 +2,7 @@ import { readStoreConfig } from '../../config.ts'
 import type { RunningDemo } from '../../demo/running-demo.ts'
 import type { Say } from '../../demo/show/pay-as-wallet.ts'
 import { type Command, type CommandContext, UsageError } from '../command.ts'
-import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
-
-/** The default chain of `demo reorg`: payments stay pending on it for a long time. */
-const REORG_CHAIN = 'POLYGON'
+import { EXIT_GOOD } from '../run-command-line.ts'
 
 /** `demo pay`: one line a fact, columns separated by tabs. */
 export const demoPay: Command = {
@@ -36,27 +33,6 @@ export const demoPay: Command = {
     const { payAsWallet } = await import('../../demo/show/pay-as-wallet.ts')
     await payAsWallet(demo, { wallet, route, paymentReference }, { say: sayTo(context), signal: context.signal })
     return EXIT_GOOD
-  },
-}
-
-/** `demo reorg`: one line a fact, columns separated by tabs. */
-export const demoReorg: Command = {
-  path: ['demo', 'reorg'],
-  summary:
-    'Show on the running demo that a reorg removes a payment (the API answers 404) and that it returns with the same id once it is mined ' +
-    'again. Exit code 1 when it returns with another id.',
-  options: [{ name: 'chain', value: 'C', help: `a chain of demo.json (default ${REORG_CHAIN})` }],
-  environment: ['DATA_DIR'],
-  async run({ options: { chain: word = REORG_CHAIN } }, context) {
-    const demo = await findDemo(context)
-    const chain = demo.file.chains.find(({ name }) => name === word.toUpperCase())
-    if (chain === undefined) {
-      const names = demo.file.chains.map(({ name }) => name).join(', ')
-      throw new UsageError(`the demo has no chain "${word}"; it has ${names}`)
-    }
-    const { showReorg } = await import('../../demo/show/show-reorg.ts')
-    const isSame = await showReorg(demo, chain, { say: sayTo(context), signal: context.signal })
-    return isSame ? EXIT_GOOD : EXIT_FAILED
   },
 }
 

@@ -6,53 +6,45 @@ import {
   planDistribution,
   requireWorkers,
 } from '../../postgres/sharding/distribute.ts'
-import { type Command, UsageError } from '../command.ts'
+import { type CommandContext, type CommandInput, UsageError } from '../command.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
-import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { withStore } from '../with-store.ts'
 
 /** More than a cluster needs, and few enough that metadata stays small. */
-const MAX_SHARDS = 1_024
+export const MAX_SHARDS = 1_024
 
 /** Bytes of a table with its indexes that are copied in a second: a fifth of what bench/README.md tells, since other work and slower disks take their share. */
 const BYTES_A_SECOND = 8 * 1024 * 1024
 
-/** `distribute`: one line a table, columns separated by tabs. */
-export const distributeCommand: Command = {
-  path: ['distribute'],
-  summary:
-    'Shard the tables of accounts over the workers of a Citus cluster. Without --yes it only shows what it would do, one line a table: name, ' +
-    'column, rows, bytes. DATABASE_URL is the coordinator. All tables are sharded in one transaction: readers go on meanwhile, writers wait ' +
-    'until it ends. A run that is stopped changes nothing; a second run does what is left.',
-  options: [
-    { name: 'shards', value: 'N', help: `shards of each table, 1 to ${MAX_SHARDS} (default: 32)` },
-    { name: 'yes', help: 'do it' },
-  ],
-  environment: STORE_VARIABLES,
-  async run({ options }, context) {
-    const shards = options.shards === undefined ? undefined : parseShards(options.shards)
-    const config = readStoreConfig(context.environment, context.workingFolder)
-    if (config.database.kind !== 'URL') {
-      throw new UsageError('DATABASE_URL is not set: it has to lead to the coordinator of a Citus cluster')
-    }
-    const tell = (text: string) => context.stderr.write(`${text}\n`)
-    return withStore(config, context, async (knex) => {
-      const plan = await planDistribution(knex, shards)
-      await requireWorkers(knex, plan.cluster)
-      for (const table of plan.tables) context.stdout.write(`${lineOf(table)}\n`)
-      for (const line of describePlan(plan)) tell(line)
-      if (plan.tables.length + plan.leftovers.length === 0) return EXIT_GOOD
-      if (options.yes === undefined) {
-        tell('nothing was changed; with --yes it is done')
-        return EXIT_GOOD
-      }
-      const startedMs = performance.now()
-      const waiting = sayOnce(() => tell('waiting for transactions of the service'))
-      const onTable = ({ name }: PlannedTable) => tell(`${name}: being sharded`)
-      await distributeTables(knex, plan, { onWaiting: waiting, onTable }, context.signal)
-      tell(`done after ${((performance.now() - startedMs) / 1_000).toFixed(1)} s`)
+/**
+ * `migrate --distribute`: one line a table, columns separated by tabs.
+ *
+ * @returns the exit code
+ */
+export async function distribute({ options }: CommandInput, context: CommandContext): Promise<number> {
+  const shards = options.shards === undefined ? undefined : parseShards(options.shards)
+  const config = readStoreConfig(context.environment, context.workingFolder)
+  if (config.database.kind !== 'URL') {
+    throw new UsageError('DATABASE_URL is not set: it has to lead to the coordinator of a Citus cluster')
+  }
+  const tell = (text: string) => context.stderr.write(`${text}\n`)
+  return withStore(config, context, async (knex) => {
+    const plan = await planDistribution(knex, shards)
+    await requireWorkers(knex, plan.cluster)
+    for (const table of plan.tables) context.stdout.write(`${lineOf(table)}\n`)
+    for (const line of describePlan(plan)) tell(line)
+    if (plan.tables.length + plan.leftovers.length === 0) return EXIT_GOOD
+    if (options.yes === undefined) {
+      tell('nothing was changed; with --yes it is done')
       return EXIT_GOOD
-    })
-  },
+    }
+    const startedMs = performance.now()
+    const waiting = sayOnce(() => tell('waiting for transactions of the service'))
+    const onTable = ({ name }: PlannedTable) => tell(`${name}: being sharded`)
+    await distributeTables(knex, plan, { onWaiting: waiting, onTable }, context.signal)
+    tell(`done after ${((performance.now() - startedMs) / 1_000).toFixed(1)} s`)
+    return EXIT_GOOD
+  })
 }
 
 function sayOnce(say: () => void): () => void {

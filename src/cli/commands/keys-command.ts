@@ -10,13 +10,11 @@ import { PUBLISHABLE_CALLS_PER_MINUTE } from '../../auth/publishable-keys.ts'
 import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../../auth/sql/api-key-repository.ts'
 import { readStoreConfig } from '../../config.ts'
 import { suggestName } from '../../domain/nearest.ts'
-import { keyActions, listAuditEntries } from '../../store/audit-repository.ts'
 import { parseAccountName } from '../account-option.ts'
 import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
 import { parseDuration, parseExpiry, parseOrigins, parseRate, parseShare } from '../parse-key-terms.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
-import { auditLineOf } from './audit-command.ts'
 
 const account = { name: 'account', value: 'A', help: 'account that the key belongs to' } as const
 const keyId = { name: 'ID', help: 'id of the key, from keys list' } as const
@@ -130,13 +128,24 @@ export const keysList: Command = {
   },
 }
 
-/** `keys revoke ID`. */
+/** `keys revoke ID`; with `--all-except` one line a revoked key, in the form of `keys list`. */
 export const keysRevoke: Command = {
   path: ['keys', 'revoke'],
-  summary: 'Revoke an API key. Running processes refuse it within 5 seconds.',
-  positionals: [keyId],
+  summary:
+    'Revoke an API key. Running processes refuse it within 5 seconds. With --all-except every key in force but those named, as after a ' +
+    'restore of an older state, which brings revoked keys back: one line a key.',
+  positionals: [{ ...keyId, optional: true }],
+  options: [
+    { name: 'all-except', value: 'ID,ID', help: 'revoke all keys but these, from keys list; none for no key' },
+    { ...account, help: 'with --all-except: only keys of this account' },
+  ],
   environment: STORE_VARIABLES,
-  async run({ positionals: [text = ''] }, context) {
+  async run({ positionals: [text], options }, context) {
+    const { account: owner, 'all-except': kept } = options
+    if (kept !== undefined && text === undefined) return revokeOthers(parseKeptIds(kept), owner, context)
+    if (text === undefined) throw new UsageError('ID is missing: name a key, or those to keep with --all-except')
+    if (kept !== undefined) throw new UsageError('--all-except does not go with the id of a key')
+    if (owner !== undefined) throw new UsageError('--account goes with --all-except')
     const id = parseKeyId(text)
     const revoked = await withRepository(context, (repository) => repository.revoke(id, new Date(), context.actor))
     context.stderr.write(revoked ? `revoked ${id}\n` : `there is no key ${id} in force\n`)
@@ -144,50 +153,20 @@ export const keysRevoke: Command = {
   },
 }
 
-/** `keys revoke-all`: one line a revoked key, in the form of `keys list`. */
-export const keysRevokeAll: Command = {
-  path: ['keys', 'revoke-all'],
-  summary:
-    'Revoke every API key in force but those named, as after a restore of an older state, which brings revoked keys back. One line a key.',
-  options: [
-    { name: 'except', value: 'ID,ID', help: 'the keys that stay, from keys list; none for no key', required: true },
-    { ...account, help: 'only keys of this account' },
-  ],
-  environment: STORE_VARIABLES,
-  async run({ options }, context) {
-    const keptIds = parseKeptIds(options['except'] ?? '')
-    const accountName = options.account === undefined ? undefined : parseAccountName(options.account)
-    const change = { actor: context.actor, at: new Date() }
-    const result = await withRepository(context, (repository) =>
-      repository.revokeOthers({ keptIds, accountName, change }),
-    )
-    if ('missing' in result) {
-      context.stderr.write(`there is no key ${result.missing.join(', ')} in force; no key was revoked\n`)
-      return EXIT_FAILED
-    }
-    for (const key of result.revoked) context.stdout.write(`${lineOf(key, change.at)}\n`)
-    const { length } = result.revoked
-    context.stderr.write(`revoked ${length} ${length === 1 ? 'key' : 'keys'}; kept ${keptIds.length}\n`)
-    return EXIT_GOOD
-  },
-}
-
-/** `keys audit`: one line a change, columns separated by tabs. */
-export const keysAudit: Command = {
-  path: ['keys', 'audit'],
-  summary: 'List changes of API keys, oldest first: time, actor, action, key, account, details.',
-  options: [{ ...account, help: 'only this account' }],
-  environment: STORE_VARIABLES,
-  async run({ options }, context) {
-    const name = options.account === undefined ? undefined : parseAccountName(options.account)
-    const config = readStoreConfig(context.environment, context.workingFolder)
-    const entries = await withStore(config, context, (knex) =>
-      listAuditEntries(knex, { account: name, actions: keyActions }),
-    )
-    for (const entry of entries) context.stdout.write(`${auditLineOf(entry)}\n`)
-    context.stderr.write(`${entries.length} ${entries.length === 1 ? 'change' : 'changes'}\n`)
-    return EXIT_GOOD
-  },
+async function revokeOthers(keptIds: readonly string[], owner: string | undefined, context: CommandContext) {
+  const accountName = owner === undefined ? undefined : parseAccountName(owner)
+  const change = { actor: context.actor, at: new Date() }
+  const result = await withRepository(context, (repository) =>
+    repository.revokeOthers({ keptIds, accountName, change }),
+  )
+  if ('missing' in result) {
+    context.stderr.write(`there is no key ${result.missing.join(', ')} in force; no key was revoked\n`)
+    return EXIT_FAILED
+  }
+  for (const key of result.revoked) context.stdout.write(`${lineOf(key, change.at)}\n`)
+  const { length } = result.revoked
+  context.stderr.write(`revoked ${length} ${length === 1 ? 'key' : 'keys'}; kept ${keptIds.length}\n`)
+  return EXIT_GOOD
 }
 
 function withRepository<T>(context: CommandContext, work: (repository: ApiKeyRepository) => Promise<T>): Promise<T> {

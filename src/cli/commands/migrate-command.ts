@@ -3,10 +3,11 @@ import { findPending } from '../../postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../postgres/migrations/list.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
 import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
-import type { Command } from '../command.ts'
+import { type Command, UsageError } from '../command.ts'
 import { tellMigration } from '../report-migration.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withDatabase } from '../with-store.ts'
+import { distribute, MAX_SHARDS } from './distribute-command.ts'
 
 /** `migrate`: one line for each migration that ran. */
 export const migrateCommand: Command = {
@@ -19,9 +20,23 @@ export const migrateCommand: Command = {
       name: 'contract',
       help: 'also run the steps that remove what older releases use, once no process of theirs is left',
     },
+    {
+      name: 'distribute',
+      help:
+        'shard the tables of accounts over the workers of the Citus cluster whose coordinator DATABASE_URL is. Without --yes only show ' +
+        'what it would do, one line a table: name, column, rows, bytes. Readers go on meanwhile, writers wait; a run that is stopped ' +
+        'changes nothing',
+    },
+    { name: 'shards', value: 'N', help: `with --distribute: shards of each table, 1 to ${MAX_SHARDS} (default: 32)` },
+    { name: 'yes', help: 'with --distribute: do it' },
   ],
   environment: STORE_VARIABLES,
-  async run({ options }, context) {
+  async run(input, context) {
+    const { options } = input
+    if (options['distribute'] !== undefined) return distribute(input, context)
+    if (options.shards !== undefined || options.yes !== undefined) {
+      throw new UsageError('--shards and --yes go with --distribute')
+    }
     const config = readStoreConfig(context.environment, context.workingFolder)
     return withDatabase(config, context, async (knex) => {
       await requireMigratable(knex)

@@ -62,7 +62,13 @@ export const unmatchedList: Command = {
       help: 'only blocks at this time or later: a day (2026-03-01) or a time with its offset',
     },
     { name: 'until', value: 'TIME', help: 'only blocks at this time or earlier; of a day, its end in UTC' },
+    { name: 'tx', value: 'HASH', help: 'only this transaction' },
+    { name: 'event', value: 'N', help: 'only the event of this index within its transaction, from 0' },
     { name: 'limit', value: 'N', help: `how many at most (default ${DEFAULT_LIMIT})` },
+    {
+      name: 'explain',
+      help: 'say of each event, for people to read, what happened, what would make it count, and which command accepts it',
+    },
     {
       name: 'json',
       help: 'one JSON object an event, as GET /v1/unmatched gives it, with what happened and what to do',
@@ -74,10 +80,15 @@ export const unmatchedList: Command = {
     const reason = options.reason === undefined ? undefined : parseReason(options.reason)
     const limit = options.limit === undefined ? DEFAULT_LIMIT : parseCount('limit', options.limit, MAX_LIMIT)
     const times = parseTimes(options)
+    const txHashes = options.tx === undefined ? undefined : [parseHash(options.tx)]
+    const eventIndex = options.event === undefined ? undefined : parseCount('event', options.event, MAX_INDEX)
     const isJson = options['json'] !== undefined
+    const isExplained = options['explain'] !== undefined
+    if (isJson && isExplained) throw new UsageError('--json has the explanations: leave out --explain')
     const chains = isJson || options.chain !== undefined ? await readDirectory(context) : undefined
     const chainId = options.chain === undefined || chains === undefined ? undefined : idOf(chains, options.chain)
-    const lineOfEvent = isJson && chains !== undefined ? jsonLines(createTokenDirectory(chains.configured)) : lineOf
+    const textLines = isExplained ? explanationOf : lineOf
+    const lineOfEvent = isJson && chains !== undefined ? jsonLines(createTokenDirectory(chains.configured)) : textLines
     const config = readStoreConfig(context.environment, context.workingFolder)
     return withStore(config, context, async (knex) => {
       const account = name === undefined ? undefined : await findAccount(knex, name, context)
@@ -86,43 +97,14 @@ export const unmatchedList: Command = {
         accountIds: account && [account.id],
         chainIds: chainId === undefined ? undefined : [chainId],
         reasons: reason && [reason],
+        txHashes,
+        eventIndex,
         ...times,
       }
       const events = await listUnmatched(knex, filter, { rows: limit })
       for (const event of events) context.stdout.write(`${lineOfEvent(event)}\n`)
       context.stderr.write(`${events.length} ${events.length === 1 ? 'event' : 'events'}\n`)
       return EXIT_GOOD
-    })
-  },
-}
-
-/** `unmatched explain`: for people to read. */
-export const unmatchedExplain: Command = {
-  path: ['unmatched', 'explain'],
-  summary:
-    'Say of an unmatched event what happened, what would make it count, and which command accepts it. Exit code 1 when there is no such event.',
-  options: [
-    ...eventOptions.filter(({ name }) => name !== 'account'),
-    { name: 'account', value: 'A', help: 'only for this account' },
-  ],
-  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
-  async run({ options }, context) {
-    const name = options.account === undefined ? undefined : parseAccountName(options.account)
-    const [txHash, eventIndex] = [parseHash(options.tx), parseCount('event', options.event, MAX_INDEX)]
-    const chains = await readDirectory(context)
-    const chainIds = [idOf(chains, options.chain ?? '')]
-    const config = readStoreConfig(context.environment, context.workingFolder)
-    return withStore(config, context, async (knex) => {
-      const account = name === undefined ? undefined : await findAccount(knex, name, context)
-      if (name !== undefined && account === undefined) return EXIT_FAILED
-      const filter = { accountIds: account && [account.id], chainIds, txHashes: [txHash], eventIndex }
-      const events = await listUnmatched(knex, filter, { rows: MAX_LIMIT })
-      for (const event of events) context.stdout.write(explanationOf(event))
-      if (events.length > 0) return EXIT_GOOD
-      context.stderr.write(
-        `there is no unmatched event ${eventIndex} of ${txHash} on ${options.chain}: it may count by now, or its block is not read yet\n`,
-      )
-      return EXIT_FAILED
     })
   },
 }
@@ -134,28 +116,28 @@ export const unmatchedAccept: Command = {
     'Count an unmatched event as a payment or a refund. Reasons that can be accepted as a refund: ' +
     `${acceptableReasons.REFUND.join(', ')} (the last under the request's own reference); as a payment: ` +
     `${acceptableReasons.PAYMENT.join(', ')}. The event stays accepted when its chain is read again. The service may run.`,
-  options: [...eventOptions, { name: 'as', value: 'KIND', help: 'payment or refund', required: true }, reasonOption],
+  options: [
+    ...eventOptions,
+    { name: 'as', value: 'KIND', help: 'payment or refund' },
+    { name: 'undo', help: 'take an acceptance back: the rules apply to the event again' },
+    reasonOption,
+  ],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run(input, context) {
-    const as = parseKind(input.options.as)
+    const { as: kind, undo } = input.options
+    if ((kind === undefined) === (undo === undefined)) throw new UsageError('give either --as or --undo')
+    if (undo !== undefined) {
+      return decide(input, context, async ({ detection, network, decision }) => {
+        await detection.unaccept(network, decision, context.signal)
+        return 'no longer accepted'
+      })
+    }
+    const as = parseKind(kind)
     return decide(input, context, async ({ detection, network, decision }) => {
       await detection.accept(network, { ...decision, as }, context.signal)
       return `accepted as a ${as.toLowerCase()}`
     })
   },
-}
-
-/** `unmatched unaccept`: reports on standard error. */
-export const unmatchedUnaccept: Command = {
-  path: ['unmatched', 'unaccept'],
-  summary: 'Undo the acceptance of an event: the rules apply to it again. The service may run.',
-  options: [...eventOptions, reasonOption],
-  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
-  run: (input, context) =>
-    decide(input, context, async ({ detection, network, decision }) => {
-      await detection.unaccept(network, decision, context.signal)
-      return 'no longer accepted'
-    }),
 }
 
 interface Deciding {
@@ -240,7 +222,7 @@ function explanationOf(listed: ListedUnmatched): string {
     const which = `--chain ${network} --tx ${txHash} --event ${eventIndex} --account ${account}`
     lines.push(`  command  waybill unmatched accept ${which} --as ${acceptableAs.toLowerCase()} --reason 'WHY'`)
   }
-  return `${lines.join('\n')}\n`
+  return lines.join('\n')
 }
 
 function parseReason(text: string): UnmatchedReason {

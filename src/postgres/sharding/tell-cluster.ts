@@ -28,7 +28,7 @@ export async function tellCluster(knex: Knex, logger: Logger): Promise<boolean> 
   else
     logger.warn(
       { ...terms, tables: missing },
-      'the database has Citus, and tables are not sharded: run waybill distribute',
+      'the database has Citus, and tables are not sharded: run waybill migrate --distribute',
     )
   const lost = await findLostWorkers(knex, shardNodes)
   for (const worker of lost) {
