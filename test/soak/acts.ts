@@ -9,9 +9,9 @@ import {
   encodeNativePayment,
   MAX_UINT256,
 } from '../../src/demo/network/demo-contracts.ts'
+import { COIN, type Fact } from '../model/expected-state.ts'
 import { convertFiat, encodeBatch } from '../support/chains/contract-calls.ts'
 import { castOf, type Invoice, lower, tokenOf } from './invoices.ts'
-import { COIN, type Fact } from './money-model.ts'
 import type { Act, IntendedEvent, SoakChain } from './soak-chain.ts'
 
 const ABI = parseAbi([

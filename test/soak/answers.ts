@@ -1,7 +1,7 @@
 /** What the services answered about a request, in the form in which it is judged. */
 
 import { formatUnits } from 'viem'
-import type { ExpectedState, KnownRequest } from './money-model.ts'
+import type { ExpectedState, KnownRequest } from '../model/expected-state.ts'
 
 /** An answer about one request, and when it had arrived: milliseconds since 1970. */
 export interface Answer {

@@ -3,7 +3,7 @@
  * these states.
  */
 import type { Hex } from 'viem'
-import type { Fact, PlacedFact } from './money-model.ts'
+import type { Fact, PlacedFact } from '../model/expected-state.ts'
 
 /** A block as the chain has it. */
 export interface ToldBlock {

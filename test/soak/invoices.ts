@@ -1,6 +1,6 @@
 /** The requests of the soak: stored through the service, known by heart. */
 import { type Address, formatUnits, getAddress, type Hex, keccak256, toBytes } from 'viem'
-import { COIN, type KnownRequest } from './money-model.ts'
+import { COIN, type KnownRequest } from '../model/expected-state.ts'
 import type { Plan } from './seeded-plan.ts'
 import type { SoakChain } from './soak-chain.ts'
 

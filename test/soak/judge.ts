@@ -1,7 +1,8 @@
 /** Judges answers of the services by the story of the chains: each must be a state that some chain had. */
+
+import { expectState, type KnownRequest, type PlacedFact } from '../model/expected-state.ts'
 import { type Answer, balanceText, describePayments, shows } from './answers.ts'
 import type { ChainStory } from './chain-story.ts'
-import { expectState, type KnownRequest, type PlacedFact } from './money-model.ts'
 
 /** Something that is not as it must be. */
 export interface Difference {

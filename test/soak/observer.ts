@@ -1,10 +1,10 @@
 /** Asks both services about requests throughout, and judges what they answer a moment later, when the soak knows what the chain had. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { KnownRequest } from '../model/expected-state.ts'
 import { type Answer, readBalance, readPayments } from './answers.ts'
 import type { ChainStory } from './chain-story.ts'
 import type { AccountName, Invoice } from './invoices.ts'
 import { type Difference, judgeAnswer } from './judge.ts'
-import type { KnownRequest } from './money-model.ts'
 import type { Plan } from './seeded-plan.ts'
 import { callService, ServiceError, type SoakService } from './soak-services.ts'
 

@@ -16,9 +16,9 @@ import { type ContractCall, encodeCreation } from '../../src/demo/network/demo-c
 import { type Deployed, planDeployment } from '../../src/demo/network/deployment.ts'
 import { type Rpc, toQuantity } from '../../src/demo/network/rpc.ts'
 import { deployBatchPayments, deployRequestProxyFactory } from '../detection/request-contracts.ts'
+import { COIN, type Fact } from '../model/expected-state.ts'
 import { type ChainStory, createChainStory, placeFacts, type ToldBlock } from './chain-story.ts'
 import { startHardhatBeneath } from './hardhat-beneath.ts'
-import { COIN, type Fact } from './money-model.ts'
 import { type KeptTransaction, type SoakNode, startAnvilBeneath } from './soak-node.ts'
 
 const USD = 10n ** 8n

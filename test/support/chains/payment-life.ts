@@ -142,10 +142,14 @@ export interface LifeService {
 }
 
 /** Puts the service together on a migrated database and lets it listen on any free port of loopback. */
-export async function startLifeService(knex: Knex, chains: readonly ChainConfig[]): Promise<LifeService> {
+export async function startLifeService(
+  knex: Knex,
+  chains: readonly ChainConfig[],
+  compose: typeof composeService = composeService,
+): Promise<LifeService> {
   let aheadMs = 0
   const now = () => new Date(Date.now() + aheadMs)
-  const service = await composeService({ knex, chains, logger: silentLogger, now })
+  const service = await compose({ knex, chains, logger: silentLogger, now })
   const listener = await service.listen({ host: '127.0.0.1', port: 0 })
   return {
     knex,

@@ -1,9 +1,9 @@
 /**
- * What the service must store for each request, by the rules of money alone. The soak knows what each of its transactions did, so nothing here
- * decodes a log, and nothing is shared with detection.
+ * What the service must store for each request, by the rules of money alone: from facts as their senders meant them, or as `read-facts.ts` reads
+ * them from a chain. Nothing is shared with detection.
  */
 import { formatUnits, type Hex } from 'viem'
-import { type ModelEntry, type Place, settle } from '../model/standing.ts'
+import { type ModelEntry, type Place, settle } from './standing.ts'
 
 /** Stands for the chain's coin where a token has its address. */
 export const COIN = 'coin'
@@ -29,6 +29,8 @@ export interface Fact {
   readonly payerNeedsTrace: boolean
   /** Of a conversion: the amount in US dollars, with 8 decimals. */
   readonly dollars?: bigint
+  /** Why a conversion does not count by our own path's rate. */
+  readonly rate?: string | undefined
 }
 
 /** A fact in a block. */
@@ -135,7 +137,8 @@ function judgePayment(request: KnownRequest, fact: PlacedFact): Verdict {
   if (request.isFiat && fact.dollars === undefined) return 'NOT_A_CONVERSION'
   if (!request.isFiat && fact.dollars !== undefined) return 'WRONG_TOKEN'
   if (fact.received === 0n) return 'NOTHING_RECEIVED'
-  return fact.paidFrom === fact.to || fact.payer === fact.to ? 'SELF_PAYMENT' : 'PAYMENT'
+  if (fact.paidFrom === fact.to || fact.payer === fact.to) return 'SELF_PAYMENT'
+  return (request.isFiat ? fact.rate : undefined) ?? 'PAYMENT'
 }
 
 function judgeReturn(request: KnownRequest, fact: PlacedFact): Verdict {
