@@ -111,10 +111,7 @@ export interface Service {
   listen(options: ListenOptions): Promise<Listener>
 }
 
-export type ListenOptions = Pick<
-  ApiOptions,
-  'host' | 'port' | 'transport' | 'corsOrigins' | 'trustedProxies' | 'limits'
->
+export type ListenOptions = Pick<ApiOptions, 'host' | 'port' | 'tls' | 'corsOrigins' | 'trustedProxies' | 'limits'>
 
 const CURSOR_SECRET = 'cursor-secret'
 

@@ -25,9 +25,9 @@ import type { PageCalls } from './http/page-calls.ts'
 import { createTellRefused } from './http/tell-refused.ts'
 import { createAbuseCounter } from './listener/abuse.ts'
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from './listener/connection-limits.ts'
-import { type Listener, startListener, type Transport } from './listener/listener.ts'
+import { type Listener, startListener } from './listener/listener.ts'
+import type { TlsCertificate } from './listener/tls-certificate.ts'
 import { httpRuleOf, isCommaSeparated } from './messages/proto-options.ts'
-import { MAX_DEPTH, MAX_VALUES } from './messages/request-errors.ts'
 import { createValidate } from './messages/validation.ts'
 import { createRestServer } from './rest/serve-rest.ts'
 
@@ -35,8 +35,8 @@ export interface ApiOptions {
   readonly host: string
   /** 0 for any free port. */
   readonly port: number
-  /** Plaintext, HTTP/1.1 and HTTP/2 by default. */
-  readonly transport?: Transport
+  /** Undefined serves plaintext. */
+  readonly tls?: TlsCertificate | undefined
   readonly services: readonly ServedService[]
   readonly authenticate: Authenticate
   /** Asked at intervals while a stream is open. Without it keys stay in force. */
@@ -98,8 +98,6 @@ const DEFAULT_LIMITS: Omit<ApiLimits, keyof StreamCaps | 'maxOpenBodies'> = {
   maxStallMs: 30_000,
   // 15 kB/s of an export. A reader that stores its rows in a database takes hundreds of rows a second.
   minRowsPerSecond: 10,
-  // The reader of a watch may need some time for each event.
-  minMessagesPerSecond: 1,
   recheckMs: 5_000,
   drainMs: 2000,
   compressMinBytes: 16 * 1024,
@@ -149,8 +147,6 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
   const handle = createRequestHandler({
     rest,
     rpc,
-    maxHeaderBytes: limits.maxHeaderBytes,
-    maxHeaders: limits.maxHeaders,
     logger,
     refusalLog,
     isReady,
@@ -168,7 +164,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
   return startListener({
     host: options.host,
     port: options.port,
-    transport: { ...options.transport },
+    tls: options.tls,
     isManyClients,
     abuse,
     handle,
@@ -217,8 +213,6 @@ function createServers(options: ApiOptions, { limits, places, refusalLog, countO
     isCommaSeparated,
     isVolatile: ({ jsonName }) => volatileFields.includes(jsonName),
     registry,
-    maxJsonDepth: MAX_DEPTH,
-    maxJsonValues: MAX_VALUES,
   })
   const rest = createRestServer({
     transcoder,

@@ -8,7 +8,7 @@ import { messageDesc } from './testdata/library.ts'
 
 const everything = messageDesc('everything.v1.Everything')
 const registry = createRegistry(StringValueSchema, TimestampSchema, everything)
-const mapBody = compileBodyMapping(everything, '*', { registry, maxJsonDepth: 100 })
+const mapBody = compileBodyMapping(everything, '*', registry)
 
 function decode(text: string) {
   const message = create(everything)

@@ -1,16 +1,7 @@
 import { type DescField, type DescMessage, type Message, mergeFromJson, type Registry } from '@bufbuild/protobuf'
 import { checkField, checkMessage } from './messages/json-check.ts'
-import { type Json, parseJson } from './messages/json-text.ts'
+import { type Json, MAX_DEPTH, parseJson } from './messages/json-text.ts'
 import { quote, type ReportMistake, TranscodingError, throwMistake } from './transcoding-error.ts'
-
-export interface BodyMappingOptions {
-  /** Finds the types in google.protobuf.Any and extensions. */
-  readonly registry: Registry | undefined
-  /** Maximum number of levels of objects and lists. */
-  readonly maxJsonDepth: number
-  /** Maximum number of values in objects and lists; nested objects and lists are values, too. Default: no limit. */
-  readonly maxJsonValues?: number | undefined
-}
 
 /** Writes a JSON body into a message. A body of no bytes changes nothing. By default the first mistake is thrown. */
 export type BodyMapper = (message: Message, body: Uint8Array | undefined, report?: ReportMistake) => void
@@ -22,21 +13,21 @@ export type BodyMapper = (message: Message, body: Uint8Array | undefined, report
  * DUPLICATE_JSON_FIELD, INVALID_VALUE, ONEOF_CONFLICT.
  *
  * @param name - a proto name of the request
+ * @param registry - finds the types in google.protobuf.Any and extensions
  * @throws Error if the request has no such field
  */
-export function compileBodyMapping(input: DescMessage, name: string, options: BodyMappingOptions): BodyMapper {
+export function compileBodyMapping(input: DescMessage, name: string, registry: Registry | undefined): BodyMapper {
   if (name === '') return refuseBody
-  const { registry, maxJsonDepth, maxJsonValues } = options
   const field = name === '*' ? undefined : input.fields.find((each) => each.name === name)
   if (field === undefined && name !== '*') throw new Error(`body names ${name}, which is no field of ${input.typeName}`)
 
   return (message, body, report = throwMistake) => {
     if (body === undefined || body.length === 0) return
-    const json = parseJson(body, maxJsonDepth, maxJsonValues)
+    const json = parseJson(body)
     const check = { registry, report }
     const isRight = field === undefined ? checkMessage(input, json, '', check) : checkField(field, json, '', check)
     if (field !== undefined && !isRight) return
-    merge(input, message, field === undefined ? json : wrap(field, json), options)
+    merge(input, message, field === undefined ? json : wrap(field, json), registry)
   }
 }
 
@@ -50,10 +41,10 @@ function wrap(field: DescField, json: Json): Json {
 }
 
 /** What protobuf-es still refuses after the check is an invalid value, too. */
-function merge(input: DescMessage, message: Message, json: Json, { registry, maxJsonDepth }: BodyMappingOptions): void {
+function merge(input: DescMessage, message: Message, json: Json, registry: Registry | undefined): void {
   try {
     // One level more than the text may have, since a body that is mapped to a field is wrapped.
-    mergeFromJson(input, message, json, { recursionLimit: maxJsonDepth + 1, ...(registry && { registry }) })
+    mergeFromJson(input, message, json, { recursionLimit: MAX_DEPTH + 1, ...(registry && { registry }) })
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new TranscodingError('INVALID_VALUE', `the body does not fit: ${quote(why)}`, { cause })

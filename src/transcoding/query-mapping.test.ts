@@ -4,7 +4,7 @@ import { compileQueryMapping } from './query-mapping.ts'
 import { messageDesc } from './testdata/library.ts'
 
 const everything = messageDesc('everything.v1.Everything')
-const options = { boundInPath: [], boundInBody: '', isCommaSeparated: () => false, maxDepth: 100 }
+const options = { boundInPath: [], boundInBody: '', isCommaSeparated: () => false }
 const mapEverything = compileQueryMapping(everything, options)
 
 function decode(query: string): Message {

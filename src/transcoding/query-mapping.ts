@@ -1,5 +1,6 @@
 import type { DescField, DescMessage, Message } from '@bufbuild/protobuf'
 import { findTextReader, readText, type TextReader } from './messages/field-text.ts'
+import { MAX_DEPTH } from './messages/json-text.ts'
 import {
   appendToField,
   fieldsOf,
@@ -19,8 +20,6 @@ export interface QueryMappingOptions {
   readonly boundInBody: string
   /** Whether one parameter of this repeated field may hold several values, separated by commas. */
   readonly isCommaSeparated: (field: DescField) => boolean
-  /** Maximum number of names in a dotted path. */
-  readonly maxDepth: number
 }
 
 /** Writes the parameters of a query string into the fields of a message. By default the first mistake is thrown. */
@@ -148,8 +147,8 @@ function duplicate(name: string, text: string): TranscodingError {
 
 function resolveTarget(input: DescMessage, name: string, options: QueryMappingOptions): Target {
   const parts = name.split('.')
-  if (parts.length > options.maxDepth) {
-    const problem = `parameter ${quote(name)} is nested deeper than ${options.maxDepth} names`
+  if (parts.length > MAX_DEPTH) {
+    const problem = `parameter ${quote(name)} is nested deeper than ${MAX_DEPTH} names`
     throw new TranscodingError('TOO_DEEP', problem, { field: name })
   }
   const parents: MessageField[] = []

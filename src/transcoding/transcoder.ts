@@ -41,10 +41,6 @@ export interface TranscoderOptions {
   readonly isVolatile?: ((field: DescField) => boolean) | undefined
   /** Finds the types in google.protobuf.Any and extensions. */
   readonly registry?: Registry | undefined
-  /** Maximum number of levels of objects and lists in a body, and of names in a parameter. Default: 100, as in protobuf's parsers. */
-  readonly maxJsonDepth?: number | undefined
-  /** Maximum number of values in a body, objects and lists included. Default: no limit. */
-  readonly maxJsonValues?: number | undefined
 }
 
 export interface EncodedRequest {
@@ -100,8 +96,6 @@ export class InvalidHttpRuleError extends Error {
   }
 }
 
-const DEFAULT_MAX_JSON_DEPTH = 100
-
 /**
  * Compiles the google.api.http options of services into routes. Methods without the option have none.
  *
@@ -139,15 +133,13 @@ function compileRoute(
   template: PathTemplate,
   options: TranscoderOptions,
 ): Route {
-  const { registry, isCommaSeparated = () => false, maxJsonDepth = DEFAULT_MAX_JSON_DEPTH, maxJsonValues } = options
-  const { isVolatile = () => false } = options
-  const mapBody = compileBodyMapping(method.input, binding.body, { registry, maxJsonDepth, maxJsonValues })
+  const { registry, isCommaSeparated = () => false, isVolatile = () => false } = options
+  const mapBody = compileBodyMapping(method.input, binding.body, registry)
   const variables = compilePathVariables(method.input, template)
   const mapQuery = compileQueryMapping(method.input, {
     boundInPath: [...variables.keys()],
     boundInBody: binding.body,
     isCommaSeparated,
-    maxDepth: maxJsonDepth,
   })
   return {
     method,

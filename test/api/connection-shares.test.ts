@@ -100,16 +100,26 @@ describe('connections without a key', () => {
   it.each([
     ['that say nothing', ''],
     ['that say half of the headers', 'GET / HTTP/1.1\r\nhost: a\r\n'],
-    ['that say half of a TLS handshake', '\u0016\u0003\u0001'],
     ['that say half of the preface of HTTP/2', 'PRI * HTTP/2.0\r\n'],
     ['that were refused for want of a key', request('/v1/echo/a')],
     ['that were answered once', request('/healthz')],
   ])('%s are closed for others', async (_, bytes) => {
-    const transport = { tls: testCertificate, plaintext: true }
-    await listen({ maxConnections: 40, headersTimeoutMs: 60_000 }, { transport })
+    await listen({ maxConnections: 40, headersTimeoutMs: 60_000 })
     for (let n = 1; n <= 8; n++) await Promise.all(Array.from({ length: 5 }, () => open(addressOf(n), bytes)))
     await expect.poll(() => sockets.size, SETTLED).toBe(20)
     expect(await call('127.0.2.1', '/v1/echo/a', 'good')).toBe(OK)
+  })
+
+  it('that say half of a TLS handshake are closed for others', async () => {
+    await listen({ maxConnections: 40, headersTimeoutMs: 60_000 }, { tls: testCertificate })
+    const half = '\u0016\u0003\u0001'
+    for (let n = 1; n <= 8; n++) await Promise.all(Array.from({ length: 5 }, () => open(addressOf(n), half)))
+    await expect.poll(() => sockets.size, SETTLED).toBe(20)
+    const socket = connectTls({ port: listener.port, host: '127.0.0.1', rejectUnauthorized: false })
+    sockets.add(socket)
+    await once(socket, 'secureConnect')
+    socket.write(request('/v1/echo/a', 'good'))
+    expect(String((await once(socket, 'data'))[0]).slice(0, 12)).toBe(OK)
   })
 
   it('over HTTP/2 are told to go, also with a stream open', async () => {
@@ -163,7 +173,7 @@ describe('connections of a secret key', () => {
   })
 
   it('are its own over TLS as well', async () => {
-    await listen({ maxConnections: 40 }, { transport: { tls: testCertificate } })
+    await listen({ maxConnections: 40 }, { tls: testCertificate })
     for (let n = 0; n < 10; n++) {
       const socket = connectTls({ port: listener.port, host: '127.0.0.1', rejectUnauthorized: false })
       sockets.add(socket)

@@ -174,7 +174,6 @@ function runQueryCase({ message: typeName, query, expect: expected }: QueryCase)
     boundInPath: [],
     boundInBody: '',
     isCommaSeparated: () => false,
-    maxDepth: 100,
   })
   const actual = orRefused(TranscodingError, () => {
     const message = create(desc)

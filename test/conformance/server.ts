@@ -43,7 +43,7 @@ const listener = await serveApi({
   authenticate: async () => ({ account: { id: 1, name: 'conformance' }, keyId: 'conformance' }),
   logger: { debug() {}, info() {}, warn() {}, error: logFault },
   ready: async () => true,
-  ...(asked.useTls && tls && { transport: { tls: { cert: textOf(tls.cert), key: textOf(tls.key) } } }),
+  ...(asked.useTls && tls && { tls: { cert: textOf(tls.cert), key: textOf(tls.key) } }),
   limits: {
     compressMinBytes: 0,
     ...(limit > 0 && { maxBodyBytes: limit, maxStreamMessageBytes: limit }),

@@ -14,9 +14,10 @@ export interface TimeLimits {
   readonly maxStallMs: number
   /** How many rows a second the reader of an export must take. */
   readonly minRowsPerSecond: number
-  /** How many messages a second the reader of any other stream must take, while messages wait. */
-  readonly minMessagesPerSecond: number
 }
+
+/** How many messages a second the reader of any other stream must take, while messages wait. That of a watch may need some time for each event. */
+const MIN_MESSAGES_PER_SECOND = 1
 
 /**
  * Ends a call when its deadline passes or its caller hangs up. The signal aborts, which cancels the work below, and the call fails at
@@ -64,9 +65,9 @@ function oneRow(): number {
 }
 
 function paceOf(call: Call, { rowsOf }: ServedMethod, limits: TimeLimits): ReaderPace {
-  const { maxStallMs: slackMs, minRowsPerSecond, minMessagesPerSecond } = limits
+  const { maxStallMs: slackMs, minRowsPerSecond } = limits
   const unit = rowsOf === undefined ? 'messages' : 'rows'
-  const rowsPerSecond = rowsOf === undefined ? minMessagesPerSecond : minRowsPerSecond
+  const rowsPerSecond = rowsOf === undefined ? MIN_MESSAGES_PER_SECOND : minRowsPerSecond
   const onTooSlow = () =>
     call.end?.(waybillError('READER_TOO_SLOW', { perSecond: rowsPerSecond, unit, limitMs: slackMs }))
   return createReaderPace({ rowsPerSecond, slackMs, onTooSlow })

@@ -44,11 +44,21 @@ const WAITING_SHARE = 0.5
  *
  * @throws WaybillError TOO_MANY_AT_ONCE, which says when to retry
  */
-export function takeTurns(limits: TurnLimits, nowMs: () => number = () => performance.now()): Interceptor {
+export function takeTurns(limits: TurnLimits): Interceptor {
   const { maxSearches, maxSearchesPerKey, maxSummaries, maxSummariesPerKey, maxWaitingPerKey: waitingEach } = limits
   const turns: Readonly<Record<TurnKind, FairTurns>> = {
-    page: createFairTurns({ places: maxSearches, placesEach: maxSearchesPerKey, waitingEach, nowMs }),
-    summary: createFairTurns({ places: maxSummaries, placesEach: maxSummariesPerKey, waitingEach, nowMs }),
+    page: createFairTurns({
+      places: maxSearches,
+      placesEach: maxSearchesPerKey,
+      waitingEach,
+      nowMs: () => performance.now(),
+    }),
+    summary: createFairTurns({
+      places: maxSummaries,
+      placesEach: maxSummariesPerKey,
+      waitingEach,
+      nowMs: () => performance.now(),
+    }),
   }
   const limitOf = { page: maxSearchesPerKey, summary: maxSummariesPerKey }
 
@@ -59,7 +69,7 @@ export function takeTurns(limits: TurnLimits, nowMs: () => number = () => perfor
       try {
         return await turns[kind].take(holderOf(call).name, {
           signal: call.signal,
-          untilMs: nowMs() + leftMs * WAITING_SHARE,
+          untilMs: performance.now() + leftMs * WAITING_SHARE,
         })
       } catch (error) {
         if (!(error instanceof TooManyAtOnceError)) throw error

@@ -4,6 +4,12 @@ import type { Readable } from 'node:stream'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { Holder } from '../calls/shares.ts'
 
+/** Maximum size of request line and headers together. */
+export const MAX_HEADER_BYTES = 64 * 1024
+
+/** Maximum number of headers of a request. */
+export const MAX_HEADERS = 500
+
 /** Header fields to send, by names in lower case. */
 export type HeaderFields = Record<string, string>
 

@@ -15,7 +15,7 @@ import { type AbuseCounter, costOfRefusal } from '../listener/abuse.ts'
 import type { RestServer } from '../rest/serve-rest.ts'
 import type { ReadClientAddress } from './client-address.ts'
 import { type CorsPolicy, isPreflight, preflightHeaders, privateHeaders } from './cors.ts'
-import type { Exchange, HeaderFields } from './exchange.ts'
+import { type Exchange, type HeaderFields, MAX_HEADER_BYTES, MAX_HEADERS } from './exchange.ts'
 import { type Inbound, methodNotAllowed, sendHttpError } from './http-answer.ts'
 import { type OpenFiles, openFileMethods, sendOpenFile } from './open-files.ts'
 import { type PageCalls, sendPageCall } from './page-calls.ts'
@@ -40,10 +40,6 @@ export interface HttpServerOptions {
   readonly tellRefused: TellRefused
   /** Whether a host may be asked for, by `Host` or `:authority`. */
   readonly isHostAllowed: (authority: string) => boolean
-  /** Of the headers of HTTP/2 together. Node enforces it for HTTP/1.1. */
-  readonly maxHeaderBytes: number
-  /** How many headers a request of HTTP/2 may have. Those of HTTP/1.1 are counted before. */
-  readonly maxHeaders: number
   /** Additional headers of every answer. */
   readonly extraHeaders: HeaderFields
   readonly openFiles: OpenFiles | undefined
@@ -107,7 +103,7 @@ function createInbound(
 async function answer(inbound: Inbound, options: HttpServerOptions): Promise<void> {
   const { exchange } = inbound
   const { rest, rpc } = options
-  refuseLargeHeaders(exchange, options)
+  refuseLargeHeaders(exchange)
   if (!options.isHostAllowed(exchange.authority)) throw waybillError('HOST_NOT_ALLOWED', { value: exchange.authority })
   if (exchange.method === 'CONNECT') throw methodNotAllowed(exchange, rest.httpMethods)
   refuseFragment(exchange)
@@ -215,10 +211,8 @@ function refuseFragment({ rawPath, rawQuery }: Exchange): void {
   throw waybillError('MALFORMED_URL', { detail: 'it has a #, which is written %23 in a value' })
 }
 
-function refuseLargeHeaders(
-  { httpVersion, headers }: Exchange,
-  { maxHeaderBytes, maxHeaders }: Pick<HttpServerOptions, 'maxHeaderBytes' | 'maxHeaders'>,
-): void {
+/** For HTTP/2. Node enforces the bytes for HTTP/1.1, whose headers are counted before. */
+function refuseLargeHeaders({ httpVersion, headers }: Exchange): void {
   if (httpVersion === '1.1') return
   let bytes = 0
   let fields = 0
@@ -227,8 +221,8 @@ function refuseLargeHeaders(
     bytes += name.length + (value?.length ?? 0)
     fields += Array.isArray(value) ? value.length : 1
   }
-  if (bytes > maxHeaderBytes) throw waybillError('HEADERS_TOO_LARGE', { limit: maxHeaderBytes })
-  if (fields > maxHeaders) throw waybillError('TOO_MANY_HEADERS', { limit: maxHeaders })
+  if (bytes > MAX_HEADER_BYTES) throw waybillError('HEADERS_TOO_LARGE', { limit: MAX_HEADER_BYTES })
+  if (fields > MAX_HEADERS) throw waybillError('TOO_MANY_HEADERS', { limit: MAX_HEADERS })
 }
 
 /** Callers may choose request ids that are harmless in logs and headers. */

@@ -2,7 +2,7 @@ import { waybillError } from '../../errors/waybill-error.ts'
 import { parseJson } from '../../transcoding/messages/json-text.ts'
 import { TranscodingError } from '../../transcoding/transcoding-error.ts'
 import { headerOf } from '../calls/call.ts'
-import { fromTranscodingError, MAX_DEPTH, MAX_VALUES } from '../messages/request-errors.ts'
+import { fromTranscodingError } from '../messages/request-errors.ts'
 import { readBody } from './exchange.ts'
 import { type Inbound, methodNotAllowed } from './http-answer.ts'
 
@@ -56,7 +56,7 @@ function isOwnPage({ headers, authority }: Inbound['exchange']): boolean {
 function parse(bytes: Uint8Array): unknown {
   if (bytes.length === 0) return undefined
   try {
-    return parseJson(bytes, MAX_DEPTH, MAX_VALUES)
+    return parseJson(bytes)
   } catch (error) {
     throw error instanceof TranscodingError ? fromTranscodingError(error) : error
   }

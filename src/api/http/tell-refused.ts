@@ -10,11 +10,11 @@ const MAX_ORIGINS = 100
 const MAX_LENGTH = 200
 
 /** Logs each origin once a minute, and at most a hundred of them: a page asks again and again. */
-export function createTellRefused(logger: Logger, monotonicMs: () => number = () => performance.now()): TellRefused {
+export function createTellRefused(logger: Logger): TellRefused {
   let told = new Set<string>()
-  let sinceMs = monotonicMs()
+  let sinceMs = performance.now()
   return (origin, error) => {
-    const nowMs = monotonicMs()
+    const nowMs = performance.now()
     if (nowMs - sinceMs >= EVERY_MS) {
       told = new Set()
       sinceMs = nowMs

@@ -15,9 +15,6 @@ import type { TlsCertificate } from './tls-certificate.ts'
 export interface Acceptance {
   /** The servers to which connections are handed. */
   readonly servers: Servers
-  /** Whether HTTP is served without TLS. */
-  readonly plaintext: boolean
-  readonly versions: readonly HttpVersion[]
   readonly open: OpenConnections
   readonly shares: ConnectionShares
   readonly limits: ConnectionLimits
@@ -80,7 +77,7 @@ export function acceptConnection(acceptance: Acceptance, socket: Socket): void {
 
 function handOver(acceptance: Acceptance, socket: Socket, protocol: Protocol): void {
   if (protocol === 'tls') startTls(acceptance, socket)
-  else if (acceptance.plaintext) serve(acceptance, socket, protocol)
+  else if (acceptance.servers.tls === undefined) serve(acceptance, socket, protocol)
   else
     refuse(acceptance, socket, { error: notServed('this port speaks TLS only; call it by https'), version: protocol })
 }
@@ -117,16 +114,11 @@ export function acceptSecureConnection(acceptance: Acceptance, socket: Socket): 
 }
 
 function serve(acceptance: Acceptance, socket: Socket, version: HttpVersion): void {
-  const { servers, versions } = acceptance
+  const { servers } = acceptance
+  if (version === '1.1') return void servers.http1.emit('connection', socket)
   // In HTTP/2 no client closes one side only: it is gone, and the session would stay without it.
-  if (version === '2') socket.allowHalfOpen = false
-  if (!versions.includes(version)) {
-    refuse(acceptance, socket, { error: notServed(`HTTP/${version} is not spoken here`), version })
-  } else if (version === '2') {
-    servers.http2.emit('connection', socket)
-  } else {
-    servers.http1.emit('connection', socket)
-  }
+  socket.allowHalfOpen = false
+  servers.http2.emit('connection', socket)
 }
 
 interface Refusal {
@@ -167,15 +159,8 @@ export function peerOf({ remoteAddress = '' }: Socket): string {
 
 export const TLS_VERSIONS = { minVersion: 'TLSv1.2' } as const
 
-const alpnNames = { '1.1': 'http/1.1', '2': 'h2' } as const
-
 /** A server of TLS 1.2 and 1.3 that prefers HTTP/2. */
-export function createTls(
-  certificate: TlsCertificate,
-  versions: readonly HttpVersion[],
-  limits: ConnectionLimits,
-): TlsServer {
-  const preferred = versions.toSorted().toReversed()
-  const ALPNProtocols = preferred.map((version) => alpnNames[version])
+export function createTls(certificate: TlsCertificate, limits: ConnectionLimits): TlsServer {
+  const ALPNProtocols = ['h2', 'http/1.1']
   return createTlsServer({ ...TLS_VERSIONS, ...certificate, ALPNProtocols, handshakeTimeout: limits.headersTimeoutMs })
 }

@@ -3,10 +3,6 @@ import type { Allowance } from './allowance.ts'
 
 /** Limits of connections, apart from their calls. */
 export interface ConnectionLimits {
-  /** Size of request line and headers together. */
-  readonly maxHeaderBytes: number
-  /** Number of headers of a request. */
-  readonly maxHeaders: number
   /** From opening the connection to its first bytes, and to the end of the headers. */
   readonly headersTimeoutMs: number
   /** From the first to the last byte of a request, and of a complete answer. */
@@ -30,8 +26,6 @@ export interface ConnectionLimits {
 }
 
 export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
-  maxHeaderBytes: 64 * 1024,
-  maxHeaders: 500,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
   idleTimeoutMs: 120_000,

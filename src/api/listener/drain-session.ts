@@ -8,11 +8,15 @@ export interface DrainTerms {
   readonly why: string
   /** How long the calls in flight may take to finish, in milliseconds. */
   readonly graceMs: number
-  /** How much the client may send meanwhile. Streams that it begins are not served any more, but take time to read. */
-  readonly maxBytes: number
   /** Called when the grace period is over or the client sends too much. It must end the connection. */
   readonly onOverrun: () => void
 }
+
+/**
+ * How much the client may send meanwhile. Streams that it begins are not served any more, but take time to read. It is enough for the rest
+ * of the requests that have begun; nghttp2 itself stops reading after 10,000 ignored streams.
+ */
+const MAX_BYTES = 512 * 1024
 
 /** How often the bytes read are checked, in milliseconds. */
 const LOOK_MS = 50
@@ -22,11 +26,11 @@ const LOOK_MS = 50
  * names an error. The session is not closed here: Node would then leave it to the client to close the connection.
  */
 export function drainSession(session: ServerHttp2Session, terms: DrainTerms): void {
-  const { socket, graceMs, maxBytes, onOverrun } = terms
+  const { socket, graceMs, onOverrun } = terms
   const readAtStart = socket.bytesRead
   const endAtMs = performance.now() + graceMs
   const look = setInterval(() => {
-    if (socket.bytesRead - readAtStart > maxBytes || performance.now() > endAtMs) onOverrun()
+    if (socket.bytesRead - readAtStart > MAX_BYTES || performance.now() > endAtMs) onOverrun()
   }, LOOK_MS)
   socket.once('close', () => clearInterval(look))
   session.goaway(constants.NGHTTP2_NO_ERROR, 0, Buffer.from(terms.why))

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import { http1Exchange } from '../http/exchange.ts'
+import { http1Exchange, MAX_HEADER_BYTES, MAX_HEADERS } from '../http/exchange.ts'
 import type { RequestHandler } from '../http/http-server.ts'
 import { type AbuseCounter, costOfRefusal } from './abuse.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
@@ -23,7 +23,7 @@ export interface Http1Options extends RefusalOptions {
 export function createHttp1(options: Http1Options): Server {
   const { handle, limits, shares, stopping } = options
   const server = createServer({
-    maxHeaderSize: limits.maxHeaderBytes,
+    maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
@@ -57,8 +57,8 @@ export function createHttp1(options: Http1Options): Server {
     response: ServerResponse,
     held: HeldConnection | undefined,
   ): Promise<void> {
-    if (request.rawHeaders.length / 2 > limits.maxHeaders) {
-      return refuseOnce(waybillError('TOO_MANY_HEADERS', { limit: limits.maxHeaders }), request.socket)
+    if (request.rawHeaders.length / 2 > MAX_HEADERS) {
+      return refuseOnce(waybillError('TOO_MANY_HEADERS', { limit: MAX_HEADERS }), request.socket)
     }
     const hostFault = faultOfHost(request)
     if (hostFault !== undefined) return refuseOnce(waybillError('INVALID_HOST', { detail: hostFault }), request.socket)
@@ -147,7 +147,7 @@ interface ClientError extends Error {
 const goneCodes = new Set<string | undefined>(['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'])
 
 function reasonOf(error: ClientError, limits: ConnectionLimits): WaybillError {
-  if (error.code === 'HPE_HEADER_OVERFLOW') return waybillError('HEADERS_TOO_LARGE', { limit: limits.maxHeaderBytes })
+  if (error.code === 'HPE_HEADER_OVERFLOW') return waybillError('HEADERS_TOO_LARGE', { limit: MAX_HEADER_BYTES })
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return waybillError('REQUEST_TOO_SLOW', { timeoutMs: limits.requestTimeoutMs })
   }

@@ -9,7 +9,7 @@ import {
 import type { Socket } from 'node:net'
 import type { Logger } from '../../domain/logger.ts'
 import type { RefusalLog } from '../calls/refusal-log.ts'
-import { http2Exchange } from '../http/exchange.ts'
+import { http2Exchange, MAX_HEADER_BYTES } from '../http/exchange.ts'
 import type { RequestHandler } from '../http/http-server.ts'
 import { type AbuseCounter, offences } from './abuse.ts'
 import { createAlarms } from './alarms.ts'
@@ -37,10 +37,10 @@ export function createHttp2(options: Http2Options): Http2Server {
     // Beyond these nghttp2 resets the stream without an answer. They are larger than our limits, so that we can answer with a reason.
     settings: {
       maxConcurrentStreams: limits.maxStreams,
-      maxHeaderListSize: HTTP2_HEADER_ALLOWANCE * limits.maxHeaderBytes,
+      maxHeaderListSize: HTTP2_HEADER_ALLOWANCE * MAX_HEADER_BYTES,
       enablePush: false,
     },
-    maxHeaderListPairs: Math.ceil((HTTP2_HEADER_ALLOWANCE * limits.maxHeaderBytes) / HTTP2_FIELD_OVERHEAD),
+    maxHeaderListPairs: Math.ceil((HTTP2_HEADER_ALLOWANCE * MAX_HEADER_BYTES) / HTTP2_FIELD_OVERHEAD),
     unknownProtocolTimeout: limits.headersTimeoutMs,
     // Node's own limit is larger than ours, which ends the connection with a reason.
     streamResetBurst: 2 * MANY_CLIENTS * limits.resets.burst,
@@ -126,7 +126,6 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
       socket,
       why: `too many ${what} frames`,
       graceMs: limits.drainTimeoutMs,
-      maxBytes: MAX_DRAIN_BYTES,
       onOverrun: () => cut(what),
     })
   }
@@ -206,9 +205,6 @@ function closeDrained(session: ServerHttp2Session, socket: Socket): void {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   socket.once('close', () => clearTimeout(timer))
 }
-
-/** Enough for the rest of the requests that have begun. nghttp2 itself stops reading after 10,000 ignored streams. */
-const MAX_DRAIN_BYTES = 512 * 1024
 
 /** A proxy may cancel so many times as many calls as a client, since it does so for its clients. */
 const MANY_CLIENTS = 10

@@ -17,27 +17,17 @@ import {
 } from './accept-connection.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import { shareConnections } from './connection-shares.ts'
-import type { HttpVersion } from './first-bytes.ts'
 import { createHttp1 } from './http1-server.ts'
 import { createHttp2 } from './http2-server.ts'
 import type { TlsCertificate } from './tls-certificate.ts'
-
-/** What is spoken on a port. */
-export interface Transport {
-  /** If given, TLS 1.2 and 1.3 are spoken. ALPN chooses the version of HTTP; clients without ALPN choose it by their first bytes. */
-  readonly tls?: TlsCertificate
-  /** Whether HTTP is served without TLS. Default: only if there is no certificate. */
-  readonly plaintext?: boolean
-  /** Default: both. */
-  readonly versions?: readonly HttpVersion[]
-}
 
 export interface ListenerOptions {
   readonly host: string
   /** 0 for any free port. */
   readonly port: number
   readonly handle: RequestHandler
-  readonly transport?: Transport
+  /** If given, only TLS 1.2 and 1.3 are spoken. ALPN chooses the version of HTTP; clients without ALPN choose it by their first bytes. */
+  readonly tls: TlsCertificate | undefined
   /** The headers of answers to bytes that are not a request. */
   readonly commonHeaders: HeaderFields
   /** The HTTP methods of all paths; sorted. */
@@ -55,7 +45,7 @@ export interface ListenerOptions {
 export interface Listener {
   readonly host: string
   readonly port: number
-  /** `http://127.0.0.1:8080`; `https:` if plaintext is not served. */
+  /** `http://127.0.0.1:8080`; `https:` with TLS. */
   readonly url: string
   /** Serves another certificate to new connections. @throws Error if the listener does not speak TLS, or the certificate is not valid */
   readonly renewCertificate: (certificate: TlsCertificate) => void
@@ -70,7 +60,7 @@ export interface Listener {
 const KEEP_ALIVE_DELAY_MS = 30_000
 
 /**
- * Listens on one port for HTTP/1.1 and HTTP/2, in plaintext, over TLS, or both. The first bytes of a connection tell which.
+ * Listens on one port for HTTP/1.1 and HTTP/2, in plaintext or over TLS. The first bytes of a connection tell which.
  *
  * @throws Error of node:net if the port is not free, of node:tls if the certificate is not valid
  */
@@ -86,7 +76,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   return {
     host: address,
     port: number,
-    url: `${acceptance.plaintext ? 'http' : 'https'}://${host}:${number}`,
+    url: `${tls === undefined ? 'http' : 'https'}://${host}:${number}`,
     renewCertificate(certificate) {
       if (tls === undefined) throw new TypeError('this listener does not speak TLS')
       tls.setSecureContext({ ...TLS_VERSIONS, ...certificate })
@@ -100,8 +90,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
 }
 
 function createAcceptance(options: ListenerOptions): Acceptance {
-  const { limits, abuse, logger, isManyClients } = options
-  const { tls: certificate, plaintext = certificate === undefined, versions = ['1.1', '2'] } = options.transport ?? {}
+  const { limits, abuse, logger, isManyClients, tls: certificate } = options
   const stopping = options.stopping.signal
   const shares = shareConnections(limits, {
     isManyClients,
@@ -110,13 +99,11 @@ function createAcceptance(options: ListenerOptions): Acceptance {
   const servers: Servers = {
     http1: createHttp1({ ...options, shares, stopping }),
     http2: createHttp2({ ...options, shares }),
-    tls: certificate && createTls(certificate, versions, limits),
+    tls: certificate && createTls(certificate, limits),
   }
   const open = noConnections()
   const acceptance = {
     servers,
-    plaintext,
-    versions,
     open,
     shares,
     limits,

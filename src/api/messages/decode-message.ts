@@ -1,9 +1,9 @@
 import { create, type DescMessage, fromBinary, type Message, type Registry } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { compileBodyMapping } from '../../transcoding/body-mapping.ts'
+import { MAX_DEPTH, MAX_VALUES } from '../../transcoding/messages/json-text.ts'
 import { decodeReporting, TranscodingError } from '../../transcoding/transcoding-error.ts'
 import { checkBinary } from './check-binary.ts'
-import { MAX_DEPTH, MAX_VALUES } from './request-errors.ts'
 
 /** The two encodings of a message. */
 export type MessageFormat = 'binary' | 'json'
@@ -21,7 +21,7 @@ export type MessageDecoder = (bytes: Uint8Array, format: MessageFormat) => Messa
  * @param registry - finds the types in google.protobuf.Any
  */
 export function compileDecoder(desc: DescMessage, registry: Registry): MessageDecoder {
-  const mapBody = compileBodyMapping(desc, '*', { registry, maxJsonDepth: MAX_DEPTH, maxJsonValues: MAX_VALUES })
+  const mapBody = compileBodyMapping(desc, '*', registry)
   return (bytes, format) => {
     if (format === 'binary') return decodeBinary(desc, bytes)
     if (bytes.length === 0) throw waybillError('MALFORMED_BODY', { detail: 'it is empty' })

@@ -1,17 +1,9 @@
 import type { DescField, DescMessage } from '@bufbuild/protobuf'
 import { findNearestName, suggestName } from '../../domain/nearest.ts'
 import { type FieldViolation, WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { MAX_DEPTH, MAX_VALUES } from '../../transcoding/messages/json-text.ts'
 import { TranscodingError } from '../../transcoding/transcoding-error.ts'
 import { suggestOwnName, suggestOwnValue } from './other-names.ts'
-
-/** The maximum of levels in a request: of objects and lists in JSON, of messages in binary. As in protobuf's own parsers. */
-export const MAX_DEPTH = 100
-
-/**
- * The maximum of fields and values in a request. A search has up to a hundred values in each of some twenty filters. Decoding a third
- * of a million empty messages took 2.8 s of the one thread that serves everybody.
- */
-export const MAX_VALUES = 10_000
 
 /**
  * Turns the error of a decoder into one with a reason.

@@ -18,7 +18,7 @@ const REASONS: Readonly<Record<string, string>> = {
 export async function listen(service: Service, config: Config, logger: Logger): Promise<Listener> {
   const tls = await readTls(config, new Date())
   try {
-    const listener = await service.listen({ ...config, ...(tls && { transport: { tls } }) })
+    const listener = await service.listen({ ...config, tls })
     if (tls !== undefined) process.on('SIGHUP', () => void renew(listener, config, logger))
     return listener
   } catch (error) {

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { hasEscapedKey } from '../testdata/arbitrary-message.ts'
-import { parseJson } from './json-text.ts'
+import { MAX_DEPTH, parseJson } from './json-text.ts'
 
-function parse(text: string, maxDepth = 100) {
-  return parseJson(new TextEncoder().encode(text), maxDepth)
+function parse(text: string) {
+  return parseJson(new TextEncoder().encode(text))
 }
 
 test('parses any JSON as JSON.parse does', () => {
@@ -25,8 +25,9 @@ describe('depth', () => {
     ['["\\"[[[["]', 1],
     ['["\\\\"]', 1],
   ])('%s is %i deep', (text, depth) => {
-    expect(() => parse(text, depth)).not.toThrow()
-    expect(() => parse(`[${text}]`, depth)).toThrow(expect.objectContaining({ kind: 'TOO_DEEP' }))
+    const within = (levels: number) => `${'['.repeat(levels)}${text}${']'.repeat(levels)}`
+    expect(() => parse(within(MAX_DEPTH - depth))).not.toThrow()
+    expect(() => parse(within(MAX_DEPTH - depth + 1))).toThrow(expect.objectContaining({ kind: 'TOO_DEEP' }))
   })
 
   test('a megabyte of brackets is refused', () => {

@@ -2,19 +2,27 @@ import { quote, TranscodingError } from '../transcoding-error.ts'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
+/** The maximum of levels in a request: of objects and lists in JSON, of messages in binary, of names in a parameter. As in protobuf's own parsers. */
+export const MAX_DEPTH = 100
+
+/**
+ * The maximum of fields and values in a request; nested objects and lists are values, too. A search has up to a hundred values in each of
+ * some twenty filters. Decoding a third of a million empty messages took 2.8 s of the one thread that serves everybody.
+ */
+export const MAX_VALUES = 10_000
+
 /** The JSON of a body, as JSON.parse returns it. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
 /**
- * Parses a body. Unlike JSON.parse it limits the nesting and refuses duplicate keys, of which JSON.parse silently keeps the
+ * Parses a body. Unlike JSON.parse it limits nesting and values, and refuses duplicate keys, of which JSON.parse silently keeps the
  * last.
  *
- * @param maxValues - maximum number of values in objects and lists; nested objects and lists are values, too
  * @throws TranscodingError INVALID_UTF8, TOO_DEEP, TOO_MANY_VALUES, MALFORMED_JSON, DUPLICATE_JSON_FIELD
  */
-export function parseJson(body: Uint8Array, maxDepth: number, maxValues = Number.POSITIVE_INFINITY): Json {
+export function parseJson(body: Uint8Array): Json {
   const text = decodeUtf8(body)
-  refuseExcess(text, maxDepth, maxValues)
+  refuseExcess(text)
   const json = parseText(text)
   refuseDuplicateKeys(text)
   return json
@@ -37,16 +45,16 @@ function parseText(text: string): Json {
   }
 }
 
-function refuseExcess(text: string, maxDepth: number, maxValues: number): void {
+function refuseExcess(text: string): void {
   let depth = 0
   let values = 0
   visitTokens(text, (token) => {
     if (token === '{' || token === '[') depth += 1
     else if (token === '}' || token === ']') depth -= 1
-    if (depth > maxDepth) throw new TranscodingError('TOO_DEEP', `the body is nested deeper than ${maxDepth} levels`)
+    if (depth > MAX_DEPTH) throw new TranscodingError('TOO_DEEP', `the body is nested deeper than ${MAX_DEPTH} levels`)
     if (token === '{' || token === '[' || token === ',') values += 1
-    if (values > maxValues)
-      throw new TranscodingError('TOO_MANY_VALUES', `the body holds more than ${maxValues} values`)
+    if (values > MAX_VALUES)
+      throw new TranscodingError('TOO_MANY_VALUES', `the body holds more than ${MAX_VALUES} values`)
   })
 }
 
