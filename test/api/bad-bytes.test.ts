@@ -159,7 +159,7 @@ const rows: Readonly<Record<string, Row>> = {
     json: JSON.stringify({ text: 'a'.repeat(17) }),
   },
   'too deep': {
-    reason: 'BODY_TOO_DEEP',
+    reason: 'BODY_TOO_COMPLEX',
     binary: deep(101),
     json: `${'{"inner":'.repeat(101)}{}${'}'.repeat(101)}`,
   },

@@ -211,7 +211,7 @@ describe.each(textFields)('every text: %s', (_, method, field) => {
     ['1%00', /^(?!MALFORMED)/],
     ['%FF', /^INVALID_UTF8$/],
     ['%C3', /^INVALID_UTF8$/],
-    ['%', /^MALFORMED_ESCAPE$/],
+    ['%', /^MALFORMED_URL$/],
     ['', /^/],
   ])('%j is refused', async (value, reason) => {
     if (httpMethod === 'POST') return
@@ -254,7 +254,7 @@ describe('a request that is too large', () => {
         target: '/payments',
         headers: Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`x-h-${n}`, 'value'])),
       },
-      { status: 431, reason: 'TOO_MANY_HEADERS' },
+      { status: 431, reason: 'HEADERS_TOO_LARGE' },
     ],
   ])('%s is refused', async (_, request, wanted) => {
     const answer = await send(request)

@@ -555,12 +555,12 @@ describe('a request that is too large', () => {
       'the number of headers',
       { target: '/', headers: Object.fromEntries(Array.from({ length: 600 }, (_, n) => [`x-${n}`, ''])) },
       431,
-      'TOO_MANY_HEADERS',
+      'HEADERS_TOO_LARGE',
     ],
     ['a body', { ...post, headers: json, body: JSON.stringify({ name: fiveMillion }) }, 413, 'BODY_TOO_LARGE'],
     ['a key', { target: '/v1/echo/a', headers: { 'x-api-key': 'a'.repeat(60_000) } }, 401, 'INVALID_API_KEY'],
-    ['the depth of JSON', { ...post, headers: json, body: '{"inner":'.repeat(20_000) }, 400, 'BODY_TOO_DEEP'],
-    ['the depth of lists', { ...post, headers: json, body: '['.repeat(200_000) }, 400, 'BODY_TOO_DEEP'],
+    ['the depth of JSON', { ...post, headers: json, body: '{"inner":'.repeat(20_000) }, 400, 'BODY_TOO_COMPLEX'],
+    ['the depth of lists', { ...post, headers: json, body: '['.repeat(200_000) }, 400, 'BODY_TOO_COMPLEX'],
     [
       'a list in JSON',
       { ...post, headers: json, body: `{"inners":[${'{},'.repeat(80_000)}{}]}` },
@@ -640,7 +640,7 @@ describe('a request that is too large', () => {
     const many = Object.fromEntries(Array.from({ length: 600 }, (_, n) => [`x-${n}`, '']))
     const stream = session.request({ ':path': '/v1/echo/a', ...key, ...many })
     expect(await statusOf(stream)).toBe(431)
-    expect(reasonOf(await text(stream))).toBe('TOO_MANY_HEADERS')
+    expect(reasonOf(await text(stream))).toBe('HEADERS_TOO_LARGE')
     expect(await statusOf(session.request({ ':path': '/v1/echo/a', ...key }))).toBe(200)
   })
 

@@ -232,7 +232,7 @@ it('a client whose watch cursor is newer than a restored state is told so', asyn
     onMessage: () => 'hang up',
   })
   await restored.stop()
-  expect(error).toMatchObject({ reason: 'CURSOR_AHEAD' })
+  expect(error).toMatchObject({ reason: 'CURSOR_EXPIRED' })
 })
 
 /** A server of another version that listens on TCP, with a migrated database. Undefined where npm could not install it. */

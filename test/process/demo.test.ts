@@ -181,7 +181,7 @@ describe('a first start', () => {
 
   it.each([
     ['large', 'x'.repeat(70_000), 413, 'BODY_TOO_LARGE'],
-    ['deep', `{"method":"eth_call","params":${'['.repeat(101)}`, 400, 'BODY_TOO_DEEP'],
+    ['deep', `{"method":"eth_call","params":${'['.repeat(101)}`, 400, 'BODY_TOO_COMPLEX'],
     ['complex', JSON.stringify({ method: 'eth_call', params: Array(10_001).fill(0) }), 400, 'BODY_TOO_COMPLEX'],
     ['broken', '{', 400, 'MALFORMED_BODY'],
   ])('refuses the %s body of a call as the API does', async (_, body, status, reason) => {

@@ -144,8 +144,8 @@ const word = (value: number | bigint) => value.toString(16).padStart(64, '0')
 
 /** Faults, each with the reason and a part of the message that the answer gives for it. */
 const faults: [string, ProxyBehaviour, string, string | RegExp][] = [
-  ['hangs', hang, 'CHAIN_TIMEOUT', `within ${TIMEOUT_MS} ms`],
-  ['hangs in the middle', (_, response) => void response.writeHead(200).write('[{'), 'CHAIN_TIMEOUT', 'within'],
+  ['hangs', hang, 'CHAIN_UNREACHABLE', `within ${TIMEOUT_MS} ms`],
+  ['hangs in the middle', (_, response) => void response.writeHead(200).write('[{'), 'CHAIN_UNREACHABLE', 'within'],
   ['resets', (_, response) => void response.destroy(), 'CHAIN_UNREACHABLE', /did not answer: [A-Z_]+$/],
   ['answers 500', (_, response) => void response.writeHead(500).end('oops'), 'CHAIN_UNREACHABLE', 'HTTP status 500'],
   ['answers 429', (_, response) => void response.writeHead(429).end('slow down'), 'CHAIN_UNREACHABLE', 'status 429'],
@@ -196,7 +196,7 @@ describe('a chain that goes wrong', () => {
     proxies.ethereum.behave(hang)
     const answer = await find(newRouting())
     expect([answer.routes, answer.degraded, answer.amount]).toEqual([[], true, '10'])
-    expect(wholeChains(answer).map((entry) => [entry.chain, entry.reason])).toEqual([['ETHEREUM', 'CHAIN_TIMEOUT']])
+    expect(wholeChains(answer).map((entry) => [entry.chain, entry.reason])).toEqual([['ETHEREUM', 'CHAIN_UNREACHABLE']])
     expect(answer.unavailable.filter((entry) => entry.chain === 'BASE').length).toBe(4)
   })
 
@@ -217,7 +217,7 @@ describe('a chain that goes wrong', () => {
     proxies.ethereum.behave((_, response) => void response.destroy())
     proxies.base.behave(hang)
     const answer = await find(newRouting())
-    expect(wholeChains(answer).map((entry) => entry.reason)).toEqual(['CHAIN_UNREACHABLE', 'CHAIN_TIMEOUT'])
+    expect(wholeChains(answer).map((entry) => entry.reason)).toEqual(['CHAIN_UNREACHABLE', 'CHAIN_UNREACHABLE'])
     expect(answer.unavailable.length).toBe(2)
   })
 
@@ -294,7 +294,7 @@ describe('time', () => {
     const routing = newRouting({ chainTimeoutMs: 60_000, clock: () => now })
     const answer = await find(routing, { deadlineAtMs: now + 500 })
     expect(answer.routes.length).toBe(1)
-    expect(wholeChains(answer)[0]?.message).toBe('BASE did not answer within 450 ms')
+    expect(wholeChains(answer)[0]?.message).toBe('BASE did not answer: nothing came within 450 ms')
   })
 
   it('ends when the caller hangs up, with the requests to the nodes', async () => {

@@ -339,9 +339,9 @@ describe('the route to prepare', () => {
   it.each<[string, Partial<PaymentQuestion>, string]>([
     ['a chain alone', { chain: 'ETHEREUM' }, 'INCOMPLETE_ROUTE'],
     ['a token alone', { token: 'USDC' }, 'INCOMPLETE_ROUTE'],
-    ['a chain beside an id', { route: 'REQUEST_NETWORK_PAYMENT', chain: 'ETHEREUM' }, 'ROUTE_NAMED_TWICE'],
-    ['a token beside an id', { route: 'REQUEST_NETWORK_PAYMENT', token: 'USDC' }, 'ROUTE_NAMED_TWICE'],
-    ['both beside an id', { route: V3, chain: 'ETHEREUM', token: 'USDC' }, 'ROUTE_NAMED_TWICE'],
+    ['a chain beside an id', { route: 'REQUEST_NETWORK_PAYMENT', chain: 'ETHEREUM' }, 'INCOMPLETE_ROUTE'],
+    ['a token beside an id', { route: 'REQUEST_NETWORK_PAYMENT', token: 'USDC' }, 'INCOMPLETE_ROUTE'],
+    ['both beside an id', { route: V3, chain: 'ETHEREUM', token: 'USDC' }, 'INCOMPLETE_ROUTE'],
     ['an empty id', { route: '' }, 'MISSING_FIELD'],
     ['an empty chain', { chain: '', token: 'USDC' }, 'MISSING_FIELD'],
     ['an empty token', { chain: 'ETHEREUM', token: '' }, 'MISSING_FIELD'],

@@ -282,7 +282,7 @@ describe('a payment from another chain', () => {
     const routing = open({ chainTimeoutMs: 400 })
     const question = ask(routing)
     const answer = await routing.find(question)
-    expect([reasonOf(answer)?.reason, answer.degraded]).toEqual(['CROSSCHAIN_TIMEOUT', true])
+    expect([reasonOf(answer)?.reason, answer.degraded]).toEqual(['CROSSCHAIN_UNREACHABLE', true])
     released.resolve()
     expect((await routing.find(question)).routes.map(({ id }) => id)).toEqual([ID])
     expect(questionsSince(start)).toHaveLength(1)
@@ -344,11 +344,11 @@ describe('a payment from another chain', () => {
     return ({ quote, response }) => sendJson(response, 200, change(quote()) as ReturnType<typeof quote>)
   }
   const faults: readonly Fault[] = [
-    { name: 'hangs', behave: () => {}, reason: 'CROSSCHAIN_TIMEOUT' },
+    { name: 'hangs', behave: () => {}, reason: 'CROSSCHAIN_UNREACHABLE' },
     {
       name: 'hangs in the middle of its answer',
       behave: ({ response }) => void response.writeHead(200).write('{"id":'),
-      reason: 'CROSSCHAIN_TIMEOUT',
+      reason: 'CROSSCHAIN_UNREACHABLE',
     },
     {
       name: 'fails',

@@ -160,8 +160,10 @@ export const crosschainScenes = {
       })
     },
   ],
-  CROSSCHAIN_TIMEOUT: [() => lifiErrs(() => {}, { timeoutMs: 300 })],
-  CROSSCHAIN_UNREACHABLE: [() => lifiErrs(({ response }) => sendJson(response, 500, { message: 'oh' }))],
+  CROSSCHAIN_UNREACHABLE: [
+    () => lifiErrs(() => {}, { timeoutMs: 300 }),
+    () => lifiErrs(({ response }) => sendJson(response, 500, { message: 'oh' })),
+  ],
   CROSSCHAIN_COST_TOO_HIGH: liedScenes({ isDear: true }),
   CROSSCHAIN_REJECTED: [
     ...liedScenes({ isDear: false }),
@@ -216,11 +218,11 @@ export const crosschainScenes = {
     },
   ],
   // Nodes
-  CHAIN_UNREACHABLE: [1, 4, 7].map(
-    (questions) => () => nodeErrs((_, response) => void response.destroy(), { questions }),
-  ),
-  // A probe of a failed node has a quarter of the time.
-  CHAIN_TIMEOUT: [() => nodeErrs(() => {}, { chainTimeoutMs: 1_200 })],
+  CHAIN_UNREACHABLE: [
+    ...[1, 4, 7].map((questions) => () => nodeErrs((_, response) => void response.destroy(), { questions })),
+    // A probe of a failed node has a quarter of the time.
+    () => nodeErrs(() => {}, { chainTimeoutMs: 1_200 }),
+  ],
   CHAIN_INCONSISTENT: [
     () =>
       nodeErrs(

@@ -239,7 +239,7 @@ describe('a node that fails', () => {
   it('costs the full timeout once when it is silent, then no time, and is tried again', async () => {
     const room = newRoom()
     first.behave(hang)
-    expect((await room.ask()).unavailable[0]).toMatchObject({ reason: 'CHAIN_TIMEOUT' })
+    expect((await room.ask()).unavailable[0]).toMatchObject({ reason: 'CHAIN_UNREACHABLE' })
     for (let call = 1; call <= 5; call++) {
       const { unavailable, degraded } = await room.ask()
       expect([degraded, unavailable.length]).toEqual([true, 1])

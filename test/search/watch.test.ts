@@ -202,7 +202,7 @@ describe.each(watchWays)('over %s', (way) => {
     await account().update({ pruned_change: log.last_change - 1n })
     expect(await attempt(begin)).toMatchObject({ code: 'out_of_range', reason: 'CURSOR_EXPIRED' })
     await account().update({ pruned_change: log.pruned_change, last_change: log.last_change - 1n })
-    expect(await attempt(end)).toMatchObject({ code: 'out_of_range', reason: 'CURSOR_AHEAD' })
+    expect(await attempt(end)).toMatchObject({ code: 'out_of_range', reason: 'CURSOR_EXPIRED' })
     await account().update({ last_change: log.last_change })
     expect(await attempt(begin)).toBeUndefined()
   })

@@ -32,7 +32,7 @@ export interface WatchOptions extends KeepOpenOptions {
 /**
  * The changes of the payments that match, each once and in order, through cut connections and restarts of the service.
  *
- * @throws WaybillCallError CURSOR_EXPIRED or CURSOR_AHEAD when the log does not hold `from`: search again and watch from the `watchCursor` of
+ * @throws WaybillCallError CURSOR_EXPIRED when the log does not hold `from`: search again and watch from the `watchCursor` of
  * the answer
  */
 export async function* watchPayments(

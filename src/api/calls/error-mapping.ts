@@ -42,7 +42,6 @@ const codeOfKind: Readonly<Record<ReasonKind, Code>> = {
 /** Reasons whose code or status differs from that of their kind. */
 const specialForms: Partial<Record<Reason, WireForm>> = {
   CURSOR_EXPIRED: { code: Code.OutOfRange, httpStatus: 400 },
-  CURSOR_AHEAD: { code: Code.OutOfRange, httpStatus: 400 },
   // 409 as for ALREADY_EXISTS, but nothing exists: the caller is to ask again.
   QUOTE_CHANGED: { code: Code.Aborted, httpStatus: 409 },
   METHOD_NOT_ALLOWED: { code: Code.Unimplemented, httpStatus: 405 },
@@ -54,7 +53,6 @@ const specialForms: Partial<Record<Reason, WireForm>> = {
   UNSUPPORTED_CONTENT_ENCODING: { code: Code.InvalidArgument, httpStatus: 415 },
   // INTERNAL by the specifications of gRPC ("Compression", "Test cases") and of Connect, although the mistake is the caller's.
   UNSTATED_COMPRESSION: { code: Code.Internal, httpStatus: 400 },
-  TOO_MANY_HEADERS: { code: Code.InvalidArgument, httpStatus: 431 },
   HEADERS_TOO_LARGE: { code: Code.InvalidArgument, httpStatus: 431 },
 }
 
@@ -225,7 +223,6 @@ const retrySeconds: Partial<Record<Reason, number>> = {
   TOO_MANY_OPEN_BODIES: 1,
   TOO_MANY_STREAMS: 5,
   TOO_MANY_PAGE_STREAMS: 5,
-  TOO_MANY_WATCHERS: 5,
 }
 
 /** After how many whole seconds the caller may retry; undefined where the error does not say. */

@@ -123,7 +123,7 @@ function readParameters(rawQuery: string): ReadonlyMap<string, string> {
       const suggestion = `use ${[...knownParameters].join(', ')}; the fields of the request belong into message`
       throw waybillError('UNKNOWN_PARAMETER', { field: name, suggestion })
     }
-    if (parameters.has(name)) throw waybillError('DUPLICATE_PARAMETER', { field: name })
+    if (parameters.has(name)) throw waybillError('DUPLICATE_PARAMETER', { field: name, detail: 'in the query' })
     parameters.set(name, decodeQueryComponent(equals < 0 ? '' : pair.slice(equals + 1)))
   }
   return parameters

@@ -221,8 +221,9 @@ function refuseLargeHeaders({ httpVersion, headers }: Exchange): void {
     bytes += name.length + (value?.length ?? 0)
     fields += Array.isArray(value) ? value.length : 1
   }
-  if (bytes > MAX_HEADER_BYTES) throw waybillError('HEADERS_TOO_LARGE', { limit: MAX_HEADER_BYTES })
-  if (fields > MAX_HEADERS) throw waybillError('TOO_MANY_HEADERS', { limit: MAX_HEADERS })
+  if (bytes > MAX_HEADER_BYTES)
+    throw waybillError('HEADERS_TOO_LARGE', { limit: `${MAX_HEADER_BYTES} bytes of request line and headers` })
+  if (fields > MAX_HEADERS) throw waybillError('HEADERS_TOO_LARGE', { limit: `${MAX_HEADERS} headers` })
 }
 
 /** Callers may choose request ids that are harmless in logs and headers. */

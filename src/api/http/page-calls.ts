@@ -52,7 +52,7 @@ function isOwnPage({ headers, authority }: Inbound['exchange']): boolean {
   return host === authority && (site === null || site === 'same-origin')
 }
 
-/** @throws WaybillError BODY_TOO_DEEP, BODY_TOO_COMPLEX, INVALID_UTF8, MALFORMED_BODY */
+/** @throws WaybillError BODY_TOO_COMPLEX, INVALID_UTF8, MALFORMED_BODY */
 function parse(bytes: Uint8Array): unknown {
   if (bytes.length === 0) return undefined
   try {

@@ -48,9 +48,7 @@ const refusals: Partial<Record<Reason, number>> = {
   MALFORMED_REQUEST: offences.garbage,
   INVALID_HOST: offences.garbage,
   HEADERS_TOO_LARGE: 20,
-  TOO_MANY_HEADERS: 20,
   BODY_TOO_LARGE: 20,
-  BODY_TOO_DEEP: 20,
   BODY_TOO_COMPLEX: 30,
   REQUEST_TOO_SLOW: 5,
 }

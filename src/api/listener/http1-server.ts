@@ -58,7 +58,7 @@ export function createHttp1(options: Http1Options): Server {
     held: HeldConnection | undefined,
   ): Promise<void> {
     if (request.rawHeaders.length / 2 > MAX_HEADERS) {
-      return refuseOnce(waybillError('TOO_MANY_HEADERS', { limit: MAX_HEADERS }), request.socket)
+      return refuseOnce(waybillError('HEADERS_TOO_LARGE', { limit: `${MAX_HEADERS} headers` }), request.socket)
     }
     const hostFault = faultOfHost(request)
     if (hostFault !== undefined) return refuseOnce(waybillError('INVALID_HOST', { detail: hostFault }), request.socket)
@@ -147,7 +147,8 @@ interface ClientError extends Error {
 const goneCodes = new Set<string | undefined>(['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'])
 
 function reasonOf(error: ClientError, limits: ConnectionLimits): WaybillError {
-  if (error.code === 'HPE_HEADER_OVERFLOW') return waybillError('HEADERS_TOO_LARGE', { limit: MAX_HEADER_BYTES })
+  if (error.code === 'HPE_HEADER_OVERFLOW')
+    return waybillError('HEADERS_TOO_LARGE', { limit: `${MAX_HEADER_BYTES} bytes of request line and headers` })
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return waybillError('REQUEST_TOO_SLOW', { timeoutMs: limits.requestTimeoutMs })
   }

@@ -38,7 +38,7 @@ it('counts messages within messages', () => {
   const bytes = encode(DescriptorProtoSchema, nested)
   expect(() => checkBinary(DescriptorProtoSchema, bytes, { ...limits, maxDepth: 3 })).not.toThrow()
   expect(() => checkBinary(DescriptorProtoSchema, bytes, { ...limits, maxDepth: 2 })).toThrow(
-    expect.objectContaining({ reason: 'BODY_TOO_DEEP' }),
+    expect.objectContaining({ reason: 'BODY_TOO_COMPLEX' }),
   )
 })
 

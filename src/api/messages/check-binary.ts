@@ -15,7 +15,7 @@ export interface BinaryLimits {
  * Checks a binary message before protobuf-es decodes it, without making any object: two bytes can encode a message that takes microseconds
  * and hundreds of bytes to make. protobuf-es ignores wire types, so it would read a number in the place of a text as the text's length.
  *
- * @throws WaybillError BODY_TOO_COMPLEX, BODY_TOO_DEEP
+ * @throws WaybillError BODY_TOO_COMPLEX
  * @throws TranscodingError INVALID_VALUE for a wire type that is not the field's, as for a JSON value of another type
  * @throws Error of the reader for bytes that are cut off or not in protobuf's format
  */
@@ -34,7 +34,7 @@ interface Scan {
 
 function checkMessage(desc: DescMessage, scan: Scan, end: number): void {
   const { reader, limits, path } = scan
-  if (path.length >= limits.maxDepth) throw waybillError('BODY_TOO_DEEP', { limit: limits.maxDepth })
+  if (path.length >= limits.maxDepth) throw waybillError('BODY_TOO_COMPLEX', { limit: `${limits.maxDepth} levels` })
   const byNumber = fieldsOf(desc)
   while (reader.pos < end) {
     const [number, wireType] = reader.tag()
@@ -70,7 +70,7 @@ function checkField({ field, wireType, isPackable }: KnownField, sent: WireType,
 function countValues(scan: Scan, count: number): void {
   const { maxValues } = scan.limits
   scan.values += count
-  if (scan.values > maxValues) throw waybillError('BODY_TOO_COMPLEX', { limit: maxValues })
+  if (scan.values > maxValues) throw waybillError('BODY_TOO_COMPLEX', { limit: `${maxValues} fields and values` })
 }
 
 function wrongWireType({ jsonName }: DescField, sent: WireType, path: readonly DescField[]): Error {

@@ -33,21 +33,21 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
     case 'INVALID_VALUE':
       return invalidValue(error, found?.field, field)
     case 'DUPLICATE_PARAMETER':
-      return waybillError('DUPLICATE_PARAMETER', { field }, options)
+      return waybillError('DUPLICATE_PARAMETER', { field, detail: 'in the query' }, options)
     case 'ONEOF_CONFLICT':
       return waybillError('ONEOF_CONFLICT', { field, detail: problemOf(error) }, options)
     case 'PATH_VARIABLE_OVERRIDDEN':
-      return waybillError('PATH_PARAMETER_IN_QUERY', { field }, options)
+      return waybillError('DUPLICATE_PARAMETER', { field, detail: 'in the path and beside it' }, options)
     case 'MALFORMED_ESCAPE':
-      return waybillError('MALFORMED_ESCAPE', { value: error.value ?? '' }, options)
+      return waybillError('MALFORMED_URL', { detail: problemOf(error) }, options)
     case 'INVALID_UTF8':
       return invalidUtf8(error, options)
     case 'UNKNOWN_JSON_FIELD':
       return unknownField(error.field ?? '', describeUnknownField(error), error)
     case 'TOO_DEEP':
-      return waybillError('BODY_TOO_DEEP', { limit: MAX_DEPTH }, options)
+      return waybillError('BODY_TOO_COMPLEX', { limit: `${MAX_DEPTH} levels` }, options)
     case 'TOO_MANY_VALUES':
-      return waybillError('BODY_TOO_COMPLEX', { limit: MAX_VALUES }, options)
+      return waybillError('BODY_TOO_COMPLEX', { limit: `${MAX_VALUES} fields and values` }, options)
     case 'MALFORMED_JSON':
     case 'DUPLICATE_JSON_FIELD':
       return waybillError('MALFORMED_BODY', { detail: problemOf(error) }, options)

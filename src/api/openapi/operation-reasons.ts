@@ -1,4 +1,4 @@
-import type { DescField, DescMethod } from '@bufbuild/protobuf'
+import type { DescMethod } from '@bufbuild/protobuf'
 import type { Reason } from '../../errors/reasons.ts'
 import type { HttpBinding } from '../../transcoding/http-rule.ts'
 import type { ServedMethod } from '../calls/served-method.ts'
@@ -9,7 +9,7 @@ import { reasonsIn } from './read-comment.ts'
 
 /** Errors of every call, whatever it asks. */
 const ofEveryCall: readonly Reason[] = [
-  'BODY_TOO_DEEP',
+  'BODY_TOO_COMPLEX',
   'BODY_TOO_LARGE',
   'DATABASE_TIMEOUT',
   'DATABASE_UNAVAILABLE',
@@ -20,7 +20,6 @@ const ofEveryCall: readonly Reason[] = [
   'INVALID_FIELD',
   'INVALID_HOST',
   'INVALID_UTF8',
-  'MALFORMED_ESCAPE',
   'MALFORMED_REQUEST',
   'MALFORMED_URL',
   'NOT_ACCEPTABLE',
@@ -30,7 +29,6 @@ const ofEveryCall: readonly Reason[] = [
   'ROUTE_NOT_FOUND',
   'SHUTTING_DOWN',
   'TOO_MANY_CONNECTIONS',
-  'TOO_MANY_HEADERS',
   'UNKNOWN_PARAMETER',
   'UNSUPPORTED_CONTENT_ENCODING',
 ]
@@ -45,7 +43,6 @@ const ofCallsWithKey: readonly Reason[] = [
 ]
 
 const ofBodies: readonly Reason[] = [
-  'BODY_TOO_COMPLEX',
   'MALFORMED_BODY',
   'TOO_MANY_OPEN_BODIES',
   'UNKNOWN_FIELD',
@@ -88,13 +85,13 @@ export function reasonsOf(method: ServedMethod, { body }: HttpBinding, comments:
     ...(method.turn === undefined ? [] : (['TOO_MANY_AT_ONCE'] as const)),
     ...(desc.methodKind === 'server_streaming' ? (['TOO_MANY_STREAMS'] as const) : []),
     ...(body === '' ? (['UNEXPECTED_BODY'] as const) : ofBodies),
-    ...ofFields(desc, body),
+    ...ofFields(desc),
     ...named,
     ...ofHeaders,
   ])
 }
 
-function ofFields({ input }: DescMethod, body: string): readonly Reason[] {
+function ofFields({ input }: DescMethod): readonly Reason[] {
   const { fields } = input
   const given = (isSo: boolean, reason: Reason): readonly Reason[] => (isSo ? [reason] : [])
   const bounds = fields.map(boundsOf)
@@ -119,15 +116,10 @@ function ofFields({ input }: DescMethod, body: string): readonly Reason[] {
       fields.some(({ jsonName }) => jsonName === 'limit'),
       'INVALID_LIMIT',
     ),
-    ...given(body === '' && fields.some(isSingular), 'DUPLICATE_PARAMETER'),
-    ...given(fields.length > 0, 'PATH_PARAMETER_IN_QUERY'),
+    ...given(fields.length > 0, 'DUPLICATE_PARAMETER'),
     ...given(
       fields.some(({ oneof }) => oneof !== undefined),
       'ONEOF_CONFLICT',
     ),
   ]
-}
-
-function isSingular({ fieldKind }: DescField): boolean {
-  return fieldKind !== 'list' && fieldKind !== 'map'
 }

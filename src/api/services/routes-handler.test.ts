@@ -67,7 +67,7 @@ const answer: RoutesAnswer = {
   amount: '150',
   currency: 'USDC-BASE',
   warnings: [],
-  unavailable: [{ chain: 'POLYGON', reason: 'CHAIN_TIMEOUT', message: 'm', remedy: 'r', metadata: {} }],
+  unavailable: [{ chain: 'POLYGON', reason: 'CHAIN_UNREACHABLE', message: 'm', remedy: 'r', metadata: {} }],
   degraded: true,
 }
 

@@ -99,12 +99,6 @@ export const accessReasons = {
     message: 'the call waited too long for its turn: {limit} calls of this kind run at once for one key',
     remedy: 'send fewer calls at a time, and this one again in {retryAfterSeconds} s',
   },
-  TOO_MANY_WATCHERS: {
-    kind: 'LIMITED',
-    in: error,
-    message: 'the account has {limit} watches open, which is the maximum',
-    remedy: 'close one, or open one watch with a filter that covers several',
-  },
   TOO_MANY_STREAMS: {
     kind: 'LIMITED',
     in: error,

@@ -164,12 +164,6 @@ export const missingRouteReasons = {
     message: '{provider} does not accept the API key of this service',
     remedy: 'ask the operator to check LIFI_API_KEY',
   },
-  CROSSCHAIN_TIMEOUT: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{provider} did not answer in time',
-    remedy: 'try again in {seconds} s',
-  },
   CROSSCHAIN_UNREACHABLE: {
     kind: 'NOTICE',
     in: unavailable,
@@ -234,12 +228,6 @@ export const missingRouteReasons = {
     kind: 'NOTICE',
     in: unavailable,
     message: '{chain} did not answer: {detail}',
-    remedy: 'try again in {seconds} s',
-  },
-  CHAIN_TIMEOUT: {
-    kind: 'NOTICE',
-    in: unavailable,
-    message: '{chain} did not answer within {timeoutMs} ms',
     remedy: 'try again in {seconds} s',
   },
   CHAIN_INCONSISTENT: {

@@ -35,14 +35,8 @@ export const requestShapeReasons = {
   DUPLICATE_PARAMETER: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'query parameter "{field}" is given more than once',
+    message: '"{field}" is given more than once: {detail}',
     remedy: 'send it once',
-  },
-  PATH_PARAMETER_IN_QUERY: {
-    kind: 'INVALID_INPUT',
-    in: error,
-    message: '"{field}" is a part of the path and cannot be a query parameter as well',
-    remedy: 'remove the query parameter',
   },
   ONEOF_CONFLICT: {
     kind: 'INVALID_INPUT',
@@ -62,17 +56,11 @@ export const requestShapeReasons = {
     message: '{field} has no value "{value}"',
     remedy: '{suggestion}',
   },
-  MALFORMED_ESCAPE: {
-    kind: 'INVALID_INPUT',
-    in: error,
-    message: 'malformed percent-escape in "{value}"',
-    remedy: 'write a percent sign as %25',
-  },
   MALFORMED_URL: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'the request target is not a valid path: {detail}',
-    remedy: 'send a path that begins with / and is encoded as in RFC 3986',
+    message: 'the URL is malformed: {detail}',
+    remedy: 'encode it as in RFC 3986',
   },
   INVALID_UTF8: {
     kind: 'INVALID_INPUT',
@@ -92,12 +80,6 @@ export const requestShapeReasons = {
     message: 'this path takes no body',
     remedy: 'send the fields as query parameters',
   },
-  BODY_TOO_DEEP: {
-    kind: 'INVALID_INPUT',
-    in: error,
-    message: 'the request is nested deeper than {limit} levels',
-    remedy: 'nest less',
-  },
   BODY_TOO_LARGE: {
     kind: 'LIMITED',
     in: error,
@@ -107,14 +89,8 @@ export const requestShapeReasons = {
   BODY_TOO_COMPLEX: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'the request holds more than {limit} fields and values',
-    remedy: 'send fewer values, or make several calls',
-  },
-  TOO_MANY_HEADERS: {
-    kind: 'INVALID_INPUT',
-    in: error,
-    message: 'the request has more than {limit} headers',
-    remedy: 'send fewer headers',
+    message: 'the request has more than {limit}',
+    remedy: 'nest less, send fewer values, or make several calls',
   },
   INVALID_HOST: {
     kind: 'INVALID_INPUT',
@@ -125,7 +101,7 @@ export const requestShapeReasons = {
   HEADERS_TOO_LARGE: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'the request line and headers are larger than {limit} bytes',
+    message: 'the request has more than {limit}',
     remedy: 'send fewer or shorter headers or query parameters',
   },
   MALFORMED_REQUEST: {

@@ -54,14 +54,8 @@ export const valueReasons = {
   INCOMPLETE_ROUTE: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field} is given without {other}',
+    message: '{field} is given {detail}',
     remedy: 'send chain and token together, or route, or none of them for the direct route',
-  },
-  ROUTE_NAMED_TWICE: {
-    kind: 'INVALID_INPUT',
-    in: error,
-    message: '{field} is given beside route',
-    remedy: 'send route, or chain and token together, or none of them for the direct route',
   },
   INVALID_PAYMENT_REFERENCE: {
     kind: 'INVALID_INPUT',
@@ -192,13 +186,7 @@ export const valueReasons = {
   CURSOR_EXPIRED: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'the watchCursor is older than 7 days, for which changes are kept',
-    remedy: 'search again, and watch from the watchCursor of the answer',
-  },
-  CURSOR_AHEAD: {
-    kind: 'INVALID_INPUT',
-    in: error,
-    message: 'the watchCursor is ahead of all changes: the database was restored to an earlier state',
+    message: 'the log of changes does not hold this watchCursor: {detail}',
     remedy: 'search again, and watch from the watchCursor of the answer',
   },
   // Lines of an import

@@ -26,7 +26,7 @@ export type ScanOutcome =
 export interface ScanOptions {
   /** Fires when the caller hangs up; the scan then throws its reason. */
   readonly signal: AbortSignal
-  /** A chain without an answer by then is CHAIN_TIMEOUT. */
+  /** A chain without an answer by then is CHAIN_UNREACHABLE. */
   readonly timeoutMs: number
 }
 
@@ -217,7 +217,8 @@ function startDeadline(caller: AbortSignal, timeoutMs: number): Deadline {
 function explainFailure(chain: ChainConfig, error: unknown, deadline: Deadline, againInMs: number): Explanation {
   const seconds = Math.ceil(againInMs / 1_000)
   if (deadline.signal.aborted) {
-    return explain('CHAIN_TIMEOUT', { chain: chain.name, timeoutMs: deadline.timeoutMs, seconds })
+    const detail = `nothing came within ${deadline.timeoutMs} ms`
+    return explain('CHAIN_UNREACHABLE', { chain: chain.name, detail, seconds })
   }
   if (!(error instanceof RpcError)) throw error
   const reason = isSilence(error) ? 'CHAIN_UNREACHABLE' : 'CHAIN_INCONSISTENT'

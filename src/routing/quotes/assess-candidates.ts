@@ -38,12 +38,10 @@ const QUOTE_LIFETIME_MS = 30_000
 /** Reasons that mean a failed source, after which an answer is `degraded`. */
 const DEGRADING: ReadonlySet<string> = new Set<Reason>([
   'CHAIN_INCONSISTENT',
-  'CHAIN_TIMEOUT',
   'CHAIN_UNREACHABLE',
   'CONTRACT_UNREADABLE',
   'CROSSCHAIN_QUOTA_EXHAUSTED',
   'CROSSCHAIN_REJECTED',
-  'CROSSCHAIN_TIMEOUT',
   'CROSSCHAIN_UNAUTHORIZED',
   'CROSSCHAIN_UNREACHABLE',
 ])

@@ -19,7 +19,7 @@ interface Directories {
 /**
  * Parses the caller's choice: `route`, or `chain` and `token` together, or none of them for the direct route.
  *
- * @throws WaybillError ROUTE_NAMED_TWICE, INCOMPLETE_ROUTE, MISSING_FIELD for an empty value, UNKNOWN_NETWORK,
+ * @throws WaybillError INCOMPLETE_ROUTE, MISSING_FIELD for an empty value, UNKNOWN_NETWORK,
  *   NETWORK_NOT_CONFIGURED or CURRENCY_NOT_ON_NETWORK
  */
 export function readChoice(question: PaymentQuestion, directories: Directories): RouteChoice {
@@ -27,11 +27,13 @@ export function readChoice(question: PaymentQuestion, directories: Directories):
   for (const field of ['route', 'chain', 'token'] as const) {
     if (question[field] === '') throw waybillError('MISSING_FIELD', { field })
   }
-  if (route !== undefined && chain !== undefined) throw waybillError('ROUTE_NAMED_TWICE', { field: 'chain' })
-  if (route !== undefined && token !== undefined) throw waybillError('ROUTE_NAMED_TWICE', { field: 'token' })
+  if (route !== undefined && chain !== undefined)
+    throw waybillError('INCOMPLETE_ROUTE', { field: 'chain', detail: 'beside route' })
+  if (route !== undefined && token !== undefined)
+    throw waybillError('INCOMPLETE_ROUTE', { field: 'token', detail: 'beside route' })
   if (chain === undefined && token === undefined) return { kind: 'ID', id: route ?? DIRECT_ROUTE_ID }
-  if (token === undefined) throw waybillError('INCOMPLETE_ROUTE', { field: 'chain', other: 'token' })
-  if (chain === undefined) throw waybillError('INCOMPLETE_ROUTE', { field: 'token', other: 'chain' })
+  if (token === undefined) throw waybillError('INCOMPLETE_ROUTE', { field: 'chain', detail: 'without token' })
+  if (chain === undefined) throw waybillError('INCOMPLETE_ROUTE', { field: 'token', detail: 'without chain' })
   return { kind: 'TOKEN', token: tokenOf(chain, token, directories) }
 }
 

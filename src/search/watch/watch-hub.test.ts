@@ -63,7 +63,7 @@ test('an account has a limited number of places, and one that is left can be tak
   const { hub } = hubOver(new Map(), { maxPerAccount: 2 })
   const first = hub.enter(1)
   hub.enter(1)
-  expect(() => hub.enter(1)).toThrow(expect.objectContaining({ reason: 'TOO_MANY_WATCHERS' }))
+  expect(() => hub.enter(1)).toThrow(expect.objectContaining({ reason: 'TOO_MANY_STREAMS' }))
   hub.enter(2)
   first.leave()
   hub.enter(1)

@@ -6,7 +6,7 @@ export interface WatchHub {
   /**
    * Takes a place for a watcher of an account.
    *
-   * @throws TOO_MANY_WATCHERS
+   * @throws TOO_MANY_STREAMS
    */
   enter(accountId: number): WatchPlace
 }
@@ -99,7 +99,8 @@ export function createWatchHub(options: WatchHubOptions): WatchHub {
   return {
     enter(accountId) {
       const ofAccount = places.get(accountId) ?? 0
-      if (ofAccount >= maxPerAccount) throw waybillError('TOO_MANY_WATCHERS', { limit: maxPerAccount })
+      if (ofAccount >= maxPerAccount)
+        throw waybillError('TOO_MANY_STREAMS', { holder: 'account', limit: maxPerAccount })
       places.set(accountId, ofAccount + 1)
       return {
         waitForChange: (change, timeoutMs, signal) => wait(accountId, change, timeoutMs, signal),

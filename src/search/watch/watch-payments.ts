@@ -23,7 +23,7 @@ export interface WatchTerms {
  * the watch has caught up with the log: at once where it begins at the newest change. The log is read only as fast as the caller takes
  * messages.
  *
- * @throws the reason of an invalid filter; INVALID_WATCH_CURSOR, CURSOR_EXPIRED, CURSOR_AHEAD, TOO_MANY_WATCHERS; the signal's reason
+ * @throws the reason of an invalid filter; INVALID_WATCH_CURSOR, CURSOR_EXPIRED, TOO_MANY_STREAMS; the signal's reason
  *   when it fires
  */
 export type WatchPayments = (
@@ -112,8 +112,11 @@ export function createWatchPayments(options: WatchOptions): WatchPayments {
   }
 }
 
-/** @throws CURSOR_EXPIRED where later changes have been pruned; CURSOR_AHEAD where the log has not reached the change */
+const TOO_OLD = 'it is older than 7 days, for which changes are kept'
+const AHEAD = 'it is ahead of all changes, because the database was restored to an earlier state'
+
+/** @throws CURSOR_EXPIRED where later changes have been pruned, and where the log has not reached the change */
 function checkWithin({ lastChange, prunedChange }: LogExtent, change: bigint): void {
-  if (change < prunedChange) throw waybillError('CURSOR_EXPIRED', {})
-  if (change > lastChange) throw waybillError('CURSOR_AHEAD', {})
+  if (change < prunedChange) throw waybillError('CURSOR_EXPIRED', { detail: TOO_OLD })
+  if (change > lastChange) throw waybillError('CURSOR_EXPIRED', { detail: AHEAD })
 }

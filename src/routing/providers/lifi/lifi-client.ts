@@ -4,7 +4,7 @@ import type { Logger } from '../../../domain/logger.ts'
 import type { OnBreakerChange } from '../../../nodes/breaker.ts'
 import { type LossCap, USUAL_LOSS_CAP } from './lifi-costs.ts'
 import { createLifiEndpoint, failed, type LifiAnswer } from './lifi-endpoint.ts'
-import type { LifiFailure } from './lifi-failure.ts'
+import { type LifiFailure, NO_ANSWER } from './lifi-failure.ts'
 
 /** How LI.FI, or a service with its API, is reached. */
 export interface LifiOptions {
@@ -124,7 +124,7 @@ function isLasting({ kind }: LifiFailure): boolean {
 }
 
 function orTimeout(asked: Promise<LifiAnswer>, signal: AbortSignal): Promise<LifiAnswer> {
-  const over = failed({ kind: 'TIMEOUT' })
+  const over = failed(NO_ANSWER)
   if (signal.aborted) return Promise.resolve(over)
   return new Promise((resolve, reject) => {
     const onAbort = () => resolve(over)

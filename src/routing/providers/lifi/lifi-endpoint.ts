@@ -1,5 +1,5 @@
 import { type Breaker, createBreaker, type OnBreakerChange } from '../../../nodes/breaker.ts'
-import { failureOfAnswer, type LifiFailure, type ParsedBody } from './lifi-failure.ts'
+import { failureOfAnswer, type LifiFailure, NO_ANSWER, type ParsedBody } from './lifi-failure.ts'
 import { createQuota, type Quota } from './quota.ts'
 
 /** The outcome of a question to LI.FI: JSON that is not checked yet, or why there is none. */
@@ -53,7 +53,7 @@ interface State extends LifiEndpointOptions {
 export function createLifiEndpoint(options: LifiEndpointOptions): LifiEndpoint {
   const { clock } = options
   const breaker = createBreaker(options.onChange)
-  const state: State = { ...options, quota: createQuota(), breaker, lastFault: { kind: 'TIMEOUT' }, probe: undefined }
+  const state: State = { ...options, quota: createQuota(), breaker, lastFault: NO_ANSWER, probe: undefined }
   return {
     ask: (input, call) => askAdmitted(state, input, call),
     againInMs: (failure) => (isFault(failure) ? breaker.againInMs(clock()) : 0),
@@ -111,7 +111,7 @@ async function send({ quota, clock, fetch, apiKey, ...options }: State, input: L
     return failed(failure)
   } catch (error) {
     if (!isAnswered) quota.unanswered()
-    if (signal.aborted) return failed({ kind: 'TIMEOUT' })
+    if (signal.aborted) return failed(NO_ANSWER)
     if (error instanceof AnswerTooLargeError) return failed({ kind: 'INCONSISTENT', detail: error.message })
     return failed({ kind: 'UNREACHABLE', detail: describeNetworkError(error) })
   }

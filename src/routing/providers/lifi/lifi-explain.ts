@@ -12,7 +12,6 @@ export function explainFailure(client: LifiClient, question: LifiQuestion, failu
   const { source, destination } = question
   switch (failure.kind) {
     case 'TIMEOUT':
-      return explain('CROSSCHAIN_TIMEOUT', { provider, seconds })
     case 'UNREACHABLE':
       return explain('CROSSCHAIN_UNREACHABLE', { provider, seconds, detail: failure.detail })
     case 'INCONSISTENT':

@@ -3,8 +3,7 @@ import { isObject } from '../../../nodes/rpc-error.ts'
 
 /** Why LI.FI gave no quote. Details are LI.FI's words. */
 export type LifiFailure =
-  | { readonly kind: 'TIMEOUT' }
-  | { readonly kind: 'UNREACHABLE'; readonly detail: string }
+  | { readonly kind: 'TIMEOUT' | 'UNREACHABLE'; readonly detail: string }
   /** Its answer cannot be right. */
   | { readonly kind: 'INCONSISTENT'; readonly detail: string }
   | { readonly kind: 'QUOTA'; readonly seconds: number }
@@ -13,6 +12,8 @@ export type LifiFailure =
   | { readonly kind: 'AMOUNT_TOO_SMALL'; readonly detail: string }
   /** LI.FI rejected the question as invalid. */
   | { readonly kind: 'REFUSED'; readonly detail: string }
+
+export const NO_ANSWER: LifiFailure = { kind: 'TIMEOUT', detail: 'no answer in time' }
 
 type FailureKind = LifiFailure['kind']
 
@@ -69,13 +70,13 @@ export function failureOfAnswer({ status, body, headers, apiKey }: FailedAnswer)
   const said = codes.length > 0 ? codes.join(', ') : message
   const detail = withoutKey(said === '' ? `HTTP status ${status}` : said, apiKey)
   switch (kind) {
-    case 'TIMEOUT':
     case 'UNAUTHORIZED':
       return { kind }
     case 'QUOTA':
       return { kind, seconds: secondsOf(headers) }
     case 'NO_ROUTE':
       return { kind: isTooSmall(codes) ? 'AMOUNT_TOO_SMALL' : kind, detail }
+    case 'TIMEOUT':
     case 'UNREACHABLE':
     case 'INCONSISTENT':
     case 'AMOUNT_TOO_SMALL':

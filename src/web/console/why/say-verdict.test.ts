@@ -100,10 +100,10 @@ it.each<[string, Partial<SaidAnswer>, string, string, string]>([
   ],
   [
     'that sources failed',
-    { degraded: true, unavailable: [missing('CHAIN_TIMEOUT', 'try again in 5 s')] },
+    { degraded: true, unavailable: [missing('CHAIN_UNREACHABLE', 'try again in 5 s')] },
     'warn',
     'As far as is known, this wallet cannot pay 150 USDC on ETHEREUM',
-    'What helps: try again in 5 s. Some sources failed, so ways may be missing: because of CHAIN_TIMEOUT.',
+    'What helps: try again in 5 s. Some sources failed, so ways may be missing: because of CHAIN_UNREACHABLE.',
   ],
   [
     'that nothing was asked for that can pay',

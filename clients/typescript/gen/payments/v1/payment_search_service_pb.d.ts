@@ -608,7 +608,7 @@ export declare const PaymentSearchService: GenService<{
   },
   /**
    * Sends every change of the payments that match all filters, from now on or from a `watchCursor` on.
-   * TOO_MANY_WATCHERS beyond 100 watches of an account in one process; CURSOR_EXPIRED, CURSOR_AHEAD or
+   * TOO_MANY_STREAMS beyond 100 watches of an account in one process; CURSOR_EXPIRED or
    * INVALID_WATCH_CURSOR if the watch cannot begin at the cursor: search again then, and watch from the `watchCursor`
    * of the answer. STREAM_EXPIRED ends a watch after an hour: continue from its last `watchCursor`.
    *

@@ -229,7 +229,7 @@ export declare type WatchPaymentsRequest = Message<"payments.v1.WatchPaymentsReq
   /**
    * Begin after this position: the `watchCursor` of a search or of an event, whatever its filters were. Default: begin
    * now. Over plain HTTP the header `Last-Event-ID`, which browsers add when they reconnect, wins. Changes are kept for
-   * 7 days. CURSOR_EXPIRED, CURSOR_AHEAD, INVALID_WATCH_CURSOR.
+   * 7 days. CURSOR_EXPIRED, INVALID_WATCH_CURSOR.
    *
    * @generated from field: optional string watch_cursor = 30;
    */

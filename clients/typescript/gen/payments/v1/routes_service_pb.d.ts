@@ -422,7 +422,7 @@ export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentC
 
   /**
    * Id of a route, in any case. Default: `chain` and `token` choose the route, or the direct route is taken.
-   * ROUTE_NAMED_TWICE if `chain` or `token` is sent too; UNKNOWN_ROUTE. Example: `"BASE_BASE_DAI_USDC"`.
+   * INCOMPLETE_ROUTE if `chain` or `token` is sent too; UNKNOWN_ROUTE. Example: `"BASE_BASE_DAI_USDC"`.
    *
    * @generated from field: optional string route = 6;
    */
