@@ -75,13 +75,12 @@ const statusOf = async (asked: Promise<{ readonly httpStatus?: number }>) => (aw
 
 describe('a key at the limit of its calls in progress', () => {
   it('has its further calls wait and then answered, while another key is served', async () => {
-    const { ask } = await listen({ maxSearches: 2, maxSearchesPerKey: 1, maxWaitingPerKey: 4 })
+    const { ask } = await listen({ maxSearches: 2, maxSearchesPerKey: 1 })
     const { shop, other } = running.keys
     const asked = await whileLocked(async () => {
       const all = Array.from({ length: 5 }, () => statusOf(ask(shop)))
       await untilUnderWay(1)
-      // One is in progress and four wait, which is all that the key may have; other keys still have room.
-      expect((await ask(shop)).error?.info).toMatchObject({ reason: 'TOO_MANY_AT_ONCE', metadata: { limit: '1' } })
+      // One is in progress and four wait; other keys still have room.
       all.push(statusOf(ask(other)))
       await untilUnderWay(2)
       return all
@@ -90,31 +89,31 @@ describe('a key at the limit of its calls in progress', () => {
   })
 
   it('is refused further calls, in the same way over every protocol, with the time to retry after', async () => {
-    const { url, ways, ask } = await listen({ maxSearchesPerKey: 1, maxWaitingPerKey: 1 })
+    const { url, ways, ask } = await listen({ maxSearchesPerKey: 1, maxCallMs: 4_000 })
     const { shop } = running.keys
-    // The time is that for which the waiting call has waited so far.
+    // The time is that for which the call has waited.
     const seconds = expect.stringMatching(/^[1-9]\d*$/)
     const held = await whileLocked(async () => {
-      const both = [statusOf(ask(shop)), statusOf(ask(shop))]
+      const first = [statusOf(ask(shop))]
       await untilUnderWay(1)
-      for (const method of ['SearchPayments', 'ListPaymentRequests']) {
-        for (const way of ways.all) {
-          const { error } = await ask(shop, { way, method })
-          expect([way.name, error]).toMatchObject([
-            way.name,
-            {
-              code: 'resource_exhausted',
-              info: { reason: 'TOO_MANY_AT_ONCE', metadata: { limit: '1', retryAfterSeconds: seconds } },
-              details: [expect.stringContaining('ErrorInfo'), expect.stringContaining('RetryInfo')],
-            },
-          ])
-        }
-      }
+      const asked = ['SearchPayments', 'ListPaymentRequests'].flatMap((method) =>
+        ways.all.map(async (way) => [way.name, (await ask(shop, { way, method })).error]),
+      )
       const answer = await fetch(`${url}/payments`, { headers: { 'x-api-key': shop } })
       expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, seconds])
-      return both
+      for (const refused of await Promise.all(asked)) {
+        expect(refused).toMatchObject([
+          expect.any(String),
+          {
+            code: 'resource_exhausted',
+            info: { reason: 'TOO_MANY_AT_ONCE', metadata: { limit: '1', retryAfterSeconds: seconds } },
+            details: [expect.stringContaining('ErrorInfo'), expect.stringContaining('RetryInfo')],
+          },
+        ])
+      }
+      return first
     })
-    expect(await Promise.all(held)).toEqual([200, 200])
+    expect(await Promise.all(held)).toEqual([200])
     ways.close()
   })
 
@@ -134,7 +133,7 @@ describe('a key at the limit of its calls in progress', () => {
   })
 
   it('still has its summaries and watches', async () => {
-    const { url, ask } = await listen({ maxSearchesPerKey: 1, maxWaitingPerKey: 1 })
+    const { url, ask } = await listen({ maxSearchesPerKey: 1 })
     const { shop } = running.keys
     const watching = new AbortController()
     const watches = await Promise.all(
@@ -219,8 +218,8 @@ describe('calls that need no turn find a free connection of the database, howeve
 })
 
 describe('a turn is given back', () => {
-  /** A listener where one search of a key is in progress and one more waits for its turn. */
-  const open = () => listen({ maxSearchesPerKey: 1, maxWaitingPerKey: 1 })
+  /** A listener where one search of a key is in progress and further ones wait for their turn. */
+  const open = () => listen({ maxSearchesPerKey: 1 })
 
   /** @returns the status of one more search of the key, when it has its turn */
   async function searchOnceMore({ ask }: Awaited<ReturnType<typeof open>>): Promise<() => Promise<unknown>> {
@@ -281,14 +280,15 @@ describe('a turn is given back', () => {
       const first = await searchOnceMore(opened)
       const caller = new AbortController()
       const second = opened.ask(running.keys.shop, { signal: caller.signal }).catch((error: Error) => error.name)
-      await vi.waitFor(async () => {
-        expect(await statusOf(opened.ask(running.keys.shop))).toBe(429)
-      }, PATIENCE)
+      const way = opened.ways.named('gRPC')
+      const third = await opened.ask(running.keys.shop, { way, headers: { 'grpc-timeout': '400m' } })
+      expect(third.error?.info).toMatchObject({ reason: 'TOO_MANY_AT_ONCE' })
       caller.abort()
       expect(await second).toBe('AbortError')
       return first
     })
     expect(await next()).toBe(200)
     expect(await statusOf(opened.ask(running.keys.shop))).toBe(200)
+    opened.ways.close()
   })
 })

@@ -6,7 +6,7 @@ export interface FairTurns {
    * Waits for a turn.
    *
    * @param who - equal for those who share one part
-   * @param untilMs - how long to wait, on the clock of `nowMs`
+   * @param untilMs - how long to wait, on the clock of `performance`
    * @returns ends the turn; to be called once
    * @throws TooManyAtOnceError; the signal's reason when it aborts before the turn has come
    */
@@ -23,16 +23,12 @@ export interface FairTurnsOptions {
   readonly places: number
   /** Turns at once of one user. The rest is left for others, who then need not wait for a turn to end. */
   readonly placesEach: number
-  /** How many calls of one user may wait. */
-  readonly waitingEach: number
-  /** A clock in milliseconds that never goes back. */
-  readonly nowMs: () => number
 }
 
-/** A user has so many calls running and waiting that there is no turn for another. */
+/** No turn came in time. */
 export class TooManyAtOnceError extends Error {
   override readonly name = 'TooManyAtOnceError'
-  /** How long this call, or the call that is next in line, has waited, in milliseconds. */
+  /** How long this call has waited, in milliseconds. */
   readonly waitedMs: number
 
   constructor(waitedMs: number) {
@@ -42,7 +38,6 @@ export class TooManyAtOnceError extends Error {
 }
 
 interface Waiter {
-  readonly sinceMs: number
   readonly begin: () => void
 }
 
@@ -66,17 +61,13 @@ interface State {
  */
 export function createFairTurns(options: FairTurnsOptions): FairTurns {
   const state: State = { options, users: new Map(), running: 0 }
-  const { places, placesEach, waitingEach, nowMs } = options
+  const { places, placesEach } = options
   return {
     async take(who, terms) {
       terms.signal.throwIfAborted()
       const user = state.users.get(who) ?? { running: 0, waiting: [] }
       if (state.running < places && user.running < placesEach) begin(state, who, user)
-      else if (user.waiting.length < waitingEach) await wait(state, who, user, terms)
-      else {
-        const [oldest] = user.waiting
-        throw new TooManyAtOnceError(oldest === undefined ? 0 : nowMs() - oldest.sinceMs)
-      }
+      else await wait(state, who, user, terms)
       return () => end(state, who, user)
     },
   }
@@ -126,15 +117,13 @@ function nextUser({ users, options: { placesEach } }: State): readonly [string, 
 }
 
 function wait(state: State, who: string, user: User, { signal, untilMs }: WaitTerms): Promise<void> {
-  const { nowMs } = state.options
-  const sinceMs = nowMs()
+  const sinceMs = performance.now()
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const settle = () => {
     clearTimeout(timer)
     signal.removeEventListener('abort', onAbort)
   }
   const waiter: Waiter = {
-    sinceMs,
     begin() {
       settle()
       resolve()
@@ -147,7 +136,7 @@ function wait(state: State, who: string, user: User, { signal, untilMs }: WaitTe
     reject(error)
   }
   const onAbort = () => leave(signal.reason)
-  const timer = startTimer(() => leave(new TooManyAtOnceError(nowMs() - sinceMs)), untilMs - sinceMs)
+  const timer = startTimer(() => leave(new TooManyAtOnceError(performance.now() - sinceMs)), untilMs - sinceMs)
   signal.addEventListener('abort', onAbort, { once: true })
   state.users.set(who, user)
   user.waiting.push(waiter)

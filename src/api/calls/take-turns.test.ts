@@ -3,7 +3,7 @@ import type { Answers, Call } from './call.ts'
 import type { ServedMethod } from './served-method.ts'
 import { takeTurns, turnLimitsOf } from './take-turns.ts'
 
-const oneAtATime = { ...turnLimitsOf(1, 8), maxSearchesPerKey: 1, maxWaitingPerKey: 0 }
+const oneAtATime = { ...turnLimitsOf(1, 8), maxSearchesPerKey: 1 }
 
 function callOf(methodKind: string, signal = new AbortController().signal): Call {
   const caller = { keyId: '1', account: { id: 1 } }
@@ -11,7 +11,7 @@ function callOf(methodKind: string, signal = new AbortController().signal): Call
 }
 
 it('gives a stream a turn while it makes a message, and none while its reader takes it', async () => {
-  const takeATurn = takeTurns({ ...oneAtATime, maxWaitingPerKey: 1 })
+  const takeATurn = takeTurns(oneAtATime)
   const method = { turn: 'page' } as ServedMethod
   const working = Promise.withResolvers<void>()
   async function* work(): AsyncGenerator {

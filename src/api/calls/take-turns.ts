@@ -12,8 +12,6 @@ export interface TurnLimits {
   /** Each reads all payments that match, so most connections are left for others. */
   readonly maxSummaries: number
   readonly maxSummariesPerKey: number
-  /** For one key, of each kind. By default any number: a call that waits is a running call, and those have shares. */
-  readonly maxWaitingPerKey: number
 }
 
 /** Each turn holds a connection to a database server. One is left for work that needs no turn; searches have the rest. */
@@ -30,7 +28,6 @@ export function turnLimitsOf(servers: number, connections: number): TurnLimits {
     maxSearchesPerKey: 4,
     maxSummaries: servers * SUMMARIES_OF_SERVER,
     maxSummariesPerKey: 1,
-    maxWaitingPerKey: Number.POSITIVE_INFINITY,
   }
 }
 
@@ -38,26 +35,23 @@ export function turnLimitsOf(servers: number, connections: number): TurnLimits {
 const WAITING_SHARE = 0.5
 
 /**
- * Gives each key its fair part of expensive work; further calls wait for their turn. A unary call keeps its turn until its work has
+ * Gives each key its fair part of expensive work; further calls wait for their turn, however many they are: a call that waits is a running
+ * call, and those have shares. A unary call keeps its turn until its work has
  * ended, which may be some time after it was cancelled. A stream takes a turn for each message, and has none while its reader takes the
  * message.
  *
  * @throws WaybillError TOO_MANY_AT_ONCE, which says when to retry
  */
 export function takeTurns(limits: TurnLimits): Interceptor {
-  const { maxSearches, maxSearchesPerKey, maxSummaries, maxSummariesPerKey, maxWaitingPerKey: waitingEach } = limits
+  const { maxSearches, maxSearchesPerKey, maxSummaries, maxSummariesPerKey } = limits
   const turns: Readonly<Record<TurnKind, FairTurns>> = {
     page: createFairTurns({
       places: maxSearches,
       placesEach: maxSearchesPerKey,
-      waitingEach,
-      nowMs: () => performance.now(),
     }),
     summary: createFairTurns({
       places: maxSummaries,
       placesEach: maxSummariesPerKey,
-      waitingEach,
-      nowMs: () => performance.now(),
     }),
   }
   const limitOf = { page: maxSearchesPerKey, summary: maxSummariesPerKey }
