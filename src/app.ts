@@ -26,7 +26,6 @@ import { isLoopbackAuthority } from './domain/hosts/ip-network.ts'
 import type { Logger } from './domain/logger.ts'
 import { createNodeLimits, type NodeLimits } from './nodes/node-limits.ts'
 import { createFigures, type Figures } from './observability/figures.ts'
-import { createChainGauges } from './observability/measure-chains.ts'
 import { inTransaction, readPromptly } from './postgres/cancellable.ts'
 import { classifyDatabaseError } from './postgres/database-error.ts'
 import { connectionsOf } from './postgres/knex.ts'
@@ -93,7 +92,7 @@ export interface Service {
   readonly detection: Detection
   /** What operators watch, for whoever exports it. */
   readonly figures: Figures
-  /** Keeps the gauges of chains current, and prunes the log of changes. */
+  /** Compares the chains file with its nodes, and prunes the log of changes. */
   readonly background: Background
   /**
    * Compares what payers are sent to with what the nodes answer; the background goes on with that. Routes by what two answers say is wrong are
@@ -187,7 +186,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     requests,
     detection,
     figures,
-    background: composeBackground(options, figures, comparison),
+    background: composeBackground(options, comparison),
     compareChains: (signal) => comparison.round(signal),
     learnNodes: (signal) => routes.learnNodes(signal),
     prepareScreens: () => screens.prepare(),
@@ -195,19 +194,9 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   }
 }
 
-function composeBackground(
-  { knex, chains, logger, now }: ServiceOptions,
-  figures: Figures,
-  comparison: ChainComparison,
-): Background {
+function composeBackground({ knex, logger, now }: ServiceOptions, comparison: ChainComparison): Background {
   const owner = randomUUID()
-  const setGauges = createChainGauges(figures)
   const jobs: BackgroundJob[] = [
-    {
-      name: 'measuring chains',
-      everyMs: 15_000,
-      round: async (signal) => setGauges(await listChains(knex, chains, { now: now(), signal })),
-    },
     {
       name: 'comparing the chains file with its nodes',
       everyMs: 30_000,

@@ -23,11 +23,10 @@ export interface Figures {
 /** Figures that are left out because there are too many. */
 const DROPPED = 'waybill_figures_dropped_total'
 
-/**
- * @param options.maxSets - how many combinations of labels one name may have; beyond it new ones are dropped and counted, so that a fault in a
- *   label cannot fill the memory. Default 1,000
- */
-export function createFigures({ maxSets = 1_000 }: { readonly maxSets?: number } = {}): Figures {
+/** How many combinations of labels one name may have; beyond it new ones are dropped and counted, so that a fault in a label cannot fill the memory. */
+const MAX_SETS = 1_000
+
+export function createFigures(): Figures {
   const names = new Map<string, Map<string, Figure>>()
 
   function put(kind: Figure['kind'], name: string, labels: Labels, valueOf: (before: number) => number): void {
@@ -35,7 +34,7 @@ export function createFigures({ maxSets = 1_000 }: { readonly maxSets?: number }
     names.set(name, sets)
     const key = keyOf(labels)
     const before = sets.get(key)
-    if (before === undefined && sets.size >= maxSets && name !== DROPPED) {
+    if (before === undefined && sets.size >= MAX_SETS && name !== DROPPED) {
       put('COUNTER', DROPPED, { name }, (dropped) => dropped + 1)
       return
     }
