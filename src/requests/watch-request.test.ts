@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { recordLogs } from '../../test/support/logs.ts'
 import type { Account } from '../domain/account.ts'
 import { type Decimal, ZERO } from '../domain/decimal.ts'
@@ -14,8 +14,18 @@ function requestAt(status: RequestStatus, requestId = '01aa'): RequestWithBalanc
   return { request: { requestId } as RequestWithBalance['request'], balance }
 }
 
-const watchOf = (readMany: RequestWatchOptions['readMany'], more: Partial<RequestWatchOptions> = {}) =>
-  createWatchRequest({ readMany, logger: recordLogs(), now: () => new Date(0), pollMs: 1, ...more })
+const watchOf = (readMany: RequestWatchOptions['readMany'], now = () => new Date(0)) =>
+  createWatchRequest({ readMany, logger: recordLogs(), now })
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+/** What comes within a time. */
+async function within<T>(ms: number, coming: Promise<T>): Promise<T> {
+  coming.catch(() => {})
+  await vi.advanceTimersByTimeAsync(ms)
+  return coming
+}
 
 async function take(messages: AsyncGenerator<RequestMessage>, count: number) {
   const taken: string[] = []
@@ -29,22 +39,25 @@ async function take(messages: AsyncGenerator<RequestMessage>, count: number) {
 describe('watching a request', () => {
   it('sends heartbeats while nothing changes, and each other state once', async () => {
     let reads = 0
-    const watch = watchOf(async () => [requestAt(++reads < 30 ? 'OPEN' : 'PAID')], { heartbeatMs: 10 })
-    const taken = await take(watch(ACCOUNT, requestAt('OPEN'), new AbortController().signal), 4)
-    expect(taken.slice(0, 2)).toEqual(['OPEN', 'HEARTBEAT'])
-    expect(taken.filter((each) => each === 'PAID').length).toBeLessThanOrEqual(1)
+    const watch = watchOf(async () => [requestAt(++reads < 40 ? 'OPEN' : 'PAID')])
+    const taken = take(watch(ACCOUNT, requestAt('OPEN'), new AbortController().signal), 4)
+    expect(await within(60_000, taken)).toEqual(['OPEN', 'HEARTBEAT', 'PAID', 'HEARTBEAT'])
   })
 
   it('sends the state again when the request expires, also while the reader takes nothing', async () => {
     let now = new Date(0)
     const expiresAt = new Date(1_000)
     const read = () => requestAt(now < expiresAt ? 'OPEN' : 'EXPIRED')
-    const watch = watchOf(async () => [read()], { now: () => now })
+    const watch = watchOf(
+      async () => [read()],
+      () => now,
+    )
     const messages = watch(ACCOUNT, read(), new AbortController().signal)
     expect((await messages.next()).value).toMatchObject({ type: 'STATE', at: now })
     now = expiresAt
     const found = { balance: { status: 'EXPIRED' } }
-    expect((await messages.next()).value).toMatchObject({ type: 'STATE', at: expiresAt, found })
+    const next = await within(1_000, messages.next())
+    expect(next.value).toMatchObject({ type: 'STATE', at: expiresAt, found })
     await messages.return(undefined as never)
   })
 
@@ -55,7 +68,8 @@ describe('watching a request', () => {
     const messages = watch(ACCOUNT, requestAt('OPEN'), new AbortController().signal)
     expect((await messages.next()).value).toMatchObject({ type: 'STATE' })
     now = 2
-    expect((await messages.next()).value).toMatchObject({ found: { balance: { status: 'PAID' } } })
+    const next = await within(1_000, messages.next())
+    expect(next.value).toMatchObject({ found: { balance: { status: 'PAID' } } })
   })
 
   it('reads once for all who wait, and not at all when nobody does', async () => {
@@ -66,9 +80,9 @@ describe('watching a request', () => {
     })
     const { signal } = new AbortController()
     const watches = ['01', '02', '03', '03'].map((id) => take(watch(ACCOUNT, requestAt('OPEN', id), signal), 2))
-    expect(await Promise.all(watches)).toEqual(watches.map(() => ['OPEN', 'PAID']))
+    expect(await within(1_000, Promise.all(watches))).toEqual(watches.map(() => ['OPEN', 'PAID']))
     expect(asked).toEqual([3])
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await vi.advanceTimersByTimeAsync(5_000)
     expect(asked).toEqual([3])
   })
 
@@ -79,10 +93,11 @@ describe('watching a request', () => {
       return [requestAt('PAID')]
     })
     const { signal } = new AbortController()
-    expect(await take(patient(ACCOUNT, requestAt('OPEN'), signal), 2)).toEqual(['OPEN', 'PAID'])
+    const taken = take(patient(ACCOUNT, requestAt('OPEN'), signal), 2)
+    expect(await within(5_000, taken)).toEqual(['OPEN', 'PAID'])
     const failing = async () => Promise.reject(new Error('the database is down'))
-    const impatient = watchOf(failing, { patienceMs: 5 })
-    await expect(take(impatient(ACCOUNT, requestAt('OPEN'), signal), 2)).rejects.toThrow('the database is down')
+    const failed = take(watchOf(failing)(ACCOUNT, requestAt('OPEN'), signal), 3)
+    await expect(within(20_000, failed)).rejects.toThrow('the database is down')
   })
 
   it('ends with the signal, and when the request is gone', async () => {
@@ -92,8 +107,7 @@ describe('watching a request', () => {
     aborter.abort(new Error('hung up'))
     await expect(taken).rejects.toThrow('hung up')
     const gone = watchOf(async () => [])
-    await expect(take(gone(ACCOUNT, requestAt('OPEN'), new AbortController().signal), 2)).rejects.toMatchObject({
-      reason: 'REQUEST_NOT_FOUND',
-    })
+    const inVain = take(gone(ACCOUNT, requestAt('OPEN'), new AbortController().signal), 2)
+    await expect(within(1_000, inVain)).rejects.toMatchObject({ reason: 'REQUEST_NOT_FOUND' })
   })
 })

@@ -8,7 +8,7 @@ import { createDatabase } from '../../src/postgres/knex.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import { createPaymentSearch, type PaymentSearch } from '../../src/search/page/payment-search.ts'
 import { createWatchRepository } from '../../src/search/sql/watch-repository.ts'
-import { createWatchHub, type WatchHubOptions } from '../../src/search/watch/watch-hub.ts'
+import { createWatchHub } from '../../src/search/watch/watch-hub.ts'
 import {
   createWatchPayments,
   type WatchMessage,
@@ -33,7 +33,7 @@ const cursorSecret = Buffer.alloc(32, 1)
 
 export function startWatchProcess(
   { connection }: TestDatabase,
-  options: Partial<Omit<WatchHubOptions, 'readLastChanges'> & Pick<WatchOptions, 'heartbeatMs' | 'batch'>> = {},
+  options: Partial<Pick<WatchOptions, 'batch'>> = {},
 ): WatchProcess {
   const knex = createDatabase(connection)
   const search = createPaymentSearch({ knex, chains, tokens, cursorSecret })
@@ -42,7 +42,7 @@ export function startWatchProcess(
   const watch = createWatchPayments({
     parseFilter: (account, input, signal) => search.parseFilter(account, input, signal),
     repository,
-    hub: createWatchHub({ readLastChanges, logger: recordLogs(), pollMs: 10, ...options }),
+    hub: createWatchHub({ readLastChanges, logger: recordLogs() }),
     cursorSecret,
     now: () => new Date(START),
     heartbeatMs: 100,

@@ -39,8 +39,9 @@ export interface WatchOptions {
   /** 32 bytes, the same for all processes on one database. */
   readonly cursorSecret: Uint8Array
   readonly now: () => Date
-  /** The silence after which a HEARTBEAT is sent; default 15,000. */
+  /** The silence after which a HEARTBEAT is sent; default 15,000. Tests that wait for heartbeats give a shorter one. */
   readonly heartbeatMs?: number | undefined
+  /** Tests give small ones, so that few changes fill many batches. */
   readonly batch?: WatchBatchSize | undefined
 }
 

@@ -1,0 +1,107 @@
+import type { Logger } from '../domain/logger.ts'
+
+export interface PollOptions<Asked, Change> {
+  /** Pause between two polls, and so the latency of changes, apart from the time to read them. */
+  readonly pollMs: number
+  readonly logger: Logger
+  /** What is read together: all at once, or the accounts one by one, so that one on a lost server does not hold up the others. */
+  readonly groupOf: (asked: Asked) => number
+  /**
+   * Reads what those of a group wait for.
+   *
+   * @returns tells the change of each; undefined where nothing has changed. It throws for one who waits in vain
+   */
+  readonly read: (asking: readonly Asked[]) => Promise<(asked: Asked) => Change | undefined>
+}
+
+/**
+ * Waits for a change, but no longer than `timeoutMs`, after which it resolves with undefined.
+ *
+ * @throws the signal's reason when it fires; the database's error when polls have failed for {@link PATIENCE_MS}
+ */
+export type WaitForChange<Asked, Change> = (
+  asked: Asked,
+  timeoutMs: number,
+  signal: AbortSignal,
+) => Promise<Change | undefined>
+
+/** How long polls may fail before those who wait get the error. */
+const PATIENCE_MS = 15_000
+
+/** A pool has eight connections by default. */
+const READS_AT_ONCE = 3
+
+interface Waiter<Asked, Change> {
+  readonly asked: Asked
+  readonly resolve: (change: Change) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Lets any number of callers wait for changes, with one poll of the database for all of them, and none while nobody waits. */
+export function createPoll<Asked, Change>(options: PollOptions<Asked, Change>): WaitForChange<Asked, Change> {
+  const { pollMs, logger, groupOf, read } = options
+  const waiters = new Set<Waiter<Asked, Change>>()
+  const failingSinceMs = new Map<number, number>()
+  let isPolling = false
+
+  async function pollWhileAnyoneWaits(): Promise<void> {
+    if (isPolling) return
+    isPolling = true
+    while (waiters.size > 0) {
+      await pause(pollMs)
+      const groups = [...Map.groupBy(waiters, ({ asked }) => groupOf(asked))]
+      for (let from = 0; from < groups.length; from += READS_AT_ONCE) {
+        await Promise.all(groups.slice(from, from + READS_AT_ONCE).map(pollGroup))
+      }
+    }
+    isPolling = false
+  }
+
+  async function pollGroup([group, asking]: [number, readonly Waiter<Asked, Change>[]]): Promise<void> {
+    try {
+      const changeOf = await read(asking.map(({ asked }) => asked))
+      failingSinceMs.delete(group)
+      for (const waiter of asking) settle(waiter, changeOf)
+    } catch (err) {
+      const nowMs = performance.now()
+      const sinceMs = failingSinceMs.get(group) ?? nowMs
+      failingSinceMs.set(group, sinceMs)
+      logger.warn({ err, waiting: asking.length }, 'the poll for changes failed')
+      if (nowMs - sinceMs < PATIENCE_MS) return
+      failingSinceMs.delete(group)
+      for (const { reject } of asking) reject(err)
+    }
+  }
+
+  return async (asked, timeoutMs, signal) => {
+    signal.throwIfAborted()
+    const { promise, resolve, reject } = Promise.withResolvers<Change | undefined>()
+    const waiter = { asked, resolve, reject }
+    const onAbort = () => reject(signal.reason)
+    const timer = setTimeout(() => resolve(undefined), timeoutMs)
+    signal.addEventListener('abort', onAbort, { once: true })
+    waiters.add(waiter)
+    void pollWhileAnyoneWaits()
+    return promise.finally(() => {
+      waiters.delete(waiter)
+      clearTimeout(timer)
+      signal.removeEventListener('abort', onAbort)
+    })
+  }
+}
+
+function settle<Asked, Change>(
+  { asked, resolve, reject }: Waiter<Asked, Change>,
+  changeOf: (asked: Asked) => Change | undefined,
+): void {
+  try {
+    const change = changeOf(asked)
+    if (change !== undefined) resolve(change)
+  } catch (error) {
+    reject(error)
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
