@@ -124,7 +124,7 @@ it('makes a file that others could read private when it exports to it, and refus
   expect((await readdir(folder)).filter((name) => name.endsWith('.part'))).toEqual([])
 })
 
-it('imports requests into the demo account', async () => {
+it('imports requests into the demo account, and exports them again', async () => {
   const path = join(folder, 'requests.ndjson')
   const terms = {
     payee: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
@@ -134,12 +134,14 @@ it('imports requests into the demo account', async () => {
     network: 'bsc',
   }
   await writeFile(path, `${JSON.stringify(terms)}\n${JSON.stringify({ ...terms, network: 'BASE' })}\n`)
-  const { code, stderr } = await runWaybill(['import', 'requests', path, '--account', 'demo'], {
-    DATA_DIR: join(folder, 'data'),
-  })
+  const demo = { DATA_DIR: join(folder, 'data') }
+  const { code, stderr } = await runWaybill(['import', 'requests', path, '--account', 'demo'], demo)
   expect(stderr).toContain('line 2: NETWORK_NOT_CONFIGURED')
   expect(stderr).toContain('2 lines read: 1 written, 0 unchanged, 1 bad')
   expect(code).toBe(1)
+  const exported = await runWaybill(['export', 'requests', '--account', 'demo'], demo)
+  expect([exported.code, exported.stderr]).toEqual([0, '1 payment request\n'])
+  expect(JSON.parse(exported.stdout)).toMatchObject({ ...terms, network: 'BSC', paymentCurrency: 'USDC-BSC' })
 })
 
 it.each([

@@ -19,6 +19,9 @@ export function callerOf({ values }: Pick<HandlerContext, 'values'>): Caller {
   return caller
 }
 
+/** What handlers here use of Connect's context; that of a call has no more. */
+export type CallContext = Omit<HandlerContext, 'service' | 'protocolName' | 'requestMethod' | 'url'>
+
 /** The account of {@link callerOf}. */
 export function accountOf(context: Pick<HandlerContext, 'values'>): Account {
   return callerOf(context).account

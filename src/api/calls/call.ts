@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { DescMethod, Message } from '@bufbuild/protobuf'
-import { type ContextValues, createContextValues, type HandlerContext } from '@connectrpc/connect'
+import { type ContextValues, createContextValues } from '@connectrpc/connect'
 import type { Caller } from '../../auth/caller.ts'
 import type { ReportLimit } from '../../auth/rate-limit.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
-import { callerKey } from './call-context.ts'
+import { type CallContext, callerKey } from './call-context.ts'
 import type { Holder } from './shares.ts'
 
 export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web'
@@ -12,9 +12,6 @@ export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web'
 /** What the call core needs to know about the HTTP request of a call. */
 export interface CallOrigin {
   readonly requestId: string
-  readonly httpMethod: string
-  /** The request target, as it was sent. */
-  readonly readUrl: () => string
   readonly headers: IncomingHttpHeaders
   /** The caller's address, in the form by which callers without a key are counted. */
   readonly clientAddress: () => string
@@ -50,7 +47,7 @@ export interface IncomingCall extends CallOrigin {
 }
 
 /** A call on its way through the call core. It is also the context that Connect's handlers get. */
-export interface Call extends HandlerContext {
+export interface Call extends CallContext {
   readonly incoming: IncomingCall
   readonly requestId: string
   /** Set once it is known; absent for methods that need no key. */
@@ -112,22 +109,6 @@ class StartedCall implements Call {
     this.method = method
     this.incoming = incoming
     this.requestId = incoming.requestId
-  }
-
-  get service() {
-    return this.method.parent
-  }
-
-  get protocolName(): string {
-    return this.incoming.protocol
-  }
-
-  get requestMethod(): string {
-    return this.incoming.httpMethod
-  }
-
-  get url(): string {
-    return this.incoming.readUrl()
   }
 
   get signal(): AbortSignal {

@@ -1,8 +1,9 @@
 import type { DescMethod, DescService, Message, MessageShape } from '@bufbuild/protobuf'
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import type { ServiceImpl } from '@connectrpc/connect'
 import type { Scope } from '../../auth/api-key.ts'
 import type { ChooseForm } from '../rest/stream-format.ts'
 import type { Call, Messages } from './call.ts'
+import type { CallContext } from './call-context.ts'
 
 /** Work whose turns are shared out fairly among keys: reading pages of payments, and summarising all of them. */
 export type TurnKind = 'page' | 'summary'
@@ -50,20 +51,17 @@ export interface ServedMethod {
 }
 
 /** A handler without the types of its messages. */
-type Handler = (request: Message | Messages, context: HandlerContext) => unknown
+type Handler = (request: Message | Messages, context: CallContext) => unknown
 
 /** Reads the values of a request as the handler does, and does nothing else. Throws the same error of the input. */
-type Check = (request: Message, context: HandlerContext) => unknown
+type Check = (request: Message, context: CallContext) => unknown
 
 /**
  * The checks of a service's methods, by local name. A check is called only for requests that are refused for another reason, so that their
  * senders are told of wrong values in the same answer.
  */
 export type ServiceChecks<S extends DescService> = {
-  readonly [K in keyof S['method']]?: (
-    request: MessageShape<S['method'][K]['input']>,
-    context: HandlerContext,
-  ) => unknown
+  readonly [K in keyof S['method']]?: (request: MessageShape<S['method'][K]['input']>, context: CallContext) => unknown
 }
 
 /**

@@ -35,13 +35,10 @@ export const UNBUFFERED: HeaderFields = { 'x-accel-buffering': 'no' }
 
 /** What the call core needs to know about a request, whatever its protocol. */
 export function originOf({ exchange, requestId, clientAddress, reportLimit }: Inbound): CallOrigin {
-  const { method: httpMethod, headers, onHangUp, received, holdConnectionFor } = exchange
-  const readUrl = () => (exchange.rawQuery === '' ? exchange.rawPath : `${exchange.rawPath}?${exchange.rawQuery}`)
+  const { headers, onHangUp, received, holdConnectionFor } = exchange
   const receivedBytes = () => received.bytes
   return {
     requestId,
-    httpMethod,
-    readUrl,
     headers,
     clientAddress,
     reportLimit,

@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import type { ServiceImpl } from '@connectrpc/connect'
 import { Pagination_TotalRelation } from '../../../gen/payments/v1/pagination_pb.js'
 import {
   type PaymentSearchService,
@@ -18,7 +18,7 @@ import type { SortBy } from '../../search/filter/search-fields.ts'
 import type { IncludeTotal, SearchInput, SortOrder } from '../../search/filter/search-input.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
 import type { SummaryInput } from '../../search/totals/summarize-payments.ts'
-import { accountOf } from '../calls/call-context.ts'
+import { accountOf, type CallContext } from '../calls/call-context.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
 import { type FilterRequest, filterInputOf, wordOf } from './payment-filter-input.ts'
 import { createPaymentToProto, type PaymentToProto } from './payment-to-proto.ts'
@@ -38,7 +38,7 @@ export interface PaymentReadChecks {
 
 /** The checks of PaymentSearchService. */
 export function createPaymentChecks(calls: PaymentReadChecks): ServiceChecks<typeof PaymentSearchService> {
-  const checkFilter = (request: FilterRequest & { readonly after?: string | undefined }, context: HandlerContext) =>
+  const checkFilter = (request: FilterRequest & { readonly after?: string | undefined }, context: CallContext) =>
     calls.check(accountOf(context), { ...filterInputOf(request), after: request.after }, context.signal)
   return {
     searchPayments: (request, context) => calls.check(accountOf(context), inputOf(request), context.signal),
@@ -99,7 +99,7 @@ function inputOf(request: SearchPaymentsRequest): SearchInput {
 }
 
 /** RFC 9111, 5.2.1.4. */
-function asksForNoCache({ requestHeader }: HandlerContext): boolean {
+function asksForNoCache({ requestHeader }: CallContext): boolean {
   return /\bno-cache\b/i.test(requestHeader.get('cache-control') ?? '')
 }
 

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import type { ServiceImpl } from '@connectrpc/connect'
 import { FeeLine_Stage, FeeLine_Type } from '../../../gen/payments/v1/fee_line_pb.js'
 import type { PaymentCalldataSchema } from '../../../gen/payments/v1/payment_calldata_pb.js'
 import { Route_Speed, Route_StepKind, Route_Tag, RouteSchema } from '../../../gen/payments/v1/route_pb.js'
@@ -26,7 +26,7 @@ import type {
 } from '../../domain/route.ts'
 import { WaybillError } from '../../errors/waybill-error.ts'
 import type { QuoteChangedError } from '../../routing/prepare-payment.ts'
-import { accountOf } from '../calls/call-context.ts'
+import { accountOf, type CallContext } from '../calls/call-context.ts'
 import { sendAlong } from '../calls/error-mapping.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
 
@@ -82,7 +82,7 @@ function isQuoteChanged(error: unknown): error is QuoteChangedError {
   return error instanceof WaybillError && error.reason === 'QUOTE_CHANGED'
 }
 
-function optionsOf({ signal, timeoutMs }: HandlerContext): CallOptions {
+function optionsOf({ signal, timeoutMs }: CallContext): CallOptions {
   const leftMs = timeoutMs()
   return leftMs === undefined ? { signal } : { signal, deadlineAtMs: Date.now() + leftMs }
 }

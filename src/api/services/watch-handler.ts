@@ -1,6 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import type { HandlerContext } from '@connectrpc/connect'
 import {
   type CreateWatchTicketRequest,
   type WatchPaymentsRequest,
@@ -13,7 +12,7 @@ import type { Account } from '../../domain/account.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { SearchInput } from '../../search/filter/search-input.ts'
 import type { WatchMessage } from '../../search/watch/watch-payments.ts'
-import { accountOf, callerOf } from '../calls/call-context.ts'
+import { accountOf, type CallContext, callerOf } from '../calls/call-context.ts'
 import { filterInputOf } from './payment-filter-input.ts'
 import type { PaymentToProto } from './payment-to-proto.ts'
 
@@ -32,7 +31,7 @@ export function createWatchHandlers(calls: WatchCalls, toProto: PaymentToProto) 
   return {
     async *watchPayments(
       request: WatchPaymentsRequest,
-      context: HandlerContext,
+      context: CallContext,
     ): AsyncGenerator<MessageInitShape<typeof WatchPaymentsResponseSchema>> {
       const { signal, requestHeader } = context
       refuseTicketBesideKey(request, requestHeader)
@@ -42,7 +41,7 @@ export function createWatchHandlers(calls: WatchCalls, toProto: PaymentToProto) 
     },
     async createWatchTicket(
       _: CreateWatchTicketRequest,
-      context: HandlerContext,
+      context: CallContext,
     ): Promise<MessageInitShape<typeof WatchTicketSchema>> {
       const { ticket, expiresAt } = await calls.issueTicket(callerOf(context))
       return { ticket, expiresAt: timestampFromDate(expiresAt) }

@@ -29,7 +29,7 @@ export interface CancelledRequest {
 }
 
 /** Creates the repository on a database. */
-export function createRequestImportRepository(knex: Knex, now = () => new Date()): RequestImportRepository {
+export function createRequestImportRepository(knex: Knex): RequestImportRepository {
   return {
     insertAll: (account, requests) =>
       inTransaction(knex, undefined, async (trx) => {
@@ -41,7 +41,7 @@ export function createRequestImportRepository(knex: Knex, now = () => new Date()
         })
         await copyRows(trx, target, rows)
         const { rows: made } = await trx.raw<{ rows: RequestRow[] }>(INSERT_NEW, [])
-        await completeStored(trx, account, made, now())
+        await completeStored(trx, account, made, new Date())
         const ids = requests.map(({ requestId }) => hexToBytes(requestId))
         const { rows: stored } = await trx.raw<{ rows: RequestRow[] }>(FIND_STORED, [account.id, ids])
         return {
