@@ -181,16 +181,12 @@ export interface DateRange {
 /**
  * Reads the fields `fromDate` and `toDate` of a filter.
  *
- * @param days - as for {@link requireDate}
  * @throws WaybillError INVALID_DATE, INVALID_RANGE
  */
-export function requireDateRange(
-  input: { readonly [K in keyof DateRange]?: string | undefined },
-  days?: ZoneDays,
-): DateRange {
+export function requireDateRange(input: { readonly [K in keyof DateRange]?: string | undefined }): DateRange {
   const { from, to } = readAll({
-    from: () => (input.fromDate === undefined ? undefined : requireDate('fromDate', input.fromDate, days)),
-    to: () => (input.toDate === undefined ? undefined : requireDate('toDate', input.toDate, days)),
+    from: () => (input.fromDate === undefined ? undefined : requireDate('fromDate', input.fromDate)),
+    to: () => (input.toDate === undefined ? undefined : requireDate('toDate', input.toDate)),
   })
   if (from !== undefined && to !== undefined && from.atMs > to.lastMs) {
     const bounds = { field: 'fromDate', value: input.fromDate ?? '', other: 'toDate', otherValue: input.toDate ?? '' }

@@ -41,16 +41,15 @@ export type SummarizeRequests = (account: Account, input: FilterInput, signal?: 
 /** What summaries are made of. */
 export interface SummaryOptions extends Omit<ListOptions, 'cursorSecret'> {
   readonly knex: Knex
-  readonly timeoutMs?: number | undefined
 }
 
 /** Creates the summaries of requests. */
 export function createSummarizeRequests(options: SummaryOptions): SummarizeRequests {
-  const { knex, timeoutMs = SUMMARY_TIMEOUT_MS } = options
+  const { knex } = options
   return async (account, input, signal) => {
     const matching = await findMatching(options, account, input, signal)
     const query = { matching, rows: MAX_GROUPS + 1 }
-    const rows = await withinTime(timeoutMs, signal, (bounded) => sumRequests(knex, account, query, bounded))
+    const rows = await withinTime(SUMMARY_TIMEOUT_MS, signal, (bounded) => sumRequests(knex, account, query, bounded))
     requireFewGroups(rows)
     const groups = rows.map(groupOf).toSorted((a, b) => (a.invoiceCurrency < b.invoiceCurrency ? -1 : 1))
     return { groups, count: groups.reduce((sum, { count }) => sum + count, 0) }

@@ -49,6 +49,24 @@ it('a key is created, rotated, revoked and audited', async () => {
   expect(audit.stderr).toBe('4 changes\n')
 })
 
+it('a publishable key is made for its origins', async () => {
+  const words = [
+    'keys',
+    'create',
+    '--account',
+    'pages',
+    '--publishable',
+    '--origins',
+    'https://a.example,https://b.example',
+  ]
+  const { code, stdout } = await waybill(...words)
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/^wbp_[0-9A-Za-z]{40}\n$/)])
+  const rows = rowsOf((await waybill('keys', 'list', '--account', 'pages')).stdout)
+  expect(rows.map(([, , , scopes, , , rate]) => [scopes, rate])).toEqual([
+    ['publishable for https://a.example,https://b.example', '60/min an address'],
+  ])
+})
+
 it('a key has no limit, its own limit or the default, and may expire', async () => {
   const create = (...words: string[]) =>
     waybill('keys', 'create', '--account', 'terms', '--scopes', 'routes:read', ...words)
@@ -112,6 +130,8 @@ it.each([
     share,
   ]),
   ['keys', 'create', '--account', 'acme', '--publishable', '--origins', 'https://a.example', '--share', '0.1'],
+  ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--origins', 'https://a.example'],
+  ['keys', 'create', '--account', 'acme', '--scopes', 'routes:reed'],
   ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--expires', '2020-01-01'],
   ['keys', 'create', '--account', 'acme', '--scopes', 'operations:read'],
   ['keys', 'create', '--account', 'acme', '--scopes', 'chains:read,operations:read'],

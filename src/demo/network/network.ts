@@ -3,7 +3,6 @@
  */
 import { join } from 'node:path'
 import type { ChainConfig } from '../../chains/chains-file.ts'
-import { isRealChainId } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { DEMO_ACCOUNTS, DEMO_MNEMONIC, type DemoPeople, readPeople } from '../history/people.ts'
 import { type Anvil, type AnvilExit, type AnvilOptions, AnvilStartError, startAnvil } from './anvil.ts'
@@ -62,7 +61,6 @@ export async function startNetwork({
   now: () => Date
   specs?: readonly DemoChainSpec[]
 }): Promise<DemoNetwork> {
-  refuseRealChains(specs)
   const started = await Promise.allSettled(specs.map((spec) => startChain(spec, { folder, logger, now })))
   const chains = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   const failure = started.find((result) => result.status === 'rejected')
@@ -78,15 +76,6 @@ export async function startNetwork({
     configs: chains.map((chain) => describeChain(chain.spec, chain.anvil.rpcUrl, chain.deployed)),
     crashed: firstCrash(chains),
     stop,
-  }
-}
-
-/** @throws Error that names a chain with the id of a real chain, on which its signatures could be replayed */
-export function refuseRealChains(specs: readonly { name: string; chainId: number }[]): void {
-  for (const { name, chainId } of specs) {
-    if (isRealChainId(chainId)) {
-      throw new Error(`the demo chain ${name} has the id ${chainId} of a real chain: give it a private one`)
-    }
   }
 }
 

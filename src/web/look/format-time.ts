@@ -21,13 +21,15 @@ export function viewerZone(): string {
 }
 
 /** Day and time: `23 Nov 2026, 14:05:09`. */
-export function formatTime(at: Date, zone = viewerZone(), locale?: string): string {
-  return dateFormat(locale, { timeZone: zone, dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' }).format(at)
+export function formatTime(at: Date, zone = viewerZone()): string {
+  return dateFormat(undefined, { timeZone: zone, dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' }).format(
+    at,
+  )
 }
 
 /** Day alone: `23 Nov 2026`. */
-export function formatDay(at: Date, zone = viewerZone(), locale?: string): string {
-  return dateFormat(locale, { timeZone: zone, dateStyle: 'medium' }).format(at)
+export function formatDay(at: Date, zone = viewerZone()): string {
+  return dateFormat(undefined, { timeZone: zone, dateStyle: 'medium' }).format(at)
 }
 
 /** The day of a moment in a zone: `2026-11-23`. */
