@@ -10,7 +10,7 @@ import { type ApiOptions, serveApi } from './api/serve-api.ts'
 import type { OperationsCalls } from './api/services/operations-handler.ts'
 import { createPaymentsServices, VOLATILE_FIELDS } from './api/services/payments-services.ts'
 import { SHOWN_TO_PAGES } from './api/services/shown-to-pages.ts'
-import { type Auth, createAuth, type LimitClock } from './auth/auth.ts'
+import { type Auth, createAuth } from './auth/auth.ts'
 import type { ProcessKey } from './auth/authenticate.ts'
 import { createApiKeyRepository } from './auth/sql/api-key-repository.ts'
 import { type Background, type BackgroundJob, createBackground } from './background.ts'
@@ -80,8 +80,6 @@ export interface ServiceOptions {
   readonly lifi?: LifiOptions | undefined
   /** A folder that only the process's user can write to, for what is bundled for browsers; undefined keeps nothing. */
   readonly cacheFolder?: string | undefined
-  /** Replaces the clocks of the database and of this machine in tests of limits. */
-  readonly limitClock?: LimitClock | undefined
 }
 
 /** A service whose parts are connected and not started. */
@@ -240,9 +238,9 @@ function composeWatch({ knex, logger, now }: ServiceOptions, shared: Shared): Wa
 }
 
 async function composeAuth(options: ServiceOptions): Promise<Auth> {
-  const { knex, logger, now, demo, openCallsPerMinute, limitClock } = options
+  const { knex, logger, now, demo, openCallsPerMinute } = options
   const processKeys = demo === undefined ? [] : await keysOf(knex, demo)
-  return createAuth({ knex, logger, now, processKeys, openCallsPerMinute, limitClock })
+  return createAuth({ knex, logger, now, processKeys, openCallsPerMinute })
 }
 
 async function keysOf(knex: Knex, { account: name, publishable }: DemoKeys): Promise<ProcessKey[]> {

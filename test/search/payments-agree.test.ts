@@ -196,7 +196,7 @@ test.each([...inputs(), ...failedAlone].map((input) => [JSON.stringify(input), i
     }
 
     const exported: ExportedPayment[] = []
-    for await (const page of createExportPages({ knex: database.knex, parseFilter, pageRows: 70 })(account, input)) {
+    for await (const page of createExportPages({ knex: database.knex, parseFilter })(account, input)) {
       exported.push(...page)
     }
     expect(exported.map((payment) => ({ ...payment, gasStandsElsewhere: undefined }))).toEqual(payments)

@@ -5,11 +5,11 @@ const NEVER = new AbortController().signal
 
 /** Turns, and the list of those who have begun. */
 function open(options: Partial<FairTurnsOptions>) {
-  const turns = createFairTurns({ places: 4, placesEach: 3, ...options })
+  const take = createFairTurns({ places: 4, placesEach: 3, ...options })
   const begun: string[] = []
   const ends = new Map<string, () => void>()
   const ask = async (name: string, { signal = NEVER, withinMs = 1_000 } = {}) => {
-    const end = await turns.take(name.charAt(0), { signal, untilMs: performance.now() + withinMs })
+    const end = await take(name.charAt(0), { signal, untilMs: performance.now() + withinMs })
     begun.push(name)
     ends.set(name, end)
   }

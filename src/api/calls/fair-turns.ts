@@ -1,17 +1,14 @@
 import { startTimer } from '../listener/alarms.ts'
 
-/** Shares out a scarce resource by turns, so that a heavy user does not keep it from others. */
-export interface FairTurns {
-  /**
-   * Waits for a turn.
-   *
-   * @param who - equal for those who share one part
-   * @param untilMs - how long to wait, on the clock of `performance`
-   * @returns ends the turn; to be called once
-   * @throws TooManyAtOnceError; the signal's reason when it aborts before the turn has come
-   */
-  readonly take: (who: string, terms: WaitTerms) => Promise<() => void>
-}
+/**
+ * Waits for a turn.
+ *
+ * @param who - equal for those who share one part
+ * @param untilMs - how long to wait, on the clock of `performance`
+ * @returns ends the turn; to be called once
+ * @throws TooManyAtOnceError; the signal's reason when it aborts before the turn has come
+ */
+export type TakeTurn = (who: string, terms: WaitTerms) => Promise<() => void>
 
 interface WaitTerms {
   readonly signal: AbortSignal
@@ -56,20 +53,18 @@ interface State {
 }
 
 /**
- * The next turn goes to the user who has the fewest turns running, and between equals to the one who began or ended a turn the longest
+ * Shares out a scarce resource by turns, so that a heavy user does not keep it from others. The next turn goes to the user who has the fewest turns running, and between equals to the one who began or ended a turn the longest
  * ago. A user's own calls have their turns in the order in which they came.
  */
-export function createFairTurns(options: FairTurnsOptions): FairTurns {
+export function createFairTurns(options: FairTurnsOptions): TakeTurn {
   const state: State = { options, users: new Map(), running: 0 }
   const { places, placesEach } = options
-  return {
-    async take(who, terms) {
-      terms.signal.throwIfAborted()
-      const user = state.users.get(who) ?? { running: 0, waiting: [] }
-      if (state.running < places && user.running < placesEach) begin(state, who, user)
-      else await wait(state, who, user, terms)
-      return () => end(state, who, user)
-    },
+  return async (who, terms) => {
+    terms.signal.throwIfAborted()
+    const user = state.users.get(who) ?? { running: 0, waiting: [] }
+    if (state.running < places && user.running < placesEach) begin(state, who, user)
+    else await wait(state, who, user, terms)
+    return () => end(state, who, user)
   }
 }
 

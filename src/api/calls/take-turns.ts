@@ -1,7 +1,7 @@
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { Answers, Call } from './call.ts'
 import { holderOf } from './call-holder.ts'
-import { createFairTurns, type FairTurns, TooManyAtOnceError } from './fair-turns.ts'
+import { createFairTurns, type TakeTurn, TooManyAtOnceError } from './fair-turns.ts'
 import type { Interceptor, TurnKind } from './served-method.ts'
 
 /** How much work of each kind this process does at once. */
@@ -44,7 +44,7 @@ const WAITING_SHARE = 0.5
  */
 export function takeTurns(limits: TurnLimits): Interceptor {
   const { maxSearches, maxSearchesPerKey, maxSummaries, maxSummariesPerKey } = limits
-  const turns: Readonly<Record<TurnKind, FairTurns>> = {
+  const turns: Readonly<Record<TurnKind, TakeTurn>> = {
     page: createFairTurns({
       places: maxSearches,
       placesEach: maxSearchesPerKey,
@@ -61,7 +61,7 @@ export function takeTurns(limits: TurnLimits): Interceptor {
     const take = async (call: Call): Promise<() => void> => {
       const leftMs = (call.deadlineAtMs ?? Number.POSITIVE_INFINITY) - Date.now()
       try {
-        return await turns[kind].take(holderOf(call).name, {
+        return await turns[kind](holderOf(call).name, {
           signal: call.signal,
           untilMs: performance.now() + leftMs * WAITING_SHARE,
         })

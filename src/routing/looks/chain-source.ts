@@ -6,7 +6,7 @@ import { startTimeLimit, type TimeLimit } from '../../nodes/time-limit.ts'
 import type { UrlLimits } from '../../nodes/url-limits.ts'
 import type { GasMeter } from '../measuring/gas-meter.ts'
 import type { GasAnswer, GasQuestion } from '../measuring/gas-question.ts'
-import type { Ask, LookReader, Reading } from './look-reader.ts'
+import type { Ask, Reading, ReadLooks } from './look-reader.ts'
 
 /** One URL of a chain: its node, and what is known of how well the node works. */
 export interface ChainSource {
@@ -58,7 +58,7 @@ export interface ReadTerms {
 }
 
 interface ChainSourceOptions {
-  readonly reader: LookReader
+  readonly readLooks: ReadLooks
   readonly meter: GasMeter
   /** Its name in the log; the rest of its URL may be a key. */
   readonly name: { readonly chain: string; readonly node: string }
@@ -120,7 +120,7 @@ function admit({ breaker, limits, softMs, clock }: State): Admission {
 async function read(state: State, asks: readonly Ask[], terms: ReadTerms): Promise<Reading> {
   const limit = startTimeLimit(terms.timeoutMs, terms.signal)
   try {
-    const reading = await state.reader.read(asks, limit.signal)
+    const reading = await state.readLooks(asks, limit.signal)
     state.headSec = Math.max(state.headSec, reading.timestampSec)
     terms.check(reading)
     state.breaker.succeed()

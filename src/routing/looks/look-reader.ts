@@ -28,16 +28,13 @@ export interface Reading {
   readonly states: readonly (ChainState | RpcError)[]
 }
 
-/** Looks at one chain through one URL. */
-export interface LookReader {
-  /**
-   * Reads everything for several wallets in one HTTP request; in several where that is too large for the node.
-   *
-   * @throws RpcError when no ask has its answer: the node is unreachable, on another chain, behind, or its answer cannot be right; the
-   *   signal's reason when it fires
-   */
-  read(asks: readonly Ask[], signal: AbortSignal): Promise<Reading>
-}
+/**
+ * Reads everything for several wallets of one chain through one URL, in one HTTP request; in several where that is too large for the node.
+ *
+ * @throws RpcError when no ask has its answer: the node is unreachable, on another chain, behind, or its answer cannot be right; the
+ *   signal's reason when it fires
+ */
+export type ReadLooks = (asks: readonly Ask[], signal: AbortSignal) => Promise<Reading>
 
 interface LookReaderOptions {
   readonly chain: ChainConfig
@@ -72,9 +69,9 @@ interface State extends LookReaderOptions {
 }
 
 /** Makes the reader of a URL. It checks the URL's chain id in its first request, and again after a failure. */
-export function createLookReader(options: LookReaderOptions): LookReader {
+export function createLookReader(options: LookReaderOptions): ReadLooks {
   const state: State = { ...options, isChainIdKnown: false, maxWallets: Number.POSITIVE_INFINITY }
-  return { read: (asks, signal) => read(state, asks, signal) }
+  return (asks, signal) => read(state, asks, signal)
 }
 
 async function read(state: State, asks: readonly Ask[], signal: AbortSignal): Promise<Reading> {

@@ -172,7 +172,7 @@ function createSources(chain: ChainConfig, options: ScannerOptions): ChainSource
     const ofUrl = limits.of(url)
     const node = createRpcNode(url, LOOK_POLICY, ofUrl)
     return createChainSource({
-      reader: createLookReader({ chain, node, reads: usual, clock }),
+      readLooks: createLookReader({ chain, node, reads: usual, clock }),
       meter: createGasMeter({ chain, node, slots, clock }),
       name: { chain: chain.name, node: node.host },
       limits: ofUrl,

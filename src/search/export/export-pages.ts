@@ -42,8 +42,6 @@ export interface ExportedPayment extends Payment {
 export interface ExportPagesOptions {
   readonly knex: Knex
   readonly parseFilter: (account: Account, input: SearchInput, signal?: AbortSignal) => Promise<PaymentFilter>
-  /** Payments read at a time; default 100. */
-  readonly pageRows?: number
 }
 
 /** Reads where an export resumes. @throws WaybillError INVALID_PAYMENT_ID */
@@ -68,7 +66,7 @@ async function markGas(
 /** Small pages: what lives longer is promoted to V8's old generation, where it is collected late and the process grows. */
 const PAGE_ROWS = 100
 
-export function createExportPages({ knex, parseFilter, pageRows = PAGE_ROWS }: ExportPagesOptions): ExportPages {
+export function createExportPages({ knex, parseFilter }: ExportPagesOptions): ExportPages {
   const repository = createPaymentRepository(knex)
 
   /** The position after which an export begins. */
@@ -85,11 +83,11 @@ export function createExportPages({ knex, parseFilter, pageRows = PAGE_ROWS }: E
     })
     let position = after === undefined ? undefined : await startOf(account.id, after, signal)
     for (;;) {
-      const query = { filter, sortBy: 'date', sortOrder: 'asc', rows: pageRows, position } as const
+      const query = { filter, sortBy: 'date', sortOrder: 'asc', rows: PAGE_ROWS, position } as const
       const payments = await repository.page(query, signal)
       if (payments.length > 0) yield await markGas(knex, filter, payments, signal)
       const last = payments.at(-1)
-      if (last === undefined || payments.length < pageRows) return
+      if (last === undefined || payments.length < PAGE_ROWS) return
       position = positionAfter(last)
     }
   }

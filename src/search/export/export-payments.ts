@@ -10,10 +10,9 @@ export interface ExportQuery {
   readonly knex: Knex
   readonly filter: PaymentFilter
   readonly signal?: AbortSignal | undefined
-  /** Payments read at a time; default 1,000. */
-  readonly pageRows?: number | undefined
 }
 
+/** Payments read at a time. */
 const PAGE_ROWS = 1_000
 
 /**
@@ -26,7 +25,7 @@ const PAGE_ROWS = 1_000
  * @throws what `write` throws; the signal's reason when it fires
  */
 export function exportPayments(
-  { knex, filter, signal, pageRows = PAGE_ROWS }: ExportQuery,
+  { knex, filter, signal }: ExportQuery,
   write: (page: readonly Payment[]) => Promise<void>,
 ): Promise<void> {
   const ofSnapshot = { isolationLevel: 'repeatable read', readOnly: true } as const
@@ -34,10 +33,10 @@ export function exportPayments(
     const repository = createPaymentRepository(snapshot)
     let position: PagePosition | undefined
     do {
-      const query = { filter, sortBy: 'date', sortOrder: 'asc', rows: pageRows, position } as const
+      const query = { filter, sortBy: 'date', sortOrder: 'asc', rows: PAGE_ROWS, position } as const
       const page = await repository.page(query, signal)
       await write(page)
-      const last = page.length < pageRows ? undefined : page.at(-1)
+      const last = page.length < PAGE_ROWS ? undefined : page.at(-1)
       position = last && positionAfter(last)
     } while (position !== undefined)
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createSharedReads } from './share-reads.ts'
+import { createShareRead } from './share-reads.ts'
 
 const never = new AbortController().signal
 
@@ -16,20 +16,20 @@ function heldReading() {
 }
 
 test('callers at the same time share one read; a later caller starts another', async () => {
-  const reads = createSharedReads<string>({ maxAtOnce: 2 })
+  const shareRead = createShareRead<string>()
   const { read, resolve, seen } = heldReading()
-  const both = [reads.get('a', read, never), reads.get('a', read, never)]
+  const both = [shareRead('a', read, never), shareRead('a', read, never)]
   resolve('done')
   expect(await Promise.all(both)).toEqual(['done', 'done'])
   expect(seen).toHaveLength(1)
-  expect(await reads.get('a', async () => 'again', never)).toBe('again')
+  expect(await shareRead('a', async () => 'again', never)).toBe('again')
 })
 
 test('a caller that leaves does not cancel the read for the others; the last one does', async () => {
-  const reads = createSharedReads<string>({ maxAtOnce: 1 })
+  const shareRead = createShareRead<string>()
   const { read, seen } = heldReading()
   const aborters = [new AbortController(), new AbortController()]
-  const results = aborters.map(({ signal }) => reads.get('a', read, signal))
+  const results = aborters.map(({ signal }) => shareRead('a', read, signal))
   aborters[0]?.abort(new Error('first'))
   await expect(results[0]).rejects.toThrow('first')
   expect(seen[0]?.aborted).toBe(false)
@@ -37,15 +37,17 @@ test('a caller that leaves does not cancel the read for the others; the last one
   await expect(results[1]).rejects.toThrow('second')
   expect(seen[0]?.aborted).toBe(true)
   // its slot is free again
-  expect(await reads.get('b', async () => 'b', never)).toBe('b')
+  expect(await shareRead('b', async () => 'b', never)).toBe('b')
 })
 
-test('no more reads run than allowed, and one that fails frees its slot', async () => {
-  const reads = createSharedReads<string>({ maxAtOnce: 1 })
+test('no more than three reads run at once, and one that fails frees its slot', async () => {
+  const shareRead = createShareRead<string>()
   const { read, reject } = heldReading()
-  const first = reads.get('a', read, never)
+  const first = shareRead('a', read, never)
+  const others = ['second', 'third'].map((name) => ({ name, ...heldReading() }))
+  const held = others.map((other) => shareRead(other.name, other.read, never))
   let hasBegun = false
-  const second = reads.get(
+  const second = shareRead(
     'b',
     async () => {
       hasBegun = true
@@ -58,4 +60,6 @@ test('no more reads run than allowed, and one that fails frees its slot', async 
   reject(new Error('failed'))
   await expect(first).rejects.toThrow('failed')
   expect(await second).toBe('b')
+  for (const { resolve } of others) resolve('done')
+  expect(await Promise.all(held)).toEqual(['done', 'done'])
 })

@@ -1,15 +1,12 @@
 /**
- * Lets callers that want the same thing at the same time share one read of it, and limits how many reads run at once, so that watches do
- * not take all database connections from other calls.
+ * Starts a read, or joins the running one of the same name.
+ *
+ * @throws the signal's reason when it fires; the read is cancelled when its last caller has left
  */
-export interface SharedReads<T> {
-  /**
-   * Starts a read, or joins the running one of the same name.
-   *
-   * @throws the signal's reason when it fires; the read is cancelled when its last caller has left
-   */
-  get(name: string, read: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T>
-}
+export type ShareRead<T> = (name: string, read: (signal: AbortSignal) => Promise<T>, signal: AbortSignal) => Promise<T>
+
+/** Of all watches; a pool has eight connections by default. */
+const MAX_AT_ONCE = 3
 
 interface SharedRead<T> {
   readonly result: Promise<T>
@@ -17,13 +14,17 @@ interface SharedRead<T> {
   callers: number
 }
 
-export function createSharedReads<T>({ maxAtOnce }: { readonly maxAtOnce: number }): SharedReads<T> {
+/**
+ * Lets callers that want the same thing at the same time share one read of it, and limits how many reads run at once, so that watches do
+ * not take all database connections from other calls.
+ */
+export function createShareRead<T>(): ShareRead<T> {
   const readings = new Map<string, SharedRead<T>>()
   const queue: (() => void)[] = []
   let running = 0
 
   async function inTurn(read: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
-    if (running >= maxAtOnce) await new Promise<void>((resolve) => queue.push(resolve))
+    if (running >= MAX_AT_ONCE) await new Promise<void>((resolve) => queue.push(resolve))
     else running += 1
     try {
       signal.throwIfAborted()
@@ -48,24 +49,22 @@ export function createSharedReads<T>({ maxAtOnce }: { readonly maxAtOnce: number
     return reading
   }
 
-  return {
-    async get(name, read, signal) {
-      signal.throwIfAborted()
-      const reading = readings.get(name) ?? begin(name, read)
-      reading.callers += 1
-      const { promise: aborted, reject } = Promise.withResolvers<never>()
-      const onAbort = () => reject(signal.reason)
-      signal.addEventListener('abort', onAbort, { once: true })
-      try {
-        return await Promise.race([reading.result, aborted])
-      } finally {
-        signal.removeEventListener('abort', onAbort)
-        reading.callers -= 1
-        if (reading.callers === 0) {
-          if (readings.get(name) === reading) readings.delete(name)
-          reading.controller.abort()
-        }
+  return async (name, read, signal) => {
+    signal.throwIfAborted()
+    const reading = readings.get(name) ?? begin(name, read)
+    reading.callers += 1
+    const { promise: aborted, reject } = Promise.withResolvers<never>()
+    const onAbort = () => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      return await Promise.race([reading.result, aborted])
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+      reading.callers -= 1
+      if (reading.callers === 0) {
+        if (readings.get(name) === reading) readings.delete(name)
+        reading.controller.abort()
       }
-    },
+    }
   }
 }

@@ -3,7 +3,7 @@ import { waybillError } from '../../errors/waybill-error.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import type { LogExtent, WatchBatch, WatchEvent, WatchRepository } from '../sql/watch-repository.ts'
-import { createSharedReads } from './share-reads.ts'
+import { createShareRead } from './share-reads.ts'
 import { decodeWatchCursor, encodeWatchCursor, watchSeal } from './watch-cursor.ts'
 import type { WatchHub } from './watch-hub.ts'
 
@@ -57,12 +57,9 @@ const HEARTBEAT_MS = 15_000
 /** A thousand changes that match nothing cost the database some 20 ms; a thousand watches hold some 100 MB. */
 const BATCH: WatchBatchSize = { changes: 1_000, events: 64, bytes: 64 * 1024 }
 
-/** Reads of all watches at once; a pool has eight connections by default. */
-const MAX_READS_AT_ONCE = 3
-
 export function createWatchPayments(options: WatchOptions): WatchPayments {
   const { parseFilter, repository, hub, cursorSecret, now, heartbeatMs = HEARTBEAT_MS, batch: size = BATCH } = options
-  const reads = createSharedReads<WatchBatch>({ maxAtOnce: MAX_READS_AT_ONCE })
+  const shareRead = createShareRead<WatchBatch>()
 
   /** Watches with the same filter that wait have all read up to the same change, so they share the next read. */
   function readerOf(filter: PaymentFilter, signal: AbortSignal): (after: bigint) => Promise<WatchBatch> {
@@ -70,7 +67,7 @@ export function createWatchPayments(options: WatchOptions): WatchPayments {
     let { events } = size
     return async (after) => {
       const query = { filter, after, ...size, events }
-      const batch = await reads.get(`${after} ${events} ${name}`, (shared) => repository.read(query, shared), signal)
+      const batch = await shareRead(`${after} ${events} ${name}`, (shared) => repository.read(query, shared), signal)
       // the database has to read large events to measure them, so the next batch asks for about as many as fitted into this one
       events = batch.isFull ? Math.max(1, 2 * batch.events.length) : size.events
       return batch
