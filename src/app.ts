@@ -24,8 +24,8 @@ import { listChains } from './detection/report/list-chains.ts'
 import { pageUnmatched } from './detection/report/list-unmatched.ts'
 import { isLoopbackAuthority } from './domain/hosts/ip-network.ts'
 import type { Logger } from './domain/logger.ts'
-import { createNodeLimits, type NodeLimits } from './nodes/node-limits.ts'
-import { createFigures, type Figures } from './observability/figures.ts'
+import { silentMeter } from './domain/meter.ts'
+import { createNodeLimits } from './nodes/node-limits.ts'
 import { inTransaction, readPromptly } from './postgres/cancellable.ts'
 import { classifyDatabaseError } from './postgres/database-error.ts'
 import { connectionsOf } from './postgres/knex.ts'
@@ -84,12 +84,8 @@ export interface ServiceOptions {
 
 /** A service whose parts are connected and not started. */
 export interface Service {
-  /** What is known of the nodes' limits, and the figures of each. */
-  readonly limits: NodeLimits
   readonly requests: Requests
   readonly detection: Detection
-  /** What operators watch, for whoever exports it. */
-  readonly figures: Figures
   /** Compares the chains file with its nodes, and prunes the log of changes. */
   readonly background: Background
   /**
@@ -127,10 +123,9 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     tokens: createTokenDirectory(options.chains),
     cursorSecret: await getOrCreateSecret(knex, CURSOR_SECRET),
   }
-  const figures = createFigures()
-  const limits = createNodeLimits(options.chains, { clock: () => now().getTime(), logger, meter: figures })
+  const limits = createNodeLimits(options.chains, { clock: () => now().getTime(), logger })
   const requestRepository = createRequestRepository(knex, now)
-  const comparison = createChainComparison({ chains: options.chains, clock: now, logger, limits, meter: figures })
+  const comparison = createChainComparison({ chains: options.chains, clock: now, logger, limits, meter: silentMeter })
   const routes = createRouting({
     objectionTo: (used) => comparison.wrongWith(used),
     ...shared,
@@ -147,7 +142,6 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     limits,
     clock: now,
     findSource: routes.findTransfer,
-    meter: figures,
   })
   const lists = createRequestListRepository(knex)
   const requests = createRequests({
@@ -180,10 +174,8 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     watch: { watch: composeWatch(options, shared), issueTicket: (caller) => auth.issueTicket(caller) },
   })
   return {
-    limits,
     requests,
     detection,
-    figures,
     background: composeBackground(options, comparison),
     compareChains: (signal) => comparison.round(signal),
     learnNodes: (signal) => routes.learnNodes(signal),

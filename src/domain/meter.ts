@@ -2,7 +2,8 @@
 export type MeterLabels = Readonly<Record<string, string>>
 
 /**
- * Takes the figures that operators watch. A room that has figures is given a meter and knows nothing of where they go.
+ * Takes the figures that operators watch. A room that has figures is given a meter and knows nothing of where they go. Nothing exports them
+ * yet, so a service has the silent one.
  *
  * Names are those of Prometheus: `waybill_node_calls_total`, with the unit in the name.
  */
