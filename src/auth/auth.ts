@@ -4,7 +4,7 @@ import type { Logger } from '../domain/logger.ts'
 import { hashApiKey, isApiKey } from './api-key.ts'
 import { type Authenticate, createAuthenticate, type ProcessKey, storedFormOf } from './authenticate.ts'
 import { createFindKeyInForce, isInForce } from './find-key-in-force.ts'
-import { createAddressLimit } from './limit-addresses.ts'
+import { createCountAddress } from './limit-addresses.ts'
 import { createCountCall } from './limit-calls.ts'
 import { createPageOrigins, type PageOrigins } from './page-origins.ts'
 import { PUBLISHABLE_CALLS_PER_MINUTE } from './publishable-keys.ts'
@@ -60,8 +60,8 @@ export function createAuth(options: AuthOptions): Auth {
   const { knex, logger, now, limitClock, leaseTimeoutMs, openCallsPerMinute = DEFAULT_OPEN_CALLS_PER_MINUTE } = options
   const repository: ApiKeyRepository = createApiKeyRepository(knex)
   const monotonicMs = limitClock?.monotonicMs ?? (() => performance.now())
-  const addressLimit = createAddressLimit({ callsPerMinute: openCallsPerMinute, monotonicMs })
-  const pageLimit = createAddressLimit({ callsPerMinute: PUBLISHABLE_CALLS_PER_MINUTE, monotonicMs })
+  const countAddress = createCountAddress({ callsPerMinute: openCallsPerMinute, monotonicMs })
+  const countPage = createCountAddress({ callsPerMinute: PUBLISHABLE_CALLS_PER_MINUTE, monotonicMs })
   const processKeys = (options.processKeys ?? []).map(storedFormOf)
   const lease = createLeaseCalls(knex, { now: limitClock?.now })
   const countCall = createCountCall({ lease, monotonicMs, logger, leaseTimeoutMs })
@@ -70,23 +70,23 @@ export function createAuth(options: AuthOptions): Auth {
     repository: createWatchTicketsRepository(knex),
     findKeyInForce,
     countCall,
-    addressLimit,
+    countAddress,
     now,
   })
   const authenticate = createAuthenticate({
     repository,
     now,
     monotonicMs,
-    addressLimit,
+    countAddress,
     countCall,
     recordUse: createRecordUse({ write: (ids, at) => repository.recordUse(ids, at), now }),
     tickets,
-    pageLimit,
+    countPage,
     processKeys,
   })
   return {
     authenticate,
-    countOpen: (address, report) => void addressLimit.spend(address, report),
+    countOpen: (address, report) => void countAddress(address, report),
     isKeyInForce: async (keyId) => (await findKeyInForce(keyId)) !== undefined,
     issueTicket: (caller) => tickets.issue(caller),
     async originsOfKey(key) {

@@ -5,7 +5,7 @@ import { hashApiKey, isApiKey, isOperators, PUBLISHABLE_SCOPES, type Scope, scop
 import { batchLookUps } from './batch-look-ups.ts'
 import type { Caller } from './caller.ts'
 import { isInForce } from './find-key-in-force.ts'
-import type { AddressLimit } from './limit-addresses.ts'
+import type { CountAddress } from './limit-addresses.ts'
 import type { CountCall } from './limit-calls.ts'
 import { admitPage, type PageHeaders } from './publishable-keys.ts'
 import type { ReportLimit } from './rate-limit.ts'
@@ -50,9 +50,9 @@ export interface AuthenticateOptions {
   readonly now: () => Date
   readonly monotonicMs: () => number
   readonly countCall: CountCall
-  readonly addressLimit: AddressLimit
+  readonly countAddress: CountAddress
   /** Counts calls with publishable keys. */
-  readonly pageLimit: AddressLimit
+  readonly countPage: CountAddress
   readonly recordUse: RecordUse
   readonly tickets: Pick<WatchTickets, 'redeem'>
   /** The demo's keys; empty in any other process. */
@@ -70,7 +70,7 @@ const KNOWN_LIFETIME_MS = 3_600_000
 const MAX_BATCH = 500
 
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {
-  const { repository, now, monotonicMs, countCall, addressLimit, pageLimit, recordUse, tickets, processKeys } = options
+  const { repository, now, monotonicMs, countCall, countAddress, countPage, recordUse, tickets, processKeys } = options
   const cacheOptions = { maxEntries: MAX_CACHED, now: monotonicMs }
   const keys = createShortCache<StoredApiKey>({ ...cacheOptions, lifetimeMs: CACHE_LIFETIME_MS })
   const accounts = createShortCache<Account>({ ...cacheOptions, lifetimeMs: CACHE_LIFETIME_MS })
@@ -128,7 +128,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   }
 
   return async ({ apiKey, ticket, account, address, page }, scope, report) => {
-    const spend = () => addressLimit.spend(address(), report)
+    const spend = () => countAddress(address(), report)
     if (apiKey === null || apiKey === '') {
       if (typeof ticket === 'string') return tickets.redeem(ticket, { scope, account, address, report })
       spend()
@@ -138,7 +138,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (key === undefined) throw waybillError('INVALID_API_KEY', {})
     if (!processKeys.includes(key)) recordUse(key.id)
     if (key.origins !== undefined) {
-      pageLimit.spend(address(), report)
+      countPage(address(), report)
       admitPage(key.origins, page?.())
       return { account: await chooseAccount(key, account), keyId: key.id, pageAddress: address() }
     }

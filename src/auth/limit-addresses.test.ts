@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest'
-import { createAddressLimit, MAX_ADDRESSES } from './limit-addresses.ts'
+import { createCountAddress, MAX_ADDRESSES } from './limit-addresses.ts'
 import type { LimitState } from './rate-limit.ts'
 
 function start(callsPerMinute: number) {
   let nowMs = 0
   let told: LimitState | undefined
-  const limit = createAddressLimit({ callsPerMinute, monotonicMs: () => nowMs })
+  const count = createCountAddress({ callsPerMinute, monotonicMs: () => nowMs })
   return {
-    spend: (address: string) => limit.spend(address, (state) => (told = state)),
+    spend: (address: string) => count(address, (state) => (told = state)),
     isRefused: (address: string) => {
       try {
-        limit.spend(address, (state) => (told = state))
+        count(address, (state) => (told = state))
         return false
       } catch (error) {
         return (error as { reason: string }).reason === 'RATE_LIMITED'

@@ -1,16 +1,13 @@
 import { dropOldest } from './drop-oldest.ts'
 import { type LimitState, limitExceeded, type ReportLimit, secondsUntil, WINDOW_MS } from './rate-limit.ts'
 
-/** Limits the calls of addresses without a valid key; each process counts by itself. */
-export interface AddressLimit {
-  /**
-   * Counts one call of an address.
-   *
-   * @returns undoes the count and the report, for a call that turned out to have a valid key
-   * @throws WaybillError RATE_LIMITED, also reported
-   */
-  readonly spend: (address: string, report: ReportLimit) => () => void
-}
+/**
+ * Counts one call of an address without a valid key; each process counts by itself.
+ *
+ * @returns undoes the count and the report, for a call that turned out to have a valid key
+ * @throws WaybillError RATE_LIMITED, also reported
+ */
+export type CountAddress = (address: string, report: ReportLimit) => () => void
 
 /** About 10 MB. Beyond it the address whose minute began first is evicted. */
 export const MAX_ADDRESSES = 50_000
@@ -19,10 +16,10 @@ export const MAX_ADDRESSES = 50_000
  * @param options.callsPerMinute - 0 for no limit
  * @param options.monotonicMs - milliseconds of a monotonic clock
  */
-export function createAddressLimit(options: {
+export function createCountAddress(options: {
   readonly callsPerMinute: number
   readonly monotonicMs: () => number
-}): AddressLimit {
+}): CountAddress {
   const { callsPerMinute: limit, monotonicMs } = options
   const windows = new Map<string, { used: number; readonly endMs: number }>()
 
@@ -37,25 +34,23 @@ export function createAddressLimit(options: {
     return window
   }
 
-  if (limit === 0) return { spend: () => () => {} }
-  return {
-    spend(address, report) {
-      const nowMs = monotonicMs()
-      const window = windowOf(address, nowMs)
-      const isOver = window.used >= limit
-      if (!isOver) window.used += 1
-      const state: LimitState = {
-        policy: 'address',
-        limit,
-        remaining: limit - window.used,
-        resetSeconds: secondsUntil(window.endMs, nowMs),
-      }
-      report(state)
-      if (isOver) throw limitExceeded(state)
-      return () => {
-        window.used -= 1
-        report(undefined)
-      }
-    },
+  if (limit === 0) return () => () => {}
+  return (address, report) => {
+    const nowMs = monotonicMs()
+    const window = windowOf(address, nowMs)
+    const isOver = window.used >= limit
+    if (!isOver) window.used += 1
+    const state: LimitState = {
+      policy: 'address',
+      limit,
+      remaining: limit - window.used,
+      resetSeconds: secondsUntil(window.endMs, nowMs),
+    }
+    report(state)
+    if (isOver) throw limitExceeded(state)
+    return () => {
+      window.used -= 1
+      report(undefined)
+    }
   }
 }

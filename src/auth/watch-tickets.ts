@@ -3,7 +3,7 @@ import { waybillError } from '../errors/waybill-error.ts'
 import { hashApiKey, type Scope } from './api-key.ts'
 import type { Caller } from './caller.ts'
 import type { FindKeyInForce } from './find-key-in-force.ts'
-import type { AddressLimit } from './limit-addresses.ts'
+import type { CountAddress } from './limit-addresses.ts'
 import type { CountCall } from './limit-calls.ts'
 import type { ReportLimit } from './rate-limit.ts'
 import type { WatchTicketsRepository } from './sql/watch-tickets-repository.ts'
@@ -40,12 +40,12 @@ export interface WatchTicketsOptions {
   readonly repository: WatchTicketsRepository
   readonly findKeyInForce: FindKeyInForce
   readonly countCall: CountCall
-  readonly addressLimit: AddressLimit
+  readonly countAddress: CountAddress
   readonly now: () => Date
 }
 
 export function createWatchTickets(options: WatchTicketsOptions): WatchTickets {
-  const { repository, findKeyInForce, countCall, addressLimit, now } = options
+  const { repository, findKeyInForce, countCall, countAddress, now } = options
 
   async function take(ticket: string): Promise<{ account: Account; keyId: string } | undefined> {
     return isWatchTicket(ticket) ? repository.take(hashApiKey(ticket), now()) : undefined
@@ -59,7 +59,7 @@ export function createWatchTickets(options: WatchTicketsOptions): WatchTickets {
       return { ticket, expiresAt }
     },
     async redeem(ticket, { scope, account: named, address, report }) {
-      const takeBack = addressLimit.spend(address(), report)
+      const takeBack = countAddress(address(), report)
       const taken = await take(ticket)
       const key = taken && (await findKeyInForce(taken.keyId))
       if (taken === undefined || key === undefined) throw waybillError('INVALID_TICKET', {})
