@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Address } from '../domain/address.ts'
-import { canonicalChainName, isRealChainId, knownChains } from '../domain/chain.ts'
+import { canonicalChainName, knownChains } from '../domain/chain.ts'
 import { createChainDirectory } from './chain-directory.ts'
 import type { ChainConfig } from './chains-file.ts'
 
@@ -78,9 +78,4 @@ it('has built-in names, ids and aliases that are canonical and unique', () => {
   const words = knownChains.flatMap(({ name, chainId, aliases }) => [name.toLowerCase(), chainId, ...aliases])
   expect(new Set(words).size).toBe(words.length)
   for (const { name } of knownChains) expect(canonicalChainName(name)).toBe(name)
-})
-
-it('tells the ids of real chains from private ones', () => {
-  expect(isRealChainId(1)).toBe(true)
-  expect(isRealChainId(31_337_001)).toBe(false)
 })

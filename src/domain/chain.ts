@@ -52,11 +52,6 @@ export function caip2Of(eip155Number: number): string {
   return `eip155:${eip155Number}`
 }
 
-/** Whether an EIP-155 number belongs to a real chain of the built-in table. */
-export function isRealChainId(eip155Number: number): boolean {
-  return knownChains.some((known) => known.chainId === caip2Of(eip155Number))
-}
-
 /** The canonical form of a chain's name: `arbitrum-one` → `ARBITRUM_ONE`; undefined when the text cannot be a name. */
 export function canonicalChainName(text: string): string | undefined {
   const name = text.trim().toUpperCase().replace(/[\s-]/g, '_')

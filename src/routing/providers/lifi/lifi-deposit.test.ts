@@ -1,5 +1,6 @@
 import type { ContractCallsQuoteRequestToAmount } from '@lifi/types'
 import fc from 'fast-check'
+import { encodeFunctionData, parseAbi } from 'viem'
 import { describe, expect, it } from 'vitest'
 import { quoteOf } from '../../../../test/support/lifi-server.ts'
 import {
@@ -173,6 +174,19 @@ describe('a deposit', () => {
     expect([plain, withFee].map((data) => selectorOf(data ?? '0x'))).toEqual(['0xa1f1ce43', '0x1794958f'])
     const fees = [USDT, ZERO].map((of) => selectorOf(encodeForwardedFee({ token: of, amount: 1n }, WALLET)))
     expect(fees).toEqual(['0x332d746b', '0x0e8ae67f'])
+  })
+
+  it('has the fees of the older collector of fees, in a token and in coins', () => {
+    const abi = parseAbi([
+      'function collectTokenFees(address token, uint256 integratorFee, uint256 lifiFee, address integrator)',
+      'function collectNativeFees(uint256 integratorFee, uint256 lifiFee, address integrator) payable',
+    ])
+    const ofToken = encodeFunctionData({ abi, functionName: 'collectTokenFees', args: [USDT, 5n, 7n, WALLET] })
+    const ofCoins = encodeFunctionData({ abi, functionName: 'collectNativeFees', args: [5n, 7n, WALLET] })
+    expect([ofToken, ofCoins].map((data) => decodeTakenFees(data))).toEqual([
+      { token: USDT, amount: 12n },
+      { token: ZERO, amount: 12n },
+    ])
   })
 
   it.each(forms)('is accepted as LI.FI encodes it: $name', (form) => {
