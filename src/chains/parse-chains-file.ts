@@ -1,5 +1,5 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
-import { type Address, parseAddress } from '../domain/address.ts'
+import { parseAddress } from '../domain/address.ts'
 import { parseFiatCode } from '../domain/currency.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
 import schema from './chains-file.schema.json' with { type: 'json' }
@@ -85,55 +85,42 @@ function describeNoChain(chains: readonly ShapedChain[]): string {
 
 /** Reads the addresses and URLs of a chain. An optional chain is left without the URLs whose variables are not set. */
 function readChain(
-  { optional = false, ...chain }: ShapedChain,
+  { optional = false, ...shaped }: ShapedChain,
   path: string,
   environment: Readonly<Record<string, string | undefined>>,
   faults: string[],
 ): ChainConfig {
-  const address = addressReader(path, faults)
-  const feed = (value: Address | undefined, field: string) => value && address(value, field)
-  const addresses = (field: string, values: readonly Address[] | undefined) =>
-    values?.map((each, i) => address(each, `${field}[${i}]`))
+  const chain = readAddresses(shaped, path, faults)
+  if (shaped.explorer !== undefined) checkExplorer(shaped.explorer, `${path}.explorer`, faults)
+  if (shaped.lifi !== undefined) checkExecutor(shaped, shaped.lifi, `${path}.lifi`, faults)
+  if (shaped.conversion !== undefined) checkConversion(shaped, shaped.conversion, `${path}.conversion`, faults)
+  for (const [i, symbol] of (shaped.swapV2?.through ?? []).entries()) {
+    checkToken(shaped, symbol, `${path}.swapV2.through[${i}]`, faults)
+  }
   return {
     ...chain,
-    ...readNodes({ ...chain, optional }, path, environment, faults),
+    ...readNodes({ ...shaped, optional }, path, environment, faults),
     since: chain.since === undefined ? undefined : readSince(chain, chain.since, `${path}.since`, faults),
     finality: { depth: FINALITY_DEPTHS.get(chain.chainId) ?? DEFAULT_FINALITY_DEPTH, ...chain.finality },
-    multicall: address(chain.multicall, 'multicall'),
-    native: { ...chain.native, usdFeed: feed(chain.native.usdFeed, 'native.usdFeed') },
-    tokens: chain.tokens.map((token, i) => ({
-      ...token,
-      address: address(token.address, `tokens[${i}].address`),
-      usdFeed: feed(token.usdFeed, `tokens[${i}].usdFeed`),
-    })),
-    contracts: chain.contracts.map((contract, i) => ({
-      ...contract,
-      address: address(contract.address, `contracts[${i}].address`),
-    })),
-    intermediaries: addresses('intermediaries', chain.intermediaries),
-    swapIntermediaries: addresses('swapIntermediaries', chain.swapIntermediaries),
-    executors: addresses('executors', chain.executors),
-    explorer: chain.explorer && readExplorer(chain.explorer, `${path}.explorer`, faults),
-    lifi: chain.lifi && readLifi(chain, chain.lifi, `${path}.lifi`, faults),
-    conversion: chain.conversion && readConversion(chain, chain.conversion, `${path}.conversion`, faults),
-    swapV2: chain.swapV2 && {
-      ...chain.swapV2,
-      router: address(chain.swapV2.router, 'swapV2.router'),
-      factory: address(chain.swapV2.factory, 'swapV2.factory'),
-      through: chain.swapV2.through.map((symbol, i) =>
-        knownToken(chain, symbol, `${path}.swapV2.through[${i}]`, faults),
-      ),
-    },
-    swapV3: chain.swapV3 && {
-      ...chain.swapV3,
-      factory: address(chain.swapV3.factory, 'swapV3.factory'),
-      quoter: address(chain.swapV3.quoter, 'swapV3.quoter'),
-      router: address(chain.swapV3.router, 'swapV3.router'),
-    },
   }
 }
 
-function readExplorer(explorer: Explorer, path: string, faults: string[]): Explorer {
+const ADDRESS_FORM = /^0x[0-9a-f]{40}$/i
+
+/** A copy in which every address is canonical. What is wrong with one is added to the faults. */
+function readAddresses<T>(value: T, path: string, faults: string[]): T {
+  if (typeof value === 'string') {
+    const parsed = ADDRESS_FORM.test(value) ? parseAddress(value) : undefined
+    if (parsed?.ok === false) faults.push(`${path}: ${parsed.detail}`)
+    return parsed?.ok ? (parsed.address as string as T) : value
+  }
+  if (Array.isArray(value)) return value.map((inner, i) => readAddresses(inner, `${path}[${i}]`, faults)) as T
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).map(([name, inner]) => [name, readAddresses(inner, `${path}.${name}`, faults)])
+  return Object.fromEntries(entries) as T
+}
+
+function checkExplorer(explorer: Explorer, path: string, faults: string[]): void {
   for (const [name, placeholder] of [
     ['transaction', '{hash}'],
     ['address', '{address}'],
@@ -141,7 +128,6 @@ function readExplorer(explorer: Explorer, path: string, faults: string[]): Explo
     const fault = explainTemplate(explorer[name], placeholder)
     if (fault !== undefined) faults.push(`${path}.${name}: ${fault}`)
   }
-  return explorer
 }
 
 function readSince({ startBlock }: ShapedChain, since: string, path: string, faults: string[]): Date | undefined {
@@ -155,66 +141,26 @@ function readSince({ startBlock }: ShapedChain, since: string, path: string, fau
   return undefined
 }
 
-/** Reads the addresses below a path. What is wrong with one is added to the faults. */
-function addressReader(path: string, faults: string[]): (value: string, field: string) => Address {
-  return (value, field) => {
-    const parsed = parseAddress(value)
-    if (parsed.ok) return parsed.address
-    faults.push(`${path}.${field}: ${parsed.detail}`)
-    return value as Address
-  }
+function checkExecutor({ executors = [] }: ShapedChain, { executor }: LifiConfig, path: string, faults: string[]): void {
+  if (executor === undefined || executors.some((each) => each.toLowerCase() === executor.toLowerCase())) return
+  faults.push(`${path}.executor: ${executor} is not among executors, so its payments would not be known as CROSSCHAIN`)
 }
 
-function readLifi({ executors = [] }: ShapedChain, lifi: LifiConfig, path: string, faults: string[]): LifiConfig {
-  const address = addressReader(path, faults)
-  const { executor, spokePool, feeContracts } = lifi
-  const isFollowed = executor === undefined || executors.some((each) => each.toLowerCase() === executor.toLowerCase())
-  if (!isFollowed) {
-    faults.push(
-      `${path}.executor: ${executor} is not among executors, so its payments would not be known as CROSSCHAIN`,
-    )
-  }
-  return {
-    diamond: address(lifi.diamond, 'diamond'),
-    feeContracts: feeContracts?.map((each, i) => address(each, `feeContracts[${i}]`)),
-    receiverAcrossV4: address(lifi.receiverAcrossV4, 'receiverAcrossV4'),
-    executor: executor && address(executor, 'executor'),
-    spokePool: spokePool && address(spokePool, 'spokePool'),
-  }
-}
-
-function readConversion(
-  chain: ShapedChain,
-  conversion: ConversionConfig,
-  path: string,
-  faults: string[],
-): ConversionConfig {
-  const address = addressReader(path, faults)
-  const fiat = (code: string, field: string): string => {
+function checkConversion(chain: ShapedChain, { paths }: ConversionConfig, path: string, faults: string[]): void {
+  const checkFiat = (code: string, field: string) => {
     if (parseFiatCode(code) === undefined) faults.push(`${path}.${field}: "${code}" is not an ISO 4217 code`)
-    return code
   }
-  faults.push(
-    ...repeated(conversion.paths.map(({ from, token }) => `the conversion of ${from} into ${token} on ${chain.name}`)),
-  )
-  return {
-    path: address(conversion.path, 'path'),
-    paths: conversion.paths.map((each, i) => ({
-      ...each,
-      from: fiat(each.from, `paths[${i}].from`),
-      token: knownToken(chain, each.token, `${path}.paths[${i}].token`, faults),
-      via: each.via.map((hop, j) => {
-        const field = `paths[${i}].via[${j}]`
-        return hop.startsWith('0x') ? address(hop, field) : fiat(hop, field)
-      }),
-    })),
+  faults.push(...repeated(paths.map(({ from, token }) => `the conversion of ${from} into ${token} on ${chain.name}`)))
+  for (const [i, { from, token, via }] of paths.entries()) {
+    checkFiat(from, `paths[${i}].from`)
+    checkToken(chain, token, `${path}.paths[${i}].token`, faults)
+    for (const [j, hop] of via.entries()) if (!hop.startsWith('0x')) checkFiat(hop, `paths[${i}].via[${j}]`)
   }
 }
 
-function knownToken({ name, native, tokens }: ShapedChain, symbol: string, path: string, faults: string[]): string {
+function checkToken({ name, native, tokens }: ShapedChain, symbol: string, path: string, faults: string[]): void {
   const isKnown = [native, ...tokens].some((token) => token.symbol === symbol)
   if (!isKnown) faults.push(`${path}: "${symbol}" is not a token of ${name}`)
-  return symbol
 }
 
 function variablesOf(url: string): string[] {
