@@ -141,7 +141,12 @@ function readSince({ startBlock }: ShapedChain, since: string, path: string, fau
   return undefined
 }
 
-function checkExecutor({ executors = [] }: ShapedChain, { executor }: LifiConfig, path: string, faults: string[]): void {
+function checkExecutor(
+  { executors = [] }: ShapedChain,
+  { executor }: LifiConfig,
+  path: string,
+  faults: string[],
+): void {
   if (executor === undefined || executors.some((each) => each.toLowerCase() === executor.toLowerCase())) return
   faults.push(`${path}.executor: ${executor} is not among executors, so its payments would not be known as CROSSCHAIN`)
 }

@@ -4,6 +4,7 @@
  * @see https://github.com/lifinance/contracts, src/Facets/AcrossFacetV4.sol, src/Periphery/ReceiverAcrossV4.sol, src/Libraries/LibSwap.sol,
  *   src/Periphery/FeeForwarder.sol, src/Periphery/FeeCollector.sol
  */
+import type { ContractFunctionArgs } from 'viem'
 import {
   decodeAbiParameters,
   decodeFunctionData,
@@ -20,54 +21,6 @@ import { encodeAddress } from './words.ts'
 /** A canonical address of the EVM family, in viem's type as well. */
 export type EvmAddress = Address & Hex
 
-/** LI.FI's part of a deposit, the same for every bridge. */
-export interface BridgeData {
-  readonly transactionId: Hex
-  readonly bridge: string
-  readonly integrator: string
-  readonly referrer: EvmAddress
-  /** The token that is bridged; the zero address is the native coin. */
-  readonly sendingAssetId: EvmAddress
-  readonly receiver: EvmAddress
-  /** Base units that are bridged; after source swaps, the least. */
-  readonly minAmount: bigint
-  /** EIP-155 number. */
-  readonly destinationChainId: bigint
-  readonly hasSourceSwaps: boolean
-  readonly hasDestinationCall: boolean
-}
-
-/** A call that LI.FI makes with the wallet's tokens: a swap, a fee, or any other. */
-export interface SwapData {
-  readonly callTo: EvmAddress
-  readonly approveTo: EvmAddress
-  readonly sendingAssetId: EvmAddress
-  readonly receivingAssetId: EvmAddress
-  /** Base units of `sendingAssetId`. */
-  readonly fromAmount: bigint
-  readonly callData: Hex
-  /** Whether the tokens are pulled from the wallet first. */
-  readonly requiresDeposit: boolean
-}
-
-/** Across's part of a deposit. Addresses are the last 20 of 32 bytes; times are seconds since 1970. */
-export interface AcrossData {
-  readonly receiverAddress: Hex
-  readonly refundAddress: Hex
-  readonly sendingAssetId: Hex
-  readonly receivingAssetId: Hex
-  /** Base units of `receivingAssetId`. After source swaps `outputAmountMultiplier` counts instead. */
-  readonly outputAmount: bigint
-  /** Output for each unit that is bridged, in units of 10^-18. */
-  readonly outputAmountMultiplier: bigint
-  readonly exclusiveRelayer: Hex
-  readonly quoteTimestamp: number
-  readonly fillDeadline: number
-  /** Until when `exclusiveRelayer` alone may deliver. 0: never; below {@link ACROSS_LONGEST_OFFSET_SECONDS}: seconds from the deposit; else seconds since 1970. */
-  readonly exclusivityParameter: number
-  readonly message: Hex
-}
-
 /** The wallet's call of LI.FI's diamond. */
 export interface AcrossDeposit {
   readonly bridge: BridgeData
@@ -81,13 +34,13 @@ export interface ReceiverMessage {
   readonly transactionId: Hex
   readonly swaps: readonly SwapData[]
   /** Gets what the calls leave, and everything where one of them fails. */
-  readonly receiver: EvmAddress
+  readonly receiver: Hex
 }
 
 /** Fees that a call of FeeForwarder or FeeCollector takes. */
 interface TakenFees {
   /** The zero address is the native coin. */
-  readonly token: EvmAddress
+  readonly token: Hex
   /** Base units, all receivers together. */
   readonly amount: bigint
 }
@@ -100,14 +53,27 @@ export const MULTIPLIER_BASE = 10n ** 18n
 
 const NO_ADDRESS = ZERO_ADDRESS as EvmAddress
 
+/**
+ * LI.FI's part of a deposit, the same for every bridge. `sendingAssetId` is the token that is bridged, the zero address the native coin. `minAmount`
+ * is in base units of it; after source swaps, the least.
+ */
 const BRIDGE_DATA =
   'struct BridgeData { bytes32 transactionId; string bridge; string integrator; address referrer; address sendingAssetId; address receiver; uint256 minAmount; uint256 destinationChainId; bool hasSourceSwaps; bool hasDestinationCall; }'
+/**
+ * A call that LI.FI makes with the wallet's tokens: a swap, a fee, or any other. `fromAmount` is in base units of `sendingAssetId`;
+ * `requiresDeposit`: whether the tokens are pulled from the wallet first.
+ */
 const SWAP_DATA =
   'struct SwapData { address callTo; address approveTo; address sendingAssetId; address receivingAssetId; uint256 fromAmount; bytes callData; bool requiresDeposit; }'
-/** As a struct of Solidity. */
+/**
+ * Across's part of a deposit, as a struct of Solidity. Addresses are the last 20 of 32 bytes; times are seconds since 1970.
+ * - `outputAmount`, base units of `receivingAssetId`; after source swaps `outputAmountMultiplier` counts instead: output for each unit that is
+ *   bridged, in units of 10^-18
+ * - `exclusivityParameter`: until when `exclusiveRelayer` alone may deliver. 0: never; below {@link ACROSS_LONGEST_OFFSET_SECONDS}: seconds from
+ *   the deposit; else seconds since 1970
+ */
 export const ACROSS_DATA =
   'struct AcrossV4Data { bytes32 receiverAddress; bytes32 refundAddress; bytes32 sendingAssetId; bytes32 receivingAssetId; uint256 outputAmount; uint128 outputAmountMultiplier; bytes32 exclusiveRelayer; uint32 quoteTimestamp; uint32 fillDeadline; uint32 exclusivityParameter; bytes message; }'
-
 const FACET = parseAbi([
   BRIDGE_DATA,
   SWAP_DATA,
@@ -115,6 +81,10 @@ const FACET = parseAbi([
   'function startBridgeTokensViaAcrossV4(BridgeData bridge, AcrossV4Data across) payable',
   'function swapAndStartBridgeTokensViaAcrossV4(BridgeData bridge, SwapData[] swaps, AcrossV4Data across) payable',
 ])
+type FacetArgs = ContractFunctionArgs<typeof FACET, 'payable', 'swapAndStartBridgeTokensViaAcrossV4'>
+export type BridgeData = FacetArgs[0]
+export type SwapData = FacetArgs[1][number]
+export type AcrossData = FacetArgs[2]
 const LOUPE = parseAbi(['function facetAddress(bytes4 selector) view returns (address)'])
 const MESSAGE = parseAbiParameters(['bytes32 transactionId, SwapData[] swaps, address receiver', SWAP_DATA])
 const FEES = parseAbi([
@@ -159,10 +129,8 @@ export function encodeAcrossDeposit({ bridge, swaps, across }: AcrossDeposit): H
 export function decodeAcrossDeposit(data: Hex): AcrossDeposit | undefined {
   return sameBytes(data, encodeAcrossDeposit, () => {
     const { functionName, args } = decodeFunctionData({ abi: FACET, data })
-    if (functionName === 'startBridgeTokensViaAcrossV4') {
-      return { bridge: canonicalBridge(args[0]), across: args[1] }
-    }
-    return { bridge: canonicalBridge(args[0]), swaps: args[1].map(canonicalSwap), across: args[2] }
+    if (functionName === 'startBridgeTokensViaAcrossV4') return { bridge: args[0], across: args[1] }
+    return { bridge: args[0], swaps: args[1], across: args[2] }
   })
 }
 
@@ -174,12 +142,12 @@ export function encodeReceiverMessage({ transactionId, swaps, receiver }: Receiv
 export function decodeReceiverMessage(data: Hex): ReceiverMessage | undefined {
   return sameBytes(data, encodeReceiverMessage, () => {
     const [transactionId, swaps, receiver] = decodeAbiParameters(MESSAGE, data)
-    return { transactionId, swaps: swaps.map(canonicalSwap), receiver: lowerCase(receiver) }
+    return { transactionId, swaps, receiver }
   })
 }
 
 /** The calldata of FeeForwarder for a fee to one receiver. */
-export function encodeForwardedFee({ token, amount }: TakenFees, recipient: EvmAddress): Hex {
+export function encodeForwardedFee({ token, amount }: TakenFees, recipient: Hex): Hex {
   const fees = [{ recipient, amount }]
   return token === NO_ADDRESS
     ? encodeFunctionData({ abi: FEES, functionName: 'forwardNativeFees', args: [fees] })
@@ -196,11 +164,11 @@ export function decodeTakenFees(data: Hex): TakenFees | undefined {
     case undefined:
       return undefined
     case 'forwardERC20Fees':
-      return { token: lowerCase(call.args[0]), amount: sumOf(call.args[1]) }
+      return { token: call.args[0], amount: sumOf(call.args[1]) }
     case 'forwardNativeFees':
       return { token: NO_ADDRESS, amount: sumOf(call.args[0]) }
     case 'collectTokenFees':
-      return { token: lowerCase(call.args[0]), amount: call.args[1] + call.args[2] }
+      return { token: call.args[0], amount: call.args[1] + call.args[2] }
     case 'collectNativeFees':
       return { token: NO_ADDRESS, amount: call.args[0] + call.args[1] }
   }
@@ -223,40 +191,25 @@ export function addressOfWord(word: Hex): EvmAddress | undefined {
 /**
  * Decodes, and checks that encoding the value again gives the same bytes. That finds trailing bytes, offsets that overlap or leave gaps, dirty
  * padding and text that is not UTF-8.
+ *
+ * @returns the value with its addresses in canonical form
  */
 function sameBytes<T>(data: Hex, encode: (value: T) => Hex, decode: () => T): T | undefined {
   try {
     const value = decode()
-    return encode(value) === data ? value : undefined
+    return encode(value) === data ? canonical(value) : undefined
   } catch {
     // The decoder throws for data that it cannot read, the encoder for numbers out of range.
     return undefined
   }
 }
 
-type Decoded<T> = { readonly [K in keyof T]: T[K] extends EvmAddress ? Hex : T[K] }
-
-function canonicalBridge(data: Decoded<BridgeData>): BridgeData {
-  return {
-    ...data,
-    referrer: lowerCase(data.referrer),
-    sendingAssetId: lowerCase(data.sendingAssetId),
-    receiver: lowerCase(data.receiver),
-  }
-}
-
-function canonicalSwap(data: Decoded<SwapData>): SwapData {
-  return {
-    ...data,
-    callTo: lowerCase(data.callTo),
-    approveTo: lowerCase(data.approveTo),
-    sendingAssetId: lowerCase(data.sendingAssetId),
-    receivingAssetId: lowerCase(data.receivingAssetId),
-  }
-}
-
-function lowerCase(address: Hex): EvmAddress {
-  return address.toLowerCase() as EvmAddress
+/** viem decodes addresses with their checksum. */
+function canonical<T>(value: T): T {
+  if (typeof value === 'string') return (/^0x[0-9a-f]{40}$/i.test(value) ? value.toLowerCase() : value) as T
+  if (Array.isArray(value)) return value.map(canonical) as T
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, canonical(inner)])) as T
 }
 
 function sumOf(distributions: readonly { readonly amount: bigint }[]): bigint {

@@ -93,7 +93,7 @@ function takenBefore(swaps: readonly SwapData[], { asset, left, question }: Befo
   let [taken, spent] = [0n, 0n]
   for (const swap of swaps) {
     const { callTo, approveTo } = swap
-    const isPinned = question.pins.feeContracts.includes(callTo) && approveTo === callTo
+    const isPinned = question.pins.feeContracts.some((each) => each === callTo) && approveTo === callTo
     ensure(isPinned, 'FOREIGN_CONTRACT', `it calls ${callTo} before the bridge`)
     const fees = decodeTakenFees(swap.callData)
     const isFee = fees?.token === asset && swap.sendingAssetId === asset && swap.receivingAssetId === asset
