@@ -1,5 +1,6 @@
 import type { Payment } from '../domain/payment.ts'
-import { eventOf } from './new-payments.ts'
+
+type Keys = Pick<Payment, 'id' | 'network' | 'txHash' | 'eventIndex'>
 
 /**
  * Splits a batch into rounds without repeated ids or events. Storing a round at once then gives the same result as storing its payments
@@ -7,7 +8,7 @@ import { eventOf } from './new-payments.ts'
  *
  * @returns places in the batch
  */
-export function splitRounds(batch: readonly Payment[]): number[][] {
+export function splitRounds(batch: readonly Keys[]): number[][] {
   const rounds: number[][] = []
   /** For each id and event, the round after the last one that holds it. */
   const nextRound = new Map<string, number>()
@@ -19,4 +20,9 @@ export function splitRounds(batch: readonly Payment[]): number[][] {
     if (event !== undefined) nextRound.set(event, round + 1)
   }
   return rounds
+}
+
+/** Identifies the payment's event; undefined without transaction hash or event index. */
+export function eventOf({ txHash, eventIndex, network }: Omit<Keys, 'id'>): string | undefined {
+  return txHash === undefined || eventIndex === undefined ? undefined : `${txHash} ${eventIndex} ${network}`
 }

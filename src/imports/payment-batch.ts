@@ -1,22 +1,43 @@
+import { symbolOfCurrency } from '../domain/currency.ts'
+import { codeOfType, type Payment, rankOfStatus } from '../domain/payment.ts'
+import { isFinalStatus } from '../domain/payment-line.ts'
 import type { WaybillError } from '../errors/waybill-error.ts'
+import { encodePaymentRow } from '../store/payment-copy.ts'
+import type { CountedRow } from '../store/payment-statistics.ts'
 import { idOfLine, lineHashOf } from './line-keys.ts'
-import { collectNewPayments, type LinePayment, type NewPayments } from './new-payments.ts'
 import { type DecimalsOf, parsePayment } from './parse-payment.ts'
-import { forEachInTurns, readLine } from './parsed-lines.ts'
+import { forEachInTurns, type ReadLine, readLine } from './parsed-lines.ts'
 import type { Line } from './read-lines.ts'
 import { LINE_IS_KNOWN, LINE_IS_NEW } from './sql/known-lines-repository.ts'
+
+/** What an import keeps of a payment. The rest stands in its row alone: to collect so many wide objects costs as much as to parse them. */
+export interface LinePayment
+  extends Pick<
+    Payment,
+    | 'id'
+    | 'updatedAt'
+    | 'network'
+    | 'txHash'
+    | 'eventIndex'
+    | 'sourceTxHash'
+    | 'requestId'
+    | 'paymentReference'
+    | 'payee'
+  > {
+  /** The row for COPY. */
+  readonly row: Buffer
+  readonly counted: CountedRow & { readonly id: string }
+}
 
 /** A batch in which only the lines that may change something were parsed. Places are indexes into the batch. */
 export interface PaymentBatch {
   /** Lines known to change nothing; not parsed. */
   readonly known: readonly number[]
-  /** All other lines, ascending, bad ones included. */
-  readonly read: readonly number[]
   readonly faults: ReadonlyMap<number, WaybillError>
-  /** The parsed payments when all of them seem to be new. */
-  readonly newPayments: NewPayments | undefined
-  /** Otherwise the parsed payments by place. Some may be missing and must be parsed again. */
+  /** The parsed payments by place. */
   readonly payments: ReadonlyMap<number, LinePayment>
+  /** Whether no stored row has the id of any of them, as far as is known. */
+  readonly seemNew: boolean
 }
 
 /**
@@ -27,55 +48,63 @@ export interface PaymentBatch {
  */
 export async function readPaymentBatch(
   lines: readonly Line[],
-  {
-    letters,
-    accountId,
-    ids,
-    decimalsOf,
-  }: {
-    readonly letters: string
-    readonly accountId: number
-    readonly ids: Set<string>
-    readonly decimalsOf?: DecimalsOf | undefined
-  },
+  letters: string,
+  ids: Set<string>,
+  read: (line: Line) => ReadLine<LinePayment>,
 ): Promise<PaymentBatch> {
-  const placesOf = (isWanted: (letter: string | undefined) => boolean) =>
-    [...lines.keys()].filter((place) => isWanted(letters[place]))
+  const known = [...lines.keys()].filter((place) => letters[place] === LINE_IS_KNOWN)
+  const others = [...lines.keys()].filter((place) => letters[place] !== LINE_IS_KNOWN)
   const faults = new Map<number, WaybillError>()
   const payments = new Map<number, LinePayment>()
-  const collector = collectNewPayments(accountId)
-  let areAllNew = true
-  // Lines whose payment may be stored come first: if there are any, the others are not collected as new.
-  const odd = placesOf((letter) => letter !== LINE_IS_KNOWN && letter !== LINE_IS_NEW)
-  const seemNew = placesOf((letter) => letter === LINE_IS_NEW)
+  let seemNew = true
 
-  await forEachInTurns([...odd, ...seemNew], (place) => {
+  await forEachInTurns(others, (place) => {
     const line = lines[place] as Line
-    const read = readPayment(line, decimalsOf)
-    if (!read.ok) {
-      faults.set(place, read.error)
+    const parsed = read(line)
+    if (!parsed.ok) {
+      faults.set(place, parsed.error)
       return
     }
-    const { item } = read
+    const { item } = parsed
     ids.add(item.id)
-    const isNew = letters[place] === LINE_IS_NEW && line.content !== undefined && idOfLine(line.content) === item.id
-    areAllNew &&= isNew && collector.add(item)
-    if (!areAllNew) payments.set(place, item)
+    payments.set(place, item)
+    seemNew &&= letters[place] === LINE_IS_NEW && line.content !== undefined && idOfLine(line.content) === item.id
   })
-  return {
-    known: placesOf((letter) => letter === LINE_IS_KNOWN),
-    read: placesOf((letter) => letter !== LINE_IS_KNOWN),
-    faults,
-    payments,
-    newPayments: areAllNew ? collector.end() : undefined,
-  }
+  return { known, faults, payments, seemNew }
 }
 
-/** Parses a line and adds its hash. */
-export function readPayment(line: Line, decimalsOf?: DecimalsOf) {
-  return readLine(line, (json): LinePayment => {
-    const payment = parsePayment(json, decimalsOf)
-    // In place, because copying such wide objects costs as much as parsing them.
-    return Object.assign(payment, { lineHash: lineHashOf(line.content as Buffer) })
+/** Parses a line. */
+export function readPayment(line: Line, accountId: number, decimalsOf?: DecimalsOf): ReadLine<LinePayment> {
+  return readLine(line, (json) =>
+    linePaymentOf(parsePayment(json, decimalsOf), accountId, lineHashOf(line.content as Buffer)),
+  )
+}
+
+/** @param lineHash - of the line that the payment was parsed from */
+export function linePaymentOf(payment: Payment, accountId: number, lineHash: Buffer): LinePayment {
+  const { id, updatedAt, network, txHash, eventIndex, sourceTxHash, requestId, paymentReference, payee } = payment
+  const row = encodePaymentRow(payment, {
+    account_id: accountId,
+    imported: true,
+    detected: false,
+    final: isFinalStatus(payment.status),
+    line_hash: lineHash,
+    line_updated_at: updatedAt,
   })
+  const counted = countedRowOf(payment)
+  return { id, updatedAt, network, txHash, eventIndex, sourceTxHash, requestId, paymentReference, payee, row, counted }
+}
+
+function countedRowOf(payment: Payment): LinePayment['counted'] {
+  return {
+    id: payment.id,
+    network: payment.network,
+    source_network: payment.sourceNetwork ?? null,
+    currency: payment.currency,
+    currency_symbol: symbolOfCurrency(payment.currency),
+    invoice_currency: payment.invoiceCurrency ?? null,
+    type: payment.type === undefined ? null : codeOfType(payment.type),
+    status: rankOfStatus(payment.status),
+    timestamp: payment.timestamp,
+  }
 }

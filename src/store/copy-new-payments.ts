@@ -1,15 +1,12 @@
 import { copyText, encodeCopyRow } from '../postgres/copy-rows.ts'
 import { type LockedAccount, logArrivals } from './payment-changes.ts'
 import { type PaymentRow, paymentColumns } from './payment-row.ts'
-import { countMoves } from './payment-statistics.ts'
 
 /** Stores payments whose ids and events are not stored yet, by COPY: a third of the time that INSERT takes. */
 export async function copyNewPayments(account: LockedAccount, rows: readonly PaymentRow[]): Promise<void> {
   const texts = rows.map((row) => encodeCopyRow(paymentColumns.map((column) => row[column])))
   await copyPaymentTexts(account, [Buffer.from(texts.join(''))])
-  const ids = rows.map(({ id }) => id)
-  const arrivals = countMoves(rows.map((after) => ({ id: after.id, before: undefined, after })))
-  await logArrivals(account, ids, arrivals)
+  await logArrivals(account, rows)
 }
 
 /** Copies rows, each the text of {@link paymentColumns}, under the account's stamp. The caller counts and logs them. */

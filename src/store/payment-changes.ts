@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { runPreparedTexts } from '../postgres/prepared.ts'
 import { paymentColumns } from './payment-row.ts'
-import { type Arrivals, COUNTED_COLUMNS, type CountedRow, countMoves, countStatement } from './payment-statistics.ts'
+import { COUNTED_COLUMNS, type CountedRow, countMoves, countStatement } from './payment-statistics.ts'
 
 /**
  * An account whose payments only this transaction can write until it ends. So the changes of an account are numbered in the order of their
@@ -172,16 +172,15 @@ async function removePayments({ trx, accountId }: LockedAccount, ids: readonly s
  */
 export async function logArrivals(
   { trx, accountId, at }: LockedAccount,
-  ids: readonly string[],
-  arrivals: readonly Arrivals[],
+  rows: readonly (CountedRow & { readonly id: string })[],
 ): Promise<void> {
-  if (ids.length === 0) return
+  if (rows.length === 0) return
   await runPreparedTexts(
     trx,
     [
-      { sql: LOG_INSERTS, bindings: [0, at, ids, accountId] },
-      countStatement(accountId, arrivals),
-      { sql: NUMBER, bindings: [ids.length, at, accountId] },
+      { sql: LOG_INSERTS, bindings: [0, at, rows.map(({ id }) => id), accountId] },
+      countStatement(accountId, countMoves(rows.map((after) => ({ after })))),
+      { sql: NUMBER, bindings: [rows.length, at, accountId] },
     ],
     undefined,
   )

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { generatePayments } from '../../test/support/data/search-payments.ts'
 import { type Payment, rankOfStatus } from '../domain/payment.ts'
 import { encodeCopyRow } from '../postgres/copy-rows.ts'
-import { encodePaymentRow } from './payment-copy.ts'
+import { encodePaymentRow, nameRequestOfRow } from './payment-copy.ts'
 import { factsOfPayment, paymentColumns } from './payment-row.ts'
 
 const origin = {
@@ -44,7 +44,15 @@ function rowOf(payment: Payment): string {
 
 it('writes the same row as encodeCopyRow of the columns', () => {
   for (const { payment } of generatePayments(7, 200, 5)) {
-    expect(encodePaymentRow(payment, origin)).toBe(rowOf(payment))
-    expect(encodePaymentRow({ ...payment, ...strange }, origin)).toBe(rowOf({ ...payment, ...strange }))
+    expect(encodePaymentRow(payment, origin).toString()).toBe(rowOf(payment))
+    expect(encodePaymentRow({ ...payment, ...strange }, origin).toString()).toBe(rowOf({ ...payment, ...strange }))
+  }
+})
+
+it('gives a request to a row without one', () => {
+  const requestId = `01${'ab'.repeat(32)}`
+  for (const { payment } of generatePayments(7, 20, 5)) {
+    const unnamed = encodePaymentRow({ ...payment, requestId: undefined }, origin)
+    expect(nameRequestOfRow(unnamed, requestId).toString()).toBe(rowOf({ ...payment, requestId }))
   }
 })

@@ -56,10 +56,15 @@ const texts: { readonly [C in (typeof paymentColumns)[number]]: CopyText } = {
 const encoders = paymentColumns.map((column) => texts[column])
 
 /** Writes a payment as a row for COPY into {@link paymentColumns}, with its end of line. */
-export function encodePaymentRow(payment: Payment, origin: RowOrigin): string {
+export function encodePaymentRow(payment: Payment, origin: RowOrigin): Buffer {
   let text = ''
   for (const encode of encoders) text += text === '' ? encode(payment, origin) : `\t${encode(payment, origin)}`
-  return `${text}\n`
+  return Buffer.from(`${text}\n`)
+}
+
+/** Gives a request to the row of a payment without one. It stands in the last column. */
+export function nameRequestOfRow(row: Buffer, requestId: string): Buffer {
+  return Buffer.concat([row.subarray(0, -`${NULL}\n`.length), Buffer.from(`\\\\x${requestId}\n`)])
 }
 
 function textOf(text: string | undefined): string {

@@ -107,7 +107,7 @@ const at = {
 /** The columns that {@link paymentOfRow} reads, in this order. Other columns of a row come after them. */
 export const readPaymentColumns = Object.keys(at) as readonly (keyof typeof at)[]
 
-/** All columns of {@link PaymentRow}. */
+/** All columns of {@link PaymentRow}, in the order of COPY. */
 export const paymentColumns = [
   'account_id',
   'imported',
@@ -116,7 +116,11 @@ export const paymentColumns = [
   'line_hash',
   'line_updated_at',
   'log_index',
-  ...readPaymentColumns.filter((column): column is Exclude<typeof column, 'changed_at'> => column !== 'changed_at'),
+  ...readPaymentColumns.filter(
+    (column): column is Exclude<typeof column, 'changed_at' | 'request_id'> =>
+      column !== 'changed_at' && column !== 'request_id',
+  ),
+  'request_id',
 ] as const satisfies readonly (keyof PaymentRow)[]
 
 /** The columns whose values come from the chain. An unknown value is null. */

@@ -10,7 +10,7 @@ import { createPaymentImportRepository } from '../../src/imports/sql/payment-imp
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 /**
- * An import has three ways to store a line, and recognizes most unchanged lines without parsing them. Here each file is imported twice: in
+ * An import has two ways to store a line, and recognizes most unchanged lines without parsing them. Here each file is imported twice: in
  * batches, by any of the ways, and line by line, which defines the right outcome.
  */
 let database: TestDatabase
@@ -31,7 +31,7 @@ function lineByLine(account: Account): LineTarget {
     prepare: async ([line, ...others]) => ({
       async store() {
         if (line === undefined || others.length > 0) throw new RangeError('one line at a time')
-        const read = readPayment(line)
+        const read = readPayment(line, account.id)
         return read.ok ? repository.write(account, [read.item]) : [{ kind: 'bad', error: read.error }]
       },
     }),

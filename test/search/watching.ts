@@ -3,6 +3,7 @@ import { seededRandom } from '../../bench/search/seeded-random.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import { lineHashOf } from '../../src/imports/line-keys.ts'
+import { linePaymentOf } from '../../src/imports/payment-batch.ts'
 import { createPaymentImportRepository } from '../../src/imports/sql/payment-import-repository.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
@@ -99,10 +100,9 @@ export function createWriter(knex: Knex, account: Account, seed: number): Writer
       const event = txHash === undefined || eventIndex === undefined ? {} : { txHash, eventIndex }
       return { ...(donors[at]?.payment ?? payment), network, ...event, id, updatedAt }
     })
-    const lines = batch.map((payment) => ({
-      ...payment,
-      lineHash: lineHashOf(Buffer.from(`${payment.id} ${version}`)),
-    }))
+    const lines = batch.map((payment) =>
+      linePaymentOf(payment, account.id, lineHashOf(Buffer.from(`${payment.id} ${version}`))),
+    )
     await imports.write(account, lines)
   }
 

@@ -1,7 +1,6 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import { hexToBytes } from '../../domain/hex.ts'
-import type { Payment } from '../../domain/payment.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { classifyDatabaseError } from '../../postgres/database-error.ts'
@@ -14,11 +13,11 @@ import {
   replacePayments,
   type StoredPayments,
 } from '../../store/payment-changes.ts'
-import { encodePaymentRow } from '../../store/payment-copy.ts'
+import { nameRequestOfRow } from '../../store/payment-copy.ts'
 import { findRequestsOfTransactions, settleStored } from '../../store/request-ledger.ts'
 import type { Outcome } from '../import-lines.ts'
-import { splitRounds } from '../import-rounds.ts'
-import { arrivalsOf, eventOf, hashesOf, type LinePayment, originOf } from '../new-payments.ts'
+import { eventOf, splitRounds } from '../import-rounds.ts'
+import type { LinePayment } from '../payment-batch.ts'
 import { findNames, hasAnyRequest } from './request-names-repository.ts'
 
 /** Outcomes by the payment's index in the batch. */
@@ -33,9 +32,14 @@ export interface PaymentImportRepository {
    * one was detected on chain, which has precedence. An event belongs to one payment: another id with the same event is refused. A payment
    * without a request id gets that of the stored request with its payment reference. The named requests are settled in the same transaction.
    *
+   * @param options - `seemNew`: no id of the batch seems to be stored. Then nothing is compared before ids or events prove to be taken
    * @returns one outcome a payment, in their order
    */
-  write(account: Account, batch: readonly LinePayment[]): Promise<readonly Outcome[]>
+  write(
+    account: Account,
+    batch: readonly LinePayment[],
+    options?: { readonly seemNew: boolean },
+  ): Promise<readonly Outcome[]>
 }
 
 /** An attempt fails when another process stores the same event or id at the same moment. */
@@ -57,7 +61,9 @@ export function createPaymentImportRepository(knex: Knex, now: () => Date): Paym
         const due = await findDue(trx, account, batch, places)
         const toCome = rounds.length === batch.length ? NOBODY : idsOfRounds(batch, rounds.slice(nth))
         const free = await leaveOutClashes(trx, account, { batch, due, outcomes, toCome })
-        for (const id of await store(locked, batch, free)) touched.add(id)
+        const of = (isNew: boolean) =>
+          free.filter((each) => each.isNew === isNew).map(({ place }) => batch[place] as LinePayment)
+        for (const id of await store(locked, { added: of(true), replaced: of(false) })) touched.add(id)
         for (const { place } of free) outcomes.set(place, WRITTEN)
       }
       const written = batch.filter((_, place) => outcomes.get(place) === WRITTEN)
@@ -67,12 +73,21 @@ export function createPaymentImportRepository(knex: Knex, now: () => Date): Paym
       return batch.map((_, place) => outcomes.get(place) ?? UNCHANGED)
     })
 
+  const insert = (account: Account, batch: readonly LinePayment[]) =>
+    inTransaction(knex, undefined, async (trx) => {
+      const locked = await lockAccount(trx, account.id, now())
+      const touched = await store(locked, { added: batch, replaced: [] })
+      await settleStored(locked, touched.map(hexToBytes), new Set(batch.map(({ id }) => id)))
+      return batch.map(() => WRITTEN)
+    })
+
   return {
-    async write(account, batch) {
+    async write(account, batch, { seemNew } = { seemNew: false }) {
       let rounds = splitRounds(batch)
+      let isInserted = seemNew && rounds.length === 1
       for (let attempts = 1; ; attempts++) {
         try {
-          return await attempt(account, batch, rounds)
+          return await (isInserted ? insert(account, batch) : attempt(account, batch, rounds))
         } catch (error) {
           if (error instanceof OrderMattersError) {
             rounds = batch.map((_, place) => [place])
@@ -80,6 +95,7 @@ export function createPaymentImportRepository(knex: Knex, now: () => Date): Paym
           }
           const kind = classifyDatabaseError(error)
           if (attempts >= MAX_ATTEMPTS || (kind !== 'unique' && kind !== 'serialization')) throw error
+          isInserted = false
         }
       }
     },
@@ -220,26 +236,22 @@ const FIND_CLASHES = `
  */
 async function store(
   account: LockedAccount,
-  batch: readonly LinePayment[],
-  due: readonly Due[],
+  { added, replaced }: { readonly added: readonly LinePayment[]; readonly replaced: readonly LinePayment[] },
 ): Promise<readonly string[]> {
-  if (due.length === 0) return []
   const { trx, accountId } = account
-  const of = (some: readonly Due[]) => some.map(({ place }) => batch[place] as LinePayment)
-  const [added, replaced] = [of(due.filter(({ isNew }) => isNew)), of(due.filter(({ isNew }) => !isNew))]
+  const payments = [...added, ...replaced]
+  if (payments.length === 0) return []
   const before = await readPaymentsById(
     account,
     replaced.map(({ id }) => id),
   )
   const hasRequests = await hasAnyRequest(trx, accountId)
-  const payments = [...added, ...replaced]
   const named = hasRequests ? await nameRequests(trx, accountId, payments) : payments
-  const rows = named.map((payment) => encodePaymentRow(payment, originOf(accountId, payment)))
-  await replacePayments(account, before, () => copyPaymentTexts(account, [Buffer.from(rows.join(''))]))
+  const rows = Buffer.concat(named.map(({ row }) => row))
+  await replacePayments(account, before, () => copyPaymentTexts(account, [rows]))
   await logArrivals(
     account,
-    added.map(({ id }) => id),
-    arrivalsOf(added),
+    added.map(({ counted }) => counted),
   )
   if (!hasRequests) return []
   const found = await findRequestsOfTransactions(trx, accountId, payments.flatMap(hashesOf))
@@ -250,20 +262,26 @@ async function store(
   ]
 }
 
+/** The digits of the transactions of a payment that names a reference: detection may have found it. */
+function hashesOf({ paymentReference, txHash, sourceTxHash }: LinePayment): string[] {
+  if (paymentReference === undefined) return []
+  return [txHash, sourceTxHash].flatMap((hash) => hash?.slice(2) ?? [])
+}
+
 /** Gives payments without a request id that of the stored request with their payment reference. */
 async function nameRequests(
   trx: Knex,
   accountId: number,
   payments: readonly LinePayment[],
 ): Promise<readonly LinePayment[]> {
-  const isUnnamed = ({ requestId, paymentReference }: Payment) =>
+  const isUnnamed = ({ requestId, paymentReference }: LinePayment) =>
     requestId === undefined && paymentReference !== undefined
   const unnamed = payments.filter(isUnnamed)
   const names = await findNames(trx, accountId, unnamed)
   const nameOf = new Map(unnamed.map(({ id }, nth) => [id, names.get(nth)]))
   return payments.map((payment) => {
     const requestId = nameOf.get(payment.id)
-    return requestId === undefined ? payment : { ...payment, requestId }
+    return requestId === undefined ? payment : { ...payment, requestId, row: nameRequestOfRow(payment.row, requestId) }
   })
 }
 
@@ -271,6 +289,6 @@ function requestsIn(before: StoredPayments): string[] {
   return [...before.values()].flatMap(({ request_id }) => request_id?.toString('hex') ?? [])
 }
 
-function eventTaken({ txHash, eventIndex = 0, network }: Payment, id: string) {
+function eventTaken({ txHash, eventIndex = 0, network }: LinePayment, id: string) {
   return waybillError('EVENT_TAKEN', { txHash: txHash ?? '', eventIndex, network, value: id })
 }

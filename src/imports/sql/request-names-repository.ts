@@ -19,7 +19,7 @@ export async function hasAnyRequest(trx: Knex, accountId: number): Promise<boole
 export async function findNames(
   trx: Knex,
   accountId: number,
-  unnamed: readonly Payment[],
+  unnamed: readonly Pick<Payment, 'paymentReference' | 'network' | 'payee'>[],
 ): Promise<ReadonlyMap<number, string>> {
   if (unnamed.length === 0) return new Map()
   const bindings: unknown[] = [
