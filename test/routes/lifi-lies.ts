@@ -204,7 +204,7 @@ export const LIES: readonly Lie[] = [
   {
     name: 'another token that the call returns',
     check: 'WRONG_CALL',
-    tell: inCall({ receivingAssetId: zeroAddress as EvmAddress }),
+    tell: inCall({ receivingAssetId: zeroAddress }),
   },
   { name: 'other call data', check: 'WRONG_CALL', tell: inCall({ callData: stolen }) },
   {

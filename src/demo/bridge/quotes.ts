@@ -109,7 +109,7 @@ function messageFor({ destination, to, fallbackTo, wanted, call }: Question): He
   const [proxy, token] = [destination.feeProxy as EvmAddress, to.address as EvmAddress]
   const made = { callTo: proxy, approveTo: proxy, sendingAssetId: token, receivingAssetId: token }
   const swaps = [{ ...made, fromAmount: wanted, callData: call, requiresDeposit: false }]
-  return encodeReceiverMessage({ transactionId: randomId(), swaps, receiver: fallbackTo as EvmAddress })
+  return encodeReceiverMessage({ transactionId: randomId(), swaps, receiver: fallbackTo })
 }
 
 function randomId(): Hex {
