@@ -184,7 +184,7 @@ function tryStates(screens: () => Screens, { create, findRequest }: Made): void 
     ] as const) {
       await page.goto(new URL(`/console/requests/${reference}`, page.url()).href)
       await expect.poll(() => badges(page)).toEqual(words)
-      const says = await page.locator('.request-says').innerText()
+      const says = await page.locator('.payment-lead').innerText()
       expect(says).toContain(next)
       expect(await page.locator('.amounts').innerText()).toMatch(left)
       seen.push(says)

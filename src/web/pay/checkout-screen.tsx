@@ -34,7 +34,7 @@ export function Checkout({ paymentReference, checkout }: CheckoutProps) {
   if (error !== undefined) return <Problem {...problemOf(error)} onRetry={() => location.reload()} />
   if (request === undefined || state === undefined) return <Waiting lag={lag} />
   return (
-    <main class="pay">
+    <main class="pay stack">
       <Head request={request} state={state} />
       <p class="away small" role="status">
         {lag === 'AWAY' && `${payTexts.away} ${payTexts.stale}`}
@@ -46,7 +46,7 @@ export function Checkout({ paymentReference, checkout }: CheckoutProps) {
 
 function Waiting({ lag }: { lag: WatchedRequest['lag'] }) {
   return (
-    <main class="pay">
+    <main class="pay stack">
       <p class="quiet" role="status">
         {lag === undefined ? payTexts.waiting : lag === 'BUSY' ? payTexts.busy : payTexts.away}
       </p>

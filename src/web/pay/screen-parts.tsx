@@ -13,7 +13,7 @@ export function Screen({ title, tone, children }: { title: string; tone?: string
     else heading.current?.focus()
   }, [title])
   return (
-    <section class={`screen ${tone ?? ''}`}>
+    <section class={`screen stack ${tone ?? ''}`}>
       <h2 ref={heading} tabIndex={-1}>
         {title}
       </h2>
@@ -44,7 +44,7 @@ export function useSilence(question: unknown): boolean {
 
 export function Problem({ title, says, onRetry }: { title: string; says: string; onRetry?: () => void }) {
   return (
-    <main class="pay">
+    <main class="pay stack">
       <div class="notice bad" role="alert">
         <h1>{title}</h1>
         <p>{says}</p>

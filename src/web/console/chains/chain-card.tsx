@@ -14,8 +14,8 @@ export function ChainCard({ chain }: { chain: Chain }) {
   const words = judgeChain(chain)
   const id = `chain-${chain.network}`
   return (
-    <section className="card chain" aria-labelledby={id}>
-      <header>
+    <section className="card chain stack" aria-labelledby={id}>
+      <header className="row">
         <h2 id={id}>{chain.network}</h2>
         <span className="quiet small">{chain.chainId}</span>
         <Badge tone={words.tone}>{words.title}</Badge>
@@ -159,7 +159,7 @@ function Backlog({ network, backlog }: { network: string; backlog: NonNullable<C
   return (
     <>
       {unmatched.length === 0 && none}
-      <ul className="chain-backlog">
+      <ul className="chain-backlog row">
         {unmatched.map(({ reason, events }) => {
           const name = UnmatchedEvent_Reason[reason] as keyof typeof reasons
           return (

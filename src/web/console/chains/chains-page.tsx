@@ -67,7 +67,7 @@ function Overall({ chains, error, at }: { chains: readonly Chain[]; error: Error
   const { tone, title, says } = judgeChains(chains)
   const zone = useZone()
   return (
-    <section className={`notice chains-overall ${tone}`}>
+    <section className={`notice chains-overall row ${tone}`}>
       <div role="status">
         <h2>{title}</h2>
         <p>{says}</p>

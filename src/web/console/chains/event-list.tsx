@@ -99,7 +99,7 @@ function Filters({ query, networks }: { query: URLSearchParams; networks: readon
     navigate(`/chains${searchOf(next)}`)
   }
   return (
-    <div className="unmatched-filters">
+    <div className="unmatched-filters row">
       <Choice label={texts.network} value={query.get('network') ?? ''} onChoose={(value) => choose('network', value)}>
         {networks.map((network) => [network, network])}
       </Choice>
@@ -151,7 +151,7 @@ function Event({ event, chain }: { event: UnmatchedEvent; chain: Chain | undefin
     address === undefined ? undefined : chain?.explorer?.address.replace('{address}', address)
   return (
     <li className="card">
-      <header>
+      <header className="row">
         <h3>{texts.reasons[nameOf(event.reason)]}</h3>
         <Paid event={event} />
         <span className="quiet">{event.network}</span>
@@ -164,7 +164,7 @@ function Event({ event, chain }: { event: UnmatchedEvent; chain: Chain | undefin
       <p>
         <strong>{texts.do}</strong> {event.remedy}
       </p>
-      <dl className="unmatched-facts">
+      <dl className="unmatched-facts row">
         <Fact title={texts.account}>{event.account ?? texts.nobody}</Fact>
         <Fact title={texts.transaction}>
           <Copyable value={event.txHash} link={chain?.explorer?.transaction.replace('{hash}', event.txHash)} />

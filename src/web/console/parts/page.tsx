@@ -33,7 +33,7 @@ export function Page({ title, heading = title, back, actions, children }: PagePr
         <h1 ref={headingRef} tabIndex={-1}>
           {heading}
         </h1>
-        {actions !== undefined && <div className="actions">{actions}</div>}
+        {actions !== undefined && <div className="row">{actions}</div>}
       </header>
       {children}
     </main>

@@ -65,7 +65,7 @@ function KeyForm({ problem, onKey }: { problem: string | undefined; onKey: (key:
   return (
     <main className="sign-in">
       <form
-        className="card"
+        className="card stack"
         onSubmit={(event) => {
           event.preventDefault()
           submit()

@@ -31,7 +31,7 @@ export function Who({ payment }: { payment: Payment }) {
 export function MoneyDetails({ payment }: { payment: Payment }) {
   return (
     <>
-      <div className="payment-pair">
+      <div className="payment-pair stack">
         <Amounts payment={payment} />
         <Gas payment={payment} />
       </div>

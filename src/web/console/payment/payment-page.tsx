@@ -110,7 +110,7 @@ function PaymentView({ payment, isGone, isStale }: ViewProps) {
           {stale}
         </p>
       )}
-      <p className="payment-lead">
+      <p className="payment-lead row">
         {payment.reference !== undefined && <strong>{payment.reference}</strong>}
         {payment.amountInUsd !== undefined && (
           <span>
@@ -119,7 +119,7 @@ function PaymentView({ payment, isGone, isStale }: ViewProps) {
         )}
         <span>{states[payment.superseded ? 'superseded' : isAlone(payment) ? 'alone' : name]}</span>
       </p>
-      <div className="payment-grid">
+      <div className="payment-grid stack">
         <div className="stack">
           <Timeline payment={payment} isGone={isGone} />
           <PaymentRequestCard payment={payment} />

@@ -71,7 +71,7 @@ function NextStep({ payment }: { payment: Payment }) {
     <li className="life-step next">
       <span>{next}</span>
       {seen !== undefined && (
-        <span className="confirmations">
+        <span className="confirmations stack">
           <span className="number" role="status">
             {confirmations(seen)} {depth !== undefined && <span className="quiet">{about(depth)}</span>}
           </span>

@@ -11,7 +11,7 @@ export function Where({ payment }: { payment: Payment }) {
     <section className="card" aria-labelledby="where">
       <h2 id="where">{title}</h2>
       {isBridged ? (
-        <div className="bridge">
+        <div className="bridge stack">
           <Side title={source}>
             <SourceFacts payment={payment} />
           </Side>

@@ -48,10 +48,10 @@ export function Chart({ state, bars, series, onPeriod }: ChartProps) {
         <span>{paymentsTexts.chart.most(measureText(bars, state))}</span>
         <span>{bars.length > 1 && dayText(bars.at(-1)!.firstDay)}</span>
       </div>
-      <ul className="legend small">
+      <ul className="legend small row">
         {series.map((name, index) => (
           <li key={name}>
-            <span className={`swatch series-${index + 1}`} aria-hidden="true" />
+            <span className="swatch" style={{ background: seriesColour(index) }} aria-hidden="true" />
             {nameText(name, state)}
           </li>
         ))}
@@ -83,7 +83,7 @@ function BarShape({ bar, x, width, most, state, series, onPeriod }: BarProps) {
         return (
           <rect
             key={name}
-            className={`series-${index + 1}`}
+            fill={seriesColour(index)}
             x={x + (width - barWidth) / 2}
             y={top}
             width={barWidth}
@@ -94,6 +94,8 @@ function BarShape({ bar, x, width, most, state, series, onPeriod }: BarProps) {
     </g>
   )
 }
+
+const seriesColour = (index: number) => `var(--series-${index + 1})`
 
 function totalOf({ parts }: Bar, { measure }: ChartState): number {
   return parts.reduce((sum, part) => sum + heightOf(part, measure), 0)
@@ -199,7 +201,7 @@ interface ControlsProps {
 export function ChartControls({ state, onChange }: ControlsProps) {
   const { chart } = paymentsTexts
   return (
-    <div className="chart-controls">
+    <div className="chart-controls row">
       <Choice
         name={chart.measure}
         value={state.measure}

@@ -47,7 +47,7 @@ export const FilterBox = memo(function FilterBox({ query, onChange }: FilterBoxP
         />
       </div>
       {filters.length > 0 && (
-        <div className="chips">
+        <div className="chips row">
           <Chips filters={filters} onRemove={(filter) => onChange((before) => withoutFilter(before, filter))} />
           <button type="button" className="button plain" onClick={() => onChange(withoutFilters)}>
             {paymentsTexts.clear}
@@ -68,7 +68,7 @@ function Chips({ filters, onRemove }: { filters: readonly Filter[]; onRemove: (f
         for (const chip of chips) if (ids.has(chip.id)) onRemove(chip)
       }}
     >
-      <TagList items={chips} className="chip-list">
+      <TagList items={chips} className="row">
         {({ field, value }) => (
           <Tag className="chip" textValue={`${suggestTexts.fields[field]} ${value}`}>
             <span className="quiet">{suggestTexts.fields[field]}</span>{' '}

@@ -185,8 +185,8 @@ const Sums = memo(function Sums({ query }: { query: URLSearchParams }) {
   if (summary.error !== null) return <ErrorNotice error={summary.error} onRetry={() => void summary.refetch()} />
   const chart = summary.data === undefined ? { bars: [], series: [] } : barsOf(summary.data, state)
   return (
-    <section className="payment-sums card" aria-label={paymentsTexts.chart.label}>
-      <div className="sums-head">
+    <section className="payment-sums card stack" aria-label={paymentsTexts.chart.label}>
+      <div className="sums-head stack">
         <Totals summary={summary.data} />
         <ChartControls state={state} onChange={changeChart} />
       </div>
@@ -230,13 +230,13 @@ function Totals({ summary }: { summary: PaymentSummary | undefined }) {
   if (summary === undefined) return <Waiting />
   const sums = summary.sums.toSorted((left, right) => right.count - left.count)
   return (
-    <div className="totals">
+    <div className="totals row">
       <strong className="total number">{count(summary.count, formatAmount(String(summary.count)))}</strong>
       <span className="total number" title={`${formatAmount(summary.amountInUsd)} USD`}>
         {formatUsd(summary.amountInUsd)}
       </span>
       {summary.countWithoutUsd > 0 && <span className="quiet small">{withoutUsd(summary.countWithoutUsd)}</span>}
-      <span className="quiet small sums-list">
+      <span className="quiet small sums-list row">
         {sums.slice(0, MAX_SUMS).map(({ symbol, amount }) => (
           <Amount key={symbol} value={amount} currency={symbol} decimals={2} />
         ))}

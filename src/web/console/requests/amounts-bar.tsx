@@ -19,7 +19,7 @@ export function AmountsBar({ request }: { request: Amounts }) {
   )
   const whole = addDecimals(shown.map(({ amount }) => amount))
   return (
-    <div className="amounts">
+    <div className="amounts stack">
       <div className="amounts-bar" aria-hidden="true">
         {shown
           .filter(({ amount }) => isAboveZero(amount))
@@ -27,7 +27,7 @@ export function AmountsBar({ request }: { request: Amounts }) {
             <span key={name} className={`amounts-part ${name}`} style={{ flexGrow: shareOf(amount, whole) }} />
           ))}
       </div>
-      <dl className="amounts-list">
+      <dl className="amounts-list row">
         {shown.map(({ name, amount }) => (
           <div key={name} className={`amounts-item ${name}`} title={`${formatAmount(amount)} ${invoiceCurrency}`}>
             <dt>{parts[name]}</dt>

@@ -41,7 +41,7 @@ export function CancelDialog({ request: { paymentReference } }: { request: Payme
             ))}
           </ul>
           {error !== null && <ErrorNotice error={error} />}
-          <div className="actions dialog-actions">
+          <div className="row dialog-actions">
             <button type="button" className="button" autoFocus onClick={() => dialog.current?.close()}>
               {texts.keep}
             </button>

@@ -37,7 +37,7 @@ function Created({ request, onAnother }: { request: PaymentRequest; onAnother: (
       </div>
       <Warnings request={request} />
       <PayLink request={request} />
-      <div className="actions">
+      <div className="row">
         <Link to={`/requests/${request.paymentReference}`} className="button main">
           {texts.openIt}
         </Link>

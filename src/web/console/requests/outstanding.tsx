@@ -23,7 +23,7 @@ export function Outstanding() {
   // The list says it.
   if (missingScope(error) !== undefined) return null
   return (
-    <section className="owed" aria-labelledby="outstanding">
+    <section className="owed row" aria-labelledby="outstanding">
       <div>
         <h2 id="outstanding">{title}</h2>
         <p className="quiet small owed-note">{note}</p>
@@ -43,7 +43,7 @@ function Sums({ sums }: { sums: readonly OutstandingSum[] }) {
   const { nothing, of } = requestTexts.outstanding
   if (sums.length === 0) return <p className="owed-wait quiet">{nothing}</p>
   return (
-    <ul className="sums">
+    <ul className="sums row">
       {sums.map(({ symbol, amount, requests, parts }) => (
         <li key={symbol} className="sum">
           <strong>

@@ -62,7 +62,7 @@ function Ready({ link, mayPay }: { link: string; mayPay: boolean }) {
   return (
     <>
       <p className="mono pay-link">{link}</p>
-      <div className="actions">
+      <div className="row">
         <button type="button" className={mayPay ? 'button main' : 'button'} onClick={() => void copy()}>
           {isCopied ? texts.copied : texts.copy}
         </button>

@@ -47,7 +47,7 @@ export function RequestForm({ onCreated }: { onCreated: (request: PaymentRequest
       )}
       <Terms typed={typed} wrong={wrong} type={type} />
       <Optional typed={typed} wrong={wrong} type={type} />
-      <div className="actions">
+      <div className="row">
         <button type="submit" className="button main" aria-disabled={isPending}>
           {isPending ? texts.busy : texts.submit}
         </button>
@@ -95,7 +95,7 @@ function Terms({ typed, wrong, type }: PartProps) {
   const { paymentCurrencies, payees } = useCompletion()
   const { amount, invoiceCurrency, paymentCurrency, payee } = texts.fields
   return (
-    <section className="card request-fields" aria-labelledby="what">
+    <section className="card stack" aria-labelledby="what">
       <h2 id="what">{texts.what}</h2>
       <div className="request-pair">
         <PlainField
@@ -138,7 +138,7 @@ function Terms({ typed, wrong, type }: PartProps) {
 function Optional({ typed, wrong, type }: PartProps) {
   const { reference, refundAddress, expiresAt } = texts.fields
   return (
-    <section className="card request-fields" aria-labelledby="more">
+    <section className="card stack" aria-labelledby="more">
       <h2 id="more">{texts.more}</h2>
       <PlainField {...reference} value={typed.reference} onType={type('reference')} wrong={wrong.reference} />
       <div>
@@ -166,7 +166,7 @@ function Optional({ typed, wrong, type }: PartProps) {
 function Soon({ onChoose }: { onChoose: (value: string) => void }) {
   const { label, hours: say, never } = texts.soon
   return (
-    <div className="actions request-soon" role="group" aria-label={label}>
+    <div className="row request-soon" role="group" aria-label={label}>
       {[1, 24, 7 * 24, 30 * 24].map((hours) => (
         <button
           key={hours}

@@ -87,18 +87,18 @@ function Actions({ request }: { request: PaymentRequest }) {
 function RequestView({ request, isCut }: { request: PaymentRequest; isCut: boolean }) {
   return (
     <div className="stack">
-      <p className="request-says">
+      <p className="payment-lead row">
         {request.reference !== undefined && <strong>{request.reference}</strong>}
         <span>{isAboveZero(request.overpaidAmount) ? texts.overpaid : texts.states[statusNameOf(request)]}</span>
       </p>
       <Warnings request={request} />
       <section className="card" aria-label={texts.money}>
         <AmountsBar request={request} />
-        <p className={`request-live small quiet ${isCut ? 'cut' : ''}`} role="status">
+        <p className={`request-live small quiet ${isCut ? 'warn' : 'good'}`} role="status">
           {isCut ? texts.reconnecting : texts.live}
         </p>
       </section>
-      <div className="request-grid">
+      <div className="request-grid stack">
         <div className="stack">
           <RequestPayments request={request} />
           <Terms request={request} />

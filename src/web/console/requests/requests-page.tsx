@@ -102,7 +102,7 @@ function Search({ shown: { q, view } }: { shown: Shown }) {
 
 function Tabs({ shown }: { shown: Shown }) {
   return (
-    <nav className="tabs" aria-label={texts.tabs}>
+    <nav className="tabs row" aria-label={texts.tabs}>
       {viewNames.map((view) => (
         <Link
           key={view}

@@ -32,9 +32,9 @@ export function AnswerHead({ question, state, onAgain }: AnswerHeadProps) {
           </p>
         ))}
       </div>
-      <div className="why-after">
+      <div className="why-after row">
         <Validity endsAt={endsAt} isOver={isOver} />
-        <div className="actions">
+        <div className="row">
           <button type="button" className="button" onClick={onAgain} disabled={isAsking}>
             {isAsking && answer !== undefined ? whyTexts.askingAgain : whyTexts.again}
           </button>

@@ -21,6 +21,9 @@ export interface Costs extends Pick<Route, 'feeAmount' | 'feeRate' | 'priceImpac
 const DIGITS = 7
 const order: readonly CostKind[] = ['GAS', 'SWAP', 'CROSSCHAIN', 'PROTOCOL', 'PLATFORM', 'PRICE_IMPACT']
 
+/** Each kind has its own; what has no kind is grey, like the last. */
+export const colourOf = (kind: CostKind) => `var(--series-${((order.indexOf(kind) + order.length) % order.length) + 1})`
+
 /** @returns the parts that are not zero, in the order in which every bar shows them; costs without a price are left out */
 export function costParts({ feeAmount, feeRate, priceImpact, feeBreakdown }: Costs): CostPart[] {
   const fees = [...Map.groupBy(feeBreakdown, ({ type }) => type)].map(([type, lines]) => {

@@ -4,7 +4,7 @@ import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { Amount, Badge, Unknown, Usd } from '../parts/shown-values.tsx'
-import { type CostKind, type CostPart, costParts, formatFraction, kindsOf, longestBar } from './cost-bars.ts'
+import { type CostKind, type CostPart, colourOf, costParts, formatFraction, kindsOf, longestBar } from './cost-bars.ts'
 import { byCost, sayHow, sayWay, splitCurrency } from './say-verdict.ts'
 
 const texts = whyTexts.routes
@@ -26,7 +26,7 @@ export function RouteList({ routes, isComplete }: RouteListProps) {
   const ordered = isComplete ? sortRoutes(routes, sort) : routes
   return (
     <section aria-labelledby="routes" className="stack">
-      <header className="why-routes-head">
+      <header className="why-routes-head row">
         <h2 id="routes">{texts.title}</h2>
         <Legend kinds={kinds} />
         <SortChoice query={query} chosen={sort} />
@@ -76,10 +76,10 @@ function SortChoice({ query, chosen }: { query: URLSearchParams; chosen: string 
 
 function Legend({ kinds }: { kinds: readonly CostKind[] }) {
   return (
-    <ul className="why-legend" aria-hidden="true">
+    <ul className="why-legend row" aria-hidden="true">
       {kinds.map((kind) => (
         <li key={kind}>
-          <span className={`why-swatch ${kind}`} />
+          <span className="why-swatch" style={{ background: colourOf(kind) }} />
           {texts.kinds[kind]}
         </li>
       ))}
@@ -97,7 +97,7 @@ function RouteRow({ route, parts, longest }: RouteRowProps) {
   const fee = splitCurrency(route.feeCurrency).symbol
   return (
     <li className="why-route">
-      <div className="why-way">
+      <div className="why-way row">
         <h3>{whyTexts.on(route.token, route.chain)}</h3>
         {route.tags.includes(Route_Tag.CHEAPEST) && <Badge tone="good">{texts.cheapest}</Badge>}
         {route.tags.includes(Route_Tag.FASTEST) && <Badge tone="busy">{texts.fastest}</Badge>}
@@ -136,9 +136,9 @@ function Bar({ parts, longest, isComplete }: { parts: readonly CostPart[]; longe
         .map(({ kind, rate }) => (
           <span
             key={kind}
-            className={`why-swatch ${kind}`}
+            className="why-swatch"
             title={`${texts.kinds[kind]} ${formatFraction(rate)}`}
-            style={{ width: `${(100 * rate) / longest}%` }}
+            style={{ width: `${(100 * rate) / longest}%`, background: colourOf(kind) }}
           />
         ))}
       {!isComplete && <span className="why-open-end" />}
@@ -165,7 +165,7 @@ function ReadyCell({ route: { readiness } }: { route: Route }) {
 
 function RouteDetails({ route }: { route: Route }) {
   return (
-    <div className="why-more">
+    <div className="why-more stack">
       {route.warnings.map(({ reason, message }) => (
         <p key={reason} className="why-warning small">
           {sentence(message)}
