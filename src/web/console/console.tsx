@@ -3,12 +3,12 @@ import { Component, lazy, type ReactNode, StrictMode, Suspense } from 'react'
 import { createRoot } from 'react-dom/client'
 import { consoleTexts } from '../look/texts.ts'
 import { Announcer } from './parts/announcer.tsx'
+import { lastPlace } from './parts/last-place.ts'
 import { Link } from './parts/link.tsx'
 import { type Location, useLocation } from './parts/location.ts'
 import { Empty, Waiting } from './parts/notices.tsx'
 import { Page } from './parts/page.tsx'
 import { SessionGate, useSession } from './parts/signed-in.tsx'
-import { lastPayments } from './payments/last-payments.ts'
 import { PaymentsPage } from './payments/payments-page.tsx'
 
 // Payments are what most people open; the other pages load when they are asked for.
@@ -75,7 +75,7 @@ function Navigation({ path }: { path: string }) {
   const { isDemo, leave } = useSession()
   const { nav, demo } = consoleTexts
   const places = [
-    [lastPayments(), nav.payments, path === '/' || path.startsWith('/payments')],
+    [lastPlace('payments'), nav.payments, path === '/' || path.startsWith('/payments')],
     ['/requests', nav.requests, path.startsWith('/requests')],
     ['/why', nav.why, path.startsWith('/why')],
     ['/chains', nav.chains, path.startsWith('/chains')],

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { formatAmount } from '../../look/format-amount.ts'
 import { formatSpan } from '../../look/format-span.ts'
 import { chainsTexts } from '../../look/texts.ts'
+import { Facts, Figures } from '../parts/blocks.tsx'
 import { Link } from '../parts/link.tsx'
 import { Badge, Time, Unknown } from '../parts/shown-values.tsx'
 import { showUnmatched } from './event-list.tsx'
@@ -22,7 +23,7 @@ export function ChainCard({ chain }: { chain: Chain }) {
       </header>
       <p className={words.tone === 'good' ? 'quiet' : ''}>{words.says}</p>
       <Problems chain={chain} />
-      <Figures chain={chain} />
+      <Blocks chain={chain} />
       {chain.backfill !== undefined && <Backfill backfill={chain.backfill} network={chain.network} />}
       <NodeTable network={chain.network} nodes={chain.nodes} />
       <Rest chain={chain} />
@@ -57,29 +58,26 @@ function Problems({ chain }: { chain: Chain }) {
   )
 }
 
-function Figures({ chain }: { chain: Chain }) {
+function Blocks({ chain }: { chain: Chain }) {
   const { headBlock, scannedBlock, finalBlock, lagBlocks, lagSeconds } = chain
-  return (
-    <dl className="chain-figures">
-      <Figure title={chainsTexts.head}>{blockNumber(headBlock)}</Figure>
-      <Figure title={chainsTexts.scanned}>{blockNumber(scannedBlock)}</Figure>
-      <Figure title={chainsTexts.lag}>
-        {lagBlocks === undefined ? <Unknown /> : chainsTexts.blocks(formatAmount(String(lagBlocks)), lagBlocks === 1)}
-        {lagSeconds !== undefined && (
-          <span className="quiet small chain-age">{chainsTexts.age(formatSpan(lagSeconds))}</span>
-        )}
-      </Figure>
-      <Figure title={chainsTexts.final}>{blockNumber(finalBlock)}</Figure>
-    </dl>
+  const lag = (
+    <>
+      {lagBlocks === undefined ? <Unknown /> : chainsTexts.blocks(formatAmount(String(lagBlocks)), lagBlocks === 1)}
+      {lagSeconds !== undefined && (
+        <span className="quiet small chain-age">{chainsTexts.age(formatSpan(lagSeconds))}</span>
+      )}
+    </>
   )
-}
-
-function Figure({ title, children }: { title: string; children: ReactNode }) {
   return (
-    <div>
-      <dt>{title}</dt>
-      <dd className="number">{children}</dd>
-    </div>
+    <Figures
+      className="chain-figures"
+      facts={[
+        [chainsTexts.head, blockNumber(headBlock)],
+        [chainsTexts.scanned, blockNumber(scannedBlock)],
+        [chainsTexts.lag, lag],
+        [chainsTexts.final, blockNumber(finalBlock)],
+      ]}
+    />
   )
 }
 
@@ -114,41 +112,38 @@ function formatRate(perSecond: number): string {
 
 function Rest({ chain: { network, reorgs, follower, backlog } }: { chain: Chain }) {
   return (
-    <dl className="facts chain-rest">
-      <dt>{chainsTexts.reorgs}</dt>
-      <dd>
-        {reorgs === undefined ? (
-          <Unknown />
-        ) : reorgs.count === 0 ? (
-          chainsTexts.noReorgs
-        ) : (
-          <>
-            {chainsTexts.reorgsSeen(reorgs.count, reorgs.deepestBlocks)}
-            {reorgs.lastAt !== undefined && (
-              <>
-                , {chainsTexts.lastAt} <Time at={reorgs.lastAt} distance />
-              </>
-            )}
-          </>
-        )}
-      </dd>
-      {follower?.process !== undefined && (
+    <Facts
+      className="facts chain-rest"
+      facts={[
+        [chainsTexts.reorgs, <Reorgs reorgs={reorgs} />],
+        follower?.process === undefined ? undefined : [chainsTexts.follower, <Follower follower={follower} />],
+        backlog && [chainsTexts.backlog.title, <Backlog network={network} backlog={backlog} />],
+      ]}
+    />
+  )
+}
+
+function Reorgs({ reorgs }: Pick<Chain, 'reorgs'>) {
+  if (reorgs === undefined) return <Unknown />
+  const { count, deepestBlocks, lastAt } = reorgs
+  if (count === 0) return chainsTexts.noReorgs
+  return (
+    <>
+      {chainsTexts.reorgsSeen(count, deepestBlocks)}
+      {lastAt !== undefined && (
         <>
-          <dt>{chainsTexts.follower}</dt>
-          <dd>
-            <span className="mono">{follower.process}</span> {chainsTexts.since} <Time at={follower.since} />
-          </dd>
+          , {chainsTexts.lastAt} <Time at={lastAt} distance />
         </>
       )}
-      {backlog !== undefined && (
-        <>
-          <dt>{chainsTexts.backlog.title}</dt>
-          <dd>
-            <Backlog network={network} backlog={backlog} />
-          </dd>
-        </>
-      )}
-    </dl>
+    </>
+  )
+}
+
+function Follower({ follower: { process, since } }: { follower: NonNullable<Chain['follower']> }) {
+  return (
+    <>
+      <span className="mono">{process}</span> {chainsTexts.since} <Time at={since} />
+    </>
   )
 }
 

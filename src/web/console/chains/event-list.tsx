@@ -1,10 +1,11 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type Chain, type UnmatchedEvent, UnmatchedEvent_Acceptance, UnmatchedEvent_Reason } from '@waybill/client'
-import type { ReactNode } from 'react'
 import { formatAmount } from '../../look/format-amount.ts'
 import { chainsTexts, consoleTexts } from '../../look/texts.ts'
+import { Figures, Paging } from '../parts/blocks.tsx'
+import { Choice } from '../parts/fields.tsx'
 import { Link } from '../parts/link.tsx'
-import { navigate, searchOf, useLocation } from '../parts/location.ts'
+import { navigate, searchOf, useLocation, withParameter } from '../parts/location.ts'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { missingScope, ScopeNotice } from '../parts/scope-notice.tsx'
 import { Amount, Badge, Copyable, Time } from '../parts/shown-values.tsx'
@@ -57,7 +58,11 @@ export function UnmatchedList({ chains }: { chains: readonly Chain[] }) {
               />
             ))}
           </ol>
-          <Paging query={query} pagination={events.data?.pagination} />
+          <Paging
+            texts={consoleTexts.paging}
+            pagination={events.data?.pagination}
+            placeOf={(cursor) => `/chains${searchOf(withParameter(query, 'cursor', cursor))}`}
+          />
         </>
       )}
     </section>
@@ -91,48 +96,26 @@ function useUnmatched(query: URLSearchParams, chains: readonly Chain[]) {
 }
 
 function Filters({ query, networks }: { query: URLSearchParams; networks: readonly string[] }) {
-  const choose = (name: string, value: string) => {
-    const next = new URLSearchParams(query)
-    next.delete('cursor')
-    if (value === '') next.delete(name)
-    else next.set(name, value)
-    navigate(`/chains${searchOf(next)}`)
+  const choice = (name: 'network' | 'reason', known: readonly (readonly [string, string])[]) => {
+    const value = query.get(name) ?? ''
+    // A link may name what this page does not know.
+    const isUnknown = value !== '' && known.every(([each]) => each !== value)
+    const options = [['', texts.all] as const, ...(isUnknown ? [[value, value] as const] : []), ...known]
+    const choose = (chosen: string) =>
+      navigate(`/chains${searchOf(withParameter(withParameter(query, 'cursor', ''), name, chosen))}`)
+    return <Choice label={texts[name]} value={value} options={options} onChoose={choose} />
   }
   return (
     <div className="unmatched-filters row">
-      <Choice label={texts.network} value={query.get('network') ?? ''} onChoose={(value) => choose('network', value)}>
-        {networks.map((network) => [network, network])}
-      </Choice>
-      <Choice label={texts.reason} value={query.get('reason') ?? ''} onChoose={(value) => choose('reason', value)}>
-        {reasons.map((reason) => [nameOf(reason), texts.reasons[nameOf(reason)]])}
-      </Choice>
+      {choice(
+        'network',
+        networks.map((network) => [network, network]),
+      )}
+      {choice(
+        'reason',
+        reasons.map((reason) => [nameOf(reason), texts.reasons[nameOf(reason)]]),
+      )}
     </div>
-  )
-}
-
-interface ChoiceProps {
-  readonly label: string
-  readonly value: string
-  readonly onChoose: (value: string) => void
-  /** Value and title. */
-  readonly children: readonly (readonly [string, string])[]
-}
-
-function Choice({ label, value, onChoose, children }: ChoiceProps) {
-  return (
-    <label className="field">
-      <span className="label">{label}</span>
-      <select className="input" value={value} onChange={(event) => onChoose(event.target.value)}>
-        <option value="">{texts.all}</option>
-        {/* A link may name what this page does not know. */}
-        {value !== '' && children.every(([known]) => known !== value) && <option value={value}>{value}</option>}
-        {children.map(([known, title]) => (
-          <option key={known} value={known}>
-            {title}
-          </option>
-        ))}
-      </select>
-    </label>
   )
 }
 
@@ -149,6 +132,8 @@ function NoEvents({ query }: { query: URLSearchParams }) {
 function Event({ event, chain }: { event: UnmatchedEvent; chain: Chain | undefined }) {
   const linkOf = (address: string | undefined) =>
     address === undefined ? undefined : chain?.explorer?.address.replace('{address}', address)
+  const transactionLink = chain?.explorer?.transaction.replace('{hash}', event.txHash)
+  const isUnknownToken = event.currency === undefined && event.tokenAddress !== undefined
   return (
     <li className="card">
       <header className="row">
@@ -164,37 +149,21 @@ function Event({ event, chain }: { event: UnmatchedEvent; chain: Chain | undefin
       <p>
         <strong>{texts.do}</strong> {event.remedy}
       </p>
-      <dl className="unmatched-facts row">
-        <Fact title={texts.account}>{event.account ?? texts.nobody}</Fact>
-        <Fact title={texts.transaction}>
-          <Copyable value={event.txHash} link={chain?.explorer?.transaction.replace('{hash}', event.txHash)} />
-        </Fact>
-        <Fact title={texts.payer}>
-          <Copyable value={event.payer} link={linkOf(event.payer)} />
-        </Fact>
-        <Fact title={texts.payee}>
-          <Copyable value={event.payee} link={linkOf(event.payee)} />
-        </Fact>
-        <Fact title={texts.contract}>
-          <Copyable value={event.contract} link={linkOf(event.contract)} />
-        </Fact>
-        {event.currency === undefined && event.tokenAddress !== undefined && (
-          <Fact title={texts.token}>
-            <Copyable value={event.tokenAddress} link={linkOf(event.tokenAddress)} />
-          </Fact>
-        )}
-      </dl>
+      <Figures
+        className="unmatched-facts row"
+        facts={[
+          [texts.account, event.account ?? texts.nobody],
+          [texts.transaction, <Copyable value={event.txHash} link={transactionLink} />],
+          [texts.payer, <Copyable value={event.payer} link={linkOf(event.payer)} />],
+          [texts.payee, <Copyable value={event.payee} link={linkOf(event.payee)} />],
+          [texts.contract, <Copyable value={event.contract} link={linkOf(event.contract)} />],
+          isUnknownToken
+            ? [texts.token, <Copyable value={event.tokenAddress} link={linkOf(event.tokenAddress)} />]
+            : undefined,
+        ]}
+      />
       {event.acceptableAs !== undefined && <Acceptance event={event} as={event.acceptableAs} />}
     </li>
-  )
-}
-
-function Fact({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{title}</dt>
-      <dd>{children}</dd>
-    </div>
   )
 }
 
@@ -218,39 +187,5 @@ function Acceptance({ event, as }: { event: UnmatchedEvent; as: UnmatchedEvent_A
       <summary>{texts.accept[name]}</summary>
       <Copyable value={command} whole />
     </details>
-  )
-}
-
-interface PagingProps {
-  readonly query: URLSearchParams
-  readonly pagination:
-    | { readonly nextCursor?: string | undefined; readonly prevCursor?: string | undefined }
-    | undefined
-}
-
-function Paging({ query, pagination }: PagingProps) {
-  const { newer, older, label } = consoleTexts.paging
-  const { prevCursor, nextCursor } = pagination ?? {}
-  if (prevCursor === undefined && nextCursor === undefined) return null
-  const placeOf = (cursor: string) => {
-    const next = new URLSearchParams(query)
-    next.set('cursor', cursor)
-    return `/chains${searchOf(next)}`
-  }
-  return (
-    <nav className="paging" aria-label={label}>
-      {prevCursor === undefined ? (
-        <span />
-      ) : (
-        <Link className="button" to={placeOf(prevCursor)}>
-          {newer}
-        </Link>
-      )}
-      {nextCursor !== undefined && (
-        <Link className="button" to={placeOf(nextCursor)}>
-          {older}
-        </Link>
-      )}
-    </nav>
   )
 }

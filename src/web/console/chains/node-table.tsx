@@ -1,6 +1,7 @@
 import { type Chain_Node, Chain_Node_State, Chain_Rate_Unit } from '@waybill/client'
 import { formatAmount } from '../../look/format-amount.ts'
 import { chainsTexts } from '../../look/texts.ts'
+import { Table } from '../parts/blocks.tsx'
 import { Badge, Time, type Tone } from '../parts/shown-values.tsx'
 
 const texts = chainsTexts.nodes
@@ -18,61 +19,35 @@ interface NodeTableProps {
 
 export function NodeTable({ network, nodes }: NodeTableProps) {
   if (nodes.length === 0) return <p className="quiet small">{texts.none}</p>
+  const sum = (node: Chain_Node, field: 'calls' | 'errors') =>
+    formatAmount(String(node.calls.reduce((total, calls) => total + calls[field], 0)))
+  const rows = nodes.map((node) => [
+    node.host,
+    <NodeState node={node} />,
+    sayLimit(node),
+    formatAmount(String(node.requests)),
+    sum(node, 'calls'),
+    sum(node, 'errors'),
+  ])
   return (
     <div className="chain-nodes">
-      <div className="table-scroll" tabIndex={0} role="region" aria-label={texts.of(network)}>
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">{texts.host}</th>
-              <th scope="col">{texts.state}</th>
-              <th scope="col">{texts.limit}</th>
-              <th scope="col" className="right">
-                {texts.requests}
-              </th>
-              <th scope="col" className="right">
-                {texts.calls}
-              </th>
-              <th scope="col" className="right">
-                {texts.errors}
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {nodes.map((node, index) => (
-              <NodeRow key={`${node.host} ${index}`} node={node} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label={texts.of(network)} columns={texts.columns} rows={rows} />
       <CallTable network={network} nodes={nodes} />
     </div>
   )
 }
 
-function NodeRow({ node }: { node: Chain_Node }) {
-  const sum = (field: 'calls' | 'errors') => node.calls.reduce((total, calls) => total + calls[field], 0)
+function NodeState({ node: { state, pausedUntil } }: { node: Chain_Node }) {
   return (
-    <tr>
-      <th scope="row" className="mono">
-        {node.host}
-      </th>
-      <td>
-        <Badge tone={tones[node.state]}>
-          {texts.states[Chain_Node_State[node.state] as keyof typeof texts.states]}
-        </Badge>
-        {node.pausedUntil !== undefined && (
-          <span className="quiet small">
-            {' '}
-            {texts.again} <Time at={node.pausedUntil} distance />
-          </span>
-        )}
-      </td>
-      <td>{sayLimit(node)}</td>
-      <td className="right">{formatAmount(String(node.requests))}</td>
-      <td className="right">{formatAmount(String(sum('calls')))}</td>
-      <td className="right">{formatAmount(String(sum('errors')))}</td>
-    </tr>
+    <>
+      <Badge tone={tones[state]}>{texts.states[Chain_Node_State[state] as keyof typeof texts.states]}</Badge>
+      {pausedUntil !== undefined && (
+        <span className="quiet small">
+          {' '}
+          {texts.again} <Time at={pausedUntil} distance />
+        </span>
+      )}
+    </>
   )
 }
 
@@ -87,39 +62,18 @@ function sayLimit({ rate, budgetLeft }: Chain_Node): string {
 
 /** What was asked of each node. */
 function CallTable({ network, nodes }: NodeTableProps) {
+  const rows = nodes.flatMap(({ host, calls: ofNode }) =>
+    ofNode.map(({ method, calls, errors }) => [
+      host,
+      method,
+      formatAmount(String(calls)),
+      formatAmount(String(errors)),
+    ]),
+  )
   return (
     <details>
       <summary>{texts.byMethod}</summary>
-      <div className="table-scroll" tabIndex={0} role="region" aria-label={`${texts.byMethod}, ${network}`}>
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">{texts.host}</th>
-              <th scope="col">{texts.method}</th>
-              <th scope="col" className="right">
-                {texts.calls}
-              </th>
-              <th scope="col" className="right">
-                {texts.errors}
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {nodes.flatMap((node, index) =>
-              node.calls.map(({ method, calls, errors }) => (
-                <tr key={`${index} ${method}`}>
-                  <td className="mono">{node.host}</td>
-                  <th scope="row" className="mono">
-                    {method}
-                  </th>
-                  <td className="right">{formatAmount(String(calls))}</td>
-                  <td className="right">{formatAmount(String(errors))}</td>
-                </tr>
-              )),
-            )}
-          </tbody>
-        </table>
-      </div>
+      <Table label={`${texts.byMethod}, ${network}`} columns={texts.callColumns} rows={rows} />
       <ul className="quiet small chain-node-limits">
         {nodes.map(({ host, batchSize, logRange }, index) => (
           <li key={`${host} ${index}`}>

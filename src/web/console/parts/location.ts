@@ -56,6 +56,14 @@ export function navigate(to: string, { replace = false }: { replace?: boolean } 
   if (current.path !== before) window.scrollTo(0, 0)
 }
 
+/** The query with one parameter more, or with another value of it; an empty value takes it away. */
+export function withParameter(query: URLSearchParams, name: string, value: string): URLSearchParams {
+  const next = new URLSearchParams(query)
+  if (value === '') next.delete(name)
+  else next.set(name, value)
+  return next
+}
+
 /** @returns `?a=b`, or nothing for an empty query */
 export function searchOf(query: URLSearchParams): string {
   const text = query.toString()

@@ -34,6 +34,16 @@ export function Amount({ value, currency, whole = false, decimals, bare = false 
   )
 }
 
+interface MaybeAmountProps extends Omit<AmountProps, 'value' | 'currency'> {
+  readonly value: string | undefined
+  readonly currency: string | undefined
+}
+
+/** An amount that may not be known. */
+export function MaybeAmount({ value, currency, ...rest }: MaybeAmountProps) {
+  return value === undefined || currency === undefined ? <Unknown /> : <Amount {...{ value, currency, ...rest }} />
+}
+
 export function Usd({ value }: { value: string | undefined }) {
   if (value === undefined) return <Unknown />
   return (
@@ -88,34 +98,46 @@ export function Copyable({
   whole?: boolean
   link?: string | undefined
 }) {
-  const { copy, copied, openExplorer } = consoleTexts.values
-  const [copiedValue, setCopied] = useState<string>()
+  const texts = consoleTexts.values
+  const { copy, copied } = useCopy(texts.copied)
   if (value === undefined || value === '') return <Unknown />
-  const write = async () => {
-    await navigator.clipboard.writeText(value)
-    announce(copied)
-    setCopied(value)
-    setTimeout(() => setCopied(undefined), 1_500)
-  }
   const shown = whole ? value : shortAddress(value)
   return (
     <span className="copyable">
       <button
         type="button"
-        className={copiedValue === value ? 'copy mono is-copied' : 'copy mono'}
+        className={copied === value ? 'copy mono is-copied' : 'copy mono'}
         title={value}
-        aria-label={`${copy} ${shown}`}
-        onClick={() => void write()}
+        aria-label={`${texts.copy} ${shown}`}
+        onClick={() => void copy(value)}
       >
         {shown}
       </button>
       {link !== undefined && (
-        <a href={link} target="_blank" rel="noreferrer" aria-label={`${openExplorer} ${value}`} title={openExplorer}>
+        <a
+          href={link}
+          target="_blank"
+          rel="noreferrer"
+          aria-label={`${texts.openExplorer} ${value}`}
+          title={texts.openExplorer}
+        >
           ↗
         </a>
       )}
     </span>
   )
+}
+
+/** Copies texts, and knows for a moment which. @param says - what a screen reader says then */
+export function useCopy(says: string) {
+  const [copied, setCopied] = useState<string>()
+  const copy = async (text: string) => {
+    await navigator.clipboard.writeText(text)
+    announce(says)
+    setCopied(text)
+    setTimeout(() => setCopied(undefined), 1_500)
+  }
+  return { copy, copied }
 }
 
 export type Tone = 'good' | 'warn' | 'bad' | 'busy' | 'quiet'

@@ -2,6 +2,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { createWaybill, type Waybill } from '@waybill/client'
 import { createContext, type ReactNode, use, useState } from 'react'
 import { consoleTexts } from '../../look/texts.ts'
+import { TextField } from './fields.tsx'
 
 /** Who is signed in: a key, held for the tab. */
 export interface Session {
@@ -72,29 +73,7 @@ function KeyForm({ problem, onKey }: { problem: string | undefined; onKey: (key:
         }}
       >
         <h1>{title}</h1>
-        <div className="field">
-          <label htmlFor="key">{label}</label>
-          <input
-            id="key"
-            className="input mono"
-            type="password"
-            autoComplete="off"
-            spellCheck={false}
-            autoFocus
-            value={typed}
-            aria-invalid={wrong !== undefined}
-            aria-describedby="key-help"
-            onChange={(event) => setTyped(event.target.value)}
-          />
-          {wrong !== undefined && (
-            <p className="wrong" role="alert">
-              {wrong}
-            </p>
-          )}
-          <p id="key-help" className="quiet small">
-            {help}
-          </p>
-        </div>
+        <TextField {...{ label, help, wrong }} value={typed} onType={setTyped} type="password" autoFocus isMono />
         <button className="button main" type="submit">
           {enter}
         </button>

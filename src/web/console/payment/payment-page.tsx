@@ -2,13 +2,13 @@ import { useQuery } from '@tanstack/react-query'
 import { type Payment, WaybillCallError } from '@waybill/client'
 import { formatAmount } from '../../look/format-amount.ts'
 import { paymentTexts } from '../../look/texts.ts'
+import { lastPlace } from '../parts/last-place.ts'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
 import { Usd } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { useReturn } from '../parts/visibility.ts'
-import { lastPayments } from '../payments/last-payments.ts'
 import { Identifiers, MoneyDetails, Who } from './payment-details.tsx'
 import { type StatusName, statusNameOf } from './payment-life.ts'
 import { PaymentRequestCard } from './payment-request-card.tsx'
@@ -27,7 +27,7 @@ export function PaymentPage({ id }: { id: string }) {
     <Page
       title={amount === undefined ? title : `${title} ${amount}`}
       heading={payment === undefined ? title : <Heading payment={payment} />}
-      back={{ to: lastPayments(), title: back }}
+      back={{ to: lastPlace('payments'), title: back }}
     >
       {payment === undefined && error === null && <Waiting lines={16} />}
       {payment === undefined && isGone && <NotFound id={id} />}

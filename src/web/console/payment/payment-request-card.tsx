@@ -1,6 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { Payment, PaymentRequest } from '@waybill/client'
 import { paymentTexts } from '../../look/texts.ts'
+import { Card } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
 import { Link } from '../parts/link.tsx'
 import { Waiting } from '../parts/notices.tsx'
@@ -13,14 +14,13 @@ import { RequestBadges } from '../requests/request-badges.tsx'
 export function PaymentRequestCard({ payment }: { payment: Payment }) {
   const { title, none } = paymentTexts.request
   return (
-    <section className="card" aria-labelledby="request">
-      <h2 id="request">{title}</h2>
+    <Card id="request" title={title}>
       {payment.paymentReference === undefined ? (
         <p className="quiet">{none}</p>
       ) : (
         <OwnRequest payment={payment} paymentReference={payment.paymentReference} />
       )}
-    </section>
+    </Card>
   )
 }
 

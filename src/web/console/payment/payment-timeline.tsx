@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Payment } from '@waybill/client'
 import { paymentTexts, stateTexts } from '../../look/texts.ts'
+import { Card } from '../parts/blocks.tsx'
 import { Amount, Copyable, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { type LifeStep, lifeOf, type StatusName, statusNameOf } from './payment-life.ts'
@@ -20,8 +21,7 @@ export function Timeline({ payment, isGone }: { payment: Payment; isGone: boolea
   const { title, gone } = paymentTexts.life
   const isPending = statusNameOf(payment.status) === 'PENDING' && !isGone && payment.superseded !== true
   return (
-    <section className="card" aria-labelledby="life">
-      <h2 id="life">{title}</h2>
+    <Card id="life" title={title}>
       <ol className="life">
         {lifeOf(payment).map((step, index) => (
           <Step key={index} step={step} isAlone={payment.paymentReference === undefined} />
@@ -29,7 +29,7 @@ export function Timeline({ payment, isGone }: { payment: Payment; isGone: boolea
         {isGone && <li className="life-step bad">{gone}</li>}
         {isPending && <NextStep payment={payment} />}
       </ol>
-    </section>
+    </Card>
   )
 }
 

@@ -1,92 +1,61 @@
 import type { Payment } from '@waybill/client'
-import type { ReactNode } from 'react'
 import { paymentTexts } from '../../look/texts.ts'
+import { Card, type Fact, Facts } from '../parts/blocks.tsx'
 import { Copyable, Time, Unknown } from '../parts/shown-values.tsx'
 
 /** Where the money moved: one chain, or two side by side where a bridge carried it. */
 export function Where({ payment }: { payment: Payment }) {
   const { title, source, destination, chain } = paymentTexts.where
   const isBridged = payment.sourceNetwork !== undefined && payment.sourceNetwork !== payment.network
+  const unknownSource: Fact = payment.sourceNetwork === undefined ? [source, <Unknown />] : undefined
   return (
-    <section className="card" aria-labelledby="where">
-      <h2 id="where">{title}</h2>
+    <Card id="where" title={title}>
       {isBridged ? (
         <div className="bridge stack">
-          <Side title={source}>
-            <SourceFacts payment={payment} />
-          </Side>
+          <Side title={source} facts={sourceFacts(payment)} />
           <span className="bridge-arrow" aria-hidden="true">
             →
           </span>
-          <Side title={destination}>
-            <DestinationFacts payment={payment} />
-          </Side>
+          <Side title={destination} facts={destinationFacts(payment)} />
         </div>
       ) : (
-        <dl className="facts" aria-label={chain}>
-          <DestinationFacts payment={payment} />
-          {payment.sourceNetwork === undefined && (
-            <>
-              <dt>{source}</dt>
-              <dd>
-                <Unknown />
-              </dd>
-            </>
-          )}
-        </dl>
+        <Facts label={chain} facts={[...destinationFacts(payment), unknownSource]} />
       )}
-    </section>
+    </Card>
   )
 }
 
-function Side({ title, children }: { title: string; children: ReactNode }) {
+function Side({ title, facts }: { title: string; facts: readonly Fact[] }) {
   return (
     <div className="bridge-side">
       <h3>{title}</h3>
-      <dl className="facts">{children}</dl>
+      <Facts facts={facts} />
     </div>
   )
 }
 
-function SourceFacts({ payment }: { payment: Payment }) {
-  const { network, transaction, payer } = paymentTexts.where
-  return (
-    <>
-      <dt>{network}</dt>
-      <dd>{payment.sourceNetwork ?? <Unknown />}</dd>
-      <dt>{transaction}</dt>
-      <dd>
-        <Copyable value={payment.sourceTxHash} link={payment.links?.sourceTransaction} />
-      </dd>
-      <dt>{payer}</dt>
-      <dd>
-        <Copyable value={payment.payer} link={payment.links?.payer} />
-      </dd>
-    </>
-  )
+function sourceFacts({ sourceNetwork, sourceTxHash, payer, links }: Payment): readonly Fact[] {
+  const texts = paymentTexts.where
+  return [
+    [texts.network, sourceNetwork ?? <Unknown />],
+    [texts.transaction, <Copyable value={sourceTxHash} link={links?.sourceTransaction} />],
+    [texts.payer, <Copyable value={payer} link={links?.payer} />],
+  ]
 }
 
-function DestinationFacts({ payment }: { payment: Payment }) {
-  const { network, transaction, block, event, time } = paymentTexts.where
-  const { chainId, blockNumber, eventIndex } = payment
-  return (
+function destinationFacts(payment: Payment): readonly Fact[] {
+  const texts = paymentTexts.where
+  const { network, chainId, txHash, links, blockNumber, eventIndex, timestamp } = payment
+  const where = (
     <>
-      <dt>{network}</dt>
-      <dd>
-        {payment.network} {chainId !== undefined && <span className="quiet">{chainId}</span>}
-      </dd>
-      <dt>{transaction}</dt>
-      <dd>
-        <Copyable value={payment.txHash} link={payment.links?.transaction} />
-      </dd>
-      <dt>{block}</dt>
-      <dd className="number">{blockNumber === undefined ? <Unknown /> : blockNumber.toString()}</dd>
-      <dt>{time}</dt>
-      <dd>
-        <Time at={payment.timestamp} />
-      </dd>
-      <dt>{event}</dt>
-      <dd className="number">{eventIndex ?? <Unknown />}</dd>
+      {network} {chainId !== undefined && <span className="quiet">{chainId}</span>}
     </>
   )
+  return [
+    [texts.network, where],
+    [texts.transaction, <Copyable value={txHash} link={links?.transaction} />],
+    [texts.block, blockNumber?.toString() ?? <Unknown />],
+    [texts.time, <Time at={timestamp} />],
+    [texts.event, eventIndex ?? <Unknown />],
+  ]
 }

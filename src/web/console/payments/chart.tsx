@@ -2,6 +2,7 @@ import { useState } from 'react'
 import { formatAmount, formatUsd } from '../../look/format-amount.ts'
 import { formatDay } from '../../look/format-time.ts'
 import { paymentsTexts, stateTexts } from '../../look/texts.ts'
+import { Table } from '../parts/blocks.tsx'
 import { addDecimals } from '../parts/decimals.ts'
 import { lastDayOf, type Period } from './periods.ts'
 import { type Bar, type ChartState, heightOf, MEASURES, OTHER, PERIODS, SPLITS, seriesOf } from './sums.ts'
@@ -101,9 +102,8 @@ function totalOf({ parts }: Bar, { measure }: ChartState): number {
   return parts.reduce((sum, part) => sum + heightOf(part, measure), 0)
 }
 
-function barText(bar: Bar, { period }: ChartState): string {
-  const count = bar.parts.reduce((sum, part) => sum + part.count, 0)
-  return `${periodText(period, bar.firstDay)}: ${paymentsTexts.count(count)}, ${formatUsd(addDecimals(bar.parts.map(({ usd }) => usd)))}`
+function barText({ firstDay, parts }: Bar, { period }: ChartState): string {
+  return `${periodText(period, firstDay)}: ${paymentsTexts.count(countOf(parts))}, ${usdOf(parts)}`
 }
 
 function periodText(period: Period, firstDay: string): string {
@@ -116,9 +116,7 @@ const dayText = (day: string) => formatDay(new Date(`${day}T00:00:00Z`), 'UTC')
 
 function measureText(bars: readonly Bar[], state: ChartState): string {
   const highest = bars.toSorted((left, right) => totalOf(right, state) - totalOf(left, state))[0]
-  if (highest === undefined) return ''
-  if (state.measure === 'count') return formatAmount(String(highest.parts.reduce((sum, part) => sum + part.count, 0)))
-  return formatUsd(addDecimals(highest.parts.map(({ usd }) => usd)))
+  return highest === undefined ? '' : partText(highest.parts, state)
 }
 
 function nameText(name: string, { split }: ChartState): string {
@@ -132,65 +130,46 @@ export function ChartTable(props: ChartProps) {
   return (
     <details className="chart-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{paymentsTexts.chart.table}</summary>
-      <div className="table-scroll">{isOpen && <BarsTable {...props} />}</div>
+      {isOpen && <BarsTable {...props} />}
     </details>
   )
 }
 
 /** A row for each period, which is a button that shows its payments. */
 function BarsTable({ state, bars, series, onPeriod }: ChartProps) {
-  const { chart, columns, count } = paymentsTexts
-  return (
-    <table className="table">
-      <caption className="unseen">{chart.label}</caption>
-      <thead>
-        <tr>
-          <th scope="col">{chart.period}</th>
-          <th scope="col" className="right">
-            {chart.payments}
-          </th>
-          <th scope="col" className="right">
-            {columns.usd}
-          </th>
-          {series.map((name) => (
-            <th key={name} scope="col" className="right">
-              {nameText(name, state)}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {bars.toReversed().map((bar) => (
-          <tr key={bar.firstDay}>
-            <td>
-              <button
-                type="button"
-                className="button plain"
-                onClick={() => onPeriod(bar.firstDay, lastDayOf(state.period, bar.firstDay))}
-              >
-                {periodText(state.period, bar.firstDay)}
-              </button>
-            </td>
-            <td className="right">{count(bar.parts.reduce((sum, part) => sum + part.count, 0))}</td>
-            <td className="right">{formatUsd(addDecimals(bar.parts.map(({ usd }) => usd)))}</td>
-            {series.map((name) => (
-              <td key={name} className="right">
-                {partText(
-                  bar.parts.filter((part) => seriesOf(part.name, series) === name),
-                  state,
-                )}
-              </td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  )
+  const { chart, columns: titles, count } = paymentsTexts
+  const columns = [
+    { title: chart.period },
+    ...[chart.payments, titles.usd, ...series.map((name) => nameText(name, state))].map((title) => ({
+      title,
+      isRight: true,
+    })),
+  ]
+  const rows = bars.toReversed().map(({ firstDay, parts }) => [
+    <button
+      type="button"
+      className="button plain"
+      onClick={() => onPeriod(firstDay, lastDayOf(state.period, firstDay))}
+    >
+      {periodText(state.period, firstDay)}
+    </button>,
+    count(countOf(parts)),
+    usdOf(parts),
+    ...series.map((name) =>
+      partText(
+        parts.filter((part) => seriesOf(part.name, series) === name),
+        state,
+      ),
+    ),
+  ])
+  return <Table label={chart.label} columns={columns} rows={rows} />
 }
 
+const countOf = (parts: Bar['parts']) => parts.reduce((sum, { count }) => sum + count, 0)
+const usdOf = (parts: Bar['parts']) => formatUsd(addDecimals(parts.map(({ usd }) => usd)))
+
 function partText(parts: Bar['parts'], { measure }: ChartState): string {
-  if (measure === 'usd') return formatUsd(addDecimals(parts.map(({ usd }) => usd)))
-  return formatAmount(String(parts.reduce((sum, part) => sum + part.count, 0)))
+  return measure === 'usd' ? usdOf(parts) : formatAmount(String(countOf(parts)))
 }
 
 interface ControlsProps {

@@ -4,20 +4,20 @@ import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import { formatAmount, formatUsd } from '../../look/format-amount.ts'
 import { dayIn } from '../../look/format-time.ts'
 import { paymentsTexts } from '../../look/texts.ts'
+import { Paging } from '../parts/blocks.tsx'
+import { rememberPlace } from '../parts/last-place.ts'
 import { Link } from '../parts/link.tsx'
-import { currentQuery, navigate, searchOf, useLocation } from '../parts/location.ts'
+import { currentQuery, navigate, searchOf, useLocation, withParameter } from '../parts/location.ts'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { missingScope } from '../parts/scope-notice.tsx'
 import { Amount } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
-import { useVisible } from '../parts/visibility.ts'
 import { useZone } from '../parts/zone.ts'
 import { Chart, ChartControls, ChartTable } from './chart.tsx'
 import { ExportView } from './export-view.tsx'
 import { FilterBox } from './filter-box.tsx'
 import { filtersOf, searchFilters, withFilters, withoutFilters, withoutOrder } from './filters.ts'
-import { rememberPayments } from './last-payments.ts'
 import { PaymentsTable } from './payments-table.tsx'
 import { choosePeriod } from './periods.ts'
 import { barsOf, type ChartState, groupsOf, MEASURES, PERIODS, SPLITS } from './sums.ts'
@@ -31,7 +31,7 @@ const change = (make: (before: URLSearchParams) => URLSearchParams) => show(make
 export function PaymentsPage() {
   const { query } = useLocation()
   const unordered = useUnordered(query)
-  useEffect(() => rememberPayments(`/payments${searchOf(query)}`), [query])
+  useEffect(() => rememberPlace('payments', `/payments${searchOf(query)}`), [query])
   return (
     <Page title={paymentsTexts.title} actions={<ExportView query={query} />}>
       <div className="stack">
@@ -60,7 +60,6 @@ function List({ query }: { query: URLSearchParams }) {
   }, [isPaused])
   if (page.error !== null) return <ErrorNotice error={page.error} onRetry={() => void page.refetch()} />
   if (page.data === undefined) return <Waiting lines={12} />
-  const { nextCursor, prevCursor } = page.data.pagination ?? {}
   return (
     <section ref={area} aria-label={paymentsTexts.title} aria-busy={page.isPlaceholderData}>
       <TailLine
@@ -80,7 +79,11 @@ function List({ query }: { query: URLSearchParams }) {
       ) : (
         <PaymentsTable rows={live.rows} gone={live.gone} query={query} onSort={show} />
       )}
-      <Paging query={query} newer={prevCursor} older={nextCursor} />
+      <Paging
+        texts={paymentsTexts.paging}
+        pagination={page.data.pagination}
+        placeOf={(cursor) => `/payments${searchOf(withParameter(query, 'cursor', cursor))}`}
+      />
     </section>
   )
 }
@@ -129,44 +132,10 @@ function Nothing({ query }: { query: URLSearchParams }) {
   )
 }
 
-function Paging({
-  query,
-  newer,
-  older,
-}: {
-  query: URLSearchParams
-  newer: string | undefined
-  older: string | undefined
-}) {
-  const { paging } = paymentsTexts
-  const at = (cursor: string) => {
-    const next = new URLSearchParams(query)
-    next.set('cursor', cursor)
-    return `/payments${searchOf(next)}`
-  }
-  return (
-    <nav className="paging" aria-label={paging.label}>
-      {newer === undefined ? (
-        <span />
-      ) : (
-        <Link className="button" to={at(newer)}>
-          {paging.before}
-        </Link>
-      )}
-      {older !== undefined && (
-        <Link className="button" to={at(older)}>
-          {paging.after}
-        </Link>
-      )}
-    </nav>
-  )
-}
-
 /** How much was paid, in all and over time. */
 const Sums = memo(function Sums({ query }: { query: URLSearchParams }) {
   const waybill = useWaybill()
   const zone = useZone()
-  const isVisible = useVisible()
   const state = chartStateOf(query, dayIn(new Date(), zone))
   const filter = useMemo(() => searchFilters(query), [query])
   const groupBy = groupsOf(state)
@@ -178,7 +147,8 @@ const Sums = memo(function Sums({ query }: { query: URLSearchParams }) {
         { signal },
       ),
     placeholderData: keepPreviousData,
-    refetchInterval: isVisible ? SUMS_MS : false,
+    // While the page can be seen.
+    refetchInterval: SUMS_MS,
   })
   // The list says it.
   if (missingScope(summary.error) !== undefined) return null
@@ -197,11 +167,7 @@ const Sums = memo(function Sums({ query }: { query: URLSearchParams }) {
 })
 
 function changeChart(name: 'by' | 'split' | 'measure', value: string): void {
-  change((before) => {
-    const next = new URLSearchParams(before)
-    next.set(name, value)
-    return next
-  })
+  change((before) => withParameter(before, name, value))
 }
 
 function showDays(from: string, to: string): void {

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { PaymentSummary_GroupBy as GroupBy, type Waybill } from '@waybill/client'
+import type { SuggestedValue } from '../parts/fields.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 
 /** Currencies in which many shops write invoices. Others can be typed. */
@@ -44,13 +45,8 @@ async function readCompletion(waybill: Waybill, signal: AbortSignal): Promise<Co
   }
 }
 
-export interface InvoiceCurrency {
-  readonly value: string
-  readonly says: string
-}
-
 /** The payment currency, then fiat by its name in the viewer's language. */
-export function invoiceCurrencies(paymentCurrency: string): readonly InvoiceCurrency[] {
+export function invoiceCurrencies(paymentCurrency: string): readonly SuggestedValue[] {
   const names = new Intl.DisplayNames(undefined, { type: 'currency' })
   const fiat = FIAT.map((code) => ({ value: code, says: names.of(code) ?? code }))
   return paymentCurrency === '' ? fiat : [{ value: paymentCurrency, says: '' }, ...fiat]

@@ -1,9 +1,9 @@
 import type { PaymentRequest } from '@waybill/client'
 import { useEffect, useRef, useState } from 'react'
 import { requestTexts } from '../../look/texts.ts'
+import { lastPlace } from '../parts/last-place.ts'
 import { Link } from '../parts/link.tsx'
 import { Page } from '../parts/page.tsx'
-import { lastRequests } from './last-requests.ts'
 import { PayLink } from './pay-link.tsx'
 import { RequestForm } from './request-form.tsx'
 import { Warnings } from './request-warnings.tsx'
@@ -13,7 +13,7 @@ const { create: texts } = requestTexts
 export function NewRequestPage() {
   const [created, setCreated] = useState<PaymentRequest>()
   return (
-    <Page title={texts.title} back={{ to: lastRequests(), title: texts.back }}>
+    <Page title={texts.title} back={{ to: lastPlace('requests'), title: texts.back }}>
       {created === undefined ? (
         <RequestForm onCreated={setCreated} />
       ) : (

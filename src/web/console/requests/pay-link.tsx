@@ -1,9 +1,8 @@
 import type { PaymentRequest } from '@waybill/client'
 import { useState } from 'react'
 import { requestTexts } from '../../look/texts.ts'
-import { announce } from '../parts/announcer.tsx'
-import { textIn } from '../parts/form-text.ts'
-import { Copyable } from '../parts/shown-values.tsx'
+import { TextField } from '../parts/fields.tsx'
+import { Copyable, useCopy } from '../parts/shown-values.tsx'
 import { useSession } from '../parts/signed-in.tsx'
 import { isPayable } from './request-badges.tsx'
 
@@ -52,19 +51,13 @@ function linkTo(paymentReference: string, key: string): string {
 }
 
 function Ready({ link, mayPay }: { link: string; mayPay: boolean }) {
-  const [isCopied, setCopied] = useState(false)
-  const copy = async () => {
-    await navigator.clipboard.writeText(link)
-    announce(texts.copied)
-    setCopied(true)
-    setTimeout(() => setCopied(false), 2_000)
-  }
+  const { copy, copied } = useCopy(texts.copied)
   return (
     <>
       <p className="mono pay-link">{link}</p>
       <div className="row">
-        <button type="button" className={mayPay ? 'button main' : 'button'} onClick={() => void copy()}>
-          {isCopied ? texts.copied : texts.copy}
+        <button type="button" className={mayPay ? 'button main' : 'button'} onClick={() => void copy(link)}>
+          {copied === link ? texts.copied : texts.copy}
         </button>
         <a className="button" href={link} target="_blank" rel="noreferrer">
           {texts.open} <span aria-hidden="true">↗</span>
@@ -75,38 +68,20 @@ function Ready({ link, mayPay }: { link: string; mayPay: boolean }) {
 }
 
 function KeyField({ onKey }: { onKey: (key: string) => void }) {
+  const [typed, setTyped] = useState('')
   const [wrong, setWrong] = useState<string>()
   return (
     <form
       className="stack"
       onSubmit={(event) => {
         event.preventDefault()
-        const key = textIn(event.currentTarget, 'key')
+        const key = typed.trim()
         if (key.startsWith('wb_')) setWrong(texts.secret)
         else if (/^wbp_[0-9A-Za-z]{40}$/.test(key)) onKey(key)
         else setWrong(texts.keyWrong)
       }}
     >
-      <div className="field">
-        <label htmlFor="pay-key">{texts.keyLabel}</label>
-        <input
-          id="pay-key"
-          name="key"
-          className="input mono"
-          autoComplete="off"
-          spellCheck={false}
-          aria-invalid={wrong !== undefined}
-          aria-describedby="pay-key-help"
-        />
-        {wrong !== undefined && (
-          <p className="wrong" role="alert">
-            {wrong}
-          </p>
-        )}
-        <p id="pay-key-help" className="quiet small">
-          {texts.keyHelp}
-        </p>
-      </div>
+      <TextField label={texts.keyLabel} help={texts.keyHelp} wrong={wrong} value={typed} onType={setTyped} isMono />
       <button type="submit" className="button">
         {texts.keySave}
       </button>

@@ -1,8 +1,9 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type PaymentRequest, WaybillCallError } from '@waybill/client'
-import { type HTMLAttributes, useEffect, useId, useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { viewerZone } from '../../look/format-time.ts'
 import { requestTexts } from '../../look/texts.ts'
+import { TextField, type TextFieldProps } from '../parts/fields.tsx'
 import { ErrorNotice } from '../parts/notices.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { invoiceCurrencies, useCompletion } from './known-currencies.ts'
@@ -28,7 +29,12 @@ export function RequestForm({ onCreated }: { onCreated: (request: PaymentRequest
   useEffect(() => {
     if (error !== null) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus()
   }, [error])
-  const type = (name: TermName) => (value: string) => setTyped((before) => ({ ...before, [name]: value }))
+  const field = (name: TermName) => ({
+    value: typed[name],
+    onType: (value: string) => setTyped((before) => ({ ...before, [name]: value })),
+    wrong: wrong[name],
+    isSaidElsewhere: true,
+  })
   return (
     <form
       ref={form}
@@ -45,8 +51,8 @@ export function RequestForm({ onCreated }: { onCreated: (request: PaymentRequest
           {texts.other}
         </p>
       )}
-      <Terms typed={typed} wrong={wrong} type={type} />
-      <Optional typed={typed} wrong={wrong} type={type} />
+      <Terms field={field} />
+      <Optional field={field} />
       <div className="row">
         <button type="submit" className="button main" aria-disabled={isPending}>
           {isPending ? texts.busy : texts.submit}
@@ -86,79 +92,51 @@ function randomKey(): string {
 }
 
 interface PartProps {
-  readonly typed: TypedTerms
-  readonly wrong: Readonly<Partial<Record<TermName, string>>>
-  readonly type: (name: TermName) => (value: string) => void
+  readonly field: (name: TermName) => Pick<TextFieldProps, 'value' | 'onType' | 'wrong' | 'isSaidElsewhere'>
 }
 
-function Terms({ typed, wrong, type }: PartProps) {
+function Terms({ field }: PartProps) {
   const { paymentCurrencies, payees } = useCompletion()
   const { amount, invoiceCurrency, paymentCurrency, payee } = texts.fields
+  const paidIn = field('paymentCurrency')
   return (
     <section className="card stack" aria-labelledby="what">
       <h2 id="what">{texts.what}</h2>
       <div className="request-pair">
-        <PlainField
-          {...amount}
-          value={typed.amount}
-          onType={type('amount')}
-          wrong={wrong.amount}
-          isRequired
-          inputMode="decimal"
-        />
+        <TextField {...amount} {...field('amount')} required inputMode="decimal" />
         <SuggestField
           {...invoiceCurrency}
-          value={typed.invoiceCurrency}
-          onType={type('invoiceCurrency')}
-          suggestions={invoiceCurrencies(typed.paymentCurrency.trim())}
-          wrong={wrong.invoiceCurrency}
+          {...field('invoiceCurrency')}
+          suggestions={invoiceCurrencies(paidIn.value.trim())}
         />
       </div>
       <SuggestField
         {...paymentCurrency}
-        value={typed.paymentCurrency}
-        onType={type('paymentCurrency')}
+        {...paidIn}
         suggestions={paymentCurrencies.map((value) => ({ value }))}
-        wrong={wrong.paymentCurrency}
         isRequired
       />
-      <SuggestField
-        {...payee}
-        value={typed.payee}
-        onType={type('payee')}
-        suggestions={payees.map((value) => ({ value }))}
-        wrong={wrong.payee}
-        isRequired
-        isMono
-      />
+      <SuggestField {...payee} {...field('payee')} suggestions={payees.map((value) => ({ value }))} isRequired isMono />
     </section>
   )
 }
 
-function Optional({ typed, wrong, type }: PartProps) {
+function Optional({ field }: PartProps) {
   const { reference, refundAddress, expiresAt } = texts.fields
   return (
     <section className="card stack" aria-labelledby="more">
       <h2 id="more">{texts.more}</h2>
-      <PlainField {...reference} value={typed.reference} onType={type('reference')} wrong={wrong.reference} />
+      <TextField {...reference} {...field('reference')} />
       <div>
-        <PlainField
+        <TextField
           label={expiresAt.label}
           help={expiresAt.help(viewerZone())}
-          value={typed.expiresAt}
-          onType={type('expiresAt')}
-          wrong={wrong.expiresAt}
-          kind="datetime-local"
+          {...field('expiresAt')}
+          type="datetime-local"
         />
-        <Soon onChoose={type('expiresAt')} />
+        <Soon onChoose={field('expiresAt').onType} />
       </div>
-      <PlainField
-        {...refundAddress}
-        value={typed.refundAddress}
-        onType={type('refundAddress')}
-        wrong={wrong.refundAddress}
-        isMono
-      />
+      <TextField {...refundAddress} {...field('refundAddress')} isMono />
     </section>
   )
 }
@@ -180,48 +158,6 @@ function Soon({ onChoose }: { onChoose: (value: string) => void }) {
       <button type="button" className="button plain" onClick={() => onChoose('')}>
         {never}
       </button>
-    </div>
-  )
-}
-
-interface PlainFieldProps {
-  readonly label: string
-  readonly help: string
-  readonly value: string
-  readonly onType: (value: string) => void
-  readonly wrong: string | undefined
-  readonly kind?: 'text' | 'datetime-local'
-  readonly inputMode?: HTMLAttributes<HTMLInputElement>['inputMode']
-  readonly isRequired?: boolean
-  readonly isMono?: boolean
-}
-
-function PlainField(props: PlainFieldProps) {
-  const { label, help, value, onType, wrong, kind = 'text', inputMode, isRequired = false, isMono = false } = props
-  const id = useId()
-  return (
-    <div className="field">
-      <label htmlFor={id}>{label}</label>
-      <input
-        id={id}
-        className={isMono ? 'input mono' : 'input'}
-        type={kind}
-        inputMode={inputMode}
-        autoComplete="off"
-        spellCheck={false}
-        maxLength={256}
-        required={isRequired}
-        value={value}
-        aria-invalid={wrong !== undefined}
-        aria-describedby={`${id}-wrong ${id}-help`}
-        onChange={(event) => onType(event.target.value)}
-      />
-      <p id={`${id}-wrong`} className="wrong" hidden={wrong === undefined}>
-        {wrong}
-      </p>
-      <p id={`${id}-help`} className="quiet small">
-        {help}
-      </p>
     </div>
   )
 }

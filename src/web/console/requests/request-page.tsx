@@ -1,9 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { type PaymentRequest, WaybillCallError } from '@waybill/client'
-import type { ReactNode } from 'react'
 import { formatAmount } from '../../look/format-amount.ts'
 import { requestTexts } from '../../look/texts.ts'
+import { Card, Facts } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
+import { lastPlace } from '../parts/last-place.ts'
 import { Link } from '../parts/link.tsx'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
@@ -11,7 +12,6 @@ import { Amount, Copyable, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { AmountsBar } from './amounts-bar.tsx'
 import { CancelDialog } from './cancel-dialog.tsx'
-import { lastRequests } from './last-requests.ts'
 import { PayLink } from './pay-link.tsx'
 import { isPayable, RequestBadges, statusNameOf } from './request-badges.tsx'
 import { RequestPayments } from './request-payments.tsx'
@@ -36,7 +36,7 @@ export function RequestPage({ paymentReference }: { paymentReference: string }) 
     <Page
       title={request === undefined ? texts.title : `${texts.title} ${name}`}
       heading={request === undefined ? texts.title : <Heading request={request} />}
-      back={{ to: lastRequests(), title: texts.back }}
+      back={{ to: lastPlace('requests'), title: texts.back }}
       actions={request !== undefined && <Actions request={request} />}
     >
       {request === undefined && error === null && <Waiting lines={16} />}
@@ -111,62 +111,28 @@ function RequestView({ request, isCut }: { request: PaymentRequest; isCut: boole
 
 function Terms({ request }: { request: PaymentRequest }) {
   const { fields, noReference, noRefundAddress, never } = texts
+  const { reference, refundAddress, expiresAt, cancelledAt } = request
+  const quiet = (text: string) => <span className="quiet">{text}</span>
   return (
-    <section className="card" aria-labelledby="terms">
-      <h2 id="terms">{texts.terms}</h2>
-      <dl className="facts request-facts">
-        <Fact name={fields.reference}>
-          {request.reference === undefined ? (
-            <Quiet>{noReference}</Quiet>
-          ) : (
-            <Copyable value={request.reference} whole />
-          )}
-        </Fact>
-        <Fact name={fields.amount}>
-          <Amount value={request.amount} currency={request.invoiceCurrency} whole />
-        </Fact>
-        <Fact name={fields.paidIn}>{request.paymentCurrency}</Fact>
-        <Fact name={fields.payee}>
-          <Copyable value={request.payee} whole />
-        </Fact>
-        <Fact name={fields.refundAddress}>
-          {request.refundAddress === undefined ? (
-            <Quiet>{noRefundAddress}</Quiet>
-          ) : (
-            <Copyable value={request.refundAddress} whole />
-          )}
-        </Fact>
-        <Fact name={fields.created}>
-          <Time at={request.createdAt} />
-        </Fact>
-        <Fact name={fields.expires}>
-          {request.expiresAt === undefined ? <Quiet>{never}</Quiet> : <Time at={request.expiresAt} />}
-        </Fact>
-        {request.cancelledAt !== undefined && (
-          <Fact name={fields.cancelled}>
-            <Time at={request.cancelledAt} />
-          </Fact>
-        )}
-        <Fact name={fields.requestId}>
-          <Copyable value={request.requestId} whole />
-        </Fact>
-        <Fact name={fields.salt}>
-          <Copyable value={request.salt} whole />
-        </Fact>
-      </dl>
-    </section>
+    <Card id="terms" title={texts.terms}>
+      <Facts
+        className="facts request-facts"
+        facts={[
+          [fields.reference, reference === undefined ? quiet(noReference) : <Copyable value={reference} whole />],
+          [fields.amount, <Amount value={request.amount} currency={request.invoiceCurrency} whole />],
+          [fields.paidIn, request.paymentCurrency],
+          [fields.payee, <Copyable value={request.payee} whole />],
+          [
+            fields.refundAddress,
+            refundAddress === undefined ? quiet(noRefundAddress) : <Copyable value={refundAddress} whole />,
+          ],
+          [fields.created, <Time at={request.createdAt} />],
+          [fields.expires, expiresAt === undefined ? quiet(never) : <Time at={expiresAt} />],
+          cancelledAt && [fields.cancelled, <Time at={cancelledAt} />],
+          [fields.requestId, <Copyable value={request.requestId} whole />],
+          [fields.salt, <Copyable value={request.salt} whole />],
+        ]}
+      />
+    </Card>
   )
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </>
-  )
-}
-
-function Quiet({ children }: { children: ReactNode }) {
-  return <span className="quiet">{children}</span>
 }

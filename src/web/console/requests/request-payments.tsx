@@ -1,10 +1,11 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { Payment, PaymentRequest } from '@waybill/client'
 import { requestTexts } from '../../look/texts.ts'
+import { Card, Table } from '../parts/blocks.tsx'
 import { Link } from '../parts/link.tsx'
 import { ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
-import { Amount, Copyable, Time, Unknown } from '../parts/shown-values.tsx'
+import { Amount, Copyable, MaybeAmount, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 
 const { one: texts } = requestTexts
@@ -20,72 +21,30 @@ export function RequestPayments({ request }: { request: PaymentRequest }) {
     placeholderData: keepPreviousData,
   })
   return (
-    <section className="card" aria-labelledby="payments">
-      <h2 id="payments">{texts.payments}</h2>
+    <Card id="payments" title={texts.payments}>
       {error !== null && <ErrorNotice error={error} onRetry={() => void refetch()} />}
       {error === null && data === undefined && <Waiting lines={2} />}
       {data !== undefined && <Found payments={data.payments} hasMore={data.pagination?.hasMore === true} />}
-    </section>
+    </Card>
   )
 }
 
 function Found({ payments, hasMore }: { payments: readonly Payment[]; hasMore: boolean }) {
-  const { noPayments, morePayments, payments: title, paymentColumns: columns } = texts
+  const { noPayments, morePayments, payments: title, paymentColumns } = texts
   if (payments.length === 0) return <p className="quiet">{noPayments}</p>
+  const rows = payments.map((payment) => [
+    <Link to={`/payments/${payment.id}`}>
+      <Time at={payment.timestamp} />
+    </Link>,
+    <PaymentBadge status={payment.status} superseded={payment.superseded} />,
+    <Amount value={payment.amount} currency={payment.currency} />,
+    <MaybeAmount value={payment.invoiceAmount} currency={payment.invoiceCurrency} />,
+    <Copyable value={payment.payer} />,
+  ])
   return (
     <>
-      <div className="table-scroll" role="group" tabIndex={0} aria-label={title}>
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">{columns.time}</th>
-              <th scope="col">{columns.state}</th>
-              <th scope="col" className="right">
-                {columns.amount}
-              </th>
-              <th scope="col" className="right">
-                {columns.counts}
-              </th>
-              <th scope="col">{columns.payer}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {payments.map((payment) => (
-              <Row key={payment.id} payment={payment} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label={title} columns={paymentColumns} rows={rows} />
       {hasMore && <p className="small quiet">{morePayments}</p>}
     </>
-  )
-}
-
-function Row({ payment }: { payment: Payment }) {
-  const { id, amount, currency, invoiceAmount, invoiceCurrency } = payment
-  return (
-    <tr>
-      <td>
-        <Link to={`/payments/${id}`}>
-          <Time at={payment.timestamp} />
-        </Link>
-      </td>
-      <td>
-        <PaymentBadge status={payment.status} superseded={payment.superseded} />
-      </td>
-      <td className="right">
-        <Amount value={amount} currency={currency} />
-      </td>
-      <td className="right">
-        {invoiceAmount === undefined || invoiceCurrency === undefined ? (
-          <Unknown />
-        ) : (
-          <Amount value={invoiceAmount} currency={invoiceCurrency} />
-        )}
-      </td>
-      <td>
-        <Copyable value={payment.payer} />
-      </td>
-    </tr>
   )
 }

@@ -1,15 +1,16 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type PaymentRequest, type Waybill, WaybillCallError } from '@waybill/client'
+import { useState } from 'react'
 import { requestTexts, stateTexts } from '../../look/texts.ts'
+import { Paging, Table } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
-import { textIn } from '../parts/form-text.ts'
+import { rememberPlace } from '../parts/last-place.ts'
 import { Link } from '../parts/link.tsx'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { Amount, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
-import { rememberRequests } from './last-requests.ts'
 import { Outstanding } from './outstanding.tsx'
 import { RequestBadges } from './request-badges.tsx'
 import { readPaymentReference, readSearch, type ViewName, viewNameOf, viewNames, views } from './request-views.ts'
@@ -28,7 +29,7 @@ const ROWS = 20
 export function RequestsPage() {
   const { query } = useLocation()
   const shown = readShown(query)
-  rememberRequests(placeOf(shown))
+  rememberPlace('requests', placeOf(shown))
   return (
     <Page
       title={texts.title}
@@ -65,13 +66,14 @@ function placeOf({ view, q, cursor }: Partial<Shown>): string {
 }
 
 function Search({ shown: { q, view } }: { shown: Shown }) {
+  const [typed, setTyped] = useState(q)
   return (
     <form
       role="search"
       className="request-search"
       onSubmit={(event) => {
         event.preventDefault()
-        navigate(placeOf({ view, q: textIn(event.currentTarget, 'q') }))
+        navigate(placeOf({ view, q: typed.trim() }))
       }}
     >
       <label htmlFor="find" className="unseen">
@@ -79,10 +81,10 @@ function Search({ shown: { q, view } }: { shown: Shown }) {
       </label>
       <input
         id="find"
-        name="q"
         type="search"
         className="input"
-        defaultValue={q}
+        value={typed}
+        onChange={(event) => setTyped(event.target.value)}
         placeholder={texts.searchHint}
         autoComplete="off"
         spellCheck={false}
@@ -122,13 +124,6 @@ function nameOfView(view: ViewName): string {
   return view === 'OVERPAID' ? stateTexts.overpaid : stateTexts.request[view]
 }
 
-interface Found {
-  /** Newest first. */
-  readonly requests: readonly PaymentRequest[]
-  readonly newer: string | undefined
-  readonly older: string | undefined
-}
-
 function List({ shown }: { shown: Shown }) {
   const waybill = useWaybill()
   const { data, error, refetch, isPlaceholderData } = useQuery({
@@ -140,24 +135,21 @@ function List({ shown }: { shown: Shown }) {
   if (data === undefined) return <Waiting lines={20} />
   return (
     <div className="request-list" aria-busy={isPlaceholderData}>
-      {data.requests.length === 0 ? <NoRequests shown={shown} /> : <Table requests={data.requests} />}
-      <Paging shown={shown} found={data} />
+      {data.requests.length === 0 ? <NoRequests shown={shown} /> : <RequestTable requests={data.requests} />}
+      <Paging texts={texts.paging} pagination={data.pagination} placeOf={(cursor) => placeOf({ ...shown, cursor })} />
     </div>
   )
 }
 
-async function findRequests(waybill: Waybill, shown: Shown, signal: AbortSignal): Promise<Found> {
+/** Newest first. */
+async function findRequests(waybill: Waybill, shown: Shown, signal: AbortSignal) {
   const { view, q, cursor } = shown
   const named = cursor === undefined ? await findByReference(waybill, q, signal) : undefined
   // A cursor carries the filters.
   const asked = cursor === undefined ? { ...views[view], ...readSearch(q), limit: ROWS } : { cursor }
   const { requests, pagination } = await waybill.listPaymentRequests(asked, { signal })
   const others = requests.filter(({ requestId }) => requestId !== named?.requestId)
-  return {
-    requests: named === undefined ? requests : [named, ...others],
-    newer: pagination?.prevCursor,
-    older: pagination?.nextCursor,
-  }
+  return { requests: named === undefined ? requests : [named, ...others], pagination }
 }
 
 /** The list has no filter by payment reference, which names one request at most. */
@@ -170,74 +162,36 @@ async function findByReference(waybill: Waybill, q: string, signal: AbortSignal)
   })
 }
 
-function Table({ requests }: { requests: readonly PaymentRequest[] }) {
-  const { columns, table } = texts
-  return (
-    <div className="table-scroll" role="group" tabIndex={0} aria-label={table}>
-      <table className="table request-table">
-        <thead>
-          <tr>
-            <th scope="col">{columns.reference}</th>
-            <th scope="col">{columns.state}</th>
-            <th scope="col" className="right">
-              {columns.amount}
-            </th>
-            <th scope="col" className="right">
-              {columns.paid}
-            </th>
-            <th scope="col" className="right">
-              {columns.outstanding}
-            </th>
-            <th scope="col">{columns.currency}</th>
-            <th scope="col">{columns.created}</th>
-            <th scope="col">{columns.expires}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {requests.map((request) => (
-            <Row key={request.paymentReference} request={request} />
-          ))}
-        </tbody>
-      </table>
-    </div>
-  )
-}
-
-function Row({ request }: { request: PaymentRequest }) {
-  const { columns, never } = texts
-  const { paymentReference, reference, invoiceCurrency } = request
-  return (
-    <tr>
-      <td className="request-name" title={reference}>
-        <Link to={`/requests/${paymentReference}`} className={reference === undefined ? 'mono' : undefined}>
-          {reference ?? paymentReference}
-        </Link>
-      </td>
-      <td>
-        <RequestBadges request={request} />
-      </td>
-      <td className="right" data-name={columns.amount}>
-        <Amount value={request.amount} currency={invoiceCurrency} bare />
-      </td>
-      <Paid name={columns.paid} amount={request.paidAmount} currency={invoiceCurrency} />
-      <Paid name={columns.outstanding} amount={request.outstandingAmount} currency={invoiceCurrency} />
-      <td data-name={columns.currency}>{invoiceCurrency}</td>
-      <td data-name={columns.created}>
-        <Time at={request.createdAt} />
-      </td>
-      <td data-name={columns.expires}>
-        {request.expiresAt === undefined ? <span className="quiet">{never}</span> : <Time at={request.expiresAt} />}
-      </td>
-    </tr>
-  )
+function RequestTable({ requests }: { requests: readonly PaymentRequest[] }) {
+  const { columns, table, never } = texts
+  const rows = requests.map((request) => {
+    const { paymentReference, reference, invoiceCurrency, expiresAt } = request
+    return [
+      <Link
+        to={`/requests/${paymentReference}`}
+        className={reference === undefined ? 'mono' : undefined}
+        title={reference}
+      >
+        {reference ?? paymentReference}
+      </Link>,
+      <RequestBadges request={request} />,
+      <Amount value={request.amount} currency={invoiceCurrency} bare />,
+      <Paid amount={request.paidAmount} currency={invoiceCurrency} />,
+      <Paid amount={request.outstandingAmount} currency={invoiceCurrency} />,
+      invoiceCurrency,
+      <Time at={request.createdAt} />,
+      expiresAt === undefined ? <span className="quiet">{never}</span> : <Time at={expiresAt} />,
+    ]
+  })
+  return <Table label={table} columns={columns} rows={rows} className="table request-table" />
 }
 
 /** Zero is quiet, so that what is left stands out. */
-function Paid({ name, amount, currency }: { name: string; amount: string; currency: string }) {
+function Paid({ amount, currency }: { amount: string; currency: string }) {
   return (
-    <td className={isAboveZero(amount) ? 'right' : 'right quiet'} data-name={name}>
+    <span className={isAboveZero(amount) ? undefined : 'quiet'}>
       <Amount value={amount} currency={currency} bare />
-    </td>
+    </span>
   )
 }
 
@@ -259,29 +213,5 @@ function NoRequests({ shown: { view, q } }: { shown: Shown }) {
         </Link>
       )}
     </Empty>
-  )
-}
-
-function Paging({ shown, found }: { shown: Shown; found: Found }) {
-  const { newer, older } = texts
-  const to = (cursor: string) => placeOf({ ...shown, cursor })
-  if (found.newer === undefined && found.older === undefined) return undefined
-  return (
-    <nav className="paging" aria-label={texts.pages}>
-      {found.newer === undefined ? (
-        <span />
-      ) : (
-        <Link to={to(found.newer)} className="button">
-          <span aria-hidden="true">←</span> {newer}
-        </Link>
-      )}
-      {found.older === undefined ? (
-        <span />
-      ) : (
-        <Link to={to(found.older)} className="button">
-          {older} <span aria-hidden="true">→</span>
-        </Link>
-      )}
-    </nav>
   )
 }

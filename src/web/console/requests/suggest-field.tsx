@@ -1,11 +1,6 @@
 import { Button, ComboBox, FieldError, Input, Label, ListBox, ListBoxItem, Popover, Text } from 'react-aria-components'
 import { requestTexts } from '../../look/texts.ts'
-
-export interface SuggestedValue {
-  readonly value: string
-  /** What it means, where the value does not say. */
-  readonly says?: string
-}
+import type { SuggestedValue } from '../parts/fields.tsx'
 
 interface SuggestFieldProps {
   readonly label: string

@@ -2,8 +2,8 @@ import { useEffect, useMemo, useState } from 'react'
 import { formatTime, formatUtc, toDate } from '../../look/format-time.ts'
 import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
-import { announce } from '../parts/announcer.tsx'
 import { Link } from '../parts/link.tsx'
+import { useCopy } from '../parts/shown-values.tsx'
 import { useZone } from '../parts/zone.ts'
 import { isClosing, sayToCustomer, sayVerdict } from './say-verdict.ts'
 import type { Question, RoutesState } from './stream-routes.ts'
@@ -85,28 +85,24 @@ function useIsOver(endsAt: number | undefined): boolean {
 }
 
 function CopyForCustomer({ question, state: { answer, answeredAt } }: Pick<AnswerHeadProps, 'question' | 'state'>) {
-  const [copied, setCopied] = useState<'yes' | 'by hand'>()
+  const { copy, copied } = useCopy(whyTexts.copied)
+  const [isByHand, setByHand] = useState(false)
   const text = useMemo(() => {
     if (answer === undefined || answeredAt === undefined) return ''
     const { paymentReference: reference, wallet } = question
     return sayToCustomer(answer, { reference, wallet, answeredAt: formatUtc(answeredAt) })
   }, [answer, answeredAt, question])
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text)
-      announce(whyTexts.copied)
-      setCopied('yes')
-      setTimeout(() => setCopied(undefined), 2_000)
-    } catch {
-      setCopied('by hand')
-    }
-  }
   return (
     <>
-      <button type="button" className="button" disabled={text === ''} onClick={() => void copy()}>
-        {copied === 'yes' ? `✓ ${whyTexts.copied}` : whyTexts.copy}
+      <button
+        type="button"
+        className="button"
+        disabled={text === ''}
+        onClick={() => void copy(text).catch(() => setByHand(true))}
+      >
+        {copied === text ? `✓ ${whyTexts.copied}` : whyTexts.copy}
       </button>
-      {copied === 'by hand' && (
+      {isByHand && copied === undefined && (
         <label className="field why-copy">
           {whyTexts.copyByHand}
           <textarea className="input" readOnly rows={8} value={text} onFocus={(event) => event.target.select()} />

@@ -1,6 +1,7 @@
-import { useId, useState } from 'react'
+import { useState } from 'react'
 import { whyTexts } from '../../look/texts.ts'
-import { type Suggestion, useDemoWallets, useOpenRequests } from './suggestions.ts'
+import { TextField } from '../parts/fields.tsx'
+import { useDemoWallets, useOpenRequests } from './suggestions.ts'
 
 export interface QuestionFormProps {
   readonly reference: string
@@ -25,7 +26,9 @@ export function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormPr
     >
       <TextField
         label={whyTexts.reference}
-        help={whyTexts.referenceHelp}
+        help={wrong.paymentReference === undefined ? whyTexts.referenceHelp : undefined}
+        isMono
+        autoCapitalize="off"
         value={typed.reference}
         wrong={wrong.paymentReference}
         suggestions={requests}
@@ -33,7 +36,9 @@ export function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormPr
       />
       <TextField
         label={whyTexts.wallet}
-        help={whyTexts.walletHelp}
+        help={wrong.wallet === undefined ? whyTexts.walletHelp : undefined}
+        isMono
+        autoCapitalize="off"
         value={typed.wallet}
         wrong={wrong.wallet}
         suggestions={wallets}
@@ -43,46 +48,5 @@ export function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormPr
         {whyTexts.ask}
       </button>
     </form>
-  )
-}
-
-interface TextFieldProps {
-  readonly label: string
-  readonly help: string
-  readonly value: string
-  readonly wrong: string | undefined
-  readonly suggestions: readonly Suggestion[]
-  readonly onType: (value: string) => void
-}
-
-/** The browser's own list of suggestions: it works by keyboard, on phones and for those who listen. */
-function TextField({ label, help, value, wrong, suggestions, onType }: TextFieldProps) {
-  const id = useId()
-  return (
-    <div className="field">
-      <label htmlFor={id}>{label}</label>
-      <input
-        id={id}
-        className="input mono"
-        value={value}
-        list={`${id}-list`}
-        autoComplete="off"
-        autoCapitalize="off"
-        spellCheck={false}
-        aria-invalid={wrong !== undefined}
-        aria-describedby={`${id}-help`}
-        onChange={(event) => onType(event.target.value)}
-      />
-      <datalist id={`${id}-list`}>
-        {suggestions.map(({ value, says }) => (
-          <option key={value} value={value}>
-            {says}
-          </option>
-        ))}
-      </datalist>
-      <p id={`${id}-help`} className={wrong === undefined ? 'quiet small' : 'wrong'} role={wrong && 'alert'}>
-        {wrong ?? help}
-      </p>
-    </div>
   )
 }

@@ -2,8 +2,9 @@ import { type FeeLine, FeeLine_Stage, FeeLine_Type, type Route, Route_StepKind, 
 import { formatSpan } from '../../look/format-span.ts'
 import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
-import { navigate, searchOf, useLocation } from '../parts/location.ts'
-import { Amount, Badge, Unknown, Usd } from '../parts/shown-values.tsx'
+import { Table } from '../parts/blocks.tsx'
+import { navigate, searchOf, useLocation, withParameter } from '../parts/location.ts'
+import { Amount, Badge, MaybeAmount, Usd } from '../parts/shown-values.tsx'
 import { type CostKind, type CostPart, colourOf, costParts, formatFraction, kindsOf, longestBar } from './cost-bars.ts'
 import { byCost, sayHow, sayWay, splitCurrency } from './say-verdict.ts'
 
@@ -57,12 +58,8 @@ function sortRoutes(routes: readonly Route[], sort: (typeof sorts)[number]): rea
 }
 
 function SortChoice({ query, chosen }: { query: URLSearchParams; chosen: string }) {
-  const choose = (name: string) => {
-    const next = new URLSearchParams(query)
-    if (name === 'best') next.delete('sort')
-    else next.set('sort', name)
-    navigate(`/why${searchOf(next)}`, { replace: true })
-  }
+  const choose = (name: string) =>
+    navigate(`/why${searchOf(withParameter(query, 'sort', name === 'best' ? '' : name))}`, { replace: true })
   return (
     <div className="why-sort" role="group" aria-label={texts.sortBy}>
       {sorts.map((name) => (
@@ -186,71 +183,32 @@ function RouteDetails({ route }: { route: Route }) {
 
 function FeeTable({ route }: { route: Route }) {
   const fee = splitCurrency(route.feeCurrency).symbol
-  return (
-    <div className="table-scroll" tabIndex={0} role="region" aria-label={texts.costsOf(sayWay(route))}>
-      <table className="table">
-        <thead>
-          <tr>
-            <th scope="col">{texts.for}</th>
-            <th scope="col" className="right">
-              {texts.amount}
-            </th>
-            <th scope="col" className="right">
-              {fee}
-            </th>
-            <th scope="col" className="right">
-              {texts.inDollars}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {route.feeBreakdown.map((line, index) => (
-            <FeeRow key={index} line={line} fee={fee} />
-          ))}
-          <tr>
-            <th scope="row">{texts.allFees}</th>
-            <td />
-            <td className="right">
-              <Amount value={route.feeAmount} currency={fee} />
-            </td>
-            <td className="right">
-              <Usd value={route.feeInUsd} />
-            </td>
-          </tr>
-          <tr>
-            <th scope="row">{texts.kinds.PRICE_IMPACT}</th>
-            <td colSpan={3} className="right">
-              {formatFraction(route.priceImpact)}
-            </td>
-          </tr>
-        </tbody>
-      </table>
-    </div>
-  )
+  const columns = [
+    { title: texts.for, isName: true },
+    { title: texts.amount, isRight: true },
+    { title: fee, isRight: true },
+    { title: texts.inDollars, isRight: true },
+  ]
+  const rows = [
+    ...route.feeBreakdown.map((line) => [
+      <FeeName line={line} />,
+      <Amount value={line.amount} currency={splitCurrency(line.currency).symbol} />,
+      <MaybeAmount value={line.amountInFeeCurrency} currency={fee} />,
+      <Usd value={line.amountInUsd} />,
+    ]),
+    [texts.allFees, '', <Amount value={route.feeAmount} currency={fee} />, <Usd value={route.feeInUsd} />],
+    [texts.kinds.PRICE_IMPACT, '', '', formatFraction(route.priceImpact)],
+  ]
+  return <Table label={texts.costsOf(sayWay(route))} columns={columns} rows={rows} />
 }
 
-function FeeRow({ line, fee }: { line: FeeLine; fee: string }) {
+function FeeName({ line }: { line: FeeLine }) {
   const kind = texts.kinds[FeeLine_Type[line.type] as CostKind]
   const stage = texts.stages[FeeLine_Stage[line.stage] as keyof typeof texts.stages]
   return (
-    <tr>
-      <th scope="row">
-        {kind} <span className="quiet">{[stage, line.provider].filter(Boolean).join(', ')}</span>
-      </th>
-      <td className="right">
-        <Amount value={line.amount} currency={splitCurrency(line.currency).symbol} />
-      </td>
-      <td className="right">
-        {line.amountInFeeCurrency === undefined ? (
-          <Unknown />
-        ) : (
-          <Amount value={line.amountInFeeCurrency} currency={fee} />
-        )}
-      </td>
-      <td className="right">
-        <Usd value={line.amountInUsd} />
-      </td>
-    </tr>
+    <>
+      {kind} <span className="quiet">{[stage, line.provider].filter(Boolean).join(', ')}</span>
+    </>
   )
 }
 
@@ -262,40 +220,20 @@ interface CostTableProps {
 
 /** What the bars draw, for those who do not see them. */
 function CostTable({ routes, bars, kinds }: CostTableProps) {
+  const columns = [
+    { title: texts.way, isName: true },
+    ...kinds.map((kind) => ({ title: texts.kinds[kind], isRight: true })),
+    { title: texts.total, isRight: true },
+  ]
+  const rows = routes.map((route) => [
+    whyTexts.on(route.token, route.chain),
+    ...kinds.map((kind) => formatFraction(bars.get(route.id)?.find((part) => part.kind === kind)?.rate ?? 0)),
+    formatFraction(route.totalCost),
+  ])
   return (
     <details>
       <summary>{texts.table}</summary>
-      <div className="table-scroll" tabIndex={0} role="region" aria-label={texts.tableSays}>
-        <table className="table">
-          <caption className="unseen">{texts.tableSays}</caption>
-          <thead>
-            <tr>
-              <th scope="col">{texts.way}</th>
-              {kinds.map((kind) => (
-                <th key={kind} scope="col" className="right">
-                  {texts.kinds[kind]}
-                </th>
-              ))}
-              <th scope="col" className="right">
-                {texts.total}
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {routes.map((route) => (
-              <tr key={route.id}>
-                <th scope="row">{whyTexts.on(route.token, route.chain)}</th>
-                {kinds.map((kind) => (
-                  <td key={kind} className="right">
-                    {formatFraction(bars.get(route.id)?.find((part) => part.kind === kind)?.rate ?? 0)}
-                  </td>
-                ))}
-                <td className="right">{formatFraction(route.totalCost)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label={texts.tableSays} columns={columns} rows={rows} />
     </details>
   )
 }

@@ -4,24 +4,10 @@ import { stateTexts } from '../../look/texts.ts'
 import { useSession } from '../parts/signed-in.tsx'
 import { sayMoney } from './say-verdict.ts'
 
-export interface Suggestion {
-  readonly value: string
-  readonly says: string
-}
-
-interface RequestSuggestion extends Suggestion {
-  readonly money: string
-  readonly currency: string
-}
-
-interface WalletSuggestion extends Suggestion {
-  readonly name: string
-}
-
 const none: readonly never[] = []
 
 /** Requests that still take a payment, newest first. None where the key may not list them. */
-export function useOpenRequests(): readonly RequestSuggestion[] {
+export function useOpenRequests() {
   const { waybill } = useSession()
   const { data } = useQuery({
     queryKey: ['why', 'requests'],
@@ -41,7 +27,7 @@ export function useOpenRequests(): readonly RequestSuggestion[] {
 }
 
 /** The wallets of a demo. None elsewhere. */
-export function useDemoWallets(): readonly WalletSuggestion[] {
+export function useDemoWallets() {
   const { isDemo } = useSession()
   const { data } = useQuery({
     queryKey: ['why', 'wallets'],

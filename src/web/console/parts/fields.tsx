@@ -1,0 +1,85 @@
+/** Fields of forms. */
+import { type InputHTMLAttributes, useId } from 'react'
+
+export interface SuggestedValue {
+  readonly value: string
+  /** What it means, where the value does not say. */
+  readonly says?: string
+}
+
+export interface TextFieldProps
+  extends Omit<InputHTMLAttributes<HTMLInputElement>, 'id' | 'list' | 'className' | 'onChange'> {
+  readonly label: string
+  readonly help?: string | undefined
+  readonly wrong: string | undefined
+  /** What is wrong is said as a whole beside the form. */
+  readonly isSaidElsewhere?: boolean
+  readonly isMono?: boolean
+  readonly value: string
+  readonly onType: (value: string) => void
+  readonly suggestions?: readonly SuggestedValue[]
+}
+
+/** Suggestions are the browser's own list: it works by keyboard, on phones and for those who listen. */
+export function TextField(props: TextFieldProps) {
+  const { label, help, wrong, isSaidElsewhere = false, isMono = false, onType, suggestions = [], ...input } = props
+  const id = useId()
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      <input
+        autoComplete="off"
+        spellCheck={false}
+        maxLength={256}
+        {...input}
+        id={id}
+        className={isMono ? 'input mono' : 'input'}
+        list={suggestions.length === 0 ? undefined : `${id}-list`}
+        aria-invalid={wrong !== undefined}
+        aria-describedby={`${id}-wrong ${id}-help`}
+        onChange={(event) => onType(event.target.value)}
+      />
+      {suggestions.length > 0 && (
+        <datalist id={`${id}-list`}>
+          {suggestions.map(({ value, says }) => (
+            <option key={value} value={value}>
+              {says}
+            </option>
+          ))}
+        </datalist>
+      )}
+      {wrong !== undefined && (
+        <p id={`${id}-wrong`} className="wrong" role={isSaidElsewhere ? undefined : 'alert'}>
+          {wrong}
+        </p>
+      )}
+      {help !== undefined && (
+        <p id={`${id}-help`} className="quiet small">
+          {help}
+        </p>
+      )}
+    </div>
+  )
+}
+
+interface ChoiceProps {
+  readonly label: string
+  readonly value: string
+  readonly options: readonly (readonly [value: string, title: string])[]
+  readonly onChoose: (value: string) => void
+}
+
+export function Choice({ label, value, options, onChoose }: ChoiceProps) {
+  return (
+    <label className="field">
+      <span className="label">{label}</span>
+      <select className="input" value={value} onChange={(event) => onChoose(event.target.value)}>
+        {options.map(([each, title]) => (
+          <option key={each} value={each}>
+            {title}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
