@@ -2,8 +2,11 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import type { Address, Hex } from 'viem'
 import { caip2Of } from '../domain/chain.ts'
 import type { DemoFile, DemoFileChain } from './demo-file.ts'
+import { createChainClient } from './network/chain-client.ts'
+import { encodeBalanceOf } from './network/demo-contracts.ts'
 import { createRpc, type Rpc, toQuantity } from './network/rpc.ts'
 
 export interface RunningDemo {
@@ -115,12 +118,6 @@ export interface Mined {
   gasUsed: string
 }
 
-interface RpcReceipt {
-  status: string
-  blockNumber: string
-  gasUsed: string
-}
-
 /**
  * Sends a transaction of a route unchanged from one of the demo's wallets, whose keys its nodes hold, and waits for its block. The wallet
  * chooses the gas price: the tip that the node suggests, below a cap that is higher than any base fee.
@@ -130,22 +127,19 @@ interface RpcReceipt {
 export async function sendTransaction(rpc: Rpc, transaction: CalldataTransaction, signal: AbortSignal): Promise<Mined> {
   const maxPriorityFeePerGas = await rpc.call<string>('eth_maxPriorityFeePerGas')
   const fees = { maxPriorityFeePerGas, maxFeePerGas: toQuantity(MAX_FEE_PER_GAS) }
-  const hash = await rpc.call<string>('eth_sendTransaction', [{ ...transaction, ...fees }])
+  const hash = await rpc.call<Hex>('eth_sendTransaction', [{ ...transaction, ...fees }])
   return waitForReceipt(rpc, hash, signal)
 }
 
 /** wei; above every base fee of the demo's chains. */
 const MAX_FEE_PER_GAS = 1_000n * 10n ** 9n
 
-async function waitForReceipt(rpc: Rpc, hash: string, signal: AbortSignal): Promise<Mined> {
-  const look = async () => (await rpc.call<RpcReceipt | null>('eth_getTransactionReceipt', [hash])) ?? undefined
+async function waitForReceipt(rpc: Rpc, hash: Hex, signal: AbortSignal): Promise<Mined> {
+  const look = () => createChainClient(rpc).receipt(hash)
   const receipt = await waitFor(`the block of transaction ${hash}`, look, signal)
-  if (BigInt(receipt.status) !== 1n) throw new Error(`transaction ${hash} was reverted`)
-  return { hash, blockNumber: Number(receipt.blockNumber), gasUsed: BigInt(receipt.gasUsed).toString() }
+  if (!receipt.succeeded) throw new Error(`transaction ${hash} was reverted`)
+  return { hash, blockNumber: Number(receipt.blockNumber), gasUsed: receipt.gasUsed.toString() }
 }
-
-/** The first 4 bytes of `balanceOf(address)`. */
-const BALANCE_OF_SELECTOR = '0x70a08231'
 
 /** An address's balance of a token or native coin, in base units with their decimals. */
 export async function readHolding(
@@ -160,8 +154,7 @@ export async function readHolding(
       decimals: chain.native.decimals,
     }
   }
-  const data = BALANCE_OF_SELECTOR + owner.slice(2).toLowerCase().padStart(64, '0')
-  const answer = await rpc.call<string>('eth_call', [{ to: token.address, data }, 'latest'])
+  const answer = await createChainClient(rpc).read(encodeBalanceOf(token.address as Address, owner as Address))
   return { units: BigInt(answer), decimals: token.decimals }
 }
 

@@ -1,6 +1,6 @@
 import { getAddress, type Hex, keccak256, toBytes } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { currencyHash } from '../../src/demo/network/demo-contracts.ts'
+import { currencyHash } from '../../src/contracts/currency-hash.ts'
 import { startTestChain, type TestChain, type TestPayment } from '../support/chains/chain.ts'
 import {
   type Caller,

@@ -2,7 +2,9 @@
  * The contracts of a demo chain: creation code from committed JSON, and the encoding of the demo's calls.
  */
 import type { Abi, Address, Hex } from 'viem'
-import { encodeDeployData, encodeFunctionData, getAddress, keccak256, parseAbi, toBytes } from 'viem/utils'
+import { encodeDeployData, encodeFunctionData, parseAbi } from 'viem/utils'
+import * as calls from '../../contracts/payment-calls.ts'
+import type { Address as CanonicalAddress } from '../../domain/address.ts'
 import chainlinkConversionPath from '../contracts/ChainlinkConversionPath.json' with { type: 'json' }
 import circleLikeToken from '../contracts/CircleLikeToken.json' with { type: 'json' }
 import delegatingProxy from '../contracts/DelegatingProxy.json' with { type: 'json' }
@@ -64,26 +66,13 @@ export const FEED_DECIMALS = 8
 
 const ABI = parseAbi([
   'function mint(address to, uint256 value)',
-  'function approve(address spender, uint256 value)',
   'function balanceOf(address owner) view returns (uint256)',
   'function set(int256 answer, uint256 updatedAt)',
   'function latestRoundData() view returns (uint80, int256, uint256, uint256, uint80)',
   'function updateAggregatorsList(address[] inputs, address[] outputs, address[] aggregators)',
-  'function transferExactEthWithReferenceAndFee(address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress) payable',
 ])
-/** The payment functions of different contracts share two names with different parameters, so each ABI is separate. */
-const ERC20_FEE_PROXY_ABI = parseAbi([
-  'function transferFromWithReferenceAndFee(address token, address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
-])
-const ETHEREUM_FEE_PROXY_ABI = parseAbi([
-  'function transferWithReferenceAndFee(address to, bytes paymentReference, uint256 feeAmount, address feeAddress) payable',
-])
-const ERC20_CONVERSION_PROXY_ABI = parseAbi([
-  'function transferFromWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxToSpend, uint256 maxRateTimespan)',
-])
-const ETH_CONVERSION_PROXY_ABI = parseAbi([
-  'function transferWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxRateTimespan) payable',
-])
+/** Contracts take addresses in any case. */
+const ours = (address: Address) => address as string as CanonicalAddress
 
 /** A transaction to a contract. `value` in wei. */
 export interface ContractCall {
@@ -105,18 +94,12 @@ export function multicall3RuntimeCode(): Hex {
   return `0x${creation.slice(endOfPrelude + 'f3fe'.length)}`
 }
 
-/** The address of a fiat currency (`iso4217`) or native coin (`eth`) in conversion paths. */
-export function currencyHash(type: 'iso4217' | 'eth', symbol: string): Address {
-  const text = JSON.stringify({ type, value: symbol.toLowerCase() })
-  return getAddress(`0x${keccak256(toBytes(text)).slice(-40)}`)
-}
-
 export function encodeMint(token: Address, to: Address, value: bigint): ContractCall {
   return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'mint', args: [to, value] }) }
 }
 
 export function encodeApprove(token: Address, spender: Address, value: bigint): ContractCall {
-  return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'approve', args: [spender, value] }) }
+  return { to: token, data: calls.encodeApprove(ours(spender), value) }
 }
 
 export function encodeBalanceOf(token: Address, owner: Address): ContractCall {
@@ -160,27 +143,25 @@ interface ConversionTerms extends PaymentTerms {
   maxRateTimespanSec: bigint
 }
 
+function paymentOf({ to, amount, paymentReference, feeAmount = 0n, feeAddress = ZERO_ADDRESS }: PaymentTerms) {
+  return { to: ours(to), amount, paymentReference, feeAmount, feeAddress: ours(feeAddress) }
+}
+
+function conversionOf({ path, maxRateTimespanSec, ...terms }: ConversionTerms) {
+  return { ...paymentOf(terms), path: path.map(ours), maxRateAgeSeconds: Number(maxRateTimespanSec) }
+}
+
 export function encodeErc20Payment(proxy: Address, token: Address, terms: PaymentTerms): ContractCall {
-  const { to, amount, paymentReference, feeAmount = 0n, feeAddress = ZERO_ADDRESS } = terms
-  const data = encodeFunctionData({
-    abi: ERC20_FEE_PROXY_ABI,
-    functionName: 'transferFromWithReferenceAndFee',
-    args: [token, to, amount, paymentReference, feeAmount, feeAddress],
-  })
-  return { to: proxy, data }
+  return { to: proxy, data: calls.encodeErc20Payment(ours(token), paymentOf(terms)) }
 }
 
 /** With `exact`, the function that takes the amount and returns the rest; else the one that pays out everything except the fee. */
 export function encodeNativePayment(proxy: Address, terms: PaymentTerms, exact: boolean): ContractCall {
   const { to, amount, paymentReference, feeAmount = 0n, feeAddress = ZERO_ADDRESS } = terms
   const data = exact
-    ? encodeFunctionData({
-        abi: ABI,
-        functionName: 'transferExactEthWithReferenceAndFee',
-        args: [to, amount, paymentReference, feeAmount, feeAddress],
-      })
+    ? calls.encodeNativePayment(paymentOf(terms))
     : encodeFunctionData({
-        abi: ETHEREUM_FEE_PROXY_ABI,
+        abi: calls.NATIVE_FEE_PROXY,
         functionName: 'transferWithReferenceAndFee',
         args: [to, paymentReference, feeAmount, feeAddress],
       })
@@ -188,24 +169,12 @@ export function encodeNativePayment(proxy: Address, terms: PaymentTerms, exact: 
 }
 
 export function encodeErc20Conversion(proxy: Address, terms: ConversionTerms, maxToSpend: bigint): ContractCall {
-  const { to, amount, paymentReference, feeAmount = 0n, feeAddress = ZERO_ADDRESS, path, maxRateTimespanSec } = terms
-  const data = encodeFunctionData({
-    abi: ERC20_CONVERSION_PROXY_ABI,
-    functionName: 'transferFromWithReferenceAndFee',
-    args: [to, amount, path, paymentReference, feeAmount, feeAddress, maxToSpend, maxRateTimespanSec],
-  })
-  return { to: proxy, data }
+  return { to: proxy, data: calls.encodeErc20Conversion({ ...conversionOf(terms), maxToSpend }) }
 }
 
 /** `value` in wei is the limit; the proxy returns the rest. */
 export function encodeNativeConversion(proxy: Address, terms: ConversionTerms, value: bigint): ContractCall {
-  const { to, amount, paymentReference, feeAmount = 0n, feeAddress = ZERO_ADDRESS, path, maxRateTimespanSec } = terms
-  const data = encodeFunctionData({
-    abi: ETH_CONVERSION_PROXY_ABI,
-    functionName: 'transferWithReferenceAndFee',
-    args: [to, amount, path, paymentReference, feeAmount, feeAddress, maxRateTimespanSec],
-  })
-  return { to: proxy, data, value }
+  return { to: proxy, data: calls.encodeNativeConversion(conversionOf(terms)), value }
 }
 
 /** Where the account is deployed to which wallets delegate that make batches. */

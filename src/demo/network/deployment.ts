@@ -4,9 +4,9 @@
  */
 import type { Address, Hex } from 'viem'
 import { getContractAddress } from 'viem/utils'
+import { currencyHash } from '../../contracts/currency-hash.ts'
 import {
   type ContractCall,
-  currencyHash,
   encodeAggregators,
   encodeCreation,
   FEED_DECIMALS,
@@ -86,7 +86,7 @@ const TOKEN_CONTRACTS = {
 } as const
 
 /** The address of US dollars in conversion paths. */
-export const USD_HASH = currencyHash('iso4217', 'USD')
+export const USD_HASH = currencyHash('iso4217', 'USD') as string as Address
 
 /**
  * Plans the transactions and addresses of a chain's contracts.
@@ -99,7 +99,7 @@ export function planDeployment(
   { deployer, relayer }: { deployer: Address; relayer?: Address },
   startTimeSec: number,
 ): DeploymentPlan {
-  const conversionHash = currencyHash('eth', spec.native.symbol)
+  const conversionHash = currencyHash('eth', spec.native.symbol) as string as Address
   const common = createInOrder(deployer, 0)
   const erc20FeeProxy = common.add(encodeCreation('ERC20FeeProxy'))
   const ethereumFeeProxy = common.add(encodeCreation('EthereumFeeProxy'))

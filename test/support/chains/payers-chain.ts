@@ -6,11 +6,11 @@
 import { type Abi, type Address, encodeFunctionData, getAddress, type Hex, keccak256, toBytes } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import type { ChainConfig } from '../../../src/chains/chains-file.ts'
+import { currencyHash } from '../../../src/contracts/currency-hash.ts'
 import circleLikeToken from '../../../src/demo/contracts/CircleLikeToken.json' with { type: 'json' }
 import {
   type ContractCall,
   type ContractName,
-  currencyHash,
   encodeAggregators,
   encodeApprove,
   encodeBalanceOf,
@@ -101,7 +101,7 @@ export async function deployForPayers(node: TestNode, { fresh = 0 }: { fresh?: n
     await sendFrom(rich, encodeMint(token.address, to as Hex, amount))
   }
 
-  const ethHash = currencyHash('eth', 'ETH')
+  const ethHash = currencyHash('eth', 'ETH') as string as Hex
   const multicall = await deploy('Multicall3')
   const erc20FeeProxy = await deploy('ERC20FeeProxy')
   const ethereumFeeProxy = await deploy('EthereumFeeProxy')
