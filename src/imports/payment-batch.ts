@@ -1,8 +1,8 @@
-import { symbolOfCurrency } from '../domain/currency.ts'
-import { codeOfType, type Payment, rankOfStatus } from '../domain/payment.ts'
+import type { Payment } from '../domain/payment.ts'
 import { isFinalStatus } from '../domain/payment-line.ts'
 import type { WaybillError } from '../errors/waybill-error.ts'
-import { encodePaymentRow } from '../store/payment-copy.ts'
+import { encodePaymentRow } from '../store/copy-new-payments.ts'
+import { rowOfPayment } from '../store/payment-row.ts'
 import type { CountedRow } from '../store/payment-statistics.ts'
 import { idOfLine, lineHashOf } from './line-keys.ts'
 import { type DecimalsOf, parsePayment } from './parse-payment.ts'
@@ -83,7 +83,7 @@ export function readPayment(line: Line, accountId: number, decimalsOf?: Decimals
 /** @param lineHash - of the line that the payment was parsed from */
 export function linePaymentOf(payment: Payment, accountId: number, lineHash: Buffer): LinePayment {
   const { id, updatedAt, network, txHash, eventIndex, sourceTxHash, requestId, paymentReference, payee } = payment
-  const row = encodePaymentRow(payment, {
+  const row = rowOfPayment(payment, {
     account_id: accountId,
     imported: true,
     detected: false,
@@ -91,20 +91,18 @@ export function linePaymentOf(payment: Payment, accountId: number, lineHash: Buf
     line_hash: lineHash,
     line_updated_at: updatedAt,
   })
-  const counted = countedRowOf(payment)
-  return { id, updatedAt, network, txHash, eventIndex, sourceTxHash, requestId, paymentReference, payee, row, counted }
-}
-
-function countedRowOf(payment: Payment): LinePayment['counted'] {
+  const { source_network, currency, currency_symbol, invoice_currency, type, status, timestamp } = row
   return {
-    id: payment.id,
-    network: payment.network,
-    source_network: payment.sourceNetwork ?? null,
-    currency: payment.currency,
-    currency_symbol: symbolOfCurrency(payment.currency),
-    invoice_currency: payment.invoiceCurrency ?? null,
-    type: payment.type === undefined ? null : codeOfType(payment.type),
-    status: rankOfStatus(payment.status),
-    timestamp: payment.timestamp,
+    id,
+    updatedAt,
+    network,
+    txHash,
+    eventIndex,
+    sourceTxHash,
+    requestId,
+    paymentReference,
+    payee,
+    row: encodePaymentRow(row),
+    counted: { id, network, source_network, currency, currency_symbol, invoice_currency, type, status, timestamp },
   }
 }

@@ -103,6 +103,6 @@ const SPECIAL = /[\\\n\r\t]/
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
 /** Escapes a text for a column in COPY's text format. */
-export function escapeCopyText(text: string): string {
+function escapeCopyText(text: string): string {
   return SPECIAL.test(text) ? text.replace(/[\\\n\r\t]/g, (character) => ESCAPES[character] ?? character) : text
 }

@@ -10,6 +10,7 @@ import {
   type PaymentGas,
   type PaymentRefund,
   type PaymentType,
+  rankOfStatus,
   type StatusChange,
   statusOfRank,
   typeOfCode,
@@ -123,24 +124,26 @@ export const paymentColumns = [
   'request_id',
 ] as const satisfies readonly (keyof PaymentRow)[]
 
+/** The columns whose values do not come from the chain. */
+export const ownColumns = [
+  'account_id',
+  'id',
+  'status',
+  'final',
+  'imported',
+  'detected',
+  'superseded',
+  'confirmations',
+  'updated_at',
+  'refunded_amount',
+  'refunds',
+  'status_history',
+  'line_hash',
+  'line_updated_at',
+] as const satisfies readonly (keyof PaymentRow)[]
+
 /** The columns whose values come from the chain. An unknown value is null. */
-export type PaymentFacts = Omit<
-  PaymentRow,
-  | 'account_id'
-  | 'id'
-  | 'status'
-  | 'final'
-  | 'imported'
-  | 'detected'
-  | 'superseded'
-  | 'confirmations'
-  | 'updated_at'
-  | 'refunded_amount'
-  | 'refunds'
-  | 'status_history'
-  | 'line_hash'
-  | 'line_updated_at'
->
+export type PaymentFacts = Omit<PaymentRow, (typeof ownColumns)[number]>
 
 /** The fields of a payment that come from the chain. */
 type ChainFields = Omit<
@@ -188,11 +191,28 @@ export function factsOfPayment(payment: ChainFields): PaymentFacts {
   }
 }
 
-/** The columns of a row that are not part of its payment. */
-export type RowOrigin = Pick<
-  PaymentRow,
-  'account_id' | 'final' | 'imported' | 'detected' | 'line_hash' | 'line_updated_at'
->
+/**
+ * The row of a payment.
+ *
+ * @param origin - the columns that are not part of it
+ */
+export function rowOfPayment(
+  payment: Payment,
+  origin: Pick<PaymentRow, 'account_id' | 'final' | 'imported' | 'detected' | 'line_hash' | 'line_updated_at'>,
+): PaymentRow {
+  return {
+    ...origin,
+    ...factsOfPayment(payment),
+    id: payment.id,
+    status: rankOfStatus(payment.status),
+    superseded: payment.superseded ?? false,
+    confirmations: payment.confirmations ?? null,
+    updated_at: payment.updatedAt,
+    refunded_amount: payment.refundedAmount,
+    refunds: payment.refunds,
+    status_history: payment.statusHistory,
+  }
+}
 
 /** Newest blocks by CAIP-2. */
 export type Heads = ReadonlyMap<string, bigint>

@@ -1,5 +1,5 @@
 import { attachFacts } from './payment-facts.ts'
-import { type PaymentFacts, type PaymentRow, paymentColumns } from './payment-row.ts'
+import { ownColumns, type PaymentFacts, type PaymentRow, paymentColumns } from './payment-row.ts'
 
 /** The columns by which imported payments are compared with what detection has found. */
 export type ComparedRow = Pick<
@@ -159,25 +159,8 @@ function becomeEvent(row: PaymentRow, event: PaymentRow): PaymentRow {
   return { ...attachFacts(row, factsOf(event)), final, confirmations }
 }
 
-/** The columns that do not come from the chain. */
-const OWN_COLUMNS: ReadonlySet<string> = new Set([
-  'account_id',
-  'id',
-  'status',
-  'final',
-  'imported',
-  'detected',
-  'superseded',
-  'confirmations',
-  'updated_at',
-  'refunded_amount',
-  'refunds',
-  'status_history',
-  'line_hash',
-  'line_updated_at',
-] satisfies readonly Exclude<keyof PaymentRow, keyof PaymentFacts>[])
+const factColumns = paymentColumns.filter((column) => !(ownColumns as readonly string[]).includes(column))
 
 function factsOf(row: PaymentRow): PaymentFacts {
-  const columns = paymentColumns.filter((column) => !OWN_COLUMNS.has(column))
-  return Object.fromEntries(columns.map((column) => [column, row[column]])) as unknown as PaymentFacts
+  return Object.fromEntries(factColumns.map((column) => [column, row[column]])) as unknown as PaymentFacts
 }

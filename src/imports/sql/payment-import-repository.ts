@@ -4,7 +4,7 @@ import { hexToBytes } from '../../domain/hex.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { classifyDatabaseError } from '../../postgres/database-error.ts'
-import { copyPaymentTexts } from '../../store/copy-new-payments.ts'
+import { copyPaymentTexts, nameRequestOfRow } from '../../store/copy-new-payments.ts'
 import {
   type LockedAccount,
   lockAccount,
@@ -13,7 +13,6 @@ import {
   replacePayments,
   type StoredPayments,
 } from '../../store/payment-changes.ts'
-import { nameRequestOfRow } from '../../store/payment-copy.ts'
 import { findRequestsOfTransactions, settleStored } from '../../store/request-ledger.ts'
 import type { Outcome } from '../import-lines.ts'
 import { eventOf, splitRounds } from '../import-rounds.ts'
@@ -247,8 +246,8 @@ async function store(
   )
   const hasRequests = await hasAnyRequest(trx, accountId)
   const named = hasRequests ? await nameRequests(trx, accountId, payments) : payments
-  const rows = Buffer.concat(named.map(({ row }) => row))
-  await replacePayments(account, before, () => copyPaymentTexts(account, [rows]))
+  const rows = named.map(({ row }) => row)
+  await replacePayments(account, before, () => copyPaymentTexts(account, rows))
   await logArrivals(
     account,
     added.map(({ counted }) => counted),

@@ -13,10 +13,9 @@ import {
   type PaymentRefund,
   paymentStatuses,
   paymentTypes,
-  rankOfStatus,
 } from '../../../src/domain/payment.ts'
 import { lockAccount, lockAccounts } from '../../../src/store/payment-changes.ts'
-import { factsOfPayment } from '../../../src/store/payment-row.ts'
+import { rowOfPayment } from '../../../src/store/payment-row.ts'
 import { insertPayments as insertCounted } from './write-payments.ts'
 
 /** Payments of a seeded generator, with ties, unknown values and odd names, on which an order or a filter may fail. */
@@ -225,22 +224,22 @@ export async function insertBySql(knex: Knex, accountId: number, sql: string): P
 }
 
 function rowOf({ accountId, final, payment }: StoredPayment) {
-  const facts = factsOfPayment(payment)
-  return {
-    ...facts,
+  const origin = {
     account_id: accountId,
-    id: payment.id,
-    status: rankOfStatus(payment.status),
     final,
     imported: true,
-    confirmations: payment.confirmations ?? null,
-    updated_at: payment.updatedAt,
-    refunded_amount: payment.refundedAmount,
+    detected: false,
+    line_hash: null,
+    line_updated_at: null,
+  }
+  const row = rowOfPayment(payment, origin)
+  return {
+    ...row,
     // As JSON: the driver would turn a list into a PostgreSQL array.
-    fees: JSON.stringify(facts.fees),
-    exchange_rates: JSON.stringify(facts.exchange_rates),
-    gas: facts.gas && JSON.stringify(facts.gas),
-    refunds: JSON.stringify(payment.refunds),
-    status_history: JSON.stringify(payment.statusHistory),
+    fees: JSON.stringify(row.fees),
+    exchange_rates: JSON.stringify(row.exchange_rates),
+    gas: row.gas && JSON.stringify(row.gas),
+    refunds: JSON.stringify(row.refunds),
+    status_history: JSON.stringify(row.status_history),
   }
 }
