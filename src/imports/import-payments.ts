@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { Account } from '../domain/account.ts'
 import type { LineTarget, Outcome } from './import-lines.ts'
-import { idOfLine, writeLineKeys } from './line-keys.ts'
+import { idOfLine, keyOfLine, type LineKey } from './line-keys.ts'
 import type { DecimalsOf } from './parse-payment.ts'
 import { forEachInTurns } from './parsed-lines.ts'
 import { type LinePayment, type PaymentBatch, readPayment, readPaymentBatch } from './payment-batch.ts'
@@ -28,12 +28,12 @@ export function importPayments(
 
   return {
     async prepare(lines) {
-      const keys = writeLineKeys(lines.length)
-      await forEachInTurns(lines, (line) => keys.add(line))
+      const keys: LineKey[] = []
+      await forEachInTurns(lines, (line) => void keys.push(keyOfLine(line)))
       const earlier = [...pendingIds]
       const ids = new Set<string>()
       pendingIds.add(ids)
-      const letters = await compareLines(knex, account.id, keys.keys())
+      const letters = await compareLines(knex, account.id, keys)
       const batch = await readPaymentBatch(lines, letters, ids, read)
       return {
         async store() {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { LineKeys } from '../line-keys.ts'
+import type { LineKey } from '../line-keys.ts'
 
 /** How a line compares with the stored rows, as one letter. */
 export const LINE_IS_NEW = 'n'
@@ -12,7 +12,10 @@ const LINE_IS_OTHER = 'o'
  * @returns one letter a line: {@link LINE_IS_NEW} when no row has its id; {@link LINE_IS_KNOWN} when the row was written from this line and
  *   nothing has changed that would give the line another result; another letter when the line must be parsed, also when it has no key
  */
-export async function compareLines(knex: Knex, accountId: number, { ids, hashes }: LineKeys): Promise<string> {
+export async function compareLines(knex: Knex, accountId: number, keys: readonly LineKey[]): Promise<string> {
+  // As texts: the driver would escape each entry.
+  const ids = `{${keys.map(({ id }) => id ?? 'NULL').join(',')}}`
+  const hashes = `{${keys.map(({ hash }) => (hash === undefined ? 'NULL' : `\\\\x${hash}`)).join(',')}}`
   const { rows } = await knex.raw<{ rows: { told: string | null }[] }>(COMPARE, [ids, hashes, accountId])
   return rows[0]?.told ?? ''
 }
