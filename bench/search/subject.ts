@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../src/domain/account.ts'
+import { sealCursor } from '../../src/domain/pages/sealed-cursor.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import { runPreparedText } from '../../src/postgres/prepared.ts'
 import { amountBasis, type PaymentFilter } from '../../src/search/filter/payment-filter.ts'
@@ -7,7 +8,7 @@ import type { FilterValues } from '../../src/search/filter/search-fields.ts'
 import { sortKeysOf } from '../../src/search/filter/search-fields.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../../src/search/page/payment-search.ts'
-import { encodeSearchCursor, type PagePosition, searchSeal } from '../../src/search/page/search-cursor.ts'
+import { type CarriedSearch, type PagePosition, searchSeal } from '../../src/search/page/search-cursor.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
 import { benchChains, benchTokens } from './bench-chains.ts'
 import type { SampledPayment } from './sample-payments.ts'
@@ -59,7 +60,14 @@ export function createSubject(knex: Knex, account: Account): Subject {
       const { accountId: _, ...filter } = query.filter
       const { sortBy = 'date', sortOrder = 'desc', limit = 20 } = query.input
       const position = { ...positionAt(sortBy, filter, payment), inclusive: false, direction } as const
-      const cursor = encodeSearchCursor(seal, { filter, sortBy, sortOrder, limit, position, lastChange: 0n })
+      const cursor = sealCursor(seal, {
+        filter,
+        sortBy,
+        sortOrder,
+        limit,
+        position,
+        lastChange: '0',
+      } satisfies CarriedSearch)
       return { ...query, sent: { cursor }, position }
     },
   }

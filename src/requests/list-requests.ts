@@ -1,9 +1,8 @@
 import type { Account } from '../domain/account.ts'
-import { cutPage } from '../domain/pages/cut-page.ts'
-import { type CursorSeal, openCursorOfVersion, sealCursor } from '../domain/pages/sealed-cursor.ts'
+import { cutPage, requireSame } from '../domain/pages/cut-page.ts'
+import { openCursor, sealCursor } from '../domain/pages/sealed-cursor.ts'
 import { DEFAULT_PAGE_LIMIT, requirePageLimit } from '../domain/require-input.ts'
 import { readAllInTurn } from '../errors/gather-errors.ts'
-import { waybillError } from '../errors/waybill-error.ts'
 import {
   type FilterInput,
   filterNames,
@@ -80,15 +79,9 @@ export async function listRequests(
   const query = { matching, rows: limit + 1, position: carried?.position }
   const found = await lists.page(account, query, signal)
   const total = await countMatches(lists, { account, matching, includeTotal: input.includeTotal ?? 'none', signal })
-  const page = cutPage(found, limit, carried?.position, positionOf)
-  const cursorAt = (position: PagePosition) => writeCursor(seal, { filter, limit, position })
-  return {
-    requests: page.entries,
-    limit,
-    nextCursor: page.next && cursorAt(page.next),
-    prevCursor: page.previous && cursorAt(page.previous),
-    total,
-  }
+  const cursorAt = (position: PagePosition) => sealCursor(seal, { filter, limit, position } satisfies Carried)
+  const { entries, ...cursors } = cutPage(found, { limit, position: carried?.position }, positionOf, cursorAt)
+  return { requests: entries, limit, ...cursors, total }
 }
 
 /**
@@ -134,13 +127,14 @@ async function readList(
   { known, cursorSecret }: Pick<ListOptions, 'known' | 'cursorSecret'>,
   { account, input, currencies }: SentList,
 ) {
-  const seal = { secret: cursorSecret, scope: `${account.name}/requests` }
+  // The version is raised when a filter is added or means something else, too: processes that do not know it refuse the cursor.
+  const seal = { secret: cursorSecret, scope: `${account.name}/requests`, version: 5 }
   const sent = await readAllInTurn({
     given: () => parseRequestFilter(input, { ...known, currencies }),
-    carried: () => (input.cursor === undefined ? undefined : readCursor(seal, input.cursor)),
+    carried: () => (input.cursor === undefined ? undefined : openCursor<Carried>(seal, input.cursor)),
     sentLimit: () => requirePageLimit(input.limit),
   })
-  if (sent.carried !== undefined) checkMatches(sent.carried.filter, sent.given)
+  if (sent.carried !== undefined) requireSame(sent.carried.filter, sent.given, filterNames)
   return { seal, ...sent }
 }
 
@@ -173,46 +167,12 @@ async function countMatches(
 }
 
 function positionOf({ request }: RequestWithBalance, direction: PagePosition['direction']): PagePosition {
-  return { createdAt: request.createdAt, requestId: request.requestId, direction, inclusive: false }
+  return { createdAtMs: request.createdAt.getTime(), requestId: request.requestId, direction, inclusive: false }
 }
 
-/** Raised when a filter is added or means something else: processes that do not know it refuse the cursor. */
-const VERSION = 4
-
-interface CursorPayload {
-  readonly v: number
-  readonly f: RequestFilter
-  readonly l: number
-  /** Created at in milliseconds, request id, inclusive, direction. */
-  readonly p: readonly [number, string, number, PagePosition['direction']]
-}
-
+/** The contents of a cursor. */
 interface Carried {
   readonly filter: RequestFilter
   readonly limit: number
   readonly position: PagePosition
-}
-
-function writeCursor(seal: CursorSeal, { filter, limit, position }: Carried): string {
-  const { createdAt, requestId, inclusive, direction } = position
-  const p = [createdAt.getTime(), requestId, inclusive ? 1 : 0, direction] as const
-  return sealCursor(seal, { v: VERSION, f: filter, l: limit, p } satisfies CursorPayload)
-}
-
-/** @throws WaybillError INVALID_CURSOR for anything that this seal did not make */
-function readCursor(seal: CursorSeal, cursor: string): Carried {
-  const opened = openCursorOfVersion<CursorPayload>(seal, cursor, VERSION)
-  if (!opened.ok) throw waybillError('INVALID_CURSOR', { detail: opened.detail })
-  const { payload } = opened
-  const [createdAtMs, requestId, inclusive, direction] = payload.p
-  const position = { createdAt: new Date(createdAtMs), requestId, inclusive: inclusive === 1, direction }
-  return { filter: payload.f, limit: payload.l, position }
-}
-
-/** @throws WaybillError CURSOR_MISMATCH with the first given filter that differs from the cursor's */
-function checkMatches(carried: RequestFilter, sent: RequestFilter): void {
-  for (const name of filterNames) {
-    if (sent[name] === undefined || JSON.stringify(sent[name]) === JSON.stringify(carried[name])) continue
-    throw waybillError('CURSOR_MISMATCH', { field: name })
-  }
 }

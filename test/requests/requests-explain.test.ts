@@ -147,8 +147,8 @@ describe('a page of requests', () => {
     ['a payee', { payee: [BUSY] }, 'requests_payee'],
     ['a network', { network: ['BASE'] }, 'requests_payment_currency'],
   ])('of %s reads as few in the middle of the list, either way', async (_, input, index) => {
-    for (const direction of ['OLDER', 'NEWER'] as const) {
-      const position = { createdAt: new Date('2024-03-01'), requestId: idOf(10_000), direction, inclusive: false }
+    for (const direction of ['forward', 'backward'] as const) {
+      const position = { createdAtMs: Date.parse('2024-03-01'), requestId: idOf(10_000), direction, inclusive: false }
       const { indexes, entries } = await readingOf(input, position)
       expect(indexes).toEqual([index])
       expect(entries).toBeLessThan(600)

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import { type Account, isAccountName } from '../../domain/account.ts'
 import { cutPage } from '../../domain/pages/cut-page.ts'
-import { type CursorSeal, openCursorOfVersion, sealCursor } from '../../domain/pages/sealed-cursor.ts'
+import { openCursor, sealCursor } from '../../domain/pages/sealed-cursor.ts'
 import {
   DEFAULT_PAGE_LIMIT,
   requireDateRange,
@@ -63,23 +63,18 @@ export async function pageUnmatched(
   input: UnmatchedInput,
   signal?: AbortSignal,
 ): Promise<UnmatchedEvents> {
-  const seal = { secret: lists.cursorSecret, scope: `${account?.id ?? 'all'}/unmatched` }
+  const seal = { secret: lists.cursorSecret, scope: `${account?.id ?? 'all'}/unmatched`, version: 2 }
   const given = await parseFilter(lists, account, input)
-  const carried = input.cursor === undefined ? undefined : readCursor(seal, input.cursor)
+  const carried = input.cursor === undefined ? undefined : openCursor<Carried>(seal, input.cursor)
   if (carried !== undefined) checkMatches(carried.filter, given)
   const filter = carried?.filter ?? given
   const limit = requirePageLimit(input.limit) ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
   const visible = account === undefined ? filter : onlyOf(account, filter)
   // One event more than the page holds tells whether another page follows.
   const found = await listUnmatched(lists.knex, visible, { rows: limit + 1, position: carried?.position }, signal)
-  const page = cutPage(found, limit, carried?.position, positionOf)
-  const cursorAt = (position: UnmatchedPosition) => writeCursor(seal, { filter, limit, position })
-  return {
-    events: page.entries,
-    limit,
-    nextCursor: page.next && cursorAt(page.next),
-    prevCursor: page.previous && cursorAt(page.previous),
-  }
+  const cursorAt = (position: UnmatchedPosition) => sealCursor(seal, { filter, limit, position } satisfies Carried)
+  const { entries, ...cursors } = cutPage(found, { limit, position: carried?.position }, positionOf, cursorAt)
+  return { events: entries, limit, ...cursors }
 }
 
 /** Narrows a filter to an account, so that events of others do not exist for the caller. */
@@ -155,31 +150,11 @@ function positionOf(event: ListedUnmatched, direction: UnmatchedPosition['direct
   }
 }
 
-const VERSION = 1
-
+/** The contents of a cursor. */
 interface Carried {
   readonly filter: UnmatchedFilter
   readonly limit: number
   readonly position: UnmatchedPosition
-}
-
-interface CursorPayload {
-  readonly v: number
-  readonly f: UnmatchedFilter
-  readonly l: number
-  readonly p: UnmatchedPosition
-}
-
-function writeCursor(seal: CursorSeal, { filter, limit, position }: Carried): string {
-  return sealCursor(seal, { v: VERSION, f: filter, l: limit, p: position } satisfies CursorPayload)
-}
-
-/** @throws WaybillError INVALID_CURSOR for anything that this seal did not make */
-function readCursor(seal: CursorSeal, cursor: string): Carried {
-  const opened = openCursorOfVersion<CursorPayload>(seal, cursor, VERSION)
-  if (!opened.ok) throw waybillError('INVALID_CURSOR', { detail: opened.detail })
-  const { f: filter, l: limit, p: position } = opened.payload
-  return { filter, limit, position }
 }
 
 const filterNames = {

@@ -79,7 +79,7 @@ export async function listUnmatched(
   { rows, position }: UnmatchedPage,
   signal?: AbortSignal,
 ): Promise<ListedUnmatched[]> {
-  const order = position?.direction === 'NEWER' ? 'asc' : 'desc'
+  const order = position?.direction === 'backward' ? 'asc' : 'desc'
   const query = knex('unmatched_events as u')
     .leftJoin('chain_state as c', 'c.chain_id', 'u.chain_id')
     .leftJoin('accounts as a', 'a.id', 'u.account_id')

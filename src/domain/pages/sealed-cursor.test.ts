@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { openCursor, openCursorOfVersion, sealCursor } from './sealed-cursor.ts'
+import { openCursor, sealCursor } from './sealed-cursor.ts'
 
-const seal = { secret: Buffer.alloc(32, 7), scope: '1/payments' }
+const seal = { secret: Buffer.alloc(32, 7), scope: '1/payments', version: 2 }
 const small = { key: ['2026-03-01T00:00:00.000Z'], id: 'a' }
 const large = { hashes: Array.from({ length: 100 }, () => randomBytes(32).toString('hex')), text: 'é'.repeat(300) }
 
@@ -27,26 +27,27 @@ test.each([
   const step = Math.ceil(cursor.length / 200)
   for (let at = 0; at < cursor.length; at += step) {
     const other = cursor[at] === 'A' ? 'B' : 'A'
-    expect(openCursor(seal, cursor.slice(0, at) + other + cursor.slice(at + 1))).toBeUndefined()
+    expect(() => openCursor(seal, cursor.slice(0, at) + other + cursor.slice(at + 1))).toThrow(/damaged/)
   }
-  for (const changed of [cursor.slice(0, -1), `${cursor}A`, `${cursor}=`, ` ${cursor}`, '', 'AAAA', 'é']) {
-    expect(openCursor(seal, changed)).toBeUndefined()
+  for (const changed of [cursor.slice(0, -1), `${cursor}A`, `${cursor}=`, ` ${cursor}`, 'AAAA', 'é']) {
+    expect(() => openCursor(seal, changed)).toThrow(/damaged/)
   }
 })
 
 test.each([
-  ['of this version', sealCursor(seal, { v: 2, ...small }), { ok: true, payload: { v: 2, ...small } }],
-  ['that is empty', '', { ok: false, detail: 'it is empty' }],
-  ['that is damaged', 'AAAA', { ok: false, detail: expect.stringContaining('damaged') }],
-  ['of another version', sealCursor(seal, { v: 1 }), { ok: false, detail: expect.stringContaining('version') }],
-  ['without a version', sealCursor(seal, 'text'), { ok: false, detail: expect.stringContaining('version') }],
-])('a cursor %s opens, or is refused with the reason', (_, cursor, opened) => {
-  expect(openCursorOfVersion(seal, cursor, 2)).toEqual(opened)
+  ['that is empty', '', 'empty'],
+  ['that is damaged', 'AAAA', 'damaged'],
+  ['of another version', sealCursor({ ...seal, version: 1 }, small), 'version'],
+])('a cursor %s is refused with the reason', (_, cursor, detail) => {
+  const refusal = (reason: string) =>
+    expect.objectContaining({ reason, message: expect.stringContaining(detail) as string }) as Error
+  expect(() => openCursor(seal, cursor)).toThrow(refusal('INVALID_CURSOR'))
+  expect(() => openCursor(seal, cursor, 'INVALID_WATCH_CURSOR')).toThrow(refusal('INVALID_WATCH_CURSOR'))
 })
 
 test('a cursor opens under no other secret and no other scope', () => {
   const cursor = sealCursor(seal, small)
-  expect(openCursor({ ...seal, secret: Buffer.alloc(32, 8) }, cursor)).toBeUndefined()
-  expect(openCursor({ ...seal, scope: '2/payments' }, cursor)).toBeUndefined()
-  expect(openCursor({ ...seal, scope: '1/requests' }, cursor)).toBeUndefined()
+  expect(() => openCursor({ ...seal, secret: Buffer.alloc(32, 8) }, cursor)).toThrow(/damaged/)
+  expect(() => openCursor({ ...seal, scope: '2/payments' }, cursor)).toThrow(/damaged/)
+  expect(() => openCursor({ ...seal, scope: '1/requests' }, cursor)).toThrow(/damaged/)
 })

@@ -1,5 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
+import { waybillError } from '../../errors/waybill-error.ts'
 
 /**
  * Cursors: opaque to callers, authenticated, and bound to an account and a list. They are not encrypted, so a payload has nothing that the
@@ -20,11 +21,13 @@ export interface CursorSeal {
   readonly secret: Uint8Array
   /** The account and the list, such as `42/payments`. A cursor opens only with the scope that it was sealed with. */
   readonly scope: string
+  /** Of the form of the payload. Increase it when the form changes, so that older cursors are refused and not misread. */
+  readonly version: number
 }
 
 /** Seals a JSON value into a cursor of URL-safe characters. */
 export function sealCursor(seal: CursorSeal, payload: unknown): string {
-  const json = Buffer.from(JSON.stringify(payload), 'utf8')
+  const json = Buffer.from(JSON.stringify([seal.version, payload]), 'utf8')
   const body = json.length < DEFLATE_FROM_BYTES ? json : Buffer.concat([Buffer.of(DEFLATED), deflateRawSync(json)])
   return Buffer.concat([macOf(seal, body), body]).toString('base64url')
 }
@@ -32,41 +35,26 @@ export function sealCursor(seal: CursorSeal, payload: unknown): string {
 /**
  * Opens a cursor.
  *
- * @returns the payload; undefined for anything that was not sealed with this seal, or was changed by as little as one bit
+ * @throws WaybillError of the reason for anything that was not sealed with this seal, or was changed by as little as one bit
  */
-export function openCursor(seal: CursorSeal, cursor: string): unknown {
-  const bytes = Buffer.from(cursor, 'base64url')
-  // Node decodes several spellings of the same bytes; only the one that sealCursor writes is accepted.
-  if (bytes.length <= MAC_BYTES || bytes.toString('base64url') !== cursor) return undefined
-  const body = bytes.subarray(MAC_BYTES)
-  if (!timingSafeEqual(bytes.subarray(0, MAC_BYTES), macOf(seal, body))) return undefined
-  const json = body[0] === DEFLATED ? inflateRawSync(body.subarray(1)) : body
-  return JSON.parse(json.toString('utf8'))
-}
-
-/** The payload of a cursor, or why the cursor cannot be used, for the `detail` of the error. */
-export type OpenedCursor<P> =
-  | { readonly ok: true; readonly payload: P }
-  | { readonly ok: false; readonly detail: string }
-
-/**
- * Opens a cursor whose payload says by `v` which version of its form it has. Increase the version when the form changes, so that older
- * cursors are refused and not misread.
- */
-export function openCursorOfVersion<P extends { readonly v: number }>(
+export function openCursor<P>(
   seal: CursorSeal,
   cursor: string,
-  ...versions: readonly number[]
-): OpenedCursor<P> {
-  if (cursor === '') return { ok: false, detail: 'it is empty' }
-  const payload = openCursor(seal, cursor)
-  if (payload === undefined) {
-    return { ok: false, detail: 'it is damaged, or was made for another account or list, or by another service' }
+  reason: 'INVALID_CURSOR' | 'INVALID_WATCH_CURSOR' = 'INVALID_CURSOR',
+): P {
+  const refuse = (detail: string) => waybillError(reason, { detail })
+  if (cursor === '') throw refuse('it is empty')
+  const bytes = Buffer.from(cursor, 'base64url')
+  const body = bytes.subarray(MAC_BYTES)
+  // Node decodes several spellings of the same bytes; only the one that sealCursor writes is accepted.
+  const isWhole = body.length > 0 && bytes.toString('base64url') === cursor
+  if (!isWhole || !timingSafeEqual(bytes.subarray(0, MAC_BYTES), macOf(seal, body))) {
+    throw refuse('it is damaged, or was made for another account or list, or by another service')
   }
-  if (versions.some((version) => (payload as Partial<P> | null)?.v === version)) {
-    return { ok: true, payload: payload as P }
-  }
-  return { ok: false, detail: 'it was made by another version of this service' }
+  const json = body[0] === DEFLATED ? inflateRawSync(body.subarray(1)) : body
+  const [version, payload] = JSON.parse(json.toString('utf8')) as [number, P]
+  if (version !== seal.version) throw refuse('it was made by another version of this service')
+  return payload
 }
 
 /** Key objects by secret. Creating one takes four times as long as the rest of a MAC, and a process has one secret. */

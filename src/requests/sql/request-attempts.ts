@@ -1,6 +1,7 @@
 import type { Account } from '../../domain/account.ts'
 import { addressToBytes } from '../../domain/address.ts'
 import { hexToBytes } from '../../domain/hex.ts'
+import type { CutPosition } from '../../domain/pages/cut-page.ts'
 import { isUnpaid, requestStatuses } from '../../domain/payment-request.ts'
 import {
   bind,
@@ -27,12 +28,9 @@ import {
 } from './request-conditions.ts'
 
 /** Where a page begins: next to the request of this key, in the direction of the page. */
-export interface PagePosition {
-  readonly createdAt: Date
+export interface PagePosition extends CutPosition {
+  readonly createdAtMs: number
   readonly requestId: string
-  readonly direction: 'OLDER' | 'NEWER'
-  /** Whether the request of the key belongs to the page. */
-  readonly inclusive: boolean
 }
 
 /** A page to read. */
@@ -167,7 +165,7 @@ const TYPES = {
  */
 export function pageStatement(account: Account, query: PageQuery, { source, limit }: Attempt): Statement {
   const { matching, rows, position } = query
-  const isNewer = position?.direction === 'NEWER'
+  const isNewer = position?.direction === 'backward'
   const order = raw(isNewer ? 'order by created_at, request_id' : 'order by created_at desc, request_id desc')
   const fits = conditionOf(account, matching)
   const some = source.filter((each) => countBranches([each]) > 0)
@@ -212,13 +210,13 @@ ${raw(isNewer ? 'order by page.created_at, page.request_id' : 'order by page.cre
 /** A bound that the position has passed is dropped: PostgreSQL might begin there. */
 function boundsOf({ matching: { filter }, position }: PageQuery): Statement[] {
   const { fromDate, toDate } = filter
-  const isNewer = position?.direction === 'NEWER'
+  const isNewer = position?.direction === 'backward'
   const since = fromDate === undefined || isNewer ? TRUE : sql`created_at >= ${bindTime(fromDate)}`
   const until =
     toDate === undefined || (position !== undefined && !isNewer) ? TRUE : sql`created_at <= ${bindTime(toDate)}`
   if (position === undefined) return [since, until]
-  const { createdAt, requestId, inclusive } = position
+  const { createdAtMs, requestId, inclusive } = position
   const comparison = raw(`${isNewer ? '>' : '<'}${inclusive ? '=' : ''}`)
-  const key = sql`(${bindTime(createdAt.getTime())}, ${bind(hexToBytes(requestId), 'bytea')})`
+  const key = sql`(${bindTime(createdAtMs)}, ${bind(hexToBytes(requestId), 'bytea')})`
   return [since, until, sql`(created_at, request_id) ${comparison} ${key}`]
 }

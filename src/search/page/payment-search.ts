@@ -3,14 +3,16 @@ import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { Account } from '../../domain/account.ts'
 import { caip2Of } from '../../domain/chain.ts'
+import { cutPage, requireSame } from '../../domain/pages/cut-page.ts'
+import { openCursor, sealCursor } from '../../domain/pages/sealed-cursor.ts'
 import type { Payment } from '../../domain/payment.ts'
 import { DEFAULT_PAGE_LIMIT, requirePageLimit, requirePaymentId } from '../../domain/require-input.ts'
+import { DEFAULT_TIME_ZONE } from '../../domain/time-zone.ts'
 import { readAllInTurn, readOnce } from '../../errors/gather-errors.ts'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { parseFilter } from '../filter/parse-filter.ts'
 import { amountBasis, type PaymentFilter } from '../filter/payment-filter.ts'
-import type { FilterValues } from '../filter/search-fields.ts'
-import { sortKeysOf } from '../filter/search-fields.ts'
+import { type FilterValues, filterFields, sortKeysOf } from '../filter/search-fields.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import type { LadderOptions } from '../plan/ladder.ts'
 import { type AccountNames, type AccountNamesReader, createAccountNamesReader } from '../sql/account-names.ts'
@@ -20,14 +22,7 @@ import { createTotalRepository } from '../sql/total-repository.ts'
 import { countMatches, type Total } from '../totals/count-matches.ts'
 import { encodeWatchCursor, watchSeal } from '../watch/watch-cursor.ts'
 import { createPaymentRepository, type Entry, isRemoved, type PaymentRepository } from './payment-repository.ts'
-import {
-  type CarriedSearch,
-  checkCursorMatches,
-  decodeSearchCursor,
-  encodeSearchCursor,
-  type PagePosition,
-  searchSeal,
-} from './search-cursor.ts'
+import { type CarriedSearch, type PagePosition, searchSeal } from './search-cursor.ts'
 
 /** One page of a search. */
 export interface PaymentPage {
@@ -109,14 +104,14 @@ export function createPaymentSearch({
 
   async function readSent(account: Account, input: SearchInput, ofAccount: AccountNames) {
     const seal = searchSeal(cursorSecret, account.id)
-    const carried = readOnce(() => given(input.cursor, (cursor) => decodeSearchCursor(seal, cursor)))
+    const carried = readOnce(() => given(input.cursor, (cursor) => openCursor<CarriedSearch>(seal, cursor)))
     const sent = await readAllInTurn({
       limit: () => requirePageLimit(input.limit),
       // what is wrong with the cursor is reported once, by the last reader
       values: () => parseValues(input, ofAccount, unlessWrong(carried)?.filter.timeZone),
       carried,
     })
-    if (sent.carried !== undefined) checkCursorMatches(sent.carried, { ...input, filter: sent.values })
+    if (sent.carried !== undefined) checkSent(sent.carried, input, sent.values)
     return { seal, ...sent }
   }
 
@@ -138,23 +133,22 @@ export function createPaymentSearch({
     const query = { ...asked, rows: asked.limit + 1 }
     const found = await repository.pageAsOf(query, signal, input.noCache)
     const total = await countMatches(totals, asked.filter, input.includeTotal ?? 'none', signal)
-    const page = cutPage(asked, found.entries)
     const { lastChange } = found
-    const cursorAt = (position: PagePosition | undefined) =>
-      position && encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? values, position, lastChange })
+    const carry = { ...asked, filter: carried?.filter ?? values, lastChange: String(lastChange) }
+    const { entries, ...cursors } = cutPage(
+      found.entries,
+      asked,
+      (entry, direction) => positionOf(asked, entry, direction),
+      (position) => sealCursor(seal, { ...carry, position } satisfies CarriedSearch),
+    )
     const result: PaymentPage = {
-      payments: page.payments,
-      pagination: {
-        limit: asked.limit,
-        nextCursor: cursorAt(page.next),
-        prevCursor: cursorAt(page.previous),
-        total,
-      },
+      payments: entries.filter((entry): entry is Payment => !isRemoved(entry)),
+      pagination: { limit: asked.limit, ...cursors, total },
       asOf: asOfChains(chains, found.progress),
-      removed: page.removed,
+      removed: entries.filter(isRemoved),
       completeTo: found.lastChangedAt && earlierOf(found.lastChangedAt, asked.filter.changedTo),
       watchCursor: encodeWatchCursor(watchSeal(cursorSecret, account.id), lastChange),
-      isOlderThanCursor: carried !== undefined && lastChange < carried.lastChange,
+      isOlderThanCursor: carried !== undefined && lastChange < BigInt(carried.lastChange),
     }
     return { page: result, lastChange }
   }
@@ -243,44 +237,11 @@ function earlierOf(moment: Date, limitMs: number | undefined): Date {
   return limitMs !== undefined && limitMs < moment.getTime() ? new Date(limitMs) : moment
 }
 
-interface CutPage {
-  /** In the order of the answer. */
-  readonly payments: readonly Payment[]
-  readonly removed: readonly RemovedPayment[]
-  readonly next: PagePosition | undefined
-  readonly previous: PagePosition | undefined
-}
-
-/**
- * Makes a page, and the positions after and before it, of the payments found: in reading order, with up to one more than the page holds.
- */
-function cutPage(asked: AskedSearch, found: readonly Entry[]): CutPage {
-  const { position, limit } = asked
-  const hasMore = found.length > limit
-  const kept = found.slice(0, limit)
-  const backward = position?.direction === 'backward'
-  const entries = backward ? kept.toReversed() : kept
-  const first = entries[0]
-  const last = entries.at(-1)
-  if (first === undefined || last === undefined) return emptyPage(position)
-  return {
-    payments: entries.filter((entry): entry is Payment => !isRemoved(entry)),
-    removed: entries.filter(isRemoved),
-    // going backward, the page that the caller came from follows
-    next: hasMore || backward ? positionOf(asked, last, 'forward') : undefined,
-    previous: (backward ? hasMore : position !== undefined) ? positionOf(asked, first, 'backward') : undefined,
-  }
-}
-
-const NOTHING = { payments: [], removed: [] } as const
-
-/** Nothing is left on this side of the position: the only cursor leads back, and includes the payment that the position is at. */
-function emptyPage(position: PagePosition | undefined): CutPage {
-  if (position === undefined) return { ...NOTHING, next: undefined, previous: undefined }
-  const back = { ...position, inclusive: !position.inclusive } as const
-  return position.direction === 'forward'
-    ? { ...NOTHING, next: undefined, previous: { ...back, direction: 'backward' } }
-    : { ...NOTHING, next: { ...back, direction: 'forward' }, previous: undefined }
+/** @throws WaybillError CURSOR_MISMATCH where a search that was sent with a cursor is another than that of the cursor */
+function checkSent(carried: CarriedSearch, input: SearchInput, values: FilterValues): void {
+  const filterNames = filterFields.map(({ name }) => name)
+  requireSame({ timeZone: DEFAULT_TIME_ZONE, ...carried.filter }, values, filterNames)
+  requireSame(carried, input, ['sortBy', 'sortOrder'])
 }
 
 function positionOf(asked: AskedSearch, entry: Entry, direction: PagePosition['direction']): PagePosition {
