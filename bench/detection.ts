@@ -117,7 +117,7 @@ async function readAll(detection: Detection): Promise<void> {
 /** Follows beside a back-fill of empty blocks: when payments in new blocks are seen, and how the heap grows over the second half. */
 async function measureBeside(): Promise<Figure[]> {
   const requests = Array.from({ length: LIVE_PAYMENTS }, (_, n) => benchRequest(n))
-  await createRequestRepository(knex).insertMany(account, requests)
+  await createRequestRepository(knex).insertAll(account, requests)
   await using node = await startNode({ head: EMPTY_BLOCKS, events: 0, eventsABlock: 1, rangeMs: 100 })
   const config = benchConfig([node.url])
   const detection = openDetection(config)
@@ -148,7 +148,7 @@ async function measureBeside(): Promise<Figure[]> {
 async function measureTakeover(): Promise<Figure[]> {
   await forgetBench()
   const requests = Array.from({ length: TAKEOVERS + 1 }, (_, n) => benchRequest(n))
-  await createRequestRepository(knex).insertMany(account, requests)
+  await createRequestRepository(knex).insertAll(account, requests)
   await using node = await startNode({ head: 100, events: 0, eventsABlock: 1 })
   let follower = startFollower(node.url, 'follower 0')
   const seconds: number[] = []
@@ -238,7 +238,7 @@ async function storeRequests(pool: Knex, owner: Account): Promise<void> {
   const repository = createRequestRepository(pool)
   for (let from = 0; from < EVENTS; from += REQUESTS_AT_ONCE) {
     const length = Math.min(REQUESTS_AT_ONCE, EVENTS - from)
-    await repository.insertMany(
+    await repository.insertAll(
       owner,
       Array.from({ length }, (_, index) => benchRequest(from + index)),
     )

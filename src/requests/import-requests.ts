@@ -11,7 +11,7 @@ import {
   type Terms,
   type TermsInput,
 } from './request-terms.ts'
-import type { CancelledRequest, RequestImportRepository } from './sql/request-import-repository.ts'
+import type { CancelledRequest, RequestRepository } from './sql/request-repository.ts'
 
 /** A request that was created elsewhere. */
 export interface ImportedRequest extends TermsInput {
@@ -33,26 +33,16 @@ export type RequestOutcome =
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'bad'; readonly error: WaybillError }
 
-/** Imports requests into an account. */
-export interface RequestImport {
-  /** @throws WaybillError for invalid terms, or a payment reference that does not follow from them */
-  read(input: ImportedRequest): ReadRequest
-  /**
-   * Stores the new requests, in one transaction. Other terms for a stored request are refused. The same terms change nothing, except that a
-   * request that was cancelled elsewhere is cancelled here.
-   */
-  write(account: Account, batch: readonly ReadRequest[]): Promise<readonly RequestOutcome[]>
-}
-
 /** Creates the import of requests. */
 export function createRequestImport(options: {
-  readonly repository: RequestImportRepository
+  readonly repository: Pick<RequestRepository, 'insertAll' | 'cancel'>
   readonly known: KnownCurrencies
   readonly now: () => Date
-}): RequestImport {
+}) {
   const { repository, known, now } = options
   return {
-    read(input) {
+    /** @throws WaybillError for invalid terms, or a payment reference that does not follow from them */
+    read(input: ImportedRequest): ReadRequest {
       const terms = parseTerms(input, known)
       const named = { ...terms, requestId: terms.requestId ?? drawRequestId(terms, input.createdAt) }
       const made = requestOfTerms(named, input.createdAt ?? now())
@@ -60,7 +50,11 @@ export function createRequestImport(options: {
       const { cancelledAt } = input
       return { terms: named, request: cancelledAt === undefined ? made : { ...made, cancelledAt } }
     },
-    async write(account, batch) {
+    /**
+     * Stores the new requests, in one transaction. Other terms for a stored request are refused. The same terms change nothing, except that a
+     * request that was cancelled elsewhere is cancelled here.
+     */
+    async write(account: Account, batch: readonly ReadRequest[]): Promise<readonly RequestOutcome[]> {
       const { inserted, stored } = await repository.insertAll(
         account,
         batch.map(({ request }) => request),
@@ -77,7 +71,7 @@ export function createRequestImport(options: {
         cancelled.set(requestId, { requestId, at })
         return { kind: 'written' }
       })
-      if (cancelled.size > 0) await repository.cancelAll(account, [...cancelled.values()])
+      if (cancelled.size > 0) await repository.cancel(account, [...cancelled.values()])
       return outcomes
     },
   }

@@ -131,7 +131,7 @@ async function readList(
   const seal = { secret: cursorSecret, scope: `${account.name}/requests`, version: 5 }
   const sent = await readAllInTurn({
     given: () => parseRequestFilter(input, { ...known, currencies }),
-    carried: () => (input.cursor === undefined ? undefined : openCursor<Carried>(seal, input.cursor)),
+    carried: () => (input.cursor === undefined ? undefined : (openCursor(seal, input.cursor) as Carried)),
     sentLimit: () => requirePageLimit(input.limit),
   })
   if (sent.carried !== undefined) requireSame(sent.carried.filter, sent.given, filterNames)

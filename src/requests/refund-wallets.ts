@@ -22,22 +22,7 @@ export interface WalletInput {
 /** Who changes wallets: `user@host` of a command, or the key of a call. */
 export type WalletChanger = { readonly actor: string } | { readonly keyId: string | undefined }
 
-/**
- * Wallets from which accounts refund, besides the payees of their requests. A payment from a wallet counts as a refund only after the
- * wallet's registration, so that nobody can turn an old payment into a refund.
- */
-export interface RefundWallets {
-  /**
-   * Registers a wallet. A registered wallet stays as it is, except for a given note.
-   *
-   * @throws WaybillError INVALID_ADDRESS, INVALID_REFUND_WALLET, INVALID_FIELD, TOO_MANY_WALLETS
-   */
-  add(account: Account, input: WalletInput, by: WalletChanger, signal?: AbortSignal): Promise<RefundWallet>
-  /** In the order of their registration. */
-  list(account: Account, includeRemoved: boolean, signal?: AbortSignal): Promise<RefundWallet[]>
-  /** @throws WaybillError INVALID_ADDRESS, WALLET_NOT_FOUND */
-  remove(account: Account, address: string, by: WalletChanger, signal?: AbortSignal): Promise<RefundWallet>
-}
+export type RefundWallets = ReturnType<typeof createRefundWallets>
 
 /** Merchants have a few wallets, and detection reads all of them for each event. */
 const MAX_WALLETS = 100
@@ -45,24 +30,35 @@ const MAX_WALLETS = 100
 const MAX_REGISTRATIONS = 1_000
 const MAX_NOTE_LENGTH = 256
 
-/** Creates the service of refund wallets. */
+/**
+ * Creates the service of the wallets from which accounts refund, besides the payees of their requests. A payment from a wallet counts as a refund
+ * only after the wallet's registration, so that nobody can turn an old payment into a refund.
+ */
 export function createRefundWallets(options: {
   readonly repository: RefundWalletRepository
   readonly chains: readonly ChainConfig[]
   readonly now: () => Date
-}): RefundWallets {
+}) {
   const { repository, chains, now } = options
   const changeBy = (by: WalletChanger): WalletChange => ({
     ...('actor' in by ? by : actorOfKey(by.keyId)),
     at: now(),
   })
   return {
-    async add(account, { address, note }, by, signal) {
+    /**
+     * Registers a wallet. A registered wallet stays as it is, except for a given note.
+     *
+     * @throws WaybillError INVALID_ADDRESS, INVALID_REFUND_WALLET, INVALID_FIELD, TOO_MANY_WALLETS
+     */
+    async add(account: Account, { address, note }: WalletInput, by: WalletChanger, signal?: AbortSignal) {
       const wallet = readAll({ address: () => parseWallet(address, chains), note: () => parseNote(note) })
       return repository.add(account, wallet, changeBy(by), refuseTooMany, signal)
     },
-    list: (account, includeRemoved, signal) => repository.list(account, includeRemoved, signal),
-    async remove(account, text, by, signal) {
+    /** In the order of their registration. */
+    list: (account: Account, includeRemoved: boolean, signal?: AbortSignal) =>
+      repository.list(account, includeRemoved, signal),
+    /** @throws WaybillError INVALID_ADDRESS, WALLET_NOT_FOUND */
+    async remove(account: Account, text: string, by: WalletChanger, signal?: AbortSignal): Promise<RefundWallet> {
       const removed = await repository.remove(account, requireAddress('address', text), changeBy(by), signal)
       if (removed === undefined) throw waybillError('WALLET_NOT_FOUND', { value: text })
       return removed

@@ -2,7 +2,7 @@ import type { Account } from '../domain/account.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { requirePaymentReference } from '../domain/require-input.ts'
 import { waybillError } from '../errors/waybill-error.ts'
-import { checkList, type ListedRequests, type ListInput, listRequests } from './list-requests.ts'
+import { checkList, type ListInput, listRequests } from './list-requests.ts'
 import {
   differingTerms,
   hashTerms,
@@ -29,38 +29,7 @@ export interface DatedTerms {
   readonly cancelledAt?: Date | undefined
 }
 
-/** Payment requests of accounts. */
-export interface Requests {
-  /**
-   * Stores a request, or returns the stored one of the same id and terms.
-   *
-   * @throws WaybillError for invalid terms, REQUEST_TERMS_DIFFER, IDEMPOTENCY_KEY_REUSED, INVALID_IDEMPOTENCY_KEY, and EXPIRY_PAST for a new
-   *   request whose expiry is past
-   */
-  create(account: Account, input: TermsInput, options?: CreateOptions): Promise<RequestWithBalance>
-  /**
-   * Stores many requests that were created elsewhere. A request whose id is stored stays as it is.
-   *
-   * @throws WaybillError for the first invalid terms; then none is stored
-   */
-  storeAll(account: Account, entries: readonly DatedTerms[], signal?: AbortSignal): Promise<void>
-  /** @throws WaybillError INVALID_PAYMENT_REFERENCE, REQUEST_NOT_FOUND */
-  get(account: Account, paymentReference: string, signal?: AbortSignal): Promise<RequestWithBalance>
-  /**
-   * Cancels a request, whatever its status. A cancelled request keeps its time of cancellation.
-   *
-   * @throws WaybillError INVALID_PAYMENT_REFERENCE, REQUEST_NOT_FOUND
-   */
-  cancel(account: Account, paymentReference: string, signal?: AbortSignal): Promise<RequestWithBalance>
-  /** @throws WaybillError as {@link listRequests} does */
-  list(account: Account, input: ListInput, signal?: AbortSignal): Promise<ListedRequests>
-  /** Reads what was sent for `create`, `list` and `get`, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
-  readonly check: {
-    create(input: TermsInput): void
-    list(account: Account, input: ListInput, signal?: AbortSignal): Promise<unknown>
-    get(paymentReference: string): void
-  }
-}
+export type Requests = ReturnType<typeof createRequests>
 
 /**
  * Called with the requests that a call stored or found stored, so that earlier payments are attached to them. A found request is included
@@ -81,30 +50,55 @@ export interface RequestsOptions {
   readonly onStored: RequestsStored
 }
 
-/** Creates the service of payment requests. */
-export function createRequests(options: RequestsOptions): Requests {
+/** Creates the service of payment requests of accounts. */
+export function createRequests(options: RequestsOptions) {
   const { repository, known, now, onStored } = options
   return {
-    create: (account, input, how = {}) => createRequest(options, account, input, how),
-    async storeAll(account, entries, signal) {
+    /**
+     * Stores a request, or returns the stored one of the same id and terms.
+     *
+     * @throws WaybillError for invalid terms, REQUEST_TERMS_DIFFER, IDEMPOTENCY_KEY_REUSED, INVALID_IDEMPOTENCY_KEY, and EXPIRY_PAST for a new
+     *   request whose expiry is past
+     */
+    create: (account: Account, input: TermsInput, how: CreateOptions = {}) =>
+      createRequest(options, account, input, how),
+
+    /**
+     * Stores many requests that were created elsewhere. A request whose id is stored stays as it is.
+     *
+     * @throws WaybillError for the first invalid terms; then none is stored
+     */
+    async storeAll(account: Account, entries: readonly DatedTerms[], signal?: AbortSignal): Promise<void> {
       const requests = entries.map(({ terms, createdAt, cancelledAt }) => ({
         ...requestOfTerms(parseTerms(terms, known), createdAt),
         cancelledAt,
       }))
-      await repository.insertMany(account, requests, signal)
+      await repository.insertAll(account, requests, signal)
       await onStored(account, requests)
     },
-    get: (account, text, signal) => getByReference(repository, account, text, signal),
-    async cancel(account, text, signal) {
+
+    /** @throws WaybillError INVALID_PAYMENT_REFERENCE, REQUEST_NOT_FOUND */
+    get: (account: Account, text: string, signal?: AbortSignal) => getByReference(repository, account, text, signal),
+
+    /**
+     * Cancels a request, whatever its status. A cancelled request keeps its time of cancellation.
+     *
+     * @throws WaybillError INVALID_PAYMENT_REFERENCE, REQUEST_NOT_FOUND
+     */
+    async cancel(account: Account, text: string, signal?: AbortSignal): Promise<RequestWithBalance> {
       const { request } = await getByReference(repository, account, text, signal)
-      await repository.cancel(account, request.requestId, now(), signal)
+      await repository.cancel(account, [{ requestId: request.requestId, at: now() }], signal)
       return getById(repository, account, request.requestId, signal)
     },
-    list: (account, input, signal) => listRequests(options, account, input, signal),
+
+    /** @throws WaybillError as {@link listRequests} does */
+    list: (account: Account, input: ListInput, signal?: AbortSignal) => listRequests(options, account, input, signal),
+
+    /** Reads what was sent for `create`, `list` and `get`, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
     check: {
-      create: (input) => void parseTerms(input, known),
-      list: (account, input, signal) => checkList(options, account, input, signal),
-      get: (text) => void requirePaymentReference('paymentReference', text),
+      create: (input: TermsInput) => void parseTerms(input, known),
+      list: (account: Account, input: ListInput, signal?: AbortSignal) => checkList(options, account, input, signal),
+      get: (text: string) => void requirePaymentReference('paymentReference', text),
     },
   }
 }

@@ -13,7 +13,6 @@ import { parsedLines } from '../../src/imports/parsed-lines.ts'
 import { createRequestImport } from '../../src/requests/import-requests.ts'
 import { createRequests, type Requests } from '../../src/requests/requests.ts'
 import { exportRequests } from '../../src/requests/sql/export-requests-repository.ts'
-import { createRequestImportRepository } from '../../src/requests/sql/request-import-repository.ts'
 import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
@@ -62,7 +61,7 @@ const terms = {
 async function runImport(lines: readonly object[], to = shop) {
   const bad: string[] = []
   const imported = createRequestImport({
-    repository: createRequestImportRepository(database.knex),
+    repository: createRequestRepository(database.knex),
     known,
     now: () => NOW,
   })

@@ -9,7 +9,7 @@ import type { Hex } from '../../src/domain/hex.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRequestImport } from '../../src/requests/import-requests.ts'
 import type { TermsInput } from '../../src/requests/request-terms.ts'
-import { createRequestImportRepository } from '../../src/requests/sql/request-import-repository.ts'
+import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import { createRouting } from '../../src/routing/routing.ts'
 import { findDifferences } from '../support/data/ledger.ts'
 import { silentLogger } from '../support/logs.ts'
@@ -108,7 +108,7 @@ describe('a request that was cancelled', () => {
 
   it('is cancelled once, also while other calls create, import and pay it', async () => {
     const { knex } = running.database
-    const repository = createRequestImportRepository(knex)
+    const repository = createRequestRepository(knex)
     const known = { chains: createChainDirectory([]), tokens: createTokenDirectory([]) }
     for (let round = 0; round < 3; round++) {
       const { request } = await running.service.requests.create(shop, terms)

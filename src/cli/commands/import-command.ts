@@ -14,7 +14,7 @@ import { importPayments } from '../../imports/import-payments.ts'
 import { parseRequestLine } from '../../imports/parse-request.ts'
 import { parsedLines } from '../../imports/parsed-lines.ts'
 import { createRequestImport } from '../../requests/import-requests.ts'
-import { createRequestImportRepository } from '../../requests/sql/request-import-repository.ts'
+import { createRequestRepository } from '../../requests/sql/request-repository.ts'
 import { parseAccountName } from '../account-option.ts'
 import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
 import { reportImport } from '../import-progress.ts'
@@ -64,7 +64,7 @@ export const importRequestsCommand: Command = {
 
 function importRequests(knex: Knex, of: Account, configs: readonly ChainConfig[]): LineTarget {
   const requests = createRequestImport({
-    repository: createRequestImportRepository(knex),
+    repository: createRequestRepository(knex),
     known: { chains: createChainDirectory(configs), tokens: createTokenDirectory(configs) },
     now: () => new Date(),
   })

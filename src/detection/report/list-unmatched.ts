@@ -65,7 +65,7 @@ export async function pageUnmatched(
 ): Promise<UnmatchedEvents> {
   const seal = { secret: lists.cursorSecret, scope: `${account?.id ?? 'all'}/unmatched`, version: 2 }
   const given = await parseFilter(lists, account, input)
-  const carried = input.cursor === undefined ? undefined : openCursor<Carried>(seal, input.cursor)
+  const carried = input.cursor === undefined ? undefined : (openCursor(seal, input.cursor) as Carried)
   if (carried !== undefined) checkMatches(carried.filter, given)
   const filter = carried?.filter ?? given
   const limit = requirePageLimit(input.limit) ?? carried?.limit ?? DEFAULT_PAGE_LIMIT

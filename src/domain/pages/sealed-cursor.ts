@@ -37,11 +37,11 @@ export function sealCursor(seal: CursorSeal, payload: unknown): string {
  *
  * @throws WaybillError of the reason for anything that was not sealed with this seal, or was changed by as little as one bit
  */
-export function openCursor<P>(
+export function openCursor(
   seal: CursorSeal,
   cursor: string,
   reason: 'INVALID_CURSOR' | 'INVALID_WATCH_CURSOR' = 'INVALID_CURSOR',
-): P {
+): unknown {
   const refuse = (detail: string) => waybillError(reason, { detail })
   if (cursor === '') throw refuse('it is empty')
   const bytes = Buffer.from(cursor, 'base64url')
@@ -52,7 +52,7 @@ export function openCursor<P>(
     throw refuse('it is damaged, or was made for another account or list, or by another service')
   }
   const json = body[0] === DEFLATED ? inflateRawSync(body.subarray(1)) : body
-  const [version, payload] = JSON.parse(json.toString('utf8')) as [number, P]
+  const [version, payload] = JSON.parse(json.toString('utf8')) as [number, unknown]
   if (version !== seal.version) throw refuse('it was made by another version of this service')
   return payload
 }

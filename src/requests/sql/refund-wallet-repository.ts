@@ -26,30 +26,7 @@ export interface WalletCounts {
   readonly ever: number
 }
 
-/** Refund wallets of accounts. Every call is scoped to one account. Every change is written to the audit log in the same transaction. */
-export interface RefundWalletRepository {
-  /**
-   * Registers a wallet, or returns the current registration, with the new note where one is given.
-   *
-   * @param refuse - called before a new registration; when it throws, nothing is stored
-   */
-  add(
-    account: Account,
-    wallet: { readonly address: Address; readonly note?: string | undefined },
-    change: WalletChange,
-    refuse: (counts: WalletCounts) => void,
-    signal?: AbortSignal,
-  ): Promise<RefundWallet>
-  /** In the order of their registration. */
-  list(account: Account, includeRemoved: boolean, signal?: AbortSignal): Promise<RefundWallet[]>
-  /** @returns undefined when the wallet is not registered */
-  remove(
-    account: Account,
-    address: Address,
-    change: WalletChange,
-    signal?: AbortSignal,
-  ): Promise<RefundWallet | undefined>
-}
+export type RefundWalletRepository = ReturnType<typeof createRefundWalletRepository>
 
 interface Row {
   readonly account_id: number
@@ -61,10 +38,21 @@ interface Row {
   readonly note: string | null
 }
 
-/** Creates the repository on a database. */
-export function createRefundWalletRepository(knex: Knex): RefundWalletRepository {
+/** Creates the repository of refund wallets. Every call is scoped to one account. Every change is written to the audit log in the same transaction. */
+export function createRefundWalletRepository(knex: Knex) {
   return {
-    add: (account, { address, note }, change, refuse, signal) =>
+    /**
+     * Registers a wallet, or returns the current registration, with the new note where one is given.
+     *
+     * @param refuse - called before a new registration; when it throws, nothing is stored
+     */
+    add: (
+      account: Account,
+      { address, note }: Pick<RefundWallet, 'address' | 'note'>,
+      change: WalletChange,
+      refuse: (counts: WalletCounts) => void,
+      signal?: AbortSignal,
+    ): Promise<RefundWallet> =>
       inTransaction(knex, signal, async (trx) => {
         await lockAccount(trx, account.id, change.at)
         const ofAddress = { account_id: account.id, address: addressToBytes(address) }
@@ -82,7 +70,8 @@ export function createRefundWalletRepository(knex: Knex): RefundWalletRepository
         await audit(trx, 'ADD_WALLET', { account, address, change, note })
         return fromRow(row)
       }),
-    async list(account, includeRemoved, signal) {
+    /** In the order of their registration. */
+    async list(account: Account, includeRemoved: boolean, signal?: AbortSignal): Promise<RefundWallet[]> {
       const query = knex<Row>('refund_wallets')
         .where({ account_id: account.id })
         .modify((rows) => {
@@ -92,7 +81,13 @@ export function createRefundWalletRepository(knex: Knex): RefundWalletRepository
       const rows = await runCancellable(knex, query, signal)
       return (rows as Row[]).map(fromRow)
     },
-    remove: (account, address, change, signal) =>
+    /** @returns undefined when the wallet is not registered */
+    remove: (
+      account: Account,
+      address: Address,
+      change: WalletChange,
+      signal?: AbortSignal,
+    ): Promise<RefundWallet | undefined> =>
       inTransaction(knex, signal, async (trx) => {
         const [row] = await trx<Row>('refund_wallets')
           .where({ account_id: account.id, address: addressToBytes(address) })

@@ -8,33 +8,22 @@ import { type AttemptOptions, attemptsAt, DEFAULT_ATTEMPTS, type PageQuery, page
 import { accountIs, conditionOf, type MatchingRequests } from './request-conditions.ts'
 import { type BalanceRow, type RequestWithBalance, requestWithBalanceOf } from './request-repository.ts'
 
-/** Lists of the requests of one account. Every statement binds the account for each table that it reads. */
-export interface RequestListRepository {
-  /** The payment currencies of the account's requests. */
-  currencies(account: Account, signal?: AbortSignal): Promise<string[]>
-  /** Reads a page, in the direction of its position; newest first without one. */
-  page(account: Account, query: PageQuery, signal?: AbortSignal): Promise<RequestWithBalance[]>
-  /** Counts the matches, at most `cap`. */
-  count(account: Account, matching: MatchingRequests, cap: number, signal?: AbortSignal): Promise<number>
-  /** How many matches the database's planner expects. No request is read. */
-  estimate(account: Account, matching: MatchingRequests, signal?: AbortSignal): Promise<number>
-}
+export type RequestListRepository = ReturnType<typeof createRequestListRepository>
 
-/** Creates the repository on a database. */
-export function createRequestListRepository(
-  knex: Knex,
-  attempts: AttemptOptions = DEFAULT_ATTEMPTS,
-): RequestListRepository {
+/** Creates the lists of the requests of one account. Every statement binds the account for each table that it reads. */
+export function createRequestListRepository(knex: Knex, attempts: AttemptOptions = DEFAULT_ATTEMPTS) {
   async function ask<Row>(statement: Statement, signal: AbortSignal | undefined): Promise<Row[]> {
     const query = knex.raw<{ rows: Row[] }>(statement.sql, statement.bindings as Knex.RawBinding[])
     return (await runCancellable(knex, query, signal)).rows
   }
   return {
-    async currencies(account, signal) {
+    /** The payment currencies of the account's requests. */
+    async currencies(account: Account, signal?: AbortSignal): Promise<string[]> {
       const rows = await runPrepared<{ payment_currency: string }>(knex, currenciesStatement(account), signal)
       return rows.map(({ payment_currency }) => payment_currency)
     },
-    async page(account, query, signal) {
+    /** Reads a page, in the direction of its position; newest first without one. */
+    async page(account: Account, query: PageQuery, signal?: AbortSignal): Promise<RequestWithBalance[]> {
       for (const attempt of attemptsAt(query, attempts)) {
         const rows = await runPrepared<PageRow>(knex, pageStatement(account, query, attempt), signal)
         const found = rows.filter((row): row is PageRow & BalanceRow => row.request_id !== null)
@@ -43,12 +32,14 @@ export function createRequestListRepository(
       }
       throw new Error('the last attempt at a page had a limit')
     },
-    async count(account, matching, cap, signal) {
+    /** Counts the matches, at most `cap`. */
+    async count(account: Account, matching: MatchingRequests, cap: number, signal?: AbortSignal): Promise<number> {
       const matches = sql`select from requests where ${conditionOf(account, matching)} limit ${bind(cap, 'int')}`
       const [row] = await ask<{ count: bigint }>(sql`select count(*) from (${matches}) matches`, signal)
       return Number(row?.count ?? 0n)
     },
-    async estimate(account, matching, signal) {
+    /** How many matches the database's planner expects. No request is read. */
+    async estimate(account: Account, matching: MatchingRequests, signal?: AbortSignal): Promise<number> {
       const explain = sql`explain (format json) select from requests where ${conditionOf(account, matching)}`
       const [row] = await ask<ExplainRow>(explain, signal)
       return planOf(row)?.['Plan Rows'] ?? 0

@@ -11,6 +11,7 @@ import {
   settledStatusOfRank,
 } from '../../domain/payment-request.ts'
 import { inTransaction, runCancellable } from '../../postgres/cancellable.ts'
+import { copyRows } from '../../postgres/copy-rows.ts'
 import { lockAccount } from '../../store/payment-changes.ts'
 import { claimPayments, settleStored } from '../../store/request-ledger.ts'
 
@@ -20,22 +21,12 @@ export interface RequestWithBalance {
   readonly balance: RequestBalance
 }
 
-/** Requests of accounts. Every call is scoped to one. */
-export interface RequestRepository {
-  /** Stores a request with its topics, unless its id is stored. Returns the stored one. */
-  insert(account: Account, request: PaymentRequest, signal?: AbortSignal): Promise<PaymentRequest>
-  /** Stores many requests. A request whose id is stored stays as it is. */
-  insertMany(account: Account, requests: readonly PaymentRequest[], signal?: AbortSignal): Promise<void>
-  findById(account: Account, requestId: string, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
-  findByReference(account: Account, reference: Hex, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
-  /** Those of the requests that are stored, in no order. */
-  findMany(account: Account, requestIds: readonly string[], signal?: AbortSignal): Promise<RequestWithBalance[]>
-  /** Stores the time of cancellation. Does nothing for a request that is cancelled or not stored. */
-  cancel(account: Account, requestId: string, at: Date, signal?: AbortSignal): Promise<void>
-  /** The claim on an idempotency key; undefined when nobody used the key. */
-  findIdempotencyClaim(account: Account, key: string, signal?: AbortSignal): Promise<IdempotencyClaim | undefined>
-  /** Claims an idempotency key unless it is taken. Returns the claim that holds. */
-  claimIdempotencyKey(account: Account, claim: IdempotencyClaim, signal?: AbortSignal): Promise<IdempotencyClaim>
+export type RequestRepository = ReturnType<typeof createRequestRepository>
+
+/** When a request was cancelled. */
+export interface CancelledRequest {
+  readonly requestId: string
+  readonly at: Date
 }
 
 /** Which request an idempotency key created. */
@@ -78,11 +69,8 @@ export interface BalanceRow extends TermsRow {
   held: string
 }
 
-/** Rows in one statement. PostgreSQL takes 65,535 bindings. */
-const ROWS_A_STATEMENT = 500
-
-/** Creates the repository on a database. */
-export function createRequestRepository(knex: Knex, now = () => new Date()): RequestRepository {
+/** Creates the repository of requests on a database. Every call is scoped to one account. */
+export function createRequestRepository(knex: Knex, now = () => new Date()) {
   const rowsOf = (account: Account) => knex<BalanceRow & RequestRow>('requests').where({ account_id: account.id })
   const withBalance = (row: BalanceRow) => requestWithBalanceOf(row, now())
 
@@ -92,47 +80,72 @@ export function createRequestRepository(knex: Knex, now = () => new Date()): Req
     return row === undefined ? undefined : withBalance(row)
   }
 
-  async function findTerms(trx: Knex, account: Account, requestId: string): Promise<PaymentRequest | undefined> {
-    const row = await trx<TermsRow & { account_id: number }>('requests')
-      .where({ account_id: account.id, request_id: hexToBytes(requestId) })
-      .first()
-    return row === undefined ? undefined : requestOfRow(row)
-  }
-
   return {
     findById,
-    insert: (account, request, signal) =>
+
+    /** Stores a request with its topics, unless its id is stored. Returns the stored one. */
+    insert: (account: Account, request: PaymentRequest, signal?: AbortSignal): Promise<PaymentRequest> =>
       inTransaction(knex, signal, async (trx) => {
-        await completeStored(trx, account, await insertRequests(trx, account, [request]), now())
+        const made = await trx('requests')
+          .insert(rowOfRequest(account, request))
+          .onConflict(['account_id', 'request_id'])
+          .ignore()
+          .returning<StoredKeys[]>(['request_id', 'topic', 'refund_topic'])
+        await completeStored(trx, account, made, now())
         const stored = await findTerms(trx, account, request.requestId)
         if (stored === undefined) throw new Error('the conflicting request no longer exists; try again')
         return stored
       }),
-    insertMany: (account, requests, signal) =>
+
+    /**
+     * Stores many requests with their topics in one transaction. A stored id stays as it is; of an id that occurs twice, the first is stored.
+     *
+     * @returns ids of the new requests, and every request of the batch as it is stored, by id
+     */
+    insertAll: (account: Account, requests: readonly PaymentRequest[], signal?: AbortSignal) =>
       inTransaction(knex, signal, async (trx) => {
-        const stored: StoredKeys[] = []
-        for (let i = 0; i < requests.length; i += ROWS_A_STATEMENT) {
-          stored.push(...(await insertRequests(trx, account, requests.slice(i, i + ROWS_A_STATEMENT))))
+        await trx.raw(CREATE_STAGE)
+        const target = { table: 'staged_requests', columns: ['place', ...columns] }
+        const rows = requests.map((request, place) => {
+          const row = rowOfRequest(account, request)
+          return [place, ...columns.map((column) => row[column])]
+        })
+        await copyRows(trx, target, rows)
+        const { rows: made } = await trx.raw<{ rows: RequestRow[] }>(INSERT_NEW, [])
+        await completeStored(trx, account, made, now())
+        const ids = requests.map(({ requestId }) => hexToBytes(requestId))
+        const { rows: stored } = await trx.raw<{ rows: RequestRow[] }>(FIND_STORED, [account.id, ids])
+        return {
+          inserted: new Set(made.map(({ request_id }) => request_id.toString('hex'))),
+          stored: new Map(stored.map((row) => [row.request_id.toString('hex'), requestOfRow(row)])),
         }
-        await completeStored(trx, account, stored, now())
       }),
-    async findByReference(account, reference, signal) {
+
+    async findByReference(account: Account, reference: Hex, signal?: AbortSignal) {
       const named = rowsOf(account).where({ payment_reference: hexToBytes(reference) })
       const [row] = await runCancellable(knex, named.orderBy('created_at').limit(1), signal)
       return row === undefined ? undefined : withBalance(row)
     },
-    async findMany(account, requestIds, signal) {
+    /** Those of the requests that are stored, in no order. */
+    async findMany(account: Account, requestIds: readonly string[], signal?: AbortSignal) {
       const query = rowsOf(account).whereIn('request_id', requestIds.map(hexToBytes))
       return (await runCancellable(knex, query, signal)).map(withBalance)
     },
-    async cancel(account, requestId, at, signal) {
-      const query = knex('requests')
-        .where({ account_id: account.id, request_id: hexToBytes(requestId), cancelled_at: null })
-        .update({ cancelled_at: at })
+    /** Stores when requests were cancelled. Does nothing for one that is cancelled or not stored. */
+    async cancel(account: Account, cancelled: readonly CancelledRequest[], signal?: AbortSignal): Promise<void> {
+      const query = knex.raw(CANCEL, [
+        cancelled.map(({ requestId }) => hexToBytes(requestId)),
+        cancelled.map(({ at }) => at),
+        account.id,
+      ])
       await runCancellable(knex, query, signal)
     },
-    findIdempotencyClaim: (account, key, signal) => inTransaction(knex, signal, (trx) => findClaim(trx, account, key)),
-    claimIdempotencyKey: (account, claim, signal) =>
+
+    /** The claim on an idempotency key; undefined when nobody used the key. */
+    findIdempotencyClaim: (account: Account, key: string, signal?: AbortSignal) =>
+      inTransaction(knex, signal, (trx) => findClaim(trx, account, key)),
+    /** Claims an idempotency key unless it is taken. Returns the claim that holds. */
+    claimIdempotencyKey: (account: Account, claim: IdempotencyClaim, signal?: AbortSignal) =>
       inTransaction(knex, signal, async (trx) => {
         await trx('idempotency_keys')
           .insert({
@@ -149,6 +162,13 @@ export function createRequestRepository(knex: Knex, now = () => new Date()): Req
   }
 }
 
+async function findTerms(trx: Knex, account: Account, requestId: string): Promise<PaymentRequest | undefined> {
+  const row = await trx<TermsRow & { account_id: number }>('requests')
+    .where({ account_id: account.id, request_id: hexToBytes(requestId) })
+    .first()
+  return row === undefined ? undefined : requestOfRow(row)
+}
+
 async function findClaim(trx: Knex, account: Account, key: string): Promise<IdempotencyClaim | undefined> {
   const row = await trx('idempotency_keys').where({ account_id: account.id, key }).first()
   if (row === undefined) return undefined
@@ -158,15 +178,6 @@ async function findClaim(trx: Knex, account: Account, key: string): Promise<Idem
     requestId: row.request_id.toString('hex'),
     createdAt: row.created_at,
   }
-}
-
-/** @returns the keys of those that were not stored yet */
-function insertRequests(trx: Knex, account: Account, requests: readonly PaymentRequest[]): Promise<StoredKeys[]> {
-  return trx('requests')
-    .insert(requests.map((request) => rowOfRequest(account, request)))
-    .onConflict(['account_id', 'request_id'])
-    .ignore()
-    .returning(['request_id', 'topic', 'refund_topic'])
 }
 
 type StoredKeys = Pick<RequestRow, 'request_id' | 'topic' | 'refund_topic'>
@@ -179,7 +190,7 @@ type StoredKeys = Pick<RequestRow, 'request_id' | 'topic' | 'refund_topic'>
  * Call it once and last in a transaction. Transactions that store the same requests wait for each other's keys, and must not hold the
  * lock of the account while they wait.
  */
-export async function completeStored(
+async function completeStored(
   trx: Knex.Transaction,
   account: Account,
   stored: readonly StoredKeys[],
@@ -206,7 +217,7 @@ function topicsOf(request: PaymentRequest): { topic: Buffer; refund_topic: Buffe
 }
 
 /** The row of a request. */
-export function rowOfRequest(account: Account, request: PaymentRequest): RequestRow {
+function rowOfRequest(account: Account, request: PaymentRequest): RequestRow {
   return {
     account_id: account.id,
     ...topicsOf(request),
@@ -256,3 +267,37 @@ export function requestOfRow(row: TermsRow): PaymentRequest {
     cancelledAt: row.cancelled_at ?? undefined,
   }
 }
+
+const columns = [
+  'account_id',
+  'request_id',
+  'salt',
+  'payment_reference',
+  'topic',
+  'payee',
+  'amount',
+  'invoice_currency',
+  'payment_currency',
+  'network',
+  'reference',
+  'refund_address',
+  'refund_topic',
+  'created_at',
+  'expires_at',
+  'cancelled_at',
+] as const satisfies readonly (keyof RequestRow)[]
+
+const CREATE_STAGE = `create temporary table staged_requests (like requests including defaults, place int not null) on commit drop`
+
+const INSERT_NEW = `
+  insert into requests (${columns.join(', ')})
+  select ${columns.join(', ')} from staged_requests order by place
+  on conflict (account_id, request_id) do nothing
+  returning *`
+
+const FIND_STORED = 'select * from requests where account_id = ? and request_id = any(?)'
+
+const CANCEL = `
+  update requests set cancelled_at = told.at
+  from unnest(?::bytea[], ?::timestamptz[]) as told(request_id, at)
+  where account_id = ? and requests.request_id = told.request_id and cancelled_at is null`

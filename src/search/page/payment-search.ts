@@ -104,7 +104,7 @@ export function createPaymentSearch({
 
   async function readSent(account: Account, input: SearchInput, ofAccount: AccountNames) {
     const seal = searchSeal(cursorSecret, account.id)
-    const carried = readOnce(() => given(input.cursor, (cursor) => openCursor<CarriedSearch>(seal, cursor)))
+    const carried = readOnce(() => given(input.cursor, (cursor) => openCursor(seal, cursor) as CarriedSearch))
     const sent = await readAllInTurn({
       limit: () => requirePageLimit(input.limit),
       // what is wrong with the cursor is reported once, by the last reader

@@ -19,5 +19,5 @@ export function encodeWatchCursor(seal: CursorSeal, change: bigint): string {
  * @throws INVALID_WATCH_CURSOR for anything that this seal did not make
  */
 export function decodeWatchCursor(seal: CursorSeal, cursor: string): bigint {
-  return BigInt(openCursor<string>(seal, cursor, 'INVALID_WATCH_CURSOR'))
+  return BigInt(openCursor(seal, cursor, 'INVALID_WATCH_CURSOR') as string)
 }
