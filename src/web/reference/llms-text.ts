@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import type { OpenApiDocument } from '../../api/openapi/openapi-document.ts'
-import type { MarkdownDocument } from './read-documents.ts'
+import { firstSentenceOf, type MarkdownDocument } from './read-documents.ts'
 import { operationsOf } from './render-operation.ts'
 
 /** Writes /llms.txt, in the form of llmstxt.org: a title, what it is, how to call it, and lists of links to Markdown. */
@@ -36,6 +36,6 @@ export function writeLlmsText(document: OpenApiDocument, documents: readonly Mar
 }
 
 function linkTo({ url, title, summary }: MarkdownDocument): string {
-  const first = /^.*?[.](?=\s|$)/.exec(summary)?.[0] ?? summary
+  const first = firstSentenceOf(summary)
   return `- [${title}](${url}.md)${first === '' ? '' : `: ${first}`}`
 }

@@ -5,11 +5,17 @@ import type { OpenFile } from '../../api/http/open-files.ts'
 import type { OpenApiDocument } from '../../api/openapi/openapi-document.ts'
 import { type Html, html } from './html.ts'
 import { writeLlmsText } from './llms-text.ts'
-import { type MarkdownDocument, readDocuments } from './read-documents.ts'
+import { firstSentenceOf, type MarkdownDocument, readDocuments } from './read-documents.ts'
 import { type ResolveLink, renderComment, renderLine, renderMarkdown } from './render-markdown.ts'
-import { operationsOf, type PlacedOperation, renderOperation } from './render-operation.ts'
+import {
+  type OperationTerms,
+  operationsOf,
+  type PlacedOperation,
+  renderExample,
+  renderOperation,
+} from './render-operation.ts'
 import { type NavSection, type PageContent, renderPage } from './render-page.ts'
-import { fieldsOf, type RenderTerms, renderFields } from './render-schema.ts'
+import { fieldsOf, renderFields } from './render-schema.ts'
 import { createResolver } from './sample.ts'
 
 /** Makes the description of the API, for a release of this program. */
@@ -42,9 +48,8 @@ export async function makePages(root: string, describe: DescribeApi): Promise<Pa
   const scriptPath = `/docs/assets/reference-${digest(script)}.js`
   const groups = groupsOf(described)
   const frame = { sections: sectionsOf(groups, documents), style: stylePath, script: scriptPath, release }
-  const page = (content: PageContent) => (): OpenFile =>
-    fileOf('text/html; charset=utf-8', renderPage(frame, content), { policy: POLICY })
-  const lazyPage = (make: () => PageContent) => (): OpenFile => page(make())()
+  const lazyPage = (make: () => PageContent) => (): OpenFile =>
+    fileOf('text/html; charset=utf-8', renderPage(frame, make()), { policy: POLICY })
   return new Map<string, () => OpenFile>([
     ['/openapi.json', () => jsonFile(described)],
     ['/openapi-3.2.json', () => jsonFile(describe('3.2', release))],
@@ -118,7 +123,7 @@ function sectionsOf(groups: readonly OperationGroup[], documents: readonly Markd
   ]
 }
 
-function termsOf(document: OpenApiDocument): RenderTerms & { readonly reasons: OpenApiDocument['x-reasons'] } {
+function termsOf(document: OpenApiDocument): OperationTerms {
   const reasons = document['x-reasons']
   return {
     resolve: createResolver(document),
@@ -150,8 +155,8 @@ function schemasPage(document: OpenApiDocument): PageContent {
     const fields = fieldsOf(schema, 'always')
     return html`<section class="schema" id="${name}" aria-labelledby="${name}-title">
 <h2 id="${name}-title">${name} <a class="anchor" href="#${name}" aria-label="Link to this schema">#</a></h2>
-${schema.description === undefined ? undefined : terms.comment(schema.description)}
-${fields.length === 0 ? undefined : renderFields(fields, terms)}
+${schema.description !== undefined && terms.comment(schema.description)}
+${fields.length > 0 && renderFields(fields, terms)}
 </section>
 `
   })
@@ -199,7 +204,12 @@ function overview(
 ): PageContent {
   const { comment } = termsOf(document)
   const about = document.info.description
-  const guides = documents.filter(({ path }) => path.startsWith('docs/guides/'))
+  const guides = documents
+    .filter(({ path }) => path.startsWith('docs/guides/'))
+    .map(({ url, title, summary }) => {
+      const says = summary !== '' && html`<p>${renderLine(firstSentenceOf(summary))}</p>`
+      return html`<li><a href="${url}">${title}</a>${says}</li>\n`
+    })
   return {
     url: '/docs',
     title: 'Waybill',
@@ -208,18 +218,11 @@ function overview(
 <div class="lead">${comment(about)}</div>
 <h2 id="call">A first call</h2>
 <p>Every call needs a key in the header <code>x-api-key</code>; the demo's is <code>demo</code>. <a href="/docs/start">Ten minutes with the demo</a> go on from here.</p>
-<figure><figcaption>curl</figcaption><pre tabindex="0"><code>${firstCall}</code></pre></figure>
+${renderExample('curl', firstCall)}
 ${groups.map((group) => groupTable(group))}
 <h2 id="guides">Guides</h2>
 <ul class="cards">
-${guides.map(
-  ({
-    url,
-    title,
-    summary,
-  }) => html`<li><a href="${url}">${title}</a>${summary === '' ? undefined : html`<p>${renderLine(firstSentenceOf(summary))}</p>`}</li>
-`,
-)}</ul>
+${guides}</ul>
 <h2 id="programs">For programs</h2>
 <ul>
 <li><a href="/openapi.json">/openapi.json</a>: OpenAPI 3.1. <a href="/openapi-3.2.json">/openapi-3.2.json</a>: the same in 3.2, which can describe streams.</li>
@@ -241,8 +244,4 @@ ${operations.filter(isMain).map(
 `,
 )}</ul>
 `
-}
-
-function firstSentenceOf(text: string): string {
-  return /^.*?[.](?=\s|$)/.exec(text)?.[0] ?? text
 }

@@ -48,3 +48,7 @@ function summaryOf(markdown: string): string {
     .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
     .trim()
 }
+
+export function firstSentenceOf(text: string): string {
+  return /^.*?[.](?=\s|$)/.exec(text)?.[0] ?? text
+}

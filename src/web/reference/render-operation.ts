@@ -7,7 +7,7 @@ import type {
 } from '../../api/openapi/openapi-document.ts'
 import { type Html, html } from './html.ts'
 import { renderLine } from './render-markdown.ts'
-import { type FieldView, fieldsOf, type RenderTerms, renderFields, typeOf } from './render-schema.ts'
+import { type FieldView, fieldsOf, joined, type RenderTerms, renderFields, typeOf } from './render-schema.ts'
 import { curlOf, isStream, sampleOf } from './sample.ts'
 
 /** An operation and where it is called. */
@@ -15,6 +15,10 @@ export interface PlacedOperation {
   readonly method: string
   readonly path: string
   readonly operation: Operation
+}
+
+export interface OperationTerms extends RenderTerms {
+  readonly reasons: OpenApiDocument['x-reasons']
 }
 
 /** The operations of a document in its order. */
@@ -28,7 +32,7 @@ export function operationsOf({ paths }: OpenApiDocument): readonly PlacedOperati
 export function renderOperation(
   placed: PlacedOperation,
   aliases: readonly PlacedOperation[],
-  terms: RenderTerms & { readonly reasons: OpenApiDocument['x-reasons'] },
+  terms: OperationTerms,
 ): Html {
   const { method, path, operation } = placed
   const { operationId, description } = operation
@@ -60,39 +64,31 @@ function renderAccess(operation: Operation, aliases: readonly PlacedOperation[])
   return html`<ul class="facts">
 <li>${scope === undefined ? 'No key.' : html`Key with the scope <code>${scope}</code>${operation.security.length > 1 ? ', or a ticket' : ''}${operation['x-publishable'] ? ', or a publishable key' : ''}.`}</li>
 ${aliases.map((alias) => html`<li>Also <code>${alias.method} ${breakable(alias.path)}</code>.</li>`)}
-${rpc === undefined ? undefined : html`<li>gRPC, gRPC-Web, Connect: <code>${breakable(rpc)}</code></li>`}
+${rpc !== undefined && html`<li>gRPC, gRPC-Web, Connect: <code>${breakable(rpc)}</code></li>`}
 </ul>`
 }
 
 function renderInput({ parameters, requestBody }: Operation, terms: RenderTerms): Html {
   const all = parameters.map((parameter) => terms.resolve.part<Parameter>(parameter))
-  const view = ({ name, schema, description, required }: Parameter, place?: string): FieldView => ({
-    name,
-    schema,
-    description,
-    marks: [...(place === undefined ? [] : [place]), ...(required === true ? ['required'] : [])],
-  })
   const inUrl = all.filter((parameter) => parameter.in !== 'header')
   const headers = all.filter((parameter) => parameter.in === 'header')
   const body = requestBody?.content['application/json']?.schema
+  const fields = (shown: readonly Parameter[]) => renderFields(shown.map(viewOf), terms)
   return html`${
-    inUrl.length === 0
-      ? undefined
-      : html`<h3>Parameters</h3>
-${renderFields(
-  inUrl.map((parameter) => view(parameter, parameter.in === 'path' ? 'path' : undefined)),
-  terms,
-)}`
-  }${body === undefined ? undefined : renderBody(body, terms)}${
-    headers.length === 0
-      ? undefined
-      : html`<details><summary>Headers of the call</summary>
-${renderFields(
-  headers.map((parameter) => view(parameter)),
-  terms,
-)}</details>
+    inUrl.length > 0 &&
+    html`<h3>Parameters</h3>
+${fields(inUrl)}`
+  }${body && renderBody(body, terms)}${
+    headers.length > 0 &&
+    html`<details><summary>Headers of the call</summary>
+${fields(headers)}</details>
 `
   }`
+}
+
+function viewOf({ name, schema, description, required, in: place }: Parameter): FieldView {
+  const marks = [place === 'path' && 'path', required === true && 'required'].filter((mark) => mark !== false)
+  return { name, schema, description, marks }
 }
 
 function renderBody(body: JsonSchema, terms: RenderTerms): Html {
@@ -105,13 +101,11 @@ ${renderFields(fields, terms)}`
 function renderAnswer(operation: Operation, terms: RenderTerms): Html {
   const answer = terms.resolve.part<ApiResponse>(operation.responses['200'] ?? { description: '' })
   const schema = messageOf(answer)
-  const types = Object.keys(answer.content ?? {})
+  const types = joined(Object.keys(answer.content ?? {}))
   return html`<h3>Answer</h3>
 ${terms.comment(answer.description)}
-<p class="types">${types.map((type, index) => html`${index === 0 ? '' : ', '}<code>${type}</code>`)}${
-    schema?.$ref === undefined ? undefined : html`: ${typeOf(schema)}`
-  }</p>
-${schema === undefined ? undefined : renderFields(fieldsOf(terms.resolve.schema(schema), 'always'), terms)}`
+<p class="types">${types}${schema?.$ref !== undefined && html`: ${typeOf(schema)}`}</p>
+${schema && renderFields(fieldsOf(terms.resolve.schema(schema), 'always'), terms)}`
 }
 
 /** The message of an answer, or of each line of a stream. */
@@ -121,44 +115,45 @@ function messageOf({ content = {} }: ApiResponse): JsonSchema | undefined {
   return plain ?? line?.properties?.['result'] ?? line?.anyOf?.[0]
 }
 
-function renderErrors(
-  { responses }: Operation,
-  terms: RenderTerms & { readonly reasons: OpenApiDocument['x-reasons'] },
-): Html | undefined {
+function renderErrors({ responses }: Operation, terms: OperationTerms): Html | undefined {
   const errors = Object.entries(responses).flatMap(([status, response]) => {
     const { 'x-reasons': reasons, description } = terms.resolve.part<ApiResponse>(response)
-    return reasons === undefined ? [] : [{ status, reasons, title: description.split('\n', 1)[0] ?? '' }]
+    return reasons === undefined ? [] : [renderError(status, description.split('\n', 1)[0] ?? '', { reasons, terms })]
   })
-  if (errors.length === 0) return undefined
-  return html`<h3>Errors</h3>
-${errors.map(
-  ({
-    status,
-    reasons,
-    title,
-  }) => html`<details class="errors"><summary><code>${status}</code> ${renderLine(title)}</summary>
-<dl class="reasons">
-${reasons.map((name) => {
-  const { message = '', remedy = '' } = terms.reasons[name] ?? {}
-  return html`<dt><code>${name}</code></dt><dd>${message}${remedy === '' ? '' : `; ${remedy}`}</dd>
+  return errors.length === 0
+    ? undefined
+    : html`<h3>Errors</h3>
+${errors}`
+}
+
+function renderError(
+  status: string,
+  title: string,
+  { reasons, terms }: { reasons: readonly string[]; terms: OperationTerms },
+): Html {
+  const lines = reasons.map((name) => {
+    const { message = '', remedy = '' } = terms.reasons[name] ?? {}
+    return html`<dt><code>${name}</code></dt><dd>${message}${remedy !== '' && `; ${remedy}`}</dd>
 `
-})}</dl></details>
-`,
-)}`
+  })
+  return html`<details class="errors"><summary><code>${status}</code> ${renderLine(title)}</summary>
+<dl class="reasons">
+${lines}</dl></details>
+`
 }
 
 function renderExamples(placed: PlacedOperation, { resolve }: RenderTerms): Html {
   const { operation } = placed
   const answer = resolve.part<ApiResponse>(operation.responses['200'] ?? { description: '' })
   const schema = messageOf(answer)
-  const sample = schema === undefined ? undefined : sampleOf(schema, resolve)
+  const sample = schema && sampleOf(schema, resolve)
   const isLines = isStream(operation) && answer.content?.['text/event-stream'] !== undefined
-  const text =
-    sample === undefined ? undefined : isLines ? JSON.stringify({ result: sample }) : JSON.stringify(sample, null, 2)
-  return html`<figure><figcaption>curl</figcaption><pre tabindex="0"><code>${curlOf(operation, placed, resolve)}</code></pre></figure>
-${
-  text === undefined
-    ? undefined
-    : html`<figure><figcaption>${isLines ? 'A line' : '200'}</figcaption><pre tabindex="0"><code>${text}</code></pre></figure>`
-}`
+  const text = isLines ? JSON.stringify({ result: sample }) : JSON.stringify(sample, null, 2)
+  return html`${renderExample('curl', curlOf(operation, placed, resolve))}
+${sample !== undefined && renderExample(isLines ? 'A line' : '200', text)}`
+}
+
+/** Code that can be copied. */
+export function renderExample(title: string, code: string): Html {
+  return html`<figure><figcaption>${title}</figcaption><pre tabindex="0"><code>${code}</code></pre></figure>`
 }

@@ -42,11 +42,11 @@ export function renderPage(frame: PageFrame, page: PageContent): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${page.title === 'Waybill' ? 'Waybill' : `${page.title} · Waybill`}</title>
-${page.summary === '' ? undefined : html`<meta name="description" content="${page.summary}">`}
+${page.summary !== '' && html`<meta name="description" content="${page.summary}">`}
 <link rel="stylesheet" href="${frame.style}">
 <link rel="icon" href="data:,">
 <link rel="service-desc" type="application/json" href="/openapi.json">
-${page.markdown === undefined ? undefined : html`<link rel="alternate" type="text/markdown" href="${page.markdown}">`}
+${page.markdown !== undefined && html`<link rel="alternate" type="text/markdown" href="${page.markdown}">`}
 <script src="${frame.script}" defer></script>
 </head>
 <body>
@@ -63,7 +63,7 @@ ${page.markdown === undefined ? undefined : html`<link rel="alternate" type="tex
 <main id="content" tabindex="-1" class="${page.isWide === true ? 'wide' : 'prose'}">
 ${page.body}
 </main>
-${headings.length < 2 ? undefined : renderHeadings(headings)}
+${headings.length >= 2 && renderHeadings(headings)}
 </div>
 </body>
 </html>
@@ -81,8 +81,8 @@ ${links.map((link) => renderLink(link, url))}</ul>
 }
 
 function renderLink({ url, title, links = [] }: NavLink, current: string): Html {
-  const nested = links.length === 0 ? undefined : html`<ul>${links.map((link) => renderLink(link, current))}</ul>`
-  return html`<li><a href="${url}"${url === current ? html` aria-current="page"` : undefined}>${title}</a>${nested}</li>
+  const nested = links.length > 0 && html`<ul>${links.map((link) => renderLink(link, current))}</ul>`
+  return html`<li><a href="${url}"${url === current && html` aria-current="page"`}>${title}</a>${nested}</li>
 `
 }
 

@@ -24,7 +24,7 @@ export function renderFields(fields: readonly FieldView[], terms: RenderTerms): 
     const { enum: values } = terms.resolve.schema(schema.items ?? schema)
     return html`<div class="field">
 <dt><code>${name}</code> <span class="type">${typeOf(schema)}</span>${marks.map((mark) => html` <span class="mark ${mark}">${mark}</span>`)}</dt>
-<dd>${description === undefined ? undefined : terms.comment(description)}${values === undefined ? undefined : html`<p class="values">One of ${joined(values)}.</p>`}${boundsOf(schema)}</dd>
+<dd>${description !== undefined && terms.comment(description)}${values && html`<p class="values">One of ${joined(values)}.</p>`}${boundsOf(schema)}</dd>
 </div>
 `
   })
@@ -42,7 +42,8 @@ export function fieldsOf(schema: JsonSchema, mark: string): readonly FieldView[]
   }))
 }
 
-function joined(values: readonly string[]): readonly Html[] {
+/** Codes in a row. */
+export function joined(values: readonly string[]): readonly Html[] {
   return values.map((value, index) => html`${index === 0 ? '' : ', '}<code>${value}</code>`)
 }
 
@@ -83,13 +84,11 @@ function boundsOf(schema: JsonSchema): Html | undefined {
     items?.maxLength === undefined ? '' : `each at most ${items.maxLength} characters`,
     pattern === undefined || schema.format !== undefined ? '' : `matches ${pattern}`,
   ].filter((word) => word !== '')
-  const examples = schema.examples ?? []
-  if (words.length === 0 && examples.length === 0) return undefined
-  return html`<p class="bounds">${words.length === 0 ? '' : sentence(words.join(', '))}${
-    examples.length === 0
-      ? undefined
-      : html`${words.length === 0 ? '' : ' '}Example: ${joined(examples.map((each) => JSON.stringify(each)))}`
-  }</p>`
+  const says = words.length === 0 ? '' : sentence(words.join(', '))
+  const examples = joined((schema.examples ?? []).map((each) => JSON.stringify(each)))
+  if (says === '' && examples.length === 0) return undefined
+  const example = examples.length > 0 && html`${says !== '' && ' '}Example: ${examples}`
+  return html`<p class="bounds">${says}${example}</p>`
 }
 
 function sentence(text: string): string {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
 import { withoutJsonCodec } from './without-json-codec.ts'
@@ -30,9 +30,9 @@ export interface Bundle {
 }
 
 const root = join(import.meta.dirname, '../../..')
-const web = join(root, 'src/web')
 /** Whatever changes the bundle. */
-const sources = ['src/web', 'clients/typescript/src', 'clients/typescript/gen', 'package-lock.json', 'tsconfig.json']
+const folders = ['src/web', 'clients/typescript/src', 'clients/typescript/gen']
+const settings = ['package-lock.json', 'tsconfig.json']
 
 /** Files that an older bundle may be kept in. */
 const MANIFEST = 'screens.json'
@@ -56,22 +56,16 @@ export async function bundleScreens(cache: string | undefined): Promise<Bundle> 
 }
 
 async function digestSources(): Promise<string> {
-  const found = await Promise.all(sources.map((path) => listFiles(join(root, path))))
-  const paths = found.flat().toSorted()
-  const texts = await Promise.all(paths.map((path) => readFile(path)))
-  const parts = paths.map((path, index) => `${relative(root, path)} ${hash('sha256', texts[index]!)}`)
+  const found = await Promise.all(folders.map(listFiles))
+  const paths = [...found.flat(), ...settings].toSorted()
+  const texts = await Promise.all(paths.map((path) => readFile(join(root, path))))
+  const parts = paths.map((path, index) => `${path} ${hash('sha256', texts[index]!)}`)
   return hash('sha256', parts.join('\n')).slice(0, 20)
 }
 
-async function listFiles(path: string): Promise<string[]> {
-  const entries = await readdir(path, { recursive: true, withFileTypes: true }).catch(
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOTDIR') return undefined
-      throw error
-    },
-  )
-  if (entries === undefined) return [path]
-  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+async function listFiles(folder: string): Promise<string[]> {
+  const entries = await readdir(join(root, folder), { recursive: true, withFileTypes: true })
+  return entries.filter((entry) => entry.isFile()).map((entry) => relative(root, join(entry.parentPath, entry.name)))
 }
 
 async function build(): Promise<Bundle> {
@@ -109,14 +103,14 @@ async function build(): Promise<Bundle> {
   }
 }
 
-const entriesOf = (name: ScreenName) => [join(web, name, `${name}.tsx`), join(web, name, `${name}.css`)]
+const entriesOf = (name: ScreenName) => [`src/web/${name}/${name}.tsx`, `src/web/${name}/${name}.css`]
 
 async function compressFile({ path, contents }: { path: string; contents: Uint8Array }): Promise<BundledFile> {
   const [gzipped, br] = await Promise.all([
     promisify(gzip)(contents, { level: 9 }),
     promisify(brotliCompress)(contents),
   ])
-  return { name: baseName(path), body: contents, compressed: { gzip: gzipped, br } }
+  return { name: basename(path), body: contents, compressed: { gzip: gzipped, br } }
 }
 
 interface Outputs {
@@ -126,17 +120,14 @@ interface Outputs {
 }
 
 function screenOf(name: ScreenName, { outputs }: Outputs): Screen {
-  const find = (extension: string) => {
-    const [found] = Object.keys(outputs).filter(
-      (path) =>
-        path.endsWith(`.${extension === 'tsx' ? 'js' : extension}`) &&
-        outputs[path]!.entryPoint?.endsWith(`${name}.${extension}`),
-    )
-    if (found === undefined) throw new Error(`the bundle of ${name} has no ${extension}`)
-    return found
+  const [script = '', style = ''] = entriesOf(name).map((entry) =>
+    Object.keys(outputs).find((path) => outputs[path]!.entryPoint === entry),
+  )
+  return {
+    script: basename(script),
+    style: basename(style),
+    preload: importsOf(script, outputs).map((path) => basename(path)),
   }
-  const script = find('tsx')
-  return { script: baseName(script), style: baseName(find('css')), preload: importsOf(script, outputs).map(baseName) }
 }
 
 function importsOf(path: string, outputs: Outputs['outputs'], seen = new Set<string>()): string[] {
@@ -146,10 +137,6 @@ function importsOf(path: string, outputs: Outputs['outputs'], seen = new Set<str
     importsOf(imported.path, outputs, seen)
   }
   return [...seen]
-}
-
-function baseName(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1)
 }
 
 interface Manifest {
