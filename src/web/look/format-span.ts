@@ -6,7 +6,7 @@ export function formatSpan(seconds: number, locale?: string, unitDisplay: 'short
   )
 }
 
-const units = [
+export const units = [
   ['day', 86_400],
   ['hour', 3_600],
   ['minute', 60],

@@ -1,4 +1,5 @@
 /** Times in the viewer's zone; the zone can be given for tests and for links that say it. */
+import { units } from './format-span.ts'
 
 /** A google.protobuf.Timestamp. */
 export interface StampedTime {
@@ -63,9 +64,3 @@ export function formatDistance(at: Date, now: Date, locale?: string): string {
   }
   return format.format(Math.trunc(seconds), 'second')
 }
-
-const units = [
-  ['day', 86_400],
-  ['hour', 3_600],
-  ['minute', 60],
-] as const

@@ -1,6 +1,7 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { symbolOf } from '../look/currency-symbol.ts'
 import { formatAmount, formatShortAmount } from '../look/format-amount.ts'
 import { shortAddress } from '../look/short-address.ts'
 import { payTexts } from '../look/texts.ts'
@@ -66,9 +67,6 @@ export function Money({ value, currency }: { value: string; currency: string }) 
     </span>
   )
 }
-
-/** `USDC-BASE` → `USDC` */
-export const symbolOf = (currency: string) => currency.replace(/-[^-]*$/, '')
 
 export function Address({ value }: { value: string }) {
   const [isCopied, setCopied] = useState(false)

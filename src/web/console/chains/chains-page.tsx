@@ -1,13 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { type Chain, WaybillCallError } from '@waybill/client'
 import { useRef } from 'react'
-import { formatTime, formatUtc } from '../../look/format-time.ts'
 import { chainsTexts } from '../../look/texts.ts'
 import { ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { missingScope } from '../parts/scope-notice.tsx'
+import { Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
-import { useZone } from '../parts/zone.ts'
 import { ChainCard } from './chain-card.tsx'
 import { UnmatchedList } from './event-list.tsx'
 import { judgeChains } from './judge-chain.ts'
@@ -65,7 +64,6 @@ function NoChains({ error, onRetry }: { error: Error | null; onRetry: () => void
 
 function Overall({ chains, error, at }: { chains: readonly Chain[]; error: Error | null; at: Date }) {
   const { tone, title, says } = judgeChains(chains)
-  const zone = useZone()
   return (
     <section className={`notice chains-overall row ${tone}`}>
       <div role="status">
@@ -73,10 +71,7 @@ function Overall({ chains, error, at }: { chains: readonly Chain[]; error: Error
         <p>{says}</p>
       </div>
       <p className="small">
-        {chainsTexts.refreshed}{' '}
-        <time dateTime={at.toISOString()} title={formatUtc(at)}>
-          {formatTime(at, zone)}
-        </time>
+        {chainsTexts.refreshed} <Time at={at} />
         {error !== null && <strong className="chains-old"> {chainsTexts.notRefreshed(whyFailed(error))}</strong>}
       </p>
     </section>

@@ -1,5 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type Chain, type UnmatchedEvent, UnmatchedEvent_Acceptance, UnmatchedEvent_Reason } from '@waybill/client'
+import { symbolOf } from '../../look/currency-symbol.ts'
 import { formatAmount } from '../../look/format-amount.ts'
 import { chainsTexts, consoleTexts } from '../../look/texts.ts'
 import { Figures, Paging } from '../parts/blocks.tsx'
@@ -175,7 +176,7 @@ function Paid({ event: { amount, currency, amountBaseUnits } }: { event: Unmatch
       </span>
     )
   }
-  return <Amount value={amount} currency={currency.slice(0, currency.lastIndexOf('-'))} />
+  return <Amount value={amount} currency={symbolOf(currency)} />
 }
 
 function Acceptance({ event, as }: { event: UnmatchedEvent; as: UnmatchedEvent_Acceptance }) {

@@ -67,13 +67,19 @@ interface ChoiceProps {
   readonly value: string
   readonly options: readonly (readonly [value: string, title: string])[]
   readonly onChoose: (value: string) => void
+  /** On one line with its label. */
+  readonly isSmall?: boolean
 }
 
-export function Choice({ label, value, options, onChoose }: ChoiceProps) {
+export function Choice({ label, value, options, onChoose, isSmall = false }: ChoiceProps) {
   return (
-    <label className="field">
-      <span className="label">{label}</span>
-      <select className="input" value={value} onChange={(event) => onChoose(event.target.value)}>
+    <label className={isSmall ? 'choice small' : 'field'}>
+      <span className={isSmall ? 'quiet' : 'label'}>{label}</span>
+      <select
+        className={isSmall ? undefined : 'input'}
+        value={value}
+        onChange={(event) => onChoose(event.target.value)}
+      >
         {options.map(([each, title]) => (
           <option key={each} value={each}>
             {title}

@@ -45,6 +45,10 @@ export function ErrorNotice({ error, onRetry }: { error: Error; onRetry?: (() =>
   )
 }
 
+export function isNotFound(error: unknown): boolean {
+  return error instanceof WaybillCallError && error.code === 'not_found'
+}
+
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <div className="empty">

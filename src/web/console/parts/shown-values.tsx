@@ -34,6 +34,18 @@ export function Amount({ value, currency, whole = false, decimals, bare = false 
   )
 }
 
+/** The heading of a page about money, with what is marked beside it. */
+export function AmountHeading({ value, currency, children }: AmountProps & { children: ReactNode }) {
+  return (
+    <span className="payment-head">
+      <span className="number payment-amount">
+        {formatAmount(value)} <span className="currency">{currency}</span>
+      </span>
+      {children}
+    </span>
+  )
+}
+
 interface MaybeAmountProps extends Omit<AmountProps, 'value' | 'currency'> {
   readonly value: string | undefined
   readonly currency: string | undefined
@@ -54,7 +66,7 @@ export function Usd({ value }: { value: string | undefined }) {
 }
 
 /** A moment in the viewer's zone, with UTC on hover. */
-export function Time({ at, distance = false }: { at: StampedTime | undefined; distance?: boolean }) {
+export function Time({ at, distance = false }: { at: StampedTime | Date | undefined; distance?: boolean }) {
   const zone = useZone()
   return <ZonedTime {...{ at, zone, distance }} />
 }
@@ -65,12 +77,12 @@ export function ZonedTime({
   zone,
   distance = false,
 }: {
-  at: StampedTime | undefined
+  at: StampedTime | Date | undefined
   zone: string
   distance?: boolean
 }) {
   if (at === undefined) return <Unknown />
-  const date = toDate(at)
+  const date = at instanceof Date ? at : toDate(at)
   return (
     <time dateTime={date.toISOString()} title={formatUtc(date)}>
       {distance ? <Distance at={date} /> : formatTime(date, zone)}

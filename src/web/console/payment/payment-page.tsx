@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
-import { type Payment, WaybillCallError } from '@waybill/client'
+import type { Payment } from '@waybill/client'
 import { formatAmount } from '../../look/format-amount.ts'
 import { paymentTexts } from '../../look/texts.ts'
 import { lastPlace } from '../parts/last-place.ts'
-import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
+import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
-import { Usd } from '../parts/shown-values.tsx'
+import { AmountHeading, Usd } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { useReturn } from '../parts/visibility.ts'
 import { Identifiers, MoneyDetails, Who } from './payment-details.tsx'
@@ -21,12 +21,12 @@ const POLL_MS: Readonly<Partial<Record<StatusName, number>>> = { PENDING: 2_000,
 export function PaymentPage({ id }: { id: string }) {
   const { data: payment, error, refetch } = useLivePayment(id)
   const { title, back } = paymentTexts
-  const isGone = error instanceof WaybillCallError && error.code === 'not_found'
+  const isGone = isNotFound(error)
   const amount = payment === undefined ? undefined : `${formatAmount(payment.amount)} ${payment.currency}`
   return (
     <Page
       title={amount === undefined ? title : `${title} ${amount}`}
-      heading={payment === undefined ? title : <Heading payment={payment} />}
+      heading={payment === undefined ? title : heading(payment)}
       back={{ to: lastPlace('payments'), title: back }}
     >
       {payment === undefined && error === null && <Waiting lines={16} />}
@@ -38,6 +38,12 @@ export function PaymentPage({ id }: { id: string }) {
     </Page>
   )
 }
+
+const heading = ({ amount, currency, status, superseded }: Payment) => (
+  <AmountHeading value={amount} currency={currency}>
+    <PaymentBadge status={status} superseded={superseded} />
+  </AmountHeading>
+)
 
 /** A payment, kept current while it can be seen; at once when somebody comes back to it. */
 function useLivePayment(id: string) {
@@ -53,22 +59,6 @@ function useLivePayment(id: string) {
   // A call that hung while nobody looked would hold back the one that tells: this begins another.
   useReturn(() => void query.refetch())
   return query
-}
-
-function isNotFound(error: Error | null): boolean {
-  return error instanceof WaybillCallError && error.code === 'not_found'
-}
-
-function Heading({ payment }: { payment: Payment }) {
-  const { amount, currency, status, superseded } = payment
-  return (
-    <span className="payment-head">
-      <span className="number payment-amount">
-        {formatAmount(amount)} <span className="currency">{currency}</span>
-      </span>
-      <PaymentBadge status={status} superseded={superseded} />
-    </span>
-  )
 }
 
 function NotFound({ id }: { id: string }) {

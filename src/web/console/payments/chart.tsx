@@ -4,8 +4,9 @@ import { formatDay } from '../../look/format-time.ts'
 import { paymentsTexts, stateTexts } from '../../look/texts.ts'
 import { Table } from '../parts/blocks.tsx'
 import { addDecimals } from '../parts/decimals.ts'
+import { Choice } from '../parts/fields.tsx'
 import { lastDayOf, type Period } from './periods.ts'
-import { type Bar, type ChartState, heightOf, MEASURES, OTHER, PERIODS, SPLITS, seriesOf } from './sums.ts'
+import { type Bar, type ChartState, heightOf, OTHER, seriesOf } from './sums.ts'
 
 interface ChartProps {
   readonly state: ChartState
@@ -178,53 +179,27 @@ interface ControlsProps {
 }
 
 export function ChartControls({ state, onChange }: ControlsProps) {
-  const { chart } = paymentsTexts
+  const { measure, measures, by, periods, split, splits } = paymentsTexts.chart
+  const choice = (
+    name: Parameters<typeof onChange>[0],
+    label: string,
+    value: string,
+    titles: Readonly<Record<string, string>>,
+  ) => (
+    <Choice
+      key={name}
+      isSmall
+      label={label}
+      value={value}
+      options={Object.entries(titles)}
+      onChoose={(chosen) => onChange(name, chosen)}
+    />
+  )
   return (
     <div className="chart-controls row">
-      <Choice
-        name={chart.measure}
-        value={state.measure}
-        options={MEASURES}
-        texts={chart.measures}
-        onChange={(value) => onChange('measure', value)}
-      />
-      <Choice
-        name={chart.by}
-        value={state.period}
-        options={PERIODS}
-        texts={chart.periods}
-        onChange={(value) => onChange('by', value)}
-      />
-      <Choice
-        name={chart.split}
-        value={state.split}
-        options={SPLITS}
-        texts={chart.splits}
-        onChange={(value) => onChange('split', value)}
-      />
+      {choice('measure', measure, state.measure, measures)}
+      {choice('by', by, state.period, periods)}
+      {choice('split', split, state.split, splits)}
     </div>
-  )
-}
-
-interface ChoiceProps<T extends string> {
-  readonly name: string
-  readonly value: T
-  readonly options: readonly T[]
-  readonly texts: Readonly<Record<T, string>>
-  readonly onChange: (value: string) => void
-}
-
-function Choice<T extends string>({ name, value, options, texts, onChange }: ChoiceProps<T>) {
-  return (
-    <label className="choice small">
-      <span className="quiet">{name}</span>
-      <select value={value} onChange={(event) => onChange(event.target.value)}>
-        {options.map((option) => (
-          <option key={option} value={option}>
-            {texts[option]}
-          </option>
-        ))}
-      </select>
-    </label>
   )
 }

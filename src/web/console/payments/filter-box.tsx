@@ -14,6 +14,7 @@ import {
   TagList,
   Text,
 } from 'react-aria-components'
+import { symbolOf } from '../../look/currency-symbol.ts'
 import { paymentsTexts, stateTexts, suggestTexts } from '../../look/texts.ts'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { useZone } from '../parts/zone.ts'
@@ -211,5 +212,5 @@ function useKnownNames(isWanted: boolean): KnownNames {
 
 /** `USDC`, which is every `USDC-…`, before its ids. */
 function withSymbols(ids: readonly string[]): string[] {
-  return [...new Set([...ids.map((id) => id.replace(/-[^-]*$/, '')), ...ids])]
+  return [...new Set([...ids.map(symbolOf), ...ids])]
 }

@@ -7,51 +7,38 @@ import {
   Payment_Type,
   SearchPaymentsRequest_SortBy,
   SearchPaymentsRequest_SortOrder,
+  type WatchFilter,
   type Waybill,
 } from '@waybill/client'
+import { suggestTexts } from '../../look/texts.ts'
 import { zoneOf } from '../parts/zone.ts'
 
 export type Search = NonNullable<Parameters<Waybill['eachPayment']>[0]>
 
-/** Filters that take several values. */
-export const MANY_VALUED = [
-  'status',
-  'type',
-  'network',
-  'sourceNetwork',
-  'destinationNetwork',
-  'currency',
-  'paymentCurrency',
-  'invoiceCurrency',
-  'payer',
-  'payee',
-  'walletAddress',
-  'txHash',
-  'requestId',
-  'paymentReference',
-  'reference',
-  'exclude.status',
-  'exclude.type',
-  'exclude.network',
-  'exclude.currency',
-  'exclude.payer',
-  'exclude.payee',
-] as const
-/** Filters that take one value. */
-const ONE_VALUED = ['q', 'from', 'to', 'changedFrom', 'changedTo', 'minAmount', 'maxAmount', 'referencePrefix'] as const
+/** Every filter has a title. */
+export type FilterField = keyof typeof suggestTexts.fields
+export const FILTER_FIELDS = Object.keys(suggestTexts.fields) as readonly FilterField[]
+
+/** Filters that take one value; the others take several. */
+const ONE_VALUED: readonly FilterField[] = [
+  'q',
+  'from',
+  'to',
+  'changedFrom',
+  'changedTo',
+  'minAmount',
+  'maxAmount',
+  'referencePrefix',
+]
+const MANY_VALUED = FILTER_FIELDS.filter((field) => !ONE_VALUED.includes(field))
 /** Those that may be days. */
 const DATES = ['from', 'to', 'changedFrom', 'changedTo'] as const
-
-export type FilterField = (typeof MANY_VALUED)[number] | (typeof ONE_VALUED)[number]
-export const FILTER_FIELDS: readonly FilterField[] = [...ONE_VALUED, ...MANY_VALUED]
 
 /** One filter that is set. */
 export interface Filter {
   readonly field: FilterField
   readonly value: string
 }
-
-const isMany = (field: FilterField) => (MANY_VALUED as readonly string[]).includes(field)
 
 /** The filters of a link, in the order of {@link FILTER_FIELDS}. */
 export function filtersOf(query: URLSearchParams): Filter[] {
@@ -62,7 +49,7 @@ export function filtersOf(query: URLSearchParams): Filter[] {
 export function withFilters(query: URLSearchParams, filters: readonly Filter[]): URLSearchParams {
   const next = new URLSearchParams(query)
   for (const { field, value } of filters) {
-    if (!isMany(field)) next.set(field, value)
+    if (ONE_VALUED.includes(field)) next.set(field, value)
     else if (!next.getAll(field).includes(value)) next.append(field, value)
   }
   return settle(next)
@@ -123,49 +110,31 @@ export function withSort(query: URLSearchParams, by: SortField): URLSearchParams
 }
 
 /** The filters as the service takes them, for search, sums, export and watch alike. */
-export function searchFilters(query: URLSearchParams) {
-  const [from, to] = [query.get('from'), query.get('to')]
-  const one = (field: Exclude<(typeof ONE_VALUED)[number], 'from' | 'to'>) => {
+export function searchFilters(query: URLSearchParams): WatchFilter & Search {
+  const one = (field: FilterField) => {
     const value = query.get(field)
-    return value === null || value === '' ? {} : { [field]: value }
+    return value === null || value === '' ? [] : [[DAYS_OF_PAYMENT[field] ?? field, value]]
   }
-  const many = (field: (typeof MANY_VALUED)[number]) => [...new Set(query.getAll(field))]
-  const statuses = (field: 'status' | 'exclude.status') => many(field).map((name) => enumOf(Payment_Status, name))
-  const types = (field: 'type' | 'exclude.type') => many(field).map((name) => enumOf(Payment_Type, name))
+  const many = (fields: readonly FilterField[]) =>
+    Object.fromEntries(fields.map((field) => [field.replace(EXCLUDED, ''), valuesOf(query, field)]))
+  const isExcluded = (field: string) => EXCLUDED.test(field)
   return {
-    ...one('q'),
-    ...one('changedFrom'),
-    ...one('changedTo'),
-    ...one('minAmount'),
-    ...one('maxAmount'),
-    ...(from !== null && { fromDate: from }),
-    ...(to !== null && { toDate: to }),
+    ...Object.fromEntries(ONE_VALUED.flatMap(one)),
     ...(DATES.some((field) => query.has(field)) && { timeZone: zoneOf(query) }),
-    ...one('referencePrefix'),
-    status: statuses('status'),
-    type: types('type'),
-    network: many('network'),
-    sourceNetwork: many('sourceNetwork'),
-    destinationNetwork: many('destinationNetwork'),
-    currency: many('currency'),
-    paymentCurrency: many('paymentCurrency'),
-    invoiceCurrency: many('invoiceCurrency'),
-    payer: many('payer'),
-    payee: many('payee'),
-    walletAddress: many('walletAddress'),
-    txHash: many('txHash'),
-    requestId: many('requestId'),
-    paymentReference: many('paymentReference'),
-    reference: many('reference'),
-    exclude: {
-      status: statuses('exclude.status'),
-      type: types('exclude.type'),
-      network: many('exclude.network'),
-      currency: many('exclude.currency'),
-      payer: many('exclude.payer'),
-      payee: many('exclude.payee'),
-    },
+    ...many(MANY_VALUED.filter((field) => !isExcluded(field))),
+    exclude: many(MANY_VALUED.filter(isExcluded)),
   }
+}
+
+/** The search has a name of its own for these. */
+const DAYS_OF_PAYMENT: Readonly<Record<string, string>> = { from: 'fromDate', to: 'toDate' }
+const EXCLUDED = /^exclude\./
+
+function valuesOf(query: URLSearchParams, field: FilterField): readonly (string | number)[] {
+  const given = [...new Set(query.getAll(field))]
+  if (/(?:^|\.)status$/.test(field)) return given.map((name) => enumOf(Payment_Status, name))
+  if (/(?:^|\.)type$/.test(field)) return given.map((name) => enumOf(Payment_Type, name))
+  return given
 }
 
 /** The number of a name; one that nobody knows becomes a number that the service refuses, never no filter. */

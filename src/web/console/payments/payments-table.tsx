@@ -1,5 +1,6 @@
 import { type Payment, Payment_Type } from '@waybill/client'
 import { type KeyboardEvent, type MouseEvent, memo } from 'react'
+import { symbolOf } from '../../look/currency-symbol.ts'
 import { paymentsTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { navigate } from '../parts/location.ts'
@@ -114,9 +115,6 @@ const PaymentRow = memo(function PaymentRow({ payment, zone, isGone }: PaymentRo
     </tr>
   )
 })
-
-/** `USDC-BASE` → `USDC`: the network stands beside it. */
-const symbolOf = (currency: string) => currency.replace(/-[^-]*$/, '')
 
 function Networks({ payment: { sourceNetwork, network, type } }: { payment: Payment }) {
   const kind =

@@ -1,14 +1,13 @@
 import { useQuery } from '@tanstack/react-query'
-import { type PaymentRequest, WaybillCallError } from '@waybill/client'
-import { formatAmount } from '../../look/format-amount.ts'
+import type { PaymentRequest } from '@waybill/client'
 import { requestTexts } from '../../look/texts.ts'
 import { Card, Facts } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
 import { lastPlace } from '../parts/last-place.ts'
 import { Link } from '../parts/link.tsx'
-import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
+import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
-import { Amount, Copyable, Time } from '../parts/shown-values.tsx'
+import { Amount, AmountHeading, Copyable, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { AmountsBar } from './amounts-bar.tsx'
 import { CancelDialog } from './cancel-dialog.tsx'
@@ -30,12 +29,12 @@ export function RequestPage({ paymentReference }: { paymentReference: string }) 
   })
   const { isCut } = useWatchedRequest(paymentReference, first.isSuccess)
   const { data: request, error, refetch } = first
-  const isUnknown = error instanceof WaybillCallError && error.code === 'not_found'
+  const isUnknown = isNotFound(error)
   const name = request?.reference ?? paymentReference
   return (
     <Page
       title={request === undefined ? texts.title : `${texts.title} ${name}`}
-      heading={request === undefined ? texts.title : <Heading request={request} />}
+      heading={request === undefined ? texts.title : heading(request)}
       back={{ to: lastPlace('requests'), title: texts.back }}
       actions={request !== undefined && <Actions request={request} />}
     >
@@ -59,17 +58,11 @@ function NotFound({ paymentReference }: { paymentReference: string }) {
   )
 }
 
-function Heading({ request }: { request: PaymentRequest }) {
-  const { amount, invoiceCurrency } = request
-  return (
-    <span className="payment-head">
-      <span className="number payment-amount">
-        {formatAmount(amount)} <span className="currency">{invoiceCurrency}</span>
-      </span>
-      <RequestBadges request={request} />
-    </span>
-  )
-}
+const heading = (request: PaymentRequest) => (
+  <AmountHeading value={request.amount} currency={request.invoiceCurrency}>
+    <RequestBadges request={request} />
+  </AmountHeading>
+)
 
 /** What helps to be paid, while something is to be paid. */
 function Actions({ request }: { request: PaymentRequest }) {

@@ -1,4 +1,5 @@
 import type { PaymentRequest } from '@waybill/client'
+import { sentence } from '../../look/sentence.ts'
 import { requestTexts } from '../../look/texts.ts'
 
 /** Why no wallet can pay the request, where that is so. */
@@ -8,12 +9,8 @@ export function Warnings({ request: { warnings } }: { request: Pick<PaymentReque
     <div className="notice warn">
       <h2>{requestTexts.one.warnings}</h2>
       {warnings.map(({ reason, message }) => (
-        <p key={reason + message}>{capitalise(message)}.</p>
+        <p key={reason + message}>{sentence(message)}</p>
       ))}
     </div>
   )
-}
-
-function capitalise(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1)
 }

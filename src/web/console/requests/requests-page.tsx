@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { type PaymentRequest, type Waybill, WaybillCallError } from '@waybill/client'
+import type { PaymentRequest, Waybill } from '@waybill/client'
 import { useState } from 'react'
 import { requestTexts, stateTexts } from '../../look/texts.ts'
 import { Paging, Table } from '../parts/blocks.tsx'
@@ -7,7 +7,7 @@ import { isAboveZero } from '../parts/decimals.ts'
 import { rememberPlace } from '../parts/last-place.ts'
 import { Link } from '../parts/link.tsx'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
-import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
+import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { Amount, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
@@ -157,7 +157,7 @@ async function findByReference(waybill: Waybill, q: string, signal: AbortSignal)
   const paymentReference = readPaymentReference(q)
   if (paymentReference === undefined) return undefined
   return waybill.getPaymentRequest({ paymentReference }, { signal }).catch((error: unknown) => {
-    if (error instanceof WaybillCallError && error.code === 'not_found') return undefined
+    if (isNotFound(error)) return undefined
     throw error
   })
 }

@@ -1,10 +1,9 @@
 import { useEffect, useMemo, useState } from 'react'
-import { formatTime, formatUtc, toDate } from '../../look/format-time.ts'
+import { formatUtc, toDate } from '../../look/format-time.ts'
 import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
 import { Link } from '../parts/link.tsx'
-import { useCopy } from '../parts/shown-values.tsx'
-import { useZone } from '../parts/zone.ts'
+import { Time, useCopy } from '../parts/shown-values.tsx'
 import { isClosing, sayToCustomer, sayVerdict } from './say-verdict.ts'
 import type { Question, RoutesState } from './stream-routes.ts'
 
@@ -56,17 +55,12 @@ function endOf(answer: RoutesState['answer']): number | undefined {
 
 /** Until when the quotes hold, and that they no longer do. */
 function Validity({ endsAt, isOver }: { endsAt: number | undefined; isOver: boolean }) {
-  const zone = useZone()
   if (endsAt === undefined) return <p className="small quiet">&nbsp;</p>
-  const at = new Date(endsAt)
   return (
     <p className={isOver ? 'small why-stale' : 'small quiet'}>
       {!isOver && (
         <>
-          {whyTexts.until}{' '}
-          <time dateTime={at.toISOString()} title={formatUtc(at)}>
-            {formatTime(at, zone)}
-          </time>
+          {whyTexts.until} <Time at={new Date(endsAt)} />
         </>
       )}
       <span role="status">{isOver ? whyTexts.expired : ''}</span>
