@@ -11,22 +11,11 @@ import { createRpc, type Rpc, toQuantity } from './network/rpc.ts'
 
 export interface RunningDemo {
   file: DemoFile
-  /** Calls the API and returns its answer. @throws DemoAnswerError when that is an error */
+  /** Calls the API and returns its answer. @throws Error when that is an error */
   get: <T>(path: string) => Promise<T>
   post: <T>(path: string, body: object) => Promise<T>
   /** The node of a chain. */
   rpcOf(chain: DemoFileChain): Rpc
-}
-
-/** An error that the API of the running demo answered. */
-class DemoAnswerError extends Error {
-  readonly status: number
-
-  constructor(status: number, message: string) {
-    super(message)
-    this.name = 'DemoAnswerError'
-    this.status = status
-  }
 }
 
 /**
@@ -40,7 +29,7 @@ export async function findRunningDemo(dataDir: string, signal: AbortSignal): Pro
     const headers = { 'x-api-key': file.apiKey, 'content-type': 'application/json' }
     const response = await fetch(file.baseUrl + path, { ...init, headers, signal })
     const body = (await response.json()) as T & { message?: string }
-    if (!response.ok) throw new DemoAnswerError(response.status, body.message ?? `the demo answered ${response.status}`)
+    if (!response.ok) throw new Error(body.message ?? `the demo answered ${response.status}`)
     return body
   }
   const notRunning = `no demo runs at ${file.baseUrl}, the last address of the demo in ${dataDir}; start it: npm start`

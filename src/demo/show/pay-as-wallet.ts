@@ -44,7 +44,7 @@ export type Say = (subject: string, ...columns: readonly string[]) => void
  * after, and the payment as search finds it.
  *
  * @param paymentReference - of the request to pay; by default a new one like the first of demo.json
- * @throws DemoAnswerError when the API answers with an error; Error when a transaction was reverted
+ * @throws Error when the API answers with an error or a transaction was reverted
  */
 export async function payAsWallet(
   demo: RunningDemo,

@@ -38,7 +38,7 @@ interface RefundedPayment extends FoundPayment {
  * Refunds a payment as the demo's merchant would, from the payee's wallet through the fee proxy, and waits until it is REFUNDED.
  *
  * @param paymentId - by default a new payment of a request with a refund address
- * @throws DemoAnswerError when the API answers with an error; Error when the demo cannot refund the payment
+ * @throws Error when the API answers with an error or the demo cannot refund the payment
  */
 export async function showRefund(
   demo: RunningDemo,
