@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import type { Payment } from '../../src/domain/payment.ts'
-import { runPreparedText } from '../../src/postgres/prepared.ts'
+import { runNamed } from '../../src/postgres/named-statements.ts'
+import { raw } from '../../src/postgres/statement.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
 import { type PlainWay, plainStatement, plainWays } from './plain-sql.ts'
 import { PAGE, type PreparedClass } from './prepare-queries.ts'
@@ -168,7 +169,8 @@ export async function searchPlain(
 ): Promise<readonly Payment[]> {
   const { sortBy = 'date', sortOrder = 'desc' } = input
   const query = { filter, sortBy, sortOrder, position, limit: PAGE + 1, way }
-  const rows = await runPreparedText(knex, plainStatement(query, readPaymentColumns), undefined)
+  const { sql, bindings } = plainStatement(query, readPaymentColumns)
+  const [rows = []] = await runNamed(knex, [raw(sql, bindings)], undefined)
   return rows.map((row) => paymentOfRow(row, NO_HEADS))
 }
 

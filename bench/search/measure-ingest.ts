@@ -10,7 +10,8 @@ import type { Payment } from '../../src/domain/payment.ts'
 import { formatPaymentLine } from '../../src/domain/payment-line.ts'
 import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
-import { runPreparedText } from '../../src/postgres/prepared.ts'
+import { runNamed } from '../../src/postgres/named-statements.ts'
+import { raw } from '../../src/postgres/statement.ts'
 import { deletePayments, lockAccount, readPaymentsById } from '../../src/store/payment-changes.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
 import { meterCpu } from '../cpu-seconds.ts'
@@ -136,7 +137,7 @@ export async function writeModelLines(
 
 async function readModels(knex: Knex, accountId: number, ids: readonly string[]): Promise<Payment[]> {
   const sql = `select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = any(?::uuid[]) order by timestamp, id`
-  const rows = await runPreparedText(knex, { sql, bindings: [accountId, ids] }, undefined)
+  const [rows = []] = await runNamed(knex, [raw(sql, [accountId, ids])], undefined)
   return rows.map((row) => paymentOfRow(row, NO_HEADS))
 }
 

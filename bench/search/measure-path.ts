@@ -1,7 +1,7 @@
-import type { Knex } from 'knex'
 import { SearchPaymentsResponseSchema } from '../../gen/payments/v1/payment_search_service_pb.js'
 import { createPaymentToProto } from '../../src/api/services/payment-to-proto.ts'
-import { runPreparedText } from '../../src/postgres/prepared.ts'
+import { runNamed } from '../../src/postgres/named-statements.ts'
+import { raw, readRows } from '../../src/postgres/statement.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
 import { compilePlainJsonSerializer } from '../../src/transcoding/messages/plain-json-serializer.ts'
 import { type Figure, median } from '../report.ts'
@@ -17,16 +17,16 @@ export async function measurePath(subject: Subject): Promise<Figure[]> {
   const ids = (await subject.search({ limit: PAYMENTS })).payments.map(({ id }) => id)
   const sql = `select p.* from unnest(?::uuid[]) known(id)
     cross join lateral (select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = known.id offset 0) p`
-  const statement = { sql, bindings: [ids, account.id] }
+  const statement = raw(sql, [ids, account.id])
   const toJson = compilePlainJsonSerializer(SearchPaymentsResponseSchema)
-  const texts = () => runPreparedText(knex, statement, undefined)
+  const texts = async () => (await runNamed(knex, [statement], undefined))[0] ?? []
   const payments = async () => (await texts()).map((row) => paymentOfRow(row, NO_HEADS))
   const search = () => subject.search({ limit: PAYMENTS })
   const steps: Readonly<Record<string, () => Promise<unknown>>> = {
-    'text of a prepared statement': texts,
+    'text of a named statement': texts,
     payments,
     'JSON of the payments': async () => toJson({ payments: (await payments()).map(createPaymentToProto()) }),
-    'rows through Knex alone': async () => JSON.stringify(await throughKnex(knex, statement), bigintToText),
+    'rows through Knex alone': async () => JSON.stringify(await readRows(knex, statement, undefined), bigintToText),
     'a whole search': search,
     'a whole search, to JSON': async () => toJson({ payments: (await search()).payments.map(createPaymentToProto()) }),
   }
@@ -39,10 +39,6 @@ export async function measurePath(subject: Subject): Promise<Figure[]> {
     }
   }
   return [...times].map(([name, each]) => ({ name: `path.${name}`, value: median(each), unit: 'ms' }))
-}
-
-async function throughKnex(knex: Knex, { sql, bindings }: { sql: string; bindings: readonly unknown[] }) {
-  return (await knex.raw<{ rows: unknown[] }>(sql, bindings as Knex.RawBinding[])).rows
 }
 
 const bigintToText = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)

@@ -2,7 +2,8 @@ import type { Knex } from 'knex'
 import type { Account } from '../../src/domain/account.ts'
 import { sealCursor } from '../../src/domain/pages/sealed-cursor.ts'
 import type { Payment } from '../../src/domain/payment.ts'
-import { runPreparedText } from '../../src/postgres/prepared.ts'
+import { runNamed } from '../../src/postgres/named-statements.ts'
+import { raw } from '../../src/postgres/statement.ts'
 import { amountBasis, type PaymentFilter } from '../../src/search/filter/payment-filter.ts'
 import type { FilterValues } from '../../src/search/filter/search-fields.ts'
 import { sortKeysOf } from '../../src/search/filter/search-fields.ts'
@@ -53,8 +54,8 @@ export function createSubject(knex: Knex, account: Account): Subject {
     search: (input) => paymentSearch.search(account, input),
     parse: (input) => paymentSearch.parseFilter(account, input),
     async fetchKnown(ids) {
-      const statement = { sql: FETCH_KNOWN, bindings: [ids, account.id] }
-      return (await runPreparedText(knex, statement, undefined)).map((row) => paymentOfRow(row, NO_HEADS))
+      const [rows = []] = await runNamed(knex, [raw(FETCH_KNOWN, [ids, account.id])], undefined)
+      return rows.map((row) => paymentOfRow(row, NO_HEADS))
     },
     laterPage(query, payment, direction) {
       const { accountId: _, ...filter } = query.filter

@@ -6,7 +6,7 @@ import { untilReady } from './cancellable.ts'
 import { readConnectionUrl } from './connection-url.ts'
 import { parseTimestamp } from './parse-timestamp.ts'
 import { openSession, type Session, SessionClient, type SessionOptions, silenceLimitOf } from './session.ts'
-import { describeAndRun } from './wire-batch.ts'
+import { sendBatch } from './wire-batch.ts'
 
 /** How to reach a PostgreSQL: a `postgres://` URL, or the settings of an embedded server. */
 export type DatabaseConnection =
@@ -165,9 +165,9 @@ function sessionSetup({ checkConnection, ...options }: DatabaseOptions) {
 }
 
 async function askRow(connection: RawConnection, sql: string): Promise<readonly (string | null)[]> {
-  const statement = { name: '', text: sql, parameters: [], parse: true, describe: false }
-  const [result] = await describeAndRun(connection, [statement], [])
-  return result?.rows[0] ?? []
+  const statement = { name: '', text: sql, parameters: [], parse: true }
+  const [rows] = await sendBatch(connection, [statement], [])
+  return rows?.[0] ?? []
 }
 
 /** Whether the server ends the connection. Severities are translated, so the SQLSTATEs of a shutdown are checked as well. */

@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream'
 import pg from 'pg'
 import { NoAnswerError } from './database-error.ts'
-import { limitPrepared } from './prepared.ts'
-import { describeAndRun, type PgConnection, type WireStatement } from './wire-batch.ts'
+import { limitPrepared } from './named-statements.ts'
+import { type PgConnection, sendBatch, type WireStatement } from './wire-batch.ts'
 
 /** A setting that results or answers depend on. */
 interface RequiredSetting {
@@ -174,15 +174,15 @@ export async function openSession(
   const values = JSON.stringify({ ...settings, statement_timeout: Math.trunc(statementTimeoutMs) })
   const names = `{${REQUIRED.map(({ name }) => name).join(',')}}`
   const batch: WireStatement[] = [
-    { name: PROBE, text: OPEN_SQL, parameters: [String(session.processID), values], parse: true, describe: false },
-    { name: '', text: READ_SQL, parameters: [names], parse: true, describe: false },
+    { name: PROBE, text: OPEN_SQL, parameters: [String(session.processID), values], parse: true },
+    { name: '', text: READ_SQL, parameters: [names], parse: true },
   ]
-  const [opened, read] = await describeAndRun(session, batch, [PROBE])
-  const [isDirect, keepsName] = opened?.rows[0] ?? []
+  const [opened, read] = await sendBatch(session, batch, [PROBE])
+  const [isDirect, keepsName] = opened?.[0] ?? []
   const isShared = isDirect !== 't' && keepsName === 't'
   const limit = maxPrepared ?? (isShared ? 0 : undefined)
   if (limit !== undefined) limitPrepared(session, limit)
-  for (const [at, [, value, user]] of (read?.rows ?? []).entries()) {
+  for (const [at, [, value, user]] of (read ?? []).entries()) {
     const required = REQUIRED[at] as RequiredSetting
     if (!required.accepts(value ?? '')) throw settingError(required, value ?? '', user ?? '')
   }

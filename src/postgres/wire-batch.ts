@@ -4,7 +4,6 @@ import type { ParameterText } from './parameters.ts'
 export interface PgConnection {
   query(query: Submittable): void
   getTransactionStatus(): 'I' | 'T' | 'E' | null
-  getTypeParser(oid: number, format: 'text'): (text: string) => unknown
 }
 
 /** pg's writer of the extended query protocol. */
@@ -12,7 +11,6 @@ interface Wire {
   readonly stream: { cork(): void; uncork(): void }
   parse(statement: { name: string; text: string }): void
   bind(portal: { statement: string; values: readonly ParameterText[] }): void
-  describe(portal: { type: 'P'; name: string }): void
   execute(portal: { portal: string; rows: number }): void
   close(statement: { type: 'S'; name: string }): void
   sync(): void
@@ -22,8 +20,7 @@ interface Wire {
 /** What pg calls on an object that is given to `client.query`. */
 interface Submittable {
   submit(wire: Wire): void
-  handleRowDescription(message: { readonly fields: readonly FieldDescription[] }): void
-  handleDataRow(message: { readonly fields: readonly (string | null)[] }): void
+  handleDataRow(message: { readonly fields: TextRow }): void
   handleCommandComplete(): void
   handleEmptyQuery(): void
   handlePortalSuspended(): void
@@ -33,11 +30,8 @@ interface Submittable {
   handleError(error: unknown): void
 }
 
-/** A column as the server describes it. */
-export interface FieldDescription {
-  readonly name: string
-  readonly dataTypeID: number
-}
+/** The columns of a row as the texts that PostgreSQL sends; a bytea is `\x` and hex digits. */
+export type TextRow = readonly (string | null)[]
 
 export interface WireStatement {
   /** Empty for a statement that is not kept. */
@@ -46,43 +40,30 @@ export interface WireStatement {
   readonly parameters: readonly ParameterText[]
   /** Whether it has to be parsed first. */
   readonly parse: boolean
-  /** Whether the server is asked to describe its columns. */
-  readonly describe: boolean
-}
-
-export interface WireResult {
-  readonly rows: readonly (readonly (string | null)[])[]
-  readonly fields?: readonly FieldDescription[]
 }
 
 /**
- * Sends statements in one write and reads their results. It leaves out what pg's queries do beside: events, describing columns that are
- * known, an object for each row.
+ * Sends statements in one write and reads the rows of each. It leaves out what pg's queries do beside: events, descriptions of columns, an object for
+ * each row.
  *
  * @param closed - names of statements that the server may drop first; unknown names do no harm
  * @throws the server's error of the first statement that fails; later ones did not run
  */
-export function describeAndRun(
+export function sendBatch(
   connection: PgConnection,
   statements: readonly WireStatement[],
   closed: readonly string[],
-): Promise<WireResult[]> {
-  const { promise, resolve, reject } = Promise.withResolvers<WireResult[]>()
-  const results: { rows: (readonly (string | null)[])[]; fields?: readonly FieldDescription[] }[] = statements.map(
-    () => ({ rows: [] }),
-  )
+): Promise<TextRow[][]> {
+  const { promise, resolve, reject } = Promise.withResolvers<TextRow[][]>()
+  const results: TextRow[][] = statements.map(() => [])
   let at = 0
-  const current = () => results[at] ?? { rows: [] }
   const complete = () => {
     at++
   }
   connection.query({
     submit: (wire) => submit(wire, statements, closed),
-    handleRowDescription: ({ fields }) => {
-      current().fields = fields
-    },
     handleDataRow: ({ fields }) => {
-      current().rows.push(fields)
+      results[at]?.push(fields)
     },
     handleCommandComplete: complete,
     handleEmptyQuery: complete,
@@ -98,10 +79,9 @@ export function describeAndRun(
 function submit(wire: Wire, statements: readonly WireStatement[], closed: readonly string[]): void {
   wire.stream.cork()
   for (const name of closed) wire.close({ type: 'S', name })
-  for (const { name, text, parameters, parse, describe } of statements) {
+  for (const { name, text, parameters, parse } of statements) {
     if (parse) wire.parse({ name, text })
     wire.bind({ statement: name, values: parameters })
-    if (describe) wire.describe({ type: 'P', name: '' })
     wire.execute({ portal: '', rows: 0 })
   }
   wire.sync()

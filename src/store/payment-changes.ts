@@ -1,7 +1,6 @@
 import type { Knex } from 'knex'
-import { runPreparedTexts } from '../postgres/prepared.ts'
 import { paymentColumns } from './payment-row.ts'
-import { COUNTED_COLUMNS, type CountedRow, countMoves, countStatement } from './payment-statistics.ts'
+import { addCounts, COUNTED_COLUMNS, type CountedRow, countMoves } from './payment-statistics.ts'
 
 /**
  * An account whose payments only this transaction can write until it ends. So the changes of an account are numbered in the order of their
@@ -171,19 +170,14 @@ async function removePayments({ trx, accountId }: LockedAccount, ids: readonly s
  * into the account, and no others.
  */
 export async function logArrivals(
-  { trx, accountId, at }: LockedAccount,
+  account: LockedAccount,
   rows: readonly (CountedRow & { readonly id: string })[],
 ): Promise<void> {
   if (rows.length === 0) return
-  await runPreparedTexts(
-    trx,
-    [
-      { sql: LOG_INSERTS, bindings: [0, at, rows.map(({ id }) => id), accountId] },
-      countStatement(accountId, countMoves(rows.map((after) => ({ after })))),
-      { sql: NUMBER, bindings: [rows.length, at, accountId] },
-    ],
-    undefined,
-  )
+  const { trx, accountId, at } = account
+  await trx.raw(LOG_INSERTS, [0, at, rows.map(({ id }) => id), accountId])
+  await addCounts(account, countMoves(rows.map((after) => ({ after }))))
+  await trx.raw(NUMBER, [rows.length, at, accountId])
 }
 
 /*
@@ -257,21 +251,13 @@ async function logWrite(
     const due = old?.mark === mark ? old.changed_at : at
     return given.getTime() === due.getTime() ? [] : [{ id, due }]
   })
-  const moves = countMoves(changes)
-  const statements = [
-    ...(stamps.length === 0 ? [] : [stampStatement(accountId, stamps)]),
-    ...(removed.length === 0 ? [] : [{ sql: KEEP_REMOVED, bindings: [accountId, at, removed] }]),
-    ...(deletes.length === 0 ? [] : [{ sql: LOG_AS_DELETES, bindings: [accountId, deletes] }]),
-    ...(kept.length === logged.length ? [] : forget(accountId, logged, kept)),
-    ...(inserts.length === 0 ? [] : [{ sql: LOG_INSERTS, bindings: [kept.length, at, inserts, accountId] }]),
-    ...(moves.length === 0 ? [] : [countStatement(accountId, moves)]),
-    ...(changes.length === 0 ? [] : [{ sql: NUMBER, bindings: [changes.length, at, accountId] }]),
-  ]
-  if (statements.length > 0) await runPreparedTexts(trx, statements, undefined)
-}
-
-function stampStatement(accountId: number, stamps: readonly { readonly id: string; readonly due: Date }[]) {
-  return { sql: STAMP, bindings: [stamps.map(({ id }) => id), stamps.map(({ due }) => due), accountId] }
+  if (stamps.length > 0) await trx.raw(STAMP, [stamps.map(({ id }) => id), stamps.map(({ due }) => due), accountId])
+  if (removed.length > 0) await trx.raw(KEEP_REMOVED, [accountId, at, removed])
+  if (deletes.length > 0) await trx.raw(LOG_AS_DELETES, [accountId, deletes.map(String)])
+  if (kept.length < logged.length) await forget(account, logged, kept)
+  if (inserts.length > 0) await trx.raw(LOG_INSERTS, [kept.length, at, inserts, accountId])
+  await addCounts(account, countMoves(changes))
+  if (changes.length > 0) await trx.raw(NUMBER, [changes.length, at, accountId])
 }
 
 interface LoggedChange {
@@ -286,17 +272,17 @@ async function logUpdates({ trx, accountId, at }: LockedAccount, ids: readonly s
 }
 
 /** Takes changes out of the log that were none, and numbers the kept ones without a gap. */
-function forget(accountId: number, logged: readonly LoggedChange[], kept: readonly LoggedChange[]) {
+async function forget(
+  { trx, accountId }: LockedAccount,
+  logged: readonly LoggedChange[],
+  kept: readonly LoggedChange[],
+): Promise<void> {
   const numbers = logged.map(({ change }) => change).toSorted((a, b) => Number(a - b))
   const isKept = new Set(kept.map(({ change }) => change))
   const left = numbers.filter((change) => isKept.has(change))
   const forgotten = numbers.filter((change) => !isKept.has(change))
-  const statements = [{ sql: FORGET, bindings: [accountId, forgotten] }]
-  if (left.length === 0) return statements
-  const next = numbers.slice(0, left.length)
-  return [
-    ...statements,
-    { sql: RENUMBER, bindings: [left, next, accountId] },
-    { sql: RENUMBERED, bindings: [accountId] },
-  ]
+  await trx.raw(FORGET, [accountId, forgotten.map(String)])
+  if (left.length === 0) return
+  await trx.raw(RENUMBER, [left.map(String), numbers.slice(0, left.length).map(String), accountId])
+  await trx.raw(RENUMBERED, [accountId])
 }

@@ -16,7 +16,7 @@ import {
   typeOfCode,
 } from '../domain/payment.ts'
 import { parseTimestamp } from '../postgres/parse-timestamp.ts'
-import type { TextRow } from '../postgres/prepared.ts'
+import type { TextRow } from '../postgres/wire-batch.ts'
 
 /** A row of `payments` as the database returns it, but for `changed_at`, which no writer chooses. Amounts are numerics as text, bytes are Buffers, JSON is parsed. */
 export interface PaymentRow {

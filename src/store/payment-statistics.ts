@@ -1,4 +1,4 @@
-import type { PreparedStatement } from '../postgres/prepared.ts'
+import type { Knex } from 'knex'
 import type { PaymentRow } from './payment-row.ts'
 
 /** The columns of `payment_statistics` in which counts are written, with their types, without the account. */
@@ -45,10 +45,14 @@ const COUNT = `
   ${ADD_TO_STORED}`
 
 /** Adds counts to those of an account. Each combination may occur once. */
-export function countStatement(accountId: number, counts: readonly Arrivals[]): PreparedStatement {
+export async function addCounts(
+  { trx, accountId }: { readonly trx: Knex; readonly accountId: number },
+  counts: readonly Arrivals[],
+): Promise<void> {
+  if (counts.length === 0) return
   const names = Object.keys(statisticsColumns) as (keyof Arrivals)[]
   const columns = names.map((name) => counts.map((count) => count[name]))
-  return { sql: COUNT, bindings: [accountId, ...columns] }
+  await trx.raw(COUNT, [accountId, ...columns] as Knex.RawBinding[])
 }
 
 /** The columns that decide how a payment is counted: the combination, and the time that bounds it. */

@@ -6,7 +6,7 @@ import { eventTopics } from '../../src/contracts/decode-events.ts'
 import type { Detection } from '../../src/detection/detection.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
-import { runPreparedText } from '../../src/postgres/prepared.ts'
+import { runNamed } from '../../src/postgres/named-statements.ts'
 import { chainProgressOf, chainProgressStatement } from '../../src/search/sql/chain-progress.ts'
 import { lockAccount } from '../../src/store/payment-changes.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
@@ -139,7 +139,7 @@ async function stored({ knex }: View) {
 
 /** Up to which block a search says that all is read. */
 async function asOf({ knex }: View): Promise<number | undefined> {
-  const [row] = await runPreparedText(knex, chainProgressStatement, undefined)
+  const [[row] = []] = await runNamed(knex, [chainProgressStatement], undefined)
   const block = row && chainProgressOf(row).readBlock
   return block === undefined ? undefined : Number(block)
 }

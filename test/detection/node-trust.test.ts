@@ -6,7 +6,7 @@ import type { Detection, DetectionOptions } from '../../src/detection/detection.
 import type { Account } from '../../src/domain/account.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
-import { runPreparedText } from '../../src/postgres/prepared.ts'
+import { runNamed } from '../../src/postgres/named-statements.ts'
 import { chainProgressOf, chainProgressStatement } from '../../src/search/sql/chain-progress.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import {
@@ -87,7 +87,7 @@ async function pay({ payee, paymentReference }: PaymentRequest): Promise<Hex> {
 const amountsOf = async (wanted: PaymentRequest) =>
   (await paymentsOf(knex, account, wanted)).map(({ amount }) => amount)
 async function progress() {
-  const rows = await runPreparedText(knex, chainProgressStatement, undefined)
+  const [rows = []] = await runNamed(knex, [chainProgressStatement], undefined)
   return rows.map(chainProgressOf)[0]
 }
 const suspects = () => detection.status()[0]?.suspects.map(({ node, reason }) => `${node} ${reason}`) ?? []

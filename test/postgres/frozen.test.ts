@@ -8,7 +8,8 @@ import { inTransaction, readPromptly, runCancellable, withConnection } from '../
 import { copyRows } from '../../src/postgres/copy-rows.ts'
 import { classifyDatabaseError, NoAnswerError } from '../../src/postgres/database-error.ts'
 import { createDatabase, type DatabaseOptions } from '../../src/postgres/knex.ts'
-import { runPrepared, runPreparedTexts } from '../../src/postgres/prepared.ts'
+import { runNamed } from '../../src/postgres/named-statements.ts'
+import { raw } from '../../src/postgres/statement.ts'
 import { liftTimeouts, runWithoutTimeouts } from '../../src/postgres/without-timeouts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { clientPids, freeze, pidOf } from '../support/data/freeze.ts'
@@ -61,13 +62,13 @@ async function works(knex: Knex): Promise<boolean> {
 const STATEMENTS: [name: string, run: (knex: Knex) => PromiseLike<unknown>][] = [
   ['a raw statement', (knex) => knex.raw('select 1')],
   ['a builder', (knex) => knex('notes').insert({ n: 1 })],
-  ['a prepared statement', (knex) => runPrepared(knex, { sql: 'select n from notes', bindings: [] }, undefined)],
+  ['a named statement', (knex) => runNamed(knex, [raw('select n from notes')], undefined)],
   [
     'a batch',
     (knex) =>
-      runPreparedTexts(
+      runNamed(
         knex,
-        [1, 2].map(() => ({ sql: 'select 1', bindings: [] })),
+        [1, 2].map(() => raw('select 1')),
         undefined,
       ),
   ],
@@ -77,7 +78,7 @@ const STATEMENTS: [name: string, run: (knex: Knex) => PromiseLike<unknown>][] = 
 
 const WITHIN: [name: string, run: (trx: Knex.Transaction) => PromiseLike<unknown>][] = [
   ['a statement', (trx) => trx.raw('select 1')],
-  ['a prepared statement', (trx) => runPrepared(trx, { sql: 'select n from notes', bindings: [] }, undefined)],
+  ['a named statement', (trx) => runNamed(trx, [raw('select n from notes')], undefined)],
   ['rows that are copied in', (trx) => copyRows(trx, { table: 'notes', columns: ['n'] }, [[1], [2]])],
   ['a savepoint', (trx) => trx.transaction(async () => {})],
 ]

@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createDatabase, type DatabaseOptions } from '../../src/postgres/knex.ts'
 import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
 import { migrate } from '../../src/postgres/migrations/migrate.ts'
-import { runPreparedText } from '../../src/postgres/prepared.ts'
+import { runNamed } from '../../src/postgres/named-statements.ts'
+import { raw } from '../../src/postgres/statement.ts'
 import { settingsThatWork } from '../cases/database-settings.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { findPgBouncer, type Pooler, startPgBouncer } from '../support/data/pgbouncer.ts'
@@ -126,15 +127,15 @@ describe.skipIf(program === undefined)('behind PgBouncer in transaction mode', (
     await Promise.all([odd.drop(), plain.drop()])
   })
 
-  test('prepared statements run in transactions on any server connection, with a name only where the pooler keeps names apart', async () => {
+  test('named statements run in transactions on any server connection, with a name only where the pooler keeps names apart', async () => {
     const names = await withPool(db, async (pool) => {
       for (let n = 0; n < 6; n++) {
         const rows = await Promise.all(
           [1, 2, 3].map((value) =>
-            pool.transaction((trx) => runPreparedText(trx, { sql: 'select ?::int', bindings: [value] }, undefined)),
+            pool.transaction((trx) => runNamed(trx, [raw('select ?::int', [value])], undefined)),
           ),
         )
-        expect(rows).toEqual([[['1']], [['2']], [['3']]])
+        expect(rows).toEqual([[[['1']]], [[['2']]], [[['3']]]])
       }
       const { rows } = await pool.raw(`select name from pg_prepared_statements where statement = 'select $1::int'`)
       return rows.map(({ name }: { name: string }) => name)

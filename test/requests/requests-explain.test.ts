@@ -74,7 +74,7 @@ async function readingOf(input: FilterInput, position?: PagePosition): Promise<R
   const query = { matching: await findMatching(options, shop, input), rows: 21, position }
   const scans: PlanNode[][] = []
   for (const attempt of attemptsAt(query)) {
-    const { sql, bindings } = pageStatement(shop, query, attempt)
+    const { sql, bindings } = pageStatement(shop, query, attempt).toSQL()
     const { rows } = await knex.raw<Explained>(`explain (analyze, format json) ${sql}`, bindings as Knex.RawBinding[])
     const nodes = flatten(rows[0]?.['QUERY PLAN'][0].Plan as PlanNode)
     scans.push(nodes.filter((node) => node['Relation Name'] === 'requests' || node['Index Name'] !== undefined))

@@ -28,7 +28,7 @@ let known: Record<'payer' | 'payee', Buffer>
 beforeAll(async () => {
   database = await createTestDatabase()
   await loadPayments({ knex: database.knex, rows: 40_000, seed: 1, connections: 2, say: () => {} })
-  const { sql, bindings } = statisticsStatement(1)
+  const { sql, bindings } = statisticsStatement(1).toSQL()
   const { rows } = await database.knex.raw<{ rows: StatisticsRow[] }>(sql, bindings as Knex.RawBinding[])
   statistics = statisticsOfRows(rows)
   known = await database.knex('payments').where({ account_id: 1 }).whereNotNull('payer').whereNotNull('payee').first()
@@ -46,8 +46,8 @@ interface PlanNode {
 const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)]
 
 /** The indexes of `payments` that a statement uses, without the primary key, by which rows are joined. */
-async function indexesOf({ sql, bindings }: Statement): Promise<string[]> {
-  const { rows } = await database.knex.raw(`explain (format json) ${sql}`, bindings as Knex.RawBinding[])
+async function indexesOf(statement: Statement): Promise<string[]> {
+  const { rows } = await database.knex.raw('explain (format json) ?', [statement])
   const nodes = flatten((rows[0]['QUERY PLAN'] as [{ Plan: PlanNode }])[0].Plan)
   const scans = nodes
     .filter((node) => node['Node Type'] === 'Seq Scan')

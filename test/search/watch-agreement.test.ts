@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { seededRandom } from '../../bench/search/seeded-random.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { Payment } from '../../src/domain/payment.ts'
-import { runPreparedText } from '../../src/postgres/prepared.ts'
+import { runNamed } from '../../src/postgres/named-statements.ts'
+import { raw } from '../../src/postgres/statement.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import type { WatchMessage } from '../../src/search/watch/watch-payments.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
@@ -221,7 +222,7 @@ interface Logged {
 /** Rebuilds the log backward from the current payments, without the SQL under test. */
 async function replayLog(): Promise<Logged[]> {
   const columns = readPaymentColumns.join(', ')
-  const read = (sql: string) => runPreparedText(database.knex, { sql, bindings: [] }, undefined)
+  const read = async (sql: string) => (await runNamed(database.knex, [raw(sql)], undefined))[0] ?? []
   const rows = await read(`select ${columns} from payments where account_id = 1`)
   const now = new Map(rows.map((row) => [row[0], paymentOfRow(row, NO_HEADS)]))
   const changes = await read(

@@ -62,7 +62,7 @@ test.skipIf(testedServer.isCitus).each<[string, FilterValues]>([
 ])('a batch of %s reads by indexes alone, and no more of the log than its range', async (_, filter) => {
   for (const mode of ['force_custom_plan', 'force_generic_plan']) {
     const nodes = await database.knex.transaction(async (trx) => {
-      const { sql, bindings } = batchStatement(query(filter, 2_000n))
+      const { sql, bindings } = batchStatement(query(filter, 2_000n)).toSQL()
       await trx.raw(`set local plan_cache_mode = ${mode}`)
       const { rows } = await trx.raw(`explain (analyze, format json) ${sql}`, bindings as Knex.RawBinding[])
       return flatten((rows[0]['QUERY PLAN'] as [{ Plan: PlanNode }])[0].Plan)

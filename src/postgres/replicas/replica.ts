@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { Logger } from '../../domain/logger.ts'
 import { withLimit } from '../cancellable.ts'
 import { createDatabase, type DatabaseConnection, type DatabaseOptions } from '../knex.ts'
-import { runPreparedText } from '../prepared.ts'
+import { raw, readRows } from '../statement.ts'
 import type { ReplicaFault, ServerState } from './judge-replica.ts'
 
 /** A server that replays the primary's log, with a pool of its own. */
@@ -105,17 +105,17 @@ export function createReplica({
  * The position that the primary has flushed, not where it inserts: at the end of a page of the log the latter is past the header of the next
  * page, which a replica does not reach before the next write.
  */
-const STATE_SQL = `select pg_is_in_recovery(),
-  (case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_flush_lsn() end - '0/0'::pg_lsn)::text,
-  (select system_identifier::text from pg_control_system()), pg_postmaster_start_time()::text`
+const STATE_SQL = `select pg_is_in_recovery()::text as is_replica,
+  (case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_flush_lsn() end - '0/0'::pg_lsn)::text as position,
+  (select system_identifier::text from pg_control_system()) as cluster, pg_postmaster_start_time()::text as started_at`
 
 /** Asks a server how it stands. */
 export async function probeServer(knex: Knex, signal?: AbortSignal): Promise<ServerState> {
-  const [row] = await runPreparedText(knex, { sql: STATE_SQL, bindings: [] }, signal)
-  return stateOfRow(row ?? [])
+  const [row = {}] = await readRows<Record<string, string | null>>(knex, raw(STATE_SQL), signal)
+  return stateOfRow(Object.values(row))
 }
 
 function stateOfRow([isReplica, position = null, cluster, startedAt]: readonly (string | null)[]): ServerState {
   if (position === null || !cluster || !startedAt) throw new Error('the server did not report its position in the log')
-  return { isReplica: isReplica === 't', position: BigInt(position), cluster, startedAt }
+  return { isReplica: isReplica === 'true', position: BigInt(position), cluster, startedAt }
 }

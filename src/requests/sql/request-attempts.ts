@@ -3,19 +3,7 @@ import { addressToBytes } from '../../domain/address.ts'
 import { hexToBytes } from '../../domain/hex.ts'
 import type { CutPosition } from '../../domain/pages/cut-page.ts'
 import { isUnpaid, requestStatuses } from '../../domain/payment-request.ts'
-import {
-  bind,
-  bindTime,
-  commonTable,
-  EMPTY,
-  join,
-  raw,
-  type Statement,
-  sql,
-  TRUE,
-  unionAll,
-  where,
-} from '../../postgres/statement.ts'
+import { allOf, commonTable, join, raw, type Statement, TRUE, timeText, unionAll } from '../../postgres/statement.ts'
 import type { RequestFilter } from '../request-filter.ts'
 import {
   accountIs,
@@ -128,10 +116,12 @@ function ofStatuses(
   const isClosedAlone = !status.some((each) => isUnpaid(each))
   const isExpired = isClosedAlone && status.includes('EXPIRED')
   const isCancelledAlone = isClosedAlone && !isExpired
-  const ofExpired = sql` and (cancelled_at is not null or expires_at <= ${bindTime(now.getTime())})`
+  const ofExpired = isExpired
+    ? raw('(cancelled_at is not null or expires_at <= ?::timestamptz)', [timeText(now.getTime())])
+    : TRUE
   const ofUnpaid = isCancelledAlone
     ? raw('cancelled_at is not null')
-    : sql`status <= ${raw(MAX_UNPAID)}${isExpired ? ofExpired : EMPTY}`
+    : allOf([raw(`status <= ${MAX_UNPAID}`), ofExpired])
   const ofPaid = raw(overpaid === true ? `status > ${MAX_UNPAID} and ${IS_OVERPAID}` : `status > ${MAX_UNPAID}`)
   return [
     { ranks: ranks.filter((rank) => rank <= MAX_UNPAID), condition: ofUnpaid, isCovered: isExpired },
@@ -166,7 +156,7 @@ const TYPES = {
 export function pageStatement(account: Account, query: PageQuery, { source, limit }: Attempt): Statement {
   const { matching, rows, position } = query
   const isNewer = position?.direction === 'backward'
-  const order = raw(isNewer ? 'order by created_at, request_id' : 'order by created_at desc, request_id desc')
+  const order = isNewer ? 'order by created_at, request_id' : 'order by created_at desc, request_id desc'
   const fits = conditionOf(account, matching)
   const some = source.filter((each) => countBranches([each]) > 0)
   const entries = (some.length > 0 ? some : source).map(
@@ -178,45 +168,58 @@ export function pageStatement(account: Account, query: PageQuery, { source, limi
         condition,
         ...boundsOf(query),
       ]
-      const stretch = (names: Statement) =>
-        sql`select ${names} from requests${where(conditions)}\n${order} limit ${raw(limit)}`
+      const stretch = (names: string) => `select ${names} from requests where :conditions\n${order} limit ${limit}`
+      const rowsOfStretch = isCovered
+        ? `select r.* from (${stretch('request_id')}) k cross join lateral (
+select * from requests where account_id = :id::int and request_id = k.request_id offset 0) r`
+        : stretch('*')
       const branches = [
-        ...(column === undefined ? [] : [sql`unnest(${bind(values, `${TYPES[column]}[]`)}) v(value)`]),
-        ...(ranks === undefined ? [] : [sql`unnest(${bind(ranks, 'smallint[]')}) s(rank)`]),
-        sql`lateral (
-select created_at, request_id, ${fits} as fits, row_number() over () as nth from (
-${
-  isCovered
-    ? sql`select r.* from (${stretch(raw('request_id'))}) k cross join lateral (
-select * from requests where ${accountIs(account)} and request_id = k.request_id offset 0) r`
-    : stretch(raw('*'))
-}
+        ...(column === undefined ? [] : [raw(`unnest(?::${TYPES[column]}[]) v(value)`, [values])]),
+        ...(ranks === undefined ? [] : [raw('unnest(?::smallint[]) s(rank)', [ranks])]),
+        raw(
+          `lateral (
+select created_at, request_id, :fits as fits, row_number() over () as nth from (
+${rowsOfStretch}
 ) r) k`,
+          { conditions: allOf(conditions), id: account.id, fits },
+        ),
       ]
-      return sql`select k.* from ${join(branches, ' cross join ')}`
+      return raw('select k.* from ?', [join(branches, ' cross join ')])
     },
   )
-  const edge = sql`select created_at, request_id from entries where nth = ${raw(limit)} ${order} limit 1`
-  const isBehind = raw(isNewer ? '>' : '<')
-  const page = sql`select distinct created_at, request_id from entries e
-where fits and not exists (select from edge where (e.created_at, e.request_id) ${isBehind} (edge.created_at, edge.request_id))
-${order} limit ${bind(rows, 'int')}`
-  return sql`with ${commonTable('entries', unionAll(entries), 'materialized')}, ${commonTable('edge', edge)}, ${commonTable('page', page)}
+  const edge = raw(`select created_at, request_id from entries where nth = ${limit} ${order} limit 1`)
+  const page = raw(
+    `select distinct created_at, request_id from entries e
+where fits and not exists (select from edge where (e.created_at, e.request_id) ${isNewer ? '>' : '<'} (edge.created_at, edge.request_id))
+${order} limit ?::int`,
+    [rows],
+  )
+  const tables = [
+    commonTable('entries', unionAll(entries), 'materialized'),
+    commonTable('edge', edge),
+    commonTable('page', page),
+  ]
+  return raw(
+    `with ?
 select exists (select from edge) as is_cut, r.* from (select) one
-left join (page join requests r on r.account_id = ${bind(account.id, 'int')} and r.request_id = page.request_id) on true
-${raw(isNewer ? 'order by page.created_at, page.request_id' : 'order by page.created_at desc, page.request_id desc')}`
+left join (page join requests r on r.account_id = ?::int and r.request_id = page.request_id) on true
+${isNewer ? 'order by page.created_at, page.request_id' : 'order by page.created_at desc, page.request_id desc'}`,
+    [join(tables, ', '), account.id],
+  )
 }
 
 /** A bound that the position has passed is dropped: PostgreSQL might begin there. */
 function boundsOf({ matching: { filter }, position }: PageQuery): Statement[] {
   const { fromDate, toDate } = filter
   const isNewer = position?.direction === 'backward'
-  const since = fromDate === undefined || isNewer ? TRUE : sql`created_at >= ${bindTime(fromDate)}`
+  const since = fromDate === undefined || isNewer ? TRUE : raw('created_at >= ?::timestamptz', [timeText(fromDate)])
   const until =
-    toDate === undefined || (position !== undefined && !isNewer) ? TRUE : sql`created_at <= ${bindTime(toDate)}`
+    toDate === undefined || (position !== undefined && !isNewer)
+      ? TRUE
+      : raw('created_at <= ?::timestamptz', [timeText(toDate)])
   if (position === undefined) return [since, until]
   const { createdAtMs, requestId, inclusive } = position
-  const comparison = raw(`${isNewer ? '>' : '<'}${inclusive ? '=' : ''}`)
-  const key = sql`(${bindTime(createdAtMs)}, ${bind(hexToBytes(requestId), 'bytea')})`
-  return [since, until, sql`(created_at, request_id) ${comparison} ${key}`]
+  const comparison = `${isNewer ? '>' : '<'}${inclusive ? '=' : ''}`
+  const key = [timeText(createdAtMs), hexToBytes(requestId)]
+  return [since, until, raw(`(created_at, request_id) ${comparison} (?::timestamptz, ?::bytea)`, key)]
 }

@@ -9,7 +9,7 @@ import {
   type SettledStatus,
   unpaidStatuses,
 } from '../../domain/payment-request.ts'
-import { allOf, anyOf, bind, bindTime, EMPTY, raw, type Statement, sql, TRUE } from '../../postgres/statement.ts'
+import { allOf, anyOf, raw, type Statement, TRUE, timeText } from '../../postgres/statement.ts'
 import type { FilteredCurrencies, RequestFilter } from '../request-filter.ts'
 
 /** The requests of an account that a list, a count or a summary has. */
@@ -29,7 +29,7 @@ export const IS_INVOICED_OTHERWISE = 'invoice_currency <> payment_currency'
 export const IS_OVERPAID = 'overpaid is not false'
 
 export function accountIs({ id }: Account): Statement {
-  return sql`account_id = ${bind(id, 'int')}`
+  return raw('account_id = ?::int', [id])
 }
 
 /** The whole condition on a row of `requests`. */
@@ -45,38 +45,39 @@ export function conditionOf(account: Account, { filter, currencies, now }: Match
       ? TRUE
       : anyOf([
           oneOf('payment_currency', currencies.payment, 'text'),
-          sql`${oneOf('invoice_currency', currencies.invoice, 'text')} and ${raw(IS_INVOICED_OTHERWISE)}`,
+          allOf([oneOf('invoice_currency', currencies.invoice, 'text'), raw(IS_INVOICED_OTHERWISE)]),
         ]),
-    fromDate === undefined ? TRUE : sql`created_at >= ${bindTime(fromDate)}`,
-    toDate === undefined ? TRUE : sql`created_at <= ${bindTime(toDate)}`,
+    fromDate === undefined ? TRUE : raw('created_at >= ?::timestamptz', [timeText(fromDate)]),
+    toDate === undefined ? TRUE : raw('created_at <= ?::timestamptz', [timeText(toDate)]),
     statusIs(filter, now),
   ])
 }
 
 function oneOf(column: string, values: readonly (string | Buffer)[] | undefined, type: string): Statement {
-  return values === undefined ? TRUE : sql`${raw(column)} = any(${bind(values, `${type}[]`)})`
+  return values === undefined ? TRUE : raw(`${column} = any(?::${type}[])`, [values])
 }
 
 /** What is paid is stored. Whether a request that is still to be paid is cancelled or expired follows from its terms and the moment. */
 function statusIs({ status = requestStatuses, overpaid }: RequestFilter, now: Date): Statement {
   if (status === requestStatuses && overpaid === undefined) return TRUE
-  const at = bindTime(now.getTime())
-  const isPayable = sql`status <= ${raw(MAX_UNPAID)} and cancelled_at is null`
+  const at = timeText(now.getTime())
+  const isPayable = `status <= ${MAX_UNPAID} and cancelled_at is null`
   const unpaid = status.filter(isUnpaid)
   const paid = status.filter((each) => ranksOf([each]).every((rank) => rank > MAX_UNPAID))
-  const ofPaid = overpaid === undefined ? EMPTY : raw(overpaid ? ` and ${IS_OVERPAID}` : ' and overpaid = false')
+  const ofPaid = overpaid === undefined ? TRUE : raw(overpaid ? IS_OVERPAID : 'overpaid = false')
   const alternatives = [
-    unpaid.length > 0 && sql`${rankIn(unpaid)} and ${isPayable} and (expires_at is null or expires_at > ${at})`,
-    status.includes('CANCELLED') && sql`status <= ${raw(MAX_UNPAID)} and cancelled_at is not null`,
-    status.includes('EXPIRED') && sql`${isPayable} and expires_at <= ${at}`,
-    paid.length > 0 && sql`${rankIn(paid)} and status > ${raw(MAX_UNPAID)}${ofPaid}`,
+    unpaid.length > 0 &&
+      raw(`? and ${isPayable} and (expires_at is null or expires_at > ?::timestamptz)`, [rankIn(unpaid), at]),
+    status.includes('CANCELLED') && raw(`status <= ${MAX_UNPAID} and cancelled_at is not null`),
+    status.includes('EXPIRED') && raw(`${isPayable} and expires_at <= ?::timestamptz`, [at]),
+    paid.length > 0 && allOf([rankIn(paid), raw(`status > ${MAX_UNPAID}`), ofPaid]),
   ]
   const asked = overpaid === true ? alternatives.slice(-1) : alternatives
   return anyOf(asked.filter((one) => one !== false))
 }
 
 function rankIn(statuses: readonly RequestStatus[]): Statement {
-  return sql`status = any(${bind(ranksOf(statuses), 'smallint[]')})`
+  return raw('status = any(?::smallint[])', [ranksOf(statuses)])
 }
 
 /** The ranks of the stored statuses that requests of these statuses have. */

@@ -1,31 +1,25 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
-import { runCancellable } from '../../postgres/cancellable.ts'
 import { type ExplainRow, planOf } from '../../postgres/planned-rows.ts'
-import { runPrepared } from '../../postgres/prepared.ts'
-import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
+import { raw, readRows, type Statement } from '../../postgres/statement.ts'
 import { type AttemptOptions, attemptsAt, DEFAULT_ATTEMPTS, type PageQuery, pageStatement } from './request-attempts.ts'
-import { accountIs, conditionOf, type MatchingRequests } from './request-conditions.ts'
+import { conditionOf, type MatchingRequests } from './request-conditions.ts'
 import { type BalanceRow, type RequestWithBalance, requestWithBalanceOf } from './request-repository.ts'
 
 export type RequestListRepository = ReturnType<typeof createRequestListRepository>
 
 /** Creates the lists of the requests of one account. Every statement binds the account for each table that it reads. */
 export function createRequestListRepository(knex: Knex, attempts: AttemptOptions = DEFAULT_ATTEMPTS) {
-  async function ask<Row>(statement: Statement, signal: AbortSignal | undefined): Promise<Row[]> {
-    const query = knex.raw<{ rows: Row[] }>(statement.sql, statement.bindings as Knex.RawBinding[])
-    return (await runCancellable(knex, query, signal)).rows
-  }
   return {
     /** The payment currencies of the account's requests. */
     async currencies(account: Account, signal?: AbortSignal): Promise<string[]> {
-      const rows = await runPrepared<{ payment_currency: string }>(knex, currenciesStatement(account), signal)
+      const rows = await readRows<{ payment_currency: string }>(knex, currenciesStatement(account), signal)
       return rows.map(({ payment_currency }) => payment_currency)
     },
     /** Reads a page, in the direction of its position; newest first without one. */
     async page(account: Account, query: PageQuery, signal?: AbortSignal): Promise<RequestWithBalance[]> {
       for (const attempt of attemptsAt(query, attempts)) {
-        const rows = await runPrepared<PageRow>(knex, pageStatement(account, query, attempt), signal)
+        const rows = await readRows<PageRow>(knex, pageStatement(account, query, attempt), signal)
         const found = rows.filter((row): row is PageRow & BalanceRow => row.request_id !== null)
         if (rows[0]?.is_cut && found.length < query.rows) continue
         return found.map((row) => requestWithBalanceOf(row, query.matching.now))
@@ -34,14 +28,15 @@ export function createRequestListRepository(knex: Knex, attempts: AttemptOptions
     },
     /** Counts the matches, at most `cap`. */
     async count(account: Account, matching: MatchingRequests, cap: number, signal?: AbortSignal): Promise<number> {
-      const matches = sql`select from requests where ${conditionOf(account, matching)} limit ${bind(cap, 'int')}`
-      const [row] = await ask<{ count: bigint }>(sql`select count(*) from (${matches}) matches`, signal)
+      const counted = 'select count(*) from (select from requests where ? limit ?::int) matches'
+      const statement = raw(counted, [conditionOf(account, matching), cap])
+      const [row] = await readRows<{ count: bigint }>(knex, statement, signal)
       return Number(row?.count ?? 0n)
     },
     /** How many matches the database's planner expects. No request is read. */
     async estimate(account: Account, matching: MatchingRequests, signal?: AbortSignal): Promise<number> {
-      const explain = sql`explain (format json) select from requests where ${conditionOf(account, matching)}`
-      const [row] = await ask<ExplainRow>(explain, signal)
+      const explain = raw('explain (format json) select from requests where ?', [conditionOf(account, matching)])
+      const [row] = await readRows<ExplainRow>(knex, explain, signal)
       return planOf(row)?.['Plan Rows'] ?? 0
     },
   }
@@ -52,11 +47,14 @@ type PageRow = { readonly is_cut: boolean } & (BalanceRow | { readonly request_i
 
 /** Skips through the index from one currency to the next, so that the cost grows with the currencies and not with the requests. */
 function currenciesStatement(account: Account): Statement {
-  const next = (than: Statement) =>
-    sql`select payment_currency from requests where ${accountIs(account)}${than} order by payment_currency limit 1`
-  return sql`with recursive currencies as (
-  (${next(raw(''))})
+  const next = (than: string) =>
+    `select payment_currency from requests where account_id = :id${than} order by payment_currency limit 1`
+  return raw(
+    `with recursive currencies as (
+  (${next('')})
   union all
-  select next.* from currencies c cross join lateral (${next(raw(' and payment_currency > c.payment_currency'))}) next
-) select * from currencies`
+  select next.* from currencies c cross join lateral (${next(' and payment_currency > c.payment_currency')}) next
+) select * from currencies`,
+    { id: account.id },
+  )
 }

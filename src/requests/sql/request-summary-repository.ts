@@ -1,7 +1,6 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
-import { runCancellable } from '../../postgres/cancellable.ts'
-import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
+import { raw, readRows, type Statement } from '../../postgres/statement.ts'
 import { conditionOf, MAX_UNPAID, type MatchingRequests } from './request-conditions.ts'
 
 /** The sums of the requests of one invoice currency. Amounts are numerics as text, in human units of it. */
@@ -22,16 +21,17 @@ export async function sumRequests(
   { matching, rows }: { readonly matching: MatchingRequests; readonly rows: number },
   signal?: AbortSignal,
 ): Promise<CurrencySums[]> {
-  const statement = summaryStatement(account, matching, rows)
-  const query = knex.raw<{ rows: CurrencySums[] }>(statement.sql, statement.bindings as Knex.RawBinding[])
-  return (await runCancellable(knex, query, signal)).rows
+  return readRows(knex, summaryStatement(account, matching, rows), signal)
 }
 
 /** Outstanding and overpaid are sums over each request, as `balanceAt` has them. */
 function summaryStatement(account: Account, matching: MatchingRequests, rows: number): Statement {
-  return sql`select invoice_currency, count(*), sum(amount)::text as amount, sum(paid)::text as paid, sum(pending)::text as pending,
-  coalesce(sum(amount - held) filter (where status <= ${raw(MAX_UNPAID)}), 0)::text as outstanding,
+  return raw(
+    `select invoice_currency, count(*), sum(amount)::text as amount, sum(paid)::text as paid, sum(pending)::text as pending,
+  coalesce(sum(amount - held) filter (where status <= ${MAX_UNPAID}), 0)::text as outstanding,
   sum(greatest(held - amount, 0))::text as overpaid
-from requests where ${conditionOf(account, matching)}
-group by invoice_currency limit ${bind(rows, 'int')}`
+from requests where ?
+group by invoice_currency limit ?::int`,
+    [conditionOf(account, matching), rows],
+  )
 }

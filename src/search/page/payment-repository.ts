@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
 import type { Payment } from '../../domain/payment.ts'
+import { runNamed } from '../../postgres/named-statements.ts'
 import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
-import { runPrepared, runPreparedText, runPreparedTexts } from '../../postgres/prepared.ts'
-import { type Statement, sql } from '../../postgres/statement.ts'
+import { raw, readRows } from '../../postgres/statement.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../store/payment-row.ts'
 import type { LadderOptions } from '../plan/ladder.ts'
 import { type ChainProgress, chainProgressOf, chainProgressStatement, headsOf } from '../sql/chain-progress.ts'
@@ -47,7 +47,7 @@ const PROGRESS_MAX_AGE_MS = 1_000
 /** @param ladder - how pages are tried; tests give low limits */
 export function createPaymentRepository(knex: Knex, ladder?: LadderOptions): PaymentRepository {
   const readPage = createPageReader({
-    run: (statement, signal) => runPrepared(knex, statement, signal),
+    run: (statement, signal) => readRows(knex, statement, signal),
     columns: readPaymentColumns,
     ladder,
   })
@@ -76,7 +76,7 @@ export function createPaymentRepository(knex: Knex, ladder?: LadderOptions): Pay
 }
 
 async function readRemoved(knex: Knex, query: PageQuery, until: Date, signal: AbortSignal | undefined) {
-  const rows = await runPreparedText(knex, removedStatement(query, until), signal)
+  const [rows = []] = await runNamed(knex, [removedStatement(query, until)], signal)
   return rows.map(([id, at]): RemovedPayment => ({ id: id as string, changedAt: parseTimestamp(at as string) }))
 }
 
@@ -90,15 +90,15 @@ function inPlaces(query: PageQuery, entries: readonly Entry[]): readonly Entry[]
  * For the statements of the same round trip: PostgreSQL plans each once for all values. To plan a merge of five branches for its values takes longer than
  * to run it, and the branches leave no choice between indexes. Citus has to know the account to plan; it has a setting that PostgreSQL lacks.
  */
-const PLAN_ONCE: Statement = sql`select set_config('plan_cache_mode',
-  case when current_setting('citus.shard_count', true) is null then 'force_generic_plan' else 'auto' end, true)`
+const PLAN_ONCE = raw(`select set_config('plan_cache_mode',
+  case when current_setting('citus.shard_count', true) is null then 'force_generic_plan' else 'auto' end, true)`)
 
 const runPlannedOnce: (knex: Knex, ...asked: Parameters<ReadTexts>) => ReturnType<ReadTexts> = async (
   knex,
   statement,
   signal,
 ) => {
-  const [, rows = []] = await runPreparedTexts(knex, [PLAN_ONCE, statement], signal)
+  const [, rows = []] = await runNamed(knex, [PLAN_ONCE, statement], signal)
   return rows
 }
 
@@ -117,11 +117,7 @@ function createProgressReader(knex: Knex): WithProgress {
       async readTexts(statement, signal) {
         if (used !== undefined) return runPlannedOnce(knex, statement, signal)
         const atMs = performance.now()
-        const [, chains = [], rows = []] = await runPreparedTexts(
-          knex,
-          [PLAN_ONCE, chainProgressStatement, statement],
-          signal,
-        )
+        const [, chains = [], rows = []] = await runNamed(knex, [PLAN_ONCE, chainProgressStatement, statement], signal)
         used = chains.map(chainProgressOf)
         known = { chains: used, atMs }
         return rows

@@ -1,6 +1,6 @@
 import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
-import type { TextRow } from '../../postgres/prepared.ts'
 import type { Statement } from '../../postgres/statement.ts'
+import type { TextRow } from '../../postgres/wire-batch.ts'
 import { type PaymentFilter, statusesLeft } from '../filter/payment-filter.ts'
 import { DEFAULT_LADDER, type LadderOptions, ladderOf } from '../plan/ladder.ts'
 import { needsNoGuess, waysOf } from '../plan/ways.ts'

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex'
-import { runCancellable } from '../../postgres/cancellable.ts'
-import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
+import { raw, readRows, type Statement } from '../../postgres/statement.ts'
 
 /** The names of networks and currencies that the payments of an account have, beyond those of the configuration and built-in tables. */
 export interface AccountNames {
@@ -59,16 +58,12 @@ export function createAccountNamesReader(knex: Knex): AccountNamesReader {
   }
 
   function reading(accountId: number, signal: AbortSignal | undefined) {
-    const ask = async <Row>(statement: Statement): Promise<Row[]> => {
-      const query = knex.raw<{ rows: Row[] }>(statement.sql, statement.bindings as Knex.RawBinding[])
-      return (await runCancellable(knex, query, signal)).rows
-    }
     const newest = async () => {
-      const [row] = await ask<{ seq: string | null }>(newestSeq(accountId))
+      const [row] = await readRows<{ seq: string | null }>(knex, newestSeq(accountId), signal)
       return cachedAt(accountId, row?.seq ?? '')
     }
     const read = async (statement: Statement) =>
-      new Set((await ask<{ name: string }>(statement)).map(({ name }) => name))
+      new Set((await readRows<{ name: string }>(knex, statement, signal)).map(({ name }) => name))
     const namesOf = (cached: () => Promise<CachedNames>): AccountNames => {
       const names = async (key: string, statement: Statement): Promise<ReadonlySet<string>> => {
         const { sets } = await cached()
@@ -117,19 +112,23 @@ export function createAccountNamesReader(knex: Knex): AccountNamesReader {
 }
 
 function newestSeq(accountId: number): Statement {
-  return sql`select max(seq)::text as seq from payment_statistics where account_id = ${bind(accountId)}`
+  return raw('select max(seq)::text as seq from payment_statistics where account_id = ?', [accountId])
 }
 
 /** The statistics have one row for each combination; `select distinct` on the payments would read them all. */
 function networkNames(accountId: number): Statement {
-  return sql`select distinct name from payment_statistics
+  return raw(
+    `select distinct name from payment_statistics
 cross join lateral (values (network), (source_network)) as names(name)
-where account_id = ${bind(accountId)} and name <> ''`
+where account_id = ? and name <> ''`,
+    [accountId],
+  )
 }
 
 function distinctNames(accountId: number, column: 'currency' | 'currency_symbol' | 'invoice_currency'): Statement {
-  const name = raw(column)
-  return sql`select distinct ${name} as name from payment_statistics where account_id = ${bind(accountId)} and ${name} <> ''`
+  return raw(`select distinct ${column} as name from payment_statistics where account_id = ? and ${column} <> ''`, [
+    accountId,
+  ])
 }
 
 function once<T>(ask: () => Promise<T>): () => Promise<T> {

@@ -1,4 +1,4 @@
-import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
+import { raw, type Statement } from '../../postgres/statement.ts'
 
 /** What is known of an account's payments. It may be some minutes old, and only orders what is tried: a page never depends on it. */
 export interface AccountStatistics {
@@ -61,32 +61,38 @@ export function statisticsStatement(accountId: number): Statement {
     const key = `concat('sample ${column} ', ${currency}, '|', string_agg(${column}::text, ' '))`
     return `union all select ${key}, count(*)::text, null, null from sampled where ${currency} is not null group by ${currency}`
   })
-  return sql`with mine as materialized (select * from payment_statistics where account_id = ${bind(accountId)} and n > 0),
+  return raw(
+    `with mine as materialized (select * from payment_statistics where account_id = :accountId and n > 0),
 sampled as materialized (
   select k.* from (select status, min(first_at) as first_at, max(last_at) as last_at from mine group by status order by sum(n) desc limit 1) frequent
-  cross join generate_series(0, ${raw(SAMPLE_RUNS - 1)}) as run
+  cross join generate_series(0, ${SAMPLE_RUNS - 1}) as run
   cross join lateral (
     select currency_symbol, amount, amount_in_usd, invoice_currency, invoice_amount from payments
-    where account_id = ${bind(accountId)} and status = frequent.status
-      and timestamp >= frequent.first_at + run * (frequent.last_at - frequent.first_at) / ${raw(SAMPLE_RUNS)}.0
-    order by timestamp, id limit ${raw(SAMPLE_RUN)}
+    where account_id = :accountId and status = frequent.status
+      and timestamp >= frequent.first_at + run * (frequent.last_at - frequent.first_at) / ${SAMPLE_RUNS}.0
+    order by timestamp, id limit ${SAMPLE_RUN}
   ) k
 )
-select concat(${raw(keys)}) as key, sum(n)::text as n, min(first_at) as first_at, max(last_at) as last_at
-from mine group by grouping sets ((), ${raw(sets)})
-${raw(samples.join('\n'))}`
+select concat(${keys}) as key, sum(n)::text as n, min(first_at) as first_at, max(last_at) as last_at
+from mine group by grouping sets ((), ${sets})
+${samples.join('\n')}`,
+    { accountId },
+  )
 }
 
 /**
  * Reads what PostgreSQL knows of names, of all accounts. A statement of its own, because on Citus none may look at catalogs and at sharded tables.
  */
-export const namesStatement: Statement = sql`select concat_ws(' ', name, value) as key, (n * reltuples)::bigint::text as n, null as first_at, null as last_at
+export const namesStatement: Statement = raw(
+  `select concat_ws(' ', name, value) as key, (n * reltuples)::bigint::text as n, null as first_at, null as last_at
   from pg_class join pg_stats s on oid = 'payments'::regclass and (schemaname, tablename) = (relnamespace::regnamespace::text, relname)
   cross join lateral (
     select attname as name, value, n from unnest(most_common_vals::text::text[], most_common_freqs) frequent(value, n)
-    union all select attname, null, most_common_freqs[array_length(most_common_freqs, 1)] / ${raw(RARER)}
+    union all select attname, null, most_common_freqs[array_length(most_common_freqs, 1)] / ${RARER}
   ) names
-  where attname = any(${bind(NAMES, 'text[]')})`
+  where attname = any(?::text[])`,
+  [NAMES],
+)
 
 /** Turns the rows of {@link statisticsStatement} and {@link namesStatement} into statistics. */
 export function statisticsOfRows(rows: readonly StatisticsRow[]): AccountStatistics {

@@ -1,6 +1,6 @@
 import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
-import type { TextRow } from '../../postgres/prepared.ts'
-import { type Statement, sql } from '../../postgres/statement.ts'
+import { raw, type Statement } from '../../postgres/statement.ts'
+import type { TextRow } from '../../postgres/wire-batch.ts'
 import type { Heads } from '../../store/payment-row.ts'
 
 /** How far detection has scanned a chain. */
@@ -18,7 +18,7 @@ export interface ChainProgress {
  * Reads the progress of every chain that was ever followed. While blocks are read beside following, the lowest of them is the end of what is read.
  * Blocks that a node gave which was found to answer wrongly count as not read, until they are read again; the time of the block before them is unknown.
  */
-export const chainProgressStatement: Statement = sql`
+export const chainProgressStatement: Statement = raw(`
   with progress as (
     select c.chain_id, c.head_block,
       case when c.start_block is null then null when u.chain_id is null then c.scanned_block
@@ -35,7 +35,7 @@ export const chainProgressStatement: Statement = sql`
   from progress p
   left join (
     select chain_id, min(from_block) as from_block from pending_rereads where is_wrong group by chain_id
-  ) w on w.chain_id = p.chain_id and w.from_block <= p.read_block`
+  ) w on w.chain_id = p.chain_id and w.from_block <= p.read_block`)
 
 export function chainProgressOf([chainId, readBlock, readTime, headBlock]: TextRow): ChainProgress {
   return {

@@ -1,4 +1,4 @@
-import { bind, EMPTY, join, raw, type Statement, sql, unionAll, where } from '../../postgres/statement.ts'
+import { allOf, raw, type Statement, unionAll } from '../../postgres/statement.ts'
 import { filterFields } from '../filter/search-fields.ts'
 import { directionOf, keysOf, type PageQuery } from '../page/page-query.ts'
 import { branchTypes, indexes } from '../plan/sources.ts'
@@ -30,20 +30,21 @@ export interface EntriesTerms {
  */
 export function entriesOf({ way, isCovered, names, limit }: EntriesTerms, query: PageQuery): Statement {
   const parts = (isCovered ? way.covering : undefined) ?? way.parts
-  const ending = sql` limit ${raw(limit)}`
-  const select = sql`select ${raw(names.join(', '))} from payments`
+  const select = `select ${names.join(', ')} from payments`
   const branchesOf = isMerged(parts) ? eachBranch : allBranches
   const runs = runsOf(way.kind, parts, query).map((run) => {
     const branches = run.parts.flatMap((part) => {
       const asked = [...conditionsOf(part, query), ...run.bounds]
       const order = run.order ?? orderOfIndex(part)
-      return branchesOf(part, query, (ofBranch) => sql`${select}${where([...ofBranch, ...asked])}${order}${ending}`)
+      return branchesOf(part, query, (ofBranch) =>
+        raw(`${select}\nwhere ?${order} limit ${limit}`, [allOf([...ofBranch, ...asked])]),
+      )
     })
     if (branches.length === 1 && isMerged(parts)) return unionAll(branches)
-    return sql`select * from (${unionAll(branches)}) merged${run.order ?? EMPTY}${ending}`
+    return raw(`select * from (?) merged${run.order ?? ''} limit ${limit}`, [unionAll(branches)])
   })
-  if (runs.length === 0) return sql`${select} where false`
-  return runs.length === 1 ? unionAll(runs) : sql`select * from (${unionAll(runs)}) runs${ending}`
+  if (runs.length === 0) return raw(`${select} where false`)
+  return runs.length === 1 ? unionAll(runs) : raw(`select * from (?) runs limit ${limit}`, [unionAll(runs)])
 }
 
 /** Branches that are merged. Runs follow each other in the order of the answer. */
@@ -51,7 +52,7 @@ interface Run {
   readonly parts: readonly WayPart[]
   readonly bounds: readonly Statement[]
   /** Of the answer; undefined where each branch has the order of its index. */
-  readonly order?: Statement
+  readonly order?: string
 }
 
 /** A gather is one run. A walk has one for each status in the order of status, and for known and unknown amounts in that of the amount. */
@@ -64,7 +65,7 @@ function runsOf(kind: Way['kind'], parts: readonly WayPart[], query: PageQuery):
   const keys = keysOf(query)
   const atPosition = some.map((part) => ({ ...part, within: rangesLeft(part.within, query) }))
   if (sortBy === 'status') return runsByStatus(some, atPosition, query)
-  const order = sql`\norder by ${raw(orderTerms(keys, direction))}`
+  const order = `\norder by ${orderTerms(keys, direction)}`
   const ranges = keyRanges(keys, direction, filter, position)
   const inOrder = direction === 'asc' ? ranges : ranges.toReversed()
   return inOrder.map((range) => ({ parts: atPosition, bounds: [range], order }))
@@ -75,7 +76,7 @@ function runsByStatus(parts: readonly WayPart[], atPosition: readonly WayPart[],
   const { position, filter } = query
   const direction = directionOf(query)
   const keys = keysOf(query).slice(1)
-  const order = sql`\norder by ${raw(orderTerms(keys, direction))}`
+  const order = `\norder by ${orderTerms(keys, direction)}`
   const rankOf = ({ columns }: WayPart, tuple: WayPart['tuples'][number]) => Number(tuple[columns.indexOf('status')])
   const ranks = new Set(parts.flatMap((part) => part.tuples.map((tuple) => rankOf(part, tuple))))
   const current = position && Number(position.keys[0])
@@ -95,17 +96,17 @@ function conditionsOf({ index, within, filter, except }: WayPart, query: PageQue
   const values = except && query.filter[except.filter]
   return [
     ...conditionsOfNamed(query.filter, filter === undefined ? within : [filter]),
-    ...(index === 'payments_source_network' ? [sql`source_network <> network`] : []),
+    ...(index === 'payments_source_network' ? [raw('source_network <> network')] : []),
     ...(except && values && field?.kind === 'list' ? [noneOf(except.column, field.value, values)] : []),
   ]
 }
 
 /** The order of a whole branch, by which PostgreSQL takes the index. */
-function orderOfIndex({ index, columns }: WayPart): Statement {
+function orderOfIndex({ index, columns }: WayPart): string {
   const { order, hasStatus, then = [] } = indexes[index]
-  if (order === undefined) return EMPTY
+  if (order === undefined) return ''
   const keys = [...(hasStatus && !columns.includes('status') ? ['status'] : []), order, ...then, 'id']
-  return raw(`\norder by ${keys.join(', ')}`)
+  return `\norder by ${keys.join(', ')}`
 }
 
 type Branches = (part: WayPart, query: PageQuery, select: (ofBranch: readonly Statement[]) => Statement) => Statement[]
@@ -115,7 +116,7 @@ const eachBranch: Branches = ({ columns, tuples }, { filter }, select) =>
   tuples.map((tuple) =>
     select([
       accountIs(filter.accountId),
-      ...columns.map((column, at) => sql`${raw(column)} = ${bind(tuple[at] ?? null, branchTypes[column])}`),
+      ...columns.map((column, at) => raw(`${column} = ?::${branchTypes[column]}`, [tuple[at] ?? null])),
     ]),
   )
 
@@ -125,30 +126,30 @@ const eachBranch: Branches = ({ columns, tuples }, { filter }, select) =>
  * @example select k.* from (select * from unnest(?::bytea[], ?::smallint[])) d(payer, status) cross join lateral (…) k
  */
 const allBranches: Branches = ({ columns, tuples, symbols = [] }, { filter }, select) => {
-  const arrays = columns.map((column, at) =>
-    bind(
-      tuples.map((tuple) => tuple[at] ?? null),
-      `${branchTypes[column]}[]`,
-    ),
-  )
+  const arrays = columns.map((_, at) => tuples.map((tuple) => tuple[at] ?? null))
   const tables = [
-    sql`select * from unnest(${join(arrays, ', ')})`,
+    raw(`select * from unnest(${columns.map((column) => `?::${branchTypes[column]}[]`).join(', ')})`, arrays),
     ...symbols.map((symbol) => idsOfSymbol(symbol, filter.accountId)),
   ]
   const ofBranch = columns.map((column) => raw(`${column} = d.${column}`))
   return [
-    sql`select k.* from (${unionAll(tables)}) d(${raw(columns.join(', '))})
-cross join lateral (${select([accountIs(filter.accountId), ...ofBranch])}) k`,
+    raw(`select k.* from (?) d(${columns.join(', ')})\ncross join lateral (?) k`, [
+      unionAll(tables),
+      select([accountIs(filter.accountId), ...ofBranch]),
+    ]),
   ]
 }
 
 /** The invoice currencies of a symbol that an account has, each found by one descent of the index from the one before. */
 function idsOfSymbol(symbol: string, accountId: number): Statement {
-  const next = (from: Statement) => sql`select invoice_currency from payments
-where ${accountIs(accountId)} and invoice_currency ${from} and invoice_currency < ${bind(`${symbol}.`, 'text')} order by invoice_currency limit 1`
-  return sql`with recursive ids(invoice_currency) as (
-(${next(sql`>= ${bind(`${symbol}-`, 'text')}`)})
+  const next = (from: string) => `select invoice_currency from payments
+where account_id = :accountId and invoice_currency ${from} and invoice_currency < :end::text order by invoice_currency limit 1`
+  return raw(
+    `with recursive ids(invoice_currency) as (
+(${next('>= :start::text')})
 union all
-select (${next(raw('> ids.invoice_currency'))}) from ids where invoice_currency is not null
-) select invoice_currency from ids where ${invoiceSymbolCondition(symbol)}`
+select (${next('> ids.invoice_currency')}) from ids where invoice_currency is not null
+) select invoice_currency from ids where :isOfSymbol`,
+    { accountId, start: `${symbol}-`, end: `${symbol}.`, isOfSymbol: invoiceSymbolCondition(symbol) },
+  )
 }

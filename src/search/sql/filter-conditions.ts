@@ -1,4 +1,4 @@
-import { allOf, anyOf, bind, bindTime, join, raw, type Statement, sql, TRUE } from '../../postgres/statement.ts'
+import { allOf, anyOf, raw, type Statement, timeText } from '../../postgres/statement.ts'
 import { amountBasis, type PaymentFilter } from '../filter/payment-filter.ts'
 import type { TextReading } from '../filter/read-free-text.ts'
 import type { CurrencyMatch } from '../filter/resolve-names.ts'
@@ -17,12 +17,12 @@ import {
 
 /** Every query asks for one account's rows. */
 export function accountIs(accountId: number): Statement {
-  return sql`account_id = ${bind(accountId)}`
+  return raw('account_id = ?', [accountId])
 }
 
-/** All filters as one condition, `true` where none is given. Columns have no table name. */
+/** All filters as one condition. Columns have no table name. */
 export function matchCondition(filter: PaymentFilter): Statement {
-  return join([TRUE, ...conditionsOf(filter, filterFields)], ' and ')
+  return allOf(conditionsOf(filter, filterFields))
 }
 
 /** The conditions of some filters; a filter that was not given has none. */
@@ -40,8 +40,9 @@ export function checksOfNamed(filter: PaymentFilter, names: readonly FilterName[
   return fieldsNamed(names).flatMap((field) => {
     const values = field.kind === 'list' ? (filter[field.name] ?? []) : []
     if (field.kind !== 'list' || values.length <= MAX_COMPARED) return conditionOf(field, filter)
-    const list = bind(bindingsOf(field.value, values), `${field.value.type}[]`)
-    return [anyOf(field.columns.map((column) => sql`(${raw(column)} in (select unnest(${list}))) is true`))]
+    const list = bindingsOf(field.value, values)
+    const isListed = (column: string) => raw(`(${column} in (select unnest(?::${field.value.type}[]))) is true`, [list])
+    return [anyOf(field.columns.map(isListed))]
   })
 }
 
@@ -83,10 +84,12 @@ function boundColumn({ column }: Extract<FilterField, { kind: 'date' | 'amount' 
 function conditionOf(field: FilterField, filter: PaymentFilter): Statement[] {
   switch (field.kind) {
     case 'date':
-      return ifGiven(filter[field.name], (ms) => sql`${raw(field.column)} ${raw(field.operator)} ${bindTime(ms)}`)
+      return ifGiven(filter[field.name], (ms) =>
+        raw(`${field.column} ${field.operator} ?::timestamptz`, [timeText(ms)]),
+      )
     case 'amount': {
-      const column = raw(boundColumn(field, filter))
-      return ifGiven(filter[field.name], (amount) => sql`${column} ${raw(field.operator)} ${bind(amount, 'numeric')}`)
+      const column = boundColumn(field, filter)
+      return ifGiven(filter[field.name], (amount) => raw(`${column} ${field.operator} ?::numeric`, [amount]))
     }
     case 'currency':
       return ifGiven(filter[field.name], currencyCondition)
@@ -97,7 +100,7 @@ function conditionOf(field: FilterField, filter: PaymentFilter): Statement[] {
     case 'exclusion': {
       const turned = turnedField(field)
       const excluded = conditionOf(turned, { ...filter, [turned.name]: filter[field.name] })
-      return excluded.map((condition) => sql`(${condition}) is not true`)
+      return excluded.map((condition) => raw('(?) is not true', [condition]))
     }
     case 'prefix':
       return ifGiven(filter[field.name], (prefix) => prefixCondition(field.column, prefix))
@@ -123,9 +126,9 @@ function textCondition(readings: readonly TextReading[]): Statement {
 
 /** The texts that begin with a prefix, as a range of the bytewise order, which is that of code points. */
 function prefixCondition(column: string, prefix: string): Statement {
-  const from = sql`${raw(column)} >= ${bind(prefix, 'text')}`
   const end = afterPrefix(prefix)
-  return end === undefined ? from : allOf([from, sql`${raw(column)} < ${bind(end, 'text')}`])
+  if (end === undefined) return raw(`${column} >= ?::text`, [prefix])
+  return raw(`${column} >= ?::text and ${column} < ?::text`, [prefix, end])
 }
 
 /** The first text after all that begin with a prefix; undefined where every later text does. */
@@ -153,20 +156,19 @@ function bindingsOf(kind: ValueKind, values: readonly string[]): (string | numbe
 /** A single value is compared with `=`, because only then are the entries of an index in the order of its next column. */
 function isOneOf(column: string, type: ColumnType, values: readonly (string | number)[]): Statement {
   const [only] = values
-  if (values.length === 1 && only !== undefined) return sql`${raw(column)} = ${bind(only, type)}`
-  return sql`${raw(column)} = any(${bind(values, `${type}[]`)})`
+  if (values.length === 1 && only !== undefined) return raw(`${column} = ?::${type}`, [only])
+  return raw(`${column} = any(?::${type}[])`, [values])
 }
 
 /** Whether an entry of `refunds` has one of these hashes, in the words of its index. */
 function anyRefundBy(hashes: readonly string[]): Statement {
   const path = hashes.map((hash) => `$[*].txHash == "${hash}"`).join(' || ')
-  return sql`(refunds <> '[]' and refunds @@ ${bind(path, 'jsonpath')})`
+  return raw(`(refunds <> '[]' and refunds @@ ?::jsonpath)`, [path])
 }
 
 /** `(payer is null or payer <> all(?::bytea[]))` */
 export function noneOf(column: string, kind: ValueKind, values: readonly string[]): Statement {
-  const name = raw(column)
-  return sql`(${name} is null or ${name} <> all(${bind(bindingsOf(kind, values), `${kind.type}[]`)}))`
+  return raw(`(${column} is null or ${column} <> all(?::${kind.type}[]))`, [bindingsOf(kind, values)])
 }
 
 function currencyCondition(matches: readonly CurrencyMatch[]): Statement {
@@ -199,7 +201,9 @@ function paymentCurrencyCondition(matches: readonly CurrencyMatch[]): Statement 
  * belongs to another, longer symbol.
  */
 export function invoiceSymbolCondition(symbol: string): Statement {
-  const prefix = bind(`${symbol}-`, 'text')
-  return sql`(invoice_currency >= ${prefix} and invoice_currency < ${bind(`${symbol}.`, 'text')}
-  and strpos(substr(invoice_currency, char_length(${prefix}) + 1), '-') = 0)`
+  return raw(
+    `(invoice_currency >= :from::text and invoice_currency < :to::text
+  and strpos(substr(invoice_currency, char_length(:from::text) + 1), '-') = 0)`,
+    { from: `${symbol}-`, to: `${symbol}.` },
+  )
 }

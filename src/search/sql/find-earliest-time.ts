@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { runPrepared } from '../../postgres/prepared.ts'
+import { raw, readRows } from '../../postgres/statement.ts'
 
 /**
  * The earliest timestamp that a payment of an account has had, as far back as the change log is kept. An export that resumes there misses
@@ -12,13 +12,13 @@ export async function findEarliestTime(
   { accountId, id }: { readonly accountId: number; readonly id: string },
   signal: AbortSignal | undefined,
 ): Promise<Date | undefined> {
-  const statement = { sql: EARLIEST_TIME, bindings: [accountId, id, accountId, id] }
-  const [row] = await runPrepared<{ earliest: Date | null }>(knex, statement, signal)
+  const statement = raw(EARLIEST_TIME, { accountId, id })
+  const [row] = await readRows<{ earliest: Date | null }>(knex, statement, signal)
   return row?.earliest ?? undefined
 }
 
 const EARLIEST_TIME = `select min(timestamp) as earliest from (
-  select timestamp from payments where account_id = ? and id = ?::uuid
+  select timestamp from payments where account_id = :accountId and id = :id::uuid
   union all
-  select (old->>'timestamp')::timestamptz from payment_changes where account_id = ? and payment_id = ?::uuid and old is not null
+  select (old->>'timestamp')::timestamptz from payment_changes where account_id = :accountId and payment_id = :id::uuid and old is not null
 ) as places`

@@ -1,11 +1,10 @@
 import type { Knex } from 'knex'
-import { runPrepared } from '../../postgres/prepared.ts'
-import { bind, raw, type Statement, sql, TRUE } from '../../postgres/statement.ts'
+import { allOf, raw, readRows, type Statement, TRUE } from '../../postgres/statement.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import { accountIs, matchCondition } from './filter-conditions.ts'
 
 /** The place of payments whose event is unknown: after all others of their transaction. */
-const LAST = raw(String(2 ** 31 - 1))
+const LAST = 2 ** 31 - 1
 
 /**
  * Whether the gas of a payment's transaction stands on another payment: each payment has the gas of its whole transaction, which counts
@@ -15,11 +14,14 @@ const LAST = raw(String(2 ** 31 - 1))
  */
 export function gasStandsElsewhere(filter: PaymentFilter, also: Statement = TRUE): Statement {
   // The first event of a transaction comes before all others, and most payments are the first.
-  return sql`(payments.event_index is distinct from 0 and exists (
+  return raw(
+    `(payments.event_index is distinct from 0 and exists (
   select 1 from payments as other
-  where ${accountIs(filter.accountId)} and ${matchCondition(filter)} and ${also} and gas is not null
+  where ? and gas is not null
     and tx_hash = payments.tx_hash and network = payments.network
-    and (coalesce(event_index, ${LAST}), id) < (coalesce(payments.event_index, ${LAST}), payments.id)))`
+    and (coalesce(event_index, ${LAST}), id) < (coalesce(payments.event_index, ${LAST}), payments.id)))`,
+    [allOf([accountIs(filter.accountId), matchCondition(filter), also])],
+  )
 }
 
 /** Which of some payments do not have the gas of their transaction. */
@@ -29,8 +31,11 @@ export async function findGasElsewhere(
   ids: readonly string[],
   signal: AbortSignal | undefined,
 ): Promise<ReadonlySet<string>> {
-  const statement = sql`select id from payments
-where ${accountIs(filter.accountId)} and id = any(${bind(ids, 'uuid[]')}) and ${gasStandsElsewhere(filter)}`
-  const rows = await runPrepared<{ id: string }>(knex, statement, signal)
+  const statement = raw('select id from payments where account_id = ? and id = any(?::uuid[]) and ?', [
+    filter.accountId,
+    ids,
+    gasStandsElsewhere(filter),
+  ])
+  const rows = await readRows<{ id: string }>(knex, statement, signal)
   return new Set(rows.map(({ id }) => id))
 }

@@ -1,4 +1,4 @@
-import { allOf, bind, join, raw, type Statement, sql, TRUE } from '../../postgres/statement.ts'
+import { allOf, raw, type Statement, TRUE } from '../../postgres/statement.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SortKey } from '../filter/search-fields.ts'
 import type { SortOrder } from '../filter/search-input.ts'
@@ -20,10 +20,10 @@ export function keyColumnsOf(query: PageQuery): string[] {
  *
  * @example order by amount_in_usd desc nulls last, id desc
  */
-export function orderOfAnswer(keys: readonly SortKey[], direction: SortOrder): Statement {
+export function orderOfAnswer(keys: readonly SortKey[], direction: SortOrder): string {
   const nulls = direction === 'asc' ? ' nulls first' : ' nulls last'
   const terms = keys.map(({ column, nullable }) => `${column} ${direction}${nullable ? nulls : ''}`)
-  return raw(`order by ${[...terms, `id ${direction}`].join(', ')}`)
+  return `order by ${[...terms, `id ${direction}`].join(', ')}`
 }
 
 /**
@@ -52,8 +52,8 @@ export function keyRanges(
   const isAtUnknown = position !== undefined && position.keys[0] === null
   const isAtKnown = position !== undefined && !isAtUnknown
   const hasAmounts = filter.minAmount !== undefined || filter.maxAmount !== undefined
-  const unknown = allOf([sql`${raw(key.column)} is null`, isAtUnknown ? beyond([], direction, position) : TRUE])
-  const known = allOf([sql`${raw(key.column)} is not null`, isAtKnown ? beyond(keys, direction, position) : TRUE])
+  const unknown = allOf([raw(`${key.column} is null`), isAtUnknown ? beyond([], direction, position) : TRUE])
+  const known = allOf([raw(`${key.column} is not null`), isAtKnown ? beyond(keys, direction, position) : TRUE])
   const isUnknownPassed = isAtKnown && direction === 'asc'
   const isKnownPassed = isAtUnknown && direction === 'desc'
   return [...(isUnknownPassed || hasAmounts ? [] : [unknown]), ...(isKnownPassed ? [] : [known])]
@@ -62,12 +62,13 @@ export function keyRanges(
 /** `(timestamp, id) < (?::timestamptz, ?::uuid)`; without keys `(id) < (?::uuid)`. */
 function beyond(keys: readonly SortKey[], direction: SortOrder, position: PagePosition): Statement {
   const columns = [...keys.map(({ column }) => column), 'id'].join(', ')
-  const values = keys.map(({ type }, at) => bind(position.keys[at] ?? null, type))
-  return sql`(${raw(columns)}) ${operatorOf(direction, position)} (${join([...values, bind(position.id, 'uuid')], ', ')})`
+  const places = [...keys.map(({ type }) => type), 'uuid'].map((type) => `?::${type}`).join(', ')
+  const values = keys.map((_, at) => position.keys[at] ?? null)
+  return raw(`(${columns}) ${operatorOf(direction, position)} (${places})`, [...values, position.id])
 }
 
-function operatorOf(direction: SortOrder, { inclusive }: PagePosition): Statement {
-  return raw(`${direction === 'asc' ? '>' : '<'}${inclusive ? '=' : ''}`)
+function operatorOf(direction: SortOrder, { inclusive }: PagePosition): string {
+  return `${direction === 'asc' ? '>' : '<'}${inclusive ? '=' : ''}`
 }
 
 /**
@@ -80,11 +81,12 @@ export function afterPosition(query: PageQuery): Statement {
   const [key] = keys
   if (position === undefined || key === undefined) return TRUE
   const direction = directionOf(query)
-  const column = raw(key.column)
+  const { column } = key
   if (position.keys[0] === null) {
-    const byId = sql`id ${operatorOf(direction, position)} ${bind(position.id, 'uuid')}`
-    return direction === 'asc' ? sql`(${column} is not null or ${byId})` : sql`${column} is null and ${byId}`
+    const byId = `id ${operatorOf(direction, position)} ?::uuid`
+    const text = direction === 'asc' ? `(${column} is not null or ${byId})` : `${column} is null and ${byId}`
+    return raw(text, [position.id])
   }
   const after = beyond(keys, direction, position)
-  return key.nullable && direction === 'desc' ? sql`(${column} is null or ${after})` : after
+  return key.nullable && direction === 'desc' ? raw(`(${column} is null or ?)`, [after]) : after
 }

@@ -26,20 +26,24 @@ function statementsOf(query: PageQuery, limits = [10], isCovered = false) {
     limits,
     makeGuess: () => () => ({ cost: 0, start: 0, price: 1, isCovered }),
   })
-  return steps.map((step) => pageStatement(step, { query, columns: ['id', 'amount'] }))
+  return steps.map((step) => {
+    const { sql, bindings } = pageStatement(step, { query, columns: ['id', 'amount'] }).toSQL()
+    return { sql, bindings }
+  })
 }
 
-const LAST_CHANGE = '(select last_change from account_changes where account_id = ?)'
+const LAST_CHANGE = '(select last_change from account_changes where account_id = ?) as last_change'
 
 test('where one index answers everything, the page is its entries with their rows', () => {
   expect(statementsOf(queryOf({ position: after([AT]) }))).toEqual([
     {
       sql: `select * from (
-(select id, amount, ${LAST_CHANGE} as last_change, false as cut from (
+(select id, amount, ${LAST_CHANGE}, false as cut from (
 select * from payments
 where account_id = ? and (timestamp, id) < (?::timestamptz, ?::uuid)
 order by timestamp desc, id desc limit 21
-) entries limit 21)
+) entries
+where true limit 21)
 union all
 (select null, null, ${LAST_CHANGE}, false)
 ) page limit 21`,
@@ -64,7 +68,7 @@ ${merged('timestamp, id', 11)}
 ) entries offset 10) as cut
 )
 select * from (
-(select id, amount, ${LAST_CHANGE} as last_change, false as cut from (
+(select id, amount, ${LAST_CHANGE}, false as cut from (
 ${merged('*', 10)}
 ) entries
 where type = ?::smallint limit 21)
@@ -79,7 +83,7 @@ union all
 test('entries may be read without their rows, and last without a limit that matters', () => {
   const query = queryOf({ filter: { accountId: 7, status: ['FAILED'], type: ['DIRECT'] } })
   const [first, second] = statementsOf(query, [100], true)
-  expect(first?.sql).toContain(`(select p.*, ${LAST_CHANGE} as last_change, false as cut from (select id from (
+  expect(first?.sql).toContain(`(select p.*, ${LAST_CHANGE}, false as cut from (select id from (
 select timestamp, id, type from payments
 where account_id = ? and status = ?::smallint
 order by timestamp desc, id desc limit 100

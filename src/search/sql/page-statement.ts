@@ -1,9 +1,9 @@
-import { commonTable, EMPTY, join, raw, type Statement, sql, where } from '../../postgres/statement.ts'
+import { allOf, commonTable, join, raw, type Statement } from '../../postgres/statement.ts'
 import { directionOf, keysOf, type PageQuery } from '../page/page-query.ts'
 import { ALL, type Step } from '../plan/ladder.ts'
 import { isWhole } from '../plan/ways.ts'
 import { entriesOf } from './entries.ts'
-import { accountIs, checksOfNamed, columnsOf } from './filter-conditions.ts'
+import { checksOfNamed, columnsOf } from './filter-conditions.ts'
 import { afterPosition, keyColumnsOf, orderOfAnswer } from './keyset.ts'
 
 /** Which page, and which columns of its rows. */
@@ -40,31 +40,36 @@ export function pageStatement({ way, limit, isCovered }: Step, { query, columns 
   // a gather whose entries are too many is not sorted, and its rows are not read
   const ofGather =
     way.kind === 'walk' ? [] : [afterPosition(query), ...(isBounded ? [raw('not (select cut from more)')] : [])]
-  const order = way.kind === 'walk' ? EMPTY : sql`\n${orderOfAnswer(keysOf(query), directionOf(query))}`
-  const rows = raw(rowLimit(query))
-  const from = isKept ? raw('gathered entries') : sql`(\n${entries}\n) entries`
-  const page = sql`from ${from}${where([...asked, ...ofGather])}${order} limit ${rows}`
-  const account = accountIs(query.filter.accountId)
-  const ofAccount = (column: string) => sql`(select ${raw(column)} from account_changes where ${account})`
-  const stamp = query.sortBy === 'changed' ? sql`, ${ofAccount('last_changed_at')} as last_changed_at` : EMPTY
+  const order = way.kind === 'walk' ? '' : `\n${orderOfAnswer(keysOf(query), directionOf(query))}`
+  const rows = rowLimit(query)
+  const from = isKept ? raw('gathered entries') : raw('(\n?\n) entries', [entries])
+  const page = raw(`from ?\nwhere ?${order} limit ${rows}`, [from, allOf([...asked, ...ofGather])])
+  const { accountId } = query.filter
+  const ofAccount = (column: string) =>
+    `(select ${column} from account_changes where account_id = :accountId) as ${column}`
+  const stamp = query.sortBy === 'changed' ? `, ${ofAccount('last_changed_at')}` : ''
   const lastChange = ofAccount('last_change')
-  const names = raw(columns.join(', '))
+  const names = columns.join(', ')
   const found = isCovered
-    ? sql`select p.*, ${lastChange} as last_change, false as cut${stamp} from (select id ${page}) page
-cross join lateral (select ${names} from payments where ${account} and id = page.id offset 0) p limit ${rows}`
-    : sql`select ${names}, ${lastChange} as last_change, false as cut${stamp} ${page}`
+    ? `select p.*, ${lastChange}, false as cut${stamp} from (select id :page) page
+cross join lateral (select ${names} from payments where account_id = :accountId and id = page.id offset 0) p limit ${rows}`
+    : `select ${names}, ${lastChange}, false as cut${stamp} :page`
   // of a gather the index alone is read, whatever its columns are
   const keys = read(way.kind === 'walk' ? keyColumnsOf(query) : ['id'], limit + 1)
-  const more = sql`select exists (select from ${isKept ? from : sql`(\n${keys}\n) entries`} offset ${raw(limit)}) as cut`
+  const ofKeys = isKept ? from : raw('(\n?\n) entries', [keys])
+  const more = raw(`select exists (select from ? offset ${limit}) as cut`, [ofKeys])
   const tables = [
     ...(isKept ? [commonTable('gathered', entries, 'materialized')] : []),
     ...(isBounded ? [commonTable('more', more, 'materialized')] : []),
   ]
-  return sql`${tables.length === 0 ? EMPTY : sql`with ${join(tables, ', ')}\n`}select * from (
+  return raw(
+    `${tables.length === 0 ? '' : 'with :tables\n'}select * from (
 (${found})
 union all
-(select ${raw(columns.map(() => 'null').join(', '))}, ${lastChange}, ${raw(isBounded ? '(select cut from more)' : 'false')}${stamp})
-) page limit ${rows}`
+(select ${columns.map(() => 'null').join(', ')}, ${lastChange}, ${isBounded ? '(select cut from more)' : 'false'}${stamp})
+) page limit ${rows}`,
+    { accountId, page, tables: join(tables, ', ') },
+  )
 }
 
 /**

@@ -1,6 +1,6 @@
-import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
+import { raw, type Statement } from '../../postgres/statement.ts'
 
 /** One payment of an account. */
 export function paymentByIdStatement(accountId: number, id: string, columns: readonly string[]): Statement {
-  return sql`select ${raw(columns.join(', '))} from payments where account_id = ${bind(accountId)} and id = ${bind(id)}`
+  return raw(`select ${columns.join(', ')} from payments where account_id = ? and id = ?`, [accountId, id])
 }

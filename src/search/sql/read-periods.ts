@@ -1,7 +1,6 @@
 import type { Knex } from 'knex'
 import { DEFAULT_TIME_ZONE, daysOfZone, type ZoneDays } from '../../domain/time-zone.ts'
-import { runPrepared } from '../../postgres/prepared.ts'
-import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
+import { allOf, raw, readRows } from '../../postgres/statement.ts'
 import { MAX_GROUPS, requireFewGroups } from '../../postgres/summary-limits.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import {
@@ -29,9 +28,12 @@ const MAX_PERIODS = MAX_GROUPS
 export async function readPeriods(knex: Knex, query: PeriodQuery, signal: AbortSignal): Promise<Periods> {
   const { filter, names } = query
   if (names.length === 0) return {}
-  const statement = sql`select ${milliseconds('min(first_at)')} as first, ${milliseconds('max(last_at)')} as last
-from payment_statistics where ${accountIs(filter.accountId)} and n > 0`
-  const [range] = await runPrepared<{ first: string | null; last: string | null }>(knex, statement, signal)
+  const statement = raw(
+    `select ${milliseconds('min(first_at)')} as first, ${milliseconds('max(last_at)')} as last
+from payment_statistics where account_id = ? and n > 0`,
+    [filter.accountId],
+  )
+  const [range] = await readRows<{ first: string | null; last: string | null }>(knex, statement, signal)
   if (range === undefined || range.first === null || range.last === null) return splitBy(query, () => [])
   const firstMs = Math.max(Number(range.first), filter.fromDate ?? Number.NEGATIVE_INFINITY)
   const lastMs = Math.min(Number(range.last), filter.toDate ?? Number.POSITIVE_INFINITY)
@@ -44,17 +46,20 @@ from payment_statistics where ${accountIs(filter.accountId)} and n > 0`
 export async function readPeriodsExactly(knex: Knex, query: PeriodQuery, signal: AbortSignal): Promise<Periods> {
   const { filter } = query
   // A day of a zone touches at most three days of UTC, so with more days than this there are too many groups.
-  const statement = sql`select distinct ${milliseconds("date_bin('1 day', timestamp, '1970-01-01T00:00:00Z')")} as day
-from payments where ${accountIs(filter.accountId)} and ${matchCondition(filter)} limit ${bind(3 * MAX_GROUPS + 1)}`
-  const rows = await runPrepared<{ day: string }>(knex, statement, signal)
+  const statement = raw(
+    `select distinct ${milliseconds("date_bin('1 day', timestamp, '1970-01-01T00:00:00Z')")} as day
+from payments where ? limit ?`,
+    [allOf([accountIs(filter.accountId), matchCondition(filter)]), 3 * MAX_GROUPS + 1],
+  )
+  const rows = await readRows<{ day: string }>(knex, statement, signal)
   if (rows.length > 3 * MAX_GROUPS) requireFewGroups(rows)
   const utcDays = rows.map(({ day }) => Number(day)).toSorted((one, other) => one - other)
   return splitBy(query, (days, name) => periodsTouching(days, name, utcDays))
 }
 
 /** A time in milliseconds since 1970, as the digits of a whole number: those of a double depend on the database's settings. */
-function milliseconds(time: string): Statement {
-  return raw(`(extract(epoch from ${time}) * 1000)::bigint::text`)
+function milliseconds(time: string): string {
+  return `(extract(epoch from ${time}) * 1000)::bigint::text`
 }
 
 function splitBy(

@@ -1,7 +1,6 @@
 import type { Knex } from 'knex'
 import { rankOfStatus } from '../../domain/payment.ts'
-import { runPrepared } from '../../postgres/prepared.ts'
-import { bind, commonTable, EMPTY, join, raw, type Statement, sql, TRUE, timeText } from '../../postgres/statement.ts'
+import { allOf, commonTable, join, raw, readRows, type Statement, TRUE, timeText } from '../../postgres/statement.ts'
 import { type PaymentFilter, statusesLeft } from '../filter/payment-filter.ts'
 import type { Boundary, PeriodName } from '../totals/split-into-periods.ts'
 import { accountIs, matchCondition } from './filter-conditions.ts'
@@ -83,7 +82,7 @@ export async function readSummary(knex: Knex, query: SummaryQuery, signal: Abort
   const asked = { filter: query.filter, names: query.groupBy.filter((name) => isPeriod(name)) }
   let periods = await readPeriods(knex, asked, signal)
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const rows = await runPrepared<Record<string, unknown>>(knex, summaryStatement(query, periods), signal)
+    const rows = await readRows<Record<string, unknown>>(knex, summaryStatement(query, periods), signal)
     const found = rowsOf(rows, query, periods)
     if (found !== undefined) return found
     periods = await readPeriodsExactly(knex, asked, signal)
@@ -149,10 +148,10 @@ function isPeriod(name: GroupName): name is PeriodName {
 function summaryStatement(query: SummaryQuery, periods: Periods): Statement {
   const { groupBy, sums: asked } = query
   const groupings = groupBy.map((name, at) => groupingOf(name, at, query, isPeriod(name) ? periods[name] : undefined))
-  const keys = groupings.map(({ key, at }) => sql`${key} as ${raw(`key${at}`)}`)
+  const keys = groupings.map(({ key, at }) => `${key} as key${at}`)
   const cells = groupCells(keys, query, asked.includes('AMOUNTS'))
   const others = asked.filter((measure) => measure !== 'AMOUNTS')
-  const coarseKeys = groupings.map(({ coarseKey, at }) => sql`${coarseKey} as ${raw(`key${at}`)}`)
+  const coarseKeys = groupings.map(({ coarseKey, at }) => `${coarseKey} as key${at}`)
   const tables = [
     ...groupings.flatMap(({ before }) => before),
     commonTable('cells', cells, 'materialized'),
@@ -161,39 +160,36 @@ function summaryStatement(query: SummaryQuery, periods: Periods): Statement {
       commonTable(cellsOf(measure), measuredCells(measure, coarseKeys, query), 'materialized'),
     ),
   ]
-  const regrouped = [undefined, ...asked].map((measure) => sql`(${regroup(measure, groupings, query)})`)
-  return sql`with ${list(tables)}
-${join(regrouped, '\nunion all\n')}`
+  const regrouped = [undefined, ...asked].map((measure) => raw('(?)', [regroup(measure, groupings, query)]))
+  return raw('with ?\n?', [join(tables, ',\n'), join(regrouped, '\nunion all\n')])
 }
 
 function matches({ filter }: SummaryQuery): Statement {
-  return sql`${accountIs(filter.accountId)} and ${matchCondition(filter)} and ${counts(filter)}`
+  return allOf([accountIs(filter.accountId), matchCondition(filter), counts(filter)])
 }
 
 /** Superseded payments count nowhere. They are few, and all indexes have the id, so that the wide rows are not read. */
 function counts({ accountId }: PaymentFilter): Statement {
-  return sql`id <> all (array(select s.id from payments s where s.account_id = ${bind(accountId)} and s.superseded))`
+  return raw('id <> all (array(select s.id from payments s where s.account_id = ? and s.superseded))', [accountId])
 }
 
 /** Sums are of money that moved: payments that are FAILED are summed only where they alone are asked for. Columns have no table name. */
-function isSummed({ filter }: SummaryQuery): Statement {
+function isSummed({ filter }: SummaryQuery): string {
   const { status } = statusesLeft(filter)
   const isFailed = (name: string) => name === 'FAILED'
-  if (status !== undefined && (status.every(isFailed) || !status.some(isFailed))) return TRUE
-  return raw(`status <> ${rankOfStatus('FAILED')}`)
+  if (status !== undefined && (status.every(isFailed) || !status.some(isFailed))) return 'true'
+  return `status <> ${rankOfStatus('FAILED')}`
 }
 
 /** The cells of the groups. All matches are counted. With `own`, by payment currency as well, with the sums of AMOUNTS. */
-function groupCells(keys: readonly Statement[], query: SummaryQuery, own: boolean): Statement {
-  const condition = isSummed(query)
-  const only = condition === TRUE ? EMPTY : sql` filter (where ${condition})`
-  const sums = sql`count(*) as n, count(*)${only} as summed, count(amount_in_usd)${only} as priced,
-  coalesce(sum(amount_in_usd)${only}, 0) as usd`
-  const columns = own
-    ? [...keys, raw('currency as own_currency'), sums, sql`sum(amount)${only} as own`]
-    : [...keys, sums]
-  return sql`select ${list(columns)}
-from payments where ${matches(query)}${groupedBy(keys.length + (own ? 1 : 0))}`
+function groupCells(keys: readonly string[], query: SummaryQuery, own: boolean): Statement {
+  const only = `filter (where ${isSummed(query)})`
+  const sums = `count(*) as n, count(*) ${only} as summed, count(amount_in_usd) ${only} as priced,
+  coalesce(sum(amount_in_usd) ${only}, 0) as usd`
+  const columns = own ? [...keys, 'currency as own_currency', sums, `sum(amount) ${only} as own`] : [...keys, sums]
+  return raw(`select ${list(columns)}\nfrom payments where ?${groupedBy(keys.length + (own ? 1 : 0))}`, [
+    matches(query),
+  ])
 }
 
 /** Regroups the cells of a measure, or those of the groups. */
@@ -201,20 +197,20 @@ function regroup(measure: Measure | undefined, groupings: readonly Grouping[], {
   const columns = groupings.flatMap((grouping) => grouping.columns)
   const own =
     measure === undefined
-      ? raw('null::text as own_currency, null::text as own, null::text as measure')
-      : raw(`own_currency, trim_scale(sum(own))::text as own, '${measure}'::text as measure`)
+      ? 'null::text as own_currency, null::text as own, null::text as measure'
+      : `own_currency, trim_scale(sum(own))::text as own, '${measure}'::text as measure`
   // Without a grouping there is one row also of no cells.
   const counted = measure === undefined ? 'n' : 'summed'
-  const totals =
-    raw(`coalesce(sum(${counted}), 0)::text as n, coalesce(sum(summed), 0)::text as summed, coalesce(sum(priced), 0)::text as priced,
-  trim_scale(coalesce(sum(usd), 0))::text as usd`)
+  const totals = `coalesce(sum(${counted}), 0)::text as n, coalesce(sum(summed), 0)::text as summed, coalesce(sum(priced), 0)::text as priced,
+  trim_scale(coalesce(sum(usd), 0))::text as usd`
   const keys = columns.length + (measure === undefined ? 0 : 1)
-  return sql`select ${list([...columns, own, totals])}
-from ${raw(cellsOf(measure))} as cells${join(
-    groupings.map(({ joinedTo }) => joinedTo),
-    '',
-  )}${groupedBy(keys)}${raw(measure === 'AMOUNTS' ? '\nhaving sum(summed) > 0' : '')}
-limit ${bind(rows)}`
+  const joins = groupings.map(({ joinedTo }) => joinedTo).join('')
+  return raw(
+    `select ${list([...columns, own, totals])}
+from ${cellsOf(measure)} as cells${joins}${groupedBy(keys)}${measure === 'AMOUNTS' ? '\nhaving sum(summed) > 0' : ''}
+limit ?`,
+    [rows],
+  )
 }
 
 /** The table of a measure's cells. Amounts have one with the groups: every payment has an amount, so one scan gives both. */
@@ -261,35 +257,32 @@ const measured: Readonly<Record<Exclude<Measure, 'AMOUNTS'>, Measured>> = {
   },
 }
 
-function measuredCells(
-  measure: Exclude<Measure, 'AMOUNTS'>,
-  keys: readonly Statement[],
-  query: SummaryQuery,
-): Statement {
+function measuredCells(measure: Exclude<Measure, 'AMOUNTS'>, keys: readonly string[], query: SummaryQuery): Statement {
   const { from, currency, amount, usd, count } = measured[measure]
   const condition = isSummed(query)
-  const isCounted = sql`${condition} and superseded is not true`
-  const once = measure === 'GAS' ? sql` and not ${gasStandsElsewhere(query.filter, isCounted)}` : EMPTY
-  const sums = raw(`${currency} as own_currency, ${count} as summed, count(${usd}) as priced,
-  coalesce(sum(${usd}), 0) as usd, sum(${amount}) as own`)
-  return sql`select ${list([...keys, sums])}
-from ${raw(from)} where ${matches(query)} and ${condition}${once}${groupedBy(keys.length + 1)}`
+  const isCounted = raw(`${condition} and superseded is not true`)
+  const once = measure === 'GAS' ? raw('not ?', [gasStandsElsewhere(query.filter, isCounted)]) : TRUE
+  const sums = `${currency} as own_currency, ${count} as summed, count(${usd}) as priced,
+  coalesce(sum(${usd}), 0) as usd, sum(${amount}) as own`
+  return raw(`select ${list([...keys, sums])}\nfrom ${from} where ? and ${condition}${groupedBy(keys.length + 1)}`, [
+    allOf([matches(query), once]),
+  ])
 }
 
 interface Grouping {
   readonly at: number
   /** The expression that payments are grouped by. */
-  readonly key: Statement
+  readonly key: string
   /** Where it is known who is among the top ones: the same, but for all other parties one key that is nobody's. */
-  readonly coarseKey: Statement
+  readonly coarseKey: string
   /** Common tables that the key needs. */
   readonly before: readonly Statement[]
   /** Common tables made of the groups. */
   readonly after: readonly Statement[]
   /** The join of the groups with those tables, on a line of its own. */
-  readonly joinedTo: Statement
+  readonly joinedTo: string
   /** The columns of the result that belong to this grouping. */
-  readonly columns: readonly Statement[]
+  readonly columns: readonly string[]
 }
 
 function groupingOf(
@@ -300,71 +293,70 @@ function groupingOf(
 ): Grouping {
   if (parties.has(name)) return partyGrouping(name, at, query)
   if (periods !== undefined) return periodGrouping(at, periods)
-  const key = raw(name === 'invoiceCurrency' ? 'invoice_currency' : name)
+  const key = name === 'invoiceCurrency' ? 'invoice_currency' : name
   return {
     at,
     key,
     coarseKey: key,
     before: [],
     after: [],
-    joinedTo: EMPTY,
-    columns: [raw(`cells.key${at}`)],
+    joinedTo: '',
+    columns: [`cells.key${at}`],
   }
 }
 
 function partyGrouping(name: GroupName, at: number, { groupBy, sums, top }: SummaryQuery): Grouping {
-  const key = raw(`key${at}`)
-  const table = raw(`top${at}`)
+  const key = `key${at}`
+  const table = `top${at}`
   // With nothing else to group by, each party already has one cell. The top ones are kept while all are scanned, so nothing is sorted whole.
   const ofEach =
     groupBy.length === 1 && !sums.includes('AMOUNTS')
-      ? sql`select ${key}, usd, n
+      ? `select ${key}, usd, n
     from cells where ${key} is not null`
-      : sql`select ${key}, sum(usd) as usd, sum(n) as n
+      : `select ${key}, sum(usd) as usd, sum(n) as n
     from cells where ${key} is not null group by ${key}`
-  const places = sql`select ${key}, (row_number() over (order by usd desc, n desc, ${key}))::integer as place
+  const places = raw(
+    `select ${key}, (row_number() over (order by usd desc, n desc, ${key}))::integer as place
   from (${ofEach}
-    order by usd desc, n desc, ${key} limit ${bind(top)}) as best`
+    order by usd desc, n desc, ${key} limit ?) as best`,
+    [top],
+  )
   return {
     at,
-    key: raw(name),
-    coarseKey: sql`case when ${raw(name)} is null or ${raw(name)} in (select ${key} from ${table}) then ${raw(name)} else ''::bytea end`,
+    key: name,
+    coarseKey: `case when ${name} is null or ${name} in (select ${key} from ${table}) then ${name} else ''::bytea end`,
     before: [],
-    after: [commonTable(`top${at}`, places)],
-    joinedTo: sql`\nleft join ${table} on ${table}.${key} = cells.${key}`,
+    after: [commonTable(table, places)],
+    joinedTo: `\nleft join ${table} on ${table}.${key} = cells.${key}`,
     columns: [
-      sql`${table}.${key}`,
-      sql`cells.${key} is not null and ${table}.${key} is null as ${raw(`is_rest${at}`)}`,
-      sql`${table}.place as ${raw(`place${at}`)}`,
+      `${table}.${key}`,
+      `cells.${key} is not null and ${table}.${key} is null as is_rest${at}`,
+      `${table}.place as place${at}`,
     ],
   }
 }
 
 /** Groups by period: `width_bucket` finds the place of a time among the beginnings of all periods, counted from 1; before the first it is 0. */
 function periodGrouping(at: number, periods: readonly Boundary[]): Grouping {
-  const beginnings = raw(`begins${at}`)
-  const key = sql`width_bucket(timestamp, (select at from ${beginnings}))`
-  const times = bind(
-    periods.map(({ atMs }) => timeText(atMs)),
-    'timestamptz[]',
-  )
+  const key = `width_bucket(timestamp, (select at from begins${at}))`
+  const times = periods.map(({ atMs }) => timeText(atMs))
   return {
     at,
     key,
     coarseKey: key,
-    before: [commonTable(`begins${at}`, sql`select ${times} as at`, 'materialized')],
+    before: [commonTable(`begins${at}`, raw('select ?::timestamptz[] as at', [times]), 'materialized')],
     after: [],
-    joinedTo: EMPTY,
-    columns: [raw(`cells.key${at}`)],
+    joinedTo: '',
+    columns: [`cells.key${at}`],
   }
 }
 
-function list(pieces: readonly Statement[]): Statement {
-  return join(pieces, ',\n')
+function list(columns: readonly string[]): string {
+  return columns.join(',\n')
 }
 
 /** `\ngroup by 1, 2`; empty without columns. */
-function groupedBy(count: number): Statement {
-  if (count === 0) return EMPTY
-  return raw(`\ngroup by ${Array.from({ length: count }, (_, at) => at + 1).join(', ')}`)
+function groupedBy(count: number): string {
+  if (count === 0) return ''
+  return `\ngroup by ${Array.from({ length: count }, (_, at) => at + 1).join(', ')}`
 }

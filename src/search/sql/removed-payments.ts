@@ -1,4 +1,4 @@
-import { bindTime, join, raw, type Statement, sql } from '../../postgres/statement.ts'
+import { allOf, raw, type Statement, timeText } from '../../postgres/statement.ts'
 import { directionOf, keysOf, type PageQuery } from '../page/page-query.ts'
 import { accountIs, conditionsOfNamed } from './filter-conditions.ts'
 import { keyRanges, orderTerms } from './keyset.ts'
@@ -19,11 +19,15 @@ export function removedStatement(query: PageQuery, until: Date): Statement {
   const [keys, direction] = [keysOf(query), directionOf(query)]
   const conditions = [
     accountIs(filter.accountId),
-    sql`changed_at <= ${bindTime(until.getTime())}`,
+    raw('changed_at <= ?::timestamptz', [timeText(until.getTime())]),
     ...conditionsOfNamed(filter, ['changedFrom', 'changedTo']),
     ...keyRanges(keys, direction, filter, position),
-    sql`not exists (select from payments p where p.account_id = removed.account_id and p.id = removed.id and p.changed_at = removed.changed_at)`,
+    raw(
+      'not exists (select from payments p where p.account_id = removed.account_id and p.id = removed.id and p.changed_at = removed.changed_at)',
+    ),
   ]
-  return sql`select id, changed_at from removed_payments removed where ${join(conditions, ' and ')}
-order by ${raw(orderTerms(keys, direction))} limit ${raw(rows)}`
+  return raw(
+    `select id, changed_at from removed_payments removed where ? order by ${orderTerms(keys, direction)} limit ${rows}`,
+    [allOf(conditions)],
+  )
 }

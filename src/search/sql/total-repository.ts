@@ -1,7 +1,6 @@
 import type { Knex } from 'knex'
 import { type ExplainRow, type PlanNode, planOf } from '../../postgres/planned-rows.ts'
-import { runPrepared } from '../../postgres/prepared.ts'
-import { bind, bindTime, join, type Statement, sql } from '../../postgres/statement.ts'
+import { allOf, raw, readRows, type Statement, timeText } from '../../postgres/statement.ts'
 import { givenFilters, type PaymentFilter } from '../filter/payment-filter.ts'
 import type { FilterName } from '../filter/search-fields.ts'
 import { filterFields } from '../filter/search-fields.ts'
@@ -36,18 +35,18 @@ export interface TotalRepository {
 export function createTotalRepository(knex: Knex): TotalRepository {
   return {
     async countByStatistics(filter, signal) {
-      const [row] = await runPrepared<StatisticsCountRow>(knex, statisticsCountStatement(filter), signal)
+      const [row] = await readRows<StatisticsCountRow>(knex, statisticsCountStatement(filter), signal)
       const [atLeast, atMost, likely] = [Number(row?.at_least), Number(row?.at_most), Number(row?.likely)]
       const isCovered = givenFilters(filter).every((name) => isDate(name) || isHeld(filter, name))
       return isCovered ? { atLeast, atMost, likely } : { atLeast: 0, atMost, likely: undefined }
     },
     async countRows(filter, cap, signal) {
-      const [row] = await runPrepared<{ count: bigint }>(knex, countStatement(filter, cap), signal)
+      const [row] = await readRows<{ count: bigint }>(knex, countStatement(filter, cap), signal)
       return Number(row?.count ?? 0n)
     },
     async planCount(filter, cap, signal) {
-      const explain = sql`explain (format json) ${countStatement(filter, cap)}`
-      const [row] = await runPrepared<ExplainRow>(knex, explain, signal)
+      const explain = raw('explain (format json) ?', [countStatement(filter, cap)])
+      const [row] = await readRows<ExplainRow>(knex, explain, signal)
       const plan = planOf(row)
       return { matches: uncappedRows(plan), cost: plan?.['Total Cost'] ?? 0 }
     },
@@ -57,7 +56,10 @@ export function createTotalRepository(knex: Knex): TotalRepository {
 /** `select count(*) as count from (select 1 from payments where … limit 10001) as matches` */
 export function countStatement(filter: PaymentFilter, cap: number): Statement {
   const conditions = [accountIs(filter.accountId), ...conditionsOf(filter, filterFields)]
-  return sql`select count(*) as count from (select 1 from payments where ${join(conditions, ' and ')} limit ${bind(cap)}) as matches`
+  return raw('select count(*) as count from (select 1 from payments where ? limit ?) as matches', [
+    allOf(conditions),
+    cap,
+  ])
 }
 
 /** The columns of payments that the statistics have. */
@@ -91,13 +93,21 @@ function statisticsCountStatement(filter: PaymentFilter): Statement {
   const held = Object.fromEntries(
     givenFilters(filter).flatMap((name) => (isHeld(filter, name) ? [[name, filter[name]]] : [])),
   )
-  const [from, to] = [bindTime(filter.fromDate), bindTime(filter.toDate)]
-  return sql`select coalesce(sum(n) filter (where first_at >= coalesce(from_at, first_at) and last_at <= coalesce(to_at, last_at)), 0)::text as at_least,
+  const { accountId, fromDate, toDate } = filter
+  return raw(
+    `select coalesce(sum(n) filter (where first_at >= coalesce(from_at, first_at) and last_at <= coalesce(to_at, last_at)), 0)::text as at_least,
   coalesce(sum(n), 0)::text as at_most,
   coalesce(sum(n * case when first_at = last_at then 1 else
     extract(epoch from least(last_at, to_at) - greatest(first_at, from_at)) / extract(epoch from last_at - first_at) end), 0)::text as likely
-from payment_statistics, (select ${from} as from_at, ${to} as to_at) as range
-where ${accountIs(filter.accountId)} and n > 0 and last_at >= coalesce(from_at, last_at) and first_at <= coalesce(to_at, first_at) and ${matchCondition({ ...held, accountId: filter.accountId })}`
+from payment_statistics, (select :from::timestamptz as from_at, :to::timestamptz as to_at) as range
+where account_id = :accountId and n > 0 and last_at >= coalesce(from_at, last_at) and first_at <= coalesce(to_at, first_at) and :matches`,
+    {
+      from: fromDate === undefined ? null : timeText(fromDate),
+      to: toDate === undefined ? null : timeText(toDate),
+      accountId,
+      matches: matchCondition({ ...held, accountId }),
+    },
+  )
 }
 
 function isDate(name: FilterName): boolean {

@@ -1,9 +1,10 @@
 import type { Knex } from 'knex'
 import type { Payment } from '../../domain/payment.ts'
 import { readPromptly } from '../../postgres/cancellable.ts'
+import { runNamed } from '../../postgres/named-statements.ts'
 import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
-import { runPrepared, runPreparedText, type TextRow } from '../../postgres/prepared.ts'
-import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
+import { raw, readRows, type Statement } from '../../postgres/statement.ts'
+import type { TextRow } from '../../postgres/wire-batch.ts'
 import { type Heads, isCountedUp, NO_HEADS, paymentOfRow, readPaymentColumns } from '../../store/payment-row.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import { chainProgressOf, chainProgressStatement, headsOf } from './chain-progress.ts'
@@ -64,7 +65,7 @@ export interface WatchRepository {
 export function createWatchRepository(knex: Knex): WatchRepository {
   return {
     async read(query, signal) {
-      const rows = await runPreparedText(knex, batchStatement(query), signal)
+      const [rows = []] = await runNamed(knex, [batchStatement(query)], signal)
       const extent = extentOfRow(rows[0]?.slice(PAYMENT_COLUMNS))
       const events = rows.flatMap((row) => eventOfRow(row) ?? [])
       const heads = events.some(({ row }) => isCountedUp(row)) ? await readHeads(knex, signal) : NO_HEADS
@@ -76,13 +77,13 @@ export function createWatchRepository(knex: Knex): WatchRepository {
       }
     },
     async extent(accountId, signal) {
-      const [row] = await runPreparedText(knex, { sql: EXTENT, bindings: [accountId] }, signal)
-      return extentOfRow(row)
+      const [rows] = await runNamed(knex, [raw(EXTENT, [accountId])], signal)
+      return extentOfRow(rows?.[0])
     },
     async lastChanges(accountIds) {
-      const statement = { sql: LAST_CHANGES, bindings: [accountIds] }
+      const statement = raw(LAST_CHANGES, [accountIds])
       const rows = await readPromptly(
-        (signal) => runPrepared<{ account_id: number; last_change: bigint }>(knex, statement, signal),
+        (signal) => readRows<{ account_id: number; last_change: bigint }>(knex, statement, signal),
         POLL_TIMEOUT_MS,
       )
       return new Map(rows.map(({ account_id, last_change }) => [account_id, last_change]))
@@ -144,9 +145,9 @@ function eventOfRow(row: TextRow): ReadEvent | undefined {
  */
 export function batchStatement({ filter, after, changes, events, bytes }: WatchQuery): Statement {
   const { accountId } = filter
-  const matches = matchCondition(filter)
-  const columnsOf = (table: string) => raw(readPaymentColumns.map((column) => `${table}.${column}`).join(', '))
-  return sql`select ${columnsOf('e')}, ${raw(EVENT_COLUMNS)}
+  const columnsOf = (table: string) => readPaymentColumns.map((column) => `${table}.${column}`).join(', ')
+  return raw(
+    `select ${columnsOf('e')}, ${EVENT_COLUMNS}
 from account_changes c
 left join lateral (
   select b.change, b.at, b.payment_id, coalesce(old.matches, false) as matched,
@@ -154,35 +155,42 @@ left join lateral (
     coalesce(new.bytes, 0) as bytes, sum(coalesce(new.bytes, 0)) over w as bytes_until, lead(b.change) over w as next_event
   from payment_changes b
   left join lateral (
-    select true as matches from jsonb_populate_record(null::payments, b.old) where b.old is not null and (${matches})
+    select true as matches from jsonb_populate_record(null::payments, b.old) where b.old is not null and (:matches)
     offset 0
   ) old on true
   left join lateral (
     select n.old from payment_changes n
-    where n.account_id = ${bind(accountId)} and n.payment_id = b.payment_id and n.change > b.change and n.old is not null
+    where n.account_id = :accountId and n.payment_id = b.payment_id and n.change > b.change and n.old is not null
     order by n.change limit 1
-  ) next on b.kind <> ${raw(DELETE)}
+  ) next on b.kind <> ${DELETE}
   left join lateral (
-    select p.*, (${matches}) as matches, ${BYTES} as bytes from payments p
-    where p.account_id = ${bind(accountId)} and p.id = b.payment_id and b.kind <> ${raw(DELETE)} and next.old is null
+    select p.*, (:matches) as matches, ${BYTES} as bytes from payments p
+    where p.account_id = :accountId and p.id = b.payment_id and b.kind <> ${DELETE} and next.old is null
     union all
-    select p.*, (${matches}), ${BYTES} from jsonb_populate_record(null::payments, next.old) p where next.old is not null
+    select p.*, (:matches), ${BYTES} from jsonb_populate_record(null::payments, next.old) p where next.old is not null
   ) new on true
-  where b.account_id = ${bind(accountId)} and b.change > ${bind(String(after), 'bigint')} and b.change <= ${bind(String(after + BigInt(changes)), 'bigint')} and (old.matches or new.matches)
+  where b.account_id = :accountId and b.change > :after::bigint and b.change <= :until::bigint and (old.matches or new.matches)
   window w as (order by b.change rows between unbounded preceding and current row)
-  order by b.change limit ${bind(events)}
-) e on e.bytes_until - e.bytes < ${bind(bytes)}
-where c.account_id = ${bind(accountId)}
-order by e.change`
+  order by b.change limit :events
+) e on e.bytes_until - e.bytes < :bytes
+where c.account_id = :accountId
+order by e.change`,
+    {
+      accountId,
+      matches: matchCondition(filter),
+      after: String(after),
+      until: String(after + BigInt(changes)),
+      events,
+      bytes,
+    },
+  )
 }
 
 /** `payment_changes.kind` of a deletion. */
 const DELETE = 3
 
 /** The size of a payment: only its lists can be long. */
-const BYTES = raw(
-  ['fees', 'exchange_rates', 'refunds', 'status_history'].map((list) => `length(${list}::text)`).join(' + '),
-)
+const BYTES = ['fees', 'exchange_rates', 'refunds', 'status_history'].map((list) => `length(${list}::text)`).join(' + ')
 
 /** The last change that the batch covers: all of the range, or what lies before the first event that did not fit. */
 function endOf({ after, changes }: WatchQuery, { lastChange }: LogExtent, events: readonly ReadEvent[]): bigint {
@@ -201,5 +209,6 @@ function toEvent({ row, change, at, id, matched, matches }: ReadEvent, heads: He
 
 /** Confirmations of payments that are not final are counted from the chains' heads when the batch is read. */
 async function readHeads(knex: Knex, signal: AbortSignal | undefined): Promise<Heads> {
-  return headsOf((await runPreparedText(knex, chainProgressStatement, signal)).map(chainProgressOf))
+  const [rows = []] = await runNamed(knex, [chainProgressStatement], signal)
+  return headsOf(rows.map(chainProgressOf))
 }

@@ -2,7 +2,8 @@ import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { inTransaction } from '../../src/postgres/cancellable.ts'
 import { createDatabase, type DatabaseOptions } from '../../src/postgres/knex.ts'
-import { runPrepared, runPreparedText, runPreparedTexts } from '../../src/postgres/prepared.ts'
+import { runNamed } from '../../src/postgres/named-statements.ts'
+import { raw, readRows } from '../../src/postgres/statement.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 let db: TestDatabase
@@ -36,20 +37,21 @@ async function preparedOn(pool: Knex): Promise<string[]> {
   return rows.map(({ statement }: { statement: string }) => statement)
 }
 
-const one = (sql: string, bindings: readonly unknown[] = []) => ({ sql, bindings })
+/** Runs one statement. */
+async function run(pool: Knex, statement: Knex.Raw, signal?: AbortSignal) {
+  const [rows = []] = await runNamed(pool, [statement], signal)
+  return rows
+}
 
-describe('a prepared statement', () => {
-  test('returns the rows that Knex returns, or their texts', async () => {
-    const statement = one(
+describe('a named statement', () => {
+  test('returns the texts of the columns', async () => {
+    const statement = raw(
       `select 1 as n, '2026-03-01 12:00:05.5+00'::timestamptz(3) as at, '{"a":[1]}'::jsonb as body,
         '\\x0102'::bytea as bytes, 9007199254740993 as big, null as nothing, 1.50::numeric as decimal, true as yes`,
     )
-    const { rows } = await knex.raw(statement.sql)
-    expect(await runPrepared(knex, statement, undefined)).toEqual(rows)
-    expect(await runPrepared(knex, statement, undefined)).toEqual(rows)
-    expect(await runPreparedText(knex, statement, undefined)).toEqual([
-      ['1', '2026-03-01 12:00:05.5+00', '{"a": [1]}', '\\x0102', '9007199254740993', null, '1.50', 't'],
-    ])
+    const texts = [['1', '2026-03-01 12:00:05.5+00', '{"a": [1]}', '\\x0102', '9007199254740993', null, '1.50', 't']]
+    expect(await run(knex, statement)).toEqual(texts)
+    expect(await run(knex, statement)).toEqual(texts)
   })
 
   test.each([
@@ -66,79 +68,77 @@ describe('a prepared statement', () => {
     ['bytes array', [Buffer.from('0102', 'hex'), Buffer.from('5c22', 'hex')], 'bytea[]'],
     ['array with null', [null, 'x'], 'text[]'],
     ['empty array', [], 'text[]'],
-    ['object', { a: ['?', null] }, 'jsonb'],
+    ['object', JSON.stringify({ a: ['?', null] }), 'jsonb'],
   ])('binds a %s as Knex does', async (_, value, type) => {
-    const sql = `select ?::${type} as value`
-    const { rows } = await knex.raw(sql, [value as Knex.RawBinding])
-    expect(await runPrepared(knex, one(sql, [value]), undefined)).toEqual(rows)
+    const statement = raw(`select (?::${type})::text as value`, [value as string])
+    const rows = await readRows<{ value: string | null }>(knex, statement, undefined)
+    expect(await run(knex, statement)).toEqual(rows.map((row) => [row.value]))
   })
 
   test('refuses undefined as a parameter', async () => {
-    await expect(runPrepared(knex, one('select ?::text', [undefined]), undefined)).rejects.toThrow(TypeError)
+    const statement = raw('select ?::text', [undefined as never])
+    await expect(run(knex, statement)).rejects.toThrow('Undefined binding')
   })
 
-  test('keeps an escaped question mark, and runs the SQL of a Knex builder', async () => {
-    expect(await runPreparedText(knex, one(`select '{"a":1}'::jsonb \\? ?`, ['a']), undefined)).toEqual([['t']])
-    const { sql, bindings } = knex.select(knex.raw('?::int + 1 as next', [41])).toSQL()
-    expect(await runPrepared(knex, { sql, bindings }, undefined)).toEqual([{ next: 42 }])
+  test('keeps an escaped question mark', async () => {
+    expect(await run(knex, raw(`select '{"a":1}'::jsonb \\? ?`, ['a']))).toEqual([['t']])
   })
 
   test('is parsed once for a connection', async () => {
     const pool = openPool()
-    for (const n of [1, 2, 3])
-      expect(await runPreparedText(pool, one('select ?::int', [n]), undefined)).toEqual([[`${n}`]])
+    for (const n of [1, 2, 3]) expect(await run(pool, raw('select ?::int', [n]))).toEqual([[`${n}`]])
     expect(await preparedOn(pool)).toEqual(['select $1::int'])
   })
 
   test('is closed when others were used more recently', async () => {
     const pool = openPool({ maxPrepared: 3 })
-    for (const n of [1, 2, 3, 1, 4, 5]) await runPreparedText(pool, one(`select ${n}`), undefined)
+    for (const n of [1, 2, 3, 1, 4, 5]) await run(pool, raw(`select ${n}`))
     expect(await preparedOn(pool)).toEqual(['select 1', 'select 4', 'select 5'])
   })
 
   test('has no name where none may be kept', async () => {
     const pool = openPool({ maxPrepared: 0 })
-    expect(await runPrepared(pool, one('select ?::int as n', [5]), undefined)).toEqual([{ n: 5 }])
+    expect(await run(pool, raw('select ?::int as n', [5]))).toEqual([['5']])
     expect(await preparedOn(pool)).toEqual([])
   })
 
   test('still runs after its table has changed', async () => {
     const pool = openPool()
     await db.knex.raw('create table changing as select 1 as a')
-    const all = one('select * from changing')
-    expect(await runPrepared(pool, all, undefined)).toEqual([{ a: 1 }])
+    const all = raw('select * from changing')
+    expect(await run(pool, all)).toEqual([['1']])
     await db.knex.raw('alter table changing add b int default 2')
-    expect(await runPrepared(pool, all, undefined)).toEqual([{ a: 1, b: 2 }])
+    expect(await run(pool, all)).toEqual([['1', '2']])
     await db.knex.raw('alter table changing alter a type text')
-    expect(await runPreparedText(pool, all, undefined)).toEqual([['1', '2']])
-    expect(await runPrepared(pool, all, undefined)).toEqual([{ a: '1', b: 2 }])
+    expect(await run(pool, all)).toEqual([['1', '2']])
+    expect(await run(pool, all)).toEqual([['1', '2']])
   })
 
   test('fails with its transaction after its table has changed, and runs in the next one', async () => {
     const pool = openPool()
     await db.knex.raw('create table moving as select 1 as a')
-    const all = one('select * from moving')
-    await runPrepared(pool, all, undefined)
+    const all = raw('select * from moving')
+    await run(pool, all)
     await db.knex.raw('alter table moving add b int default 2')
-    const work = () => inTransaction(pool, undefined, (trx) => runPrepared(trx, all, undefined))
+    const work = () => inTransaction(pool, undefined, (trx) => run(trx, all))
     await expect(work()).rejects.toMatchObject({ code: '0A000' })
-    expect(await work()).toEqual([{ a: 1, b: 2 }])
+    expect(await work()).toEqual([['1', '2']])
   })
 
   test('runs when a pooler has dropped it, or has one of its name from another client', async () => {
     const pool = openPool()
-    const statement = one('select ?::int as n', [1])
-    await runPrepared(pool, statement, undefined)
+    const statement = raw('select ?::int as n', [1])
+    await run(pool, statement)
     await pool.raw('deallocate all')
-    expect(await runPrepared(pool, statement, undefined)).toEqual([{ n: 1 }])
-    expect(await runPrepared(pool, statement, undefined)).toEqual([{ n: 1 }])
+    expect(await run(pool, statement)).toEqual([['1']])
+    expect(await run(pool, statement)).toEqual([['1']])
     expect(await preparedOn(pool)).toEqual(['select $1::int as n'])
   })
 
   test('runs inside its transaction', async () => {
     await inTransaction(knex, undefined, async (trx) => {
-      await runPrepared(trx, one('insert into notes (n) values (?)', [7]), undefined)
-      expect(await runPrepared(trx, one('select n from notes'), undefined)).toEqual([{ n: 7 }])
+      await run(trx, raw('insert into notes (n) values (?)', [7]))
+      expect(await run(trx, raw('select n from notes'))).toEqual([['7']])
       expect(await db.knex('notes')).toEqual([])
       throw reason
     }).catch((error: unknown) => expect(error).toBe(reason))
@@ -146,21 +146,21 @@ describe('a prepared statement', () => {
   })
 
   test('rejects with the error of the server, and the connection can be used further', async () => {
-    const failing = one('select 1 / ?::int', [0])
-    await expect(runPrepared(knex, failing, undefined)).rejects.toMatchObject({ code: '22012' })
-    await expect(runPrepared(knex, one('select nonsense'), undefined)).rejects.toMatchObject({ code: '42703' })
-    expect(await runPreparedText(knex, { ...failing, bindings: [1] }, undefined)).toEqual([['1']])
+    const failing = raw('select 1 / ?::int', [0])
+    await expect(run(knex, failing)).rejects.toMatchObject({ code: '22012' })
+    await expect(run(knex, raw('select nonsense'))).rejects.toMatchObject({ code: '42703' })
+    expect(await run(knex, raw('select 1 / ?::int', [1]))).toEqual([['1']])
   })
 
   test('rejects as unavailable when the server has gone', async () => {
     const pool = openPool()
-    const pid = Number((await runPreparedText(pool, one('select pg_backend_pid()'), undefined))[0]?.[0])
-    const sleeping = runPrepared(pool, one('select pg_sleep(70)'), undefined)
+    const pid = Number((await run(pool, raw('select pg_backend_pid()')))[0]?.[0])
+    const sleeping = run(pool, raw('select pg_sleep(70)'))
     sleeping.catch(() => {})
     await vi.waitFor(async () => expect(await statements('%pg_sleep(70)%')).toHaveLength(1), 5_000)
     await db.knex.raw('select pg_terminate_backend(?)', [pid])
     await expect(sleeping).rejects.toMatchObject({ code: '57P01' })
-    expect(await runPreparedText(pool, one('select 1'), undefined)).toEqual([['1']])
+    expect(await run(pool, raw('select 1'))).toEqual([['1']])
   })
 })
 
@@ -174,12 +174,12 @@ async function statements(like: string): Promise<string[]> {
 
 describe('several statements at once', () => {
   test('return in order, each seeing what was committed when it began', async () => {
-    const [before, , after] = await runPreparedTexts(
+    const [before, , after] = await runNamed(
       knex,
       [
-        one('select count(*) from notes'),
-        one('insert into notes (n) values (?)', [1]),
-        one('select n from notes where n = ?', [1]),
+        raw('select count(*) from notes'),
+        raw('insert into notes (n) values (?)', [1]),
+        raw('select n from notes where n = ?', [1]),
       ],
       undefined,
     )
@@ -188,47 +188,45 @@ describe('several statements at once', () => {
   })
 
   test('take effect all together or not at all', async () => {
-    const failing = [one('insert into notes (n) values (2)'), one('select 1 / 0'), one('select 3')]
-    await expect(runPreparedTexts(knex, failing, undefined)).rejects.toMatchObject({ code: '22012' })
+    const failing = [raw('insert into notes (n) values (2)'), raw('select 1 / 0'), raw('select 3')]
+    await expect(runNamed(knex, failing, undefined)).rejects.toMatchObject({ code: '22012' })
     expect(await db.knex('notes')).toEqual([])
-    expect(await runPreparedTexts(knex, [one('select 3'), one('select 3')], undefined)).toEqual([[['3']], [['3']]])
+    expect(await runNamed(knex, [raw('select 3'), raw('select 3')], undefined)).toEqual([[['3']], [['3']]])
   })
 })
 
 describe('a signal', () => {
   test('ends the statement on the server, and its connection serves the next one', async () => {
     const pool = openPool()
-    const pid = await runPreparedText(pool, one('select pg_backend_pid()'), undefined)
+    const pid = await run(pool, raw('select pg_backend_pid()'))
     const controller = new AbortController()
-    const sleeping = runPrepared(pool, one('select pg_sleep(?)', [71]), controller.signal)
+    const sleeping = run(pool, raw('select pg_sleep(?)', [71]), controller.signal)
     await vi.waitFor(async () => expect(await statements('select pg_sleep($1)')).toHaveLength(1), 5_000)
     controller.abort(reason)
     await expect(sleeping).rejects.toBe(reason)
     expect(await statements('%pg_sleep%')).toEqual([])
-    expect(await runPreparedText(pool, one('select pg_backend_pid()'), undefined)).toEqual(pid)
+    expect(await run(pool, raw('select pg_backend_pid()'))).toEqual(pid)
   })
 
   test('never cancels a later statement, in a hundred aborts at random moments', async () => {
     const pool = openPool()
     for (let round = 0; round < 100; round++) {
       const controller = new AbortController()
-      const query = runPrepared(pool, one('select pg_sleep(0.004)'), controller.signal)
+      const query = run(pool, raw('select pg_sleep(0.004)'), controller.signal)
       const timer = setTimeout(() => controller.abort(reason), round % 10)
       await query.catch((error: unknown) => expect(error).toBe(reason))
       clearTimeout(timer)
-      expect(await runPreparedText(pool, one('select ?::int', [round]), undefined)).toEqual([[`${round}`]])
+      expect(await run(pool, raw('select ?::int', [round]))).toEqual([[`${round}`]])
     }
   })
 
   test('that has already fired lets nothing run', async () => {
-    await expect(runPrepared(knex, one('insert into notes (n) values (3)'), AbortSignal.abort(reason))).rejects.toBe(
-      reason,
-    )
+    await expect(run(knex, raw('insert into notes (n) values (3)'), AbortSignal.abort(reason))).rejects.toBe(reason)
     expect(await db.knex('notes')).toEqual([])
   })
 
   test('is not needed for the statement timeout of the pool', async () => {
     const pool = openPool({ statementTimeoutMs: 30 })
-    await expect(runPrepared(pool, one('select pg_sleep(72)'), undefined)).rejects.toMatchObject({ code: '57014' })
+    await expect(run(pool, raw('select pg_sleep(72)'))).rejects.toMatchObject({ code: '57014' })
   })
 })
