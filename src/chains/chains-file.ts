@@ -1,6 +1,7 @@
 import type { Address } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
 import type { Explorer } from './explorer.ts'
+import type { L1Fee } from './l1-fee.ts'
 
 /** A chain that a process serves, from the chains file or the demo. It is parsed and checked once at start; addresses are canonical. */
 export interface ChainConfig {
@@ -32,8 +33,8 @@ export interface ChainConfig {
   readonly conversion?: ConversionConfig | undefined
   readonly swapV2?: SwapV2Config | undefined
   readonly swapV3?: SwapV3Config | undefined
-  /** Present where the chain charges for publishing transactions on its parent chain: how to ask for that fee. */
-  readonly l1Fee?: L1FeeKind
+  /** Present where the chain charges for publishing transactions on its parent chain. */
+  readonly l1Fee?: L1Fee | undefined
   /** The first block that is read. Absent: as `since` says. */
   readonly startBlock?: number | undefined
   /** The first block at or after this time is the first that is read. Absent, as `startBlock`: a day before the oldest request. */
@@ -56,9 +57,6 @@ export interface NodeLimitsConfig {
   /** The most calls in one HTTP request; 1 for a node that takes no batches. */
   readonly maxBatch?: number
 }
-
-/** Kinds of rollups that charge by the size of a transaction. */
-export type L1FeeKind = 'OP_STACK' | 'ARBITRUM'
 
 /** Where a token's price in US dollars comes from: a feed or a fixed price. Without both it has none. */
 interface PriceConfig {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { l1Fees } from './l1-fee.ts'
 import { parseChainsFile } from './parse-chains-file.ts'
 
 const PROXY = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
@@ -71,7 +72,7 @@ describe('parseChainsFile', () => {
             executor: TOKEN.toLowerCase(),
             feeContracts: [PROXY.toLowerCase()],
           },
-          l1Fee: 'ARBITRUM',
+          l1Fee: l1Fees.ARBITRUM,
           requestsPerSecond: 25,
           conversion: { path: PROXY.toLowerCase(), paths: [path({ via: ['USD', TOKEN.toLowerCase()] })] },
           swapV2: { router: PROXY.toLowerCase(), factory: TOKEN.toLowerCase(), through: [] },

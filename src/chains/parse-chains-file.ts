@@ -5,6 +5,7 @@ import { parseDateBound } from '../domain/date-bound.ts'
 import schema from './chains-file.schema.json' with { type: 'json' }
 import type { ChainConfig, ConversionConfig, FinalityConfig, LifiConfig, NodeLimitsConfig } from './chains-file.ts'
 import { type Explorer, explainTemplate } from './explorer.ts'
+import { l1Fees } from './l1-fee.ts'
 
 /** The chains of a file, or everything that is wrong with it. */
 type ParsedChainsFile =
@@ -12,10 +13,11 @@ type ParsedChainsFile =
   | { readonly ok: false; readonly faults: readonly string[] }
 
 /** A chain that fits the schema: a {@link ChainConfig} whose addresses and dates are not parsed yet, and without the default depth of finality. */
-interface ShapedChain extends Omit<ChainConfig, 'finality' | 'rpcUrls' | 'nodeLimits' | 'since'> {
+interface ShapedChain extends Omit<ChainConfig, 'finality' | 'rpcUrls' | 'nodeLimits' | 'since' | 'l1Fee'> {
   readonly rpcUrls: readonly (string | ShapedNode)[]
   readonly optional?: boolean
   readonly since?: string
+  readonly l1Fee?: keyof typeof l1Fees
   readonly finality: Omit<FinalityConfig, 'depth'> & Partial<FinalityConfig>
 }
 
@@ -100,6 +102,7 @@ function readChain(
   return {
     ...chain,
     ...readNodes({ ...shaped, optional }, path, environment, faults),
+    l1Fee: chain.l1Fee && l1Fees[chain.l1Fee],
     since: chain.since === undefined ? undefined : readSince(chain, chain.since, `${path}.since`, faults),
     finality: { depth: FINALITY_DEPTHS.get(chain.chainId) ?? DEFAULT_FINALITY_DEPTH, ...chain.finality },
   }

@@ -104,7 +104,13 @@ function openReading(options: OpenChainOptions): ChainReading {
   const native = tokens.native(network)
   if (native === undefined) throw new Error(`the chain ${network} is not in the directory of tokens`)
   const tools: FindingTools = {
-    chain: { name: network, chainId, native, followed: sortContracts(config), hasL1Fee: config.l1Fee === 'OP_STACK' },
+    chain: {
+      name: network,
+      chainId,
+      native,
+      followed: sortContracts(config),
+      hasL1Fee: config.l1Fee?.isInReceipts ?? false,
+    },
     tokens,
     repository,
     market: createMarketReader({

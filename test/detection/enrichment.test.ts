@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import type { Hex } from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { l1Fees } from '../../src/chains/l1-fee.ts'
 import { encodeNativePayment } from '../../src/demo/network/demo-contracts.ts'
 import type { Detection } from '../../src/detection/detection.ts'
 import { waitAfterLookup } from '../../src/detection/repair/enrichment-queue.ts'
@@ -196,7 +197,7 @@ describe('a payment whose figures cannot be read', () => {
   })
 
   it('gets the fee of a rollup later, and has no cost of gas until then', async () => {
-    const view = await openView({ rpcUrls: [node.url], l1Fee: 'OP_STACK' })
+    const view = await openView({ rpcUrls: [node.url], l1Fee: l1Fees.OP_STACK })
     const wanted = await request()
     await storeRequest(view.knex, view.account, wanted)
     await payTokens(wanted)

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { L1FeeKind } from '../../src/chains/chains-file.ts'
+import { l1Fees } from '../../src/chains/l1-fee.ts'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { configOf, createTestRouting, freshAddress, type RpcProxy, startRpcProxy } from '../support/routing.ts'
@@ -32,9 +32,11 @@ afterAll(async () => {
   await chain.stop()
 })
 
-function newRouting(l1Fee: L1FeeKind | undefined) {
-  const kind = l1Fee === undefined ? {} : { l1Fee }
-  const routing = createTestRouting([configOf(chain, 'BASE', { rpcUrls: [proxy.url], ...kind })])
+type Kind = keyof typeof l1Fees
+
+function newRouting(kind: Kind | undefined) {
+  const l1Fee = kind && l1Fees[kind]
+  const routing = createTestRouting([configOf(chain, 'BASE', { rpcUrls: [proxy.url], l1Fee })])
   const terms = { payee: freshAddress('payee'), amount: '10', network: 'BASE' }
   const requests = [
     routing.addRequest({ ...terms, invoiceCurrency: 'USDC-BASE', paymentCurrency: 'USDC-BASE' }),
@@ -67,7 +69,7 @@ it.each(['OP_STACK', 'ARBITRUM'] as const)(
 )
 
 it('the fee for publishing is in the gas limit where the chain takes it as gas', async () => {
-  const limits = async (kind: L1FeeKind) => {
+  const limits = async (kind: Kind) => {
     const { routing, requests } = newRouting(kind)
     const question = { paymentReference: requests[0] as string, wallet: WALLET, route: 'REQUEST_NETWORK_PAYMENT' }
     return (await routing.prepare(question)).transactions.map(({ gas }) => BigInt(gas ?? 0))
@@ -87,7 +89,7 @@ it('the fee for publishing has no line on a chain without it', async () => {
 it('the fee for publishing counts in whether the wallet has enough gas', async () => {
   const wallet = freshAddress('a wallet without gas')
   await chain.fund(chain.tokens.USDC, wallet, 1_000_000_000n)
-  const gas = async (kind: L1FeeKind | undefined) => {
+  const gas = async (kind: Kind | undefined) => {
     const { routing, requests } = newRouting(kind)
     const [route] = (await routing.find({ paymentReference: requests[0] as string, wallet })).routes
     const [, missing = '0'] = /; add ([\d.]+) ETH/.exec(route?.warnings[0]?.message ?? '') ?? []

@@ -15,7 +15,6 @@ import { uintAt } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { createL1Fee, type L1Fee } from './l1-fee.ts'
 import { decidePrice, type Price } from './token-prices.ts'
 
 /** What one look at a chain found about a wallet. Balances, prices and time are of one block. */
@@ -63,8 +62,7 @@ export interface UsualReads {
 export function createUsualReads(chain: ChainConfig, tokens: readonly Token[]): UsualReads {
   const timestamp = readBlockTimestamp(chain.multicall)
   const feeds = createFeedReads(tokens.flatMap(({ usdFeed }) => usdFeed ?? []))
-  const l1Fee = chain.l1Fee === undefined ? undefined : createL1Fee(chain.l1Fee)
-  const ofChain = [timestamp, ...(l1Fee?.reads ?? [])]
+  const ofChain = [timestamp, ...(chain.l1Fee?.reads ?? [])]
   return {
     ofChain: () => [...ofChain, ...feeds.list()],
     ofWallet: (wallet) => tokens.map((token) => readBalance(chain, token, wallet)),
@@ -73,7 +71,7 @@ export function createUsualReads(chain: ChainConfig, tokens: readonly Token[]): 
       if (timestampSec === 0) throw new RpcError('INCONSISTENT', 'Multicall3 gave no block time')
       return timestampSec
     },
-    stateOf: (raw) => decodeState(raw, { chain, feeds, l1Fee }),
+    stateOf: (raw) => decodeState(raw, { chain, feeds }),
   }
 }
 
@@ -150,11 +148,10 @@ function readPrevious(
 interface StateParts {
   readonly chain: ChainConfig
   readonly feeds: FeedReads
-  readonly l1Fee: L1Fee | undefined
 }
 
 /** Decodes balances and prices when they are asked for, each once: an answer uses few of them. */
-function decodeState({ wallet, ...raw }: RawState, { chain, feeds, l1Fee }: StateParts): ChainState {
+function decodeState({ wallet, ...raw }: RawState, { chain, feeds }: StateParts): ChainState {
   const { answerTo, timestampSec } = raw
   const decodeBalance = (token: Token) => uintAt(answerTo(readBalance(chain, token, wallet)), 0)
   const decodePrice = (token: Token) =>
@@ -163,7 +160,7 @@ function decodeState({ wallet, ...raw }: RawState, { chain, feeds, l1Fee }: Stat
     chain,
     ...raw,
     balanceOf: oncePerToken(decodeBalance),
-    l1FeeOf: (dataBytes) => (l1Fee === undefined ? 0n : l1Fee.feeOf(dataBytes, answerTo)),
+    l1FeeOf: (dataBytes) => (chain.l1Fee === undefined ? 0n : chain.l1Fee.feeOf(dataBytes, answerTo)),
     priceOf: oncePerToken(decodePrice),
   }
 }

@@ -177,7 +177,7 @@ function gasNeeded(steps: Quote['steps'], { l1Fees, limits, state: { chain, maxF
   let needed = 0n
   for (const [i, { gasLimit }] of steps.entries()) {
     const [l1Fee, limit] = [l1Fees[i] ?? 0n, limits[i] ?? gasLimit]
-    const beside = chain.l1Fee === 'ARBITRUM' ? 0n : l1Fee
+    const beside = chain.l1Fee?.isGas ? 0n : l1Fee
     const demanded = spent + limit * maxFeePerGas + beside
     if (demanded > needed) needed = demanded
     // At the same price, since the base fee may rise until the next step.
@@ -196,9 +196,9 @@ export function l1FeesOf({ steps }: Quote, state: ChainState): readonly bigint[]
   return fees.every((fee) => fee !== undefined) ? fees : undefined
 }
 
-/** Arbitrum takes the fee as gas, which the transaction's limit has to cover. */
+/** What a fee for publishing adds to the gas that the transaction's limit has to cover. */
 export function l1GasOf(l1Fee: bigint, { chain, gasPrice }: ChainState): bigint {
-  if (chain.l1Fee !== 'ARBITRUM' || gasPrice === 0n) return 0n
+  if (!chain.l1Fee?.isGas || gasPrice === 0n) return 0n
   return (l1Fee + gasPrice - 1n) / gasPrice
 }
 

@@ -1,11 +1,14 @@
-import type { L1FeeKind } from '../../chains/chains-file.ts'
-import { readL1FeeUpperBound, readPricesInWei } from '../../contracts/contract-reads.ts'
-import type { ContractRead } from '../../contracts/multicall.ts'
-import { uintAt } from '../../contracts/words.ts'
-import { type Address, parseAddress } from '../../domain/address.ts'
+import { readL1FeeUpperBound, readPricesInWei } from '../contracts/contract-reads.ts'
+import type { ContractRead } from '../contracts/multicall.ts'
+import { uintAt } from '../contracts/words.ts'
+import { type Address, parseAddress } from '../domain/address.ts'
 
 /** The fee that a rollup takes, beside its own gas, for publishing a transaction on its parent chain. */
 export interface L1Fee {
+  /** Whether it is taken as gas, which the transaction's limit has to cover, and not beside it. */
+  readonly isGas: boolean
+  /** Whether receipts tell it apart from the gas, as `l1Fee`. */
+  readonly isInReceipts: boolean
   readonly reads: readonly ContractRead[]
   /**
    * The fee of one transaction in wei; undefined when its chain gave no answer.
@@ -33,11 +36,6 @@ const SIGNATURE_BYTES = 68
  */
 const DATA_BYTES = [68, 228, 260, 388, 420, 452, 484, 1_024, 2_048, 4_096, 8_192]
 
-/** Makes the reads of a kind of rollup. */
-export function createL1Fee(kind: L1FeeKind): L1Fee {
-  return kind === 'OP_STACK' ? createOpStackFee() : createArbitrumFee()
-}
-
 /** Takes the oracle's upper bound for a transaction of that length. */
 function createOpStackFee(): L1Fee {
   const bounds = DATA_BYTES.map((bytes) => ({
@@ -45,6 +43,8 @@ function createOpStackFee(): L1Fee {
     read: readL1FeeUpperBound(OP_STACK_ORACLE, bytes + ENVELOPE_BYTES),
   }))
   return {
+    isGas: false,
+    isInReceipts: true,
     reads: bounds.map(({ read }) => read),
     feeOf(dataBytes, answerTo) {
       const bound = bounds.find(({ bytes }) => bytes >= dataBytes) ?? bounds.at(-1)
@@ -59,6 +59,8 @@ function createOpStackFee(): L1Fee {
 function createArbitrumFee(): L1Fee {
   const read = readPricesInWei(ARBITRUM_GAS_INFO)
   return {
+    isGas: true,
+    isInReceipts: false,
     reads: [read],
     feeOf(dataBytes, answerTo) {
       const perByte = uintAt(answerTo(read), 1)
@@ -72,3 +74,6 @@ function known(text: string): Address {
   if (!parsed.ok) throw new TypeError(parsed.detail)
   return parsed.address
 }
+
+/** The kinds of rollups that charge by the size of a transaction, as a chains file names them. */
+export const l1Fees = { OP_STACK: createOpStackFee(), ARBITRUM: createArbitrumFee() }
