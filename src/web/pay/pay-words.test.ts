@@ -6,10 +6,10 @@ import {
   PaymentRequest_Status as Status,
 } from '@waybill/client/checkout'
 import { describe, expect, it } from 'vitest'
+import { isPayable, stateOf } from '../look/request-state.ts'
 import { payTexts } from '../look/texts.ts'
 import { linkIntoApp, readLink } from './page-link.ts'
 import { addProgress } from './pay-steps.ts'
-import { isPayable, stateOf } from './request-state.ts'
 import { sayRoute } from './route-cost.ts'
 import { sayError, sayOutcome } from './say-outcome.ts'
 import { findSender } from './sent-before.ts'

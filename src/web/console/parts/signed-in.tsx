@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { createWaybill, type Waybill } from '@waybill/client'
-import { createContext, type ReactNode, use, useState } from 'react'
+import { createContext, type ReactNode, use, useMemo, useState } from 'react'
 import { consoleTexts } from '../../look/texts.ts'
 import { TextField } from './fields.tsx'
 
@@ -46,12 +46,9 @@ export function SessionGate({ children }: { children: ReactNode }) {
     setProblem(why)
     setKey(undefined)
   }
-  const [made, setMade] = useState<{ key: string; waybill: Waybill }>()
-  if (key === undefined) return <KeyForm problem={problem} onKey={enter} />
-  const session = made?.key === key ? made : { key, waybill: createWaybill({ baseUrl: location.origin, apiKey: key }) }
-  if (session !== made) setMade(session)
-  const value = { waybill: session.waybill, isDemo: key === demoKey(), leave }
-  return <SessionContext value={value}>{children}</SessionContext>
+  const waybill = useMemo(() => key && createWaybill({ baseUrl: location.origin, apiKey: key }), [key])
+  if (!waybill) return <KeyForm problem={problem} onKey={enter} />
+  return <SessionContext value={{ waybill, isDemo: key === demoKey(), leave }}>{children}</SessionContext>
 }
 
 function KeyForm({ problem, onKey }: { problem: string | undefined; onKey: (key: string) => void }) {

@@ -1,10 +1,10 @@
 import type { PaymentRequest } from '@waybill/client'
 import { useState } from 'react'
+import { isPayable, stateOf } from '../../look/request-state.ts'
 import { requestTexts } from '../../look/texts.ts'
 import { TextField } from '../parts/fields.tsx'
 import { Copyable, useCopy } from '../parts/shown-values.tsx'
 import { useSession } from '../parts/signed-in.tsx'
-import { isPayable } from './request-badges.tsx'
 
 const { pay: texts, one } = requestTexts
 
@@ -21,7 +21,7 @@ export function PayLink({ request }: { request: PaymentRequest }) {
     else localStorage.setItem(STORED_AT, typed)
     setKey(typed)
   }
-  const mayPay = isPayable(request)
+  const mayPay = isPayable(stateOf(request))
   return (
     <section className="card stack" aria-labelledby="pay">
       <h2 id="pay">{texts.title}</h2>

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import type { PaymentRequest } from '@waybill/client'
+import { isPayable, stateOf } from '../../look/request-state.ts'
 import { requestTexts } from '../../look/texts.ts'
 import { Card, Facts } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
@@ -12,7 +13,7 @@ import { useWaybill } from '../parts/signed-in.tsx'
 import { AmountsBar } from './amounts-bar.tsx'
 import { CancelDialog } from './cancel-dialog.tsx'
 import { PayLink } from './pay-link.tsx'
-import { isPayable, RequestBadges, statusNameOf } from './request-badges.tsx'
+import { RequestBadges } from './request-badges.tsx'
 import { RequestPayments } from './request-payments.tsx'
 import { Warnings } from './request-warnings.tsx'
 import { useWatchedRequest } from './use-watched-request.ts'
@@ -66,7 +67,7 @@ const heading = (request: PaymentRequest) => (
 
 /** What helps to be paid, while something is to be paid. */
 function Actions({ request }: { request: PaymentRequest }) {
-  if (!isPayable(request)) return undefined
+  if (!isPayable(stateOf(request))) return undefined
   return (
     <>
       <Link to={`/why?request=${request.paymentReference}`} className="button">
@@ -82,7 +83,7 @@ function RequestView({ request, isCut }: { request: PaymentRequest; isCut: boole
     <div className="stack">
       <p className="payment-lead row">
         {request.reference !== undefined && <strong>{request.reference}</strong>}
-        <span>{isAboveZero(request.overpaidAmount) ? texts.overpaid : texts.states[statusNameOf(request)]}</span>
+        <span>{isAboveZero(request.overpaidAmount) ? texts.overpaid : texts.states[stateOf(request)]}</span>
       </p>
       <Warnings request={request} />
       <section className="card" aria-label={texts.money}>

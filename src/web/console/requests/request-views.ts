@@ -1,8 +1,8 @@
 /** The lists of requests that people ask for, as the service filters them. */
 import { PaymentRequest_Status as Status } from '@waybill/client'
-import type { StatusName } from './request-badges.tsx'
+import type { RequestState } from '../../look/request-state.ts'
 
-export type ViewName = 'ALL' | StatusName | 'OVERPAID'
+export type ViewName = 'ALL' | RequestState | 'OVERPAID'
 
 /** Filters of a list. */
 export interface View {

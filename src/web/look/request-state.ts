@@ -7,4 +7,5 @@ export function stateOf({ status }: Pick<PaymentRequest, 'status'>): RequestStat
   return Status[status] as RequestState
 }
 
+/** Whether the request still takes payments. */
 export const isPayable = (state: RequestState) => state === 'OPEN' || state === 'PARTIALLY_PAID'
