@@ -3,7 +3,7 @@ import { createPaymentToProto } from '../../src/api/services/payment-to-proto.ts
 import { runNamed } from '../../src/postgres/named-statements.ts'
 import { raw, readRows } from '../../src/postgres/statement.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
-import { compilePlainJsonSerializer } from '../../src/transcoding/messages/plain-json-serializer.ts'
+import { compileJsonSerializer } from '../../src/transcoding/messages/json-serializer.ts'
 import { type Figure, median } from '../report.ts'
 import type { Subject } from './subject.ts'
 
@@ -18,7 +18,7 @@ export async function measurePath(subject: Subject): Promise<Figure[]> {
   const sql = `select p.* from unnest(?::uuid[]) known(id)
     cross join lateral (select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = known.id offset 0) p`
   const statement = raw(sql, [ids, account.id])
-  const toJson = compilePlainJsonSerializer(SearchPaymentsResponseSchema)
+  const toJson = compileJsonSerializer(SearchPaymentsResponseSchema)
   const texts = async () => (await runNamed(knex, [statement], undefined))[0] ?? []
   const payments = async () => (await texts()).map((row) => paymentOfRow(row, NO_HEADS))
   const search = () => subject.search({ limit: PAYMENTS })

@@ -1,5 +1,5 @@
 import type { DescField, DescMessage, Message } from '@bufbuild/protobuf'
-import { findTextReader, readText, type TextReader } from './messages/field-text.ts'
+import { findTextReader, readText } from './messages/field-text.ts'
 import { MAX_DEPTH } from './messages/json-text.ts'
 import {
   appendToField,
@@ -10,6 +10,7 @@ import {
   otherMember,
   writeField,
 } from './messages/message-fields.ts'
+import type { TextReader } from './messages/scalar-text.ts'
 import { decodeQueryComponent } from './paths/percent-decoding.ts'
 import { quote, type ReportMistake, reportThrown, TranscodingError, throwMistake } from './transcoding-error.ts'
 
@@ -98,14 +99,18 @@ function assign(
   seen: SeenParameters,
 ): void {
   const { parents, field, reader } = target
-  let owner = message
-  for (const parent of parents) {
-    refuseOtherMember(owner, parent, name)
-    owner = openMessage(owner, parent)
-  }
+  const owner = openOwner(message, parents, name)
   if (field.fieldKind === 'list') return append(owner, target, { name, text }, seen)
   refuseOtherMember(owner, field, name)
   writeField(owner, field, readText(reader, name, text))
+}
+
+/** The message that holds a field, created if it is not set. */
+export function openOwner(message: Message, parents: readonly MessageField[], name: string): Message {
+  return parents.reduce((owner, parent) => {
+    refuseOtherMember(owner, parent, name)
+    return openMessage(owner, parent)
+  }, message)
 }
 
 function append(

@@ -5,25 +5,24 @@ import {
   type DescMethod,
   type DescService,
   equals,
-  isMessage,
   type Message,
-  type MessageInitShape,
   type Registry,
 } from '@bufbuild/protobuf'
 import { type BodyMapper, compileBodyMapping } from './body-mapping.ts'
 import { bindingsOf, type HttpBinding, type HttpRule } from './http-rule.ts'
-import { findTextReader, readText, type TextReader } from './messages/field-text.ts'
-import { compileFieldSerializer } from './messages/json-serializer.ts'
-import { fieldsOf, type MessageField, openMessage, readField, writeField } from './messages/message-fields.ts'
+import { findTextReader, readText } from './messages/field-text.ts'
 import {
-  compilePlainJsonSerializer,
+  compileFieldSerializer,
+  compileJsonSerializer,
   compileStableJsonSerializer,
-  type PlainJsonSerializer,
+  type JsonSerializer,
   type StableJson,
-} from './messages/plain-json-serializer.ts'
+} from './messages/json-serializer.ts'
+import { fieldsOf, type MessageField, readField, writeField } from './messages/message-fields.ts'
+import type { TextReader } from './messages/scalar-text.ts'
 import { createRouter, type PathVariable, type RouteMatch } from './paths/router.ts'
 import { type PathTemplate, parseTemplate } from './paths/template-parser.ts'
-import { compileQueryMapping, type QueryMapper, refuseOtherMember } from './query-mapping.ts'
+import { compileQueryMapping, openOwner, type QueryMapper, refuseOtherMember } from './query-mapping.ts'
 import { decodeReporting, quote, reportThrown, TranscodingError } from './transcoding-error.ts'
 
 export interface TranscoderOptions {
@@ -68,7 +67,7 @@ export interface Route {
    * Encodes an answer, or the field of it that `response_body` names, as JSON text. Fields without presence are always
    * written, zeros and empty lists included. Takes a message, or an object from which `create` would make one.
    */
-  readonly encodeResponse: PlainJsonSerializer
+  readonly encodeResponse: JsonSerializer
   /**
    * As `encodeResponse`, with the stable part of the text, for an entity tag. Undefined if no field of the answer is volatile, with
    * `response_body`, and for an answer with a field of a rare kind ({@link compileStableJsonSerializer}).
@@ -209,11 +208,7 @@ function compileVariable(input: DescMessage, fieldPath: string): VariableTarget 
 
 function assignVariable(message: Message, { parents, field, reader }: VariableTarget, variable: PathVariable): void {
   const { fieldPath, value: text } = variable
-  let owner = message
-  for (const parent of parents) {
-    refuseOtherMember(owner, parent, fieldPath)
-    owner = openMessage(owner, parent)
-  }
+  const owner = openOwner(message, parents, fieldPath)
   refuseOtherMember(owner, field, fieldPath)
   const value = readText(reader, fieldPath, text)
   const inBody = readField(owner, field)
@@ -243,11 +238,9 @@ function holdsField(desc: DescMessage, isSuch: (field: DescField) => boolean, se
   )
 }
 
-function compileResponse(output: DescMessage, name: string, registry: Registry | undefined): PlainJsonSerializer {
-  if (name === '') return compilePlainJsonSerializer(output, registry)
+function compileResponse(output: DescMessage, name: string, registry: Registry | undefined): JsonSerializer {
+  if (name === '') return compileJsonSerializer(output, registry)
   const field = fieldsOf(output).get(name)
   if (field === undefined) throw new Error(`response_body names ${name}, which is no field of ${output.typeName}`)
-  const encode = compileFieldSerializer(field, registry)
-  return (message) =>
-    encode(isMessage(message, output) ? message : create(output, message as MessageInitShape<DescMessage>))
+  return compileFieldSerializer(output, field, registry)
 }

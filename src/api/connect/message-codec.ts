@@ -1,6 +1,6 @@
 import type { DescMethod, Registry } from '@bufbuild/protobuf'
 import { compileBinarySerializer } from '../../transcoding/messages/binary-serializer.ts'
-import { compilePlainJsonSerializer } from '../../transcoding/messages/plain-json-serializer.ts'
+import { compileJsonSerializer } from '../../transcoding/messages/json-serializer.ts'
 import { compileDecoder, type MessageDecoder, type MessageFormat } from '../messages/decode-message.ts'
 
 /** Decodes the requests of a method and encodes its answers. */
@@ -12,7 +12,7 @@ export interface MessageCodec {
 
 /** @param registry - finds the types in google.protobuf.Any */
 export function compileCodec({ input, output }: DescMethod, registry: Registry): MessageCodec {
-  const toJson = compilePlainJsonSerializer(output, registry)
+  const toJson = compileJsonSerializer(output, registry)
   const toBinary = compileBinarySerializer(output)
   return {
     decode: compileDecoder(input, registry),

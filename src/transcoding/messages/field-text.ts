@@ -1,17 +1,9 @@
-import { create, type DescEnum, type DescField, type DescMessage, type ScalarType } from '@bufbuild/protobuf'
+import { create, type DescEnum, type DescField, type ScalarType } from '@bufbuild/protobuf'
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt'
 import { quote, TranscodingError } from '../transcoding-error.ts'
 import type { MessageField } from './message-fields.ts'
-import { scalarExpectations, scalarReaders } from './scalar-text.ts'
-import { durationExpectation, findWellKnownReader, timestampExpectation } from './well-known-text.ts'
-
-/** Reads the text of a path variable or query parameter as the value of one field, or of one element of a list. */
-export interface TextReader {
-  /** @returns the value as protobuf-es stores it; undefined if the text is not a value of the field */
-  readonly read: (text: string) => unknown
-  /** What is expected, for messages: "true or false". */
-  readonly expectation: string
-}
+import { scalarReaders, type TextReader } from './scalar-text.ts'
+import { wellKnownReaders } from './well-known-text.ts'
 
 /**
  * Finds how a field is written as text: scalars, enums, lists of these, wrappers, Timestamp, Duration and FieldMask.
@@ -25,7 +17,7 @@ export function findTextReader(field: DescField): TextReader | undefined {
     case 'enum':
       return readerOfEnum(field.enum)
     case 'message':
-      return isWrapperDesc(field.message) ? readerOfWrapper(field) : readerOfWellKnown(field.message)
+      return isWrapperDesc(field.message) ? readerOfWrapper(field) : wellKnownReaders.get(field.message.typeName)
     case 'list':
       if (field.listKind === 'scalar') return readerOfScalar(field.scalar, field.longAsString)
       return field.listKind === 'enum' ? readerOfEnum(field.enum) : undefined
@@ -43,10 +35,8 @@ export function readText(reader: TextReader, name: string, text: string): unknow
 }
 
 function readerOfScalar(scalar: ScalarType, longAsString: boolean): TextReader {
-  const readScalar = scalarReaders[scalar]
-  const expectation = scalarExpectations[scalar]
-  if (!longAsString) return { read: readScalar, expectation }
-  return { read: (text) => readScalar(text)?.toString(), expectation }
+  const reader = scalarReaders[scalar]
+  return longAsString ? { ...reader, read: (text) => (reader.read(text) as bigint | undefined)?.toString() } : reader
 }
 
 /** Names in any case, or the number of a value that the enum declares. */
@@ -79,15 +69,4 @@ function readerOfWrapper(field: MessageField): TextReader | undefined {
     return value === undefined ? undefined : Object.assign(create(field.message), { value })
   }
   return { ...reader, read }
-}
-
-const wellKnownExpectations: Readonly<Record<string, string>> = {
-  'google.protobuf.Timestamp': timestampExpectation,
-  'google.protobuf.Duration': durationExpectation,
-  'google.protobuf.FieldMask': 'a list of field paths separated by commas',
-}
-
-function readerOfWellKnown(message: DescMessage): TextReader | undefined {
-  const read = findWellKnownReader(message)
-  return read && { read, expectation: wellKnownExpectations[message.typeName] ?? message.typeName }
 }

@@ -4,8 +4,8 @@ import { quote, type ReportMistake, TranscodingError } from '../transcoding-erro
 import { describeEnum } from './field-text.ts'
 import type { Json } from './json-text.ts'
 import { fieldsOf } from './message-fields.ts'
-import { readBytes, readDouble, readFloat, readWholeNumber, scalarExpectations } from './scalar-text.ts'
-import { durationExpectation, parseDurationText, parseTimestampText, timestampExpectation } from './well-known-text.ts'
+import { scalarReaders } from './scalar-text.ts'
+import { wellKnownReaders } from './well-known-text.ts'
 
 /** A singular field, an element of a list or a value of a map. */
 type Shape =
@@ -120,46 +120,18 @@ function checkSingular(shape: Shape, json: Json, path: string, check: JsonCheck)
 }
 
 function checkScalar(scalar: ScalarType, json: Json, path: string, check: JsonCheck): boolean {
-  return isScalar(scalar, json) || refuse(invalid(path, json, scalarExpectations[scalar]), check)
+  return isScalar(scalar, json) || refuse(invalid(path, json, scalarReaders[scalar].expectation), check)
 }
 
 function isScalar(scalar: ScalarType, json: Json): boolean {
-  switch (scalar) {
-    case ScalarType.STRING:
-      // A lone surrogate cannot be encoded as UTF-8.
-      return typeof json === 'string' && json.isWellFormed()
-    case ScalarType.BOOL:
-      return typeof json === 'boolean'
-    case ScalarType.BYTES:
-      return typeof json === 'string' && readBytes(json) !== undefined
-    case ScalarType.DOUBLE:
-      return typeof json === 'number'
-        ? Number.isFinite(json)
-        : typeof json === 'string' && readDouble(json) !== undefined
-    case ScalarType.FLOAT:
-      if (typeof json !== 'number' && typeof json !== 'string') return false
-      return (typeof json === 'string' || Number.isFinite(json)) && readFloat(String(json)) !== undefined
-    case ScalarType.INT32:
-    case ScalarType.SINT32:
-    case ScalarType.SFIXED32:
-      return isWholeNumber(json, -(2n ** 31n), 2n ** 31n - 1n)
-    case ScalarType.UINT32:
-    case ScalarType.FIXED32:
-      return isWholeNumber(json, 0n, 2n ** 32n - 1n)
-    case ScalarType.INT64:
-    case ScalarType.SINT64:
-    case ScalarType.SFIXED64:
-      return isWholeNumber(json, -(2n ** 63n), 2n ** 63n - 1n)
-    case ScalarType.UINT64:
-    case ScalarType.FIXED64:
-      return isWholeNumber(json, 0n, 2n ** 64n - 1n)
-  }
-}
-
-/** A JSON number beyond 2^53 has lost its last digits: such numbers are written as strings. */
-function isWholeNumber(json: Json, min: bigint, max: bigint): boolean {
-  if (typeof json === 'string') return readWholeNumber(json, min, max) !== undefined
-  return typeof json === 'number' && Number.isSafeInteger(json) && json >= min && json <= max
+  if (scalar === ScalarType.BOOL) return typeof json === 'boolean'
+  // A lone surrogate cannot be encoded as UTF-8.
+  if (typeof json === 'string') return json.isWellFormed() && scalarReaders[scalar].read(json) !== undefined
+  if (typeof json !== 'number' || scalar === ScalarType.STRING || scalar === ScalarType.BYTES) return false
+  const isFloat = scalar === ScalarType.DOUBLE || scalar === ScalarType.FLOAT
+  // A JSON number beyond 2^53 has lost its last digits: such numbers are written as strings.
+  const isExact = isFloat ? Number.isFinite(json) : Number.isSafeInteger(json)
+  return isExact && scalarReaders[scalar].read(String(json)) !== undefined
 }
 
 /** Names exactly as declared, or the number of a declared value. */
@@ -175,7 +147,7 @@ function checkEnum(desc: DescEnum, json: Json, path: string, check: JsonCheck): 
 
 function checkMapKey(scalar: ScalarType, key: string, path: string, check: JsonCheck): boolean {
   const fits = scalar === ScalarType.BOOL ? key === 'true' || key === 'false' : isScalar(scalar, key)
-  return fits || refuse(invalid(path, key, `a map key: ${scalarExpectations[scalar]}`), check)
+  return fits || refuse(invalid(path, key, `a map key: ${scalarReaders[scalar].expectation}`), check)
 }
 
 function checkWellKnown(desc: DescMessage, json: Json, path: string, check: JsonCheck): boolean {
@@ -190,9 +162,10 @@ function checkWellKnown(desc: DescMessage, json: Json, path: string, check: Json
 function brokenExpectation({ typeName }: DescMessage, json: Json): string | undefined {
   switch (typeName) {
     case 'google.protobuf.Timestamp':
-      return typeof json === 'string' && parseTimestampText(json) !== undefined ? undefined : timestampExpectation
-    case 'google.protobuf.Duration':
-      return typeof json === 'string' && parseDurationText(json) !== undefined ? undefined : durationExpectation
+    case 'google.protobuf.Duration': {
+      const reader = wellKnownReaders.get(typeName)
+      return typeof json === 'string' && reader?.read(json) !== undefined ? undefined : reader?.expectation
+    }
     case 'google.protobuf.FieldMask':
       return typeof json === 'string' && !json.includes('_')
         ? undefined

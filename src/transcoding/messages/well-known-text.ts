@@ -1,5 +1,6 @@
-import { create, type DescMessage, type Message } from '@bufbuild/protobuf'
+import { create, type Message } from '@bufbuild/protobuf'
 import { DurationSchema, FieldMaskSchema, TimestampSchema } from '@bufbuild/protobuf/wkt'
+import type { TextReader } from './scalar-text.ts'
 
 const rfc3339 = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-](\d{2}):(\d{2}))$/
 const durationText = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?s$/
@@ -11,11 +12,7 @@ export const MAX_TIMESTAMP_SEC = 253_402_300_799
 /** About 10,000 years: the range of a Duration, in both directions. */
 const MAX_DURATION_SEC = 315_576_000_000n
 
-/** What is expected of a time or duration, for messages. */
-export const timestampExpectation = 'an RFC 3339 time with an offset, such as 2025-01-31T12:00:00Z'
-export const durationExpectation = 'a duration in seconds, such as 1.5s'
-
-export interface SecondsAndNanos {
+interface SecondsAndNanos {
   readonly seconds: bigint
   readonly nanos: number
 }
@@ -26,7 +23,7 @@ export interface SecondsAndNanos {
  *
  * @returns undefined if the text is not such a time, or is outside the years 1 to 9999
  */
-export function parseTimestampText(text: string): SecondsAndNanos | undefined {
+function parseTimestampText(text: string): SecondsAndNanos | undefined {
   const match = rfc3339.exec(text)
   if (match === null) return undefined
   const [, date = '', time = '', fraction, , offsetHours = '00', offsetMinutes = '00'] = match
@@ -45,7 +42,7 @@ export function parseTimestampText(text: string): SecondsAndNanos | undefined {
  *
  * @returns undefined if the text is not a duration, or is longer than about 10,000 years
  */
-export function parseDurationText(text: string): SecondsAndNanos | undefined {
+function parseDurationText(text: string): SecondsAndNanos | undefined {
   const match = durationText.exec(text)
   if (match === null) return undefined
   const [, minus, whole = '', fraction] = match
@@ -67,31 +64,33 @@ function parseFieldMaskText(text: string): string[] | undefined {
   return paths.map((path) => path.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))
 }
 
-/**
- * Finds the reader of a message that JSON writes as one string, wrappers excepted.
- *
- * @returns undefined if the message has no such form
- */
-export function findWellKnownReader(message: DescMessage): ((text: string) => Message | undefined) | undefined {
-  switch (message.typeName) {
-    case TimestampSchema.typeName:
-      return (text) => {
-        const time = parseTimestampText(text)
-        return time && create(TimestampSchema, time)
-      }
-    case DurationSchema.typeName:
-      return (text) => {
-        const duration = parseDurationText(text)
-        return duration && create(DurationSchema, duration)
-      }
-    case FieldMaskSchema.typeName:
-      return (text) => {
-        const paths = parseFieldMaskText(text)
-        return paths && create(FieldMaskSchema, { paths })
-      }
-    default:
-      return undefined
-  }
+/** How messages are read that JSON writes as one string, wrappers excepted. */
+export const wellKnownReaders: ReadonlyMap<string, TextReader> = new Map([
+  [
+    TimestampSchema.typeName,
+    {
+      read: (text) => ifRead(parseTimestampText(text), (time) => create(TimestampSchema, time)),
+      expectation: 'an RFC 3339 time with an offset, such as 2025-01-31T12:00:00Z',
+    },
+  ],
+  [
+    DurationSchema.typeName,
+    {
+      read: (text) => ifRead(parseDurationText(text), (duration) => create(DurationSchema, duration)),
+      expectation: 'a duration in seconds, such as 1.5s',
+    },
+  ],
+  [
+    FieldMaskSchema.typeName,
+    {
+      read: (text) => ifRead(parseFieldMaskText(text), (paths) => create(FieldMaskSchema, { paths })),
+      expectation: 'a list of field paths separated by commas',
+    },
+  ],
+])
+
+function ifRead<T>(value: T | undefined, make: (value: T) => Message): Message | undefined {
+  return value === undefined ? undefined : make(value)
 }
 
 function isCalendarDay(date: string): boolean {
