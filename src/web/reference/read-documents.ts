@@ -1,16 +1,31 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 
-/** A page of the documentation, as Markdown. */
+/** A page of /docs, as Markdown. */
 export interface MarkdownDocument {
-  /** From the project's root: `docs/guides/reconcile.md`. */
+  /** From the project's root: `docs/guides/reconcile.md`; links in the Markdown start there. */
   readonly path: string
   /** Where it is shown: `/docs/guides/reconcile`. */
   readonly url: string
+  /** Where its Markdown is. */
+  readonly source: string
+  readonly section: Section
   readonly title: string
-  /** Its first paragraph, on one line; empty where it begins otherwise. */
+  /** Its first sentence or paragraph, on one line; empty where it begins otherwise. */
   readonly summary: string
   readonly markdown: string
+  /** Of an API's service: its operations, by the ids of their headings. */
+  readonly operations?: readonly { readonly id: string; readonly call: string; readonly summary: string }[]
+}
+
+export const SECTIONS = ['Start', 'API', 'Guides', 'Reference', 'Internals', 'Project'] as const
+export type Section = (typeof SECTIONS)[number]
+
+const sections: Readonly<Record<string, Section>> = {
+  docs: 'Start',
+  'docs/guides': 'Guides',
+  'docs/reference': 'Reference',
+  'docs/internals': 'Internals',
 }
 
 /**
@@ -31,7 +46,16 @@ export async function readDocuments(root: string): Promise<readonly MarkdownDocu
 async function readDocument(root: string, path: string): Promise<MarkdownDocument> {
   const markdown = await readFile(join(root, path), 'utf8')
   const title = /^# (.*)$/m.exec(markdown)?.[1] ?? posix.basename(path, '.md')
-  return { path, url: urlOf(path), title: title.replaceAll('`', ''), summary: summaryOf(markdown), markdown }
+  const url = urlOf(path)
+  return {
+    path,
+    url,
+    source: `${url}.md`,
+    section: sections[posix.dirname(path)] ?? 'Project',
+    title: title.replaceAll('`', ''),
+    summary: summaryOf(markdown),
+    markdown,
+  }
 }
 
 /** `docs/start.md` → `/docs/start`, `CHANGELOG.md` → `/docs/changelog` */
@@ -47,8 +71,4 @@ function summaryOf(markdown: string): string {
     .replaceAll(/\s+/g, ' ')
     .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
     .trim()
-}
-
-export function firstSentenceOf(text: string): string {
-  return /^.*?[.](?=\s|$)/.exec(text)?.[0] ?? text
 }

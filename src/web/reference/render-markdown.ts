@@ -1,5 +1,5 @@
 import { Marked } from 'marked'
-import { escapeHtml, type Html, html } from './html.ts'
+import { escapeHtml, type Html } from './html.ts'
 
 /** Where a link of a document leads when it is shown: a path of this process, or undefined for what is not served. */
 export type ResolveLink = (href: string) => string | undefined
@@ -10,15 +10,19 @@ export interface RenderedMarkdown {
   readonly headings: readonly { readonly depth: number; readonly text: string; readonly id: string }[]
 }
 
-/** Renders a document. HTML in it is shown as text, and headings have the ids that GitHub gives them. */
-export function renderMarkdown(markdown: string, resolveLink: ResolveLink): RenderedMarkdown {
+/**
+ * Renders a document. HTML in it is shown as text.
+ *
+ * @param idOf - the anchor of a heading; by default the one that GitHub gives it
+ */
+export function renderMarkdown(markdown: string, resolveLink: ResolveLink, idOf = headingId): RenderedMarkdown {
   const headings: { depth: number; text: string; id: string }[] = []
   const marked = new Marked({
     gfm: true,
     renderer: {
       heading({ tokens, depth, text }) {
         const id = distinct(
-          headingId(text),
+          idOf(text),
           headings.map((heading) => heading.id),
         )
         headings.push({ depth, text: plain(text), id })
@@ -44,20 +48,6 @@ export function renderMarkdown(markdown: string, resolveLink: ResolveLink): Rend
     .replaceAll('<pre>', '<pre tabindex="0">')
     .replaceAll('<th></th>', '<td></td>')
   return { body: { html: body }, headings }
-}
-
-/** Renders the paragraphs of a comment. Names of reasons stand as code. */
-export function renderComment(comment: string, isReason: (word: string) => boolean): Html {
-  const marked = comment.replaceAll(/`[^`]*`|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\b/g, (word) =>
-    isReason(word) ? `\`${word}\`` : word,
-  )
-  return renderMarkdown(marked, (href) => href).body
-}
-
-/** Renders one line: code between back-ticks, the rest as text. */
-export function renderLine(text: string): Html {
-  const parts = text.split(/`([^`]+)`/)
-  return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`
 }
 
 /** The anchor of a heading, as GitHub makes it. */

@@ -1,52 +1,34 @@
+import { posix } from 'node:path'
 import { type Html, html } from './html.ts'
-
-/** A link of the navigation. */
-export interface NavLink {
-  readonly url: string
-  readonly title: string
-  readonly links?: readonly NavLink[]
-}
-
-export interface NavSection {
-  readonly title: string
-  readonly links: readonly NavLink[]
-}
+import { type MarkdownDocument, SECTIONS } from './read-documents.ts'
+import { type ResolveLink, renderMarkdown } from './render-markdown.ts'
 
 export interface PageFrame {
-  readonly sections: readonly NavSection[]
+  /** Of all pages, in the order of their sections. */
+  readonly pages: readonly MarkdownDocument[]
   /** Paths of the assets. */
   readonly style: string
   readonly script: string
   readonly release: string
 }
 
-export interface PageContent {
-  readonly url: string
-  readonly title: string
-  readonly summary: string
-  readonly body: Html
-  /** Whether the page shows examples beside the text. */
-  readonly isWide?: boolean
-  /** Its Markdown, where it has one. */
-  readonly markdown?: string
-  readonly headings?: readonly { readonly text: string; readonly id: string }[]
-}
-
 /** A whole page. It has no inline script or style, and nothing from another host. */
-export function renderPage(frame: PageFrame, page: PageContent): string {
-  const { headings = [] } = page
+export function renderPage(frame: PageFrame, page: MarkdownDocument): string {
+  const isApi = page.section === 'API'
+  const { body, headings } = renderMarkdown(page.markdown, linksFrom(page, frame.pages), isApi ? ownId : undefined)
+  const shown = isApi ? [] : headings.filter(({ depth }) => depth === 2)
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${page.title === 'Waybill' ? 'Waybill' : `${page.title} · Waybill`}</title>
+<title>${page.title} · Waybill</title>
 ${page.summary !== '' && html`<meta name="description" content="${page.summary}">`}
 <link rel="stylesheet" href="${frame.style}">
 <link rel="icon" href="data:,">
 <link rel="service-desc" type="application/json" href="/openapi.json">
-${page.markdown !== undefined && html`<link rel="alternate" type="text/markdown" href="${page.markdown}">`}
+<link rel="alternate" type="text/markdown" href="${page.source}">
 <script src="${frame.script}" defer></script>
 </head>
 <body>
@@ -58,36 +40,50 @@ ${page.markdown !== undefined && html`<link rel="alternate" type="text/markdown"
 </header>
 <div class="columns">
 <aside>
-<details class="menu"><summary>Contents</summary>${renderNav(frame.sections, page.url)}</details>
+<details class="menu"><summary>Contents</summary>${renderContents(frame.pages, page.url)}</details>
 </aside>
-<main id="content" tabindex="-1" class="${page.isWide === true ? 'wide' : 'prose'}">
-${page.body}
+<main id="content" tabindex="-1" class="${isApi ? 'api' : 'prose'}">
+${body}
 </main>
-${headings.length >= 2 && renderHeadings(headings)}
+${shown.length >= 2 && html`<nav class="headings" aria-label="On this page"><h2>On this page</h2>${renderLinks(shown.map(({ id, text }) => html`<a href="#${id}">${text}</a>`))}</nav>`}
 </div>
 </body>
 </html>
 `.html
 }
 
-function renderNav(sections: readonly NavSection[], url: string): Html {
-  return html`<nav class="contents" aria-label="Contents">
-${sections.map(
-  ({ title, links }) => html`<h2>${title}</h2>
-<ul>
-${links.map((link) => renderLink(link, url))}</ul>
-`,
-)}</nav>`
+/** Operations and schemas are linked to by their names. */
+const ownId = (name: string) => name.replaceAll(' ', '-')
+
+const renderLinks = (links: readonly Html[]) => html`<ul>${links.map((link) => html`<li>${link}</li>\n`)}</ul>`
+
+function renderContents(pages: readonly MarkdownDocument[], current: string): Html {
+  const linkTo = ({ url, title, operations = [] }: MarkdownDocument) => {
+    const nested = operations.map(({ id }) => html`<a href="${url}#${id}">${id}</a>`)
+    return html`<a href="${url}"${url === current && html` aria-current="page"`}>${title}</a>${nested.length > 0 && renderLinks(nested)}`
+  }
+  const sections = SECTIONS.map((title) => {
+    const links = pages.filter(({ section }) => section === title).map(linkTo)
+    return html`<h2>${title}</h2>\n${renderLinks(links)}`
+  })
+  return html`<nav class="contents" aria-label="Contents">${sections}</nav>`
 }
 
-function renderLink({ url, title, links = [] }: NavLink, current: string): Html {
-  const nested = links.length > 0 && html`<ul>${links.map((link) => renderLink(link, current))}</ul>`
-  return html`<li><a href="${url}"${url === current && html` aria-current="page"`}>${title}</a>${nested}</li>
-`
+/** Links between documents lead to their pages; files of the repository that are not served are no links. */
+function linksFrom({ path }: MarkdownDocument, pages: readonly MarkdownDocument[]): ResolveLink {
+  return (href) => {
+    if (/^(?:https?:\/\/|#|\/openapi)/.test(href)) return href
+    const [file = '', anchor] = href.split('#')
+    const target = posix.resolve('/', posix.dirname(path), file).slice(1)
+    const name = special[target] ?? target
+    const url = pages.find((page) => page.path === name)?.url
+    return url === undefined || anchor === undefined ? url : `${url}#${anchor}`
+  }
 }
 
-function renderHeadings(headings: readonly { readonly text: string; readonly id: string }[]): Html {
-  return html`<nav class="headings" aria-label="On this page"><h2>On this page</h2><ul>
-${headings.map(({ text, id }) => html`<li><a href="#${id}">${text}</a></li>`)}
-</ul></nav>`
+/** What is shown elsewhere than under its own name. */
+const special: Readonly<Record<string, string>> = {
+  'README.md': 'llms.txt',
+  'proto/payments/v1': 'docs/api/schemas.md',
+  'docs/changelog.md': 'CHANGELOG.md',
 }

@@ -7,6 +7,13 @@ import type {
   Reference,
 } from '../../api/openapi/openapi-document.ts'
 
+/** An operation and where it is called. */
+export interface PlacedOperation {
+  readonly method: string
+  readonly path: string
+  readonly operation: Operation
+}
+
 /** Follows references of a document. */
 export function createResolver({ components }: OpenApiDocument) {
   function find(ref: string): unknown {
@@ -74,19 +81,11 @@ function sampleText({ format, pattern }: JsonSchema): string {
   return pattern?.includes('0-9') === true ? '21000000' : '…'
 }
 
-/**
- * A call by curl that can be copied. It holds what must be sent, and the first filters where nothing must.
- *
- * @param place - the method and path of the operation
- */
-export function curlOf(
-  operation: Operation,
-  place: { readonly method: string; readonly path: string },
-  resolve: Resolver,
-): string {
+/** A call by curl that can be copied. It holds what must be sent, and the first filters where nothing must. */
+export function curlOf({ method, path: template, operation }: PlacedOperation, resolve: Resolver): string {
   const parameters = operation.parameters.map((parameter) => resolve.part<Parameter>(parameter))
   const text = (parameter: Parameter) => textOf(sampleOf(parameter.schema, resolve))
-  const path = place.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+  const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const parameter = parameters.find((each) => each.name === name)
     return parameter === undefined ? '' : encodeURIComponent(text(parameter))
   })
@@ -97,7 +96,7 @@ export function curlOf(
   const url = `$WAYBILL${path}${query.length === 0 ? '' : `?${query.join('&')}`}`
   const body = operation.requestBody?.content['application/json']?.schema
   const lines = [
-    `curl -s${isStream(operation) ? 'N' : ''}${place.method === 'GET' ? '' : ` -X ${place.method}`} "${url}"`,
+    `curl -s${isStream(operation) ? 'N' : ''}${method === 'GET' ? '' : ` -X ${method}`} "${url}"`,
     ...(operation.security.length === 0 ? [] : ['-H "x-api-key: $WAYBILL_KEY"']),
     ...(body === undefined
       ? []

@@ -18,11 +18,6 @@ function addCopyButton(pre) {
       setTimeout(() => (button.textContent = 'Copy'), 1500)
     })
   })
-  const caption = pre.parentElement.querySelector('figcaption')
-  if (caption) {
-    caption.append(button)
-    return
-  }
   const frame = document.createElement('div')
   frame.className = 'copyable'
   pre.replaceWith(frame)
