@@ -24,7 +24,6 @@ import { listChains } from './detection/report/list-chains.ts'
 import { pageUnmatched } from './detection/report/list-unmatched.ts'
 import { isLoopbackAuthority } from './domain/hosts/ip-network.ts'
 import type { Logger } from './domain/logger.ts'
-import { silentMeter } from './domain/meter.ts'
 import { createNodeLimits } from './nodes/node-limits.ts'
 import { inTransaction, readPromptly } from './postgres/cancellable.ts'
 import { classifyDatabaseError } from './postgres/database-error.ts'
@@ -125,7 +124,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   }
   const limits = createNodeLimits(options.chains, { clock: () => now().getTime(), logger })
   const requestRepository = createRequestRepository(knex, now)
-  const comparison = createChainComparison({ chains: options.chains, clock: now, logger, limits, meter: silentMeter })
+  const comparison = createChainComparison({ chains: options.chains, clock: now, logger, limits })
   const routes = createRouting({
     objectionTo: (used) => comparison.wrongWith(used),
     ...shared,

@@ -7,7 +7,6 @@ import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Account } from '../domain/account.ts'
 import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
-import type { Meter } from '../domain/meter.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { inLane } from '../nodes/lanes.ts'
@@ -73,8 +72,6 @@ export interface DetectionOptions {
   readonly leaseTtlMs?: number
   /** Time between two looks at a chain; default half its block time, between 250 and 2,000. */
   readonly pollIntervalMs?: number
-  /** Takes figures of the nodes; default `silentMeter`. */
-  readonly meter?: Meter
   /** How often the heads of all URLs of a chain are compared; default 60,000. */
   readonly checkNodesEveryMs?: number
   /** Milliseconds until a node that answered wrongly is checked for the first time; default 30,000. */

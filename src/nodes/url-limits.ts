@@ -1,5 +1,4 @@
 import type { Logger } from '../domain/logger.ts'
-import { type Meter, silentMeter } from '../domain/meter.ts'
 import { createDailyBudget, type DailyBudget } from './daily-budget.ts'
 import { currentLane, type Lane } from './lanes.ts'
 import { type LearnedLimits, type LogRange, sizeFromStored, storedRangeOf, storedSizeOf } from './learned-limits.ts'
@@ -42,7 +41,7 @@ export interface UrlLimits {
   batchTaken(calls: number): void
   /** Learns that a batch was refused because it is one, or for its size. @param hint - the size that the node says it takes */
   batchRefused(calls: number, hint?: number): void
-  /** Counts the outcome of a call in the figures and metrics. */
+  /** Counts the outcome of a call in the figures. */
   noteCall(method: string, outcome: CallOutcome): void
   /** What this process has learned of `eth_getLogs` ranges; undefined before the first. */
   logRange(): LogRange | undefined
@@ -75,7 +74,6 @@ export interface LimitsTools {
   readonly clock?: (() => number) | undefined
   /** Default a timer. */
   readonly sleep?: Sleep | undefined
-  readonly meter?: Meter | undefined
   readonly logger?: Pick<Logger, 'warn'> | undefined
 }
 
@@ -97,7 +95,6 @@ export interface LimitedUrl {
 interface UrlState extends Omit<LimitedUrl, 'url'> {
   readonly host: string
   readonly clock: () => number
-  readonly meter: Meter
   readonly logger: Pick<Logger, 'warn'> | undefined
   readonly pacing: Pacing
   readonly budget: DailyBudget | undefined
@@ -140,7 +137,6 @@ export function createUrlLimits(url: LimitedUrl, tools: LimitsTools = {}): UrlLi
     },
     batchRefused(calls, hint) {
       state.batch = sizeAfterRefused(state.batch, calls, hint)
-      state.meter.set('waybill_node_batch_size', labelsOf(state), state.batch.size)
     },
     noteCall: (method, outcome) => noteCall(state, method, outcome),
     logRange: () => state.logRange,
@@ -158,7 +154,7 @@ export function createUrlLimits(url: LimitedUrl, tools: LimitsTools = {}): UrlLi
 }
 
 function createState({ chain, url, place, declared }: LimitedUrl, tools: LimitsTools): UrlState {
-  const { clock = Date.now, meter = silentMeter, logger } = tools
+  const { clock = Date.now, logger } = tools
   const { requestsPerSecond, requestsPerDay } = declared
   const state: UrlState = {
     chain,
@@ -166,7 +162,6 @@ function createState({ chain, url, place, declared }: LimitedUrl, tools: LimitsT
     place,
     declared,
     clock,
-    meter,
     logger,
     pacing: createPacing(requestsPerSecond, clock),
     budget: requestsPerDay === undefined ? undefined : createDailyBudget(requestsPerDay, clock),
@@ -193,28 +188,21 @@ function batchSize({ batch, pacing }: UrlState): number {
   return Math.min(batch.size, pacing.maxCalls())
 }
 
-const labelsOf = ({ chain, host }: UrlState) => ({ chain, node: host })
-
 /** Counts a request that is sent now. @returns its number */
 function countRequest(state: UrlState, calls: number, lane: Lane): number {
-  const { budget, pacing, meter } = state
+  const { budget, pacing } = state
   state.requests += 1
-  meter.count('waybill_node_requests_total', labelsOf(state))
-  if (budget !== undefined) {
-    budget.take(pacing.rate()?.unit === 'CALLS' ? calls : 1, lane)
-    meter.set('waybill_node_budget_left', labelsOf(state), budget.left())
-  }
+  budget?.take(pacing.rate()?.unit === 'CALLS' ? calls : 1, lane)
   return pacing.take(calls)
 }
 
 function noteRateRefusal(state: UrlState, { isQuota, ...refusal }: RateRefusal & { readonly isQuota: boolean }): void {
-  const { pacing, meter, logger, chain, host } = state
+  const { pacing, logger, chain, host } = state
   const before = pacing.rate()?.perSecond
   const waitMs = refusal.waitMs ?? (isQuota ? QUOTA_PAUSE_MS : undefined)
   pacing.noteRefusal({ ...refusal, waitMs })
   state.rateRefusals += 1
   const rate = pacing.rate()
-  meter.set('waybill_node_rate_per_second', labelsOf(state), rate?.perSecond)
   const fields = { chain, node: host, perSecond: rate?.perSecond, counts: rate?.unit }
   if (isQuota) {
     logger?.warn(
@@ -224,28 +212,21 @@ function noteRateRefusal(state: UrlState, { isQuota, ...refusal }: RateRefusal &
   } else if (before === undefined) logger?.warn(fields, 'the node limits its rate; calls are paced from now on')
 }
 
-function noteCall(state: UrlState, method: string, outcome: CallOutcome): void {
-  const { calls, meter } = state
+function noteCall({ calls }: UrlState, method: string, outcome: CallOutcome): void {
   const counted = calls.get(method) ?? { calls: 0, errors: 0 }
   counted.calls += 1
   if (outcome !== 'ok' && outcome !== 'reverted') counted.errors += 1
   calls.set(method, counted)
-  // Without a meter the labels of each call need not be made.
-  if (meter !== silentMeter) meter.count('waybill_node_calls_total', { ...labelsOf(state), method, outcome })
 }
 
 function noteLogRange(state: UrlState, range: LogRange, width: number): void {
   state.logRange = range
-  if (state.logWidth === width) return
   state.logWidth = width
-  state.meter.set('waybill_node_log_range', labelsOf(state), width)
 }
 
-function noteBreaker(state: UrlState, breaker: object, isOpen: boolean): void {
-  const { openBreakers, meter } = state
+function noteBreaker({ openBreakers }: UrlState, breaker: object, isOpen: boolean): void {
   if (isOpen) openBreakers.add(breaker)
   else openBreakers.delete(breaker)
-  meter.set('waybill_node_breaker_open', labelsOf(state), openBreakers.size > 0 ? 1 : 0)
 }
 
 function learnedBy({ pacing, batch, logRange, storedRange }: UrlState): LearnedLimits {

@@ -2,10 +2,9 @@ import type { Knex } from 'knex'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Detection, DetectionOptions } from '../../src/detection/detection.ts'
 import { listChains } from '../../src/detection/report/list-chains.ts'
-import type { Meter } from '../../src/domain/meter.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
-import { addAccount, canonical, configOf, detect, makeRequest, storeRequest } from '../support/detection.ts'
+import { configOf, detect } from '../support/detection.ts'
 import { PATIENCE } from '../support/patience.ts'
 
 const NOW = new Date('2026-03-01T12:00:00Z')
@@ -69,32 +68,6 @@ it('any process tells how far a chain is read, and the reorgs, those that earlie
   await chain.reorg(1)
   await second.scanOnce()
   expect((await listed()).reorgs).toMatchObject({ count: 2, deepest: 2 })
-})
-
-it('counts payments, unmatched events and reorgs for the meter', async () => {
-  const counted: Record<string, number> = {}
-  const count: Meter['count'] = (name, labels, by = 1) => {
-    const key = `${name} ${Object.values(labels).join(' ')}`
-    counted[key] = (counted[key] ?? 0) + by
-  }
-  const detection = newProcess({ meter: { count, set() {} } })
-  const account = await addAccount(knex, 'shop')
-  const [payer, payee] = chain.wallets
-  const terms = { payee: canonical(payee), network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '1' }
-  const request = await storeRequest(knex, account, makeRequest(terms))
-  for (const paymentReference of [request.paymentReference, '0x00000000000000ff'] as const) {
-    await chain.pay(payer, { kind: 'NATIVE', to: payee, amount: 10n ** 18n, paymentReference })
-  }
-  await chain.mine()
-  await detection.scanOnce()
-  await chain.reorg(1)
-  await chain.mine()
-  await detection.scanOnce()
-  expect(counted).toMatchObject({
-    'waybill_chain_reorgs_total BASE': 1,
-    'waybill_payments_found_total BASE': 1,
-    'waybill_unmatched_events_total BASE UNKNOWN_TOPIC': 1,
-  })
 })
 
 it('a process that stops leaves a last report', async () => {

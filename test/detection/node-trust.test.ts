@@ -21,6 +21,7 @@ import {
 import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { addAccount, canonical, configOf, detect, makeRequest, paymentsOf, storeRequest } from '../support/detection.ts'
+import { silentLogger } from '../support/logs.ts'
 
 const COIN = 10n ** 18n
 const PATIENCE = { interval: 20, timeout: 10_000 }
@@ -60,17 +61,14 @@ afterEach(async () => {
 
 function begin(urls: readonly string[], options: Partial<DetectionOptions> = {}, sampleLogs = 50): Detection {
   const config = { ...configOf(chain, 'BASE', { rpcUrls: urls }), sampleLogs, startBlock: 0 }
-  const meter = {
-    count: (name: string, labels: object) => {
-      if (name === 'waybill_node_faults_total') faults.push(Object.values(labels).join(' '))
-    },
-    set() {},
+  const noteFault = ({ chain: network, node, fault }: { chain?: string; node?: string; fault?: string }) => {
+    if (fault !== undefined) faults.push(`${network} ${node} ${fault}`)
   }
   detection = detect(knex, [config], {
     clock: () => new Date(Date.now() + aheadMs),
     checkNodesEveryMs: 60_000,
     suspectMs: 1_000,
-    meter,
+    logger: { ...silentLogger, warn: noteFault, error: noteFault },
     ...options,
   })
   return detection

@@ -1,40 +1,26 @@
 import { describe, expect, it } from 'vitest'
-import type { Meter } from '../../domain/meter.ts'
 import { createBackfillMeter, describeBackfill, describeDuration } from './backfill-progress.ts'
 
 const span = (from: number, next: number, until: number) => ({ addresses: [], from, next, until })
 
 function begin() {
   let atMs = 0
-  const figures: Record<string, number | undefined> = {}
-  const meter: Meter = {
-    count() {},
-    set(name, _, value) {
-      figures[name] = value
-    },
-  }
-  const progress = createBackfillMeter({ network: 'BASE', meter, nowMs: () => atMs })
+  const progress = createBackfillMeter(() => atMs)
   const at = (seconds: number, ...spans: ReturnType<typeof span>[]) => {
     atMs = seconds * 1_000
     progress.note(spans)
     return progress.progress()
   }
-  return { at, figures }
+  return { at }
 }
 
 describe('the progress of a back-fill', () => {
   it('has a rate and a time once two looks differ, and ends', () => {
-    const { at, figures } = begin()
+    const { at } = begin()
     expect(at(0, span(1, 1, 1_000))).toEqual({ from: 1, to: 1_000, done: 0, left: 1_000 })
     const later = at(2, span(1, 201, 1_000))
     expect(later).toEqual({ from: 1, to: 1_000, done: 200, left: 800, blocksPerSecond: 100, secondsLeft: 8 })
-    expect(figures).toEqual({
-      waybill_backfill_blocks_left: 800,
-      waybill_backfill_blocks_per_second: 100,
-      waybill_backfill_seconds_left: 8,
-    })
     expect(at(10)).toBeUndefined()
-    expect(figures).toMatchObject({ waybill_backfill_blocks_left: 0, waybill_backfill_seconds_left: 0 })
   })
 
   it('goes by the last minute', () => {

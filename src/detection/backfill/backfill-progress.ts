@@ -1,4 +1,3 @@
-import type { Meter } from '../../domain/meter.ts'
 import type { Span } from '../sql/chain-spans-repository.ts'
 
 /** How far a chain's back-fill is. */
@@ -32,17 +31,8 @@ interface Sample {
   readonly left: number
 }
 
-/** Makes the meter of one chain. */
-export function createBackfillMeter({
-  network,
-  meter,
-  nowMs,
-}: {
-  readonly network: string
-  readonly meter: Meter
-  /** A monotonic clock. */
-  readonly nowMs: () => number
-}): BackfillMeter {
+/** Makes the meter of one chain. @param nowMs - a monotonic clock */
+export function createBackfillMeter(nowMs: () => number): BackfillMeter {
   let samples: readonly Sample[] = []
   let latest: BackfillProgress | undefined
   return {
@@ -54,10 +44,6 @@ export function createBackfillMeter({
       const atMs = nowMs()
       samples = [...samples.filter((sample) => atMs - sample.atMs <= WINDOW_MS), { atMs, left }]
       latest = left === 0 ? undefined : progressOf(spans, samples)
-      const labels = { chain: network }
-      meter.set('waybill_backfill_blocks_left', labels, left)
-      meter.set('waybill_backfill_blocks_per_second', labels, latest?.blocksPerSecond)
-      meter.set('waybill_backfill_seconds_left', labels, left === 0 ? 0 : latest?.secondsLeft)
     },
     progress: () => latest,
   }

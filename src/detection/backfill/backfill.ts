@@ -2,7 +2,6 @@ import type { Knex } from 'knex'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
-import type { Meter } from '../../domain/meter.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { Lease } from '../../store/leases-repository.ts'
 import { createEventReader } from '../follow/read-events.ts'
@@ -36,7 +35,6 @@ interface BackfillOptions {
   readonly chain: OpenChain
   readonly logger: Logger
   readonly clock: () => Date
-  readonly meter: Meter
   /** Called after each commit with what was found. */
   readonly onCommitted: (findings: Findings) => Promise<void>
 }
@@ -52,7 +50,7 @@ interface State extends BackfillOptions {
 
 /** Makes the back-fill of one chain. Its progress is in the database, so it continues after any stop. */
 export function createBackfill(options: BackfillOptions): Backfill {
-  const { chain, logger, clock, meter } = options
+  const { chain, logger, clock } = options
   const { reader, tools } = chain.backfill
   const events = createEventReader({ reader, tools, logger })
   const state: State = {
@@ -60,7 +58,7 @@ export function createBackfill(options: BackfillOptions): Backfill {
     blocks: createFinalBlocksReader({ reader, events, clock }),
     isStartApplied: false,
     failed: undefined,
-    progress: createBackfillMeter({ network: options.config.name, meter, nowMs: () => performance.now() }),
+    progress: createBackfillMeter(() => performance.now()),
   }
   return { step: (signal) => step(state, signal), progress: () => state.progress.progress() }
 }

@@ -31,8 +31,6 @@ interface ComparisonOptions {
   readonly clock: () => Date
   readonly logger: Logger
   readonly limits: NodeLimits
-  /** Counts what is wrong on each chain, for alarms. */
-  readonly meter: { set(name: string, labels: Readonly<Record<string, string>>, value: number): void }
 }
 
 /** What one node said of each address; undefined where it could not say. */
@@ -137,7 +135,7 @@ async function askAll(node: CheckedNode, config: ChainConfig): Promise<NodeAnswe
 }
 
 /** Decides what is wrong by the answers so far, and tells the operator of what has changed. */
-function decide(chain: ComparedChain, { logger, meter }: ComparisonOptions): void {
+function decide(chain: ComparedChain, { logger }: ComparisonOptions): void {
   const { config, nodes, wrong: before } = chain
   const wrong = new Map<Address, WrongAddress>()
   for (const { subject, address } of addressesOfPayers(config)) {
@@ -162,7 +160,6 @@ function decide(chain: ComparedChain, { logger, meter }: ComparisonOptions): voi
     if (!wrong.has(address))
       logger.info({ chain: config.name, contract, address }, 'the contract is as the chains file says')
   }
-  meter.set('waybill_chain_wrong_contracts', { network: config.name }, wrong.size)
 }
 
 function saysWrong(answers: NodeAnswers | undefined, address: Address): boolean {

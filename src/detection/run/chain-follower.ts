@@ -1,6 +1,6 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
-import { type Meter, silentMeter } from '../../domain/meter.ts'
+import { silentMeter } from '../../domain/meter.ts'
 import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
 import { createBackfill } from '../backfill/backfill.ts'
 import { createBlockFollower } from '../follow/block-follower.ts'
@@ -49,8 +49,6 @@ interface ChainFollowerOptions extends OpenChainOptions {
   readonly pollIntervalMs?: number
   /** Default 100,000. */
   readonly keepUnknown?: number
-  /** Default `silentMeter`. */
-  readonly meter?: Meter
   /** How often the heads of all URLs are compared; default 60,000. */
   readonly checkNodesEveryMs?: number | undefined
   /** After which a node that was found out is tried again, the first time; default 30,000. */
@@ -90,11 +88,7 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
   const onCommitted = (findings: Findings) => afterCommit(follower, findings)
   const facts = () => factsOf(follower)
   const reporter = createChainReporter({ knex, lease, chainId, process: options.process, logger, clock, facts })
-  const { meter = silentMeter } = options
-  const onReorg = (removed: number) => {
-    meter.count('waybill_chain_reorgs_total', { chain: network })
-    reporter.reorged(removed)
-  }
+  const onReorg = (removed: number) => reporter.reorged(removed)
   const follower: FollowedChain = {
     limits: options.limits,
     recallLimits: () => options.recallLimits(chainId),
@@ -119,11 +113,9 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
       chain,
       logger,
       clock,
-      meter,
       onCommitted,
     }),
     reporter,
-    meter,
     logger,
     clock,
     isFollowing: false,
@@ -136,12 +128,12 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
 }
 
 function openTrust(options: ChainFollowerOptions, chain: OpenChain): NodeTrust {
-  const { config, meter = silentMeter } = options
+  const { config } = options
   return createNodeTrust({
     ...options,
     peers: chain.peers,
     readings: [chain, chain.backfill],
-    meter,
+    meter: silentMeter,
     async repair(blocks, signal) {
       const { unproven } = await verifyChain({ ...options, chain: config, ...blocks, repairer: 'service', signal })
       return unproven.every(({ isInfo }) => isInfo)

@@ -1,7 +1,6 @@
 import type { Knex } from 'knex'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { Logger } from '../../domain/logger.ts'
-import type { Meter } from '../../domain/meter.ts'
 import type { NodeLimits } from '../../nodes/node-limits.ts'
 import type { Lease } from '../../store/leases-repository.ts'
 import type { Backfill } from '../backfill/backfill.ts'
@@ -34,7 +33,6 @@ export interface FollowedChain {
   readonly backfill: Backfill
   readonly trust: NodeTrust
   readonly reporter: ChainReporter
-  readonly meter: Meter
   readonly logger: Logger
   readonly clock: () => Date
   isFollowing: boolean
