@@ -1,6 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { configHelp } from '../config.ts'
+import { isAccountName } from '../domain/account.ts'
 import { suggestName } from '../domain/nearest.ts'
 
 /** What a command may use; it reads no globals. */
@@ -49,6 +50,24 @@ export interface CommandInput {
 /** The command line is not valid; exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
+}
+
+/** Parses the number of a block in an option. @throws UsageError */
+export function parseBlock(option: string, text = ''): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new UsageError(`--${option} is "${text}", which is not a block number: use a whole number`)
+}
+
+/**
+ * Checks the account name in an option.
+ *
+ * @throws UsageError when it has the wrong form
+ */
+export function parseAccountName(name = ''): string {
+  if (isAccountName(name)) return name
+  throw new UsageError(
+    `"${name}" is not an account: use 1 to 64 of a-z, 0-9, ., _ and -, beginning with a letter or digit`,
+  )
 }
 
 /** The parsed arguments of a command. */

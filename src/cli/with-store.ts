@@ -1,5 +1,7 @@
 import type { Knex } from 'knex'
-import type { StoreConfig } from '../config.ts'
+import { createApiKeyRepository } from '../auth/sql/api-key-repository.ts'
+import { readStoreConfig, type StoreConfig } from '../config.ts'
+import type { Account } from '../domain/account.ts'
 import { checkDatabase } from '../postgres/check-database.ts'
 import { openEmbeddedServer } from '../postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../postgres/knex.ts'
@@ -7,6 +9,7 @@ import { migrate } from '../postgres/migrations/migrate.ts'
 import { requireMigratable } from '../postgres/migrations/require-migratable.ts'
 import type { CommandContext } from './command.ts'
 import { tellMigration } from './report-migration.ts'
+import { EXIT_FAILED } from './run-command-line.ts'
 
 /** The environment variables that configure a command's database. */
 export const STORE_VARIABLES = ['DATABASE_URL', 'DATABASE_PREPARED_STATEMENTS', 'DATA_DIR', 'LOG_LEVEL']
@@ -15,24 +18,43 @@ export const STORE_VARIABLES = ['DATABASE_URL', 'DATABASE_PREPARED_STATEMENTS', 
  * Runs work on the configured database, after migrating it. A running embedded server is shared; otherwise one is started and
  * stopped again.
  */
-export function withStore<T>(
-  config: StoreConfig,
-  context: Pick<CommandContext, 'signal' | 'stderr'>,
-  work: (knex: Knex) => Promise<T>,
-): Promise<T> {
-  return withDatabase(config, context, async (knex) => {
+export function withStore<T>(context: CommandContext, work: (knex: Knex) => Promise<T>): Promise<T> {
+  return withDatabase(context, async (knex) => {
     await requireMigratable(knex)
     await migrate(knex, { report: tellMigration(context.stderr, () => performance.now()), signal: context.signal })
     return await work(knex)
   })
 }
 
+/** As {@link withStore}, with the account of a name. Where there is none, says so on standard error, and fails. */
+export function withAccount(
+  context: CommandContext,
+  name: string,
+  work: (knex: Knex, account: Account) => Promise<number>,
+): Promise<number> {
+  return withStore(context, async (knex) => {
+    const account = await findAccount(knex, name, context)
+    return account === undefined ? EXIT_FAILED : work(knex, account)
+  })
+}
+
+/** @returns undefined when there is no account of that name, after a message on standard error */
+export async function findAccount(
+  knex: Knex,
+  name: string,
+  { stderr }: Pick<CommandContext, 'stderr'>,
+): Promise<Account | undefined> {
+  const found = await createApiKeyRepository(knex).findAccount(name)
+  if (found === undefined) stderr.write(`there is no account "${name}"\n`)
+  return found
+}
+
 /** As {@link withStore}, without migrating. */
 export async function withDatabase<T>(
-  config: StoreConfig,
-  { signal }: Pick<CommandContext, 'signal'>,
+  { environment, workingFolder, signal }: CommandContext,
   work: (knex: Knex) => Promise<T>,
 ): Promise<T> {
+  const config = readStoreConfig(environment, workingFolder)
   await using stack = new AsyncDisposableStack()
   return await work(await openPool(config, signal, stack))
 }

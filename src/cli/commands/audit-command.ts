@@ -1,12 +1,10 @@
-import { readStoreConfig } from '../../config.ts'
 import { type AuditEntry, listAuditEntries } from '../../store/audit-repository.ts'
-import { parseAccountName } from '../account-option.ts'
-import type { Command } from '../command.ts'
+import { type Command, parseAccountName } from '../command.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 
 /** `audit`: one line a change, columns separated by tabs. */
-export const auditCommand: Command = {
+const auditCommand: Command = {
   path: ['audit'],
   summary:
     'List changes of API keys and refund wallets, and accepted unmatched events, oldest first: time, actor, action, key id (- for ' +
@@ -15,13 +13,14 @@ export const auditCommand: Command = {
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const account = options.account === undefined ? undefined : parseAccountName(options.account)
-    const config = readStoreConfig(context.environment, context.workingFolder)
-    const entries = await withStore(config, context, (knex) => listAuditEntries(knex, { account }))
+    const entries = await withStore(context, (knex) => listAuditEntries(knex, { account }))
     for (const entry of entries) context.stdout.write(`${auditLineOf(entry)}\n`)
     context.stderr.write(`${entries.length} ${entries.length === 1 ? 'change' : 'changes'}\n`)
     return EXIT_GOOD
   },
 }
+
+export const commands: readonly Command[] = [auditCommand]
 
 /** A line of the audit log, columns separated by tabs. */
 function auditLineOf({ at, actor, action, keyId = '-', account, details }: AuditEntry): string {

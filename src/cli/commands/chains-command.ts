@@ -7,15 +7,15 @@ import { countAbove, type FoundAbove, type FoundTransaction } from '../../detect
 import { caip2Of } from '../../domain/chain.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
-import { type Command, UsageError } from '../command.ts'
-import { withNodeLimits } from '../keep-limits.ts'
-import { openDetection } from '../open-detection.ts'
+import { type Command, parseBlock } from '../command.ts'
 import { chainNamed, findChains, readSetup, requireChains } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
+import { withDetection } from '../with-detection.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { chainsStatus } from './chains-status-command.ts'
 
 /** `chains check`: one line a fact, columns separated by tabs. */
-export const chainsCheck: Command = {
+const chainsCheck: Command = {
   path: ['chains', 'check'],
   summary:
     'Compare the chains file with what its nodes answer, one line a fact: chain, node, check, subject, verdict (ok, note, unknown, wrong), ' +
@@ -53,7 +53,7 @@ function tally(facts: readonly CheckedFact[]): string {
 }
 
 /** `chains restart NAME --from BLOCK`: reports on standard error. */
-export const chainsRestart: Command = {
+const chainsRestart: Command = {
   path: ['chains', 'restart'],
   summary:
     'Delete the payments and refunds that were found on a chain above a block, final or not, and read the chain again from there. ' +
@@ -69,7 +69,7 @@ export const chainsRestart: Command = {
   ],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ positionals: [word = ''], options }, context) {
-    const block = parseBlock(options.from)
+    const block = parseBlock('from', options.from)
     const setup = await readSetup(context)
     const { config } = setup
     const chains = requireChains(setup)
@@ -77,7 +77,7 @@ export const chainsRestart: Command = {
     const { name, chainId } = chain
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
     const say = (text: string) => void context.stderr.write(`${text}\n`)
-    await withStore(config, context, async (knex) => {
+    await withStore(context, async (knex) => {
       const stored = await findChain(knex, caip2Of(chainId))
       if (stored === undefined)
         return say(`nothing of ${name} is stored yet; the service reads it from its first block`)
@@ -87,9 +87,9 @@ export const chainsRestart: Command = {
       const count = async () => {
         found = await countAbove(knex, stored.chainId, block)
       }
-      await withNodeLimits({ knex, chains, logger }, async (limits) => {
+      await withDetection({ knex, chains, logger }, async (detection, limits) => {
         refuseTakenBack(name, await findTakenBack({ knex, config: chain, limits, clock }, block))
-        await openDetection({ knex, chains, logger, limits }).restartFrom(name, block, count).catch(explainFollowed)
+        await detection.restartFrom(name, block, count).catch(explainFollowed)
       })
       say(explainRestart(stored, block, found))
       say(`done: the service reads ${name} from block ${block + 1} when it starts`)
@@ -98,6 +98,8 @@ export const chainsRestart: Command = {
   },
 }
 
+export const commands: readonly Command[] = [chainsStatus, chainsCheck, chainsRestart]
+
 /** Kept blocks are never read again, so a payment in one that the chain has removed would stay for ever. */
 function refuseTakenBack(name: string, found: FoundTransaction | undefined): void {
   if (found === undefined) return
@@ -105,11 +107,6 @@ function refuseTakenBack(name: string, found: FoundTransaction | undefined): voi
     `${name} no longer has the transaction ${found.txHash} in block ${found.blockNumber}, where a payment or refund was found; ` +
       'nothing was changed. Choose a lower block, one that both branches share',
   )
-}
-
-function parseBlock(text = ''): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new UsageError(`--from is "${text}", which is not a block number: use a whole number`)
 }
 
 function explainRestart({ network, scannedBlock, finalBlock, alarm }: StoredChain, block: number, found: FoundAbove) {

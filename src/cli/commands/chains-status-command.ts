@@ -28,13 +28,13 @@ export const chainsStatus: Command = {
   ],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {
-    const { config, chains } = await readSetup(context)
+    const { chains } = await readSetup(context)
     const known = chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains()
     const chosen = options.chain === undefined ? known : [chainNamed(createChainDirectory(known), options.chain)]
     const terminal: Terminal = context.stdout
     const isTerminal = terminal.isTTY === true && context.environment['TERM'] !== 'dumb'
     const isOnce = options['once'] !== undefined
-    return withStore(config, context, async (knex) => {
+    return withStore(context, async (knex) => {
       const read = () => listChains(knex, chosen, { now: new Date() })
       if (options['json'] !== undefined || !(isTerminal || isOnce)) return showJson(await read(), context)
       const style = () => styleOf(terminal, context)

@@ -5,7 +5,7 @@ import { type Command, type CommandContext, UsageError } from '../command.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
 
 /** `demo pay`: one line a fact, columns separated by tabs. */
-export const demoPay: Command = {
+const demoPay: Command = {
   path: ['demo', 'pay'],
   summary:
     'Pay a request of the running demo as one of its wallets. Shows the quote, the balances before, each transaction once it is mined, ' +
@@ -37,7 +37,7 @@ export const demoPay: Command = {
 }
 
 /** `demo refund`: one line a fact, columns separated by tabs. */
-export const demoRefund: Command = {
+const demoRefund: Command = {
   path: ['demo', 'refund'],
   summary:
     'Refund a payment of the running demo as its merchant would, from the payee through the fee proxy. Shows the reference, each ' +
@@ -51,6 +51,8 @@ export const demoRefund: Command = {
     return EXIT_GOOD
   },
 }
+
+export const commands: readonly Command[] = [demoPay, demoRefund]
 
 async function findDemo({ environment, workingFolder, signal }: CommandContext): Promise<RunningDemo> {
   const { dataDir } = readStoreConfig(environment, workingFolder)

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { expect, it } from 'vitest'
 import { runCommandLine } from '../run-command-line.ts'
-import { migrateCommand } from './migrate-command.ts'
+import { commands } from './migrate-command.ts'
 
 const DATABASE_URL = 'postgres://waybill@127.0.0.1:1/waybill'
 
@@ -16,7 +16,7 @@ it.each<[string[], environment: Record<string, string>, says: string]>([
   [[], {}, 'DATABASE_URL is not set: it has to lead to the coordinator of a Citus cluster'],
 ])('refuses %j', async (words, environment, says) => {
   const stderr = new PassThrough()
-  const exitCode = await runCommandLine([migrateCommand], ['migrate', '--distribute', ...words], {
+  const exitCode = await runCommandLine(commands, ['migrate', '--distribute', ...words], {
     environment,
     workingFolder: '/',
     stdin: new PassThrough(),

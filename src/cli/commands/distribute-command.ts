@@ -28,7 +28,7 @@ export async function distribute({ options }: CommandInput, context: CommandCont
     throw new UsageError('DATABASE_URL is not set: it has to lead to the coordinator of a Citus cluster')
   }
   const tell = (text: string) => context.stderr.write(`${text}\n`)
-  return withStore(config, context, async (knex) => {
+  return withStore(context, async (knex) => {
     const plan = await planDistribution(knex, shards)
     await requireWorkers(knex, plan.cluster)
     for (const table of plan.tables) context.stdout.write(`${lineOf(table)}\n`)

@@ -1,23 +1,20 @@
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import type { Knex } from 'knex'
-import { readStoreConfig } from '../../config.ts'
 import { formatPaymentLine } from '../../domain/payment-line.ts'
 import { formatRequestLine } from '../../domain/request-line.ts'
 import { exportRequests } from '../../requests/sql/export-requests-repository.ts'
 import { exportPayments } from '../../search/export/export-payments.ts'
-import { parseAccountName } from '../account-option.ts'
-import type { Command, CommandContext, CommandInput } from '../command.ts'
-import { findAccount } from '../find-account.ts'
+import { type Command, type CommandContext, type CommandInput, parseAccountName } from '../command.ts'
 import { refuseOtherThanFile, replaceFile } from '../replace-file.ts'
-import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
-import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { EXIT_GOOD } from '../run-command-line.ts'
+import { STORE_VARIABLES, withAccount } from '../with-store.ts'
 import { writeFully } from '../write-fully.ts'
 
 type WriteRows = (knex: Knex, accountId: number, out: Writable, signal: AbortSignal) => Promise<number>
 
 /** `export payments --account A`: one line a payment. */
-export const exportPaymentsCommand: Command = {
+const exportPaymentsCommand: Command = {
   path: ['export', 'payments'],
   summary: 'Write all payments of an account, oldest first, in the form that import reads: one JSON object a line.',
   options: optionsOf('payments'),
@@ -26,7 +23,7 @@ export const exportPaymentsCommand: Command = {
 }
 
 /** `export requests --account A`: one line a payment request. */
-export const exportRequestsCommand: Command = {
+const exportRequestsCommand: Command = {
   path: ['export', 'requests'],
   summary:
     'Write all payment requests of an account, oldest first, in the form that import reads: one JSON object a line.',
@@ -34,6 +31,8 @@ export const exportRequestsCommand: Command = {
   environment: STORE_VARIABLES,
   run: (input, context) => runExport('payment request', writeRequests, input, context),
 }
+
+export const commands: readonly Command[] = [exportRequestsCommand, exportPaymentsCommand]
 
 function optionsOf(things: string): NonNullable<Command['options']> {
   return [
@@ -48,12 +47,9 @@ function optionsOf(things: string): NonNullable<Command['options']> {
 
 async function runExport(thing: string, write: WriteRows, { options }: CommandInput, context: CommandContext) {
   const name = parseAccountName(options.account)
-  const config = readStoreConfig(context.environment, context.workingFolder)
   const target = options.output === undefined ? undefined : resolve(context.workingFolder, options.output)
   if (target !== undefined) await refuseOtherThanFile('--output', target, ', or leave it out for standard output')
-  return withStore(config, context, async (knex) => {
-    const account = await findAccount(knex, name, context)
-    if (account === undefined) return EXIT_FAILED
+  return withAccount(context, name, async (knex, account) => {
     const writeAll = (out: Writable) => write(knex, account.id, out, context.signal)
     const count = await (target === undefined ? writeAll(context.stdout) : replaceFile(target, writeAll))
     context.stderr.write(`${count.toLocaleString('en')} ${count === 1 ? thing : `${thing}s`}\n`)

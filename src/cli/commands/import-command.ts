@@ -6,7 +6,6 @@ import { createApiKeyRepository } from '../../auth/sql/api-key-repository.ts'
 import { createChainDirectory } from '../../chains/chain-directory.ts'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { createTokenDirectory, fewestDecimals } from '../../chains/token-directory.ts'
-import { readStoreConfig, type StoreConfig } from '../../config.ts'
 import type { Account } from '../../domain/account.ts'
 import { symbolOfCurrency } from '../../domain/currency.ts'
 import { type ImportCounts, importLines, type LineTarget } from '../../imports/import-lines.ts'
@@ -15,8 +14,7 @@ import { parseRequestLine } from '../../imports/parse-request.ts'
 import { parsedLines } from '../../imports/parsed-lines.ts'
 import { createRequestImport } from '../../requests/import-requests.ts'
 import { createRequestRepository } from '../../requests/sql/request-repository.ts'
-import { parseAccountName } from '../account-option.ts'
-import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
+import { type Command, type CommandContext, type CommandInput, parseAccountName, UsageError } from '../command.ts'
 import { reportImport } from '../import-progress.ts'
 import { readKnownChains, readSetup } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
@@ -32,22 +30,21 @@ const account = {
 } as const
 
 /** `import payments FILE --account A`. */
-export const importPaymentsCommand: Command = {
+const importPaymentsCommand: Command = {
   path: ['import', 'payments'],
   summary: 'Import payments in the form that search returns and export writes. Importing them again changes nothing.',
   positionals: [file],
   options: [account],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run(input, context) {
-    const config = readStoreConfig(context.environment, context.workingFolder)
     const tokens = createTokenDirectory(await readKnownChains(context))
     const decimalsOf = (currency: string) => fewestDecimals(tokens, symbolOfCurrency(currency), currency)
-    return runImport(config, input, context, (knex, of) => importPayments(knex, of, () => new Date(), decimalsOf))
+    return runImport(input, context, (knex, of) => importPayments(knex, of, () => new Date(), decimalsOf))
   },
 }
 
 /** `import requests FILE --account A`. */
-export const importRequestsCommand: Command = {
+const importRequestsCommand: Command = {
   path: ['import', 'requests'],
   summary:
     'Import payment requests in the form that creating one takes and the list returns. Importing them again changes nothing.',
@@ -58,9 +55,11 @@ export const importRequestsCommand: Command = {
     const { config, chains } = await readSetup(context)
     if (chains === undefined) await stampDataFolder(config.dataDir, 'demo')
     const known = chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains()
-    return runImport(config, input, context, (knex, of) => importRequests(knex, of, known))
+    return runImport(input, context, (knex, of) => importRequests(knex, of, known))
   },
 }
+
+export const commands: readonly Command[] = [importRequestsCommand, importPaymentsCommand]
 
 function importRequests(knex: Knex, of: Account, configs: readonly ChainConfig[]): LineTarget {
   const requests = createRequestImport({
@@ -75,7 +74,6 @@ function importRequests(knex: Knex, of: Account, configs: readonly ChainConfig[]
 }
 
 async function runImport(
-  config: StoreConfig,
   { positionals: [path = ''], options }: CommandInput,
   context: CommandContext,
   makeTarget: (knex: Knex, account: Account) => LineTarget,
@@ -83,7 +81,7 @@ async function runImport(
   const name = parseAccountName(options.account)
   const source = await openSource(path, context)
   try {
-    return await withStore(config, context, async (knex) => {
+    return await withStore(context, async (knex) => {
       const of = await createApiKeyRepository(knex).ensureAccount(name)
       const { signal, stderr } = context
       const progress = reportImport(stderr, performance.now.bind(performance))

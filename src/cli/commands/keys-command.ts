@@ -8,10 +8,8 @@ import {
 } from '../../auth/manage-keys.ts'
 import { PUBLISHABLE_CALLS_PER_MINUTE } from '../../auth/publishable-keys.ts'
 import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../../auth/sql/api-key-repository.ts'
-import { readStoreConfig } from '../../config.ts'
 import { suggestName } from '../../domain/nearest.ts'
-import { parseAccountName } from '../account-option.ts'
-import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
+import { type Command, type CommandContext, type CommandInput, parseAccountName, UsageError } from '../command.ts'
 import { parseDuration, parseExpiry, parseOrigins, parseRate, parseShare } from '../parse-key-terms.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
@@ -21,7 +19,7 @@ const keyId = { name: 'ID', help: 'id of the key, from keys list' } as const
 const DEFAULT_OVERLAP = '24h'
 
 /** `keys create`: writes only the key to standard output. */
-export const keysCreate: Command = {
+const keysCreate: Command = {
   path: ['keys', 'create'],
   summary:
     'Create an API key. It is shown only once. A publishable key is for the pages of some origins: it reads one request and its routes.',
@@ -82,7 +80,7 @@ export const keysCreate: Command = {
 }
 
 /** `keys rotate ID`: writes only the new key to standard output. */
-export const keysRotate: Command = {
+const keysRotate: Command = {
   path: ['keys', 'rotate'],
   summary: 'Replace an API key by a new one. The old key stays valid for a while.',
   positionals: [keyId],
@@ -111,7 +109,7 @@ export const keysRotate: Command = {
 }
 
 /** `keys list`: one line a key, columns separated by tabs. */
-export const keysList: Command = {
+const keysList: Command = {
   path: ['keys', 'list'],
   summary:
     'List API keys, expired and revoked ones included: id, account, first characters, scopes, created, state, ' +
@@ -129,7 +127,7 @@ export const keysList: Command = {
 }
 
 /** `keys revoke ID`; with `--all-except` one line a revoked key, in the form of `keys list`. */
-export const keysRevoke: Command = {
+const keysRevoke: Command = {
   path: ['keys', 'revoke'],
   summary:
     'Revoke an API key. Running processes refuse it within 5 seconds. With --all-except every key in force but those named, as after a ' +
@@ -153,6 +151,8 @@ export const keysRevoke: Command = {
   },
 }
 
+export const commands: readonly Command[] = [keysCreate, keysRotate, keysList, keysRevoke]
+
 async function revokeOthers(keptIds: readonly string[], owner: string | undefined, context: CommandContext) {
   const accountName = owner === undefined ? undefined : parseAccountName(owner)
   const change = { actor: context.actor, at: new Date() }
@@ -170,8 +170,7 @@ async function revokeOthers(keptIds: readonly string[], owner: string | undefine
 }
 
 function withRepository<T>(context: CommandContext, work: (repository: ApiKeyRepository) => Promise<T>): Promise<T> {
-  const config = readStoreConfig(context.environment, context.workingFolder)
-  return withStore(config, context, (knex) => work(createApiKeyRepository(knex)))
+  return withStore(context, (knex) => work(createApiKeyRepository(knex)))
 }
 
 function showOnce({ key, stored }: IssuedApiKey, { stdout, stderr }: CommandContext): void {

@@ -1,4 +1,3 @@
-import { readStoreConfig } from '../../config.ts'
 import { findPending } from '../../postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../postgres/migrations/list.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
@@ -10,7 +9,7 @@ import { STORE_VARIABLES, withDatabase } from '../with-store.ts'
 import { distribute, MAX_SHARDS } from './distribute-command.ts'
 
 /** `migrate`: one line for each migration that ran. */
-export const migrateCommand: Command = {
+const migrateCommand: Command = {
   path: ['migrate'],
   summary:
     'Bring the database schema up to date, which serve does too, while older processes go on. Several processes may run it at once. ' +
@@ -37,8 +36,7 @@ export const migrateCommand: Command = {
     if (options.shards !== undefined || options.yes !== undefined) {
       throw new UsageError('--shards and --yes go with --distribute')
     }
-    const config = readStoreConfig(context.environment, context.workingFolder)
-    return withDatabase(config, context, async (knex) => {
+    return withDatabase(context, async (knex) => {
       await requireMigratable(knex)
       const { signal, stdout, stderr } = context
       const report = tellMigration(stderr, () => performance.now())
@@ -54,5 +52,7 @@ export const migrateCommand: Command = {
     })
   },
 }
+
+export const commands: readonly Command[] = [migrateCommand]
 
 const countOf = (n: number) => (n === 1 ? '1 migration' : `${n} migrations`)

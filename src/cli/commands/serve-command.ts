@@ -6,7 +6,7 @@ import { EXIT_GOOD } from '../run-command-line.ts'
 import { readTls } from '../serve/read-tls.ts'
 
 /** `serve`: runs until it is stopped. */
-export const serveCommand: Command = {
+const serveCommand: Command = {
   path: ['serve'],
   summary: 'Serve gRPC, gRPC-Web, Connect and JSON on one port. Without DATABASE_URL and CHAINS_FILE it is a demo.',
   environment: configHelp.map(([name]) => name),
@@ -29,3 +29,5 @@ export const serveCommand: Command = {
     return EXIT_GOOD
   },
 }
+
+export const commands: readonly Command[] = [serveCommand]

@@ -3,7 +3,7 @@ import { UnmatchedEventSchema } from '../../../gen/payments/v1/unmatched_event_p
 import { eventToProto } from '../../api/services/operations-handler.ts'
 import { type ChainDirectory, createChainDirectory } from '../../chains/chain-directory.ts'
 import { createTokenDirectory, type TokenDirectory } from '../../chains/token-directory.ts'
-import { readStoreConfig } from '../../config.ts'
+import type { Detection } from '../../detection/detection.ts'
 import {
   type AcceptedAs,
   acceptableReasons,
@@ -19,14 +19,11 @@ import type { Hex } from '../../domain/hex.ts'
 import { suggestName } from '../../domain/nearest.ts'
 import type { DateRange } from '../../domain/require-input.ts'
 import { createLogger } from '../../observability/create-logger.ts'
-import { parseAccountName } from '../account-option.ts'
-import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
-import { findAccount } from '../find-account.ts'
-import { withNodeLimits } from '../keep-limits.ts'
-import { openDetection } from '../open-detection.ts'
+import { type Command, type CommandContext, type CommandInput, parseAccountName, UsageError } from '../command.ts'
 import { chainNamed, findChains, readSetup } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
-import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { withDetection } from '../with-detection.ts'
+import { findAccount, STORE_VARIABLES, withAccount, withStore } from '../with-store.ts'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 100_000
@@ -47,7 +44,7 @@ const reasonOption = {
 } as const
 
 /** `unmatched list`: one line an event, columns separated by tabs. */
-export const unmatchedList: Command = {
+const unmatchedList: Command = {
   path: ['unmatched', 'list'],
   summary:
     'List events of payment contracts that count as neither payment nor refund, newest first: time, chain, transaction hash, index of ' +
@@ -89,8 +86,7 @@ export const unmatchedList: Command = {
     const chainId = options.chain === undefined || chains === undefined ? undefined : idOf(chains, options.chain)
     const textLines = isExplained ? explanationOf : lineOf
     const lineOfEvent = isJson && chains !== undefined ? jsonLines(createTokenDirectory(chains.configured)) : textLines
-    const config = readStoreConfig(context.environment, context.workingFolder)
-    return withStore(config, context, async (knex) => {
+    return withStore(context, async (knex) => {
       const account = name === undefined ? undefined : await findAccount(knex, name, context)
       if (name !== undefined && account === undefined) return EXIT_FAILED
       const filter = {
@@ -110,7 +106,7 @@ export const unmatchedList: Command = {
 }
 
 /** `unmatched accept`: reports on standard error. */
-export const unmatchedAccept: Command = {
+const unmatchedAccept: Command = {
   path: ['unmatched', 'accept'],
   summary:
     'Count an unmatched event as a payment or a refund. Reasons that can be accepted as a refund: ' +
@@ -140,10 +136,12 @@ export const unmatchedAccept: Command = {
   },
 }
 
+export const commands: readonly Command[] = [unmatchedList, unmatchedAccept]
+
 interface Deciding {
-  readonly detection: ReturnType<typeof openDetection>
+  readonly detection: Detection
   readonly network: string
-  readonly decision: Parameters<ReturnType<typeof openDetection>['unaccept']>[1]
+  readonly decision: Parameters<Detection['unaccept']>[1]
 }
 
 async function decide(
@@ -160,13 +158,9 @@ async function decide(
   const chains = await findChains(setup, context)
   const { name: network } = chainNamed(chains, options.chain ?? '')
   const logger = createLogger({ level: config.logLevel, stream: context.stderr })
-  return withStore(config, context, async (knex) => {
-    const account = await findAccount(knex, name, context)
-    if (account === undefined) return EXIT_FAILED
+  return withAccount(context, name, async (knex, account) => {
     const decision = { account, txHash, eventIndex, note, actor: context.actor, at: new Date() }
-    const done = await withNodeLimits({ knex, chains, logger }, (limits) =>
-      work({ detection: openDetection({ knex, chains, logger, limits }), network, decision }),
-    )
+    const done = await withDetection({ knex, chains, logger }, (detection) => work({ detection, network, decision }))
     context.stderr.write(`event ${eventIndex} of ${txHash} on ${network} is ${done} for ${name}\n`)
     return EXIT_GOOD
   })

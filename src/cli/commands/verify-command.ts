@@ -2,25 +2,22 @@ import type { Knex } from 'knex'
 import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import { createTokenDirectory } from '../../chains/token-directory.ts'
-import type { StoreConfig } from '../../config.ts'
-import { readConfig, readStoreConfig } from '../../config.ts'
+import { type Config, readConfig } from '../../config.ts'
 import { findChain } from '../../detection/sql/chain-state-repository.ts'
 import { verifyChain } from '../../detection/verify/verify-chain.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { listStoredAccounts } from '../../store/proof/check-account.ts'
-import { parseAccountName } from '../account-option.ts'
-import { type Command, type CommandContext, UsageError } from '../command.ts'
-import { findAccount } from '../find-account.ts'
-import { withNodeLimits } from '../keep-limits.ts'
+import { type Command, type CommandContext, parseAccountName, parseBlock, UsageError } from '../command.ts'
 import { chainNamed, findChains, readSetup } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_STOPPED } from '../run-command-line.ts'
 import { type DerivedReport, verifyDerived } from '../verify/verify-derived.ts'
 import { blockReporter, messageOfStop, type Verified, writeReports } from '../verify/verify-output.ts'
-import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { withNodeLimits } from '../with-detection.ts'
+import { findAccount, STORE_VARIABLES, withStore } from '../with-store.ts'
 
 /** `verify`: one line a difference, columns separated by tabs; or one JSON object a line. */
-export const verifyCommand: Command = {
+const verifyCommand: Command = {
   path: ['verify'],
   summary:
     'Prove that what is stored is what the chains say. Reads the receipts of all blocks that may hold payments, checks them against the ' +
@@ -51,7 +48,7 @@ export const verifyCommand: Command = {
     const chosen = await chooseChains(options.chain, context)
     const terms = { ...range, isWhole: range.from === undefined && range.to === undefined, name }
     const repairer = options.repair === undefined ? undefined : context.actor
-    const work = withStore(chosen.config, context, async (knex) => {
+    const work = withStore(context, async (knex) => {
       const account = name === undefined ? undefined : await findAccount(knex, name, context)
       if (name !== undefined && account === undefined) return EXIT_FAILED
       const verified: Verified[] = []
@@ -59,7 +56,12 @@ export const verifyCommand: Command = {
         const isNew = (await findChain(knex, caip2Of(chain.chainId))) === undefined
         if (isNew && options.chain === undefined) continue
         const startedAt = new Date()
-        const report = await verifyOne(knex, chain, { ...chosen, ...range, account, repairer }, context)
+        const report = await verifyOne(
+          knex,
+          chain,
+          { logLevel: chosen.logLevel, chains: chosen.chains, ...range, account, repairer },
+          context,
+        )
         verified.push({ report, account: name, to: range.to, startedAt, finishedAt: new Date() })
         if (report.stopped !== undefined) break
       }
@@ -83,8 +85,10 @@ export const verifyCommand: Command = {
   },
 }
 
+export const commands: readonly Command[] = [verifyCommand]
+
 interface Chosen {
-  readonly config: StoreConfig & { readonly logLevel: Parameters<typeof createLogger>[0]['level'] }
+  readonly logLevel: Config['logLevel']
   /** Undefined where only what is derived can be compared. */
   readonly chains: ChainDirectory | undefined
   readonly verified: readonly ChainConfig[]
@@ -96,28 +100,27 @@ async function chooseChains(word: string | undefined, context: CommandContext): 
   const hasNone = config.chains.kind === 'NONE' || (config.chains.kind === 'DEMO' && config.database.kind === 'URL')
   if (word === undefined && hasNone) {
     context.stderr.write('no chains are configured: only what is derived from payments is compared\n')
-    const store = readStoreConfig(context.environment, context.workingFolder)
-    return { config: { ...store, logLevel: config.logLevel }, chains: undefined, verified: [] }
+    return { logLevel: config.logLevel, chains: undefined, verified: [] }
   }
   const setup = await readSetup(context)
   const chains = await findChains(setup, context)
   const all = chains.configured.filter((chain) => followedContracts(chain).length > 0)
-  return { config: setup.config, chains, verified: word === undefined ? all : [chainNamed(chains, word)] }
+  return { logLevel: setup.config.logLevel, chains, verified: word === undefined ? all : [chainNamed(chains, word)] }
 }
 
 async function verifyOne(
   knex: Knex,
   chain: ChainConfig,
   {
-    config,
+    logLevel,
     chains,
     ...range
-  }: Pick<Chosen, 'config' | 'chains'> &
+  }: Pick<Chosen, 'logLevel' | 'chains'> &
     Pick<Parameters<typeof verifyChain>[0], 'from' | 'to' | 'account' | 'repairer'>,
   context: CommandContext,
 ) {
   if (chains === undefined) throw new Error('a chain is verified without a chains file')
-  const logger = createLogger({ level: config.logLevel, stream: context.stderr })
+  const logger = createLogger({ level: logLevel, stream: context.stderr })
   return withNodeLimits({ knex, chains, logger }, (limits) =>
     verifyChain({
       knex,
@@ -143,9 +146,4 @@ function parseRange({ from, to, chain }: Readonly<Record<string, string | undefi
   }
   if (range.from === undefined || range.to === undefined || range.from <= range.to) return range
   throw new UsageError(`--from ${range.from} is above --to ${range.to}: give the lower block first`)
-}
-
-function parseBlock(option: string, text: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new UsageError(`--${option} is "${text}", which is not a block number: use a whole number`)
 }

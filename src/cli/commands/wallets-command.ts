@@ -1,17 +1,14 @@
 import type { Knex } from 'knex'
 import type { ChainConfig } from '../../chains/chains-file.ts'
-import { readStoreConfig } from '../../config.ts'
 import { formatAddress } from '../../domain/address.ts'
 import { kindOf, WaybillError } from '../../errors/waybill-error.ts'
 import { createRefundWallets, type RefundWallets } from '../../requests/refund-wallets.ts'
 import { createRefundWalletRepository, type RefundWallet } from '../../requests/sql/refund-wallet-repository.ts'
-import { parseAccountName } from '../account-option.ts'
-import { type Command, UsageError } from '../command.ts'
-import { findAccount } from '../find-account.ts'
+import { type Command, parseAccountName, UsageError } from '../command.ts'
 import { readSetup } from '../read-chains.ts'
-import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
+import { EXIT_GOOD } from '../run-command-line.ts'
 import { stampDataFolder } from '../serve/stamp-data-folder.ts'
-import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { STORE_VARIABLES, withAccount } from '../with-store.ts'
 
 /** Turns an error about invalid input into a UsageError. */
 async function asUsage<T>(work: Promise<T>): Promise<T> {
@@ -27,7 +24,7 @@ const account = { name: 'account', value: 'A', help: 'account that refunds from 
 const address = { name: 'ADDRESS', help: 'the wallet: 0x and 40 hexadecimal digits' } as const
 
 /** `wallets add ADDRESS --account A`: writes the wallet as registered. */
-export const walletsAdd: Command = {
+const walletsAdd: Command = {
   path: ['wallets', 'add'],
   summary:
     'Register a wallet from which an account refunds, in addition to the payees of its requests. From then on, what it sends ' +
@@ -40,9 +37,7 @@ export const walletsAdd: Command = {
     const { config, chains } = await readSetup(context)
     if (chains === undefined) await stampDataFolder(config.dataDir, 'demo')
     const known = chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains()
-    return withStore(config, context, async (knex) => {
-      const found = await findAccount(knex, name, context)
-      if (found === undefined) return EXIT_FAILED
+    return withAccount(context, name, async (knex, found) => {
       const wallet = { address: text, note: options.note }
       const added = await asUsage(walletsOf(knex, known).add(found, wallet, { actor: context.actor }))
       context.stdout.write(`${lineOf(added)}\n`)
@@ -52,17 +47,14 @@ export const walletsAdd: Command = {
 }
 
 /** `wallets list --account A`: one line a wallet, columns separated by tabs. */
-export const walletsList: Command = {
+const walletsList: Command = {
   path: ['wallets', 'list'],
   summary: 'List the refund wallets of an account: address, time of registration, state, note.',
   options: [account, { name: 'removed', help: 'list removed wallets too' }],
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const name = parseAccountName(options.account)
-    const config = readStoreConfig(context.environment, context.workingFolder)
-    return withStore(config, context, async (knex) => {
-      const found = await findAccount(knex, name, context)
-      if (found === undefined) return EXIT_FAILED
+    return withAccount(context, name, async (knex, found) => {
       const wallets = await walletsOf(knex, []).list(found, options.removed !== undefined)
       for (const wallet of wallets) context.stdout.write(`${lineOf(wallet)}\n`)
       context.stderr.write(`${wallets.length} ${wallets.length === 1 ? 'wallet' : 'wallets'}\n`)
@@ -72,7 +64,7 @@ export const walletsList: Command = {
 }
 
 /** `wallets remove ADDRESS --account A`: writes the removed wallet. */
-export const walletsRemove: Command = {
+const walletsRemove: Command = {
   path: ['wallets', 'remove'],
   summary: 'Remove a refund wallet of an account. The refunds that it has sent stay refunds.',
   positionals: [address],
@@ -80,16 +72,15 @@ export const walletsRemove: Command = {
   environment: STORE_VARIABLES,
   async run({ positionals: [text = ''], options }, context) {
     const name = parseAccountName(options.account)
-    const config = readStoreConfig(context.environment, context.workingFolder)
-    return withStore(config, context, async (knex) => {
-      const found = await findAccount(knex, name, context)
-      if (found === undefined) return EXIT_FAILED
+    return withAccount(context, name, async (knex, found) => {
       const removed = await asUsage(walletsOf(knex, []).remove(found, text, { actor: context.actor }))
       context.stdout.write(`${lineOf(removed)}\n`)
       return EXIT_GOOD
     })
   },
 }
+
+export const commands: readonly Command[] = [walletsAdd, walletsList, walletsRemove]
 
 function walletsOf(knex: Knex, chains: readonly ChainConfig[]): RefundWallets {
   return createRefundWallets({ repository: createRefundWalletRepository(knex), chains, now: () => new Date() })
