@@ -241,7 +241,7 @@ describe('the topics to replay when a request is stored', () => {
     },
   )
 
-  it('lead to transactions of other accounts, and not to those that were read for the account already', async () => {
+  it('lead to events of other accounts, told apart from those that are stored for the account', async () => {
     const [payer, payee, refundAddress] = chain.wallets
     const terms = makeRequest({ payee: canonical(payee), network: 'BASE', refundAddress: canonical(refundAddress) })
     const refundReference = paymentReferenceOf(terms.requestId, terms.salt, canonical(refundAddress))
@@ -255,10 +255,16 @@ describe('the topics to replay when a request is stored', () => {
     await look()
     const repository = createDetectionRepository(knex)
     const topics = [terms.paymentReference, refundReference].map(topicOfReference)
-    const seenBy = async ({ id }: Account) =>
-      (await repository.transactionsOfTopics(id, topics)).map(({ txHash }) => txHash)
-    expect(await seenBy(account)).toEqual([])
-    expect((await seenBy(await newAccount())).toSorted()).toEqual(hashes.toSorted())
+    const seenBy = async ({ id }: Account, isOwn: boolean) => {
+      const [request] = await repository.eventsOfTopics(id, topics)
+      return request?.events.filter((event) => event.isOwn === isOwn).map(({ txHash }) => txHash)
+    }
+    expect((await seenBy(account, true))?.toSorted()).toEqual(hashes.toSorted())
+    expect(await seenBy(account, false)).toEqual([])
+    const other = await newAccount()
+    await storeRequest(knex, other, terms)
+    expect((await seenBy(other, false))?.toSorted()).toEqual(hashes.toSorted())
+    expect(await seenBy(other, true)).toEqual([])
   })
 })
 

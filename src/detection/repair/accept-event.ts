@@ -11,7 +11,7 @@ import type { AccountEvent } from '../sql/account-event.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
 import { findUnmatched, isCounted, type StoredUnmatched } from '../sql/request-events-repository.ts'
 import type { Correction } from '../write/payment-writer.ts'
-import { type ReadAgain, readAgain } from './replay.ts'
+import { type ReadAgain, readAgain } from './read-again.ts'
 
 /** An operator's decision on an event of an account. */
 interface EventDecision {
@@ -161,7 +161,8 @@ function onlyEvent(findings: Findings, eventIndex: number): Findings {
     ([id, { payments, refunds }]) =>
       [id, { payments: payments.filter(isOfIndex), refunds: refunds.filter(isOfIndex) }] as const,
   )
-  return { ...findings, accounts: new Map(own), unmatched: unmatched.filter(isOfIndex) }
+  // Without a directory, events of the same topic that were not matched for the account yet stay stored as they are.
+  return { ...findings, accounts: new Map(own), unmatched: unmatched.filter(isOfIndex), directory: new Map() }
 }
 
 async function correctOne(

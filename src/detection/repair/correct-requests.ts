@@ -4,11 +4,11 @@ import { chunksOf } from '../chunks.ts'
 import { eventKeyOf, type Findings } from '../match/detected.ts'
 import type { OpenChain } from '../open-chain.ts'
 import type { BlockHeader, TransactionReceipt } from '../read/chain-reader.ts'
-import { UNHURRIED } from '../read/patience.ts'
+import { type Patience, UNHURRIED } from '../read/patience.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
-import { type RequestEvents, readRequestEvents, type StoredEvent } from '../sql/request-events-repository.ts'
+import { onChain, type RequestEvents, readRequestEvents, type StoredEvent } from '../sql/request-events-repository.ts'
 import type { Corrected } from '../write/payment-writer.ts'
-import { readAgain } from './replay.ts'
+import { readAgain } from './read-again.ts'
 
 const REQUESTS_A_PAGE = 500
 const TRANSACTIONS_A_BATCH = 200
@@ -29,11 +29,11 @@ interface Whose {
 async function correctRequests(
   chain: OpenChain,
   requests: readonly RequestEvents[],
-  { accountId, signal }: Whose,
+  { accountId, patience, signal }: Whose & { readonly patience?: Patience },
 ): Promise<void> {
   for (const batch of batchesOf(requests)) {
     signal?.throwIfAborted()
-    await correctBatch(chain, batch, { accountId, signal })
+    await correctBatch(chain, batch, { accountId, patience, signal })
   }
 }
 
@@ -45,28 +45,42 @@ export async function correctRequestIds(
 ): Promise<void> {
   const { chainId } = chain.tools.chain
   for (const ids of chunksOf(requestIds, REQUESTS_A_PAGE)) {
-    const requests = await readRequestEvents(knex, { accountId, chainId }, ids)
-    await correctRequests(chain, requests, { accountId, signal })
+    const requests = await readRequestEvents(knex, accountId, ids)
+    await correctRequests(chain, onChain(requests, chainId), { accountId, signal })
   }
 }
 
 /**
- * Corrects requests whose payers may be others than when their events were matched. One was paid by a SingleRequestProxy that was not known as one,
- * because the block that created it was read later: whoever gave the proxy the money is the payer, or nobody is known as such. To another a bridge
- * delivered, which told its payer later, or whose source a reorg removed. What is a refund depends on the payer, so refunds come and go.
+ * Replays topics for an account: reads the events of its requests under these topics again, and attaches what they mean. They may mean something new: the
+ * request was stored after its events were read; a bridge told later who paid; the block that created the SingleRequestProxy which paid was read later.
+ * Replaying twice has no further effect. A request whose events are all stored for the account is left out, unless its topic is to be judged `again`.
  *
- * @param chains - by CAIP-2; requests on other chains are left out
- * @throws RpcError
+ * No event is missed between this and the follower: a request is stored before its events are looked up here, and the follower looks up the topics
+ * of events once more after it has stored them. Whichever comes second sees what the other stored.
+ *
+ * @param chains - by CAIP-2; events on other chains are left out
+ * @throws the error of a chain that could not be read, after all other chains were read; then the topics are to be replayed again
  */
-export async function correctPayers(
+export async function replayTopics(
   repository: DetectionRepository,
   chains: ReadonlyMap<string, OpenChain>,
-  { accountId, topics, signal }: Whose & { readonly topics: readonly Hex[] },
+  { accountId, topics, again, signal }: Whose & { readonly topics: readonly Hex[]; readonly again: ReadonlySet<Hex> },
 ): Promise<void> {
-  for (const [chainId, requests] of await repository.paidThroughOthers(accountId, topics)) {
-    const chain = chains.get(chainId)
-    if (chain !== undefined) await correctRequests(chain, requests, { accountId, signal })
-  }
+  const known = await repository.eventsOfTopics(accountId, topics)
+  const requests = known.filter(
+    (request) => request.events.some(({ isOwn }) => !isOwn) || request.topics.some((topic) => again.has(topic)),
+  )
+  const chainIds = new Set(requests.flatMap(({ events }) => events.map(({ chainId }) => chainId)))
+  // In parallel, so that a chain that does not answer does not use up the time of the others.
+  const results = await Promise.allSettled(
+    [...chainIds].map(async (chainId) => {
+      const chain = chains.get(chainId)
+      if (chain === undefined) return
+      await correctRequests(chain, onChain(requests, chainId), { accountId, patience: chain.tools.live, signal })
+    }),
+  )
+  const failed = results.find((result) => result.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
 }
 
 /** Batches of whole requests with few enough transactions to read at once. A request with more is split, in the order of the chain. */
@@ -103,6 +117,8 @@ export interface ProvenReading {
 }
 
 interface BatchTerms extends Whose {
+  /** Default {@link UNHURRIED}. */
+  readonly patience?: Patience | undefined
   /** Whether only to tell what would change. */
   readonly isTrial?: boolean
   /** Absent: the nodes are asked for the stored events alone. */
@@ -125,11 +141,11 @@ export interface CorrectedBatch {
 export async function correctBatch(
   chain: OpenChain,
   batch: readonly RequestEvents[],
-  { accountId, isTrial = false, proven, beside, signal }: BatchTerms,
+  { accountId, isTrial = false, patience = UNHURRIED, proven, beside, signal }: BatchTerms,
 ): Promise<CorrectedBatch | undefined> {
   const stored = batch.flatMap(({ events }) => events)
-  const known = new Set(stored.map(({ txHash }) => txHash))
-  const txHashes = [...new Set([...known, ...(proven?.txHashes ?? [])])]
+  const known = new Set(stored.filter(({ isOwn }) => isOwn).map(({ txHash }) => txHash))
+  const txHashes = [...new Set([...stored.map(({ txHash }) => txHash), ...(proven?.txHashes ?? [])])]
   if (txHashes.length === 0) return undefined
   const asked = {
     accountId,
@@ -138,7 +154,7 @@ export async function correctBatch(
     areReread: true,
     // Of what is not stored, nothing can be taken back for want of a trace.
     neverTraced: new Set(txHashes.filter((txHash) => !known.has(txHash))),
-    patience: UNHURRIED,
+    patience,
   }
   const { findings, blockOf } = await readAgain(proven === undefined ? chain : withProof(chain, proven), asked, signal)
   const gone = proven === undefined ? [] : goneEvents(stored, findings, proven)
@@ -162,6 +178,7 @@ function goneEvents(stored: readonly StoredEvent[], findings: Findings, proven: 
   const counted = [...findings.accounts.values()].flatMap(({ payments, refunds }) => [...payments, ...refunds])
   const found = new Set([...counted, ...findings.unmatched].map(eventKeyOf))
   return stored.filter(
-    (event) => proven.isRead(event) && !found.has(eventKeyOf(event)) && !findings.untraced.has(event.txHash),
+    (event) =>
+      event.isOwn && proven.isRead(event) && !found.has(eventKeyOf(event)) && !findings.untraced.has(event.txHash),
   )
 }

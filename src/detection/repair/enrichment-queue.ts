@@ -16,7 +16,7 @@ import {
 } from '../sql/enrichments-repository.ts'
 import type { Corrected } from '../write/payment-writer.ts'
 import { correctRequestIds } from './correct-requests.ts'
-import { readAgain } from './replay.ts'
+import { readAgain } from './read-again.ts'
 
 /**
  * Looks up what was not known of payments when they were stored: prices, gas, fees of rollups, and calls that tell who paid. The entries are in the

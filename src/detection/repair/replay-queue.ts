@@ -7,8 +7,7 @@ import type { Findings } from '../match/detected.ts'
 import type { OpenChain } from '../open-chain.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
 import type { KnownTopic, PendingReplay, PendingReplays } from '../sql/pending-replays-repository.ts'
-import { correctPayers } from './correct-requests.ts'
-import { replayTopics } from './replay.ts'
+import { replayTopics } from './correct-requests.ts'
 
 /** Replays the topics that are pending for accounts, and again when a chain did not answer. The entries are in the database. */
 export interface ReplayQueue {
@@ -110,8 +109,8 @@ async function attempt(
   try {
     const ending = signal === undefined ? limit : AbortSignal.any([limit, signal])
     await repository.wantPayments(accountId, topics)
-    await replayTopics(repository, chains, { accountId, topics }, ending)
-    await correctPayers(repository, chains, { accountId, topics, signal: ending })
+    const again = new Set(replays.flatMap((replay) => (replay.again ? [replay.topic] : [])))
+    await replayTopics(repository, chains, { accountId, topics, again, signal: ending })
     await pending.done(replays)
   } catch (error) {
     if (!signal?.aborted) warn(queue, error, topics)

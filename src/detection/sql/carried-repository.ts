@@ -169,7 +169,7 @@ export async function storeSource(
   const changed = await changeWhere(account, unsourced, columns)
   if (changed.length > 0) {
     const topic = await keepWord(trx, carried, source)
-    if (topic !== undefined) await addPendingReplays(trx, [{ accountId, topic }])
+    if (topic !== undefined) await addPendingReplays(trx, [{ accountId, topic }], true)
   }
   if (changed.length > 0 && check !== undefined) await keepSeen(trx, carried, check.seen, check.dueAt)
   else await deleteCarried(trx, carried)
@@ -191,7 +191,7 @@ export async function takeSourceBack(trx: Knex.Transaction, carried: CarriedPaym
   const sourced = { account_id: accountId, id: paymentId, type: CROSSCHAIN, source_tx_hash: hexToBytes(seen.txHash) }
   await changeWhere(account, sourced, columns)
   const topic = await forgetToldPayer(trx, carried)
-  if (topic !== undefined) await addPendingReplays(trx, [{ accountId, topic }])
+  if (topic !== undefined) await addPendingReplays(trx, [{ accountId, topic }], true)
   await trx('carried_payments')
     .where({ account_id: accountId, payment_id: paymentId })
     .update({ ...UNSEEN, attempts: 0, due_at: now })

@@ -14,16 +14,9 @@ import {
   type KnownPayers,
   type WalletTime,
 } from './payers-repository.ts'
-import { findPaidThroughOthers, type RequestEvents } from './request-events-repository.ts'
+import { type RequestEvents, readEventsOfTopics } from './request-events-repository.ts'
 import { findRequestProxies } from './request-proxies-repository.ts'
-import {
-  findAccountNames,
-  findAccountsOfTopics,
-  findClaimedTopics,
-  findRequestsOfTopics,
-  findTransactionsOfTopics,
-  type SeenTransaction,
-} from './topics-repository.ts'
+import { findAccountNames, findAccountsOfTopics, findClaimedTopics, findRequestsOfTopics } from './topics-repository.ts'
 
 /** What matching events reads from the database. Each method is a function of the same meaning in this folder, which documents it. */
 export interface DetectionRepository {
@@ -39,10 +32,9 @@ export interface DetectionRepository {
   walletsOf(accountId: number, addresses: readonly Address[]): Promise<Map<Address, WalletTime[]>>
   acceptedOf(accountId: number, transactions: ChainTransactions): Promise<Map<string, Acceptance>>
   toldPayersOf(accountId: number, transactions: ChainTransactions): Promise<Map<string, ToldPayer>>
-  transactionsOfTopics(accountId: number, topics: readonly Hex[]): Promise<SeenTransaction[]>
   requestProxiesAmong(chainId: string, addresses: readonly Address[]): Promise<Set<Address>>
   claimedTopics(chainId: string): Promise<Hex[]>
-  paidThroughOthers(accountId: number, topics: readonly Hex[]): Promise<Map<string, RequestEvents[]>>
+  eventsOfTopics(accountId: number, topics: readonly Hex[]): Promise<RequestEvents[]>
   /** Has chains read from a day before the oldest of these requests on, where they are not. */
   wantPayments(accountId: number, topics: readonly Hex[]): Promise<void>
 }
@@ -58,10 +50,9 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
     walletsOf: (accountId, addresses) => findWallets(knex, accountId, addresses),
     acceptedOf: (accountId, transactions) => findAccepted(knex, accountId, transactions),
     toldPayersOf: (accountId, transactions) => findToldPayers(knex, accountId, transactions),
-    transactionsOfTopics: (accountId, topics) => findTransactionsOfTopics(knex, accountId, topics),
     requestProxiesAmong: (chainId, addresses) => findRequestProxies(knex, chainId, addresses),
     claimedTopics: (chainId) => findClaimedTopics(knex, chainId),
-    paidThroughOthers: (accountId, topics) => findPaidThroughOthers(knex, accountId, topics),
+    eventsOfTopics: (accountId, topics) => readEventsOfTopics(knex, accountId, topics),
     async wantPayments(accountId, topics) {
       const oldest = await oldestRequestsOf(knex, accountId, topics)
       for (const [network, createdAt] of oldest) await wantSince(knex, network, sinceRequest(createdAt))

@@ -12,6 +12,8 @@ export interface KnownTopic {
 export interface PendingReplay extends KnownTopic {
   /** Number of the entry: higher than that of all earlier ones. An entry that is added again gets a new number. */
   readonly note: bigint
+  /** Whether also events that are stored for the account already are to be judged again. */
+  readonly again: boolean
 }
 
 /** The queue of replays. Requests add their topics in the transaction that stores them, so that none is lost. */
@@ -30,6 +32,7 @@ interface Row {
   readonly account_id: number
   readonly topic: Buffer
   readonly note: bigint
+  readonly again: boolean
 }
 
 const ROWS_A_STATEMENT = 2_000
@@ -41,7 +44,7 @@ export function createPendingReplays(knex: Knex): PendingReplays {
       const found: Row[] = []
       for (const some of chunksOf(topics, ROWS_A_STATEMENT)) {
         const { rows } = await knex.raw<{ rows: Row[] }>(
-          'select account_id, topic, note from pending_replays where topic = any(?) and account_id = ?',
+          'select account_id, topic, note, again from pending_replays where topic = any(?) and account_id = ?',
           [some.map(hexToBytes), accountId],
         )
         found.push(...rows)
@@ -52,7 +55,7 @@ export function createPendingReplays(knex: Knex): PendingReplays {
       const rows = await knex<Row>('pending_replays').where('note', '>', after).orderBy('note').limit(limit)
       return rows.map(toReplay)
     },
-    add: (topics) => addPendingReplays(knex, topics),
+    add: (topics) => addPendingReplays(knex, topics, false),
     async done(replays) {
       const topics = replays.map(({ topic }) => hexToBytes(topic))
       const accountIds = replays.map(({ accountId }) => accountId)
@@ -67,16 +70,16 @@ export function createPendingReplays(knex: Knex): PendingReplays {
 }
 
 /** Adds entries as {@link PendingReplays.add} does, within a transaction. */
-export async function addPendingReplays(knex: Knex, topics: readonly KnownTopic[]): Promise<void> {
+export async function addPendingReplays(knex: Knex, topics: readonly KnownTopic[], again: boolean): Promise<void> {
   for (const some of chunksOf(topics, ROWS_A_STATEMENT)) {
-    const rows = some.map(({ accountId, topic }) => ({ topic: hexToBytes(topic), account_id: accountId }))
-    const note = knex.raw('excluded.note')
-    await knex('pending_replays').insert(rows).onConflict(['topic', 'account_id']).merge({ note })
+    const rows = some.map(({ accountId, topic }) => ({ topic: hexToBytes(topic), account_id: accountId, again }))
+    const merged = { note: knex.raw('excluded.note'), again: knex.raw('pending_replays.again or excluded.again') }
+    await knex('pending_replays').insert(rows).onConflict(['topic', 'account_id']).merge(merged)
   }
 }
 
-function toReplay({ account_id, topic, note }: Row): PendingReplay {
-  return { accountId: account_id, topic: bytesToHex(topic), note }
+function toReplay({ account_id, topic, note, again }: Row): PendingReplay {
+  return { accountId: account_id, topic: bytesToHex(topic), note, again }
 }
 
 /** Topics of requests that were stored a moment ago, whose earlier events may not be attached yet. */

@@ -1,18 +1,23 @@
 import type { Knex } from 'knex'
-import { addressFromBytes } from '../../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
-import { codeOfType } from '../../domain/payment.ts'
-import type { EventPlace } from '../match/detected.ts'
+import { type EventPlace, eventKeyOf } from '../match/detected.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
 import { type AccountEvent, columnsOf } from './account-event.ts'
-import { findRequestProxies } from './request-proxies-repository.ts'
+import { findAccountsOfTopics, findRequestsOfTopics } from './topics-repository.ts'
 
-/** An event of a request that is stored on a chain. */
+/** An event that is stored under a topic of a request. */
 export interface StoredEvent extends EventPlace {
+  /** CAIP-2. */
+  readonly chainId: string
   readonly blockNumber: number
+  /**
+   * Whether it is stored as an event of the account. Others are of other accounts or of none, or were only imported: they may be the account's too, and
+   * their index is not certain.
+   */
+  readonly isOwn: boolean
 }
 
-/** A request, and what is stored of its payments, refunds and unmatched events on one chain. */
+/** A request, and the events that are stored under its topics. */
 export interface RequestEvents {
   /** `01` and 64 digits. */
   readonly requestId: string
@@ -21,129 +26,120 @@ export interface RequestEvents {
   readonly events: readonly StoredEvent[]
 }
 
-/** An account on a chain. */
-interface AccountOnChain {
-  readonly accountId: number
-  /** CAIP-2. */
-  readonly chainId: string
+/** Reads requests by their ids, with their events on all chains; requests that are not stored are left out. */
+export async function readRequestEvents(
+  knex: Knex,
+  accountId: number,
+  requestIds: readonly string[],
+): Promise<RequestEvents[]> {
+  const { rows } = await knex.raw<{ rows: { request_id: Buffer; topic: Buffer; refund_topic: Buffer | null }[] }>(
+    'select request_id, topic, refund_topic from requests where account_id = ? and request_id = any(?) order by request_id',
+    [accountId, requestIds.map((id) => Buffer.from(id, 'hex'))],
+  )
+  const requests = rows.map(({ request_id, topic, refund_topic }) => ({
+    requestId: request_id.toString('hex'),
+    topics: [topic, refund_topic].flatMap((each) => (each === null ? [] : [bytesToHex(each)])),
+  }))
+  return withEvents(knex, accountId, requests)
 }
 
-interface RequestRow {
-  readonly request_id: Buffer
-  readonly topic: Buffer
-  readonly refund_topic: Buffer | null
-}
-
-interface EventRow {
-  readonly tx_hash: Buffer
-  readonly event_index: number
-  readonly block_number: bigint
-}
-
-const CROSSCHAIN = codeOfType('CROSSCHAIN')
-
-/**
- * Finds an account's requests with these topics whose payers may be others than when their events were matched: those that a
- * SingleRequestProxy paid, and those to which a bridge delivered, also from the payee. By CAIP-2 of the chain of the payments.
- */
-export async function findPaidThroughOthers(
+/** Reads an account's requests that have one of these topics, with their events on all chains. */
+export async function readEventsOfTopics(
   knex: Knex,
   accountId: number,
   topics: readonly Hex[],
-): Promise<Map<string, RequestEvents[]>> {
-  const { rows } = await knex.raw<{ rows: (RequestRow & { chain_id: string; payer: Buffer | null; type: number })[] }>(
-    `select r.request_id, r.topic, r.refund_topic, p.chain_id, p.payer, p.type from requests r
-     join payments p on p.account_id = r.account_id and p.request_id = r.request_id
-     where r.account_id = ? and p.account_id = ? and r.topic = any(?) and p.detected
-       and (p.payer is not null or p.type = ?)`,
-    [accountId, accountId, topics.map(hexToBytes), CROSSCHAIN],
+): Promise<RequestEvents[]> {
+  const requests = await findRequestsOfTopics(knex, accountId, topics)
+  return withEvents(
+    knex,
+    accountId,
+    requests.map(({ requestId, topic, refundTopic }) => ({
+      requestId,
+      topics: refundTopic === undefined ? [topic] : [topic, refundTopic],
+    })),
   )
-  const found = new Map<string, RequestEvents[]>()
-  const toSelf = await findPaidToSelf(knex, accountId, topics)
-  for (const [chainId, ofChain] of Map.groupBy([...rows, ...toSelf], ({ chain_id }) => chain_id)) {
-    const payers = ofChain.flatMap(({ payer }) => (payer === null ? [] : [addressFromBytes(payer)]))
-    const proxies = await findRequestProxies(knex, chainId, payers)
-    const paid = ofChain.filter(
-      ({ payer, type }) => type === CROSSCHAIN || (payer !== null && proxies.has(addressFromBytes(payer))),
-    )
-    const distinct = new Map(paid.map((row) => [row.request_id.toString('hex'), row]))
-    if (distinct.size > 0) found.set(chainId, await withEvents(knex, { accountId, chainId }, [...distinct.values()]))
+}
+
+/** The same requests with their events on one chain alone. */
+export function onChain(requests: readonly RequestEvents[], chainId: string): RequestEvents[] {
+  return requests.map((request) => ({
+    ...request,
+    events: request.events.filter((event) => event.chainId === chainId),
+  }))
+}
+
+async function withEvents(
+  knex: Knex,
+  accountId: number,
+  requests: readonly Omit<RequestEvents, 'events'>[],
+): Promise<RequestEvents[]> {
+  const rows = await findEvents(knex, accountId, [...new Set(requests.flatMap(({ topics }) => topics))])
+  const byTopic = Map.groupBy(
+    rows.flatMap(({ topic, refund_topic, ...row }) =>
+      [topic, refund_topic].flatMap((each) => (each === null ? [] : [{ topic: bytesToHex(each), row }])),
+    ),
+    ({ topic }) => topic,
+  )
+  return requests.map((request) => {
+    const events = request.topics.flatMap((topic) => byTopic.get(topic) ?? []).map(({ row }) => toStoredEvent(row))
+    const distinct = new Map(events.map((event) => [`${event.chainId} ${eventKeyOf(event)} ${event.isOwn}`, event]))
+    return { ...request, events: [...distinct.values()].toSorted((a, b) => a.blockNumber - b.blockNumber) }
+  })
+}
+
+interface EventRow {
+  readonly chain_id: string
+  readonly tx_hash: Buffer
+  readonly event_index: number | null
+  readonly block_number: bigint
+  readonly is_own: boolean
+}
+
+function toStoredEvent({ chain_id, tx_hash, event_index, block_number, is_own }: EventRow): StoredEvent {
+  return {
+    chainId: chain_id,
+    txHash: bytesToHex(tx_hash),
+    eventIndex: event_index ?? 0,
+    blockNumber: Number(block_number),
+    isOwn: is_own,
+  }
+}
+
+type TopicRow = EventRow & { readonly topic: Buffer; readonly refund_topic: Buffer | null }
+
+/** What is stored under topics: unmatched events, and the payments and refunds of all accounts that know them. */
+async function findEvents(knex: Knex, asking: number, topics: readonly Hex[]): Promise<TopicRow[]> {
+  if (topics.length === 0) return []
+  const { rows: found } = await knex.raw<{ rows: TopicRow[] }>(
+    `select chain_id, tx_hash, event_index, block_number, account_id = ? as is_own, topic, null::bytea as refund_topic
+     from unmatched_events where topic = any(?)`,
+    [asking, topics.map(hexToBytes)],
+  )
+  const directory = await findAccountsOfTopics(knex, topics)
+  for (const account of new Set([asking, ...[...directory.values()].flat()])) {
+    const own = account === asking ? topics : topics.filter((topic) => directory.get(topic)?.includes(account))
+    found.push(...(await findCounted(knex, { account, asking, topics: own.map(hexToBytes) })))
   }
   return found
 }
 
-/** Requests with an event that is unmatched because the payee paid it. Such a payment may have come over a bridge. */
-async function findPaidToSelf(knex: Knex, accountId: number, topics: readonly Hex[]) {
-  const { rows: events } = await knex.raw<{ rows: { chain_id: string; topic: Buffer }[] }>(
-    `select distinct chain_id, topic from unmatched_events where topic = any(?) and account_id = ? and reason = 'SELF_PAYMENT'`,
-    [topics.map(hexToBytes), accountId],
-  )
-  if (events.length === 0) return []
-  const { rows: requests } = await knex.raw<{ rows: RequestRow[] }>(
-    'select request_id, topic, refund_topic from requests where account_id = ? and topic = any(?)',
-    [accountId, events.map(({ topic }) => topic)],
-  )
-  return events.flatMap(({ chain_id, topic }) =>
-    requests
-      .filter((request) => request.topic.equals(topic))
-      .map((request) => ({ ...request, chain_id, payer: null, type: CROSSCHAIN })),
-  )
-}
-
-/** Reads requests by their ids, and what is stored of them on a chain; requests that are not stored are left out. */
-export async function readRequestEvents(
+/** The payments and refunds of an account under topics. */
+async function findCounted(
   knex: Knex,
-  of: AccountOnChain,
-  requestIds: readonly string[],
-): Promise<RequestEvents[]> {
-  const { rows } = await knex.raw<{ rows: RequestRow[] }>(
-    'select request_id, topic, refund_topic from requests where account_id = ? and request_id = any(?) order by request_id',
-    [of.accountId, requestIds.map((id) => Buffer.from(id, 'hex'))],
-  )
-  return withEvents(knex, of, rows)
-}
-
-async function withEvents(knex: Knex, of: AccountOnChain, requests: readonly RequestRow[]): Promise<RequestEvents[]> {
-  const counted = Map.groupBy(await findCounted(knex, of, requests), ({ request_id }) => request_id.toString('hex'))
-  const unmatched = Map.groupBy(await findUnmatchedOf(knex, of, requests), ({ topic }) => topic.toString('hex'))
-  return requests.map((request) => {
-    const requestId = request.request_id.toString('hex')
-    const topics = topicsOf(request)
-    const rows = [
-      ...(counted.get(requestId) ?? []),
-      ...topics.flatMap((topic) => unmatched.get(topic.toString('hex')) ?? []),
-    ]
-    const sorted = rows.toSorted((a, b) => Number(a.block_number - b.block_number))
-    return { requestId, topics: topics.map(bytesToHex), events: sorted.map(toStoredEvent) }
-  })
-}
-
-function topicsOf({ topic, refund_topic }: RequestRow): Buffer[] {
-  return refund_topic === null ? [topic] : [topic, refund_topic]
-}
-
-function toStoredEvent({ tx_hash, event_index, block_number }: EventRow): StoredEvent {
-  return { txHash: bytesToHex(tx_hash), eventIndex: event_index, blockNumber: Number(block_number) }
-}
-
-/** The requests' detected payments, and their refunds. */
-async function findCounted(knex: Knex, { accountId, chainId }: AccountOnChain, requests: readonly RequestRow[]) {
-  const ids = requests.map(({ request_id }) => request_id)
-  const { rows } = await knex.raw<{ rows: (EventRow & { request_id: Buffer })[] }>(
-    `select request_id, tx_hash, event_index, block_number from payments
-     where account_id = :accountId and request_id = any(:ids) and chain_id = :chainId and detected
-     union select request_id, tx_hash, event_index, block_number from refunds
-     where account_id = :accountId and request_id = any(:ids) and chain_id = :chainId`,
-    { accountId, chainId, ids },
-  )
-  return rows
-}
-
-async function findUnmatchedOf(knex: Knex, { accountId, chainId }: AccountOnChain, requests: readonly RequestRow[]) {
-  const { rows } = await knex.raw<{ rows: (EventRow & { topic: Buffer })[] }>(
-    `select topic, tx_hash, event_index, block_number from unmatched_events
-     where topic = any(?) and account_id = ? and chain_id = ?`,
-    [requests.flatMap(topicsOf), accountId, chainId],
+  which: { readonly account: number; readonly asking: number; readonly topics: Buffer[] },
+): Promise<TopicRow[]> {
+  const { rows } = await knex.raw<{ rows: TopicRow[] }>(
+    `select p.chain_id, p.tx_hash, p.event_index, p.block_number, p.detected and p.account_id = :asking as is_own, r.topic, r.refund_topic
+     from requests r join payments p on p.account_id = r.account_id and p.request_id = r.request_id
+     where r.account_id = :account and p.account_id = :account
+       and (r.topic = any(:topics) or r.refund_topic = any(:topics))
+       and p.chain_id is not null and p.tx_hash is not null and p.block_number is not null
+     union
+     select f.chain_id, f.tx_hash, f.event_index, f.block_number, f.account_id = :asking, r.topic, r.refund_topic
+     from requests r join refunds f on f.account_id = r.account_id and f.request_id = r.request_id
+     where r.account_id = :account and f.account_id = :account
+       and (r.topic = any(:topics) or r.refund_topic = any(:topics))`,
+    { ...which },
   )
   return rows
 }

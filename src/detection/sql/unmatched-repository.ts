@@ -170,17 +170,15 @@ export async function findReturnsToUnknown(
   return rows.map(({ account_id, topic }) => ({ accountId: account_id, topic: bytesToHex(topic) }))
 }
 
-/** Deletes the unmatched events of these transactions and topics: those of the account, and those that belong to no account. */
-export async function deleteUnmatchedOfTopics(
+/** Deletes the unmatched events of no account in these transactions whose topics are known now. */
+export async function deleteUnknown(
   trx: Knex,
   chainId: string,
-  deleted: { readonly accountId: number; readonly txHashes: Iterable<Hex>; readonly topics: Iterable<Hex> },
+  { txHashes, topics }: { readonly txHashes: Iterable<Hex>; readonly topics: readonly Hex[] },
 ): Promise<void> {
-  const { accountId, txHashes, topics } = deleted
   await trx.raw(
-    `delete from unmatched_events
-     where chain_id = ? and tx_hash = any(?) and topic = any(?) and account_id = any(?)`,
-    [chainId, [...txHashes].map(hexToBytes), [...topics].map(hexToBytes), [0, accountId]],
+    'delete from unmatched_events where chain_id = ? and tx_hash = any(?) and topic = any(?) and account_id = 0',
+    [chainId, [...txHashes].map(hexToBytes), topics.map(hexToBytes)],
   )
 }
 

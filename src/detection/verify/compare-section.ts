@@ -9,7 +9,7 @@ import { eventKeyOf } from '../match/detected.ts'
 import { decodeLog } from '../match/unmatched-events.ts'
 import { batchesOf, type CorrectedBatch, correctBatch } from '../repair/correct-requests.ts'
 import { openLookups } from '../sql/enrichments-repository.ts'
-import { findStoredBetween, type RequestEvents, readRequestEvents } from '../sql/request-events-repository.ts'
+import { findStoredBetween, onChain, type RequestEvents, readRequestEvents } from '../sql/request-events-repository.ts'
 import { describeCorrection } from './compare-rows.ts'
 import type { CompareTerms } from './compare-terms.ts'
 import { compareUnknown } from './compare-unknown.ts'
@@ -41,7 +41,7 @@ export async function compareSection(terms: CompareTerms, section: Section): Pro
   const outcomes: BatchOutcome[] = []
   for (const [owner, requestIds] of touched) {
     for (const ids of chunksOf([...requestIds].toSorted(), REQUESTS_A_PAGE)) {
-      const requests = await readRequestEvents(knex, { accountId: owner.id, chainId: observed.chainId }, ids)
+      const requests = onChain(await readRequestEvents(knex, owner.id, ids), observed.chainId)
       for (const batch of batchesOf(requests)) outcomes.push(await compareBatch(terms, section, owner, batch))
     }
   }
@@ -178,7 +178,7 @@ async function compareAgain(
   const lasting: VerifyDifference[] = []
   for (const { owner, batch, differences } of differing) {
     const ids = [...new Set(batch.map(({ requestId }) => requestId))]
-    const requests = await readRequestEvents(knex, { accountId: owner.id, chainId }, ids)
+    const requests = onChain(await readRequestEvents(knex, owner.id, ids), chainId)
     for (const again of batchesOf(requests)) {
       const second = await compareBatch(terms, section, owner, again, repairer === undefined)
       const first = new Set(differences.map((each) => JSON.stringify(each)))

@@ -168,9 +168,9 @@ function changeRows(
 function findNewlyDetected(
   rows: readonly PaymentRow[],
   stored: ReadonlyMap<string, PaymentRow>,
-  { payments, rereadEvents }: AccountChange,
+  { payments }: AccountChange,
 ): PaymentRow[] {
   const txHashes = new Set<string>(payments.map(({ txHash }) => txHash))
-  const isNew = (row: PaymentRow) => rereadEvents === undefined || stored.get(row.id)?.type !== row.type
+  const isNew = ({ id, type }: PaymentRow) => !stored.get(id)?.detected || stored.get(id)?.type !== type
   return rows.filter((row) => row.tx_hash !== null && txHashes.has(bytesToHex(row.tx_hash)) && isNew(row))
 }

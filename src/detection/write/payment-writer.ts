@@ -43,9 +43,9 @@ import { deleteRequestProxiesAbove, storeRequestProxies } from '../sql/request-p
 import { accountsAbove } from '../sql/restart-repository.ts'
 import { findAccountsOfTopics } from '../sql/topics-repository.ts'
 import {
+  deleteUnknown,
   deleteUnmatchedAbove,
   deleteUnmatchedAt,
-  deleteUnmatchedOfTopics,
   findReturnsToUnknown,
   pruneUnmatched,
   storeUnmatched,
@@ -122,16 +122,12 @@ interface Rewind {
   readonly to: StoredBlock
 }
 
-/** What was found for one account in blocks that had been read before. */
-interface Attachment {
+/** What was found for one account by reading events again. */
+export interface Correction {
   readonly accountId: number
   readonly findings: Findings
   /** The block in which each transaction was read. */
   readonly blockOf: ReadonlyMap<Hex, StoredBlock>
-}
-
-/** What was found for one account by reading events again. */
-export interface Correction extends Attachment {
   /** Stored events that are no longer among those of their transactions or blocks. */
   readonly gone?: readonly EventPlace[]
   /** Whether what may only be undecided stays as it is stored: the rate of an old conversion, or a trace, may no longer be readable. */
@@ -162,13 +158,9 @@ export interface PaymentWriter {
   /** Removes what was found in blocks that a reorg replaced. @throws CheckpointMovedError, LeaseLostError */
   rewind(rewind: Rewind, signal?: AbortSignal): Promise<void>
   /**
-   * Adds what was found for an account that came to know a topic later. Leaves out transactions whose block is no longer canonical, or
-   * was not read yet: the follower reads that block with the topic known.
-   */
-  attach(attachment: Attachment, signal?: AbortSignal): Promise<void>
-  /**
    * Corrects what is stored of events that were read again: payments and refunds that no longer count are deleted, others added or changed, and
-   * their requests settled. Imported payments stay as they are.
+   * their requests settled. Imported payments stay as they are. Leaves out transactions whose block is no longer canonical, or was not read yet: the
+   * follower reads that block.
    *
    * @returns undefined for a chain that was never followed
    */
@@ -211,7 +203,6 @@ export function createPaymentWriter(writing: Writing): PaymentWriter {
       }),
     advance: (given, signal) => inTransaction(knex, signal, (trx) => advance(writing, trx, given)),
     rewind: (given, signal) => inTransaction(knex, signal, (trx) => rewind(writing, trx, given)),
-    attach: (given, signal) => inTransaction(knex, signal, (trx) => attach(writing, trx, given)),
     correct: ({ isTrial = false, ...given }, signal) =>
       runTrial<Corrected | undefined>(isTrial, (finish) =>
         inTransaction(knex, signal, async (trx) => finish(await correct(writing, trx, given))),
@@ -347,7 +338,7 @@ async function judgeLaterEventsAgain(
   const ofProxies = await findAccountsOfTopics(trx, [...topicsOfProxies])
   const through = [...ofProxies].flatMap(([topic, ids]) => ids.map((accountId) => ({ accountId, topic })))
   const again = new Map([...returns, ...through].map((each) => [`${each.accountId} ${each.topic}`, each]))
-  await addPendingReplays(trx, [...again.values()])
+  await addPendingReplays(trx, [...again.values()], true)
 }
 
 async function setStart(writing: Writing, trx: Knex.Transaction, start: Start): Promise<void> {
@@ -418,23 +409,6 @@ async function restart(writing: Writing, trx: Knex.Transaction, lease: Lease, fr
   await updateChain(trx, chainId, { checkpoint: from, finalBlock, alarm: null, now: writing.clock() })
 }
 
-async function attach(
-  writing: Writing,
-  trx: Knex.Transaction,
-  { accountId, findings, blockOf }: Attachment,
-): Promise<void> {
-  const { chainId } = writing.chain
-  const stored = await lockChain(trx, chainId)
-  if (stored === undefined) return
-  const canonical = findCanonical(stored, await readBlocks(trx, chainId), blockOf)
-  const { payments, refunds, unmatched, lacking } = findingsOf(accountId, findings, canonical)
-  await changeReread(writing, trx, stored, { accountId, payments, refunds })
-  const topics = findings.directory.keys()
-  await deleteUnmatchedOfTopics(trx, chainId, { accountId, txHashes: canonical, topics })
-  await storeUnmatched(trx, chainId, unmatched)
-  await queueEnrichments(trx, chainId, lacking, writing.clock())
-}
-
 async function correct(
   writing: Writing,
   trx: Knex.Transaction,
@@ -451,6 +425,8 @@ async function correct(
   const rereadEvents = [...payments, ...refunds, ...unmatched, ...gone]
   const applied = await changeReread(writing, trx, stored, { accountId, payments, refunds, rereadEvents })
   const unmatchedBefore = await deleteUnmatchedAt(trx, chainId, accountId, rereadEvents)
+  const known = [...findings.directory].flatMap(([topic, ids]) => (ids.includes(accountId) ? [topic] : []))
+  await deleteUnknown(trx, chainId, { txHashes: canonical, topics: known })
   await storeUnmatched(trx, chainId, unmatched)
   await queueEnrichments(trx, chainId, lacking, writing.clock())
   const corrected = { ...applied, canonical, unmatchedBefore, unmatched, undecided }
