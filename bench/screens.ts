@@ -81,7 +81,7 @@ async function untilImported(): Promise<void> {
 }
 
 async function measureSizes(): Promise<Figure[]> {
-  const { files, screens } = await bundleScreens(undefined)
+  const { files, screens } = await bundleScreens()
   const kb = (encoding: 'br' | 'gzip', names: readonly string[]) =>
     names.reduce((sum, name) => sum + (files.get(name)?.compressed[encoding].length ?? 0), 0) / KB
   const { console: list, pay } = screens

@@ -77,8 +77,6 @@ export interface ServiceOptions {
   readonly openCallsPerMinute?: number | undefined
   /** The cross-chain provider; undefined for none. */
   readonly lifi?: LifiOptions | undefined
-  /** A folder that only the process's user can write to, for what is bundled for browsers; undefined keeps nothing. */
-  readonly cacheFolder?: string | undefined
 }
 
 /** A service whose parts are connected and not started. */
@@ -157,7 +155,6 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   const reads = composeReads(options, shared)
   const auth = await composeAuth(options)
   const screens = createScreenFiles({
-    cache: options.cacheFolder,
     originsOfKey: auth.originsOfKey,
     demoKey: options.demo?.account,
   })

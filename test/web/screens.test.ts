@@ -20,7 +20,7 @@ const policyOf = (answer: Response) => answer.headers.get('content-security-poli
 const PAGE = '/pay/0x92a4a5b4a45fd0a1'
 
 it('weigh as little as DESIGN allows', async () => {
-  const { files, screens } = await bundleScreens(undefined)
+  const { files, screens } = await bundleScreens()
   const weightOf = (names: readonly string[], encoding: 'br' | 'gzip' = 'br') =>
     names.reduce((sum, name) => sum + (files.get(name)?.compressed[encoding].length ?? 0), 0)
   const { console, pay } = screens

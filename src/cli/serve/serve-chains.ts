@@ -2,7 +2,6 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { Config } from '../../config.ts'
 import type { Logger } from '../../domain/logger.ts'
 import type { CommandContext } from '../command.ts'
-import { ownCacheFolder } from '../compile-cache.ts'
 import { listen } from './listen.ts'
 import { openStore } from './open-store.ts'
 import { reportBackfill } from './report-backfill.ts'
@@ -33,7 +32,6 @@ export async function serveChains(
     chains,
     logger,
     now: () => new Date(),
-    cacheFolder: ownCacheFolder(),
   })
   service.detection.start()
   stack.defer(() => service.detection.stop())

@@ -15,7 +15,6 @@ import type { RequestWithBalance } from '../../requests/sql/request-repository.t
 import { forgetChain } from '../../store/forget-chain.ts'
 import { readSetting, writeSettingOnce } from '../../store/settings-repository.ts'
 import type { CommandContext } from '../command.ts'
-import { ownCacheFolder } from '../compile-cache.ts'
 import { listen } from './listen.ts'
 import { openStore } from './open-store.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
@@ -65,8 +64,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   const lifi = { name: DEMO_BRIDGE, url: demo.bridgeUrl }
   const publishable = { key: PUBLISHABLE_KEY, origins: originsOf(config.port) }
   const keys = { account: DEMO, publishable, wallets: demo.wallets }
-  const cacheFolder = ownCacheFolder()
-  const service = await composeService({ knex, chains: demo.configs, logger, now, demo: keys, lifi, cacheFolder })
+  const service = await composeService({ knex, chains: demo.configs, logger, now, demo: keys, lifi })
   await demo.seed(await createDemoRequests(knex, service))
   signal.throwIfAborted()
   // Detection reads up to the head once, so that the first answer has the whole history.

@@ -3,8 +3,6 @@ import type { OpenFile, OpenFiles } from '../../api/http/open-files.ts'
 import type { Bundle, BundledFile, Screen, ScreenName } from './bundle-screens.ts'
 
 export interface ScreenOptions {
-  /** A folder in which a bundle may be kept between starts. */
-  readonly cache: string | undefined
   /** The origins of the pages that may frame the page to pay on: those of a publishable key. Undefined if there is no such key. */
   readonly originsOfKey: (key: string) => Promise<readonly string[] | undefined>
   /** The key that the console of a demo begins with. */
@@ -26,7 +24,7 @@ export function createScreenFiles(options: ScreenOptions): ScreenFiles {
 
   const load = () => {
     bundle ??= import('./bundle-screens.ts')
-      .then(({ bundleScreens }) => bundleScreens(options.cache))
+      .then(({ bundleScreens }) => bundleScreens())
       .catch((error: unknown) => {
         bundle = undefined
         throw error
