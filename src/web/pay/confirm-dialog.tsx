@@ -41,7 +41,7 @@ export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: Confir
     answer(false)
   }
   return (
-    <dialog ref={element} class="confirm" aria-labelledby="confirm-title" onCancel={refuse}>
+    <dialog ref={element} aria-labelledby="confirm-title" onCancel={refuse}>
       <p class="quiet small">{dialog.title}</p>
       <h2 id="confirm-title">{dialog.asks(wallet)}</h2>
       {does !== undefined && <p class="does">{does}</p>}
@@ -55,7 +55,7 @@ export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: Confir
           <dd class="mono">{data.length > 66 ? `${data.slice(0, 66)}…` : data}</dd>
         </dl>
       ))}
-      <div class="buttons">
+      <div class="row dialog-actions">
         <button type="button" class="button" onClick={() => answer(false)}>
           {dialog.refuse}
         </button>

@@ -127,7 +127,7 @@ function Missing({ unavailable, isOpen }: Pick<FoundRoutes, 'unavailable'> & { i
   return (
     <details class="missing" open={isOpen}>
       <summary class="small">{payTexts.routes.more(unavailable.length)}</summary>
-      <ul class="small">
+      <ul class="bullets small">
         {unavailable.map((each) => (
           <li key={keyOf(each)}>
             <strong>{[each.token, each.chain].filter((part) => part !== undefined).join(' · ')}</strong>

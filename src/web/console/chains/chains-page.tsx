@@ -65,7 +65,7 @@ function NoChains({ error, onRetry }: { error: Error | null; onRetry: () => void
 function Overall({ chains, error, at }: { chains: readonly Chain[]; error: Error | null; at: Date }) {
   const { tone, title, says } = judgeChains(chains)
   return (
-    <section className={`notice chains-overall row ${tone}`}>
+    <section className={`notice verdict chains-overall row ${tone}`}>
       <div role="status">
         <h2>{title}</h2>
         <p>{says}</p>

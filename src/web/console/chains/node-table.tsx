@@ -74,7 +74,7 @@ function CallTable({ network, nodes }: NodeTableProps) {
     <details>
       <summary>{texts.byMethod}</summary>
       <Table label={`${texts.byMethod}, ${network}`} columns={texts.callColumns} rows={rows} />
-      <ul className="quiet small chain-node-limits">
+      <ul className="bullets quiet small chain-node-limits">
         {nodes.map(({ host, batchSize, logRange }, index) => (
           <li key={`${host} ${index}`}>
             <span className="mono">{host}</span>: {texts.batch(batchSize)}

@@ -102,8 +102,7 @@ function TailLine({ connection, isTail, isPaused, held, onToggle, onShow }: Tail
   const { tail } = paymentsTexts
   const word = connection === 'lost' ? tail.lost : !isTail ? tail.still : isPaused ? tail.paused(held) : tail.live
   return (
-    <div className={`tail ${isTail && !isPaused && connection === 'live' ? 'is-live' : ''}`}>
-      <span className="tail-dot" aria-hidden="true" />
+    <div className={isTail && !isPaused && connection === 'live' ? 'tail is-live good' : 'tail'}>
       <span className="small" role="status">
         {word}
       </span>

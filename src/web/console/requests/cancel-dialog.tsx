@@ -32,10 +32,10 @@ export function CancelDialog({ request: { paymentReference } }: { request: Payme
       >
         {texts.open}
       </button>
-      <dialog ref={dialog} className="dialog" aria-labelledby="cancel-title">
+      <dialog ref={dialog} aria-labelledby="cancel-title">
         <div className="stack">
           <h2 id="cancel-title">{texts.title}</h2>
-          <ul className="dialog-says">
+          <ul className="bullets">
             {texts.says.map((line) => (
               <li key={line}>{line}</li>
             ))}

@@ -110,7 +110,6 @@ function Terms({ request }: { request: PaymentRequest }) {
   return (
     <Card id="terms" title={texts.terms}>
       <Facts
-        className="facts request-facts"
         facts={[
           [fields.reference, reference === undefined ? quiet(noReference) : <Copyable value={reference} whole />],
           [fields.amount, <Amount value={request.amount} currency={request.invoiceCurrency} whole />],

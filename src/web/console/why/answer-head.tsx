@@ -21,7 +21,7 @@ export function AnswerHead({ question, state, onAgain }: AnswerHeadProps) {
   const isOver = useIsOver(endsAt)
   const others = answer?.warnings.filter((warning) => !isClosing(warning)) ?? []
   return (
-    <section className={`notice why-verdict ${isOver ? 'stale' : (verdict?.tone ?? '')}`} aria-busy={isAsking}>
+    <section className={`notice verdict why-verdict ${isOver ? 'stale' : (verdict?.tone ?? '')}`} aria-busy={isAsking}>
       <div className="why-sentence">
         <h2>{verdict?.title ?? (isAsking ? whyTexts.asking : whyTexts.failed)}</h2>
         <p>{verdict?.says ?? whyTexts.found(routes.length)}</p>

@@ -73,10 +73,10 @@ function SortChoice({ query, chosen }: { query: URLSearchParams; chosen: string 
 
 function Legend({ kinds }: { kinds: readonly CostKind[] }) {
   return (
-    <ul className="why-legend row" aria-hidden="true">
+    <ul className="legend small quiet row" aria-hidden="true">
       {kinds.map((kind) => (
         <li key={kind}>
-          <span className="why-swatch" style={{ background: colourOf(kind) }} />
+          <span className="swatch" style={{ background: colourOf(kind) }} />
           {texts.kinds[kind]}
         </li>
       ))}
@@ -133,7 +133,6 @@ function Bar({ parts, longest, isComplete }: { parts: readonly CostPart[]; longe
         .map(({ kind, rate }) => (
           <span
             key={kind}
-            className="why-swatch"
             title={`${texts.kinds[kind]} ${formatFraction(rate)}`}
             style={{ width: `${(100 * rate) / longest}%`, background: colourOf(kind) }}
           />
