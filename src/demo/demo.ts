@@ -95,10 +95,7 @@ export async function startDemo({
     crashed: network.crashed,
     bridgeUrl: bridge.url,
     wallets: createWalletCalls(network.chains),
-    seed: run.seed,
-    live: run.live,
-    earlierPayments: run.earlierPayments,
-    stop: run.stop,
+    ...run,
   }
 }
 
@@ -126,7 +123,7 @@ function createRun(
   const { logger, now } = context
   const { chains } = network
   let clocks: readonly Clock[] = []
-  let seeded: Seeded | undefined
+  let seeded: { requests: DemoRequests; keeper: PendingRequestKeeper } | undefined
   const stopping = new AbortController()
   let paying: Promise<void> = Promise.resolve()
 
@@ -208,11 +205,6 @@ async function stopAll(users: readonly (() => Promise<unknown>)[], network: Demo
   await Promise.race([quiet, setTimeout(STOP_GRACE_MS, undefined, { ref: false })])
   await network.stop()
   await quiet
-}
-
-interface Seeded {
-  requests: DemoRequests
-  keeper: PendingRequestKeeper
 }
 
 interface ChainPlan {

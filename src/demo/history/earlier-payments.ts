@@ -202,28 +202,14 @@ function feesOf(
     network: spec.name,
   })
   const perMille = random.next() < 0.4 ? BigInt(random.pick([1, 5, 10])) : 0n
-  return [
-    ...(perMille === 0n
-      ? []
-      : [
-          {
-            type: 'PLATFORM' as const,
-            stage: 'SENDING' as const,
-            ...feeOf((amount * perMille) / 1_000n),
-            receiverAddress: receiver,
-          },
-        ]),
-    ...(source === undefined
-      ? []
-      : [
-          {
-            type: 'CROSSCHAIN' as const,
-            stage: 'OVERALL' as const,
-            provider: 'lifi',
-            ...feeOf((amount * 3n) / 1_000n),
-          },
-        ]),
-  ]
+  const fees: Payment['fees'][number][] = []
+  if (perMille > 0n) {
+    const paid = feeOf((amount * perMille) / 1_000n)
+    fees.push({ type: 'PLATFORM', stage: 'SENDING', ...paid, receiverAddress: receiver })
+  }
+  if (source !== undefined)
+    fees.push({ type: 'CROSSCHAIN', stage: 'OVERALL', provider: 'lifi', ...feeOf((amount * 3n) / 1_000n) })
+  return fees
 }
 
 function gasOf(spec: DemoChainSpec, type: PaymentType, atSec: number): Payment['gas'] {

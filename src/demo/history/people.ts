@@ -14,17 +14,6 @@ export const DEMO_MNEMONIC = 'chronic shove carry usual across service unfair fi
 export const DEPLOYER_PLACE = 0
 export const RELAYER_PLACE = 24
 
-/** The account index of each role. Fixed, because addresses stand in demo.json and in payments on the chain. */
-const ACCOUNT_INDEXES = {
-  deployer: DEPLOYER_PLACE,
-  pendingPayer: 2,
-  spoofer: 3,
-  feeCollector: 4,
-  payers: [5, 6, 7, 8, 9, 10],
-  payees: [11, 12, 13, 14],
-  relayer: RELAYER_PLACE,
-} as const
-
 export const DEMO_ACCOUNTS = 25
 
 /** The balances of a demo wallet on a chain: tokens in whole units, `coins` in units of the native coin. */
@@ -102,20 +91,13 @@ export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
   { name: 'empty', place: 22, says: 'Holds nothing: gets no routes, and a reason for each missing one.', holds: [] },
 ]
 
-export interface DemoPeople {
-  deployer: Address
-  pendingPayer: Address
-  spoofer: Address
-  feeCollector: Address
-  /** Of the bridge. */
-  relayer: Address
-  payers: readonly Address[]
-  payees: readonly Address[]
-  wallets: readonly (DemoWalletSpec & { address: Address })[]
-}
+export type DemoPeople = Awaited<ReturnType<typeof readPeople>>
 
-/** Asks a node for the accounts: deriving them here would take longer than starting the chains. */
-export async function readPeople(rpc: Rpc): Promise<DemoPeople> {
+/**
+ * Asks a node for the accounts: deriving them here would take longer than starting the chains. The place of each role is fixed, because addresses
+ * stand in demo.json and in payments on the chain.
+ */
+export async function readPeople(rpc: Rpc) {
   const accounts = (await rpc.call<Address[]>('eth_accounts')).map((address) => getAddress(address))
   const at = (place: number): Address => {
     const address = accounts[place]
@@ -123,13 +105,14 @@ export async function readPeople(rpc: Rpc): Promise<DemoPeople> {
     return address
   }
   return {
-    deployer: at(ACCOUNT_INDEXES.deployer),
-    pendingPayer: at(ACCOUNT_INDEXES.pendingPayer),
-    spoofer: at(ACCOUNT_INDEXES.spoofer),
-    feeCollector: at(ACCOUNT_INDEXES.feeCollector),
-    relayer: at(ACCOUNT_INDEXES.relayer),
-    payers: ACCOUNT_INDEXES.payers.map(at),
-    payees: ACCOUNT_INDEXES.payees.map(at),
+    deployer: at(DEPLOYER_PLACE),
+    pendingPayer: at(2),
+    spoofer: at(3),
+    feeCollector: at(4),
+    payers: [5, 6, 7, 8, 9, 10].map(at) as readonly Address[],
+    payees: [11, 12, 13, 14].map(at) as readonly Address[],
+    /** Of the bridge. */
+    relayer: at(RELAYER_PLACE),
     wallets: DEMO_WALLETS.map((wallet) => ({ ...wallet, address: at(wallet.place) })),
   }
 }

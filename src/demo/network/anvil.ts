@@ -164,19 +164,11 @@ async function waitForListening(
     }
     child.stdout?.setEncoding('utf8').on('data', look)
   })
-  const timeout = new AbortController()
-  const late = new Promise<never>((_, reject) => {
-    const timer = setTimeout(() => {
-      child.kill('SIGKILL')
-      reject(new AnvilStartError(`chain ${options.chainId} did not listen within ${START_TIMEOUT_MS} ms`))
-    }, START_TIMEOUT_MS)
-    timeout.signal.addEventListener('abort', () => clearTimeout(timer))
-  })
-  try {
-    return await Promise.race([listening, late, exited.then((exit) => Promise.reject(explainExit(exit, options)))])
-  } finally {
-    timeout.abort()
-  }
+  const ended = exited.then((exit) => Promise.reject(explainExit(exit, options)))
+  const url = await Promise.race([listening, ended, wait(START_TIMEOUT_MS, undefined, { ref: false })])
+  if (url !== undefined) return url
+  child.kill('SIGKILL')
+  throw new AnvilStartError(`chain ${options.chainId} did not listen within ${START_TIMEOUT_MS} ms`)
 }
 
 function explainExit(exit: AnvilExit, options: AnvilOptions): AnvilStartError {

@@ -2,6 +2,7 @@
  * Sends transactions from a demo chain's unlocked accounts, mines, and reads.
  */
 import type { Address, Hex } from 'viem'
+import { formatTransactionRequest } from 'viem/utils'
 import { type ContractCall, MULTICALL3_ADDRESS, multicall3RuntimeCode } from './demo-contracts.ts'
 import type { Deployed, DeploymentPlan } from './deployment.ts'
 import { type Rpc, type RpcCall, toQuantity } from './rpc.ts'
@@ -188,16 +189,6 @@ function toTransaction(
   from: Address,
   call: ContractCall | { data: Hex },
   { gas = DEFAULT_GAS, nonce, maxFeePerGas = 1_000n * GWEI, maxPriorityFeePerGas = GWEI }: SendOptions,
-): Record<string, string> {
-  const value = 'value' in call && call.value !== undefined ? { value: toQuantity(call.value) } : {}
-  return {
-    from,
-    ...('to' in call ? { to: call.to } : {}),
-    data: call.data,
-    gas: toQuantity(gas),
-    ...value,
-    ...(nonce === undefined ? {} : { nonce: toQuantity(nonce) }),
-    maxFeePerGas: toQuantity(maxFeePerGas),
-    maxPriorityFeePerGas: toQuantity(maxPriorityFeePerGas),
-  }
+) {
+  return formatTransactionRequest({ from, ...call, gas, nonce, maxFeePerGas, maxPriorityFeePerGas })
 }

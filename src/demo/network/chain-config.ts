@@ -2,7 +2,7 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { type Address, parseAddress } from '../../domain/address.ts'
 import { FEED_HEARTBEAT_SEC, POOL_TOKEN_BETWEEN, USUAL_BLOCK_SEC } from './chain-specs.ts'
-import type { Deployed, DeployedBridge } from './deployment.ts'
+import type { Deployed } from './deployment.ts'
 
 /** Request's versions of the deployed contracts. */
 const VERSIONS = {
@@ -65,18 +65,16 @@ export function describeChain(
         heartbeatSeconds: FEED_HEARTBEAT_SEC,
       })),
     },
-    ...(exchange
-      ? {
-          swapV2: {
-            router: canonical(exchange.address),
-            factory: canonical(exchange.address),
-            pairCodeHash: exchange.pairCodeHash,
-            feeBps: POOL_FEE_BPS,
-            through: [POOL_TOKEN_BETWEEN],
-          },
-        }
-      : {}),
-    ...(bridge ? describeBridge(bridge) : {}),
+    ...(exchange && {
+      swapV2: {
+        router: canonical(exchange.address),
+        factory: canonical(exchange.address),
+        pairCodeHash: exchange.pairCodeHash,
+        feeBps: POOL_FEE_BPS,
+        through: [POOL_TOKEN_BETWEEN],
+      },
+    }),
+    ...(bridge && describeBridge(bridge)),
     startBlock: 0,
     finality: { useFinalizedTag: false, depth: spec.finalityDepth },
     blockTimeSeconds: USUAL_BLOCK_SEC,
@@ -84,7 +82,10 @@ export function describeChain(
 }
 
 /** The escrow takes the place of LI.FI's diamond, the executor that of its receiver and of the receiver's own executor. */
-function describeBridge({ escrow, executor }: DeployedBridge): Pick<ChainConfig, 'executors' | 'lifi'> {
+function describeBridge({
+  escrow,
+  executor,
+}: NonNullable<Deployed['bridge']>): Pick<ChainConfig, 'executors' | 'lifi'> {
   const delivers = canonical(executor)
   return {
     executors: [delivers],

@@ -5,14 +5,8 @@
 import type { Address, Hex } from 'viem'
 import { getContractAddress } from 'viem/utils'
 import { currencyHash } from '../../contracts/currency-hash.ts'
-import {
-  type ContractCall,
-  encodeAggregators,
-  encodeCreation,
-  FEED_DECIMALS,
-  MULTICALL3_ADDRESS,
-} from './demo-contracts.ts'
-import { type DeployedExchange, type PoolSpec, planExchange } from './swap-exchange.ts'
+import { encodeAggregators, encodeCreation, FEED_DECIMALS, MULTICALL3_ADDRESS } from './demo-contracts.ts'
+import { type PoolSpec, planExchange } from './swap-exchange.ts'
 
 export type TokenBehaviour = 'PLAIN' | 'TETHER' | 'FEE_ON_TRANSFER'
 
@@ -34,50 +28,11 @@ export interface ChainSpec {
   addressSeed: number
 }
 
-export interface DeployedToken {
-  symbol: string
-  address: Address
-  decimals: number
-  behaviour: TokenBehaviour
-  /** Its price feed in USD, 8 decimals. */
-  feed: Address
-}
-
-export interface DeployedContracts {
-  erc20FeeProxy: Address
-  ethereumFeeProxy: Address
-  erc20ConversionProxy: Address
-  ethConversionProxy: Address
-  conversionPath: Address
-  paymentBatch: Address
-  multicall3: Address
-}
-
-/** The bridge's contracts on this chain: the escrow that takes deposits and the executor that delivers. */
-export interface DeployedBridge {
-  escrow: Address
-  executor: Address
-}
-
-export interface Deployed {
-  contracts: DeployedContracts
-  native: { symbol: string; feed: Address; conversionHash: Address }
-  tokens: readonly DeployedToken[]
-  exchange?: DeployedExchange
-  bridge?: DeployedBridge
-}
-
 /** The deployer's transactions in the order of their nonces. */
-export interface DeploymentPlan {
-  deployed: Deployed
-  /** From nonce 0: Request's contracts, the same on every chain. */
-  common: readonly Hex[]
-  /** The deployer's nonce before `own`. */
-  ownNonce: number
-  /** Tokens and feeds, then the exchange, then the bridge. */
-  own: readonly Hex[]
-  calls: readonly ContractCall[]
-}
+export type DeploymentPlan = ReturnType<typeof planDeployment>
+export type Deployed = DeploymentPlan['deployed']
+export type DeployedToken = Deployed['tokens'][number]
+export type DeployedContracts = Deployed['contracts']
 
 const TOKEN_CONTRACTS = {
   PLAIN: 'DemoToken',
@@ -98,7 +53,7 @@ export function planDeployment(
   spec: ChainSpec,
   { deployer, relayer }: { deployer: Address; relayer?: Address },
   startTimeSec: number,
-): DeploymentPlan {
+) {
   const conversionHash = currencyHash('eth', spec.native.symbol) as string as Address
   const common = createInOrder(deployer, 0)
   const erc20FeeProxy = common.add(encodeCreation('ERC20FeeProxy'))
@@ -127,6 +82,7 @@ export function planDeployment(
   const { exchange, calls = [] } = spec.pools
     ? planExchange((code) => own.add(code), { owner: deployer, erc20FeeProxy, tokens, pools: spec.pools })
     : {}
+  // The escrow takes deposits, the executor delivers.
   const bridge = relayer && {
     escrow: own.add(encodeCreation('DemoEscrow', [relayer])),
     executor: own.add(encodeCreation('DemoExecutor', [erc20FeeProxy])),
@@ -152,8 +108,11 @@ export function planDeployment(
       ...(exchange ? { exchange } : {}),
       ...(bridge ? { bridge } : {}),
     },
+    /** From nonce 0: Request's contracts, the same on every chain. */
     common: common.code,
+    /** The deployer's nonce before `own`. */
     ownNonce,
+    /** Tokens and feeds, then the exchange, then the bridge. */
     own: own.code,
     calls: [encodeAggregators(conversionPath, aggregators), ...calls],
   }
