@@ -40,6 +40,7 @@ const stopped: ListedChain = {
   state: 'STOPPED',
   alarm: 'block 7 was \x1b[31mreplaced',
   trouble: { since: before(90), reason: 'HTTP status 502' },
+  unproven: { since: before(600), reason: 'no two nodes agree' },
   nodes: [
     { host: 'a.example', calls: {}, requests: 0, batchSize: 1, breaker: 'OPEN' },
     {
@@ -71,6 +72,7 @@ describe('the table of chains', () => {
       'ARBITRUM  STOPPED      -                      -         -         -  -',
       '  stopped: block 7 was  [31mreplaced',
       '  failing for 1 min 30 s: HTTP status 502',
+      '  unproven for 10 min: no two nodes agree',
       '  the last report is 1 min 35 s old',
       '  suspect a.example: it left out logs of block 5',
       '  a.example: left alone · 0 calls',
@@ -138,7 +140,7 @@ describe('the table of chains', () => {
     const lines = draw({ height })
     expect(lines).toHaveLength(Math.max(2, height))
     expect(lines.at(-1)).toMatch(/^… \d+ lines more/)
-    expect(draw({ height: 13 })).toEqual(draw())
+    expect(draw({ height: 14 })).toEqual(draw())
   })
 })
 

@@ -118,12 +118,16 @@ function fill(pieces: readonly string[], between: string, width: number): string
 
 /** What there is to say of a chain, the most urgent first. */
 function detailsOf(chain: ListedChain, { now }: TableStyle): Line[] {
-  const { alarm, trouble, follower, suspects, nodes } = chain
+  const { alarm, trouble, unproven, follower, suspects, nodes } = chain
   const lines: Line[] = []
   if (alarm !== undefined) lines.push({ text: `stopped: ${plain(alarm)}`, colour: 'red' })
   if (trouble !== undefined) {
     const lasts = duration(secondsBetween(trouble.since, now))
     lines.push({ text: `failing for ${lasts}: ${plain(trouble.reason)}`, colour: 'red' })
+  }
+  if (unproven !== undefined) {
+    const lasts = duration(secondsBetween(unproven.since, now))
+    lines.push({ text: `unproven for ${lasts}: ${plain(unproven.reason)}`, colour: 'yellow' })
   }
   if (follower?.isStale === true) {
     const age = duration(secondsBetween(follower.reportedAt, now))

@@ -51,6 +51,16 @@ export function blockHashOf(header: RpcHeader): Hex | undefined {
   return bytesToHex(keccak_256(encodeRlp(content.map((bytes) => bytes ?? new Uint8Array()))))
 }
 
+/** Whether a header names the hash of its fields. False as well where the chain hashes other fields. */
+export function isHashOf(header: RpcHeader): boolean {
+  try {
+    return blockHashOf(header) === header['hash']
+  } catch {
+    // A field is not hexadecimal.
+    return false
+  }
+}
+
 function encodeField(value: unknown, form: Field[1]): Uint8Array | undefined {
   if (typeof value !== 'string') return undefined
   return form === 'BYTES' ? hexToBytes(value) : quantityBytes(value)

@@ -72,10 +72,6 @@ export interface DetectionOptions {
   readonly leaseTtlMs?: number
   /** Time between two looks at a chain; default half its block time, between 250 and 2,000. */
   readonly pollIntervalMs?: number
-  /** How often the heads of all URLs of a chain are compared; default 60,000. */
-  readonly checkNodesEveryMs?: number
-  /** Milliseconds until a node that answered wrongly is checked for the first time; default 30,000. */
-  readonly suspectMs?: number
   /** For one exchange with a node; default 10,000. */
   readonly rpcTimeoutMs?: number
   /** For figures that a payment can do without, while a chain is followed; default 2,000. What is not read then is looked up later. */

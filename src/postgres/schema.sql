@@ -146,24 +146,14 @@ create table node_limits (
   primary key (chain_id, url_hash)
 );
 
--- Which node gave which blocks since it last passed a check of its logs.
-create table node_readings (
+-- Blocks that a node gave and that are not proven yet: FOLLOWED and FILLED since its logs were last compared with another node's, UNCOMPARED where
+-- that was not possible, WRONG where the node was found to answer wrongly.
+create table unproven_blocks (
   chain_id text collate "C" not null,
   node text collate "C" not null,
-  lane text not null,
-  from_block bigint not null,
-  to_block bigint not null,
-  primary key (chain_id, node, lane, from_block)
-);
-
--- Blocks to be read again: because a node that gave them answered wrongly (is_wrong), or because a process stopped before it had compared them.
-create table pending_rereads (
-  chain_id text collate "C" not null,
-  node text collate "C" not null,
-  from_block bigint not null,
-  to_block bigint not null,
-  is_wrong boolean not null,
-  primary key (chain_id, node, from_block)
+  state text not null check (state in ('FOLLOWED', 'FILLED', 'UNCOMPARED', 'WRONG')),
+  blocks int8multirange not null,
+  primary key (chain_id, node, state)
 );
 
 -- Contracts created by Request's factory, each to pay one request with money that somebody else sent to it.

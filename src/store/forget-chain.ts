@@ -39,8 +39,7 @@ export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: 
     for (const table of [
       'carried_payments',
       'node_limits',
-      'node_readings',
-      'pending_rereads',
+      'unproven_blocks',
       'pending_enrichments',
       'accepted_events',
       'told_payers',

@@ -66,8 +66,6 @@ function begin(urls: readonly string[], options: Partial<DetectionOptions> = {},
   }
   detection = detect(knex, [config], {
     clock: () => new Date(Date.now() + aheadMs),
-    checkNodesEveryMs: 60_000,
-    suspectMs: 1_000,
     logger: { ...silentLogger, warn: noteFault, error: noteFault },
     ...options,
   })
@@ -88,6 +86,10 @@ async function progress() {
   const [rows = []] = await runNamed(knex, [chainProgressStatement], undefined)
   return rows.map(chainProgressOf)[0]
 }
+const unproven = async () => {
+  const rows = await knex('unproven_blocks').orderBy(['node', 'state']).select<{ node: string; state: string }[]>()
+  return rows.map(({ node, state }) => `${node} ${state}`)
+}
 const suspects = () => detection.status()[0]?.suspects.map(({ node, reason }) => `${node} ${reason}`) ?? []
 const scan = () => detection.scanOnce()
 const scanSomehow = () => detection.scanOnce().catch(() => {})
@@ -107,17 +109,22 @@ describe('of a node that answers wrongly, before one that does not,', () => {
     expect(suspects()).toEqual([expect.stringMatching(`^${hostOf(liar)} it gives other logs of block`)])
     expect(faults).toEqual([`BASE ${hostOf(liar)} LOGS`])
 
-    // Taken back into use when it passes the check that it failed.
-    aheadMs += 1_500
-    await scan()
-    expect(suspects()).toHaveLength(1)
-    liar.meddle()
-    aheadMs += 2_500
+    // Used again after 30 s; and after twice as long where it is found out once more.
+    aheadMs += 31_000
     await scan()
     expect(suspects()).toEqual([])
-    const before = liar.exchanges()
+    const missed = await request()
+    liar.meddle(together(omits(omitted), omits(missed)))
+    await pay(missed)
     await scan()
-    expect(liar.exchanges()).toBeGreaterThan(before)
+    expect([await amountsOf(missed), suspects().length]).toEqual([['1'], 1])
+    await chain.mine({ blocks: 4 })
+    aheadMs += 31_000
+    await scan()
+    expect(suspects()).toHaveLength(1)
+    aheadMs += 30_000
+    await scan()
+    expect(suspects()).toEqual([])
   })
 
   it.each<[string, boolean]>([
@@ -130,11 +137,12 @@ describe('of a node that answers wrongly, before one that does not,', () => {
     const [paid, omitted, unpaid] = [await request(), await request(), await request()]
     const hash = await pay(paid)
     await pay(omitted)
-    const lie = together(omits(omitted), invents(unpaid, await receiptOf(hash)), misstates(omitted, COIN))
-    liar.meddle(together(lie, ...(isProvable ? [] : [withoutProof]), withoutBlooms))
+    const lies = isProvable ? [invents(unpaid, await receiptOf(hash))] : [withoutProof]
+    liar.meddle(together(omits(omitted), misstates(omitted, 2n * COIN), ...lies, withoutBlooms))
     if (!isProvable) honest.meddle(withoutProof)
     await scan()
-    expect([await amountsOf(paid), await amountsOf(omitted), await amountsOf(unpaid)]).toEqual([['1'], [], ['1']])
+    const invented = isProvable ? ['1'] : []
+    expect([await amountsOf(paid), await amountsOf(omitted), await amountsOf(unpaid)]).toEqual([['1'], [], invented])
     await chain.mine({ blocks: 4 })
     await scanSomehow()
     await scanSomehow()
@@ -201,10 +209,9 @@ describe('of a node that answers wrongly, before one that does not,', () => {
     await scan()
     const omitted = await request()
     await pay(omitted)
-    liar.meddle(omits(omitted, false))
+    liar.meddle(together(omits(omitted), withoutBlooms))
     await scan()
-    expect(await amountsOf(omitted)).toEqual([])
-    expect(await knex('node_readings').where({ node: hostOf(liar), lane: 'FOLLOW' })).toHaveLength(1)
+    expect([await amountsOf(omitted), await unproven()]).toEqual([[], [`${hostOf(liar)} FOLLOWED`]])
     await knex('leases').delete()
     await chain.mine({ blocks: 4 })
     liar.meddle()
@@ -212,7 +219,7 @@ describe('of a node that answers wrongly, before one that does not,', () => {
     await scan()
     await scan()
     expect(await amountsOf(omitted)).toEqual(['1'])
-    expect(await knex('node_readings').where({ node: hostOf(liar) })).toHaveLength(1)
+    expect(await unproven()).toEqual([`${hostOf(liar)} FOLLOWED`])
   })
 })
 
@@ -221,10 +228,12 @@ it('blocks that a node gave which was found out count as not read until they are
   begin([honest.url, third.url])
   await scan()
   const read = await progress()
-  const row = { chain_id: 'eip155:31565', node: hostOf(liar), from_block: 2, to_block: 3 }
-  await knex('pending_rereads').insert({ ...row, is_wrong: false })
+  const row = { chain_id: 'eip155:31565', node: hostOf(liar), state: 'UNCOMPARED', blocks: '{[2,3]}' }
+  await knex('unproven_blocks').insert(row)
   expect(await progress()).toEqual(read)
-  await knex('pending_rereads').update({ is_wrong: true })
+  await knex('unproven_blocks')
+    .where({ node: hostOf(liar) })
+    .update({ state: 'WRONG' })
   expect(await progress()).toMatchObject({ readBlock: 1n, readTime: undefined })
   await scan()
   expect(await progress()).toEqual(read)
@@ -246,9 +255,11 @@ it('blocks that are read again lose nothing that the only other node leaves out'
   await scanSomehow()
   await scanSomehow()
   expect(await amountsOf(paid)).toEqual(['1'])
-  // The block was read again.
-  const left = await knex('pending_rereads').where('from_block', '<=', Number(paidIn))
-  expect([await knex('pending_rereads').where({ node: hostOf(honest) }), left]).toEqual([[expect.anything()], []])
+  // The block was proven.
+  const left = await knex('unproven_blocks')
+    .where({ state: 'UNCOMPARED' })
+    .whereRaw('blocks @> ?::bigint', [Number(paidIn)])
+  expect(left).toEqual([])
 })
 
 describe('the heads of all nodes are compared:', () => {
@@ -275,14 +286,14 @@ describe('the heads of all nodes are compared:', () => {
     await scan()
     await chain.mine()
     await scan()
-    const readings = async () => (await knex('node_readings').where({ node: hostOf(liar), lane: 'FOLLOW' })).length
-    expect([suspects(), await readings()]).toEqual([[], 1])
+    const isFollowed = async () => (await unproven()).includes(`${hostOf(liar)} FOLLOWED`)
+    expect([suspects(), await isFollowed()]).toEqual([[], true])
     liar.meddle(lie())
     aheadMs += 61_000
     await scanSomehow()
     expect(suspects()).toEqual([expect.stringMatching(reason)])
     expect(suspects()[0]).toContain(hostOf(liar))
-    expect(await readings()).toBe(0)
+    expect(await isFollowed()).toBe(false)
     liar.meddle()
     aheadMs += 40_000
     await scan()
@@ -290,7 +301,7 @@ describe('the heads of all nodes are compared:', () => {
     // What it gives from now on is noted anew.
     await chain.mine()
     await scan()
-    expect(await readings()).toBe(1)
+    expect(await isFollowed()).toBe(true)
   })
 })
 
@@ -315,7 +326,7 @@ it('a node whose head stands still is left, so that payments beyond it are found
   expect([suspects()[0]?.split(' ')[0], await amountsOf(paid)]).toEqual([hostOf(liar), ['1']])
   expect(faults).toEqual([`BASE ${hostOf(liar)} STALE`])
   liar.meddle()
-  aheadMs += 2_000
+  aheadMs += 31_000
   await scan()
   expect(suspects()).toEqual([])
 })
@@ -330,7 +341,7 @@ describe('of an only node that leaves logs out', () => {
     await pay(omitted)
     await scan()
     expect(await amountsOf(omitted)).toEqual(['1'])
-    expect(suspects()).toEqual([expect.stringMatching(/it leaves out logs of block \d+, which its receipts have/)])
+    expect(suspects()).toEqual([expect.stringMatching(/its logs of block \d+ are not those of the block's receipts/)])
   })
 
   it('what it gave before is read again from receipts', async () => {
@@ -349,6 +360,57 @@ describe('of an only node that leaves logs out', () => {
     await chain.mine({ blocks: 4 })
     await scan()
     expect(await amountsOf(early)).toEqual(['1'])
+  })
+})
+
+describe('an only node', () => {
+  const unproven = () => detection.status()[0]?.unproven?.reason
+
+  it('that gives no receipts of blocks cannot be checked: payments stand, and the chain says that it is unproven', async () => {
+    await chain.mine({ blocks: 2 })
+    liar.meddle(withoutProof)
+    begin([liar.url])
+    await scan()
+    const paid = await request()
+    await pay(paid)
+    await scan()
+    expect([await amountsOf(paid), suspects()]).toEqual([['1'], []])
+    expect(unproven()).toMatch(/^the only node has no eth_getBlockReceipts, so nobody notices what it leaves out/)
+    liar.meddle()
+    aheadMs += 61_000
+    await scan()
+    expect(unproven()).toBeUndefined()
+  })
+
+  it('that empties the blooms of its headers as well is found out by receipts of one block in 50', async () => {
+    await chain.mine({ blocks: 2 })
+    begin([liar.url])
+    await scan()
+    liar.meddle(withoutBlooms)
+    for (let block = 0; block < 60; block++) await chain.mine()
+    await scan()
+    const omitted = await request()
+    liar.meddle(together(omits(omitted), withoutBlooms))
+    for (let times = 0; times < 50 && suspects().length === 0; times++) {
+      await pay(omitted)
+      await scan()
+    }
+    expect(suspects()).toEqual([expect.stringMatching(/its logs of block \d+ are not those of the block's receipts/)])
+    liar.meddle(omits(omitted))
+    await chain.mine({ blocks: 4 })
+    aheadMs += 31_000
+    await scan()
+    // What it left out before is proven and counted.
+    const payments = await paymentsOf(knex, account, omitted)
+    expect(payments.length).toBeGreaterThan(1)
+    expect(payments).toHaveLength(
+      Number(
+        await knex('payments')
+          .count()
+          .first()
+          .then((row) => row?.['count']),
+      ),
+    )
   })
 })
 

@@ -144,6 +144,13 @@ export declare type Chain = Message<"payments.v1.Chain"> & {
    * @generated from field: optional payments.v1.Explorer explorer = 18;
    */
   explorer?: Explorer | undefined;
+
+  /**
+   * Why what is stored is not proven: nobody would notice what its nodes leave out. Absent where it is.
+   *
+   * @generated from field: optional payments.v1.Chain.Trouble unproven = 19;
+   */
+  unproven?: Chain_Trouble | undefined;
 };
 
 /**

@@ -85,6 +85,7 @@ export const comments = {
   "payments.v1.Chain.state": "How following it goes.",
   "payments.v1.Chain.suspects": "Nodes that are suspected to answer wrongly.",
   "payments.v1.Chain.trouble": "What keeps the chain from moving. Absent while it moves.",
+  "payments.v1.Chain.unproven": "Why what is stored is not proven: nobody would notice what its nodes leave out. Absent where it is.",
   "payments.v1.CreatePaymentRequestRequest": "The terms of a new request.",
   "payments.v1.CreatePaymentRequestRequest.amount": "What the payee is to receive, in human units of `invoiceCurrency`: a decimal string above 0 with at most the currency's decimals (fiat: 8), at most 2^256 - 1 base units. Required (MISSING_FIELD). INVALID_AMOUNT. Example: `\"150\"`.",
   "payments.v1.CreatePaymentRequestRequest.expires_at": "When the request stops having routes: RFC 3339 with an offset, or a bare date, which is the end of that day in UTC. Must be in the future (EXPIRY_PAST); digits beyond milliseconds are cut. Default: never. INVALID_DATE. Examples: `\"2026-03-01T12:30:00Z\"`, `\"2026-03-31\"`.",

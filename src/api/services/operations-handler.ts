@@ -109,7 +109,7 @@ export function chainToProto(
   now: Date,
   explorer?: Explorer,
 ): MessageInitShape<typeof ChainSchema> {
-  const { heights, lag, trouble, reorgs, backfill, follower } = chain
+  const { heights, lag, trouble, unproven, reorgs, backfill, follower } = chain
   return {
     network: chain.network,
     chainId: chain.chainId,
@@ -123,6 +123,7 @@ export function chainToProto(
     alarm: chain.alarm,
     explorer,
     trouble: trouble && { since: timestampFromDate(trouble.since), reason: trouble.reason },
+    unproven: unproven && { since: timestampFromDate(unproven.since), reason: unproven.reason },
     reorgs: reorgs && { count: reorgs.count, deepestBlocks: reorgs.deepest, lastAt: timeOf(reorgs.lastAt) },
     backfill: backfill && {
       ...backfill,

@@ -1,3 +1,4 @@
+import { isHashOf } from '../../contracts/block-hash.ts'
 import { followedTopics, type RpcLog } from '../../contracts/decode-events.ts'
 import type { ContractRead } from '../../contracts/multicall.ts'
 import { toQuantity } from '../../contracts/words.ts'
@@ -17,6 +18,8 @@ export interface BlockHeader {
   readonly timestampSec: number
   /** Absent where it comes from elsewhere than a node. */
   readonly logsBloom?: string | undefined
+  /** Whether its hash is that of its fields, so that none of them was changed. */
+  readonly isHashed?: boolean | undefined
 }
 
 /** The current blocks of a chain, all from one node. */
@@ -304,6 +307,7 @@ function toHeader(json: unknown): BlockHeader | undefined {
     parentHash: parentHash as Hex,
     timestampSec: Number(timestamp),
     logsBloom,
+    isHashed: isHashOf(block),
   }
 }
 

@@ -6,7 +6,9 @@ export interface ChainReport {
   readonly process: string
   readonly followingSince: string
   /** What keeps the chain from moving; absent while it moves. */
-  readonly trouble?: { readonly since: string; readonly reason: string } | undefined
+  readonly trouble?: ReportedTrouble | undefined
+  /** Why what is stored is not proven; absent where it is. */
+  readonly unproven?: ReportedTrouble | undefined
   readonly reorgs: ReorgCount
   /** In the order of the configuration. */
   readonly nodes: readonly NodeReport[]
@@ -14,6 +16,11 @@ export interface ChainReport {
   readonly backfill?: BackfillReport | undefined
   /** Nodes that are suspected to answer wrongly. */
   readonly suspects?: readonly NodeSuspect[] | undefined
+}
+
+export interface ReportedTrouble {
+  readonly since: string
+  readonly reason: string
 }
 
 /** The reorgs of a chain that were seen, also by earlier processes. */

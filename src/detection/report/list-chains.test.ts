@@ -39,6 +39,12 @@ it.each<[state: string, facts: Partial<ChainFacts>]>([
   expect(describe(facts).state).toBe(state)
 })
 
+it('says since when and why what is stored is not proven', () => {
+  const unproven = { since: '2026-03-01T11:50:00.000Z', reason: 'no two nodes agree' }
+  const told = describe({ heights, report: { ...report, unproven } })
+  expect(told).toMatchObject({ state: 'FOLLOWING', unproven: { since: before(600), reason: 'no two nodes agree' } })
+})
+
 it('lags by blocks, and by the age of the last block that was read; clocks that differ make neither negative', () => {
   expect(describe({ heights }).lag).toEqual({ blocks: 3, seconds: 36 })
   const ahead = { ...heights, scanned: 101, scannedTime: before(-5) }

@@ -9,7 +9,7 @@ import {
   type UnmatchedCount,
 } from '../sql/chain-reports-repository.ts'
 import { countLacking, type LackCount } from '../sql/enrichments-repository.ts'
-import type { BackfillReport, NodeReport, NodeSuspect, ReorgCount } from './chain-report.ts'
+import type { BackfillReport, NodeReport, NodeSuspect, ReorgCount, ReportedTrouble } from './chain-report.ts'
 
 /**
  * How following a chain goes.
@@ -34,6 +34,8 @@ export interface ListedChain {
   readonly lag?: { readonly blocks: number; readonly seconds: number } | undefined
   readonly alarm?: string | undefined
   readonly trouble?: { readonly since: Date; readonly reason: string } | undefined
+  /** Why what is stored is not proven; absent where it is. */
+  readonly unproven?: { readonly since: Date; readonly reason: string } | undefined
   readonly reorgs?: ReorgCount | undefined
   readonly backfill?: BackfillReport | undefined
   readonly nodes: readonly NodeReport[]
@@ -97,7 +99,8 @@ export function describeChain(
     heights,
     lag: heights && lagOf(heights, now),
     alarm,
-    trouble: report?.trouble && { ...report.trouble, since: new Date(report.trouble.since) },
+    trouble: troubleOf(report?.trouble),
+    unproven: troubleOf(report?.unproven),
     reorgs: report?.reorgs,
     backfill: report?.backfill,
     nodes: report?.nodes ?? [],
@@ -110,6 +113,10 @@ export function describeChain(
     },
     unmatched: unmatched.map(({ reason, events }) => ({ reason, events })),
   }
+}
+
+function troubleOf(reported: ReportedTrouble | undefined): { since: Date; reason: string } | undefined {
+  return reported && { reason: reported.reason, since: new Date(reported.since) }
 }
 
 function stateOf({ heights, alarm, report, isFollowed }: ChainFacts, isStale: boolean): ChainState {

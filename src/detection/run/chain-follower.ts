@@ -1,6 +1,5 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
-import { silentMeter } from '../../domain/meter.ts'
 import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
 import { createBackfill } from '../backfill/backfill.ts'
 import { createBlockFollower } from '../follow/block-follower.ts'
@@ -9,6 +8,7 @@ import { type OpenChain, type OpenChainOptions, openChain } from '../open-chain.
 import type { ReplayQueue } from '../repair/replay-queue.ts'
 import { createChainReporter } from '../report/chain-reporter.ts'
 import { createNodeTrust, type NodeTrust } from '../trust/node-trust.ts'
+import { openNodes } from '../verify/chain-nodes.ts'
 import { verifyChain } from '../verify/verify-chain.ts'
 import { afterCommit } from './after-commit.ts'
 import { createChainHealth } from './chain-health.ts'
@@ -49,10 +49,6 @@ interface ChainFollowerOptions extends OpenChainOptions {
   readonly pollIntervalMs?: number
   /** Default 100,000. */
   readonly keepUnknown?: number
-  /** How often the heads of all URLs are compared; default 60,000. */
-  readonly checkNodesEveryMs?: number | undefined
-  /** After which a node that was found out is tried again, the first time; default 30,000. */
-  readonly suspectMs?: number | undefined
 }
 
 /** Makes the follower of one configured chain. */
@@ -128,12 +124,11 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
 }
 
 function openTrust(options: ChainFollowerOptions, chain: OpenChain): NodeTrust {
-  const { config } = options
+  const { config, clock, limits } = options
   return createNodeTrust({
     ...options,
-    peers: chain.peers,
-    readings: [chain, chain.backfill],
-    meter: silentMeter,
+    chain,
+    openNodes: (signal) => openNodes(config, { clock, limits, signal }),
     async repair(blocks, signal) {
       const { unproven } = await verifyChain({ ...options, chain: config, ...blocks, repairer: 'service', signal })
       return unproven.every(({ isInfo }) => isInfo)

@@ -17,7 +17,10 @@ export async function holdLease(follower: FollowedChain): Promise<boolean> {
   const isHeld = isRenewed || ((await isLeaseFree(knex, lease)) && (await acquireLease(knex, lease, leaseTtlMs)))
   // Another process may have written meanwhile, and died before it compared new events with new requests.
   if (!isRenewed) follower.blocks.reset()
-  if (isHeld && !isRenewed) follower.sweptAtMs = Number.NEGATIVE_INFINITY
+  if (isHeld && !isRenewed) {
+    follower.sweptAtMs = Number.NEGATIVE_INFINITY
+    await follower.trust.takeOver()
+  }
   if (isHeld && !follower.isFollowing) {
     follower.followingSince = follower.clock()
     await follower.recallLimits()

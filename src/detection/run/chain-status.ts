@@ -1,6 +1,7 @@
 import type { BackfillProgress } from '../backfill/backfill-progress.ts'
 import type { FollowerFacts } from '../report/chain-reporter.ts'
-import type { SuspectStatus } from '../trust/suspects.ts'
+import type { Unproven } from '../trust/node-trust.ts'
+import type { SuspectStatus } from '../trust/set-aside.ts'
 import type { HealthStatus } from './chain-health.ts'
 import type { FollowedChain } from './followed-chain.ts'
 
@@ -16,6 +17,8 @@ export interface ChainStatus extends HealthStatus {
   readonly backfill?: BackfillProgress | undefined
   /** Nodes that have answered wrongly and are asked last; empty in a process that does not follow the chain. */
   readonly suspects: readonly SuspectStatus[]
+  /** Why what is stored is not proven; absent where it is, and in a process that does not follow the chain. */
+  readonly unproven?: Unproven | undefined
 }
 
 /** The status that this process shows of a chain. */
@@ -30,6 +33,7 @@ export function statusOf(follower: FollowedChain): ChainStatus {
     following: isFollowing,
     backfill: isFollowing ? backfill.progress() : undefined,
     suspects: isFollowing ? follower.trust.suspects() : [],
+    unproven: isFollowing ? follower.trust.unproven() : undefined,
   }
 }
 
@@ -39,9 +43,11 @@ export function factsOf(follower: FollowedChain): FollowerFacts | undefined {
   if (!isFollowing) return undefined
   const progress = backfill.progress()
   const failing = health.status().failing ?? backfillHealth.status().failing
+  const unproven = trust.unproven()
   return {
     followingSince: followingSince.toISOString(),
     trouble: failing && { since: failing.since.toISOString(), reason: failing.reason },
+    unproven: unproven && { since: unproven.since.toISOString(), reason: unproven.reason },
     backfill: progress && {
       blocksDone: progress.done,
       blocksTotal: progress.done + progress.left,

@@ -1,32 +1,31 @@
 import { followedTopics } from '../../contracts/decode-events.ts'
 import { type BloomBits, bloomBitsOf, mayHold } from '../../contracts/logs-bloom.ts'
 import { hexToBytes } from '../../domain/hex.ts'
+import type { BlockHeader } from '../read/chain-reader.ts'
 
-/** Decides by a header's bloom whether a block may hold followed logs. No I/O. */
-export interface BloomCheck {
-  /** Whether to read the receipts of a block for which the node gave no logs. Of blocks whose bloom is too full to tell, those of one in 50. */
-  isSuspicious(bloom: string | undefined): boolean
-}
+/** Decides by a header's bloom whether to read the receipts of a block for which the node gave no logs. No I/O. */
+export type BloomCheck = ReturnType<typeof createBloomCheck>
 
 /** A bloom whose chance of a false "maybe" is higher is too full to tell: to read receipts each time would cost more than following. */
 const MAX_FALSE_POSITIVES = 0.02
-/** Of blocks with such blooms, the receipts of one in this many are read. */
-const FULL_BLOOMS_SAMPLED = 50
 
 /** Makes the check for some contracts. */
-export function createBloomCheck(addresses: readonly string[]): BloomCheck {
+export function createBloomCheck(addresses: readonly string[]) {
   const ofAddresses = addresses.map(bloomBitsOf)
   const ofTopics = followedTopics.map(bloomBitsOf)
-  let full = 0
   return {
-    isSuspicious(bloom) {
-      if (bloom === undefined || !/^0x[0-9a-f]{512}$/i.test(bloom)) return false
-      const bytes = hexToBytes(bloom)
+    /**
+     * - `MAYBE`: its few bits have a followed event
+     * - `NO`: none is in it, by a bloom that the block's hash proves
+     * - `UNKNOWN`: the bloom is too full, absent, or of a header whose hash cannot be computed
+     */
+    judge({ logsBloom, isHashed }: Pick<BlockHeader, 'logsBloom' | 'isHashed'>): 'MAYBE' | 'NO' | 'UNKNOWN' {
+      if (logsBloom === undefined || !/^0x[0-9a-f]{512}$/i.test(logsBloom)) return 'UNKNOWN'
+      const bytes = hexToBytes(logsBloom)
       const isThere = (values: readonly BloomBits[]) => values.some((bits) => mayHold(bytes, bits))
-      if (!isThere(ofAddresses) || !isThere(ofTopics)) return false
-      if (falsePositives(bytes, ofAddresses.length, ofTopics.length) <= MAX_FALSE_POSITIVES) return true
-      full++
-      return full % FULL_BLOOMS_SAMPLED === 1
+      if (!isThere(ofAddresses) || !isThere(ofTopics)) return isHashed ? 'NO' : 'UNKNOWN'
+      const isFull = falsePositives(bytes, ofAddresses.length, ofTopics.length) > MAX_FALSE_POSITIVES
+      return isFull ? 'UNKNOWN' : 'MAYBE'
     },
   }
 }

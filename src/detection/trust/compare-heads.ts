@@ -3,8 +3,8 @@ import { resultIn } from '../../nodes/json-rpc.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
 import { isObject, RpcError } from '../../nodes/rpc-error.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
-import type { ComparedNodes } from './compared-nodes.ts'
 import { judgeHeads, type NodeHead } from './judge-heads.ts'
+import { blame, type TrustedNodes } from './trusted-nodes.ts'
 
 interface Terms {
   readonly chainId: number
@@ -12,29 +12,22 @@ interface Terms {
   readonly clock: () => Date
 }
 
-/** Compares the heads, chain ids and one final block of all nodes, and stops using those that are late or serve another chain. */
+/** Compares the heads, chain ids and one final block of all nodes, and sets those aside that are late or serve another chain. */
 export async function compareHeads(
-  nodes: ComparedNodes,
-  terms: Terms,
-  final: StoredBlock,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const { suspected, ledger } = nodes
-  for (const [node, { fault, reason }] of await findFaults(nodes, terms, final, signal)) {
-    if (suspected.has(node)) continue
-    if (fault === 'OTHER_CHAIN') await ledger.queue(node)
-    suspected.add(node, fault, reason, async () => !(await findFaults(nodes, terms, final, undefined)).has(node))
-  }
-}
-
-async function findFaults(
-  { peers }: ComparedNodes,
+  nodes: TrustedNodes,
   { chainId, blockTimeSeconds, clock }: Terms,
   final: StoredBlock,
   signal: AbortSignal | undefined,
-) {
-  const heads = await Promise.all(peers.map(({ client }) => readHead(client, final, signal)))
-  return judgeHeads(heads, { chainId, final, blockTimeSeconds, nowSec: clock().getTime() / 1_000 })
+): Promise<void> {
+  const heads = await Promise.all(nodes.peers.map(({ client }) => readHead(client, final, signal)))
+  const terms = { chainId, final, blockTimeSeconds, nowSec: clock().getTime() / 1_000 }
+  const faults = judgeHeads(heads, terms)
+  nodes.aside.releaseHeads((node) => heads[node] !== undefined && !faults.has(node))
+  for (const [node, { fault, reason }] of faults) {
+    if (nodes.aside.has(node)) continue
+    if (fault === 'STALE') nodes.aside.add(node, fault, reason)
+    else await blame(nodes, node, fault, reason)
+  }
 }
 
 /** Asks a node for its chain, its head and a final block. @returns undefined where it does not answer */

@@ -1,7 +1,9 @@
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
-import type { NodeFault } from './suspects.ts'
+import type { NodeFault } from './set-aside.ts'
 
 /** Decides which nodes are late or serve another chain, by the head and the final block of each. No I/O. */
+
+type HeadFault = Extract<NodeFault, 'STALE' | 'OTHER_CHAIN'>
 
 /** What a node says of itself. */
 export interface NodeHead {
@@ -33,8 +35,8 @@ interface Known {
 export function judgeHeads(
   heads: readonly (NodeHead | undefined)[],
   { chainId, final, blockTimeSeconds, nowSec }: Known,
-): Map<number, { readonly fault: NodeFault; readonly reason: string }> {
-  const faults = new Map<number, { fault: NodeFault; reason: string }>()
+): Map<number, { readonly fault: HeadFault; readonly reason: string }> {
+  const faults = new Map<number, { fault: HeadFault; reason: string }>()
   const ofChain = heads.filter((head) => head?.chainId === chainId)
   const isKept = ofChain.some((head) => head?.finalHash === final.hash)
   const best = ofChain.reduce((a, b) => ((b?.number ?? 0) > (a?.number ?? 0) ? b : a), ofChain[0])

@@ -2,126 +2,134 @@ import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
-import type { Meter } from '../../domain/meter.ts'
-import type { ChainReading, NodePeer } from '../open-chain.ts'
+import { resultIn } from '../../nodes/json-rpc.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import type { ChainReading, OpenChain } from '../open-chain.ts'
 import type { ChainReader } from '../read/chain-reader.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
-import { type BloomCheck, createBloomCheck } from './bloom-check.ts'
+import { createBloomCheck } from './bloom-check.ts'
+import { createBlockCheck } from './check-block.ts'
 import { compareFollowed } from './compare-followed.ts'
 import { compareHeads } from './compare-heads.ts'
-import type { ComparedNodes } from './compared-nodes.ts'
 import { createFollowedBlocks } from './followed-blocks.ts'
+import { createGivenBlocks, type ReadingLane } from './given-blocks.ts'
 import { guardReader } from './guarded-reader.ts'
-import { createReadingLedger } from './reading-ledger.ts'
-import { type RepairBlocks, rereadPending } from './reread-pending.ts'
-import { createSampleTurns } from './sample-turns.ts'
-import type { ReadingLane } from './sql/node-readings-repository.ts'
-import { createSuspects, type SuspectStatus } from './suspects.ts'
+import { proveQueued, type RepairBlocks } from './prove-queued.ts'
+import { createSetAside, type SuspectStatus } from './set-aside.ts'
+import type { TrustedNodes } from './trusted-nodes.ts'
 
-/** Finds nodes of a chain that answer wrongly, leaves them alone, and has the blocks that they gave read again. */
+/** Finds nodes of a chain that answer wrongly, sets them aside, and has the blocks that they gave proven. */
 export interface NodeTrust {
   /** Wraps the reader of a lane so that its logs are checked. */
   guard(reading: ChainReading, lane: ReadingLane): ChainReader
-  /** Does what is due beside following: compares heads and final logs, checks suspects again, reads blocks again. @param final - the last final block */
+  /** Does what is due beside following: compares heads and final logs, proves what is queued, uses nodes again. @param final - the last final block */
   tick(final: StoredBlock, signal?: AbortSignal): Promise<void>
+  /** Call it when this process takes the chain over: what another one followed last may not have been compared. */
+  takeOver(): Promise<void>
   suspects(): SuspectStatus[]
+  /** Why what is stored is not proven, and cannot be; undefined where it is. */
+  unproven(): Unproven | undefined
 }
 
-export interface NodeTrustOptions {
+export interface Unproven {
+  readonly since: Date
+  readonly reason: string
+}
+
+export interface NodeTrustOptions extends Pick<TrustedNodes, 'openNodes'> {
   readonly knex: Knex
   readonly config: ChainConfig
-  /** One for each URL, in their order. */
-  readonly peers: readonly NodePeer[]
-  /** Readings that must not use a suspect. */
-  readonly readings: readonly ChainReading[]
+  readonly chain: Pick<OpenChain, 'peers' | 'tools' | 'client' | 'backfill'>
   readonly logger: Logger
   readonly clock: () => Date
-  readonly meter: Meter
   readonly repair: RepairBlocks
-  /** Milliseconds between two comparisons of heads; default 60,000. */
-  readonly checkNodesEveryMs?: number | undefined
-  /** Milliseconds until a suspect is checked for the first time; default 30,000. */
-  readonly suspectMs?: number | undefined
-}
-
-interface Trust extends NodeTrustOptions, ComparedNodes {
-  readonly network: string
-  /** CAIP-2. */
-  readonly chainId: string
-  readonly sampleLogs: number
-  readonly blooms: BloomCheck
-  readonly compared: Set<number>
-  checkedAtMs: number
-  areLeftoversQueued: boolean
-  rereadAfterMs: number
 }
 
 const DEFAULT_SAMPLE = 50
 const CHECK_EVERY_MS = 60_000
-const REREAD_AGAIN_MS = 30_000
+/** While a node is set aside. */
+const CHECK_AGAIN_MS = 30_000
+const PROVE_AGAIN_MS = 30_000
 
 /** Makes the trust in the nodes of one chain. */
 export function createNodeTrust(options: NodeTrustOptions): NodeTrust {
-  const trust = assemble(options)
-  return {
-    guard: (reading, lane) => guardReader(trust, reading, lane),
-    tick: (final, signal) => tick(trust, final, signal),
-    suspects: () => trust.suspected.list(),
-  }
-}
-
-function assemble(options: NodeTrustOptions): Trust {
-  const { knex, config, peers, readings, clock } = options
+  const { knex, config, chain, logger, clock, repair } = options
+  const network = config.name
   const chainId = caip2Of(config.chainId)
-  const addresses = followedContracts(config).map(({ address }) => address)
+  const { peers } = chain
   const hosts = peers.map(({ host }) => host)
-  const sampleLogs = config.sampleLogs ?? DEFAULT_SAMPLE
-  const suspected = createSuspects({
-    ...options,
-    network: config.name,
+  const addresses = followedContracts(config).map(({ address }) => address)
+  const aside = createSetAside({
+    network,
     hosts,
-    firstWaitMs: options.suspectMs,
+    logger,
+    clock,
     leave(index, untilMs) {
-      for (const { client } of readings) client.avoid(index, untilMs)
+      for (const { client } of [chain, chain.backfill]) client.avoid(index, untilMs)
     },
   })
-  return {
-    ...options,
-    network: config.name,
+  const nodes: TrustedNodes = {
+    knex,
     chainId,
+    peers,
     addresses,
-    sampleLogs,
-    suspected,
-    ledger: createReadingLedger({ knex, chainId, hosts }),
-    samples: createSampleTurns(sampleLogs),
+    factories: chain.tools.chain.followed.factories,
+    sampleLogs: config.sampleLogs ?? DEFAULT_SAMPLE,
+    aside,
+    given: createGivenBlocks({ knex, chainId, hosts }),
     followed: createFollowedBlocks(),
     blooms: createBloomCheck(addresses),
-    compared: new Set(),
-    checkedAtMs: clock().getTime(),
-    areLeftoversQueued: false,
-    rereadAfterMs: 0,
+    openNodes: options.openNodes,
+  }
+  let offersReceipts: boolean | undefined
+  const checkBlock = createBlockCheck(nodes, () => offersReceipts !== false)
+  const guarded = { ...nodes, checkBlock, fills: new Map<number, number>() }
+  const compared = new Set<number>()
+  let checkAtMs = 0
+  let proveAtMs = 0
+  let unproven: Unproven | undefined
+
+  /** Asks for the receipts of a block until a node gives them. */
+  async function checkReceipts({ hash }: StoredBlock, signal: AbortSignal | undefined): Promise<void> {
+    if (offersReceipts === true) return
+    const call = { method: 'eth_getBlockReceipts', params: [hash] }
+    const [answer] = await chain.client.batch([call], signal).catch(ignoreRpcError)
+    if (answer !== undefined) offersReceipts = Array.isArray(resultIn(answer))
+  }
+
+  function whyUnproven(isProven: boolean): string | undefined {
+    if (!isProven) return 'blocks could not be proven, and no two nodes agree on them'
+    if (peers.length > 1 || offersReceipts !== false) return undefined
+    return 'the only node has no eth_getBlockReceipts, so nobody notices what it leaves out: add a second node'
+  }
+
+  async function tick(final: StoredBlock, signal: AbortSignal | undefined): Promise<void> {
+    await compareFollowed({ ...nodes, compared }, final, signal)
+    if (clock().getTime() >= checkAtMs) {
+      await checkReceipts(final, signal)
+      await compareHeads(nodes, { ...config, clock }, final, signal)
+      checkAtMs = clock().getTime() + (aside.list().length > 0 ? CHECK_AGAIN_MS : CHECK_EVERY_MS)
+    }
+    if (clock().getTime() < proveAtMs) return
+    const isProven = await proveQueued({ ...nodes, network, logger, repair }, final, signal)
+    if (!isProven) proveAtMs = clock().getTime() + PROVE_AGAIN_MS
+    const reason = whyUnproven(isProven)
+    unproven = reason === undefined ? undefined : { since: unproven?.since ?? clock(), reason }
+    if (isProven) aside.releaseDue()
+  }
+
+  return {
+    guard: (reading, lane) => guardReader(guarded, reading, lane),
+    tick,
+    async takeOver() {
+      if (peers.length > 1 && nodes.sampleLogs > 0) await nodes.given.takeOver()
+    },
+    suspects: () => aside.list(),
+    unproven: () => unproven,
   }
 }
 
-async function tick(trust: Trust, final: StoredBlock, signal: AbortSignal | undefined): Promise<void> {
-  const { config, clock, checkNodesEveryMs = CHECK_EVERY_MS } = trust
-  await queueLeftovers(trust)
-  await compareFollowed(trust, final, signal)
-  const nowMs = clock().getTime()
-  if (nowMs - trust.checkedAtMs >= checkNodesEveryMs) {
-    trust.checkedAtMs = nowMs
-    await compareHeads(trust, { ...config, clock }, final, signal)
-  }
-  await trust.suspected.tryAgain()
-  if (clock().getTime() < trust.rereadAfterMs) return
-  const isDone = await rereadPending(trust, final, signal)
-  if (!isDone) trust.rereadAfterMs = clock().getTime() + REREAD_AGAIN_MS
-}
-
-/** Has the blocks read again that an earlier process followed last: it may have been killed before it compared them. */
-async function queueLeftovers(trust: Trust): Promise<void> {
-  const { ledger, peers, sampleLogs } = trust
-  if (trust.areLeftoversQueued || sampleLogs === 0 || peers.length === 1) return
-  await ledger.queueLeftovers()
-  trust.areLeftoversQueued = true
+function ignoreRpcError(error: unknown): readonly [] {
+  if (!(error instanceof RpcError)) throw error
+  return []
 }

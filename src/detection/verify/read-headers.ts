@@ -1,4 +1,4 @@
-import { blockHashOf, type RpcHeader } from '../../contracts/block-hash.ts'
+import { isHashOf, type RpcHeader } from '../../contracts/block-hash.ts'
 import { readQuantity, toQuantity } from '../../contracts/words.ts'
 import { type Hex, hexToBytes } from '../../domain/hex.ts'
 import { isObject, RpcError } from '../../nodes/rpc-error.ts'
@@ -73,7 +73,7 @@ function toHeader(value: unknown, host: string): Header {
     receiptsRoot: isHash(receiptsRoot) ? receiptsRoot : '0x',
     logsBloom: hexToBytes(typeof logsBloom === 'string' ? logsBloom : '0x'),
     transactions: Array.isArray(transactions) ? transactions.filter(isHash) : [],
-    isHashed: blockHashOf(header) === hash,
+    isHashed: isHashOf(header),
   }
 }
 

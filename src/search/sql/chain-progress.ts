@@ -16,7 +16,7 @@ export interface ChainProgress {
 
 /**
  * Reads the progress of every chain that was ever followed. While blocks are read beside following, the lowest of them is the end of what is read.
- * Blocks that a node gave which was found to answer wrongly count as not read, until they are read again; the time of the block before them is unknown.
+ * Blocks that a node gave which was found to answer wrongly count as not read, until they are proven; the time of the block before them is unknown.
  */
 export const chainProgressStatement: Statement = raw(`
   with progress as (
@@ -34,7 +34,7 @@ export const chainProgressStatement: Statement = raw(`
     case when w.from_block <= p.read_block then null else p.read_time end, p.head_block
   from progress p
   left join (
-    select chain_id, min(from_block) as from_block from pending_rereads where is_wrong group by chain_id
+    select chain_id, min(lower(blocks)) as from_block from unproven_blocks where state = 'WRONG' group by chain_id
   ) w on w.chain_id = p.chain_id and w.from_block <= p.read_block`)
 
 export function chainProgressOf([chainId, readBlock, readTime, headBlock]: TextRow): ChainProgress {

@@ -842,6 +842,7 @@ export const chainsTexts = {
   away: 'the service does not answer',
   restart: (network: string) => `npm run waybill -- chains restart ${network} --from BLOCK`,
   trouble: (reason: string) => `Trouble: ${reason}`,
+  unproven: (reason: string) => `Not proven: ${reason}`,
   since: 'since',
   head: 'Newest block',
   scanned: 'Read up to',

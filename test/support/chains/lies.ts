@@ -77,8 +77,11 @@ export function together(...lies: readonly Meddle[]): Meddle {
 export const withoutBlooms: Meddle = ({ method }, ask) =>
   method.startsWith('eth_getBlockBy') ? ask().then((block) => block && { ...block, logsBloom: '0x' }) : undefined
 
-/** Does not have receipts by block, so that it can prove nothing. */
-export const withoutProof: Meddle = ({ method }) =>
-  method === 'eth_getBlockReceipts'
-    ? Promise.resolve({ rpcError: { code: -32601, message: 'the method does not exist' } })
-    : undefined
+/** Has neither receipts by block nor their root, as a chain whose headers hash other fields, so that it can prove nothing alone. */
+export const withoutProof: Meddle = ({ method }, ask) => {
+  if (method === 'eth_getBlockReceipts') {
+    return Promise.resolve({ rpcError: { code: -32601, message: 'the method does not exist' } })
+  }
+  const receiptsRoot = `0x${'00'.repeat(32)}`
+  return method.startsWith('eth_getBlockBy') ? ask().then((block) => block && { ...block, receiptsRoot }) : undefined
+}

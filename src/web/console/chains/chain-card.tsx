@@ -42,19 +42,25 @@ function Problems({ chain }: { chain: Chain }) {
           {chain.state === Chain_State.STOPPED && <p className="mono small">{chainsTexts.restart(chain.network)}</p>}
         </div>
       )}
-      {chain.trouble !== undefined && (
-        <p className="notice warn">
-          {chainsTexts.trouble(chain.trouble.reason)}
-          {', '}
-          {chainsTexts.since} <Time at={chain.trouble.since} />
-        </p>
-      )}
+      <Lasting trouble={chain.trouble} told={chainsTexts.trouble} />
+      <Lasting trouble={chain.unproven} told={chainsTexts.unproven} />
       {chain.suspects.map(({ host, reason, at }) => (
         <p key={host + reason} className="notice warn">
           {chainsTexts.suspect(host, reason)} <Time at={at} distance />
         </p>
       ))}
     </>
+  )
+}
+
+function Lasting({ trouble, told }: { trouble: Chain['trouble']; told: (reason: string) => string }) {
+  if (trouble === undefined) return null
+  return (
+    <p className="notice warn">
+      {told(trouble.reason)}
+      {', '}
+      {chainsTexts.since} <Time at={trouble.since} />
+    </p>
   )
 }
 

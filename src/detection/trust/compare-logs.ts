@@ -1,0 +1,100 @@
+import type { RpcLog } from '../../contracts/decode-events.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import type { BlockRange } from '../read/chain-reader.ts'
+import { proveBlock } from './prove-block.ts'
+import { firstDifference, logsWithin } from './same-logs.ts'
+import { blame, type TrustedNodes } from './trusted-nodes.ts'
+
+/** The logs that a node gave for final blocks. */
+export interface GivenLogs {
+  readonly node: number
+  readonly range: BlockRange
+  readonly logs: readonly RpcLog[]
+  /** The hash of a block as the node gave it, where that is known. */
+  readonly hashOf: (block: number) => Hex | undefined
+}
+
+/**
+ * What a second node says:
+ * - `NOTHING`: there is none that is trusted, or it does not answer
+ * - `SAME`: the same logs up to a block
+ * - `OTHER_BLOCK`: it has another block
+ * - `OTHER_LOGS`: it has other logs; `isRight` says whether the first node is known to be right
+ */
+export type Comparison =
+  | { readonly kind: 'NOTHING' }
+  | { readonly kind: 'SAME'; readonly to: number }
+  | { readonly kind: 'OTHER_BLOCK'; readonly second: number; readonly block: number }
+  | { readonly kind: 'OTHER_LOGS'; readonly block: number; readonly isRight: boolean }
+
+/** Compares logs with those of a second node, and sets those aside that are wrong. */
+export async function compareLogs(
+  nodes: TrustedNodes,
+  given: GivenLogs,
+  signal: AbortSignal | undefined,
+): Promise<Comparison> {
+  const { node, range, hashOf } = given
+  const second = chooseSecond(nodes, node)
+  const other = second === undefined ? undefined : await askSecond(nodes, second, range, signal)
+  if (second === undefined || other === undefined) return { kind: 'NOTHING' }
+  const { to } = other
+  if (other.last.hash !== (hashOf(to) ?? other.last.hash)) return { kind: 'OTHER_BLOCK', second, block: to }
+  const logs = logsWithin(given.logs, { from: range.from, to })
+  const block = firstDifference(logs, other.logs)
+  if (block === undefined) return { kind: 'SAME', to }
+  const statements = new Map([
+    [node, logs],
+    [second, other.logs],
+  ])
+  const wrong = await judge(nodes, { ...range, from: block, to: block }, statements, signal)
+  return { kind: 'OTHER_LOGS', block, isRight: !wrong.includes(node) }
+}
+
+/** Decides by proof which nodes give wrong logs of a block, and sets them aside; without proof all of them. @returns those */
+async function judge(
+  nodes: TrustedNodes,
+  { from: block, to, addresses = nodes.addresses }: BlockRange,
+  statements: ReadonlyMap<number, readonly RpcLog[]>,
+  signal: AbortSignal | undefined,
+): Promise<number[]> {
+  const { peers, factories } = nodes
+  const truth = await proveBlock(nodes.openNodes(signal), { number: block, addresses, factories, isProofNeeded: true })
+  if (truth === undefined) {
+    const hosts = [...statements.keys()].map((node) => peers[node]?.host).join(' and ')
+    const reason = `${hosts}: they give different logs of block ${block}, and neither can prove its own`
+    for (const node of statements.keys()) await blame(nodes, node, 'CONTRADICTED', reason)
+    return [...statements.keys()]
+  }
+  const isWrong = (logs: readonly RpcLog[]) =>
+    firstDifference(logsWithin(logs, { from: block, to }), truth) !== undefined
+  const wrong = [...statements].filter(([, logs]) => isWrong(logs))
+  for (const [node] of wrong)
+    await blame(nodes, node, 'LOGS', `it gives other logs of block ${block} than the chain has`)
+  return wrong.map(([node]) => node)
+}
+
+/** Chooses at random a node to compare one with. @returns undefined where no other node is trusted */
+function chooseSecond({ peers, aside }: TrustedNodes, node: number): number | undefined {
+  const others = peers.flatMap((_, index) => (index === node || aside.has(index) ? [] : [index]))
+  return others[Math.floor(Math.random() * others.length)]
+}
+
+const MAX_HALVINGS = 8
+
+/** Asks a second node for the logs of a range, or of its first half where that is too much. @returns undefined where it does not answer */
+async function askSecond({ peers }: TrustedNodes, second: number, range: BlockRange, signal: AbortSignal | undefined) {
+  let { to } = range
+  for (let halvings = 0; halvings < MAX_HALVINGS; halvings++) {
+    try {
+      const read = await peers[second]?.reader.logsInRange({ ...range, to }, signal)
+      return read?.last && { logs: read.logs, last: read.last, to }
+    } catch (error) {
+      signal?.throwIfAborted()
+      const isTooMuch = error instanceof RpcError && (error.kind === 'TOO_LARGE' || error.kind === 'TIMEOUT')
+      if (!isTooMuch || range.from === to) return undefined
+      to = Math.floor((range.from + to) / 2)
+    }
+  }
+  return undefined
+}
