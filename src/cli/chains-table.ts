@@ -2,6 +2,7 @@ import { styleText } from 'node:util'
 import { describeRate } from '../detection/backfill/backfill-progress.ts'
 import type { NodeReport } from '../detection/report/chain-report.ts'
 import type { ChainState, ListedChain } from '../detection/report/list-chains.ts'
+import { counted } from './command.ts'
 
 /** How `chains status` is drawn. */
 export interface TableStyle {
@@ -227,15 +228,8 @@ function secondsBetween(from: Date, to: Date): number {
   return Math.max(0, Math.floor((to.getTime() - from.getTime()) / 1_000))
 }
 
-/** `3 blocks` */
-function counted(count: number, noun: string): string {
-  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`
-}
-
 /** `12,300` */
-function grouped(count: number): string {
-  return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ',')
-}
+const grouped = (count: number) => count.toLocaleString('en')
 
 /** Seconds in the two largest units: `36 s`, `4 min 10 s`, `3 h 10 min`, `2 d 4 h`. */
 export function duration(seconds: number): string {

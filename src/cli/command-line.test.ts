@@ -7,11 +7,11 @@ import { runCommandLine } from './run-command-line.ts'
 const greet: Command = {
   path: ['greet'],
   summary: 'Greet somebody.',
-  positionals: [{ name: 'NAME', help: 'whom' }],
-  options: [
-    { name: 'tone', value: 'T', help: 'how', required: true },
-    { name: 'loud', help: 'louder' },
-  ],
+  takes: {
+    NAME: 'whom',
+    '--tone T': 'how',
+    '[--loud]': 'louder',
+  },
   environment: ['LOG_LEVEL'],
   async run({ positionals, options }, context) {
     if (options.tone === 'config') throw new ConfigError(['PORT is wrong', 'HOST is wrong'])

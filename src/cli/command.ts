@@ -19,22 +19,12 @@ export interface CommandContext {
   readonly signal: AbortSignal
 }
 
-/** An option with a value, or a switch without. */
-interface CommandOption {
-  readonly name: string
-  /** Placeholder of the value in the help; absent for a switch. */
-  readonly value?: string
-  readonly help: string
-  readonly required?: boolean
-}
-
 /** One command of the command line: `keys create`. */
 export interface Command {
   readonly path: readonly string[]
   readonly summary: string
-  /** Optional ones last. */
-  readonly positionals?: readonly { readonly name: string; readonly help: string; readonly optional?: boolean }[]
-  readonly options?: readonly CommandOption[]
+  /** What it takes, as a line of usage has it, and what that means: `FILE`, `--chain NAME`, `--json`; what may be left out in brackets, `[--json]`. */
+  readonly takes?: Readonly<Record<string, string>>
   /** The environment variables that it reads. */
   readonly environment: readonly string[]
   /** @returns the exit code: 0 for success, 1 for partial or complete failure, 3 where something could not be decided */
@@ -50,6 +40,17 @@ export interface CommandInput {
 /** The command line is not valid; exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
+}
+
+/** `3 blocks`, `12,300 blocks` */
+export function counted(count: number, noun: string): string {
+  return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`
+}
+
+/** Writes a line for each of a list, and how many they are to standard error. */
+export function writeList({ stdout, stderr }: CommandContext, lines: readonly string[], noun: string): void {
+  for (const line of lines) stdout.write(`${line}\n`)
+  stderr.write(`${counted(lines.length, noun)}\n`)
 }
 
 /** Parses the number of a block in an option. @throws UsageError */
@@ -79,22 +80,32 @@ type ParsedWords = { readonly help: true } | ({ readonly help: false } & Command
  * @throws UsageError for an unknown or repeated option, a missing one, too many or too few positionals
  */
 export function parseWords(command: Command, words: readonly string[]): ParsedWords {
-  const declared = command.options ?? []
-  const options = Object.fromEntries(
-    declared.map(({ name, value }) => [name, { type: value === undefined ? 'boolean' : 'string' } as const]),
+  const { options, positionals: wanted } = readTakes(command)
+  const known = Object.fromEntries(
+    options.map(({ name, value }) => [name, { type: value === undefined ? 'boolean' : 'string' } as const]),
   )
-  const { values, positionals, tokens } = readWords(words, { ...options, help: { type: 'boolean', short: 'h' } })
+  const { values, positionals, tokens } = readWords(words, { ...known, help: { type: 'boolean', short: 'h' } })
   if (values.help === true) return { help: true }
   refuseRepeats(tokens)
-  const missing = declared.find(({ name, required }) => required === true && values[name] === undefined)
+  const missing = options.find(({ name, isOptional }) => !isOptional && values[name] === undefined)
   if (missing !== undefined) throw new UsageError(`--${missing.name} is missing`)
-  const wanted = command.positionals ?? []
-  const absent = wanted.filter(({ optional }) => optional !== true)[positionals.length]
-  if (absent !== undefined) throw new UsageError(`${absent.name} is missing`)
+  const absent = wanted.filter(({ isOptional }) => !isOptional)[positionals.length]
+  if (absent !== undefined) throw new UsageError(`${absent.text} is missing`)
   const surplus = positionals[wanted.length]
   if (surplus !== undefined) throw new UsageError(`"${surplus}" is not expected here`)
   const given = Object.entries(values).map(([name, value]) => [name, value === true ? '' : (value as string)])
   return { help: false, positionals, options: Object.fromEntries(given) }
+}
+
+/** Reads what a command takes: options with a value or, as switches, without one, and positionals. */
+function readTakes({ takes = {} }: Command) {
+  const all = Object.entries(takes).map(([usage, help]) => {
+    const text = usage.replaceAll(/[[\]]/g, '')
+    const [word = '', value] = text.split(' ')
+    return { text, name: word.replace(/^--/, ''), value, help, isOptional: usage !== text }
+  })
+  const isOption = ({ text }: { text: string }) => text.startsWith('--')
+  return { options: all.filter(isOption), positionals: all.filter((each) => !isOption(each)) }
 }
 
 type WordOptions = Record<string, { type: 'boolean' | 'string'; short?: string }>
@@ -128,31 +139,17 @@ function refuseRepeats(tokens: readonly { kind: string; name?: string }[]): void
 
 /** The help text of one command. */
 export function helpOf(command: Command): string {
-  const positionals = command.positionals ?? []
-  const options = command.options ?? []
-  const usage = [
-    `waybill ${command.path.join(' ')}`,
-    ...positionals.map(({ name, optional }) => (optional === true ? `[${name}]` : name)),
-    ...options.map(({ name, value, required }) => {
-      const text = value === undefined ? `--${name}` : `--${name} ${value}`
-      return required === true ? text : `[${text}]`
-    }),
-  ].join(' ')
-  const variables = configHelp.filter(([name]) => command.environment.includes(name))
+  const { options, positionals } = readTakes(command)
+  const explained = (list: typeof options) => list.map(({ text, help }) => [text, help] as const)
   return [
     command.summary,
-    `Usage: ${usage}`,
+    `Usage: ${['waybill', ...command.path, ...Object.keys(command.takes ?? {})].join(' ')}`,
+    table('Arguments', explained(positionals)),
+    table('Options', [...explained(options), ['--help', 'show this text']]),
     table(
-      'Arguments',
-      positionals.map(({ name, help }) => [name, help]),
+      'Environment',
+      configHelp.filter(([name]) => command.environment.includes(name)),
     ),
-    table('Options', [
-      ...options.map(
-        ({ name, value, help }) => [value === undefined ? `--${name}` : `--${name} ${value}`, help] as const,
-      ),
-      ['--help', 'show this text'],
-    ]),
-    table('Environment', variables),
   ]
     .filter((part) => part !== '')
     .join('\n\n')

@@ -3,6 +3,7 @@ import { type ChainDirectory, createChainDirectory } from '../chains/chain-direc
 import type { ChainConfig } from '../chains/chains-file.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { type CommandContext, UsageError } from './command.ts'
+import { stampDataFolder } from './serve/stamp-data-folder.ts'
 
 /** The configuration and the chains of a command. */
 interface Setup {
@@ -38,7 +39,19 @@ export async function readKnownChains(
 ): Promise<readonly ChainConfig[]> {
   const { config } = readConfig(context.environment, context.workingFolder)
   if (config.chains.kind === 'DEMO' && config.database.kind === 'URL') return []
-  return (await readChains(config, context)) ?? (await import('../demo/describe-demo.ts')).describeDemoChains()
+  return chainsOrDemo({ chains: await readChains(config, context) })
+}
+
+/** The chains of the chains file, or those of the demo without their nodes. */
+export async function chainsOrDemo({ chains }: Pick<Setup, 'chains'>): Promise<readonly ChainConfig[]> {
+  return chains ?? (await import('../demo/describe-demo.ts')).describeDemoChains()
+}
+
+/** The same, for a command that writes into the data folder: it is marked as the demo's where it is. */
+export async function readChainsToWrite(context: CommandContext): Promise<readonly ChainConfig[]> {
+  const setup = await readSetup(context)
+  if (setup.chains === undefined) await stampDataFolder(setup.config.dataDir, 'demo')
+  return chainsOrDemo(setup)
 }
 
 /** @throws errors other than ConfigError */

@@ -1,5 +1,5 @@
 import { type AuditEntry, listAuditEntries } from '../../store/audit-repository.ts'
-import { type Command, parseAccountName } from '../command.ts'
+import { type Command, parseAccountName, writeList } from '../command.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 
@@ -9,13 +9,12 @@ const auditCommand: Command = {
   summary:
     'List changes of API keys and refund wallets, and accepted unmatched events, oldest first: time, actor, action, key id (- for ' +
     'none), account, details.',
-  options: [{ name: 'account', value: 'A', help: 'only this account' }],
+  takes: { '[--account A]': 'only this account' },
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const account = options.account === undefined ? undefined : parseAccountName(options.account)
     const entries = await withStore(context, (knex) => listAuditEntries(knex, { account }))
-    for (const entry of entries) context.stdout.write(`${auditLineOf(entry)}\n`)
-    context.stderr.write(`${entries.length} ${entries.length === 1 ? 'change' : 'changes'}\n`)
+    writeList(context, entries.map(auditLineOf), 'change')
     return EXIT_GOOD
   },
 }

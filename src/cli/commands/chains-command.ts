@@ -7,7 +7,7 @@ import { countAbove, type FoundAbove, type FoundTransaction } from '../../detect
 import { caip2Of } from '../../domain/chain.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
-import { type Command, parseBlock } from '../command.ts'
+import { type Command, counted, parseBlock } from '../command.ts'
 import { chainNamed, findChains, readSetup, requireChains } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { withDetection } from '../with-detection.ts'
@@ -20,7 +20,7 @@ const chainsCheck: Command = {
   summary:
     'Compare the chains file with what its nodes answer, one line a fact: chain, node, check, subject, verdict (ok, note, unknown, wrong), ' +
     'details. Exit code 1 when something is wrong.',
-  options: [{ name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' }],
+  takes: { '[--chain NAME]': 'only this chain, by a name or id' },
   environment: ['CHAINS_FILE'],
   async run({ options }, context) {
     const chains = await findChains(await readSetup(context), context)
@@ -58,15 +58,10 @@ const chainsRestart: Command = {
   summary:
     'Delete the payments and refunds that were found on a chain above a block, final or not, and read the chain again from there. ' +
     'Repairs a chain that stopped because a reorg removed a final block. Stop the service first.',
-  positionals: [{ name: 'NAME', help: 'the chain, by a name or id' }],
-  options: [
-    {
-      name: 'from',
-      value: 'BLOCK',
-      help: 'the last block to keep, one that both branches share; a lower one is safe but takes longer',
-      required: true,
-    },
-  ],
+  takes: {
+    NAME: 'the chain, by a name or id',
+    '--from BLOCK': 'the last block to keep, one that both branches share; a lower one is safe but takes longer',
+  },
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ positionals: [word = ''], options }, context) {
     const block = parseBlock('from', options.from)
@@ -117,10 +112,6 @@ function explainRestart({ network, scannedBlock, finalBlock, alarm }: StoredChai
     `${counted(found.refunds, 'refund')}. Those that the chain still has return with the same ids when it is read again. ` +
     'Requests and imported payments stay.'
   )
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 function explainFollowed(error: unknown): never {

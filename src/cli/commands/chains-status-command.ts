@@ -6,7 +6,7 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import { type ListedChain, listChains } from '../../detection/report/list-chains.ts'
 import { drawChains } from '../chains-table.ts'
 import type { Command, CommandContext } from '../command.ts'
-import { chainNamed, readSetup } from '../read-chains.ts'
+import { chainNamed, chainsOrDemo, readSetup } from '../read-chains.ts'
 import { redraw, type Terminal } from '../redraw.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
@@ -21,15 +21,14 @@ export const chainsStatus: Command = {
   summary:
     'Show how each chain is followed: lag, heights, reorgs, back-fill, nodes, what is wrong. In a terminal a table that refreshes ' +
     'until Ctrl-C, otherwise one JSON document, as GET /v1/chains gives it. Exit code 1 when a chain is stopped by an alarm.',
-  options: [
-    { name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' },
-    { name: 'json', help: 'one JSON document, also in a terminal' },
-    { name: 'once', help: 'print the table once, also outside a terminal' },
-  ],
+  takes: {
+    '[--chain NAME]': 'only this chain, by a name or id',
+    '[--json]': 'one JSON document, also in a terminal',
+    '[--once]': 'print the table once, also outside a terminal',
+  },
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {
-    const { chains } = await readSetup(context)
-    const known = chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains()
+    const known = await chainsOrDemo(await readSetup(context))
     const chosen = options.chain === undefined ? known : [chainNamed(createChainDirectory(known), options.chain)]
     const terminal: Terminal = context.stdout
     const isTerminal = terminal.isTTY === true && context.environment['TERM'] !== 'dumb'

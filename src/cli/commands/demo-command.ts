@@ -10,16 +10,11 @@ const demoPay: Command = {
   summary:
     'Pay a request of the running demo as one of its wallets. Shows the quote, the balances before, each transaction once it is mined, ' +
     'the balances after, and the payment as search finds it.',
-  options: [
-    { name: 'wallet', value: 'W', help: 'a wallet of demo.json, by name or address', required: true },
-    {
-      name: 'route',
-      value: 'ID',
-      help: 'id of the route to pay by; an unknown id lists the routes',
-      required: true,
-    },
-    { name: 'request', value: 'REF', help: 'payment reference (default: a new request like the first of demo.json)' },
-  ],
+  takes: {
+    '--wallet W': 'a wallet of demo.json, by name or address',
+    '--route ID': 'id of the route to pay by; an unknown id lists the routes',
+    '[--request REF]': 'payment reference (default: a new request like the first of demo.json)',
+  },
   environment: ['DATA_DIR'],
   async run({ options }, context) {
     const demo = await findDemo(context)
@@ -42,7 +37,7 @@ const demoRefund: Command = {
   summary:
     'Refund a payment of the running demo as its merchant would, from the payee through the fee proxy. Shows the reference, each ' +
     'transaction once it is mined, and the payment once its status is REFUNDED, which takes until the block is final.',
-  options: [{ name: 'payment', value: 'ID', help: 'id of the payment to refund (default: a new payment of 5 USDC)' }],
+  takes: { '[--payment ID]': 'id of the payment to refund (default: a new payment of 5 USDC)' },
   environment: ['DATA_DIR'],
   async run({ options }, context) {
     const demo = await findDemo(context)

@@ -5,7 +5,7 @@ import { formatPaymentLine } from '../../domain/payment-line.ts'
 import { formatRequestLine } from '../../domain/request-line.ts'
 import { exportRequests } from '../../requests/sql/export-requests-repository.ts'
 import { exportPayments } from '../../search/export/export-payments.ts'
-import { type Command, type CommandContext, type CommandInput, parseAccountName } from '../command.ts'
+import { type Command, type CommandContext, type CommandInput, counted, parseAccountName } from '../command.ts'
 import { refuseOtherThanFile, replaceFile } from '../replace-file.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withAccount } from '../with-store.ts'
@@ -13,37 +13,25 @@ import { writeFully } from '../write-fully.ts'
 
 type WriteRows = (knex: Knex, accountId: number, out: Writable, signal: AbortSignal) => Promise<number>
 
-/** `export payments --account A`: one line a payment. */
-const exportPaymentsCommand: Command = {
-  path: ['export', 'payments'],
-  summary: 'Write all payments of an account, oldest first, in the form that import reads: one JSON object a line.',
-  options: optionsOf('payments'),
-  environment: STORE_VARIABLES,
-  run: (input, context) => runExport('payment', writePayments, input, context),
-}
-
-/** `export requests --account A`: one line a payment request. */
-const exportRequestsCommand: Command = {
-  path: ['export', 'requests'],
-  summary:
-    'Write all payment requests of an account, oldest first, in the form that import reads: one JSON object a line.',
-  options: optionsOf('payment requests'),
-  environment: STORE_VARIABLES,
-  run: (input, context) => runExport('payment request', writeRequests, input, context),
-}
-
-export const commands: readonly Command[] = [exportRequestsCommand, exportPaymentsCommand]
-
-function optionsOf(things: string): NonNullable<Command['options']> {
-  return [
-    { name: 'account', value: 'A', help: `account whose ${things} are written`, required: true },
-    {
-      name: 'output',
-      value: 'FILE',
-      help: 'file to write, readable only by its owner; replaced once everything is written (default standard output)',
+/** `export payments --account A`: one line for each. */
+function exportOf(path: string, thing: string, write: WriteRows): Command {
+  return {
+    path: ['export', path],
+    summary: `Write all ${thing}s of an account, oldest first, in the form that import reads: one JSON object a line.`,
+    takes: {
+      '--account A': `account whose ${thing}s are written`,
+      '[--output FILE]':
+        'file to write, readable only by its owner; replaced once everything is written (default standard output)',
     },
-  ]
+    environment: STORE_VARIABLES,
+    run: (input, context) => runExport(thing, write, input, context),
+  }
 }
+
+export const commands: readonly Command[] = [
+  exportOf('requests', 'payment request', writeRequests),
+  exportOf('payments', 'payment', writePayments),
+]
 
 async function runExport(thing: string, write: WriteRows, { options }: CommandInput, context: CommandContext) {
   const name = parseAccountName(options.account)
@@ -52,7 +40,7 @@ async function runExport(thing: string, write: WriteRows, { options }: CommandIn
   return withAccount(context, name, async (knex, account) => {
     const writeAll = (out: Writable) => write(knex, account.id, out, context.signal)
     const count = await (target === undefined ? writeAll(context.stdout) : replaceFile(target, writeAll))
-    context.stderr.write(`${count.toLocaleString('en')} ${count === 1 ? thing : `${thing}s`}\n`)
+    context.stderr.write(`${counted(count, thing)}\n`)
     return EXIT_GOOD
   })
 }

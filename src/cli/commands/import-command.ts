@@ -16,25 +16,20 @@ import { createRequestImport } from '../../requests/import-requests.ts'
 import { createRequestRepository } from '../../requests/sql/request-repository.ts'
 import { type Command, type CommandContext, type CommandInput, parseAccountName, UsageError } from '../command.ts'
 import { reportImport } from '../import-progress.ts'
-import { readKnownChains, readSetup } from '../read-chains.ts'
+import { readChainsToWrite, readKnownChains } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
-import { stampDataFolder } from '../serve/stamp-data-folder.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 
-const file = { name: 'FILE', help: 'one JSON object a line; - is standard input' } as const
-const account = {
-  name: 'account',
-  value: 'A',
-  help: 'account to import into; created if there is none',
-  required: true,
-} as const
+const takes = {
+  FILE: 'one JSON object a line; - is standard input',
+  '--account A': 'account to import into; created if there is none',
+}
 
 /** `import payments FILE --account A`. */
 const importPaymentsCommand: Command = {
   path: ['import', 'payments'],
   summary: 'Import payments in the form that search returns and export writes. Importing them again changes nothing.',
-  positionals: [file],
-  options: [account],
+  takes,
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run(input, context) {
     const tokens = createTokenDirectory(await readKnownChains(context))
@@ -48,13 +43,10 @@ const importRequestsCommand: Command = {
   path: ['import', 'requests'],
   summary:
     'Import payment requests in the form that creating one takes and the list returns. Importing them again changes nothing.',
-  positionals: [file],
-  options: [account],
+  takes,
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run(input, context) {
-    const { config, chains } = await readSetup(context)
-    if (chains === undefined) await stampDataFolder(config.dataDir, 'demo')
-    const known = chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains()
+    const known = await readChainsToWrite(context)
     return runImport(input, context, (knex, of) => importRequests(knex, of, known))
   },
 }

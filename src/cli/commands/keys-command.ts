@@ -9,13 +9,20 @@ import {
 import { PUBLISHABLE_CALLS_PER_MINUTE } from '../../auth/publishable-keys.ts'
 import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../../auth/sql/api-key-repository.ts'
 import { suggestName } from '../../domain/nearest.ts'
-import { type Command, type CommandContext, type CommandInput, parseAccountName, UsageError } from '../command.ts'
+import {
+  type Command,
+  type CommandContext,
+  type CommandInput,
+  counted,
+  parseAccountName,
+  UsageError,
+  writeList,
+} from '../command.ts'
 import { parseDuration, parseExpiry, parseOrigins, parseRate, parseShare } from '../parse-key-terms.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 
-const account = { name: 'account', value: 'A', help: 'account that the key belongs to' } as const
-const keyId = { name: 'ID', help: 'id of the key, from keys list' } as const
+const keyId = 'id of the key, from keys list'
 const DEFAULT_OVERLAP = '24h'
 
 /** `keys create`: writes only the key to standard output. */
@@ -23,35 +30,17 @@ const keysCreate: Command = {
   path: ['keys', 'create'],
   summary:
     'Create an API key. It is shown only once. A publishable key is for the pages of some origins: it reads one request and its routes.',
-  options: [
-    { ...account, required: true },
-    {
-      name: 'scopes',
-      value: 'a,b',
-      help: `what the key may do, one or more of ${scopes.join(', ')}; not for a publishable key`,
-    },
-    { name: 'publishable', help: 'a key that may stand in web pages; needs --origins' },
-    {
-      name: 'origins',
-      value: 'o,p',
-      help: 'the exact origins of those pages, such as https://shop.example,https://www.shop.example',
-    },
-    {
-      name: 'operator',
-      help: 'for operations:read, which shows unmatched events of all accounts: the key is the operator’s',
-    },
-    { name: 'rate', value: 'N', help: `calls a minute (default ${DEFAULT_CALLS_PER_MINUTE}; 0 for no limit)` },
-    {
-      name: 'share',
-      value: 'S',
-      help: 'the part of the calls of a busy process that nobody takes from the key, above 0 and at most 1 (default 0.1)',
-    },
-    {
-      name: 'expires',
-      value: 'WHEN',
-      help: 'its last day in UTC (2027-12-31), a time, or a duration such as 90d (default never)',
-    },
-  ],
+  takes: {
+    '--account A': 'account that the key belongs to',
+    '[--scopes a,b]': `what the key may do, one or more of ${scopes.join(', ')}; not for a publishable key`,
+    '[--publishable]': 'a key that may stand in web pages; needs --origins',
+    '[--origins o,p]': 'the exact origins of those pages, such as https://shop.example,https://www.shop.example',
+    '[--operator]': 'for operations:read, which shows unmatched events of all accounts: the key is the operator’s',
+    '[--rate N]': `calls a minute (default ${DEFAULT_CALLS_PER_MINUTE}; 0 for no limit)`,
+    '[--share S]':
+      'the part of the calls of a busy process that nobody takes from the key, above 0 and at most 1 (default 0.1)',
+    '[--expires WHEN]': 'its last day in UTC (2027-12-31), a time, or a duration such as 90d (default never)',
+  },
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const now = new Date()
@@ -83,14 +72,10 @@ const keysCreate: Command = {
 const keysRotate: Command = {
   path: ['keys', 'rotate'],
   summary: 'Replace an API key by a new one. The old key stays valid for a while.',
-  positionals: [keyId],
-  options: [
-    {
-      name: 'overlap',
-      value: 'T',
-      help: `how long the old key stays valid (default ${DEFAULT_OVERLAP}; 0h ends it now)`,
-    },
-  ],
+  takes: {
+    ID: keyId,
+    '[--overlap T]': `how long the old key stays valid (default ${DEFAULT_OVERLAP}; 0h ends it now)`,
+  },
   environment: STORE_VARIABLES,
   async run({ positionals: [text = ''], options }, context) {
     const overlapMs = parseDuration('overlap', options.overlap ?? DEFAULT_OVERLAP)
@@ -114,14 +99,17 @@ const keysList: Command = {
   summary:
     'List API keys, expired and revoked ones included: id, account, first characters, scopes, created, state, ' +
     'calls a minute, expiry, last use.',
-  options: [{ ...account, help: 'only this account' }],
+  takes: { '[--account A]': 'only this account' },
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const name = options.account === undefined ? undefined : parseAccountName(options.account)
     const keys = await withRepository(context, (repository) => repository.list(name))
     const now = new Date()
-    for (const key of keys) context.stdout.write(`${lineOf(key, now)}\n`)
-    context.stderr.write(`${keys.length} ${keys.length === 1 ? 'key' : 'keys'}\n`)
+    writeList(
+      context,
+      keys.map((key) => lineOf(key, now)),
+      'key',
+    )
     return EXIT_GOOD
   },
 }
@@ -132,11 +120,11 @@ const keysRevoke: Command = {
   summary:
     'Revoke an API key. Running processes refuse it within 5 seconds. With --all-except every key in force but those named, as after a ' +
     'restore of an older state, which brings revoked keys back: one line a key.',
-  positionals: [{ ...keyId, optional: true }],
-  options: [
-    { name: 'all-except', value: 'ID,ID', help: 'revoke all keys but these, from keys list; none for no key' },
-    { ...account, help: 'with --all-except: only keys of this account' },
-  ],
+  takes: {
+    '[ID]': keyId,
+    '[--all-except ID,ID]': 'revoke all keys but these, from keys list; none for no key',
+    '[--account A]': 'with --all-except: only keys of this account',
+  },
   environment: STORE_VARIABLES,
   async run({ positionals: [text], options }, context) {
     const { account: owner, 'all-except': kept } = options
@@ -164,8 +152,7 @@ async function revokeOthers(keptIds: readonly string[], owner: string | undefine
     return EXIT_FAILED
   }
   for (const key of result.revoked) context.stdout.write(`${lineOf(key, change.at)}\n`)
-  const { length } = result.revoked
-  context.stderr.write(`revoked ${length} ${length === 1 ? 'key' : 'keys'}; kept ${keptIds.length}\n`)
+  context.stderr.write(`revoked ${counted(result.revoked.length, 'key')}; kept ${keptIds.length}\n`)
   return EXIT_GOOD
 }
 

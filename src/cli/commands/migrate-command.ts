@@ -2,7 +2,7 @@ import { findPending } from '../../postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../postgres/migrations/list.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
 import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
-import { type Command, UsageError } from '../command.ts'
+import { type Command, counted, UsageError } from '../command.ts'
 import { tellMigration } from '../report-migration.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withDatabase } from '../with-store.ts'
@@ -14,21 +14,15 @@ const migrateCommand: Command = {
   summary:
     'Bring the database schema up to date, which serve does too, while older processes go on. Several processes may run it at once. ' +
     'What was interrupted is continued.',
-  options: [
-    {
-      name: 'contract',
-      help: 'also run the steps that remove what older releases use, once no process of theirs is left',
-    },
-    {
-      name: 'distribute',
-      help:
-        'shard the tables of accounts over the workers of the Citus cluster whose coordinator DATABASE_URL is. Without --yes only show ' +
-        'what it would do, one line a table: name, column, rows, bytes. Readers go on meanwhile, writers wait; a run that is stopped ' +
-        'changes nothing',
-    },
-    { name: 'shards', value: 'N', help: `with --distribute: shards of each table, 1 to ${MAX_SHARDS} (default: 32)` },
-    { name: 'yes', help: 'with --distribute: do it' },
-  ],
+  takes: {
+    '[--contract]': 'also run the steps that remove what older releases use, once no process of theirs is left',
+    '[--distribute]':
+      'shard the tables of accounts over the workers of the Citus cluster whose coordinator DATABASE_URL is. Without --yes only show ' +
+      'what it would do, one line a table: name, column, rows, bytes. Readers go on meanwhile, writers wait; a run that is stopped ' +
+      'changes nothing',
+    '[--shards N]': `with --distribute: shards of each table, 1 to ${MAX_SHARDS} (default: 32)`,
+    '[--yes]': 'with --distribute: do it',
+  },
   environment: STORE_VARIABLES,
   async run(input, context) {
     const { options } = input
@@ -46,13 +40,13 @@ const migrateCommand: Command = {
       const left =
         contracting.length === 0
           ? ''
-          : `; ${countOf(contracting.length)} left for --contract, once no process of an older release runs`
-      stderr.write(`${migrated.length === 0 ? 'the schema is up to date' : `ran ${countOf(migrated.length)}`}${left}\n`)
+          : `; ${counted(contracting.length, 'migration')} left for --contract, once no process of an older release runs`
+      stderr.write(
+        `${migrated.length === 0 ? 'the schema is up to date' : `ran ${counted(migrated.length, 'migration')}`}${left}\n`,
+      )
       return EXIT_GOOD
     })
   },
 }
 
 export const commands: readonly Command[] = [migrateCommand]
-
-const countOf = (n: number) => (n === 1 ? '1 migration' : `${n} migrations`)

@@ -1,7 +1,7 @@
 import { create, toJson } from '@bufbuild/protobuf'
 import { UnmatchedEventSchema } from '../../../gen/payments/v1/unmatched_event_pb.js'
 import { eventToProto } from '../../api/services/operations-handler.ts'
-import { type ChainDirectory, createChainDirectory } from '../../chains/chain-directory.ts'
+import { createChainDirectory } from '../../chains/chain-directory.ts'
 import { createTokenDirectory, type TokenDirectory } from '../../chains/token-directory.ts'
 import type { Detection } from '../../detection/detection.ts'
 import {
@@ -19,8 +19,15 @@ import type { Hex } from '../../domain/hex.ts'
 import { suggestName } from '../../domain/nearest.ts'
 import type { DateRange } from '../../domain/require-input.ts'
 import { createLogger } from '../../observability/create-logger.ts'
-import { type Command, type CommandContext, type CommandInput, parseAccountName, UsageError } from '../command.ts'
-import { chainNamed, findChains, readSetup } from '../read-chains.ts'
+import {
+  type Command,
+  type CommandContext,
+  type CommandInput,
+  parseAccountName,
+  UsageError,
+  writeList,
+} from '../command.ts'
+import { chainNamed, chainsOrDemo, findChains, readSetup } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { withDetection } from '../with-detection.ts'
 import { findAccount, STORE_VARIABLES, withAccount, withStore } from '../with-store.ts'
@@ -30,47 +37,25 @@ const MAX_LIMIT = 100_000
 const MAX_REASON_LENGTH = 500
 const MAX_INDEX = 999_999_999
 
-const eventOptions = [
-  { name: 'chain', value: 'NAME', help: 'chain of the event, by a name or id', required: true },
-  { name: 'tx', value: 'HASH', help: 'hash of its transaction', required: true },
-  { name: 'event', value: 'N', help: 'index of the payment event within the transaction, from 0', required: true },
-  { name: 'account', value: 'A', help: 'account for which the event counts', required: true },
-] as const
-const reasonOption = {
-  name: 'reason',
-  value: 'TEXT',
-  help: 'why, for the audit log; 1 to 500 characters on one line',
-  required: true,
-} as const
-
 /** `unmatched list`: one line an event, columns separated by tabs. */
 const unmatchedList: Command = {
   path: ['unmatched', 'list'],
   summary:
     'List events of payment contracts that count as neither payment nor refund, newest first: time, chain, transaction hash, index of ' +
     'the event, account (- for none), reason, recipient, amount in base units, token (- for the native coin), payer (- for unknown).',
-  options: [
-    { name: 'account', value: 'A', help: 'only this account' },
-    { name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' },
-    { name: 'reason', value: 'R', help: `only this reason: one of ${unmatchedReasons.join(', ')}` },
-    {
-      name: 'since',
-      value: 'TIME',
-      help: 'only blocks at this time or later: a day (2026-03-01) or a time with its offset',
-    },
-    { name: 'until', value: 'TIME', help: 'only blocks at this time or earlier; of a day, its end in UTC' },
-    { name: 'tx', value: 'HASH', help: 'only this transaction' },
-    { name: 'event', value: 'N', help: 'only the event of this index within its transaction, from 0' },
-    { name: 'limit', value: 'N', help: `how many at most (default ${DEFAULT_LIMIT})` },
-    {
-      name: 'explain',
-      help: 'say of each event, for people to read, what happened, what would make it count, and which command accepts it',
-    },
-    {
-      name: 'json',
-      help: 'one JSON object an event, as GET /v1/unmatched gives it, with what happened and what to do',
-    },
-  ],
+  takes: {
+    '[--account A]': 'only this account',
+    '[--chain NAME]': 'only this chain, by a name or id',
+    '[--reason R]': `only this reason: one of ${unmatchedReasons.join(', ')}`,
+    '[--since TIME]': 'only blocks at this time or later: a day (2026-03-01) or a time with its offset',
+    '[--until TIME]': 'only blocks at this time or earlier; of a day, its end in UTC',
+    '[--tx HASH]': 'only this transaction',
+    '[--event N]': 'only the event of this index within its transaction, from 0',
+    '[--limit N]': `how many at most (default ${DEFAULT_LIMIT})`,
+    '[--explain]':
+      'say of each event, for people to read, what happened, what would make it count, and which command accepts it',
+    '[--json]': 'one JSON object an event, as GET /v1/unmatched gives it, with what happened and what to do',
+  },
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {
     const name = options.account === undefined ? undefined : parseAccountName(options.account)
@@ -82,8 +67,11 @@ const unmatchedList: Command = {
     const isJson = options['json'] !== undefined
     const isExplained = options['explain'] !== undefined
     if (isJson && isExplained) throw new UsageError('--json has the explanations: leave out --explain')
-    const chains = isJson || options.chain !== undefined ? await readDirectory(context) : undefined
-    const chainId = options.chain === undefined || chains === undefined ? undefined : idOf(chains, options.chain)
+    const chains =
+      isJson || options.chain !== undefined
+        ? createChainDirectory(await chainsOrDemo(await readSetup(context)))
+        : undefined
+    const chainId = chains && options.chain && caip2Of(chainNamed(chains, options.chain).chainId)
     const textLines = isExplained ? explanationOf : lineOf
     const lineOfEvent = isJson && chains !== undefined ? jsonLines(createTokenDirectory(chains.configured)) : textLines
     return withStore(context, async (knex) => {
@@ -91,15 +79,14 @@ const unmatchedList: Command = {
       if (name !== undefined && account === undefined) return EXIT_FAILED
       const filter = {
         accountIds: account && [account.id],
-        chainIds: chainId === undefined ? undefined : [chainId],
+        chainIds: chainId ? [chainId] : undefined,
         reasons: reason && [reason],
         txHashes,
         eventIndex,
         ...times,
       }
       const events = await listUnmatched(knex, filter, { rows: limit })
-      for (const event of events) context.stdout.write(`${lineOfEvent(event)}\n`)
-      context.stderr.write(`${events.length} ${events.length === 1 ? 'event' : 'events'}\n`)
+      writeList(context, events.map(lineOfEvent), 'event')
       return EXIT_GOOD
     })
   },
@@ -112,12 +99,15 @@ const unmatchedAccept: Command = {
     'Count an unmatched event as a payment or a refund. Reasons that can be accepted as a refund: ' +
     `${acceptableReasons.REFUND.join(', ')} (the last under the request's own reference); as a payment: ` +
     `${acceptableReasons.PAYMENT.join(', ')}. The event stays accepted when its chain is read again. The service may run.`,
-  options: [
-    ...eventOptions,
-    { name: 'as', value: 'KIND', help: 'payment or refund' },
-    { name: 'undo', help: 'take an acceptance back: the rules apply to the event again' },
-    reasonOption,
-  ],
+  takes: {
+    '--chain NAME': 'chain of the event, by a name or id',
+    '--tx HASH': 'hash of its transaction',
+    '--event N': 'index of the payment event within the transaction, from 0',
+    '--account A': 'account for which the event counts',
+    '[--as KIND]': 'payment or refund',
+    '[--undo]': 'take an acceptance back: the rules apply to the event again',
+    '--reason TEXT': 'why, for the audit log; 1 to 500 characters on one line',
+  },
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run(input, context) {
     const { as: kind, undo } = input.options
@@ -164,16 +154,6 @@ async function decide(
     context.stderr.write(`event ${eventIndex} of ${txHash} on ${network} is ${done} for ${name}\n`)
     return EXIT_GOOD
   })
-}
-
-/** The chains of the chains file, or those of the demo. */
-async function readDirectory(context: CommandContext): Promise<ChainDirectory> {
-  const { chains } = await readSetup(context)
-  return createChainDirectory(chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains())
-}
-
-function idOf(chains: ChainDirectory, word: string): string {
-  return caip2Of(chainNamed(chains, word).chainId)
 }
 
 /** The bounds of time, in milliseconds since 1970. @throws UsageError */

@@ -26,21 +26,15 @@ const verifyCommand: Command = {
     'or request, event index, field, stored value, value by the chain. The service may run. Exit code 1 when there is a difference, 3 ' +
     'when there is none but something is not provable, 130 when it was stopped: standard output is then empty, and standard error says ' +
     'what was found and how to continue.',
-  options: [
-    { name: 'chain', value: 'NAME', help: 'only this chain, by a name or id (default: all)' },
-    {
-      name: 'from',
-      value: 'BLOCK',
-      help: 'the first block (default: the first that is read for payments); needs --chain',
-    },
-    { name: 'to', value: 'BLOCK', help: 'the last block (default: the last final one that was read); needs --chain' },
-    { name: 'account', value: 'A', help: 'only this account' },
-    {
-      name: 'repair',
-      help: 'write what is proven and differs, and recompute what is derived; exit code 0 when all of it could be repaired',
-    },
-    { name: 'json', help: 'one JSON object for each difference, then one with the totals of each chain' },
-  ],
+  takes: {
+    '[--chain NAME]': 'only this chain, by a name or id (default: all)',
+    '[--from BLOCK]': 'the first block (default: the first that is read for payments); needs --chain',
+    '[--to BLOCK]': 'the last block (default: the last final one that was read); needs --chain',
+    '[--account A]': 'only this account',
+    '[--repair]':
+      'write what is proven and differs, and recompute what is derived; exit code 0 when all of it could be repaired',
+    '[--json]': 'one JSON object for each difference, then one with the totals of each chain',
+  },
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {
     const range = parseRange(options)

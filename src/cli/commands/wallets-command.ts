@@ -4,10 +4,9 @@ import { formatAddress } from '../../domain/address.ts'
 import { kindOf, WaybillError } from '../../errors/waybill-error.ts'
 import { createRefundWallets, type RefundWallets } from '../../requests/refund-wallets.ts'
 import { createRefundWalletRepository, type RefundWallet } from '../../requests/sql/refund-wallet-repository.ts'
-import { type Command, parseAccountName, UsageError } from '../command.ts'
-import { readSetup } from '../read-chains.ts'
+import { type Command, parseAccountName, UsageError, writeList } from '../command.ts'
+import { readChainsToWrite } from '../read-chains.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
-import { stampDataFolder } from '../serve/stamp-data-folder.ts'
 import { STORE_VARIABLES, withAccount } from '../with-store.ts'
 
 /** Turns an error about invalid input into a UsageError. */
@@ -20,8 +19,8 @@ async function asUsage<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-const account = { name: 'account', value: 'A', help: 'account that refunds from the wallet', required: true } as const
-const address = { name: 'ADDRESS', help: 'the wallet: 0x and 40 hexadecimal digits' } as const
+const account = { '--account A': 'account that refunds from the wallet' }
+const address = { ADDRESS: 'the wallet: 0x and 40 hexadecimal digits' }
 
 /** `wallets add ADDRESS --account A`: writes the wallet as registered. */
 const walletsAdd: Command = {
@@ -29,14 +28,11 @@ const walletsAdd: Command = {
   summary:
     'Register a wallet from which an account refunds, in addition to the payees of its requests. From then on, what it sends ' +
     'under the references of the account counts as a refund, on every chain.',
-  positionals: [address],
-  options: [account, { name: 'note', value: 'TEXT', help: 'a note of up to 256 characters' }],
+  takes: { ...address, ...account, '[--note TEXT]': 'a note of up to 256 characters' },
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ positionals: [text = ''], options }, context) {
     const name = parseAccountName(options.account)
-    const { config, chains } = await readSetup(context)
-    if (chains === undefined) await stampDataFolder(config.dataDir, 'demo')
-    const known = chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains()
+    const known = await readChainsToWrite(context)
     return withAccount(context, name, async (knex, found) => {
       const wallet = { address: text, note: options.note }
       const added = await asUsage(walletsOf(knex, known).add(found, wallet, { actor: context.actor }))
@@ -50,14 +46,13 @@ const walletsAdd: Command = {
 const walletsList: Command = {
   path: ['wallets', 'list'],
   summary: 'List the refund wallets of an account: address, time of registration, state, note.',
-  options: [account, { name: 'removed', help: 'list removed wallets too' }],
+  takes: { ...account, '[--removed]': 'list removed wallets too' },
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const name = parseAccountName(options.account)
     return withAccount(context, name, async (knex, found) => {
       const wallets = await walletsOf(knex, []).list(found, options.removed !== undefined)
-      for (const wallet of wallets) context.stdout.write(`${lineOf(wallet)}\n`)
-      context.stderr.write(`${wallets.length} ${wallets.length === 1 ? 'wallet' : 'wallets'}\n`)
+      writeList(context, wallets.map(lineOf), 'wallet')
       return EXIT_GOOD
     })
   },
@@ -67,8 +62,7 @@ const walletsList: Command = {
 const walletsRemove: Command = {
   path: ['wallets', 'remove'],
   summary: 'Remove a refund wallet of an account. The refunds that it has sent stay refunds.',
-  positionals: [address],
-  options: [account],
+  takes: { ...address, ...account },
   environment: STORE_VARIABLES,
   async run({ positionals: [text = ''], options }, context) {
     const name = parseAccountName(options.account)

@@ -6,7 +6,7 @@ import type {
   VerifyReport,
   VerifyTotal,
 } from '../../detection/verify/verify-report.ts'
-import type { CommandContext } from '../command.ts'
+import { type CommandContext, counted } from '../command.ts'
 import { EXIT_FAILED, EXIT_GOOD, EXIT_STOPPED, EXIT_UNDECIDED } from '../run-command-line.ts'
 import { writeFully } from '../write-fully.ts'
 import type { DerivedReport } from './verify-derived.ts'
@@ -195,7 +195,7 @@ function describeStop({ report, account, to }: Verified, context: CommandContext
 }
 
 function numberOfDifferences(count: number): string {
-  return count === 0 ? 'no difference' : `${number(count)} difference${count === 1 ? '' : 's'}`
+  return count === 0 ? 'no difference' : counted(count, 'difference')
 }
 
 function number(value: number): string {
