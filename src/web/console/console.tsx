@@ -3,6 +3,7 @@ import { Component, lazy, type ReactNode, StrictMode, Suspense } from 'react'
 import { createRoot } from 'react-dom/client'
 import { consoleTexts } from '../look/texts.ts'
 import { Announcer } from './parts/announcer.tsx'
+import { Button } from './parts/fields.tsx'
 import { lastPlace } from './parts/last-place.ts'
 import { Link } from './parts/link.tsx'
 import { type Location, useLocation } from './parts/location.ts'
@@ -98,9 +99,7 @@ function Navigation({ path }: { path: string }) {
           {demo.title}
         </span>
       ) : (
-        <button type="button" className="button plain" onClick={() => leave()}>
-          {nav.leave}
-        </button>
+        <Button text={nav.leave} look="plain" onClick={() => leave()} />
       )}
     </header>
   )
@@ -121,9 +120,7 @@ class Guard extends Component<{ readonly children: ReactNode }, { readonly error
       <main className="page" role="alert">
         <h1>{consoleTexts.errors.broken}</h1>
         <p className="mono">{error.message}</p>
-        <button type="button" className="button" onClick={() => globalThis.location.reload()}>
-          {consoleTexts.errors.reload}
-        </button>
+        <Button text={consoleTexts.errors.reload} onClick={() => globalThis.location.reload()} />
       </main>
     )
   }

@@ -62,7 +62,7 @@ export const consoleTexts = {
     openExplorer: 'Open in the explorer',
     unknown: 'not known',
   },
-  paging: { label: 'Pages', newer: 'Previous', older: 'Next' },
+  paging: { label: 'Pages', newer: '← Previous page', older: 'Next page →' },
 } as const
 
 /** The list of payments. */
@@ -92,7 +92,6 @@ export const paymentsTexts = {
     payee: 'Payee',
     reference: 'Reference',
   },
-  paging: { label: 'Pages', newer: '← Previous page', older: 'Next page →' },
   tail: {
     live: 'Live',
     still: 'New payments appear on the first page, sorted by time',
@@ -566,19 +565,12 @@ export const paymentTexts = {
   },
   refunds: {
     title: 'Refunds',
-    columns: [{ title: 'Time' }, { title: 'Amount', isRight: true }, { title: 'Network' }, { title: 'Transaction' }],
+    columns: ['Time', 'Amount', 'Network', 'Transaction'],
   },
   fees: {
     title: 'Fees',
     none: 'Nobody charged a fee.',
-    columns: [
-      { title: 'Fee' },
-      { title: 'Stage' },
-      { title: 'Amount', isRight: true },
-      { title: 'US dollars', isRight: true },
-      { title: 'Taken by' },
-      { title: 'Received by' },
-    ],
+    columns: ['Fee', 'Stage', 'Amount', 'US dollars', 'Taken by', 'Received by'],
     types: {
       GAS: 'Gas',
       PLATFORM: 'Platform',
@@ -605,7 +597,7 @@ export const paymentTexts = {
   rates: {
     title: 'Exchange rates',
     none: 'No rate was used, or none is known.',
-    columns: [{ title: 'Of' }, { title: 'Rate', isRight: true }, { title: 'Source' }, { title: 'As of' }],
+    columns: ['Of', 'Rate', 'Source', 'As of'],
     one: (currency: string) => `1 ${currency}`,
     sources: {
       conversion: 'Conversion contract',
@@ -643,18 +635,8 @@ export const requestTexts = {
     search: 'Find',
     clear: 'Show all',
     table: 'Requests, newest first',
-    columns: [
-      { title: 'Reference' },
-      { title: 'State' },
-      { title: 'Amount', isRight: true },
-      { title: 'Paid', isRight: true },
-      { title: 'Outstanding', isRight: true },
-      { title: 'Currency' },
-      { title: 'Created' },
-      { title: 'Expires' },
-    ],
+    columns: ['Reference', 'State', 'Amount', 'Paid', 'Outstanding', 'Currency', 'Created', 'Expires'],
     never: 'never',
-    paging: { label: 'Pages of requests', newer: '← Newer', older: 'Older →' },
     none: {
       ALL: 'There are no requests yet',
       OPEN: 'No request is open',
@@ -722,13 +704,7 @@ export const requestTexts = {
     payments: 'Its payments',
     noPayments: 'No payment has been found yet. A payment shows here a few seconds after its block.',
     morePayments: 'These are the newest 100.',
-    paymentColumns: [
-      { title: 'Time' },
-      { title: 'State' },
-      { title: 'Amount', isRight: true },
-      { title: 'Counts for', isRight: true },
-      { title: 'Payer' },
-    ],
+    paymentColumns: ['Time', 'State', 'Amount', 'Counts for', 'Payer'],
     why: 'Why can’t they pay?',
     notFound: {
       title: 'There is no request with this payment reference',
@@ -785,7 +761,6 @@ export const requestTexts = {
       hours: (hours: number) => (hours < 24 ? `${hours} hour` : hours === 24 ? '1 day' : `${hours / 24} days`),
       never: 'Never',
     },
-    show: 'Show suggestions',
     required: 'This field is needed.',
     submit: 'Create request',
     busy: 'Creating',
@@ -867,20 +842,8 @@ export const chainsTexts = {
   nodes: {
     none: 'No process has reported its nodes.',
     of: (network: string) => `Nodes of ${network}`,
-    columns: [
-      { title: 'Host', isName: true, isMono: true },
-      { title: 'State' },
-      { title: 'Limit' },
-      { title: 'Requests', isRight: true },
-      { title: 'Calls', isRight: true },
-      { title: 'Errors', isRight: true },
-    ],
-    callColumns: [
-      { title: 'Host', isMono: true },
-      { title: 'Method', isName: true, isMono: true },
-      { title: 'Calls', isRight: true },
-      { title: 'Errors', isRight: true },
-    ],
+    columns: ['Host', 'State', 'Limit', 'Requests', 'Calls', 'Errors'],
+    callColumns: ['Host', 'Method', 'Calls', 'Errors'],
     states: {
       STATE_UNSPECIFIED: 'Unknown',
       IN_USE: 'In use',

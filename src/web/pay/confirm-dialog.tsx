@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { formatAmount } from '../look/format-amount.ts'
 import { payTexts } from '../look/texts.ts'
 import type { ConfirmRequest, ToConfirm } from './demo-wallet-provider.ts'
+import { Button } from './screen-parts.tsx'
 
 export interface Asked extends ToConfirm {
   readonly answer: (isConfirmed: boolean) => void
@@ -56,12 +57,8 @@ export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: Confir
         </dl>
       ))}
       <div class="row dialog-actions">
-        <button type="button" class="button" onClick={() => answer(false)}>
-          {dialog.refuse}
-        </button>
-        <button type="button" class="button main" onClick={() => answer(true)}>
-          {dialog.confirm}
-        </button>
+        <Button text={dialog.refuse} onClick={() => answer(false)} />
+        <Button text={dialog.confirm} look="main" onClick={() => answer(true)} />
       </div>
     </dialog>
   )

@@ -3,7 +3,7 @@ import type { AskedBefore, Route } from '@waybill/client/checkout'
 import { formatAmount } from '../look/format-amount.ts'
 import { payTexts } from '../look/texts.ts'
 import { type OutcomeWords, sayAsked, sayError, sayOutcome } from './say-outcome.ts'
-import { Screen, Transaction, useSilence } from './screen-parts.tsx'
+import { Button, Screen, Transaction, useSilence } from './screen-parts.tsx'
 import type { MadePayment, PaymentEnd } from './use-payment.ts'
 
 interface PayingProps {
@@ -38,32 +38,26 @@ export function PayingScreen({ payment, isMoreLeft, onBack, onAgain, onAskAgain,
       {isSilent && (
         <div class="notice warn" role="status">
           <p>{payTexts.steps.silent}</p>
-          <button type="button" class="button" onClick={onStop}>
-            {payTexts.steps.stop}
-          </button>
+          <Button text={payTexts.steps.stop} onClick={onStop} />
         </div>
       )}
       {hash !== undefined && <Transaction hash={hash} explorer={explorer} />}
       {fresh !== undefined && (
-        <button type="button" class="button main pay-button" onClick={() => onAgain(fresh)}>
-          {payTexts.routes.pay(`${formatAmount(fresh.sourceAmount)} ${fresh.token}`)}
-        </button>
+        <Button
+          text={payTexts.routes.pay(`${formatAmount(fresh.sourceAmount)} ${fresh.token}`)}
+          look="main pay-button"
+          onClick={() => onAgain(fresh)}
+        />
       )}
       {(mayRetry || isMoreLeft) && (
-        <button type="button" class={fresh === undefined ? 'button main' : 'button'} onClick={onBack}>
-          {isMoreLeft ? payTexts.outcomes.more : payTexts.outcomes.back}
-        </button>
+        <Button
+          text={isMoreLeft ? payTexts.outcomes.more : payTexts.outcomes.back}
+          look={fresh === undefined ? 'main' : ''}
+          onClick={onBack}
+        />
       )}
-      {again !== undefined && !isMoreLeft && <AskAgain {...{ again, onAskAgain }} />}
+      {again !== undefined && !isMoreLeft && <Button text={again} onClick={onAskAgain} />}
     </Screen>
-  )
-}
-
-function AskAgain({ again, onAskAgain }: { again: string; onAskAgain: () => void }) {
-  return (
-    <button type="button" class="button" onClick={onAskAgain}>
-      {again}
-    </button>
   )
 }
 
@@ -73,7 +67,7 @@ export function AskedScreen({ asked, onAskAgain }: { asked: AskedBefore; onAskAg
   return (
     <Screen title={title} tone={tone}>
       <p role="status">{says}</p>
-      <AskAgain {...{ again, onAskAgain }} />
+      <Button text={again} onClick={onAskAgain} />
     </Screen>
   )
 }

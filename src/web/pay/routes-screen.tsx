@@ -6,7 +6,7 @@ import { sentence } from '../look/sentence.ts'
 import { payTexts } from '../look/texts.ts'
 import type { Connected } from './connect-screen.tsx'
 import { sayRoute } from './route-cost.ts'
-import { Address, Screen } from './screen-parts.tsx'
+import { Address, Button, Screen } from './screen-parts.tsx'
 import { type MakesBatches, useBatching } from './use-batching.ts'
 import { type FoundRoutes, type Unavailable, useRoutes } from './use-routes.ts'
 
@@ -33,17 +33,13 @@ export function RoutesScreen({ checkout, paymentReference, connected, outstandin
     <Screen title={isPoor ? texts.none : texts.title}>
       <p class="small payer">
         {wallets.connected} <strong>{connected.name}</strong> <Address value={connected.address} />{' '}
-        <button type="button" class="button plain small" onClick={onOther}>
-          {wallets.other}
-        </button>
+        <Button text={wallets.other} look="plain small" onClick={onOther} />
       </p>
       {error !== undefined && (
         <div class="notice bad" role="alert">
           <p>{texts.failed}</p>
           <p class="small">{error.message}</p>
-          <button type="button" class="button" onClick={found.refresh}>
-            {payTexts.retry}
-          </button>
+          <Button text={payTexts.retry} onClick={found.refresh} />
         </div>
       )}
       {!isComplete && (
@@ -61,9 +57,12 @@ export function RoutesScreen({ checkout, paymentReference, connected, outstandin
       {isPoor && found.unavailable.length > 0 && <p>{texts.noneSays}</p>}
       {isComplete && <Missing unavailable={found.unavailable} isOpen={isPoor} />}
       {route !== undefined && (
-        <button type="button" class="button main pay-button" disabled={!isComplete} onClick={() => onChoose(route)}>
-          {texts.pay(`${formatAmount(route.sourceAmount)} ${route.token}`)}
-        </button>
+        <Button
+          text={texts.pay(`${formatAmount(route.sourceAmount)} ${route.token}`)}
+          look="main pay-button"
+          isOff={!isComplete}
+          onClick={() => onChoose(route)}
+        />
       )}
     </Screen>
   )
@@ -113,9 +112,11 @@ function RouteChoice({ routes, makesBatches, chosen, onChange }: ChoiceProps) {
         </label>
       ))}
       {shown.length < routes.length && (
-        <button type="button" class="button plain" onClick={() => setOpen(true)}>
-          {payTexts.routes.others(routes.length - shown.length)}
-        </button>
+        <Button
+          text={payTexts.routes.others(routes.length - shown.length)}
+          look="plain"
+          onClick={() => setOpen(true)}
+        />
       )}
     </fieldset>
   )

@@ -43,17 +43,29 @@ export function useSilence(question: unknown): boolean {
   return question !== undefined && silent === question
 }
 
+interface ButtonProps {
+  readonly text: string
+  /** What sets it apart from others: `main`, `plain`. */
+  readonly look?: string
+  readonly isOff?: boolean
+  readonly onClick: () => void
+}
+
+export function Button({ text, look = '', isOff = false, onClick }: ButtonProps) {
+  return (
+    <button type="button" class={`button ${look}`} disabled={isOff} onClick={onClick}>
+      {text}
+    </button>
+  )
+}
+
 export function Problem({ title, says, onRetry }: { title: string; says: string; onRetry?: () => void }) {
   return (
     <main class="pay stack">
       <div class="notice bad" role="alert">
         <h1>{title}</h1>
         <p>{says}</p>
-        {onRetry !== undefined && (
-          <button type="button" class="button" onClick={onRetry}>
-            {payTexts.retry}
-          </button>
-        )}
+        {onRetry !== undefined && <Button text={payTexts.retry} onClick={onRetry} />}
       </div>
     </main>
   )

@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type Chain, type UnmatchedEvent, UnmatchedEvent_Acceptance, UnmatchedEvent_Reason } from '@waybill/client'
 import { symbolOf } from '../../look/currency-symbol.ts'
 import { formatAmount } from '../../look/format-amount.ts'
-import { chainsTexts, consoleTexts } from '../../look/texts.ts'
+import { chainsTexts } from '../../look/texts.ts'
 import { Figures, Paging } from '../parts/blocks.tsx'
 import { Choice } from '../parts/fields.tsx'
 import { Link } from '../parts/link.tsx'
@@ -60,7 +60,6 @@ export function UnmatchedList({ chains }: { chains: readonly Chain[] }) {
             ))}
           </ol>
           <Paging
-            texts={consoleTexts.paging}
             pagination={events.data?.pagination}
             placeOf={(cursor) => `/chains${searchOf(withParameter(query, 'cursor', cursor))}`}
           />

@@ -22,7 +22,7 @@ export function NodeTable({ network, nodes }: NodeTableProps) {
   const sum = (node: Chain_Node, field: 'calls' | 'errors') =>
     formatAmount(String(node.calls.reduce((total, calls) => total + calls[field], 0)))
   const rows = nodes.map((node) => [
-    node.host,
+    <span className="mono">{node.host}</span>,
     <NodeState node={node} />,
     sayLimit(node),
     formatAmount(String(node.requests)),
@@ -31,7 +31,7 @@ export function NodeTable({ network, nodes }: NodeTableProps) {
   ])
   return (
     <div className="chain-nodes">
-      <Table label={texts.of(network)} columns={texts.columns} rows={rows} />
+      <Table label={texts.of(network)} columns={texts.columns} rows={rows} numbers={[3, 5]} name={0} />
       <CallTable network={network} nodes={nodes} />
     </div>
   )
@@ -64,8 +64,8 @@ function sayLimit({ rate, budgetLeft }: Chain_Node): string {
 function CallTable({ network, nodes }: NodeTableProps) {
   const rows = nodes.flatMap(({ host, calls: ofNode }) =>
     ofNode.map(({ method, calls, errors }) => [
-      host,
-      method,
+      <span className="mono">{host}</span>,
+      <span className="mono">{method}</span>,
       formatAmount(String(calls)),
       formatAmount(String(errors)),
     ]),
@@ -73,7 +73,13 @@ function CallTable({ network, nodes }: NodeTableProps) {
   return (
     <details>
       <summary>{texts.byMethod}</summary>
-      <Table label={`${texts.byMethod}, ${network}`} columns={texts.callColumns} rows={rows} />
+      <Table
+        label={`${texts.byMethod}, ${network}`}
+        columns={texts.callColumns}
+        rows={rows}
+        numbers={[2, 3]}
+        name={1}
+      />
       <ul className="bullets quiet small chain-node-limits">
         {nodes.map(({ host, batchSize, logRange }, index) => (
           <li key={`${host} ${index}`}>

@@ -1,6 +1,7 @@
 /** What pages are made of: sections, names with their values, tables, links to the pages of a list. */
 import type { Waybill } from '@waybill/client'
 import type { ReactNode } from 'react'
+import { consoleTexts } from '../../look/texts.ts'
 import { Link } from './link.tsx'
 
 export function Card({ id, title, children }: { id: string; title: string; children: ReactNode }) {
@@ -46,32 +47,29 @@ export function Figures({ facts, className }: { facts: readonly Fact[]; classNam
 
 const given = (facts: readonly Fact[]) => facts.filter((fact) => fact !== undefined)
 
-export interface Column {
-  readonly title: string
-  /** Numbers stand to the right. */
-  readonly isRight?: boolean
-  readonly isMono?: boolean
-  /** It says what its row is about. */
-  readonly isName?: boolean
-}
-
 interface TableProps {
   readonly label: string
-  readonly columns: readonly Column[]
+  /** Their titles. */
+  readonly columns: readonly string[]
   /** Cells by column. */
   readonly rows: readonly (readonly ReactNode[])[]
+  /** The first and the last column of numbers, which stand to the right. */
+  readonly numbers: readonly [first: number, last: number]
+  /** The column that says what its row is about. */
+  readonly name?: number
   readonly className?: string
 }
 
 /** A table that is wider than its place is scrolled, by keys too. Its rows have no state of their own. */
-export function Table({ label, columns, rows, className = 'table' }: TableProps) {
+export function Table({ label, columns, rows, numbers: [first, last], name, className = 'table' }: TableProps) {
+  const classOf = (column: number) => (column >= first && column <= last ? 'right' : undefined)
   return (
     <div className="table-scroll" role="group" tabIndex={0} aria-label={label}>
       <table className={className}>
         <thead>
           <tr>
-            {columns.map(({ title, isRight }) => (
-              <th key={title} scope="col" className={isRight === true ? 'right' : undefined}>
+            {columns.map((title, column) => (
+              <th key={title} scope="col" className={classOf(column)}>
                 {title}
               </th>
             ))}
@@ -80,11 +78,19 @@ export function Table({ label, columns, rows, className = 'table' }: TableProps)
         <tbody>
           {rows.map((cells, index) => (
             <tr key={index}>
-              {columns.map((column, at) => (
-                <Cell key={column.title} column={column}>
-                  {cells[at]}
-                </Cell>
-              ))}
+              {columns.map((title, column) => {
+                const Cell = column === name ? 'th' : 'td'
+                return (
+                  <Cell
+                    key={title}
+                    className={classOf(column)}
+                    scope={column === name ? 'row' : undefined}
+                    data-name={title}
+                  >
+                    {cells[column]}
+                  </Cell>
+                )
+              })}
             </tr>
           ))}
         </tbody>
@@ -93,30 +99,14 @@ export function Table({ label, columns, rows, className = 'table' }: TableProps)
   )
 }
 
-function Cell({ column, children }: { column: Column; children: ReactNode }) {
-  const { title, isRight = false, isMono = false, isName = false } = column
-  const className = isRight ? 'right' : isMono ? 'mono' : undefined
-  if (isName)
-    return (
-      <th scope="row" className={className}>
-        {children}
-      </th>
-    )
-  return (
-    <td className={className} data-name={title}>
-      {children}
-    </td>
-  )
-}
-
 interface PagingProps {
-  readonly texts: { readonly label: string; readonly newer: string; readonly older: string }
   readonly pagination: Awaited<ReturnType<Waybill['searchPayments']>>['pagination']
   /** The place of the page that a cursor leads to. */
   readonly placeOf: (cursor: string) => string
 }
 
-export function Paging({ texts: { label, newer, older }, pagination, placeOf }: PagingProps) {
+export function Paging({ pagination, placeOf }: PagingProps) {
+  const { label, newer, older } = consoleTexts.paging
   const { prevCursor, nextCursor } = pagination ?? {}
   if (prevCursor === undefined && nextCursor === undefined) return null
   const link = (cursor: string | undefined, title: string) =>

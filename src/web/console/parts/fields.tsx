@@ -1,5 +1,28 @@
-/** Fields of forms. */
-import { type InputHTMLAttributes, useId } from 'react'
+/** Forms: their fields and buttons. */
+import { type ComponentProps, type FormEvent, useId } from 'react'
+
+/** Enter in a field and the button that submits do the same; no page is loaded. */
+export function Form({ onSend, ...rest }: ComponentProps<'form'> & { onSend: () => void }) {
+  const send = (event: FormEvent) => {
+    event.preventDefault()
+    onSend()
+  }
+  return <form {...rest} onSubmit={send} />
+}
+
+interface ButtonProps extends ComponentProps<'button'> {
+  readonly text: string
+  /** What sets it apart from others: `main`, `plain`, `danger`. */
+  readonly look?: string
+}
+
+export function Button({ text, look = '', ...rest }: ButtonProps) {
+  return (
+    <button type="button" className={`button ${look}`} {...rest}>
+      {text}
+    </button>
+  )
+}
 
 export interface SuggestedValue {
   readonly value: string
@@ -7,8 +30,7 @@ export interface SuggestedValue {
   readonly says?: string
 }
 
-export interface TextFieldProps
-  extends Omit<InputHTMLAttributes<HTMLInputElement>, 'id' | 'list' | 'className' | 'onChange'> {
+export interface TextFieldProps extends Omit<ComponentProps<'input'>, 'id' | 'list' | 'className' | 'onChange'> {
   readonly label: string
   readonly help?: string | undefined
   readonly wrong: string | undefined

@@ -3,6 +3,7 @@ import { WaybillCallError } from '@waybill/client'
 import { type ReactNode, useEffect } from 'react'
 import { sentence } from '../../look/sentence.ts'
 import { consoleTexts } from '../../look/texts.ts'
+import { Button } from './fields.tsx'
 import { missingScope, ScopeNotice } from './scope-notice.tsx'
 import { useSession } from './signed-in.tsx'
 
@@ -36,11 +37,7 @@ export function ErrorNotice({ error, onRetry }: { error: Error; onRetry?: (() =>
           {requestId} <span className="mono">{call.requestId}</span>
         </p>
       )}
-      {onRetry !== undefined && (
-        <button type="button" className="button" onClick={onRetry}>
-          {retry}
-        </button>
-      )}
+      {onRetry !== undefined && <Button text={retry} onClick={onRetry} />}
     </div>
   )
 }

@@ -2,7 +2,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { createWaybill, type Waybill } from '@waybill/client'
 import { createContext, type ReactNode, use, useMemo, useState } from 'react'
 import { consoleTexts } from '../../look/texts.ts'
-import { TextField } from './fields.tsx'
+import { Button, Form, TextField } from './fields.tsx'
 
 /** Who is signed in: a key, held for the tab. */
 export interface Session {
@@ -55,26 +55,18 @@ function KeyForm({ problem, onKey }: { problem: string | undefined; onKey: (key:
   const { title, label, help, enter, publishable } = consoleTexts.key
   const [typed, setTyped] = useState('')
   const [wrong, setWrong] = useState(problem)
-  const submit = () => {
+  const send = () => {
     const key = typed.trim()
     if (key.startsWith('wbp_')) setWrong(publishable)
     else if (key !== '') onKey(key)
   }
   return (
     <main className="sign-in">
-      <form
-        className="card stack"
-        onSubmit={(event) => {
-          event.preventDefault()
-          submit()
-        }}
-      >
+      <Form className="card stack" onSend={send}>
         <h1>{title}</h1>
         <TextField {...{ label, help, wrong }} value={typed} onType={setTyped} type="password" autoFocus isMono />
-        <button className="button main" type="submit">
-          {enter}
-        </button>
-      </form>
+        <Button text={enter} look="main" type="submit" />
+      </Form>
     </main>
   )
 }

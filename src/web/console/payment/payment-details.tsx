@@ -64,7 +64,7 @@ function Refunds({ payment: { refunds } }: { payment: Payment }) {
   ])
   return (
     <Card id="refunds" title={title}>
-      <Table label={title} columns={columns} rows={rows} />
+      <Table label={title} columns={columns} rows={rows} numbers={[1, 1]} />
     </Card>
   )
 }
@@ -81,7 +81,11 @@ function Fees({ payment: { fees } }: { payment: Payment }) {
   ])
   return (
     <Card id="fees" title={title}>
-      {rows.length === 0 ? <p className="quiet">{none}</p> : <Table label={title} columns={columns} rows={rows} />}
+      {rows.length === 0 ? (
+        <p className="quiet">{none}</p>
+      ) : (
+        <Table label={title} columns={columns} rows={rows} numbers={[2, 3]} />
+      )}
     </Card>
   )
 }
@@ -116,7 +120,11 @@ function Rates({ payment: { exchangeRates } }: { payment: Payment }) {
   ])
   return (
     <Card id="rates" title={title}>
-      {rows.length === 0 ? <p className="quiet">{none}</p> : <Table label={title} columns={columns} rows={rows} />}
+      {rows.length === 0 ? (
+        <p className="quiet">{none}</p>
+      ) : (
+        <Table label={title} columns={columns} rows={rows} numbers={[1, 1]} />
+      )}
     </Card>
   )
 }

@@ -1,7 +1,7 @@
-import { type FormEvent, useState } from 'react'
-import { Button, Dialog, DialogTrigger, Popover } from 'react-aria-components'
+import { useState } from 'react'
+import { Button as AriaButton, Dialog, DialogTrigger, Popover } from 'react-aria-components'
 import { paymentsTexts, stateTexts, suggestTexts } from '../../look/texts.ts'
-import { Choice, TextField } from '../parts/fields.tsx'
+import { Button, Choice, Form, TextField } from '../parts/fields.tsx'
 import { FILTER_FIELDS, type Filter, type FilterField } from './filters.ts'
 import type { KnownNames } from './suggest.ts'
 
@@ -15,7 +15,7 @@ interface AddFilterProps {
 export function AddFilter({ known, onOpen, onFilter }: AddFilterProps) {
   return (
     <DialogTrigger onOpenChange={(isOpen) => isOpen && onOpen()}>
-      <Button className="button">{paymentsTexts.addFilter}</Button>
+      <AriaButton className="button">{paymentsTexts.addFilter}</AriaButton>
       <Popover className="popover" placement="bottom end" offset={4}>
         <Dialog className="add-filter" aria-label={paymentsTexts.addFilter}>
           {({ close }) => (
@@ -37,13 +37,12 @@ function FilterForm({ known, onFilter }: Omit<AddFilterProps, 'onOpen'>) {
   const [field, setField] = useState<FilterField>('status')
   const [value, setValue] = useState('')
   const choices = choicesOf(field, known)
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
+  const send = () => {
     const chosen = value.trim() || (isClosed(field) ? choices[0]?.[0] : undefined)
     if (chosen !== undefined && chosen !== '') onFilter({ field, value: chosen })
   }
   return (
-    <form onSubmit={submit} className="stack">
+    <Form className="stack" onSend={send}>
       <Choice
         label={paymentsTexts.filterField}
         value={field}
@@ -66,10 +65,8 @@ function FilterForm({ known, onFilter }: Omit<AddFilterProps, 'onOpen'>) {
           suggestions={choices.map(([each]) => ({ value: each }))}
         />
       )}
-      <button type="submit" className="button main">
-        {paymentsTexts.add}
-      </button>
-    </form>
+      <Button text={paymentsTexts.add} look="main" type="submit" />
+    </Form>
   )
 }
 

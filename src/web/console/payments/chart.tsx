@@ -4,7 +4,7 @@ import { formatDay } from '../../look/format-time.ts'
 import { paymentsTexts, stateTexts } from '../../look/texts.ts'
 import { Table } from '../parts/blocks.tsx'
 import { addDecimals } from '../parts/decimals.ts'
-import { Choice } from '../parts/fields.tsx'
+import { Button, Choice } from '../parts/fields.tsx'
 import { lastDayOf, type Period } from './periods.ts'
 import { type Bar, type ChartState, heightOf, OTHER, seriesOf } from './sums.ts'
 
@@ -139,21 +139,13 @@ export function ChartTable(props: ChartProps) {
 /** A row for each period, which is a button that shows its payments. */
 function BarsTable({ state, bars, series, onPeriod }: ChartProps) {
   const { chart, columns: titles, count } = paymentsTexts
-  const columns = [
-    { title: chart.period },
-    ...[chart.payments, titles.usd, ...series.map((name) => nameText(name, state))].map((title) => ({
-      title,
-      isRight: true,
-    })),
-  ]
+  const columns = [chart.period, chart.payments, titles.usd, ...series.map((name) => nameText(name, state))]
   const rows = bars.toReversed().map(({ firstDay, parts }) => [
-    <button
-      type="button"
-      className="button plain"
+    <Button
+      text={periodText(state.period, firstDay)}
+      look="plain"
       onClick={() => onPeriod(firstDay, lastDayOf(state.period, firstDay))}
-    >
-      {periodText(state.period, firstDay)}
-    </button>,
+    />,
     count(countOf(parts)),
     usdOf(parts),
     ...series.map((name) =>
@@ -163,7 +155,7 @@ function BarsTable({ state, bars, series, onPeriod }: ChartProps) {
       ),
     ),
   ])
-  return <Table label={chart.label} columns={columns} rows={rows} />
+  return <Table label={chart.label} columns={columns} rows={rows} numbers={[1, columns.length]} />
 }
 
 const countOf = (parts: Bar['parts']) => parts.reduce((sum, { count }) => sum + count, 0)

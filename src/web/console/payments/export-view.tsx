@@ -3,6 +3,7 @@ import { useRef, useState } from 'react'
 import { formatAmount } from '../../look/format-amount.ts'
 import { dayIn } from '../../look/format-time.ts'
 import { paymentsTexts } from '../../look/texts.ts'
+import { Button } from '../parts/fields.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { searchFilters } from './filters.ts'
 
@@ -41,13 +42,9 @@ export function ExportView({ query }: { query: URLSearchParams }) {
         {state.is === 'failed' && <span className="wrong">{state.message}</span>}
       </span>
       {state.is === 'running' ? (
-        <button type="button" className="button" onClick={() => running.current?.abort()}>
-          {cancel}
-        </button>
+        <Button text={cancel} onClick={() => running.current?.abort()} />
       ) : (
-        <button type="button" className="button" onClick={() => void run()}>
-          {start}
-        </button>
+        <Button text={start} onClick={() => void run()} />
       )}
     </div>
   )

@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { PaymentSummary_GroupBy } from '@waybill/client'
 import { memo, useEffect, useRef, useState } from 'react'
 import {
-  Button,
+  Button as AriaButton,
   ComboBox,
   Input,
   Label,
@@ -16,6 +16,7 @@ import {
 } from 'react-aria-components'
 import { symbolOf } from '../../look/currency-symbol.ts'
 import { paymentsTexts, stateTexts, suggestTexts } from '../../look/texts.ts'
+import { Button } from '../parts/fields.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { useZone } from '../parts/zone.ts'
 import { AddFilter } from './add-filter.tsx'
@@ -50,9 +51,7 @@ export const FilterBox = memo(function FilterBox({ query, onChange }: FilterBoxP
       {filters.length > 0 && (
         <div className="chips row">
           <Chips filters={filters} onRemove={(filter) => onChange((before) => withoutFilter(before, filter))} />
-          <button type="button" className="button plain" onClick={() => onChange(withoutFilters)}>
-            {paymentsTexts.clear}
-          </button>
+          <Button text={paymentsTexts.clear} look="plain" onClick={() => onChange(withoutFilters)} />
         </div>
       )}
     </search>
@@ -75,9 +74,9 @@ function Chips({ filters, onRemove }: { filters: readonly Filter[]; onRemove: (f
             <span className="quiet">{suggestTexts.fields[field]}</span>{' '}
             <span className="chip-value">{valueText(field, value)}</span>
             {(field === 'from' || field === 'to') && <span className="quiet small">{zone}</span>}
-            <Button slot="remove" className="chip-remove" aria-label={paymentsTexts.remove}>
+            <AriaButton slot="remove" className="chip-remove" aria-label={paymentsTexts.remove}>
               ×
-            </Button>
+            </AriaButton>
           </Tag>
         )}
       </TagList>

@@ -5,6 +5,7 @@ import { formatAmount, formatUsd } from '../../look/format-amount.ts'
 import { dayIn } from '../../look/format-time.ts'
 import { paymentsTexts } from '../../look/texts.ts'
 import { Paging } from '../parts/blocks.tsx'
+import { Button } from '../parts/fields.tsx'
 import { rememberPlace } from '../parts/last-place.ts'
 import { Link } from '../parts/link.tsx'
 import { currentQuery, navigate, searchOf, useLocation, withParameter } from '../parts/location.ts'
@@ -80,7 +81,6 @@ function List({ query }: { query: URLSearchParams }) {
         <PaymentsTable rows={live.rows} gone={live.gone} query={query} onSort={show} />
       )}
       <Paging
-        texts={paymentsTexts.paging}
         pagination={page.data.pagination}
         placeOf={(cursor) => `/payments${searchOf(withParameter(query, 'cursor', cursor))}`}
       />
@@ -106,15 +106,14 @@ function TailLine({ connection, isTail, isPaused, held, onToggle, onShow }: Tail
       <span className="small" role="status">
         {word}
       </span>
-      {isTail && held > 0 && (
-        <button type="button" className="button plain small" onClick={onShow}>
-          {tail.show}
-        </button>
-      )}
+      {isTail && held > 0 && <Button text={tail.show} look="plain small" onClick={onShow} />}
       {isTail && held === 0 && (
-        <button type="button" className="button plain small" aria-pressed={isPaused} onClick={onToggle}>
-          {isPaused ? tail.goOn : tail.pause}
-        </button>
+        <Button
+          text={isPaused ? tail.goOn : tail.pause}
+          look="plain small"
+          aria-pressed={isPaused}
+          onClick={onToggle}
+        />
       )}
     </div>
   )

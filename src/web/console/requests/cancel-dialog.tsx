@@ -2,6 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { PaymentRequest } from '@waybill/client'
 import { useRef } from 'react'
 import { requestTexts } from '../../look/texts.ts'
+import { Button } from '../parts/fields.tsx'
 import { ErrorNotice } from '../parts/notices.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 
@@ -20,18 +21,13 @@ export function CancelDialog({ request: { paymentReference } }: { request: Payme
       await queries.invalidateQueries({ queryKey: ['requests'] })
     },
   })
+  const open = () => {
+    reset()
+    dialog.current?.showModal()
+  }
   return (
     <>
-      <button
-        type="button"
-        className="button"
-        onClick={() => {
-          reset()
-          dialog.current?.showModal()
-        }}
-      >
-        {texts.open}
-      </button>
+      <Button text={texts.open} onClick={open} />
       <dialog ref={dialog} aria-labelledby="cancel-title">
         <div className="stack">
           <h2 id="cancel-title">{texts.title}</h2>
@@ -42,12 +38,13 @@ export function CancelDialog({ request: { paymentReference } }: { request: Payme
           </ul>
           {error !== null && <ErrorNotice error={error} />}
           <div className="row dialog-actions">
-            <button type="button" className="button" autoFocus onClick={() => dialog.current?.close()}>
-              {texts.keep}
-            </button>
-            <button type="button" className="button danger" disabled={isPending} onClick={() => mutate()}>
-              {isPending ? texts.busy : texts.confirm}
-            </button>
+            <Button text={texts.keep} autoFocus onClick={() => dialog.current?.close()} />
+            <Button
+              text={isPending ? texts.busy : texts.confirm}
+              look="danger"
+              disabled={isPending}
+              onClick={() => mutate()}
+            />
           </div>
         </div>
       </dialog>

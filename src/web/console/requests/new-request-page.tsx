@@ -1,6 +1,7 @@
 import type { PaymentRequest } from '@waybill/client'
 import { useEffect, useRef, useState } from 'react'
 import { requestTexts } from '../../look/texts.ts'
+import { Button } from '../parts/fields.tsx'
 import { lastPlace } from '../parts/last-place.ts'
 import { Link } from '../parts/link.tsx'
 import { Page } from '../parts/page.tsx'
@@ -41,9 +42,7 @@ function Created({ request, onAnother }: { request: PaymentRequest; onAnother: (
         <Link to={`/requests/${request.paymentReference}`} className="button main">
           {texts.openIt}
         </Link>
-        <button type="button" className="button" onClick={onAnother}>
-          {texts.another}
-        </button>
+        <Button text={texts.another} onClick={onAnother} />
       </div>
     </div>
   )

@@ -2,7 +2,7 @@ import type { PaymentRequest } from '@waybill/client'
 import { useState } from 'react'
 import { isPayable, stateOf } from '../../look/request-state.ts'
 import { requestTexts } from '../../look/texts.ts'
-import { TextField } from '../parts/fields.tsx'
+import { Button, Form, TextField } from '../parts/fields.tsx'
 import { Copyable, useCopy } from '../parts/shown-values.tsx'
 import { useSession } from '../parts/signed-in.tsx'
 
@@ -31,11 +31,7 @@ export function PayLink({ request }: { request: PaymentRequest }) {
         <>
           <p className={mayPay ? undefined : 'quiet'}>{mayPay ? texts.says : texts.ended}</p>
           <Ready link={linkTo(request.paymentReference, key)} mayPay={mayPay} />
-          {!isDemo && (
-            <button type="button" className="button plain" onClick={() => keep(undefined)}>
-              {texts.keyChange}
-            </button>
-          )}
+          {!isDemo && <Button text={texts.keyChange} look="plain" onClick={() => keep(undefined)} />}
         </>
       )}
       <div>
@@ -56,9 +52,11 @@ function Ready({ link, mayPay }: { link: string; mayPay: boolean }) {
     <>
       <p className="mono pay-link">{link}</p>
       <div className="row">
-        <button type="button" className={mayPay ? 'button main' : 'button'} onClick={() => void copy(link)}>
-          {copied === link ? texts.copied : texts.copy}
-        </button>
+        <Button
+          text={copied === link ? texts.copied : texts.copy}
+          look={mayPay ? 'main' : ''}
+          onClick={() => void copy(link)}
+        />
         <a className="button" href={link} target="_blank" rel="noreferrer">
           {texts.open} <span aria-hidden="true">↗</span>
         </a>
@@ -70,21 +68,16 @@ function Ready({ link, mayPay }: { link: string; mayPay: boolean }) {
 function KeyField({ onKey }: { onKey: (key: string) => void }) {
   const [typed, setTyped] = useState('')
   const [wrong, setWrong] = useState<string>()
+  const send = () => {
+    const key = typed.trim()
+    if (key.startsWith('wb_')) setWrong(texts.secret)
+    else if (/^wbp_[0-9A-Za-z]{40}$/.test(key)) onKey(key)
+    else setWrong(texts.keyWrong)
+  }
   return (
-    <form
-      className="stack"
-      onSubmit={(event) => {
-        event.preventDefault()
-        const key = typed.trim()
-        if (key.startsWith('wb_')) setWrong(texts.secret)
-        else if (/^wbp_[0-9A-Za-z]{40}$/.test(key)) onKey(key)
-        else setWrong(texts.keyWrong)
-      }}
-    >
+    <Form className="stack" onSend={send}>
       <TextField label={texts.keyLabel} help={texts.keyHelp} wrong={wrong} value={typed} onType={setTyped} isMono />
-      <button type="submit" className="button">
-        {texts.keySave}
-      </button>
-    </form>
+      <Button text={texts.keySave} type="submit" />
+    </Form>
   )
 }

@@ -3,7 +3,7 @@ import { type PaymentRequest, WaybillCallError } from '@waybill/client'
 import { useEffect, useRef, useState } from 'react'
 import { viewerZone } from '../../look/format-time.ts'
 import { requestTexts } from '../../look/texts.ts'
-import { TextField, type TextFieldProps } from '../parts/fields.tsx'
+import { Button, Form, TextField, type TextFieldProps } from '../parts/fields.tsx'
 import { ErrorNotice } from '../parts/notices.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { invoiceCurrencies, useCompletion } from './known-currencies.ts'
@@ -15,7 +15,6 @@ import {
   type TypedTerms,
   termsOf,
 } from './request-terms-input.ts'
-import { SuggestField } from './suggest-field.tsx'
 
 const { create: texts } = requestTexts
 
@@ -36,15 +35,7 @@ export function RequestForm({ onCreated }: { onCreated: (request: PaymentRequest
     isSaidElsewhere: true,
   })
   return (
-    <form
-      ref={form}
-      className="stack request-form"
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault()
-        create(typed)
-      }}
-    >
+    <Form ref={form} className="stack request-form" noValidate onSend={() => create(typed)}>
       {error !== null && violations.length === 0 && <ErrorNotice error={error} />}
       {violations.length > 0 && (
         <p className="notice bad" role="alert">
@@ -54,11 +45,9 @@ export function RequestForm({ onCreated }: { onCreated: (request: PaymentRequest
       <Terms field={field} />
       <Optional field={field} />
       <div className="row">
-        <button type="submit" className="button main" aria-disabled={isPending}>
-          {isPending ? texts.busy : texts.submit}
-        </button>
+        <Button text={isPending ? texts.busy : texts.submit} look="main" type="submit" aria-disabled={isPending} />
       </div>
-    </form>
+    </Form>
   )
 }
 
@@ -104,19 +93,19 @@ function Terms({ field }: PartProps) {
       <h2 id="what">{texts.what}</h2>
       <div className="request-pair">
         <TextField {...amount} {...field('amount')} required inputMode="decimal" />
-        <SuggestField
+        <TextField
           {...invoiceCurrency}
           {...field('invoiceCurrency')}
           suggestions={invoiceCurrencies(paidIn.value.trim())}
         />
       </div>
-      <SuggestField
+      <TextField
         {...paymentCurrency}
         {...paidIn}
         suggestions={paymentCurrencies.map((value) => ({ value }))}
-        isRequired
+        required
       />
-      <SuggestField {...payee} {...field('payee')} suggestions={payees.map((value) => ({ value }))} isRequired isMono />
+      <TextField {...payee} {...field('payee')} suggestions={payees.map((value) => ({ value }))} required isMono />
     </section>
   )
 }
@@ -146,18 +135,9 @@ function Soon({ onChoose }: { onChoose: (value: string) => void }) {
   return (
     <div className="row request-soon" role="group" aria-label={label}>
       {[1, 24, 7 * 24, 30 * 24].map((hours) => (
-        <button
-          key={hours}
-          type="button"
-          className="button plain"
-          onClick={() => onChoose(localMinuteIn(hours, new Date()))}
-        >
-          {say(hours)}
-        </button>
+        <Button key={hours} text={say(hours)} look="plain" onClick={() => onChoose(localMinuteIn(hours, new Date()))} />
       ))}
-      <button type="button" className="button plain" onClick={() => onChoose('')}>
-        {never}
-      </button>
+      <Button text={never} look="plain" onClick={() => onChoose('')} />
     </div>
   )
 }

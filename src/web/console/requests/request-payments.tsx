@@ -43,7 +43,7 @@ function Found({ payments, hasMore }: { payments: readonly Payment[]; hasMore: b
   ])
   return (
     <>
-      <Table label={title} columns={paymentColumns} rows={rows} />
+      <Table label={title} columns={paymentColumns} rows={rows} numbers={[2, 3]} />
       {hasMore && <p className="small quiet">{morePayments}</p>}
     </>
   )

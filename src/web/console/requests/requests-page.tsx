@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { requestTexts, stateTexts } from '../../look/texts.ts'
 import { Paging, Table } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
+import { Button, Form } from '../parts/fields.tsx'
 import { rememberPlace } from '../parts/last-place.ts'
 import { Link } from '../parts/link.tsx'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
@@ -68,14 +69,7 @@ function placeOf({ view, q, cursor }: Partial<Shown>): string {
 function Search({ shown: { q, view } }: { shown: Shown }) {
   const [typed, setTyped] = useState(q)
   return (
-    <form
-      role="search"
-      className="request-search"
-      onSubmit={(event) => {
-        event.preventDefault()
-        navigate(placeOf({ view, q: typed.trim() }))
-      }}
-    >
+    <Form role="search" className="request-search" onSend={() => navigate(placeOf({ view, q: typed.trim() }))}>
       <label htmlFor="find" className="unseen">
         {texts.searchLabel}
       </label>
@@ -90,15 +84,13 @@ function Search({ shown: { q, view } }: { shown: Shown }) {
         spellCheck={false}
         maxLength={256}
       />
-      <button type="submit" className="button">
-        {texts.search}
-      </button>
+      <Button text={texts.search} type="submit" />
       {q !== '' && (
         <Link to={placeOf({ view })} className="button plain">
           {texts.clear}
         </Link>
       )}
-    </form>
+    </Form>
   )
 }
 
@@ -136,7 +128,7 @@ function List({ shown }: { shown: Shown }) {
   return (
     <div className="request-list" aria-busy={isPlaceholderData}>
       {data.requests.length === 0 ? <NoRequests shown={shown} /> : <RequestTable requests={data.requests} />}
-      <Paging texts={texts.paging} pagination={data.pagination} placeOf={(cursor) => placeOf({ ...shown, cursor })} />
+      <Paging pagination={data.pagination} placeOf={(cursor) => placeOf({ ...shown, cursor })} />
     </div>
   )
 }
@@ -183,7 +175,7 @@ function RequestTable({ requests }: { requests: readonly PaymentRequest[] }) {
       expiresAt === undefined ? <span className="quiet">{never}</span> : <Time at={expiresAt} />,
     ]
   })
-  return <Table label={table} columns={columns} rows={rows} className="table request-table" />
+  return <Table label={table} columns={columns} rows={rows} numbers={[2, 4]} className="table request-table" />
 }
 
 /** Zero is quiet, so that what is left stands out. */

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useState } from 'react'
 import { formatUtc, toDate } from '../../look/format-time.ts'
 import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
+import { Button } from '../parts/fields.tsx'
 import { Link } from '../parts/link.tsx'
 import { Time, useCopy } from '../parts/shown-values.tsx'
 import { isClosing, sayToCustomer, sayVerdict } from './say-verdict.ts'
@@ -34,9 +35,11 @@ export function AnswerHead({ question, state, onAgain }: AnswerHeadProps) {
       <div className="why-after row">
         <Validity endsAt={endsAt} isOver={isOver} />
         <div className="row">
-          <button type="button" className="button" onClick={onAgain} disabled={isAsking}>
-            {isAsking && answer !== undefined ? whyTexts.askingAgain : whyTexts.again}
-          </button>
+          <Button
+            text={isAsking && answer !== undefined ? whyTexts.askingAgain : whyTexts.again}
+            onClick={onAgain}
+            disabled={isAsking}
+          />
           <CopyForCustomer question={question} state={state} />
           <Link className="button plain" to={`/requests/${encodeURIComponent(question.paymentReference)}`}>
             {whyTexts.openRequest}
@@ -88,14 +91,11 @@ function CopyForCustomer({ question, state: { answer, answeredAt } }: Pick<Answe
   }, [answer, answeredAt, question])
   return (
     <>
-      <button
-        type="button"
-        className="button"
+      <Button
+        text={copied === text ? `✓ ${whyTexts.copied}` : whyTexts.copy}
         disabled={text === ''}
         onClick={() => void copy(text).catch(() => setByHand(true))}
-      >
-        {copied === text ? `✓ ${whyTexts.copied}` : whyTexts.copy}
-      </button>
+      />
       {isByHand && copied === undefined && (
         <label className="field why-copy">
           {whyTexts.copyByHand}

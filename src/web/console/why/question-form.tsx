@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import { whyTexts } from '../../look/texts.ts'
-import { TextField } from '../parts/fields.tsx'
+import { Button, Form, TextField } from '../parts/fields.tsx'
 import { useDemoWallets, useOpenRequests } from './suggestions.ts'
 
 export interface QuestionFormProps {
@@ -16,14 +16,7 @@ export function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormPr
   const requests = useOpenRequests()
   const wallets = useDemoWallets()
   return (
-    <form
-      className="why-form"
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault()
-        onAsk(typed.reference.trim(), typed.wallet.trim())
-      }}
-    >
+    <Form className="why-form" noValidate onSend={() => onAsk(typed.reference.trim(), typed.wallet.trim())}>
       <TextField
         label={whyTexts.reference}
         help={wrong.paymentReference === undefined ? whyTexts.referenceHelp : undefined}
@@ -44,9 +37,7 @@ export function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormPr
         suggestions={wallets}
         onType={(value) => setTyped({ ...typed, wallet: value })}
       />
-      <button type="submit" className="button main">
-        {whyTexts.ask}
-      </button>
-    </form>
+      <Button text={whyTexts.ask} look="main" type="submit" />
+    </Form>
   )
 }

@@ -3,6 +3,7 @@ import { formatSpan } from '../../look/format-span.ts'
 import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
 import { Table } from '../parts/blocks.tsx'
+import { Button } from '../parts/fields.tsx'
 import { navigate, searchOf, useLocation, withParameter } from '../parts/location.ts'
 import { Amount, Badge, MaybeAmount, Usd } from '../parts/shown-values.tsx'
 import { type CostKind, type CostPart, colourOf, costParts, formatFraction, kindsOf, longestBar } from './cost-bars.ts'
@@ -63,9 +64,7 @@ function SortChoice({ query, chosen }: { query: URLSearchParams; chosen: string 
   return (
     <div className="why-sort" role="group" aria-label={texts.sortBy}>
       {sorts.map((name) => (
-        <button key={name} type="button" className="button" aria-pressed={name === chosen} onClick={() => choose(name)}>
-          {texts.sorts[name]}
-        </button>
+        <Button key={name} text={texts.sorts[name]} aria-pressed={name === chosen} onClick={() => choose(name)} />
       ))}
     </div>
   )
@@ -182,12 +181,7 @@ function RouteDetails({ route }: { route: Route }) {
 
 function FeeTable({ route }: { route: Route }) {
   const fee = splitCurrency(route.feeCurrency).symbol
-  const columns = [
-    { title: texts.for, isName: true },
-    { title: texts.amount, isRight: true },
-    { title: fee, isRight: true },
-    { title: texts.inDollars, isRight: true },
-  ]
+  const columns = [texts.for, texts.amount, fee, texts.inDollars]
   const rows = [
     ...route.feeBreakdown.map((line) => [
       <FeeName line={line} />,
@@ -198,7 +192,7 @@ function FeeTable({ route }: { route: Route }) {
     [texts.allFees, '', <Amount value={route.feeAmount} currency={fee} />, <Usd value={route.feeInUsd} />],
     [texts.kinds.PRICE_IMPACT, '', '', formatFraction(route.priceImpact)],
   ]
-  return <Table label={texts.costsOf(sayWay(route))} columns={columns} rows={rows} />
+  return <Table label={texts.costsOf(sayWay(route))} columns={columns} rows={rows} numbers={[1, 3]} name={0} />
 }
 
 function FeeName({ line }: { line: FeeLine }) {
@@ -219,11 +213,7 @@ interface CostTableProps {
 
 /** What the bars draw, for those who do not see them. */
 function CostTable({ routes, bars, kinds }: CostTableProps) {
-  const columns = [
-    { title: texts.way, isName: true },
-    ...kinds.map((kind) => ({ title: texts.kinds[kind], isRight: true })),
-    { title: texts.total, isRight: true },
-  ]
+  const columns = [texts.way, ...kinds.map((kind) => texts.kinds[kind]), texts.total]
   const rows = routes.map((route) => [
     whyTexts.on(route.token, route.chain),
     ...kinds.map((kind) => formatFraction(bars.get(route.id)?.find((part) => part.kind === kind)?.rate ?? 0)),
@@ -232,7 +222,7 @@ function CostTable({ routes, bars, kinds }: CostTableProps) {
   return (
     <details>
       <summary>{texts.table}</summary>
-      <Table label={texts.tableSays} columns={columns} rows={rows} />
+      <Table label={texts.tableSays} columns={columns} rows={rows} numbers={[1, columns.length]} name={0} />
     </details>
   )
 }
