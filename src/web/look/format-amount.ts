@@ -1,4 +1,5 @@
 /** Amounts as people read them: grouped, never rounded without a sign of it. Amounts are decimal strings of any length. */
+import { formatOnce } from './format-once.ts'
 
 /** Marks digits that are left out. */
 const MORE = '…'
@@ -40,25 +41,11 @@ export function formatUsd(amount: string, locale?: string): string {
   return `≈ ${format.format(amount as Intl.StringNumericLiteral)}`
 }
 
-const formats = new Map<string, Intl.NumberFormat>()
-
 function numberFormat(locale: string | undefined, least: number, most: number): Intl.NumberFormat {
-  return formatOnce(`${locale} ${least} ${most}`, locale, {
-    minimumFractionDigits: least,
-    maximumFractionDigits: most,
-  })
+  return formatOnce(Intl.NumberFormat, locale, { minimumFractionDigits: least, maximumFractionDigits: most })
 }
 
 function usdFormat(locale: string | undefined): Intl.NumberFormat {
-  return formatOnce(`${locale} USD`, locale, { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol' })
-}
-
-/** To make a format takes longer than to use it a hundred times. */
-function formatOnce(key: string, locale: string | undefined, options: Intl.NumberFormatOptions): Intl.NumberFormat {
-  let format = formats.get(key)
-  if (format === undefined) {
-    format = new Intl.NumberFormat(locale, options)
-    formats.set(key, format)
-  }
-  return format
+  const options = { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol' } as const
+  return formatOnce(Intl.NumberFormat, locale, options)
 }

@@ -1,4 +1,5 @@
 /** Times in the viewer's zone; the zone can be given for tests and for links that say it. */
+import { formatOnce } from './format-once.ts'
 import { units } from './format-span.ts'
 
 /** A google.protobuf.Timestamp. */
@@ -23,19 +24,27 @@ export function viewerZone(): string {
 
 /** Day and time: `23 Nov 2026, 14:05:09`. */
 export function formatTime(at: Date, zone = viewerZone()): string {
-  return dateFormat(undefined, { timeZone: zone, dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' }).format(
-    at,
-  )
+  return formatOnce(Intl.DateTimeFormat, undefined, {
+    timeZone: zone,
+    dateStyle: 'medium',
+    timeStyle: 'medium',
+    hourCycle: 'h23',
+  }).format(at)
 }
 
 /** Day alone: `23 Nov 2026`. */
 export function formatDay(at: Date, zone = viewerZone()): string {
-  return dateFormat(undefined, { timeZone: zone, dateStyle: 'medium' }).format(at)
+  return formatOnce(Intl.DateTimeFormat, undefined, { timeZone: zone, dateStyle: 'medium' }).format(at)
 }
 
 /** The day of a moment in a zone: `2026-11-23`. */
 export function dayIn(at: Date, zone = viewerZone()): string {
-  return dateFormat('en-CA', { timeZone: zone, year: 'numeric', month: '2-digit', day: '2-digit' }).format(at)
+  return formatOnce(Intl.DateTimeFormat, 'en-CA', {
+    timeZone: zone,
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+  }).format(at)
 }
 
 /** The same moment in UTC: `2026-11-23 13:05:09 UTC`. */
@@ -43,22 +52,10 @@ export function formatUtc(at: Date): string {
   return `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }
 
-const formats = new Map<string, Intl.DateTimeFormat>()
-
-function dateFormat(locale: string | undefined, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
-  const key = JSON.stringify([locale, options])
-  let format = formats.get(key)
-  if (format === undefined) {
-    format = new Intl.DateTimeFormat(locale, options)
-    formats.set(key, format)
-  }
-  return format
-}
-
 /** How long ago, or how soon: `3 minutes ago`. */
 export function formatDistance(at: Date, now: Date, locale?: string): string {
   const seconds = (at.getTime() - now.getTime()) / 1000
-  const format = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
+  const format = formatOnce(Intl.RelativeTimeFormat, locale, { numeric: 'auto' })
   for (const [unit, size] of units) {
     if (Math.abs(seconds) >= size) return format.format(Math.trunc(seconds / size), unit)
   }

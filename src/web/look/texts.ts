@@ -610,12 +610,6 @@ export const paymentTexts = {
     title: 'Details',
     reference: 'Your reference',
     type: 'Kind',
-    types: {
-      DIRECT: 'Direct',
-      CONVERSION: 'Converted',
-      CROSSCHAIN: 'Across chains',
-      RECURRING: 'Recurring',
-    },
     token: 'Token contract',
     native: 'none: the chain’s own coin',
     id: 'Payment id',

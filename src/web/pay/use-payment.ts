@@ -1,5 +1,5 @@
 import { type Checkout, type PayOutcome, type PayProgress, pay, type Route, resumePay } from '@waybill/client/checkout'
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Connected } from './connect-screen.tsx'
 import { addProgress, type PayStep } from './pay-steps.ts'
 
@@ -42,37 +42,27 @@ export function usePayment({ checkout, paymentReference, outstanding, isPayable 
   const left = useRef<AbortController>(undefined)
   const isRunning = useRef(false)
 
-  const run = useCallback(
-    async (
-      { address, provider }: Connected,
-      route: Route | undefined,
-      work: (terms: WorkTerms) => Promise<PayOutcome | undefined>,
-    ) => {
-      // A second click comes before the first has changed the screen.
-      if (isRunning.current) return
-      isRunning.current = true
-      const own = new AbortController()
-      left.current = own
-      const first: MadePayment = { route, outstanding, ...BEGUN }
-      if (route !== undefined) setPayment(first)
-      const onProgress = (event: PayProgress) => setPayment((before = first) => afterProgress(before, event))
-      const { signal } = own
-      const end = await work({ paymentReference, wallet: address, provider, signal, onProgress }).then(
-        (outcome): PaymentEnd | undefined => outcome && { outcome },
-        (error: Error): PaymentEnd => (signal.reason === STOPPED ? { outcome: NO_ANSWER } : { error }),
-      )
-      isRunning.current = false
-      setPayment((before = first) => end && withEnd(before, end))
-    },
-    [paymentReference, outstanding],
-  )
-  const begin = useCallback(
-    (connected: Connected, route: Route, askAgain: boolean) =>
-      run(connected, route, (terms) => pay({ ...terms, waybill: checkout, route, askAgain })),
-    [checkout, run],
-  )
-  /** Waits for a payment of before a reload. */
-  const resume = useCallback((connected: Connected) => run(connected, undefined, resumePay), [run])
+  const run = async (
+    { address, provider }: Connected,
+    route: Route | undefined,
+    work: (terms: WorkTerms) => Promise<PayOutcome | undefined>,
+  ) => {
+    // A second click comes before the first has changed the screen.
+    if (isRunning.current) return
+    isRunning.current = true
+    const own = new AbortController()
+    left.current = own
+    const first: MadePayment = { route, outstanding, ...BEGUN }
+    if (route !== undefined) setPayment(first)
+    const onProgress = (event: PayProgress) => setPayment((before = first) => afterProgress(before, event))
+    const { signal } = own
+    const end = await work({ paymentReference, wallet: address, provider, signal, onProgress }).then(
+      (outcome): PaymentEnd | undefined => outcome && { outcome },
+      (error: Error): PaymentEnd => (signal.reason === STOPPED ? { outcome: NO_ANSWER } : { error }),
+    )
+    isRunning.current = false
+    setPayment((before = first) => end && withEnd(before, end))
+  }
 
   // Once others have paid, no further step is asked of the wallet.
   const isSent = payment?.isSent === true
@@ -82,11 +72,13 @@ export function usePayment({ checkout, paymentReference, outstanding, isPayable 
 
   return {
     payment,
-    begin,
-    resume,
+    begin: (connected: Connected, route: Route, askAgain: boolean) =>
+      run(connected, route, (terms) => pay({ ...terms, waybill: checkout, route, askAgain })),
+    /** Waits for a payment of before a reload. */
+    resume: (connected: Connected) => run(connected, undefined, resumePay),
     /** Ends the wait for a wallet that does not answer. */
-    stop: useCallback(() => left.current?.abort(STOPPED), []),
-    leave: useCallback(() => setPayment(undefined), []),
+    stop: () => left.current?.abort(STOPPED),
+    leave: () => setPayment(undefined),
   }
 }
 

@@ -1,6 +1,6 @@
 import { FeeLine_Stage as FeeStage, FeeLine_Type as FeeType, type Payment, Payment_Type } from '@waybill/client'
 import { isNativeCoin } from '../../look/native-coin.ts'
-import { paymentTexts } from '../../look/texts.ts'
+import { paymentsTexts, paymentTexts } from '../../look/texts.ts'
 import { Card, Facts, Table } from '../parts/blocks.tsx'
 import { Amount, Copyable, MaybeAmount, Time, Unknown, Usd } from '../parts/shown-values.tsx'
 
@@ -131,7 +131,8 @@ function Rates({ payment: { exchangeRates } }: { payment: Payment }) {
 
 /** What the payment is called elsewhere. */
 export function Identifiers({ payment }: { payment: Payment }) {
-  const { title, id, type, types, reference, token, native, updated } = paymentTexts.identifiers
+  const { types } = paymentsTexts
+  const { title, id, type, reference, token, native, updated } = paymentTexts.identifiers
   const isNative = isNativeCoin(payment)
   return (
     <Card id="identifiers" title={title}>

@@ -75,6 +75,6 @@ const isClosed = (field: FilterField) => /(?:^|\.)(?:status|type)$/.test(field)
 function choicesOf(field: FilterField, known: KnownNames): (readonly [value: string, title: string])[] {
   if (field.endsWith('status')) return Object.entries(stateTexts.payment)
   if (field.endsWith('type')) return Object.entries(paymentsTexts.types)
-  const names = /network$/i.test(field) ? known.networks : /currency$/i.test(field) ? known.currencies : []
+  const names = /network$/i.test(field) ? known.network : /currency$/i.test(field) ? known.currency : []
   return names.map((name) => [name, name])
 }

@@ -196,16 +196,15 @@ function useKnownNames(isWanted: boolean): KnownNames {
         waybill.summarizePayments({ groupBy: [CURRENCY], top: 100 }, { signal }),
       ])
       return {
-        networks: networks.groups.flatMap(({ network = [] }) => network),
-        currencies: withSymbols(currencies.groups.flatMap(({ currency = [] }) => currency)),
+        network: networks.groups.flatMap(({ network = [] }) => network),
+        currency: withSymbols(currencies.groups.flatMap(({ currency = [] }) => currency)),
       }
     },
   })
   return {
-    statuses: Object.keys(stateTexts.payment),
-    types: Object.keys(paymentsTexts.types),
-    networks: data?.networks ?? [],
-    currencies: data?.currencies ?? [],
+    status: Object.keys(stateTexts.payment),
+    type: Object.keys(paymentsTexts.types),
+    ...(data ?? { network: [], currency: [] }),
   }
 }
 

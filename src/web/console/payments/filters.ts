@@ -5,8 +5,8 @@
 import {
   Payment_Status,
   Payment_Type,
-  SearchPaymentsRequest_SortBy,
-  SearchPaymentsRequest_SortOrder,
+  SearchPaymentsRequest_SortBy as SortBy,
+  SearchPaymentsRequest_SortOrder as SortOrder,
   type WatchFilter,
   type Waybill,
 } from '@waybill/client'
@@ -19,20 +19,11 @@ export type Search = NonNullable<Parameters<Waybill['eachPayment']>[0]>
 export type FilterField = keyof typeof suggestTexts.fields
 export const FILTER_FIELDS = Object.keys(suggestTexts.fields) as readonly FilterField[]
 
-/** Filters that take one value; the others take several. */
-const ONE_VALUED: readonly FilterField[] = [
-  'q',
-  'from',
-  'to',
-  'changedFrom',
-  'changedTo',
-  'minAmount',
-  'maxAmount',
-  'referencePrefix',
-]
-const MANY_VALUED = FILTER_FIELDS.filter((field) => !ONE_VALUED.includes(field))
 /** Those that may be days. */
 const DATES = ['from', 'to', 'changedFrom', 'changedTo'] as const
+/** Filters that take one value; the others take several. */
+const ONE_VALUED: readonly FilterField[] = ['q', ...DATES, 'minAmount', 'maxAmount', 'referencePrefix']
+const MANY_VALUED = FILTER_FIELDS.filter((field) => !ONE_VALUED.includes(field))
 
 /** One filter that is set. */
 export interface Filter {
@@ -149,12 +140,8 @@ export function searchOfPage(query: URLSearchParams, limit: number): Search {
   const { by, order } = sortOf(query)
   return {
     ...searchFilters(query),
-    sortBy: {
-      date: SearchPaymentsRequest_SortBy.DATE,
-      amount: SearchPaymentsRequest_SortBy.AMOUNT,
-      status: SearchPaymentsRequest_SortBy.STATUS,
-    }[by],
-    sortOrder: order === 'asc' ? SearchPaymentsRequest_SortOrder.ASC : SearchPaymentsRequest_SortOrder.DESC,
+    sortBy: SortBy[by.toUpperCase() as Uppercase<SortField>],
+    sortOrder: order === 'asc' ? SortOrder.ASC : SortOrder.DESC,
     limit,
     ...(cursor !== null && { cursor }),
   }

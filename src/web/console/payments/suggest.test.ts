@@ -2,10 +2,10 @@ import { expect, it } from 'vitest'
 import { suggest } from './suggest.ts'
 
 const known = {
-  statuses: ['PENDING', 'CONFIRMED', 'FAILED'],
-  types: ['DIRECT'],
-  networks: ['ETHEREUM', 'BASE'],
-  currencies: ['ETH', 'USDC', 'USDC-BASE'],
+  status: ['PENDING', 'CONFIRMED', 'FAILED'],
+  type: ['DIRECT'],
+  network: ['ETHEREUM', 'BASE'],
+  currency: ['ETH', 'USDC', 'USDC-BASE'],
 }
 const at = { now: new Date('2026-01-05T20:00:00Z'), zone: 'Asia/Kolkata' }
 const wallet = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'

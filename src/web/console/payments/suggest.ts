@@ -13,12 +13,7 @@ export interface Suggestion {
 }
 
 /** Names that may be completed: closed sets, and what the account's payments have. */
-export interface KnownNames {
-  readonly statuses: readonly string[]
-  readonly types: readonly string[]
-  readonly networks: readonly string[]
-  readonly currencies: readonly string[]
-}
+export type KnownNames = Readonly<Record<'status' | 'network' | 'currency' | 'type', readonly string[]>>
 
 const MAX_OF_KIND = 4
 /** Fewer letters stand in nearly every name, so they have to begin a word. */
@@ -39,12 +34,8 @@ export function suggest(typed: string, known: KnownNames, { now, zone }: { now: 
 }
 
 function suggestNames(text: string, known: KnownNames): Suggestion[] {
-  return [
-    ...complete('status', text, known.statuses),
-    ...complete('network', text, known.networks),
-    ...complete('currency', text, known.currencies),
-    ...complete('type', text, known.types),
-  ]
+  const fields = ['status', 'network', 'currency', 'type'] as const
+  return fields.flatMap((field) => complete(field, text, known[field]))
 }
 
 /** `-failed` and `not failed`, `INV-*`, `changed today` */

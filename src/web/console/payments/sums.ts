@@ -2,8 +2,11 @@
 import { Payment_Status, type PaymentSummary, PaymentSummary_GroupBy } from '@waybill/client'
 import { fillPeriods, firstDayOf, type Period } from './periods.ts'
 
-export type Split = 'network' | 'currency' | 'status'
-export type Measure = 'usd' | 'count'
+export const PERIODS: readonly Period[] = ['day', 'week', 'month']
+export const SPLITS = ['network', 'currency', 'status'] as const
+export const MEASURES = ['usd', 'count'] as const
+export type Split = (typeof SPLITS)[number]
+export type Measure = (typeof MEASURES)[number]
 
 export interface ChartState {
   readonly period: Period
@@ -11,16 +14,8 @@ export interface ChartState {
   readonly measure: Measure
 }
 
-export const PERIODS: readonly Period[] = ['day', 'week', 'month']
-export const SPLITS: readonly Split[] = ['network', 'currency', 'status']
-export const MEASURES: readonly Measure[] = ['usd', 'count']
-
 export function groupsOf({ period, split }: ChartState): PaymentSummary_GroupBy[] {
-  const { DAY, WEEK, MONTH, NETWORK, CURRENCY, STATUS } = PaymentSummary_GroupBy
-  return [
-    { day: DAY, week: WEEK, month: MONTH }[period],
-    { network: NETWORK, currency: CURRENCY, status: STATUS }[split],
-  ]
+  return [period, split].map((name) => PaymentSummary_GroupBy[name.toUpperCase() as Uppercase<Period | Split>])
 }
 
 export interface Part {

@@ -1,11 +1,7 @@
+import type { PaymentRequest } from '@waybill/client'
 import { addDecimals, isAboveZero, subtractDecimals } from '../parts/decimals.ts'
 
-interface Amounts {
-  readonly paidAmount: string
-  readonly pendingAmount: string
-  readonly outstandingAmount: string
-  readonly overpaidAmount: string
-}
+type Amounts = Pick<PaymentRequest, 'paidAmount' | 'pendingAmount' | 'outstandingAmount' | 'overpaidAmount'>
 
 /** A part of the money of a request; the parts do not overlap. */
 export interface AmountPart {

@@ -5,13 +5,8 @@ import { addDecimals, isAboveZero, shareOf } from '../parts/decimals.ts'
 import { Amount } from '../parts/shown-values.tsx'
 import { partsOf } from './amount-parts.ts'
 
-type Amounts = Pick<
-  PaymentRequest,
-  'amount' | 'invoiceCurrency' | 'paidAmount' | 'pendingAmount' | 'outstandingAmount' | 'overpaidAmount'
->
-
 /** What of a request is paid, on its way, left and too much: a bar, and the numbers below it. */
-export function AmountsBar({ request }: { request: Amounts }) {
+export function AmountsBar({ request }: { request: PaymentRequest }) {
   const { parts } = requestTexts.bar
   const { invoiceCurrency } = request
   const shown = partsOf(request).filter(

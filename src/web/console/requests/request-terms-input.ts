@@ -2,46 +2,34 @@
 import type { FieldViolation } from '@waybill/client'
 
 /** The fields as they are typed; empty ones are left out of the terms. */
-export interface TypedTerms {
-  readonly payee: string
-  readonly amount: string
-  readonly invoiceCurrency: string
-  readonly paymentCurrency: string
-  readonly reference: string
-  readonly refundAddress: string
-  /** Of an input of date and time, in the browser's zone: `2026-11-24T10:00`. */
-  readonly expiresAt: string
-}
-
-export type TermName = keyof TypedTerms
-
-export const noTerms: TypedTerms = {
+export const noTerms = {
   payee: '',
   amount: '',
   invoiceCurrency: '',
   paymentCurrency: '',
   reference: '',
   refundAddress: '',
+  /** Of an input of date and time, in the browser's zone: `2026-11-24T10:00`. */
   expiresAt: '',
 }
 
+export type TypedTerms = Readonly<typeof noTerms>
+export type TermName = keyof TypedTerms
+
 /** What is sent. An invoice without a currency of its own is in the one it is paid in. */
 export function termsOf(typed: TypedTerms) {
-  const { payee, amount, invoiceCurrency, paymentCurrency, reference, refundAddress, expiresAt } = trimAll(typed)
+  const trimmed = Object.entries(typed).map(([name, text]) => [name, text.trim()])
+  const { paymentCurrency, invoiceCurrency, reference, refundAddress, expiresAt, ...needed } = Object.fromEntries(
+    trimmed,
+  ) as TypedTerms
   return {
-    payee,
-    amount,
+    ...needed,
     paymentCurrency,
     invoiceCurrency: invoiceCurrency === '' ? paymentCurrency : invoiceCurrency,
     ...(reference !== '' && { reference }),
     ...(refundAddress !== '' && { refundAddress }),
     ...(expiresAt !== '' && { expiresAt: new Date(expiresAt).toISOString() }),
   }
-}
-
-function trimAll(typed: TypedTerms): TypedTerms {
-  const names = Object.keys(typed) as TermName[]
-  return Object.fromEntries(names.map((name) => [name, typed[name].trim()])) as unknown as TypedTerms
 }
 
 /**

@@ -1,43 +1,26 @@
 /** The lists of requests that people ask for, as the service filters them. */
 import { PaymentRequest_Status as Status } from '@waybill/client'
 import type { RequestState } from '../../look/request-state.ts'
+import { requestTexts } from '../../look/texts.ts'
 
 export type ViewName = 'ALL' | RequestState | 'OVERPAID'
 
-/** Filters of a list. */
-export interface View {
-  readonly status?: Status[]
-  readonly overpaid?: boolean
-}
+/** Each has a text that says that it is empty. */
+export const viewNames = Object.keys(requestTexts.list.none) as readonly ViewName[]
 
-export const views: Readonly<Record<ViewName, View>> = {
-  ALL: {},
-  OPEN: { status: [Status.OPEN] },
-  PARTIALLY_PAID: { status: [Status.PARTIALLY_PAID] },
-  PENDING: { status: [Status.PENDING] },
-  PAID: { status: [Status.PAID] },
-  OVERPAID: { overpaid: true },
-  EXPIRED: { status: [Status.EXPIRED] },
-  CANCELLED: { status: [Status.CANCELLED] },
-  REFUNDED: { status: [Status.REFUNDED] },
+/** The filters of a view. */
+export function filtersOfView(name: ViewName): { readonly status?: Status[]; readonly overpaid?: boolean } {
+  if (name === 'ALL') return {}
+  return name === 'OVERPAID' ? { overpaid: true } : { status: [Status[name]] }
 }
-
-export const viewNames = Object.keys(views) as readonly ViewName[]
 
 /** The view that a link names; all requests where it names none that exists. */
 export function viewNameOf(text: string | null): ViewName {
   return viewNames.find((name) => name === text?.toUpperCase()) ?? 'ALL'
 }
 
-/** The filters of a list that a text pasted bare stands for. */
-export interface Asked {
-  readonly requestId?: string[]
-  readonly payee?: string[]
-  readonly reference?: string[]
-}
-
-/** @param text - a request id, a payee's address, or the merchant's own reference */
-export function readSearch(text: string): Asked {
+/** The filters that a text stands for: a request id, a payee's address, or the merchant's own reference. */
+export function readSearch(text: string): { requestId?: string[]; payee?: string[]; reference?: string[] } {
   const typed = text.trim()
   if (typed === '') return {}
   if (/^01[0-9a-f]{64}$/i.test(typed)) return { requestId: [typed] }

@@ -14,7 +14,14 @@ import { Amount, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { Outstanding } from './outstanding.tsx'
 import { RequestBadges } from './request-badges.tsx'
-import { readPaymentReference, readSearch, type ViewName, viewNameOf, viewNames, views } from './request-views.ts'
+import {
+  filtersOfView,
+  readPaymentReference,
+  readSearch,
+  type ViewName,
+  viewNameOf,
+  viewNames,
+} from './request-views.ts'
 
 /** What of the list is in the link. */
 interface Shown {
@@ -138,7 +145,7 @@ async function findRequests(waybill: Waybill, shown: Shown, signal: AbortSignal)
   const { view, q, cursor } = shown
   const named = cursor === undefined ? await findByReference(waybill, q, signal) : undefined
   // A cursor carries the filters.
-  const asked = cursor === undefined ? { ...views[view], ...readSearch(q), limit: ROWS } : { cursor }
+  const asked = cursor === undefined ? { ...filtersOfView(view), ...readSearch(q), limit: ROWS } : { cursor }
   const { requests, pagination } = await waybill.listPaymentRequests(asked, { signal })
   const others = requests.filter(({ requestId }) => requestId !== named?.requestId)
   return { requests: named === undefined ? requests : [named, ...others], pagination }
