@@ -4,8 +4,13 @@
  */
 import type { Address, Hex } from 'viem'
 import { keccak256 } from 'viem/utils'
-import { type DemoRequests, type DemoRequestTerms, draftTerms, referenceOf } from './history/demo-requests.ts'
-import type { DemoChainName } from './network/chain-specs.ts'
+import {
+  type Asked,
+  type DemoRequests,
+  type DemoRequestTerms,
+  draftTerms,
+  referenceOf,
+} from './history/demo-requests.ts'
 import type { DemoChain } from './network/network.ts'
 
 export interface PayableRequest {
@@ -16,9 +21,7 @@ export interface PayableRequest {
 
 interface Draft {
   readonly kind: PayableRequest['kind']
-  readonly chain: DemoChainName
-  readonly symbol: string
-  readonly amount: string
+  readonly asks: Asked
   readonly invoice?: 'USD'
   readonly says: string
 }
@@ -26,24 +29,18 @@ interface Draft {
 const DRAFTS: readonly Draft[] = [
   {
     kind: 'token',
-    chain: 'ETHEREUM',
-    symbol: 'USDC',
-    amount: '24.5',
+    asks: ['24.5', 'USDC', 'ETHEREUM'],
     says: 'To pay: 24.5 USDC on ETHEREUM. Directly by the wallet direct, by a swap by otherToken, over the bridge by otherChain.',
   },
   {
     kind: 'native',
-    chain: 'ETHEREUM',
-    symbol: 'ETH',
-    amount: '0.01',
+    asks: ['0.01', 'ETH', 'ETHEREUM'],
     says: 'To pay: 0.01 ETH on ETHEREUM, by the wallets direct and coinsOnly.',
   },
   {
     kind: 'fiat',
-    chain: 'ARBITRUM',
-    symbol: 'USDC',
+    asks: ['19.9', 'USDC', 'ARBITRUM'],
     invoice: 'USD',
-    amount: '19.9',
     says: 'To pay: 19.90 US dollars in USDC on ARBITRUM at the current rate, by the wallet direct.',
   },
 ]
@@ -68,8 +65,8 @@ export function createPayableRequestKeeper(
    * rest; nothing else is stored, and a link holds over a restart.
    */
   async function findOpen(draft: Draft): Promise<PayableRequest> {
-    const chain = chains.find(({ spec }) => spec.name === draft.chain)
-    if (chain === undefined) throw new Error(`the demo has no chain ${draft.chain}`)
+    const chain = chains.find(({ spec }) => spec.name === draft.asks[2])
+    if (chain === undefined) throw new Error(`the demo has no chain ${draft.asks[2]}`)
     for (let first = serials.get(draft) ?? 1; ; first += LOOKED_AT) {
       const candidates = Array.from({ length: LOOKED_AT }, (_, place) => describe(draft, first + place, chain))
       const [paid, closed] = await Promise.all([
@@ -84,7 +81,7 @@ export function createPayableRequestKeeper(
     }
   }
 
-  function describe({ kind, says, symbol, amount, invoice, chain: name }: Draft, serial: number, chain: DemoChain) {
+  function describe({ kind, says, invoice, asks: [amount, symbol, name] }: Draft, serial: number, chain: DemoChain) {
     const terms = draftTerms({
       name: `payable ${kind} ${serial}`,
       payee: chain.people.payees[1] as Address,

@@ -48,6 +48,9 @@ export interface DemoRequests {
   findClosed(requestIds: readonly string[]): Promise<ReadonlySet<string>>
 }
 
+/** What a request asks for: `['24.5', 'USDC', 'ETHEREUM']`. */
+export type Asked = readonly [amount: string, symbol: string, chain: DemoChainName]
+
 interface RequestDraft {
   /** Unique, and the same at every start: id and salt are derived from it. */
   name: string

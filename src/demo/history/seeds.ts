@@ -3,10 +3,10 @@
  * again, so they keep that state. The request with the pending payment is in pending-request.ts.
  */
 import { parseAmount } from '../../domain/decimal.ts'
-import type { DemoChainName, DemoChainSpec } from '../network/chain-specs.ts'
+import type { DemoChainSpec } from '../network/chain-specs.ts'
 import { FIAT_DECIMALS, ZERO_ADDRESS } from '../network/demo-contracts.ts'
 import { worthlessToken } from '../network/funding.ts'
-import { type DemoRequestTerms, draftTerms, referenceOf } from './demo-requests.ts'
+import { type Asked, type DemoRequestTerms, draftTerms, referenceOf } from './demo-requests.ts'
 import type { DemoPeople } from './people.ts'
 import { decimalsOf, type PlannedPayment } from './planned-payment.ts'
 
@@ -19,10 +19,8 @@ export interface Seed {
 
 interface SeedDraft {
   name: string
-  chain: DemoChainName
-  symbol: string
+  asks: Asked
   invoice?: 'USD'
-  amount: string
   /** The amounts of its payments. */
   paid?: readonly string[]
   /** Also sends events that look like payments but are none. */
@@ -37,61 +35,47 @@ const CREATED_SEC_AGO = 3_600
 const CLOSED_SEC_AGO = 1_800
 
 const SEEDS: readonly SeedDraft[] = [
-  { name: 'open', chain: 'ETHEREUM', symbol: 'USDC', amount: '150', says: 'Open: 150 USDC on ETHEREUM.' },
+  { name: 'open', asks: ['150', 'USDC', 'ETHEREUM'], says: 'Open: 150 USDC on ETHEREUM.' },
   {
     name: 'open-tether',
-    chain: 'BSC',
-    symbol: 'USDT',
-    amount: '80.5',
+    asks: ['80.5', 'USDT', 'BSC'],
     says: 'Open: 80.5 USDT on BSC, where USDT has 18 decimals.',
   },
   {
     name: 'partially-paid',
-    chain: 'ARBITRUM',
-    symbol: 'USDC',
-    amount: '300',
+    asks: ['300', 'USDC', 'ARBITRUM'],
     paid: ['120'],
     says: 'Partially paid: 120 of 300 USDC on ARBITRUM, 180 outstanding.',
   },
   {
     name: 'paid',
-    chain: 'BSC',
-    symbol: 'DAI',
-    amount: '250',
+    asks: ['250', 'DAI', 'BSC'],
     paid: ['100', '150'],
     says: 'Paid: 250 DAI on BSC in two final payments.',
   },
   {
     name: 'overpaid',
-    chain: 'ETHEREUM',
-    symbol: 'USDC',
-    amount: '100',
+    asks: ['100', 'USDC', 'ETHEREUM'],
     paid: ['130'],
     says: 'Overpaid: 130 USDC for a request of 100 on ETHEREUM.',
   },
   {
     name: 'fiat',
-    chain: 'ARBITRUM',
-    symbol: 'USDC',
+    asks: ['500', 'USDC', 'ARBITRUM'],
     invoice: 'USD',
-    amount: '500',
     says: 'Open: 500 US dollars, to be paid in USDC on ARBITRUM at the current rate. The wallet direct can pay it.',
   },
   {
     name: 'fiat-paid',
-    chain: 'ETHEREUM',
-    symbol: 'ETH',
+    asks: ['200', 'ETH', 'ETHEREUM'],
     invoice: 'USD',
-    amount: '200',
     paid: ['200'],
     says: 'Paid: 200 US dollars, in ETH on ETHEREUM at the rate of that time.',
   },
-  { name: 'native', chain: 'ETHEREUM', symbol: 'ETH', amount: '0.25', says: 'Open: 0.25 ETH on ETHEREUM.' },
+  { name: 'native', asks: ['0.25', 'ETH', 'ETHEREUM'], says: 'Open: 0.25 ETH on ETHEREUM.' },
   {
     name: 'spoofed',
-    chain: 'ETHEREUM',
-    symbol: 'USDC',
-    amount: '1000',
+    asks: ['1000', 'USDC', 'ETHEREUM'],
     spoofed: true,
     says:
       'Open, although a spoofer sent a worthless "USDC" to the payee and real USDC to his own wallet under its reference: ' +
@@ -100,17 +84,13 @@ const SEEDS: readonly SeedDraft[] = [
   // After all others, since the place decides on payer, payee and time.
   {
     name: 'expired',
-    chain: 'POLYGON',
-    symbol: 'USDC',
-    amount: '45',
+    asks: ['45', 'USDC', 'POLYGON'],
     closed: 'EXPIRED',
     says: 'Expired: 45 USDC on POLYGON, which nobody paid in time. It takes no payment any more.',
   },
   {
     name: 'cancelled',
-    chain: 'BSC',
-    symbol: 'DAI',
-    amount: '60',
+    asks: ['60', 'DAI', 'BSC'],
     closed: 'CANCELLED',
     says: 'Cancelled: 60 DAI on BSC, which the shop cancelled before anybody paid. It takes no payment any more.',
   },
@@ -123,7 +103,7 @@ const SEEDS: readonly SeedDraft[] = [
  */
 export function planSeeds(spec: DemoChainSpec, people: DemoPeople, atSec: number): readonly Seed[] {
   return SEEDS.flatMap((draft, index) =>
-    draft.chain === spec.name ? [planSeed(draft, { spec, people, atSec: atSec + index * 20, index })] : [],
+    draft.asks[2] === spec.name ? [planSeed(draft, { spec, people, atSec: atSec + index * 20, index })] : [],
   )
 }
 
@@ -138,25 +118,26 @@ function planSeed(
   { spec, people, atSec, index }: { spec: DemoChainSpec; people: DemoPeople; atSec: number; index: number },
 ): Seed {
   const payee = at(people.payees, index)
+  const [asked, symbol, chain] = draft.asks
   const terms = draftTerms({
     name: `seed ${draft.name}`,
     payee,
-    amount: draft.amount,
+    amount: asked,
     invoice: draft.invoice,
-    symbol: draft.symbol,
-    chain: draft.chain,
+    symbol,
+    chain,
     reference: `demo-${draft.name}`,
     createdAtSec: atSec - CREATED_SEC_AGO,
     expiresAtSec: draft.closed === 'EXPIRED' ? atSec - CLOSED_SEC_AGO : undefined,
     cancelledAtSec: draft.closed === 'CANCELLED' ? atSec - CLOSED_SEC_AGO : undefined,
   })
-  const unit = draft.invoice ? FIAT_DECIMALS : decimalsOf(spec, draft.symbol)
+  const unit = draft.invoice ? FIAT_DECIMALS : decimalsOf(spec, symbol)
   const payment = (amount: string, place: number): PlannedPayment => ({
     atSec: atSec + place * 5,
     payer: at(people.payers, index),
     payee,
     paymentReference: referenceOf(terms),
-    symbol: draft.symbol,
+    symbol,
     amount: toUnits(amount, unit),
     feeAmount: 0n,
     feeAddress: ZERO_ADDRESS,
@@ -164,7 +145,7 @@ function planSeed(
     exact: true,
   })
   const genuine = (draft.paid ?? []).map(payment)
-  const payments = draft.spoofed ? [...genuine, ...spoofs(payment(draft.amount, 0), people)] : genuine
+  const payments = draft.spoofed ? [...genuine, ...spoofs(payment(asked, 0), people)] : genuine
   return { name: draft.name, says: draft.says, terms, payments }
 }
 

@@ -1,23 +1,17 @@
 /**
  * Sends transactions from a demo chain's unlocked accounts, mines, and reads.
  */
-import type { Address, Hex } from 'viem'
+import type { Address, Hex, RpcTransactionReceipt, TransactionReceipt } from 'viem'
 import { formatTransactionRequest } from 'viem/utils'
 import { type ContractCall, MULTICALL3_ADDRESS, multicall3RuntimeCode } from './demo-contracts.ts'
 import type { Deployed, DeploymentPlan } from './deployment.ts'
 import { type Rpc, type RpcCall, toQuantity } from './rpc.ts'
 
-export interface Receipt {
-  transactionHash: Hex
-  blockHash: Hex
-  blockNumber: bigint
-  from: Address
-  to: Address | null
+type ReadField = 'transactionHash' | 'blockHash' | 'blockNumber' | 'from' | 'to' | 'gasUsed' | 'effectiveGasPrice'
+
+export interface Receipt extends Pick<TransactionReceipt, ReadField> {
   succeeded: boolean
-  gasUsed: bigint
-  /** wei */
-  effectiveGasPrice: bigint
-  logs: readonly { address: Address; topics: readonly Hex[]; data: Hex; logIndex: number }[]
+  logs: readonly Pick<TransactionReceipt['logs'][number], 'address' | 'topics' | 'data' | 'logIndex'>[]
 }
 
 export interface SendOptions {
@@ -84,11 +78,14 @@ export function createChainClient(rpc: Rpc): ChainClient {
       return BigInt(await rpc.call<Hex>('eth_blockNumber'))
     },
     async receipt(hash) {
-      const answer = await rpc.call<RpcReceipt | null>('eth_getTransactionReceipt', [hash])
+      const answer = await rpc.call<RpcTransactionReceipt | null>('eth_getTransactionReceipt', [hash])
       return answer ? toReceipt(answer) : undefined
     },
     async head() {
-      const block = await rpc.call<RpcBlock>('eth_getBlockByNumber', ['latest', false])
+      const block = await rpc.call<Record<'number' | 'hash' | 'timestamp' | 'baseFeePerGas', Hex>>(
+        'eth_getBlockByNumber',
+        ['latest', false],
+      )
       return {
         number: BigInt(block.number),
         hash: block.hash,
@@ -138,7 +135,9 @@ export async function assertSucceeded(client: ChainClient, hash: Hex): Promise<R
 
 /** @throws Error for the first transaction that is not mined or was reverted */
 export async function assertAllSucceeded({ rpc }: ChainClient, hashes: readonly Hex[]): Promise<void> {
-  const answers = await rpc.callAll<RpcReceipt | null>(hashes.map((hash) => ['eth_getTransactionReceipt', [hash]]))
+  const answers = await rpc.callAll<RpcTransactionReceipt | null>(
+    hashes.map((hash) => ['eth_getTransactionReceipt', [hash]]),
+  )
   for (const [at, hash] of hashes.entries()) {
     const answer = answers[at]
     requireSuccess(hash, answer ? toReceipt(answer) : undefined)
@@ -151,28 +150,10 @@ function requireSuccess(hash: Hex, receipt: Receipt | undefined): Receipt {
   return receipt
 }
 
-interface RpcReceipt extends Omit<Receipt, 'blockNumber' | 'gasUsed' | 'effectiveGasPrice' | 'succeeded' | 'logs'> {
-  status: Hex
-  blockNumber: Hex
-  gasUsed: Hex
-  effectiveGasPrice: Hex
-  logs: { address: Address; topics: Hex[]; data: Hex; logIndex: Hex }[]
-}
-
-interface RpcBlock {
-  number: Hex
-  hash: Hex
-  timestamp: Hex
-  baseFeePerGas: Hex
-}
-
-function toReceipt(answer: RpcReceipt): Receipt {
+function toReceipt(answer: RpcTransactionReceipt): Receipt {
   return {
-    transactionHash: answer.transactionHash,
-    blockHash: answer.blockHash,
+    ...answer,
     blockNumber: BigInt(answer.blockNumber),
-    from: answer.from,
-    to: answer.to,
     succeeded: BigInt(answer.status) === 1n,
     gasUsed: BigInt(answer.gasUsed),
     effectiveGasPrice: BigInt(answer.effectiveGasPrice),

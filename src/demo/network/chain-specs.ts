@@ -11,7 +11,6 @@ export type DemoChainName = 'ETHEREUM' | 'POLYGON' | 'ARBITRUM' | 'BSC'
 
 export interface DemoChainSpec extends ChainSpec {
   name: DemoChainName
-  /** Private, so that a signature for a demo chain is not valid on a real one; fixed. */
   chainId: number
   /** wei; set for every block, because on a nearly empty chain it would decay to zero. */
   baseFeePerGas: bigint
@@ -39,13 +38,13 @@ const QUICK_FINALITY = MAX_UNSAVED_BLOCKS + 1
 /**
  * One chain is slow, as in reality: about 20 minutes. The request with the pending payment is on it.
  */
-const SLOW_FINALITY = 120
+const SLOW = { finalityDepth: 120 }
 
-/** @returns the stablecoins with their decimals on the real chain */
-function stablecoins(decimals: { usdc: number; usdt: number }): readonly TokenSpec[] {
+/** @param decimals - of Circle's and Tether's dollars on the real chain */
+function stablecoins(decimals: number): readonly TokenSpec[] {
   return [
-    { symbol: 'USDC', name: 'USD Coin', decimals: decimals.usdc, behaviour: 'PLAIN', usdPrice: USD },
-    { symbol: 'USDT', name: 'Tether USD', decimals: decimals.usdt, behaviour: 'TETHER', usdPrice: USD },
+    { symbol: 'USDC', name: 'USD Coin', decimals, behaviour: 'PLAIN', usdPrice: USD },
+    { symbol: 'USDT', name: 'Tether USD', decimals, behaviour: 'TETHER', usdPrice: USD },
     { symbol: 'DAI', name: 'Dai Stablecoin', decimals: 18, behaviour: 'PLAIN', usdPrice: USD },
   ]
 }
@@ -58,53 +57,26 @@ const POOLS: readonly PoolSpec[] = [
   { tokens: ['USDT', POOL_TOKEN_BETWEEN], each: 20_000n },
 ]
 
-export const DEMO_CHAINS: readonly DemoChainSpec[] = [
-  {
-    name: 'ETHEREUM',
-    chainId: 31_337_001,
-    native: { symbol: 'ETH', usdPrice: 3_000n * USD },
-    tokens: stablecoins({ usdc: 6, usdt: 6 }),
-    pools: POOLS,
-    addressSeed: 1,
-    baseFeePerGas: 8n * GWEI,
-    tipPerGas: GWEI / 2n,
-    finalityDepth: QUICK_FINALITY,
-    tradeShare: 0.24,
-  },
-  {
-    name: 'POLYGON',
-    chainId: 31_337_002,
-    native: { symbol: 'POL', usdPrice: USD / 2n },
-    tokens: stablecoins({ usdc: 6, usdt: 6 }),
-    pools: POOLS,
-    addressSeed: 2,
-    baseFeePerGas: 40n * GWEI,
-    tipPerGas: 30n * GWEI,
-    finalityDepth: SLOW_FINALITY,
-    tradeShare: 0.36,
-  },
-  {
-    name: 'ARBITRUM',
-    chainId: 31_337_003,
-    native: { symbol: 'ETH', usdPrice: 3_000n * USD },
-    tokens: stablecoins({ usdc: 6, usdt: 6 }),
-    pools: POOLS,
-    addressSeed: 3,
-    baseFeePerGas: GWEI / 50n,
-    tipPerGas: 0n,
-    finalityDepth: QUICK_FINALITY,
-    tradeShare: 0.2,
-  },
-  {
-    name: 'BSC',
-    chainId: 31_337_004,
-    native: { symbol: 'BNB', usdPrice: 600n * USD },
-    tokens: stablecoins({ usdc: 18, usdt: 18 }),
-    pools: POOLS,
-    addressSeed: 4,
-    baseFeePerGas: GWEI / 10n,
-    tipPerGas: GWEI / 20n,
-    finalityDepth: QUICK_FINALITY,
-    tradeShare: 0.2,
-  },
+/** Private, so that a signature for a demo chain is not valid on a real one; fixed. */
+const FIRST_CHAIN_ID = 31_337_001
+const ETH = { symbol: 'ETH', usdPrice: 3_000n * USD }
+const POL = { symbol: 'POL', usdPrice: USD / 2n }
+const BNB = { symbol: 'BNB', usdPrice: 600n * USD }
+const USUAL = { tokens: stablecoins(6), pools: POOLS, finalityDepth: QUICK_FINALITY }
+const EIGHTEEN = { tokens: stablecoins(18) }
+
+type OwnSpec = Omit<DemoChainSpec, keyof typeof USUAL | 'chainId' | 'addressSeed'> & Partial<DemoChainSpec>
+
+const CHAINS: readonly OwnSpec[] = [
+  { name: 'ETHEREUM', native: ETH, baseFeePerGas: 8n * GWEI, tipPerGas: GWEI / 2n, tradeShare: 0.24 },
+  { name: 'POLYGON', native: POL, baseFeePerGas: 40n * GWEI, tipPerGas: 30n * GWEI, tradeShare: 0.36, ...SLOW },
+  { name: 'ARBITRUM', native: ETH, baseFeePerGas: GWEI / 50n, tipPerGas: 0n, tradeShare: 0.2 },
+  { name: 'BSC', native: BNB, baseFeePerGas: GWEI / 10n, tipPerGas: GWEI / 20n, tradeShare: 0.2, ...EIGHTEEN },
 ]
+
+export const DEMO_CHAINS: readonly DemoChainSpec[] = CHAINS.map((own, place) => ({
+  ...USUAL,
+  chainId: FIRST_CHAIN_ID + place,
+  addressSeed: place + 1,
+  ...own,
+}))

@@ -1,59 +1,18 @@
 /**
  * The contracts of a demo chain: creation code from committed JSON, and the encoding of the demo's calls.
  */
+import { createRequire } from 'node:module'
 import type { Abi, Address, Hex } from 'viem'
 import { encodeDeployData, encodeFunctionData, parseAbi } from 'viem/utils'
 import * as calls from '../../contracts/payment-calls.ts'
 import type { Address as CanonicalAddress } from '../../domain/address.ts'
-import chainlinkConversionPath from '../contracts/ChainlinkConversionPath.json' with { type: 'json' }
-import circleLikeToken from '../contracts/CircleLikeToken.json' with { type: 'json' }
-import delegatingProxy from '../contracts/DelegatingProxy.json' with { type: 'json' }
-import demoAccount from '../contracts/DemoAccount.json' with { type: 'json' }
-import demoEscrow from '../contracts/DemoEscrow.json' with { type: 'json' }
-import demoExchange from '../contracts/DemoExchange.json' with { type: 'json' }
-import demoExecutor from '../contracts/DemoExecutor.json' with { type: 'json' }
-import demoPair from '../contracts/DemoPair.json' with { type: 'json' }
-import demoToken from '../contracts/DemoToken.json' with { type: 'json' }
-import erc20FeeProxy from '../contracts/ERC20FeeProxy.json' with { type: 'json' }
-import erc20SwapToPay from '../contracts/ERC20SwapToPay.json' with { type: 'json' }
-import erc20ConversionProxy from '../contracts/Erc20ConversionProxy.json' with { type: 'json' }
-import ethConversionProxy from '../contracts/EthConversionProxy.json' with { type: 'json' }
-import ethereumFeeProxy from '../contracts/EthereumFeeProxy.json' with { type: 'json' }
-import feeForwarderDouble from '../contracts/FeeForwarderDouble.json' with { type: 'json' }
-import feeOnTransferToken from '../contracts/FeeOnTransferToken.json' with { type: 'json' }
-import lifiDouble from '../contracts/LifiDouble.json' with { type: 'json' }
-import lookAlikeProxy from '../contracts/LookAlikeProxy.json' with { type: 'json' }
-import multicall3 from '../contracts/Multicall3.json' with { type: 'json' }
-import paymentBatch from '../contracts/PaymentBatch.json' with { type: 'json' }
-import settableFeed from '../contracts/SettableFeed.json' with { type: 'json' }
-import tetherLikeToken from '../contracts/TetherLikeToken.json' with { type: 'json' }
 
-const CONTRACTS = {
-  ChainlinkConversionPath: chainlinkConversionPath,
-  CircleLikeToken: circleLikeToken,
-  DelegatingProxy: delegatingProxy,
-  DemoEscrow: demoEscrow,
-  DemoExchange: demoExchange,
-  DemoAccount: demoAccount,
-  DemoExecutor: demoExecutor,
-  DemoPair: demoPair,
-  DemoToken: demoToken,
-  ERC20FeeProxy: erc20FeeProxy,
-  ERC20SwapToPay: erc20SwapToPay,
-  Erc20ConversionProxy: erc20ConversionProxy,
-  EthConversionProxy: ethConversionProxy,
-  EthereumFeeProxy: ethereumFeeProxy,
-  FeeForwarderDouble: feeForwarderDouble,
-  FeeOnTransferToken: feeOnTransferToken,
-  LifiDouble: lifiDouble,
-  LookAlikeProxy: lookAlikeProxy,
-  Multicall3: multicall3,
-  PaymentBatch: paymentBatch,
-  SettableFeed: settableFeed,
-  TetherLikeToken: tetherLikeToken,
-} as const
+const require = createRequire(import.meta.url)
 
-export type ContractName = keyof typeof CONTRACTS
+/** What the compiler made of a contract. */
+function contractNamed(name: string) {
+  return require(`../contracts/${name}.json`) as { readonly abi: Abi; readonly bytecode: Hex }
+}
 
 /** The address of Multicall3 on every chain that has it. */
 export const MULTICALL3_ADDRESS: Address = '0xcA11bde05977b3631167028862bE2a173976CA11'
@@ -82,14 +41,13 @@ export interface ContractCall {
 }
 
 /** The creation code with the constructor's arguments. */
-export function encodeCreation(name: ContractName, args: readonly unknown[] = []): Hex {
-  const { abi, bytecode } = CONTRACTS[name]
-  return encodeDeployData({ abi: abi as Abi, bytecode: bytecode as Hex, args: args })
+export function encodeCreation(name: string, args: readonly unknown[] = []): Hex {
+  return encodeDeployData({ ...contractNamed(name), args })
 }
 
 /** Multicall3's deployed code: what its creation code returns, which is everything after `CODECOPY RETURN INVALID`. */
 export function multicall3RuntimeCode(): Hex {
-  const creation = multicall3.bytecode
+  const creation = contractNamed('Multicall3').bytecode
   const endOfPrelude = creation.indexOf('f3fe')
   return `0x${creation.slice(endOfPrelude + 'f3fe'.length)}`
 }
@@ -187,5 +145,5 @@ export const DELEGATED_CODE: Hex = `0xef0100${DEMO_ACCOUNT_ADDRESS.slice(2)}`
 export function encodeExecute(
   calls: readonly { readonly target: Address; readonly value: bigint; readonly data: Hex }[],
 ): Hex {
-  return encodeFunctionData({ abi: demoAccount.abi as Abi, functionName: 'execute', args: [calls] })
+  return encodeFunctionData({ abi: contractNamed('DemoAccount').abi, functionName: 'execute', args: [calls] })
 }

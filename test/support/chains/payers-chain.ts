@@ -10,7 +10,6 @@ import { currencyHash } from '../../../src/contracts/currency-hash.ts'
 import circleLikeToken from '../../../src/demo/contracts/CircleLikeToken.json' with { type: 'json' }
 import {
   type ContractCall,
-  type ContractName,
   encodeAggregators,
   encodeApprove,
   encodeBalanceOf,
@@ -91,7 +90,7 @@ export async function deployForPayers(node: TestNode, { fresh = 0 }: { fresh?: n
     if (BigInt(mined.status) !== 1n) throw new Error(`transaction ${hash} was reverted`)
     return mined
   }
-  const deploy = async (name: ContractName, args: readonly unknown[] = []) => {
+  const deploy = async (name: string, args: readonly unknown[] = []) => {
     const { contractAddress } = await sendFrom(rich, { data: encodeCreation(name, args) }, DEPLOYMENT_GAS)
     return getAddress(contractAddress ?? '')
   }
@@ -155,7 +154,7 @@ export async function deployForPayers(node: TestNode, { fresh = 0 }: { fresh?: n
 }
 
 async function deployToken(
-  deploy: (name: ContractName, args?: readonly unknown[]) => Promise<Address>,
+  deploy: (name: string, args?: readonly unknown[]) => Promise<Address>,
   minter: Hex,
   { symbol, decimals, behaviour }: Pick<PayersToken, 'symbol' | 'decimals' | 'behaviour'>,
 ): Promise<Address> {
