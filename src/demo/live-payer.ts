@@ -15,13 +15,6 @@ import type { DemoChain } from './network/network.ts'
 /** The first payment comes soon, so that somebody who has just started the demo sees one arrive. */
 const FIRST_AFTER_MS = 15_000
 
-interface LivePayer {
-  /** The time until the next payment, in milliseconds; drawn anew at each call. */
-  nextInMs(): number
-  /** Creates a request and pays it, or a part of it; the chain's clock mines the payment. */
-  payOnce: () => Promise<void>
-}
-
 interface Context {
   readonly requests: DemoRequests
   /** See trade.ts. */
@@ -30,10 +23,7 @@ interface Context {
   readonly logger: Logger
 }
 
-export function createLivePayer(
-  chains: readonly DemoChain[],
-  { requests, madeAtSec, now, logger }: Context,
-): LivePayer {
+export function createLivePayer(chains: readonly DemoChain[], { requests, madeAtSec, now, logger }: Context) {
   const random = createRandom(now().getTime())
   const share = chains.reduce((sum, { spec }) => sum + spec.tradeShare, 0)
   const lastPaid = new Map<string, Hex>()
@@ -56,14 +46,16 @@ export function createLivePayer(
   }
 
   return {
-    nextInMs() {
+    /** The time until the next payment, in milliseconds; drawn anew at each call. */
+    nextInMs(): number {
       const drawnMs = waitSec(now().getTime() / 1_000, { madeAtSec, share, next: random.next }) * 1_000
       const waitMs = isFirst ? FIRST_AFTER_MS : drawnMs
       isFirst = false
       return waitMs
     },
 
-    async payOnce() {
+    /** Creates a request and pays it, or a part of it; the chain's clock mines the payment. */
+    async payOnce(): Promise<void> {
       const chain = pickChain()
       const { client, spec, people, deployed } = chain
       await checkLast(chain)

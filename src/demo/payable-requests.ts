@@ -45,18 +45,13 @@ const DRAFTS: readonly Draft[] = [
   },
 ]
 
-export interface PayableRequestKeeper {
-  /** Creates the requests, and a new one for each that has been paid or cancelled. @returns the current ones */
-  keep(): Promise<readonly PayableRequest[]>
-}
-
 /** Requests of a kind that are looked at together: after a restart, the first ones may all be paid. */
 const LOOKED_AT = 8
 
 export function createPayableRequestKeeper(
   chains: readonly DemoChain[],
   { requests, now }: { requests: DemoRequests; now: () => Date },
-): PayableRequestKeeper {
+) {
   const open = new Map<Draft, PayableRequest>()
   const serials = new Map<Draft, number>()
 
@@ -96,7 +91,8 @@ export function createPayableRequestKeeper(
   }
 
   return {
-    async keep() {
+    /** Creates the requests, and a new one for each that has been paid or cancelled. @returns the current ones */
+    async keep(): Promise<readonly PayableRequest[]> {
       const found = await Promise.all(DRAFTS.map(async (draft) => ({ draft, request: await findOpen(draft) })))
       const fresh = found.filter(({ draft, request }) => {
         const before = open.get(draft)

@@ -25,18 +25,21 @@ export interface PendingRequest {
   says: string
 }
 
-export interface PendingRequestKeeper {
-  /** The current pending request; creates and pays a new one when there is none or it is due to be replaced. */
-  keep(): Promise<PendingRequest>
+interface Current {
+  readonly pending: PendingRequest
+  /** That of its payment. */
+  readonly block: bigint
 }
+
+export type PendingRequestKeeper = ReturnType<typeof createPendingRequestKeeper>
 
 export function createPendingRequestKeeper(
   chain: DemoChain,
   { requests, clock, now }: { requests: DemoRequests; clock: Clock; now: () => Date },
-): PendingRequestKeeper {
+) {
   const { client, spec, deployed, people } = chain
   const payee = people.payees[0] as Address
-  let current: { pending: PendingRequest; block: bigint } | undefined
+  let current: Current | undefined
 
   /** The payer's nonce determines the request, so nothing has to be stored between starts. */
   const describe = (serial: number): PendingRequest => {
@@ -66,7 +69,7 @@ export function createPendingRequestKeeper(
     return log && BigInt(log.blockNumber)
   }
 
-  async function makeAndPay(): Promise<{ pending: PendingRequest; block: bigint }> {
+  async function makeAndPay(): Promise<Current> {
     const pending = describe(await readNonce())
     await requests.create([pending.terms])
     const call = encodePlannedPayment(spec, deployed, {
@@ -86,7 +89,7 @@ export function createPendingRequestKeeper(
     return { pending, block: (await assertSucceeded(client, hash)).blockNumber }
   }
 
-  async function findCurrent(headBlock: bigint): Promise<typeof current> {
+  async function findCurrent(headBlock: bigint): Promise<Current | undefined> {
     const pending = describe((await readNonce()) - 1)
     const block = await findBlock(pending, headBlock)
     if (block === undefined) return undefined
@@ -95,17 +98,13 @@ export function createPendingRequestKeeper(
   }
 
   return {
-    async keep() {
+    /** The current pending request; creates and pays a new one when there is none or it is due to be replaced. */
+    async keep(): Promise<PendingRequest> {
       const { number: headBlock } = await client.head()
       current ??= await findCurrent(headBlock)
-      const age = current && headBlock - current.block
-      if (
-        current === undefined ||
-        age === undefined ||
-        age * RENEW_AFTER.of >= BigInt(spec.finalityDepth) * RENEW_AFTER.share
-      ) {
-        current = await makeAndPay()
-      }
+      const isDue = ({ block }: Current) =>
+        (headBlock - block) * RENEW_AFTER.of >= BigInt(spec.finalityDepth) * RENEW_AFTER.share
+      if (current === undefined || isDue(current)) current = await makeAndPay()
       return current.pending
     },
   }

@@ -9,20 +9,14 @@ import type { BridgeChain } from './bridge-chain.ts'
 import { createRelayer } from './relayer.ts'
 import { startBridgeServer } from './server.ts'
 
-export interface Bridge {
-  /** Base URL, without `/v1`. */
-  url: string
-  /** Starts the relayer, which also completes the open deposits of an earlier run. */
-  relay(): void
-  stop(): Promise<void>
-}
-
 const LOOK_EVERY_MS = 1_000
+
+export type Bridge = Awaited<ReturnType<typeof startBridge>>
 
 export async function startBridge(
   chains: readonly BridgeChain[],
   { now, logger }: { now: () => Date; logger: Logger },
-): Promise<Bridge> {
+) {
   const book = createBook(chains)
   const relayer = createRelayer(chains, book, logger)
   const server = await startBridgeServer(chains, book, { now, logger })
@@ -45,11 +39,13 @@ export async function startBridge(
 
   let running: Promise<void> | undefined
   return {
+    /** Without `/v1`. */
     url: server.url,
-    relay() {
+    /** Starts the relayer, which also completes the open deposits of an earlier run. */
+    relay(): void {
       running ??= run()
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort()
       await Promise.all([running, server.stop()])
     },

@@ -6,11 +6,6 @@ import type { Book, Entry } from './book.ts'
 import type { BridgeChain } from './bridge-chain.ts'
 import { encodeDelivery, encodeGiveBack, encodeTake, returnFrom } from './deposit.ts'
 
-export interface Relayer {
-  /** Sends what is due according to the book. Resolves when the nodes have accepted it, before it is mined. */
-  step(): Promise<void>
-}
-
 /** A transaction to send, and its chain. */
 interface Task {
   chain: BridgeChain
@@ -32,7 +27,7 @@ const GAS = 1_000_000n
  * The relayer delivers a deposit on the other chain from its own funds, and claims the deposit once the delivery is confirmed. It has expired
  * deposits refunded. Its state is on the chains, so that after a restart it continues where it ended.
  */
-export function createRelayer(chains: readonly BridgeChain[], book: Book, logger: Logger): Relayer {
+export function createRelayer(chains: readonly BridgeChain[], book: Book, logger: Logger) {
   const underWay = new Map<string, Hex>()
   const refused = new Set<string>()
 
@@ -58,7 +53,8 @@ export function createRelayer(chains: readonly BridgeChain[], book: Book, logger
   }
 
   return {
-    async step() {
+    /** Sends what is due according to the book. Resolves when the nodes have accepted it, before it is mined. */
+    async step(): Promise<void> {
       for (const entry of book.entries()) {
         const task = decide(entry, chains, book)
         if (task !== undefined) await carryOut(task, `${task.message} ${entry.id}`)

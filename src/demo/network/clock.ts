@@ -13,14 +13,7 @@ const TICK_MS = 1_000
 const SAVE_AFTER_BLOCKS = 4
 const SAVE_AFTER_SEC = 30
 
-export interface Clock {
-  /** Ticks each second. */
-  start(): void
-  /** Mines a block at once. */
-  mineNow(): Promise<void>
-  /** Resolves when the last tick is over. */
-  stop(): Promise<void>
-}
+export type Clock = ReturnType<typeof createClock>
 
 /**
  * Each second, mines a block when transactions wait or the last block is ten seconds old, and moves the feeds that are due. Saves the chain so
@@ -29,7 +22,7 @@ export interface Clock {
 export function createClock(
   chain: DemoChain,
   options: { now: () => Date; logger: Logger; startBlock: { number: bigint; timestampSec: number } },
-): Clock {
+) {
   const { now, logger, startBlock } = options
   const { client, spec, state } = chain
   const feeds = createFeeds(chain)
@@ -95,9 +88,12 @@ export function createClock(
   })
 
   return {
+    /** Ticks each second. */
     start: schedule,
+    /** Mines a block at once. */
     mineNow: () => enqueue(mine),
-    async stop() {
+    /** Resolves when the last tick is over. */
+    async stop(): Promise<void> {
       stopped = true
       clearTimeout(timer)
       await work

@@ -12,19 +12,12 @@ const STABLECOIN_INTERVAL_SEC = 600
 /** wei. Anvil orders a block by the fee caps: above those of payments, so that a new price comes before the payments in its block. */
 const FIRST_IN_BLOCK_FEE = 2_000n * 10n ** 9n
 
-export interface Feeds {
-  /** Sends a new round for each feed that is due at a time; the next block has them. */
-  move(timeSec: number): Promise<void>
-  /** What `move` would send for feeds of some symbols that are older than an age. The caller sends it. */
-  due(timeSec: number, only: { symbols: readonly string[]; atMostAgeSec: number }): readonly Sending[]
-}
-
 export function createFeeds(chain: {
   client: ChainClient
   spec: DemoChainSpec
   deployed: Deployed
   people: { deployer: Address }
-}): Feeds {
+}) {
   const { client, spec, deployed, people } = chain
   const feeds = [
     { symbol: spec.native.symbol, address: deployed.native.feed, intervalSec: COIN_INTERVAL_SEC, movedSec: 0 },
@@ -42,13 +35,15 @@ export function createFeeds(chain: {
     return { from: people.deployer, call, options: { gas: 150_000n, ...fees } }
   }
   return {
-    async move(timeSec) {
+    /** Sends a new round for each feed that is due at a time; the next block has them. */
+    async move(timeSec: number): Promise<void> {
       for (const feed of feeds.filter(({ movedSec, intervalSec }) => timeSec - movedSec >= intervalSec)) {
         const { from, call, options } = roundOf(feed, timeSec)
         await client.send(from, call, options)
       }
     },
-    due: (timeSec, { symbols, atMostAgeSec }) =>
+    /** What `move` would send for feeds of some symbols that are older than an age. The caller sends it. */
+    due: (timeSec: number, { symbols, atMostAgeSec }: { symbols: readonly string[]; atMostAgeSec: number }) =>
       feeds
         .filter(({ symbol, movedSec }) => symbols.includes(symbol) && timeSec - movedSec > atMostAgeSec)
         .map((feed) => roundOf(feed, timeSec)),

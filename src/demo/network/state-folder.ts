@@ -30,27 +30,10 @@ export interface ChainRecord {
   genesisTimeSec: number
 }
 
-export interface ChainStateFolder {
-  lockFile: string
-  exitFile: string
-  stateFile: string
-  /**
-   * Waits for a node that is still ending, and takes over the state that it wrote.
-   *
-   * @returns the record of a complete chain of the present layout version, else undefined
-   * @throws Error when another process keeps using the folder
-   */
-  open(): Promise<ChainRecord | undefined>
-  /** Deletes everything except the lock. */
-  clear(): Promise<void>
-  /** Writes the chain's present state. */
-  save(rpc: Rpc): Promise<void>
-  /** Marks the chain complete. */
-  complete(chain: Omit<ChainRecord, 'layoutVersion'>): Promise<void>
-}
+export type ChainStateFolder = Awaited<ReturnType<typeof openStateFolder>>
 
 /** @param folder - the chain's own; created if missing */
-export async function openStateFolder(folder: string): Promise<ChainStateFolder> {
+export async function openStateFolder(folder: string) {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const stateFile = join(folder, 'state.json')
   const exitFile = join(folder, 'exit.json')
@@ -59,7 +42,13 @@ export async function openStateFolder(folder: string): Promise<ChainStateFolder>
     lockFile: join(folder, 'lock'),
     exitFile,
     stateFile,
-    async open() {
+    /**
+     * Waits for a node that is still ending, and takes over the state that it wrote.
+     *
+     * @returns the record of a complete chain of the present layout version, else undefined
+     * @throws Error when another process keeps using the folder
+     */
+    async open(): Promise<ChainRecord | undefined> {
       await waitForRelease(join(folder, 'lock'))
       // If it is complete, it is newer than any save.
       if (await parses(exitFile)) await rename(exitFile, stateFile)
@@ -67,14 +56,17 @@ export async function openStateFolder(folder: string): Promise<ChainStateFolder>
       const record = await readRecord(recordFile)
       return record && existsSync(stateFile) ? record : undefined
     },
-    async clear() {
+    /** Deletes everything except the lock. */
+    async clear(): Promise<void> {
       for (const file of [recordFile, stateFile, exitFile]) await rm(file, { force: true })
     },
-    async save(rpc) {
+    /** Writes the chain's present state. */
+    async save(rpc: Rpc): Promise<void> {
       const zipped = await rpc.call<string>('anvil_dumpState')
       await writeAtomically(stateFile, await unzip(Buffer.from(zipped.slice(2), 'hex')))
     },
-    async complete(chain) {
+    /** Marks the chain complete. */
+    async complete(chain: Omit<ChainRecord, 'layoutVersion'>): Promise<void> {
       const record: ChainRecord = { layoutVersion: LAYOUT_VERSION, ...chain }
       await writeAtomically(recordFile, JSON.stringify(record))
     },
