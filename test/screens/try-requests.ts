@@ -286,7 +286,7 @@ async function payFromDemo(screens: Screens, paymentReference: string): Promise<
 function tryPayment(screens: () => Screens, findPayment: (filter: string) => Promise<string>): void {
   it.each([
     ['type=DIRECT', ['What happened', 'Direct']],
-    ['type=CONVERSION', ['Converted', 'Exchange rates']],
+    ['type=CONVERSION', ['Conversion', 'Exchange rates']],
     ['type=CROSSCHAIN', ['Paid on', 'Received on', 'Bridge']],
     ['type=RECURRING', ['Recurring']],
     ['status=PARTIAL', ['The request still needs', 'Partially paid']],

@@ -22,6 +22,27 @@ export const stateTexts = {
   superseded: 'Superseded',
 } as const
 
+/** Kinds of costs, and where they arise. */
+export const feeTexts = {
+  kinds: {
+    GAS: 'Gas',
+    SWAP: 'Swap fee',
+    CROSSCHAIN: 'Bridge fee',
+    PROTOCOL: 'Protocol fee',
+    PLATFORM: 'Platform fee',
+    PRICE_IMPACT: 'Price impact',
+    TYPE_UNSPECIFIED: 'Other',
+  },
+  stages: {
+    SENDING: 'when sending',
+    PROXYING: 'on the way',
+    RECEIVING: 'when arriving',
+    REFUNDING: 'on the way back',
+    OVERALL: 'over the whole way',
+    STAGE_UNSPECIFIED: '',
+  },
+} as const
+
 const plural = (count: number, one: string, many: string) => (count === 1 ? one : many)
 
 /** The frame of the console and what all its pages share. */
@@ -249,23 +270,6 @@ export const whyTexts = {
     notAtomic: 'Takes more than one transaction, and may stop half-way.',
     id: 'Route',
     costsOf: (way: string) => `Costs of ${way}`,
-    kinds: {
-      GAS: 'Gas',
-      SWAP: 'Swap fee',
-      CROSSCHAIN: 'Bridge fee',
-      PROTOCOL: 'Protocol fee',
-      PLATFORM: 'Platform fee',
-      PRICE_IMPACT: 'Price impact',
-      TYPE_UNSPECIFIED: 'Other',
-    },
-    stages: {
-      SENDING: 'when sending',
-      PROXYING: 'on the way',
-      RECEIVING: 'when arriving',
-      REFUNDING: 'on the way back',
-      OVERALL: 'over the whole way',
-      STAGE_UNSPECIFIED: '',
-    },
     for: 'For',
     amount: 'Amount',
     inDollars: 'In US dollars',
@@ -571,20 +575,6 @@ export const paymentTexts = {
     title: 'Fees',
     none: 'Nobody charged a fee.',
     columns: ['Fee', 'Stage', 'Amount', 'US dollars', 'Taken by', 'Received by'],
-    types: {
-      GAS: 'Gas',
-      PLATFORM: 'Platform',
-      PROTOCOL: 'Protocol',
-      SWAP: 'Swap',
-      CROSSCHAIN: 'Bridge',
-    },
-    stages: {
-      SENDING: 'Sending',
-      PROXYING: 'Between chains',
-      RECEIVING: 'Receiving',
-      REFUNDING: 'Returning',
-      OVERALL: 'Whole way',
-    },
   },
   gas: {
     title: 'Gas',

@@ -58,12 +58,10 @@ function useVisits(): number {
   const [visits, setVisits] = useState(0)
   useEffect(() => {
     const count = () => document.visibilityState === 'visible' && setVisits((before) => before + 1)
-    document.addEventListener('visibilitychange', count)
-    addEventListener('online', count)
-    return () => {
-      document.removeEventListener('visibilitychange', count)
-      removeEventListener('online', count)
-    }
+    const left = new AbortController()
+    document.addEventListener('visibilitychange', count, { signal: left.signal })
+    addEventListener('online', count, { signal: left.signal })
+    return () => left.abort()
   }, [])
   return visits
 }

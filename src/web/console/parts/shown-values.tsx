@@ -66,21 +66,17 @@ export function Usd({ value }: { value: string | undefined }) {
 }
 
 /** A moment in the viewer's zone, with UTC on hover. */
-export function Time({ at, distance = false }: { at: StampedTime | Date | undefined; distance?: boolean }) {
-  const zone = useZone()
-  return <ZonedTime {...{ at, zone, distance }} />
+export function Time(props: TimeProps) {
+  return <ZonedTime {...props} zone={useZone()} />
+}
+
+interface TimeProps {
+  readonly at: StampedTime | Date | undefined
+  readonly distance?: boolean
 }
 
 /** The same where somebody has the zone, as a list has for all its rows. */
-export function ZonedTime({
-  at,
-  zone,
-  distance = false,
-}: {
-  at: StampedTime | Date | undefined
-  zone: string
-  distance?: boolean
-}) {
+export function ZonedTime({ at, zone, distance = false }: TimeProps & { zone: string }) {
   if (at === undefined) return <Unknown />
   const date = at instanceof Date ? at : toDate(at)
   return (
@@ -100,16 +96,14 @@ function Distance({ at }: { at: Date }) {
   return formatDistance(at, now)
 }
 
+interface CopyableProps {
+  readonly value: string | undefined
+  readonly whole?: boolean
+  readonly link?: string | undefined
+}
+
 /** An address, hash or reference, shortened; a click copies it whole. */
-export function Copyable({
-  value,
-  whole = false,
-  link,
-}: {
-  value: string | undefined
-  whole?: boolean
-  link?: string | undefined
-}) {
+export function Copyable({ value, whole = false, link }: CopyableProps) {
   const texts = consoleTexts.values
   const { copy, copied } = useCopy(texts.copied)
   if (value === undefined || value === '') return <Unknown />

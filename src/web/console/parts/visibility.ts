@@ -1,4 +1,4 @@
-import { useEffect, useRef, useSyncExternalStore } from 'react'
+import { useEffect, useEffectEvent, useSyncExternalStore } from 'react'
 
 /** Whether the page can be seen: what is kept current rests while it cannot. */
 export function useVisible(): boolean {
@@ -7,20 +7,14 @@ export function useVisible(): boolean {
 
 /** Calls back when somebody comes back to the page, or the page back to the network. */
 export function useReturn(onReturn: () => void): void {
-  const latest = useRef(onReturn)
-  useEffect(() => {
-    latest.current = onReturn
+  const look = useEffectEvent(() => {
+    if (document.visibilityState === 'visible') onReturn()
   })
   useEffect(() => {
-    const look = () => {
-      if (document.visibilityState === 'visible') latest.current()
-    }
-    globalThis.addEventListener('online', look)
-    const unsubscribe = subscribe(look)
-    return () => {
-      unsubscribe()
-      globalThis.removeEventListener('online', look)
-    }
+    const left = new AbortController()
+    document.addEventListener('visibilitychange', () => look(), { signal: left.signal })
+    globalThis.addEventListener('online', () => look(), { signal: left.signal })
+    return () => left.abort()
   }, [])
 }
 

@@ -1,6 +1,6 @@
 import { FeeLine_Stage as FeeStage, FeeLine_Type as FeeType, type Payment, Payment_Type } from '@waybill/client'
 import { isNativeCoin } from '../../look/native-coin.ts'
-import { paymentsTexts, paymentTexts } from '../../look/texts.ts'
+import { feeTexts, paymentsTexts, paymentTexts } from '../../look/texts.ts'
 import { Card, Facts, Table } from '../parts/blocks.tsx'
 import { Amount, Copyable, MaybeAmount, Time, Unknown, Usd } from '../parts/shown-values.tsx'
 
@@ -70,9 +70,10 @@ function Refunds({ payment: { refunds } }: { payment: Payment }) {
 }
 
 function Fees({ payment: { fees } }: { payment: Payment }) {
-  const { title, none, columns, types, stages } = paymentTexts.fees
+  const { title, none, columns } = paymentTexts.fees
+  const { kinds, stages } = feeTexts
   const rows = fees.map((fee) => [
-    types[FeeType[fee.type] as keyof typeof types],
+    kinds[FeeType[fee.type] as keyof typeof kinds],
     stages[FeeStage[fee.stage] as keyof typeof stages],
     <Amount value={fee.amount} currency={fee.currency} whole />,
     <Usd value={fee.amountInUsd} />,

@@ -11,16 +11,10 @@ export function useHold(area: RefObject<HTMLElement | null>): boolean {
       const element = area.current
       setHeld(element !== null && (hasSelection(element) || hasFocusedRow(element) || isScrolledPast(element)))
     }
-    document.addEventListener('selectionchange', read)
-    document.addEventListener('focusin', read)
-    document.addEventListener('focusout', read)
-    window.addEventListener('scroll', read, { passive: true })
-    return () => {
-      document.removeEventListener('selectionchange', read)
-      document.removeEventListener('focusin', read)
-      document.removeEventListener('focusout', read)
-      window.removeEventListener('scroll', read)
-    }
+    const left = new AbortController()
+    for (const event of ['selectionchange', 'focusin', 'focusout', 'scroll'])
+      document.addEventListener(event, read, { passive: true, signal: left.signal })
+    return () => left.abort()
   }, [area])
   return isHeld
 }

@@ -1,7 +1,7 @@
 import { type FeeLine, FeeLine_Stage, FeeLine_Type, type Route, Route_StepKind, Route_Tag } from '@waybill/client'
 import { formatSpan } from '../../look/format-span.ts'
 import { sentence } from '../../look/sentence.ts'
-import { whyTexts } from '../../look/texts.ts'
+import { feeTexts, whyTexts } from '../../look/texts.ts'
 import { Table } from '../parts/blocks.tsx'
 import { Button } from '../parts/fields.tsx'
 import { navigate, searchOf, useLocation, withParameter } from '../parts/location.ts'
@@ -76,7 +76,7 @@ function Legend({ kinds }: { kinds: readonly CostKind[] }) {
       {kinds.map((kind) => (
         <li key={kind}>
           <span className="swatch" style={{ background: colourOf(kind) }} />
-          {texts.kinds[kind]}
+          {feeTexts.kinds[kind]}
         </li>
       ))}
     </ul>
@@ -132,7 +132,7 @@ function Bar({ parts, longest, isComplete }: { parts: readonly CostPart[]; longe
         .map(({ kind, rate }) => (
           <span
             key={kind}
-            title={`${texts.kinds[kind]} ${formatFraction(rate)}`}
+            title={`${feeTexts.kinds[kind]} ${formatFraction(rate)}`}
             style={{ width: `${(100 * rate) / longest}%`, background: colourOf(kind) }}
           />
         ))}
@@ -190,14 +190,14 @@ function FeeTable({ route }: { route: Route }) {
       <Usd value={line.amountInUsd} />,
     ]),
     [texts.allFees, '', <Amount value={route.feeAmount} currency={fee} />, <Usd value={route.feeInUsd} />],
-    [texts.kinds.PRICE_IMPACT, '', '', formatFraction(route.priceImpact)],
+    [feeTexts.kinds.PRICE_IMPACT, '', '', formatFraction(route.priceImpact)],
   ]
   return <Table label={texts.costsOf(sayWay(route))} columns={columns} rows={rows} numbers={[1, 3]} name={0} />
 }
 
 function FeeName({ line }: { line: FeeLine }) {
-  const kind = texts.kinds[FeeLine_Type[line.type] as CostKind]
-  const stage = texts.stages[FeeLine_Stage[line.stage] as keyof typeof texts.stages]
+  const kind = feeTexts.kinds[FeeLine_Type[line.type] as CostKind]
+  const stage = feeTexts.stages[FeeLine_Stage[line.stage] as keyof typeof feeTexts.stages]
   return (
     <>
       {kind} <span className="quiet">{[stage, line.provider].filter(Boolean).join(', ')}</span>
@@ -213,7 +213,7 @@ interface CostTableProps {
 
 /** What the bars draw, for those who do not see them. */
 function CostTable({ routes, bars, kinds }: CostTableProps) {
-  const columns = [texts.way, ...kinds.map((kind) => texts.kinds[kind]), texts.total]
+  const columns = [texts.way, ...kinds.map((kind) => feeTexts.kinds[kind]), texts.total]
   const rows = routes.map((route) => [
     whyTexts.on(route.token, route.chain),
     ...kinds.map((kind) => formatFraction(bars.get(route.id)?.find((part) => part.kind === kind)?.rate ?? 0)),
