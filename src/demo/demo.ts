@@ -11,7 +11,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import type { ChainConfig } from '../chains/chains-file.ts'
 import type { Logger } from '../domain/logger.ts'
 import { type Bridge, startBridge } from './bridge/bridge.ts'
 import { toBridgeChain } from './bridge/bridge-chain.ts'
@@ -23,7 +22,6 @@ import { writeHistory } from './history/history-writer.ts'
 import type { PlannedPayment } from './history/planned-payment.ts'
 import { inListedOrder, planSeeds, type Seed } from './history/seeds.ts'
 import { createLivePayer } from './live-payer.ts'
-import type { AnvilExit } from './network/anvil.ts'
 import type { BlockHeader } from './network/chain-client.ts'
 import { type Clock, createClock } from './network/clock.ts'
 import { type DemoChain, type DemoNetwork, GENESIS_DAYS_AGO, readGenesis, startNetwork } from './network/network.ts'
@@ -41,30 +39,7 @@ const STOP_GRACE_MS = 5_000
 /** How often the pending request is looked at. */
 const KEEP_EVERY_MS = 10_000
 
-export interface Demo {
-  /** The demo's chains, as a chains file would describe them. */
-  configs: readonly ChainConfig[]
-  /** Names of chains that this start created. Stored rows of an earlier chain of that name are obsolete. */
-  freshChains: readonly string[]
-  /** Settles when a chain's node ended unexpectedly. */
-  crashed: Promise<{ chain: string; exit: AnvilExit }>
-  /** URL of the bridge between the chains, which has the API of LI.FI. */
-  bridgeUrl: string
-  /** What pages may ask of the wallets. */
-  wallets: ReturnType<typeof createWalletCalls>
-  /** Stores the requests of the demo. Afterwards the chains mine by themselves. */
-  seed(requests: DemoRequests): Promise<void>
-  /** Writes demo.json and starts the live payer. @returns the content of demo.json */
-  live(options: { baseUrl: string; apiKey: string; publishableKey: string }): Promise<DemoFile>
-  /**
-   * The merchant's payments before those on the chains, as lines of an import. The same at every start, and so is their name.
-   *
-   * @param days - how far they reach back
-   */
-  earlierPayments(days: number): { name: string; lines: Iterable<Uint8Array> }
-  /** Stops payer, clocks and chains, after which the chains' state is on disk. */
-  stop(): Promise<void>
-}
+export type Demo = Awaited<ReturnType<typeof startDemo>>
 
 /**
  * Starts the chains of the demo, and makes the payments of fresh ones, which needs no database. Chains of the last run continue if their state
@@ -72,30 +47,26 @@ export interface Demo {
  *
  * @throws AnvilStartError when no node can run here
  */
-export async function startDemo({
-  dataDir,
-  logger,
-  now,
-}: {
-  dataDir: string
-  logger: Logger
-  now: () => Date
-}): Promise<Demo> {
-  const folder = join(dataDir, 'chains')
+export async function startDemo(context: RunContext) {
+  const folder = join(context.dataDir, 'chains')
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const network = await startNetwork({ folder, logger, now })
-  const [plans, bridge] = await prepare(network, { now, logger }).catch(async (error: unknown) => {
+  const network = await startNetwork({ ...context, folder })
+  const [plans, bridge] = await prepare(network, context).catch(async (error: unknown) => {
     await network.stop()
     throw error
   })
-  const run = createRun({ network, bridge, plans }, { dataDir, logger, now })
   return {
+    /** The demo's chains, as a chains file would describe them. */
     configs: network.configs,
+    /** Names of chains that this start created. Stored rows of an earlier chain of that name are obsolete. */
     freshChains: network.chains.filter(({ fresh }) => fresh).map(({ spec }) => spec.name),
+    /** Settles when a chain's node ended unexpectedly. */
     crashed: network.crashed,
+    /** URL of the bridge between the chains, which has the API of LI.FI. */
     bridgeUrl: bridge.url,
+    /** What pages may ask of the wallets. */
     wallets: createWalletCalls(network.chains),
-    ...run,
+    ...createRun({ network, bridge, plans }, context),
   }
 }
 
@@ -119,7 +90,7 @@ interface RunContext {
 function createRun(
   { network, bridge, plans }: { network: DemoNetwork; bridge: Bridge; plans: readonly ChainPlan[] },
   context: RunContext,
-): Pick<Demo, 'seed' | 'live' | 'earlierPayments' | 'stop'> {
+) {
   const { logger, now } = context
   const { chains } = network
   let clocks: readonly Clock[] = []
@@ -128,7 +99,8 @@ function createRun(
   let paying: Promise<void> = Promise.resolve()
 
   return {
-    async seed(requests) {
+    /** Stores the requests of the demo. Afterwards the chains mine by themselves. */
+    async seed(requests: DemoRequests): Promise<void> {
       await requests.create(plans.flatMap((plan) => plan.terms))
       await Promise.all(chains.filter(({ fresh }) => fresh).map(markComplete))
       const heads = await Promise.all(chains.map((chain) => chain.client.head()))
@@ -144,7 +116,8 @@ function createRun(
       seeded = { requests, keeper }
     },
 
-    async live(access) {
+    /** Writes demo.json and starts the live payer. @returns the content of demo.json */
+    async live(access: Pick<DemoFile, 'baseUrl' | 'apiKey' | 'publishableKey'>): Promise<DemoFile> {
       if (!seeded) throw new Error('call seed() before live()')
       const { requests, keeper } = seeded
       const seeds = inListedOrder(plans.flatMap((plan) => plan.seeds))
@@ -162,7 +135,12 @@ function createRun(
         chains.filter(({ spec }) => spec.name !== PENDING_CHAIN),
         { requests, madeAtSec: plans[0]?.madeAtSec ?? 0, now, logger },
       )
-      const paid = repeat(stopping.signal, logger, () => payer.nextInMs(), payer.payOnce)
+      const paid = repeat(
+        stopping.signal,
+        logger,
+        () => payer.nextInMs(),
+        () => payer.payOnce(),
+      )
       const kept = repeat(
         stopping.signal,
         logger,
@@ -182,12 +160,18 @@ function createRun(
       return file
     },
 
-    earlierPayments(days) {
+    /**
+     * The merchant's payments before those on the chains, as lines of an import. The same at every start, and so is their name.
+     *
+     * @param days - how far they reach back
+     */
+    earlierPayments(days: number) {
       const earlier = plans.map(({ chain: { spec, people }, ...times }) => ({ spec, people, ...times }))
       return { name: nameOfLines(earlier, days), lines: earlierLines(earlier, days) }
     },
 
-    async stop() {
+    /** Stops payer, clocks and chains, after which the chains' state is on disk. */
+    async stop(): Promise<void> {
       stopping.abort()
       await stopAll(
         [() => paying, () => bridge.stop(), () => Promise.all(clocks.map((clock) => clock.stop()))],

@@ -28,7 +28,7 @@ describe('a demo chain whose clock the test moves', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'waybill-demo-clock-'))
-    network = await startNetwork({ folder, logger: logs, now, specs: POLYGON })
+    network = await startNetwork({ folder, logger: logs, now }, POLYGON)
     const [only] = network.chains
     if (!only) throw new Error('no chain was started')
     chain = only

@@ -50,18 +50,11 @@ export interface DemoNetwork {
  * @param folder - holds a folder with the state of each chain
  * @throws AnvilStartError when a node cannot run here; Error when a chain's id is that of a real chain
  */
-export async function startNetwork({
-  folder,
-  logger,
-  now,
-  specs = DEMO_CHAINS,
-}: {
-  folder: string
-  logger: Logger
-  now: () => Date
-  specs?: readonly DemoChainSpec[]
-}): Promise<DemoNetwork> {
-  const started = await Promise.allSettled(specs.map((spec) => startChain(spec, { folder, logger, now })))
+export async function startNetwork(
+  context: StartContext,
+  specs: readonly DemoChainSpec[] = DEMO_CHAINS,
+): Promise<DemoNetwork> {
+  const started = await Promise.allSettled(specs.map((spec) => startChain(spec, context)))
   const chains = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   const failure = started.find((result) => result.status === 'rejected')
   const stop = async (): Promise<void> => {
