@@ -3,25 +3,15 @@ import { formatShortAmount, formatUsd } from '../look/format-amount.ts'
 import { sentence } from '../look/sentence.ts'
 import { payTexts } from '../look/texts.ts'
 
-/** What a payer reads of a route. */
-export interface RouteWords {
-  readonly id: string
-  /** `24.5 USDC` */
-  readonly pays: string
-  readonly where: string
-  /** `Fees $0.12, about 20 seconds` */
-  readonly costs: string
-  readonly tags: readonly string[]
-  /** `2 confirmations in your wallet` */
-  readonly confirmations: string
-  readonly warnings: readonly string[]
-}
-
 /** From here on a payer is told what a swap costs him against the market's price. */
 const LEAST_IMPACT = 0.001
 
-/** @param makesBatches - whether the wallet makes approval and payment one step on this chain */
-export function sayRoute(route: Route, makesBatches: boolean): RouteWords {
+/**
+ * What a payer reads of a route.
+ *
+ * @param makesBatches - whether the wallet makes approval and payment one step on this chain
+ */
+export function sayRoute(route: Route, makesBatches: boolean) {
   const { routes } = payTexts
   const { CHEAPEST, FASTEST } = Route_Tag
   const steps = route.readiness?.steps.filter((kind) => kind !== Route_StepKind.STEP_KIND_UNSPECIFIED).length ?? 1
@@ -32,13 +22,16 @@ export function sayRoute(route: Route, makesBatches: boolean): RouteWords {
   const fees = route.feeIsComplete ? known : routes.andMore(known)
   return {
     id: route.id,
+    /** `24.5 USDC` */
     pays: `${formatShortAmount(route.sourceAmount)} ${route.token}`,
     where: routes.on(route.chain),
+    /** `Fees $0.12, about 20 seconds` */
     costs: routes.costs(fees, route.estimatedDurationSeconds),
     tags: [
       ...(route.tags.includes(CHEAPEST) ? [routes.cheapest] : []),
       ...(route.tags.includes(FASTEST) ? [routes.fastest] : []),
     ],
+    /** `2 confirmations in your wallet` */
     confirmations: routes.confirmations(makesBatches ? 1 : steps),
     warnings: [
       // The service's words name what is missing, and what a pool that is off the market takes.

@@ -8,26 +8,21 @@ export type OwedGroup = Pick<
 >
 
 /** What is outstanding in one currency, on whatever chain. */
-export interface OutstandingSum {
-  /** `USDC`, `EUR` */
-  readonly symbol: string
-  readonly amount: string
-  readonly requests: number
-  /** The same by chain; one part without a chain for fiat. */
-  readonly parts: readonly { readonly network: string | undefined; readonly amount: string }[]
-}
+export type OutstandingSum = ReturnType<typeof sumOutstanding>[number]
 
 /**
  * What is outstanding, by the symbol of the currency: exact.
  *
  * @returns the currencies with most requests first
  */
-export function sumOutstanding(groups: readonly OwedGroup[]): readonly OutstandingSum[] {
+export function sumOutstanding(groups: readonly OwedGroup[]) {
   return [...Map.groupBy(groups, ({ symbol }) => symbol)]
     .map(([symbol, ofSymbol]) => ({
+      /** `USDC`, `EUR` */
       symbol,
       amount: addDecimals(ofSymbol.map(({ outstandingAmount }) => outstandingAmount)),
       requests: ofSymbol.reduce((sum, { count }) => sum + count, 0),
+      /** The same by chain; one part without a chain for fiat. */
       parts: ofSymbol
         .map(({ network, outstandingAmount }) => ({ network, amount: outstandingAmount }))
         .toSorted((a, b) => ((a.network ?? '') < (b.network ?? '') ? -1 : 1)),

@@ -1,7 +1,13 @@
+import { create, type Message, type MessageInitShape } from '@bufbuild/protobuf'
 import { expect, it } from 'vitest'
-import { type SaidAnswer, type SaidMissing, type SaidRoute, sayToCustomer, sayVerdict } from './say-verdict.ts'
+import type { RouteSchema } from '../../../../clients/typescript/gen/payments/v1/route_pb.js'
+import { GetPaymentRoutesResponseSchema } from '../../../../clients/typescript/gen/payments/v1/routes_service_pb.js'
+import { sayToCustomer, sayVerdict } from './say-verdict.ts'
 
-const direct: SaidRoute = {
+type Answer = MessageInitShape<typeof GetPaymentRoutesResponseSchema>
+type Route = Exclude<MessageInitShape<typeof RouteSchema>, Message>
+
+const direct: Route = {
   id: 'REQUEST_NETWORK_PAYMENT',
   chain: 'ETHEREUM',
   token: 'USDC',
@@ -15,7 +21,7 @@ const direct: SaidRoute = {
   readiness: { hasEnoughGas: true },
   warnings: [],
 }
-const bridge: SaidRoute = {
+const bridge: Route = {
   ...direct,
   id: 'BSC_ETHEREUM_DAI_USDC',
   chain: 'BSC',
@@ -24,12 +30,12 @@ const bridge: SaidRoute = {
   sourceAmount: '153.821481909355274844',
   totalCost: 0.01,
 }
-const noGas = (route: SaidRoute): SaidRoute => ({
+const noGas = (route: Route): Route => ({
   ...route,
   readiness: { hasEnoughGas: false },
   warnings: [{ reason: 'INSUFFICIENT_GAS', message: 'the wallet has 0 ETH for gas and needs about 0.1' }],
 })
-const missing = (reason: string, remedy: string, provider?: string): SaidMissing => ({
+const missing = (reason: string, remedy: string, provider?: string) => ({
   chain: 'ETHEREUM',
   reason,
   message: `because of ${reason}`,
@@ -38,17 +44,14 @@ const missing = (reason: string, remedy: string, provider?: string): SaidMissing
 })
 const tooPoor = missing('INSUFFICIENT_BALANCE', 'add 150 USDC on ETHEREUM', 'request-network')
 
-const answer = (parts: Partial<SaidAnswer>): SaidAnswer => ({
-  amount: '150',
-  currency: 'USDC-ETHEREUM',
-  degraded: false,
-  routes: [],
-  warnings: [],
-  unavailable: [],
-  ...parts,
-})
+const answer = (parts: Answer) =>
+  create(GetPaymentRoutesResponseSchema, {
+    amount: '150',
+    currency: 'USDC-ETHEREUM',
+    ...parts,
+  })
 
-it.each<[string, Partial<SaidAnswer>, string, string, string]>([
+it.each<[string, Answer, string, string, string]>([
   [
     'one way',
     { routes: [direct] },

@@ -5,32 +5,6 @@ import { formatSpan } from '../../look/format-span.ts'
 import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
 
-/** What the sentences need of a route. */
-export type SaidRoute = Pick<
-  Route,
-  | 'id'
-  | 'chain'
-  | 'token'
-  | 'provider'
-  | 'sourceAmount'
-  | 'feeAmount'
-  | 'feeCurrency'
-  | 'feeIsComplete'
-  | 'totalCost'
-  | 'estimatedDurationSeconds'
-> & {
-  readonly readiness?: Pick<NonNullable<Route['readiness']>, 'hasEnoughGas'> | undefined
-  readonly warnings: readonly Pick<Warning, 'reason' | 'message'>[]
-}
-
-export type SaidMissing = Pick<UnavailableRoute, 'chain' | 'token' | 'provider' | 'reason' | 'message' | 'remedy'>
-
-export type SaidAnswer = Pick<GetPaymentRoutesResponse, 'amount' | 'currency' | 'degraded'> & {
-  readonly routes: readonly SaidRoute[]
-  readonly unavailable: readonly SaidMissing[]
-  readonly warnings: readonly Pick<Warning, 'reason' | 'message'>[]
-}
-
 export interface Verdict {
   readonly tone: 'good' | 'warn' | 'bad'
   readonly title: string
@@ -52,11 +26,11 @@ export function isClosing({ reason }: Pick<Warning, 'reason'>): boolean {
 }
 
 /** Whether a wallet could send this route now. Unknown gas counts as enough: others may pay it. */
-function isReady({ readiness }: Pick<SaidRoute, 'readiness'>): boolean {
+function isReady({ readiness }: Pick<Route, 'readiness'>): boolean {
   return readiness?.hasEnoughGas !== false
 }
 
-export function sayVerdict(answer: SaidAnswer): Verdict {
+export function sayVerdict(answer: GetPaymentRoutesResponse): Verdict {
   const stop = answer.warnings.find(isClosing)
   if (stop !== undefined) return { ...closed[stop.reason]!, says: sentence(stop.message) }
   const ready = answer.routes.filter(isReady)
@@ -64,9 +38,9 @@ export function sayVerdict(answer: SaidAnswer): Verdict {
   return answer.routes.length > 0 ? sayNeedsGas(answer) : sayCannot(answer)
 }
 
-function sayCan(ready: readonly SaidRoute[], answer: SaidAnswer): Verdict {
+function sayCan(ready: readonly Route[], answer: GetPaymentRoutesResponse): Verdict {
   const { can, cheapest, only, lacksGas } = whyTexts.verdict
-  const [best] = byCost(ready) as [SaidRoute]
+  const [best] = byCost(ready) as [Route]
   const withoutGas = answer.routes.length - ready.length
   const says = [
     (ready.length === 1 ? only : cheapest)(sayWay(best), sayFee(best)),
@@ -76,14 +50,14 @@ function sayCan(ready: readonly SaidRoute[], answer: SaidAnswer): Verdict {
   return { tone: 'good', title: can(ready.length), says: says.map(sentence).join(' ') }
 }
 
-function sayNeedsGas(answer: SaidAnswer): Verdict {
-  const [best] = byCost(answer.routes) as [SaidRoute]
+function sayNeedsGas(answer: GetPaymentRoutesResponse): Verdict {
+  const [best] = byCost(answer.routes) as [Route]
   const gas = best.warnings.find(({ reason }) => reason === 'INSUFFICIENT_GAS')
   const says = [...(gas === undefined ? [] : [gas.message]), ...sayDegraded(answer)]
   return { tone: 'warn', title: whyTexts.verdict.needsGas, says: says.map(sentence).join(' ') }
 }
 
-function sayCannot(answer: SaidAnswer): Verdict {
+function sayCannot(answer: GetPaymentRoutesResponse): Verdict {
   const { cannot, cannotAsKnown, help, nothing } = whyTexts.verdict
   const what = sayMoney(answer.amount, answer.currency)
   const [best] = byUse(answer.unavailable)
@@ -96,7 +70,7 @@ function sayCannot(answer: SaidAnswer): Verdict {
 }
 
 /** Why sources failed, each said once. */
-function sayDegraded({ degraded, unavailable }: SaidAnswer): string[] {
+function sayDegraded({ degraded, unavailable }: GetPaymentRoutesResponse): string[] {
   if (!degraded) return []
   const failures = new Set(unavailable.filter(({ reason }) => isFailure(reason)).map(({ message }) => message))
   return [[whyTexts.verdict.degraded, [...failures].join('; ')].filter((text) => text !== '').join(': ')]
@@ -108,13 +82,13 @@ function isFailure(reason: string): boolean {
 }
 
 /** Routes whose costs are not completely known come last, as in the service's own order. */
-export function byCost<R extends Pick<SaidRoute, 'totalCost' | 'feeIsComplete'>>(routes: readonly R[]): R[] {
+export function byCost(routes: readonly Route[]): Route[] {
   return routes.toSorted((a, b) => Number(b.feeIsComplete) - Number(a.feeIsComplete) || a.totalCost - b.totalCost)
 }
 
 /** What helps most first: money for the direct payment, money for others, then the rest in the service's order. */
-export function byUse<M extends SaidMissing>(missing: readonly M[]): M[] {
-  const rank = ({ reason, provider }: M) => {
+export function byUse(missing: readonly UnavailableRoute[]): UnavailableRoute[] {
+  const rank = ({ reason, provider }: UnavailableRoute) => {
     if (reason === 'INSUFFICIENT_BALANCE') return provider === 'request-network' ? 0 : 1
     if (reason === 'CROSSCHAIN_BALANCE_TOO_LOW') return 2
     return isFailure(reason) ? 4 : 3
@@ -123,16 +97,16 @@ export function byUse<M extends SaidMissing>(missing: readonly M[]): M[] {
 }
 
 /** `150 USDC on ETHEREUM, directly` */
-export function sayWay(route: SaidRoute): string {
+export function sayWay(route: Route): string {
   return `${whyTexts.on(`${formatShortAmount(route.sourceAmount)} ${route.token}`, route.chain)}, ${sayHow(route)}`
 }
 
-export function sayHow({ id, provider, chain, feeCurrency }: SaidRoute): string {
+export function sayHow({ id, provider, chain, feeCurrency }: Route): string {
   if (id === 'REQUEST_NETWORK_PAYMENT') return whyTexts.direct
   return splitCurrency(feeCurrency).network === chain ? whyTexts.swap(provider) : whyTexts.bridge(provider)
 }
 
-function sayFee({ feeAmount, feeCurrency, feeIsComplete }: SaidRoute): string {
+function sayFee({ feeAmount, feeCurrency, feeIsComplete }: Route): string {
   const fee = `${formatShortAmount(feeAmount)} ${splitCurrency(feeCurrency).symbol}`
   return feeIsComplete ? fee : `${whyTexts.routes.atLeast} ${fee}`
 }
@@ -160,7 +134,10 @@ export interface CustomerQuestion {
 }
 
 /** The answer without what only the operator can mend, as plain text. */
-export function sayToCustomer(answer: SaidAnswer, { reference, wallet, answeredAt }: CustomerQuestion): string {
+export function sayToCustomer(
+  answer: GetPaymentRoutesResponse,
+  { reference, wallet, answeredAt }: CustomerQuestion,
+): string {
   const { about, ways, way, gasFirst, helps, asOf } = whyTexts.customer
   const { title, says } = sayVerdict(answer)
   const told = [...byCost(answer.routes.filter(isReady)), ...byCost(answer.routes.filter((route) => !isReady(route)))]
