@@ -82,11 +82,11 @@ function Navigation({ path }: { path: string }) {
     ['/chains', nav.chains, path.startsWith('/chains')],
   ] as const
   return (
-    <header className="top">
+    <header className="top row">
       <Link to="/payments" className="brand">
         Waybill
       </Link>
-      <nav aria-label={nav.label}>
+      <nav className="row" aria-label={nav.label}>
         {places.map(([to, title, isHere]) => (
           <Link key={title} to={to} aria-current={isHere ? 'page' : undefined}>
             {title}

@@ -50,7 +50,7 @@ export function UnmatchedList({ chains }: { chains: readonly Chain[] }) {
           {events.data === undefined
             ? events.error === null && <Waiting lines={6} />
             : events.data.events.length === 0 && <NoEvents query={query} />}
-          <ol>
+          <ol className="stack">
             {events.data?.events.map((event) => (
               <Event
                 key={`${event.network} ${event.txHash} ${event.eventIndex} ${event.contract}`}
@@ -135,7 +135,7 @@ function Event({ event, chain }: { event: UnmatchedEvent; chain: Chain | undefin
   const transactionLink = chain?.explorer?.transaction.replace('{hash}', event.txHash)
   const isUnknownToken = event.currency === undefined && event.tokenAddress !== undefined
   return (
-    <li className="card">
+    <li className="card stack">
       <header className="row">
         <h3>{texts.reasons[nameOf(event.reason)]}</h3>
         <Paid event={event} />

@@ -118,7 +118,7 @@ export function Paging({ pagination, placeOf }: PagingProps) {
       </Link>
     )
   return (
-    <nav className="paging" aria-label={label}>
+    <nav className="paging row" aria-label={label}>
       {link(prevCursor, newer)}
       {link(nextCursor, older)}
     </nav>

@@ -37,7 +37,7 @@ export function Amount({ value, currency, whole = false, decimals, bare = false 
 /** The heading of a page about money, with what is marked beside it. */
 export function AmountHeading({ value, currency, children }: AmountProps & { children: ReactNode }) {
   return (
-    <span className="payment-head">
+    <span className="payment-head row">
       <span className="number payment-amount">
         {formatAmount(value)} <span className="currency">{currency}</span>
       </span>

@@ -35,7 +35,7 @@ export function ExportView({ query }: { query: URLSearchParams }) {
     }
   }
   return (
-    <div className="export">
+    <div className="export row">
       <span className="small quiet" role="status">
         {state.is === 'running' && progress(formatAmount(String(state.rows)))}
         {state.is === 'done' && done(formatAmount(String(state.rows)))}

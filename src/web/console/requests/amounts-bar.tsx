@@ -5,6 +5,8 @@ import { addDecimals, isAboveZero, shareOf } from '../parts/decimals.ts'
 import { Amount } from '../parts/shown-values.tsx'
 import { partsOf } from './amount-parts.ts'
 
+const tones = { paid: 'good', pending: 'pending', outstanding: '', overpaid: 'warn' }
+
 /** What of a request is paid, on its way, left and too much: a bar, and the numbers below it. */
 export function AmountsBar({ request }: { request: PaymentRequest }) {
   const { parts } = requestTexts.bar
@@ -19,12 +21,16 @@ export function AmountsBar({ request }: { request: PaymentRequest }) {
         {shown
           .filter(({ amount }) => isAboveZero(amount))
           .map(({ name, amount }) => (
-            <span key={name} className={`amounts-part ${name}`} style={{ flexGrow: shareOf(amount, whole) }} />
+            <span key={name} className={`amounts-part ${tones[name]}`} style={{ flexGrow: shareOf(amount, whole) }} />
           ))}
       </div>
       <dl className="amounts-list row">
         {shown.map(({ name, amount }) => (
-          <div key={name} className={`amounts-item ${name}`} title={`${formatAmount(amount)} ${invoiceCurrency}`}>
+          <div
+            key={name}
+            className={`amounts-item ${tones[name]}`}
+            title={`${formatAmount(amount)} ${invoiceCurrency}`}
+          >
             <dt>{parts[name]}</dt>
             <dd>
               <Amount value={amount} currency={invoiceCurrency} whole />

@@ -23,7 +23,7 @@ export function Outstanding() {
   // The list says it.
   if (missingScope(error) !== undefined) return null
   return (
-    <section className="owed row" aria-labelledby="outstanding">
+    <section className="owed card row" aria-labelledby="outstanding">
       <div>
         <h2 id="outstanding">{title}</h2>
         <p className="quiet small owed-note">{note}</p>

@@ -17,7 +17,7 @@ const tones: Readonly<Record<RequestState, Tone>> = {
 export function RequestBadges({ request }: { request: Pick<PaymentRequest, 'status' | 'overpaidAmount'> }) {
   const state = stateOf(request)
   return (
-    <span className="badges">
+    <span className="row">
       <Badge tone={tones[state]}>{stateTexts.request[state]}</Badge>
       {isAboveZero(request.overpaidAmount) && <Badge tone="warn">{stateTexts.overpaid}</Badge>}
     </span>

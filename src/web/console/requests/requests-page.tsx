@@ -76,7 +76,7 @@ function placeOf({ view, q, cursor }: Partial<Shown>): string {
 function Search({ shown: { q, view } }: { shown: Shown }) {
   const [typed, setTyped] = useState(q)
   return (
-    <Form role="search" className="request-search" onSend={() => navigate(placeOf({ view, q: typed.trim() }))}>
+    <Form role="search" className="request-search row" onSend={() => navigate(placeOf({ view, q: typed.trim() }))}>
       <label htmlFor="find" className="unseen">
         {texts.searchLabel}
       </label>

@@ -23,7 +23,7 @@ export function AnswerHead({ question, state, onAgain }: AnswerHeadProps) {
   const others = answer?.warnings.filter((warning) => !isClosing(warning)) ?? []
   return (
     <section className={`notice verdict why-verdict ${isOver ? 'stale' : (verdict?.tone ?? '')}`} aria-busy={isAsking}>
-      <div className="why-sentence">
+      <div className="why-sentence stack">
         <h2>{verdict?.title ?? (isAsking ? whyTexts.asking : whyTexts.failed)}</h2>
         <p>{verdict?.says ?? whyTexts.found(routes.length)}</p>
         {others.map(({ reason, message }) => (
