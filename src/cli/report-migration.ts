@@ -31,7 +31,7 @@ export function logMigration(logger: Logger, nowMs: () => number): MigrationRepo
 }
 
 /** @returns whether the time since the last yes is over; the first answer is no */
-function everyMs(intervalMs: number, nowMs: () => number): () => boolean {
+export function everyMs(intervalMs: number, nowMs: () => number): () => boolean {
   let lastMs = nowMs()
   return () => {
     if (nowMs() - lastMs < intervalMs) return false

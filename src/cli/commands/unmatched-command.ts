@@ -3,7 +3,6 @@ import { UnmatchedEventSchema } from '../../../gen/payments/v1/unmatched_event_p
 import { eventToProto } from '../../api/services/operations-handler.ts'
 import { createChainDirectory } from '../../chains/chain-directory.ts'
 import { createTokenDirectory, type TokenDirectory } from '../../chains/token-directory.ts'
-import type { Detection } from '../../detection/detection.ts'
 import {
   type AcceptedAs,
   acceptableReasons,
@@ -19,14 +18,7 @@ import type { Hex } from '../../domain/hex.ts'
 import { suggestName } from '../../domain/nearest.ts'
 import type { DateRange } from '../../domain/require-input.ts'
 import { createLogger } from '../../observability/create-logger.ts'
-import {
-  type Command,
-  type CommandContext,
-  type CommandInput,
-  parseAccountName,
-  UsageError,
-  writeList,
-} from '../command.ts'
+import { type Command, type CommandInput, parseAccountName, UsageError, writeList } from '../command.ts'
 import { chainNamed, chainsOrDemo, findChains, readSetup } from '../read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { withDetection } from '../with-detection.ts'
@@ -109,52 +101,34 @@ const unmatchedAccept: Command = {
     '--reason TEXT': 'why, for the audit log; 1 to 500 characters on one line',
   },
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
-  async run(input, context) {
-    const { as: kind, undo } = input.options
+  async run({ options }, context) {
+    const { as: kind, undo } = options
     if ((kind === undefined) === (undo === undefined)) throw new UsageError('give either --as or --undo')
-    if (undo !== undefined) {
-      return decide(input, context, async ({ detection, network, decision }) => {
-        await detection.unaccept(network, decision, context.signal)
-        return 'no longer accepted'
-      })
-    }
-    const as = parseKind(kind)
-    return decide(input, context, async ({ detection, network, decision }) => {
-      await detection.accept(network, { ...decision, as }, context.signal)
-      return `accepted as a ${as.toLowerCase()}`
+    const as = kind === undefined ? undefined : parseKind(kind)
+    const name = parseAccountName(options.account)
+    const txHash = parseHash(options.tx)
+    const eventIndex = parseCount('event', options.event, Number.MAX_SAFE_INTEGER)
+    const note = parseNote(options.reason)
+    const setup = await readSetup(context)
+    const chains = await findChains(setup, context)
+    const { name: network } = chainNamed(chains, options.chain ?? '')
+    const { signal, stderr, actor } = context
+    const logger = createLogger({ level: setup.config.logLevel, stream: stderr })
+    return withAccount(context, name, async (knex, account) => {
+      const decision = { account, txHash, eventIndex, note, actor, at: new Date() }
+      await withDetection({ knex, chains, logger }, (detection) =>
+        as === undefined
+          ? detection.unaccept(network, decision, signal)
+          : detection.accept(network, { ...decision, as }, signal),
+      )
+      const done = as === undefined ? 'no longer accepted' : `accepted as a ${as.toLowerCase()}`
+      stderr.write(`event ${eventIndex} of ${txHash} on ${network} is ${done} for ${name}\n`)
+      return EXIT_GOOD
     })
   },
 }
 
 export const commands: readonly Command[] = [unmatchedList, unmatchedAccept]
-
-interface Deciding {
-  readonly detection: Detection
-  readonly network: string
-  readonly decision: Parameters<Detection['unaccept']>[1]
-}
-
-async function decide(
-  { options }: CommandInput,
-  context: CommandContext,
-  work: (deciding: Deciding) => Promise<string>,
-): Promise<number> {
-  const name = parseAccountName(options.account)
-  const txHash = parseHash(options.tx)
-  const eventIndex = parseCount('event', options.event, Number.MAX_SAFE_INTEGER)
-  const note = parseNote(options.reason)
-  const setup = await readSetup(context)
-  const { config } = setup
-  const chains = await findChains(setup, context)
-  const { name: network } = chainNamed(chains, options.chain ?? '')
-  const logger = createLogger({ level: config.logLevel, stream: context.stderr })
-  return withAccount(context, name, async (knex, account) => {
-    const decision = { account, txHash, eventIndex, note, actor: context.actor, at: new Date() }
-    const done = await withDetection({ knex, chains, logger }, (detection) => work({ detection, network, decision }))
-    context.stderr.write(`event ${eventIndex} of ${txHash} on ${network} is ${done} for ${name}\n`)
-    return EXIT_GOOD
-  })
-}
 
 /** The bounds of time, in milliseconds since 1970. @throws UsageError */
 function parseTimes({ since, until }: CommandInput['options']): DateRange {
@@ -207,7 +181,7 @@ function parseReason(text: string): UnmatchedReason {
   )
 }
 
-function parseKind(text = ''): AcceptedAs {
+function parseKind(text: string): AcceptedAs {
   const kind = text.toUpperCase()
   if (kind === 'PAYMENT' || kind === 'REFUND') return kind
   throw new UsageError(`--as is "${text}": use payment or refund`)

@@ -40,7 +40,7 @@ const verifyCommand: Command = {
     const range = parseRange(options)
     const name = options.account === undefined ? undefined : parseAccountName(options.account)
     const chosen = await chooseChains(options.chain, context)
-    const terms = { ...range, isWhole: range.from === undefined && range.to === undefined, name }
+    const isWhole = range.from === undefined && range.to === undefined
     const repairer = options.repair === undefined ? undefined : context.actor
     const work = withStore(context, async (knex) => {
       const account = name === undefined ? undefined : await findAccount(knex, name, context)
@@ -50,12 +50,7 @@ const verifyCommand: Command = {
         const isNew = (await findChain(knex, caip2Of(chain.chainId))) === undefined
         if (isNew && options.chain === undefined) continue
         const startedAt = new Date()
-        const report = await verifyOne(
-          knex,
-          chain,
-          { logLevel: chosen.logLevel, chains: chosen.chains, ...range, account, repairer },
-          context,
-        )
+        const report = await verifyOne(knex, chain, { ...chosen, terms: { ...range, account, repairer } }, context)
         verified.push({ report, account: name, to: range.to, startedAt, finishedAt: new Date() })
         if (report.stopped !== undefined) break
       }
@@ -65,7 +60,7 @@ const verifyCommand: Command = {
         verified.flatMap(({ report }) => report.differences.flatMap((each) => each.account ?? [])),
       )
       const derived: DerivedReport | undefined =
-        isStopped || !terms.isWhole
+        isStopped || !isWhole
           ? undefined
           : await verifyDerived(knex, accounts, { ...context, isRepaired: repairer !== undefined, differing })
       const form = options.json === undefined ? 'TEXT' : 'JSON'
@@ -102,31 +97,21 @@ async function chooseChains(word: string | undefined, context: CommandContext): 
   return { logLevel: setup.config.logLevel, chains, verified: word === undefined ? all : [chainNamed(chains, word)] }
 }
 
+type Terms = Pick<Parameters<typeof verifyChain>[0], 'from' | 'to' | 'account' | 'repairer'>
+
 async function verifyOne(
   knex: Knex,
   chain: ChainConfig,
-  {
-    logLevel,
-    chains,
-    ...range
-  }: Pick<Chosen, 'logLevel' | 'chains'> &
-    Pick<Parameters<typeof verifyChain>[0], 'from' | 'to' | 'account' | 'repairer'>,
+  { logLevel, chains, terms }: Chosen & { terms: Terms },
   context: CommandContext,
 ) {
   if (chains === undefined) throw new Error('a chain is verified without a chains file')
+  const { signal } = context
   const logger = createLogger({ level: logLevel, stream: context.stderr })
+  const tokens = createTokenDirectory(chains.configured)
+  const onProgress = blockReporter(context, chain)
   return withNodeLimits({ knex, chains, logger }, (limits) =>
-    verifyChain({
-      knex,
-      chain,
-      limits,
-      tokens: createTokenDirectory(chains.configured),
-      ...range,
-      clock: () => new Date(),
-      logger,
-      signal: context.signal,
-      onProgress: blockReporter(context, chain),
-    }),
+    verifyChain({ knex, chain, limits, tokens, ...terms, clock: () => new Date(), logger, signal, onProgress }),
   )
 }
 

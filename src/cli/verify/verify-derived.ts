@@ -5,6 +5,7 @@ import { checkAccount } from '../../store/proof/check-account.ts'
 import type { Difference } from '../../store/proof/difference.ts'
 import { repairAccount } from '../../store/proof/repair-account.ts'
 import type { CommandContext } from '../command.ts'
+import { everyMs } from '../report-migration.ts'
 
 /** What was compared of the rows that are derived from payments. */
 export interface DerivedReport {
@@ -37,15 +38,13 @@ export async function verifyDerived(
   // What requests come to follows from payments and refunds: while these are wrong, it is not worth a line of its own.
   const isTold = ({ name }: Account, { check }: Difference) =>
     isRepaired || !differing.has(name) || check === 'statistics' || check === 'changes'
-  let reportedMs = performance.now()
+  const isDue = everyMs(REPORT_INTERVAL_MS, () => performance.now())
   async function check({ id, name }: Account) {
     const found: Difference[] = []
     const counts = await checkAccount(knex, id, {
       signal,
       onProgress(what) {
-        if (performance.now() - reportedMs < REPORT_INTERVAL_MS) return
-        reportedMs = performance.now()
-        stderr.write(`${name}: ${what}\n`)
+        if (isDue()) stderr.write(`${name}: ${what}\n`)
       },
       onDifference: (difference) => void found.push(difference),
     })

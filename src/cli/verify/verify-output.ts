@@ -7,6 +7,7 @@ import type {
   VerifyTotal,
 } from '../../detection/verify/verify-report.ts'
 import { type CommandContext, counted } from '../command.ts'
+import { everyMs } from '../report-migration.ts'
 import { EXIT_FAILED, EXIT_GOOD, EXIT_STOPPED, EXIT_UNDECIDED } from '../run-command-line.ts'
 import { writeFully } from '../write-fully.ts'
 import type { DerivedReport } from './verify-derived.ts'
@@ -72,12 +73,10 @@ function isDecided({ unproven }: VerifyReport): boolean {
 /** Makes a function that tells the progress of a chain now and then. */
 export function blockReporter({ stderr }: Pick<CommandContext, 'stderr'>, { name }: ChainConfig) {
   const startMs = performance.now()
-  let reportedMs = startMs
+  const isDue = everyMs(REPORT_INTERVAL_MS, () => performance.now())
   return ({ blocksDone, blocksTotal, events, differences }: VerifyProgress): void => {
-    const nowMs = performance.now()
-    if (nowMs - reportedMs < REPORT_INTERVAL_MS) return
-    reportedMs = nowMs
-    const perSecond = blocksDone / ((nowMs - startMs) / 1_000)
+    if (!isDue()) return
+    const perSecond = blocksDone / ((performance.now() - startMs) / 1_000)
     const left = describeDuration((blocksTotal - blocksDone) / perSecond)
     const found = differences === 0 ? '' : `, ${number(differences)} differences so far`
     stderr.write(
