@@ -143,7 +143,7 @@ export async function readHolding(
       decimals: chain.native.decimals,
     }
   }
-  const answer = await createChainClient(rpc).read(encodeBalanceOf(token.address as Address, owner as Address))
+  const answer = await createChainClient(rpc).read(encodeBalanceOf(token.address, owner as Address))
   return { units: BigInt(answer), decimals: token.decimals }
 }
 

@@ -145,7 +145,7 @@ describe('the first start', () => {
   })
 
   it('has only final payments, except that of the pending request', async () => {
-    const pending = keccak256(requestSaying('Pending').paymentReference as Hex)
+    const pending = keccak256(requestSaying('Pending').paymentReference)
     for (const config of demo.configs) {
       const head = (await clientOf(config).head()).number
       for (const log of logs.get(config.name) ?? []) {
@@ -187,7 +187,7 @@ describe('the first start', () => {
         expect(requests.byReference.get(reference)).toMatchObject(rest)
       }
       for (const config of again.configs) {
-        const known = new Set(file.requests.slice(0, -1).map((request) => keccak256(request.paymentReference as Hex)))
+        const known = new Set(file.requests.slice(0, -1).map((request) => keccak256(request.paymentReference)))
         const seeded = (list: readonly Log[]): Log[] => list.filter((log) => known.has(log.topics[1]))
         expect(seeded(await paymentLogs(config)).length).toBe(seeded(logs.get(config.name) ?? []).length)
       }

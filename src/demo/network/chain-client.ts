@@ -28,7 +28,7 @@ export interface Sending {
   readonly from: Address
   readonly call: ContractCall | { data: Hex }
   /** With a nonce, where several of a list are from one account. */
-  readonly options?: SendOptions
+  readonly options?: SendOptions | undefined
 }
 
 interface BlockOptions {
@@ -66,9 +66,7 @@ const GWEI = 10n ** 9n
 export function createChainClient(rpc: Rpc): ChainClient {
   return {
     rpc,
-    send(from, call, options = {}) {
-      return rpc.call<Hex>('eth_sendTransaction', [toTransaction(from, call, options)])
-    },
+    send: (from, call, options) => rpc.call<Hex>(...toCall({ from, call, options })),
     sendAll: (list) => rpc.callAll<Hex>(list.map(toCall)),
     async mine({ timestampSec, baseFeePerGas } = {}) {
       if (baseFeePerGas !== undefined) {
@@ -163,13 +161,7 @@ function toReceipt(answer: RpcTransactionReceipt): Receipt {
 
 /** The call of the node that sends. */
 export function toCall({ from, call, options = {} }: Sending): RpcCall {
-  return ['eth_sendTransaction', [toTransaction(from, call, options)]]
-}
-
-function toTransaction(
-  from: Address,
-  call: ContractCall | { data: Hex },
-  { gas = DEFAULT_GAS, nonce, maxFeePerGas = 1_000n * GWEI, maxPriorityFeePerGas = GWEI }: SendOptions,
-) {
-  return formatTransactionRequest({ from, ...call, gas, nonce, maxFeePerGas, maxPriorityFeePerGas })
+  const { gas = DEFAULT_GAS, nonce, maxFeePerGas = 1_000n * GWEI, maxPriorityFeePerGas = GWEI } = options
+  const transaction = { from, ...call, gas, nonce, maxFeePerGas, maxPriorityFeePerGas }
+  return ['eth_sendTransaction', [formatTransactionRequest(transaction)]]
 }

@@ -4,13 +4,13 @@ import { text } from 'node:stream/consumers'
 
 export interface Rpc {
   url: string
-  /** @throws RpcCallError when the node answers with an error; network errors as node:http throws them, an AbortError when the signal fires */
+  /** @throws Error with the `code` and the revert `data` of the node's answer; network errors as node:http throws them, an AbortError when the signal fires */
   call<T = unknown>(method: string, params?: readonly unknown[], signal?: AbortSignal): Promise<T>
   /**
    * Several calls as few requests, which saves most of their time. The node may carry them out in any order.
    *
    * @returns their results, in the order of the calls
-   * @throws RpcCallError for the first that fails, after all were carried out; network errors as node:http throws them
+   * @throws such an error for the first that fails, after all were carried out; network errors as node:http throws them
    */
   callAll<T = unknown>(calls: readonly RpcCall[]): Promise<T[]>
 }
@@ -20,21 +20,6 @@ export type RpcCall = readonly [method: string, params: readonly unknown[]]
 
 /** Below the size that a node takes, also when each creates a contract. */
 const CALLS_A_REQUEST = 40
-
-/** The node answered with an error. `data` is the revert data, if any. */
-class RpcCallError extends Error {
-  readonly method: string
-  readonly code: number
-  readonly data: string | undefined
-
-  constructor(method: string, answer: { code: number; message: string; data?: string }) {
-    super(`${method} failed: ${answer.message}`)
-    this.name = 'RpcCallError'
-    this.method = method
-    this.code = answer.code
-    this.data = answer.data
-  }
-}
 
 interface RpcAnswer {
   id: number
@@ -66,7 +51,10 @@ export function createRpc(url: string): Rpc {
 
 function resultOf(method: string, answer: RpcAnswer | undefined): unknown {
   if (answer === undefined) throw new Error(`the node did not answer ${method}`)
-  if (answer.error) throw new RpcCallError(method, answer.error)
+  if (answer.error) {
+    const { code, message, data } = answer.error
+    throw Object.assign(new Error(`${method} failed: ${message}`), { code, data })
+  }
   return answer.result
 }
 

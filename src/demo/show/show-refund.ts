@@ -139,11 +139,9 @@ function encodeRefund(
   symbol: string,
   terms: { to: Address; paymentReference: Hex; amount: bigint },
 ): readonly (readonly [string, ContractCall])[] {
-  const token = tokens.find((each) => each.symbol === symbol)?.address as Address | undefined
-  if (token === undefined) {
-    return [['REFUND', encodeNativePayment(contracts.ethereumFeeProxy as Address, terms, true)]]
-  }
-  const proxy = contracts.erc20FeeProxy as Address
+  const token = tokens.find((each) => each.symbol === symbol)?.address
+  if (token === undefined) return [['REFUND', encodeNativePayment(contracts.ethereumFeeProxy, terms, true)]]
+  const proxy = contracts.erc20FeeProxy
   return [
     ['APPROVE', encodeApprove(token, proxy, terms.amount)],
     ['REFUND', encodeErc20Payment(proxy, token, terms)],

@@ -8,13 +8,6 @@ import { isAddress, isBytes, isQuantity } from './wallet-values.ts'
 
 type BatchCall = (chains: readonly WalletChain[], address: string, params: readonly unknown[]) => Promise<unknown>
 
-interface Batch {
-  readonly version?: unknown
-  readonly from?: unknown
-  readonly chainId?: unknown
-  readonly calls?: unknown
-}
-
 export const batchCalls = {
   wallet_getCapabilities: async (chains) =>
     Object.fromEntries(chains.map(({ spec }) => [toQuantity(spec.chainId), { atomic: { status: 'supported' } }])),
@@ -60,7 +53,9 @@ interface ReadBatch {
 const MAX_CALLS = 10
 
 function readBatch(param: unknown): ReadBatch {
-  const { version, from, chainId, calls } = (param ?? {}) as Batch
+  const { version, from, chainId, calls } = (param ?? {}) as Partial<
+    Record<'version' | 'from' | 'chainId' | 'calls', unknown>
+  >
   if (version !== '2.0.0') throw new WalletError(INVALID_PARAMS, 'params[0].version is not "2.0.0"')
   if (typeof from !== 'string' || typeof chainId !== 'string')
     throw new WalletError(INVALID_PARAMS, 'params[0].from and chainId are needed')

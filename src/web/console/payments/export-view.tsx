@@ -1,3 +1,4 @@
+import { useMutation } from '@tanstack/react-query'
 import type { WatchFilter, Waybill } from '@waybill/client'
 import { useRef, useState } from 'react'
 import { formatAmount } from '../../look/format-amount.ts'
@@ -7,44 +8,33 @@ import { Button } from '../parts/fields.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { searchFilters } from './filters.ts'
 
-type State =
-  | { readonly is: 'idle' }
-  | { readonly is: 'running'; readonly rows: number }
-  | { readonly is: 'done'; readonly rows: number }
-  | { readonly is: 'failed'; readonly message: string }
-
 /** Saves the payments of the view as CSV, all pages of it. */
 export function ExportView({ query }: { query: URLSearchParams }) {
   const waybill = useWaybill()
-  const [state, setState] = useState<State>({ is: 'idle' })
+  const [rows, setRows] = useState(0)
   const running = useRef<AbortController>(undefined)
   const { start, cancel, progress, done, name } = paymentsTexts.export
-  const run = async () => {
-    running.current = new AbortController()
-    setState({ is: 'running', rows: 0 })
-    try {
-      const { signal } = running.current
-      const { parts, rows } = await read(waybill, searchFilters(query), signal, (count) =>
-        setState({ is: 'running', rows: count }),
-      )
-      save(new Blob(parts, { type: 'text/csv' }), `${name}-${dayIn(new Date())}.csv`)
-      setState({ is: 'done', rows })
-    } catch (error) {
-      const isCancelled = running.current.signal.aborted
-      setState(isCancelled ? { is: 'idle' } : { is: 'failed', message: messageOf(error) })
-    }
-  }
+  const saving = useMutation({
+    mutationFn: async () => {
+      running.current = new AbortController()
+      setRows(0)
+      const file = await read(waybill, searchFilters(query), running.current.signal, setRows)
+      save(new Blob(file.parts, { type: 'text/csv' }), `${name}-${dayIn(new Date())}.csv`)
+      return file.rows
+    },
+  })
+  const isCancelled = running.current?.signal.aborted === true
   return (
     <div className="export row">
       <span className="small quiet" role="status">
-        {state.is === 'running' && progress(formatAmount(String(state.rows)))}
-        {state.is === 'done' && done(formatAmount(String(state.rows)))}
-        {state.is === 'failed' && <span className="wrong">{state.message}</span>}
+        {saving.isPending && progress(formatAmount(String(rows)))}
+        {saving.isSuccess && done(formatAmount(String(saving.data)))}
+        {saving.isError && !isCancelled && <span className="wrong">{saving.error.message}</span>}
       </span>
-      {state.is === 'running' ? (
+      {saving.isPending ? (
         <Button text={cancel} onClick={() => running.current?.abort()} />
       ) : (
-        <Button text={start} onClick={() => void run()} />
+        <Button text={start} onClick={() => saving.mutate()} />
       )}
     </div>
   )
@@ -71,8 +61,4 @@ function save(file: Blob, name: string): void {
   const link = Object.assign(document.createElement('a'), { href: url, download: name })
   link.click()
   setTimeout(() => URL.revokeObjectURL(url), 10_000)
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

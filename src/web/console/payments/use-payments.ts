@@ -1,10 +1,10 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { WatchFilter, WatchPaymentsResponse, Waybill } from '@waybill/client'
-import { useEffect, useEffectEvent, useMemo, useReducer, useState } from 'react'
+import { useEffect, useEffectEvent, useMemo, useState } from 'react'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { useVisible } from '../parts/visibility.ts'
 import { searchFilters, searchOfPage, sortOf } from './filters.ts'
-import { applyChanges, type FollowedPage, liveRowsOf, resume, startRows, type TailState } from './live-rows.ts'
+import { applyChanges, type FollowedPage, type LiveRows, liveRowsOf, resume, startRows } from './live-rows.ts'
 
 const PAGE_SIZE = 50
 /** Changes are shown together: an import brings thousands a second. */
@@ -28,40 +28,26 @@ export function usePayments(query: URLSearchParams, isPaused: boolean) {
     gcTime: 0,
   })
   const isTail = isTailOf(query)
-  const [followed, change] = useReducer(reduce, { answer: undefined, live: startRows([]) })
+  const [followed, setFollowed] = useState<FollowedPage>({ answer: undefined, live: startRows([]) })
+  const change = (make: (live: LiveRows) => LiveRows) =>
+    setFollowed(({ answer, live }) => ({ answer, live: make(live) }))
   const connection = useChanges({
     waybill,
     filter: useMemo(() => searchFilters(new URLSearchParams(address)) as WatchFilter, [address]),
     from: page.isPlaceholderData ? undefined : page.data?.watchCursor,
-    onChanges: useEffectEvent((changes) => change({ type: 'changes', changes, tail: { isTail, isPaused } })),
-    onLost: useEffectEvent(() => void page.refetch()),
+    onChanges: (changes) => change((live) => applyChanges(live, changes, { isTail, isPaused })),
+    onLost: () => void page.refetch(),
   })
   useEffect(() => {
-    if (page.data !== undefined) change({ type: 'page', answer: page.data })
+    if (page.data !== undefined) setFollowed({ answer: page.data, live: startRows(page.data.payments) })
   }, [page.data])
-  return { page, live: liveRowsOf(followed, page.data), connection, isTail, resume: () => change({ type: 'resume' }) }
+  return { page, live: liveRowsOf(followed, page.data), connection, isTail, resume: () => change(resume) }
 }
 
 /** New payments come in at the top of the first page alone, and only where the newest are at the top. */
 function isTailOf(query: URLSearchParams): boolean {
   const { by, order } = sortOf(query)
   return by === 'date' && order === 'desc' && !query.has('cursor')
-}
-
-type Action =
-  | { readonly type: 'page'; readonly answer: NonNullable<FollowedPage['answer']> }
-  | { readonly type: 'changes'; readonly changes: readonly WatchPaymentsResponse[]; readonly tail: TailState }
-  | { readonly type: 'resume' }
-
-function reduce(state: FollowedPage, action: Action): FollowedPage {
-  switch (action.type) {
-    case 'page':
-      return { answer: action.answer, live: startRows(action.answer.payments) }
-    case 'changes':
-      return { ...state, live: applyChanges(state.live, action.changes, action.tail) }
-    case 'resume':
-      return { ...state, live: resume(state.live) }
-  }
 }
 
 interface Changes {
