@@ -12,7 +12,7 @@ const BLOCKS_AT_ONCE = 10_000
 /**
  * Proves the blocks that nodes gave which answered wrongly, since until then searches do not say that they are read; then those that were never compared.
  *
- *
+ * @returns whether all that are final could be proven
  */
 export async function proveQueued(
   {
