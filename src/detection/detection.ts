@@ -19,7 +19,6 @@ import { createReplayQueue } from './repair/replay-queue.ts'
 import { type ChainFollower, createChainFollower } from './run/chain-follower.ts'
 import type { ChainStatus } from './run/chain-status.ts'
 import { createDetectionRepository } from './sql/detection-repository.ts'
-import { createPendingReplays } from './sql/pending-replays-repository.ts'
 
 /** Follows chains and stores the payments and refunds of requests. */
 export interface Detection {
@@ -98,7 +97,7 @@ export function createDetection(options: DetectionOptions): Detection {
     options.limits ?? createNodeLimits(chains.configured, { clock: () => options.clock().getTime(), logger })
   const keeper = createLimitsKeeper({ knex, chains: chains.configured, limits, logger, owner })
   const repository = createDetectionRepository(knex)
-  const replays = createReplayQueue({ repository, pending: createPendingReplays(knex), logger })
+  const replays = createReplayQueue({ knex, repository, logger })
   // eth_getLogs without an address gives the logs of every contract.
   const followed = chains.configured.filter((chain) => followedContracts(chain).length > 0)
   const followers = followed.map((config): ChainFollower => {

@@ -5,7 +5,7 @@ import { createChainDirectory } from '../../src/chains/chain-directory.ts'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import type { Detection } from '../../src/detection/detection.ts'
 import { createChainReader } from '../../src/detection/read/chain-reader.ts'
-import { type CarriedQueue, createCarriedQueue } from '../../src/detection/repair/carried-queue.ts'
+import { createCarriedQueue } from '../../src/detection/repair/carried-queue.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { addressToBytes } from '../../src/domain/address.ts'
 import type { Hex } from '../../src/domain/hex.ts'
@@ -101,7 +101,7 @@ describe('a payment that a bridge delivered', () => {
   }
 
   /** A queue as a process makes it, with its own breaker and quota. */
-  function queueOf(owner = 'one', timeoutMs?: number, followed = configs): CarriedQueue {
+  function queueOf(owner = 'one', timeoutMs?: number, followed = configs): ReturnType<typeof createCarriedQueue> {
     const clock = () => nowMs
     const io = { fetch, clock, logger: silentLogger }
     const client = createLifiClient({ url: server.url, ...io, ...(timeoutMs && { timeoutMs }) })

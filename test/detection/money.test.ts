@@ -6,7 +6,12 @@ import { composeService } from '../../src/app.ts'
 import { encodeApprove, encodeErc20Payment } from '../../src/demo/network/demo-contracts.ts'
 import type { Detection } from '../../src/detection/detection.ts'
 import { createDetectionRepository } from '../../src/detection/sql/detection-repository.ts'
-import { createPendingReplays } from '../../src/detection/sql/pending-replays-repository.ts'
+import {
+  addPendingReplays,
+  deleteReplays,
+  findReplays,
+  nextReplays,
+} from '../../src/detection/sql/pending-replays-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, addressToBytes } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
@@ -212,14 +217,13 @@ describe('the topics to replay when a request is stored', () => {
     const [, payee] = chain.wallets
     const request = await storeRequest(knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
     const topic = topicOfReference(request.paymentReference)
-    const pending = createPendingReplays(knex)
-    const first = await pending.ofAccount(account.id, [topic])
-    await pending.add([{ accountId: account.id, topic }])
-    await pending.done(first)
-    const second = await pending.next(first[0]?.note ?? 0n, 10)
+    const first = await findReplays(knex, account.id, [topic])
+    await addPendingReplays(knex, [{ accountId: account.id, topic }], false)
+    await deleteReplays(knex, first)
+    const second = await nextReplays(knex, first[0]?.note ?? 0n, 10)
     expect(second).toMatchObject([{ accountId: account.id, topic }])
-    await pending.done(second)
-    expect(await pending.next(0n, 10)).toEqual([])
+    await deleteReplays(knex, second)
+    expect(await nextReplays(knex, 0n, 10)).toEqual([])
   })
 
   it.each(['requests', 'reference_topics'])(

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import { decodeTransferLog } from '../../contracts/decode-events.ts'
@@ -8,7 +7,7 @@ import type { Hex } from '../../domain/hex.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
-import { acquireLease, assertLeaseHeld, type Lease, releaseLease } from '../../store/leases-repository.ts'
+import { assertLeaseHeld, type Lease } from '../../store/leases-repository.ts'
 import type { ChainReader, TransactionReceipt } from '../read/chain-reader.ts'
 import {
   type CarriedPayment,
@@ -23,6 +22,7 @@ import {
   toldPayerFrom,
 } from '../sql/carried-repository.ts'
 import { findChain } from '../sql/chain-state-repository.ts'
+import { drainDue, repeat } from './due-queue.ts'
 
 /**
  * Asks a service that knows bridges where a delivery came from. Chain ids are EIP-155 numbers. Never rejects.
@@ -44,14 +44,6 @@ interface BridgeTransfer {
   readonly sourceChainId: number
   readonly sourceTxHash: Hex
   readonly payer: Address
-}
-
-/** Looks up where payments came from that bridges delivered, and checks that until it is final. The entries are in the database. */
-export interface CarriedQueue {
-  /** Looks up what is due, once. @throws the signal's reason */
-  drain(signal?: AbortSignal): Promise<void>
-  /** Looks up what is due until the signal fires. */
-  run(signal: AbortSignal): Promise<void>
 }
 
 interface CarriedQueueOptions {
@@ -91,49 +83,37 @@ interface Queue extends CarriedQueueOptions {
   pausedUntilMs: number
 }
 
-/** Makes the queue of one process. */
-export function createCarriedQueue(options: CarriedQueueOptions): CarriedQueue {
+/** Makes the queue of one process. It looks up where payments came from that bridges delivered, and checks that until it is final. The entries are in the database. */
+export function createCarriedQueue(options: CarriedQueueOptions) {
   const queue: Queue = { ...options, lease: { name: 'carried-payments', owner: options.owner }, pausedUntilMs: 0 }
+  const { logger } = options
+  const onError = (err: unknown) =>
+    logger.warn({ err }, 'the sources of bridge payments could not be looked up; they will be tried again')
   return {
-    drain: (signal) => drain(queue, signal),
-    run: (signal) => run(queue, signal),
+    /** Looks up what is due, once. @throws the signal's reason */
+    drain: (signal = new AbortController().signal) => drain(queue, signal),
+    /** Looks up what is due until the signal fires. */
+    run: (signal: AbortSignal) => repeat(() => drain(queue, signal), { everyMs: POLL_EVERY_MS, onError, signal }),
   }
 }
 
-async function run(queue: Queue, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await drain(queue, signal).catch((error: unknown) => {
-      if (signal.aborted) return
-      queue.logger.warn(
-        { err: error },
-        'the sources of bridge payments could not be looked up; they will be tried again',
-      )
-    })
-    await sleep(POLL_EVERY_MS, undefined, { signal }).catch(() => {})
-  }
-}
-
-async function drain(queue: Queue, signal: AbortSignal = new AbortController().signal): Promise<void> {
-  while (await drainSome(queue, signal)) signal.throwIfAborted()
-}
-
-/** @returns whether more may be due */
-async function drainSome(queue: Queue, signal: AbortSignal): Promise<boolean> {
+async function drain(queue: Queue, signal: AbortSignal): Promise<void> {
   const { knex, clock, lease } = queue
-  const findDue = (limit: number) => findDueCarried(knex, { now: clock(), onlySeen: isPaused(queue) }, limit)
-  if ((await findDue(1)).length === 0) return false
-  if (!(await acquireLease(knex, lease, LEASE_TTL_MS))) return false
-  try {
-    const due = await findDue(ENTRIES_AT_ONCE)
-    for (const carried of due) {
-      signal.throwIfAborted()
-      if (carried.seen !== undefined) await checkSeen(queue, carried, carried.seen, signal)
-      else if (!isPaused(queue)) await lookUp(queue, carried, signal)
-    }
-    return due.length === ENTRIES_AT_ONCE
-  } finally {
-    await releaseLease(knex, lease)
+  const entries = {
+    knex,
+    lease,
+    ttlMs: LEASE_TTL_MS,
+    atOnce: ENTRIES_AT_ONCE,
+    findDue: (limit: number) => findDueCarried(knex, { now: clock(), onlySeen: isPaused(queue) }, limit),
+    async lookUp(due: readonly CarriedPayment[]) {
+      for (const carried of due) {
+        signal.throwIfAborted()
+        if (carried.seen !== undefined) await checkSeen(queue, carried, carried.seen, signal)
+        else if (!isPaused(queue)) await lookUp(queue, carried, signal)
+      }
+    },
   }
+  await drainDue(entries, signal)
 }
 
 function isPaused({ clock, pausedUntilMs }: Queue): boolean {
@@ -146,12 +126,12 @@ async function lookUp(queue: Queue, carried: CarriedPayment, stopping: AbortSign
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(LOOK_UP_MS)])
   const chainId = Number(carried.chainId.split(':')[1])
   const answer = await queue.findSource({ chainId, txHash: carried.txHash }, signal)
-  if (answer.kind === 'NOT_ASKED') queue.pausedUntilMs = clock().getTime() + answer.forMs
+  if (answer.kind === 'NOT_ASKED') queue.pausedUntilMs = clock().getTime() + Math.max(answer.forMs, POLL_EVERY_MS)
   else if (answer.kind === 'NEVER') await deleteCarried(knex, carried)
   else {
-    const confirmation = answer.kind === 'FOUND' ? await confirm(queue, answer.transfer, signal) : REFUTED
-    if (answer.kind === 'FOUND' && confirmation.kind === 'CONFIRMED') {
-      await store(queue, carried, answer.transfer, confirmation)
+    const source = answer.kind === 'FOUND' ? await confirm(queue, answer.transfer, signal) : undefined
+    if (source !== undefined) {
+      await store(queue, carried, source)
       return
     }
     stopping.throwIfAborted()
@@ -159,15 +139,8 @@ async function lookUp(queue: Queue, carried: CarriedPayment, stopping: AbortSign
   }
 }
 
-async function store(
-  queue: Queue,
-  carried: CarriedPayment,
-  transfer: BridgeTransfer,
-  { seen, isProven }: Confirmed,
-): Promise<void> {
-  const { knex, lease, chains, clock } = queue
-  const { sourceChainId, sourceTxHash: txHash, payer } = transfer
-  const source: PaymentSource = { network: networkOf(chains, sourceChainId), txHash, payer, isProven }
+async function store(queue: Queue, carried: CarriedPayment, { seen, ...source }: ConfirmedSource): Promise<void> {
+  const { knex, lease, clock } = queue
   const check = seen && !(await isFinal(queue, seen)) ? { seen, dueAt: nextCheck(queue) } : undefined
   await inTransaction(knex, undefined, async (trx) => {
     await assertLeaseHeld(trx, lease)
@@ -238,32 +211,29 @@ function readerOf({ chains, readers }: Queue, chainId: number): ChainReader | un
   return readers.get(networkOf(chains, chainId) ?? '')
 }
 
-interface Confirmed {
-  readonly kind: 'CONFIRMED'
+interface ConfirmedSource extends PaymentSource {
   /** Where the source was seen; undefined where its chain is not followed. */
   readonly seen: SeenSource | undefined
-  /** Whether it shows who paid; see {@link isPaidBy}. */
-  readonly isProven: boolean
 }
 
-type Confirmation = Confirmed | { readonly kind: 'REFUTED' }
-
-const REFUTED: Confirmation = { kind: 'REFUTED' }
-
-/** Checks an answer against the source chain, if that is followed. */
-async function confirm(queue: Queue, transfer: BridgeTransfer, signal: AbortSignal): Promise<Confirmation> {
-  const { sourceChainId, sourceTxHash, payer } = transfer
+/** Checks an answer against the source chain, if that is followed. @returns undefined where it is not confirmed */
+async function confirm(
+  queue: Queue,
+  { sourceChainId, sourceTxHash, payer }: BridgeTransfer,
+  signal: AbortSignal,
+): Promise<ConfirmedSource | undefined> {
+  const source = { network: networkOf(queue.chains, sourceChainId), txHash: sourceTxHash, payer }
   const reader = readerOf(queue, sourceChainId)
-  if (reader === undefined) return { kind: 'CONFIRMED', seen: undefined, isProven: false }
+  if (reader === undefined) return { ...source, seen: undefined, isProven: false }
   const [receipt] = await reader.receipts([sourceTxHash], signal).catch(() => [])
-  if (receipt === undefined || receipt instanceof RpcError) return REFUTED
+  if (receipt === undefined || receipt instanceof RpcError) return undefined
   if (!isTransactionOf(payer, receipt)) {
     queue.logger.warn({ hash: sourceTxHash, payer }, 'a bridge names a payer who has no part in the source transaction')
-    return REFUTED
+    return undefined
   }
   const { txHash, blockNumber, blockHash } = receipt
   const seen = { chainId: caip2Of(sourceChainId), txHash, blockNumber, blockHash }
-  return { kind: 'CONFIRMED', seen, isProven: isPaidBy(payer, receipt, listedTokens(queue, sourceChainId)) }
+  return { ...source, seen, isProven: isPaidBy(payer, receipt, listedTokens(queue, sourceChainId)) }
 }
 
 /**

@@ -1,9 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { Hex } from '../../domain/hex.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { acquireLease, releaseLease } from '../../store/leases-repository.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
 import type { Lack } from '../match/detected.ts'
 import type { OpenChain } from '../open-chain.ts'
@@ -16,18 +14,8 @@ import {
 } from '../sql/enrichments-repository.ts'
 import type { Corrected } from '../write/payment-writer.ts'
 import { correctRequestIds } from './correct-requests.ts'
+import { drainDue, repeat } from './due-queue.ts'
 import { readAgain } from './read-again.ts'
-
-/**
- * Looks up what was not known of payments when they were stored: prices, gas, fees of rollups, and calls that tell who paid. The entries are in the
- * database.
- */
-export interface EnrichmentQueue {
-  /** Looks up what is due, once. @throws errors of the database; the signal's reason */
-  drain(signal?: AbortSignal): Promise<void>
-  /** Looks up what is due until the signal fires; never rejects. */
-  run(signal: AbortSignal): Promise<void>
-}
 
 interface EnrichmentQueueOptions {
   readonly knex: Knex
@@ -60,56 +48,50 @@ export function waitAfterLookup(attempts: number, ageMs: number): number | undef
   return ageMs >= GIVE_UP_AFTER_MS ? undefined : Math.min(FIRST_WAIT_MS * 2 ** attempts, MAX_WAIT_MS)
 }
 
-/** Makes the queue of one process. Chains are looked at beside each other, so that one whose nodes hang delays no other. */
-export function createEnrichmentQueue(options: EnrichmentQueueOptions): EnrichmentQueue {
-  const { chains } = options
+/**
+ * Makes the queue of one process. It looks up what was not known of payments when they were stored: prices, gas, fees of rollups, and calls that tell
+ * who paid. The entries are in the database. Chains are looked at beside each other, so that one whose nodes hang delays no other.
+ */
+export function createEnrichmentQueue(options: EnrichmentQueueOptions) {
+  const { chains, logger } = options
   return {
-    async drain(signal = new AbortController().signal) {
-      for (const chain of chains) await drainChain(options, chain, signal)
+    /** Looks up what is due, once. @throws errors of the database */
+    async drain(): Promise<void> {
+      for (const chain of chains) await drainChain(options, chain, new AbortController().signal)
     },
-    async run(signal) {
-      await Promise.all(chains.map((chain) => runChain(options, chain, signal)))
+    /** Looks up what is due until the signal fires; never rejects. */
+    async run(signal: AbortSignal): Promise<void> {
+      const runChain = (chain: OpenChain) => {
+        const onError = (err: unknown) =>
+          logger.warn(
+            { chain: chain.tools.chain.name, err },
+            'missing figures of payments could not be looked up; they will be tried again',
+          )
+        return repeat(() => drainChain(options, chain, signal), { everyMs: POLL_EVERY_MS, onError, signal })
+      }
+      await Promise.all(chains.map(runChain))
     },
-  }
-}
-
-async function runChain(options: EnrichmentQueueOptions, chain: OpenChain, signal: AbortSignal): Promise<void> {
-  const { logger } = options
-  while (!signal.aborted) {
-    await drainChain(options, chain, signal).catch((error: unknown) => {
-      if (signal.aborted) return
-      const { name: network } = chain.tools.chain
-      logger.warn(
-        { chain: network, err: error },
-        'missing figures of payments could not be looked up; they will be tried again',
-      )
-    })
-    await sleep(POLL_EVERY_MS, undefined, { signal }).catch(() => {})
   }
 }
 
 async function drainChain(options: EnrichmentQueueOptions, chain: OpenChain, signal: AbortSignal): Promise<void> {
-  while (await drainSome(options, chain, signal)) signal.throwIfAborted()
-}
-
-/** @returns whether more may be due */
-async function drainSome(options: EnrichmentQueueOptions, chain: OpenChain, signal: AbortSignal): Promise<boolean> {
   const { knex, clock, owner } = options
   const { chainId } = chain.tools.chain
-  if ((await findDueEnrichments(knex, chainId, clock(), 1)).length === 0) return false
-  const lease = { name: `enrich:${chainId}`, owner }
-  if (!(await acquireLease(knex, lease, LEASE_TTL_MS))) return false
-  const endMs = performance.now() + TURN_MS
-  try {
-    const due = await findDueEnrichments(knex, chainId, clock(), ENTRIES_AT_ONCE)
-    for (const [accountId, entries] of Map.groupBy(due, (entry) => entry.accountId)) {
-      if (performance.now() > endMs) return true
-      await lookUp(options, chain, { accountId, entries }, signal)
-    }
-    return due.length === ENTRIES_AT_ONCE
-  } finally {
-    await releaseLease(knex, lease)
+  const entries = {
+    knex,
+    lease: { name: `enrich:${chainId}`, owner },
+    ttlMs: LEASE_TTL_MS,
+    atOnce: ENTRIES_AT_ONCE,
+    findDue: (limit: number) => findDueEnrichments(knex, chainId, clock(), limit),
+    async lookUp(due: readonly PendingEnrichment[]) {
+      const endMs = performance.now() + TURN_MS
+      for (const [accountId, own] of Map.groupBy(due, (entry) => entry.accountId)) {
+        if (performance.now() > endMs) return
+        await lookUp(options, chain, { accountId, entries: own }, signal)
+      }
+    },
   }
+  await drainDue(entries, signal)
 }
 
 interface AccountEntries {

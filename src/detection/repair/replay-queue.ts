@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { Knex } from 'knex'
 import type { Hex } from '../../domain/hex.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { chunksOf } from '../chunks.ts'
@@ -6,25 +6,20 @@ import { isLogDue } from '../log-due.ts'
 import type { Findings } from '../match/detected.ts'
 import type { OpenChain } from '../open-chain.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
-import type { KnownTopic, PendingReplay, PendingReplays } from '../sql/pending-replays-repository.ts'
+import {
+  addPendingReplays,
+  deleteReplays,
+  findReplays,
+  type KnownTopic,
+  nextReplays,
+  type PendingReplay,
+} from '../sql/pending-replays-repository.ts'
 import { replayTopics } from './correct-requests.ts'
+import { repeat } from './due-queue.ts'
 
-/** Replays the topics that are pending for accounts, and again when a chain did not answer. The entries are in the database. */
-export interface ReplayQueue {
-  addChain(chainId: string, chain: OpenChain): void
-  /** Replays at once those of the topics that are pending. A failure is logged, not thrown: the topics stay pending. */
-  add(accountId: number, topics: readonly Hex[]): Promise<void>
-  /** Adds topics that accounts came to know while events of them were being matched and stored; `run` replays them. */
-  recheck(findings: Findings): Promise<void>
-  /** Adds topics of a chain that no account knew when their events were read, and that one knows now; `run` replays them. */
-  sweep(chainId: string): Promise<void>
-  /** Replays what is pending, once. */
-  drain(signal?: AbortSignal): Promise<void>
-  /** Replays what is pending until the signal fires. */
-  run(signal: AbortSignal): Promise<void>
-}
+export type ReplayQueue = ReturnType<typeof createReplayQueue>
 
-const RETRY_EVERY_MS = 2_000
+const POLL_EVERY_MS = 1_000
 /** Storing a request waits at most this long for the nodes of a chain. */
 const FIRST_ATTEMPT_MS = 3_000
 const LATER_ATTEMPT_MS = 60_000
@@ -33,8 +28,8 @@ const TOPICS_AN_ATTEMPT = 500
 const REPLAYS_A_PAGE = 2_000
 
 interface QueueOptions {
+  readonly knex: Knex
   readonly repository: DetectionRepository
-  readonly pending: PendingReplays
   readonly logger: Logger
 }
 
@@ -44,40 +39,41 @@ interface Queue extends QueueOptions {
   readonly chains: Map<string, OpenChain>
   /** Replays that are running in this process; each promise resolves when its replay has ended. */
   readonly busy: Map<string, Promise<void>>
-  /** Resolved when something was added for `run`. */
-  woken: PromiseWithResolvers<void>
   warnedAtMs: number | undefined
 }
 
-/** Makes the queue of one process. */
-export function createReplayQueue(options: QueueOptions): ReplayQueue {
-  const queue: Queue = {
-    ...options,
-    chains: new Map(),
-    busy: new Map(),
-    woken: Promise.withResolvers(),
-    warnedAtMs: undefined,
-  }
-  const { repository, pending } = options
+/** Makes the queue of one process. It replays the topics that are pending for accounts, and again when a chain did not answer. The entries are in the database. */
+export function createReplayQueue(options: QueueOptions) {
+  const queue: Queue = { ...options, chains: new Map(), busy: new Map(), warnedAtMs: undefined }
+  const { knex, repository } = options
   return {
-    addChain: (chainId, chain) => void queue.chains.set(chainId, chain),
-    async add(accountId, topics) {
+    /** @param chainId - CAIP-2 */
+    addChain: (chainId: string, chain: OpenChain) => void queue.chains.set(chainId, chain),
+    /** Replays at once those of the topics that are pending. A failure is logged, not thrown: the topics stay pending. */
+    async add(accountId: number, topics: readonly Hex[]): Promise<void> {
       try {
-        await attemptAll(queue, await pending.ofAccount(accountId, topics), { timeoutMs: FIRST_ATTEMPT_MS })
+        await attemptAll(queue, await findReplays(knex, accountId, topics), { timeoutMs: FIRST_ATTEMPT_MS })
       } catch (error) {
         warn(queue, error)
       }
     },
-    async recheck({ directory, accounts, unmatched }) {
+    /** Adds topics that accounts came to know while events of them were being matched and stored; `run` replays them. */
+    async recheck({ directory, accounts, unmatched }: Findings): Promise<void> {
       if (accounts.size === 0 && unmatched.length === 0) return
       const topics = new Set([...directory.keys(), ...unmatched.map(({ topic }) => topic)])
       await enqueue(queue, [...topics], directory)
     },
-    async sweep(chainId) {
+    /** Adds topics of a chain that no account knew when their events were read, and that one knows now; `run` replays them. */
+    async sweep(chainId: string): Promise<void> {
       await enqueue(queue, await repository.claimedTopics(chainId), new Map())
     },
-    drain: (signal) => drain(queue, signal),
-    run: (signal) => run(queue, signal),
+    /** Replays what is pending, once. */
+    drain: () => drain(queue, undefined),
+    /** Replays what is pending until the signal fires. */
+    run(signal: AbortSignal): Promise<void> {
+      const onError = (error: unknown) => warn(queue, error)
+      return repeat(() => drain(queue, signal), { everyMs: POLL_EVERY_MS, onError, signal })
+    },
   }
 }
 
@@ -101,7 +97,7 @@ async function attempt(
   replays: readonly PendingReplay[],
   { timeoutMs, signal }: Attempt,
 ): Promise<void> {
-  const { repository, pending, chains, busy } = queue
+  const { knex, repository, chains, busy } = queue
   const topics = replays.map(({ topic }) => topic)
   const limit = AbortSignal.timeout(timeoutMs)
   const ended = Promise.withResolvers<void>()
@@ -111,7 +107,7 @@ async function attempt(
     await repository.wantPayments(accountId, topics)
     const again = new Set(replays.flatMap((replay) => (replay.again ? [replay.topic] : [])))
     await replayTopics(repository, chains, { accountId, topics, again, signal: ending })
-    await pending.done(replays)
+    await deleteReplays(knex, replays)
   } catch (error) {
     if (!signal?.aborted) warn(queue, error, topics)
   } finally {
@@ -136,11 +132,8 @@ async function enqueue(
   topics: readonly Hex[],
   known: ReadonlyMap<Hex, readonly number[]>,
 ): Promise<void> {
-  const { repository, pending } = queue
-  const added = newlyKnown(await repository.accountsOfTopics(topics), known)
-  await pending.add(added)
-  // Not an earlier `woken`: `run` may have begun another wait meanwhile.
-  if (added.length > 0) queue.woken.resolve()
+  const { knex, repository } = queue
+  await addPendingReplays(knex, newlyKnown(await repository.accountsOfTopics(topics), known), false)
 }
 
 /**
@@ -159,10 +152,10 @@ export function newlyKnown(
 
 /** Replays page by page. A topic whose replay is running may have been added anew since that began, so it is waited for and replayed here. */
 async function drain(queue: Queue, signal: AbortSignal | undefined): Promise<void> {
-  const { pending, busy } = queue
+  const { knex, busy } = queue
   for (let after = 0n; ; ) {
     if (signal?.aborted) return
-    const page = await pending.next(after, REPLAYS_A_PAGE)
+    const page = await nextReplays(knex, after, REPLAYS_A_PAGE)
     const last = page.at(-1)
     if (last === undefined) return
     const running = page.flatMap((replay) => busy.get(keyOf(replay)) ?? [])
@@ -193,21 +186,4 @@ async function withVisibleRequests(
     visible.push(...own.filter(({ topic }) => topics.has(topic) && directory.get(topic)?.includes(accountId)))
   }
   return visible
-}
-
-async function run(queue: Queue, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await waitForWork(queue, signal)
-    queue.woken = Promise.withResolvers()
-    await drain(queue, signal).catch((error: unknown) => signal.aborted || warn(queue, error))
-  }
-}
-
-/** Waits until something is added or a retry is due. */
-async function waitForWork({ woken }: Queue, signal: AbortSignal): Promise<void> {
-  const pause = new AbortController()
-  const due = sleep(RETRY_EVERY_MS, undefined, { signal: AbortSignal.any([signal, pause.signal]) })
-  await Promise.race([due, woken.promise]).catch(() => {})
-  pause.abort()
-  await due.catch(() => {})
 }

@@ -7,7 +7,7 @@ import { changePayments, type LockedAccount, lockAccount, readPayments } from '.
 import type { PaymentRow } from '../../store/payment-row.ts'
 import { settleStored } from '../../store/request-ledger.ts'
 import { eventKeyOf } from '../match/detected.ts'
-import { type AccountEvent, columnsOf } from './account-event.ts'
+import { columnsOf } from './account-event.ts'
 import type { ChainTransactions } from './payers-repository.ts'
 import { addPendingReplays } from './pending-replays-repository.ts'
 
@@ -107,7 +107,7 @@ function seenIn({ source_chain_id, source_tx_hash, source_block_number, source_b
 /** Keeps an entry until its source is final. */
 export async function keepSeen(
   knex: Knex,
-  { accountId, paymentId }: CarriedPayment,
+  carried: CarriedPayment,
   { chainId, txHash, blockNumber, blockHash }: SeenSource,
   dueAt: Date,
 ): Promise<void> {
@@ -117,23 +117,23 @@ export async function keepSeen(
     source_block_number: blockNumber,
     source_block_hash: hexToBytes(blockHash),
   }
-  await knex('carried_payments')
-    .where({ account_id: accountId, payment_id: paymentId })
-    .update({ ...columns, attempts: 0, due_at: dueAt })
+  await entryOf(knex, carried).update({ ...columns, attempts: 0, due_at: dueAt })
+}
+
+function entryOf(knex: Knex, { accountId, paymentId }: CarriedPayment): Knex.QueryBuilder {
+  return knex('carried_payments').where({ account_id: accountId, payment_id: paymentId })
 }
 
 export async function postponeCarried(
   knex: Knex,
-  { accountId, paymentId }: CarriedPayment,
+  carried: CarriedPayment,
   { attempts, dueAt }: { readonly attempts: number; readonly dueAt: Date },
 ): Promise<void> {
-  await knex('carried_payments')
-    .where({ account_id: accountId, payment_id: paymentId })
-    .update({ attempts, due_at: dueAt })
+  await entryOf(knex, carried).update({ attempts, due_at: dueAt })
 }
 
-export async function deleteCarried(knex: Knex, { accountId, paymentId }: CarriedPayment): Promise<void> {
-  await knex('carried_payments').where({ account_id: accountId, payment_id: paymentId }).delete()
+export async function deleteCarried(knex: Knex, carried: CarriedPayment): Promise<void> {
+  await entryOf(knex, carried).delete()
 }
 
 /**
@@ -192,9 +192,7 @@ export async function takeSourceBack(trx: Knex.Transaction, carried: CarriedPaym
   await changeWhere(account, sourced, columns)
   const topic = await forgetToldPayer(trx, carried)
   if (topic !== undefined) await addPendingReplays(trx, [{ accountId, topic }], true)
-  await trx('carried_payments')
-    .where({ account_id: accountId, payment_id: paymentId })
-    .update({ ...UNSEEN, attempts: 0, due_at: now })
+  await entryOf(trx, carried).update({ ...UNSEEN, attempts: 0, due_at: now })
 }
 
 /** @returns the ids of the payments that were changed */
@@ -204,7 +202,11 @@ async function changeWhere(account: LockedAccount, where: object, columns: objec
   return before.size === 0 ? [] : changePayments(account, before, rows.update(columns).toSQL())
 }
 
-/** @returns the topic of the payment's event; undefined where the payment names no reference */
+/**
+ * Keeps what a bridge told of a payment's event; replaces what it told before.
+ *
+ * @returns the topic of the event; undefined where the payment names no reference
+ */
 async function keepWord(
   trx: Knex.Transaction,
   carried: CarriedPayment,
@@ -219,9 +221,17 @@ async function keepWord(
     )
   if (!row?.payment_reference || row.event_index === null) return undefined
   const topic = topicOfReference(bytesToHex(row.payment_reference))
-  const { payer, isProven, txHash: sourceTxHash } = source
-  const event = { accountId, chainId, txHash, eventIndex: row.event_index }
-  await keepToldPayer(trx, event, { paymentId, topic, payer, isProven, sourceTxHash })
+  await trx('told_payers')
+    .insert({
+      ...columnsOf({ accountId, chainId, txHash, eventIndex: row.event_index }),
+      payment_id: paymentId,
+      topic: hexToBytes(topic),
+      payer: addressToBytes(source.payer),
+      source_tx_hash: hexToBytes(source.txHash),
+      is_proven: source.isProven,
+    })
+    .onConflict(['account_id', 'chain_id', 'tx_hash', 'event_index'])
+    .merge()
   return topic
 }
 
@@ -232,34 +242,11 @@ export interface ToldPayer {
   readonly isProven: boolean
 }
 
-/** What is stored of a told payer. */
-interface Told extends ToldPayer {
-  readonly paymentId: string
-  /** Of the event. */
-  readonly topic: Hex
-  readonly sourceTxHash: Hex
-}
-
 interface ToldRow {
   readonly tx_hash: Buffer
   readonly event_index: number
   readonly payer: Buffer
   readonly is_proven: boolean
-}
-
-/** Keeps what a bridge told of an event; replaces what it told before. */
-async function keepToldPayer(trx: Knex, of: AccountEvent, told: Told): Promise<void> {
-  await trx('told_payers')
-    .insert({
-      ...columnsOf(of),
-      payment_id: told.paymentId,
-      topic: hexToBytes(told.topic),
-      payer: addressToBytes(told.payer),
-      source_tx_hash: hexToBytes(told.sourceTxHash),
-      is_proven: told.isProven,
-    })
-    .onConflict(['account_id', 'chain_id', 'tx_hash', 'event_index'])
-    .merge()
 }
 
 /** Forgets what a bridge told, because a reorg removed the source. @returns the topic of the event; undefined where nothing was told */

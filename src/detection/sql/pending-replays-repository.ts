@@ -16,18 +16,6 @@ export interface PendingReplay extends KnownTopic {
   readonly again: boolean
 }
 
-/** The queue of replays. Requests add their topics in the transaction that stores them, so that none is lost. */
-export interface PendingReplays {
-  /** @returns those of the topics that are pending for the account, in any order */
-  ofAccount(accountId: number, topics: readonly Hex[]): Promise<PendingReplay[]>
-  /** @returns the next entries after a number, in the order of their numbers; 0 for the first */
-  next(after: bigint, limit: number): Promise<PendingReplay[]>
-  /** Adds entries, and gives those that are there a new number: a replay that is running may have begun too early for them. */
-  add(topics: readonly KnownTopic[]): Promise<void>
-  /** Deletes entries, except those that got a new number since they were read. */
-  done(replays: readonly PendingReplay[]): Promise<void>
-}
-
 interface Row {
   readonly account_id: number
   readonly topic: Buffer
@@ -37,45 +25,47 @@ interface Row {
 
 const ROWS_A_STATEMENT = 2_000
 
-/** Makes the repository on a database. */
-export function createPendingReplays(knex: Knex): PendingReplays {
-  return {
-    async ofAccount(accountId, topics) {
-      const found: Row[] = []
-      for (const some of chunksOf(topics, ROWS_A_STATEMENT)) {
-        const { rows } = await knex.raw<{ rows: Row[] }>(
-          'select account_id, topic, note, again from pending_replays where topic = any(?) and account_id = ?',
-          [some.map(hexToBytes), accountId],
-        )
-        found.push(...rows)
-      }
-      return found.map(toReplay)
-    },
-    async next(after, limit) {
-      const rows = await knex<Row>('pending_replays').where('note', '>', after).orderBy('note').limit(limit)
-      return rows.map(toReplay)
-    },
-    add: (topics) => addPendingReplays(knex, topics, false),
-    async done(replays) {
-      const topics = replays.map(({ topic }) => hexToBytes(topic))
-      const accountIds = replays.map(({ accountId }) => accountId)
-      const notes = replays.map(({ note }) => note.toString())
-      await knex.raw(
-        `delete from pending_replays p using unnest(?::bytea[], ?::integer[], ?::bigint[]) as d (topic, account_id, note)
-         where p.topic = d.topic and p.account_id = d.account_id and p.note = d.note`,
-        [topics, accountIds, notes],
-      )
-    },
+/** @returns those of the topics that are pending for the account, in any order */
+export async function findReplays(knex: Knex, accountId: number, topics: readonly Hex[]): Promise<PendingReplay[]> {
+  const found: Row[] = []
+  for (const some of chunksOf(topics, ROWS_A_STATEMENT)) {
+    const { rows } = await knex.raw<{ rows: Row[] }>(
+      'select account_id, topic, note, again from pending_replays where topic = any(?) and account_id = ?',
+      [some.map(hexToBytes), accountId],
+    )
+    found.push(...rows)
   }
+  return found.map(toReplay)
 }
 
-/** Adds entries as {@link PendingReplays.add} does, within a transaction. */
+/** @returns the next entries after a number, in the order of their numbers; 0 for the first */
+export async function nextReplays(knex: Knex, after: bigint, limit: number): Promise<PendingReplay[]> {
+  const rows = await knex<Row>('pending_replays').where('note', '>', after).orderBy('note').limit(limit)
+  return rows.map(toReplay)
+}
+
+/**
+ * Adds entries, and gives those that are there a new number: a replay that is running may have begun too early for them. Requests add their topics in
+ * the transaction that stores them, so that none is lost.
+ */
 export async function addPendingReplays(knex: Knex, topics: readonly KnownTopic[], again: boolean): Promise<void> {
   for (const some of chunksOf(topics, ROWS_A_STATEMENT)) {
     const rows = some.map(({ accountId, topic }) => ({ topic: hexToBytes(topic), account_id: accountId, again }))
     const merged = { note: knex.raw('excluded.note'), again: knex.raw('pending_replays.again or excluded.again') }
     await knex('pending_replays').insert(rows).onConflict(['topic', 'account_id']).merge(merged)
   }
+}
+
+/** Deletes entries, except those that got a new number since they were read. */
+export async function deleteReplays(knex: Knex, replays: readonly PendingReplay[]): Promise<void> {
+  const topics = replays.map(({ topic }) => hexToBytes(topic))
+  const accountIds = replays.map(({ accountId }) => accountId)
+  const notes = replays.map(({ note }) => note.toString())
+  await knex.raw(
+    `delete from pending_replays p using unnest(?::bytea[], ?::integer[], ?::bigint[]) as d (topic, account_id, note)
+     where p.topic = d.topic and p.account_id = d.account_id and p.note = d.note`,
+    [topics, accountIds, notes],
+  )
 }
 
 function toReplay({ account_id, topic, note, again }: Row): PendingReplay {

@@ -1,0 +1,42 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Knex } from 'knex'
+import { acquireLease, type Lease, releaseLease } from '../../store/leases-repository.ts'
+
+/** Entries of a table that are looked up when they are due. */
+interface DueEntries<E> {
+  readonly knex: Knex
+  /** Of the processes that share a database, one looks up at a time; after a kill, another does once the lease has expired. */
+  readonly lease: Lease
+  readonly ttlMs: number
+  readonly atOnce: number
+  /** The entries that are due, longest due first. */
+  findDue(limit: number): Promise<readonly E[]>
+  /** Looks some up while the lease is held. An entry that was looked up is gone, or due later. */
+  lookUp(due: readonly E[]): Promise<void>
+}
+
+/** Looks up what is due until nothing is, or another process does. @throws what looking up throws; the signal's reason */
+export async function drainDue<E>(
+  { knex, lease, ttlMs, atOnce, findDue, lookUp }: DueEntries<E>,
+  signal: AbortSignal,
+): Promise<void> {
+  while ((await findDue(1)).length > 0 && (await acquireLease(knex, lease, ttlMs))) {
+    try {
+      await lookUp(await findDue(atOnce))
+    } finally {
+      await releaseLease(knex, lease)
+    }
+    signal.throwIfAborted()
+  }
+}
+
+/** Works again and again until the signal fires; never rejects. */
+export async function repeat(
+  work: () => Promise<void>,
+  { everyMs, onError, signal }: { everyMs: number; onError: (error: unknown) => void; signal: AbortSignal },
+): Promise<void> {
+  while (!signal.aborted) {
+    await work().catch((error: unknown) => signal.aborted || onError(error))
+    await sleep(everyMs, undefined, { signal }).catch(() => {})
+  }
+}
