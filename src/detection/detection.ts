@@ -1,12 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import type { Knex } from 'knex'
 import type { ChainDirectory } from '../chains/chain-directory.ts'
 import { followedContracts } from '../chains/chains-file.ts'
-import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Account } from '../domain/account.ts'
 import type { Hex } from '../domain/hex.ts'
-import type { Logger } from '../domain/logger.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { inLane } from '../nodes/lanes.ts'
@@ -16,67 +13,21 @@ import { acceptEvent, unacceptEvent } from './repair/accept-event.ts'
 import { createCarriedQueue, type FindSource } from './repair/carried-queue.ts'
 import { createEnrichmentQueue } from './repair/enrichment-queue.ts'
 import { createReplayQueue } from './repair/replay-queue.ts'
-import { type ChainFollower, createChainFollower } from './run/chain-follower.ts'
-import type { ChainStatus } from './run/chain-status.ts'
+import { type ChainFollower, type ChainFollowerOptions, createChainFollower } from './run/chain-follower.ts'
 import { createDetectionRepository } from './sql/detection-repository.ts'
 
-/** Follows chains and stores the payments and refunds of requests. */
-export interface Detection {
-  /** Begins to follow all chains; returns at once, whether their nodes answer or not. */
-  start(): void
-  /** Ends following; resolves when nothing is being written any more. */
-  stop(): Promise<void>
-  /** The status of each chain with contracts, in the order of the configuration. */
-  status(): ChainStatus[]
-  /**
-   * Attaches payments that were made before their requests were stored. Call it after the requests are committed, also with those that were stored
-   * before. Resolves when the payments are attached, or when a chain does not answer soon: then they are attached later.
-   */
-  onRequestsStored(account: Account, requests: readonly PaymentRequest[]): Promise<void>
-  /**
-   * Removes what was detected on a chain above a block, final or not, and reads the chain anew from there. This repairs a chain that was stopped
-   * because a final block was replaced, and ends its alarm.
-   *
-   * @param beforehand - called before anything is removed, when nothing can prevent it any more and no other process follows the chain
-   * @throws RangeError for an unknown chain or block; RpcError; ChainFollowedError
-   */
-  restartFrom(network: string, block: number, beforehand?: () => Promise<void>): Promise<void>
-  /**
-   * Accepts an unmatched event of a chain as a payment or a refund.
-   *
-   * @throws NotAcceptableError; RangeError for a chain that is not followed; RpcError
-   */
-  accept(network: string, decision: Parameters<typeof acceptEvent>[2], signal?: AbortSignal): Promise<void>
-  /** Withdraws an acceptance. @throws as {@link accept} */
-  unaccept(network: string, decision: Parameters<typeof unacceptEvent>[2], signal?: AbortSignal): Promise<void>
-  /** Reads one chain, or all of them, until there is nothing new. @throws what reading a chain throws */
-  scanOnce(network?: string): Promise<void>
-  /** Looks up once what was not known of payments and is due: prices, gas, traces. @throws errors of the database */
-  enrichOnce(): Promise<void>
-}
+export type Detection = ReturnType<typeof createDetection>
 
-export interface DetectionOptions {
-  readonly knex: Knex
+export interface DetectionOptions
+  extends Omit<
+    ChainFollowerOptions,
+    'config' | 'repository' | 'owner' | 'process' | 'replays' | 'recallLimits' | 'limits'
+  > {
   readonly chains: ChainDirectory
-  readonly tokens: TokenDirectory
-  readonly logger: Logger
-  readonly clock: () => Date
   /** What the process knows of its nodes' limits, shared with routes; default nothing but what the configuration states. */
   readonly limits?: NodeLimits | undefined
-  /** Called as each HTTP exchange with a node begins. */
-  readonly onExchange?: () => void
   /** Unique to this run of this process: of those that share a database, one follows a chain at a time. Default a random one. */
   readonly owner?: string
-  /** How long a chain stays with a process that no longer renews its lease; default CHAIN_LEASE_MS. */
-  readonly leaseTtlMs?: number
-  /** Time between two looks at a chain; default half its block time, between 250 and 2,000. */
-  readonly pollIntervalMs?: number
-  /** For one exchange with a node; default 10,000. */
-  readonly rpcTimeoutMs?: number
-  /** For figures that a payment can do without, while a chain is followed; default 2,000. What is not read then is looked up later. */
-  readonly patienceMs?: number
-  /** How many unmatched events of unknown topics are kept of a chain, and how many of accounts; default 100,000. */
-  readonly keepUnknown?: number
   /** Finds where a payment came from that a bridge delivered. If absent, payers of such payments stay unknown. */
   readonly findSource?: FindSource | undefined
 }
@@ -88,8 +39,8 @@ interface Running {
   readonly stopKeeping: () => Promise<void>
 }
 
-/** Makes detection for the configured chains. */
-export function createDetection(options: DetectionOptions): Detection {
+/** Makes what follows the configured chains and stores the payments and refunds of requests. */
+export function createDetection(options: DetectionOptions) {
   const { knex, chains, logger } = options
   const owner = options.owner ?? randomUUID()
   const ownName = `${hostname()}/${process.pid}`
@@ -124,7 +75,8 @@ export function createDetection(options: DetectionOptions): Detection {
   let running: Running | undefined
 
   return {
-    start() {
+    /** Begins to follow all chains; returns at once, whether their nodes answer or not. */
+    start(): void {
       if (running !== undefined) return
       const ending = new AbortController()
       const loops = followers.map((follower) => follower.run(ending.signal))
@@ -133,22 +85,46 @@ export function createDetection(options: DetectionOptions): Detection {
       const done = Promise.all([keeper.recall(), ...loops, replays.run(ending.signal), ...later])
       running = { ending, done, stopKeeping: keeper.start() }
     },
-    async stop() {
+    /** Ends following; resolves when nothing is being written any more. */
+    async stop(): Promise<void> {
       // What was learned is stored only while the leases are held.
       await running?.stopKeeping()
       running?.ending.abort(new Error('detection is stopping'))
       await running?.done
       running = undefined
     },
+    /** The status of each chain with contracts, in the order of the configuration. */
     status: () => followers.map((follower) => follower.status()),
-    onRequestsStored: (account, requests) => replays.add(account.id, requests.flatMap(topicsOf)),
-    async restartFrom(network, block, beforehand) {
+    /**
+     * Attaches payments that were made before their requests were stored. Call it after the requests are committed, also with those that were stored
+     * before. Resolves when the payments are attached, or when a chain does not answer soon: then they are attached later.
+     */
+    onRequestsStored: (account: Account, requests: readonly PaymentRequest[]) =>
+      replays.add(account.id, requests.flatMap(topicsOf)),
+    /**
+     * Removes what was detected on a chain above a block, final or not, and reads the chain anew from there. This repairs a chain that was stopped
+     * because a final block was replaced, and ends its alarm.
+     *
+     * @param beforehand - called before anything is removed, when nothing can prevent it any more and no other process follows the chain
+     * @throws RangeError for an unknown chain or block; RpcError; ChainFollowedError
+     */
+    async restartFrom(network: string, block: number, beforehand?: () => Promise<void>): Promise<void> {
       await followerOf(network).restartFrom(block, beforehand)
     },
-    accept: async (network, decision, signal) => acceptEvent(knex, followerOf(network).chain, decision, signal),
-    unaccept: async (network, decision, signal) => unacceptEvent(knex, followerOf(network).chain, decision, signal),
+    /**
+     * Accepts an unmatched event of a chain as a payment or a refund.
+     *
+     * @throws NotAcceptableError; RangeError for a chain that is not followed; RpcError
+     */
+    accept: async (network: string, decision: Parameters<typeof acceptEvent>[2], signal?: AbortSignal) =>
+      acceptEvent(knex, followerOf(network).chain, decision, signal),
+    /** Withdraws an acceptance. @throws as `accept` */
+    unaccept: async (network: string, decision: Parameters<typeof unacceptEvent>[2], signal?: AbortSignal) =>
+      unacceptEvent(knex, followerOf(network).chain, decision, signal),
+    /** Looks up once what was not known of payments and is due: prices, gas, traces. @throws errors of the database */
     enrichOnce: () => enrichments.drain(),
-    async scanOnce(network) {
+    /** Reads one chain, or all of them, until there is nothing new. @throws what reading a chain throws */
+    async scanOnce(network?: string): Promise<void> {
       const chosen = followers.filter((follower) => network === undefined || follower.network === network)
       for (const follower of chosen) await follower.scan()
       await replays.drain()

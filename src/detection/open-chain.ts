@@ -52,8 +52,6 @@ export interface OpenChainOptions {
   readonly limits?: NodeLimits | undefined
   /** Called as each HTTP exchange with a node begins. */
   readonly onExchange?: () => void
-  /** For one exchange with a node; default 10,000. */
-  readonly rpcTimeoutMs?: number
   /** For figures that a payment can do without, such as prices and traces, while the chain is followed; default 2,000. */
   readonly patienceMs?: number
 }
@@ -71,15 +69,15 @@ export function openChain(options: OpenChainOptions): OpenChain {
   }
 }
 
-function openPeer({ config, clock, onExchange, rpcTimeoutMs, limits }: OpenChainOptions, url: string): NodePeer {
+function openPeer({ config, clock, onExchange, limits }: OpenChainOptions, url: string): NodePeer {
   const { chainId } = config
-  const client = createRpcClient({ urls: [url], chainId, clock, onExchange, timeoutMs: rpcTimeoutMs, limits })
+  const client = createRpcClient({ urls: [url], chainId, clock, onExchange, limits })
   const addresses = followedContracts(config).map(({ address }) => address)
   return { url, host: new URL(url).host, client, reader: createChainReader(client, addresses) }
 }
 
 function openReading(options: OpenChainOptions): ChainReading {
-  const { config, tokens, repository, clock, logger, onExchange, rpcTimeoutMs } = options
+  const { config, tokens, repository, clock, logger, onExchange } = options
   const { name: network } = config
   const chainId = caip2Of(config.chainId)
   const client = createRpcClient({
@@ -94,7 +92,6 @@ function openReading(options: OpenChainOptions): ChainReading {
       else logger.info(fields, 'the node answers again')
     },
     onExchange,
-    timeoutMs: rpcTimeoutMs,
     limits: options.limits,
   })
   const reader = createChainReader(

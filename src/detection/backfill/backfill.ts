@@ -1,14 +1,10 @@
-import type { Knex } from 'knex'
-import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
-import type { Logger } from '../../domain/logger.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import type { Lease } from '../../store/leases-repository.ts'
+import type { BlockFollowerOptions } from '../follow/follower-state.ts'
 import { createEventReader } from '../follow/read-events.ts'
 import { createFinalBlocksReader, type FinalBlocksReader } from '../follow/read-final-blocks.ts'
 import { CAUGHT_UP, MORE, type StepOutcome } from '../follow/step-outcome.ts'
 import type { Findings } from '../match/detected.ts'
-import type { OpenChain } from '../open-chain.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
 import { readSpans, type Span } from '../sql/chain-spans-repository.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
@@ -28,16 +24,7 @@ export interface Backfill {
   progress(): BackfillProgress | undefined
 }
 
-interface BackfillOptions {
-  readonly knex: Knex
-  readonly config: ChainConfig
-  readonly lease: Lease
-  readonly chain: OpenChain
-  readonly logger: Logger
-  readonly clock: () => Date
-  /** Called after each commit with what was found. */
-  readonly onCommitted: (findings: Findings) => Promise<void>
-}
+type BackfillOptions = Omit<BlockFollowerOptions, 'onReorg'>
 
 interface State extends BackfillOptions {
   readonly blocks: FinalBlocksReader
@@ -155,30 +142,17 @@ async function readSpan(
   }
 }
 
-/** Writes the parts of a span one after the other. */
-interface SpanWriting {
-  /** The block after the last part that is written or being written. */
-  next(): number
-  /** How many blocks to read next, computed from the events in the last part. */
-  width(): number
-  /** Begins to write a part once the part before is written. @throws what writing that one threw */
-  write(last: BlockHeader, findings: Findings): Promise<void>
-  /** Resolves once all is written. @throws what writing threw */
-  end(): Promise<void>
-  /** The span as it is stored. */
-  span(): Span
-}
-
 function countEvents({ accounts, unmatched }: Findings): number {
   return [...accounts.values()].reduce((sum, { payments }) => sum + payments.length, unmatched.length)
 }
 
+/** Makes what writes the parts of a span one after the other. */
 function createSpanWriting(
   { lease, chain, onCommitted }: State,
   chosen: Span,
   onWritten: (span: Span) => void,
   signal: AbortSignal | undefined,
-): SpanWriting {
+) {
   let span = chosen
   let { next } = chosen
   let width = Number.POSITIVE_INFINITY
@@ -194,9 +168,12 @@ function createSpanWriting(
   }
 
   return {
+    /** The block after the last part that is written or being written. */
     next: () => next,
+    /** How many blocks to read next, computed from the events in the last part. */
     width: () => width,
-    async write(last, findings) {
+    /** Begins to write a part once the part before is written. @throws what writing that one threw */
+    async write(last: BlockHeader, findings: Findings): Promise<void> {
       const blocks = last.number - next + 1
       width = Math.max(1, Math.floor((blocks * EVENTS_A_STEP) / Math.max(1, countEvents(findings))))
       await running
@@ -205,7 +182,9 @@ function createSpanWriting(
       // The next `write`, or `end`, throws its error.
       running.catch(() => {})
     },
+    /** Resolves once all is written. @throws what writing threw */
     end: () => running,
+    /** The span as it is stored. */
     span: () => span,
   }
 }

@@ -31,19 +31,7 @@ export interface PriceWish {
   readonly timestampSec: number
 }
 
-/** Reads what tokens were worth at the time of a block. */
-export interface PriceReader {
-  /**
-   * @param through - makes the calls, and merges them with others that are made at the same time
-   * @returns prices in the order of the wishes; undefined where there is none; UNREAD where the nodes could not tell now
-   * @throws RpcError when no node answers
-   */
-  pricesAt(
-    wishes: readonly PriceWish[],
-    signal?: AbortSignal,
-    through?: ContractCaller,
-  ): Promise<(UsdPrice | 'UNREAD' | undefined)[]>
-}
+export type PriceReader = ReturnType<typeof createPriceReader>
 
 interface FeedWish extends PriceWish {
   readonly feed: Address
@@ -57,10 +45,10 @@ type Quoted = Pick<FeedAnswer, 'answer' | 'decimals'>
 const MAX_REMEMBERED = 1_000
 
 /**
- * Makes the price reader of one chain. It asks feeds at the block. Where the node no longer has that state, it searches the feed's rounds; where
+ * Makes what reads what tokens of one chain were worth at the time of a block. It asks feeds at the block. Where the node no longer has that state, it searches the feed's rounds; where
  * these do not tell, it asks the other nodes at the block.
  */
-export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnywhere'>): PriceReader {
+export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnywhere'>) {
   /** Rounds that were read with their own decimals, by feed and id. A round never changes. */
   const known = new Map<string, Quoted>()
   /** Rounds before those, which are judged by them, with the decimals of the round after; undefined for one that the feed does not have. */
@@ -122,7 +110,16 @@ export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnyw
   }
 
   return {
-    async pricesAt(wishes, signal, through = gatherCalls(reader, signal)) {
+    /**
+     * @param through - makes the calls, and merges them with others that are made at the same time
+     * @returns prices in the order of the wishes; undefined where there is none; UNREAD where the nodes could not tell now
+     * @throws RpcError when no node answers
+     */
+    async pricesAt(
+      wishes: readonly PriceWish[],
+      signal?: AbortSignal,
+      through: ContractCaller = gatherCalls(reader, signal),
+    ): Promise<(UsdPrice | 'UNREAD' | undefined)[]> {
       const asked = wishes.flatMap((wish) =>
         wish.token.usdFeed === undefined ? [] : [{ ...wish, feed: wish.token.usdFeed }],
       )

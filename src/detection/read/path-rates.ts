@@ -30,19 +30,7 @@ export interface RateWish {
   isEnough(path: RatedPath): boolean
 }
 
-/** Finds the rates of our own conversion paths at the time of a block. */
-export interface RateReader {
-  /**
-   * @param through - makes the calls, and merges those that are made at the same time
-   * @returns paths in the order of the wishes; undefined where none is configured
-   * @throws RpcError when no node answers, or none that knows the block
-   */
-  ratesAt(
-    wishes: readonly RateWish[],
-    through: ContractCaller,
-    signal?: AbortSignal,
-  ): Promise<(RatedPath | undefined)[]>
-}
+export type RateReader = ReturnType<typeof createRateReader>
 
 interface RateReaderOptions {
   readonly reader: Pick<ChainReader, 'headers'>
@@ -52,10 +40,10 @@ interface RateReaderOptions {
 }
 
 /**
- * Makes the reader of one chain. It asks ChainlinkConversionPath at the payment's block and, only where the payment does not count by that rate, at
+ * Makes what finds the rates of our own conversion paths on one chain. It asks ChainlinkConversionPath at the payment's block and, only where the payment does not count by that rate, at
  * the parent block. Where the node no longer has that state, it searches the rounds of the feeds that the contract uses now.
  */
-export function createRateReader({ reader, conversion, native, tokens }: RateReaderOptions): RateReader {
+export function createRateReader({ reader, conversion, native, tokens }: RateReaderOptions) {
   /** Decimals of a currency in a path, as the contract finds them; undefined where only the chain can tell. */
   const decimalsIn = (token: Token) => (address: Address) =>
     [token, native].find((known) => addressInPath(known) === address)?.decimals ??
@@ -86,7 +74,16 @@ export function createRateReader({ reader, conversion, native, tokens }: RateRea
   }
 
   return {
-    async ratesAt(wishes, through, signal) {
+    /**
+     * @param through - makes the calls, and merges those that are made at the same time
+     * @returns paths in the order of the wishes; undefined where none is configured
+     * @throws RpcError when no node answers, or none that knows the block
+     */
+    async ratesAt(
+      wishes: readonly RateWish[],
+      through: ContractCaller,
+      signal?: AbortSignal,
+    ): Promise<(RatedPath | undefined)[]> {
       const last = Math.max(...wishes.map(({ blockNumber }) => blockNumber))
       let checked: Promise<void> | undefined
       // A node that refuses the call because it lags would give the rounds of an earlier block.

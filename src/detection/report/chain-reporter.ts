@@ -7,15 +7,7 @@ import { addReorg, type ChainReport, NO_REORGS, type ReorgCount } from './chain-
 /** The part of a report that the follower of the chain gives. */
 export type FollowerFacts = Omit<ChainReport, 'process' | 'reorgs'>
 
-/** Stores what the process that follows a chain reports about it, for `chains status` and for ListChains of any process. */
-export interface ChainReporter {
-  /** Counts a reorg. @param blocks - how many blocks it removed */
-  reorged(blocks: number): void
-  /** Stores a report that differs from the last one, or after 15 s. Never throws, since a failed report must not stop the chain. */
-  write(): Promise<void>
-  /** Writes every few seconds. @returns a function that writes a last report and ends it */
-  start(): () => Promise<void>
-}
+export type ChainReporter = ReturnType<typeof createChainReporter>
 
 interface ReporterOptions {
   readonly knex: Knex
@@ -44,8 +36,8 @@ interface Reporter extends ReporterOptions {
   writtenAtMs: number
 }
 
-/** Makes the reporter of one chain. */
-export function createChainReporter(options: ReporterOptions): ChainReporter {
+/** Makes what stores the report of the process that follows a chain, for `chains status` and for ListChains of any process. */
+export function createChainReporter(options: ReporterOptions) {
   const reporter: Reporter = {
     ...options,
     reorgs: NO_REORGS,
@@ -55,10 +47,13 @@ export function createChainReporter(options: ReporterOptions): ChainReporter {
   }
   const write = () => writeQuietly(reporter)
   return {
-    reorged(blocks) {
+    /** Counts a reorg. @param blocks - how many blocks it removed */
+    reorged(blocks: number): void {
       reporter.reorgs = addReorg(reporter.reorgs, blocks, options.clock())
     },
+    /** Stores a report that differs from the last one, or after 15 s. Never throws, since a failed report must not stop the chain. */
     write,
+    /** Writes every few seconds. @returns a function that writes a last report and ends it */
     start() {
       let writing: Promise<void> | undefined
       const timer = setInterval(() => {

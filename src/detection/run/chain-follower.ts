@@ -1,4 +1,3 @@
-import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
 import { createBackfill } from '../backfill/backfill.ts'
@@ -12,30 +11,16 @@ import { openNodes } from '../verify/chain-nodes.ts'
 import { verifyChain } from '../verify/verify-chain.ts'
 import { afterCommit } from './after-commit.ts'
 import { createChainHealth } from './chain-health.ts'
-import { type ChainStatus, factsOf, statusOf } from './chain-status.ts'
+import { factsOf, statusOf } from './chain-status.ts'
 import type { FollowedChain } from './followed-chain.ts'
 import { restartFrom } from './restart-from.ts'
 import { runLoops } from './run-loops.ts'
 import { scanOnce } from './scan-once.ts'
 import { pollIntervalOf } from './step-pace.ts'
 
-/** Follows one chain while this process holds its lease; watches what another process writes otherwise. */
-export interface ChainFollower {
-  readonly network: string
-  /** CAIP-2. */
-  readonly chainId: string
-  readonly config: ChainConfig
-  readonly chain: OpenChain
-  status(): ChainStatus
-  /** Steps until there is nothing new and nothing left to back-fill. @throws what a step throws; ChainFollowedError */
-  scan(): Promise<void>
-  /** Removes what was found above a block, and reads the chain anew from there. @throws RangeError, RpcError, ChainFollowedError */
-  restartFrom(block: number, beforehand?: () => Promise<void>): Promise<void>
-  /** Steps and waits until the signal fires; never rejects. */
-  run(signal: AbortSignal): Promise<void>
-}
+export type ChainFollower = ReturnType<typeof createChainFollower>
 
-interface ChainFollowerOptions extends OpenChainOptions {
+export interface ChainFollowerOptions extends OpenChainOptions {
   /** Unique to one run of one process. */
   readonly owner: string
   /** Host and process id, for operators. */
@@ -43,27 +28,30 @@ interface ChainFollowerOptions extends OpenChainOptions {
   readonly replays: ReplayQueue
   /** Goes on from what is stored of the limits of a chain's nodes. Never throws. @param chainId - CAIP-2 */
   readonly recallLimits: (chainId: string) => Promise<void>
-  /** Default CHAIN_LEASE_MS. */
+  /** How long a chain stays with a process that no longer renews its lease; default CHAIN_LEASE_MS. */
   readonly leaseTtlMs?: number
-  /** Default by the chain's block time. */
+  /** Time between two looks at a chain; default half its block time, between 250 and 2,000. */
   readonly pollIntervalMs?: number
-  /** Default 100,000. */
+  /** How many unmatched events of unknown topics are kept of a chain, and how many of accounts; default 100,000. */
   readonly keepUnknown?: number
 }
 
-/** Makes the follower of one configured chain. */
-export function createChainFollower(options: ChainFollowerOptions): ChainFollower {
+/** Makes the follower of one configured chain. It follows while this process holds the lease, and watches what another process writes otherwise. */
+export function createChainFollower(options: ChainFollowerOptions) {
   const follower = assemble(options)
-  const { network, chainId, config, chain } = follower
+  const { network, chainId, chain } = follower
   return {
     network,
+    /** CAIP-2. */
     chainId,
-    config,
     chain,
     status: () => statusOf(follower),
+    /** Steps until there is nothing new and nothing left to back-fill. @throws what a step throws; ChainFollowedError */
     scan: () => scanOnce(follower),
-    restartFrom: (block, beforehand) => restartFrom(follower, block, beforehand),
-    run: (signal) => runLoops(follower, signal),
+    /** Removes what was found above a block, and reads the chain anew from there. @throws RangeError, RpcError, ChainFollowedError */
+    restartFrom: (block: number, beforehand?: () => Promise<void>) => restartFrom(follower, block, beforehand),
+    /** Steps and waits until the signal fires; never rejects. */
+    run: (signal: AbortSignal) => runLoops(follower, signal),
   }
 }
 
@@ -85,6 +73,7 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
   const facts = () => factsOf(follower)
   const reporter = createChainReporter({ knex, lease, chainId, process: options.process, logger, clock, facts })
   const onReorg = (removed: number) => reporter.reorged(removed)
+  const reading = { knex, config, lease, chain, logger, clock, onCommitted }
   const follower: FollowedChain = {
     limits: options.limits,
     recallLimits: () => options.recallLimits(chainId),
@@ -101,16 +90,8 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
     replays,
     health: createChainHealth({ fields: { chain: network }, logger, clock }),
     backfillHealth: createChainHealth({ fields: { chain: network, lane: 'BACKFILL' }, logger, clock }),
-    blocks: createBlockFollower({ knex, config, lease, chain, logger, clock, onCommitted, onReorg }),
-    backfill: createBackfill({
-      knex,
-      config,
-      lease,
-      chain,
-      logger,
-      clock,
-      onCommitted,
-    }),
+    blocks: createBlockFollower({ ...reading, onReorg }),
+    backfill: createBackfill(reading),
     reporter,
     logger,
     clock,

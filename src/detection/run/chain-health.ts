@@ -19,18 +19,7 @@ export interface HealthStatus {
   readonly failing?: Failing | undefined
 }
 
-/** Tracks what keeps a chain from moving. Shows it in the status, and logs it when it begins and every minute that it lasts. */
-export interface ChainHealth {
-  /** The chain moved, or there was nothing new. */
-  moved(): void
-  /** A look at the chain threw an error. */
-  failed(error: unknown): void
-  /** A look read nothing and is to be repeated. That is normal while nodes catch up with each other: it counts as trouble once it has lasted 10 seconds. */
-  waits(reason: string): void
-  /** The chain is stopped for this reason; undefined: it is not stopped. */
-  alarmed(text: string | undefined): void
-  status(): HealthStatus
-}
+export type ChainHealth = ReturnType<typeof createChainHealth>
 
 /** A URL may stand for several machines, which differ by some blocks for some seconds. */
 const PATIENCE_MS = 10_000
@@ -47,13 +36,13 @@ interface Alarm {
   readonly loggedAtMs: number
 }
 
-/** Makes the health of one chain. */
+/** Makes what tracks why a chain does not move. It shows that in the status, and logs it when it begins and every minute that it lasts. */
 export function createChainHealth(options: {
   /** Fields of each log line. `lane` where the health is that of a part of the work. */
   readonly fields: { readonly chain: string; readonly lane?: Lane }
   readonly logger: Logger
   readonly clock: () => Date
-}): ChainHealth {
+}) {
   const { fields, logger, clock } = options
   let trouble: Trouble | undefined
   let alarm: Alarm | undefined
@@ -66,8 +55,10 @@ export function createChainHealth(options: {
   }
 
   return {
+    /** The chain moved, or there was nothing new. */
     moved,
-    failed(error) {
+    /** A look at the chain threw an error. */
+    failed(error: unknown): void {
       const now = clock()
       const isOutage = isTransportFailure(error)
       trouble = continueTrouble(trouble, reasonOf(error), isOutage, now)
@@ -77,7 +68,8 @@ export function createChainHealth(options: {
       if (isOutage) logger.warn(failure, 'the chain does not answer; it is tried again')
       else logger.error(failure, 'a look at the chain failed; it is tried again')
     },
-    waits(reason) {
+    /** A look read nothing and is to be repeated. That is normal while nodes catch up with each other: it counts as trouble once it has lasted 10 seconds. */
+    waits(reason: string): void {
       const now = clock()
       if (trouble?.isOutage) moved()
       trouble = continueTrouble(trouble, reason, false, now)
@@ -86,7 +78,8 @@ export function createChainHealth(options: {
       trouble = { ...trouble, loggedAtMs: now.getTime() }
       logger.warn({ ...fields, since, reason }, 'the chain does not move; it is tried again')
     },
-    alarmed(text) {
+    /** The chain is stopped for this reason; undefined: it is not stopped. */
+    alarmed(text: string | undefined): void {
       const now = clock()
       if (text === undefined) {
         if (alarm !== undefined) logger.info(fields, 'the chain is followed again')
@@ -97,7 +90,7 @@ export function createChainHealth(options: {
       alarm = { text, loggedAtMs: now.getTime() }
       logger.error({ ...fields, alarm: text }, 'the chain is stopped until an operator restarts it')
     },
-    status: () => ({
+    status: (): HealthStatus => ({
       alarm: alarm?.text,
       reachable: trouble?.isOutage !== true,
       failing: trouble?.loggedAtMs === undefined ? undefined : { since: trouble.since, reason: trouble.reason },

@@ -9,14 +9,13 @@ import {
 } from '../sql/request-proxies-repository.ts'
 import type { Span } from './plan-range.ts'
 
-/** SingleRequestProxies as the blocks that were read say, in place of what is stored of these blocks. */
-export interface KnownProxies {
-  readonly repository: DetectionRepository
-  /** Takes the proxies that some blocks created, and stores them where it repairs. */
-  note(span: Span, created: readonly CreatedProxy[]): Promise<void>
-}
+export type KnownProxies = ReturnType<typeof knowProxies>
 
-/** @param chainId - CAIP-2 */
+/**
+ * Makes what knows SingleRequestProxies as the blocks that were read say, in place of what is stored of these blocks.
+ *
+ * @param chainId - CAIP-2
+ */
 export function knowProxies(
   {
     knex,
@@ -24,18 +23,19 @@ export function knowProxies(
     repairs,
   }: { readonly knex: Knex; readonly repository: DetectionRepository; readonly repairs: boolean },
   chainId: string,
-): KnownProxies {
+) {
   const found = new Set<Address>()
   const invented = new Set<Address>()
   return {
     repository: {
       ...repository,
-      async requestProxiesAmong(id, addresses) {
+      async requestProxiesAmong(id: string, addresses: readonly Address[]): Promise<Set<Address>> {
         const stored = await repository.requestProxiesAmong(id, addresses)
         return new Set(addresses.filter((each) => found.has(each) || (stored.has(each) && !invented.has(each))))
       },
     },
-    async note(span, created) {
+    /** Takes the proxies that some blocks created, and stores them where it repairs. */
+    async note(span: Span, created: readonly CreatedProxy[]): Promise<void> {
       const stored = await findRequestProxiesBetween(knex, chainId, span)
       const addresses = new Set(created.map(({ address }) => address))
       const wrong = stored.filter((address) => !addresses.has(address))

@@ -11,15 +11,7 @@ import { inParallel } from './in-parallel.ts'
 import { type BlockTools, type ReadBlocks, readBlocks, readSpanHeaders } from './read-blocks.ts'
 import type { Section } from './read-sections.ts'
 
-/** What proven blocks say of requests: those of a section, and those outside it that hold the rest of their events. */
-export interface History {
-  /** Starts a section: blocks that were read for the one before are dropped. */
-  begin(section: Section): void
-  /** Reads the blocks outside the section in which events of requests are stored. @throws RpcError; the signal's reason */
-  complete(accountId: number, batch: readonly RequestEvents[]): Promise<ProvenReading>
-  /** Notes requests that differ from what is stored: their events of this section count in later ones, even if no row names their block. */
-  addDiffering(accountId: number, batch: readonly RequestEvents[]): void
-}
+export type History = ReturnType<typeof createHistory>
 
 interface HistoryOptions {
   readonly tools: BlockTools
@@ -44,7 +36,8 @@ interface Known {
 const BLOCKS_AT_ONCE = 8
 const RECEIPTS_AT_ONCE = 100
 
-export function createHistory({ tools, pinned, signal }: HistoryOptions): History {
+/** Makes what tells what proven blocks say of requests: those of a section, and those outside it that hold the rest of their events. */
+export function createHistory({ tools, pinned, signal }: HistoryOptions) {
   let known = emptyKnown({ span: { from: 0, to: -1 }, uncertain: new Set() })
   const differing = new Map<string, Set<number>>()
 
@@ -82,11 +75,13 @@ export function createHistory({ tools, pinned, signal }: HistoryOptions): Histor
   }
 
   return {
-    begin(section) {
+    /** Starts a section: blocks that were read for the one before are dropped. */
+    begin(section: Section): void {
       known = emptyKnown(section)
       addRead(known, section)
     },
-    async complete(accountId, batch) {
+    /** Reads the blocks outside the section in which events of requests are stored. @throws RpcError; the signal's reason */
+    async complete(accountId: number, batch: readonly RequestEvents[]): Promise<ProvenReading> {
       const topics = batch.flatMap((request) => request.topics)
       const stored = batch.flatMap(({ events }) => events)
       await load([
@@ -104,7 +99,8 @@ export function createHistory({ tools, pinned, signal }: HistoryOptions): Histor
       const logged = receipts.flatMap(({ logs }) => logs.flatMap((log) => decodeFeeProxyLog(log)?.topic ?? []))
       return { receipts: known.receipts, headers: known.headers, txHashes, topics: logged, isRead }
     },
-    addDiffering(accountId, batch) {
+    /** Notes requests that differ from what is stored: their events of this section count in later ones, even if no row names their block. */
+    addDiffering(accountId: number, batch: readonly RequestEvents[]): void {
       for (const topic of batch.flatMap(({ topics }) => topics)) {
         const numbers = [...(known.byTopic.get(topic) ?? [])].flatMap(
           (txHash) => known.receipts.get(txHash)?.blockNumber ?? [],

@@ -149,37 +149,7 @@ export interface Corrected extends AppliedChange {
   readonly undecided: readonly UnmatchedEvent[]
 }
 
-/** Writes what detection finds on one chain. Each call is one transaction: all of it is written, or nothing. */
-export interface PaymentWriter {
-  /** Begins to follow the chain, unless it is followed already. */
-  open(genesisHash: Hex, checkpoint: BlockHeader, headBlock: number): Promise<void>
-  /** Writes what was found in new blocks, and moves the checkpoint. @throws CheckpointMovedError, LeaseLostError */
-  advance(advance: Advance, signal?: AbortSignal): Promise<void>
-  /** Removes what was found in blocks that a reorg replaced. @throws CheckpointMovedError, LeaseLostError */
-  rewind(rewind: Rewind, signal?: AbortSignal): Promise<void>
-  /**
-   * Corrects what is stored of events that were read again: payments and refunds that no longer count are deleted, others added or changed, and
-   * their requests settled. Imported payments stay as they are. Leaves out transactions whose block is no longer canonical, or was not read yet: the
-   * follower reads that block.
-   *
-   * @returns undefined for a chain that was never followed
-   */
-  correct(correction: Correction, signal?: AbortSignal): Promise<Corrected | undefined>
-  /** Writes what was found in a span. @throws LeaseLostError, SpanMovedError */
-  writeSpan(read: SpanRead, signal?: AbortSignal): Promise<void>
-  /** Sets where reading the chain starts, and makes spans of what is not read yet. @throws LeaseLostError */
-  setStart(start: Start, signal?: AbortSignal): Promise<void>
-  /**
-   * Deletes all that was detected above a block, final or not, and clears the alarm, so that the chain is read anew from there.
-   *
-   * @throws LeaseLostError; RangeError for a block that was not read yet, or that has been replaced since
-   */
-  restart(lease: Lease, from: BlockHeader): Promise<void>
-  /** Stops the chain for every process until an operator restarts it. @throws LeaseLostError */
-  raiseAlarm(lease: Lease, text: string): Promise<void>
-  /** Limits the stored unmatched events; see the function of the same name. */
-  pruneUnmatched(keep: number): Promise<void>
-}
+export type PaymentWriter = ReturnType<typeof createPaymentWriter>
 
 /** What the writer of one chain works with. */
 interface Writing {
@@ -188,12 +158,17 @@ interface Writing {
   readonly clock: () => Date
 }
 
-/** Makes the writer of one chain. */
-export function createPaymentWriter(writing: Writing): PaymentWriter {
+/** Makes what writes the findings of detection on one chain. Each call is one transaction: all of it is written, or nothing. */
+export function createPaymentWriter(writing: Writing) {
   const { knex, chain, clock } = writing
   const { chainId } = chain
+  const inOne =
+    <Given>(write: (writing: Writing, trx: Knex.Transaction, given: Given) => Promise<void>) =>
+    (given: Given, signal?: AbortSignal) =>
+      inTransaction(knex, signal, (trx) => write(writing, trx, given))
   return {
-    open: (genesisHash, checkpoint, headBlock) =>
+    /** Begins to follow the chain, unless it is followed already. */
+    open: (genesisHash: Hex, checkpoint: BlockHeader, headBlock: number): Promise<void> =>
       knex.transaction(async (trx) => {
         const isNew = await insertChain(trx, { ...chain, genesisHash, checkpoint, headBlock, now: clock() })
         if (!isNew) return
@@ -201,21 +176,40 @@ export function createPaymentWriter(writing: Writing): PaymentWriter {
         await insertBlocks(trx, chainId, [checkpoint], new Map())
         await supersedeUnproven(trx, chain.network, clock())
       }),
-    advance: (given, signal) => inTransaction(knex, signal, (trx) => advance(writing, trx, given)),
-    rewind: (given, signal) => inTransaction(knex, signal, (trx) => rewind(writing, trx, given)),
-    correct: ({ isTrial = false, ...given }, signal) =>
+    /** Writes what was found in new blocks, and moves the checkpoint. @throws CheckpointMovedError, LeaseLostError */
+    advance: inOne(advance),
+    /** Removes what was found in blocks that a reorg replaced. @throws CheckpointMovedError, LeaseLostError */
+    rewind: inOne(rewind),
+    /**
+     * Corrects what is stored of events that were read again: payments and refunds that no longer count are deleted, others added or changed, and
+     * their requests settled. Imported payments stay as they are. Leaves out transactions whose block is no longer canonical, or was not read yet: the
+     * follower reads that block.
+     *
+     * @returns undefined for a chain that was never followed
+     */
+    correct: ({ isTrial = false, ...given }: Correction, signal?: AbortSignal) =>
       runTrial<Corrected | undefined>(isTrial, (finish) =>
         inTransaction(knex, signal, async (trx) => finish(await correct(writing, trx, given))),
       ),
-    writeSpan: (given, signal) => inTransaction(knex, signal, (trx) => writeSpan(writing, trx, given)),
-    setStart: (given, signal) => inTransaction(knex, signal, (trx) => setStart(writing, trx, given)),
-    restart: (lease, from) => knex.transaction((trx) => restart(writing, trx, lease, from)),
-    raiseAlarm: (lease, text) =>
+    /** Writes what was found in a span. @throws LeaseLostError, SpanMovedError */
+    writeSpan: inOne(writeSpan),
+    /** Sets where reading the chain starts, and makes spans of what is not read yet. @throws LeaseLostError */
+    setStart: inOne(setStart),
+    /**
+     * Deletes all that was detected above a block, final or not, and clears the alarm, so that the chain is read anew from there.
+     *
+     * @throws LeaseLostError; RangeError for a block that was not read yet, or that has been replaced since
+     */
+    restart: (lease: Lease, from: BlockHeader): Promise<void> =>
+      knex.transaction((trx) => restart(writing, trx, lease, from)),
+    /** Stops the chain for every process until an operator restarts it. @throws LeaseLostError */
+    raiseAlarm: (lease: Lease, text: string): Promise<void> =>
       knex.transaction(async (trx) => {
         await assertLeaseHeld(trx, lease)
         await updateChain(trx, chainId, { alarm: text, now: clock() })
       }),
-    pruneUnmatched: (keep) => pruneUnmatched(knex, chainId, keep),
+    /** Limits the stored unmatched events; see the function of the same name. */
+    pruneUnmatched: (keep: number) => pruneUnmatched(knex, chainId, keep),
   }
 }
 
