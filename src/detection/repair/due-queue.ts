@@ -10,9 +10,9 @@ interface DueEntries<E> {
   readonly ttlMs: number
   readonly atOnce: number
   /** The entries that are due, longest due first. */
-  findDue(limit: number): Promise<readonly E[]>
+  readonly findDue: (limit: number) => Promise<readonly E[]>
   /** Looks some up while the lease is held. An entry that was looked up is gone, or due later. */
-  lookUp(due: readonly E[]): Promise<void>
+  readonly lookUp: (due: readonly E[]) => Promise<void>
 }
 
 /** Looks up what is due until nothing is, or another process does. @throws what looking up throws; the signal's reason */
