@@ -10,7 +10,7 @@ describe('the table of reasons', () => {
     expect(entry.message).not.toBe('')
     expect(entry.message).not.toMatch(/[.;]$/)
     expect(entry.in.length).toBeGreaterThan(0)
-    expect(entry.kind === 'NOTICE').toBe(!(entry.in as readonly string[]).includes('error'))
+    expect(entry.kind === 'NOTICE').toBe(!entry.in.includes('error'))
     if (name !== 'CALL_CANCELLED') expect(entry.remedy).not.toBe('')
   })
 })

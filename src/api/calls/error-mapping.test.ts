@@ -137,9 +137,7 @@ describe('an error in the trailers of gRPC', () => {
       { maxLength: 100 },
     )
     .map((all) => all.join(', '))
-  const errorReasons = (Object.keys(reasons) as Reason[]).filter((reason) =>
-    (reasons[reason].in as readonly string[]).includes('error'),
-  )
+  const errorReasons = (Object.keys(reasons) as Reason[]).filter((reason) => reasons[reason].in.includes('error'))
   const parametersOf = (reason: Reason) =>
     [...`${reasons[reason].message} ${reasons[reason].remedy}`.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string)
   const violation: fc.Arbitrary<FieldViolation> = fc.record({

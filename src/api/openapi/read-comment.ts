@@ -51,5 +51,5 @@ function isReason(word: string): word is Reason {
 }
 
 export function isError(reason: Reason): boolean {
-  return (reasons[reason].in as readonly string[]).includes('error')
+  return reasons[reason].in.includes('error')
 }

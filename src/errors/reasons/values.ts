@@ -1,211 +1,143 @@
-import { error, type ReasonEntry } from './reason-entry.ts'
+import { error } from './reason-entry.ts'
 
 /** Reasons of invalid values, of cursors, and of lines of an import. */
 export const valueReasons = {
   // Input: values
-  INVALID_ADDRESS: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  INVALID_ADDRESS: error('INVALID_INPUT', {
     message: '{field}: "{value}" is not a valid address: {detail}',
     remedy: 'send 0x and 40 hexadecimal digits, all in one case or with a correct EIP-55 checksum, or a Tron address',
-  },
-  RECEIVER_IS_CONTRACT: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  RECEIVER_IS_CONTRACT: error('INVALID_INPUT', {
     message: '{field}: "{value}" is {what} in the configuration of {network}: money sent there would be lost',
     remedy: 'send the address of a wallet',
-  },
-  REFUND_ADDRESS_IS_PAYEE: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  REFUND_ADDRESS_IS_PAYEE: error('INVALID_INPUT', {
     message: '{field}: "{value}" is the payee: refunds could not be told apart from payments',
     remedy: 'send the address of the payer, or leave it out',
-  },
-  INVALID_REFUND_WALLET: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_REFUND_WALLET: error('INVALID_INPUT', {
     message: '{field}: "{value}" cannot be a refund wallet: {detail}',
     remedy: 'send the address of your own wallet on an EVM chain',
-  },
-  INVALID_AMOUNT: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_AMOUNT: error('INVALID_INPUT', {
     message: '{field}: "{value}" is not a valid amount: {detail}',
     remedy: 'send a plain decimal number such as 100 or 0.05',
-  },
-  INVALID_PERCENTAGE: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_PERCENTAGE: error('INVALID_INPUT', {
     message: '{field}: "{value}" is not a valid percentage: {detail}',
     remedy: 'send a plain decimal number such as 0.5',
-  },
-  INVALID_FRACTION: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_FRACTION: error('INVALID_INPUT', {
     message: '{field}: "{value}" is not a fraction',
     remedy: 'send a plain decimal number, not negative, such as 0.01 for one percent',
-  },
-  INCOMPLETE_FEE: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INCOMPLETE_FEE: error('INVALID_INPUT', {
     message: '{field} is given without {other}',
     remedy: 'send both or neither',
-  },
-  INCOMPLETE_ROUTE: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INCOMPLETE_ROUTE: error('INVALID_INPUT', {
     message: '{field} is given {detail}',
     remedy: 'send chain and token together, or route, or none of them for the direct route',
-  },
-  INVALID_PAYMENT_REFERENCE: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_PAYMENT_REFERENCE: error('INVALID_INPUT', {
     message: '{field}: "{value}" is not a payment reference',
     remedy: 'send 16 hexadecimal digits, 0x before them optional',
-  },
-  INVALID_REQUEST_ID: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_REQUEST_ID: error('INVALID_INPUT', {
     message: '{field}: "{value}" is not a request id',
     remedy: 'send 01 and 64 hexadecimal digits',
-  },
-  INVALID_SALT: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_SALT: error('INVALID_INPUT', {
     message: '{field}: "{value}" is not a salt',
     remedy: 'send 16 hexadecimal digits, or leave it out',
-  },
-  INVALID_TX_HASH: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_TX_HASH: error('INVALID_INPUT', {
     message: '{field}: "{value}" is not a transaction hash',
     remedy: 'send 64 hexadecimal digits, 0x before them optional',
-  },
-  INVALID_PAYMENT_ID: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_PAYMENT_ID: error('INVALID_INPUT', {
     message: '{field}: "{value}" is not a payment id',
     remedy: 'send a UUID',
-  },
-  INVALID_DATE: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_DATE: error('INVALID_INPUT', {
     message: '{field}: "{value}" is not a valid date: {detail}',
     remedy: 'send RFC 3339 with an offset, such as 2026-03-01T12:00:00Z, or a day such as 2026-03-01',
-  },
-  EXPIRY_PAST: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  EXPIRY_PAST: error('INVALID_INPUT', {
     message: '{field}: {value} is not in the future',
     remedy: 'send a later time, or leave it out for a request that never expires',
-  },
-  INVALID_RANGE: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_RANGE: error('INVALID_INPUT', {
     message: '{field} "{value}" lies beyond {other} "{otherValue}"',
     remedy: 'swap the two',
-  },
-  INVALID_LIMIT: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_LIMIT: error('INVALID_INPUT', {
     message: 'limit "{value}" is not a valid page size',
     remedy: 'send a whole number from 0 to 2147483647; above 100 it counts as 100',
-  },
-  INVALID_REFERENCE: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_REFERENCE: error('INVALID_INPUT', {
     message: '{field} is not a valid reference: {detail}',
     remedy: 'send at most 256 characters, none of them a control character',
-  },
-  INVALID_IDEMPOTENCY_KEY: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_IDEMPOTENCY_KEY: error('INVALID_INPUT', {
     message: 'the header idempotency-key is not valid: {detail}',
     remedy: 'send 1 to 255 visible ASCII characters',
-  },
-  UNKNOWN_NETWORK: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  UNKNOWN_NETWORK: error('INVALID_INPUT', {
     message: '{field}: unknown network "{value}"',
     remedy: '{suggestion}',
-  },
-  UNKNOWN_CURRENCY: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  UNKNOWN_CURRENCY: error('INVALID_INPUT', {
     message: '{field}: unknown currency "{value}"',
     remedy: '{suggestion}',
-  },
-  UNKNOWN_TIME_ZONE: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  UNKNOWN_TIME_ZONE: error('INVALID_INPUT', {
     message: '{field}: unknown time zone "{value}"',
     remedy: '{suggestion}',
-  },
-  TOO_MANY_GROUPS: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  TOO_MANY_GROUPS: error('INVALID_INPUT', {
     message: 'the summary would have more than {limit} groups',
     remedy: 'narrow the filters, or use a coarser grouping',
-  },
-  NETWORK_NOT_CONFIGURED: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  NETWORK_NOT_CONFIGURED: error('INVALID_INPUT', {
     message: '{field}: the network {value} is not served here',
     remedy: 'use one of: {known}',
-  },
-  CURRENCY_NOT_ON_NETWORK: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  CURRENCY_NOT_ON_NETWORK: error('INVALID_INPUT', {
     message: '{field}: {value} is not a token of {network} that is served here',
     remedy: 'use one of: {known}',
-  },
-  CURRENCY_MISMATCH: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  CURRENCY_MISMATCH: error('INVALID_INPUT', {
     message: 'an invoice in {invoiceCurrency} cannot be paid in {paymentCurrency}',
     remedy: 'invoice in the payment currency itself, or in a fiat currency',
-  },
-  INVALID_CURSOR: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_CURSOR: error('INVALID_INPUT', {
     message: 'the cursor cannot be used: {detail}',
     remedy: 'begin again without a cursor',
-  },
-  INVALID_WATCH_CURSOR: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  INVALID_WATCH_CURSOR: error('INVALID_INPUT', {
     message: 'the watchCursor cannot be used: {detail}',
     remedy: 'search again, and watch from the watchCursor of the answer',
-  },
-  CURSOR_MISMATCH: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  CURSOR_MISMATCH: error('INVALID_INPUT', {
     message: '{field} differs from what the cursor carries',
     remedy: 'leave {field} out, or begin again without a cursor',
-  },
-  CURSOR_EXPIRED: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  CURSOR_EXPIRED: error('INVALID_INPUT', {
     message: 'the log of changes does not hold this watchCursor: {detail}',
     remedy: 'search again, and watch from the watchCursor of the answer',
-  },
+  }),
   // Lines of an import
-  MALFORMED_LINE: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  MALFORMED_LINE: error('INVALID_INPUT', {
     message: 'the line cannot be read: {detail}',
     remedy: 'write one JSON object a line, as an export does',
-  },
-  UNKNOWN_LINE_FIELD: {
-    kind: 'INVALID_INPUT',
-    in: error,
+  }),
+  UNKNOWN_LINE_FIELD: error('INVALID_INPUT', {
     message: 'unknown field "{field}"',
     remedy: '{suggestion}',
-  },
-  EVENT_TAKEN: {
-    kind: 'CONFLICT',
-    in: error,
+  }),
+  EVENT_TAKEN: error('CONFLICT', {
     message: 'event {eventIndex} of transaction {txHash} on {network} belongs to payment {value}',
     remedy: 'an event belongs to one payment: keep one of the two lines, or correct txHash and eventIndex',
-  },
-} as const satisfies Record<string, ReasonEntry>
+  }),
+}
