@@ -163,8 +163,6 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     requests: { requests, summarize: summarizeRequests, watch: watchRequest, warningsOf: routes.warningsOf },
     wallets,
     payments: reads,
-    summarize: reads.summarize,
-    readExport: reads.readExport,
     operations: composeOperations(options, shared),
     findExplorer: (network) => (network === undefined ? undefined : shared.chains.config(network)?.explorer),
     watch: { watch: composeWatch(options, shared), issueTicket: (caller) => auth.issueTicket(caller) },
@@ -217,7 +215,7 @@ function composeWatch({ knex, logger, now }: ServiceOptions, shared: Shared): Wa
   const search = createPaymentSearch({ ...shared, knex })
   const repository = createWatchRepository(knex)
   return createWatchPayments({
-    parseFilter: (...asked) => search.parseFilter(...asked),
+    parseFilter: search.parseFilter,
     repository,
     hub: createWatchHub({ readLastChanges: (accountIds) => repository.lastChanges(accountIds), logger }),
     cursorSecret: shared.cursorSecret,

@@ -3,39 +3,28 @@ import type { Account } from '../domain/account.ts'
 import type { Payment } from '../domain/payment.ts'
 import { readAllInTurn } from '../errors/gather-errors.ts'
 import type { ReadPools } from '../postgres/replicas/read-pools.ts'
-import { createExportPages, type ExportInput, type ExportPages, readAfter } from './export/export-pages.ts'
-import { createPaymentSearch, type PaymentSearch, type PaymentSearchOptions } from './page/payment-search.ts'
-import {
-  type CheckSummary,
-  createCheckSummary,
-  createSummarizePayments,
-  type SummarizePayments,
-} from './totals/summarize-payments.ts'
+import { createExportPages, type ExportInput, readAfter } from './export/export-pages.ts'
+import { createPaymentSearch, type PaymentSearchOptions } from './page/payment-search.ts'
+import { createSummarizePayments, readSummaryInput, type SummaryInput } from './totals/summarize-payments.ts'
 
 /** The read operations on payments. */
-export interface PaymentReads {
-  readonly search: PaymentSearch['search']
-  readonly getPayment: (account: Account, id: string, signal?: AbortSignal) => Promise<Payment>
-  readonly summarize: SummarizePayments
-  readonly readExport: ExportPages
-  /** Reads what was sent for a search or an export, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
-  readonly check: (account: Account, input: ExportInput, signal?: AbortSignal) => Promise<unknown>
-  readonly checkSummary: CheckSummary
-}
+export type PaymentReads = ReturnType<typeof createPaymentReads>
 
 /** The read operations on one pool. */
-export function createPaymentReads(options: PaymentSearchOptions): PaymentReads {
+export function createPaymentReads(options: PaymentSearchOptions) {
   const { knex } = options
-  const payments = createPaymentSearch(options)
-  const parseFilter: PaymentSearch['parseFilter'] = (...asked) => payments.parseFilter(...asked)
+  const { search, get, check, parseFilter } = createPaymentSearch(options)
   return {
-    search: (...asked) => payments.search(...asked),
-    getPayment: (...asked) => payments.get(...asked),
+    search,
+    getPayment: get,
     summarize: createSummarizePayments({ knex, parseFilter }),
     readExport: createExportPages({ knex, parseFilter }),
-    check: (account, input, signal) =>
-      readAllInTurn({ search: () => payments.check(account, input, signal), after: () => readAfter(input) }),
-    checkSummary: createCheckSummary({ parseFilter }),
+    /** Reads what was sent for a search or an export, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
+    check: (account: Account, input: ExportInput, signal?: AbortSignal): Promise<unknown> =>
+      readAllInTurn({ search: () => check(account, input, signal), after: () => readAfter(input) }),
+    /** Reads what was sent for a summary, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
+    checkSummary: (account: Account, input: SummaryInput, signal?: AbortSignal): Promise<unknown> =>
+      readSummaryInput(parseFilter, account, input, signal),
   }
 }
 

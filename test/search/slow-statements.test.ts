@@ -119,7 +119,7 @@ describe('a summary', () => {
     const search = createPaymentSearch({ knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) })
     const parseFilter: typeof search.parseFilter = (...asked) => search.parseFilter(...asked)
     const options = { knex: database.knex, parseFilter, timeoutMs }
-    const services = createPaymentsServices({ summarize: createSummarizePayments(options) } as never)
+    const services = createPaymentsServices({ payments: { summarize: createSummarizePayments(options) } } as never)
     const listener = await serveApi({
       host: '127.0.0.1',
       port: 0,

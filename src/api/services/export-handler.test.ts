@@ -17,8 +17,10 @@ const context = createHandlerContext({
 })
 
 it('gives answers without a getter of their own, which V8 would keep until a major collection', async () => {
-  const handlers = createExportHandlers(async function* () {
-    yield [{ fees: [], exchangeRates: [], refunds: [], statusHistory: [] }] as unknown as readonly Payment[]
+  const handlers = createExportHandlers({
+    async *readExport() {
+      yield [{ fees: [], exchangeRates: [], refunds: [], statusHistory: [] }] as unknown as readonly Payment[]
+    },
   })
   for await (const answer of handlers.exportPayments(create(ExportPaymentsRequestSchema), context)) {
     expect('payments' in answer).toBe(true)

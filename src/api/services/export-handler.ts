@@ -1,25 +1,21 @@
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
-import type { Account } from '../../domain/account.ts'
 import type { Payment } from '../../domain/payment.ts'
-import type { ExportedPayment, ExportInput } from '../../search/export/export-pages.ts'
+import type { ExportedPayment } from '../../search/export/export-pages.ts'
+import type { PaymentReads } from '../../search/payment-reads.ts'
 import { accountOf } from '../calls/call-context.ts'
 import { filterInputOf } from './payment-filter-input.ts'
 import { createPaymentToProto, type PaymentToProto } from './payment-to-proto.ts'
 
-/** Reads the payments of an export, one page at a time. The search room does it. */
-export type ReadExport = (
-  account: Account,
-  input: ExportInput,
-  signal: AbortSignal,
-) => AsyncIterable<readonly ExportedPayment[]>
-
 /** Answers ExportPayments. */
-export function createExportHandlers(readExport: ReadExport, toProto: PaymentToProto = createPaymentToProto()) {
+export function createExportHandlers(
+  calls: Pick<PaymentReads, 'readExport'>,
+  toProto: PaymentToProto = createPaymentToProto(),
+) {
   return {
     async *exportPayments(request, context) {
       const input = { ...filterInputOf(request), after: request.after }
-      for await (const page of readExport(accountOf(context), input, context.signal)) {
+      for await (const page of calls.readExport(accountOf(context), input, context.signal)) {
         for (const batch of batchesOf(page)) yield new ExportAnswer(batch, toProto)
       }
     },

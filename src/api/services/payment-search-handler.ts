@@ -10,34 +10,19 @@ import {
   SearchPaymentsRequest_SortOrder,
   type SearchPaymentsResponseSchema,
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
-import type { Account } from '../../domain/account.ts'
-import type { Payment } from '../../domain/payment.ts'
 import { requirePaymentId } from '../../domain/require-input.ts'
-import type { ExportInput } from '../../search/export/export-pages.ts'
 import type { SortBy } from '../../search/filter/search-fields.ts'
 import type { IncludeTotal, SearchInput, SortOrder } from '../../search/filter/search-input.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
-import type { SummaryInput } from '../../search/totals/summarize-payments.ts'
+import type { PaymentReads } from '../../search/payment-reads.ts'
 import { accountOf, type CallContext } from '../calls/call-context.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
 import { type FilterRequest, filterInputOf, wordOf } from './payment-filter-input.ts'
 import { createPaymentToProto, type PaymentToProto } from './payment-to-proto.ts'
 import { summaryInputOf } from './summary-handler.ts'
 
-/** What the handlers ask of the search room. */
-export interface PaymentSearchCalls {
-  search(account: Account, input: SearchInput, signal: AbortSignal): Promise<PaymentPage>
-  getPayment(account: Account, id: string, signal: AbortSignal): Promise<Payment>
-}
-
-/** Read what was sent, and do nothing else. Each throws WaybillError of kind INVALID_INPUT. */
-export interface PaymentReadChecks {
-  check(account: Account, input: ExportInput, signal: AbortSignal): Promise<unknown>
-  checkSummary(account: Account, input: SummaryInput, signal: AbortSignal): Promise<unknown>
-}
-
 /** The checks of PaymentSearchService. */
-export function createPaymentChecks(calls: PaymentReadChecks): ServiceChecks<typeof PaymentSearchService> {
+export function createPaymentChecks(calls: PaymentReads): ServiceChecks<typeof PaymentSearchService> {
   const checkFilter = (request: FilterRequest & { readonly after?: string | undefined }, context: CallContext) =>
     calls.check(accountOf(context), { ...filterInputOf(request), after: request.after }, context.signal)
   return {
@@ -52,7 +37,7 @@ export function createPaymentChecks(calls: PaymentReadChecks): ServiceChecks<typ
 
 /** Answers SearchPayments and GetPayment. */
 export function createPaymentSearchHandlers(
-  calls: PaymentSearchCalls,
+  calls: Pick<PaymentReads, 'search' | 'getPayment'>,
   toProto: PaymentToProto = createPaymentToProto(),
 ) {
   return {

@@ -4,17 +4,12 @@ import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js
 import { RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
 import { type FindExplorer, noExplorer } from '../../chains/explorer.ts'
 import type { RefundWallets } from '../../requests/refund-wallets.ts'
-import type { SummarizePayments } from '../../search/totals/summarize-payments.ts'
+import type { PaymentReads } from '../../search/payment-reads.ts'
 import { type ServedService, serveService } from '../calls/served-method.ts'
 import { chooseExportForm } from './export-forms.ts'
-import { countExported, createExportHandlers, type ReadExport } from './export-handler.ts'
+import { countExported, createExportHandlers } from './export-handler.ts'
 import { createOperationsHandlers, type OperationsCalls } from './operations-handler.ts'
-import {
-  createPaymentChecks,
-  createPaymentSearchHandlers,
-  type PaymentReadChecks,
-  type PaymentSearchCalls,
-} from './payment-search-handler.ts'
+import { createPaymentChecks, createPaymentSearchHandlers } from './payment-search-handler.ts'
 import { createPaymentToProto } from './payment-to-proto.ts'
 import { createRefundWalletHandlers } from './refund-wallets-handler.ts'
 import { createRequestsChecks, createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
@@ -25,9 +20,7 @@ import { createWatchHandlers, type WatchCalls, watchEventId } from './watch-hand
 /** What the services of `payments.v1` ask of the other rooms. */
 export interface PaymentsCalls {
   readonly routes: RoutesCalls
-  readonly payments: PaymentSearchCalls & PaymentReadChecks
-  readonly summarize: SummarizePayments
-  readonly readExport: ReadExport
+  readonly payments: PaymentReads
   readonly watch: WatchCalls
   readonly requests: RequestsCalls
   readonly wallets: RefundWallets
@@ -61,8 +54,8 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
       PaymentSearchService,
       {
         ...createPaymentSearchHandlers(payments, toProto),
-        ...createSummaryHandlers(calls.summarize),
-        ...createExportHandlers(calls.readExport, toProto),
+        ...createSummaryHandlers(payments),
+        ...createExportHandlers(payments, toProto),
         ...createWatchHandlers(watch, toProto),
       },
       {

@@ -10,22 +10,17 @@ import {
   type SummarizePaymentsRequest,
 } from '../../../gen/payments/v1/payment_summary_pb.js'
 import { type Address, formatAddress } from '../../domain/address.ts'
+import type { PaymentReads } from '../../search/payment-reads.ts'
 import type { GroupName, Measure } from '../../search/sql/read-summary.ts'
-import type {
-  OwnSum,
-  PaymentSummary,
-  SummarizePayments,
-  SummaryGroup,
-  SummaryInput,
-} from '../../search/totals/summarize-payments.ts'
+import type { OwnSum, PaymentSummary, SummaryGroup, SummaryInput } from '../../search/totals/summarize-payments.ts'
 import { accountOf } from '../calls/call-context.ts'
 import { filterInputOf, wordOf } from './payment-filter-input.ts'
 
 /** Answers SummarizePayments. */
-export function createSummaryHandlers(summarize: SummarizePayments) {
+export function createSummaryHandlers(calls: Pick<PaymentReads, 'summarize'>) {
   return {
     async summarizePayments(request, context) {
-      return summaryToProto(await summarize(accountOf(context), summaryInputOf(request), context.signal))
+      return summaryToProto(await calls.summarize(accountOf(context), summaryInputOf(request), context.signal))
     },
   } satisfies Pick<ServiceImpl<typeof PaymentSearchService>, 'summarizePayments'>
 }

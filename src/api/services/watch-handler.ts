@@ -8,21 +8,15 @@ import {
   type WatchTicketSchema,
 } from '../../../gen/payments/v1/payment_watch_pb.js'
 import type { Caller } from '../../auth/caller.ts'
-import type { Account } from '../../domain/account.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import type { SearchInput } from '../../search/filter/search-input.ts'
-import type { WatchMessage } from '../../search/watch/watch-payments.ts'
+import type { WatchMessage, WatchPayments } from '../../search/watch/watch-payments.ts'
 import { accountOf, type CallContext, callerOf } from '../calls/call-context.ts'
 import { filterInputOf } from './payment-filter-input.ts'
 import type { PaymentToProto } from './payment-to-proto.ts'
 
 /** What the handlers ask of the search room and of the auth room. */
 export interface WatchCalls {
-  watch(
-    account: Account,
-    input: SearchInput,
-    terms: { readonly watchCursor: string | undefined; readonly signal: AbortSignal },
-  ): AsyncIterable<WatchMessage>
+  readonly watch: WatchPayments
   issueTicket(caller: Caller): Promise<{ ticket: string; expiresAt: Date }>
 }
 

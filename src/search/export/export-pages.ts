@@ -7,6 +7,7 @@ import { waybillError } from '../../errors/waybill-error.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import { createPaymentRepository } from '../page/payment-repository.ts'
+import type { PaymentSearch } from '../page/payment-search.ts'
 import { findEarliestTime } from '../sql/find-earliest-time.ts'
 import { findGasElsewhere } from '../sql/gas-once.ts'
 import { positionAfter } from './export-payments.ts'
@@ -17,22 +18,6 @@ export interface ExportInput extends SearchInput {
   readonly after?: string | undefined
 }
 
-/**
- * Reads all payments that match, oldest first and by id within a second, a page at a time. The next page is read when it is asked for.
- *
- * Each page is a statement of its own, so that an export of an hour keeps no snapshot open and vacuum can work. Payments that exist
- * throughout, with unchanged timestamp and match, come exactly once; a payment that is added, changed or deleted meanwhile may be missed.
- * An export that resumes after a payment whose timestamp was changed resumes at the earliest timestamp that it had: some payments may come
- * twice, but none is missed. `confirmations` is known only of final payments.
- *
- * @throws WaybillError of kind INVALID_INPUT for an invalid filter, EXPORT_POSITION_UNKNOWN; the signal's reason when it fires
- */
-export type ExportPages = (
-  account: Account,
-  input: ExportInput,
-  signal?: AbortSignal,
-) => AsyncGenerator<readonly ExportedPayment[]>
-
 /** A payment of an export. */
 export interface ExportedPayment extends Payment {
   /** Set where the gas of its transaction counts for another of the matching payments. */
@@ -41,7 +26,7 @@ export interface ExportedPayment extends Payment {
 
 export interface ExportPagesOptions {
   readonly knex: Knex
-  readonly parseFilter: (account: Account, input: SearchInput, signal?: AbortSignal) => Promise<PaymentFilter>
+  readonly parseFilter: PaymentSearch['parseFilter']
 }
 
 /** Reads where an export resumes. @throws WaybillError INVALID_PAYMENT_ID */
@@ -66,7 +51,17 @@ async function markGas(
 /** Small pages: what lives longer is promoted to V8's old generation, where it is collected late and the process grows. */
 const PAGE_ROWS = 100
 
-export function createExportPages({ knex, parseFilter }: ExportPagesOptions): ExportPages {
+/**
+ * Makes what reads all payments that match, oldest first and by id within a second, a page at a time. The next page is read when it is asked for.
+ *
+ * Each page is a statement of its own, so that an export of an hour keeps no snapshot open and vacuum can work. Payments that exist
+ * throughout, with unchanged timestamp and match, come exactly once; a payment that is added, changed or deleted meanwhile may be missed.
+ * An export that resumes after a payment whose timestamp was changed resumes at the earliest timestamp that it had: some payments may come
+ * twice, but none is missed. `confirmations` is known only of final payments.
+ *
+ * @throws WaybillError of kind INVALID_INPUT for an invalid filter, EXPORT_POSITION_UNKNOWN; the signal's reason when it fires
+ */
+export function createExportPages({ knex, parseFilter }: ExportPagesOptions) {
   const repository = createPaymentRepository(knex)
 
   /** The position after which an export begins. */
@@ -76,7 +71,11 @@ export function createExportPages({ knex, parseFilter }: ExportPagesOptions): Ex
     return positionAfter({ timestamp, id })
   }
 
-  return async function* readPages(account, input, signal) {
+  return async function* readPages(
+    account: Account,
+    input: ExportInput,
+    signal?: AbortSignal,
+  ): AsyncGenerator<readonly ExportedPayment[]> {
     const { filter, after } = await readAllInTurn({
       filter: () => parseFilter(account, input, signal),
       after: () => readAfter(input),

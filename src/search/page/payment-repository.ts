@@ -6,7 +6,6 @@ import { raw, readRows } from '../../postgres/statement.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../store/payment-row.ts'
 import type { LadderOptions } from '../plan/ladder.ts'
 import { type ChainProgress, chainProgressOf, chainProgressStatement, headsOf } from '../sql/chain-progress.ts'
-import { paymentByIdStatement } from '../sql/payment-by-id.ts'
 import { type RemovedPayment, removedStatement } from '../sql/removed-payments.ts'
 import { directionOf, type PageQuery } from './page-query.ts'
 import { createPageReader, type ReadTexts } from './read-page.ts'
@@ -29,23 +28,15 @@ export interface EntriesOfPage {
   readonly progress: readonly ChainProgress[]
 }
 
-/** Reads payments. Every query is limited to one account. */
-export interface PaymentRepository {
-  /**
-   * The payments after a position, nearest first. `confirmations` is known only of final payments.
-   */
-  page(query: PageQuery, signal?: AbortSignal): Promise<readonly Payment[]>
-  /** The same with the confirmations of all payments and the progress that they are counted from: of a moment ago, unless `noCache`. */
-  pageAsOf(query: PageQuery, signal?: AbortSignal, noCache?: boolean): Promise<EntriesOfPage>
-  /** One payment; undefined where the account has none of that id. */
-  byId(accountId: number, id: string, signal?: AbortSignal): Promise<Payment | undefined>
-}
-
 /** How old the progress of the chains may be that a search remembers from one before. */
 const PROGRESS_MAX_AGE_MS = 1_000
 
-/** @param ladder - how pages are tried; tests give low limits */
-export function createPaymentRepository(knex: Knex, ladder?: LadderOptions): PaymentRepository {
+/**
+ * Makes what reads payments. Every query is limited to one account.
+ *
+ * @param ladder - how pages are tried; tests give low limits
+ */
+export function createPaymentRepository(knex: Knex, ladder?: LadderOptions) {
   const readPage = createPageReader({
     run: (statement, signal) => readRows(knex, statement, signal),
     columns: readPaymentColumns,
@@ -53,11 +44,13 @@ export function createPaymentRepository(knex: Knex, ladder?: LadderOptions): Pay
   })
   const withProgress = createProgressReader(knex)
   return {
-    async page(query, signal) {
+    /** The payments after a position, nearest first. `confirmations` is known only of final payments. */
+    async page(query: PageQuery, signal?: AbortSignal): Promise<readonly Payment[]> {
       const { rows } = await readPage(query, (...asked) => runPlannedOnce(knex, ...asked), signal)
       return rows.map((row) => paymentOfRow(row, NO_HEADS))
     },
-    async pageAsOf(query, signal, noCache) {
+    /** The same with the confirmations of all payments and the progress that they are counted from: of a moment ago, unless `noCache`. */
+    async pageAsOf(query: PageQuery, signal?: AbortSignal, noCache?: boolean): Promise<EntriesOfPage> {
       const { readTexts, progress } = withProgress(noCache)
       const { rows, ...of } = await readPage(query, readTexts, signal)
       const chains = progress()
@@ -67,13 +60,16 @@ export function createPaymentRepository(knex: Knex, ladder?: LadderOptions): Pay
       const removed = of.lastChangedAt && (await readRemoved(knex, query, of.lastChangedAt, signal))
       return { entries: removed ? inPlaces(query, [...payments, ...removed]) : payments, ...of, progress: chains }
     },
-    async byId(accountId, id, signal) {
+    /** One payment; undefined where the account has none of that id. */
+    async byId(accountId: number, id: string, signal?: AbortSignal): Promise<Payment | undefined> {
       const { readTexts, progress } = withProgress(true)
-      const [row] = await readTexts(paymentByIdStatement(accountId, id, readPaymentColumns), signal)
+      const [row] = await readTexts(raw(PAYMENT_BY_ID, [accountId, id]), signal)
       return row === undefined ? undefined : paymentOfRow(row, headsOf(progress()))
     },
   }
 }
+
+const PAYMENT_BY_ID = `select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = ?`
 
 async function readRemoved(knex: Knex, query: PageQuery, until: Date, signal: AbortSignal | undefined) {
   const [rows = []] = await runNamed(knex, [removedStatement(query, until)], signal)

@@ -21,7 +21,7 @@ import type { RemovedPayment } from '../sql/removed-payments.ts'
 import { createTotalRepository } from '../sql/total-repository.ts'
 import { countMatches, type Total } from '../totals/count-matches.ts'
 import { encodeWatchCursor, watchSeal } from '../watch/watch-cursor.ts'
-import { createPaymentRepository, type Entry, isRemoved, type PaymentRepository } from './payment-repository.ts'
+import { createPaymentRepository, type Entry, isRemoved } from './payment-repository.ts'
 import { type CarriedSearch, type PagePosition, searchSeal } from './search-cursor.ts'
 
 /** One page of a search. */
@@ -55,25 +55,7 @@ export interface ChainAsOf {
   readonly time?: Date | undefined
 }
 
-/** Finds payments of an account. */
-export interface PaymentSearch {
-  /**
-   * Returns one page of the payments that match all filters.
-   *
-   * @throws WaybillError of kind INVALID_INPUT for an invalid filter, limit or cursor; the signal's reason when it fires
-   */
-  search(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentPage>
-  /** Reads what was sent, as `search` does. @throws WaybillError of kind INVALID_INPUT */
-  check(account: Account, input: SearchInput, signal?: AbortSignal): Promise<unknown>
-  /** Parses the filters alone, for the other operations on the same payments. */
-  parseFilter(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentFilter>
-  /**
-   * Returns one payment.
-   *
-   * @throws INVALID_PAYMENT_ID, PAYMENT_NOT_FOUND
-   */
-  get(account: Account, id: string, signal?: AbortSignal): Promise<Payment>
-}
+export type PaymentSearch = ReturnType<typeof createPaymentSearch>
 
 export interface PaymentSearchOptions {
   readonly knex: Knex
@@ -87,14 +69,9 @@ export interface PaymentSearchOptions {
   readonly ladder?: LadderOptions | undefined
 }
 
-export function createPaymentSearch({
-  knex,
-  namesKnex = knex,
-  chains,
-  tokens,
-  cursorSecret,
-  ladder,
-}: PaymentSearchOptions): PaymentSearch {
+/** Makes what finds payments of an account. */
+export function createPaymentSearch(options: PaymentSearchOptions) {
+  const { knex, namesKnex = knex, chains, tokens, cursorSecret, ladder } = options
   const repository = createPaymentRepository(knex, ladder)
   const totals = createTotalRepository(knex)
   const names = createAccountNamesReader(namesKnex)
@@ -113,11 +90,6 @@ export function createPaymentSearch({
     })
     if (sent.carried !== undefined) checkSent(sent.carried, input, sent.values)
     return { seal, ...sent }
-  }
-
-  const search: PaymentSearch['search'] = async (account, input, signal) => {
-    const run = (ofAccount: AccountNames) => searchBy(ofAccount, account, input, signal)
-    return (await runByNames(names, account.id, signal, run)).page
   }
 
   async function searchBy(
@@ -154,26 +126,35 @@ export function createPaymentSearch({
   }
 
   return {
-    search,
-    check: (account, input, signal) => readSent(account, input, names.read(account.id, signal)),
-    get: (account, text, signal) => getPayment(repository, account.id, text, signal),
-    parseFilter: async (account, input, signal) => ({
+    /**
+     * Returns one page of the payments that match all filters.
+     *
+     * @throws WaybillError of kind INVALID_INPUT for an invalid filter, limit or cursor; the signal's reason when it fires
+     */
+    search: async (account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentPage> => {
+      const run = (ofAccount: AccountNames) => searchBy(ofAccount, account, input, signal)
+      return (await runByNames(names, account.id, signal, run)).page
+    },
+    /** Reads what was sent, as `search` does. @throws WaybillError of kind INVALID_INPUT */
+    check: (account: Account, input: SearchInput, signal?: AbortSignal): Promise<unknown> =>
+      readSent(account, input, names.read(account.id, signal)),
+    /** Parses the filters alone, for the other operations on the same payments. */
+    parseFilter: async (account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentFilter> => ({
       ...(await parseValues(input, names.read(account.id, signal))),
       accountId: account.id,
     }),
+    /**
+     * Returns one payment.
+     *
+     * @throws INVALID_PAYMENT_ID, PAYMENT_NOT_FOUND
+     */
+    get: async (account: Account, text: string, signal?: AbortSignal): Promise<Payment> => {
+      const id = requirePaymentId('id', text)
+      const payment = await repository.byId(account.id, id, signal)
+      if (payment === undefined) throw waybillError('PAYMENT_NOT_FOUND', { value: id })
+      return payment
+    },
   }
-}
-
-async function getPayment(
-  repository: PaymentRepository,
-  accountId: number,
-  text: string,
-  signal: AbortSignal | undefined,
-): Promise<Payment> {
-  const id = requirePaymentId('id', text)
-  const payment = await repository.byId(accountId, id, signal)
-  if (payment === undefined) throw waybillError('PAYMENT_NOT_FOUND', { value: id })
-  return payment
 }
 
 function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {

@@ -12,21 +12,7 @@ export interface AccountNames {
   invoiceCurrencies(): Promise<ReadonlySet<string>>
 }
 
-/** Names that this process knows from an earlier call, and that may have become more since. */
-export interface RememberedNames extends AccountNames {
-  /** Whether any name was looked up among those of an earlier call. */
-  wereUsed(): boolean
-  /** Whether the names that were looked up are still those of the account at a change; asks the database only after a change. */
-  areOf(change: bigint): Promise<boolean>
-}
-
-/** Reads the names of an account. */
-export interface AccountNamesReader {
-  /** As they are. */
-  read(accountId: number, signal: AbortSignal | undefined): AccountNames
-  /** As they were when they were last read. */
-  remembered(accountId: number, signal: AbortSignal | undefined): RememberedNames
-}
+export type AccountNamesReader = ReturnType<typeof createAccountNamesReader>
 
 /** Accounts whose names a process remembers; the least recently used is evicted first. */
 const MAX_ACCOUNTS = 500
@@ -44,7 +30,7 @@ interface CachedNames {
  * are cached; a call asks for the number of the newest combination and reads the names again when there is a new one. A name stays
  * known when its last payment is gone.
  */
-export function createAccountNamesReader(knex: Knex): AccountNamesReader {
+export function createAccountNamesReader(knex: Knex) {
   const accounts = new Map<number, CachedNames>()
 
   function cachedAt(accountId: number, seq: string): CachedNames {
@@ -86,11 +72,13 @@ export function createAccountNamesReader(knex: Knex): AccountNamesReader {
   }
 
   return {
-    read(accountId, signal) {
+    /** The names as they are. */
+    read(accountId: number, signal: AbortSignal | undefined): AccountNames {
       const { newest, namesOf } = reading(accountId, signal)
       return namesOf(once(newest))
     },
-    remembered(accountId, signal) {
+    /** The names as this process knows them from an earlier call. They may have become more since. */
+    remembered(accountId: number, signal: AbortSignal | undefined) {
       const { newest, namesOf } = reading(accountId, signal)
       let used: CachedNames | undefined
       const cached = once(async () => {
@@ -99,8 +87,10 @@ export function createAccountNamesReader(knex: Knex): AccountNamesReader {
       })
       return {
         ...namesOf(cached),
+        /** Whether any name was looked up among those of an earlier call. */
         wereUsed: () => used !== undefined,
-        async areOf(change) {
+        /** Whether the names that were looked up are still those of the account at a change; asks the database only after a change. */
+        async areOf(change: bigint): Promise<boolean> {
           if (used === undefined || used.atChange === change) return true
           if ((await newest()) !== used) return false
           used.atChange = change

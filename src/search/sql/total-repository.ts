@@ -22,29 +22,25 @@ export interface PlannedCount {
   readonly cost: number
 }
 
-/** Counts the payments of one account that match a filter. */
-export interface TotalRepository {
-  /** Sums the statistics, which are exact in every transaction. Reads at most some thousand rows. */
-  countByStatistics(filter: PaymentFilter, signal?: AbortSignal): Promise<StatisticsCount>
-  /** Counts the matches themselves, up to `cap`. */
-  countRows(filter: PaymentFilter, cap: number, signal?: AbortSignal): Promise<number>
-  /** Asks PostgreSQL's planner; reads no payments. */
-  planCount(filter: PaymentFilter, cap: number, signal?: AbortSignal): Promise<PlannedCount>
-}
+export type TotalRepository = ReturnType<typeof createTotalRepository>
 
-export function createTotalRepository(knex: Knex): TotalRepository {
+/** Makes what counts the payments of one account that match a filter. */
+export function createTotalRepository(knex: Knex) {
   return {
-    async countByStatistics(filter, signal) {
+    /** Sums the statistics, which are exact in every transaction. Reads at most some thousand rows. */
+    async countByStatistics(filter: PaymentFilter, signal?: AbortSignal): Promise<StatisticsCount> {
       const [row] = await readRows<StatisticsCountRow>(knex, statisticsCountStatement(filter), signal)
       const [atLeast, atMost, likely] = [Number(row?.at_least), Number(row?.at_most), Number(row?.likely)]
       const isCovered = givenFilters(filter).every((name) => isDate(name) || isHeld(filter, name))
       return isCovered ? { atLeast, atMost, likely } : { atLeast: 0, atMost, likely: undefined }
     },
-    async countRows(filter, cap, signal) {
+    /** Counts the matches themselves, up to `cap`. */
+    async countRows(filter: PaymentFilter, cap: number, signal?: AbortSignal): Promise<number> {
       const [row] = await readRows<{ count: bigint }>(knex, countStatement(filter, cap), signal)
       return Number(row?.count ?? 0n)
     },
-    async planCount(filter, cap, signal) {
+    /** Asks PostgreSQL's planner; reads no payments. */
+    async planCount(filter: PaymentFilter, cap: number, signal?: AbortSignal): Promise<PlannedCount> {
       const explain = raw('explain (format json) ?', [countStatement(filter, cap)])
       const [row] = await readRows<ExplainRow>(knex, explain, signal)
       const plan = planOf(row)

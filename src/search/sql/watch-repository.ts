@@ -52,19 +52,13 @@ export interface WatchQuery {
   readonly bytes: number
 }
 
-/** Reads the log of changes. */
-export interface WatchRepository {
-  /** Reads the events of a filter from a range of changes. */
-  read(query: WatchQuery, signal?: AbortSignal): Promise<WatchBatch>
-  /** Which changes of an account the log holds. */
-  extent(accountId: number, signal?: AbortSignal): Promise<LogExtent>
-  /** The last change of each of several accounts; accounts without changes are left out. */
-  lastChanges(accountIds: readonly number[]): Promise<ReadonlyMap<number, bigint>>
-}
+export type WatchRepository = ReturnType<typeof createWatchRepository>
 
-export function createWatchRepository(knex: Knex): WatchRepository {
+/** Makes what reads the log of changes. */
+export function createWatchRepository(knex: Knex) {
   return {
-    async read(query, signal) {
+    /** Reads the events of a filter from a range of changes. */
+    async read(query: WatchQuery, signal?: AbortSignal): Promise<WatchBatch> {
       const [rows = []] = await runNamed(knex, [batchStatement(query)], signal)
       const extent = extentOfRow(rows[0]?.slice(PAYMENT_COLUMNS))
       const events = rows.flatMap((row) => eventOfRow(row) ?? [])
@@ -76,11 +70,13 @@ export function createWatchRepository(knex: Knex): WatchRepository {
         isFull: events.length < query.events && events.at(-1)?.nextEvent !== undefined,
       }
     },
-    async extent(accountId, signal) {
+    /** Which changes of an account the log holds. */
+    async extent(accountId: number, signal?: AbortSignal): Promise<LogExtent> {
       const [rows] = await runNamed(knex, [raw(EXTENT, [accountId])], signal)
       return extentOfRow(rows?.[0])
     },
-    async lastChanges(accountIds) {
+    /** The last change of each of several accounts; accounts without changes are left out. */
+    async lastChanges(accountIds: readonly number[]): Promise<ReadonlyMap<number, bigint>> {
       const statement = raw(LAST_CHANGES, [accountIds])
       const rows = await readPromptly(
         (signal) => readRows<{ account_id: number; last_change: bigint }>(knex, statement, signal),

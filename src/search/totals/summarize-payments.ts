@@ -7,8 +7,8 @@ import { type PaymentStatus, type PaymentType, statusOfRank, typeOfCode } from '
 import { readAllInTurn } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { MAX_GROUPS, requireFewGroups, SUMMARY_TIMEOUT_MS, withinTime } from '../../postgres/summary-limits.ts'
-import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
+import type { PaymentSearch } from '../page/payment-search.ts'
 import {
   type GroupName,
   type Measure,
@@ -78,12 +78,9 @@ export interface PaymentSummary extends Sums {
  */
 export type SummarizePayments = (account: Account, input: SummaryInput, signal?: AbortSignal) => Promise<PaymentSummary>
 
-/** Reads what was sent, as {@link SummarizePayments} does. @throws WaybillError of kind INVALID_INPUT */
-export type CheckSummary = (account: Account, input: SummaryInput, signal?: AbortSignal) => Promise<unknown>
-
 export interface SummaryOptions {
   readonly knex: Knex
-  readonly parseFilter: (account: Account, input: SearchInput, signal?: AbortSignal) => Promise<PaymentFilter>
+  readonly parseFilter: PaymentSearch['parseFilter']
   readonly timeoutMs?: number | undefined
 }
 
@@ -92,10 +89,10 @@ const DEFAULT_TOP = 10
 const MAX_TOP = 100
 
 export function createSummarizePayments(options: SummaryOptions): SummarizePayments {
-  const { knex, timeoutMs = SUMMARY_TIMEOUT_MS } = options
+  const { knex, parseFilter, timeoutMs = SUMMARY_TIMEOUT_MS } = options
 
   return async (account, input, signal) => {
-    const query = { ...(await readSent(options, account, input, signal)), rows: MAX_GROUPS + 1 }
+    const query = { ...(await readSummaryInput(parseFilter, account, input, signal)), rows: MAX_GROUPS + 1 }
     const rows = await withinTime(timeoutMs, signal, (bounded) => readSummary(knex, query, bounded))
     const bySum = [...Map.groupBy(rows.sums, ({ measure }) => measure).values()]
     for (const groups of [rows.groups, ...bySum]) requireFewGroups(groups)
@@ -103,12 +100,9 @@ export function createSummarizePayments(options: SummaryOptions): SummarizePayme
   }
 }
 
-export function createCheckSummary(options: Pick<SummaryOptions, 'parseFilter'>): CheckSummary {
-  return (account, input, signal) => readSent(options, account, input, signal)
-}
-
-function readSent(
-  { parseFilter }: Pick<SummaryOptions, 'parseFilter'>,
+/** Reads what was sent. @throws WaybillError of kind INVALID_INPUT */
+export function readSummaryInput(
+  parseFilter: SummaryOptions['parseFilter'],
   account: Account,
   input: SummaryInput,
   signal: AbortSignal | undefined,

@@ -2,27 +2,7 @@ import type { Logger } from '../../domain/logger.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { createPoll } from '../../store/poll-for-changes.ts'
 
-/** Where watchers wait for changes: one poll of the database for all of them, none while nobody waits. */
-export interface WatchHub {
-  /**
-   * Takes a place for a watcher of an account.
-   *
-   * @throws TOO_MANY_STREAMS
-   */
-  enter(accountId: number): WatchPlace
-}
-
-export interface WatchPlace {
-  /**
-   * Waits until the account's last change differs from `change`, but no longer than `timeoutMs`.
-   *
-   * @returns whether it differs
-   * @throws the signal's reason when it fires; the database's error when polls have failed for a while
-   */
-  waitForChange(change: bigint, timeoutMs: number, signal: AbortSignal): Promise<boolean>
-  /** Frees the place. */
-  leave(): void
-}
+export type WatchHub = ReturnType<typeof createWatchHub>
 
 export interface WatchHubOptions {
   /** The last change of each account that has any. */
@@ -40,7 +20,8 @@ interface Watched {
   readonly change: bigint
 }
 
-export function createWatchHub({ readLastChanges, logger }: WatchHubOptions): WatchHub {
+/** Makes the place where watchers wait for changes: one poll of the database for all of them, none while nobody waits. */
+export function createWatchHub({ readLastChanges, logger }: WatchHubOptions) {
   const places = new Map<number, number>()
   const wait = createPoll<Watched, true>({
     pollMs: POLL_MS,
@@ -53,16 +34,28 @@ export function createWatchHub({ readLastChanges, logger }: WatchHubOptions): Wa
   })
 
   return {
-    enter(accountId) {
+    /**
+     * Takes a place for a watcher of an account.
+     *
+     * @throws TOO_MANY_STREAMS
+     */
+    enter(accountId: number) {
       const ofAccount = places.get(accountId) ?? 0
       if (ofAccount >= MAX_PER_ACCOUNT) {
         throw waybillError('TOO_MANY_STREAMS', { holder: 'account', limit: MAX_PER_ACCOUNT })
       }
       places.set(accountId, ofAccount + 1)
       return {
-        waitForChange: async (change, timeoutMs, signal) =>
+        /**
+         * Waits until the account's last change differs from `change`, but no longer than `timeoutMs`.
+         *
+         * @returns whether it differs
+         * @throws the signal's reason when it fires; the database's error when polls have failed for a while
+         */
+        waitForChange: async (change: bigint, timeoutMs: number, signal: AbortSignal): Promise<boolean> =>
           (await wait({ accountId, change }, timeoutMs, signal)) === true,
-        leave() {
+        /** Frees the place. */
+        leave(): void {
           const left = (places.get(accountId) ?? 1) - 1
           if (left === 0) places.delete(accountId)
           else places.set(accountId, left)

@@ -2,6 +2,7 @@ import type { Account } from '../../domain/account.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
+import type { PaymentSearch } from '../page/payment-search.ts'
 import type { LogExtent, WatchBatch, WatchEvent, WatchRepository } from '../sql/watch-repository.ts'
 import { createShareRead } from './share-reads.ts'
 import { decodeWatchCursor, encodeWatchCursor, watchSeal } from './watch-cursor.ts'
@@ -18,22 +19,10 @@ export interface WatchTerms {
   readonly signal: AbortSignal
 }
 
-/**
- * Yields every change that affects a filter, once each, in the order of commits, and never ends by itself. The first HEARTBEAT comes when
- * the watch has caught up with the log: at once where it begins at the newest change. The log is read only as fast as the caller takes
- * messages.
- *
- * @throws the reason of an invalid filter; INVALID_WATCH_CURSOR, CURSOR_EXPIRED, TOO_MANY_STREAMS; the signal's reason
- *   when it fires
- */
-export type WatchPayments = (
-  account: Account,
-  input: SearchInput,
-  terms: WatchTerms,
-) => AsyncGenerator<WatchMessage, never>
+export type WatchPayments = ReturnType<typeof createWatchPayments>
 
 export interface WatchOptions {
-  readonly parseFilter: (account: Account, input: SearchInput, signal: AbortSignal) => Promise<PaymentFilter>
+  readonly parseFilter: PaymentSearch['parseFilter']
   readonly repository: Pick<WatchRepository, 'read' | 'extent'>
   readonly hub: WatchHub
   /** 32 bytes, the same for all processes on one database. */
@@ -57,7 +46,15 @@ const HEARTBEAT_MS = 15_000
 /** A thousand changes that match nothing cost the database some 20 ms; a thousand watches hold some 100 MB. */
 const BATCH: WatchBatchSize = { changes: 1_000, events: 64, bytes: 64 * 1024 }
 
-export function createWatchPayments(options: WatchOptions): WatchPayments {
+/**
+ * Makes what yields every change that affects a filter, once each, in the order of commits, and never ends by itself. The first HEARTBEAT comes
+ * when the watch has caught up with the log: at once where it begins at the newest change. The log is read only as fast as the caller takes
+ * messages.
+ *
+ * @throws the reason of an invalid filter; INVALID_WATCH_CURSOR, CURSOR_EXPIRED, TOO_MANY_STREAMS; the signal's reason
+ *   when it fires
+ */
+export function createWatchPayments(options: WatchOptions) {
   const { parseFilter, repository, hub, cursorSecret, now, heartbeatMs = HEARTBEAT_MS, batch: size = BATCH } = options
   const shareRead = createShareRead<WatchBatch>()
 
@@ -74,7 +71,11 @@ export function createWatchPayments(options: WatchOptions): WatchPayments {
     }
   }
 
-  return async function* watchPayments(account, input, { watchCursor, signal }) {
+  return async function* watchPayments(
+    account: Account,
+    input: SearchInput,
+    { watchCursor, signal }: WatchTerms,
+  ): AsyncGenerator<WatchMessage, never> {
     const filter = await parseFilter(account, input, signal)
     const place = hub.enter(account.id)
     try {
