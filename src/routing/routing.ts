@@ -39,7 +39,7 @@ export interface RoutingOptions {
 
 const CHAIN_TIMEOUT_MS = 3_000
 
-interface Routing {
+export interface Routing {
   readonly findRoutes: FindRoutes
   readonly streamRoutes: StreamRoutes
   readonly preparePayment: PreparePayment

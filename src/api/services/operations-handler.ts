@@ -16,7 +16,6 @@ import {
 } from '../../../gen/payments/v1/unmatched_event_pb.js'
 import type { Explorer, FindExplorer } from '../../chains/explorer.ts'
 import type { TokenDirectory } from '../../chains/token-directory.ts'
-import type { UnmatchedReason } from '../../detection/match/match-event.ts'
 import type { NodeReport } from '../../detection/report/chain-report.ts'
 import type { Explanation } from '../../detection/report/explain-unmatched.ts'
 import type { ListedChain } from '../../detection/report/list-chains.ts'
@@ -26,7 +25,7 @@ import type { Account } from '../../domain/account.ts'
 import { type Address, formatAddress } from '../../domain/address.ts'
 import { formatAmount } from '../../domain/decimal.ts'
 import { callerOf } from '../calls/call-context.ts'
-import { wordOf } from './payment-filter-input.ts'
+import { memberOf } from './payment-filter-input.ts'
 
 /** What the handlers ask of the other rooms. */
 export interface OperationsCalls {
@@ -74,27 +73,9 @@ const MAX_CHAINS = 1_000
 
 const MAX_INT32 = 2 ** 31 - 1
 
-const reasons = {
-  UNKNOWN_TOPIC: UnmatchedEvent_Reason.UNKNOWN_TOPIC,
-  RECEIPT_TOO_LARGE: UnmatchedEvent_Reason.RECEIPT_TOO_LARGE,
-  WRONG_CHAIN: UnmatchedEvent_Reason.WRONG_CHAIN,
-  WRONG_PAYEE: UnmatchedEvent_Reason.WRONG_PAYEE,
-  WRONG_TOKEN: UnmatchedEvent_Reason.WRONG_TOKEN,
-  NOT_A_CONVERSION: UnmatchedEvent_Reason.NOT_A_CONVERSION,
-  NOTHING_RECEIVED: UnmatchedEvent_Reason.NOTHING_RECEIVED,
-  SELF_PAYMENT: UnmatchedEvent_Reason.SELF_PAYMENT,
-  NOT_FROM_PAYEE: UnmatchedEvent_Reason.NOT_FROM_PAYEE,
-  STALE_RATE: UnmatchedEvent_Reason.STALE_RATE,
-  RATE_OFF: UnmatchedEvent_Reason.RATE_OFF,
-} as const satisfies Record<UnmatchedReason, UnmatchedEvent_Reason>
-
-const reasonByNumber = new Map(
-  (Object.keys(reasons) as UnmatchedReason[]).map((reason) => [reasons[reason] as number, reason]),
-)
-
 function inputOf(request: ListUnmatchedEventsRequest): UnmatchedInput {
   const { account, network, txHash, fromDate, toDate, limit, cursor } = request
-  const reason = request.reason.map((number): UnmatchedReason => wordOf('reason', reasonByNumber, number))
+  const reason = request.reason.map((number) => memberOf('reason', UnmatchedEvent_Reason, number))
   return { account, network, reason, txHash, fromDate, toDate, limit, cursor }
 }
 
@@ -139,7 +120,7 @@ export function chainToProto(
     },
     backlog: isOperators
       ? {
-          unmatched: chain.unmatched.map(({ reason, events }) => ({ reason: reasons[reason], events })),
+          unmatched: chain.unmatched.map(({ reason, events }) => ({ reason: UnmatchedEvent_Reason[reason], events })),
           unpricedPayments: chain.unpricedPayments,
         }
       : undefined,
@@ -192,7 +173,7 @@ export function eventToProto(
     blockNumber: BigInt(listed.blockNumber),
     timestamp: timestampFromDate(listed.timestamp),
     account: listed.account,
-    reason: reasons[listed.reason],
+    reason: UnmatchedEvent_Reason[listed.reason],
     explanation,
     remedy,
     acceptableAs: acceptableAs && UnmatchedEvent_Acceptance[acceptableAs],

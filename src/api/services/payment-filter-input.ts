@@ -9,7 +9,6 @@ import {
 import type { SummarizePaymentsRequest } from '../../../gen/payments/v1/payment_summary_pb.js'
 import type { WatchPaymentsRequest } from '../../../gen/payments/v1/payment_watch_pb.js'
 import { suggestName } from '../../domain/nearest.ts'
-import { paymentStatuses, paymentTypes } from '../../domain/payment.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { FilterInput, FilterName, FilterWords } from '../../search/filter/search-fields.ts'
 
@@ -47,20 +46,20 @@ export type FilterRequest =
   | Complete<ExportPaymentsRequest, 'after' | 'format' | 'columns'>
   | Complete<WatchPaymentsRequest, 'watchCursor' | 'ticket'>
 
-/** The words of each filter that is sent as numbers of an enum. */
-const enums: { readonly [N in 'status' | 'type']: ReadonlyMap<number, FilterWords[N]> } = {
-  status: new Map(paymentStatuses.map((word) => [Payment_Status[word], word])),
-  type: new Map(paymentTypes.map((word) => [Payment_Type[word], word])),
+/** The enum of each filter that is sent as numbers. */
+const enums: { readonly [N in 'status' | 'type']: Readonly<Record<FilterWords[N], number>> } = {
+  status: Payment_Status,
+  type: Payment_Type,
 }
 
-const wordsByField: Readonly<Record<string, ReadonlyMap<number, string>>> = enums
+const enumsByField: Readonly<Record<string, Readonly<Record<string, unknown>>>> = enums
 
-/** Fields that are filters; those of an enum with the word for each of its numbers. */
+/** Fields that are filters; those that are sent as numbers with their enum. */
 function readersOf({ fields }: DescMessage, prefix = '') {
   return fields.flatMap(({ localName }) =>
     [...noFilters, 'exclude'].includes(localName)
       ? []
-      : [{ localName, name: `${prefix}${localName}`, words: wordsByField[localName] }],
+      : [{ localName, name: `${prefix}${localName}`, members: enumsByField[localName] }],
   )
 }
 
@@ -70,18 +69,32 @@ const exclusionReaders = readersOf(PaymentExclusionSchema, 'exclude.')
 /** Reads the filters of a request about payments. */
 export function filterInputOf(request: FilterRequest): FilterInput {
   const read = (from: object, some: typeof readers) =>
-    some.map(({ localName, name, words }) => {
+    some.map(({ localName, name, members }) => {
       const value = (from as Readonly<Record<string, unknown>>)[localName]
-      if (words === undefined) return [name, value]
-      return [name, (value as readonly number[]).map((number) => wordOf(name, words, number))]
+      if (members === undefined) return [name, value]
+      return [name, (value as readonly number[]).map((number) => memberOf(name, members, number))]
     })
   const { exclude } = request
   return Object.fromEntries([...read(request, readers), ...(exclude ? read(exclude, exclusionReaders) : [])])
 }
 
-/** The name for a number of an enum. @throws WaybillError UNKNOWN_ENUM_VALUE for a number that is not a member, which is never ignored */
-export function wordOf<W extends string | undefined>(field: string, words: ReadonlyMap<number, W>, number: number): W {
-  if (words.has(number)) return words.get(number) as W
-  const known = [...words.values()].filter((word) => word !== undefined).map((word) => word.toUpperCase())
+/** The names of an enum but for the zero value, which says nothing. */
+type Member<E> = Exclude<keyof E & string, `${string}UNSPECIFIED`>
+
+/**
+ * The name for a number of an enum.
+ *
+ * @throws WaybillError UNKNOWN_ENUM_VALUE for a number that is not a member, and for the zero value: neither is ever ignored
+ */
+export function memberOf<E extends object>(field: string, members: E, number: number): Member<E> {
+  const named = Object.entries(members).filter(([, value]) => typeof value === 'number' && value !== 0)
+  const [name] = named.find(([, value]) => value === number) ?? []
+  if (name !== undefined) return name as Member<E>
+  const known = named.map(([each]) => each.toUpperCase())
   throw waybillError('UNKNOWN_ENUM_VALUE', { field, value: number, suggestion: suggestName(String(number), known) })
+}
+
+/** The same in lower case, and undefined for the zero value. */
+export function wordOf<E extends object>(field: string, members: E, number: number): Lowercase<Member<E>> | undefined {
+  return number === 0 ? undefined : (memberOf(field, members, number).toLowerCase() as Lowercase<Member<E>>)
 }

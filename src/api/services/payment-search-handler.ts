@@ -11,8 +11,7 @@ import {
   type SearchPaymentsResponseSchema,
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { requirePaymentId } from '../../domain/require-input.ts'
-import type { SortBy } from '../../search/filter/search-fields.ts'
-import type { IncludeTotal, SearchInput, SortOrder } from '../../search/filter/search-input.ts'
+import type { SearchInput } from '../../search/filter/search-input.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
 import type { PaymentReads } from '../../search/payment-reads.ts'
 import { accountOf, type CallContext } from '../calls/call-context.ts'
@@ -51,35 +50,14 @@ export function createPaymentSearchHandlers(
   } satisfies Pick<ServiceImpl<typeof PaymentSearchService>, 'searchPayments' | 'getPayment'>
 }
 
-const sortByNumber = new Map<number, SortBy | undefined>([
-  [SearchPaymentsRequest_SortBy.SORT_BY_UNSPECIFIED, undefined],
-  [SearchPaymentsRequest_SortBy.DATE, 'date'],
-  [SearchPaymentsRequest_SortBy.AMOUNT, 'amount'],
-  [SearchPaymentsRequest_SortBy.STATUS, 'status'],
-  [SearchPaymentsRequest_SortBy.CHANGED, 'changed'],
-])
-
-const orderByNumber = new Map<number, SortOrder | undefined>([
-  [SearchPaymentsRequest_SortOrder.SORT_ORDER_UNSPECIFIED, undefined],
-  [SearchPaymentsRequest_SortOrder.ASC, 'asc'],
-  [SearchPaymentsRequest_SortOrder.DESC, 'desc'],
-])
-
-const totalByNumber = new Map<number, IncludeTotal | undefined>([
-  [SearchPaymentsRequest_IncludeTotal.INCLUDE_TOTAL_UNSPECIFIED, undefined],
-  [SearchPaymentsRequest_IncludeTotal.NONE, 'none'],
-  [SearchPaymentsRequest_IncludeTotal.ESTIMATED, 'estimated'],
-  [SearchPaymentsRequest_IncludeTotal.EXACT, 'exact'],
-])
-
 function inputOf(request: SearchPaymentsRequest): SearchInput {
   return {
     ...filterInputOf(request),
-    sortBy: wordOf('sortBy', sortByNumber, request.sortBy),
-    sortOrder: wordOf('sortOrder', orderByNumber, request.sortOrder),
+    sortBy: wordOf('sortBy', SearchPaymentsRequest_SortBy, request.sortBy),
+    sortOrder: wordOf('sortOrder', SearchPaymentsRequest_SortOrder, request.sortOrder),
     limit: request.limit,
     cursor: request.cursor,
-    includeTotal: wordOf('includeTotal', totalByNumber, request.includeTotal),
+    includeTotal: wordOf('includeTotal', SearchPaymentsRequest_IncludeTotal, request.includeTotal),
   }
 }
 

@@ -16,9 +16,9 @@ import {
 import { formatAddress } from '../../domain/address.ts'
 import { formatDecimal } from '../../domain/decimal.ts'
 import { paymentReferenceOf } from '../../domain/payment-reference.ts'
-import { type PaymentRequest, type RequestStatus, requestStatuses } from '../../domain/payment-request.ts'
+import type { PaymentRequest } from '../../domain/payment-request.ts'
 import type { RouteWarning } from '../../domain/route.ts'
-import type { IncludeTotal, ListedRequests, ListInput } from '../../requests/list-requests.ts'
+import type { ListedRequests, ListInput } from '../../requests/list-requests.ts'
 import type { FilterInput } from '../../requests/request-filter.ts'
 import type { Requests } from '../../requests/requests.ts'
 import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
@@ -26,7 +26,7 @@ import type { RequestGroup, SummarizeRequests } from '../../requests/summarize-r
 import type { WatchRequest } from '../../requests/watch-request.ts'
 import { accountOf } from '../calls/call-context.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
-import { wordOf } from './payment-filter-input.ts'
+import { memberOf, wordOf } from './payment-filter-input.ts'
 import type { RefundWalletHandlers } from './refund-wallets-handler.ts'
 
 /** What the handlers ask of the other rooms. */
@@ -92,27 +92,16 @@ export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {
   }
 }
 
-const statusByNumber = new Map<number, RequestStatus>(
-  requestStatuses.map((status) => [PaymentRequest_Status[status], status]),
-)
-
-const includeTotals = new Map<number, IncludeTotal | undefined>([
-  [ListPaymentRequestsRequest_IncludeTotal.INCLUDE_TOTAL_UNSPECIFIED, undefined],
-  [ListPaymentRequestsRequest_IncludeTotal.NONE, 'none'],
-  [ListPaymentRequestsRequest_IncludeTotal.ESTIMATED, 'estimated'],
-  [ListPaymentRequestsRequest_IncludeTotal.EXACT, 'exact'],
-])
-
 function listInputOf(request: ListPaymentRequestsRequest): ListInput {
   const { limit, cursor } = request
-  const includeTotal = wordOf('includeTotal', includeTotals, request.includeTotal)
+  const includeTotal = wordOf('includeTotal', ListPaymentRequestsRequest_IncludeTotal, request.includeTotal)
   return { ...filterInputOf(request), includeTotal, limit, cursor }
 }
 
 function filterInputOf(request: ListPaymentRequestsRequest | SummarizePaymentRequestsRequest): FilterInput {
   const { reference, requestId, payee, network, currency, fromDate, toDate, overpaid } = request
   return {
-    status: request.status.map((number): RequestStatus => wordOf('status', statusByNumber, number)),
+    status: request.status.map((number) => memberOf('status', PaymentRequest_Status, number)),
     reference,
     requestId,
     payee,

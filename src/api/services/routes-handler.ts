@@ -13,10 +13,8 @@ import {
   type StreamPaymentRoutesResponseSchema,
 } from '../../../gen/payments/v1/routes_service_pb.js'
 import { type FindExplorer, noExplorer } from '../../chains/explorer.ts'
-import type { Account } from '../../domain/account.ts'
 import { formatAddress } from '../../domain/address.ts'
 import type {
-  PaymentQuestion,
   PreparedPayment,
   Route,
   RouteSort,
@@ -26,23 +24,13 @@ import type {
 } from '../../domain/route.ts'
 import { WaybillError } from '../../errors/waybill-error.ts'
 import type { QuoteChangedError } from '../../routing/prepare-payment.ts'
+import type { Routing } from '../../routing/routing.ts'
 import { accountOf, type CallContext } from '../calls/call-context.ts'
 import { sendAlong } from '../calls/error-mapping.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
 
-interface CallOptions {
-  readonly signal: AbortSignal
-  readonly deadlineAtMs?: number
-}
-
 /** What the handlers ask of the routing room. */
-export interface RoutesCalls {
-  findRoutes(account: Account, question: RoutesQuestion, options: CallOptions): Promise<RoutesAnswer>
-  streamRoutes(account: Account, question: RoutesQuestion, options: CallOptions): AsyncIterable<RoutesEvent>
-  preparePayment(account: Account, question: PaymentQuestion, options: CallOptions): Promise<PreparedPayment>
-  checkQuestion(question: RoutesQuestion): void
-  checkPayment(question: PaymentQuestion): void
-}
+export type RoutesCalls = Omit<Routing, 'warningsOf' | 'learnNodes' | 'findTransfer'>
 
 /** The checks of RoutesService. */
 export function createRoutesChecks(calls: RoutesCalls): ServiceChecks<typeof RoutesService> {
@@ -82,7 +70,7 @@ function isQuoteChanged(error: unknown): error is QuoteChangedError {
   return error instanceof WaybillError && error.reason === 'QUOTE_CHANGED'
 }
 
-function optionsOf({ signal, timeoutMs }: CallContext): CallOptions {
+function optionsOf({ signal, timeoutMs }: CallContext) {
   const leftMs = timeoutMs()
   return leftMs === undefined ? { signal } : { signal, deadlineAtMs: Date.now() + leftMs }
 }

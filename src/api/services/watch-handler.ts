@@ -1,16 +1,16 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { ServiceImpl } from '@connectrpc/connect'
+import type { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import {
-  type CreateWatchTicketRequest,
   type WatchPaymentsRequest,
   WatchPaymentsResponse_Type,
   type WatchPaymentsResponseSchema,
-  type WatchTicketSchema,
 } from '../../../gen/payments/v1/payment_watch_pb.js'
 import type { Caller } from '../../auth/caller.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { WatchMessage, WatchPayments } from '../../search/watch/watch-payments.ts'
-import { accountOf, type CallContext, callerOf } from '../calls/call-context.ts'
+import { accountOf, callerOf } from '../calls/call-context.ts'
 import { filterInputOf } from './payment-filter-input.ts'
 import type { PaymentToProto } from './payment-to-proto.ts'
 
@@ -23,24 +23,18 @@ export interface WatchCalls {
 /** Answers WatchPayments and CreateWatchTicket. */
 export function createWatchHandlers(calls: WatchCalls, toProto: PaymentToProto) {
   return {
-    async *watchPayments(
-      request: WatchPaymentsRequest,
-      context: CallContext,
-    ): AsyncGenerator<MessageInitShape<typeof WatchPaymentsResponseSchema>> {
+    async *watchPayments(request, context) {
       const { signal, requestHeader } = context
       refuseTicketBesideKey(request, requestHeader)
       const watchCursor = requestHeader.get('last-event-id') || request.watchCursor
       const messages = calls.watch(accountOf(context), filterInputOf(request), { watchCursor, signal })
       for await (const message of messages) yield messageToProto(message, toProto)
     },
-    async createWatchTicket(
-      _: CreateWatchTicketRequest,
-      context: CallContext,
-    ): Promise<MessageInitShape<typeof WatchTicketSchema>> {
+    async createWatchTicket(_, context) {
       const { ticket, expiresAt } = await calls.issueTicket(callerOf(context))
       return { ticket, expiresAt: timestampFromDate(expiresAt) }
     },
-  }
+  } satisfies Pick<ServiceImpl<typeof PaymentSearchService>, 'watchPayments' | 'createWatchTicket'>
 }
 
 /** Refuses a ticket that is sent beside a key: it would not be checked, and would stay valid for others. */
