@@ -1,4 +1,4 @@
-/** Learns how much a node takes at once (calls in a batch, blocks in a range) from what it took and refused: values and rules, without I/O. */
+/** Learns how much a node takes (calls in a batch, blocks in a range, requests a minute) from what it took and refused: values and rules, without I/O. */
 
 export interface LearnedSize {
   /** To ask for next. */
@@ -19,7 +19,7 @@ export interface LearnedSize {
 /** Successes before a probe: at first, at least and at most. They double after a probe that was refused, and halve after one that was taken. */
 const FIRST_PROBE_AFTER = 50
 const MIN_PROBE_AFTER = 5
-const MAX_PROBE_AFTER = 100_000
+const MAX_PROBE_AFTER = 2_400
 /** The size of a probe, beside the largest that was taken. */
 const PROBE_GROWTH = 1.25
 /** The search for the limit ends when `refused` is above `taken` by no more than this part of it. */

@@ -50,7 +50,7 @@ it('cuts the rate once for requests that were under way together, and lets it re
   ofUrl.noteRateRefusal(refusalOf(second))
   expect(ofUrl.rate()).toMatchObject({ perSecond: 8, isDeclared: false })
   for (const expected of [8, 10, 10]) {
-    clock.nowMs += 2_000
+    clock.nowMs += 7_000
     ofUrl.noteServed(1)
     expect(ofUrl.rate()?.perSecond).toBeCloseTo(expected)
   }

@@ -44,35 +44,39 @@ describe('a learned rate', () => {
   it('recovers while the URL is not asked', () => {
     const { clock, pacing } = refusedOnce()
     expect(pacing.rate()?.perSecond).toBe(1)
-    clock.nowMs += 2_499
+    clock.nowMs += 12_499
     expect(pacing.rate()?.perSecond).toBe(1)
-    clock.nowMs += 15_001
+    clock.nowMs += 30_000
     expect(pacing.rate()?.perSecond).toBeGreaterThan(10)
   })
 
   it('does not recover during the pause that a node asked for', () => {
     const { clock, pacing } = refusedOnce()
     pacing.noteRefusal({ request: pacing.take(), calls: 1, refused: 1, waitMs: 60_000 })
-    clock.nowMs += 62_499
+    clock.nowMs += 72_499
     expect(pacing.rate()?.perSecond).toBe(1)
     clock.nowMs += 1
-    expect(pacing.rate()?.perSecond).toBe(1.5)
+    expect(pacing.rate()?.perSecond).toBe(1.25)
   })
 
-  it('is raised later and by less after each refused try, and as at first when none was refused for a minute', () => {
+  it('is tried a quarter higher, ever later while that is refused, and then is as before', () => {
     const { clock, pacing, refuse } = refusedOnce()
-    for (const growAfterMs of [10_000, 20_000, 40_000]) {
-      clock.nowMs += (pacing.learned()?.growAfterMs ?? 0) + 1
+    for (const triedAfterMs of [12_500, 25_000, 50_000]) {
+      clock.nowMs += triedAfterMs - 1
+      expect(pacing.rate()?.perSecond).toBe(1)
+      clock.nowMs += 1
+      expect(pacing.rate()?.perSecond).toBe(1.25)
       pacing.noteServed(1)
       refuse()
-      expect(pacing.learned()).toMatchObject({ growAfterMs })
+      expect(pacing.rate()?.perSecond).toBe(1)
     }
-    const low = pacing.rate()?.perSecond ?? 0
-    clock.nowMs += 40_000
-    expect(pacing.rate()?.perSecond).toBeCloseTo(low * 1.1)
-    clock.nowMs += 60_000
-    expect(pacing.rate()?.perSecond).toBeGreaterThan(10)
-    expect(pacing.learned()).toMatchObject({ growAfterMs: 2_500 })
+  })
+
+  it('that is refused although it was kept is cut by a fifth', () => {
+    const { pacing, refuse } = refusedOnce()
+    pacing.noteServed(1)
+    refuse()
+    expect(pacing.rate()?.perSecond).toBe(0.8)
   })
 })
 
@@ -98,7 +102,7 @@ describe('what a node counts', () => {
     pacing.noteServed(25)
     expect([pacing.maxCalls(), pacing.rate()?.unit]).toEqual([50, 'REQUESTS'])
     refuse(50)
-    expect([pacing.maxCalls(), pacing.rate()?.unit]).toEqual([20, 'CALLS'])
+    expect([pacing.maxCalls(), pacing.rate()?.unit]).toEqual([25, 'CALLS'])
   })
 
   it('is not calls where it refuses everything for some seconds', () => {

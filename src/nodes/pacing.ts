@@ -1,9 +1,15 @@
-import type { LearnedRate } from './learned-limits.ts'
+import { type LearnedSize, sizeAfterRefused, sizeAfterTaken, startSize } from './learned-size.ts'
 import type { NodeRate } from './node-figures.ts'
 
+/** A rate that was learned from refusals. */
+export interface LearnedRate {
+  readonly perMinute: LearnedSize
+  readonly unit: NodeRate['unit']
+}
+
 /**
- * Keeps the requests to a URL below a rate. The rate is that of the chains file, or is learned: after a refusal it is cut to what was served in
- * the last second, and then raised step by step. No I/O, no timers.
+ * Keeps the requests to a URL below a rate. The rate is that of the chains file, or is learned as the sizes of requests are: the first refusal
+ * cuts it to what was served in the last second, and each quarter of a second without a refusal counts as a success. No I/O, no timers.
  */
 export interface Pacing {
   /** Milliseconds until the rate allows a request; 0 when it does now. A pause that the node asked for is not included. */
@@ -46,22 +52,14 @@ const FIRST_PAUSE_MS = 1_000
 const MAX_PAUSE_MS = 60_000
 /** The first rate is learned from what was served in this time before a refusal. */
 const WINDOW_MS = 1_000
-const MIN_PER_SECOND = 0.05
+const MIN_PER_MINUTE = 3
 /** A refusal although the rate was kept multiplies it by this. */
 const CUT = 0.8
-/**
- * A learned rate is raised after some time without a refusal. At first that is soon and by half, since a node that was overloaded for a moment
- * teaches a rate that is far too low. After a raise that was refused it is later and by a tenth. The time doubles with each refused raise, and
- * halves with each that was not refused.
- */
-const FIRST_GROW_AFTER_MS = 2_500
-const FIRST_GROWTH = 1.5
-const GROW_AFTER_MS = 10_000
-const GROWTH = 1.1
-/** After this time without a refusal, raises are soon and by half again, and batches of any size are tried. */
-const FORGET_REFUSALS_AFTER_MS = 60_000
-const MAX_GROW_AFTER_MS = 600_000
-const MAX_LEARNED_PER_SECOND = 10_000
+/** So long without a refusal is a success of the rate. */
+const SUCCESS_MS = 250
+/** What was tried so long ago no longer tells why a batch is refused. */
+const FORGET_TRIAL_AFTER_MS = 60_000
+const MAX_LEARNED_PER_MINUTE = 600_000
 
 /** Two refusals of a whole batch may mean that the node counts its calls, or that it refuses everything for a while. So half of it is sent. */
 interface BatchTrial {
@@ -74,7 +72,8 @@ interface BatchTrial {
 interface PacingState {
   readonly declared: number | undefined
   readonly clock: () => number
-  perSecond: number | undefined
+  /** Absent: nothing was refused, and no rate is declared. */
+  perMinute: LearnedSize | undefined
   unit: NodeRate['unit']
   /** Tokens of a token bucket: requests or calls that may be sent at once. Negative where more were sent than was allowed. */
   left: number
@@ -86,12 +85,9 @@ interface PacingState {
   /** The number of the last request that was sent before the last refusal was learned from. */
   refusedAt: number
   refusalsInRow: number
-  /** Time from a change of the rate to the next raise. */
-  growAfterMs: number
-  changedAtMs: number
+  /** Until when successes of the rate are counted. */
+  succeededUntilMs: number
   refusedAtMs: number
-  /** Whether the rate was raised since it was last cut. */
-  hasGrown: boolean
   /** Whether the node has ever served a call. */
   hasServed: boolean
   /** Of batches that were refused as a whole, to find out whether the node counts calls. */
@@ -110,7 +106,7 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
   const state: PacingState = {
     declared: perSecond,
     clock,
-    perSecond,
+    perMinute: perSecond === undefined ? undefined : startRate(perSecond),
     unit: 'REQUESTS',
     left: perSecond ?? 0,
     countedAtMs: clock(),
@@ -118,10 +114,8 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
     requests: 0,
     refusedAt: -1,
     refusalsInRow: 0,
-    growAfterMs: FIRST_GROW_AFTER_MS,
-    changedAtMs: clock(),
+    succeededUntilMs: clock(),
     refusedAtMs: clock(),
-    hasGrown: false,
     hasServed: false,
     trial: undefined,
     served: [],
@@ -134,7 +128,8 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
     maxCalls: () => maxCalls(state),
     rate() {
       grow(state)
-      const { perSecond, unit, declared } = state
+      const { unit, declared } = state
+      const perSecond = perSecondOf(state)
       return perSecond === undefined
         ? undefined
         : { perSecond, unit, isDeclared: unit === 'REQUESTS' && perSecond === declared }
@@ -145,57 +140,68 @@ export function createPacing(perSecond: number | undefined, clock: () => number)
   }
 }
 
+function startRate(perSecond = MAX_LEARNED_PER_MINUTE / 60): LearnedSize {
+  const perMinute = Math.max(1, Math.round(perSecond * 60))
+  return startSize(perMinute, perMinute)
+}
+
+function perSecondOf({ perMinute }: PacingState): number | undefined {
+  return perMinute === undefined ? undefined : perMinute.size / 60
+}
+
 function maxCalls(state: PacingState): number {
-  const { unit, perSecond } = state
+  const { unit } = state
+  const perSecond = perSecondOf(state)
   if (unit === 'CALLS' && perSecond !== undefined) return Math.max(1, Math.floor(perSecond))
   const trial = trialOf(state)
   if (trial === undefined) return Number.POSITIVE_INFINITY
   return trial.isHalfServed ? trial.refused : halfOf(trial)
 }
 
-/** What was tried a minute after the last refusal no longer tells why a batch is refused. */
 function trialOf({ trial, clock, refusedAtMs }: PacingState): BatchTrial | undefined {
-  return clock() - refusedAtMs < FORGET_REFUSALS_AFTER_MS ? trial : undefined
+  return clock() - refusedAtMs < FORGET_TRIAL_AFTER_MS ? trial : undefined
 }
 
 const halfOf = ({ refused }: BatchTrial) => Math.floor(refused / 2)
 
-function learnedRate({ perSecond, declared, unit, growAfterMs }: PacingState): LearnedRate | undefined {
-  const isLearned = perSecond !== undefined && (perSecond !== declared || unit === 'CALLS')
-  return isLearned ? { perSecond, unit, growAfterMs } : undefined
+function learnedRate({ perMinute, unit }: PacingState): LearnedRate | undefined {
+  const isLearned = perMinute !== undefined && (perMinute.size < perMinute.max || unit === 'CALLS')
+  return isLearned ? { perMinute, unit } : undefined
 }
 
-function recall(state: PacingState, { perSecond, unit, growAfterMs }: LearnedRate): void {
-  state.perSecond = Math.min(perSecond, state.declared ?? MAX_LEARNED_PER_SECOND)
+function recall(state: PacingState, { perMinute, unit }: LearnedRate): void {
+  state.perMinute = perMinute
   state.unit = unit
   state.trial = undefined
-  state.growAfterMs = Math.min(growAfterMs, MAX_GROW_AFTER_MS)
-  state.changedAtMs = state.clock()
+  state.succeededUntilMs = state.clock()
   state.refusedAtMs = state.clock()
   state.left = Math.min(state.left, burstOf(state))
 }
 
 /** The most tokens: a second's worth of a declared rate. Over which time a node counts a learned rate is unknown, so its requests go evenly. */
-function burstOf({ declared, perSecond = 1 }: PacingState): number {
+function burstOf(state: PacingState): number {
+  const { declared } = state
+  const perSecond = perSecondOf(state) ?? 1
   return declared === undefined || perSecond < declared ? 1 : Math.max(1, perSecond)
 }
 
 function refill(state: PacingState): void {
   const nowMs = state.clock()
-  const gained = (Math.max(0, nowMs - state.countedAtMs) * (state.perSecond ?? 0)) / 1_000
+  const gained = (Math.max(0, nowMs - state.countedAtMs) * (perSecondOf(state) ?? 0)) / 1_000
   state.left = Math.min(burstOf(state), state.left + gained)
   state.countedAtMs = nowMs
 }
 
 function readyInMs(state: PacingState): number {
-  if (state.perSecond === undefined) return 0
   grow(state)
+  const perSecond = perSecondOf(state)
+  if (perSecond === undefined) return 0
   refill(state)
-  return state.left >= 1 ? 0 : Math.ceil(((1 - state.left) * 1_000) / state.perSecond)
+  return state.left >= 1 ? 0 : Math.ceil(((1 - state.left) * 1_000) / perSecond)
 }
 
 function take(state: PacingState, calls: number): number {
-  if (state.perSecond !== undefined) {
+  if (state.perMinute !== undefined) {
     refill(state)
     state.left -= state.unit === 'CALLS' ? calls : 1
   }
@@ -221,21 +227,11 @@ function noteServed(state: PacingState, calls: number): void {
 
 /** Raises a learned rate as time passes, also while the URL is not asked: a URL that is avoided for its low rate would keep that rate otherwise. */
 function grow(state: PacingState): void {
-  const max = state.declared ?? MAX_LEARNED_PER_SECOND
   const nowMs = state.clock()
-  while (
-    state.perSecond !== undefined &&
-    state.perSecond < max &&
-    nowMs - state.changedAtMs >= state.growAfterMs &&
-    state.pausedUntilMs <= nowMs
-  ) {
-    const growth = state.growAfterMs < GROW_AFTER_MS ? FIRST_GROWTH : GROWTH
-    state.perSecond = Math.min(state.perSecond * growth, max)
-    state.changedAtMs += state.growAfterMs
-    if (state.changedAtMs - state.refusedAtMs >= FORGET_REFUSALS_AFTER_MS) state.growAfterMs = FIRST_GROW_AFTER_MS
-    else if (state.hasGrown)
-      state.growAfterMs = Math.min(state.growAfterMs, Math.max(GROW_AFTER_MS, state.growAfterMs / 2))
-    state.hasGrown = true
+  while (state.perMinute !== undefined && nowMs - state.succeededUntilMs >= SUCCESS_MS) {
+    state.succeededUntilMs += SUCCESS_MS
+    state.perMinute = sizeAfterTaken(state.perMinute, state.perMinute.size)
+    if (state.perMinute.size === state.perMinute.max) state.succeededUntilMs = nowMs
   }
 }
 
@@ -247,13 +243,13 @@ function noteRefusal(state: PacingState, { request, calls, refused, waitMs }: Ra
     state.refusalsInRow += 1
     learnUnit(state, { calls, refused })
     // Where nothing was served since the last cut, a lower rate would not help either: only the pause grows.
-    if (state.served.length > 0) cut(state, nowMs)
+    if (state.served.length > 0) cut(state)
     state.refusedAt = state.requests
   }
   const usualMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.max(0, state.refusalsInRow - 1))
   state.pausedUntilMs = Math.max(state.pausedUntilMs, nowMs + (waitMs ?? (isNew ? usualMs : 0)))
   // Nothing is sent during the pause, so it says nothing for a higher rate.
-  state.changedAtMs = Math.max(state.changedAtMs, state.pausedUntilMs)
+  state.succeededUntilMs = Math.max(nowMs, state.pausedUntilMs)
   state.refusedAtMs = Math.max(nowMs, state.pausedUntilMs)
 }
 
@@ -266,31 +262,38 @@ function learnUnit(state: PacingState, { calls, refused }: { readonly calls: num
   state.trial = trial
   if (calls === 1) return
   if (refused < calls) {
-    if (state.unit === 'REQUESTS') countCalls(state, undefined)
+    if (state.unit === 'REQUESTS') countCalls(state, servedInWindow(state, 'CALLS'))
   } else if (state.unit === 'CALLS') {
     // A batch that alone exceeds the rate would be refused for ever.
-    if (state.refusalsInRow > 1) state.perSecond = Math.min(state.perSecond ?? calls, calls / 2)
+    if (state.refusalsInRow > 1) cutTo(state, calls / 2)
   } else if (trial?.isHalfServed === true && calls >= trial.refused) countCalls(state, calls / 2)
   else if (state.refusalsInRow > 1 && state.hasServed) {
     state.trial = { refused: Math.min(calls, trial?.refused ?? calls), isHalfServed: false }
   }
 }
 
-/** @param perSecond - calls; undefined: what was served in the last second */
-function countCalls(state: PacingState, perSecond: number | undefined): void {
+/** From now on the rate is one of calls: what was learned of requests says nothing about it. */
+function countCalls(state: PacingState, perSecond: number): void {
   state.unit = 'CALLS'
-  state.perSecond = perSecond
+  state.perMinute = undefined
   state.trial = undefined
+  cutTo(state, perSecond)
 }
 
-function cut(state: PacingState, nowMs: number): void {
-  const recent = state.served.filter(({ atMs }) => nowMs - atMs < WINDOW_MS)
-  const seen = state.unit === 'CALLS' ? recent.reduce((sum, { calls }) => sum + calls, 0) : recent.length
-  const cutTo = state.perSecond === undefined ? Math.max(seen, 1) : state.perSecond * CUT
-  state.perSecond = Math.max(MIN_PER_SECOND, cutTo)
-  if (state.hasGrown) state.growAfterMs = Math.min(MAX_GROW_AFTER_MS, Math.max(GROW_AFTER_MS, state.growAfterMs * 2))
-  state.hasGrown = false
-  state.changedAtMs = nowMs
+function cut(state: PacingState): void {
+  const rate = perSecondOf(state)
+  cutTo(state, rate === undefined ? servedInWindow(state, state.unit) : rate * CUT)
+}
+
+function cutTo(state: PacingState, perSecond: number): void {
+  const known = state.perMinute ?? startRate(state.declared)
+  const perMinute = Math.max(state.perMinute === undefined ? 60 : MIN_PER_MINUTE, Math.floor(perSecond * 60))
+  if (perMinute < known.size) state.perMinute = sizeAfterRefused(known, known.size, perMinute)
   state.left = Math.min(state.left, 0)
   state.served = []
+}
+
+function servedInWindow({ served, clock }: PacingState, unit: NodeRate['unit']): number {
+  const recent = served.filter(({ atMs }) => clock() - atMs < WINDOW_MS)
+  return unit === 'CALLS' ? recent.reduce((sum, { calls }) => sum + calls, 0) : recent.length
 }

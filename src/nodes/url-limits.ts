@@ -1,10 +1,9 @@
 import type { Logger } from '../domain/logger.ts'
 import { createDailyBudget, type DailyBudget } from './daily-budget.ts'
 import { currentLane, type Lane } from './lanes.ts'
-import { type LearnedLimits, type LogRange, sizeFromStored, storedRangeOf, storedSizeOf } from './learned-limits.ts'
 import { type LearnedSize, sizeAfterRefused, sizeAfterTaken, startSize } from './learned-size.ts'
 import type { NodeFigures, NodeRate } from './node-figures.ts'
-import { createPacing, type Pacing, type RateRefusal } from './pacing.ts'
+import { createPacing, type LearnedRate, type Pacing, type RateRefusal } from './pacing.ts'
 import { createTurns, type Sleep, type TurnOptions } from './turns.ts'
 
 /** Limits of a URL that the chains file states. */
@@ -15,6 +14,25 @@ export interface DeclaredLimits {
   readonly maxLogRange?: number | undefined
   /** Calls in one HTTP request. */
   readonly maxBatch?: number | undefined
+}
+
+/** How many blocks one call for logs spans at a node. `detection/follow/log-range.ts` has its rules. */
+export interface LogRange {
+  /** The width that the node takes where logs are few. */
+  readonly blocks: LearnedSize
+  /** The width at which the answers have not too many logs, for the blocks that are read now. Absent: any width has not. */
+  readonly denseBlocks?: number | undefined
+  /** The most logs in one answer: the number that the node named, or the most that it gave. Absent: no range was refused for its logs. */
+  readonly mostLogs?: number | undefined
+  /** `blocks` as it was before refusals in unknown words. It counts again if narrower ranges show that they were for the number of logs. */
+  readonly before?: LearnedSize | undefined
+}
+
+/** The limits that were learned of a URL. They are stored as JSON and outlive a restart. Absent: nothing was learned of that limit. */
+export interface LearnedLimits {
+  readonly rate?: LearnedRate | undefined
+  readonly batch?: LearnedSize | undefined
+  readonly logRange?: LogRange | undefined
 }
 
 /** The limits of one URL: declared, learned from its refusals, and how much of them is used. Shared by all of the process that use the URL. */
@@ -43,10 +61,8 @@ export interface UrlLimits {
   batchRefused(calls: number, hint?: number): void
   /** Counts the outcome of a call in the figures. */
   noteCall(method: string, outcome: CallOutcome): void
-  /** What this process has learned of `eth_getLogs` ranges; undefined before the first. */
+  /** What is known of `eth_getLogs` ranges; undefined before the first. */
   logRange(): LogRange | undefined
-  /** The stored range of `recall`, to begin with. */
-  storedRange(): LearnedLimits['logRange']
   /** Notes what was learned of `eth_getLogs` ranges. @param width - blocks of the next call */
   noteLogRange(range: LogRange, width: number): void
   /** How many addresses may go in one filter for logs; Infinity where no filter was refused for its addresses. */
@@ -55,7 +71,7 @@ export interface UrlLimits {
   addressesRefused(addresses: number): void
   /** What is known now, to be stored. */
   learned(): LearnedLimits
-  /** Continues from stored limits. Ignored where this process has learned something since it last did so. */
+  /** Continues from stored limits. Ignored where this process has learned something itself since it last did so. */
   recall(stored: LearnedLimits): void
   /** Absent: the chains file sets none. */
   readonly budget: DailyBudget | undefined
@@ -103,11 +119,8 @@ interface UrlState extends Omit<LimitedUrl, 'url'> {
   /** Blocks of the next `eth_getLogs`. */
   logWidth: number | undefined
   addressesAtOnce: number
-  storedRange: LearnedLimits['logRange']
-  /** Refusals for the rate that this process has learned from. */
-  rateRefusals: number
-  /** `fingerprintOf` the state at the last `recall`, or at the start. Another one now means that this process has learned something since. */
-  recalled: string
+  /** Whether this process has learned something since it started or last recalled. A rate that grows as time passes does not count. */
+  hasLearned: boolean
   readonly calls: Map<string, { calls: number; errors: number }>
   requests: number
   readonly openBreakers: Set<object>
@@ -136,11 +149,11 @@ export function createUrlLimits(url: LimitedUrl, tools: LimitsTools = {}): UrlLi
       if (state.batch.refused !== undefined) state.batch = sizeAfterTaken(state.batch, calls)
     },
     batchRefused(calls, hint) {
+      state.hasLearned = true
       state.batch = sizeAfterRefused(state.batch, calls, hint)
     },
     noteCall: (method, outcome) => noteCall(state, method, outcome),
     logRange: () => state.logRange,
-    storedRange: () => state.storedRange,
     noteLogRange: (range, width) => noteLogRange(state, range, width),
     addressesAtOnce: () => state.addressesAtOnce,
     addressesRefused(addresses) {
@@ -155,8 +168,8 @@ export function createUrlLimits(url: LimitedUrl, tools: LimitsTools = {}): UrlLi
 
 function createState({ chain, url, place, declared }: LimitedUrl, tools: LimitsTools): UrlState {
   const { clock = Date.now, logger } = tools
-  const { requestsPerSecond, requestsPerDay } = declared
-  const state: UrlState = {
+  const { requestsPerSecond, requestsPerDay, maxBatch = MAX_BATCH } = declared
+  return {
     chain,
     host: new URL(url).host,
     place,
@@ -165,23 +178,15 @@ function createState({ chain, url, place, declared }: LimitedUrl, tools: LimitsT
     logger,
     pacing: createPacing(requestsPerSecond, clock),
     budget: requestsPerDay === undefined ? undefined : createDailyBudget(requestsPerDay, clock),
-    batch: startBatch(declared),
+    batch: startSize(maxBatch, maxBatch),
     logRange: undefined,
     logWidth: undefined,
     addressesAtOnce: Number.POSITIVE_INFINITY,
-    storedRange: undefined,
-    rateRefusals: 0,
-    recalled: '',
+    hasLearned: false,
     calls: new Map(),
     requests: 0,
     openBreakers: new Set(),
   }
-  state.recalled = fingerprintOf(state)
-  return state
-}
-
-function startBatch({ maxBatch = MAX_BATCH }: DeclaredLimits): LearnedSize {
-  return startSize(maxBatch, maxBatch)
 }
 
 function batchSize({ batch, pacing }: UrlState): number {
@@ -201,7 +206,7 @@ function noteRateRefusal(state: UrlState, { isQuota, ...refusal }: RateRefusal &
   const before = pacing.rate()?.perSecond
   const waitMs = refusal.waitMs ?? (isQuota ? QUOTA_PAUSE_MS : undefined)
   pacing.noteRefusal({ ...refusal, waitMs })
-  state.rateRefusals += 1
+  state.hasLearned = true
   const rate = pacing.rate()
   const fields = { chain, node: host, perSecond: rate?.perSecond, counts: rate?.unit }
   if (isQuota) {
@@ -220,6 +225,7 @@ function noteCall({ calls }: UrlState, method: string, outcome: CallOutcome): vo
 }
 
 function noteLogRange(state: UrlState, range: LogRange, width: number): void {
+  state.hasLearned = true
   state.logRange = range
   state.logWidth = width
 }
@@ -229,26 +235,15 @@ function noteBreaker({ openBreakers }: UrlState, breaker: object, isOpen: boolea
   else openBreakers.delete(breaker)
 }
 
-function learnedBy({ pacing, batch, logRange, storedRange }: UrlState): LearnedLimits {
-  return {
-    rate: pacing.learned(),
-    batch: storedSizeOf(batch),
-    logRange: logRange === undefined ? storedRange : storedRangeOf(logRange),
-  }
+function learnedBy({ pacing, batch, logRange }: UrlState): LearnedLimits {
+  return { rate: pacing.learned(), batch: batch.refused === undefined ? undefined : batch, logRange }
 }
 
-/** Changes with what this process learns. A rate also grows as time passes, so its refusals count instead. */
-function fingerprintOf(state: UrlState): string {
-  return JSON.stringify({ ...learnedBy(state), rate: state.rateRefusals })
-}
-
-function recall(state: UrlState, stored: LearnedLimits): void {
-  if (fingerprintOf(state) !== state.recalled) return
-  if (stored.rate !== undefined) state.pacing.recall(stored.rate)
-  state.batch = sizeFromStored(startBatch(state.declared), stored.batch)
-  state.storedRange = stored.logRange
-  state.logRange = undefined
-  state.recalled = fingerprintOf(state)
+function recall(state: UrlState, { rate, batch, logRange }: LearnedLimits): void {
+  if (state.hasLearned) return
+  if (rate !== undefined) state.pacing.recall(rate)
+  if (batch !== undefined) state.batch = batch
+  state.logRange = logRange
 }
 
 function figuresOf(state: UrlState): NodeFigures {

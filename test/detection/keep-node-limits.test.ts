@@ -2,6 +2,7 @@
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createLimitsKeeper } from '../../src/detection/limits/keep-node-limits.ts'
+import { startSize } from '../../src/nodes/learned-size.ts'
 import { createNodeLimits } from '../../src/nodes/node-limits.ts'
 import type { DeclaredLimits } from '../../src/nodes/url-limits.ts'
 import { acquireLease } from '../../src/store/leases-repository.ts'
@@ -70,6 +71,20 @@ it.each<[string, owner: string, DeclaredLimits, learned: [number | undefined, nu
   expect(learnedOf(second)).toEqual(learned)
 })
 
+it.each(['{}', '[]', '"ten"', '{"rate":{"perSecond":0},"learnedUnder":"[1,null,null,null]"}'])(
+  'begins anew where another version wrote %s',
+  async (learned) => {
+    const first = startProcess()
+    await acquireLease(database.knex, LEASE, 60_000)
+    learnFrom(first)
+    await first.keeper.store()
+    await database.knex('node_limits').update({ learned })
+    const second = startProcess()
+    await second.keeper.recall()
+    expect(learnedOf(second)).toEqual([undefined, 100])
+  },
+)
+
 it('begins with the declared rate where the learned one had recovered', async () => {
   const declared = { requestsPerSecond: 10 }
   const { clock, ofUrl, keeper } = startProcess(declared)
@@ -88,11 +103,12 @@ it('begins with the declared rate where the learned one had recovered', async ()
 it('takes over the newest rate, though the one that it read first has grown meanwhile', () => {
   const clock = { nowMs: 0 }
   const ofUrl = createNodeLimits([], { clock: () => clock.nowMs }).of(URL_OF_NODE)
-  const rate = { perSecond: 5, unit: 'REQUESTS', growAfterMs: 10_000 } as const
-  ofUrl.recall({ rate })
-  clock.nowMs = 10_000
+  const rate = (perMinute: number) =>
+    ({ perMinute: { ...startSize(perMinute, 600_000), refused: perMinute + 1 }, unit: 'REQUESTS' }) as const
+  ofUrl.recall({ rate: rate(300) })
+  clock.nowMs = 20_000
   expect(ofUrl.rate()?.perSecond).toBeGreaterThan(5)
-  ofUrl.recall({ rate: { ...rate, perSecond: 3 } })
+  ofUrl.recall({ rate: rate(180) })
   expect(ofUrl.rate()?.perSecond).toBe(3)
 })
 

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createChainReader } from '../../src/detection/read/chain-reader.ts'
 import { findRoundAt } from '../../src/detection/read/feed-rounds.ts'
 import type { Account } from '../../src/domain/account.ts'
+import { startSize } from '../../src/nodes/learned-size.ts'
 import { createNodeLimits } from '../../src/nodes/node-limits.ts'
 import { createRpcClient, type RpcClientOptions } from '../../src/nodes/rpc-client.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
@@ -67,7 +68,7 @@ describe('calls to nodes', () => {
     const limits = createNodeLimits([], { clock: () => nowMs })
     const rpc = client({ limits })
     await rpc.call('eth_blockNumber', [])
-    limits.of(first.url).recall({ rate: { perSecond: 0.5, unit: 'CALLS', growAfterMs: 10_000 } })
+    limits.of(first.url).recall({ rate: { perMinute: { ...startSize(30, 600_000), refused: 31 }, unit: 'CALLS' } })
     const before = first.exchanges()
     await rpc.batch([getNumber, getBalance])
     expect([first.exchanges() - before, rpc.answeredLast()]).toEqual([0, 1])

@@ -1,7 +1,7 @@
 import { isAboutLogCount, isRefusedAtAnySize, logsHintOf, rangeHintOf } from '../../nodes/classify-refusal.ts'
-import type { LogRange } from '../../nodes/learned-limits.ts'
 import { sizeAfterRefused, sizeAfterTaken, startSize } from '../../nodes/learned-size.ts'
 import { isUnknownMethod, RpcError } from '../../nodes/rpc-error.ts'
+import type { LogRange } from '../../nodes/url-limits.ts'
 
 /** How many blocks one request for logs spans, at one node. Learned from how requests go: values and rules, without I/O. */
 
@@ -21,12 +21,12 @@ const LOGS_MARGIN = 0.9
 
 /** The ranges of a node of which nothing is known. @param declared - the most blocks, where the chains file says it */
 export function startLogRange(declared: number = MAX_RANGE): LogRange {
-  return { blocks: startSize(Math.min(FIRST_RANGE, declared), declared), denseBlocks: Number.POSITIVE_INFINITY }
+  return { blocks: startSize(Math.min(FIRST_RANGE, declared), declared) }
 }
 
 /** How many blocks to ask for. */
 export function widthOf({ blocks, denseBlocks }: LogRange): number {
-  return Math.max(1, Math.floor(Math.min(blocks.size, denseBlocks)))
+  return Math.max(1, Math.floor(Math.min(blocks.size, denseBlocks ?? blocks.size)))
 }
 
 /** Whether a smaller range may be taken where one was refused: whatever the words, unless they are known to mean something else. */
@@ -44,8 +44,10 @@ export function hasTooManyLogs(logs: number, blocks: number): boolean {
 
 /** After a range was read whose logs are more than one step should process. */
 export function rangeAfterTooManyLogs(known: LogRange, blocks: number): LogRange {
-  return { ...known, denseBlocks: Math.max(1, Math.floor(blocks / 2)) }
+  return { ...known, denseBlocks: halfOf(blocks) }
 }
+
+const halfOf = (blocks: number) => Math.max(1, Math.floor(blocks / 2))
 
 /** After a range was refused. The next one is narrower. */
 export function rangeAfterRefused(known: LogRange, blocks: number, { kind, refusal }: RpcError): LogRange {
@@ -54,7 +56,7 @@ export function rangeAfterRefused(known: LogRange, blocks: number, { kind, refus
   const hint = rangeHintOf(refusal, blocks)
   if (isAboutLogCount(refusal)) {
     const mostLogs = logsHintOf(refusal) ?? known.mostLogs ?? 0
-    return { ...dense, mostLogs, denseBlocks: Math.min(hint ?? blocks, dense.denseBlocks) }
+    return { ...dense, mostLogs, denseBlocks: Math.min(hint ?? blocks, halfOf(blocks)) }
   }
   const isSure = kind === 'TOO_LARGE'
   return {
@@ -87,10 +89,10 @@ export function rangeAfterRead(
 function denseAfterRead(
   { denseBlocks, mostLogs = MAX_LOGS }: LogRange,
   { blocks, logs }: { readonly blocks: number; readonly logs: number },
-): number {
-  if (denseBlocks === Number.POSITIVE_INFINITY || blocks < denseBlocks) return denseBlocks
+): number | undefined {
+  if (denseBlocks === undefined || blocks < denseBlocks) return denseBlocks
   if (logs >= MANY_LOGS) return denseBlocks
   const allowed = logs === 0 ? Number.POSITIVE_INFINITY : Math.floor((LOGS_MARGIN * mostLogs * blocks) / logs)
   const next = Math.min(blocks * 2, Math.max(blocks, allowed))
-  return next > MAX_RANGE ? Number.POSITIVE_INFINITY : next
+  return next > MAX_RANGE ? undefined : next
 }

@@ -1,7 +1,6 @@
 import type { Address } from '../../domain/address.ts'
-import { type LogRange, rangeFromStored } from '../../nodes/learned-limits.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import type { UrlLimits } from '../../nodes/url-limits.ts'
+import type { LogRange, UrlLimits } from '../../nodes/url-limits.ts'
 import type { Findings } from '../match/detected.ts'
 import type { BlockHeader, ChainReader } from '../read/chain-reader.ts'
 import {
@@ -56,7 +55,7 @@ function rangeOfUrl(limits: UrlLimits): LogRange {
 }
 
 function startOf(limits: UrlLimits): LogRange {
-  return rangeFromStored(startLogRange(limits.declared.maxLogRange), limits.storedRange())
+  return startLogRange(limits.declared.maxLogRange)
 }
 
 /** A node that calls one block too much may give no logs at all, so another node is asked: `TOO_LARGE` would mean that none can answer. */

@@ -3,10 +3,8 @@ import type { Knex } from 'knex'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
-import { type LearnedLimits, readLearnedLimits } from '../../nodes/learned-limits.ts'
 import type { NodeLimits } from '../../nodes/node-limits.ts'
-import { isObject } from '../../nodes/rpc-error.ts'
-import type { DeclaredLimits, UrlLimits } from '../../nodes/url-limits.ts'
+import type { LearnedLimits, UrlLimits } from '../../nodes/url-limits.ts'
 import {
   addUse,
   readNodeLimits,
@@ -109,11 +107,8 @@ async function recallAll({ knex, urls }: Keeper, chainId: string | undefined): P
   const wanted = urls.filter((url) => chainId === undefined || url.chainId === chainId)
   for (const [url, stored] of pairsOf(wanted, await readNodeLimits(knex, chainsOf(wanted)))) {
     recallUse(url, stored)
-    const { declared } = url.limits
-    // Where the chains file states other limits now, those are to be tried.
-    if (isObject(stored.learned) && isDeclaredAs(declared, stored.learned['declared'])) {
-      url.limits.recall(readLearnedLimits(stored.learned))
-    }
+    const { learned } = stored
+    if (learned?.learnedUnder === conditionsOf(url.limits)) url.limits.recall(learned)
   }
 }
 
@@ -148,7 +143,7 @@ async function storeLearned({ knex, owner }: Keeper, url: KeptUrl): Promise<void
   const learned = limits.learned()
   // A limit that no longer holds has to be removed from the row.
   if (owner === undefined || (isNothing(learned) && url.written === undefined)) return
-  const text = JSON.stringify({ ...learned, declared: declaredSizes(limits.declared) })
+  const text = JSON.stringify({ ...learned, learnedUnder: conditionsOf(limits) } satisfies StoredLimits['learned'])
   if (text === url.written) return
   if (await writeLearned(knex, { name: `follow:${chainId}`, owner }, url, text)) url.written = text
 }
@@ -157,14 +152,13 @@ function isNothing(learned: LearnedLimits): boolean {
   return Object.values(learned).every((each) => each === undefined)
 }
 
-/** The declared limits that were in force while the others were learned. */
-function declaredSizes({ requestsPerSecond, maxLogRange, maxBatch }: DeclaredLimits) {
-  return { requestsPerSecond, maxLogRange, maxBatch }
-}
+/** Changes with `LearnedLimits`. */
+const FORM = 2
 
-function isDeclaredAs(declared: DeclaredLimits, stored: unknown): boolean {
-  const before = isObject(stored) ? stored : {}
-  return Object.entries(declaredSizes(declared)).every(([name, value]) => before[name] === value)
+/** What has to be as it was while limits were learned: the form in which they are stored, and what the chains file says, which else is to be tried. */
+function conditionsOf({ declared }: UrlLimits): string {
+  const { requestsPerSecond, maxLogRange, maxBatch } = declared
+  return JSON.stringify([FORM, requestsPerSecond, maxLogRange, maxBatch])
 }
 
 function chainsOf(urls: readonly KeptUrl[]): string[] {

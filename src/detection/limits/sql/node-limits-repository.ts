@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import type { LearnedLimits } from '../../../nodes/url-limits.ts'
 import type { Lease } from '../../../store/leases-repository.ts'
 
 /** A URL of a chain, without what may be secret in it. */
@@ -14,8 +15,8 @@ export interface StoredUrl {
 export interface StoredLimits {
   readonly chainId: string
   readonly urlHash: string
-  /** As the program wrote it; null where nothing was learned. */
-  readonly learned: unknown
+  /** Null where nothing was learned. `learnedUnder` says with which other limits to continue from it. */
+  readonly learned: (LearnedLimits & { readonly learnedUnder: string }) | null
   /** The day (UTC) of `used`, as `2026-11-22`; null where nothing was counted. */
   readonly day: string | null
   /** Requests or calls that all processes have stored of that day. */
