@@ -14,17 +14,6 @@ export interface PollOptions<Asked, Change> {
   readonly read: (asking: readonly Asked[]) => Promise<(asked: Asked) => Change | undefined>
 }
 
-/**
- * Waits for a change, but no longer than `timeoutMs`, after which it resolves with undefined.
- *
- * @throws the signal's reason when it fires; the database's error when polls have failed for {@link PATIENCE_MS}
- */
-export type WaitForChange<Asked, Change> = (
-  asked: Asked,
-  timeoutMs: number,
-  signal: AbortSignal,
-) => Promise<Change | undefined>
-
 /** How long polls may fail before those who wait get the error. */
 const PATIENCE_MS = 15_000
 
@@ -37,8 +26,12 @@ interface Waiter<Asked, Change> {
   readonly reject: (error: unknown) => void
 }
 
-/** Lets any number of callers wait for changes, with one poll of the database for all of them, and none while nobody waits. */
-export function createPoll<Asked, Change>(options: PollOptions<Asked, Change>): WaitForChange<Asked, Change> {
+/**
+ * Lets any number of callers wait for changes, with one poll of the database for all of them, and none while nobody waits. The function that it
+ * returns waits for a change, but no longer than `timeoutMs`, after which it resolves with undefined. It throws the signal's reason when that fires,
+ * and the database's error when polls have failed for {@link PATIENCE_MS}.
+ */
+export function createPoll<Asked, Change>(options: PollOptions<Asked, Change>) {
   const { pollMs, logger, groupOf, read } = options
   const waiters = new Set<Waiter<Asked, Change>>()
   const failingSinceMs = new Map<number, number>()
@@ -73,7 +66,7 @@ export function createPoll<Asked, Change>(options: PollOptions<Asked, Change>): 
     }
   }
 
-  return async (asked, timeoutMs, signal) => {
+  return async (asked: Asked, timeoutMs: number, signal: AbortSignal): Promise<Change | undefined> => {
     signal.throwIfAborted()
     const { promise, resolve, reject } = Promise.withResolvers<Change | undefined>()
     const waiter = { asked, resolve, reject }

@@ -20,7 +20,7 @@ import {
 } from './messages/json-serializer.ts'
 import { fieldsOf, type MessageField, readField, writeField } from './messages/message-fields.ts'
 import type { TextReader } from './messages/scalar-text.ts'
-import { createRouter, type PathVariable, type RouteMatch } from './paths/router.ts'
+import { createRouter, type PathVariable } from './paths/router.ts'
 import { type PathTemplate, parseTemplate } from './paths/template-parser.ts'
 import { compileQueryMapping, openOwner, type QueryMapper, refuseOtherMember } from './query-mapping.ts'
 import { decodeReporting, quote, reportThrown, TranscodingError } from './transcoding-error.ts'
@@ -75,16 +75,7 @@ export interface Route {
   readonly encodeStable: ((message: object) => StableJson) | undefined
 }
 
-export interface Transcoder {
-  /** Every binding, in the order of the services, methods and bindings. */
-  readonly routes: readonly Route[]
-  /**
-   * Finds the route of a request.
-   *
-   * @param rawPath - the path of the request target as it was sent, without the query
-   */
-  readonly match: (httpMethod: string, rawPath: string) => RouteMatch<Route>
-}
+export type Transcoder = ReturnType<typeof compileRoutes>
 
 /** A google.api.http option that does not fit its method. Thrown at start-up. */
 export class InvalidHttpRuleError extends Error {
@@ -101,14 +92,14 @@ export class InvalidHttpRuleError extends Error {
  * @throws InvalidHttpRuleError if a template breaks the grammar, or a rule names a field that does not exist or cannot be used
  * @throws DuplicateRouteError if two bindings match the same requests
  */
-export function compileRoutes(services: Iterable<DescService>, options: TranscoderOptions): Transcoder {
+export function compileRoutes(services: Iterable<DescService>, options: TranscoderOptions) {
   const entries = [...services]
     .flatMap((service) => service.methods)
     .flatMap((method) => compileMethod(method, options))
-  const router = createRouter(entries)
   return {
+    /** Every binding, in the order of the services, methods and bindings. */
     routes: entries.map((entry) => entry.route),
-    match: router.match,
+    ...createRouter(entries),
   }
 }
 

@@ -10,22 +10,15 @@ export interface PaceTerms {
   readonly onTooSlow: () => void
 }
 
-/** Watches how fast a reader takes its messages. */
-export interface ReaderPace {
-  /** A message waits for the reader. */
-  readonly given: () => void
-  /** The reader has taken the message. @param rows - how many rows it had */
-  readonly taken: (rows: number) => void
-  readonly dispose: () => void
-}
+export type ReaderPace = ReturnType<typeof createReaderPace>
 
 /**
- * Keeps a credit of time for the reader of a stream. The credit runs down while a message waits. Each row that is taken earns the time
+ * Watches how fast a reader takes its messages. Keeps a credit of time for the reader of a stream. The credit runs down while a message waits. Each row that is taken earns the time
  * that it may take, and time in which nothing waits is earned as well. The credit never exceeds the slack.
  *
  * Each stream has one timer, which is only restarted: a stream may have a million messages.
  */
-export function createReaderPace({ rowsPerSecond, slackMs, onTooSlow }: PaceTerms): ReaderPace {
+export function createReaderPace({ rowsPerSecond, slackMs, onTooSlow }: PaceTerms) {
   let isGiven = false
   let changedAtMs = performance.now()
   let creditMs = slackMs
@@ -42,12 +35,14 @@ export function createReaderPace({ rowsPerSecond, slackMs, onTooSlow }: PaceTerm
     return sinceMs
   }
   return {
-    given() {
+    /** A message waits for the reader. */
+    given(): void {
       creditMs = Math.min(slackMs, creditMs + change(true))
       if (timer === undefined) timer = startTimer(onTimeout, slackMs)
       else timer.refresh()
     },
-    taken(rows) {
+    /** The reader has taken the message. @param rows - how many rows it had */
+    taken(rows: number): void {
       creditMs = Math.min(slackMs, creditMs + (rows * 1_000) / rowsPerSecond - change(false))
       if (creditMs < 0) onTooSlow()
     },

@@ -1,18 +1,15 @@
 import type { Logger } from '../../domain/logger.ts'
 
-/** Writes lines of refusals, which anybody can cause without end. */
-export interface RefusalLog {
-  /** Of each name and reason one line a minute, for refusals that go on until somebody stops. */
-  readonly once: (name: string, reason: string, write: () => void) => void
-  /** So many lines a minute in all, for single mistakes of callers without a key. */
-  readonly each: (write: () => void) => void
-}
+export type RefusalLog = ReturnType<typeof createRefusalLog>
 
 const EVERY_MS = 60_000
 const MAX_LINES = 1_000
 
-/** What is left out is counted, and told in one line at the end of the minute. */
-export function createRefusalLog(logger: Logger): RefusalLog {
+/**
+ * Makes what writes lines of refusals, which anybody can cause without end. What is left out is counted, and told in one line at the end of the
+ * minute.
+ */
+export function createRefusalLog(logger: Logger) {
   let told = new Set<string>()
   let lines = 0
   let leftOut = 0
@@ -37,8 +34,10 @@ export function createRefusalLog(logger: Logger): RefusalLog {
   }
 
   return {
+    /** So many lines a minute in all, for single mistakes of callers without a key. */
     each: tell,
-    once(name, reason, write) {
+    /** Of each name and reason one line a minute, for refusals that go on until somebody stops. */
+    once(name: string, reason: string, write: () => void): void {
       const key = `${reason} ${name}`
       if (told.has(key)) leftOut += 1
       else {

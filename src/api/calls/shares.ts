@@ -52,21 +52,18 @@ export function placesOf(size: number, share: number): number {
   return Math.max(1, Math.floor(size * share))
 }
 
-/** Counts the places that holders have. */
-export interface Places {
-  /** Takes a place. @returns why there is none; or a function that gives it back, to be called once */
-  readonly take: (holder: Holder) => 'CAP_REACHED' | 'FULL' | (() => void)
-  /** Whether the holder would get one now. */
-  readonly hasPlaceFor: (holder: Holder) => boolean
-}
+export type Places = ReturnType<typeof createPlaces>
 
-export function createPlaces({ size, isCapped }: { readonly size: number; readonly isCapped: boolean }): Places {
+/** Makes what counts the places that holders have. */
+export function createPlaces({ size, isCapped }: { readonly size: number; readonly isCapped: boolean }) {
   const held = createCounts<string>()
   let taken = 0
   const decide = (holder: Holder) => decideClaim({ holder, size, taken, held: held.of(holder.name), isCapped })
   return {
-    hasPlaceFor: (holder) => decide(holder) === 'GRANTED',
-    take(holder) {
+    /** Whether the holder would get one now. */
+    hasPlaceFor: (holder: Holder) => decide(holder) === 'GRANTED',
+    /** Takes a place. @returns why there is none; or a function that gives it back, to be called once */
+    take(holder: Holder): 'CAP_REACHED' | 'FULL' | (() => void) {
       const decision = decide(holder)
       if (decision !== 'GRANTED') return decision
       taken += 1

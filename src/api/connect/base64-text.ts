@@ -1,32 +1,26 @@
 import { waybillError } from '../../errors/waybill-error.ts'
 
-/** Decodes the base64 of gRPC-Web's text form as it arrives. */
-export interface Base64Decoder {
-  /**
-   * @returns the bytes that are complete
-   * @throws WaybillError MALFORMED_BODY
-   */
-  readonly push: (chunk: Uint8Array) => Uint8Array
-  /** @throws WaybillError MALFORMED_BODY when the text ends within a group of four characters */
-  readonly end: () => void
-}
-
 const GROUP = 4
 
 /**
- * Makes a decoder. The text may consist of several pieces, each with its padding. Node's own decoder skips what is not base64, and a
+ * Makes a decoder of the base64 of gRPC-Web's text form, as it arrives. The text may consist of several pieces, each with its padding. Node's own decoder skips what is not base64, and a
  * message that is lost in that way would be a search without filters.
  */
-export function createBase64Decoder(): Base64Decoder {
+export function createBase64Decoder() {
   let held = ''
   return {
-    push(chunk) {
+    /**
+     * @returns the bytes that are complete
+     * @throws WaybillError MALFORMED_BODY
+     */
+    push(chunk: Uint8Array): Uint8Array {
       const text = held + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length).toString('latin1')
       const end = text.length - (text.length % GROUP)
       held = text.slice(end)
       return decodePieces(text.slice(0, end))
     },
-    end() {
+    /** @throws WaybillError MALFORMED_BODY when the text ends within a group of four characters */
+    end(): void {
       if (held !== '') throw notBase64()
     },
   }

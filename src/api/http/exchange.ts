@@ -338,7 +338,8 @@ function pseudo(headers: IncomingHttpHeaders, name: string): string {
   return typeof value === 'string' ? value : ''
 }
 
-function hangUpSignal() {
+/** Tells those who listen once that the caller is gone. */
+export function hangUpSignal() {
   let fired = false
   let listeners: (() => void)[] = []
   return {

@@ -2,20 +2,14 @@ import { once } from 'node:events'
 import { constants, createBrotliCompress, createGzip } from 'node:zlib'
 import type { ContentEncoding } from './http-answer.ts'
 
-/** Compresses a body whose pieces can be read as they arrive. */
-export interface StreamCompressor {
-  /** Compresses a piece and flushes it, so that it can be read without the next one. */
-  readonly compress: (piece: string) => Promise<Uint8Array>
-  readonly finish: () => Promise<Uint8Array>
-  /** Frees its memory. May be called at any time. */
-  readonly close: () => void
-}
+export type StreamCompressor = ReturnType<typeof createStreamCompressor>
 
 /** A window of 64 KiB is enough for messages that repeat their names, and bounds the memory of a thousand streams. */
 const BROTLI_WINDOW_BITS = 16
 const BROTLI_QUALITY = 4
 
-export function createStreamCompressor(encoding: ContentEncoding): StreamCompressor {
+/** Makes what compresses a body whose pieces can be read as they arrive. */
+export function createStreamCompressor(encoding: ContentEncoding) {
   const stream = encoding === 'gzip' ? createGzip() : createBrotli()
   const flush = encoding === 'gzip' ? constants.Z_SYNC_FLUSH : constants.BROTLI_OPERATION_FLUSH
   let chunks: Uint8Array[] = []
@@ -32,17 +26,19 @@ export function createStreamCompressor(encoding: ContentEncoding): StreamCompres
     return taken
   }
   return {
-    async compress(piece) {
+    /** Compresses a piece and flushes it, so that it can be read without the next one. */
+    async compress(piece: string): Promise<Uint8Array> {
       stream.write(piece)
       await new Promise<void>((resolve) => stream.flush(flush, () => resolve()))
       return take()
     },
-    async finish() {
+    async finish(): Promise<Uint8Array> {
       const ended = once(stream, 'end')
       stream.end()
       await ended
       return take()
     },
+    /** Frees its memory. May be called at any time. */
     close: () => stream.close(),
   }
 }

@@ -61,14 +61,7 @@ export function costOfRefusal({ reason }: WaybillError, isKeyless: boolean): num
   return refusals[reason] ?? (reason === 'RATE_LIMITED' && isKeyless ? KEYLESS : 0)
 }
 
-/** Counts the work that clients cause without making calls, by the address of the peer. */
-export interface AbuseCounter {
-  readonly charge: (peer: string, units: number) => void
-  /** A call was answered, which makes up for one cancelled call. */
-  readonly makeUp: (peer: string) => void
-  readonly isOnProbation: (peer: string) => boolean
-  readonly isBarred: (peer: string) => boolean
-}
+export type AbuseCounter = ReturnType<typeof createAbuseCounter>
 
 interface Account {
   probation: number
@@ -83,7 +76,7 @@ const MAX_WHOLE_BURSTS = 2
 const LEAST_BURST = 1 / 20
 
 /**
- * Makes the counter. Debts shrink with time only, and grow to at most the burst. So an address stays barred while it goes on, and is let in
+ * Makes what counts the work that clients cause without making calls, by the address of the peer. Debts shrink with time only, and grow to at most the burst. So an address stays barred while it goes on, and is let in
  * again at the latest when the time of one burst has passed since it stopped.
  *
  * @param options.isManyClients - whether many clients call from an address: it is never charged
@@ -95,7 +88,7 @@ export function createAbuseCounter(options: {
   readonly isManyClients: (peer: string) => boolean
   readonly nowMs: () => number
   readonly onBarred: (address: string) => void
-}): AbuseCounter {
+}) {
   const { limits, nowMs } = options
   const readAddress = createReadClientAddress([])
   const accounts = new Map<string, Account>()
@@ -137,7 +130,7 @@ export function createAbuseCounter(options: {
   }
 
   return {
-    charge(peer, units) {
+    charge(peer: string, units: number): void {
       if (units === 0 || peer === '' || options.isManyClients(peer)) return
       const now = nowMs()
       const { probation, bar } = limits
@@ -150,14 +143,15 @@ export function createAbuseCounter(options: {
       remember(peer, account)
       if (account.bar < limit && !wasBarred && !isThisMachine(peer)) options.onBarred(readAddress(peer, {}))
     },
-    makeUp(peer) {
+    /** A call was answered, which makes up for one cancelled call. */
+    makeUp(peer: string): void {
       const account = find(peer)
       if (account === undefined) return
       account.probation = Math.min(limits.probation.burst, account.probation + 1)
       account.bar = Math.min(limits.bar.burst, account.bar + 1)
     },
-    isOnProbation: (peer) => (find(peer)?.probation ?? 0) < 0,
-    isBarred: (peer) => (find(peer)?.bar ?? limits.bar.burst) < barAt() && !isThisMachine(peer),
+    isOnProbation: (peer: string) => (find(peer)?.probation ?? 0) < 0,
+    isBarred: (peer: string) => (find(peer)?.bar ?? limits.bar.burst) < barAt() && !isThisMachine(peer),
   }
 }
 

@@ -4,19 +4,13 @@ export interface Allowance {
   readonly perSecond: number
 }
 
-/** Counts against an allowance. */
-export interface AllowanceCounter {
-  /** Counts one. @returns whether it was allowed */
-  readonly take: () => boolean
-  readonly giveBack: () => void
-}
-
-/** @param nowMs - a monotonic clock */
-export function createAllowance({ burst, perSecond }: Allowance, nowMs: () => number): AllowanceCounter {
+/** Makes what counts against an allowance. @param nowMs - a monotonic clock */
+export function createAllowance({ burst, perSecond }: Allowance, nowMs: () => number) {
   let left = burst
   let countedAtMs = nowMs()
   return {
-    take() {
+    /** Counts one. @returns whether it was allowed */
+    take(): boolean {
       const now = nowMs()
       left = Math.min(burst, left + ((now - countedAtMs) / 1000) * perSecond)
       countedAtMs = now
@@ -24,7 +18,7 @@ export function createAllowance({ burst, perSecond }: Allowance, nowMs: () => nu
       left -= 1
       return true
     },
-    giveBack() {
+    giveBack(): void {
       left = Math.min(burst, left + 1)
     },
   }

@@ -4,26 +4,9 @@ import { createReadClientAddress } from '../http/client-address.ts'
 import { createAlarms } from './alarms.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 
-/** A connection, as its requests see it. */
-export interface HeldConnection {
-  /** A request has begun on it. */
-  readonly begin: () => void
-  /** A request is over. */
-  readonly end: () => void
-  /** Whether nobody has called with a key on it. */
-  readonly isKeyless: () => boolean
-  /** A request's caller is known. */
-  readonly holdFor: (holder: Holder) => void
-  /** Sets how the connection is closed when it has to go; by default its socket is destroyed. */
-  readonly closeBy: (close: () => void) => void
-}
+export type HeldConnection = ReturnType<typeof holdConnection>
 
-export interface ConnectionShares {
-  /** Counts a connection until it is closed. @returns whether there is a place for it */
-  readonly accept: (socket: Socket) => boolean
-  /** The connection of a socket, also of the one within TLS; undefined when it is closed. */
-  readonly of: (socket: Pick<Socket, 'remoteAddress' | 'remotePort'>) => HeldConnection | undefined
-}
+export type ConnectionShares = ReturnType<typeof shareConnections>
 
 /** A new connection has so long to show who uses it, in milliseconds. Until then it is neither counted for its address nor closed for others. */
 const FRESH_MS = 1_000
@@ -56,14 +39,16 @@ interface ShareTerms {
  * together. Beyond that the one that has been idle the longest is closed, as HTTP allows, so nobody is refused for it. When all are taken, a new
  * connection takes the place of an idle one, keyless ones first; it is refused only if none is idle.
  */
-export function shareConnections(limits: ShareLimits, terms: ShareTerms): ConnectionShares {
+export function shareConnections(limits: ShareLimits, terms: ShareTerms) {
   const readAddress = createReadClientAddress([])
   const setAlarm = createAlarms()
   const lists = createLists(limits, terms)
   const open = new Map<string, HeldConnection>()
   return {
-    of: (socket) => open.get(nameOf(socket)),
-    accept(socket) {
+    /** The connection of a socket, also of the one within TLS; undefined when it is closed. */
+    of: (socket: Pick<Socket, 'remoteAddress' | 'remotePort'>) => open.get(nameOf(socket)),
+    /** Counts a connection until it is closed. @returns whether there is a place for it */
+    accept(socket: Socket): boolean {
       const peer = socket.remoteAddress ?? ''
       const name = nameOf(socket)
       if (open.size >= limits.maxConnections && !lists.closeAny()) return false
@@ -92,14 +77,7 @@ export function shareConnections(limits: ShareLimits, terms: ShareTerms): Connec
   }
 }
 
-interface Lists {
-  /** Changes a connection, and then has its holder and those without a key keep what they may. */
-  readonly change: (connection: Connection, apply: () => void) => void
-  /** Closes an idle connection, a keyless one first. @returns whether there was one */
-  readonly closeAny: () => boolean
-}
-
-function createLists({ maxConnections, maxConnectionsPerAddress }: ShareLimits, terms: ShareTerms): Lists {
+function createLists({ maxConnections, maxConnectionsPerAddress }: ShareLimits, terms: ShareTerms) {
   const maxOfKey = placesOf(maxConnections, USUAL_SHARE)
   const maxOfAddress = maxConnectionsPerAddress ?? maxOfKey
   const maxKeyless = placesOf(maxConnections, 0.5)
@@ -143,8 +121,10 @@ function createLists({ maxConnections, maxConnectionsPerAddress }: ShareLimits, 
   }
 
   return {
+    /** Closes an idle connection, a keyless one first. @returns whether there was one */
     closeAny: () => closeFirst(closable.keyless) || closeFirst(closable.publishable) || closeFirst(closable.secret),
-    change(connection, apply) {
+    /** Changes a connection, and then has its holder and those without a key keep what they may. */
+    change: (connection: Connection, apply: () => void): void => {
       leave(connection)
       apply()
       join(connection)
@@ -152,20 +132,25 @@ function createLists({ maxConnections, maxConnectionsPerAddress }: ShareLimits, 
   }
 }
 
-function holdConnection(connection: Connection, change: Lists['change']): HeldConnection {
+/** A connection, as its requests see it. */
+function holdConnection(connection: Connection, change: ReturnType<typeof createLists>['change']) {
   return {
-    begin() {
+    /** A request has begun on it. */
+    begin(): void {
       connection.hasBegun = true
       connection.requests += 1
       if (connection.requests === 1) change(connection, () => {})
     },
-    end() {
+    /** A request is over. */
+    end(): void {
       connection.requests -= 1
       if (connection.requests > 0) return
       change(connection, () => void (connection.isSettled = true))
     },
+    /** Whether nobody has called with a key on it. */
     isKeyless: () => connection.standing === 'keyless',
-    holdFor({ standing, name }) {
+    /** A request's caller is known. */
+    holdFor({ standing, name }: Holder): void {
       // Who has called with a secret key once keeps it.
       const isSame = standing === connection.standing && (standing !== 'secret' || connection.holder === name)
       if (connection.isOfMany || isSame || (connection.standing === 'secret' && standing !== 'secret')) return
@@ -174,7 +159,8 @@ function holdConnection(connection: Connection, change: Lists['change']): HeldCo
         if (standing === 'secret') connection.holder = name
       })
     },
-    closeBy(close) {
+    /** Sets how the connection is closed when it has to go; by default its socket is destroyed. */
+    closeBy(close: () => void): void {
       connection.close = close
     },
   }

@@ -46,7 +46,7 @@ export function createHttp2(options: Http2Options): Http2Server {
     streamResetBurst: 2 * MANY_CLIENTS * limits.resets.burst,
     streamResetRate: 2 * MANY_CLIENTS * limits.resets.perSecond,
   })
-  const guards = new WeakMap<Http2Session, SessionGuard>()
+  const guards = new WeakMap<Http2Session, ReturnType<typeof guardSession>>()
   // A session gives its socket only as a proxy that cannot destroy it. The session is created during the event of its connection.
   let socket: Socket | undefined
   server.prependListener('connection', (connected: Socket) => {
@@ -83,17 +83,11 @@ export function createHttp2(options: Http2Options): Http2Server {
   return server
 }
 
-interface SessionGuard {
-  readonly held: HeldConnection | undefined
-  readonly drain: (what: string) => void
-  readonly onError: () => void
-}
-
 /**
  * Ends a session that begins too slowly, is idle, or sends too much that is not a call. In the last case its calls in flight may finish
  * first, unless the client goes on.
  */
-function guardSession(session: ServerHttp2Session, socket: Socket, options: Http2Options): SessionGuard {
+function guardSession(session: ServerHttp2Session, socket: Socket, options: Http2Options) {
   const { limits, abuse, logger, refusalLog } = options
   const nowMs = () => performance.now()
   const peer = socket.remoteAddress ?? ''

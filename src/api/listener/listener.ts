@@ -42,19 +42,7 @@ export interface ListenerOptions {
   readonly stopping: AbortController
 }
 
-export interface Listener {
-  readonly host: string
-  readonly port: number
-  /** `http://127.0.0.1:8080`; `https:` with TLS. */
-  readonly url: string
-  /** Serves another certificate to new connections. @throws Error if the listener does not speak TLS, or the certificate is not valid */
-  readonly renewCertificate: (certificate: TlsCertificate) => void
-  /**
-   * Stops: accepts no connection and no request any more, finishes the requests in flight, and closes what is left after the grace
-   * period. Resolves when every connection is closed. May be called again.
-   */
-  readonly stop: (options: { readonly graceMs: number }) => Promise<void>
-}
+export type Listener = Awaited<ReturnType<typeof startListener>>
 
 /** How long a connection may be silent before the kernel asks whether the peer is still there, in milliseconds. */
 const KEEP_ALIVE_DELAY_MS = 30_000
@@ -64,7 +52,7 @@ const KEEP_ALIVE_DELAY_MS = 30_000
  *
  * @throws Error of node:net if the port is not free, of node:tls if the certificate is not valid
  */
-export async function startListener(options: ListenerOptions): Promise<Listener> {
+export async function startListener(options: ListenerOptions) {
   const acceptance = createAcceptance(options)
   const port = createNetServer(socketOptions(options.abuse), (socket) => acceptConnection(acceptance, socket))
   port.listen(options.port, options.host)
@@ -76,12 +64,18 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   return {
     host: address,
     port: number,
+    /** `http://127.0.0.1:8080`; `https:` with TLS. */
     url: `${tls === undefined ? 'http' : 'https'}://${host}:${number}`,
-    renewCertificate(certificate) {
+    /** Serves another certificate to new connections. @throws Error if the listener does not speak TLS, or the certificate is not valid */
+    renewCertificate(certificate: TlsCertificate): void {
       if (tls === undefined) throw new TypeError('this listener does not speak TLS')
       tls.setSecureContext({ ...TLS_VERSIONS, ...certificate })
     },
-    stop({ graceMs }) {
+    /**
+     * Stops: accepts no connection and no request any more, finishes the requests in flight, and closes what is left after the grace
+     * period. Resolves when every connection is closed. May be called again.
+     */
+    stop({ graceMs }: { readonly graceMs: number }): Promise<void> {
       options.stopping.abort()
       stopped ??= close(port, acceptance, graceMs)
       return stopped

@@ -7,26 +7,20 @@ import { readComment } from './read-comment.ts'
 /** Comments of proto/ by full names: `payments.v1.Payment.status`. */
 export type Comments = Readonly<Record<string, string>>
 
-/** The schemas of messages and enums, each by one name. */
-export interface MessageSchemas {
-  readonly comments: Comments
-  /**
-   * Adds a schema to the components, unless it stands there, and refers to it. A message may hold itself.
-   *
-   * @throws Error when two types would have one name
-   */
-  readonly refer: (typeName: string, make: () => JsonSchema) => JsonSchema
-  /** All that were referred to, by name. */
-  readonly all: () => Readonly<Record<string, JsonSchema>>
-}
+export type MessageSchemas = ReturnType<typeof createMessageSchemas>
 
-/** Collects schemas as they are asked for. */
-export function createMessageSchemas(comments: Comments): MessageSchemas {
+/** Collects the schemas of messages and enums as they are asked for, each by one name. */
+export function createMessageSchemas(comments: Comments) {
   const components = new Map<string, JsonSchema>()
   const owners = new Map<string, string>()
   return {
     comments,
-    refer(typeName, make) {
+    /**
+     * Adds a schema to the components, unless it stands there, and refers to it. A message may hold itself.
+     *
+     * @throws Error when two types would have one name
+     */
+    refer(typeName: string, make: () => JsonSchema): JsonSchema {
       const name = componentName(typeName)
       const owner = owners.get(name)
       if (owner !== undefined && owner !== typeName) throw new Error(`${typeName} and ${owner} have one name, ${name}`)
@@ -36,7 +30,9 @@ export function createMessageSchemas(comments: Comments): MessageSchemas {
       }
       return refTo('schemas', name)
     },
-    all: () => Object.fromEntries([...components].toSorted(([a], [b]) => (a < b ? -1 : 1))),
+    /** All that were referred to, by name. */
+    all: (): Readonly<Record<string, JsonSchema>> =>
+      Object.fromEntries([...components].toSorted(([a], [b]) => (a < b ? -1 : 1))),
   }
 }
 

@@ -4,7 +4,7 @@ import type { Route } from '../../transcoding/transcoder.ts'
 import type { Answers } from '../calls/call.ts'
 import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
 import { breakOffStuck } from '../http/break-off-stuck.ts'
-import type { AnswerWriter, Exchange, HeaderFields } from '../http/exchange.ts'
+import { type AnswerWriter, type Exchange, type HeaderFields, hangUpSignal } from '../http/exchange.ts'
 import { chooseEncoding, fieldsOf, type Inbound, originOf, sendHttpError, UNBUFFERED } from '../http/http-answer.ts'
 import { createStreamCompressor, type StreamCompressor } from '../http/stream-compression.ts'
 import { chooseStreamFormat, type StreamFormat } from './stream-format.ts'
@@ -25,17 +25,16 @@ export interface RestCall {
   readonly readRequest: () => Promise<Message>
 }
 
-/** Answers a call with a stream of JSON lines or server-sent events. */
-export type RestStreamServer = (inbound: Inbound, call: RestCall) => Promise<void>
-
 /**
- * Makes the server. The headers are sent with the first message or the first heartbeat, so that a failure before is an ordinary error
+ * Makes what answers a call with a stream of JSON lines or server-sent events. The headers are sent with the first message or the first heartbeat, so that a failure before is an ordinary error
  * with its HTTP status.
  */
-export function createRestStreamServer(options: RestStreamOptions): RestStreamServer {
-  return async (inbound, call) => {
+export function createRestStreamServer(options: RestStreamOptions) {
+  return async (inbound: Inbound, call: RestCall): Promise<void> => {
     const { exchange } = inbound
-    const hangUp = hangUpOf(exchange)
+    // Ends the call when the caller hangs up, or earlier.
+    const hangUp = hangUpSignal()
+    exchange.onHangUp(hangUp.fire)
     let format: StreamFormat | undefined
     try {
       const answered = await call.method.callStream({
@@ -175,15 +174,10 @@ function asFailure(error: unknown): WaybillError {
   throw error
 }
 
-/** The answers of a stream. The next one can be awaited several times. */
-interface Source {
-  /** The next answer, the same until it is taken; undefined when it does not come in time. */
-  readonly next: (timeoutMs: number) => Promise<IteratorResult<object> | undefined>
-  readonly take: () => void
-  readonly leave: () => void
-}
+type Source = ReturnType<typeof readAhead>
 
-function readAhead(answers: Answers): Source {
+/** The answers of a stream. The next one can be awaited several times. */
+function readAhead(answers: Answers) {
   const iterator = answers[Symbol.asyncIterator]()
   let pending: Promise<IteratorResult<object>> | undefined
   const read = () => {
@@ -193,7 +187,8 @@ function readAhead(answers: Answers): Source {
     return result
   }
   return {
-    async next(timeoutMs) {
+    /** The next answer, the same until it is taken; undefined when it does not come in time. */
+    async next(timeoutMs: number): Promise<IteratorResult<object> | undefined> {
       pending ??= read()
       const late = Promise.withResolvers<undefined>()
       const timer = setTimeout(() => late.resolve(undefined), timeoutMs)
@@ -209,20 +204,6 @@ function readAhead(answers: Answers): Source {
     leave: () => {
       // Not awaited: a handler that ignores its signal would hold up the end.
       iterator.return?.()?.catch(() => {})
-    },
-  }
-}
-
-/** Ends the call when the caller hangs up, or earlier by `fire`. */
-function hangUpOf(exchange: Exchange) {
-  const ended = new AbortController()
-  const fire = () => ended.abort(ended)
-  exchange.onHangUp(fire)
-  return {
-    fire,
-    listen: (listener: () => void) => {
-      if (ended.signal.aborted) listener()
-      else ended.signal.addEventListener('abort', listener, { once: true })
     },
   }
 }

@@ -30,23 +30,10 @@ export interface RestOptions extends RestStreamOptions {
   readonly otherPaths: readonly string[]
 }
 
-/** Serves JSON over HTTP, by the google.api.http options of the methods. */
-export interface RestServer {
-  /**
-   * Answers a request.
-   *
-   * @throws WaybillError ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED or the mistake in the path, when the request calls no method
-   */
-  readonly serve: (inbound: Inbound) => Promise<void>
-  /** The HTTP methods that a path takes, sorted; empty for an unknown path. */
-  readonly allowedMethods: (rawPath: string) => readonly string[]
-  /** The HTTP methods of all routes and of the other paths, sorted. */
-  readonly httpMethods: readonly string[]
-  /** ROUTE_NOT_FOUND, which suggests the nearest path. */
-  readonly notFound: (rawPath: string) => WaybillError
-}
+export type RestServer = ReturnType<typeof createRestServer>
 
-export function createRestServer(options: RestOptions): RestServer {
+/** Makes what serves JSON over HTTP, by the google.api.http options of the methods. */
+export function createRestServer(options: RestOptions) {
   const { transcoder, methods } = options
   for (const { method } of transcoder.routes) refuseRequestStream(method)
   const routeMethods = transcoder.routes.map(({ binding }) => binding.httpMethod).filter((method) => method !== '*')
@@ -63,14 +50,21 @@ export function createRestServer(options: RestOptions): RestServer {
   }
 
   return {
-    allowedMethods(rawPath) {
+    /** The HTTP methods that a path takes, sorted; empty for an unknown path. */
+    allowedMethods(rawPath: string): readonly string[] {
       // No route has this method, so the answer names the methods that there are.
       const match = transcoder.match('OPTIONS', rawPath)
       return match.kind === 'method_not_allowed' ? withOptions(match.allow) : []
     },
+    /** The HTTP methods of all routes and of the other paths, sorted. */
     httpMethods: withOptions([...routeMethods, 'GET', 'HEAD', 'POST']),
     notFound,
-    async serve(inbound) {
+    /**
+     * Answers a request.
+     *
+     * @throws WaybillError ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED or the mistake in the path, when the request calls no method
+     */
+    async serve(inbound: Inbound): Promise<void> {
       const { exchange } = inbound
       const match = transcoder.match(exchange.method, exchange.rawPath)
       switch (match.kind) {
@@ -89,14 +83,15 @@ export function createRestServer(options: RestOptions): RestServer {
 
 type MatchedRoute = Extract<RouteMatch<Route>, { readonly kind: 'match' }>
 
-function createNotFound({ transcoder, otherPaths }: RestOptions): RestServer['notFound'] {
+/** Makes ROUTE_NOT_FOUND, which suggests the nearest path. */
+function createNotFound({ transcoder, otherPaths }: RestOptions) {
   const routePaths = [...new Set(transcoder.routes.map(writtenPath))]
   const templates = transcoder.routes.map(({ template }) => template)
   const findNearest = (rawPath: string) =>
     rawPath.length > MAX_SUGGESTED_FOR
       ? undefined
       : (findNearestPath(rawPath, templates) ?? findNearestLiteralPath(rawPath, otherPaths))
-  return (rawPath) => {
+  return (rawPath: string): WaybillError => {
     const nearest = findNearest(rawPath)
     const suggestion = nearest === undefined ? `use one of: ${routePaths.join(', ')}` : `did you mean ${nearest}?`
     return waybillError('ROUTE_NOT_FOUND', { path: rawPath, suggestion })

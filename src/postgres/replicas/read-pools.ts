@@ -23,21 +23,7 @@ export interface ReadTerms<T> {
   readonly isTooOld?: (answer: T) => boolean
 }
 
-/** A primary and its replicas, for work that only reads. What a replica answers is at most {@link ReadPoolsOptions.maxLagMs} old. */
-export interface ReadPools {
-  readonly primary: Knex
-  readonly replicas: readonly Knex[]
-  /**
-   * Runs work on a replica in use, in turn, else on the primary. Work that fails on a replica, unless it refuses the request with a
-   * WaybillError, runs once more on the primary.
-   */
-  readonly read: <T>(work: ReadWork<T>, terms?: ReadTerms<T>) => Promise<T>
-  /** Reads in pieces from one server. When a replica fails on the way, the primary resumes after the last piece. */
-  readonly readPieces: <T>(work: ReadPiecesWork<T>, signal?: AbortSignal) => AsyncGenerator<T>
-  /** Begins to probe the servers, again and again; no replica is used before. */
-  readonly start: () => Promise<void>
-  readonly stop: () => Promise<void>
-}
+export type ReadPools = ReturnType<typeof createReadPools>
 
 export interface ReadPoolsOptions {
   readonly primary: Knex
@@ -58,7 +44,8 @@ const PROBE_EVERY_MS = 500
 const PROBE_TIMEOUT_MS = 1_000
 const MAX_LAG_MS = 10_000
 
-export function createReadPools(options: ReadPoolsOptions): ReadPools {
+/** A primary and its replicas, for work that only reads. What a replica answers is at most {@link ReadPoolsOptions.maxLagMs} old. */
+export function createReadPools(options: ReadPoolsOptions) {
   const { primary, database, logger, monotonicMs } = options
   const { probeEveryMs = PROBE_EVERY_MS, probeTimeoutMs = PROBE_TIMEOUT_MS, maxLagMs = MAX_LAG_MS } = options
   let history: PrimaryHistory = []
@@ -94,7 +81,11 @@ export function createReadPools(options: ReadPoolsOptions): ReadPools {
   return {
     primary,
     replicas: replicas.map(({ knex }) => knex),
-    async read(work, { signal, isTooOld = () => false } = {}) {
+    /**
+     * Runs work on a replica in use, in turn, else on the primary. Work that fails on a replica, unless it refuses the request with a
+     * WaybillError, runs once more on the primary.
+     */
+    async read<T>(work: ReadWork<T>, { signal, isTooOld = () => false }: ReadTerms<T> = {}): Promise<T> {
       const replica = nextReplica()
       if (replica !== undefined) {
         try {
@@ -107,7 +98,8 @@ export function createReadPools(options: ReadPoolsOptions): ReadPools {
       signal?.throwIfAborted()
       return work(primary, signal)
     },
-    async *readPieces<T>(work: ReadPiecesWork<T>, signal?: AbortSignal) {
+    /** Reads in pieces from one server. When a replica fails on the way, the primary resumes after the last piece. */
+    async *readPieces<T>(work: ReadPiecesWork<T>, signal?: AbortSignal): AsyncGenerator<T> {
       const replica = nextReplica()
       let last: T | undefined
       if (replica !== undefined) {
@@ -123,13 +115,14 @@ export function createReadPools(options: ReadPoolsOptions): ReadPools {
       }
       yield* work(primary, signal, last)
     },
-    async start() {
+    /** Begins to probe the servers, again and again; no replica is used before. */
+    async start(): Promise<void> {
       const probes = replicas.map((replica) => replica.probe)
       probing = probePrimary().then(() => Promise.all(probes.map((probe) => probe())))
       await probing
       probing = Promise.all([probePrimary, ...probes].map((probe) => repeat(probe, probeEveryMs, stopping.signal)))
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort()
       await probing
       await Promise.all(replicas.map((replica) => replica.close()))

@@ -5,19 +5,7 @@ import { createDatabase, type DatabaseConnection, type DatabaseOptions } from '.
 import { raw, readRows } from '../statement.ts'
 import type { ReplicaFault, ServerState } from './judge-replica.ts'
 
-/** A server that replays the primary's log, with a pool of its own. */
-export interface Replica {
-  readonly knex: Knex
-  /** Whether it may serve reads now. */
-  readonly isUsable: () => boolean
-  /** Fires when the server, or the connection to it, is lost; afterwards this returns a new signal. */
-  readonly lost: () => AbortSignal
-  /** Asks the server how it stands. Never rejects. */
-  readonly probe: () => Promise<void>
-  /** Work on it failed: it gets no reads for a while. */
-  readonly failed: (error: unknown) => void
-  readonly close: () => Promise<void>
-}
+export type Replica = ReturnType<typeof createReplica>
 
 export interface ReplicaOptions {
   readonly connection: DatabaseConnection
@@ -35,15 +23,9 @@ export interface ReplicaOptions {
 /** How long a replica gets no reads after one has failed. */
 const REST_MS = 5_000
 
-export function createReplica({
-  name,
-  connection,
-  database,
-  logger,
-  monotonicMs,
-  ...options
-}: ReplicaOptions): Replica {
-  const { probeTimeoutMs, faultOf } = options
+/** A server that replays the primary's log, with a pool of its own. */
+export function createReplica(options: ReplicaOptions) {
+  const { name, connection, database, logger, monotonicMs, probeTimeoutMs, faultOf } = options
   let known: ServerState | undefined
   let lost = new AbortController()
   let restsUntilMs = Number.NEGATIVE_INFINITY
@@ -82,19 +64,23 @@ export function createReplica({
 
   return {
     knex,
+    /** Whether it may serve reads now. */
     isUsable: () => monotonicMs() >= restsUntilMs && faultOf(known) === undefined,
+    /** Fires when the server, or the connection to it, is lost; afterwards this returns a new signal. */
     lost: () => lost.signal,
-    async probe() {
+    /** Asks the server how it stands. Never rejects. */
+    probe: async (): Promise<void> => {
       const found = await withLimit(probeTimeoutMs, (signal) => probeServer(probePool, signal)).catch(() => undefined)
       if (found?.isReplica !== true || found.startedAt !== known?.startedAt) lose()
       known = found
       logChange()
     },
-    failed(error) {
+    /** Work on it failed: it gets no reads for a while. */
+    failed(error: unknown): void {
       restsUntilMs = monotonicMs() + REST_MS
       logger.warn({ replica: name, err: error, restMs: REST_MS }, 'read on a replica failed; the primary answers')
     },
-    async close() {
+    async close(): Promise<void> {
       lose()
       await Promise.all([probePool.destroy(), knex.destroy()])
     },

@@ -1,7 +1,8 @@
 import type { Knex } from 'knex'
 import type { Logger } from '../../domain/logger.ts'
-import { runCancellable, withLimit } from '../cancellable.ts'
+import { withLimit } from '../cancellable.ts'
 import { NoAnswerError } from '../database-error.ts'
+import { raw, readRows } from '../statement.ts'
 
 /** The address of a worker. */
 interface Place {
@@ -26,29 +27,18 @@ export async function findLostWorkers<T extends Place>(knex: Knex, workers: read
 
 async function doesAnswer(knex: Knex, { host, port }: Place): Promise<boolean> {
   try {
-    const { rows } = await withLimit(ANSWER_MS, (signal) => {
-      const query = knex.raw<{ rows: [{ answers: boolean }] }>(
-        'select citus_check_connection_to_node(?, ?) as answers',
-        [host, port],
-      )
-      return runCancellable(knex, query, signal)
-    })
-    return rows[0].answers
+    const [row] = await ask<{ answers: boolean }>(knex, 'select citus_check_connection_to_node(?, ?) as answers', [
+      host,
+      port,
+    ])
+    return row?.answers === true
   } catch (error) {
     if (error instanceof NoAnswerError) return false
     throw error
   }
 }
 
-/** Knows which accounts are out of reach while others are served. */
-export interface WorkerWatch {
-  /** Whether the worker that has the account's rows does not answer. */
-  readonly isLost: (accountId: number) => Promise<boolean>
-  /** Calls back each time that a worker is lost. */
-  readonly onLoss: (listener: () => void) => void
-  readonly start: () => void
-  readonly stop: () => Promise<void>
-}
+export type WorkerWatch = ReturnType<typeof watchWorkers>
 
 /** Pause between two looks, in milliseconds. */
 const LOOK_EVERY_MS = 1_000
@@ -56,11 +46,11 @@ const LOOK_EVERY_MS = 1_000
 const MAX_MISSES = 2
 
 /**
- * Looks at the workers of a cluster again and again.
+ * Looks at the workers of a cluster again and again, and so knows which accounts are out of reach while others are served.
  *
  * @param knex - a pool of its own, so that looks do not wait behind statements that hang
  */
-export function watchWorkers(knex: Knex, logger: Logger): WorkerWatch {
+export function watchWorkers(knex: Knex, logger: Logger) {
   const misses = new Map<string, number>()
   const lost = new Set<string>()
   /** The workers of accounts, as of the last loss. */
@@ -107,16 +97,18 @@ export function watchWorkers(knex: Knex, logger: Logger): WorkerWatch {
   }
 
   return {
-    async isLost(accountId) {
+    /** Whether the worker that has the account's rows does not answer. */
+    async isLost(accountId: number): Promise<boolean> {
       if (lost.size === 0) return false
       const place = places.get(accountId) ?? (await readPlace(knex, accountId).catch(() => undefined))
       if (place === undefined) return false
       places.set(accountId, place)
       return lost.has(place)
     },
-    onLoss: (listener) => void listeners.push(listener),
+    /** Calls back each time that a worker is lost. */
+    onLoss: (listener: () => void) => void listeners.push(listener),
     start: schedule,
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort()
       clearTimeout(timer)
       await looking
@@ -126,26 +118,25 @@ export function watchWorkers(knex: Knex, logger: Logger): WorkerWatch {
 }
 
 /** Nodes that take shards, but for the coordinator itself. */
-async function readWorkers(knex: Knex): Promise<Place[]> {
-  const { rows } = await withLimit(ANSWER_MS, (signal) => {
-    const query = knex.raw<{ rows: Place[] }>(
-      `select nodename as host, nodeport as port from pg_dist_node
-       where noderole = 'primary' and isactive and shouldhaveshards and groupid <> 0`,
-    )
-    return runCancellable(knex, query, signal)
-  })
-  return rows
+function readWorkers(knex: Knex): Promise<Place[]> {
+  return ask<Place>(
+    knex,
+    `select nodename as host, nodeport as port from pg_dist_node
+     where noderole = 'primary' and isactive and shouldhaveshards and groupid <> 0`,
+  )
 }
 
 /** The worker of an account; undefined where its tables are not sharded. Needs the coordinator alone. */
 async function readPlace(knex: Knex, accountId: number): Promise<string | undefined> {
-  const { rows } = await withLimit(ANSWER_MS, (signal) => {
-    const query = knex.raw<{ rows: Place[] }>(
-      `select nodename as host, nodeport as port from pg_dist_shard_placement
-       where shardid = get_shard_id_for_distribution_column('payments', ?::int)`,
-      [accountId],
-    )
-    return runCancellable(knex, query, signal)
-  })
-  return rows[0] && nameOfPlace(rows[0])
+  const [place] = await ask<Place>(
+    knex,
+    `select nodename as host, nodeport as port from pg_dist_shard_placement
+     where shardid = get_shard_id_for_distribution_column('payments', ?::int)`,
+    [accountId],
+  )
+  return place && nameOfPlace(place)
+}
+
+function ask<Row>(knex: Knex, sql: string, bindings: readonly (string | number)[] = []): Promise<Row[]> {
+  return withLimit(ANSWER_MS, (signal) => readRows<Row>(knex, raw(sql, bindings), signal))
 }

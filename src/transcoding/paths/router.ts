@@ -23,15 +23,6 @@ export interface RouteEntry<T> {
   readonly route: T
 }
 
-export interface Router<T> {
-  /**
-   * Finds the route of a request.
-   *
-   * @param rawPath - the path of the request target as it was sent, without the query
-   */
-  readonly match: (httpMethod: string, rawPath: string) => RouteMatch<T>
-}
-
 /** Two routes that match the same requests. Thrown at start-up. */
 export class DuplicateRouteError extends Error {
   override readonly name = 'DuplicateRouteError'
@@ -51,7 +42,7 @@ export class DuplicateRouteError extends Error {
  *
  * @throws DuplicateRouteError
  */
-export function createRouter<T>(entries: Iterable<RouteEntry<T>>): Router<T> {
+export function createRouter<T>(entries: Iterable<RouteEntry<T>>) {
   const byMethod = new Map<string, RoutesOfMethod<T>>()
   for (const entry of entries) {
     const routes = byMethod.get(entry.httpMethod) ?? { byVerb: new Map<string, Node<T>>(), verbs: [] }
@@ -68,7 +59,12 @@ export function createRouter<T>(entries: Iterable<RouteEntry<T>>): Router<T> {
   }
 
   return {
-    match(httpMethod, rawPath) {
+    /**
+     * Finds the route of a request.
+     *
+     * @param rawPath - the path of the request target as it was sent, without the query
+     */
+    match(httpMethod: string, rawPath: string): RouteMatch<T> {
       const needsDecoding = isEncoded(rawPath)
       const malformed = needsDecoding ? findMalformed(rawPath) : undefined
       if (malformed !== undefined) return { kind: 'malformed', error: malformed }

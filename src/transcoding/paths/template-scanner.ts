@@ -12,24 +12,7 @@ export class TemplateError extends Error {
   }
 }
 
-/** A cursor over a template. It never backtracks: the grammar needs one character of lookahead. */
-export interface TemplateScanner {
-  /** Whether this is the next character. */
-  at(char: string): boolean
-  atEnd(): boolean
-  /** Skips this character, if it is next. */
-  take(char: string): boolean
-  /** Skips this character, or throws. */
-  expect(char: string): void
-  /** Skips a literal of the path and returns it as written, or throws. `:` is allowed within a verb only. */
-  takeLiteral(what: string): string
-  /** Skips an identifier, or throws. */
-  takeIdentifier(): string
-  /** The column of the next character, counted from 1. */
-  column(): number
-  /** The error for the next character, or for the given column. */
-  error(problem: string, column?: number): TemplateError
-}
+export type TemplateScanner = ReturnType<typeof scanTemplate>
 
 /*
  * http.proto does not define LITERAL. Here: the characters that RFC 3986 allows in a segment (unreserved, pct-encoded,
@@ -38,10 +21,11 @@ export interface TemplateScanner {
 const literal = /(?:[A-Za-z0-9\-._~!$&'()+,;=@]|%[0-9A-Fa-f]{2})+/y
 const identifier = /[A-Za-z_][A-Za-z0-9_]*/y
 
-/** Scans a path template from its first character. */
-export function scanTemplate(template: string): TemplateScanner {
+/** Scans a path template from its first character. It never backtracks: the grammar needs one character of lookahead. */
+export function scanTemplate(template: string) {
   let position = 0
 
+  /** The error for the next character, or for the given column. */
   function error(problem: string, column = position + 1): TemplateError {
     return new TemplateError(template, column, problem)
   }
@@ -58,21 +42,28 @@ export function scanTemplate(template: string): TemplateScanner {
     return text
   }
 
-  const scanner: TemplateScanner = {
-    at: (char) => template[position] === char,
-    atEnd: () => position === template.length,
-    take(char) {
-      if (template[position] !== char) return false
-      position += 1
-      return true
-    },
-    expect(char) {
-      if (!scanner.take(char)) throw error(`expected ${JSON.stringify(char)}, found ${describeNext()}`)
-    },
-    takeLiteral: (what) => takeMatch(literal, what),
-    takeIdentifier: () => takeMatch(identifier, 'a field name'),
-    column: () => position + 1,
-    error,
+  /** Skips this character, if it is next. */
+  function take(char: string): boolean {
+    if (template[position] !== char) return false
+    position += 1
+    return true
   }
-  return scanner
+
+  return {
+    take,
+    error,
+    /** Whether this is the next character. */
+    at: (char: string) => template[position] === char,
+    atEnd: () => position === template.length,
+    /** Skips this character, or throws. */
+    expect(char: string): void {
+      if (!take(char)) throw error(`expected ${JSON.stringify(char)}, found ${describeNext()}`)
+    },
+    /** Skips a literal of the path and returns it as written, or throws. `:` is allowed within a verb only. */
+    takeLiteral: (what: string) => takeMatch(literal, what),
+    /** Skips an identifier, or throws. */
+    takeIdentifier: () => takeMatch(identifier, 'a field name'),
+    /** The column of the next character, counted from 1. */
+    column: () => position + 1,
+  }
 }
