@@ -1,16 +1,12 @@
-import type { DescMethod, Message } from '@bufbuild/protobuf'
+import type { Message } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
-import type { Logger } from '../../domain/logger.ts'
 import { checkRequests } from '../messages/check-requests.ts'
 import type { Validate } from '../messages/validation.ts'
-import type { ChooseForm } from '../rest/stream-format.ts'
 import { type Answers, type Call, createCall, type Given, type IncomingCall, type Messages } from './call.ts'
 import { type CallCaps, capCalls, refuseWhenFull, type StreamCaps } from './cap-calls.ts'
 import { endLostCalls, type LostServers } from './end-lost-calls.ts'
-import { type ClassifyFailure, toWaybillError } from './error-mapping.ts'
 import { keepDeadline, type TimeLimits } from './keep-deadline.ts'
-import { logCalls } from './log-calls.ts'
-import type { RefusalLog } from './refusal-log.ts'
+import { type CallLog, logCalls } from './log-calls.ts'
 import { type CallerOptions, requireCaller } from './require-caller.ts'
 import type { Interceptor, Next, ServedMethod, ServedService } from './served-method.ts'
 import type { Places } from './shares.ts'
@@ -18,12 +14,16 @@ import { type ShownToPages, showPages } from './show-pages.ts'
 import { type TurnLimits, takeTurns } from './take-turns.ts'
 import { type BodyLimits, createBodyWatch } from './watch-bodies.ts'
 
-export interface CallCoreOptions extends CallCaps, StreamCaps, BodyLimits, CallerOptions, TimeLimits, TurnLimits {
+export interface CallCoreOptions
+  extends CallCaps,
+    StreamCaps,
+    BodyLimits,
+    CallerOptions,
+    CallLog,
+    TimeLimits,
+    TurnLimits {
   readonly services: readonly ServedService[]
   readonly validate: Validate
-  readonly classify: ClassifyFailure
-  readonly logger: Logger
-  readonly refusalLog: RefusalLog
   readonly shownToPages: ShownToPages
   /** Undefined where all accounts are on one server. */
   readonly lostServers?: LostServers | undefined
@@ -34,22 +34,7 @@ export interface CallCoreOptions extends CallCaps, StreamCaps, BodyLimits, Calle
 }
 
 /** A method with its interceptors, ready to be called. */
-export interface CallableMethod {
-  readonly desc: DescMethod
-  readonly path: string
-  /** Whether it has no side effects, so that it may be called by GET. */
-  readonly readsOnly: boolean
-  readonly chooseForm: ChooseForm | undefined
-  readonly eventIdOf: ((answer: object) => string | undefined) | undefined
-  /**
-   * Runs a call of a unary method from beginning to end.
-   *
-   * @throws WaybillError and nothing else; already logged
-   */
-  readonly callUnary: (incoming: IncomingCall) => Promise<UnaryAnswer>
-  /** As `callUnary`, for the methods that take or answer a stream. Iterating the answers throws nothing but WaybillError, too. */
-  readonly callStream: (incoming: IncomingCall) => Promise<StreamAnswer>
-}
+export type CallableMethod = ReturnType<typeof compose>
 
 /** The answer of a unary method, with its headers and trailers. */
 export interface UnaryAnswer extends Given {
@@ -76,15 +61,17 @@ export interface StreamAnswer {
  * @returns the methods by path
  */
 export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, CallableMethod> {
-  const { logger, refusalLog, classify, validate } = options
   const interceptors: readonly Interceptor[] = [
-    logCalls({ logger, refusalLog, toWaybillError: (thrown) => toWaybillError(thrown, classify) }),
+    logCalls(options),
     keepDeadline(options),
     requireCaller(options),
     showPages(options.shownToPages),
     endLostCalls(options.lostServers),
     refuseWhenFull(options.places),
-    checkRequests(validate, { requestTimeoutMs: options.requestTimeoutMs, watchBody: createBodyWatch(options) }),
+    checkRequests(options.validate, {
+      requestTimeoutMs: options.requestTimeoutMs,
+      watchBody: createBodyWatch(options),
+    }),
     capCalls(options, options.places),
     takeTurns(options),
   ]
@@ -92,7 +79,7 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
   return new Map(methods.map((method) => [method.path, compose(method, interceptors)]))
 }
 
-function compose(method: ServedMethod, interceptors: readonly Interceptor[]): CallableMethod {
+function compose(method: ServedMethod, interceptors: readonly Interceptor[]) {
   const { desc, path, chooseForm, eventIdOf } = method
   const run = interceptors.reduceRight((next, interceptor) => interceptor(method, next), invoke(method))
   return {
@@ -100,8 +87,14 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[]): Ca
     path,
     chooseForm,
     eventIdOf,
+    /** Whether it has no side effects, so that it may be called by GET. */
     readsOnly: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
-    async callUnary(incoming) {
+    /**
+     * Runs a call of a unary method from beginning to end.
+     *
+     * @throws WaybillError and nothing else; already logged
+     */
+    async callUnary(incoming: IncomingCall): Promise<UnaryAnswer> {
       const call = createCall(desc, incoming)
       try {
         const plain = await run(call)
@@ -111,7 +104,8 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[]): Ca
         throw error
       }
     },
-    async callStream(incoming) {
+    /** As `callUnary`, for the methods that take or answer a stream. Iterating the answers throws nothing but WaybillError, too. */
+    async callStream(incoming: IncomingCall): Promise<StreamAnswer> {
       const call = createCall(desc, incoming)
       const answers = (await run(call)) as Answers
       const header = () => call.givenResponseHeader()

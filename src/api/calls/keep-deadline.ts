@@ -27,7 +27,7 @@ export function keepDeadline(limits: TimeLimits): Interceptor {
   const { maxCallMs, maxStreamMs } = limits
   const setAlarm = createAlarms()
   return (method, next) => {
-    const { desc, rowsOf = oneRow } = method
+    const { desc, rowsOf = () => 1 } = method
     const isLong = desc.methodKind !== 'unary'
     const limitMs = isLong ? maxStreamMs : maxCallMs
     return async (call) => {
@@ -35,33 +35,28 @@ export function keepDeadline(limits: TimeLimits): Interceptor {
       if (askedMs !== undefined && askedMs <= 0) throw waybillError('DEADLINE_EXCEEDED', { timeoutMs: 0 })
       const isOurs = askedMs === undefined || askedMs > limitMs
       const timeoutMs = isOurs ? limitMs : askedMs
-      const { unlessEnded, ended, dispose } = watch(call, timeoutMs, setAlarm, () => {
+      const { unlessEnded, onEnd, dispose } = watch(call, timeoutMs, setAlarm, () => {
         if (call.isReading === true) return waybillError('REQUEST_TOO_SLOW', { timeoutMs: shownMs(timeoutMs) })
         if (isLong && isOurs) return waybillError('STREAM_EXPIRED', { limitMs })
         return waybillError('DEADLINE_EXCEEDED', { timeoutMs: shownMs(timeoutMs) })
       })
       try {
         const answer = await unlessEnded(next(call))
-        if (isStream(answer)) {
-          const pace = paceOf(call, method, limits)
-          const disposeAll = () => {
-            pace.dispose()
-            dispose()
-          }
-          return whenComplete(untilEnded(answer, ended(), pace, rowsOf), disposeAll)
+        if (!isStream(answer)) {
+          dispose()
+          return answer
         }
-        dispose()
-        return answer
+        const pace = paceOf(call, method, limits)
+        return whenComplete(untilEnded(answer, onEnd, pace, rowsOf), () => {
+          pace.dispose()
+          dispose()
+        })
       } catch (error) {
         dispose()
         throw error
       }
     }
   }
-}
-
-function oneRow(): number {
-  return 1
 }
 
 function paceOf(call: Call, { rowsOf }: ServedMethod, limits: TimeLimits): ReaderPace {
@@ -78,18 +73,7 @@ function shownMs(timeoutMs: number): number {
   return timeoutMs < 1 ? timeoutMs : Math.round(timeoutMs)
 }
 
-interface Watch {
-  /**
-   * Settles as the work does, or rejects when the call is ended before. Promise.race would hold the answer in memory for as long as the
-   * call can be ended, which is until its last byte is sent.
-   */
-  readonly unlessEnded: <T>(work: Promise<T>) => Promise<T>
-  /** Rejects when the call is ended before its answer is complete. */
-  readonly ended: () => Promise<never>
-  readonly dispose: () => void
-}
-
-function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: () => WaybillError): Watch {
+function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: () => WaybillError) {
   let done = false
   let failure: WaybillError | undefined
   let fail: (error: WaybillError) => void = ignore
@@ -120,43 +104,45 @@ function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: ()
     // Its promise has settled, and would keep the answer in memory for as long as the call exists.
     fail = ignore
   }
+  /** Calls back when the call is ended before its answer is complete; only the last listener is called. */
+  const onEnd: OnEnd = (listener) => {
+    fail = listener
+    if (failure !== undefined) listener(failure)
+  }
+  /**
+   * Settles as the work does, or rejects when the call is ended before. Promise.race would hold the answer in memory for as long as the
+   * call can be ended, which is until its last byte is sent.
+   */
   const unlessEnded = <T>(work: Promise<T>): Promise<T> => {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
-    fail = reject
-    if (failure !== undefined) reject(failure)
+    onEnd(reject)
     work.then(resolve, reject)
     return promise
   }
-  const ended = () => {
-    const { promise, reject } = Promise.withResolvers<never>()
-    // It may reject when nobody awaits it any more.
-    promise.catch(() => {})
-    fail = reject
-    if (failure !== undefined) reject(failure)
-    return promise
-  }
-  return { unlessEnded, ended, dispose }
+  return { unlessEnded, onEnd, dispose }
 }
+
+type OnEnd = (listener: (error: WaybillError) => void) => void
 
 function ignore(): void {}
 
 async function* untilEnded(
   answers: Answers,
-  ended: Promise<never>,
+  onEnd: OnEnd,
   reader: ReaderPace,
   rowsOf: (message: object) => number,
 ): Answers {
   const iterator = answers[Symbol.asyncIterator]()
-  let fail = (_error: unknown) => {}
-  let failure: { readonly error: unknown } | undefined
+  let fail: (error: WaybillError) => void = ignore
+  let failure: WaybillError | undefined
   // One listener for the call: a race for each message would keep something of each message until the stream ends.
-  ended.catch((error: unknown) => {
-    failure = { error }
+  onEnd((error) => {
+    failure = error
     fail(error)
   })
   try {
     for (;;) {
-      if (failure !== undefined) throw failure.error
+      if (failure !== undefined) throw failure
       const result = await new Promise<IteratorResult<object>>((resolve, reject) => {
         fail = reject
         iterator.next().then(resolve, reject)

@@ -2,35 +2,41 @@ import type { Logger } from '../../domain/logger.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { type Answers, type Call, isStream, type Protocol } from './call.ts'
 import { holderOf } from './call-holder.ts'
-import { codeName, retryAfterSeconds, wireFormOfError } from './error-mapping.ts'
+import { type ClassifyFailure, codeName, retryAfterSeconds, toWaybillError, wireFormOfError } from './error-mapping.ts'
 import type { RefusalLog } from './refusal-log.ts'
 import type { Interceptor } from './served-method.ts'
+
+export interface CallLog {
+  readonly logger: Logger
+  readonly refusalLog: RefusalLog
+  readonly classify: ClassifyFailure
+}
 
 /**
  * Writes one line for each call: method, protocol, code, reason, duration and account. The outermost interceptor, which also turns
  * whatever was thrown into the error that is sent, so that the line and the wire agree.
  */
-export function logCalls({
-  logger,
-  refusalLog,
-  toWaybillError,
-}: {
-  readonly logger: Logger
-  readonly refusalLog: RefusalLog
-  readonly toWaybillError: (thrown: unknown) => WaybillError
-}): Interceptor {
+export function logCalls({ logger, refusalLog, classify }: CallLog): Interceptor {
   return ({ desc }, next) => {
     const method = `${desc.parent.typeName}/${desc.name}`
     return async (call) => {
       const startMs = performance.now()
-      const end = (error?: WaybillError) => writeLine({ logger, refusalLog }, { call, method, startMs, error })
+      const end = (error?: WaybillError): void => {
+        const { requestId, caller } = call
+        const { protocol } = call.incoming
+        const outcome = outcomeOf(error, protocol, startMs)
+        const fields = { requestId, method, protocol, ...outcome, account: caller?.account.name }
+        const write = () => logOutcome(logger, { fields, error, protocol }, 'call')
+        if (error === undefined) return write()
+        writeRefusal(refusalLog, { error, name: holderOf(call).name, isKeyless: caller === undefined }, write)
+      }
       try {
         const answer = await next(call)
-        if (isStream(answer)) return readToEnd(call, answer, end, toWaybillError)
+        if (isStream(answer)) return readToEnd(call, answer, end, classify)
         end()
         return answer
       } catch (thrown) {
-        const error = toWaybillError(thrown)
+        const error = toWaybillError(thrown, classify)
         end(error)
         throw error
       }
@@ -42,7 +48,7 @@ async function* readToEnd(
   call: Call,
   answers: Answers,
   end: (error?: WaybillError) => void,
-  toWaybillError: (thrown: unknown) => WaybillError,
+  classify: ClassifyFailure,
 ): Answers {
   let isLeft = true
   let failure: WaybillError | undefined
@@ -50,7 +56,7 @@ async function* readToEnd(
     yield* answers
     isLeft = false
   } catch (thrown) {
-    failure = toWaybillError(thrown)
+    failure = toWaybillError(thrown, classify)
     throw failure
   } finally {
     end(failure ?? (isLeft ? whyLeft(call) : undefined))
@@ -60,27 +66,6 @@ async function* readToEnd(
 /** Why a stream was not read to its end: the call was ended while its reader took nothing, or the reader has left. */
 function whyLeft({ signal }: Call): WaybillError {
   return signal.reason instanceof WaybillError ? signal.reason : waybillError('CALL_CANCELLED', {})
-}
-
-interface EndedCall {
-  readonly call: Call
-  readonly method: string
-  readonly startMs: number
-  readonly error: WaybillError | undefined
-}
-
-interface Logs {
-  readonly logger: Logger
-  readonly refusalLog: RefusalLog
-}
-
-function writeLine({ logger, refusalLog }: Logs, { call, method, startMs, error }: EndedCall): void {
-  const { requestId, caller, incoming } = call
-  const { protocol } = incoming
-  const fields = { requestId, method, protocol, ...outcomeOf(error, protocol, startMs), account: caller?.account.name }
-  const write = () => logOutcome(logger, { fields, error, protocol }, 'call')
-  if (error === undefined) return write()
-  writeRefusal(refusalLog, { error, name: holderOf(call).name, isKeyless: caller === undefined }, write)
 }
 
 /**
@@ -110,16 +95,14 @@ export function outcomeOf(error: WaybillError | undefined, protocol: Protocol, s
   }
 }
 
+interface Outcome {
+  readonly fields: object
+  readonly error: WaybillError | undefined
+  readonly protocol: Protocol
+}
+
 /** Writes a failure of this process as an error, an unavailable dependency as a warning, a mistake of the caller as information. */
-export function logOutcome(
-  logger: Logger,
-  {
-    fields,
-    error,
-    protocol,
-  }: { readonly fields: object; readonly error: WaybillError | undefined; readonly protocol: Protocol },
-  message: string,
-): void {
+export function logOutcome(logger: Logger, { fields, error, protocol }: Outcome, message: string): void {
   if (error === undefined) return logger.info(fields, message)
   const { httpStatus } = wireFormOfError(error, protocol)
   const withCause = error.cause === undefined ? fields : { ...fields, err: error.cause }

@@ -35,17 +35,11 @@ export interface ServedService {
 }
 
 /** One method of it. */
-export interface ServedMethod {
+export interface ServedMethod extends Omit<MethodAccess, 'scope'> {
   readonly desc: DescMethod
   /** `/payments.v1.RoutesService/GetPaymentRoutes` */
   readonly path: string
   readonly scope: Scope | 'open'
-  readonly takesTicket: boolean
-  readonly isForPages: boolean
-  readonly chooseForm: ChooseForm | undefined
-  readonly turn: TurnKind | undefined
-  readonly rowsOf: ((message: object) => number) | undefined
-  readonly eventIdOf: ((answer: object) => string | undefined) | undefined
   readonly handler: Handler
   readonly check: Check | undefined
 }
@@ -80,18 +74,10 @@ export function serveService<S extends DescService>(
     const handler: unknown = handlers[localName]
     if (typeof handler !== 'function') throw new TypeError(`${service.typeName}.${desc.name} has no handler`)
     const given: Scope | MethodAccess | 'open' = access === 'open' ? 'open' : access[localName]
-    const needed: Omit<MethodAccess, 'scope'> & { scope: Scope | 'open' } =
-      typeof given === 'object' ? given : { scope: given }
     return {
+      ...(typeof given === 'object' ? given : { scope: given }),
       desc,
       path: pathOf(desc),
-      scope: needed.scope,
-      takesTicket: needed.takesTicket === true,
-      isForPages: needed.isForPages === true,
-      chooseForm: needed.chooseForm,
-      turn: needed.turn,
-      rowsOf: needed.rowsOf,
-      eventIdOf: needed.eventIdOf,
       handler: handler.bind(handlers) as Handler,
       check: checks[localName] as Check | undefined,
     }
