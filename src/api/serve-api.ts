@@ -22,7 +22,6 @@ import { createCorsPolicy, type KeyOrigins, privateHeaders } from './http/cors.t
 import { createRequestHandler, healthPaths } from './http/http-server.ts'
 import type { OpenFiles } from './http/open-files.ts'
 import type { PageCalls } from './http/page-calls.ts'
-import { createTellRefused } from './http/tell-refused.ts'
 import { createAbuseCounter } from './listener/abuse.ts'
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from './listener/connection-limits.ts'
 import { type Listener, startListener } from './listener/listener.ts'
@@ -155,7 +154,6 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     abuse,
     readClientAddress: createReadClientAddress(options.trustedProxies ?? []),
     cors,
-    tellRefused: createTellRefused(logger),
     isHostAllowed: options.isHostAllowed ?? (() => true),
     extraHeaders,
     openFiles: options.openFiles,
@@ -168,7 +166,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     isManyClients,
     abuse,
     handle,
-    commonHeaders: { ...extraHeaders, ...privateHeaders(cors) },
+    commonHeaders: { ...extraHeaders, ...privateHeaders },
     httpMethods: rest.httpMethods,
     limits,
     logger,

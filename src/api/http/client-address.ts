@@ -25,9 +25,7 @@ const MAX_HOPS = 20
  */
 export function createReadClientAddress(trustedProxies: readonly string[]): ReadClientAddress {
   if (trustedProxies.length === 0) return (peer) => networkOf(plainAddress(peer) ?? peer)
-  const trusted = new BlockList()
-  for (const text of trustedProxies) addNetwork(trusted, text)
-  const isTrusted = (address: string) => trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+  const isTrusted = createIsTrusted(trustedProxies)
 
   /** @param hops - the nearest last; undefined for a hop that hides its address */
   function firstUntrusted(peer: string, hops: readonly (string | undefined)[]): string {
@@ -52,18 +50,21 @@ export function createReadClientAddress(trustedProxies: readonly string[]): Read
 
 /** Makes a test whether a peer is a trusted proxy. Parameters and errors as for {@link createReadClientAddress}. */
 export function createIsTrustedProxy(trustedProxies: readonly string[]): (peer: string) => boolean {
-  const trusted = new BlockList()
-  for (const text of trustedProxies) addNetwork(trusted, text)
+  const isTrusted = createIsTrusted(trustedProxies)
   return (peer) => {
     const address = plainAddress(peer)
-    return address !== undefined && trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+    return address !== undefined && isTrusted(address)
   }
 }
 
-function addNetwork(list: BlockList, text: string): void {
-  const network = parseIpNetwork(text)
-  if (network === undefined) throw new TypeError(`"${text}" is neither an address nor a network`)
-  list.addSubnet(network.address, network.bits, network.family)
+function createIsTrusted(trustedProxies: readonly string[]): (address: string) => boolean {
+  const trusted = new BlockList()
+  for (const text of trustedProxies) {
+    const network = parseIpNetwork(text)
+    if (network === undefined) throw new TypeError(`"${text}" is neither an address nor a network`)
+    trusted.addSubnet(network.address, network.bits, network.family)
+  }
+  return (address) => trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 }
 
 type ReadHop = (text: string) => string | undefined
@@ -107,11 +108,8 @@ function networkOf(address: string): string {
 
 /** The eight words of an IPv6 address. */
 function wordsOf(address: string): readonly number[] {
-  const dotted = /(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(address)
-  const [a = 0, b = 0, c = 0, d = 0] = (dotted ?? []).slice(1).map(Number)
-  const tail = `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`
-  const hex = dotted === null ? address : address.slice(0, dotted.index) + tail
-  const [head = '', rest] = hex.split('::')
+  // URL writes the last two words in hexadecimal, too.
+  const [head = '', rest] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
   const read = (part: string) => (part === '' ? [] : part.split(':').map((word) => Number.parseInt(word, 16)))
   if (rest === undefined) return read(head)
   const [first, last] = [read(head), read(rest)]

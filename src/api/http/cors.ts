@@ -3,14 +3,7 @@ import { headerOf } from '../calls/call.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
 import { RATE_LIMIT_HEADERS } from './rate-limit-headers.ts'
 
-/** Which web pages may call. */
-export interface CorsPolicy {
-  /** The CORS headers of every answer to a page of this origin. */
-  readonly headersFor: (origin: string | null) => HeaderFields
-  /** Whether pages of an origin may call; looks for keys that were made just now. */
-  readonly isAllowed: (origin: string) => Promise<boolean>
-  readonly vary: string
-}
+export type CorsPolicy = ReturnType<typeof createCorsPolicy>
 
 /** The origins that publishable keys have. */
 export interface KeyOrigins {
@@ -18,13 +11,11 @@ export interface KeyOrigins {
   readonly lookUp: (origin: string) => Promise<boolean>
 }
 
-/** The request headers that answers depend on. */
-const VARY = 'origin, x-api-key, x-account, accept-encoding'
-
 /** The caching headers of every answer that depends on its caller. */
-export function privateHeaders({ vary }: CorsPolicy): HeaderFields {
-  return { 'cache-control': 'private', vary }
-}
+export const privateHeaders = {
+  'cache-control': 'private',
+  vary: 'origin, x-api-key, x-account, accept-encoding',
+} as const
 
 /** The headers that pages may read, gRPC-Web's trailers included. */
 const EXPOSED_HEADERS = [
@@ -33,21 +24,22 @@ const EXPOSED_HEADERS = [
 ].join(', ')
 
 /**
- * Makes the policy.
+ * Makes the policy which web pages may call.
  *
  * @param origins - `https://app.example`, as browsers send them, or `*` for all
  * @param ofKeys - origins whose pages have keys of their own
  */
-export function createCorsPolicy(origins: readonly string[], ofKeys: KeyOrigins | undefined): CorsPolicy {
+export function createCorsPolicy(origins: readonly string[], ofKeys: KeyOrigins | undefined) {
   const allowed = new Set(origins)
   const isListed = (origin: string) => allowed.has(origin) || allowed.has('*')
   return {
-    vary: VARY,
-    headersFor(origin) {
+    /** The CORS headers of every answer to a page of this origin. */
+    headersFor(origin: string | null): HeaderFields {
       if (origin === null || !(isListed(origin) || ofKeys?.has(origin) === true)) return {}
       return { 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED_HEADERS }
     },
-    isAllowed: async (origin) => isListed(origin) || (await ofKeys?.lookUp(origin)) === true,
+    /** Whether pages of an origin may call; looks for keys that were made just now. */
+    isAllowed: async (origin: string): Promise<boolean> => isListed(origin) || (await ofKeys?.lookUp(origin)) === true,
   }
 }
 

@@ -20,7 +20,6 @@ import { type Inbound, methodNotAllowed, sendHttpError } from './http-answer.ts'
 import { type OpenFiles, openFileMethods, sendOpenFile } from './open-files.ts'
 import { type PageCalls, sendPageCall } from './page-calls.ts'
 import { reportLimitIn } from './rate-limit-headers.ts'
-import type { TellRefused } from './tell-refused.ts'
 
 export interface HttpServerOptions {
   readonly rest: RestServer
@@ -36,8 +35,6 @@ export interface HttpServerOptions {
   readonly places: Places
   readonly readClientAddress: ReadClientAddress
   readonly cors: CorsPolicy
-  /** Tells the operator of a page that may not call. */
-  readonly tellRefused: TellRefused
   /** Whether a host may be asked for, by `Host` or `:authority`. */
   readonly isHostAllowed: (authority: string) => boolean
   /** Additional headers of every answer. */
@@ -75,7 +72,7 @@ function createInbound(
   const grpcHeaders = { 'x-request-id': requestId, ...extraHeaders }
   const commonHeaders = {
     ...grpcHeaders,
-    ...privateHeaders(cors),
+    ...privateHeaders,
     ...cors.headersFor(headerOf(exchange.headers, 'origin')),
   }
   const reportLimit = reportLimitIn(commonHeaders, grpcHeaders)
@@ -144,12 +141,13 @@ async function sendOptions(inbound: Inbound, options: HttpServerOptions): Promis
 async function answerPreflight(
   { headers }: Exchange,
   methods: readonly string[],
-  { cors, tellRefused }: HttpServerOptions,
+  { cors, logger, refusalLog }: HttpServerOptions,
 ): Promise<HeaderFields> {
   const origin = headerOf(headers, 'origin') ?? ''
   if (await cors.isAllowed(origin)) return preflightHeaders(cors, headers, methods)
   const error = waybillError('ORIGIN_UNKNOWN', { value: origin })
-  tellRefused(origin, error)
+  const shown = origin.slice(0, MAX_LOGGED)
+  refusalLog.once(shown, error.reason, () => logger.warn({ origin: shown }, error.message))
   throw error
 }
 
@@ -181,13 +179,14 @@ function logRefused(
 ): void {
   const { requestId, exchange } = inbound
   const protocol = rpc.formOf(exchange)?.protocol ?? 'rest'
-  const path = exchange.rawPath.slice(0, MAX_LOGGED_PATH)
+  const path = exchange.rawPath.slice(0, MAX_LOGGED)
   const fields = { requestId, httpMethod: exchange.method, path, ...outcomeOf(error, protocol, startMs) }
   const write = () => logOutcome(logger, { fields, error, protocol }, 'request')
   writeRefusal(refusalLog, { error, name: inbound.clientAddress(), isKeyless: true }, write)
 }
 
-const MAX_LOGGED_PATH = 200
+/** Of a path or an origin. */
+const MAX_LOGGED = 200
 
 /** Sends an error in the form of the caller. Never throws; breaks off an answer that was begun and cannot be ended. */
 function answerLast(inbound: Inbound, error: WaybillError, { logger, rpc }: HttpServerOptions): void {
