@@ -108,29 +108,17 @@ function wireTypeOf(field: DescField): WireType {
   if (field.message !== undefined) {
     return field.delimitedEncoding ? WireType.StartGroup : WireType.LengthDelimited
   }
-  return field.scalar === undefined ? WireType.Varint : wireTypeOfScalar(field.scalar)
+  return (field.scalar && wireTypes[field.scalar]) ?? WireType.Varint
 }
 
-function wireTypeOfScalar(scalar: ScalarType): WireType {
-  switch (scalar) {
-    case ScalarType.STRING:
-    case ScalarType.BYTES:
-      return WireType.LengthDelimited
-    case ScalarType.DOUBLE:
-    case ScalarType.FIXED64:
-    case ScalarType.SFIXED64:
-      return WireType.Bit64
-    case ScalarType.FLOAT:
-    case ScalarType.FIXED32:
-    case ScalarType.SFIXED32:
-      return WireType.Bit32
-    case ScalarType.INT32:
-    case ScalarType.INT64:
-    case ScalarType.UINT32:
-    case ScalarType.UINT64:
-    case ScalarType.SINT32:
-    case ScalarType.SINT64:
-    case ScalarType.BOOL:
-      return WireType.Varint
-  }
+/** Those of the scalars that are no varints. */
+const wireTypes: Partial<Record<ScalarType, WireType>> = {
+  [ScalarType.STRING]: WireType.LengthDelimited,
+  [ScalarType.BYTES]: WireType.LengthDelimited,
+  [ScalarType.DOUBLE]: WireType.Bit64,
+  [ScalarType.FIXED64]: WireType.Bit64,
+  [ScalarType.SFIXED64]: WireType.Bit64,
+  [ScalarType.FLOAT]: WireType.Bit32,
+  [ScalarType.FIXED32]: WireType.Bit32,
+  [ScalarType.SFIXED32]: WireType.Bit32,
 }

@@ -1,4 +1,3 @@
-import type { DescMethod } from '@bufbuild/protobuf'
 import type { Reason } from '../../errors/reasons.ts'
 import type { HttpBinding } from '../../transcoding/http-rule.ts'
 import type { ServedMethod } from '../calls/served-method.ts'
@@ -65,8 +64,27 @@ export const endsOfStreams: readonly Reason[] = [
  * request name, and those that follow from the form of the request.
  */
 export function reasonsOf(method: ServedMethod, { body }: HttpBinding, comments: Comments): ReadonlySet<Reason> {
-  const { desc } = method
+  const { desc, isForPages = false } = method
   const { input } = desc
+  const bounds = input.fields.map(boundsOf)
+  const isWithKey = method.scope !== 'open'
+  const isStream = desc.methodKind === 'server_streaming'
+  const ofForm: Partial<Record<Reason, boolean>> = {
+    ORIGIN_NOT_ALLOWED: isWithKey && isForPages,
+    NOT_FOR_PUBLISHABLE_KEYS: isWithKey && !isForPages,
+    TOO_MANY_PAGE_STREAMS: isForPages && isStream,
+    INVALID_TICKET: method.takesTicket === true,
+    TOO_MANY_AT_ONCE: method.turn !== undefined,
+    TOO_MANY_STREAMS: isStream,
+    UNEXPECTED_BODY: body === '',
+    MISSING_FIELD: bounds.some(({ isRequired }) => isRequired),
+    VALUE_TOO_LONG: bounds.some(({ value }) => value.maxLength !== undefined),
+    TOO_MANY_VALUES: bounds.some(({ list }) => list.maxItems !== undefined),
+    UNKNOWN_ENUM_VALUE: input.fields.some((field) => field.enum !== undefined),
+    INVALID_LIMIT: input.fields.some(({ jsonName }) => jsonName === 'limit'),
+    DUPLICATE_PARAMETER: input.fields.length > 0,
+    ONEOF_CONFLICT: input.fields.some(({ oneof }) => oneof !== undefined),
+  }
   const named = [
     `${desc.parent.typeName}.${desc.name}`,
     desc.parent.typeName,
@@ -76,50 +94,10 @@ export function reasonsOf(method: ServedMethod, { body }: HttpBinding, comments:
   const ofHeaders = headersOfMethod(desc).flatMap((name) => reasonsIn(parameters[name].description))
   return new Set([
     ...ofEveryCall,
-    ...(method.scope === 'open' ? [] : ofCallsWithKey),
-    ...(method.scope === 'open'
-      ? []
-      : ([method.isForPages ? 'ORIGIN_NOT_ALLOWED' : 'NOT_FOR_PUBLISHABLE_KEYS'] as const)),
-    ...(method.isForPages && desc.methodKind === 'server_streaming' ? (['TOO_MANY_PAGE_STREAMS'] as const) : []),
-    ...(method.takesTicket ? (['INVALID_TICKET'] as const) : []),
-    ...(method.turn === undefined ? [] : (['TOO_MANY_AT_ONCE'] as const)),
-    ...(desc.methodKind === 'server_streaming' ? (['TOO_MANY_STREAMS'] as const) : []),
-    ...(body === '' ? (['UNEXPECTED_BODY'] as const) : ofBodies),
-    ...ofFields(desc),
+    ...(isWithKey ? ofCallsWithKey : []),
+    ...(body === '' ? [] : ofBodies),
+    ...(Object.keys(ofForm) as Reason[]).filter((reason) => ofForm[reason]),
     ...named,
     ...ofHeaders,
   ])
-}
-
-function ofFields({ input }: DescMethod): readonly Reason[] {
-  const { fields } = input
-  const given = (isSo: boolean, reason: Reason): readonly Reason[] => (isSo ? [reason] : [])
-  const bounds = fields.map(boundsOf)
-  return [
-    ...given(
-      bounds.some(({ isRequired }) => isRequired),
-      'MISSING_FIELD',
-    ),
-    ...given(
-      bounds.some(({ value }) => value.maxLength !== undefined),
-      'VALUE_TOO_LONG',
-    ),
-    ...given(
-      bounds.some(({ list }) => list.maxItems !== undefined),
-      'TOO_MANY_VALUES',
-    ),
-    ...given(
-      fields.some((field) => field.enum !== undefined),
-      'UNKNOWN_ENUM_VALUE',
-    ),
-    ...given(
-      fields.some(({ jsonName }) => jsonName === 'limit'),
-      'INVALID_LIMIT',
-    ),
-    ...given(fields.length > 0, 'DUPLICATE_PARAMETER'),
-    ...given(
-      fields.some(({ oneof }) => oneof !== undefined),
-      'ONEOF_CONFLICT',
-    ),
-  ]
 }
