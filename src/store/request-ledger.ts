@@ -68,7 +68,7 @@ export async function loadMeeting(
   requestIds: readonly string[],
 ): Promise<{ readonly requests: readonly LedgerRequestRow[]; readonly payments: readonly PaymentRow[] }> {
   const requests = await loadRequests(trx, accountId, requestIds)
-  const own = requests.length === 0 ? [] : await loadPayments(trx, accountId, requests)
+  const own = await loadPayments(trx, accountId, requests)
   const found = own.filter(({ detected }) => detected)
   const hashes = new Set(found.flatMap(({ tx_hash, source_tx_hash }) => [tx_hash, source_tx_hash].map(digitsOf)))
   const sharing = await loadPaymentsOfTransactions(
@@ -79,7 +79,7 @@ export async function loadMeeting(
   const known = new Set(requests.map(({ request_id }) => digitsOf(request_id)))
   const others = sharing.flatMap(({ request_id }) => digitsOf(request_id) ?? []).filter((id) => !known.has(id))
   const more = await loadRequests(trx, accountId, others)
-  const ofMore = more.length === 0 ? [] : await loadPayments(trx, accountId, more)
+  const ofMore = await loadPayments(trx, accountId, more)
   const payments = new Map([...own, ...sharing, ...ofMore].map((row) => [row.id, row]))
   return {
     requests: [...requests, ...more].toSorted((a, b) => a.request_id.compare(b.request_id)),
@@ -192,12 +192,18 @@ export async function loadRequests(
   accountId: number,
   requestIds: readonly string[],
 ): Promise<LedgerRequestRow[]> {
-  if (requestIds.length === 0) return []
-  const { rows } = await trx.raw<{ rows: LedgerRequestRow[] }>(
+  const ids = [...new Set(requestIds)].map(hexToBytes)
+  const rows = await lookUp<LedgerRequestRow>(trx, accountId, `${LEDGER_COLUMNS} from requests`, ids)
+  return rows.toSorted((a, b) => a.request_id.compare(b.request_id))
+}
+
+/** Rows that belong to requests. Each request is looked up; see {@link loadRequests}. */
+async function lookUp<Row>(trx: Knex, accountId: number, select: string, ids: readonly Buffer[]): Promise<Row[]> {
+  if (ids.length === 0) return []
+  const { rows } = await trx.raw<{ rows: Row[] }>(
     `select r.* from unnest(?::bytea[]) as asked (id) cross join lateral
-       (select ${LEDGER_COLUMNS} from requests where account_id = ? and request_id = asked.id offset 0) r
-     order by request_id`,
-    [[...new Set(requestIds)].map(hexToBytes), accountId],
+       (select ${select} where account_id = ? and request_id = asked.id offset 0) r`,
+    [[...ids], accountId],
   )
   return rows
 }
@@ -217,18 +223,14 @@ export async function* requestPages(trx: Knex, accountId: number): AsyncGenerato
   }
 }
 
-/** Loads all payments of requests. Each request is looked up; see {@link loadRequests}. */
-export async function loadPayments(
+/** Loads all payments of requests. */
+export function loadPayments(
   trx: Knex,
   accountId: number,
   requests: readonly Pick<LedgerRequestRow, 'request_id'>[],
 ): Promise<PaymentRow[]> {
-  const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
-    `select p.* from unnest(?::bytea[]) as asked (id) cross join lateral
-       (select * from payments where account_id = ? and request_id = asked.id offset 0) p`,
-    [requests.map(({ request_id }) => request_id), accountId],
-  )
-  return rows
+  const ids = requests.map(({ request_id }) => request_id)
+  return lookUp<PaymentRow>(trx, accountId, '* from payments', ids)
 }
 
 /**
@@ -274,13 +276,8 @@ export async function findRequestsOfTransactions(
  *
  * @param requestIds - hexadecimal digits
  */
-export async function loadRefunds(trx: Knex, accountId: number, requestIds: readonly string[]): Promise<RefundRow[]> {
-  const { rows } = await trx.raw<{ rows: RefundRow[] }>(
-    `select r.* from unnest(?::bytea[]) as asked (id) cross join lateral
-       (select * from refunds where account_id = ? and request_id = asked.id offset 0) r`,
-    [[...new Set(requestIds)].map(hexToBytes), accountId],
-  )
-  return rows
+export function loadRefunds(trx: Knex, accountId: number, requestIds: readonly string[]): Promise<RefundRow[]> {
+  return lookUp<RefundRow>(trx, accountId, '* from refunds', [...new Set(requestIds)].map(hexToBytes))
 }
 
 /** Stores the rows that differ from the stored ones. */
