@@ -8,12 +8,9 @@ import { encodeBody, type Inbound, originOf } from '../http/http-answer.ts'
 import { decodeContent, findCompression } from '../http/request-body.ts'
 import type { MessageFormat } from '../messages/decode-message.ts'
 import { connectUnaryFields, rpcHeaders, sendRpcError } from './call-outcome.ts'
-import type { MessageCodec } from './message-codec.ts'
+import type { Endpoint } from './message-codec.ts'
 import { CONNECT_JSON, type RpcForm } from './rpc-form.ts'
 import type { UnaryOptions } from './serve-grpc.ts'
-
-/** Serves a unary method to Connect, by POST or, where it has no side effects, by GET. */
-export type ConnectUnaryServer = (inbound: Inbound, request: ConnectRequest) => Promise<void>
 
 /** A request whose message has not been read yet. */
 export interface ConnectRequest {
@@ -21,33 +18,32 @@ export interface ConnectRequest {
   readonly readBytes: (maxBytes: number) => Promise<Uint8Array>
 }
 
-export function createConnectUnaryServer(
-  method: CallableMethod,
-  codec: MessageCodec,
-  { maxBodyBytes, compressMinBytes }: UnaryOptions,
-): ConnectUnaryServer {
-  return async (inbound, { format, readBytes }) => {
-    const { exchange } = inbound
-    const form: RpcForm = { ...CONNECT_JSON, format }
-    let failed: Given | undefined
-    try {
-      const answered = await method.callUnary({
-        ...originOf(inbound),
-        protocol: 'connect',
-        readTimeoutMs: () => readConnectTimeout(exchange.headers),
-        readRequest: async () => codec.decode(await readBytes(maxBodyBytes), format),
-        onFailure: (given) => {
-          failed = given
-        },
-      })
-      const acceptEncoding = exchange.headers['accept-encoding']?.toString()
-      const encoded = await encodeBody(codec.encode(answered.plain, format), acceptEncoding, compressMinBytes)
-      const headers = rpcHeaders(inbound, form, connectUnaryFields(answered), encoded.headers)
-      exchange.send({ status: 200, headers, body: encoded.body })
-    } catch (error) {
-      if (!(error instanceof WaybillError)) throw error
-      sendRpcError(inbound, form, error, failed)
-    }
+/** Answers a call of a unary method by Connect, by POST or, where it has no side effects, by GET. */
+export async function serveConnectUnary(
+  { method, codec, options }: Endpoint<UnaryOptions>,
+  inbound: Inbound,
+  { format, readBytes }: ConnectRequest,
+): Promise<void> {
+  const { exchange } = inbound
+  const form: RpcForm = { ...CONNECT_JSON, format }
+  let failed: Given | undefined
+  try {
+    const answered = await method.callUnary({
+      ...originOf(inbound),
+      protocol: 'connect',
+      readTimeoutMs: () => readConnectTimeout(exchange.headers),
+      readRequest: async () => codec.decode(await readBytes(options.maxBodyBytes), format),
+      onFailure: (given) => {
+        failed = given
+      },
+    })
+    const acceptEncoding = exchange.headers['accept-encoding']?.toString()
+    const encoded = await encodeBody(codec.encode(answered.plain, format), acceptEncoding, options.compressMinBytes)
+    const headers = rpcHeaders(inbound, form, connectUnaryFields(answered), encoded.headers)
+    exchange.send({ status: 200, headers, body: encoded.body })
+  } catch (error) {
+    if (!(error instanceof WaybillError)) throw error
+    sendRpcError(inbound, form, error, failed)
   }
 }
 

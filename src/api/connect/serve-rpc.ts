@@ -3,23 +3,11 @@ import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import type { CallableMethod } from '../calls/call-core.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Inbound, methodNotAllowed } from '../http/http-answer.ts'
-import { compileCodec } from './message-codec.ts'
+import { compileCodec, type Endpoint } from './message-codec.ts'
 import { type RpcForm, readRpcForm, UNKNOWN_FORM } from './rpc-form.ts'
-import {
-  type ConnectUnaryServer,
-  createConnectUnaryServer,
-  isConnectGet,
-  readConnectGet,
-  readConnectPost,
-} from './serve-connect.ts'
-import { createGrpcUnaryServer, type GrpcUnaryServer, type UnaryOptions } from './serve-grpc.ts'
-import { createStreamServer, type StreamOptions, type StreamServer } from './serve-streams.ts'
-
-/** A method and the servers of its protocols: unary methods have two, streams one. */
-type Endpoint = { readonly method: CallableMethod } & (
-  | { readonly kind: 'unary'; readonly grpc: GrpcUnaryServer; readonly connect: ConnectUnaryServer }
-  | { readonly kind: 'stream'; readonly stream: StreamServer }
-)
+import { isConnectGet, readConnectGet, readConnectPost, serveConnectUnary } from './serve-connect.ts'
+import { serveGrpcUnary, type UnaryOptions } from './serve-grpc.ts'
+import { type StreamOptions, serveStream } from './serve-streams.ts'
 
 export interface RpcOptions extends UnaryOptions, StreamOptions {
   /** By path. */
@@ -30,25 +18,17 @@ export interface RpcOptions extends UnaryOptions, StreamOptions {
   readonly isRestPath: (rawPath: string) => boolean
 }
 
-/** Serves all methods to gRPC, gRPC-Web and Connect. */
-export interface RpcServer {
-  /** The HTTP methods that a path takes, sorted; empty for a path of no method. */
-  readonly allowedMethods: (rawPath: string) => readonly string[]
-  /** The form in which a request is to be answered; undefined for a request that is no call of these protocols. */
-  readonly formOf: (exchange: Exchange) => RpcForm | undefined
-  /**
-   * Answers a request.
-   *
-   * @param form - from `formOf`
-   *
-   * @throws WaybillError METHOD_NOT_FOUND, METHOD_NOT_ALLOWED, UNSUPPORTED_CONTENT_TYPE
-   */
-  readonly serve: (inbound: Inbound, form: RpcForm) => Promise<void>
-}
+export type RpcServer = ReturnType<typeof createRpcServer>
 
-export function createRpcServer(options: RpcOptions): RpcServer {
-  const { methods, isRestPath } = options
-  const endpoints = new Map([...methods.values()].map((method) => [method.path, createEndpoint(method, options)]))
+/** Makes what serves all methods to gRPC, gRPC-Web and Connect. */
+export function createRpcServer(options: RpcOptions) {
+  const { methods, registry, isRestPath } = options
+  const endpoints = new Map(
+    [...methods.values()].map((method) => [
+      method.path,
+      { method, codec: compileCodec(method.desc, registry), options },
+    ]),
+  )
   const servicePaths = new Set([...methods.values()].map(({ desc }) => `/${desc.parent.typeName}`))
 
   /** Whether a path is one that clients of RPC call, though it may name no method. */
@@ -58,18 +38,26 @@ export function createRpcServer(options: RpcOptions): RpcServer {
   }
 
   return {
-    allowedMethods(rawPath) {
-      const endpoint = endpoints.get(rawPath)
-      return endpoint === undefined ? [] : httpMethodsOf(endpoint)
+    /** The HTTP methods that a path takes, sorted; empty for a path of no method. */
+    allowedMethods(rawPath: string): readonly string[] {
+      const method = methods.get(rawPath)
+      return method === undefined ? [] : httpMethodsOf(method)
     },
-    formOf({ headers, rawPath }) {
+    /** The form in which a request is to be answered; undefined for a request that is no call of these protocols. */
+    formOf({ headers, rawPath }: Exchange): RpcForm | undefined {
       const contentType = headers['content-type']
       const form = contentType === undefined ? undefined : readRpcForm(contentType)
       if (endpoints.has(rawPath)) return form ?? UNKNOWN_FORM
       // JSON and protobuf without an envelope may be meant for REST as well.
       return form !== undefined && (form.isEnveloped || isRpcPath(rawPath)) ? form : undefined
     },
-    async serve(inbound, form) {
+    /**
+     * Answers a request.
+     *
+     * @param form - from `formOf`
+     * @throws WaybillError METHOD_NOT_FOUND, METHOD_NOT_ALLOWED, UNSUPPORTED_CONTENT_TYPE
+     */
+    async serve(inbound: Inbound, form: RpcForm): Promise<void> {
       const endpoint = endpoints.get(inbound.exchange.rawPath)
       if (endpoint === undefined) throw waybillError('METHOD_NOT_FOUND', { path: inbound.exchange.rawPath })
       await serveEndpoint(inbound, endpoint, form)
@@ -77,32 +65,23 @@ export function createRpcServer(options: RpcOptions): RpcServer {
   }
 }
 
-function createEndpoint(method: CallableMethod, options: RpcOptions): Endpoint {
-  const codec = compileCodec(method.desc, options.registry)
-  if (method.desc.methodKind !== 'unary') {
-    return { kind: 'stream', method, stream: createStreamServer(method, codec, options) }
-  }
-  const grpc = createGrpcUnaryServer(method, codec, options)
-  return { kind: 'unary', method, grpc, connect: createConnectUnaryServer(method, codec, options) }
-}
-
-async function serveEndpoint(inbound: Inbound, endpoint: Endpoint, form: RpcForm): Promise<void> {
+async function serveEndpoint(inbound: Inbound, endpoint: Endpoint<RpcOptions>, form: RpcForm): Promise<void> {
   const { exchange } = inbound
-  if (endpoint.kind === 'unary' && isConnectGet(exchange, endpoint.method)) {
-    return endpoint.connect(inbound, readConnectGet(exchange))
-  }
-  if (exchange.method !== 'POST') throw methodNotAllowed(exchange, httpMethodsOf(endpoint))
+  const { method } = endpoint
+  const isUnary = method.desc.methodKind === 'unary'
+  if (isUnary && isConnectGet(exchange, method)) return serveConnectUnary(endpoint, inbound, readConnectGet(exchange))
+  if (exchange.method !== 'POST') throw methodNotAllowed(exchange, httpMethodsOf(method))
   // Connect has envelopes for methods with streams alone.
-  const isOfKind = form.protocol !== 'connect' || form.isEnveloped === (endpoint.kind === 'stream')
-  if (!form.isServed || !isOfKind) throw unsupportedContentType(exchange, endpoint)
-  if (endpoint.kind === 'stream') return endpoint.stream(inbound, form)
-  if (form.protocol !== 'connect') return endpoint.grpc(inbound, form)
-  return endpoint.connect(inbound, readConnectPost(exchange, form.format))
+  const isOfKind = form.protocol !== 'connect' || form.isEnveloped === !isUnary
+  if (!form.isServed || !isOfKind) throw unsupportedContentType(exchange, isUnary)
+  if (!isUnary) return serveStream(endpoint, inbound, form)
+  if (form.protocol !== 'connect') return serveGrpcUnary(endpoint, inbound, form)
+  return serveConnectUnary(endpoint, inbound, readConnectPost(exchange, form.format))
 }
 
-function unsupportedContentType({ headers }: Exchange, { kind }: Endpoint): WaybillError {
+function unsupportedContentType({ headers }: Exchange, isUnary: boolean): WaybillError {
   const value = headers['content-type'] ?? ''
-  const ofConnect = kind === 'unary' ? 'application/' : 'application/connect+'
+  const ofConnect = isUnary ? 'application/' : 'application/connect+'
   const expected = `${ofConnect}json, ${ofConnect}proto, application/grpc or application/grpc-web`
   return waybillError('UNSUPPORTED_CONTENT_TYPE', { value, expected })
 }
@@ -110,7 +89,6 @@ function unsupportedContentType({ headers }: Exchange, { kind }: Endpoint): Wayb
 /** A path as clients of RPC write it: a service with its package, and a method. */
 const rpcPathPattern = /^\/(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*\/[A-Za-z_]\w*$/
 
-function httpMethodsOf({ kind, method }: Endpoint): readonly string[] {
-  const isReadByGet = kind === 'unary' && method.readsOnly
-  return isReadByGet ? ['GET', 'HEAD', 'OPTIONS', 'POST'] : ['OPTIONS', 'POST']
+function httpMethodsOf({ desc, readsOnly }: CallableMethod): readonly string[] {
+  return desc.methodKind === 'unary' && readsOnly ? ['GET', 'HEAD', 'OPTIONS', 'POST'] : ['OPTIONS', 'POST']
 }

@@ -1,7 +1,7 @@
 import type { Message } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { headerOf, type IncomingCall, type Messages } from '../calls/call.ts'
-import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
+import type { StreamAnswer } from '../calls/call-core.ts'
 import { readConnectTimeout, readGrpcTimeout } from '../calls/read-timeout.ts'
 import { breakOffStuck } from '../http/break-off-stuck.ts'
 import { type AnswerWriter, readPieces } from '../http/exchange.ts'
@@ -18,12 +18,9 @@ import { findCompression } from '../http/request-body.ts'
 import { createBase64Decoder } from './base64-text.ts'
 import { connectEnd, grpcTrailers, rpcHeaders, sendRpcError } from './call-outcome.ts'
 import { maxBodyBytesOf, openEnvelopes, sealEnvelope, sealWebTrailers } from './envelope.ts'
-import type { MessageCodec } from './message-codec.ts'
+import type { Endpoint, MessageCodec } from './message-codec.ts'
 import type { RpcForm } from './rpc-form.ts'
 import { refuseOtherVersions } from './serve-connect.ts'
-
-/** Serves a method that takes or answers a stream to gRPC, gRPC-Web and Connect. */
-export type StreamServer = (inbound: Inbound, form: RpcForm) => Promise<void>
 
 export interface StreamOptions {
   /** Of one message that callers send. */
@@ -35,34 +32,30 @@ export interface StreamOptions {
   readonly drainMs: number
 }
 
-export function createStreamServer(method: CallableMethod, codec: MessageCodec, options: StreamOptions): StreamServer {
-  return async (inbound, form) => {
-    let answer: StreamAnswer
-    try {
-      answer = await method.callStream(incomingCall(inbound, form, codec, options))
-    } catch (error) {
-      if (!(error instanceof WaybillError)) throw error
-      sendRpcError(inbound, form, error)
-      return
-    }
-    const release = breakOffStuck(inbound.exchange, answer.signal, options.drainMs)
-    try {
-      await sendAnswers(answer, { inbound, form, codec, options })
-    } finally {
-      release()
-    }
+/** Answers a call of a method that takes or answers a stream by gRPC, gRPC-Web or Connect. */
+export async function serveStream(endpoint: Endpoint<StreamOptions>, inbound: Inbound, form: RpcForm): Promise<void> {
+  const { method, options } = endpoint
+  let answer: StreamAnswer
+  try {
+    answer = await method.callStream(incomingCall(endpoint, inbound, form))
+  } catch (error) {
+    if (!(error instanceof WaybillError)) throw error
+    sendRpcError(inbound, form, error)
+    return
+  }
+  const release = breakOffStuck(inbound.exchange, answer.signal, options.drainMs)
+  try {
+    await sendAnswers(answer, { ...endpoint, inbound, form })
+  } finally {
+    release()
   }
 }
 
-function incomingCall(
-  inbound: Inbound,
-  form: RpcForm,
-  { decode }: MessageCodec,
-  { maxStreamMessageBytes, stopping }: StreamOptions,
-): IncomingCall {
+function incomingCall({ codec, options }: Endpoint<StreamOptions>, inbound: Inbound, form: RpcForm): IncomingCall {
+  const { maxStreamMessageBytes, stopping } = options
   const { headers } = inbound.exchange
   const isConnect = form.protocol === 'connect'
-  const requests = readRequests(inbound, form, { decode, maxBytes: maxStreamMessageBytes })
+  const requests = readRequests(inbound, form, { decode: codec.decode, maxBytes: maxStreamMessageBytes })
   return {
     ...originOf(inbound),
     protocol: form.protocol,
@@ -110,11 +103,9 @@ async function readOnly(requests: Messages): Promise<Message> {
   return only
 }
 
-interface AnswerTerms {
+interface AnswerTerms extends Endpoint<StreamOptions> {
   readonly inbound: Inbound
   readonly form: RpcForm
-  readonly codec: MessageCodec
-  readonly options: StreamOptions
 }
 
 /** The headers are sent with the first message, so that the handler may set them until then. */
@@ -143,13 +134,9 @@ async function sendAnswers({ answers, header, trailer }: StreamAnswer, terms: An
   }
 }
 
-interface MessageWriter {
-  /** Resolves when there is room for more; rejects when the caller is gone. */
-  readonly write: (answer: object) => Promise<void>
-  readonly end: (trailer: Headers | undefined, error?: WaybillError) => Promise<void>
-}
+type MessageWriter = ReturnType<typeof beginAnswers>
 
-function beginAnswers(header: Headers | undefined, { inbound, form, codec, options }: AnswerTerms): MessageWriter {
+function beginAnswers(header: Headers | undefined, { inbound, form, codec, options }: AnswerTerms) {
   const encoding = answerEncoding(inbound, form)
   const encodingHeader = form.protocol === 'connect' ? 'connect-content-encoding' : 'grpc-encoding'
   const ofStream = { ...UNBUFFERED, ...(encoding && { [encodingHeader]: encoding }) }
@@ -157,13 +144,14 @@ function beginAnswers(header: Headers | undefined, { inbound, form, codec, optio
   const writer = inbound.exchange.begin({ status: 200, headers, hasTrailers: form.protocol === 'grpc' })
   const write = (envelope: Uint8Array) => writeIn(form, writer, envelope)
   return {
-    async write(answer) {
+    /** Resolves when there is room for more; rejects when the caller is gone. */
+    async write(answer: object): Promise<void> {
       const encoded = codec.encode(answer, form.format)
       const bytes = typeof encoded === 'string' ? Buffer.from(encoded) : encoded
       const isCompressed = encoding !== undefined && bytes.length >= options.compressMinBytes
       await write(sealEnvelope(isCompressed ? await compress(bytes, encoding) : bytes, isCompressed))
     },
-    async end(trailer, error) {
+    async end(trailer: Headers | undefined, error?: WaybillError): Promise<void> {
       if (form.protocol === 'connect') await write(connectEnd(trailer, error))
       else if (form.protocol === 'grpc-web') await write(sealWebTrailers(grpcTrailers(trailer, error)))
       writer.end(form.protocol === 'grpc' ? grpcTrailers(trailer, error) : undefined)
