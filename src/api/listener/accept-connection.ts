@@ -2,27 +2,18 @@ import type { Server as Http1Server } from 'node:http'
 import { constants, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
-import type { Logger } from '../../domain/logger.ts'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import { type AbuseCounter, offences } from './abuse.ts'
+import { offences } from './abuse.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
-import type { ConnectionShares } from './connection-shares.ts'
 import { type HttpVersion, type Protocol, protocolOf, readFirstBytes, versionOf } from './first-bytes.ts'
-import { type RefusalOptions, refuseHttp1, refuseHttp2 } from './refuse-connection.ts'
+import { refuseHttp1, refuseHttp2, type ServerTerms } from './refuse-connection.ts'
 import type { TlsCertificate } from './tls-certificate.ts'
 
 /** Everything that decides what becomes of a new connection. */
-export interface Acceptance {
+export interface Acceptance extends ServerTerms {
   /** The servers to which connections are handed. */
   readonly servers: Servers
   readonly open: OpenConnections
-  readonly shares: ConnectionShares
-  readonly limits: ConnectionLimits
-  readonly abuse: AbuseCounter
-  readonly refusal: RefusalOptions
-  readonly logger: Logger
-  /** Aborted when the listener stops. */
-  readonly stopping: AbortSignal
 }
 
 export interface Servers {
@@ -127,9 +118,9 @@ interface Refusal {
   readonly version: HttpVersion
 }
 
-function refuse({ refusal, logger }: Acceptance, socket: Socket, { error, version }: Refusal): void {
-  if (version === '1.1') return refuseHttp1(error, socket, refusal)
-  refusal.refusalLog.each(() => logger.info({ reason: error.reason }, 'connection refused'))
+function refuse(acceptance: Acceptance, socket: Socket, { error, version }: Refusal): void {
+  if (version === '1.1') return refuseHttp1(error, socket, acceptance)
+  logRefused(acceptance, error)
   const isExcess = error.reason === 'TOO_MANY_CONNECTIONS'
   const code = isExcess ? constants.NGHTTP2_ENHANCE_YOUR_CALM : constants.NGHTTP2_HTTP_1_1_REQUIRED
   refuseHttp2({ message: error.message, code }, socket)
@@ -139,8 +130,12 @@ function refuseExcess(acceptance: Acceptance, socket: Socket, protocol: Protocol
   const error = waybillError('TOO_MANY_CONNECTIONS', {})
   if (protocol !== 'tls') return refuse(acceptance, socket, { error, version: protocol })
   // A handshake only to refuse would cost what the limit is to save.
-  acceptance.refusal.refusalLog.each(() => acceptance.logger.info({ reason: error.reason }, 'connection refused'))
+  logRefused(acceptance, error)
   socket.destroy()
+}
+
+function logRefused({ refusalLog, logger }: Acceptance, { reason }: WaybillError): void {
+  refusalLog.each(() => logger.info({ reason }, 'connection refused'))
 }
 
 function notServed(detail: string): WaybillError {

@@ -3,25 +3,14 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { http1Exchange, MAX_HEADER_BYTES, MAX_HEADERS } from '../http/exchange.ts'
-import type { RequestHandler } from '../http/http-server.ts'
-import { type AbuseCounter, costOfRefusal } from './abuse.ts'
+import { costOfRefusal } from './abuse.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
-import type { ConnectionShares, HeldConnection } from './connection-shares.ts'
-import { LINGER_MS, type RefusalOptions, refuseHttp1 } from './refuse-connection.ts'
-
-export interface Http1Options extends RefusalOptions {
-  readonly handle: RequestHandler
-  /** The HTTP methods of all paths; sorted. */
-  readonly httpMethods: readonly string[]
-  readonly limits: ConnectionLimits
-  readonly abuse: AbuseCounter
-  readonly shares: ConnectionShares
-  readonly stopping: AbortSignal
-}
+import type { HeldConnection } from './connection-shares.ts'
+import { LINGER_MS, refuseHttp1, type ServerTerms } from './refuse-connection.ts'
 
 /** Serves HTTP/1.1 on the connections that are handed to it with `emit('connection', socket)`. */
-export function createHttp1(options: Http1Options): Server {
-  const { handle, limits, shares, stopping } = options
+export function createHttp1(terms: ServerTerms): Server {
+  const { handle, limits, shares, stopping } = terms
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: limits.headersTimeoutMs,
@@ -71,16 +60,16 @@ export function createHttp1(options: Http1Options): Server {
   server.on('checkContinue', (request, response) => server.emit('request', request, response))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', ({ url = '' }, socket) => {
-    const allow = options.httpMethods.join(', ')
-    refuseHttp1(waybillError('METHOD_NOT_ALLOWED', { method: 'CONNECT', path: url, allow }), socket, options)
+    const allow = terms.httpMethods.join(', ')
+    refuseHttp1(waybillError('METHOD_NOT_ALLOWED', { method: 'CONNECT', path: url, allow }), socket, terms)
   })
   const refused = new WeakSet<Duplex>()
   function refuseOnce(error: WaybillError, socket: Duplex): void {
     // The parser fails again at every chunk that still arrives.
     if (refused.has(socket)) return
     refused.add(socket)
-    options.abuse.charge((socket as Socket).remoteAddress ?? '', costOfRefusal(error, false))
-    refuseHttp1(error, socket, options)
+    terms.abuse.charge((socket as Socket).remoteAddress ?? '', costOfRefusal(error, false))
+    refuseHttp1(error, socket, terms)
   }
   server.on('clientError', (error: ClientError, socket) => {
     if (refused.has(socket)) return

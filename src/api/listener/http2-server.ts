@@ -7,32 +7,18 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { Socket } from 'node:net'
-import type { Logger } from '../../domain/logger.ts'
-import type { RefusalLog } from '../calls/refusal-log.ts'
 import { http2Exchange, MAX_HEADER_BYTES } from '../http/exchange.ts'
-import type { RequestHandler } from '../http/http-server.ts'
-import { type AbuseCounter, offences } from './abuse.ts'
+import { offences } from './abuse.ts'
 import { createAlarms } from './alarms.ts'
 import { type Allowance, createAllowance } from './allowance.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
-import type { ConnectionShares, HeldConnection } from './connection-shares.ts'
+import type { HeldConnection } from './connection-shares.ts'
 import { drainSession } from './drain-session.ts'
-import { LINGER_MS } from './refuse-connection.ts'
-
-export interface Http2Options {
-  readonly handle: RequestHandler
-  readonly limits: ConnectionLimits
-  readonly abuse: AbuseCounter
-  readonly shares: ConnectionShares
-  /** Whether many clients call from an address, each of which may cancel calls. */
-  readonly isManyClients: (address: string) => boolean
-  readonly refusalLog: RefusalLog
-  readonly logger: Logger
-}
+import { LINGER_MS, type ServerTerms } from './refuse-connection.ts'
 
 /** Serves HTTP/2 on the connections that are handed to it with `emit('connection', socket)`. */
-export function createHttp2(options: Http2Options): Http2Server {
-  const { handle, limits } = options
+export function createHttp2(terms: ServerTerms): Http2Server {
+  const { handle, limits } = terms
   const server = createServer({
     // Beyond these nghttp2 resets the stream without an answer. They are larger than our limits, so that we can answer with a reason.
     settings: {
@@ -53,7 +39,7 @@ export function createHttp2(options: Http2Options): Http2Server {
     socket = connected
   })
   server.on('session', (session) => {
-    if (socket !== undefined) guards.set(session, guardSession(session, socket, options))
+    if (socket !== undefined) guards.set(session, guardSession(session, socket, terms))
   })
   server.on('stream', (stream, headers, flags) => {
     stream.on('error', () => {})
@@ -61,12 +47,12 @@ export function createHttp2(options: Http2Options): Http2Server {
     setImmediate(() => {
       if (stream.closed || stream.destroyed) return
       const guard = stream.session && guards.get(stream.session)
-      const terms = {
+      const of = {
         held: guard?.held,
         endsWithHeaders: (flags & END_STREAM) !== 0,
         endConnection: () => guard?.drain('refused'),
       }
-      void serve(stream, handle(http2Exchange(stream, headers, terms)))
+      void serve(stream, handle(http2Exchange(stream, headers, of)))
     })
   })
   const setAlarm = createAlarms()
@@ -87,12 +73,12 @@ export function createHttp2(options: Http2Options): Http2Server {
  * Ends a session that begins too slowly, is idle, or sends too much that is not a call. In the last case its calls in flight may finish
  * first, unless the client goes on.
  */
-function guardSession(session: ServerHttp2Session, socket: Socket, options: Http2Options) {
-  const { limits, abuse, logger, refusalLog } = options
+function guardSession(session: ServerHttp2Session, socket: Socket, terms: ServerTerms) {
+  const { limits, abuse, logger, refusalLog } = terms
   const nowMs = () => performance.now()
   const peer = socket.remoteAddress ?? ''
-  const held = holdSession(session, options.shares.of(socket))
-  const allowedResets = options.isManyClients(peer) ? times(limits.resets, MANY_CLIENTS) : limits.resets
+  const held = holdSession(session, terms.shares.of(socket))
+  const allowedResets = terms.isManyClients(peer) ? times(limits.resets, MANY_CLIENTS) : limits.resets
   let resets = createAllowance(allowedResets, nowMs)
   let controls = createAllowance(limits.controlFrames, nowMs)
   const open = new Set<ServerHttp2Stream>()

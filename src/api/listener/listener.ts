@@ -1,9 +1,5 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer as createNetServer, type Server, type Socket } from 'node:net'
-import type { Logger } from '../../domain/logger.ts'
-import type { RefusalLog } from '../calls/refusal-log.ts'
-import type { HeaderFields } from '../http/exchange.ts'
-import type { RequestHandler } from '../http/http-server.ts'
 import { type AbuseCounter, BarredPeers, offences } from './abuse.ts'
 import {
   type Acceptance,
@@ -15,29 +11,18 @@ import {
   type Servers,
   TLS_VERSIONS,
 } from './accept-connection.ts'
-import type { ConnectionLimits } from './connection-limits.ts'
 import { shareConnections } from './connection-shares.ts'
 import { createHttp1 } from './http1-server.ts'
 import { createHttp2 } from './http2-server.ts'
+import type { ServerTerms } from './refuse-connection.ts'
 import type { TlsCertificate } from './tls-certificate.ts'
 
-export interface ListenerOptions {
+export interface ListenerOptions extends Omit<ServerTerms, 'shares' | 'stopping'> {
   readonly host: string
   /** 0 for any free port. */
   readonly port: number
-  readonly handle: RequestHandler
   /** If given, only TLS 1.2 and 1.3 are spoken. ALPN chooses the version of HTTP; clients without ALPN choose it by their first bytes. */
-  readonly tls: TlsCertificate | undefined
-  /** The headers of answers to bytes that are not a request. */
-  readonly commonHeaders: HeaderFields
-  /** The HTTP methods of all paths; sorted. */
-  readonly httpMethods: readonly string[]
-  readonly limits: ConnectionLimits
-  /** Whether many clients call from an address, such as a proxy's: it then has no limit of its own. */
-  readonly isManyClients: (address: string) => boolean
-  readonly abuse: AbuseCounter
-  readonly logger: Logger
-  readonly refusalLog: RefusalLog
+  readonly tls?: TlsCertificate | undefined
   /** Aborted by `stop`, before anything is closed. */
   readonly stopping: AbortController
 }
@@ -90,22 +75,14 @@ function createAcceptance(options: ListenerOptions): Acceptance {
     isManyClients,
     onSilentClosed: (peer) => abuse.charge(peer, offences.silence),
   })
+  const terms: ServerTerms = { ...options, shares, stopping }
   const servers: Servers = {
-    http1: createHttp1({ ...options, shares, stopping }),
-    http2: createHttp2({ ...options, shares }),
+    http1: createHttp1(terms),
+    http2: createHttp2(terms),
     tls: certificate && createTls(certificate, limits),
   }
   const open = noConnections()
-  const acceptance = {
-    servers,
-    open,
-    shares,
-    limits,
-    abuse,
-    refusal: options,
-    logger,
-    stopping,
-  }
+  const acceptance: Acceptance = { ...terms, servers, open }
   servers.http2.on('session', (session) => {
     open.sessions.add(session)
     session.once('close', () => open.sessions.delete(session))

@@ -7,12 +7,27 @@ import { codeName, httpErrorBody, wireFormOf } from '../calls/error-mapping.ts'
 import type { RefusalLog } from '../calls/refusal-log.ts'
 import type { HeaderFields } from '../http/exchange.ts'
 import { errorHeaders } from '../http/http-answer.ts'
+import type { RequestHandler } from '../http/http-server.ts'
+import type { AbuseCounter } from './abuse.ts'
+import type { ConnectionLimits } from './connection-limits.ts'
+import type { ConnectionShares } from './connection-shares.ts'
 
-export interface RefusalOptions {
+/** What the servers of a port work with. */
+export interface ServerTerms {
+  readonly handle: RequestHandler
+  /** The HTTP methods of all paths; sorted. */
+  readonly httpMethods: readonly string[]
   /** The headers of answers to bytes that are not a request. */
   readonly commonHeaders: HeaderFields
+  readonly limits: ConnectionLimits
+  /** Whether many clients call from an address, such as a proxy's: it then has no limit of its own, and may cancel more calls. */
+  readonly isManyClients: (address: string) => boolean
+  readonly abuse: AbuseCounter
+  readonly shares: ConnectionShares
   readonly logger: Logger
   readonly refusalLog: RefusalLog
+  /** Aborted when the listener stops. */
+  readonly stopping: AbortSignal
 }
 
 /** How long a refused connection is read after the answer, in ms: closing at once would reset it and lose the answer. */
@@ -25,7 +40,7 @@ const LINGER_BYTES = 128 * 1024
 export function refuseHttp1(
   error: WaybillError,
   socket: Duplex,
-  { commonHeaders, logger, refusalLog }: RefusalOptions,
+  { commonHeaders, logger, refusalLog }: ServerTerms,
 ): void {
   const { code, httpStatus: status } = wireFormOf(error.reason, 'rest')
   const requestId = randomUUID()
