@@ -7,10 +7,10 @@ import { type CallCaps, type StreamCaps, streamCapsOf } from './calls/cap-calls.
 import type { LostServers } from './calls/end-lost-calls.ts'
 import type { ClassifyFailure } from './calls/error-mapping.ts'
 import type { TimeLimits } from './calls/keep-deadline.ts'
-import { createRefusalLog, type RefusalLog } from './calls/refusal-log.ts'
+import { createRefusalLog } from './calls/refusal-log.ts'
 import type { CountOpen, IsKeyInForce } from './calls/require-caller.ts'
 import type { ServedService } from './calls/served-method.ts'
-import { createPlaces, type Places } from './calls/shares.ts'
+import { createPlaces } from './calls/shares.ts'
 import type { ShownToPages } from './calls/show-pages.ts'
 import { type TurnLimits, turnLimitsOf } from './calls/take-turns.ts'
 import type { BodyLimits } from './calls/watch-bodies.ts'
@@ -111,101 +111,80 @@ const DEFAULT_LIMITS: Omit<ApiLimits, keyof StreamCaps | 'maxOpenBodies'> = {
   ...turnLimitsOf(1, 8),
 }
 
+const DEFAULTS = {
+  countOpen: (): void => {},
+  classify: (): undefined => {},
+  isHostAllowed: () => true,
+  trustedProxies: [],
+  corsOrigins: [],
+  volatileFields: [],
+  shownToPages: {},
+  extraHeaders: {},
+} satisfies Partial<ApiOptions>
+
 /**
  * Serves services on one port over gRPC, gRPC-Web, Connect and REST, with health checks and reflection.
  *
  * @throws DuplicateRouteError, InvalidHttpRuleError when the definitions of the services conflict; Error when the port is taken
  */
 export async function serveApi(options: ApiOptions): Promise<Listener> {
-  const { logger, countOpen = () => {} } = options
-  const { maxOpenStreams, maxCalls } = { ...DEFAULT_LIMITS, ...options.limits }
-  const derived = { ...streamCapsOf(maxOpenStreams), maxOpenBodies: maxCalls }
-  const limits: ApiLimits = { ...DEFAULT_LIMITS, ...derived, ...options.limits }
   const stopping = new AbortController()
-  const isReady = () => askReady(options.ready, stopping.signal, logger)
-
-  const refusalLog = createRefusalLog(logger)
-  const places = createPlaces({ size: limits.maxCalls, isCapped: false })
-  const { rest, rpc } = createServers(options, {
-    limits,
-    places,
-    refusalLog,
-    countOpen,
-    isReady,
-    stopping: stopping.signal,
-  })
-  const isManyClients = createIsTrustedProxy(options.trustedProxies ?? [])
+  const shared = prepare(options, stopping.signal)
+  const { logger, limits, trustedProxies, extraHeaders } = shared
+  const { rest, rpc } = createServers(shared)
+  const isManyClients = createIsTrustedProxy(trustedProxies)
   const abuse = createAbuseCounter({
     limits: limits.abuse,
     isManyClients,
     nowMs: () => performance.now(),
     onBarred: (address) => logger.warn({ address }, 'connections are closed at once: too much abuse from there'),
   })
-  const cors = createCorsPolicy(options.corsOrigins ?? [], options.pageOrigins)
-  const extraHeaders = { ...options.extraHeaders }
   const handle = createRequestHandler({
+    ...shared,
     rest,
     rpc,
-    logger,
-    refusalLog,
-    isReady,
-    countOpen,
-    places,
     abuse,
-    readClientAddress: createReadClientAddress(options.trustedProxies ?? []),
-    cors,
-    isHostAllowed: options.isHostAllowed ?? (() => true),
-    extraHeaders,
-    openFiles: options.openFiles,
-    pageCalls: options.pageCalls,
+    readClientAddress: createReadClientAddress(trustedProxies),
+    cors: createCorsPolicy(shared.corsOrigins, shared.pageOrigins),
   })
   return startListener({
-    host: options.host,
-    port: options.port,
-    tls: options.tls,
+    ...shared,
     isManyClients,
     abuse,
     handle,
     commonHeaders: { ...extraHeaders, ...privateHeaders },
     httpMethods: rest.httpMethods,
-    limits,
-    logger,
-    refusalLog,
     stopping,
   })
 }
 
-interface ServerTerms {
-  readonly limits: ApiLimits
-  readonly refusalLog: RefusalLog
-  readonly places: Places
-  readonly countOpen: CountOpen
-  readonly isReady: () => Promise<boolean>
-  readonly stopping: AbortSignal
+type Shared = ReturnType<typeof prepare>
+
+/** Adds to the options what they leave out, and what the servers of all protocols share. */
+function prepare(options: ApiOptions, stopping: AbortSignal) {
+  const { maxOpenStreams, maxCalls } = { ...DEFAULT_LIMITS, ...options.limits }
+  const derived = { ...streamCapsOf(maxOpenStreams), maxOpenBodies: maxCalls }
+  const limits: ApiLimits = { ...DEFAULT_LIMITS, ...derived, ...options.limits }
+  return {
+    ...DEFAULTS,
+    ...options,
+    limits,
+    stopping,
+    isReady: () => askReady(options.ready, stopping, options.logger),
+    refusalLog: createRefusalLog(options.logger),
+    places: createPlaces({ size: limits.maxCalls, isCapped: false }),
+  }
 }
 
 /** Makes the call core and the servers of all protocols above it. */
-function createServers(options: ApiOptions, { limits, places, refusalLog, countOpen, isReady, stopping }: ServerTerms) {
-  const descriptors = options.services.map(({ service }) => service)
-  const health = createHealthService(descriptors, isReady)
+function createServers(shared: Shared) {
+  const { limits, stopping, volatileFields, openFiles } = shared
+  const descriptors = shared.services.map(({ service }) => service)
+  const health = createHealthService(descriptors, shared.isReady)
   const files = filesOf([...descriptors, health.service])
   const registry = createRegistry(...files)
-  const services = [...options.services, health, ...createReflectionServices([...descriptors, health.service], files)]
-  const methods = createCallCore({
-    services,
-    authenticate: options.authenticate,
-    countOpen,
-    isKeyInForce: options.isKeyInForce,
-    lostServers: options.lostServers,
-    shownToPages: options.shownToPages ?? {},
-    validate: createValidate(),
-    classify: options.classify ?? (() => undefined),
-    logger: options.logger,
-    refusalLog,
-    places,
-    ...limits,
-  })
-  const { volatileFields = [] } = options
+  const services = [...shared.services, health, ...createReflectionServices([...descriptors, health.service], files)]
+  const methods = createCallCore({ ...shared, ...limits, services, validate: createValidate() })
   const transcoder = compileRoutes(descriptors, {
     httpRule: httpRuleOf,
     isCommaSeparated,
@@ -217,7 +196,7 @@ function createServers(options: ApiOptions, { limits, places, refusalLog, countO
     methods,
     ...limits,
     stopping,
-    otherPaths: [...healthPaths, ...(options.openFiles?.paths ?? []), ...methods.keys()],
+    otherPaths: [...healthPaths, ...(openFiles?.paths ?? []), ...methods.keys()],
   })
   const rpc = createRpcServer({
     methods,

@@ -39,8 +39,8 @@ export interface HttpServerOptions {
   readonly isHostAllowed: (authority: string) => boolean
   /** Additional headers of every answer. */
   readonly extraHeaders: HeaderFields
-  readonly openFiles: OpenFiles | undefined
-  readonly pageCalls: PageCalls | undefined
+  readonly openFiles?: OpenFiles
+  readonly pageCalls?: PageCalls | undefined
 }
 
 /** Answers every request of the port. Never rejects. */
