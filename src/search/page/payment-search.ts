@@ -99,7 +99,13 @@ export function createPaymentSearch(options: PaymentSearchOptions) {
     signal: AbortSignal | undefined,
   ) {
     const { seal, limit, values, carried } = await readSent(account, input, ofAccount)
-    const asked = mergeSearch({ accountId: account.id, input, limit, values, carried })
+    const asked: AskedSearch = {
+      filter: { ...(carried?.filter ?? values), accountId: account.id },
+      sortBy: carried?.sortBy ?? input.sortBy ?? 'date',
+      sortOrder: carried?.sortOrder ?? input.sortOrder ?? 'desc',
+      limit: limit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT,
+      position: carried?.position,
+    }
 
     // one row more than the page holds tells whether another page follows
     const query = { ...asked, rows: asked.limit + 1 }
@@ -194,24 +200,6 @@ function unlessWrong<T>(read: () => T): T | undefined {
 interface AskedSearch extends Omit<CarriedSearch, 'filter' | 'position' | 'lastChange'> {
   readonly filter: PaymentFilter
   readonly position: PagePosition | undefined
-}
-
-interface SearchSources {
-  readonly accountId: number
-  readonly input: SearchInput
-  readonly limit: number | undefined
-  readonly values: FilterValues
-  readonly carried: CarriedSearch | undefined
-}
-
-function mergeSearch({ accountId, input, limit, values, carried }: SearchSources): AskedSearch {
-  return {
-    filter: { ...(carried?.filter ?? values), accountId },
-    sortBy: carried?.sortBy ?? input.sortBy ?? 'date',
-    sortOrder: carried?.sortOrder ?? input.sortOrder ?? 'desc',
-    limit: limit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT,
-    position: carried?.position,
-  }
 }
 
 function earlierOf(moment: Date, limitMs: number | undefined): Date {
