@@ -1,4 +1,5 @@
 import { type DescField, type DescMethod, getOption, hasOption } from '@bufbuild/protobuf'
+import { field as fieldRules } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js'
 import { http } from '../../../gen/google/api/annotations_pb.js'
 import { comma_separated } from '../../../gen/payments/v1/options_pb.js'
 import type { HttpRule } from '../../transcoding/http-rule.ts'
@@ -6,6 +7,13 @@ import type { HttpRule } from '../../transcoding/http-rule.ts'
 /** The google.api.http option of a method; undefined if it has none. */
 export function httpRuleOf(method: DescMethod): HttpRule | undefined {
   return hasOption(method, http) ? getOption(method, http) : undefined
+}
+
+/** The texts that a field, or each element of a list, may be; none if any is allowed. */
+export function allowedTexts(field: DescField): readonly string[] {
+  const { type } = getOption(field, fieldRules)
+  const ofText = type.case === 'repeated' ? type.value.items?.type : type
+  return ofText?.case === 'string' ? ofText.value.in : []
 }
 
 /** Whether one query parameter of a repeated field may hold several values, separated by commas. */

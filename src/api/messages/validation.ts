@@ -1,10 +1,10 @@
-import { type DescEnum, type DescMessage, getOption, type Message } from '@bufbuild/protobuf'
+import type { DescMessage, Message } from '@bufbuild/protobuf'
 import type { Path } from '@bufbuild/protobuf/reflect'
 import { createValidator, type Violation } from '@bufbuild/protovalidate'
-import { field as fieldRules } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js'
 import { MAX_VIOLATIONS, mergeErrors } from '../../errors/gather-errors.ts'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { compileFastValidation } from './fast-validation.ts'
+import { allowedTexts } from './proto-options.ts'
 import { invalidLimit, unknownEnumValue, usableNames } from './request-errors.ts'
 
 /**
@@ -58,8 +58,11 @@ function describe({ field: path, ruleId, message: detail }: Violation, message: 
   if (tooLong.has(ruleId)) return waybillError('VALUE_TOO_LONG', { field, detail })
   if (tooMany.has(ruleId)) return waybillError('TOO_MANY_VALUES', { field, detail })
   const value = valueAt(message, path)
-  if (ruleId === 'string.in') return unknownEnumValue({ field, value: String(value), known: namesAt(path) })
-  const desc = enumAt(path)
+  const ofField = path.findLast((part) => part.kind === 'field')
+  if (ruleId === 'string.in') {
+    return unknownEnumValue({ field, value: String(value), known: ofField ? allowedTexts(ofField) : [] })
+  }
+  const desc = ofField?.enum
   if (desc !== undefined) {
     const name = desc.values.find((each) => each.number === value)?.name
     return unknownEnumValue({ field, value: name ?? String(value), known: usableNames(desc) })
@@ -77,19 +80,6 @@ function jsonPathOf(path: Path): string {
     else text += (text === '' ? '' : '.') + (part.kind === 'field' ? part.jsonName : part.name)
   }
   return text
-}
-
-function enumAt(path: Path): DescEnum | undefined {
-  const field = path.findLast((part) => part.kind === 'field')
-  return field?.enum
-}
-
-/** The texts that the rules of a field allow. */
-function namesAt(path: Path): readonly string[] {
-  const field = path.findLast((part) => part.kind === 'field')
-  const { type } = field === undefined ? {} : getOption(field, fieldRules)
-  const ofText = type?.case === 'repeated' ? type.value.items?.type : type
-  return ofText?.case === 'string' ? ofText.value.in : []
 }
 
 function valueAt(message: Message, path: Path): unknown {

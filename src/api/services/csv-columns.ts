@@ -1,54 +1,30 @@
+import { ExportPaymentsRequestSchema } from '../../../gen/payments/v1/payment_export_pb.js'
 import { addDecimals, type Decimal, formatDecimal, parseDecimal, sumDecimals, ZERO } from '../../domain/decimal.ts'
 import { type FeeType, feeTypes } from '../../domain/payment.ts'
 import type { FeeEntry, PaymentLine } from '../../domain/payment-line.ts'
+import { allowedTexts } from '../messages/proto-options.ts'
 
 /** A column of an export as CSV: what stands in its cell; undefined for an unknown value. */
 type Column = (line: PaymentLine) => unknown
 
-/** The fields of a line, by their names there. Lists and objects are JSON in their cell. */
-const fields = [
-  'id',
-  'status',
-  'confirmations',
-  'type',
-  'timestamp',
-  'updatedAt',
-  'amount',
-  'currency',
-  'amountInUSD',
-  'invoiceAmount',
-  'invoiceCurrency',
-  'network',
-  'chainId',
-  'txHash',
-  'blockNumber',
-  'eventIndex',
-  'sourceNetwork',
-  'sourceTxHash',
-  'payer',
-  'payee',
-  'initiator',
-  'tokenAddress',
-  'requestId',
-  'paymentReference',
-  'reference',
-  'refundedAmount',
-  'fees',
-  'exchangeRates',
-  'gas',
-  'refunds',
-  'statusHistory',
-  'superseded',
-] as const satisfies readonly (keyof PaymentLine)[]
-
-/** All columns by their names, in the order of a file for which none were chosen. */
-export const csvColumns: ReadonlyMap<string, Column> = new Map<string, Column>([
-  ...fields.map((name): [string, Column] => [name, (line) => line[name]]),
+/** The columns that hold parts of a line's fields. */
+const parts = new Map<string, Column>([
   ['gasAmount', ({ gas }) => gas?.amount],
   ['gasCurrency', ({ gas }) => gas?.currency],
   ['gasAmountInUSD', ({ gas }) => gas?.amountInUSD],
   ...feeTypes.flatMap(columnsOfFee),
 ])
+
+/**
+ * All columns by their names, in the order of a file for which none were chosen: those that the request allows. Each is a part of a line, or a field
+ * of it, in which lists and objects are JSON.
+ */
+export const csvColumns: ReadonlyMap<string, Column> = new Map(
+  allowedTexts(ExportPaymentsRequestSchema.field.columns).map((name) => [
+    name,
+    parts.get(name) ?? ((line) => line[name as keyof PaymentLine]),
+  ]),
+)
 
 /** `platformFee`, `platformFeeCurrency` and `platformFeeInUSD`. */
 function columnsOfFee(type: FeeType): [string, Column][] {

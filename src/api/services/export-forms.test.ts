@@ -1,5 +1,4 @@
-import { create, getOption } from '@bufbuild/protobuf'
-import { field as fieldRules } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js'
+import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import {
   ExportPaymentsRequest_Format,
@@ -10,7 +9,6 @@ import type { Payment } from '../../domain/payment.ts'
 import { formatPaymentLine, toPaymentLine } from '../../domain/payment-line.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { StreamFormat } from '../rest/stream-format.ts'
-import { csvColumns } from './csv-columns.ts'
 import { chooseExportForm } from './export-forms.ts'
 
 const least: Payment = {
@@ -89,7 +87,14 @@ describe('an export', () => {
   })
   it('as CSV has a column for every field of a line', () => {
     const [header = ''] = fileOf(ExportPaymentsRequest_Format.CSV).split('\r\n')
-    expect(header.split(',')).toEqual(expect.arrayContaining(Object.keys(toPaymentLine(least))))
+    const fields = Object.keys(toPaymentLine(least))
+    expect(header.split(',')).toEqual(expect.arrayContaining(fields))
+    const others = header.split(',').filter((name) => !fields.includes(name))
+    const ofGas = ['gasAmount', 'gasCurrency', 'gasAmountInUSD']
+    const ofFees = ['gas', 'platform', 'protocol', 'swap', 'crosschain'].flatMap((type) =>
+      ['Fee', 'FeeCurrency', 'FeeInUSD'].map((part) => `${type}${part}`),
+    )
+    expect(others).toEqual([...ofGas, ...ofFees])
   })
 
   it('as CSV has the columns that were chosen, with fees and gas in columns of their own', () => {
@@ -125,12 +130,6 @@ describe('an export', () => {
     expect(csv).toBe(`0,ETH-BASE,0,"${gas}"\r\n`)
     const lines = bodyOf(chooseExportForm(undefined, create(ExportPaymentsRequestSchema)))
     expect(lines).toBe(`${formatPaymentLine(more)}\n`)
-  })
-
-  it('has the columns that its definition allows', () => {
-    const { type } = getOption(ExportPaymentsRequestSchema.field.columns, fieldRules)
-    const items = type.case === 'repeated' ? type.value.items?.type : undefined
-    expect(items?.case === 'string' ? items.value.in : []).toEqual([...csvColumns.keys()])
   })
 
   it('has columns as CSV alone', () => {
