@@ -35,16 +35,7 @@ export interface ServerExit {
   readonly signal: NodeJS.Signals | null
 }
 
-/** A server that this process started. It ends when this process ends, even when that is killed. */
-export interface EmbeddedServer {
-  /** Stays valid after a restart on the same folder. */
-  readonly connection: ConnectionFactory
-  readonly pid: number
-  /** Ends all connections and the server, and waits until it has ended. May be called twice. */
-  stop(): Promise<void>
-  /** Resolves when the server has ended, for any reason. */
-  readonly exited: Promise<ServerExit>
-}
+export type EmbeddedServer = ReturnType<typeof runningServer>
 
 export interface StartOptions {
   /** DATA_DIR; created if missing. */
@@ -262,19 +253,23 @@ function endGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-function runningServer(child: ChildProcess, folder: ServerFolder): EmbeddedServer {
+/** A server that this process started. It ends when this process ends, even when that is killed. */
+function runningServer(child: ChildProcess, folder: ServerFolder) {
+  /** Resolves when the server has ended, for any reason. */
   const exited = new Promise<ServerExit>((resolve) => {
     const done = () => resolve({ code: child.exitCode, signal: child.signalCode })
     if (child.exitCode !== null || child.signalCode !== null) done()
     else child.once('exit', done)
   })
-  const stop = async () => {
+  /** Ends all connections and the server, and waits until it has ended. May be called twice. */
+  const stop = async (): Promise<void> => {
     // to the postmaster alone, which tells its processes: a backend takes SIGINT for a cancel of its statement
     child.kill('SIGINT')
     const forced = setTimeout(() => child.kill('SIGQUIT'), FAST_SHUTDOWN_MS)
     await exited
     clearTimeout(forced)
   }
+  // the connection stays valid after a restart on the same folder
   return { connection: folderConnection(folder), pid: child.pid ?? 0, stop, exited }
 }
 
