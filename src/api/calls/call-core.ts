@@ -2,7 +2,7 @@ import type { Message } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { checkRequests } from '../messages/check-requests.ts'
 import type { Validate } from '../messages/validation.ts'
-import { type Answers, type Call, createCall, type Given, type IncomingCall, type Messages } from './call.ts'
+import { type Answers, Call, type Given, type IncomingCall, type Messages } from './call.ts'
 import { type CallCaps, capCalls, refuseWhenFull, type StreamCaps } from './cap-calls.ts'
 import { endLostCalls, type LostServers } from './end-lost-calls.ts'
 import { keepDeadline, type TimeLimits } from './keep-deadline.ts'
@@ -95,7 +95,7 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[]) {
      * @throws WaybillError and nothing else; already logged
      */
     async callUnary(incoming: IncomingCall): Promise<UnaryAnswer> {
-      const call = createCall(desc, incoming)
+      const call = new Call(desc, incoming)
       try {
         const plain = await run(call)
         return { plain, ...givenOf(call) }
@@ -106,7 +106,7 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[]) {
     },
     /** As `callUnary`, for the methods that take or answer a stream. Iterating the answers throws nothing but WaybillError, too. */
     async callStream(incoming: IncomingCall): Promise<StreamAnswer> {
-      const call = createCall(desc, incoming)
+      const call = new Call(desc, incoming)
       const answers = (await run(call)) as Answers
       const header = () => call.givenResponseHeader()
       return { answers, signal: call.signal, header, trailer: () => call.givenResponseTrailer() }

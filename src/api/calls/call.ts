@@ -46,30 +46,6 @@ export interface IncomingCall extends CallOrigin {
   readonly stopping?: AbortSignal
 }
 
-/** A call on its way through the call core. It is also the context that Connect's handlers get. */
-export interface Call extends CallContext {
-  readonly incoming: IncomingCall
-  readonly requestId: string
-  /** Set once it is known; absent for methods that need no key. */
-  caller?: Caller
-  /** Who holds the places of the call; made when it is first asked for, by `holderOf`. */
-  holder?: Holder
-  deadlineAtMs?: number
-  /** True while the request is read: a deadline that passes then is the caller's fault. */
-  isReading?: boolean
-  /** The decoded request, once it has been read. */
-  request?: Message
-  /** The decoded requests of a method that takes a stream. */
-  requests?: Messages
-  /** The headers that the handler has set; undefined for none. */
-  givenResponseHeader(): Headers | undefined
-  givenResponseTrailer(): Headers | undefined
-  /** Aborts the signal. */
-  abort(error: WaybillError): void
-  /** Ends the call with an error before its deadline. Set once the deadline is kept. */
-  end?: (error: WaybillError) => void
-}
-
 /** The headers and trailers that a handler has set; undefined for none. */
 export interface Given {
   readonly header: Headers | undefined
@@ -82,23 +58,30 @@ export type Messages = AsyncIterable<Message>
 /** The answers of a stream, each a message or what `create` takes to make it. */
 export type Answers = AsyncIterable<object>
 
-export function createCall(method: DescMethod, incoming: IncomingCall): Call {
-  return new StartedCall(method, incoming)
-}
-
 /**
- * Signal, headers and values are made when they are first used: most calls need few of them.
+ * A call on its way through the call core. It is also the context that Connect's handlers get. Signal, headers and values are made when they are
+ * first used: most calls need few of them.
  *
  * A class, because of its getters: V8 gives each object literal with getters a hidden class of its own, and keeps that, with all that
  * it refers to, until a major collection. Every call then outlived dozens of minor ones.
  */
-class StartedCall implements Call {
+export class Call implements CallContext {
   readonly method: DescMethod
   readonly incoming: IncomingCall
   readonly requestId: string
+  /** Set once it is known; absent for methods that need no key. */
   caller?: Caller
+  /** Who holds the places of the call; made when it is first asked for, by `holderOf`. */
   holder?: Holder
   deadlineAtMs?: number
+  /** True while the request is read: a deadline that passes then is the caller's fault. */
+  declare isReading?: boolean
+  /** The decoded request, once it has been read. */
+  declare request?: Message
+  /** The decoded requests of a method that takes a stream. */
+  declare requests?: Messages
+  /** Ends the call with an error before its deadline. Set once the deadline is kept. */
+  declare end?: (error: WaybillError) => void
   #controller: AbortController | undefined
   #requestHeader: Headers | undefined
   #responseHeader: Headers | undefined
@@ -141,6 +124,7 @@ class StartedCall implements Call {
     return () => (this.deadlineAtMs === undefined ? undefined : this.deadlineAtMs - Date.now())
   }
 
+  /** The headers that the handler has set; undefined for none. */
   givenResponseHeader(): Headers | undefined {
     return this.#responseHeader
   }
@@ -149,6 +133,7 @@ class StartedCall implements Call {
     return this.#responseTrailer
   }
 
+  /** Aborts the signal. */
   abort(error: WaybillError): void {
     this.#controller ??= new AbortController()
     this.#controller.abort(error)

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { type Answers, createCall, type IncomingCall } from './call.ts'
+import { type Answers, Call, type IncomingCall } from './call.ts'
 import { keepDeadline } from './keep-deadline.ts'
 import type { ServedMethod } from './served-method.ts'
 
@@ -18,7 +18,7 @@ it('frees the timers and listeners of a stream that was abandoned before anybody
     stopping,
   }
   const method = { desc: { methodKind: 'server_streaming' } } as ServedMethod
-  const call = createCall(method.desc, incoming as Partial<IncomingCall> as IncomingCall)
+  const call = new Call(method.desc, incoming as Partial<IncomingCall> as IncomingCall)
   async function* work(): Answers {}
   const limits = { maxCallMs: 1, maxStreamMs: 3_600_000, maxStallMs: 1, minRowsPerSecond: 1 }
   await keepDeadline(limits)(method, async () => work())(call)

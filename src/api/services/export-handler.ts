@@ -24,7 +24,7 @@ export function createExportHandlers(
 
 /**
  * An answer of an export. It holds the payments as they are, for the files of plain HTTP, and makes the fields of the message only when
- * a message is sent. A class because of its getter, for the same reason as StartedCall in calls/call.ts.
+ * a message is sent. A class because of its getter, for the same reason as Call in calls/call.ts.
  */
 class ExportAnswer {
   readonly batch: readonly ExportedPayment[]
