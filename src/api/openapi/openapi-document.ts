@@ -6,7 +6,6 @@ type SchemaType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'arra
 
 export interface JsonSchema {
   readonly $ref?: string
-  readonly title?: string
   readonly description?: string | undefined
   readonly type?: SchemaType | readonly [SchemaType, 'null']
   readonly format?: string
@@ -50,7 +49,6 @@ export interface MediaType {
   readonly schema?: JsonSchema
   /** Of each message of a stream: OpenAPI 3.2 only. */
   readonly itemSchema?: JsonSchema
-  readonly example?: Json
 }
 
 export interface Header {

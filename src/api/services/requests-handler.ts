@@ -19,7 +19,6 @@ import { paymentReferenceOf } from '../../domain/payment-reference.ts'
 import type { PaymentRequest } from '../../domain/payment-request.ts'
 import type { RouteWarning } from '../../domain/route.ts'
 import type { ListedRequests, ListInput } from '../../requests/list-requests.ts'
-import type { FilterInput } from '../../requests/request-filter.ts'
 import type { Requests } from '../../requests/requests.ts'
 import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
 import type { RequestGroup, SummarizeRequests } from '../../requests/summarize-requests.ts'
@@ -93,24 +92,13 @@ export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {
 }
 
 function listInputOf(request: ListPaymentRequestsRequest): ListInput {
-  const { limit, cursor } = request
   const includeTotal = wordOf('includeTotal', ListPaymentRequestsRequest_IncludeTotal, request.includeTotal)
-  return { ...filterInputOf(request), includeTotal, limit, cursor }
+  return { ...filterInputOf(request), includeTotal }
 }
 
-function filterInputOf(request: ListPaymentRequestsRequest | SummarizePaymentRequestsRequest): FilterInput {
-  const { reference, requestId, payee, network, currency, fromDate, toDate, overpaid } = request
-  return {
-    status: request.status.map((number) => memberOf('status', PaymentRequest_Status, number)),
-    reference,
-    requestId,
-    payee,
-    network,
-    currency,
-    fromDate,
-    toDate,
-    overpaid,
-  }
+/** The filters of a request, which have the same names there. */
+function filterInputOf<R extends ListPaymentRequestsRequest | SummarizePaymentRequestsRequest>(request: R) {
+  return { ...request, status: request.status.map((number) => memberOf('status', PaymentRequest_Status, number)) }
 }
 
 function paginationOf({

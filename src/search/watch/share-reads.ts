@@ -1,10 +1,3 @@
-/**
- * Starts a read, or joins the running one of the same name.
- *
- * @throws the signal's reason when it fires; the read is cancelled when its last caller has left
- */
-export type ShareRead<T> = (name: string, read: (signal: AbortSignal) => Promise<T>, signal: AbortSignal) => Promise<T>
-
 /** Of all watches; a pool has eight connections by default. */
 const MAX_AT_ONCE = 3
 
@@ -16,9 +9,10 @@ interface SharedRead<T> {
 
 /**
  * Lets callers that want the same thing at the same time share one read of it, and limits how many reads run at once, so that watches do
- * not take all database connections from other calls.
+ * not take all database connections from other calls. The function that it returns starts a read, or joins the running one of the same name. It
+ * throws the signal's reason when that fires; the read is cancelled when its last caller has left.
  */
-export function createShareRead<T>(): ShareRead<T> {
+export function createShareRead<T>() {
   const readings = new Map<string, SharedRead<T>>()
   const queue: (() => void)[] = []
   let running = 0
@@ -49,7 +43,7 @@ export function createShareRead<T>(): ShareRead<T> {
     return reading
   }
 
-  return async (name, read, signal) => {
+  return async (name: string, read: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> => {
     signal.throwIfAborted()
     const reading = readings.get(name) ?? begin(name, read)
     reading.callers += 1
