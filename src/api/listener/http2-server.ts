@@ -13,7 +13,6 @@ import { createAlarms } from './alarms.ts'
 import { type Allowance, createAllowance } from './allowance.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import type { HeldConnection } from './connection-shares.ts'
-import { drainSession } from './drain-session.ts'
 import { LINGER_MS, type ServerTerms } from './refuse-connection.ts'
 
 /** Serves HTTP/2 on the connections that are handed to it with `emit('connection', socket)`. */
@@ -102,12 +101,9 @@ function guardSession(session: ServerHttp2Session, socket: Socket, terms: Server
     resets = createAllowance(allowedResets, nowMs)
     controls = createAllowance(limits.controlFrames, nowMs)
     tell('connection drained: too many frames that are not calls', what)
-    drainSession(session, {
-      socket,
-      why: `too many ${what} frames`,
-      graceMs: limits.drainTimeoutMs,
-      onOverrun: () => cut(what),
-    })
+    endOnOverrun(socket, limits.drainTimeoutMs, () => cut(what))
+    // It says NO_ERROR, since some clients, such as Node's, cancel their calls if it names an error.
+    session.goaway(constants.NGHTTP2_NO_ERROR, 0, Buffer.from(`too many ${what} frames`))
   }
   const onControl = (what: string) => {
     if (controls.take()) return
@@ -176,6 +172,30 @@ function boundIdleness(session: ServerHttp2Session, limits: ConnectionLimits, is
     clearTimeout(idle)
   })
   return { refreshIdle: () => void idle.refresh() }
+}
+
+/**
+ * How much the client may send while its session is drained. Streams that it begins are not served any more, but take time to read. It is enough for
+ * the rest of the requests that have begun; nghttp2 itself stops reading after 10,000 ignored streams.
+ */
+const MAX_DRAINED_BYTES = 512 * 1024
+
+/** How often the bytes read are checked, in milliseconds. */
+const LOOK_MS = 50
+
+/**
+ * Bounds the draining of a session, which accepts no new streams while those in flight continue. The session is not closed: Node would then leave it
+ * to the client to close the connection.
+ *
+ * @param onOverrun - called when the grace period is over or the client sends too much. It must end the connection
+ */
+function endOnOverrun(socket: Socket, graceMs: number, onOverrun: () => void): void {
+  const readAtStart = socket.bytesRead
+  const endAtMs = performance.now() + graceMs
+  const look = setInterval(() => {
+    if (socket.bytesRead - readAtStart > MAX_DRAINED_BYTES || performance.now() > endAtMs) onOverrun()
+  }, LOOK_MS)
+  socket.once('close', () => clearInterval(look))
 }
 
 /** Closes a connection after its last call. */
