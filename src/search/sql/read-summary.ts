@@ -293,16 +293,12 @@ function groupingOf(
 ): Grouping {
   if (parties.has(name)) return partyGrouping(name, at, query)
   if (periods !== undefined) return periodGrouping(at, periods)
-  const key = name === 'invoiceCurrency' ? 'invoice_currency' : name
-  return {
-    at,
-    key,
-    coarseKey: key,
-    before: [],
-    after: [],
-    joinedTo: '',
-    columns: [`cells.key${at}`],
-  }
+  return plainGrouping(at, name === 'invoiceCurrency' ? 'invoice_currency' : name)
+}
+
+/** Groups by an expression alone. */
+function plainGrouping(at: number, key: string): Grouping {
+  return { at, key, coarseKey: key, before: [], after: [], joinedTo: '', columns: [`cells.key${at}`] }
 }
 
 function partyGrouping(name: GroupName, at: number, { groupBy, sums, top }: SummaryQuery): Grouping {
@@ -322,10 +318,8 @@ function partyGrouping(name: GroupName, at: number, { groupBy, sums, top }: Summ
     [top],
   )
   return {
-    at,
-    key: name,
+    ...plainGrouping(at, name),
     coarseKey: `case when ${name} is null or ${name} in (select ${key} from ${table}) then ${name} else ''::bytea end`,
-    before: [],
     after: [commonTable(table, places)],
     joinedTo: `\nleft join ${table} on ${table}.${key} = cells.${key}`,
     columns: [
@@ -340,15 +334,8 @@ function partyGrouping(name: GroupName, at: number, { groupBy, sums, top }: Summ
 function periodGrouping(at: number, periods: readonly Boundary[]): Grouping {
   const key = `width_bucket(timestamp, (select at from begins${at}))`
   const times = periods.map(({ atMs }) => timeText(atMs))
-  return {
-    at,
-    key,
-    coarseKey: key,
-    before: [commonTable(`begins${at}`, raw('select ?::timestamptz[] as at', [times]), 'materialized')],
-    after: [],
-    joinedTo: '',
-    columns: [`cells.key${at}`],
-  }
+  const begins = raw('select ?::timestamptz[] as at', [times])
+  return { ...plainGrouping(at, key), before: [commonTable(`begins${at}`, begins, 'materialized')] }
 }
 
 function list(columns: readonly string[]): string {
