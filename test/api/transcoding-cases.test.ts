@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { create, fromJson, type JsonValue, type Message, toBinary, toJson } from '@bufbuild/protobuf'
+import { codeToHttpStatus } from '@connectrpc/connect/protocol-connect'
 import { describe, expect, test } from 'vitest'
 import { httpErrorBody, wireFormOf } from '../../src/api/calls/error-mapping.ts'
 import { type Reason, reasons } from '../../src/errors/reasons.ts'
 import { WaybillError } from '../../src/errors/waybill-error.ts'
-import { httpStatusOf } from '../../src/transcoding/http-status.ts'
 import { createRouter } from '../../src/transcoding/paths/router.ts'
 import { parseTemplate, segmentText } from '../../src/transcoding/paths/template-parser.ts'
 import { TemplateError } from '../../src/transcoding/paths/template-scanner.ts'
@@ -189,7 +189,7 @@ function runErrorCase({ grpc, expect: expected }: ErrorCase): Outcome {
     const { code, httpStatus }: { code: number; httpStatus: number } = wireFormOf(name, 'rest')
     return code === grpc.code && httpStatus === expected.http
   })
-  const http = httpStatusOf(grpc.code)
+  const http = codeToHttpStatus(grpc.code)
   if (expected.message === undefined || reason === undefined) return { actual: http, expected: expected.http }
   const body = JSON.parse(httpErrorBody(new WaybillError(reason, grpc.message ?? '', {}, {}))) as { message: string }
   return { actual: { http, message: body.message }, expected: { http: expected.http, message: expected.message } }

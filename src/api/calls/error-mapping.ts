@@ -1,14 +1,13 @@
 import { create, type DescMessage, type JsonObject, type Message, toBinary, toJson } from '@bufbuild/protobuf'
 import { AnySchema } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError } from '@connectrpc/connect'
-import { codeToString } from '@connectrpc/connect/protocol-connect'
+import { codeToHttpStatus, codeToString } from '@connectrpc/connect/protocol-connect'
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../../gen/google/rpc/error_details_pb.js'
 import { StatusSchema } from '../../../gen/google/rpc/status_pb.js'
 import { type Reason, type ReasonKind } from '../../errors/reasons.ts'
 import { shorten } from '../../errors/shorten.ts'
 import { type ErrorTexts, writeToFit } from '../../errors/shorten-error.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import { httpStatusOf } from '../../transcoding/http-status.ts'
 import type { Protocol } from './call.ts'
 
 /** `domain` of google.rpc.ErrorInfo. */
@@ -66,7 +65,7 @@ export function wireFormOf(reason: Reason, protocol: Protocol): WireForm {
   const special = (protocol === 'rest' ? undefined : rpcForms[reason]) ?? specialForms[reason]
   if (special !== undefined) return special
   const code = codeOfKind[kindOf(reason)]
-  return { code, httpStatus: httpStatusOf(code) }
+  return { code, httpStatus: codeToHttpStatus(code) }
 }
 
 /** The name of a code in JSON and in logs, `invalid_argument`; `ok` for none. */
@@ -91,7 +90,7 @@ class ForeignError extends WaybillError {
 export function wireFormOfError(error: WaybillError, protocol: Protocol): WireForm {
   if (!(error instanceof ForeignError)) return wireFormOf(error.reason, protocol)
   const { code } = error.cause
-  return { code, httpStatus: httpStatusOf(code) }
+  return { code, httpStatus: codeToHttpStatus(code) }
 }
 
 /** Recognises failures of the database; undefined for all others. */
