@@ -35,29 +35,19 @@ interface EventReaderOptions {
   readonly tools: FindingTools
   readonly reader: ChainReader
   readonly logger: Logger
-  /** Whether all blocks were read before: then what is stored of their transactions is left out of matching. */
-  readonly areReread?: boolean
-  /** With `areReread`: the transactions of which something is stored. Their stored payments are left out of matching. */
-  readonly doubted?: () => readonly Hex[]
 }
 
 /** Makes the reader of one chain. */
 export function createEventReader(options: EventReaderOptions): EventReader {
-  const { tools, reader, logger, areReread = false, doubted } = options
+  const { tools, reader, logger } = options
   let warnedAtMs: number | undefined
   return {
     async read(from, signal) {
-      const stored = new Set(doubted?.())
-      const hashes = from.logs.map(({ transactionHash }) => transactionHash as Hex)
       const logged = {
         logs: from.logs,
         receipts: (hashes: readonly Hex[]) => readReceipts(options, hashes, from, signal),
         blockTimes: (numbers: readonly number[]) => readBlockTimes(reader, { numbers, ...from }, signal),
         patience: from.areFinal ? BACKFILL : tools.live,
-        areReread,
-        // Of what is stored nothing is taken back for want of a trace; of the rest there is nothing to take back.
-        neverTraced: new Set(hashes.filter((hash) => !stored.has(hash))),
-        doubted: [...stored],
       }
       const findings = await findPayments(tools, logged, signal)
       const warning = describeRateProblem(findings)

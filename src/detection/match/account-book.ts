@@ -1,36 +1,14 @@
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { Acceptance } from '../sql/accepted-events-repository.ts'
-import type { ToldPayer } from '../sql/carried-repository.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
-import type { FirstPayment, KnownPayers, WalletTime } from '../sql/payers-repository.ts'
+import type { FirstPayment, WalletTime } from '../sql/payers-repository.ts'
 import { eventKeyOf } from './detected.ts'
 import type { AcceptedAs, MatchableRequest } from './match-event.ts'
 import type { SeenEvent } from './read-transaction.ts'
 
 /** What an account has stored about some events. Payments that are found while matching are added in the order of the chain. */
-export interface AccountBook {
-  requestsOf(topic: Hex): readonly MatchableRequest[]
-  /** Whether an address paid the request earlier. */
-  hasPaidBefore(at: FirstPayment, request: MatchableRequest, address: Address): boolean
-  /** Whether an earlier payment of the request has an unknown payer. */
-  hasUnknownPayerBefore(at: FirstPayment, request: MatchableRequest): boolean
-  /** Whether an address was a registered refund wallet of the account at that time. */
-  isWalletAt(at: FirstPayment, address: Address): boolean
-  /** What an operator accepted the event as. */
-  acceptedAs(txHash: Hex, event: SeenEvent): AcceptedAs | undefined
-  /** Who paid an event that a bridge delivered, as the bridge told it. */
-  toldPayerOf(txHash: Hex, event: SeenEvent): ToldPayer | undefined
-  /** Who paid by the stored payment of an event that is read again. Undefined where none is stored, or its payer is unknown. */
-  storedPayerOf(txHash: Hex, event: SeenEvent): Address | undefined
-  /** @param payer - undefined where it is unknown */
-  addPayment(request: MatchableRequest, payer: Address | undefined): void
-  /**
-   * Adds the stored payment of an event that no longer matches when it is read again, because the rate of its time is no longer readable. The
-   * payment stays stored, so its payer may still be refunded. Does nothing where no payment of the event is stored.
-   */
-  keepPayment(request: MatchableRequest, txHash: Hex, event: SeenEvent): void
-}
+export type AccountBook = Awaited<ReturnType<typeof openAccountBook>>
 
 /** Events of one chain that are matched together for one account. */
 interface BookedEvents {
@@ -40,8 +18,6 @@ interface BookedEvents {
   readonly events: readonly { readonly event: SeenEvent; readonly txHash: Hex }[]
   /** Whether they were matched before: then what is stored of their payments is left out. */
   readonly areReread: boolean
-  /** Further transactions whose stored payments are left out. */
-  readonly doubted?: readonly Hex[]
 }
 
 type Sources = Pick<
@@ -53,10 +29,7 @@ type Sources = Pick<
  * Reads what an account has stored about events: requests, earlier payers, refund wallets and accepted events. Of the stored payments only
  * those of earlier blocks count; payments of the same block are found together and added in their order.
  */
-export async function openAccountBook(
-  repository: Sources,
-  { accountId, chainId, events, areReread, doubted = [] }: BookedEvents,
-): Promise<AccountBook> {
+export async function openAccountBook(repository: Sources, { accountId, chainId, events, areReread }: BookedEvents) {
   const topics = new Set(events.map(({ event }) => event.topic))
   const transactions = { chainId, txHashes: [...new Set(events.map(({ txHash }) => txHash))] }
   const addresses = new Set(events.flatMap(({ event }) => [event.to, ...(event.paidFrom ? [event.paidFrom] : [])]))
@@ -71,48 +44,42 @@ export async function openAccountBook(
   const payers = await repository.payersOf(
     accountId,
     requests.map(({ requestId }) => requestId),
-    areReread ? { chainId, txHashes: [...transactions.txHashes, ...doubted] } : undefined,
+    areReread ? transactions : undefined,
   )
-  return createAccountBook({ requests, wallets, accepted, kept, told, payers })
-}
-
-/** What was read for a book. */
-interface BookEntries {
-  readonly requests: readonly MatchableRequest[]
-  readonly wallets: ReadonlyMap<Address, readonly WalletTime[]>
-  /** By {@link eventKeyOf}. */
-  readonly accepted: ReadonlyMap<string, Acceptance>
-  /** Payers of the stored payments of events that are read again, by {@link eventKeyOf}. */
-  readonly kept: ReadonlyMap<string, Address | undefined>
-  /** By {@link eventKeyOf}. */
-  readonly told: ReadonlyMap<string, ToldPayer>
-  /** By request id. */
-  readonly payers: ReadonlyMap<string, KnownPayers>
-}
-
-function createAccountBook({ requests, wallets, accepted, kept, told, payers }: BookEntries): AccountBook {
   const byTopic = groupByTopic(requests)
   /** Payers of the payments that were found while matching; undefined stands for an unknown one. */
   const found = new Map<string, Set<Address | undefined>>()
-  const add = ({ requestId }: MatchableRequest, payer: Address | undefined) =>
+  /** @param payer - undefined where it is unknown */
+  const addPayment = ({ requestId }: MatchableRequest, payer: Address | undefined) =>
     void found.set(requestId, (found.get(requestId) ?? new Set<Address | undefined>()).add(payer))
   return {
-    requestsOf: (topic) => byTopic.get(topic) ?? [],
-    hasPaidBefore: (at, { requestId }, address) =>
+    requestsOf: (topic: Hex): readonly MatchableRequest[] => byTopic.get(topic) ?? [],
+    /** Whether an address paid the request earlier. */
+    hasPaidBefore: (at: FirstPayment, { requestId }: MatchableRequest, address: Address) =>
       found.get(requestId)?.has(address) === true || isEarlier(payers.get(requestId)?.firstOf.get(address), at),
-    hasUnknownPayerBefore: (at, { requestId }) =>
+    /** Whether an earlier payment of the request has an unknown payer. */
+    hasUnknownPayerBefore: (at: FirstPayment, { requestId }: MatchableRequest) =>
       found.get(requestId)?.has(undefined) === true || isEarlier(payers.get(requestId)?.unknown, at),
-    isWalletAt: (at, address) => (wallets.get(address) ?? []).some((time) => isRegisteredAt(time, at)),
-    acceptedAs(txHash, event) {
+    /** Whether an address was a registered refund wallet of the account at that time. */
+    isWalletAt: (at: FirstPayment, address: Address) =>
+      (wallets.get(address) ?? []).some((time) => isRegisteredAt(time, at)),
+    /** What an operator accepted the event as. */
+    acceptedAs(txHash: Hex, event: SeenEvent): AcceptedAs | undefined {
       const acceptance = accepted.get(eventKeyOf({ txHash, eventIndex: event.eventIndex }))
       return acceptance !== undefined && isSameEvent(acceptance, event) ? acceptance.as : undefined
     },
-    toldPayerOf: (txHash, { eventIndex }) => told.get(eventKeyOf({ txHash, eventIndex })),
-    storedPayerOf: (txHash, { eventIndex }) => kept.get(eventKeyOf({ txHash, eventIndex })),
-    addPayment: add,
-    keepPayment(request, txHash, { eventIndex }) {
+    /** Who paid an event that a bridge delivered, as the bridge told it. */
+    toldPayerOf: (txHash: Hex, { eventIndex }: SeenEvent) => told.get(eventKeyOf({ txHash, eventIndex })),
+    /** Who paid by the stored payment of an event that is read again. Undefined where none is stored, or its payer is unknown. */
+    storedPayerOf: (txHash: Hex, { eventIndex }: SeenEvent) => kept.get(eventKeyOf({ txHash, eventIndex })),
+    addPayment,
+    /**
+     * Adds the stored payment of an event that no longer matches when it is read again, because the rate of its time is no longer readable. The
+     * payment stays stored, so its payer may still be refunded. Does nothing where no payment of the event is stored.
+     */
+    keepPayment(request: MatchableRequest, txHash: Hex, { eventIndex }: SeenEvent): void {
       const key = eventKeyOf({ txHash, eventIndex })
-      if (kept.has(key)) add(request, kept.get(key))
+      if (kept.has(key)) addPayment(request, kept.get(key))
     },
   }
 }

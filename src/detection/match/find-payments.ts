@@ -28,13 +28,16 @@ interface LoggedEvents {
   receipts(hashes: readonly Hex[]): Promise<TransactionReceipt[]>
   /** The timestamps of these blocks, in seconds. */
   blockTimes(numbers: readonly number[]): Promise<ReadonlyMap<number, number>>
-  /** Whether all of these transactions were read before: then what is stored of them is left out of matching. */
-  readonly areReread?: boolean
-  /** Of those: which had no trace then either, so that nothing is lost if they have none now. */
-  readonly neverTraced?: ReadonlySet<Hex>
+  /** Present where all of these transactions were read before. */
+  readonly reread?: Reread | undefined
   readonly patience: Patience
-  /** Further transactions whose stored payments are left out of matching, since they are in doubt. */
-  readonly doubted?: readonly Hex[]
+}
+
+/** Transactions that are read again for one account: they are matched for it alone, and what is stored of them is left out of matching. */
+interface Reread {
+  readonly accountId: number
+  /** Those that had no trace before either, so that nothing is lost if they have none now. */
+  readonly neverTraced: ReadonlySet<Hex>
 }
 
 /** An event of a topic that an account knows, and what it is to that account. */
@@ -46,16 +49,10 @@ interface MatchedEvent extends ReadEvent {
 /**
  * Finds the payments and refunds in logs, by account, and what is neither, with the reason. Only transactions with a topic that some account knows
  * cost a receipt.
- *
- * @param onlyAccount - match for this account alone, and ignore unknown topics
  */
-export async function findPayments(
-  tools: FindingTools,
-  logged: LoggedEvents,
-  signal?: AbortSignal,
-  onlyAccount?: number,
-): Promise<Findings> {
+export async function findPayments(tools: FindingTools, logged: LoggedEvents, signal?: AbortSignal): Promise<Findings> {
   const { followed } = tools.chain
+  const { reread, patience } = logged
   const events = logged.logs
     .flatMap((log) => decodeLog(log))
     .filter(({ event }) => followed.contracts.has(event.emitter))
@@ -64,16 +61,13 @@ export async function findPayments(
   const receipts = await logged.receipts([...new Set(events.filter(isKnown).map(({ txHash }) => txHash))])
   const read = new Set(receipts.map(({ txHash }) => txHash))
   const tooLarge = events.filter((each) => isKnown(each) && !read.has(each.txHash))
-  const unknown = onlyAccount === undefined ? events.filter((each) => !isKnown(each)) : []
+  const unknown = reread === undefined ? events.filter((each) => !isKnown(each)) : []
   const blockNumbers = new Set([...unknown, ...tooLarge, ...receipts].map(({ blockNumber }) => blockNumber))
   const times = await logged.blockTimes([...blockNumbers])
   const proxies = findCreatedProxies(logged.logs, followed)
-  const areReread = logged.areReread ?? false
-  const { patience, neverTraced = new Set<Hex>() } = logged
-  const wanted = { receipts, proxies, directory, areReread, neverTraced, patience }
+  const wanted = { receipts, proxies, directory, neverTraced: reread?.neverTraced, patience }
   const known = await readKnownEvents(tools, wanted, signal)
-  const { doubted = [] } = logged
-  const byAccount = await eventsByAccount(tools, { events: known.events, directory, onlyAccount, areReread, doubted })
+  const byAccount = await eventsByAccount(tools, known.events, directory, reread?.accountId)
   const valued = byAccount.flatMap((each) => findValuedPayments(tools, each, times))
   const market = await tools.market.read(valued, patience, signal)
   const matched = byAccount.flatMap((each) => matchEvents(tools, each, { times, market }))
@@ -124,24 +118,15 @@ interface AccountEvents {
   readonly book: AccountBook
 }
 
+/** @param rereader - the account for which the events are read again */
 async function eventsByAccount(
   { chain, repository }: FindingTools,
-  {
-    events,
-    directory,
-    onlyAccount,
-    areReread,
-    doubted,
-  }: {
-    readonly events: readonly ReadEvent[]
-    readonly directory: Findings['directory']
-    readonly onlyAccount: number | undefined
-    readonly areReread: boolean
-    readonly doubted: readonly Hex[]
-  },
+  events: readonly ReadEvent[],
+  directory: Findings['directory'],
+  rereader: number | undefined,
 ): Promise<AccountEvents[]> {
   const knownBy = ({ topic }: SeenEvent) => directory.get(topic) ?? []
-  const accountIds = onlyAccount === undefined ? new Set(events.flatMap(({ event }) => knownBy(event))) : [onlyAccount]
+  const accountIds = rereader === undefined ? new Set(events.flatMap(({ event }) => knownBy(event))) : [rereader]
   const seen: AccountEvents[] = []
   for (const accountId of accountIds) {
     const own = events.filter(({ event }) => knownBy(event).includes(accountId))
@@ -149,8 +134,7 @@ async function eventsByAccount(
       accountId,
       chainId: chain.chainId,
       events: own.map(({ event, receipt }) => ({ event, txHash: receipt.txHash })),
-      areReread,
-      doubted,
+      areReread: rereader !== undefined,
     })
     seen.push({ accountId, events: own.map((each) => withToldPayer(withStoredPayer(each, book), book)), book })
   }

@@ -25,10 +25,8 @@ interface KnownTransactions {
   /** SingleRequestProxies that were created in the same blocks. */
   readonly proxies: readonly CreatedProxy[]
   readonly directory: Findings['directory']
-  /** Whether they were read before. */
-  readonly areReread: boolean
-  /** Of those that were read before: which had no trace then either. */
-  readonly neverTraced: ReadonlySet<Hex>
+  /** Where they were read before: those that had no trace then either. */
+  readonly neverTraced: ReadonlySet<Hex> | undefined
   readonly patience: Patience
 }
 
@@ -47,7 +45,7 @@ interface KnownEvents {
  */
 export async function readKnownEvents(
   { chain, repository, traces }: Pick<FindingTools, 'chain' | 'repository' | 'traces'>,
-  { receipts, proxies, directory, areReread, neverTraced, patience }: KnownTransactions,
+  { receipts, proxies, directory, neverTraced, patience }: KnownTransactions,
   signal: AbortSignal | undefined,
 ): Promise<KnownEvents> {
   const { followed } = chain
@@ -56,7 +54,7 @@ export async function readKnownEvents(
   const { known, failed } = unclear.length === 0 ? NO_CALLS : await traces.read(unclear, patience, signal)
   // A payer that was found by a trace before must not be lost because no trace can be read now.
   const untraced: KnownEvents['untraced'] = new Set(
-    areReread ? [...failed].filter((txHash) => !neverTraced.has(txHash)) : [],
+    neverTraced === undefined ? [] : [...failed].filter((txHash) => !neverTraced.has(txHash)),
   )
   const addresses = followed.factories.size === 0 ? [] : addressesIn(receipts, known)
   const stored = await repository.requestProxiesAmong(chain.chainId, addresses)

@@ -132,7 +132,7 @@ async function readOne(
   signal: AbortSignal | undefined,
 ): Promise<ReadAgain> {
   const repository = withAcceptance(chain.tools.repository, eventKeyOf({ txHash, eventIndex }), acceptance)
-  const asked = { accountId, topics: new Set([topic]), txHashes: [txHash], areReread: true, patience: UNHURRIED }
+  const asked = { accountId, topics: new Set([topic]), txHashes: [txHash], patience: UNHURRIED }
   const read = await readAgain({ ...chain, tools: { ...chain.tools, repository } }, asked, signal)
   return { ...read, findings: onlyEvent(read.findings, eventIndex) }
 }

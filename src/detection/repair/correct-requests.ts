@@ -151,7 +151,6 @@ export async function correctBatch(
     accountId,
     topics: new Set([...batch.flatMap(({ topics }) => topics), ...(proven?.topics ?? [])]),
     txHashes,
-    areReread: true,
     // Of what is not stored, nothing can be taken back for want of a trace.
     neverTraced: new Set(txHashes.filter((txHash) => !known.has(txHash))),
     patience,

@@ -125,7 +125,7 @@ async function enrich(
   const { chainId } = chain.tools.chain
   const txHashes = entries.map(({ txHash }) => txHash)
   const neverTraced = new Set(entries.filter(({ lacks }) => lacks.has('TRACE')).map(({ txHash }) => txHash))
-  const asked = { accountId, topics: new Set<Hex>(), txHashes, areReread: true, neverTraced, patience: UNHURRIED }
+  const asked = { accountId, topics: new Set<Hex>(), txHashes, neverTraced, patience: UNHURRIED }
   const { findings, blockOf } = await readAgain(chain, asked, signal)
   const lacking = new Map(findings.lacking.map(({ txHash, lacks }) => [txHash, lacks]))
   let read: ReadonlySet<Hex> = new Set()

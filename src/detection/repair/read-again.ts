@@ -20,7 +20,6 @@ export interface ReadAgain {
  * Reads transactions again and matches their events under some topics for an account.
  *
  * @param asked.topics - empty for all topics that the account knows
- * @param asked.areReread - whether the account had these events matched before: then what is stored of them is left out of matching
  * @param asked.neverTraced - transactions that had no trace then either
  * @throws RpcError
  */
@@ -30,23 +29,21 @@ export async function readAgain(
     readonly accountId: number
     readonly topics: ReadonlySet<Hex>
     readonly txHashes: readonly Hex[]
-    readonly areReread?: boolean
     readonly neverTraced?: ReadonlySet<Hex>
     readonly patience: Patience
   },
   signal: AbortSignal | undefined,
 ): Promise<ReadAgain> {
-  const { accountId, topics, areReread = false, neverTraced = new Set<Hex>(), patience } = asked
+  const { accountId, topics, neverTraced = new Set<Hex>(), patience } = asked
   const receipts = inChainOrder((await reader.receipts(asked.txHashes, signal)).flatMap(toReceipts))
   const logged = {
     logs: receipts.flatMap((receipt) => receipt.logs.filter((log) => hasTopic(log, topics, tools))),
     receipts: async () => receipts,
     blockTimes: (numbers: readonly number[]) => readTimes(reader, numbers, signal),
-    areReread,
-    neverTraced,
+    reread: { accountId, neverTraced },
     patience,
   }
-  const findings = await findPayments(tools, logged, signal, accountId)
+  const findings = await findPayments(tools, logged, signal)
   return { findings, blockOf: blocksOf(receipts.filter(({ txHash }) => !findings.untraced.has(txHash))) }
 }
 
