@@ -2,14 +2,15 @@ import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { insertAuditEntry } from '../../store/audit-repository.ts'
-import { eventKeyOf, type Findings } from '../match/detected.ts'
+import { eventKeyOf, type Findings, type UnmatchedEvent } from '../match/detected.ts'
 import { type AcceptedAs, acceptableReasons } from '../match/match-event.ts'
 import type { OpenChain } from '../open-chain.ts'
 import { UNHURRIED } from '../read/patience.ts'
 import { type Acceptance, deleteAcceptance, findAccepted, storeAcceptance } from '../sql/accepted-events-repository.ts'
 import type { AccountEvent } from '../sql/account-event.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
-import { findUnmatched, isCounted, type StoredUnmatched } from '../sql/request-events-repository.ts'
+import { isCounted } from '../sql/request-events-repository.ts'
+import { findUnmatched } from '../sql/unmatched-repository.ts'
 import type { Correction } from '../write/payment-writer.ts'
 import { type ReadAgain, readAgain } from './read-again.ts'
 
@@ -105,7 +106,7 @@ function detailsOf({ tools }: OpenChain, { txHash, eventIndex }: AccountEvent) {
 async function refuseReason(
   { tools }: OpenChain,
   of: AccountEvent,
-  { reason, topic }: StoredUnmatched,
+  { reason, topic }: UnmatchedEvent,
   as: AcceptedAs,
 ): Promise<void> {
   const acceptable = acceptableReasons[as]

@@ -1,9 +1,7 @@
 import type { Knex } from 'knex'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
-import { eventKeyOf } from '../match/detected.ts'
 import type { AcceptedAs } from '../match/match-event.ts'
-import { type AccountEvent, columnsOf } from './account-event.ts'
-import type { ChainTransactions } from './payers-repository.ts'
+import { type AccountEvent, type ChainTransactions, columnsOf, findByEvent } from './account-event.ts'
 
 /** What an operator accepted an event as, and the event as it was then. */
 export interface Acceptance {
@@ -21,30 +19,19 @@ interface AcceptanceTerms {
 }
 
 interface Row {
-  readonly tx_hash: Buffer
-  readonly event_index: number
   readonly accepted_as: AcceptedAs
   readonly topic: Buffer
   readonly event: Readonly<Record<string, string>>
 }
 
-/** Finds what an account's operators accepted of transactions. @returns by {@link eventKeyOf} */
-export async function findAccepted(
+/** Finds what an account's operators accepted of transactions. @returns by {@link findByEvent} */
+export function findAccepted(
   knex: Knex,
   accountId: number,
-  { chainId, txHashes }: ChainTransactions,
+  transactions: ChainTransactions,
 ): Promise<Map<string, Acceptance>> {
-  const { rows } = await knex.raw<{ rows: Row[] }>(
-    `select tx_hash, event_index, accepted_as, topic, event from accepted_events
-     where account_id = ? and chain_id = ? and tx_hash = any(?)`,
-    [accountId, chainId, txHashes.map(hexToBytes)],
-  )
-  return new Map(
-    rows.map(({ tx_hash, event_index, accepted_as, topic, event }) => [
-      eventKeyOf({ txHash: bytesToHex(tx_hash), eventIndex: event_index }),
-      { as: accepted_as, topic: bytesToHex(topic), event },
-    ]),
-  )
+  const read = ({ accepted_as, topic, event }: Row) => ({ as: accepted_as, topic: bytesToHex(topic), event })
+  return findByEvent(knex, 'accepted_events', ['accepted_as', 'topic', 'event'], { accountId, ...transactions }, read)
 }
 
 /** Stores an acceptance; replaces an earlier one of the same event. */

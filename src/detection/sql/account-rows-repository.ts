@@ -49,6 +49,7 @@ export async function loadRefundsByTransactions(
   accountId: number,
   txHashes: ReadonlySet<Hex>,
 ): Promise<RefundRow[]> {
+  if (txHashes.size === 0) return []
   const hashes = [...txHashes].map(hexToBytes)
   return trx('refunds').where({ account_id: accountId }).whereIn('tx_hash', hashes).select<RefundRow[]>('*')
 }
@@ -61,20 +62,6 @@ export async function loadPaymentsByRequests(
 ): Promise<Map<string, PaymentRow>> {
   const asked = requestIds.map((id) => ({ request_id: hexToBytes(id) }))
   return new Map((await loadPayments(trx, accountId, asked)).map((row) => [row.id, row]))
-}
-
-/** Ids of the requests that have refunds in these transactions. */
-export async function findRefundedRequests(
-  trx: Knex,
-  accountId: number,
-  txHashes: ReadonlySet<Hex>,
-): Promise<string[]> {
-  if (txHashes.size === 0) return []
-  const rows = await trx('refunds')
-    .distinct<{ request_id: Buffer }[]>('request_id')
-    .where({ account_id: accountId })
-    .whereIn('tx_hash', [...txHashes].map(hexToBytes))
-  return rows.map(({ request_id }) => request_id.toString('hex'))
 }
 
 /** Ids of the requests with payments or refunds on a chain that are to become final or to be removed. */

@@ -6,9 +6,7 @@ import { topicOfReference } from '../../domain/payment-reference.ts'
 import { changePayments, type LockedAccount, lockAccount, readPayments } from '../../store/payment-changes.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
 import { settleStored } from '../../store/request-ledger.ts'
-import { eventKeyOf } from '../match/detected.ts'
-import { columnsOf } from './account-event.ts'
-import type { ChainTransactions } from './payers-repository.ts'
+import { type ChainTransactions, columnsOf, findByEvent } from './account-event.ts'
 import { addPendingReplays } from './pending-replays-repository.ts'
 
 /** A payment that a bridge delivered and whose source (chain, transaction, payer) is still to be looked up, or is not final yet. */
@@ -167,19 +165,21 @@ export async function storeSource(
   }
   const unsourced = { account_id: accountId, id: paymentId, type: CROSSCHAIN, source_tx_hash: null }
   const changed = await changeWhere(account, unsourced, columns)
-  if (changed.length > 0) {
-    const topic = await keepWord(trx, carried, source)
-    if (topic !== undefined) await addPendingReplays(trx, [{ accountId, topic }], true)
-  }
   if (changed.length > 0 && check !== undefined) await keepSeen(trx, carried, check.seen, check.dueAt)
   else await deleteCarried(trx, carried)
+  if (changed.length === 0) return
+  const row = await trx('payments')
+    .where({ account_id: accountId, id: paymentId })
+    .first<DeliveredRow>('payment_reference', 'event_index', 'request_id')
+  await keepWord(trx, carried, source, row)
   // An imported payment that names the source alone may be this one.
-  if (changed.length > 0) await settleStored(account, await requestOf(trx, carried))
+  if (row.request_id !== null) await settleStored(account, [row.request_id])
 }
 
-async function requestOf(trx: Knex.Transaction, { accountId, paymentId }: CarriedPayment): Promise<Buffer[]> {
-  const of = { account_id: accountId, id: paymentId }
-  return trx('payments').where(of).whereNotNull('request_id').pluck<Buffer[]>('request_id')
+interface DeliveredRow {
+  readonly payment_reference: Buffer | null
+  readonly event_index: number | null
+  readonly request_id: Buffer | null
 }
 
 /** Takes a source back that a reorg removed from its chain: source and payer are unknown again, and are looked up again. */
@@ -190,8 +190,9 @@ export async function takeSourceBack(trx: Knex.Transaction, carried: CarriedPaym
   const columns = { source_tx_hash: null, source_network: null, payer: null, line_hash: null, updated_at: now }
   const sourced = { account_id: accountId, id: paymentId, type: CROSSCHAIN, source_tx_hash: hexToBytes(seen.txHash) }
   await changeWhere(account, sourced, columns)
-  const topic = await forgetToldPayer(trx, carried)
-  if (topic !== undefined) await addPendingReplays(trx, [{ accountId, topic }], true)
+  const told = await trx('told_payers').where(ofCarried(carried)).delete().returning<{ topic: Buffer }[]>('topic')
+  const topics = told.map(({ topic }) => ({ accountId, topic: bytesToHex(topic) }))
+  await addPendingReplays(trx, topics, true)
   await entryOf(trx, carried).update({ ...UNSEEN, attempts: 0, due_at: now })
 }
 
@@ -202,28 +203,19 @@ async function changeWhere(account: LockedAccount, where: object, columns: objec
   return before.size === 0 ? [] : changePayments(account, before, rows.update(columns).toSQL())
 }
 
-/**
- * Keeps what a bridge told of a payment's event; replaces what it told before.
- *
- * @returns the topic of the event; undefined where the payment names no reference
- */
+/** Keeps what a bridge told of a payment's event, and has the event read again; replaces what it told before. */
 async function keepWord(
   trx: Knex.Transaction,
   carried: CarriedPayment,
   source: PaymentSource,
-): Promise<Hex | undefined> {
+  { payment_reference, event_index }: DeliveredRow,
+): Promise<void> {
   const { accountId, paymentId, chainId, txHash } = carried
-  const row = await trx('payments')
-    .where({ account_id: accountId, id: paymentId })
-    .first<{ payment_reference: Buffer | null; event_index: number | null } | undefined>(
-      'payment_reference',
-      'event_index',
-    )
-  if (!row?.payment_reference || row.event_index === null) return undefined
-  const topic = topicOfReference(bytesToHex(row.payment_reference))
+  if (payment_reference === null || event_index === null) return
+  const topic = topicOfReference(bytesToHex(payment_reference))
   await trx('told_payers')
     .insert({
-      ...columnsOf({ accountId, chainId, txHash, eventIndex: row.event_index }),
+      ...columnsOf({ accountId, chainId, txHash, eventIndex: event_index }),
       payment_id: paymentId,
       topic: hexToBytes(topic),
       payer: addressToBytes(source.payer),
@@ -232,7 +224,7 @@ async function keepWord(
     })
     .onConflict(['account_id', 'chain_id', 'tx_hash', 'event_index'])
     .merge()
-  return topic
+  await addPendingReplays(trx, [{ accountId, topic }], true)
 }
 
 /** Who paid an event that a bridge delivered, as the bridge told it. It outlives the payment: it holds at every later reading of the event. */
@@ -240,19 +232,6 @@ export interface ToldPayer {
   readonly payer: Address
   /** Whether the source transaction, as we read it, shows the same payer. Only then does it un-count a payment. */
   readonly isProven: boolean
-}
-
-interface ToldRow {
-  readonly tx_hash: Buffer
-  readonly event_index: number
-  readonly payer: Buffer
-  readonly is_proven: boolean
-}
-
-/** Forgets what a bridge told, because a reorg removed the source. @returns the topic of the event; undefined where nothing was told */
-async function forgetToldPayer(trx: Knex, carried: CarriedPayment): Promise<Hex | undefined> {
-  const [row] = await trx('told_payers').where(ofCarried(carried)).delete().returning<{ topic: Buffer }[]>('topic')
-  return row && bytesToHex(row.topic)
 }
 
 /** Who a bridge said paid from a source; undefined where it said so of another source, or of none. */
@@ -271,22 +250,15 @@ function ofCarried({ accountId, chainId, txHash, paymentId }: CarriedPayment) {
   return { account_id: accountId, chain_id: chainId, tx_hash: hexToBytes(txHash), payment_id: paymentId }
 }
 
-/** Finds what bridges told an account of events in transactions. @returns by {@link eventKeyOf} */
-export async function findToldPayers(
+/** Finds what bridges told an account of events in transactions. @returns by {@link findByEvent} */
+export function findToldPayers(
   knex: Knex,
   accountId: number,
-  { chainId, txHashes }: ChainTransactions,
+  transactions: ChainTransactions,
 ): Promise<Map<string, ToldPayer>> {
-  if (txHashes.length === 0) return new Map()
-  const { rows } = await knex.raw<{ rows: ToldRow[] }>(
-    `select tx_hash, event_index, payer, is_proven from told_payers
-     where account_id = ? and chain_id = ? and tx_hash = any(?)`,
-    [accountId, chainId, txHashes.map(hexToBytes)],
-  )
-  return new Map(
-    rows.map(({ tx_hash, event_index, payer, is_proven }) => [
-      eventKeyOf({ txHash: bytesToHex(tx_hash), eventIndex: event_index }),
-      { payer: addressFromBytes(payer), isProven: is_proven },
-    ]),
-  )
+  const read = ({ payer, is_proven }: { readonly payer: Buffer; readonly is_proven: boolean }) => ({
+    payer: addressFromBytes(payer),
+    isProven: is_proven,
+  })
+  return findByEvent(knex, 'told_payers', ['payer', 'is_proven'], { accountId, ...transactions }, read)
 }

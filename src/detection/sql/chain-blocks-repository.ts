@@ -60,7 +60,11 @@ export async function deleteFinalBlocks(trx: Knex, chainId: string, finalBlock: 
     .update({ account_ids: [] })
 }
 
+/** Deletes the blocks above a number, and what belongs to them but for payments and refunds. */
 export async function deleteBlocksAbove(trx: Knex, chainId: string, number: number): Promise<void> {
+  for (const table of ['unmatched_events', 'single_request_proxies', 'pending_enrichments']) {
+    await trx(table).where({ chain_id: chainId }).where('block_number', '>', number).delete()
+  }
   await trx('chain_blocks').where({ chain_id: chainId }).where('number', '>', number).delete()
 }
 

@@ -36,15 +36,13 @@ export async function forgetContracts(trx: Knex.Transaction, chainId: string): P
   await deleteSpansOfOthers(trx, chainId, [])
 }
 
-export async function readContracts(knex: Knex, chainId: string): Promise<ReadContract[]> {
+/** From which block each contract is read. */
+export async function readContracts(knex: Knex, chainId: string): Promise<Map<Address, number>> {
   const rows = await knex('chain_contracts')
     .select<{ address: Buffer; from_block: bigint }[]>('address', 'from_block')
     .where({ chain_id: chainId })
     .orderBy('address')
-  return rows.map(({ address, from_block }) => ({
-    address: addressFromBytes(address),
-    fromBlock: Number(from_block),
-  }))
+  return new Map(rows.map(({ address, from_block }) => [addressFromBytes(address), Number(from_block)]))
 }
 
 /**
@@ -58,7 +56,7 @@ export async function moveContracts(
   wanted: readonly ReadContract[],
   mayRaise: boolean,
 ): Promise<void> {
-  const known = new Map((await readContracts(trx, chainId)).map(({ address, fromBlock }) => [address, fromBlock]))
+  const known = await readContracts(trx, chainId)
   for (const { address, fromBlock } of wanted) {
     const before = known.get(address)
     if (before === undefined || before === fromBlock || (before < fromBlock && !mayRaise)) continue

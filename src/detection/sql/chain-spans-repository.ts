@@ -12,23 +12,22 @@ export interface Span {
 
 /** The spans of a chain that are not read to their end, the highest first; contracts with the same blocks are together. */
 export async function readSpans(knex: Knex, chainId: string): Promise<Span[]> {
-  const rows = await knex('chain_spans')
-    .select<SpanRow[]>('address', 'from_block', 'next_block', 'until_block')
-    .where({ chain_id: chainId })
-    .orderBy(['address', 'from_block'])
-  const groups = Map.groupBy(rows, (row) => `${row.from_block} ${row.next_block} ${row.until_block}`)
-  const spans = [...groups.values()].flatMap((same) => {
-    const [first] = same
-    if (first === undefined) return []
-    const addresses = same.map(({ address }) => addressFromBytes(address))
-    const { from_block, next_block, until_block } = first
-    return [{ addresses, from: Number(from_block), next: Number(next_block), until: Number(until_block) }]
-  })
-  return spans.toSorted((a, b) => b.until - a.until || b.next - a.next)
+  const { rows } = await knex.raw<{ rows: SpanRow[] }>(
+    `select array_agg(address order by address) as addresses, from_block, next_block, until_block
+     from chain_spans where chain_id = ? group by from_block, next_block, until_block
+     order by until_block desc, next_block desc, from_block desc`,
+    [chainId],
+  )
+  return rows.map(({ addresses, from_block, next_block, until_block }) => ({
+    addresses: addresses.map(addressFromBytes),
+    from: Number(from_block),
+    next: Number(next_block),
+    until: Number(until_block),
+  }))
 }
 
 interface SpanRow {
-  readonly address: Buffer
+  readonly addresses: readonly Buffer[]
   readonly from_block: bigint
   readonly next_block: bigint
   readonly until_block: bigint

@@ -93,11 +93,6 @@ export async function deleteEnrichments(
     .delete()
 }
 
-/** Deletes the entries of blocks above a number. */
-export async function deleteEnrichmentsAbove(trx: Knex, chainId: string, number: number): Promise<void> {
-  await trx('pending_enrichments').where({ chain_id: chainId }).where('block_number', '>', number).delete()
-}
-
 /** How many transactions of a chain lack a figure. */
 export interface LackCount {
   /** CAIP-2. */

@@ -1,14 +1,7 @@
 import type { Knex } from 'knex'
 import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
-import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
-import { eventKeyOf } from '../match/detected.ts'
-
-/** Transactions of one chain. */
-export interface ChainTransactions {
-  /** CAIP-2. */
-  readonly chainId: string
-  readonly txHashes: readonly Hex[]
-}
+import { hexToBytes } from '../../domain/hex.ts'
+import { type ChainTransactions, findByEvent } from './account-event.ts'
 
 /** The payers of one request. */
 export interface KnownPayers {
@@ -78,25 +71,15 @@ function toKnownPayers(rows: readonly PayerRow[]): KnownPayers {
 /**
  * Finds who paid the payments that were detected in these transactions for an account.
  *
- * @returns by {@link eventKeyOf}; undefined where the payer is unknown
+ * @returns by {@link findByEvent}; undefined where the payer is unknown
  */
-export async function findDetectedPayers(
+export function findDetectedPayers(
   knex: Knex,
   accountId: number,
-  { chainId, txHashes }: ChainTransactions,
+  transactions: ChainTransactions,
 ): Promise<Map<string, Address | undefined>> {
-  const { rows } = await knex.raw<{ rows: { tx_hash: Buffer; event_index: number; payer: Buffer | null }[] }>(
-    `select tx_hash, event_index, payer from payments
-     where account_id = ? and tx_hash = any(?) and event_index is not null and chain_id = ?
-       and detected`,
-    [accountId, txHashes.map(hexToBytes), chainId],
-  )
-  return new Map(
-    rows.map(({ tx_hash, event_index, payer }) => [
-      eventKeyOf({ txHash: bytesToHex(tx_hash), eventIndex: event_index }),
-      payer === null ? undefined : addressFromBytes(payer),
-    ]),
-  )
+  const read = ({ payer }: { readonly payer: Buffer | null }) => (payer === null ? undefined : addressFromBytes(payer))
+  return findByEvent(knex, '(select * from payments where detected) p', ['payer'], { accountId, ...transactions }, read)
 }
 
 interface WalletRow {
@@ -116,9 +99,9 @@ export async function findWallets(
     [accountId, addresses.map(addressToBytes)],
   )
   const times = Map.groupBy(rows, ({ address }) => addressFromBytes(address))
-  return new Map([...times].map(([address, list]) => [address, list.map(toWalletTime)]))
-}
-
-function toWalletTime({ registered_at, removed_at }: WalletRow): WalletTime {
-  return { registeredAt: registered_at, removedAt: removed_at ?? undefined }
+  const toTime = ({ registered_at, removed_at }: WalletRow) => ({
+    registeredAt: registered_at,
+    removedAt: removed_at ?? undefined,
+  })
+  return new Map([...times].map(([address, list]) => [address, list.map(toTime)]))
 }

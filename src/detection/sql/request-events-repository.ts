@@ -1,7 +1,6 @@
 import type { Knex } from 'knex'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import { type EventPlace, eventKeyOf } from '../match/detected.ts'
-import type { UnmatchedReason } from '../match/match-event.ts'
 import { type AccountEvent, columnsOf } from './account-event.ts'
 import { findAccountsOfTopics, findRequestsOfTopics } from './topics-repository.ts'
 
@@ -75,8 +74,8 @@ async function withEvents(
 ): Promise<RequestEvents[]> {
   const rows = await findEvents(knex, accountId, [...new Set(requests.flatMap(({ topics }) => topics))])
   const byTopic = Map.groupBy(
-    rows.flatMap(({ topic, refund_topic, ...row }) =>
-      [topic, refund_topic].flatMap((each) => (each === null ? [] : [{ topic: bytesToHex(each), row }])),
+    rows.flatMap((row) =>
+      [row.topic, row.refund_topic].flatMap((each) => (each === null ? [] : [{ topic: bytesToHex(each), row }])),
     ),
     ({ topic }) => topic,
   )
@@ -93,6 +92,8 @@ interface EventRow {
   readonly event_index: number | null
   readonly block_number: bigint
   readonly is_own: boolean
+  readonly topic: Buffer
+  readonly refund_topic: Buffer | null
 }
 
 function toStoredEvent({ chain_id, tx_hash, event_index, block_number, is_own }: EventRow): StoredEvent {
@@ -105,12 +106,10 @@ function toStoredEvent({ chain_id, tx_hash, event_index, block_number, is_own }:
   }
 }
 
-type TopicRow = EventRow & { readonly topic: Buffer; readonly refund_topic: Buffer | null }
-
 /** What is stored under topics: unmatched events, and the payments and refunds of all accounts that know them. */
-async function findEvents(knex: Knex, asking: number, topics: readonly Hex[]): Promise<TopicRow[]> {
+async function findEvents(knex: Knex, asking: number, topics: readonly Hex[]): Promise<EventRow[]> {
   if (topics.length === 0) return []
-  const { rows: found } = await knex.raw<{ rows: TopicRow[] }>(
+  const { rows: found } = await knex.raw<{ rows: EventRow[] }>(
     `select chain_id, tx_hash, event_index, block_number, account_id = ? as is_own, topic, null::bytea as refund_topic
      from unmatched_events where topic = any(?)`,
     [asking, topics.map(hexToBytes)],
@@ -127,8 +126,8 @@ async function findEvents(knex: Knex, asking: number, topics: readonly Hex[]): P
 async function findCounted(
   knex: Knex,
   which: { readonly account: number; readonly asking: number; readonly topics: Buffer[] },
-): Promise<TopicRow[]> {
-  const { rows } = await knex.raw<{ rows: TopicRow[] }>(
+): Promise<EventRow[]> {
+  const { rows } = await knex.raw<{ rows: EventRow[] }>(
     `select p.chain_id, p.tx_hash, p.event_index, p.block_number, p.detected and p.account_id = :asking as is_own, r.topic, r.refund_topic
      from requests r join payments p on p.account_id = r.account_id and p.request_id = r.request_id
      where r.account_id = :account and p.account_id = :account
@@ -176,21 +175,6 @@ export async function findStoredBetween(
     { accounts: [...accountIds], chainId, from, to, fromTime, toTime },
   )
   return rows.map(({ account_id, request_id }) => ({ accountId: account_id, requestId: request_id.toString('hex') }))
-}
-
-/** An unmatched event as it is stored. */
-export interface StoredUnmatched {
-  readonly reason: UnmatchedReason
-  readonly topic: Hex
-  readonly event: Readonly<Record<string, string>>
-}
-
-/** @returns undefined where the account has no such unmatched event */
-export async function findUnmatched(knex: Knex, of: AccountEvent): Promise<StoredUnmatched | undefined> {
-  const row = await knex('unmatched_events')
-    .where(columnsOf(of))
-    .first<{ reason: UnmatchedReason; topic: Buffer; event: Readonly<Record<string, string>> } | undefined>()
-  return row && { reason: row.reason, topic: bytesToHex(row.topic), event: row.event }
 }
 
 /** Whether an event is stored as a detected payment or as a refund. */

@@ -21,11 +21,6 @@ export async function storeRequestProxies(trx: Knex, chainId: string, proxies: r
   }
 }
 
-/** Deletes the proxies that were created above a block. */
-export async function deleteRequestProxiesAbove(trx: Knex, chainId: string, number: number): Promise<void> {
-  await trx('single_request_proxies').where({ chain_id: chainId }).where('block_number', '>', number).delete()
-}
-
 /** @returns those of the addresses that are SingleRequestProxies of the chain */
 export async function findRequestProxies(
   knex: Knex,

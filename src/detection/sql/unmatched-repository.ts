@@ -5,27 +5,19 @@ import { runCancellable } from '../../postgres/cancellable.ts'
 import { chunksOf } from '../chunks.ts'
 import type { EventPlace, UnmatchedEvent } from '../match/detected.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
+import { type AccountEvent, columnsOf } from './account-event.ts'
+import type { KnownTopic } from './pending-replays-repository.ts'
 
 const ROWS_A_STATEMENT = 500
 
 /** An unmatched event as operators see it. */
-export interface ListedUnmatched {
-  readonly timestamp: Date
+export interface ListedUnmatched extends UnmatchedEvent {
   /** CAIP-2. */
   readonly chainId: string
   /** Canonical name of the chain. */
   readonly network: string
-  readonly txHash: Hex
-  readonly eventIndex: number
-  /** 0: no account knows the topic. */
-  readonly accountId: number
   /** Name of the account; absent where no account knows the topic. */
   readonly account?: string | undefined
-  readonly reason: UnmatchedReason
-  readonly topic: Hex
-  readonly blockNumber: number
-  /** The fields of the event; amounts as digits in base units. */
-  readonly event: Readonly<Record<string, string>>
 }
 
 /** Selects unmatched events; a field that is undefined selects all, an empty list none. */
@@ -53,18 +45,10 @@ export interface UnmatchedPage {
   readonly position?: UnmatchedPosition | undefined
 }
 
-interface ListedRow {
-  readonly timestamp: Date
+interface ListedRow extends UnmatchedRow {
   readonly network: string | null
   readonly chain_id: string
-  readonly tx_hash: Buffer
-  readonly event_index: number
-  readonly account_id: number
   readonly name: string | null
-  readonly reason: UnmatchedReason
-  readonly topic: Buffer
-  readonly block_number: bigint
-  readonly event: Readonly<Record<string, string>>
 }
 
 /** The order of a list: time and block first, since some chains have several blocks a second, then what makes a row unique. */
@@ -99,7 +83,13 @@ export async function listUnmatched(
       accountId,
     ])
   }
-  return (await runCancellable<ListedRow[]>(knex, query, signal)).map(toListed)
+  const listed = await runCancellable<ListedRow[]>(knex, query, signal)
+  return listed.map((row) => ({
+    ...toUnmatched(row),
+    chainId: row.chain_id,
+    network: row.network ?? row.chain_id,
+    account: row.name ?? undefined,
+  }))
 }
 
 function narrow(query: Knex.QueryBuilder, filter: UnmatchedFilter): void {
@@ -111,22 +101,6 @@ function narrow(query: Knex.QueryBuilder, filter: UnmatchedFilter): void {
   if (eventIndex !== undefined) void query.where('u.event_index', eventIndex)
   if (fromDate !== undefined) void query.where('u.timestamp', '>=', new Date(fromDate))
   if (toDate !== undefined) void query.where('u.timestamp', '<=', new Date(toDate))
-}
-
-function toListed(row: ListedRow): ListedUnmatched {
-  return {
-    timestamp: row.timestamp,
-    chainId: row.chain_id,
-    network: row.network ?? row.chain_id,
-    txHash: bytesToHex(row.tx_hash),
-    eventIndex: row.event_index,
-    accountId: row.account_id,
-    account: row.name ?? undefined,
-    reason: row.reason,
-    topic: bytesToHex(row.topic),
-    blockNumber: Number(row.block_number),
-    event: row.event,
-  }
 }
 
 /** The ids of accounts by name; a name that no account has is left out. */
@@ -161,7 +135,7 @@ export async function findReturnsToUnknown(
   trx: Knex,
   chainId: string,
   { accountIds, topics }: { readonly accountIds: readonly number[]; readonly topics: readonly Hex[] },
-): Promise<{ readonly accountId: number; readonly topic: Hex }[]> {
+): Promise<KnownTopic[]> {
   const { rows } = await trx.raw<{ rows: { account_id: number; topic: Buffer }[] }>(
     `select distinct account_id, topic from unmatched_events
      where chain_id = ? and account_id = any(?) and topic = any(?) and reason = 'WRONG_PAYEE'`,
@@ -221,6 +195,12 @@ function toUnmatched(row: UnmatchedRow): UnmatchedEvent {
   }
 }
 
+/** @returns undefined where the account has no such unmatched event */
+export async function findUnmatched(knex: Knex, of: AccountEvent): Promise<UnmatchedEvent | undefined> {
+  const row = await knex('unmatched_events').where(columnsOf(of)).first<UnmatchedRow | undefined>()
+  return row && toUnmatched(row)
+}
+
 /** The unmatched events of unknown topics that are stored in some blocks. */
 export async function findUnknownBetween(
   knex: Knex,
@@ -237,10 +217,6 @@ export async function findUnknownBetween(
 export async function countUnknown(knex: Knex, chainId: string): Promise<number> {
   const row = await knex('unmatched_events').where({ chain_id: chainId, account_id: 0 }).count<{ count: bigint }[]>()
   return Number(row[0]?.count ?? 0)
-}
-
-export async function deleteUnmatchedAbove(trx: Knex, chainId: string, number: number): Promise<void> {
-  await trx('unmatched_events').where({ chain_id: chainId }).where('block_number', '>', number).delete()
 }
 
 /**

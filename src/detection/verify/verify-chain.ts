@@ -107,7 +107,7 @@ async function readPosition(knex: Knex, chain: ChainConfig): Promise<ChainPositi
   const chainId = caip2Of(chain.chainId)
   const stored = await findChain(knex, chainId)
   if (stored === undefined) throw new RangeError(`${chain.name} was never followed, so there is nothing to verify`)
-  const read = new Map((await readContracts(knex, chainId)).map(({ address, fromBlock }) => [address, fromBlock]))
+  const read = await readContracts(knex, chainId)
   const spans = await readSpans(knex, chainId)
   return {
     finalBlock: finalisedBlockOf(stored),

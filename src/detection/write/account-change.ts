@@ -23,10 +23,10 @@ import {
   deletePaymentRows,
   deleteRefundRows,
   findDueRequests,
-  findRefundedRequests,
   forgetRemoved,
   loadPaymentsByEvents,
   loadPaymentsByRequests,
+  loadRefundsByTransactions,
   type Removal,
   removeDetected,
   saveRefunds,
@@ -114,10 +114,10 @@ async function findTouchedRequests(
 ): Promise<string[]> {
   const { accountId, payments, refunds, rereadEvents = [] } = change
   const refundTxHashes = new Set([...refunds, ...rereadEvents].map(({ txHash }) => txHash))
+  const refunded = await loadRefundsByTransactions(trx, accountId, refundTxHashes)
   const found = new Set([
     ...[...payments, ...refunds].map(({ requestId }) => requestId),
-    ...[...ofEvents.values()].flatMap(({ request_id }) => request_id?.toString('hex') ?? []),
-    ...(await findRefundedRequests(trx, accountId, refundTxHashes)),
+    ...[...ofEvents.values(), ...refunded].flatMap(({ request_id }) => request_id?.toString('hex') ?? []),
     ...(await findDueRequests(trx, { accountId, chainId }, change)),
   ])
   return [...found].toSorted()

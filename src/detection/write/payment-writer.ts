@@ -37,14 +37,13 @@ import {
   type StoredChain,
   updateChain,
 } from '../sql/chain-state-repository.ts'
-import { deleteEnrichmentsAbove, queueEnrichments } from '../sql/enrichments-repository.ts'
+import { queueEnrichments } from '../sql/enrichments-repository.ts'
 import { addPendingReplays } from '../sql/pending-replays-repository.ts'
-import { deleteRequestProxiesAbove, storeRequestProxies } from '../sql/request-proxies-repository.ts'
+import { storeRequestProxies } from '../sql/request-proxies-repository.ts'
 import { accountsAbove } from '../sql/restart-repository.ts'
 import { findAccountsOfTopics } from '../sql/topics-repository.ts'
 import {
   deleteUnknown,
-  deleteUnmatchedAbove,
   deleteUnmatchedAt,
   findReturnsToUnknown,
   pruneUnmatched,
@@ -242,11 +241,7 @@ async function leaveUnread(
   until: number,
 ): Promise<void> {
   const contracts = await readContracts(trx, chainId)
-  const spans = contracts.map(({ address, fromBlock }) => ({
-    address,
-    from: Math.max(fromBlock, scannedBlock + 1),
-    until,
-  }))
+  const spans = [...contracts].map(([address, from]) => ({ address, from: Math.max(from, scannedBlock + 1), until }))
   await insertSpans(trx, chainId, spans, scannedTime)
 }
 
@@ -373,9 +368,6 @@ async function removeAbove(
   const { above } = change.removal
   const { chainId } = writing.chain
   await changeAccounts(writing, trx, accountIds, () => ({ ...NOTHING, ...change }))
-  await deleteUnmatchedAbove(trx, chainId, above)
-  await deleteRequestProxiesAbove(trx, chainId, above)
-  await deleteEnrichmentsAbove(trx, chainId, above)
   await deleteBlocksAbove(trx, chainId, above)
 }
 
