@@ -32,7 +32,7 @@ export async function proveBlock(
   const read = await readBlocks({ nodes, startOf, factories, isProofNeeded }, { headers: [header], node }).catch(
     ignoreRpcError,
   )
-  return read?.uncertain.length === 0 ? read.logs : undefined
+  return read?.uncertain.size === 0 ? read.logs : undefined
 }
 
 async function readOne(nodes: ChainNodes, node: number, number: number): Promise<Header | undefined> {

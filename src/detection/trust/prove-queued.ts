@@ -1,10 +1,11 @@
+import type { BlockRun } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
-import { type BlockSpan, forgetProven, readQueued } from './sql/unproven-blocks-repository.ts'
+import { forgetProven, readQueued } from './sql/unproven-blocks-repository.ts'
 import type { TrustedNodes } from './trusted-nodes.ts'
 
 /** Proves final blocks again and corrects what is stored of them. @returns whether all of them could be proven */
-export type RepairBlocks = (blocks: BlockSpan, signal: AbortSignal | undefined) => Promise<boolean>
+export type RepairBlocks = (blocks: BlockRun, signal: AbortSignal | undefined) => Promise<boolean>
 
 /** Blocks after which progress is stored. */
 const BLOCKS_AT_ONCE = 10_000

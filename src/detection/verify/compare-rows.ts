@@ -14,42 +14,47 @@ type Place = Omit<VerifyDifference, 'field' | 'stored' | 'chain'>
 
 /** What a correction of an account's requests changes, one difference for each field. @param account - its name */
 export function describeCorrection(corrected: Corrected, account: string): VerifyDifference[] {
-  const { unmatchedBefore, unmatched } = corrected
+  const { paymentsBefore, payments, refundsBefore, refunds, unmatchedBefore, unmatched } = corrected
   const reasons = new Map(unmatched.map((event) => [eventKeyOf(event), `unmatched: ${event.reason}`]))
+  const byEvent = (rows: readonly RefundRow[]) => new Map(rows.map((row) => [rowKeyOf(row), row]))
+  const paymentsNow = new Map(payments.map((row) => [row.id, row]))
   return [
-    ...comparePayments(corrected, account, reasons),
-    ...compareRefunds(corrected, account, reasons),
+    ...compareRows(paymentsBefore, paymentsNow, { kind: 'PAYMENT', account, reasons, textsOf: paymentTexts }),
+    ...compareRows(byEvent(refundsBefore), byEvent(refunds), {
+      kind: 'REFUND',
+      account,
+      reasons,
+      textsOf: refundTexts,
+    }),
     ...compareUnmatched(unmatchedBefore, unmatched, account),
     ...compareStandings(corrected, account),
   ]
 }
 
-function comparePayments(
-  { paymentsBefore, payments }: AppliedChange,
-  account: string,
-  reasons: ReadonlyMap<string, string>,
+/** What some rows are, and how they are told. */
+interface RowTerms<Row> {
+  readonly kind: 'PAYMENT' | 'REFUND'
+  readonly account: string
+  /** Why events are unmatched, by {@link eventKeyOf}. */
+  readonly reasons: ReadonlyMap<string, string>
+  readonly textsOf: (row: Row) => FieldTexts
+}
+
+function compareRows<Key, Row extends PaymentRow | RefundRow>(
+  before: ReadonlyMap<Key, Row>,
+  after: ReadonlyMap<Key, Row>,
+  terms: RowTerms<Row>,
 ): VerifyDifference[] {
-  const after = new Map(payments.map((row) => [row.id, row]))
-  return [...new Set([...paymentsBefore.keys(), ...after.keys()])].flatMap((id) => {
-    const [old, row] = [paymentsBefore.get(id), after.get(id)]
-    const at = { ...placeOf(row ?? (old as PaymentRow), 'PAYMENT', account), paymentId: id }
-    if (old === undefined || row === undefined) return wholeRow(at, old, row, reasons)
-    return old === row ? [] : differencesOf(at, paymentTexts(old), paymentTexts(row))
+  return keysOf(before, after).flatMap((key) => {
+    const [old, row] = [before.get(key), after.get(key)]
+    const at = placeOf(row ?? (old as Row), terms)
+    if (old === undefined || row === undefined) return wholeRow(at, old, row, terms.reasons)
+    return old === row ? [] : differencesOf(at, terms.textsOf(old), terms.textsOf(row))
   })
 }
 
-function compareRefunds(
-  { refundsBefore, refunds }: AppliedChange,
-  account: string,
-  reasons: ReadonlyMap<string, string>,
-): VerifyDifference[] {
-  const [before, after] = [refundsBefore, refunds].map((rows) => new Map(rows.map((row) => [rowKeyOf(row), row])))
-  return [...new Set([...(before?.keys() ?? []), ...(after?.keys() ?? [])])].flatMap((key) => {
-    const [old, row] = [before?.get(key), after?.get(key)]
-    const at = placeOf(row ?? (old as RefundRow), 'REFUND', account)
-    if (old === undefined || row === undefined) return wholeRow(at, old, row, reasons)
-    return differencesOf(at, refundTexts(old), refundTexts(row))
-  })
+function keysOf<Key>(before: ReadonlyMap<Key, unknown>, after: ReadonlyMap<Key, unknown>): Key[] {
+  return [...new Set([...before.keys(), ...after.keys()])]
 }
 
 /** @param account - absent for events of no account */
@@ -58,9 +63,10 @@ export function compareUnmatched(
   after: readonly UnmatchedEvent[],
   account: string | undefined,
 ): VerifyDifference[] {
-  const [old, found] = [before, after].map((events) => new Map(events.map((event) => [eventKeyOf(event), event])))
-  return [...new Set([...(old?.keys() ?? []), ...(found?.keys() ?? [])])].flatMap((key) => {
-    const [stored, event] = [old?.get(key), found?.get(key)]
+  const byEvent = (events: readonly UnmatchedEvent[]) => new Map(events.map((event) => [eventKeyOf(event), event]))
+  const [old, found] = [byEvent(before), byEvent(after)]
+  return keysOf(old, found).flatMap((key) => {
+    const [stored, event] = [old.get(key), found.get(key)]
     const { txHash, eventIndex, blockNumber } = (event ?? stored) as UnmatchedEvent
     const at = { kind: 'UNMATCHED', account, txHash, eventIndex, blockNumber } as const
     if (stored === undefined || event === undefined) {
@@ -87,7 +93,7 @@ function compareStandings({ requestsBefore, standings }: AppliedChange, account:
   })
 }
 
-function placeOf(row: PaymentRow | RefundRow, kind: 'PAYMENT' | 'REFUND', account: string): Place {
+function placeOf<Row extends PaymentRow | RefundRow>(row: Row, { kind, account }: RowTerms<Row>): Place {
   return {
     kind,
     account,
@@ -95,6 +101,7 @@ function placeOf(row: PaymentRow | RefundRow, kind: 'PAYMENT' | 'REFUND', accoun
     eventIndex: row.event_index ?? undefined,
     blockNumber: row.block_number === null ? undefined : Number(row.block_number),
     requestId: row.request_id?.toString('hex'),
+    paymentId: 'id' in row ? row.id : undefined,
   }
 }
 

@@ -5,7 +5,7 @@ import type { Hex } from '../../domain/hex.ts'
 import { insertAuditEntry } from '../../store/audit-repository.ts'
 import { listStoredAccounts } from '../../store/proof/check-account.ts'
 import { chunksOf } from '../chunks.ts'
-import { eventKeyOf } from '../match/detected.ts'
+import { type DetectedPayment, type DetectedRefund, eventKeyOf, type Sighting } from '../match/detected.ts'
 import { decodeLog } from '../match/unmatched-events.ts'
 import { batchesOf, type CorrectedBatch, correctBatch } from '../repair/correct-requests.ts'
 import { openLookups } from '../sql/enrichments-repository.ts'
@@ -14,15 +14,15 @@ import { describeCorrection } from './compare-rows.ts'
 import type { CompareTerms } from './compare-terms.ts'
 import { compareUnknown } from './compare-unknown.ts'
 import type { Section } from './read-sections.ts'
-import { NO_TOTALS, type Totals, withAmount } from './totals.ts'
+import type { CountedAmount } from './totals.ts'
 import type { Unproven, VerifyDifference } from './verify-report.ts'
 
 /** The result of comparing a section. */
 export interface Outcome {
   readonly differences: readonly VerifyDifference[]
   readonly unproven: readonly Unproven[]
-  /** In the section alone. */
-  readonly totals: Totals
+  /** The payments and refunds in the section, each once. */
+  readonly counted: readonly CountedAmount[]
   readonly unmatched: number
   /** The requests that were compared over their whole history, by account. */
   readonly touched: ReadonlyMap<Account, ReadonlySet<string>>
@@ -53,7 +53,7 @@ export async function compareSection(terms: CompareTerms, section: Section): Pro
   return {
     differences: [...lasting, ...unknown],
     unproven: outcomes.flatMap(({ unproven }) => unproven),
-    ...countAll(outcomes, account === undefined ? strangers.length : 0),
+    ...countAll(outcomes, section, account === undefined ? strangers.length : 0),
     touched,
   }
 }
@@ -61,11 +61,12 @@ export async function compareSection(terms: CompareTerms, section: Section): Pro
 /** Finds the requests to which events or stored rows of the section belong, by account. */
 async function findTouched(
   { knex, account, chain }: CompareTerms,
-  { span, fromTime, toTime }: Section,
+  { span, first, last }: Section,
   directory: ReadonlyMap<Hex, readonly number[]>,
 ): Promise<Map<Account, Set<string>>> {
   const { repository, chain: observed } = chain.tools
   const accounts = account === undefined ? await listStoredAccounts(knex) : [account]
+  const [fromTime, toTime] = [first, last].map(({ timestampSec }) => new Date(timestampSec * 1_000)) as [Date, Date]
   const blocks = { ...span, chainId: observed.chainId, fromTime, toTime }
   const stored = await findStoredBetween(
     knex,
@@ -89,7 +90,6 @@ interface BatchOutcome {
   readonly judged: CorrectedBatch | undefined
   readonly differences: readonly VerifyDifference[]
   readonly unproven: readonly Unproven[]
-  readonly isInSection: (event: { readonly blockNumber: number }) => boolean
 }
 
 async function compareBatch(
@@ -101,7 +101,6 @@ async function compareBatch(
 ): Promise<BatchOutcome> {
   const { knex, chain, clock, signal, repairer = '' } = terms
   const { from, to } = section.span
-  const isInSection = ({ blockNumber }: { readonly blockNumber: number }) => blockNumber >= from && blockNumber <= to
   const proven = await terms.history.complete(owner.id, batch)
   const beside = async (trx: Knex.Transaction, corrected: CorrectedBatch['corrected']) => {
     const lines = describeCorrection(corrected, owner.name)
@@ -114,7 +113,7 @@ async function compareBatch(
   const all = judged === undefined ? [] : describeCorrection(judged.corrected, owner.name)
   const open = await findOpen(knex, chain.tools.chain.chainId, owner.id, all)
   const differences = all.filter((each) => !open.includes(each))
-  return { owner, batch, judged, differences, unproven: [...unprovenIn(judged), ...open.map(toInfo)], isInSection }
+  return { owner, batch, judged, differences, unproven: [...unprovenIn(judged), ...open.map(toInfo)] }
 }
 
 /** Figures that are not stored and that the service still looks up. */
@@ -189,23 +188,28 @@ async function compareAgain(
 }
 
 /** Counts the events of the section, each once. */
-function countAll(outcomes: readonly BatchOutcome[], unknown: number): Pick<Outcome, 'totals' | 'unmatched'> {
-  let totals = NO_TOTALS
+function countAll(
+  outcomes: readonly BatchOutcome[],
+  { span: { from, to } }: Section,
+  unknown: number,
+): Pick<Outcome, 'counted' | 'unmatched'> {
+  const counted: CountedAmount[] = []
   let unmatched = unknown
   const seen = new Set<string>()
-  for (const { owner, judged, isInSection } of outcomes) {
-    const isNew = (event: Parameters<typeof eventKeyOf>[0]) => {
+  for (const { owner, judged } of outcomes) {
+    const isNew = (event: Sighting) => {
       const key = `${owner.id} ${eventKeyOf(event)}`
-      return !seen.has(key) && seen.add(key) !== undefined
+      return event.blockNumber >= from && event.blockNumber <= to && !seen.has(key) && seen.add(key) !== undefined
     }
     const { payments = [], refunds = [] } = judged?.findings.accounts.get(owner.id) ?? {}
-    const counted = (['PAYMENT', 'REFUND'] as const).flatMap((kind) =>
-      (kind === 'PAYMENT' ? payments : refunds).map((each) => ({ kind, each })),
-    )
-    for (const { kind, each } of counted.filter(({ each }) => isInSection(each) && isNew(each))) {
-      totals = withAmount(totals, { account: owner.name, currency: each.currency, kind, amount: each.amount })
-    }
-    unmatched += judged?.corrected.unmatched.filter((event) => isInSection(event) && isNew(event)).length ?? 0
+    const toCounted = (kind: CountedAmount['kind']) => (event: DetectedPayment | DetectedRefund) => ({
+      account: owner.name,
+      currency: event.currency,
+      kind,
+      amount: event.amount,
+    })
+    counted.push(...payments.filter(isNew).map(toCounted('PAYMENT')), ...refunds.filter(isNew).map(toCounted('REFUND')))
+    unmatched += judged?.corrected.unmatched.filter(isNew).length ?? 0
   }
-  return { totals, unmatched }
+  return { counted, unmatched }
 }

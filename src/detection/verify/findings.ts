@@ -1,6 +1,6 @@
 import type { Outcome } from './compare-section.ts'
 import type { Section } from './read-sections.ts'
-import { addTotals, NO_TOTALS, type Totals } from './totals.ts'
+import { addAmounts, NO_TOTALS, type Totals } from './totals.ts'
 import { addUnproven, NOTHING_UNPROVEN, type UnprovenList } from './unproven-list.ts'
 import type { VerifyDifference, VerifyReport } from './verify-report.ts'
 
@@ -50,7 +50,7 @@ export function withSection(found: Findings, section: Section, outcome: Outcome,
       receiptsRead: found.counts.receiptsRead + section.receiptsRead,
       unmatched: found.counts.unmatched + outcome.unmatched,
     },
-    totals: addTotals(found.totals, outcome.totals),
+    totals: addAmounts(found.totals, outcome.counted),
     comparedTo: to,
   }
 }

@@ -1,29 +1,22 @@
 import type { Knex } from 'knex'
 import type { Address } from '../../domain/address.ts'
+import type { BlockRun } from '../../domain/chain.ts'
 import type { CreatedProxy } from '../match/detected.ts'
-import type { DetectionRepository } from '../sql/detection-repository.ts'
+import { createDetectionRepository } from '../sql/detection-repository.ts'
 import {
   deleteRequestProxies,
   findRequestProxiesBetween,
   storeRequestProxies,
 } from '../sql/request-proxies-repository.ts'
-import type { Span } from './plan-range.ts'
-
-export type KnownProxies = ReturnType<typeof knowProxies>
 
 /**
  * Makes what knows SingleRequestProxies as the blocks that were read say, in place of what is stored of these blocks.
  *
  * @param chainId - CAIP-2
+ * @param repairs - whether the proxies of the blocks are stored
  */
-export function knowProxies(
-  {
-    knex,
-    repository,
-    repairs,
-  }: { readonly knex: Knex; readonly repository: DetectionRepository; readonly repairs: boolean },
-  chainId: string,
-) {
+export function knowProxies(knex: Knex, chainId: string, repairs: boolean) {
+  const repository = createDetectionRepository(knex)
   const found = new Set<Address>()
   const invented = new Set<Address>()
   return {
@@ -35,7 +28,7 @@ export function knowProxies(
       },
     },
     /** Takes the proxies that some blocks created, and stores them where it repairs. */
-    async note(span: Span, created: readonly CreatedProxy[]): Promise<void> {
+    async note(span: BlockRun, created: readonly CreatedProxy[]): Promise<void> {
       const stored = await findRequestProxiesBetween(knex, chainId, span)
       const addresses = new Set(created.map(({ address }) => address))
       const wrong = stored.filter((address) => !addresses.has(address))

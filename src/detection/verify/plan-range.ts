@@ -1,5 +1,6 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { Address } from '../../domain/address.ts'
+import type { BlockRun } from '../../domain/chain.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { ChainNodes } from './chain-nodes.ts'
@@ -12,19 +13,13 @@ export interface ChainPosition {
   /** From which block the events of each contract were read. */
   readonly startOf: ReadonlyMap<Address, number>
   /** Blocks that were not read for every contract yet. */
-  readonly unread: readonly Span[]
-}
-
-/** Consecutive blocks. */
-export interface Span {
-  readonly from: number
-  readonly to: number
+  readonly unread: readonly BlockRun[]
 }
 
 /** The pinned block, as of which everything is computed, and the blocks to compare. */
 export interface RangePlan {
   readonly pinned: { readonly number: number; readonly hash: Hex; readonly isHashed: boolean }
-  readonly spans: readonly Span[]
+  readonly spans: readonly BlockRun[]
   /** Sentences that say which blocks are left out, and why. */
   readonly notes: readonly string[]
 }
@@ -38,7 +33,7 @@ export async function planRange(
   chain: ChainConfig,
   nodes: ChainNodes,
   position: ChainPosition,
-  asked: Span,
+  asked: BlockRun,
 ): Promise<RangePlan> {
   const header = await nodes.onAny((node) => readPinned(chain, nodes, node, position.finalBlock))
   const pinned = { number: header.number, hash: header.hash, isHashed: header.isHashed }
@@ -65,7 +60,7 @@ export async function planRange(
   throw new RangeError(`no block of ${chain.name} ${range} is final and was read: ${remedy}`)
 }
 
-function without({ from, to }: Span, gap: Span): Span[] {
+function without({ from, to }: BlockRun, gap: BlockRun): BlockRun[] {
   if (gap.to < from || gap.from > to) return [{ from, to }]
   return [
     { from, to: gap.from - 1 },

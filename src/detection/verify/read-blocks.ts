@@ -1,12 +1,12 @@
 import { eventTopics, followedTopics, type RpcLog } from '../../contracts/decode-events.ts'
 import { type BloomBits, bloomBitsOf, mayHold } from '../../contracts/logs-bloom.ts'
 import type { Address } from '../../domain/address.ts'
+import type { BlockRun } from '../../domain/chain.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
 import type { ChainNodes } from './chain-nodes.ts'
 import { inParallel } from './in-parallel.ts'
-import type { Span } from './plan-range.ts'
 import { type Header, readHeaders } from './read-headers.ts'
 import { type ProvenReceipts, readReceipts } from './read-receipts.ts'
 import type { UnprovenBlock } from './verify-report.ts'
@@ -18,7 +18,7 @@ export interface ReadBlocks {
   /** Receipts of their transactions. */
   readonly receipts: readonly TransactionReceipt[]
   /** Blocks whose events are not certain: nothing is compared with them. */
-  readonly uncertain: readonly number[]
+  readonly uncertain: ReadonlySet<number>
   readonly unproven: readonly UnprovenBlock[]
   readonly receiptsRead: number
   readonly first: Header
@@ -49,7 +49,7 @@ const BLOCKS_AT_ONCE = 8
  * @param before - the hash of the block before the first, where it is known
  * @throws RpcError
  */
-export async function readSpanHeaders(nodes: ChainNodes, { from, to }: Span, before?: Hex): Promise<ReadHeaders> {
+export async function readSpanHeaders(nodes: ChainNodes, { from, to }: BlockRun, before?: Hex): Promise<ReadHeaders> {
   return nodes.onAny(async (node) => ({ headers: await readHeaders(nodes, node, { from, to, before }), node }))
 }
 
@@ -77,7 +77,7 @@ export async function readBlocks(tools: BlockTools, { headers, node }: ReadHeade
   return {
     receipts,
     logs: receipts.flatMap(({ logs }) => logs.filter((log) => isFollowed(tools, log))),
-    uncertain: read.flatMap(({ uncertain }) => uncertain),
+    uncertain: new Set(read.flatMap(({ isLeftOut, block }) => (isLeftOut ? [block] : []))),
     unproven: read.flatMap(({ unproven }) => unproven),
     receiptsRead: wanted.length,
     first,
@@ -86,11 +86,7 @@ export async function readBlocks(tools: BlockTools, { headers, node }: ReadHeade
 }
 
 /** Keeps the receipts with followed logs, where they are certain. */
-function judgeBlock(
-  tools: BlockTools,
-  { number: block }: Header,
-  { receipts, proof, misreporting }: ProvenReceipts,
-): Pick<ReadBlocks, 'receipts' | 'uncertain' | 'unproven'> {
+function judgeBlock(tools: BlockTools, { number: block }: Header, { receipts, proof, misreporting }: ProvenReceipts) {
   const told = misreporting.map((host) => ({
     block,
     why: `${host} gave receipts that do not have the block's root; another node's were taken`,
@@ -98,9 +94,8 @@ function judgeBlock(
   }))
   const unproven = proof.kind === 'NONE' ? [...told, { block, why: proof.why }] : told
   const isLeftOut = proof.kind === 'NONE' && (proof.isContradicted || tools.isProofNeeded)
-  if (isLeftOut) return { receipts: [], uncertain: [block], unproven }
-  const kept = receipts.filter(({ logs }) => logs.some((log) => isFollowed(tools, log)))
-  return { receipts: kept, uncertain: [], unproven }
+  const kept = isLeftOut ? [] : receipts.filter(({ logs }) => logs.some((log) => isFollowed(tools, log)))
+  return { block, receipts: kept, isLeftOut, unproven }
 }
 
 const topics = new Set<string>(followedTopics)

@@ -71,7 +71,7 @@ export function createHistory({ tools, pinned, signal }: HistoryOptions) {
   function isRead({ txHash, blockNumber }: StoredEvent): boolean {
     const number = known.located.get(txHash) ?? blockNumber
     if (isWithin(known, number)) return !known.section.uncertain.has(number)
-    return known.others.get(number)?.uncertain.length === 0
+    return known.others.get(number)?.uncertain.size === 0
   }
 
   return {

@@ -1,22 +1,12 @@
-import type { RpcLog } from '../../contracts/decode-events.ts'
+import type { BlockRun } from '../../domain/chain.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import type { TransactionReceipt } from '../read/chain-reader.ts'
-import type { RangePlan, Span } from './plan-range.ts'
+import type { RangePlan } from './plan-range.ts'
 import { type BlockTools, type ReadBlocks, type ReadHeaders, readBlocks, readSpanHeaders } from './read-blocks.ts'
-import type { UnprovenBlock } from './verify-report.ts'
 
 /** What was read of some consecutive blocks. A section is compared before the next one is read, so that memory holds the events of one. */
-export interface Section extends Pick<ReadBlocks, 'logs' | 'receipts'> {
-  readonly span: Span
-  /** Blocks whose events are not certain: nothing is compared with them. */
-  readonly uncertain: ReadonlySet<number>
-  readonly unproven: readonly UnprovenBlock[]
-  /** Blocks of which receipts were read. */
-  readonly receiptsRead: number
-  /** Of the first and the last block. */
-  readonly fromTime: Date
-  readonly toTime: Date
+export interface Section extends ReadBlocks {
+  readonly span: BlockRun
 }
 
 /** When a section ends, by whichever comes first. */
@@ -51,15 +41,17 @@ export async function* readSections(
   { size = DEFAULT_SIZE, signal, onPortion }: SectionTerms,
 ): AsyncGenerator<Section, void, undefined> {
   for (const span of plan.spans) {
-    let open = openSection(span.from)
+    let parts: ReadBlocks[] = []
+    let sinceMs = performance.now()
     for await (const headers of headersAhead(tools, span, Math.min(size.blocks, BLOCKS_A_PORTION), signal)) {
       const blocks = await readBlocks(tools, headers)
       if (blocks.last.number === plan.pinned.number && blocks.last.hash !== plan.pinned.hash) throw pinnedChanged(plan)
-      addTo(open, blocks)
+      parts.push(blocks)
       onPortion(blocks.last.number - blocks.first.number + 1, blocks.logs.length)
-      if (blocks.last.number < span.to && !isFull(open, size)) continue
-      yield toSection(open)
-      open = openSection(blocks.last.number + 1)
+      if (blocks.last.number < span.to && !isFull(parts, sinceMs, size)) continue
+      yield toSection(parts)
+      parts = []
+      sinceMs = performance.now()
     }
   }
 }
@@ -72,11 +64,11 @@ export function pinnedChanged({ pinned }: RangePlan): RpcError {
 /** Reads the headers of a span in portions, some of them in advance, since nodes are slow and answer several requests at once. */
 async function* headersAhead(
   { nodes }: BlockTools,
-  span: Span,
+  span: BlockRun,
   atOnce: number,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ReadHeaders, void, undefined> {
-  const asked: { readonly portion: Span; readonly headers: Promise<ReadHeaders> }[] = []
+  const asked: { readonly portion: BlockRun; readonly headers: Promise<ReadHeaders> }[] = []
   let next = span.from
   let before: Hex | undefined
   while (next <= span.to || asked.length > 0) {
@@ -98,41 +90,23 @@ async function* headersAhead(
   }
 }
 
-interface OpenSection {
-  readonly from: number
-  readonly sinceMs: number
-  readonly logs: RpcLog[]
-  readonly receipts: TransactionReceipt[]
-  readonly uncertain: Set<number>
-  readonly unproven: UnprovenBlock[]
-  receiptsRead: number
-  to: number
-  fromTime: Date | undefined
-  toTime: Date | undefined
+function isFull(parts: readonly ReadBlocks[], sinceMs: number, size: SectionSize): boolean {
+  const blocks = (parts.at(-1)?.last.number ?? 0) - (parts[0]?.first.number ?? 0) + 1
+  const events = parts.reduce((sum, { logs }) => sum + logs.length, 0)
+  return blocks >= size.blocks || events >= size.events || performance.now() - sinceMs >= size.ms
 }
 
-function openSection(from: number): OpenSection {
-  const lists = { logs: [], receipts: [], uncertain: new Set<number>(), unproven: [] }
-  const nothing = { receiptsRead: 0, to: from - 1, fromTime: undefined, toTime: undefined }
-  return { from, sinceMs: performance.now(), ...lists, ...nothing }
-}
-
-function addTo(open: OpenSection, blocks: ReadBlocks): void {
-  open.logs.push(...blocks.logs)
-  open.receipts.push(...blocks.receipts)
-  for (const number of blocks.uncertain) open.uncertain.add(number)
-  open.unproven.push(...blocks.unproven)
-  open.receiptsRead += blocks.receiptsRead
-  open.to = blocks.last.number
-  open.fromTime ??= new Date(blocks.first.timestampSec * 1_000)
-  open.toTime = new Date(blocks.last.timestampSec * 1_000)
-}
-
-function isFull({ from, to, logs, sinceMs }: OpenSection, size: SectionSize): boolean {
-  return to - from + 1 >= size.blocks || logs.length >= size.events || performance.now() - sinceMs >= size.ms
-}
-
-function toSection({ from, to, fromTime = new Date(0), toTime = new Date(0), ...read }: OpenSection): Section {
-  const { logs, receipts, uncertain, unproven, receiptsRead } = read
-  return { span: { from, to }, logs, receipts, uncertain, unproven, receiptsRead, fromTime, toTime }
+/** @param parts - consecutive, at least one */
+function toSection(parts: readonly ReadBlocks[]): Section {
+  const [{ first }, { last }] = [parts[0], parts.at(-1)] as [ReadBlocks, ReadBlocks]
+  return {
+    span: { from: first.number, to: last.number },
+    logs: parts.flatMap(({ logs }) => logs),
+    receipts: parts.flatMap(({ receipts }) => receipts),
+    uncertain: new Set(parts.flatMap(({ uncertain }) => [...uncertain])),
+    unproven: parts.flatMap(({ unproven }) => unproven),
+    receiptsRead: parts.reduce((sum, { receiptsRead }) => sum + receiptsRead, 0),
+    first,
+    last,
+  }
 }

@@ -4,50 +4,32 @@ import type { VerifyTotal } from './verify-report.ts'
 /** Sums by account and currency. */
 export type Totals = ReadonlyMap<string, Total>
 
-interface Total {
-  readonly account: string
-  readonly currency: string
-  readonly payments: number
+interface Total extends Omit<VerifyTotal, 'paid' | 'refunded'> {
   readonly paid: Decimal
-  readonly refunds: number
   readonly refunded: Decimal
 }
 
 export const NO_TOTALS: Totals = new Map()
 
-/** Adds a payment or a refund. */
-export function withAmount(
-  totals: Totals,
-  { account, currency, kind, amount }: Pick<Total, 'account' | 'currency'> & CountedAmount,
-): Totals {
-  const none = { account, currency, payments: 0, paid: ZERO, refunds: 0, refunded: ZERO }
-  const sum = readStoredDecimal(amount)
-  const one = kind === 'PAYMENT' ? { ...none, payments: 1, paid: sum } : { ...none, refunds: 1, refunded: sum }
-  return addTotals(totals, new Map([[`${account} ${currency}`, one]]))
-}
-
-interface CountedAmount {
+/** A payment or a refund, with its decimal amount. */
+export interface CountedAmount extends Pick<Total, 'account' | 'currency'> {
   readonly kind: 'PAYMENT' | 'REFUND'
   readonly amount: string
 }
 
-export function addTotals(a: Totals, b: Totals): Totals {
-  const sum = new Map(a)
-  for (const [key, more] of b) {
-    const before = sum.get(key)
-    if (before === undefined) {
-      sum.set(key, more)
-      continue
-    }
-    sum.set(key, {
-      ...before,
-      payments: before.payments + more.payments,
-      paid: addDecimals(before.paid, more.paid),
-      refunds: before.refunds + more.refunds,
-      refunded: addDecimals(before.refunded, more.refunded),
-    })
+export function addAmounts(totals: Totals, counted: readonly CountedAmount[]): Totals {
+  const sums = new Map(totals)
+  for (const { account, currency, kind, amount } of counted) {
+    const key = `${account} ${currency}`
+    const sum = sums.get(key) ?? { account, currency, payments: 0, paid: ZERO, refunds: 0, refunded: ZERO }
+    const value = readStoredDecimal(amount)
+    const added =
+      kind === 'PAYMENT'
+        ? { payments: sum.payments + 1, paid: addDecimals(sum.paid, value) }
+        : { refunds: sum.refunds + 1, refunded: addDecimals(sum.refunded, value) }
+    sums.set(key, { ...sum, ...added })
   }
-  return sum
+  return sums
 }
 
 /** Sorted by account and currency. */

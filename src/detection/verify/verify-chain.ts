@@ -1,22 +1,17 @@
 import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
-import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { Account } from '../../domain/account.ts'
 import { caip2Of } from '../../domain/chain.ts'
-import type { Logger } from '../../domain/logger.ts'
-import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { findCreatedProxies } from '../match/find-payments.ts'
-import { openChain } from '../open-chain.ts'
+import { type OpenChainOptions, openChain } from '../open-chain.ts'
 import { readContracts } from '../sql/chain-contracts-repository.ts'
 import { readSpans } from '../sql/chain-spans-repository.ts'
 import { findChain } from '../sql/chain-state-repository.ts'
-import { createDetectionRepository } from '../sql/detection-repository.ts'
 import { finalisedBlockOf } from '../write/block-rules.ts'
 import { openNodes } from './chain-nodes.ts'
 import { compareSection } from './compare-section.ts'
-import type { CompareTerms } from './compare-terms.ts'
-import { differencesIn, type Findings, NO_FINDINGS, withSection } from './findings.ts'
-import { type KnownProxies, knowProxies } from './known-proxies.ts'
+import { differencesIn, NO_FINDINGS, withSection } from './findings.ts'
+import { knowProxies } from './known-proxies.ts'
 import { type ChainPosition, planRange, type RangePlan } from './plan-range.ts'
 import type { BlockTools } from './read-blocks.ts'
 import { readHeader } from './read-headers.ts'
@@ -26,20 +21,14 @@ import { listTotals } from './totals.ts'
 import { listUnproven } from './unproven-list.ts'
 import type { VerifyProgress, VerifyReport } from './verify-report.ts'
 
-export interface VerifyOptions {
-  readonly knex: Knex
+export interface VerifyOptions extends Pick<OpenChainOptions, 'knex' | 'tokens' | 'clock' | 'logger' | 'limits'> {
   readonly chain: ChainConfig
-  readonly tokens: TokenDirectory
   /** The first block. Default: the first that was read. */
   readonly from?: number | undefined
   /** The last block. Default: the last final one. What is not final or not read yet is left out, and the report says so. */
   readonly to?: number | undefined
   /** Who repairs what differs, for the audit log: `user@host`. Absent: nothing is changed. */
   readonly repairer?: string | undefined
-  readonly clock: () => Date
-  readonly logger: Logger
-  /** What is known of the nodes' limits; default nothing. */
-  readonly limits?: NodeLimits | undefined
   /** Default: all accounts. */
   readonly account?: Account | undefined
   /** When it fires, the report tells what was found until then. */
@@ -75,17 +64,9 @@ export async function verifyChain(options: VerifyOptions): Promise<VerifyReport>
 }
 
 /** A running verification. */
-interface Work {
-  readonly options: VerifyOptions
-  readonly tools: BlockTools
-  readonly plan: RangePlan
-  readonly terms: CompareTerms
-  readonly proxies: KnownProxies
-  found: Findings
-  blocksRead: number
-}
+type Work = Awaited<ReturnType<typeof openWork>>
 
-async function openWork(options: VerifyOptions): Promise<Work> {
+async function openWork(options: VerifyOptions) {
   const { knex, chain, clock, signal, repairer, againAfterMs = AGAIN_AFTER_MS } = options
   const chainId = caip2Of(chain.chainId)
   const position = await readPosition(knex, chain)
@@ -93,7 +74,7 @@ async function openWork(options: VerifyOptions): Promise<Work> {
   const asked = { from: options.from ?? 0, to: options.to ?? Number.MAX_SAFE_INTEGER }
   const plan = await planRange(chain, nodes, position, asked)
   const repairs = repairer !== undefined
-  const proxies = knowProxies({ knex, repository: createDetectionRepository(knex), repairs }, chainId)
+  const proxies = knowProxies(knex, chainId, repairs)
   const opened = openChain({ ...options, config: chain, repository: proxies.repository })
   const { factories } = opened.tools.chain.followed
   const tools: BlockTools = { nodes, startOf: position.startOf, factories, isProofNeeded: repairs }

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import type { BlockRun } from '../../../domain/chain.ts'
 
 /**
  * Why blocks that a node gave are kept in mind:
@@ -8,12 +9,6 @@ import type { Knex } from 'knex'
  * - `WRONG`: the node was found to answer wrongly. They count as not read until they are proven
  */
 export type UnprovenState = 'FOLLOWED' | 'FILLED' | 'UNCOMPARED' | 'WRONG'
-
-/** Blocks, both ends included. */
-export interface BlockSpan {
-  readonly from: number
-  readonly to: number
-}
 
 /** @param node - host of its URL @param to - absent: all that follow as well */
 interface NodeBlocks {
@@ -47,12 +42,12 @@ export async function passUnproven(
 }
 
 /** Forgets blocks that were proven, whoever gave them. */
-export async function forgetProven(knex: Knex, chainId: string, proven: BlockSpan): Promise<void> {
+export async function forgetProven(knex: Knex, chainId: string, proven: BlockRun): Promise<void> {
   const queued = knex('unproven_blocks').where({ chain_id: chainId }).whereIn('state', ['UNCOMPARED', 'WRONG'])
   await subtract(knex, queued, proven)
 }
 
-async function subtract(knex: Knex, rows: Knex.QueryBuilder, { from, to }: BlockSpan): Promise<void> {
+async function subtract(knex: Knex, rows: Knex.QueryBuilder, { from, to }: BlockRun): Promise<void> {
   await rows.clone().update({ blocks: knex.raw(`blocks - int8multirange(int8range(?, ?, '[]'))`, [from, to]) })
   await rows.clone().whereRaw('isempty(blocks)').delete()
 }
@@ -89,7 +84,7 @@ export async function changeState(
 }
 
 /** The final blocks that are to be proven, those that count as wrong before the others, lowest first. */
-export async function readQueued(knex: Knex, chainId: string, final: number): Promise<BlockSpan[]> {
+export async function readQueued(knex: Knex, chainId: string, final: number): Promise<BlockRun[]> {
   const { rows } = await knex.raw<{ rows: { from: bigint; to: bigint }[] }>(
     `select lower(span) as from, upper(span) - 1 as to from (
        select state, unnest(range_agg(blocks) * int8multirange(int8range(null, ?, '[]'))) as span from unproven_blocks
