@@ -64,6 +64,11 @@ export class RpcError extends Error {
   }
 }
 
+/** For `catch`: a node that fails gave nothing. @throws any other error */
+export function ignoreRpcError(error: unknown): undefined {
+  if (!(error instanceof RpcError)) throw error
+}
+
 /** Failures for which the call is the reason: another node would fail it as well. */
 const CALL_KINDS: ReadonlySet<RpcErrorKind> = new Set([
   'TOO_LARGE',

@@ -142,7 +142,7 @@ describe('leases', () => {
       await once(signal, 'abort')
       signal.throwIfAborted()
     }
-    await expect(keepLease({ knex: db.knex, lease: ann, ttlMs: 30 }, work)).rejects.toThrow(LeaseLostError)
+    await expect(keepLease({ knex: db.knex, lease: ann, leaseTtlMs: 30 }, work)).rejects.toThrow(LeaseLostError)
   })
 
   test('work that holds it goes on after it expired, where nobody else took it', async () => {
@@ -152,7 +152,7 @@ describe('leases', () => {
       await expect.poll(() => renewLease(db.knex, ann, 60_000), { interval: 5 }).toBe(true)
       return signal.aborted
     }
-    expect(await keepLease({ knex: db.knex, lease: ann, ttlMs: 30 }, work)).toBe(false)
+    expect(await keepLease({ knex: db.knex, lease: ann, leaseTtlMs: 30 }, work)).toBe(false)
   })
 
   test('of a chain: a process that was killed is replaced within 5 seconds, and one that is slow for 2 seconds is not', () => {

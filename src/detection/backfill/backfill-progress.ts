@@ -15,13 +15,7 @@ export interface BackfillProgress {
   readonly secondsLeft?: number | undefined
 }
 
-/** Measures how fast a back-fill goes. */
-export interface BackfillMeter {
-  /** Takes a sample of the spans that are left now. */
-  note(spans: readonly Span[]): void
-  /** As of the last sample; undefined where nothing is left. */
-  progress(): BackfillProgress | undefined
-}
+export type BackfillMeter = ReturnType<typeof createBackfillMeter>
 
 /** The rate is that of the last minute: nodes slow down and recover. */
 const WINDOW_MS = 60_000
@@ -31,12 +25,13 @@ interface Sample {
   readonly left: number
 }
 
-/** Makes the meter of one chain. @param nowMs - a monotonic clock */
-export function createBackfillMeter(nowMs: () => number): BackfillMeter {
+/** Makes what measures how fast the back-fill of one chain goes. @param nowMs - a monotonic clock */
+export function createBackfillMeter(nowMs: () => number) {
   let samples: readonly Sample[] = []
   let latest: BackfillProgress | undefined
   return {
-    note(spans) {
+    /** Takes a sample of the spans that are left now. */
+    note(spans: readonly Span[]): void {
       const left = countLeft(spans)
       const last = samples.at(-1)
       // More is left than before, since a span was added: earlier samples would make the rate too low.
@@ -45,6 +40,7 @@ export function createBackfillMeter(nowMs: () => number): BackfillMeter {
       samples = [...samples.filter((sample) => atMs - sample.atMs <= WINDOW_MS), { atMs, left }]
       latest = left === 0 ? undefined : progressOf(spans, samples)
     },
+    /** As of the last sample; undefined where nothing is left. */
     progress: () => latest,
   }
 }

@@ -9,20 +9,10 @@ import type { BlockHeader } from '../read/chain-reader.ts'
 import { readSpans, type Span } from '../sql/chain-spans-repository.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
 import { SpanMovedError } from '../write/payment-writer.ts'
-import { type BackfillMeter, type BackfillProgress, createBackfillMeter } from './backfill-progress.ts'
+import { type BackfillMeter, createBackfillMeter } from './backfill-progress.ts'
 import { contractsFrom, findStart, isStartOutdated } from './find-start.ts'
 
-/** Reads final blocks that following left out, beside following: those before the chain was followed, missed during a long stop, or of added contracts. */
-export interface Backfill {
-  /**
-   * Reads some blocks and writes what they hold. The process must hold the chain's lease.
-   *
-   * @throws RpcError, LeaseLostError, errors of the database; then nothing was written
-   */
-  step(signal?: AbortSignal): Promise<StepOutcome>
-  /** Undefined where nothing is left, or before the first step. */
-  progress(): BackfillProgress | undefined
-}
+export type Backfill = ReturnType<typeof createBackfill>
 
 type BackfillOptions = Omit<BlockFollowerOptions, 'onReorg'>
 
@@ -35,8 +25,11 @@ interface State extends BackfillOptions {
   readonly progress: BackfillMeter
 }
 
-/** Makes the back-fill of one chain. Its progress is in the database, so it continues after any stop. */
-export function createBackfill(options: BackfillOptions): Backfill {
+/**
+ * Makes the back-fill of one chain. It reads final blocks that following left out, beside following: those before the chain was followed, missed during
+ * a long stop, or of added contracts. Its progress is in the database, so it continues after any stop.
+ */
+export function createBackfill(options: BackfillOptions) {
   const { chain, logger, clock } = options
   const { reader, tools } = chain.backfill
   const events = createEventReader({ reader, tools, logger })
@@ -47,7 +40,16 @@ export function createBackfill(options: BackfillOptions): Backfill {
     failed: undefined,
     progress: createBackfillMeter(() => performance.now()),
   }
-  return { step: (signal) => step(state, signal), progress: () => state.progress.progress() }
+  return {
+    /**
+     * Reads some blocks and writes what they hold. The process must hold the chain's lease.
+     *
+     * @throws RpcError, LeaseLostError, errors of the database; then nothing was written
+     */
+    step: (signal?: AbortSignal) => step(state, signal),
+    /** Undefined where nothing is left, or before the first step. */
+    progress: () => state.progress.progress(),
+  }
 }
 
 async function step(state: State, signal: AbortSignal | undefined): Promise<StepOutcome> {

@@ -11,27 +11,15 @@ import {
 import { loadPosition } from './load-position.ts'
 import { chooseStep, isForked, type NextStep, type Position, withHeights } from './next-step.ts'
 import { createEventReader } from './read-events.ts'
-import { createFinalBlocksReader, type WantedBlocks, type WriteFinalBlocks } from './read-final-blocks.ts'
+import { createFinalBlocksReader, type WriteFinalBlocks } from './read-final-blocks.ts'
 import { resolveFork } from './resolve-fork.ts'
 import { ALARM, CAUGHT_UP, MORE, type StepOutcome } from './step-outcome.ts'
 import { decideFailure, NO_SUSPICION } from './suspicion.ts'
 
-/** Follows one chain: final blocks that were missed as ranges of logs, then block by block by hash. What is far below is read by back-fill. */
-export interface BlockFollower {
-  /**
-   * Looks at the chain once and writes what is new.
-   *
-   * @throws RpcError, errors of the database; then nothing was written, and the next step begins where the last one ended
-   */
-  step(signal?: AbortSignal): Promise<StepOutcome>
-  /** How far this process knows the chain to be read; undefined before the first step. */
-  position(): Position | undefined
-  /** Forgets the position, so that the next step reads it from the database. */
-  reset(): void
-}
+export type BlockFollower = ReturnType<typeof createBlockFollower>
 
-/** Makes the follower of one chain. */
-export function createBlockFollower(options: BlockFollowerOptions): BlockFollower {
+/** Makes the follower of one chain: of final blocks that were missed as ranges of logs, then block by block by hash. What is far below is read by back-fill. */
+export function createBlockFollower(options: BlockFollowerOptions) {
   const { config, chain, logger, clock } = options
   const events = createEventReader({ ...chain, logger })
   const follower: FollowerState = {
@@ -44,9 +32,16 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     suspicion: NO_SUSPICION,
   }
   return {
-    step: (signal) => step(follower, signal),
+    /**
+     * Looks at the chain once and writes what is new.
+     *
+     * @throws RpcError, errors of the database; then nothing was written, and the next step begins where the last one ended
+     */
+    step: (signal?: AbortSignal) => step(follower, signal),
+    /** How far this process knows the chain to be read; undefined before the first step. */
     position: () => follower.position,
-    reset: () => {
+    /** Forgets the position, so that the next step reads it from the database. */
+    reset(): void {
       follower.position = undefined
     },
   }
@@ -68,8 +63,9 @@ async function step(follower: FollowerState, signal?: AbortSignal): Promise<Step
 }
 
 async function look(follower: FollowerState, signal: AbortSignal | undefined): Promise<StepOutcome> {
-  const before = follower.position ?? (await load(follower, signal))
-  if (before === undefined) return ALARM
+  const before = follower.position ?? (await loadPosition(follower, signal))
+  if (before === 'ALARM') return ALARM
+  follower.position = before
   const { reader, finality, config } = follower
   const view = await reader.view(before.scanned.number, config.finality.useFinalizedTag, signal)
   if (isForked(before, view)) return resolveFork(follower, before, signal)
@@ -77,14 +73,6 @@ async function look(follower: FollowerState, signal: AbortSignal | undefined): P
   const finalBlock = finality.finalBlock(view, before.finalBlock)
   const at = withHeights(before, { head: view.head.number, finalBlock })
   return take(follower, chooseStep(at, view), { before, at }, signal)
-}
-
-/** @returns undefined where the chain is stopped */
-async function load(follower: FollowerState, signal: AbortSignal | undefined): Promise<Position | undefined> {
-  const loaded = await loadPosition(follower, signal)
-  if (loaded === 'ALARM') return undefined
-  follower.position = loaded
-  return loaded
 }
 
 async function take(
@@ -98,7 +86,8 @@ async function take(
       return jump(follower, at, next.to, signal)
     case 'CATCH_UP': {
       const write: WriteFinalBlocks = (last, findings) => advance(follower, at, { blocks: [last], findings }, signal)
-      return readFinal(follower, next, write, signal)
+      const outcome = await follower.finalBlocks.read(next, write, signal)
+      return outcome.kind === 'LACKING' ? waitForNode(follower, outcome.reason) : outcome
     }
     case 'FOLLOW': {
       const followed = await followBlocks(follower, at, next.numbers, signal)
@@ -137,14 +126,4 @@ async function jump(
   if (header === undefined) return waitForNode(follower, `block ${to} is final, and the node does not have it`)
   await advance(follower, at, { blocks: [header], findings: undefined, leavesUnread: true }, signal)
   return MORE
-}
-
-async function readFinal(
-  follower: FollowerState,
-  wanted: WantedBlocks,
-  write: WriteFinalBlocks,
-  signal: AbortSignal | undefined,
-): Promise<StepOutcome> {
-  const outcome = await follower.finalBlocks.read(wanted, write, signal)
-  return outcome.kind === 'LACKING' ? waitForNode(follower, outcome.reason) : outcome
 }

@@ -2,15 +2,7 @@ import type { FinalityConfig } from '../../chains/chains-file.ts'
 import type { Logger } from '../../domain/logger.ts'
 import type { ChainView } from '../read/chain-reader.ts'
 
-/** Decides which block of a chain is final. */
-export interface Finality {
-  /** Whether a node of the chain has ever answered a `finalized` block. Is stored with the chain. */
-  hasTag(): boolean
-  /** Restores what is stored. */
-  recall(hasTag: boolean): void
-  /** @returns the number of the last final block; `last` where that is unknown now */
-  finalBlock(view: ChainView, last: number): number
-}
+export type Finality = ReturnType<typeof createFinality>
 
 /**
  * Depth can make blocks final that the chain may still replace, and finality is never taken back. So depth decides on a chain that once answered a
@@ -18,13 +10,13 @@ export interface Finality {
  */
 const MISSING_FOR_MS = 600_000
 
-/** Makes the finality of one chain: the node's `finalized` block where it has one, else depth. */
+/** Makes what decides which block of a chain is final: the node's `finalized` block where it has one, else depth. */
 export function createFinality(options: {
   readonly network: string
   readonly config: FinalityConfig
   readonly logger: Logger
   readonly clock: () => Date
-}): Finality {
+}) {
   const { network, config, logger, clock } = options
   const { depth } = config
   let hasTag = false
@@ -43,11 +35,14 @@ export function createFinality(options: {
   }
 
   return {
+    /** Whether a node of the chain has ever answered a `finalized` block. Is stored with the chain. */
     hasTag: () => hasTag,
-    recall(known) {
+    /** Restores what is stored. */
+    recall(known: boolean): void {
       hasTag ||= known
     },
-    finalBlock({ head, finalized }, last) {
+    /** @returns the number of the last final block; `last` where that is unknown now */
+    finalBlock({ head, finalized }: ChainView, last: number): number {
       const byDepth = Math.max(0, head.number - depth)
       if (!config.useFinalizedTag || finalized === undefined) return byDepth
       if (typeof finalized === 'object') {

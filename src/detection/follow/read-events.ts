@@ -25,11 +25,7 @@ interface ReadLogs {
   isCanonical(block: number, hash: Hex): boolean
 }
 
-/** Turns logs into findings: reads what else their events need, and matches them. */
-export interface EventReader {
-  /** @throws ChainMovedError where the blocks are not final; RpcError */
-  read(logs: ReadLogs, signal: AbortSignal | undefined): Promise<Findings>
-}
+export type EventReader = ReturnType<typeof createEventReader>
 
 interface EventReaderOptions {
   readonly tools: FindingTools
@@ -37,12 +33,13 @@ interface EventReaderOptions {
   readonly logger: Logger
 }
 
-/** Makes the reader of one chain. */
-export function createEventReader(options: EventReaderOptions): EventReader {
+/** Makes what turns logs of one chain into findings: reads what else their events need, and matches them. */
+export function createEventReader(options: EventReaderOptions) {
   const { tools, reader, logger } = options
   let warnedAtMs: number | undefined
   return {
-    async read(from, signal) {
+    /** @throws ChainMovedError where the blocks are not final; RpcError */
+    async read(from: ReadLogs, signal: AbortSignal | undefined): Promise<Findings> {
       const logged = {
         logs: from.logs,
         receipts: (hashes: readonly Hex[]) => readReceipts(options, hashes, from, signal),

@@ -6,7 +6,7 @@ import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
-import { RpcError } from '../../nodes/rpc-error.ts'
+import { ignoreRpcError, RpcError } from '../../nodes/rpc-error.ts'
 import type { UrlLimits } from '../../nodes/url-limits.ts'
 import { chunksOf } from '../chunks.ts'
 
@@ -258,10 +258,6 @@ async function callAnywhere(
     }
   }
   return reads.map((read) => found.get(read))
-}
-
-function ignoreRpcError(error: unknown): undefined {
-  if (!(error instanceof RpcError)) throw error
 }
 
 /** Joins the logs of one block, which were asked for by several calls. @returns the first error where one was refused */

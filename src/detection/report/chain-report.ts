@@ -6,9 +6,9 @@ export interface ChainReport {
   readonly process: string
   readonly followingSince: string
   /** What keeps the chain from moving; absent while it moves. */
-  readonly trouble?: ReportedTrouble | undefined
+  readonly trouble?: Condition<string> | undefined
   /** Why what is stored is not proven; absent where it is. */
-  readonly unproven?: ReportedTrouble | undefined
+  readonly unproven?: Condition<string> | undefined
   readonly reorgs: ReorgCount
   /** In the order of the configuration. */
   readonly nodes: readonly NodeReport[]
@@ -18,8 +18,9 @@ export interface ChainReport {
   readonly suspects?: readonly NodeSuspect[] | undefined
 }
 
-export interface ReportedTrouble {
-  readonly since: string
+/** Something that lasts. */
+export interface Condition<Time = Date> {
+  readonly since: Time
   readonly reason: string
 }
 

@@ -9,7 +9,7 @@ import {
   type UnmatchedCount,
 } from '../sql/chain-reports-repository.ts'
 import { countLacking, type LackCount } from '../sql/enrichments-repository.ts'
-import type { BackfillReport, NodeReport, NodeSuspect, ReorgCount, ReportedTrouble } from './chain-report.ts'
+import type { BackfillReport, Condition, NodeReport, NodeSuspect, ReorgCount } from './chain-report.ts'
 
 /**
  * How following a chain goes.
@@ -33,9 +33,9 @@ export interface ListedChain {
   readonly heights?: ChainHeights | undefined
   readonly lag?: { readonly blocks: number; readonly seconds: number } | undefined
   readonly alarm?: string | undefined
-  readonly trouble?: { readonly since: Date; readonly reason: string } | undefined
+  readonly trouble?: Condition | undefined
   /** Why what is stored is not proven; absent where it is. */
-  readonly unproven?: { readonly since: Date; readonly reason: string } | undefined
+  readonly unproven?: Condition | undefined
   readonly reorgs?: ReorgCount | undefined
   readonly backfill?: BackfillReport | undefined
   readonly nodes: readonly NodeReport[]
@@ -115,7 +115,7 @@ export function describeChain(
   }
 }
 
-function troubleOf(reported: ReportedTrouble | undefined): { since: Date; reason: string } | undefined {
+function troubleOf(reported: Condition<string> | undefined): Condition | undefined {
   return reported && { reason: reported.reason, since: new Date(reported.since) }
 }
 

@@ -56,7 +56,7 @@ export function createChainFollower(options: ChainFollowerOptions) {
 }
 
 function assemble(options: ChainFollowerOptions): FollowedChain {
-  const { knex, config, owner, replays, logger, clock } = options
+  const { knex, config, owner, logger, clock } = options
   const { leaseTtlMs = CHAIN_LEASE_MS, keepUnknown = 100_000 } = options
   const network = config.name
   const chainId = caip2Of(config.chainId)
@@ -75,10 +75,8 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
   const onReorg = (removed: number) => reporter.reorged(removed)
   const reading = { knex, config, lease, chain, logger, clock, onCommitted }
   const follower: FollowedChain = {
-    limits: options.limits,
+    ...options,
     recallLimits: () => options.recallLimits(chainId),
-    knex,
-    config,
     network,
     chainId,
     lease,
@@ -87,14 +85,11 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
     keepUnknown,
     chain: opened,
     trust,
-    replays,
     health: createChainHealth({ fields: { chain: network }, logger, clock }),
     backfillHealth: createChainHealth({ fields: { chain: network, lane: 'BACKFILL' }, logger, clock }),
     blocks: createBlockFollower({ ...reading, onReorg }),
     backfill: createBackfill(reading),
     reporter,
-    logger,
-    clock,
     isFollowing: false,
     followingSince: clock(),
     heights: undefined,

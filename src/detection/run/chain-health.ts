@@ -2,12 +2,7 @@ import type { Logger } from '../../domain/logger.ts'
 import type { Lane } from '../../nodes/lanes.ts'
 import { isTransportFailure } from '../../nodes/rpc-error.ts'
 import { isLogDue } from '../log-due.ts'
-
-/** What keeps a chain from moving. */
-interface Failing {
-  readonly since: Date
-  readonly reason: string
-}
+import type { Condition } from '../report/chain-report.ts'
 
 /** The health of a chain. */
 export interface HealthStatus {
@@ -16,7 +11,7 @@ export interface HealthStatus {
   /** Whether the last look reached a node; true before the first. */
   readonly reachable: boolean
   /** What keeps the chain from moving, an unreachable node included; absent while it moves. */
-  readonly failing?: Failing | undefined
+  readonly failing?: Condition | undefined
 }
 
 export type ChainHealth = ReturnType<typeof createChainHealth>
@@ -24,7 +19,7 @@ export type ChainHealth = ReturnType<typeof createChainHealth>
 /** A URL may stand for several machines, which differ by some blocks for some seconds. */
 const PATIENCE_MS = 10_000
 
-interface Trouble extends Failing {
+interface Trouble extends Condition {
   /** Whether no node answered. */
   readonly isOutage: boolean
   /** Undefined while it was not logged: then it is not in the status either. */

@@ -1,6 +1,6 @@
 import type { BackfillProgress } from '../backfill/backfill-progress.ts'
+import type { Condition } from '../report/chain-report.ts'
 import type { FollowerFacts } from '../report/chain-reporter.ts'
-import type { Unproven } from '../trust/node-trust.ts'
 import type { SuspectStatus } from '../trust/set-aside.ts'
 import type { HealthStatus } from './chain-health.ts'
 import type { FollowedChain } from './followed-chain.ts'
@@ -18,7 +18,7 @@ export interface ChainStatus extends HealthStatus {
   /** Nodes that have answered wrongly and are asked last; empty in a process that does not follow the chain. */
   readonly suspects: readonly SuspectStatus[]
   /** Why what is stored is not proven; absent where it is, and in a process that does not follow the chain. */
-  readonly unproven?: Unproven | undefined
+  readonly unproven?: Condition | undefined
 }
 
 /** The status that this process shows of a chain. */

@@ -1,10 +1,10 @@
 import { LeaseLostError } from '../../store/leases-repository.ts'
 import type { StepOutcome } from '../follow/step-outcome.ts'
-import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
+import { findChain } from '../sql/chain-state-repository.ts'
 import { CheckpointMovedError } from '../write/payment-writer.ts'
 import type { ChainHealth } from './chain-health.ts'
 import { holdLease } from './chain-lease.ts'
-import type { ChainHeights, FollowedChain } from './followed-chain.ts'
+import type { FollowedChain } from './followed-chain.ts'
 import { keepLease } from './keep-lease.ts'
 
 /** How often stored events are compared with stored requests, for pairs of which neither saw the other. */
@@ -17,16 +17,15 @@ export type FollowOutcome = StepOutcome | { readonly kind: 'ELSEWHERE' }
 
 /** Takes one step of following; watches the chain where another process follows it. @throws what a step throws */
 export async function followStep(follower: FollowedChain, signal?: AbortSignal): Promise<FollowOutcome> {
-  const { knex, lease, leaseTtlMs, blocks, health } = follower
+  const { blocks, health } = follower
   if (!(await holdLease(follower))) {
     await watch(follower)
     health.moved()
     return { kind: 'ELSEWHERE' }
   }
   await sweepWhenDue(follower)
-  const held = { knex, lease, ttlMs: leaseTtlMs }
   const onRenewal = (elapsedMs: number) => noteDuration(health, elapsedMs)
-  const outcome = await keepLease(held, (ending) => blocks.step(ending), { signal, onRenewal })
+  const outcome = await keepLease(follower, (ending) => blocks.step(ending), signal, onRenewal)
   const position = blocks.position()
   if (position !== undefined) {
     follower.heights = { scanned: position.scanned.number, head: position.headBlock, final: position.finalBlock }
@@ -39,11 +38,8 @@ export async function followStep(follower: FollowedChain, signal?: AbortSignal):
 async function watch(follower: FollowedChain): Promise<void> {
   const stored = await findChain(follower.knex, follower.chainId)
   follower.health.alarmed(stored?.alarm)
-  if (stored !== undefined) follower.heights = heightsOf(stored)
-}
-
-function heightsOf({ scannedBlock, headBlock, finalBlock }: StoredChain): ChainHeights {
-  return { scanned: scannedBlock, head: headBlock, final: finalBlock }
+  if (stored === undefined) return
+  follower.heights = { scanned: stored.scannedBlock, head: stored.headBlock, final: stored.finalBlock }
 }
 
 /** A process may have died after it stored a request or an event and before it matched the two. */

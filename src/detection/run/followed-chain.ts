@@ -1,23 +1,17 @@
-import type { Knex } from 'knex'
-import type { ChainConfig } from '../../chains/chains-file.ts'
-import type { Logger } from '../../domain/logger.ts'
-import type { NodeLimits } from '../../nodes/node-limits.ts'
 import type { Lease } from '../../store/leases-repository.ts'
 import type { Backfill } from '../backfill/backfill.ts'
 import type { BlockFollower } from '../follow/block-follower.ts'
 import type { OpenChain } from '../open-chain.ts'
-import type { ReplayQueue } from '../repair/replay-queue.ts'
 import type { ChainReporter } from '../report/chain-reporter.ts'
 import type { NodeTrust } from '../trust/node-trust.ts'
+import type { ChainFollowerOptions } from './chain-follower.ts'
 import type { ChainHealth } from './chain-health.ts'
 
 /** One chain that is followed: its parts, and what this process remembers of it. */
-export interface FollowedChain {
-  readonly limits: NodeLimits | undefined
+export interface FollowedChain
+  extends Pick<ChainFollowerOptions, 'limits' | 'knex' | 'config' | 'replays' | 'logger' | 'clock'> {
   /** Goes on from what an earlier process has learned of the nodes' limits. Never throws. */
   readonly recallLimits: () => Promise<void>
-  readonly knex: Knex
-  readonly config: ChainConfig
   readonly network: string
   readonly chainId: string
   readonly lease: Lease
@@ -25,7 +19,6 @@ export interface FollowedChain {
   readonly pollMs: number
   readonly keepUnknown: number
   readonly chain: OpenChain
-  readonly replays: ReplayQueue
   readonly health: ChainHealth
   /** What keeps back-fill from moving. */
   readonly backfillHealth: ChainHealth
@@ -33,8 +26,6 @@ export interface FollowedChain {
   readonly backfill: Backfill
   readonly trust: NodeTrust
   readonly reporter: ChainReporter
-  readonly logger: Logger
-  readonly clock: () => Date
   isFollowing: boolean
   followingSince: Date
   /** The newest block numbers that this process knows. */

@@ -1,26 +1,19 @@
-import type { Knex } from 'knex'
-import { acquireLease, type Lease, LeaseLostError, renewLease } from '../../store/leases-repository.ts'
-
-/** A lease that is held, and for how long each renewal lasts. */
-interface HeldLease {
-  readonly knex: Knex
-  readonly lease: Lease
-  readonly ttlMs: number
-}
+import { acquireLease, LeaseLostError, renewLease } from '../../store/leases-repository.ts'
+import type { FollowedChain } from './followed-chain.ts'
 
 /**
- * Renews a lease three times in its lifetime while some work runs, so that the work may take longer than the lease lasts.
+ * Renews the lease of a chain three times in its lifetime while some work runs, so that the work may take longer than the lease lasts.
  *
  * @param work - its signal fires when the lease is lost, or with `signal`
  * @param onRenewal - called at each renewal with the time that the work has taken so far
  * @throws what the work throws; LeaseLostError
  */
 export async function keepLease<T>(
-  { knex, lease, ttlMs }: HeldLease,
+  { knex, lease, leaseTtlMs }: Pick<FollowedChain, 'knex' | 'lease' | 'leaseTtlMs'>,
   work: (signal: AbortSignal) => Promise<T>,
-  options: { readonly signal?: AbortSignal | undefined; readonly onRenewal?: (elapsedMs: number) => void } = {},
+  signal?: AbortSignal,
+  onRenewal?: (elapsedMs: number) => void,
 ): Promise<T> {
-  const { signal, onRenewal } = options
   const lost = new AbortController()
   const startedAtMs = performance.now()
   let renewing: Promise<void> | undefined
@@ -28,16 +21,16 @@ export async function keepLease<T>(
   async function renew(): Promise<void> {
     onRenewal?.(performance.now() - startedAtMs)
     // If the database does not answer, the work itself fails.
-    const isRenewed = await renewLease(knex, lease, ttlMs).catch(() => true)
+    const isRenewed = await renewLease(knex, lease, leaseTtlMs).catch(() => true)
     // A renewal waits for the transaction that writes what was found, and the lease may expire meanwhile. Unless another process took it, nothing is lost.
-    const isHeld = isRenewed || (await acquireLease(knex, lease, ttlMs).catch(() => true))
+    const isHeld = isRenewed || (await acquireLease(knex, lease, leaseTtlMs).catch(() => true))
     if (!isHeld) lost.abort(new LeaseLostError(lease))
     renewing = undefined
   }
 
   const timer = setInterval(() => {
     renewing ??= renew()
-  }, ttlMs / 3)
+  }, leaseTtlMs / 3)
   try {
     return await work(signal === undefined ? lost.signal : AbortSignal.any([signal, lost.signal]))
   } finally {

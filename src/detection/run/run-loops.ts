@@ -3,7 +3,7 @@ import { RpcError } from '../../nodes/rpc-error.ts'
 import { LeaseLostError } from '../../store/leases-repository.ts'
 import { compareNodes, fillStep } from './beside-following.ts'
 import { giveUpLease } from './chain-lease.ts'
-import { followStep, noteFailure } from './follow-step.ts'
+import { type FollowOutcome, followStep, noteFailure } from './follow-step.ts'
 import type { FollowedChain } from './followed-chain.ts'
 import { keepLease } from './keep-lease.ts'
 import { type Pace, paceAfter, paceAfterError } from './step-pace.ts'
@@ -19,60 +19,63 @@ export async function runLoops(follower: FollowedChain, signal: AbortSignal): Pr
 }
 
 async function follow(follower: FollowedChain, signal: AbortSignal): Promise<void> {
-  let failures = 0
-  while (!signal.aborted) {
-    const pace = await turn(follower, failures, signal)
-    failures = pace.failures
-    if (pace.waitMs > 0) await pause(follower, pace, signal)
+  const step = async () => (await followStep(follower, signal)).kind
+  const onError = (error: unknown) => {
+    follower.blocks.reset()
+    noteFailure(follower, error)
   }
+  await loop(follower, { step, onError, pause: (pace) => pause(follower, pace, signal) }, signal)
 }
 
 /** Reads what was left out, while this process follows the chain. */
 async function fill(follower: FollowedChain, signal: AbortSignal): Promise<void> {
-  const { pollMs, backfillHealth } = follower
+  const step = async () => (follower.isFollowing ? (await fillStep(follower, signal)).kind : 'CAUGHT_UP')
+  const onError = (error: unknown) => {
+    if (!(error instanceof LeaseLostError)) follower.backfillHealth.failed(error)
+  }
+  await loop(follower, { step, onError, pause: ({ waitMs }) => sleepUntil(waitMs, signal) }, signal)
+}
+
+interface LoopParts {
+  readonly step: () => Promise<FollowOutcome['kind']>
+  readonly onError: (error: unknown) => void
+  /** Waits for the next step. */
+  readonly pause: (pace: Pace) => Promise<unknown>
+}
+
+/** Takes step after step, whatever happens, until the signal fires. */
+async function loop(follower: FollowedChain, { step, onError, pause }: LoopParts, signal: AbortSignal): Promise<void> {
+  const { pollMs } = follower
   let failures = 0
   while (!signal.aborted) {
-    let pace: Pace = { waitMs: pollMs, failures: 0 }
-    try {
-      if (follower.isFollowing) pace = paceAfter((await fillStep(follower, signal)).kind, pollMs)
-    } catch (error) {
-      if (signal.aborted) return
-      if (!(error instanceof LeaseLostError)) backfillHealth.failed(error)
-      pace = paceAfterError(failures, { isFollowing: follower.isFollowing, pollMs, retryAfterMs: retryAfterOf(error) })
-    }
+    const pace = await step().then(
+      (kind) => paceAfter(kind, pollMs),
+      (error: unknown) => {
+        if (signal.aborted) return { waitMs: 0, failures: 0 }
+        onError(error)
+        const retryAfterMs = error instanceof RpcError ? error.retryAfterMs : undefined
+        return paceAfterError(failures, { isFollowing: follower.isFollowing, pollMs, retryAfterMs })
+      },
+    )
     failures = pace.failures
-    if (pace.waitMs > 0) await sleep(pace.waitMs, undefined, { signal }).catch(() => {})
+    if (pace.waitMs > 0) await pause(pace)
   }
 }
 
-function retryAfterOf(error: unknown): number | undefined {
-  return error instanceof RpcError ? error.retryAfterMs : undefined
+function sleepUntil(ms: number, signal: AbortSignal): Promise<unknown> {
+  return sleep(ms, undefined, { signal }).catch(() => {})
 }
 
 async function watchNodes(follower: FollowedChain, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await compareNodes(follower, signal)
-    await sleep(Math.max(follower.pollMs, COMPARE_EVERY_MS), undefined, { signal }).catch(() => {})
+    await sleepUntil(Math.max(follower.pollMs, COMPARE_EVERY_MS), signal)
   }
 }
 
 /** Waits for the next step. A process that fails does not renew its lease meanwhile: perhaps another reaches the nodes. */
 async function pause(follower: FollowedChain, { waitMs, failures }: Pace, signal: AbortSignal): Promise<void> {
-  const { knex, lease, leaseTtlMs, isFollowing } = follower
-  const wait = (ending: AbortSignal) => sleep(waitMs, undefined, { signal: ending }).catch(() => {})
-  if (isFollowing && failures === 0) await keepLease({ knex, lease, ttlMs: leaseTtlMs }, wait, { signal })
+  const wait = (ending: AbortSignal) => sleepUntil(waitMs, ending)
+  if (follower.isFollowing && failures === 0) await keepLease(follower, wait, signal)
   else await wait(signal)
-}
-
-/** Takes one step, whatever happens. */
-async function turn(follower: FollowedChain, failures: number, signal: AbortSignal): Promise<Pace> {
-  const { pollMs } = follower
-  try {
-    return paceAfter((await followStep(follower, signal)).kind, pollMs)
-  } catch (error) {
-    if (signal.aborted) return { waitMs: 0, failures: 0 }
-    follower.blocks.reset()
-    noteFailure(follower, error)
-    return paceAfterError(failures, { isFollowing: follower.isFollowing, pollMs, retryAfterMs: retryAfterOf(error) })
-  }
 }

@@ -10,37 +10,30 @@ export interface FollowedBlock {
   readonly logs: readonly RpcLog[]
 }
 
-/** Blocks that following has read, kept in memory until they are final and were compared with another node. */
-export interface FollowedBlocks {
-  noteHeader(header: BlockHeader): void
-  /** @returns undefined where following did not read it, or long ago */
-  headerOf(hash: Hex): BlockHeader | undefined
-  note(number: number, block: FollowedBlock): void
-  /** Those up to a block, lowest first. */
-  upTo(block: number): (readonly [number: number, block: FollowedBlock])[]
-  forget(numbers: readonly number[]): void
-  /** @returns the number of the lowest block that a node gave; Infinity where there is none */
-  lowestOf(node: number): number
-}
+export type FollowedBlocks = ReturnType<typeof createFollowedBlocks>
 
 /** More blocks than any chain has between its head and its last final block: Arbitrum has about 4,800. */
 const MAX_REMEMBERED = 10_000
 /** Headers are needed only until the logs of their blocks are read. */
 const MAX_HEADERS = 1_000
 
-/** Makes the memory of one chain. */
-export function createFollowedBlocks(): FollowedBlocks {
+/** Makes the memory of one chain: blocks that following has read, until they are final and were compared with another node. */
+export function createFollowedBlocks() {
   const headers = new Map<Hex, BlockHeader>()
   const given = new Map<number, FollowedBlock>()
   return {
-    noteHeader: (header) => remember(headers, MAX_HEADERS, header.hash, header),
-    headerOf: (hash) => headers.get(hash),
-    note: (number, block) => remember(given, MAX_REMEMBERED, number, block),
-    upTo: (block) => [...given].filter(([number]) => number <= block).toSorted(([a], [b]) => a - b),
-    forget(numbers) {
+    noteHeader: (header: BlockHeader) => remember(headers, MAX_HEADERS, header.hash, header),
+    /** @returns undefined where following did not read it, or long ago */
+    headerOf: (hash: Hex) => headers.get(hash),
+    note: (number: number, block: FollowedBlock) => remember(given, MAX_REMEMBERED, number, block),
+    /** Those up to a block, lowest first. */
+    upTo: (block: number) => [...given].filter(([number]) => number <= block).toSorted(([a], [b]) => a - b),
+    forget(numbers: readonly number[]): void {
       for (const number of numbers) given.delete(number)
     },
-    lowestOf: (node) => Math.min(...[...given].flatMap(([number, each]) => (each.node === node ? [number] : []))),
+    /** @returns the number of the lowest block that a node gave; Infinity where there is none */
+    lowestOf: (node: number) =>
+      Math.min(...[...given].flatMap(([number, each]) => (each.node === node ? [number] : []))),
   }
 }
 

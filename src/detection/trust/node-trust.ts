@@ -3,9 +3,9 @@ import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { resultIn } from '../../nodes/json-rpc.ts'
-import { RpcError } from '../../nodes/rpc-error.ts'
+import { ignoreRpcError } from '../../nodes/rpc-error.ts'
 import type { ChainReading, OpenChain } from '../open-chain.ts'
-import type { ChainReader } from '../read/chain-reader.ts'
+import type { Condition } from '../report/chain-report.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
 import { createBloomCheck } from './bloom-check.ts'
 import { createBlockCheck } from './check-block.ts'
@@ -15,26 +15,10 @@ import { createFollowedBlocks } from './followed-blocks.ts'
 import { createGivenBlocks, type ReadingLane } from './given-blocks.ts'
 import { guardReader } from './guarded-reader.ts'
 import { proveQueued, type RepairBlocks } from './prove-queued.ts'
-import { createSetAside, type SuspectStatus } from './set-aside.ts'
+import { createSetAside } from './set-aside.ts'
 import type { TrustedNodes } from './trusted-nodes.ts'
 
-/** Finds nodes of a chain that answer wrongly, sets them aside, and has the blocks that they gave proven. */
-export interface NodeTrust {
-  /** Wraps the reader of a lane so that its logs are checked. */
-  guard(reading: ChainReading, lane: ReadingLane): ChainReader
-  /** Does what is due beside following: compares heads and final logs, proves what is queued, uses nodes again. @param final - the last final block */
-  tick(final: StoredBlock, signal?: AbortSignal): Promise<void>
-  /** Call it when this process takes the chain over: what another one followed last may not have been compared. */
-  takeOver(): Promise<void>
-  suspects(): SuspectStatus[]
-  /** Why what is stored is not proven, and cannot be; undefined where it is. */
-  unproven(): Unproven | undefined
-}
-
-export interface Unproven {
-  readonly since: Date
-  readonly reason: string
-}
+export type NodeTrust = ReturnType<typeof createNodeTrust>
 
 export interface NodeTrustOptions extends Pick<TrustedNodes, 'openNodes'> {
   readonly knex: Knex
@@ -51,8 +35,8 @@ const CHECK_EVERY_MS = 60_000
 const CHECK_AGAIN_MS = 30_000
 const PROVE_AGAIN_MS = 30_000
 
-/** Makes the trust in the nodes of one chain. */
-export function createNodeTrust(options: NodeTrustOptions): NodeTrust {
+/** Makes what finds nodes of one chain that answer wrongly, sets them aside, and has the blocks that they gave proven. */
+export function createNodeTrust(options: NodeTrustOptions) {
   const { knex, config, chain, logger, clock, repair } = options
   const network = config.name
   const chainId = caip2Of(config.chainId)
@@ -87,14 +71,14 @@ export function createNodeTrust(options: NodeTrustOptions): NodeTrust {
   const compared = new Set<number>()
   let checkAtMs = 0
   let proveAtMs = 0
-  let unproven: Unproven | undefined
+  let unproven: Condition | undefined
 
   /** Asks for the receipts of a block until a node gives them. */
   async function checkReceipts({ hash }: StoredBlock, signal: AbortSignal | undefined): Promise<void> {
     if (offersReceipts === true) return
     const call = { method: 'eth_getBlockReceipts', params: [hash] }
-    const [answer] = await chain.client.batch([call], signal).catch(ignoreRpcError)
-    if (answer !== undefined) offersReceipts = Array.isArray(resultIn(answer))
+    const answers = await chain.client.batch([call], signal).catch(ignoreRpcError)
+    if (answers !== undefined) offersReceipts = Array.isArray(resultIn(answers[0]))
   }
 
   function whyUnproven(isProven: boolean): string | undefined {
@@ -103,7 +87,7 @@ export function createNodeTrust(options: NodeTrustOptions): NodeTrust {
     return 'the only node has no eth_getBlockReceipts, so nobody notices what it leaves out: add a second node'
   }
 
-  async function tick(final: StoredBlock, signal: AbortSignal | undefined): Promise<void> {
+  async function tick(final: StoredBlock, signal?: AbortSignal): Promise<void> {
     await compareFollowed({ ...nodes, compared }, final, signal)
     if (clock().getTime() >= checkAtMs) {
       await checkReceipts(final, signal)
@@ -119,17 +103,16 @@ export function createNodeTrust(options: NodeTrustOptions): NodeTrust {
   }
 
   return {
-    guard: (reading, lane) => guardReader(guarded, reading, lane),
+    /** Wraps the reader of a lane so that its logs are checked. */
+    guard: (reading: ChainReading, lane: ReadingLane) => guardReader(guarded, reading, lane),
+    /** Does what is due beside following: compares heads and final logs, proves what is queued, uses nodes again. @param final - the last final block */
     tick,
-    async takeOver() {
+    /** Call it when this process takes the chain over: what another one followed last may not have been compared. */
+    async takeOver(): Promise<void> {
       if (peers.length > 1 && nodes.sampleLogs > 0) await nodes.given.takeOver()
     },
     suspects: () => aside.list(),
+    /** Why what is stored is not proven, and cannot be; undefined where it is. */
     unproven: () => unproven,
   }
-}
-
-function ignoreRpcError(error: unknown): readonly [] {
-  if (!(error instanceof RpcError)) throw error
-  return []
 }

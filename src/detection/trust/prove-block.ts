@@ -1,7 +1,7 @@
 import type { RpcLog } from '../../contracts/decode-events.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
-import { RpcError } from '../../nodes/rpc-error.ts'
+import { ignoreRpcError } from '../../nodes/rpc-error.ts'
 import type { ChainNodes } from '../verify/chain-nodes.ts'
 import { readBlocks } from '../verify/read-blocks.ts'
 import { type Header, readHeaders } from '../verify/read-headers.ts'
@@ -38,8 +38,4 @@ export async function proveBlock(
 async function readOne(nodes: ChainNodes, node: number, number: number): Promise<Header | undefined> {
   const headers = await readHeaders(nodes, node, { from: number, to: number }).catch(ignoreRpcError)
   return headers?.[0]
-}
-
-function ignoreRpcError(error: unknown): undefined {
-  if (!(error instanceof RpcError)) throw error
 }

@@ -3,7 +3,7 @@ import { type BloomBits, bloomBitsOf, mayHold } from '../../contracts/logs-bloom
 import type { Address } from '../../domain/address.ts'
 import type { BlockRun } from '../../domain/chain.ts'
 import type { Hex } from '../../domain/hex.ts'
-import { RpcError } from '../../nodes/rpc-error.ts'
+import { ignoreRpcError } from '../../nodes/rpc-error.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
 import type { ChainNodes } from './chain-nodes.ts'
 import { inParallel } from './in-parallel.ts'
@@ -112,11 +112,8 @@ async function isAgreed(nodes: ChainNodes, first: number, headers: readonly Head
   const textOf = (some: readonly Header[]) => some.map(({ hash, receiptsRoot }) => `${hash} ${receiptsRoot}`).join()
   for (let node = 0; node < nodes.count; node++) {
     if (node === first) continue
-    const others = await readHeaders(nodes, node, { from, to }).catch((error: unknown) => {
-      if (error instanceof RpcError) return []
-      throw error
-    })
-    if (textOf(others) === textOf(headers)) return true
+    const others = await readHeaders(nodes, node, { from, to }).catch(ignoreRpcError)
+    if (textOf(others ?? []) === textOf(headers)) return true
   }
   return false
 }
