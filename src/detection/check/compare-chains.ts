@@ -15,16 +15,7 @@ interface WrongAddress {
   readonly detail: string
 }
 
-/** Compares what payers are sent to with what the nodes answer, while the service runs. */
-export interface ChainComparison {
-  /**
-   * Compares all nodes that were not compared yet, or that said that something is wrong; a node that does not answer is asked in the next round.
-   * Ends early when the signal fires.
-   */
-  round(signal: AbortSignal): Promise<void>
-  /** What two answers say is wrong with a contract or token; undefined where nothing is. @param chain - its name */
-  wrongWith(used: { readonly chain: string; readonly address: Address }): WrongAddress | undefined
-}
+export type ChainComparison = ReturnType<typeof createChainComparison>
 
 interface ComparisonOptions {
   readonly chains: readonly ChainConfig[]
@@ -54,12 +45,12 @@ interface ComparedChain {
 const TIMEOUT_MS = 2_000
 
 /**
- * Makes the comparison of all chains.
+ * Makes what compares what payers are sent to with what the nodes answer, while the service runs.
  *
  * One node may lie or lag, so one answer takes nothing away: an address is wrong where two nodes say so, or where the only node that answers says
  * so twice. It is right again as soon as that no longer holds.
  */
-export function createChainComparison(options: ComparisonOptions): ChainComparison {
+export function createChainComparison(options: ComparisonOptions) {
   const chains = options.chains.map((config): ComparedChain => {
     const names = nameNodes(config.rpcUrls)
     const nodes = config.rpcUrls.map((url, at) => ({ name: names[at] ?? '', url, answers: [] }))
@@ -67,10 +58,16 @@ export function createChainComparison(options: ComparisonOptions): ChainComparis
   })
   const byName = new Map(chains.map((chain) => [chain.config.name, chain]))
   return {
-    async round(signal) {
+    /**
+     * Compares all nodes that were not compared yet, or that said that something is wrong; a node that does not answer is asked in the next round.
+     * Ends early when the signal fires.
+     */
+    async round(signal: AbortSignal): Promise<void> {
       await Promise.all(chains.map((chain) => compareChain(chain, options, signal)))
     },
-    wrongWith: ({ chain, address }) => byName.get(chain)?.wrong.get(address),
+    /** What two answers say is wrong with a contract or token; undefined where nothing is. @param chain - its name */
+    wrongWith: ({ chain, address }: { readonly chain: string; readonly address: Address }) =>
+      byName.get(chain)?.wrong.get(address),
   }
 }
 

@@ -13,6 +13,7 @@ import { paymentIdOf } from '../../domain/payment-id.ts'
 import type { UsdPrice } from '../read/block-prices.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
 import type { DetectedPayment, DetectedRefund, Lack, PlacedSighting } from './detected.ts'
+import type { ObservedChain } from './finding-tools.ts'
 import { isConversionRequest, type Match, type PaymentMatch } from './match-event.ts'
 import type { SeenEvent } from './read-transaction.ts'
 
@@ -22,11 +23,7 @@ type RefundMatch = Extract<Match, { kind: 'REFUND' }>
 interface PaymentParts {
   /** The account's name. */
   readonly account: string
-  /** CAIP-2. */
-  readonly chainId: string
-  readonly native: Token
-  /** Whether receipts should have an `l1Fee`. */
-  readonly hasL1Fee: boolean
+  readonly chain: ObservedChain
   readonly match: PaymentMatch
   readonly event: SeenEvent
   readonly receipt: TransactionReceipt
@@ -37,7 +34,7 @@ interface PaymentParts {
 
 /** Builds a payment as it is stored. USD fields are absent where no price is known. */
 export function buildPayment(parts: PaymentParts): DetectedPayment {
-  const { account, chainId, match, event, receipt } = parts
+  const { account, chain, match, event, receipt } = parts
   const { request, token } = match
   const sighting = sightingOf(event, receipt, parts.timestamp)
   const amount: Decimal = { units: match.amount, places: token.decimals }
@@ -45,7 +42,7 @@ export function buildPayment(parts: PaymentParts): DetectedPayment {
   const usd = usdWorth(parts)
   return {
     ...sighting,
-    id: paymentIdOf({ account, chainId, txHash: receipt.txHash, eventIndex: event.eventIndex }),
+    id: paymentIdOf({ account, chainId: chain.chainId, txHash: receipt.txHash, eventIndex: event.eventIndex }),
     requestId: request.requestId,
     type: typeOf(parts),
     amount: formatDecimal(amount),
@@ -142,8 +139,9 @@ function usdRate(token: Token, price: UsdPrice): ExchangeRate {
 
 /** The price of the coin, by which the gas was valued; none where the payment's own rate is the same price. */
 function nativeRates(parts: PaymentParts): ExchangeRate[] {
-  const { native, nativePrice, match, event, receipt } = parts
-  if (nativePrice === undefined || lacksOfGas(receipt, parts).length > 0) return []
+  const { chain, nativePrice, match, event, receipt } = parts
+  const { native } = chain
+  if (nativePrice === undefined || lacksOfGas(receipt, chain).length > 0) return []
   const isListed = match.token.id === native.id && !(event.conversion && match.request.invoiceCurrency === 'USD')
   return isListed ? [] : [usdRate(native, nativePrice)]
 }
@@ -174,7 +172,7 @@ function feesOf({ match, event }: PaymentParts, usd: UsdWorth): PaymentFee[] {
 /** What a receipt does not tell of the cost of its transaction. */
 export function lacksOfGas(
   { effectiveGasPrice, l1Fee, isDeposit }: TransactionReceipt,
-  { hasL1Fee }: Pick<PaymentParts, 'hasL1Fee'>,
+  { hasL1Fee }: Pick<ObservedChain, 'hasL1Fee'>,
 ): Lack[] {
   return [
     ...(effectiveGasPrice === undefined ? (['GAS'] as const) : []),
@@ -183,8 +181,9 @@ export function lacksOfGas(
 }
 
 /** What the transaction cost its sender, L1 fee included; unknown where the node tells no gas price, or no L1 fee though the chain has one. */
-function gasOf({ receipt, native, nativePrice, hasL1Fee }: PaymentParts): PaymentGas | undefined {
-  if (receipt.effectiveGasPrice === undefined || lacksOfGas(receipt, { hasL1Fee }).length > 0) return undefined
+function gasOf({ receipt, chain, nativePrice }: PaymentParts): PaymentGas | undefined {
+  const { native } = chain
+  if (receipt.effectiveGasPrice === undefined || lacksOfGas(receipt, chain).length > 0) return undefined
   const wei = receipt.gasUsed * receipt.effectiveGasPrice + (receipt.l1Fee ?? 0n)
   const amount = { units: wei, places: native.decimals }
   const inUsd = nativePrice && formatDecimal(multiplyDecimals(amount, nativePrice.usd, MAX_DECIMAL_PLACES))

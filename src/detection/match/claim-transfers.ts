@@ -12,21 +12,8 @@ export interface Claim {
   readonly feePaidBy?: PlacedTransfer | undefined
 }
 
-/** Assigns the Transfers of one transaction to its payment events. Both are given in log order. */
-interface TransferClaims {
-  add(transfer: PlacedTransfer): void
-  /**
-   * Claims the Transfers of an event among those added so far. The proxies log the Transfer to the payee, then that of the fee, then the
-   * event, so the fee's is claimed first. Both have the same sender: the caller of the proxy.
-   *
-   * Transfers of 0 are claimed like others. If they were skipped, an event of 0 could claim somebody else's Transfer to the same payee.
-   */
-  claim(event: FeeProxyEvent): Claim
-  isClaimed(transfer: PlacedTransfer): boolean
-}
-
-/** Makes the claims of one transaction, empty. */
-export function createTransferClaims(): TransferClaims {
+/** Makes what assigns the Transfers of one transaction to its payment events. Both are given in log order. */
+export function createTransferClaims() {
   const byReceiver = new Map<string, PlacedTransfer[]>()
   const claimed = new Set<number>()
   const keyOf = (token: Address, to: Address) => `${token} ${to}`
@@ -44,13 +31,19 @@ export function createTransferClaims(): TransferClaims {
   }
 
   return {
-    add(transfer) {
+    add(transfer: PlacedTransfer): void {
       const key = keyOf(transfer.token, transfer.to)
       const known = byReceiver.get(key)
       if (known === undefined) byReceiver.set(key, [transfer])
       else known.push(transfer)
     },
-    claim(event) {
+    /**
+     * Claims the Transfers of an event among those added so far. The proxies log the Transfer to the payee, then that of the fee, then the
+     * event, so the fee's is claimed first. Both have the same sender: the caller of the proxy.
+     *
+     * Transfers of 0 are claimed like others. If they were skipped, an event of 0 could claim somebody else's Transfer to the same payee.
+     */
+    claim(event: FeeProxyEvent): Claim {
       const { token, to, amount, feeAmount, feeAddress } = event
       if (token === undefined) return {}
       const feePaidBy = chargesFee(event) ? claimNearest(keyOf(token, feeAddress), feeAmount) : undefined
@@ -58,7 +51,7 @@ export function createTransferClaims(): TransferClaims {
         feePaidBy === undefined || (from === feePaidBy.from && position < feePaidBy.position)
       return { paidBy: claimNearest(keyOf(token, to), amount, hasSameSender), feePaidBy }
     },
-    isClaimed: ({ position }) => claimed.has(position),
+    isClaimed: ({ position }: PlacedTransfer) => claimed.has(position),
   }
 }
 

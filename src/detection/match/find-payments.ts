@@ -239,9 +239,7 @@ async function buildAccounts(
     if (name === undefined) throw new Error(`the account ${accountId} has requests but no name`)
     const payment = buildPayment({
       account: name,
-      chainId: chain.chainId,
-      native: chain.native,
-      hasL1Fee: chain.hasL1Fee,
+      chain,
       match,
       event,
       receipt,

@@ -7,7 +7,7 @@ import type { DetectionRepository } from '../sql/detection-repository.ts'
 import type { FollowedContracts } from './followed-contracts.ts'
 
 /** The chain whose events are matched. */
-interface ObservedChain {
+export interface ObservedChain {
   /** Canonical name. */
   readonly name: string
   /** CAIP-2. */

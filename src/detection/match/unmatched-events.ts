@@ -32,18 +32,9 @@ export function describeMatched(
   timestampSec: number,
 ): UnmatchedEvent[] {
   if (match.kind !== 'UNMATCHED') return []
-  return [
-    {
-      accountId,
-      reason: match.reason,
-      topic: event.topic,
-      txHash: receipt.txHash,
-      eventIndex: event.eventIndex,
-      blockNumber: receipt.blockNumber,
-      timestamp: new Date(timestampSec * 1_000),
-      event: { ...fieldsOf(event), ...match.detail },
-    },
-  ]
+  const { reason, detail } = match
+  const { eventIndex } = event
+  return [unmatchedOf({ accountId, reason, eventIndex, ...receipt, event }, timestampSec, detail)]
 }
 
 /**
@@ -57,16 +48,20 @@ export function describeUnread(
   reason: 'UNKNOWN_TOPIC' | 'RECEIPT_TOO_LARGE',
   timestampSec: number,
 ): UnmatchedEvent {
-  return {
-    accountId: 0,
-    reason,
-    topic: event.topic,
-    txHash,
-    eventIndex: Number(log.logIndex),
-    blockNumber,
-    timestamp: new Date(timestampSec * 1_000),
-    event: fieldsOf(event),
-  }
+  return unmatchedOf(
+    { accountId: 0, reason, eventIndex: Number(log.logIndex), txHash, blockNumber, event },
+    timestampSec,
+  )
+}
+
+function unmatchedOf(
+  of: Omit<UnmatchedEvent, 'topic' | 'timestamp' | 'event'> & { readonly event: FeeProxyEvent & Partial<SeenEvent> },
+  timestampSec: number,
+  detail?: Readonly<Record<string, string>>,
+): UnmatchedEvent {
+  const { accountId, reason, txHash, eventIndex, blockNumber, event } = of
+  const place = { txHash, eventIndex, blockNumber, timestamp: new Date(timestampSec * 1_000) }
+  return { accountId, reason, topic: event.topic, ...place, event: { ...fieldsOf(event), ...detail } }
 }
 
 /** Stored as JSON, so a field that is unknown is left out. */

@@ -2,7 +2,7 @@ import type { Token } from '../../domain/currency.ts'
 import { type PriceReader, type PriceWish, pegOf, type UsdPrice } from './block-prices.ts'
 import { type ContractCaller, gatherCalls } from './gather-calls.ts'
 import type { RatedPath, RateReader, RateWish } from './path-rates.ts'
-import { createOptionalSource, type OptionalSource, type Patience } from './patience.ts'
+import { createOptionalSource, type Patience } from './patience.ts'
 
 /** What money was worth when payments were made. */
 export interface Market {
@@ -22,36 +22,44 @@ export interface ValuedPayment extends PriceWish {
   readonly conversion?: Pick<RateWish, 'invoiceCurrency' | 'isEnough'> | undefined
 }
 
-/** Reads what a chain's money was worth. */
-export interface MarketReader {
-  /**
-   * Reads rates and prices together, so that they cost as many exchanges as the longer of the two. Rates decide what counts, so they are waited
-   * for; prices only as long as `patience` lasts.
-   *
-   * @throws RpcError when no node answers for a rate
-   */
-  read(payments: readonly ValuedPayment[], patience: Patience, signal?: AbortSignal): Promise<Market>
-}
+export type MarketReader = ReturnType<typeof createMarketReader>
 
-/** Makes the reader of one chain. */
+/** Makes what reads what the money of one chain was worth. */
 export function createMarketReader(options: {
   readonly reader: ContractCaller
   readonly native: Token
   readonly prices: PriceReader
   readonly rates: RateReader
   readonly clock: () => Date
-}): MarketReader {
-  const { native, clock } = options
+}) {
+  const { reader, native, prices, rates, clock } = options
   const source = createOptionalSource(clock)
   return {
-    async read(payments, patience, signal) {
+    /**
+     * Reads rates and prices together, so that they cost as many exchanges as the longer of the two. Rates decide what counts, so they are waited
+     * for; prices only as long as `patience` lasts.
+     *
+     * @throws RpcError when no node answers for a rate
+     */
+    async read(payments: readonly ValuedPayment[], patience: Patience, signal?: AbortSignal): Promise<Market> {
       const converted = payments.flatMap(({ event, conversion, ...payment }) =>
         conversion === undefined ? [] : [{ event, ...payment, ...conversion }],
       )
       const priced = payments.flatMap(({ token, blockNumber, timestampSec }) =>
         [token, native].map((each) => ({ token: each, blockNumber, timestampSec })),
       )
-      const { paths, found } = await readBoth({ ...options, source, patience, converted, priced }, signal)
+      const ending = new AbortController()
+      const through = gatherCalls(
+        reader,
+        signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]),
+      )
+      const ask = () => prices.pricesAt(priced, ending.signal, through)
+      const asksFeeds = priced.some(({ token }) => token.usdFeed !== undefined)
+      // Undefined where prices could not be read.
+      const [paths, found] = await Promise.all([
+        converted.length === 0 ? [] : rates.ratesAt(converted, through, signal),
+        asksFeeds ? source.read(ask, patience, signal) : ask(),
+      ]).finally(() => ending.abort())
       const pathOf = new Map(converted.map(({ event }, index) => [event, paths[index]]))
       const priceOf = new Map(priced.map((wish, index) => [`${wish.token.id} ${wish.blockNumber}`, found?.[index]]))
       const readAt = (token: Token, blockNumber: number) => priceOf.get(`${token.id} ${blockNumber}`)
@@ -71,34 +79,4 @@ export function createMarketReader(options: {
 /** Whether only the chain knows the price of a token. */
 function mayHavePrice(token: Token): boolean {
   return token.usdFeed !== undefined && pegOf(token) === undefined
-}
-
-interface Wanted {
-  readonly reader: ContractCaller
-  readonly prices: PriceReader
-  readonly rates: RateReader
-  readonly source: OptionalSource
-  readonly patience: Patience
-  readonly converted: readonly (RateWish & { readonly event: object })[]
-  readonly priced: readonly PriceWish[]
-}
-
-/** @returns `found` undefined where prices could not be read */
-async function readBoth(
-  { reader, prices, rates, source, patience, converted, priced }: Wanted,
-  signal: AbortSignal | undefined,
-) {
-  const ending = new AbortController()
-  const through = gatherCalls(reader, signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]))
-  const ask = () => prices.pricesAt(priced, ending.signal, through)
-  const asksFeeds = priced.some(({ token }) => token.usdFeed !== undefined)
-  try {
-    const [paths, found] = await Promise.all([
-      converted.length === 0 ? [] : rates.ratesAt(converted, through, signal),
-      asksFeeds ? source.read(ask, patience, signal) : ask(),
-    ])
-    return { paths, found }
-  } finally {
-    ending.abort()
-  }
 }

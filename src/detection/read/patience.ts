@@ -18,23 +18,18 @@ export const UNHURRIED: Patience = { ms: 20_000, asksAtRest: true }
 const FIRST_REST_MS = 30_000
 const MAX_REST_MS = 600_000
 
-/** A source of figures that payments can do without. */
-export interface OptionalSource {
-  /**
-   * Reads something, for as long as `patience` lasts. A source that fails or takes longer is then left alone for a while.
-   *
-   * @returns undefined where it could not be read
-   * @throws the signal's reason; errors other than RpcError
-   */
-  read<T>(ask: () => Promise<T>, patience: Patience, signal: AbortSignal | undefined): Promise<T | undefined>
-}
-
-/** Makes a source that has not failed yet. */
-export function createOptionalSource(clock: () => Date): OptionalSource {
+/** Makes a source of figures that payments can do without. It has not failed yet. */
+export function createOptionalSource(clock: () => Date) {
   let restUntilMs = 0
   let failures = 0
   return {
-    async read(ask, patience, signal) {
+    /**
+     * Reads something, for as long as `patience` lasts. A source that fails or takes longer is then left alone for a while.
+     *
+     * @returns undefined where it could not be read
+     * @throws the signal's reason; errors other than RpcError
+     */
+    async read<T>(ask: () => Promise<T>, patience: Patience, signal: AbortSignal | undefined): Promise<T | undefined> {
       if (clock().getTime() < restUntilMs && !patience.asksAtRest) return undefined
       const answer = await inTime(ask(), patience.ms)
       signal?.throwIfAborted()

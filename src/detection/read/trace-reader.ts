@@ -20,16 +20,7 @@ import {
   whyUnsupported,
 } from './trace-methods.ts'
 
-/** Reads the calls of transactions whose receipt does not tell who paid. */
-export interface TraceReader {
-  /**
-   * Reads traces where a node has them, else the transactions' own calls. What cannot be read is left out: a node that has no traces, or fails at
-   * them, does not stop detection. Traces that take longer than `patience` count as failed.
-   *
-   * @throws RpcError when no node answers for a transaction; the signal's reason
-   */
-  read(receipts: readonly TransactionReceipt[], patience: Patience, signal?: AbortSignal): Promise<ReadCalls>
-}
+export type TraceReader = ReturnType<typeof createTraceReader>
 
 /** What was read of transactions' calls. */
 export interface ReadCalls {
@@ -56,10 +47,19 @@ interface Tracing extends TraceReaderOptions {
   readonly nodes: Map<number, NodeTraces>
 }
 
-/** Makes the reader of one chain. */
-export function createTraceReader(options: TraceReaderOptions): TraceReader {
+/** Makes what reads, on one chain, the calls of transactions whose receipt does not tell who paid. */
+export function createTraceReader(options: TraceReaderOptions) {
   const tracing: Tracing = { ...options, nodes: new Map() }
-  return { read: (receipts, patience, signal) => readCalls(tracing, receipts, patience, signal) }
+  return {
+    /**
+     * Reads traces where a node has them, else the transactions' own calls. What cannot be read is left out: a node that has no traces, or fails at
+     * them, does not stop detection. Traces that take longer than `patience` count as failed.
+     *
+     * @throws RpcError when no node answers for a transaction; the signal's reason
+     */
+    read: (receipts: readonly TransactionReceipt[], patience: Patience, signal?: AbortSignal) =>
+      readCalls(tracing, receipts, patience, signal),
+  }
 }
 
 async function readCalls(
@@ -83,11 +83,6 @@ async function readCalls(
   return { known, failed }
 }
 
-interface Traces {
-  readonly traces: ReadonlyMap<Hex, CallFrame>
-  readonly failed: ReadonlySet<Hex>
-}
-
 /** Until when traces are waited for. */
 interface Limit {
   readonly signal: AbortSignal | undefined
@@ -97,14 +92,14 @@ interface Limit {
 }
 
 /** Asks until a node answers with traces, or with errors of its own. Finding out which node traces how costs no try. */
-async function readTraces(tracing: Tracing, hashes: readonly Hex[], limit: Limit): Promise<Traces> {
+async function readTraces(tracing: Tracing, hashes: readonly Hex[], limit: Limit) {
   const traces = new Map<Hex, CallFrame>()
   const failed = new Set<Hex>()
   for (let tries = 0; tries < MAX_TRIES; ) {
     const missing = hashes.filter((hash) => !traces.has(hash))
     const round = await askRound(tracing, missing, limit)
     if (round.kind === 'UNSUPPORTED') {
-      noteUnsupported(tracing, round)
+      change(tracing, round.node, afterUnsupported, round.why)
       continue
     }
     if (round.kind === 'NOT_ASKED') {
@@ -121,7 +116,9 @@ async function readTraces(tracing: Tracing, hashes: readonly Hex[], limit: Limit
     }
     tries += limit.tooLate.aborted ? MAX_TRIES : 1
     if (tries < MAX_TRIES) await sleep(tracing.pauseMs ?? 250, undefined, { signal: limit.signal })
-    else if (round.kind === 'FAILED') noteFailures(tracing, round)
+    else if (round.kind === 'FAILED') {
+      for (const node of round.asked) change(tracing, node, afterFailure, round.error.message)
+    }
   }
   return { traces, failed }
 }
@@ -189,14 +186,6 @@ function collectTraces(
     if (trace !== undefined) traces.set(hash, trace)
     else if (!isStateGone(answers[index])) failed.add(hash)
   }
-}
-
-function noteUnsupported(tracing: Tracing, { node, why }: Extract<Round, { kind: 'UNSUPPORTED' }>): void {
-  change(tracing, node, afterUnsupported, why)
-}
-
-function noteFailures(tracing: Tracing, { asked, error }: Extract<Round, { kind: 'FAILED' }>): void {
-  for (const node of asked) change(tracing, node, afterFailure, error.message)
 }
 
 function change(

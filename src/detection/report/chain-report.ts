@@ -1,3 +1,5 @@
+import type { NodeFigures } from '../../nodes/node-figures.ts'
+
 /**
  * What the process that follows a chain reports about it. Stored as JSON, so times are ISO 8601 texts. Leaves out what `chain_state` holds.
  */
@@ -35,27 +37,7 @@ export interface ReorgCount {
 export const NO_REORGS: ReorgCount = { count: 0, deepest: 0 }
 
 /** A node of the chain, as this process knows it. */
-export interface NodeReport {
-  /** Host of its URL; the rest of it may hold keys. */
-  readonly host: string
-  /** Since the process started, by method; failed calls included. */
-  readonly calls: Readonly<Record<string, { readonly calls: number; readonly errors: number }>>
-  /** HTTP requests since the process started. */
-  readonly requests: number
-  /** Requests are kept below it; absent where no limit is known. */
-  readonly rate?:
-    | { readonly perSecond: number; readonly unit: 'REQUESTS' | 'CALLS'; readonly isDeclared: boolean }
-    | undefined
-  /** What is left of the day's budget, in `rate.unit`; absent where none is set. */
-  readonly budgetLeft?: number | undefined
-  /** Until when nothing is sent, milliseconds since 1970. */
-  readonly pausedUntilMs?: number | undefined
-  /** Blocks in one call for logs, as learned. */
-  readonly logRange?: number | undefined
-  /** Calls in one HTTP request at most. */
-  readonly batchSize: number
-  readonly breaker: 'CLOSED' | 'OPEN'
-}
+export type NodeReport = Omit<NodeFigures, 'chain' | 'place'>
 
 /** How far back-fill has come. */
 export interface BackfillReport {

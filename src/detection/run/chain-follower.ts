@@ -100,11 +100,11 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
 }
 
 function openTrust(options: ChainFollowerOptions, chain: OpenChain): NodeTrust {
-  const { config, clock, limits } = options
+  const { config } = options
   return createNodeTrust({
     ...options,
     chain,
-    openNodes: (signal) => openNodes(config, { clock, limits, signal }),
+    openNodes: (signal) => openNodes(config, options, signal),
     async repair(blocks, signal) {
       const { unproven } = await verifyChain({ ...options, chain: config, ...blocks, repairer: 'service', signal })
       return unproven.every(({ isInfo }) => isInfo)

@@ -39,22 +39,20 @@ export function statusOf(follower: FollowedChain): ChainStatus {
 
 /** What operators are told; undefined while another process follows the chain. */
 export function factsOf(follower: FollowedChain): FollowerFacts | undefined {
-  const { network, limits, isFollowing, followingSince, health, backfill, backfillHealth, trust } = follower
-  if (!isFollowing) return undefined
-  const progress = backfill.progress()
-  const failing = health.status().failing ?? backfillHealth.status().failing
-  const unproven = trust.unproven()
+  const { network, limits, followingSince } = follower
+  const { following, failing, unproven, backfill, suspects } = statusOf(follower)
+  if (!following) return undefined
   return {
     followingSince: followingSince.toISOString(),
     trouble: failing && { since: failing.since.toISOString(), reason: failing.reason },
     unproven: unproven && { since: unproven.since.toISOString(), reason: unproven.reason },
-    backfill: progress && {
-      blocksDone: progress.done,
-      blocksTotal: progress.done + progress.left,
-      blocksPerSecond: progress.blocksPerSecond,
-      secondsLeft: progress.secondsLeft,
+    backfill: backfill && {
+      blocksDone: backfill.done,
+      blocksTotal: backfill.done + backfill.left,
+      blocksPerSecond: backfill.blocksPerSecond,
+      secondsLeft: backfill.secondsLeft,
     },
-    suspects: trust.suspects().map(({ node, reason, since }) => ({ host: node, reason, at: since.toISOString() })),
+    suspects: suspects.map(({ node, reason, since }) => ({ host: node, reason, at: since.toISOString() })),
     nodes: limits?.figures().filter(({ chain }) => chain === network) ?? [],
   }
 }

@@ -3,6 +3,7 @@ import type { Backfill } from '../backfill/backfill.ts'
 import type { BlockFollower } from '../follow/block-follower.ts'
 import type { OpenChain } from '../open-chain.ts'
 import type { ChainReporter } from '../report/chain-reporter.ts'
+import type { ChainHeights } from '../sql/chain-reports-repository.ts'
 import type { NodeTrust } from '../trust/node-trust.ts'
 import type { ChainFollowerOptions } from './chain-follower.ts'
 import type { ChainHealth } from './chain-health.ts'
@@ -29,15 +30,8 @@ export interface FollowedChain
   isFollowing: boolean
   followingSince: Date
   /** The newest block numbers that this process knows. */
-  heights: ChainHeights | undefined
+  heights: Omit<ChainHeights, 'scannedTime'> | undefined
   sweptAtMs: number
   /** Unmatched events that were stored since the last pruning. */
   unpruned: number
-}
-
-/** Block numbers. */
-export interface ChainHeights {
-  readonly scanned: number
-  readonly head: number
-  readonly final: number
 }

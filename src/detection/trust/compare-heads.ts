@@ -1,3 +1,4 @@
+import type { ChainConfig } from '../../chains/chains-file.ts'
 import { toQuantity } from '../../contracts/words.ts'
 import { resultIn } from '../../nodes/json-rpc.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
@@ -6,9 +7,7 @@ import type { StoredBlock } from '../sql/chain-state-repository.ts'
 import { judgeHeads, type NodeHead } from './judge-heads.ts'
 import { blame, type TrustedNodes } from './trusted-nodes.ts'
 
-interface Terms {
-  readonly chainId: number
-  readonly blockTimeSeconds: number
+interface Terms extends Pick<ChainConfig, 'chainId' | 'blockTimeSeconds'> {
   readonly clock: () => Date
 }
 

@@ -19,15 +19,7 @@ interface Given {
 export type GivenBlocks = ReturnType<typeof createGivenBlocks>
 
 /** Makes the memory of one chain. @param hosts - of its nodes, in the order of the URLs */
-export function createGivenBlocks({
-  knex,
-  chainId,
-  hosts,
-}: {
-  readonly knex: Knex
-  readonly chainId: string
-  readonly hosts: readonly string[]
-}) {
+export function createGivenBlocks(knex: Knex, chainId: string, hosts: readonly string[]) {
   /** Nodes of which it is stored that following reads from them. */
   const reading = new Set<number>()
   let highest = 0

@@ -60,7 +60,7 @@ export function createNodeTrust(options: NodeTrustOptions) {
     factories: chain.tools.chain.followed.factories,
     sampleLogs: config.sampleLogs ?? DEFAULT_SAMPLE,
     aside,
-    given: createGivenBlocks({ knex, chainId, hosts }),
+    given: createGivenBlocks(knex, chainId, hosts),
     followed: createFollowedBlocks(),
     blooms: createBloomCheck(addresses),
     openNodes: options.openNodes,

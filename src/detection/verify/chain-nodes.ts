@@ -1,23 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
-import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { createRpcClient } from '../../nodes/rpc-client.ts'
 import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
+import type { OpenChainOptions } from '../open-chain.ts'
 
-/** The nodes of a chain, asked one by one, since a proof depends on which node gave an answer. */
-export interface ChainNodes {
-  /** How many there are. A node is named by its place among the URLs, from 0. */
-  readonly count: number
-  /** The node that succeeded last, then the others. */
-  order(): readonly number[]
-  /** The host of a node: the rest of a URL may be a key. */
-  hostOf(node: number): string
-  /** @throws RpcError when the node does not answer, the only one of a chain after some attempts; the signal's reason */
-  ask(node: number, calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]>
-  /** Tries work on the nodes in turn, some times over, until one succeeds. @throws the first error where all fail */
-  onAny<T>(work: (node: number) => Promise<T>): Promise<T>
-}
+export type ChainNodes = ReturnType<typeof openNodes>
 
 /** Some blocks have receipts of many megabytes. */
 const TIMEOUT_MS = 60_000
@@ -26,19 +14,12 @@ const FIRST_PAUSE_MS = 250
 /** A node that asks for a longer pause, or whose daily budget is used up, counts as one that does not answer. */
 const MAX_PAUSE_MS = 60_000
 
-/** Makes the nodes of a chain. Does nothing until they are asked. */
+/** Makes the nodes of a chain, asked one by one, since a proof depends on which node gave an answer. Does nothing until they are asked. */
 export function openNodes(
   { rpcUrls, chainId }: Pick<ChainConfig, 'rpcUrls' | 'chainId'>,
-  {
-    clock,
-    limits,
-    signal,
-  }: {
-    readonly clock: () => Date
-    readonly limits?: NodeLimits | undefined
-    readonly signal?: AbortSignal | undefined
-  },
-): ChainNodes {
+  { clock, limits }: Pick<OpenChainOptions, 'clock' | 'limits'>,
+  signal: AbortSignal | undefined,
+) {
   const client = createRpcClient({ urls: rpcUrls, chainId, clock, limits, timeoutMs: TIMEOUT_MS })
   const hosts = rpcUrls.map((url) => new URL(url).host)
   let preferred = 0
@@ -80,11 +61,24 @@ export function openNodes(
   }
 
   const order = () => [preferred, ...[...hosts.keys()].filter((node) => node !== preferred)]
-  // One of several is not waited for: another answers at once.
-  const ask: ChainNodes['ask'] = (node, calls) =>
-    hosts.length === 1 ? insist(() => tryOnce(node, calls)) : tryOnce(node, calls)
-  const onAny: ChainNodes['onAny'] = (work) => (hosts.length === 1 ? tryEach(work) : insist(() => tryEach(work)))
-  return { count: hosts.length, order, hostOf: (node) => hosts[node] ?? '', ask, onAny }
+  return {
+    /** How many there are. A node is named by its place among the URLs, from 0. */
+    count: hosts.length,
+    /** The node that succeeded last, then the others. */
+    order,
+    /** The host of a node: the rest of a URL may be a key. */
+    hostOf: (node: number) => hosts[node] ?? '',
+    /**
+     * One of several is not waited for: another answers at once.
+     *
+     * @throws RpcError when the node does not answer, the only one of a chain after some attempts; the signal's reason
+     */
+    ask: (node: number, calls: readonly RpcCall[]) =>
+      hosts.length === 1 ? insist(() => tryOnce(node, calls)) : tryOnce(node, calls),
+    /** Tries work on the nodes in turn, some times over, until one succeeds. @throws the first error where all fail */
+    onAny: <T>(work: (node: number) => Promise<T>) =>
+      hosts.length === 1 ? tryEach(work) : insist(() => tryEach(work)),
+  }
 }
 
 /** The results of calls that must all succeed. @throws RpcError */

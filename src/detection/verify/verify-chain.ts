@@ -70,7 +70,7 @@ async function openWork(options: VerifyOptions) {
   const { knex, chain, clock, signal, repairer, againAfterMs = AGAIN_AFTER_MS } = options
   const chainId = caip2Of(chain.chainId)
   const position = await readPosition(knex, chain)
-  const nodes = openNodes(chain, { clock, limits: options.limits, signal })
+  const nodes = openNodes(chain, options, signal)
   const asked = { from: options.from ?? 0, to: options.to ?? Number.MAX_SAFE_INTEGER }
   const plan = await planRange(chain, nodes, position, asked)
   const repairs = repairer !== undefined

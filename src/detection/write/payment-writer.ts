@@ -4,14 +4,7 @@ import { inTransaction } from '../../postgres/cancellable.ts'
 import { assertLeaseHeld, type Lease } from '../../store/leases-repository.ts'
 import { lockAccounts } from '../../store/payment-changes.ts'
 import { settleStored } from '../../store/request-ledger.ts'
-import {
-  type DetectedPayment,
-  type DetectedRefund,
-  type EventPlace,
-  eventKeyOf,
-  type Findings,
-  type UnmatchedEvent,
-} from '../match/detected.ts'
+import { type EventPlace, eventKeyOf, type Findings, type UnmatchedEvent } from '../match/detected.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
 import {
   findUnproven,
@@ -260,23 +253,22 @@ async function lockAt(
   return stored
 }
 
+type AccountHeights = Pick<AccountChange, 'finalBlock' | 'headBlock'>
+
 /** Stores findings of all accounts, and finalises also payments of the accounts in `finalised`. */
 async function storeFindings(
   writing: Writing,
   trx: Knex.Transaction,
-  given: {
-    readonly findings: Findings | undefined
-    readonly finalised: readonly number[]
-    readonly finalBlock: number
-    readonly headBlock: number
-  },
+  {
+    findings,
+    finalised,
+    ...heights
+  }: AccountHeights & { findings: Findings | undefined; finalised: readonly number[] },
 ): Promise<void> {
-  const { findings, finalised, finalBlock, headBlock } = given
   const { chainId } = writing.chain
   await changeAccounts(writing, trx, [...(findings?.accounts.keys() ?? []), ...finalised], (accountId) => ({
     ...(findings?.accounts.get(accountId) ?? NOTHING),
-    finalBlock,
-    headBlock,
+    ...heights,
   }))
   await storeUnmatched(trx, chainId, findings?.unmatched ?? [])
   await storeRequestProxies(trx, chainId, findings?.proxies ?? [])
@@ -357,14 +349,8 @@ async function rewind(writing: Writing, trx: Knex.Transaction, { lease, from, to
 async function removeAbove(
   writing: Writing,
   trx: Knex.Transaction,
-  given: {
-    readonly accountIds: readonly number[]
-    readonly removal: Removal
-    readonly finalBlock: number
-    readonly headBlock: number
-  },
+  { accountIds, ...change }: AccountHeights & { readonly accountIds: readonly number[]; readonly removal: Removal },
 ): Promise<void> {
-  const { accountIds, ...change } = given
   const { above } = change.removal
   const { chainId } = writing.chain
   await changeAccounts(writing, trx, accountIds, () => ({ ...NOTHING, ...change }))
@@ -409,7 +395,11 @@ async function correct(
   const undecided = keepsUndecided ? await findUndecided(writing, trx, own, findings) : []
   const unmatched = own.filter((event) => !undecided.includes(event))
   const rereadEvents = [...payments, ...refunds, ...unmatched, ...gone]
-  const applied = await changeReread(writing, trx, stored, { accountId, payments, refunds, rereadEvents })
+  const numbers = [...payments, ...refunds].map(({ blockNumber }) => blockNumber)
+  await addAccountToBlocks(trx, chainId, accountId, numbers)
+  const heights = { finalBlock: finalisedBlockOf(stored), headBlock: stored.headBlock }
+  const change = { accountId, payments, refunds, rereadEvents, ...heights, now: writing.clock() }
+  const applied = await applyAccountChange(trx, writing.chain, change)
   const unmatchedBefore = await deleteUnmatchedAt(trx, chainId, accountId, rereadEvents)
   const known = [...findings.directory].flatMap(([topic, ids]) => (ids.includes(accountId) ? [topic] : []))
   await deleteUnknown(trx, chainId, { txHashes: canonical, topics: known })
@@ -441,7 +431,7 @@ async function findUndecided(
 }
 
 /** What was found in transactions whose block is still part of the chain. */
-function findingsOf(accountId: number, findings: Findings, canonical: ReadonlySet<Hex>): AccountFindings {
+function findingsOf(accountId: number, findings: Findings, canonical: ReadonlySet<Hex>) {
   const isCanonical = ({ txHash }: { readonly txHash: Hex }) => canonical.has(txHash)
   const { payments, refunds } = findings.accounts.get(accountId) ?? NOTHING
   const unmatched = findings.unmatched.filter(isCanonical)
@@ -449,25 +439,4 @@ function findingsOf(accountId: number, findings: Findings, canonical: ReadonlySe
   return { payments: payments.filter(isCanonical), refunds: refunds.filter(isCanonical), unmatched, lacking }
 }
 
-interface AccountFindings {
-  readonly payments: readonly DetectedPayment[]
-  readonly refunds: readonly DetectedRefund[]
-  readonly unmatched: readonly UnmatchedEvent[]
-  readonly lacking: Findings['lacking']
-}
-
-/** Changes one account by events in blocks that were read before. */
-async function changeReread(
-  { chain, clock }: Writing,
-  trx: Knex.Transaction,
-  stored: StoredChain,
-  change: Pick<AccountChange, 'accountId' | 'payments' | 'refunds' | 'rereadEvents'>,
-): Promise<AppliedChange> {
-  const { accountId, payments, refunds } = change
-  const numbers = [...payments, ...refunds].map(({ blockNumber }) => blockNumber)
-  await addAccountToBlocks(trx, chain.chainId, accountId, numbers)
-  const heights = { finalBlock: finalisedBlockOf(stored), headBlock: stored.headBlock }
-  return applyAccountChange(trx, chain, { ...change, ...heights, now: clock() })
-}
-
-const NOTHING: Pick<AccountFindings, 'payments' | 'refunds'> = { payments: [], refunds: [] }
+const NOTHING: Pick<AccountChange, 'payments' | 'refunds'> = { payments: [], refunds: [] }
