@@ -13,7 +13,8 @@ import { acceptEvent, unacceptEvent } from './repair/accept-event.ts'
 import { createCarriedQueue, type FindSource } from './repair/carried-queue.ts'
 import { createEnrichmentQueue } from './repair/enrichment-queue.ts'
 import { createReplayQueue } from './repair/replay-queue.ts'
-import { type ChainFollower, type ChainFollowerOptions, createChainFollower } from './run/chain-follower.ts'
+import { type ChainFollower, createChainFollower } from './run/chain-follower.ts'
+import type { ChainFollowerOptions } from './run/followed-chain.ts'
 import { createDetectionRepository } from './sql/detection-repository.ts'
 
 export type Detection = ReturnType<typeof createDetection>

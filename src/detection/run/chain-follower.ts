@@ -3,8 +3,7 @@ import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
 import { createBackfill } from '../backfill/backfill.ts'
 import { createBlockFollower } from '../follow/block-follower.ts'
 import type { Findings } from '../match/detected.ts'
-import { type OpenChain, type OpenChainOptions, openChain } from '../open-chain.ts'
-import type { ReplayQueue } from '../repair/replay-queue.ts'
+import { type OpenChain, openChain } from '../open-chain.ts'
 import { createChainReporter } from '../report/chain-reporter.ts'
 import { createNodeTrust, type NodeTrust } from '../trust/node-trust.ts'
 import { openNodes } from '../verify/chain-nodes.ts'
@@ -12,29 +11,13 @@ import { verifyChain } from '../verify/verify-chain.ts'
 import { afterCommit } from './after-commit.ts'
 import { createChainHealth } from './chain-health.ts'
 import { factsOf, statusOf } from './chain-status.ts'
-import type { FollowedChain } from './followed-chain.ts'
+import type { ChainFollowerOptions, FollowedChain } from './followed-chain.ts'
 import { restartFrom } from './restart-from.ts'
 import { runLoops } from './run-loops.ts'
 import { scanOnce } from './scan-once.ts'
 import { pollIntervalOf } from './step-pace.ts'
 
 export type ChainFollower = ReturnType<typeof createChainFollower>
-
-export interface ChainFollowerOptions extends OpenChainOptions {
-  /** Unique to one run of one process. */
-  readonly owner: string
-  /** Host and process id, for operators. */
-  readonly process: string
-  readonly replays: ReplayQueue
-  /** Goes on from what is stored of the limits of a chain's nodes. Never throws. @param chainId - CAIP-2 */
-  readonly recallLimits: (chainId: string) => Promise<void>
-  /** How long a chain stays with a process that no longer renews its lease; default CHAIN_LEASE_MS. */
-  readonly leaseTtlMs?: number
-  /** Time between two looks at a chain; default half its block time, between 250 and 2,000. */
-  readonly pollIntervalMs?: number
-  /** How many unmatched events of unknown topics are kept of a chain, and how many of accounts; default 100,000. */
-  readonly keepUnknown?: number
-}
 
 /** Makes the follower of one configured chain. It follows while this process holds the lease, and watches what another process writes otherwise. */
 export function createChainFollower(options: ChainFollowerOptions) {
