@@ -15,25 +15,10 @@ type ResolvedChain =
   | { readonly kind: 'unknown'; readonly suggest: () => string }
 
 /** Finds chains by any of their names. */
-export interface ChainDirectory {
-  /** The configured chains, in the order of the configuration. */
-  readonly configured: readonly ChainConfig[]
-  /** The configuration of a chain by canonical name. */
-  config(name: string): ChainConfig | undefined
-  /** CAIP-2 id of a chain by canonical name: the configured one, else the built-in one. */
-  chainIdOf(name: string): string | undefined
-  /** The family of a chain's addresses; EVM for an unknown chain. */
-  familyOf(name: string): AddressFamily
-  /**
-   * Finds a chain by its name in any case, an alias, an EIP-155 number, or a CAIP-2 id.
-   *
-   * @param alsoKnown - further canonical names, for instance those that an account imported
-   */
-  resolve(text: string, alsoKnown?: ReadonlySet<string>): ResolvedChain
-}
+export type ChainDirectory = ReturnType<typeof createChainDirectory>
 
 /** Creates the directory of the configured and the built-in chains. */
-export function createChainDirectory(configured: readonly ChainConfig[]): ChainDirectory {
+export function createChainDirectory(configured: readonly ChainConfig[]) {
   const configs = new Map(configured.map((config) => [config.name, config]))
   const builtIn = new Map(knownChains.map((known) => [known.name, known]))
   const nameByAlias = new Map(knownChains.flatMap((known) => known.aliases.map((alias) => [alias, known.name])))
@@ -56,6 +41,11 @@ export function createChainDirectory(configured: readonly ChainConfig[]): ChainD
     return aliased === undefined ? undefined : { kind: 'chain', name: aliased }
   }
 
+  /**
+   * Finds a chain by its name in any case, an alias, an EIP-155 number, or a CAIP-2 id.
+   *
+   * @param alsoKnown - further canonical names, for instance those that an account imported
+   */
   function resolve(text: string, alsoKnown: ReadonlySet<string> = new Set()): ResolvedChain {
     const chainId = /^[0-9]{1,16}$/.test(text) ? `eip155:${BigInt(text)}` : text.toLowerCase()
     const resolved = resolveId(chainId) ?? resolveName(text, alsoKnown)
@@ -65,13 +55,17 @@ export function createChainDirectory(configured: readonly ChainConfig[]): ChainD
   }
 
   return {
+    /** The configured chains, in the order of the configuration. */
     configured,
-    config: (name) => configs.get(name),
-    chainIdOf: (name) => {
+    /** The configuration of a chain by canonical name. */
+    config: (name: string) => configs.get(name),
+    /** CAIP-2 id of a chain by canonical name: the configured one, else the built-in one. */
+    chainIdOf: (name: string) => {
       const config = configs.get(name)
       return config === undefined ? builtIn.get(name)?.chainId : caip2Of(config.chainId)
     },
-    familyOf: (name) => (configs.has(name) ? 'EVM' : (builtIn.get(name)?.family ?? 'EVM')),
+    /** The family of a chain's addresses; EVM for an unknown chain. */
+    familyOf: (name: string): AddressFamily => (configs.has(name) ? 'EVM' : (builtIn.get(name)?.family ?? 'EVM')),
     resolve,
   }
 }

@@ -32,23 +32,7 @@ export function readCurrencyId(
 }
 
 /** Finds tokens by id, symbol and address. */
-export interface TokenDirectory {
-  readonly all: readonly Token[]
-  /** By id in any case. Its network may be an alias, see {@link readCurrencyId}. */
-  byId(id: string): Token | undefined
-  /** All tokens of a symbol in any case. `USDC` does not find `USDC.e`. */
-  bySymbol(symbol: string): readonly Token[]
-  /** By contract on a chain. */
-  byAddress(chain: string, address: Address): Token | undefined
-  /** The native coin of a chain. */
-  native(chain: string): Token | undefined
-  /** The tokens of a chain, native coin first. */
-  ofChain(chain: string): readonly Token[]
-  /** The token of a chain by symbol or id in any case. */
-  onChain(chain: string, symbolOrId: string): Token | undefined
-  /** A suggestion for an unknown currency, for error messages. */
-  suggest(text: string, alsoKnown?: Iterable<string>): string
-}
+export type TokenDirectory = ReturnType<typeof createTokenDirectory>
 
 /**
  * The decimals of a currency, for the check against the largest amount. Where they differ from chain to chain, or the id is unknown, the fewest of its
@@ -65,7 +49,7 @@ export function fewestDecimals(tokens: Pick<TokenDirectory, 'bySymbol'>, symbol:
 }
 
 /** Creates the directory of all tokens of the configured chains. */
-export function createTokenDirectory(chains: readonly ChainConfig[]): TokenDirectory {
+export function createTokenDirectory(chains: readonly ChainConfig[]) {
   const all = chains.flatMap(tokensOf)
   const ids = new Map(all.map((token) => [token.id.toUpperCase(), token]))
   const symbols = Map.groupBy(all, (token) => token.symbol.toUpperCase())
@@ -80,17 +64,24 @@ export function createTokenDirectory(chains: readonly ChainConfig[]): TokenDirec
       .map((reading) => ids.get(reading.id.toUpperCase()))
       .find((token) => token !== undefined)
   return {
-    all,
+    all: all as readonly Token[],
+    /** By id in any case. Its network may be an alias, see {@link readCurrencyId}. */
     byId,
-    bySymbol: (symbol) => symbols.get(symbol.toUpperCase()) ?? [],
-    byAddress: (chain, address) => addresses.get(`${chain} ${address}`),
-    native: (chain) => chainTokens.get(chain)?.find((token) => token.address === undefined),
-    ofChain: (chain) => chainTokens.get(chain) ?? [],
-    onChain: (chain, symbolOrId) => {
+    /** All tokens of a symbol in any case. `USDC` does not find `USDC.e`. */
+    bySymbol: (symbol: string): readonly Token[] => symbols.get(symbol.toUpperCase()) ?? [],
+    /** By contract on a chain. */
+    byAddress: (chain: string, address: Address) => addresses.get(`${chain} ${address}`),
+    /** The native coin of a chain. */
+    native: (chain: string) => chainTokens.get(chain)?.find((token) => token.address === undefined),
+    /** The tokens of a chain, native coin first. */
+    ofChain: (chain: string): readonly Token[] => chainTokens.get(chain) ?? [],
+    /** The token of a chain by symbol or id in any case. */
+    onChain: (chain: string, symbolOrId: string) => {
       const token = byId(symbolOrId) ?? byId(currencyId(symbolOrId, chain))
       return token?.chain === chain ? token : undefined
     },
-    suggest: (text, alsoKnown = []) =>
+    /** A suggestion for an unknown currency, for error messages. */
+    suggest: (text: string, alsoKnown: Iterable<string> = []) =>
       suggestName(
         text,
         namesOf(

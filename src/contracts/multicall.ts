@@ -17,20 +17,15 @@ export interface ContractRead {
 }
 
 /** Reads without repetition, in the order in which they were added. */
-export interface ReadSet {
-  readonly list: readonly ContractRead[]
-  readonly add: (read: ContractRead) => void
-  /** The place of a read in the list; undefined where it is not there. */
-  placeOf(read: ContractRead): number | undefined
-}
+export type ReadSet = ReturnType<typeof createReadSet>
 
 /** Makes an empty set. It looks reads up by their parts: a key joined of both would take longer than everything else here. */
-export function createReadSet(): ReadSet {
+export function createReadSet() {
   const places = new Map<Address, Map<Hex, number>>()
   const list: ContractRead[] = []
   return {
-    list,
-    add(read) {
+    list: list as readonly ContractRead[],
+    add(this: void, read: ContractRead): void {
       let ofTarget = places.get(read.to)
       if (ofTarget === undefined) {
         ofTarget = new Map()
@@ -40,7 +35,8 @@ export function createReadSet(): ReadSet {
       ofTarget.set(read.data, list.length)
       list.push(read)
     },
-    placeOf: ({ to, data }) => places.get(to)?.get(data),
+    /** The place of a read in the list; undefined where it is not there. */
+    placeOf: ({ to, data }: ContractRead) => places.get(to)?.get(data),
   }
 }
 

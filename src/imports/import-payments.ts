@@ -59,7 +59,7 @@ export function importPayments(
     if (payments.size === 0) return outcomes
     const places = [...payments.keys()].toSorted((one, other) => one - other)
     const inOrder = places.map((place) => payments.get(place) as LinePayment)
-    const stored = await repository.write(account, inOrder, { seemNew: batch.seemNew && contested.length === 0 })
+    const stored = await repository.write(account, inOrder, batch.seemNew && contested.length === 0)
     for (const [at, place] of places.entries()) outcomes[place] = stored[at] as Outcome
     return outcomes
   }

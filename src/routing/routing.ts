@@ -3,20 +3,14 @@ import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Logger } from '../domain/logger.ts'
 import type { PaymentQuestion, RoutesQuestion } from '../domain/route.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
-import {
-  createFindRoutes,
-  createStreamRoutes,
-  type FindRoutes,
-  readRoutesQuestion,
-  type StreamRoutes,
-} from './find-routes.ts'
+import { createFindRoutes, createStreamRoutes, readRoutesQuestion } from './find-routes.ts'
 import { createScanner } from './looks/scan.ts'
-import { createPreparePayment, type PreparePayment, readPaymentQuestion } from './prepare-payment.ts'
-import { createFindTransfer, type FindTransfer } from './providers/lifi/find-transfer.ts'
+import { createPreparePayment, readPaymentQuestion } from './prepare-payment.ts'
+import { createFindTransfer } from './providers/lifi/find-transfer.ts'
 import { createLifiClient, type LifiOptions } from './providers/lifi/lifi-client.ts'
 import { createProviders } from './providers/list.ts'
 import type { ObjectionTo } from './providers/provider.ts'
-import { createWarningsOf, type WarningsOf } from './quotes/explain-unpayable.ts'
+import { createWarningsOf } from './quotes/explain-unpayable.ts'
 import type { LoadRequest } from './quotes/quote-routes.ts'
 import { checkRouteIds } from './quotes/route-id.ts'
 
@@ -39,27 +33,14 @@ export interface RoutingOptions {
 
 const CHAIN_TIMEOUT_MS = 3_000
 
-export interface Routing {
-  readonly findRoutes: FindRoutes
-  readonly streamRoutes: StreamRoutes
-  readonly preparePayment: PreparePayment
-  /** Parses a question for routes, as both methods do. @throws WaybillError for input that is not valid */
-  readonly checkQuestion: (question: RoutesQuestion) => void
-  /** As `checkQuestion`, for `preparePayment`. */
-  readonly checkPayment: (question: PaymentQuestion) => void
-  readonly warningsOf: WarningsOf
-  /** Finds out how the nodes of all chains measure gas. Never rejects; ends early when the signal fires. */
-  readonly learnNodes: (signal: AbortSignal) => Promise<void>
-  /** undefined without a cross-chain provider. */
-  readonly findTransfer: FindTransfer | undefined
-}
+export type Routing = ReturnType<typeof createRouting>
 
 /**
  * Wires the room.
  *
  * @throws RangeError when two routes of this configuration would have one id
  */
-export function createRouting(options: RoutingOptions): Routing {
+export function createRouting(options: RoutingOptions) {
   const { chains, tokens, loadRequest, clock, logger, chainTimeoutMs = CHAIN_TIMEOUT_MS } = options
   const lifi = options.lifi && createLifiClient({ ...options.lifi, clock, logger, fetch })
   const providers = createProviders(chains, tokens, lifi)
@@ -72,10 +53,13 @@ export function createRouting(options: RoutingOptions): Routing {
     findRoutes: createFindRoutes(dependencies),
     streamRoutes: createStreamRoutes(dependencies),
     preparePayment: createPreparePayment(dependencies),
-    checkQuestion: (question) => void readRoutesQuestion(question, dependencies),
-    checkPayment: (question) => void readPaymentQuestion(question, dependencies),
+    /** Parses a question for routes, as both methods do. @throws WaybillError for input that is not valid */
+    checkQuestion: (question: RoutesQuestion) => void readRoutesQuestion(question, dependencies),
+    /** As `checkQuestion`, for `preparePayment`. */
+    checkPayment: (question: PaymentQuestion) => void readPaymentQuestion(question, dependencies),
     warningsOf: createWarningsOf(dependencies),
-    learnNodes: (signal) => scanner.learnNodes(signal),
+    learnNodes: scanner.learnNodes,
+    /** undefined without a cross-chain provider. */
     findTransfer: lifi && createFindTransfer(lifi, logger),
   }
 }

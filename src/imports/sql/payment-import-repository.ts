@@ -22,32 +22,14 @@ import { findNames, hasAnyRequest } from './request-names-repository.ts'
 /** Outcomes by the payment's index in the batch. */
 type Outcomes = Map<number, Outcome>
 
-/** Stores imported payments. */
-export interface PaymentImportRepository {
-  /**
-   * Stores a batch in one transaction, with the result of storing its payments one after the other.
-   *
-   * A payment with a new id is inserted. A payment with a stored id replaces the stored one if its `updatedAt` is later than that of its line, unless the stored
-   * one was detected on chain, which has precedence. An event belongs to one payment: another id with the same event is refused. A payment
-   * without a request id gets that of the stored request with its payment reference. The named requests are settled in the same transaction.
-   *
-   * @param options - `seemNew`: no id of the batch seems to be stored. Then nothing is compared before ids or events prove to be taken
-   * @returns one outcome a payment, in their order
-   */
-  write(
-    account: Account,
-    batch: readonly LinePayment[],
-    options?: { readonly seemNew: boolean },
-  ): Promise<readonly Outcome[]>
-}
-
 /** An attempt fails when another process stores the same event or id at the same moment. */
 const MAX_ATTEMPTS = 5
 
 const UNCHANGED: Outcome = { kind: 'unchanged' }
 const WRITTEN: Outcome = { kind: 'written' }
 
-export function createPaymentImportRepository(knex: Knex, now: () => Date): PaymentImportRepository {
+/** Stores imported payments. */
+export function createPaymentImportRepository(knex: Knex, now: () => Date) {
   const attempt = (account: Account, batch: readonly LinePayment[], rounds: readonly (readonly number[])[]) =>
     inTransaction(knex, undefined, async (trx) => {
       const outcomes: Outcomes = new Map()
@@ -81,7 +63,17 @@ export function createPaymentImportRepository(knex: Knex, now: () => Date): Paym
     })
 
   return {
-    async write(account, batch, { seemNew } = { seemNew: false }) {
+    /**
+     * Stores a batch in one transaction, with the result of storing its payments one after the other.
+     *
+     * A payment with a new id is inserted. A payment with a stored id replaces the stored one if its `updatedAt` is later than that of its line, unless the stored
+     * one was detected on chain, which has precedence. An event belongs to one payment: another id with the same event is refused. A payment
+     * without a request id gets that of the stored request with its payment reference. The named requests are settled in the same transaction.
+     *
+     * @param seemNew - no id of the batch seems to be stored. Then nothing is compared before ids or events prove to be taken
+     * @returns one outcome a payment, in their order
+     */
+    async write(account: Account, batch: readonly LinePayment[], seemNew = false): Promise<readonly Outcome[]> {
       let rounds = splitRounds(batch)
       let isInserted = seemNew && rounds.length === 1
       for (let attempts = 1; ; attempts++) {

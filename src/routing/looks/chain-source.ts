@@ -5,45 +5,11 @@ import { RpcError } from '../../nodes/rpc-error.ts'
 import { startTimeLimit, type TimeLimit } from '../../nodes/time-limit.ts'
 import type { UrlLimits } from '../../nodes/url-limits.ts'
 import type { GasMeter } from '../measuring/gas-meter.ts'
-import type { GasAnswer, GasQuestion } from '../measuring/gas-question.ts'
+import type { GasQuestion } from '../measuring/gas-question.ts'
 import type { Ask, Reading, ReadLooks } from './look-reader.ts'
 
 /** One URL of a chain: its node, and what is known of how well the node works. */
-export interface ChainSource {
-  /** Whether it may be asked now. A `PROBE` has to be read or released. */
-  admit(): Admission
-  /** Gives up what `admit` gave, without a read. */
-  release(admission: Admission): void
-  /** Milliseconds until its pacing allows a request; 0 when it does now. */
-  readyInMs(): number
-  /**
-   * Reads through it.
-   *
-   * @throws RpcError, also when the time is over; the signal's reason when it fires
-   */
-  read(asks: readonly Ask[], terms: ReadTerms): Promise<Reading>
-  /**
-   * Measures the gas of transactions through it. A node that cannot may still answer reads well, so the breaker counts a failure only where
-   * the node asks to be left alone.
-   *
-   * @param timeoutMs - whole milliseconds
-   * @returns undefined where it could not
-   * @throws the signal's reason when it fires
-   */
-  measure(question: GasQuestion, timeoutMs: number, signal: AbortSignal): Promise<GasAnswer | undefined>
-  /** Finds out how its node measures gas. A failure is not thrown; the first measurement then finds out. */
-  learn(timeoutMs: number, signal: AbortSignal): Promise<void>
-  /** How well its node measures gas, best first: 0 to 2. */
-  gasRank(): number
-  /** Whether its breaker is open. */
-  isLeftAlone(): boolean
-  /** The time of the newest block that it has reported, seconds since 1970; 0 before the first. */
-  headSec(): number
-  /** Milliseconds until it may be asked again, if it has just failed. */
-  againInMs(): number
-  /** Why it failed last. */
-  lastFailure(): RpcError | undefined
-}
+export type ChainSource = ReturnType<typeof createChainSource>
 
 /** How one read is done. */
 export interface ReadTerms {
@@ -85,7 +51,7 @@ interface State extends ChainSourceOptions {
 }
 
 /** Makes the source of a URL. */
-export function createChainSource(options: ChainSourceOptions): ChainSource {
+export function createChainSource(options: ChainSourceOptions) {
   const { meter, name, clock, logger, limits } = options
   let isLeftAlone = false
   const breaker = createBreaker((change) => {
@@ -96,18 +62,41 @@ export function createChainSource(options: ChainSourceOptions): ChainSource {
   })
   const state: State = { ...options, breaker, headSec: 0, lastFailure: undefined }
   return {
+    /** How well its node measures gas, best first: 0 to 2. */
     gasRank: () => meter.rank(),
+    /** Whether its breaker is open. */
     isLeftAlone: () => isLeftAlone,
-    measure: (question, timeoutMs, signal) =>
+    /**
+     * Measures the gas of transactions through it. A node that cannot may still answer reads well, so the breaker counts a failure only where
+     * the node asks to be left alone.
+     *
+     * @param timeoutMs - whole milliseconds
+     * @returns undefined where it could not
+     * @throws the signal's reason when it fires
+     */
+    measure: (question: GasQuestion, timeoutMs: number, signal: AbortSignal) =>
       unlessFailed(state, (limit) => meter.measure(question, limit), timeoutMs, signal),
-    learn: (timeoutMs, signal) => unlessFailed(state, (limit) => meter.learn(limit), timeoutMs, signal),
+    /** Finds out how its node measures gas. A failure is not thrown; the first measurement then finds out. */
+    learn: (timeoutMs: number, signal: AbortSignal) =>
+      unlessFailed(state, (limit) => meter.learn(limit), timeoutMs, signal),
+    /** Whether it may be asked now. A `PROBE` has to be read or released. */
     admit: () => admit(state),
-    release: (admission) => breaker.abandon(admission),
+    /** Gives up what `admit` gave, without a read. */
+    release: (admission: Admission) => breaker.abandon(admission),
+    /** Milliseconds until its pacing allows a request; 0 when it does now. */
     readyInMs: () => limits.readyInMs(),
+    /** The time of the newest block that it has reported, seconds since 1970; 0 before the first. */
     headSec: () => state.headSec,
+    /** Milliseconds until it may be asked again, if it has just failed. */
     againInMs: () => Math.max(breaker.againInMs(clock()), limits.pauseMs()),
+    /** Why it failed last. */
     lastFailure: () => state.lastFailure,
-    read: (asks, terms) => read(state, asks, terms),
+    /**
+     * Reads through it.
+     *
+     * @throws RpcError, also when the time is over; the signal's reason when it fires
+     */
+    read: (asks: readonly Ask[], terms: ReadTerms) => read(state, asks, terms),
   }
 }
 

@@ -6,29 +6,7 @@ import { ANOTHER_ANSWERED, type ChainSource, NOT_NEEDED } from './chain-source.t
 import type { Ask, Reading } from './look-reader.ts'
 
 /** All URLs of a chain. */
-export interface ChainSources {
-  /** Milliseconds until the pacing of any URL allows a request; 0 when one does now. */
-  readyInMs(): number
-  /** Milliseconds until any URL may be asked again, if all have just failed. */
-  againInMs(): number
-  /**
-   * Asks the URLs in order of preference until one gives a good answer. The next is asked when one fails, and in parallel when one is slow.
-   *
-   * @param waitMs - how long the caller waits
-   * @param signal - fires when nobody waits any more
-   * @throws the first failure when all fail, at once while all are left alone; the signal's reason when it fires
-   */
-  read(asks: readonly Ask[], waitMs: number, signal: AbortSignal): Promise<Reading>
-  /**
-   * Measures the gas of transactions through the URL that does it best; through the next where that leaves any out.
-   *
-   * @returns undefined where nothing could be measured in time
-   * @throws the signal's reason when it fires
-   */
-  measure(question: GasQuestion, waitMs: number, signal: AbortSignal): Promise<GasAnswer | undefined>
-  /** Finds out how each URL measures gas, one after the other. Never rejects but by the signal. */
-  learn(signal: AbortSignal): Promise<void>
-}
+export type ChainSources = ReturnType<typeof createChainSources>
 
 interface ChainSourcesOptions {
   readonly chain: ChainConfig
@@ -57,16 +35,32 @@ interface State extends ChainSourcesOptions {
 }
 
 /** Makes the sources of a chain. */
-export function createChainSources(options: ChainSourcesOptions): ChainSources {
+export function createChainSources(options: ChainSourcesOptions) {
   const { chain, sources, timeoutMs } = options
   const behindSeconds = Math.max(BEHIND_SECONDS, BEHIND_BLOCKS * chain.blockTimeSeconds)
   const state: State = { ...options, behindSeconds, confirmedUntilMs: 0 }
   return {
+    /** Milliseconds until the pacing of any URL allows a request; 0 when one does now. */
     readyInMs: () => Math.min(...sources.map((source) => source.readyInMs())),
+    /** Milliseconds until any URL may be asked again, if all have just failed. */
     againInMs: () => Math.min(...sources.map((source) => source.againInMs())),
-    read: (asks, waitMs, signal) => read(state, asks, waitMs, signal),
-    measure: (question, waitMs, signal) => measure(sources, question, waitMs, signal),
-    async learn(signal) {
+    /**
+     * Asks the URLs in order of preference until one gives a good answer. The next is asked when one fails, and in parallel when one is slow.
+     *
+     * @param waitMs - how long the caller waits
+     * @param signal - fires when nobody waits any more
+     * @throws the first failure when all fail, at once while all are left alone; the signal's reason when it fires
+     */
+    read: (asks: readonly Ask[], waitMs: number, signal: AbortSignal) => read(state, asks, waitMs, signal),
+    /**
+     * Measures the gas of transactions through the URL that does it best; through the next where that leaves any out.
+     *
+     * @returns undefined where nothing could be measured in time
+     * @throws the signal's reason when it fires
+     */
+    measure: (question: GasQuestion, waitMs: number, signal: AbortSignal) => measure(sources, question, waitMs, signal),
+    /** Finds out how each URL measures gas, one after the other. Never rejects but by the signal. */
+    async learn(signal: AbortSignal): Promise<void> {
       for (const source of sources) await source.learn(timeoutMs, signal)
     },
   }

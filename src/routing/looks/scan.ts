@@ -10,7 +10,7 @@ import type { NodePolicy } from '../../nodes/node-policy.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { createRpcNode } from '../../nodes/rpc-node.ts'
 import { createGasMeter } from '../measuring/gas-meter.ts'
-import type { GasAnswer, GasQuestion } from '../measuring/gas-question.ts'
+import type { GasQuestion } from '../measuring/gas-question.ts'
 import type { TokenSlots } from '../measuring/token-slots.ts'
 import { createChainSource } from './chain-source.ts'
 import { type ChainSources, createChainSources } from './chain-sources.ts'
@@ -41,28 +41,7 @@ export interface Look {
 }
 
 /** Looks at several chains at once. */
-export interface Scanner {
-  /**
-   * Looks at each chain once, by one HTTP request a chain. A chain that is down, slow or misreports never fails the others.
-   *
-   * @param readsByChain - by the chain's name, what to read beside balances and prices
-   * @throws the reason of the caller's signal when it has fired already
-   */
-  scan(wallet: Address, readsByChain: ReadonlyMap<string, readonly ContractRead[]>, options: ScanOptions): Look
-  /**
-   * Measures the gas of transactions on a chain, by one HTTP request once it is known how its first node does it.
-   *
-   * @param chain - the name of a configured chain
-   * @returns undefined where it could not be measured in time
-   * @throws the reason of the caller's signal when it fires
-   */
-  measureGas(chain: string, question: GasQuestion, options: ScanOptions): Promise<GasAnswer | undefined>
-  /**
-   * Finds out how the nodes of all chains measure gas, and which rounds their feeds gave last, so that the first payer has all of it. Never
-   * rejects; ends early when the signal fires.
-   */
-  learnNodes(signal: AbortSignal): Promise<void>
-}
+export type Scanner = ReturnType<typeof createScanner>
 
 interface ScannerOptions {
   readonly chains: ChainDirectory
@@ -76,7 +55,7 @@ interface ScannerOptions {
 }
 
 /** Makes the scanner of the configured chains. */
-export function createScanner(options: ScannerOptions): Scanner {
+export function createScanner(options: ScannerOptions) {
   const { chains, tokens, logger, clock, chainTimeoutMs } = options
   const warnedAtMs = new Map<string, number>()
   const sources = new Map(chains.configured.map((chain) => [chain.name, createSources(chain, options)]))
@@ -103,9 +82,15 @@ export function createScanner(options: ScannerOptions): Scanner {
     logger[isDue ? 'warn' : 'debug']({ chain, reason }, message)
   }
 
+  /**
+   * Looks at each chain once, by one HTTP request a chain. A chain that is down, slow or misreports never fails the others.
+   *
+   * @param readsByChain - by the chain's name, what to read beside balances and prices
+   * @throws the reason of the caller's signal when it has fired already
+   */
   function scan(
     wallet: Address,
-    readsByChain: Parameters<Scanner['scan']>[1],
+    readsByChain: ReadonlyMap<string, readonly ContractRead[]>,
     { signal, timeoutMs }: ScanOptions,
   ): Look {
     const deadline = startDeadline(signal, timeoutMs)
@@ -130,10 +115,21 @@ export function createScanner(options: ScannerOptions): Scanner {
 
   return {
     scan,
-    async measureGas(chain, question, { signal, timeoutMs }) {
+    /**
+     * Measures the gas of transactions on a chain, by one HTTP request once it is known how its first node does it.
+     *
+     * @param chain - the name of a configured chain
+     * @returns undefined where it could not be measured in time
+     * @throws the reason of the caller's signal when it fires
+     */
+    async measureGas(chain: string, question: GasQuestion, { signal, timeoutMs }: ScanOptions) {
       return sources.get(chain)?.measure(question, timeoutMs, signal)
     },
-    async learnNodes(signal) {
+    /**
+     * Finds out how the nodes of all chains measure gas, and which rounds their feeds gave last, so that the first payer has all of it. Never
+     * rejects; ends early when the signal fires.
+     */
+    async learnNodes(signal: AbortSignal): Promise<void> {
       const ends = await Promise.allSettled([
         learnRounds(signal),
         ...[...sources.values()].map((each) => each.learn(signal)),

@@ -1,30 +1,12 @@
 import { type ContractRead, createReadSet, type ReadSet } from '../../contracts/multicall.ts'
 import type { Address } from '../../domain/address.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import type { Ask, Reading } from './look-reader.ts'
+import type { ChainSources } from './chain-sources.ts'
+import type { Ask } from './look-reader.ts'
 import type { ChainState } from './wallet-state.ts'
 
 /** Looks at one chain for all callers, in as few requests as possible. */
-export interface SharedLooks {
-  /**
-   * Joins a look for the same wallet that is under way and reads as much; else goes together with all others of the same turn of the event
-   * loop. A caller who leaves ends nothing that others wait for.
-   *
-   * @param timeoutMs - how long the caller waits at most; the shortest decides when a second URL is asked
-   * @param signal - fires when the caller no longer waits; a request for which nobody waits is ended
-   * @throws RpcError; the signal's reason when it fires
-   */
-  look(ask: Ask, timeoutMs: number, signal: AbortSignal): Promise<ChainState>
-  /** Milliseconds until it is worth looking again, if a look has just failed. */
-  againInMs(): number
-}
-
-/** The URLs of the chain. */
-interface Source {
-  readyInMs(): number
-  againInMs(): number
-  read(asks: readonly Ask[], timeoutMs: number, signal: AbortSignal): Promise<Reading>
-}
+export type SharedLooks = ReturnType<typeof createSharedLooks>
 
 /** The most in one request: gateways limit the calls of a batch and the gas of a call. */
 const MAX_WALLETS = 16
@@ -50,7 +32,7 @@ interface Request {
 }
 
 interface State {
-  readonly source: Source
+  readonly source: ChainSources
   /** The newest look for each wallet that is queued or under way. */
   readonly current: Map<Address, Look>
   queue: Look[]
@@ -58,11 +40,20 @@ interface State {
 }
 
 /** Makes the looks at one chain. */
-export function createSharedLooks(source: Source): SharedLooks {
+export function createSharedLooks(source: ChainSources) {
   const state: State = { source, current: new Map(), queue: [], isScheduled: false }
   return {
+    /** Milliseconds until it is worth looking again, if a look has just failed. */
     againInMs: () => source.againInMs(),
-    look(ask, timeoutMs, signal) {
+    /**
+     * Joins a look for the same wallet that is under way and reads as much; else goes together with all others of the same turn of the event
+     * loop. A caller who leaves ends nothing that others wait for.
+     *
+     * @param timeoutMs - how long the caller waits at most; the shortest decides when a second URL is asked
+     * @param signal - fires when the caller no longer waits; a request for which nobody waits is ended
+     * @throws RpcError; the signal's reason when it fires
+     */
+    look(ask: Ask, timeoutMs: number, signal: AbortSignal): Promise<ChainState> {
       const look = joinOrQueue(state, ask)
       look.timeoutMs = Math.min(look.timeoutMs, timeoutMs)
       look.waiting += 1

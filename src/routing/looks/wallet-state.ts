@@ -50,36 +50,24 @@ interface RawState
 }
 
 /** What every look at a chain reads: the chain itself, the tokens' balances and feeds. Shared by all URLs of the chain. */
-export interface UsualReads {
-  ofChain(): readonly ContractRead[]
-  ofWallet(wallet: Address): readonly ContractRead[]
-  /** @throws RpcError when there is none */
-  timestampOf(answerTo: AnswerTo): number
-  stateOf(raw: RawState): ChainState
-}
+export type UsualReads = ReturnType<typeof createUsualReads>
 
 /** @param tokens - the chain's, the native coin among them */
-export function createUsualReads(chain: ChainConfig, tokens: readonly Token[]): UsualReads {
+export function createUsualReads(chain: ChainConfig, tokens: readonly Token[]) {
   const timestamp = readBlockTimestamp(chain.multicall)
   const feeds = createFeedReads(tokens.flatMap(({ usdFeed }) => usdFeed ?? []))
   const ofChain = [timestamp, ...(chain.l1Fee?.reads ?? [])]
   return {
     ofChain: () => [...ofChain, ...feeds.list()],
-    ofWallet: (wallet) => tokens.map((token) => readBalance(chain, token, wallet)),
-    timestampOf(answerTo) {
+    ofWallet: (wallet: Address) => tokens.map((token) => readBalance(chain, token, wallet)),
+    /** @throws RpcError when there is none */
+    timestampOf(answerTo: AnswerTo): number {
       const timestampSec = Number(uintAt(answerTo(timestamp), 0) ?? 0)
       if (timestampSec === 0) throw new RpcError('INCONSISTENT', 'Multicall3 gave no block time')
       return timestampSec
     },
-    stateOf: (raw) => decodeState(raw, { chain, feeds }),
+    stateOf: (raw: RawState) => decodeState(raw, chain, feeds),
   }
-}
-
-/** The reads of price feeds. */
-interface FeedReads {
-  /** The latest rounds with their decimals, and the rounds before them that are not known yet. */
-  list(): readonly ContractRead[]
-  answerOf(feed: Address, answerTo: AnswerTo): FeedAnswer | undefined
 }
 
 /** A round, with the decimals that were read beside it. */
@@ -95,20 +83,21 @@ interface KnownFeed {
  * Reads feeds, and remembers their newest rounds, by which the next are judged: no read can ask for the round before one that is not known yet.
  * After several new rounds at once, the newest that is known stands for the round before until the next scan has read that.
  */
-function createFeedReads(feeds: readonly Address[]): FeedReads {
+function createFeedReads(feeds: readonly Address[]) {
   const reads = feeds.map((feed) => ({ feed, round: readLatestRound(feed), decimals: readDecimals(feed) }))
   const byFeed = new Map(reads.map((read) => [read.feed, read]))
   const known = new Map<Address, KnownFeed>()
   const always = reads.flatMap(({ round, decimals }) => [round, decimals])
 
   return {
+    /** The latest rounds with their decimals, and the rounds before them that are not known yet. */
     list: () => [
       ...always,
       ...[...known].flatMap(([feed, { newest, previous }]) =>
         previous === undefined && newest.roundId > 0n ? [readRound(feed, newest.roundId - 1n)] : [],
       ),
     ],
-    answerOf(feed, answerTo) {
+    answerOf(feed: Address, answerTo: AnswerTo): FeedAnswer | undefined {
       const read = byFeed.get(feed)
       const round = read && decodeRound(answerTo(read.round) ?? '')
       const decimals = read && uintAt(answerTo(read.decimals), 0)
@@ -145,13 +134,12 @@ function readPrevious(
   return round && { ...round, decimals }
 }
 
-interface StateParts {
-  readonly chain: ChainConfig
-  readonly feeds: FeedReads
-}
-
 /** Decodes balances and prices when they are asked for, each once: an answer uses few of them. */
-function decodeState({ wallet, ...raw }: RawState, { chain, feeds }: StateParts): ChainState {
+function decodeState(
+  { wallet, ...raw }: RawState,
+  chain: ChainConfig,
+  feeds: ReturnType<typeof createFeedReads>,
+): ChainState {
   const { answerTo, timestampSec } = raw
   const decodeBalance = (token: Token) => uintAt(answerTo(readBalance(chain, token, wallet)), 0)
   const decodePrice = (token: Token) =>

@@ -13,24 +13,7 @@ import { decodeSimulation, EMPTY_SIMULATION, encodeSimulation } from './simulati
 import { decodeSlotSearch, encodeSlotSearch, type TokenSlots } from './token-slots.ts'
 
 /** Measures the gas of transactions through one URL. It remembers what its node can do. */
-export interface GasMeter {
-  /**
-   * Measures all transactions in one HTTP request: by simulation where the node offers it, else by estimates. Until it is known which, the
-   * request holds both; a second request is needed only where a node that simulates fails to do so this time.
-   *
-   * @returns nothing measured where the node is behind the block of the quote: its answer would mean nothing
-   * @throws RpcError where the node cannot be reached; the signal's reason when it fires
-   */
-  measure(question: GasQuestion, signal: AbortSignal): Promise<GasAnswer>
-  /**
-   * Finds out what the node can do and, where it does not simulate, where the chain's tokens keep balances and allowances.
-   *
-   * @throws RpcError where the node cannot be reached; the signal's reason when it fires
-   */
-  learn(signal: AbortSignal): Promise<void>
-  /** 0 where it is known to simulate, 1 while it is not known, 2 where it only estimates. */
-  rank(): number
-}
+export type GasMeter = ReturnType<typeof createGasMeter>
 
 interface GasMeterOptions {
   readonly chain: Pick<ChainConfig, 'multicall' | 'tokens'>
@@ -51,12 +34,20 @@ interface Meter extends Pick<GasMeterOptions, 'chain' | 'node' | 'slots'> {
 }
 
 /** Makes the meter of a URL. */
-export function createGasMeter({ clock, ...options }: GasMeterOptions): GasMeter {
+export function createGasMeter({ clock, ...options }: GasMeterOptions) {
   const abilities = createNodeAbilities(clock)
   const meter: Meter = { ...options, abilities, timestampCall: timestampCallOf(options.chain.multicall) }
   return {
+    /** 0 where it is known to simulate, 1 while it is not known, 2 where it only estimates. */
     rank: () => ({ true: 0, undefined: 1, false: 2 })[`${abilities.known().simulates}`],
-    async measure(question, signal) {
+    /**
+     * Measures all transactions in one HTTP request: by simulation where the node offers it, else by estimates. Until it is known which, the
+     * request holds both; a second request is needed only where a node that simulates fails to do so this time.
+     *
+     * @returns nothing measured where the node is behind the block of the quote: its answer would mean nothing
+     * @throws RpcError where the node cannot be reached; the signal's reason when it fires
+     */
+    async measure(question: GasQuestion, signal: AbortSignal): Promise<GasAnswer> {
       const answer = await measureAsKnown(meter, question, signal)
       // The next route's later steps can be estimated only with the storage places known.
       searchSlots(meter, AbortSignal.timeout(SEARCH_TIMEOUT_MS)).catch(() => {
@@ -64,7 +55,12 @@ export function createGasMeter({ clock, ...options }: GasMeterOptions): GasMeter
       })
       return answer
     },
-    async learn(signal) {
+    /**
+     * Finds out what the node can do and, where it does not simulate, where the chain's tokens keep balances and allowances.
+     *
+     * @throws RpcError where the node cannot be reached; the signal's reason when it fires
+     */
+    async learn(signal: AbortSignal): Promise<void> {
       const [simulated, controlled] = await meter.node.ask([EMPTY_SIMULATION, OVERRIDES_CONTROL], { signal })
       abilities.noteSimulation(simulated)
       abilities.noteOverrides(controlled)

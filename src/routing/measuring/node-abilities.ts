@@ -12,16 +12,7 @@ interface Abilities {
 }
 
 /** Remembers from its answers what a node can do. */
-export interface NodeAbilities {
-  /** What is known now; writing to it is remembered, until everything is forgotten. */
-  known(): Abilities
-  noteSimulation(answer: RpcAnswer | undefined): void
-  noteOverrides(answer: RpcAnswer | undefined): void
-  /**
-   * The node failed at a question that held a simulation. Unless its ability is known, it counts as a node that does not simulate, for a minute.
-   */
-  suspect(): void
-}
+export type NodeAbilities = ReturnType<typeof createNodeAbilities>
 
 /** After this time the node is asked again what it can do: nodes are replaced and upgraded. */
 const FORGOTTEN_AFTER_MS = 60 * 60_000
@@ -29,7 +20,7 @@ const FORGOTTEN_AFTER_MS = 60 * 60_000
 const SUSPECTED_FOR_MS = 60_000
 
 /** @param clock - milliseconds since 1970 */
-export function createNodeAbilities(clock: () => number): NodeAbilities {
+export function createNodeAbilities(clock: () => number) {
   let abilities = nothingKnown()
   let forgetAtMs = clock() + FORGOTTEN_AFTER_MS
 
@@ -47,16 +38,20 @@ export function createNodeAbilities(clock: () => number): NodeAbilities {
   }
 
   return {
+    /** What is known now; writing to it is remembered, until everything is forgotten. */
     known,
-    noteSimulation(answer) {
+    noteSimulation(answer: RpcAnswer | undefined): void {
       if (answer === undefined) return
       if (answer.ok) known().simulates = true
       else if (answer.error.refusal === undefined) suspectUnlessKnown()
       else if (isUnknownMethod(answer.error.refusal)) known().simulates = false
     },
-    noteOverrides(answer) {
+    noteOverrides(answer: RpcAnswer | undefined): void {
       known().overrides ??= takesOverrides(answer)
     },
+    /**
+     * The node failed at a question that held a simulation. Unless its ability is known, it counts as a node that does not simulate, for a minute.
+     */
     suspect: suspectUnlessKnown,
   }
 }

@@ -27,27 +27,14 @@ interface LifiClientOptions extends LifiOptions {
   readonly logger: Logger
 }
 
-export interface LifiClient {
-  readonly name: string
-  readonly lossCap: LossCap
-  /**
-   * Asks for a quote that ends in a call on the destination chain. Equal questions at the same time are sent once, and the answer is
-   * remembered for 10 seconds. Never rejects; once the signal has fired it resolves as TIMEOUT.
-   *
-   * @param options - `fresh`: use no remembered answer; `call`: the same object for all questions of one API call, as of an endpoint's `ask`
-   */
-  quote(
-    request: ContractCallsQuoteRequestToAmount,
-    options: { readonly signal: AbortSignal; readonly fresh: boolean; readonly call: object },
-  ): Promise<LifiAnswer>
-  /** Seconds until a question for a quote that has just failed like this may have another answer. */
-  againInSeconds(failure: LifiFailure): number
-  /**
-   * Asks for the status of a transfer. Nothing is remembered. Never rejects, as {@link quote}.
-   *
-   * @param txHash - of the transaction that delivered it, or of the one that sent it
-   */
-  status(txHash: Hex, options: { readonly signal: AbortSignal }): Promise<LifiAnswer>
+export type LifiClient = ReturnType<typeof createLifiClient>
+
+interface QuoteOptions {
+  readonly signal: AbortSignal
+  /** Use no remembered answer. */
+  readonly fresh: boolean
+  /** The same object for all questions of one API call, as of an endpoint's `ask`. */
+  readonly call: object
 }
 
 const TIMEOUT_MS = 2_500
@@ -55,7 +42,7 @@ const REMEMBERED_MS = 10_000
 const MAX_REMEMBERED = 1_000
 
 /** Makes the client. It counts quotas and failures, so a process must make only one. */
-export function createLifiClient(options: LifiClientOptions): LifiClient {
+export function createLifiClient(options: LifiClientOptions) {
   const { name = 'lifi', apiKey, timeoutMs = TIMEOUT_MS, clock, fetch } = options
   const endpointAt = (path: string, what: string) =>
     createLifiEndpoint({
@@ -95,19 +82,30 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
   return {
     name,
     lossCap: options.lossCap ?? USUAL_LOSS_CAP,
-    quote(request, { signal, fresh, call }) {
+    /**
+     * Asks for a quote that ends in a call on the destination chain. Equal questions at the same time are sent once, and the answer is
+     * remembered for 10 seconds. Never rejects; once the signal has fired it resolves as TIMEOUT.
+     */
+    quote(request: ContractCallsQuoteRequestToAmount, { signal, fresh, call }: QuoteOptions): Promise<LifiAnswer> {
       const key = JSON.stringify(request)
       const known = fresh ? undefined : remembered.get(key)
       if (known !== undefined && clock() < known.untilMs) return Promise.resolve(known.answer)
       const asked = (fresh ? undefined : underWay.get(key)) ?? askOnce(key, call)
       return orTimeout(asked, signal)
     },
-    againInSeconds(failure) {
+    /** Seconds until a question for a quote that has just failed like this may have another answer. */
+    againInSeconds(failure: LifiFailure): number {
       // An answer that its reader rejects is remembered as well.
       const ofAnswer = isLasting(failure) || failure.kind === 'INCONSISTENT' ? REMEMBERED_MS : 0
       return Math.ceil(Math.max(quotes.againInMs(failure), ofAnswer) / 1_000)
     },
-    status: (txHash, { signal }) => orTimeout(statuses.ask({ query: `?txHash=${txHash}` }, signal), signal),
+    /**
+     * Asks for the status of a transfer. Nothing is remembered. Never rejects, as `quote`.
+     *
+     * @param txHash - of the transaction that delivered it, or of the one that sent it
+     */
+    status: (txHash: Hex, { signal }: Pick<QuoteOptions, 'signal'>) =>
+      orTimeout(statuses.ask({ query: `?txHash=${txHash}` }, signal), signal),
   }
 }
 

@@ -26,19 +26,6 @@ interface LifiEndpointOptions {
 /** The query of a GET (`?txHash=0x…`), or the JSON body of a POST. */
 type LifiInput = { readonly query: string } | { readonly json: string }
 
-/** One of LI.FI's endpoints, with a quota and a breaker of its own: limits differ by endpoint, and one may fail while others work. */
-interface LifiEndpoint {
-  /**
-   * Asks. Never rejects.
-   *
-   * @param call - the same object for all questions of one API call: while one of them probes a failed endpoint, the others wait for the
-   *   outcome instead of failing
-   */
-  ask(input: LifiInput, call: object): Promise<LifiAnswer>
-  /** Milliseconds until it is asked again, if a question has just failed like this; 0 where the question itself was wrong. */
-  againInMs(failure: LifiFailure): number
-}
-
 /** The largest answer that is read; usual ones have some 10 kB. */
 const MAX_ANSWER_BYTES = 1 << 20
 
@@ -49,14 +36,24 @@ interface State extends LifiEndpointOptions {
   probe: { readonly call: object; readonly answer: Promise<LifiAnswer> } | undefined
 }
 
-/** Makes the endpoint. It counts quota and failures, so a process must make only one. */
-export function createLifiEndpoint(options: LifiEndpointOptions): LifiEndpoint {
+/**
+ * Makes one of LI.FI's endpoints, with a quota and a breaker of its own: limits differ by endpoint, and one may fail while others work. It counts
+ * quota and failures, so a process must make only one.
+ */
+export function createLifiEndpoint(options: LifiEndpointOptions) {
   const { clock } = options
   const breaker = createBreaker(options.onChange)
   const state: State = { ...options, quota: createQuota(), breaker, lastFault: NO_ANSWER, probe: undefined }
   return {
-    ask: (input, call) => askAdmitted(state, input, call),
-    againInMs: (failure) => (isFault(failure) ? breaker.againInMs(clock()) : 0),
+    /**
+     * Asks. Never rejects.
+     *
+     * @param call - the same object for all questions of one API call: while one of them probes a failed endpoint, the others wait for the
+     *   outcome instead of failing
+     */
+    ask: (input: LifiInput, call: object) => askAdmitted(state, input, call),
+    /** Milliseconds until it is asked again, if a question has just failed like this; 0 where the question itself was wrong. */
+    againInMs: (failure: LifiFailure) => (isFault(failure) ? breaker.againInMs(clock()) : 0),
   }
 }
 

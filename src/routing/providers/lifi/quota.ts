@@ -1,14 +1,5 @@
 /** How often a source may be asked, by the `ratelimit-*` headers of its answers. No I/O, no timers. */
-export interface Quota {
-  /** Counts a question. @returns 0 when it may be asked, else the milliseconds for which it may not */
-  take(nowMs: number): number
-  /** The answer to a counted question has come, with `ratelimit-*` headers or without. */
-  answered(headers: Headers, nowMs: number): void
-  /** That answer said that there were too many questions. */
-  refused(headers: Headers, nowMs: number): void
-  /** A counted question will have no answer. */
-  unanswered(): void
-}
+export type Quota = ReturnType<typeof createQuota>
 
 /** The pause after too many questions, where the source does not say until when. */
 const USUAL_PAUSE_MS = 60_000
@@ -22,27 +13,31 @@ interface Allowance {
 }
 
 /** Makes the quota of a source that has not answered yet. */
-export function createQuota(): Quota {
+export function createQuota() {
   let allowance: Allowance | undefined
   let underWay = 0
 
   return {
-    take(nowMs) {
+    /** Counts a question. @returns 0 when it may be asked, else the milliseconds for which it may not */
+    take(nowMs: number): number {
       if (allowance !== undefined && nowMs >= allowance.untilMs) allowance = undefined
       // The source has not counted yet what is under way.
       if (allowance !== undefined && allowance.remaining <= underWay) return allowance.untilMs - nowMs
       underWay += 1
       return 0
     },
-    answered(headers, nowMs) {
+    /** The answer to a counted question has come, with `ratelimit-*` headers or without. */
+    answered(headers: Headers, nowMs: number): void {
       underWay -= 1
       const [remaining, resetMs] = [countOf(headers, 'ratelimit-remaining'), pauseOf(headers)]
       if (remaining !== undefined && resetMs !== undefined) allowance = { remaining, untilMs: nowMs + resetMs }
     },
-    refused(headers, nowMs) {
+    /** That answer said that there were too many questions. */
+    refused(headers: Headers, nowMs: number): void {
       allowance = { remaining: 0, untilMs: nowMs + (pauseOf(headers) ?? USUAL_PAUSE_MS) }
     },
-    unanswered() {
+    /** A counted question will have no answer. */
+    unanswered(): void {
       underWay -= 1
     },
   }

@@ -1,15 +1,5 @@
 /** Chooses the best of several contenders that arrive one by one. It decides on each as soon as those still awaited cannot change the outcome. */
-export interface Selection {
-  /** Announces one more contender. To be called for all before the first enters. */
-  expect(): Contender
-}
-
-interface Contender {
-  /** @param worth - higher is better. @returns whether it is chosen */
-  enter(worth: bigint): Promise<boolean>
-  /** Takes it out of the selection. */
-  withdraw(): void
-}
+export type Selection = ReturnType<typeof createSelection>
 
 interface SelectionOptions {
   readonly places: number
@@ -24,7 +14,7 @@ interface Entry {
 }
 
 /** Makes a selection of the `places` best. */
-export function createSelection({ places, patienceMs }: SelectionOptions): Selection {
+export function createSelection({ places, patienceMs }: SelectionOptions) {
   const entries: Entry[] = []
   let chosen = 0
   let outstanding = 0
@@ -53,6 +43,7 @@ export function createSelection({ places, patienceMs }: SelectionOptions): Selec
   }
 
   return {
+    /** Announces one more contender. To be called for all before the first enters. */
     expect() {
       let isOutstanding = true
       outstanding += 1
@@ -61,15 +52,17 @@ export function createSelection({ places, patienceMs }: SelectionOptions): Selec
         isOutstanding = false
       }
       return {
-        enter(worth) {
+        /** @param worth - higher is better. @returns whether it is chosen */
+        enter(worth: bigint) {
           arrive()
-          return new Promise((decideEntry) => {
+          return new Promise<boolean>((decideEntry) => {
             entries.push({ worth, decide: decideEntry })
             timer ??= setTimeout(losePatience, patienceMs)
             settle()
           })
         },
-        withdraw() {
+        /** Takes it out of the selection. */
+        withdraw(): void {
           arrive()
           settle()
         },
