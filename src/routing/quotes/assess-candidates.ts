@@ -17,11 +17,12 @@ export interface Assessment {
   readonly degraded: boolean
 }
 
-interface AssessOptions {
+export interface AssessOptions {
   readonly tokens: TokenDirectory
   /** Milliseconds since 1970. */
   readonly clock: () => number
   readonly wishes?: Wishes | undefined
+  /** When the request expires: no quote lasts longer. */
   readonly requestExpiresAt?: Date | undefined
   /** Called with each result as it comes; a chain that fails comes once for each of its candidates. */
   readonly onAssessed?: ((result: Assessed) => void) | undefined

@@ -4,7 +4,7 @@ import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { Account } from '../../domain/account.ts'
 import { type Address, addressFamily, formatAddress } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
-import { type Decimal, formatDecimal, rescale } from '../../domain/decimal.ts'
+import { formatDecimal, rescale } from '../../domain/decimal.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { closureOf, type PaymentRequest } from '../../domain/payment-request.ts'
 import { requireReceiver } from '../../domain/require-input.ts'
@@ -14,7 +14,7 @@ import { DEFAULT_LIMIT, type Payment, platformFeeOf } from '../due-payment.ts'
 import type { Scanner } from '../looks/scan.ts'
 import { checkTotal, type ParsedQuestion } from '../parse-question.ts'
 import { warn } from './assemble-route.ts'
-import { type Assessed, type Assessment, assessCandidates } from './assess-candidates.ts'
+import { type Assessment, type AssessOptions, assessCandidates } from './assess-candidates.ts'
 import { type Candidate, findCandidates } from './candidates.ts'
 import { decideAmount, invoiceDecimals, type StoredRequest } from './decide-amount.ts'
 import { type PlannedCandidate, type PlanningDependencies, planCandidates, readsByChain } from './plan-candidates.ts'
@@ -57,12 +57,8 @@ export interface Inquiry {
 }
 
 /** The wallet that asks, and which routes it wants. */
-interface Quoting {
+interface Quoting extends Omit<AssessOptions, 'tokens' | 'clock'> {
   readonly wallet: Address
-  readonly wishes?: Wishes
-  readonly onAssessed?: ((result: Assessed) => void) | undefined
-  /** When the request expires: no quote lasts longer. */
-  readonly requestExpiresAt?: Date | undefined
 }
 
 /** Kept back from the call's deadline, so that the answers of quick chains still go out in time. */
@@ -87,11 +83,19 @@ export async function inquire(
   if (feeAddress) requireReceiver('feeAddress', formatAddress(feeAddress), receiverChain(request.network, chains))
 
   const due = decideAmount(question.amount, stored, tokens)
-  const answer = emptyAnswer(request, due)
+  const answer: RoutesAnswer = {
+    routes: [],
+    amount: formatDecimal(due.amount),
+    currency: request.invoiceCurrency,
+    warnings: due.warnings,
+    unavailable: [],
+    degraded: false,
+  }
   if (due.amount.units === 0n) return { answer }
   const closure = closureOf(request, dependencies.clock())
   if (closure !== undefined) {
-    const at = { at: timeOfClosure(closure, request) }
+    const closedAt = closure === 'REQUEST_CANCELLED' ? request.cancelledAt : request.expiresAt
+    const at = { at: closedAt?.toISOString() ?? '' }
     return { answer: { ...answer, warnings: [warn(closure, at)] }, refusal: waybillError(closure, at) }
   }
   const decimals = invoiceDecimals(request, tokens)
@@ -103,7 +107,8 @@ export async function inquire(
   const unavailable = 'reason' in destination ? [{ chain: request.network, ...destination }] : []
   if (question.wallet === request.payee) return refusePayee({ ...answer, unavailable }, question.wallet)
   if ('reason' in destination) return { answer: { ...answer, unavailable } }
-  const payment = paymentOf(request, question, destination, units)
+  const { wallet, platformFee } = question
+  const payment = { request, wallet, destination, amount: units, limit: DEFAULT_LIMIT, platformFee }
   const candidates = findCandidates(request, destination, tokens)
   if (addressFamily(question.wallet) !== chains.familyOf(request.network)) {
     return { answer: { ...answer, unavailable: candidates.map(({ source }) => familyMismatch(source, question)) } }
@@ -116,14 +121,6 @@ function refusePayee(answer: RoutesAnswer, payee: Address): Inquiry {
   const terms = { field: 'wallet', wallet: formatAddress(payee) }
   const warnings = [...answer.warnings, warn('WALLET_IS_PAYEE', terms)]
   return { answer: { ...answer, warnings }, refusal: waybillError('WALLET_IS_PAYEE', terms) }
-}
-
-function timeOfClosure(
-  closure: 'REQUEST_CANCELLED' | 'REQUEST_EXPIRED',
-  { cancelledAt, expiresAt }: PaymentRequest,
-): string {
-  const at = closure === 'REQUEST_CANCELLED' ? cancelledAt : expiresAt
-  return at?.toISOString() ?? ''
 }
 
 /** Lets all providers plan what is wanted, without looking at any chain. */
@@ -144,36 +141,16 @@ export function planAll(
  */
 export async function quotePlanned(
   planned: readonly PlannedCandidate[],
-  { wallet, wishes, onAssessed, requestExpiresAt }: Quoting,
+  { wallet, ...quoting }: Quoting,
   { signal, deadlineAtMs }: QuoteOptions,
   { scanner, tokens, clock, chainTimeoutMs }: QuoteDependencies,
 ): Promise<Assessment> {
   const timeoutMs = timeLeft(chainTimeoutMs, deadlineAtMs, clock())
   const look = scanner.scan(wallet, readsByChain(planned), { signal, timeoutMs })
   try {
-    return await assessCandidates(planned, look, {
-      tokens,
-      clock,
-      requestExpiresAt,
-      wishes,
-      onAssessed,
-    })
+    return await assessCandidates(planned, look, { tokens, clock, ...quoting })
   } finally {
     look.stop()
-  }
-}
-
-function emptyAnswer(
-  request: PaymentRequest,
-  due: { amount: Decimal; warnings: RoutesAnswer['warnings'] },
-): RoutesAnswer {
-  return {
-    routes: [],
-    amount: formatDecimal(due.amount),
-    currency: request.invoiceCurrency,
-    warnings: due.warnings,
-    unavailable: [],
-    degraded: false,
   }
 }
 
@@ -194,22 +171,6 @@ export function findDestination(
 function familyMismatch({ chain, symbol }: Token, { wallet }: ParsedQuestion): UnavailableRoute {
   const explanation = explain('WALLET_FAMILY_MISMATCH', { walletFamily: addressFamily(wallet), chain })
   return { chain, token: symbol, ...explanation }
-}
-
-function paymentOf(
-  request: PaymentRequest,
-  { wallet, platformFee }: ParsedQuestion,
-  destination: Token,
-  amount: bigint,
-): Payment {
-  return {
-    request,
-    wallet,
-    destination,
-    amount,
-    limit: DEFAULT_LIMIT,
-    platformFee,
-  }
 }
 
 /** The milliseconds for a source, so that the answer still goes out before the call's deadline. */
