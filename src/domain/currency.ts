@@ -22,6 +22,14 @@ export interface Token {
   readonly pegUsd?: string
 }
 
+/** A token with a contract. */
+export type Erc20 = Token & { readonly address: Address }
+
+/** Whether a token has a contract, and is not a native coin. */
+export function isErc20(token: Token): token is Erc20 {
+  return token.address !== undefined
+}
+
 /** The id of a symbol on a chain. */
 export function currencyId(symbol: string, chain: string): string {
   return `${symbol}-${chain}`

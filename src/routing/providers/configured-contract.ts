@@ -1,3 +1,4 @@
+import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import type { ChainConfig, PaymentContractKind } from '../../chains/chains-file.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
@@ -19,14 +20,18 @@ export function secondsOfBlocks(chain: ChainConfig, blocks: number): number {
   return Math.max(1, Math.ceil(chain.blockTimeSeconds * blocks))
 }
 
-/** The explanation for a token's contract that gives no answer. @param what - what it should have returned */
-export function explainUnreadable({ symbol, chain }: Token, what: string): Explanation {
-  return explain('CONTRACT_UNREADABLE', { contract: symbol, chain, what })
-}
-
-/** The explanation for a chain without a contract of the kind that could pay a token. */
-export function explainNoContract({ symbol, chain }: Token, kind: PaymentContractKind): Explanation {
-  return explain('NO_PAYMENT_CONTRACT', { token: symbol, chain, kind })
+/** The chain of a token, and the newest contract of a kind there; an explanation where there is none that could pay the token. */
+export function findContract(
+  chains: ChainDirectory,
+  { symbol, chain: name }: Token,
+  kind: PaymentContractKind,
+): { readonly chain: ChainConfig; readonly contract: Address } | Explanation {
+  const chain = chains.config(name)
+  const contract = chain && newestContract(chain, kind)
+  if (chain === undefined || contract === undefined) {
+    return explain('NO_PAYMENT_CONTRACT', { token: symbol, chain: name, kind })
+  }
+  return { chain, contract }
 }
 
 /** The contracts that a plan uses on one chain; coins have none. */

@@ -1,11 +1,12 @@
 import { encodeErc20Payment, encodeNativePayment, type ProxyPayment } from '../../contracts/payment-calls.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
-import type { Token } from '../../domain/currency.ts'
+import { isErc20, type Token } from '../../domain/currency.ts'
 import { formatAmount } from '../../domain/decimal.ts'
 import type { FeeStage } from '../../domain/payment.ts'
 import { type Payment, platformFeeOf } from '../due-payment.ts'
 import type { CostLine } from '../quotes/costs.ts'
-import type { Transaction } from '../quotes/steps.ts'
+import { erc20PaymentGas, nativePaymentGas, type PaymentGasFacts } from '../quotes/gas.ts'
+import type { Step, Transaction } from '../quotes/steps.ts'
 
 /** Request's contracts, as routes and fee lines name them. */
 export const REQUEST_NETWORK = 'request-network'
@@ -30,14 +31,7 @@ export function platformCosts(fee: bigint | undefined, token: Token, stage: FeeS
 }
 
 /** The terms of remedies that advise to pay in the payment currency itself, which always works. */
-interface DirectTerms {
-  /** Human units. */
-  readonly need: string
-  readonly paymentToken: string
-  readonly destinationChain: string
-}
-
-export function directTerms(payment: Payment): DirectTerms {
+export function directTerms(payment: Payment) {
   const { symbol, chain, decimals } = payment.destination
   return { need: formatAmount(chargedFor(payment).total, decimals), paymentToken: symbol, destinationChain: chain }
 }
@@ -47,9 +41,29 @@ export function erc20Payment(proxy: Address, token: Address, payment: Payment, c
   return { to: proxy, data: encodeErc20Payment(token, proxyPayment(payment, charged)), value: 0n }
 }
 
-/** The call of the native fee proxy, which brings amount and fee. */
-export function nativePayment(proxy: Address, payment: Payment, charged: Charged): Transaction {
-  return { to: proxy, data: encodeNativePayment(proxyPayment(payment, charged)), value: charged.total }
+/** What is known before a payment through the fee proxy. */
+interface PaymentFacts {
+  readonly gasFacts: PaymentGasFacts
+  /** What the wallet holds of the token, and what the proxy may pull of it. */
+  readonly balance: bigint | undefined
+  readonly allowance: bigint
+}
+
+/** The payment itself, by the fee proxy of its token or coin. A call of the native proxy brings amount and fee. */
+export function payStep(proxy: Address, token: Token, payment: Payment, facts: PaymentFacts): Step {
+  const charged = chargedFor(payment)
+  const { gasFacts, balance, allowance } = facts
+  if (!isErc20(token)) {
+    const data = () => encodeNativePayment(proxyPayment(payment, charged))
+    const transaction = () => ({ to: proxy, data: data(), value: charged.total })
+    return { kind: 'PAY', gasLimit: nativePaymentGas(gasFacts), transaction }
+  }
+  const [clearsAllowance, clearsBalance] = [allowance === charged.total, balance === charged.total]
+  return {
+    kind: 'PAY',
+    gasLimit: erc20PaymentGas({ ...gasFacts, clearsAllowance, clearsBalance }),
+    transaction: () => erc20Payment(proxy, token.address, payment, charged),
+  }
 }
 
 /** What the call of a proxy says of a payment. */

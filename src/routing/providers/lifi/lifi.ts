@@ -5,7 +5,7 @@ import type { TokenDirectory } from '../../../chains/token-directory.ts'
 import { readAllowance } from '../../../contracts/contract-reads.ts'
 import { uintAt } from '../../../contracts/words.ts'
 import { type Address, ZERO_ADDRESS } from '../../../domain/address.ts'
-import type { Token } from '../../../domain/currency.ts'
+import { type Erc20, isErc20, type Token } from '../../../domain/currency.ts'
 import {
   compareDecimals,
   type Decimal,
@@ -21,7 +21,7 @@ import { warn } from '../../quotes/assemble-route.ts'
 import { erc20PaymentGas } from '../../quotes/gas.ts'
 import type { Step } from '../../quotes/steps.ts'
 import { approvalSteps } from '../approval.ts'
-import { explainNoContract, newestContract, secondsOfBlocks, usedOn } from '../configured-contract.ts'
+import { findContract, secondsOfBlocks, usedOn } from '../configured-contract.ts'
 import { type Charged, chargedFor, directTerms, erc20Payment, platformCosts } from '../fee-proxy.ts'
 import type { Plan, Provider, Quote, QuoteContext } from '../provider.ts'
 import type { LifiClient } from './lifi-client.ts'
@@ -90,16 +90,16 @@ export function createLifiProvider(options: LifiProviderOptions): Provider {
         const { symbol: token, chain: place } = bridged
         return explain('CROSSCHAIN_BRIDGED_TOKEN', { provider: name, token, chain: place, ...directTerms(payment) })
       }
-      const { address } = destination
-      if (address === undefined) {
+      if (!isErc20(destination)) {
         return explain('CROSSCHAIN_DELIVERS_TOKENS', {
           provider: name,
           coin: destination.symbol,
           ...directTerms(payment),
         })
       }
-      const proxy = newestContract(far, 'ERC20_FEE_PROXY')
-      if (proxy === undefined) return explainNoContract(destination, 'ERC20_FEE_PROXY')
+      const found = findContract(chains, destination, 'ERC20_FEE_PROXY')
+      if ('reason' in found) return found
+      const { contract: proxy } = found
       const pins = pinsOf(chain, far)
       if (pins === undefined) {
         const unpinned = chain.lifi === undefined ? chain : far
@@ -108,7 +108,7 @@ export function createLifiProvider(options: LifiProviderOptions): Provider {
       return planBridging(options, {
         chain,
         payment,
-        question: questionOf({ chain, far, source, destination: { ...destination, address }, proxy, payment, pins }),
+        question: questionOf({ chain, far, source, destination, proxy, payment, pins }),
         contender: selectionFor(payment).expect(),
       })
     },
@@ -132,7 +132,7 @@ function pinsOf({ lifi: near }: ChainConfig, { lifi: far }: ChainConfig): LifiPi
 function planBridging(options: LifiProviderOptions, bridging: Bridging): Plan {
   const { payment, question, contender } = bridging
   const { source, destination, pins } = question
-  const reads = source.address === undefined ? [] : [readAllowance(source.address, payment.wallet, pins.diamond)]
+  const reads = isErc20(source) ? [readAllowance(source.address, payment.wallet, pins.diamond)] : []
   return {
     contracts: [
       ...usedOn(source.chain, source.address, pins.diamond),
@@ -171,7 +171,7 @@ interface Ends {
   readonly chain: ChainConfig
   readonly far: ChainConfig
   readonly source: Token
-  readonly destination: Token & { readonly address: Address }
+  readonly destination: Erc20
   /** The fee proxy of the far end. */
   readonly proxy: Address
   readonly payment: Payment
@@ -263,9 +263,9 @@ function explainNotAsked(provider: string, { symbol, chain }: Token): Explanatio
 /** An unknown allowance counts as 0; for tokens whose allowance must be reset, as one that has to be. */
 function approvalsFor(source: Token, quote: LifiQuote, allowance: bigint | undefined): Step[] {
   const { approvalAddress: spender, fromAmount: need } = quote
-  if (source.address === undefined || spender === undefined) return []
+  if (!isErc20(source) || spender === undefined) return []
   const approveReset = source.approveReset || quote.approvalReset
-  const token = { ...source, address: source.address, approveReset }
+  const token = { ...source, approveReset }
   return approvalSteps({ token, spender, allowance: allowance ?? (approveReset ? 1n : 0n), need })
 }
 

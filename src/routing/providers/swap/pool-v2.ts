@@ -1,5 +1,6 @@
 import type { SwapV2Config } from '../../../chains/chains-file.ts'
 import type { Address } from '../../../domain/address.ts'
+import type { Hex } from '../../../domain/hex.ts'
 import { create2Address, isFirst } from './pool-address.ts'
 import type { SwapAmounts } from './swap-price.ts'
 
@@ -12,7 +13,7 @@ export interface Reserves {
 /** The address of the pair of two tokens, whether or not it has been created. */
 export function pairAddress({ factory, pairCodeHash }: SwapV2Config, a: Address, b: Address): Address {
   const [first, second] = isFirst(a, b) ? [a, b] : [b, a]
-  return create2Address(factory, pairCodeHash, `${first}${second.slice(2)}`)
+  return create2Address(factory, pairCodeHash, `${first as Hex}${second.slice(2)}`)
 }
 
 const BPS = 10_000n

@@ -1,4 +1,4 @@
-import type { Token } from '../../../domain/currency.ts'
+import { isErc20, type Token } from '../../../domain/currency.ts'
 import {
   compareDecimals,
   type Decimal,
@@ -8,8 +8,12 @@ import {
   subtractDecimals,
 } from '../../../domain/decimal.ts'
 import type { RouteWarning } from '../../../domain/route.ts'
+import { type Explanation, explain } from '../../../errors/waybill-error.ts'
+import type { Payment } from '../../due-payment.ts'
 import type { Price } from '../../looks/token-prices.ts'
 import { warn } from '../../quotes/assemble-route.ts'
+import type { Candidate } from '../../quotes/candidates.ts'
+import { directTerms } from '../fee-proxy.ts'
 
 /** A ratio of two whole numbers. */
 interface Ratio {
@@ -35,13 +39,23 @@ export function cheapestSwap<T extends SwapAmounts>(swaps: readonly T[]): T | un
   return others.reduce((best, swap) => (best === undefined || swap.amountIn < best.amountIn ? swap : best), first)
 }
 
-/** What a swap costs, and what the payer should know of its price. */
-interface SwapCosts {
+/** The explanation for a swap of a native coin or into it: exchanges take coins only wrapped. */
+export function explainCoin(exchange: string, { source, destination }: Candidate, payment: Payment): Explanation {
+  return explain('COIN_NOT_SWAPPABLE', {
+    exchange,
+    coin: (isErc20(source) ? destination : source).symbol,
+    token: source.symbol,
+    chain: source.chain,
+    ...directTerms(payment),
+  })
+}
+
+/** What a swap loses. */
+interface SwapLoss {
   /** What the pools keep, in base units of the output token at their price before the trade. */
   readonly lpFee: bigint
   /** The loss against the market beside that, as a fraction of what the payee receives; 8 places. Below 0 where the pools give more. */
   readonly priceImpact: Decimal
-  readonly warnings: readonly RouteWarning[]
 }
 
 /** What a swap is judged by. */
@@ -66,10 +80,13 @@ const MAX_OFF_MARKET: Decimal = { units: 2n, places: 2 }
  * Prices a swap against the market: what feeds and pegs say of both tokens. Where they say nothing, the pools' own price before the trade stands
  * for it, with the warning PRICE_UNCHECKED: anybody can move a pool.
  */
-export function priceSwap(swap: SwapAmounts, market: Market): SwapCosts {
+export function priceSwap(swap: SwapAmounts, market: Market) {
   const price = marketPriceOf(market)
+  const { exchange, destination } = market
+  const { lpFee, priceImpact } = splitLoss(swap, market.received, price)
   return {
-    ...splitLoss(swap, market.received, price),
+    cost: { type: 'SWAP', stage: 'SENDING', provider: exchange, token: destination, amount: lpFee } as const,
+    priceImpact,
     warnings: price === undefined ? [warnUnchecked(market)] : offMarketWarnings(swap.midPrice, price, market),
   }
 }
@@ -85,7 +102,7 @@ export function splitLoss(
   { amountIn, amountOut, midPrice, kept }: SwapAmounts,
   received: bigint,
   price: Ratio = midPrice,
-): Pick<SwapCosts, 'lpFee' | 'priceImpact'> {
+): SwapLoss {
   const lost = amountIn * price.numerator - amountOut * price.denominator
   const moved = { units: lost * kept.denominator - kept.numerator * price.denominator, places: 0 }
   const whole = { units: received * price.denominator * kept.denominator, places: 0 }

@@ -6,20 +6,21 @@ import type { ContractRead } from '../../../contracts/multicall.ts'
 import { encodeSwappedPayment } from '../../../contracts/payment-calls.ts'
 import { addressAt, uintAt } from '../../../contracts/words.ts'
 import type { Address } from '../../../domain/address.ts'
+import { type Erc20, isErc20 } from '../../../domain/currency.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
-import { maxToSpend, type Payment, platformFeeOf } from '../../due-payment.ts'
+import { maxToSpend, type Payment } from '../../due-payment.ts'
 import type { ChainState } from '../../looks/wallet-state.ts'
-import { type SwapGasFacts, swapToPayGas } from '../../quotes/gas.ts'
+import type { CostLine } from '../../quotes/costs.ts'
+import { swapToPayGas } from '../../quotes/gas.ts'
 import type { Step } from '../../quotes/steps.ts'
-import { approvalSteps } from '../approval.ts'
-import { explainUnreadable, newestContract, secondsOfBlocks, usedOn } from '../configured-contract.ts'
-import { directTerms, platformCosts, proxyPayment, REQUEST_NETWORK } from '../fee-proxy.ts'
-import type { Plan, Provider, Quote } from '../provider.ts'
+import { readApproval } from '../approval.ts'
+import { newestContract, secondsOfBlocks, usedOn } from '../configured-contract.ts'
+import { chargedFor, directTerms, platformCosts, proxyPayment, REQUEST_NETWORK } from '../fee-proxy.ts'
+import type { Plan, Provider } from '../provider.ts'
 import { receiverReads } from '../receivers.ts'
-import { type Erc20, erc20Pair } from './erc20-pair.ts'
 import { isFirst } from './pool-address.ts'
 import { amountsFor, pairAddress, type Reserves } from './pool-v2.ts'
-import { cheapestSwap, priceSwap, type SwapAmounts } from './swap-price.ts'
+import { cheapestSwap, explainCoin, priceSwap, type SwapAmounts } from './swap-price.ts'
 
 const NAME = 'uniswap-v2'
 
@@ -44,9 +45,8 @@ export function createSwapV2Provider(chains: ChainDirectory, tokens: TokenDirect
       if (swapToPay === undefined || proxy === undefined) {
         return explain('NO_SWAP_CONTRACT', { exchange: NAME, chain: candidate.source.chain })
       }
-      const pair = erc20Pair(NAME, candidate, payment)
-      if ('reason' in pair) return pair
-      const { source, destination } = pair
+      const { source, destination } = candidate
+      if (!isErc20(source) || !isErc20(destination)) return explainCoin(NAME, candidate, payment)
       const paths = pathsOf(chain.swapV2, source, destination, tokens)
       return planSwap({ chain, exchange: chain.swapV2, swapToPay, proxy, source, destination, paths, payment })
     },
@@ -72,68 +72,69 @@ interface Swap {
   readonly payment: Payment
 }
 
-/** What the swap buys, base units of the payment currency. */
-interface Bought {
-  readonly amount: bigint
-  readonly platformFee: bigint
-  /** The fee of ERC20SwapToPay. */
-  readonly protocolFee: bigint
-  readonly total: bigint
-}
-
-interface BestSwap extends SwapAmounts {
-  readonly path: readonly Address[]
-}
-
 function planSwap(swap: Swap): Plan {
   const { chain, exchange, swapToPay, proxy, source, destination, paths, payment } = swap
-  const hops = paths.map((path) => path.slice(1).map((to, i) => hopOf(exchange, path[i] as Address, to)))
-  const reads = {
-    allowance: readAllowance(source.address, payment.wallet, swapToPay),
+  const ways = paths.map((path) => {
+    return { path, hops: path.slice(1).map((to, i) => hopOf(exchange, path[i] as Address, to)) }
+  })
+  const setUpReads = {
     toRouter: readAllowance(source.address, swapToPay, exchange.router),
     toProxy: readAllowance(destination.address, swapToPay, proxy),
     router: readSwapRouter(swapToPay),
-    fee: readSwapFee(swapToPay),
   }
+  const feeRead = readSwapFee(swapToPay)
+  const approvals = readApproval(source, payment.wallet, swapToPay)
   const receivers = receiverReads(chain, destination, payment)
-  const pools = hops.flat().map(({ read }) => read)
+  const pools = ways.flatMap(({ hops }) => hops.map(({ read }) => read))
+  const { amount, fee, total: charged } = chargedFor(payment)
   return {
     contracts: usedOn(chain.name, source.address, destination.address, swapToPay, proxy, exchange.router),
-    reads: [...Object.values(reads), ...pools, ...receivers.reads],
+    reads: [...approvals.reads, ...Object.values(setUpReads), feeRead, ...pools, ...receivers.reads],
     quote(state, { priceOf }) {
-      const uintFrom = (read: ContractRead) => uintAt(state.answerTo(read), 0)
-      const [allowance, feePerMille] = [uintFrom(reads.allowance), uintFrom(reads.fee)]
-      if (allowance === undefined) return explainUnreadable(source, 'its allowance')
+      const approval = approvals.decode(state)
+      if ('reason' in approval) return approval
+      const feePerMille = uintAt(state.answerTo(feeRead), 0)
       if (feePerMille === undefined) return explain('NO_SWAP_CONTRACT', { exchange: NAME, chain: chain.name })
-      const bought = boughtFor(payment, feePerMille)
-      const best = findBest(swap, hops, bought.total, state)
+      // The fee of ERC20SwapToPay.
+      const protocolFee = (charged * feePerMille) / 1_000n
+      const total = charged + protocolFee
+      const best = findBest(swap, ways, total, state)
       if ('reason' in best) return best
-      if (bought.protocolFee > 0n && payment.platformFee === undefined) {
+      if (protocolFee > 0n && fee === undefined)
         return explain('NO_FEE_RECEIVER', { exchange: NAME, chain: chain.name })
-      }
       const limit = maxToSpend(best.amountIn, payment.limit)
-      const faults = setUpFaults(swap, {
-        router: addressAt(state.answerTo(reads.router), 0),
-        toRouter: uintFrom(reads.toRouter) ?? 0n,
-        toProxy: uintFrom(reads.toProxy) ?? 0n,
-        limit,
-        total: bought.total,
+      const notSetUp = explainNotSetUp(swap, state, setUpReads, { limit, total })
+      if (notSetUp !== undefined) return notSetUp
+
+      const deadlineSec = state.timestampSec + DEADLINE_SECONDS
+      const call = () => ({
+        ...proxyPayment(payment, { amount, fee }),
+        proxy,
+        path: best.path,
+        maxAmountIn: limit,
+        deadlineSec,
       })
-      if (faults.length > 0) return explainNotSetUp(chain.name, faults)
-      const fees = bought.platformFee + bought.protocolFee
-      const facts: SwapGasFacts = {
-        ...receivers.gasFacts(state, payment.platformFee === undefined ? undefined : fees),
-        hops: best.path.length - 1,
+      const gasFacts = receivers.gasFacts(state, fee === undefined ? undefined : fee + protocolFee)
+      const pay: Step = {
+        kind: 'PAY',
+        gasLimit: swapToPayGas({ ...gasFacts, hops: best.path.length - 1 }),
+        transaction: () => ({ to: swapToPay, data: encodeSwappedPayment(call()), value: 0n }),
       }
-      return quoteOf(swap, {
-        bought,
-        best,
-        limit,
-        allowance,
-        facts,
-        deadlineSec: state.timestampSec + DEADLINE_SECONDS,
-        costs: priceSwap(best, { exchange: NAME, source, destination, priceOf, received: bought.amount }),
-      })
+      const steps = [...approval.upTo(limit).steps, pay]
+      const price = priceSwap(best, { exchange: NAME, source, destination, priceOf, received: amount })
+      const protocol: CostLine = { ...price.cost, type: 'PROTOCOL', provider: REQUEST_NETWORK, amount: protocolFee }
+      return {
+        sourceAmount: best.amountIn,
+        maxPulled: limit,
+        received: amount,
+        costs: [...platformCosts(fee, destination), ...(protocolFee === 0n ? [] : [protocol]), price.cost],
+        priceImpact: price.priceImpact,
+        steps,
+        durationSeconds: secondsOfBlocks(chain, steps.length),
+        atomic: true,
+        warnings: price.warnings,
+        expiresAtMs: deadlineSec * 1_000,
+      }
     },
   }
 }
@@ -144,129 +145,69 @@ interface Hop {
   readonly isForward: boolean
 }
 
+/** A path of tokens, and the pools on it. */
+interface Way {
+  readonly path: readonly Address[]
+  readonly hops: readonly Hop[]
+}
+
 function hopOf(exchange: SwapV2Config, from: Address, to: Address): Hop {
   return { read: readReserves(pairAddress(exchange, from, to)), isForward: isFirst(from, to) }
 }
 
 function reservesOf({ read, isForward }: Hop, state: ChainState): Reserves | undefined {
-  const answer = state.answerTo(read) ?? ''
+  const answer = state.answerTo(read)
   const [first, second] = [uintAt(answer, 0), uintAt(answer, 1)]
   if (first === undefined || second === undefined) return undefined
   return isForward ? { ofIn: first, ofOut: second } : { ofIn: second, ofOut: first }
 }
 
-function boughtFor({ amount, platformFee }: Payment, feePerMille: bigint): Bought {
-  const platform = platformFee === undefined ? 0n : platformFeeOf(amount, platformFee.percentage)
-  const protocolFee = ((amount + platform) * feePerMille) / 1_000n
-  return { amount, platformFee: platform, protocolFee, total: amount + platform + protocolFee }
-}
-
 /** The path that takes the least in; of equal ones the shortest. */
 function findBest(
-  { exchange, paths, source, chain, payment }: Swap,
-  hops: readonly (readonly Hop[])[],
+  { exchange, source, chain, payment }: Swap,
+  ways: readonly Way[],
   total: bigint,
   state: ChainState,
-): BestSwap | Explanation {
+): (SwapAmounts & Pick<Way, 'path'>) | Explanation {
   const pair = { exchange: NAME, token: source.symbol, chain: chain.name, ...directTerms(payment) }
-  const pools = hops.map((ofPath) => ofPath.map((hop) => reservesOf(hop, state)))
-  const whole = pools.map((ofPath) => ofPath.filter((reserves) => reserves !== undefined))
-  const existing = paths.flatMap((path, i) => {
-    const reserves = whole[i] ?? []
-    return reserves.length === path.length - 1 ? [{ path, reserves }] : []
+  const existing = ways.flatMap(({ path, hops }) => {
+    const pools = hops.map((hop) => reservesOf(hop, state))
+    return pools.every((pool) => pool !== undefined) ? [{ path, pools }] : []
   })
   if (existing.length === 0) return explain('NO_POOL', pair)
-  const possible = existing.flatMap(({ path, reserves }) => {
-    const amounts = amountsFor(total, reserves, exchange.feeBps)
+  const possible = existing.flatMap(({ path, pools }) => {
+    const amounts = amountsFor(total, pools, exchange.feeBps)
     return amounts === undefined ? [] : [{ ...amounts, path }]
   })
   return cheapestSwap(possible) ?? explain('INSUFFICIENT_LIQUIDITY', pair)
 }
 
-interface SetUp {
-  readonly router: Address | undefined
-  readonly toRouter: bigint
-  readonly toProxy: bigint
-  readonly limit: bigint
-  readonly total: bigint
-}
-
-interface SetUpFault {
-  readonly detail: string
-  /** The call that mends it. */
-  readonly call: string
-}
-
-/** Why the contract would revert the swap as it is set up, in the order in which to mend it. */
-function setUpFaults({ exchange, proxy, source, destination }: Swap, setUp: SetUp): SetUpFault[] {
-  const router = {
-    detail: 'it swaps on another router than the configured one',
-    call: `setRouter(${exchange.router})`,
-  }
-  const toRouter = {
-    detail: `its router may not spend its ${source.symbol}`,
-    call: `approveRouterToSpend(${source.address})`,
-  }
-  const toProxy = {
-    detail: `the fee proxy may not spend its ${destination.symbol}`,
-    call: `approvePaymentProxyToSpend(${destination.address}, ${proxy})`,
-  }
-  return [
-    ...(setUp.router === exchange.router ? [] : [router]),
-    ...(setUp.toRouter >= setUp.limit ? [] : [toRouter]),
-    ...(setUp.toProxy >= setUp.total ? [] : [toProxy]),
-  ]
-}
-
-function explainNotSetUp(chain: string, faults: readonly SetUpFault[]): Explanation {
-  const calls = faults.map(({ call }) => call).join(', then ')
-  return explain('SWAP_NOT_SET_UP', { chain, detail: faults[0]?.detail ?? '', calls })
-}
-
-interface Quoting {
-  readonly bought: Bought
-  readonly best: BestSwap
-  readonly limit: bigint
-  readonly allowance: bigint
-  readonly facts: SwapGasFacts
-  readonly deadlineSec: number
-  readonly costs: ReturnType<typeof priceSwap>
-}
-
-function quoteOf(swap: Swap, { bought, best, limit, allowance, facts, deadlineSec, costs }: Quoting): Quote {
-  const { chain, swapToPay, proxy, source, destination, payment } = swap
-  const approvals = approvalSteps({ token: source, spender: swapToPay, allowance, need: limit })
-  const call = () => ({
-    ...proxyPayment(payment, { amount: bought.amount, fee: bought.platformFee }),
-    proxy,
-    path: best.path,
-    maxAmountIn: limit,
-    deadlineSec,
-  })
-  const pay: Step = {
-    kind: 'PAY',
-    gasLimit: swapToPayGas(facts),
-    transaction: () => ({ to: swapToPay, data: encodeSwappedPayment(call()), value: 0n }),
-  }
-  const steps = [...approvals, pay]
-  const { lpFee, priceImpact, warnings } = costs
-  const line = { stage: 'SENDING', token: destination } as const
-  return {
-    sourceAmount: best.amountIn,
-    maxPulled: limit,
-    received: bought.amount,
-    costs: [
-      ...platformCosts(payment.platformFee && bought.platformFee, destination),
-      ...(bought.protocolFee === 0n
-        ? []
-        : [{ ...line, type: 'PROTOCOL', provider: REQUEST_NETWORK, amount: bought.protocolFee } as const]),
-      { ...line, type: 'SWAP', provider: NAME, amount: lpFee },
-    ],
-    priceImpact,
-    steps,
-    durationSeconds: secondsOfBlocks(chain, steps.length),
-    atomic: true,
-    warnings,
-    expiresAtMs: deadlineSec * 1_000,
-  }
+/** Why the contract would revert the swap as it is set up, and the calls that mend it in their order; undefined where it would not. */
+function explainNotSetUp(
+  { chain, exchange, proxy, source, destination }: Swap,
+  state: ChainState,
+  reads: Readonly<Record<'router' | 'toRouter' | 'toProxy', ContractRead>>,
+  { limit, total }: { readonly limit: bigint; readonly total: bigint },
+): Explanation | undefined {
+  const allowed = (read: ContractRead) => uintAt(state.answerTo(read), 0) ?? 0n
+  const [first, ...more] = [
+    {
+      isFault: addressAt(state.answerTo(reads.router), 0) !== exchange.router,
+      detail: 'it swaps on another router than the configured one',
+      call: `setRouter(${exchange.router})`,
+    },
+    {
+      isFault: allowed(reads.toRouter) < limit,
+      detail: `its router may not spend its ${source.symbol}`,
+      call: `approveRouterToSpend(${source.address})`,
+    },
+    {
+      isFault: allowed(reads.toProxy) < total,
+      detail: `the fee proxy may not spend its ${destination.symbol}`,
+      call: `approvePaymentProxyToSpend(${destination.address}, ${proxy})`,
+    },
+  ].filter(({ isFault }) => isFault)
+  if (first === undefined) return undefined
+  const calls = [first, ...more].map(({ call }) => call).join(', then ')
+  return explain('SWAP_NOT_SET_UP', { chain: chain.name, detail: first.detail, calls })
 }
