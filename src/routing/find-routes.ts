@@ -38,11 +38,14 @@ export function createFindRoutes(dependencies: QuoteDependencies): FindRoutes {
 /** Makes {@link StreamRoutes}. */
 export function createStreamRoutes(dependencies: QuoteDependencies): StreamRoutes {
   return async function* (account, question, options) {
-    const events = createEvents(question.sort)
-    const answer = find(account, question, options, dependencies, events.onAssessed).finally(events.end)
+    const { promise: started, resolve } = Promise.withResolvers<ReadableStreamDefaultController<RoutesEvent>>()
+    const events = new ReadableStream<RoutesEvent>({ start: resolve })
+    const controller = await started
+    const onAssessed = tellEvents(question.sort, (event) => controller.enqueue(event))
+    const answer = find(account, question, options, dependencies, onAssessed).finally(() => controller.close())
     // It is awaited after the events; until then a rejection must not count as unhandled.
     answer.catch(() => {})
-    yield* events.read()
+    yield* events
     yield { kind: 'ANSWER', answer: await answer }
   }
 }
@@ -65,49 +68,21 @@ async function find(
   return { ...answer, ...quoted, routes: rankRoutes(quoted.routes, wishes.sort) }
 }
 
-/** Queues results for a reader; at most one for each candidate. */
-function createEvents(sort: RouteSort | undefined) {
+/** Tells results as events; at most one for each candidate. */
+function tellEvents(sort: RouteSort | undefined, tell: (event: RoutesEvent) => void): (result: Assessed) => void {
   const routes: RankedTerms[] = []
   const told = new Set<string>()
-  let waiting: RoutesEvent[] = []
-  let isOver = false
-  let wake = () => {}
-
-  function eventOf(result: Assessed): RoutesEvent | undefined {
+  return (result) => {
     if ('route' in result) {
       routes.push(result.route)
       const ranked = rankRoutes(routes, sort)
       const place = ranked.findIndex(({ id }) => id === result.route.route.id)
       const route = ranked[place]
-      return route && { kind: 'ROUTE', route, rank: place + 1 }
+      if (route !== undefined) tell({ kind: 'ROUTE', route, rank: place + 1 })
+      return
     }
     const key = keyOf(result.unavailable)
-    if (told.has(key)) return undefined
+    if (!told.has(key)) tell({ kind: 'UNAVAILABLE', unavailable: result.unavailable })
     told.add(key)
-    return { kind: 'UNAVAILABLE', unavailable: result.unavailable }
-  }
-
-  return {
-    onAssessed: (result: Assessed): void => {
-      const event = eventOf(result)
-      if (event !== undefined) waiting.push(event)
-      wake()
-    },
-    end: (): void => {
-      isOver = true
-      wake()
-    },
-    async *read(): AsyncGenerator<RoutesEvent> {
-      for (;;) {
-        const ready = waiting
-        waiting = []
-        yield* ready
-        if (waiting.length > 0) continue
-        if (isOver) return
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-      }
-    },
   }
 }

@@ -8,11 +8,10 @@ import { requireAmount } from '../domain/require-input.ts'
 import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route, RoutesAnswer } from '../domain/route.ts'
 import { readAll } from '../errors/gather-errors.ts'
 import { explain, WaybillError, waybillError } from '../errors/waybill-error.ts'
-import { DEFAULT_LIMIT, type SpendingLimit } from './due-payment.ts'
+import { DEFAULT_LIMIT, type Payment, type SpendingLimit } from './due-payment.ts'
 import { type MeasuredRoute, measureRoute } from './measuring/measure-route.ts'
 import { parseQuestion } from './parse-question.ts'
 import type { UnrankedRoute } from './quotes/assemble-route.ts'
-import type { Candidate } from './quotes/candidates.ts'
 import { nameOf, type RouteChoice, readChoice } from './quotes/choose-route.ts'
 import { type PlannedCandidate, planCandidates } from './quotes/plan-candidates.ts'
 import {
@@ -24,7 +23,7 @@ import {
   quotePlanned,
   timeLeft,
 } from './quotes/quote-routes.ts'
-import { rankRoutes } from './quotes/rank.ts'
+import { sortRoutes } from './quotes/rank.ts'
 import { stepMessage } from './quotes/step-messages.ts'
 
 /**
@@ -49,12 +48,8 @@ export class QuoteChangedError extends WaybillError {
   /** @param maxSourceAmount - the most that the caller allows, in units of the route's token */
   constructor(route: Route, maxSourceAmount: string) {
     const { id, sourceAmount, token } = route
-    const { reason, message, metadata } = waybillError('QUOTE_CHANGED', {
-      route: id,
-      sourceAmount,
-      maxSourceAmount,
-      token,
-    })
+    const terms = { route: id, sourceAmount, maxSourceAmount, token }
+    const { reason, message, metadata } = waybillError('QUOTE_CHANGED', terms)
     super(reason, message, metadata, {})
     this.route = route
   }
@@ -75,31 +70,34 @@ export function createPreparePayment(dependencies: QuoteDependencies): PreparePa
   return async (account, rawQuestion, options) => {
     const { question, slippage, choice } = readPaymentQuestion(rawQuestion, dependencies)
     const inquiry = await inquire(account, question, options.signal, dependencies)
-    const { candidate, ids } = findChosen(inquiry, choice, dependencies)
+    const { candidate, ids, payment } = findChosen(inquiry, choice, dependencies)
     const { source } = candidate
     const maxSourceAmount = readMaxSourceAmount(rawQuestion.maxSourceAmount, source)
-    const planned = planChosen(inquiry, { candidate, ids }, { slippage, maxSourceAmount }, dependencies)
-    const requestExpiresAt = inquiry.search?.payment.request.expiresAt
-    const quoted = await quotePlanned(planned, { ...question, requestExpiresAt }, options, dependencies)
-    if (quoted.routes.length === 0) throw explainNoRoute(nameOf(choice), quoted)
-    const ranked = inOrder(quoted.routes)
-    const affordable = ranked.filter(
-      ({ quoted: { quote } }) => quote.sourceAmount <= (maxSourceAmount ?? quote.sourceAmount),
-    )
-    if (affordable.length === 0) throw changedQuote(ranked[0] as UnrankedRoute, maxSourceAmount as bigint)
+    const limit = { slippage, maxSourceAmount }
+    const all = planCandidates([candidate], { ...payment, limit, isFinalQuote: true }, dependencies)
+    // An entry without a provider has no id; its plan says why.
+    const planned = all.filter(({ provider }) => provider === undefined || ids.has(provider.routeId))
+    const quoting = { ...question, requestExpiresAt: payment.request.expiresAt }
+    const quoted = await quotePlanned(planned, quoting, options, dependencies)
+    const sorted = sortRoutes(quoted.routes)
+    const [best] = sorted
+    if (best === undefined) throw explainNoRoute(nameOf(choice), quoted)
+    const most = maxSourceAmount ?? best.quoted.quote.sourceAmount
+    const affordable =
+      maxSourceAmount === undefined ? sorted : sorted.filter(({ quoted: { quote } }) => quote.sourceAmount <= most)
+    if (affordable.length === 0)
+      throw new QuoteChangedError(withoutTags(best.route), formatAmount(most, source.decimals))
     const measured = await measureFirst(affordable, question.wallet, options, dependencies)
-    return prepare(measured, { inquiry, wallet: question.wallet, tokens: dependencies.tokens })
+    return prepare(measured, payment, inquiry.answer, dependencies.tokens)
   }
 }
 
-/** What the caller chose: one candidate, by one of the routes with these ids. */
-interface Chosen {
-  readonly candidate: Candidate
-  readonly ids: ReadonlySet<string>
-}
-
-/** @throws WaybillError UNKNOWN_ROUTE, ROUTE_UNAVAILABLE, or why the request cannot be paid at all */
-function findChosen(inquiry: Inquiry, choice: RouteChoice, dependencies: QuoteDependencies): Chosen {
+/**
+ * Finds what the caller chose: one candidate, by one of the routes with these ids.
+ *
+ * @throws WaybillError UNKNOWN_ROUTE, ROUTE_UNAVAILABLE, or why the request cannot be paid at all
+ */
+function findChosen(inquiry: Inquiry, choice: RouteChoice, dependencies: QuoteDependencies) {
   const { answer, search, refusal } = inquiry
   if (refusal !== undefined) throw refusal
   const [warning] = answer.warnings
@@ -113,7 +111,7 @@ function findChosen(inquiry: Inquiry, choice: RouteChoice, dependencies: QuoteDe
   if (search === undefined) throw explainNoRoute(nameOf(choice), answer)
   if (first !== undefined) {
     const ids = new Set(found.flatMap(({ provider }) => provider?.routeId ?? []))
-    return { candidate: first.candidate, ids }
+    return { candidate: first.candidate, ids, payment: search.payment }
   }
   const ids = planned.flatMap(({ provider }) => provider?.routeId ?? [])
   const value = nameOf(choice)
@@ -124,34 +122,11 @@ function isChosen({ candidate, provider }: PlannedCandidate, choice: RouteChoice
   return choice.kind === 'ID' ? provider?.routeId === choice.id.toUpperCase() : candidate.source.id === choice.token.id
 }
 
-/** Plans the chosen candidate with the caller's limit. */
-function planChosen(
-  { search }: Inquiry,
-  { candidate, ids }: Chosen,
-  limit: SpendingLimit,
-  dependencies: QuoteDependencies,
-): readonly PlannedCandidate[] {
-  if (search === undefined) throw new TypeError('nothing was searched')
-  const planned = planCandidates([candidate], { ...search.payment, limit, isFinalQuote: true }, dependencies)
-  // An entry without a provider has no id; its plan says why.
-  return planned.filter(({ provider }) => provider === undefined || ids.has(provider.routeId))
-}
-
 /** After a failed source the same call is worth making again (ROUTE_NOT_QUOTED); a lack in the wallet stays (ROUTE_UNAVAILABLE). */
 function explainNoRoute(id: string, { unavailable, degraded }: Pick<RoutesAnswer, 'unavailable' | 'degraded'>) {
   const { reason = '', message = '', remedy = '', metadata } = unavailable[0] ?? {}
   const terms = { ...metadata, route: id, why: `${reason}: ${message}`, remedy }
   return waybillError(degraded ? 'ROUTE_NOT_QUOTED' : 'ROUTE_UNAVAILABLE', terms)
-}
-
-function inOrder(routes: readonly UnrankedRoute[]): readonly UnrankedRoute[] {
-  const places = new Map(rankRoutes(routes).map(({ id }, place) => [id, place]))
-  const placeOf = ({ route }: UnrankedRoute) => places.get(route.id) ?? 0
-  return routes.toSorted((a, b) => placeOf(a) - placeOf(b))
-}
-
-function changedQuote({ route, quoted }: UnrankedRoute, maxSourceAmount: bigint): QuoteChangedError {
-  return new QuoteChangedError(withoutTags(route), formatAmount(maxSourceAmount, quoted.candidate.source.decimals))
 }
 
 /** A route outside a list has no tags: it would always be the cheapest and the fastest. */
@@ -179,25 +154,20 @@ async function measureFirst(
   throw failure ?? new TypeError('there is no route to measure')
 }
 
-interface PrepareTerms {
-  readonly inquiry: Inquiry
-  readonly wallet: Address
-  readonly tokens: QuoteDependencies['tokens']
-}
-
 function prepare(
   { found, limits, warnings }: MeasuredRoute,
-  { inquiry, wallet, tokens }: PrepareTerms,
+  payment: Payment,
+  due: RoutesAnswer,
+  tokens: QuoteDependencies['tokens'],
 ): PreparedPayment {
   const { quote, candidate, state } = found.quoted
   const { source } = candidate
-  if (inquiry.search === undefined) throw new TypeError('nothing was searched')
-  const terms = { payment: inquiry.search.payment, due: inquiry.answer, source, quote, tokens }
+  const terms = { payment, due, source, quote, tokens }
   const transactions = quote.steps.map((step, place): PreparedTransaction => {
     const { to, data, value } = step.transaction()
     const gas = limits[place]
     return {
-      from: formatAddress(wallet),
+      from: formatAddress(payment.wallet),
       to: formatAddress(to),
       data,
       value: toQuantity(value),
@@ -210,7 +180,7 @@ function prepare(
     transactions,
     steps: quote.steps.map((step) => ({ kind: step.kind, message: stepMessage(step, terms) })),
     maxSourceAmount: formatAmount(quote.maxPulled, source.decimals),
-    warnings: [...inquiry.answer.warnings, ...warnings],
+    warnings: [...due.warnings, ...warnings],
   }
 }
 

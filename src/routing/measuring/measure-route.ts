@@ -4,8 +4,9 @@ import { waybillError } from '../../errors/waybill-error.ts'
 import type { Scanner, ScanOptions } from '../looks/scan.ts'
 import type { ChainState } from '../looks/wallet-state.ts'
 import { assembleRoute, l1FeesOf, l1GasOf, type UnrankedRoute, warn } from '../quotes/assemble-route.ts'
+import { gasToAllow } from '../quotes/gas.ts'
 import type { Step } from '../quotes/steps.ts'
-import type { GasAnswer, GasCall, GasQuestion, StepGas } from './gas-question.ts'
+import type { GasAnswer, GasQuestion, StepGas } from './gas-question.ts'
 
 /** A route of which the gas was measured on a node, as far as possible. */
 export interface MeasuredRoute {
@@ -55,12 +56,7 @@ function questionOf({ quoted }: UnrankedRoute, { wallet, nowMs }: MeasureOptions
     balance: state.balanceOf(native) ?? 0n,
     quotedAtSec: state.timestampSec,
     simulateAtSec: laterThanAnyBlock(state, nowMs),
-    calls: quote.steps.map(
-      (step): GasCall => ({
-        ...step.transaction(),
-        effect: step.effect,
-      }),
-    ),
+    calls: quote.steps.map((step) => ({ ...step.transaction(), effect: step.effect })),
   }
 }
 
@@ -80,7 +76,7 @@ function measuredStep(step: Step, gas: StepGas | undefined, { l1Gas, tableLimit 
   if (gas === undefined) return step
   // A simulation has no gas price, so it leaves out the gas for publishing on the parent chain; an estimate includes it.
   const most = gas.way === 'SIMULATED' ? gas.most + l1Gas : gas.most
-  const limit = (most * 5n + 3n) / 4n
+  const limit = gasToAllow(most)
   const expected = gas.way === 'SIMULATED' ? gas.used : expectedOf(gas.most - l1Gas, step.gasLimit)
   return { ...step, gasLimit: expected, allow: limit > tableLimit ? limit : tableLimit }
 }

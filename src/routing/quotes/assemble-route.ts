@@ -61,7 +61,7 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
   const { candidate, quote, state } = quoted
   const { source, destination } = candidate
   const balance = state.balanceOf(source) ?? 0n
-  if (balance < quote.maxPulled) return explainBalance(source, balance, quote.maxPulled)
+  if (balance < quote.maxPulled) return explain('INSUFFICIENT_BALANCE', lackOf(source, balance, quote.maxPulled))
 
   const gas = judgeGas(quoted)
   if ('reason' in gas) return gas
@@ -107,15 +107,10 @@ function expiryOf({ quote, expiresAt }: QuotedCandidate): Date {
   return quote.expiresAtMs === undefined ? expiresAt : new Date(Math.min(quote.expiresAtMs, expiresAt.getTime()))
 }
 
-function explainBalance(token: Token, have: bigint, need: bigint): Explanation {
-  const inUnits = (amount: bigint) => formatAmount(amount, token.decimals)
-  return explain('INSUFFICIENT_BALANCE', {
-    have: inUnits(have),
-    need: inUnits(need),
-    missing: inUnits(need - have),
-    token: token.symbol,
-    chain: token.chain,
-  })
+/** What a wallet lacks of a token, for messages. */
+export function lackOf({ decimals, symbol, chain }: Token, have: bigint, need: bigint) {
+  const inUnits = (amount: bigint) => formatAmount(amount, decimals)
+  return { have: inUnits(have), need: inUnits(need), missing: inUnits(need - have), token: symbol, chain }
 }
 
 interface JudgedGas {
@@ -144,20 +139,11 @@ function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedG
   const have = (state.balanceOf(native) ?? 0n) - spent
   const line = { type: 'GAS', stage: 'SENDING', token: native } as const
   const published = state.chain.l1Fee === undefined ? [] : [{ ...line, provider: L1_PROVIDER, amount: l1Fee }]
-  const counted = {
-    lines: [{ ...line, amount: gas }, ...published],
-    limits,
-  }
+  const counted = { lines: [{ ...line, amount: gas }, ...published], limits }
   if (state.walletIsContract) return { ...counted, isEnough: undefined, warnings: [warn('GAS_MAY_BE_SPONSORED', {})] }
   if (have >= need) return { ...counted, isEnough: true, warnings: [] }
-  const warning = warn('INSUFFICIENT_GAS', {
-    have: formatAmount(have, native.decimals),
-    need: formatAmount(need, native.decimals),
-    missing: formatAmount(need - have, native.decimals),
-    currency: native.symbol,
-    chain: native.chain,
-  })
-  return { ...counted, isEnough: false, warnings: [warning] }
+  const { token: currency, ...lack } = lackOf(native, have, need)
+  return { ...counted, isEnough: false, warnings: [warn('INSUFFICIENT_GAS', { ...lack, currency })] }
 }
 
 interface StepCosts {

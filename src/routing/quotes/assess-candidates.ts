@@ -8,7 +8,7 @@ import type { Price } from '../looks/token-prices.ts'
 import type { Quote } from '../providers/provider.ts'
 import { assembleRoute, type UnrankedRoute } from './assemble-route.ts'
 import type { PlannedCandidate } from './plan-candidates.ts'
-import { explainUnwanted, leftOut, type Wishes } from './wishes.ts'
+import { explainUnwanted, type Wishes } from './wishes.ts'
 
 /** The results of all candidates. */
 export interface Assessment {
@@ -82,7 +82,8 @@ function toResult(entry: PlannedCandidate, outcome: Outcome, wishes: Partial<Wis
     return { unavailable: { ...placeOf(entry), ...outcome }, degraded: DEGRADING.has(outcome.reason) }
   }
   const unwanted = explainUnwanted(outcome, wishes)
-  return unwanted === undefined ? { route: outcome } : { unavailable: leftOut(outcome, unwanted), degraded: false }
+  if (unwanted === undefined) return { route: outcome }
+  return { unavailable: { ...placeOf(entry), ...unwanted }, degraded: false }
 }
 
 type Outcome = UnrankedRoute | Explanation | { readonly chainFailure: Explanation }

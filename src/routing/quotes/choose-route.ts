@@ -1,20 +1,14 @@
-import type { ChainDirectory } from '../../chains/chain-directory.ts'
-import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { Token } from '../../domain/currency.ts'
 import type { PaymentQuestion } from '../../domain/route.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { DIRECT_ROUTE_ID } from './route-id.ts'
+import type { Directories } from './wishes.ts'
 
 /** The route that a caller wants to take. */
 export type RouteChoice =
   | { readonly kind: 'ID'; readonly id: string }
   /** The best route with that token or coin. */
   | { readonly kind: 'TOKEN'; readonly token: Token }
-
-interface Directories {
-  readonly chains: ChainDirectory
-  readonly tokens: TokenDirectory
-}
 
 /**
  * Parses the caller's choice: `route`, or `chain` and `token` together, or none of them for the direct route.
@@ -27,10 +21,10 @@ export function readChoice(question: PaymentQuestion, directories: Directories):
   for (const field of ['route', 'chain', 'token'] as const) {
     if (question[field] === '') throw waybillError('MISSING_FIELD', { field })
   }
-  if (route !== undefined && chain !== undefined)
-    throw waybillError('INCOMPLETE_ROUTE', { field: 'chain', detail: 'beside route' })
-  if (route !== undefined && token !== undefined)
-    throw waybillError('INCOMPLETE_ROUTE', { field: 'token', detail: 'beside route' })
+  for (const field of ['chain', 'token'] as const) {
+    if (route === undefined || question[field] === undefined) continue
+    throw waybillError('INCOMPLETE_ROUTE', { field, detail: 'beside route' })
+  }
   if (chain === undefined && token === undefined) return { kind: 'ID', id: route ?? DIRECT_ROUTE_ID }
   if (token === undefined) throw waybillError('INCOMPLETE_ROUTE', { field: 'chain', detail: 'without token' })
   if (chain === undefined) throw waybillError('INCOMPLETE_ROUTE', { field: 'token', detail: 'without chain' })

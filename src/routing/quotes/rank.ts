@@ -21,7 +21,7 @@ const PRICE_WARNINGS: ReadonlySet<string> = new Set<Reason>(['SWAP_OFF_MARKET', 
  * @returns a new array
  */
 export function rankRoutes(routes: readonly RankedTerms[], sort?: RouteSort): Route[] {
-  const ranked = routes.toSorted(inTurn(byGas, byPrice, orders[sort ?? 'USUAL']))
+  const ranked = sortRoutes(routes, sort)
   const good = ranked.filter(({ route }) => !lacksGas(route) && priceWarningOf(route) === undefined)
   const cheapest = good.filter((entry) => !entry.unpriced).toSorted(compareCost)[0]
   const shortest = Math.min(...good.map(({ route }) => route.estimatedDurationSeconds))
@@ -32,6 +32,11 @@ export function rankRoutes(routes: readonly RankedTerms[], sort?: RouteSort): Ro
     if (entry.route.estimatedDurationSeconds === shortest) tags.push('FASTEST')
     return { ...entry.route, tags }
   })
+}
+
+/** Sorts routes as {@link rankRoutes} does. @returns a new array */
+export function sortRoutes<T extends RankedTerms>(routes: readonly T[], sort: RouteSort | 'USUAL' = 'USUAL'): T[] {
+  return routes.toSorted(inTurn(byGas, byPrice, orders[sort]))
 }
 
 function compareCost(a: RankedTerms, b: RankedTerms): number {

@@ -3,7 +3,7 @@ import { type TokenDirectory } from '../../chains/token-directory.ts'
 import { splitCurrencyId, type Token } from '../../domain/currency.ts'
 import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../../domain/decimal.ts'
 import { listNames, suggestName } from '../../domain/nearest.ts'
-import type { RouteSort, RoutesQuestion, RouteWarning, UnavailableRoute } from '../../domain/route.ts'
+import type { RouteSort, RoutesQuestion, RouteWarning } from '../../domain/route.ts'
 import { readAll, readEach } from '../../errors/gather-errors.ts'
 import { type Explanation, explain, waybillError } from '../../errors/waybill-error.ts'
 import { type UnrankedRoute, warn } from './assemble-route.ts'
@@ -22,7 +22,7 @@ export interface Wishes {
   readonly unmet: readonly RouteWarning[]
 }
 
-interface Directories {
+export interface Directories {
   readonly chains: ChainDirectory
   readonly tokens: TokenDirectory
 }
@@ -77,12 +77,6 @@ export function explainUnwanted(
   return undefined
 }
 
-/** The entry that says why a route is left out. */
-export function leftOut({ route }: UnrankedRoute, explanation: Explanation): UnavailableRoute {
-  const { chain, token, provider } = route
-  return { chain, token, provider, ...explanation }
-}
-
 function readFraction(field: 'maxFeeRate' | 'maxPriceImpact', text: string | undefined): Decimal | undefined {
   if (text === undefined) return undefined
   const fraction = parseDecimal(text)
@@ -96,17 +90,12 @@ type Meaning =
   /** The name is known, but no configured chain or token has it. */
   | { readonly unmet: RouteWarning }
 
-interface NamedWish {
-  readonly names: ReadonlySet<string>
-  readonly unmet: readonly RouteWarning[]
-}
-
 function readNames(
   wish: 'chains' | 'tokens',
   texts: readonly string[] | undefined,
   directories: Directories,
   read: (directories: Directories, field: string, text: string) => Meaning,
-): NamedWish | undefined {
+) {
   if (texts === undefined || texts.length === 0) return undefined
   const meanings = readEach(texts, (text, i) => read(directories, `${wish}[${i}]`, text))
   return {

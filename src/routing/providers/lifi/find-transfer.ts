@@ -23,19 +23,9 @@ export function createFindTransfer(client: LifiClient, logger: Logger): FindTran
       return answer.isAsked ? { kind: 'UNKNOWN' } : { kind: 'NOT_ASKED', forMs: answer.forMs }
     }
     const reading = readLifiStatus(answer.body, delivery)
-    switch (reading.kind) {
-      case 'FOUND':
-        return reading
-      case 'UNKNOWN':
-        return { kind: 'UNKNOWN' }
-      case 'UNUSABLE':
-        return { kind: 'NEVER' }
-      case 'CONTRADICTION':
-        logger.warn(
-          { provider: client.name, ...delivery, detail: reading.detail },
-          'the status of a bridge transfer contradicts its delivery',
-        )
-        return { kind: 'UNKNOWN' }
-    }
+    if (reading.kind !== 'CONTRADICTION') return reading
+    const about = { provider: client.name, ...delivery, detail: reading.detail }
+    logger.warn(about, 'the status of a bridge transfer contradicts its delivery')
+    return { kind: 'UNKNOWN' }
   }
 }

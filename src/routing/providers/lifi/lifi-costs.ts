@@ -16,14 +16,7 @@ import type { Price } from '../../looks/token-prices.ts'
 import type { CostLine } from '../../quotes/costs.ts'
 import type { LifiQuestion } from './lifi-question.ts'
 import type { LifiFee, LifiQuote } from './lifi-quote.ts'
-import { ensure, RejectedQuoteError } from './rejected-quote.ts'
-
-/** The cost of a cross-chain payment, in two disjoint parts. */
-interface BridgingCost {
-  readonly costs: readonly CostLine[]
-  /** US dollars that are in no line of `costs` and reach nobody; below 0 where more comes out than went in. */
-  readonly lossUsd: Decimal
-}
+import { ensure } from './rejected-quote.ts'
 
 interface Known {
   readonly provider: string
@@ -33,12 +26,13 @@ interface Known {
 }
 
 /**
- * Splits what a quote takes. Every fee must be `included`, a part of `fromAmount`, since the transaction sends nothing beyond it. A fee in a
+ * Splits what a quote takes into two disjoint parts. Every fee must be `included`, a part of `fromAmount`, since the transaction sends nothing beyond it. A fee in a
  * token of unknown price gets no line, so it stays in the loss.
  *
+ * @returns `lossUsd`: US dollars that are in no line of `costs` and reach nobody; below 0 where more comes out than went in
  * @throws RejectedQuoteError where a fee is not included
  */
-export function costOfBridging({ source, destination }: LifiQuestion, quote: LifiQuote, known: Known): BridgingCost {
+export function costOfBridging({ source, destination }: LifiQuestion, quote: LifiQuote, known: Known) {
   const isPaid = quote.fees.every(({ included, amount }) => included || amount === 0n)
   ensure(isPaid, 'INCONSISTENT', 'it declares a fee that its transaction does not send')
   const fees = quote.fees.map((fee) => ({ fee, token: tokenOf(fee, known) }))
@@ -98,10 +92,8 @@ const MAX_GAIN: Decimal = { units: -5n, places: 2 }
  */
 export function priceImpactOf(lossUsd: Decimal, receivedUsd: Decimal): Decimal {
   const impact = receivedUsd.units === 0n ? ZERO : divideDecimals(lossUsd, receivedUsd, IMPACT_PLACES)
-  if (compareDecimals(impact, MAX_LOSS) > 0)
-    throw new RejectedQuoteError('INCONSISTENT', 'it takes far more than the market would')
-  if (compareDecimals(impact, MAX_GAIN) < 0)
-    throw new RejectedQuoteError('INCONSISTENT', 'it takes far less than the market would')
+  ensure(compareDecimals(impact, MAX_LOSS) <= 0, 'INCONSISTENT', 'it takes far more than the market would')
+  ensure(compareDecimals(impact, MAX_GAIN) >= 0, 'INCONSISTENT', 'it takes far less than the market would')
   return impact
 }
 

@@ -20,12 +20,12 @@ export interface Transfer {
 /**
  * What an answer of `/v1/status` says about a delivery.
  * - `UNKNOWN`: nothing yet
- * - `UNUSABLE`: it came from a chain with other transaction hashes than ours, so asking again is useless
+ * - `NEVER`: it came from a chain with other transaction hashes than ours, so asking again is useless
  * - `CONTRADICTION`: it cannot be true of this delivery
  */
 type StatusReading =
   | { readonly kind: 'FOUND'; readonly transfer: Transfer }
-  | { readonly kind: 'UNKNOWN' | 'UNUSABLE' }
+  | { readonly kind: 'UNKNOWN' | 'NEVER' }
   | { readonly kind: 'CONTRADICTION'; readonly detail: string }
 
 type Fields<T> = Partial<Record<keyof T, unknown>>
@@ -54,7 +54,7 @@ export function readLifiStatus(body: unknown, { chainId, txHash }: Delivery): St
   const [sourceTxHash, payer] = [lowerCase(sent.txHash), lowerCase(fromAddress)]
   if (sourceTxHash === '' || payer === '') return contradiction('it does not say who sent it')
   const parsed = parseAddress(payer)
-  if (!HASH.test(sourceTxHash) || !parsed.ok || !payer.startsWith('0x')) return { kind: 'UNUSABLE' }
+  if (!HASH.test(sourceTxHash) || !parsed.ok || !payer.startsWith('0x')) return { kind: 'NEVER' }
   if (isZeroAddress(parsed.address)) return contradiction('its sender is the zero address')
   return { kind: 'FOUND', transfer: { sourceChainId, sourceTxHash: sourceTxHash as Hex, payer: parsed.address } }
 }

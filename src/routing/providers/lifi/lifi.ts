@@ -17,7 +17,7 @@ import {
 } from '../../../domain/decimal.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
 import type { Payment } from '../../due-payment.ts'
-import { warn } from '../../quotes/assemble-route.ts'
+import { lackOf, warn } from '../../quotes/assemble-route.ts'
 import { erc20PaymentGas } from '../../quotes/gas.ts'
 import type { Step } from '../../quotes/steps.ts'
 import { approvalSteps } from '../approval.ts'
@@ -91,11 +91,8 @@ export function createLifiProvider(options: LifiProviderOptions): Provider {
         return explain('CROSSCHAIN_BRIDGED_TOKEN', { provider: name, token, chain: place, ...directTerms(payment) })
       }
       if (!isErc20(destination)) {
-        return explain('CROSSCHAIN_DELIVERS_TOKENS', {
-          provider: name,
-          coin: destination.symbol,
-          ...directTerms(payment),
-        })
+        const { symbol: coin } = destination
+        return explain('CROSSCHAIN_DELIVERS_TOKENS', { provider: name, coin, ...directTerms(payment) })
       }
       const found = findContract(chains, destination, 'ERC20_FEE_PROXY')
       if ('reason' in found) return found
@@ -147,7 +144,10 @@ function planBridging(options: LifiProviderOptions, bridging: Bridging): Plan {
         contender.withdraw()
         return worth
       }
-      if (!(await contender.enter(worth))) return explainNotAsked(options.client.name, source)
+      if (!(await contender.enter(worth))) {
+        const { symbol: token, chain } = source
+        return explain('CROSSCHAIN_NOT_ASKED', { provider: options.client.name, most: MAX_ASKED, token, chain })
+      }
       const fresh = payment.isFinalQuote === true
       const answer = await options.client.quote(question.request, { signal: context.signal, fresh, call: payment })
       if (!answer.ok) return explainFailure(options.client, question, answer.failure)
@@ -237,27 +237,14 @@ function judgeWorth(
     return explainTooSmall(provider, question, `$${formatDecimal(rescale(due, 6))} is not more than $1`)
   }
   const need = divideDecimals(due, price.usd, source.decimals).units
-  if (balance * 100n < need * MIN_PERCENT) return explainLowBalance(source, balance, need)
+  if (balance * 100n < need * MIN_PERCENT) {
+    return explain('CROSSCHAIN_BALANCE_TOO_LOW', lackOf(source, balance, need))
+  }
   return rescale(usdOf(balance, source, price), MAX_DECIMAL_PLACES).units
 }
 
 function explainNoPrice({ symbol, chain, usdFeed }: Token): Explanation {
   return explain(usdFeed === undefined ? 'NO_PRICE' : 'PRICE_STALE', { token: symbol, chain })
-}
-
-function explainLowBalance(token: Token, have: bigint, need: bigint): Explanation {
-  const inUnits = (amount: bigint) => formatAmount(amount, token.decimals)
-  return explain('CROSSCHAIN_BALANCE_TOO_LOW', {
-    have: inUnits(have),
-    need: inUnits(need),
-    missing: inUnits(need - have),
-    token: token.symbol,
-    chain: token.chain,
-  })
-}
-
-function explainNotAsked(provider: string, { symbol, chain }: Token): Explanation {
-  return explain('CROSSCHAIN_NOT_ASKED', { provider, most: MAX_ASKED, token: symbol, chain })
 }
 
 /** An unknown allowance counts as 0; for tokens whose allowance must be reset, as one that has to be. */
