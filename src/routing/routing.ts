@@ -58,7 +58,7 @@ export function createRouting(options: RoutingOptions) {
     /** As `checkQuestion`, for `preparePayment`. */
     checkPayment: (question: PaymentQuestion) => void readPaymentQuestion(question, dependencies),
     warningsOf: createWarningsOf(dependencies),
-    learnNodes: scanner.learnNodes,
+    learnNodes: (signal: AbortSignal) => scanner.learnNodes(signal),
     /** undefined without a cross-chain provider. */
     findTransfer: lifi && createFindTransfer(lifi, logger),
   }
