@@ -25,6 +25,9 @@ interface ShapedNode extends NodeLimitsConfig {
   readonly url: string
 }
 
+/** Values of variables, by name. */
+type Environment = Readonly<Record<string, string | undefined>>
+
 interface ShapedFile {
   chains: ShapedChain[]
 }
@@ -44,22 +47,15 @@ const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
  *
  * @param environment - values for `${NAME}` in RPC URLs; they may be secret, so no fault quotes an expanded URL
  */
-export function parseChainsFile(
-  text: string,
-  environment: Readonly<Record<string, string | undefined>>,
-): ParsedChainsFile {
+export function parseChainsFile(text: string, environment: Environment): ParsedChainsFile {
   let json: unknown
   try {
     json = JSON.parse(text)
   } catch (error) {
     return { ok: false, faults: [`it is not JSON: ${(error as Error).message}`] }
   }
-  const validate = new Ajv2020({
-    allErrors: true,
-    useDefaults: true,
-    strict: true,
-    allowUnionTypes: true,
-  }).compile<ShapedFile>(schema)
+  const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strict: true, allowUnionTypes: true })
+  const validate = ajv.compile<ShapedFile>(schema)
   if (!validate(json)) return { ok: false, faults: (validate.errors ?? []).map(describeShapeFault) }
   const faults: string[] = []
   const read = json.chains.map((chain, index) => readChain(chain, `chains[${index}]`, environment, faults))
@@ -89,7 +85,7 @@ function describeNoChain(chains: readonly ShapedChain[]): string {
 function readChain(
   { optional = false, ...shaped }: ShapedChain,
   path: string,
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
   faults: string[],
 ): ChainConfig {
   const chain = readAddresses(shaped, path, faults)
@@ -144,12 +140,8 @@ function readSince({ startBlock }: ShapedChain, since: string, path: string, fau
   return undefined
 }
 
-function checkExecutor(
-  { executors = [] }: ShapedChain,
-  { executor }: LifiConfig,
-  path: string,
-  faults: string[],
-): void {
+function checkExecutor({ executors = [] }: ShapedChain, lifi: LifiConfig, path: string, faults: string[]): void {
+  const { executor } = lifi
   if (executor === undefined || executors.some((each) => each.toLowerCase() === executor.toLowerCase())) return
   faults.push(`${path}.executor: ${executor} is not among executors, so its payments would not be known as CROSSCHAIN`)
 }
@@ -180,12 +172,7 @@ function urlOf(node: string | ShapedNode): string {
 }
 
 /** Reads the URLs of a chain, and what the file states of each. */
-function readNodes(
-  { rpcUrls, optional }: ShapedChain,
-  path: string,
-  environment: Readonly<Record<string, string | undefined>>,
-  faults: string[],
-): Pick<ChainConfig, 'rpcUrls' | 'nodeLimits'> {
+function readNodes({ rpcUrls, optional }: ShapedChain, path: string, environment: Environment, faults: string[]) {
   const nodes = rpcUrls.flatMap((node, i) => {
     const isLeftOut = optional && variablesOf(urlOf(node)).some((name) => !environment[name])
     if (isLeftOut) return []
@@ -199,12 +186,7 @@ function readNodes(
   }
 }
 
-function readUrl(
-  template: string,
-  path: string,
-  environment: Readonly<Record<string, string | undefined>>,
-  faults: string[],
-): string {
+function readUrl(template: string, path: string, environment: Environment, faults: string[]): string {
   const url = template.replaceAll(VARIABLE, (whole, name: string) => {
     const value = environment[name]
     if (value === undefined || value === '') faults.push(`${path}: the environment variable ${name} is not set`)

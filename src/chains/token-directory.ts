@@ -93,22 +93,7 @@ export function createTokenDirectory(chains: readonly ChainConfig[]) {
   }
 }
 
-function tokensOf(config: ChainConfig): Token[] {
-  const native: Token = {
-    ...config.native,
-    id: currencyId(config.native.symbol, config.name),
-    chain: config.name,
-    bridged: false,
-    approveReset: false,
-  }
-  const tokens = config.tokens.map(
-    (token): Token => ({
-      ...token,
-      id: currencyId(token.symbol, config.name),
-      chain: config.name,
-      bridged: token.bridged ?? false,
-      approveReset: token.approveReset ?? false,
-    }),
-  )
-  return [native, ...tokens]
+function tokensOf({ name: chain, native, tokens }: ChainConfig): Token[] {
+  const defaults = { bridged: false, approveReset: false }
+  return [native, ...tokens].map((token) => ({ ...defaults, ...token, id: currencyId(token.symbol, chain), chain }))
 }
