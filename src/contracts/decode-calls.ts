@@ -1,4 +1,4 @@
-import type { Abi } from 'viem'
+import type { Abi, ContractFunctionArgs } from 'viem'
 import { decodeAbiParameters, decodeFunctionData, parseAbi, parseAbiParameters } from 'viem/utils'
 import type { Address } from '../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
@@ -68,16 +68,14 @@ export function decodeFeeProxyCall(input: Hex, value: bigint): CalledPayment | u
   if (call === undefined) return undefined
   if (call.functionName === 'transferExactEthWithReferenceAndFee') {
     const [to, amount, reference, feeAmount, feeAddress] = call.args
-    return {
-      to: lower(to),
-      topic: topicOfReference(reference),
-      feeAddress: lower(feeAddress),
-      paid: { amount, feeAmount },
-    }
+    return { ...calledPayment({ to, reference, feeAddress }), paid: { amount, feeAmount } }
   }
   const [to, reference, feeAmount, feeAddress] = call.args
-  const paid = { amount: value - feeAmount, feeAmount }
-  return { to: lower(to), topic: topicOfReference(reference), feeAddress: lower(feeAddress), paid }
+  return { ...calledPayment({ to, reference, feeAddress }), paid: { amount: value - feeAmount, feeAmount } }
+}
+
+function calledPayment({ to, reference, feeAddress }: Readonly<Record<'to' | 'reference' | 'feeAddress', Hex>>) {
+  return { to: lower(to), topic: topicOfReference(reference), feeAddress: lower(feeAddress) }
 }
 
 /** Decodes a call of any native-coin proxy, conversions included. */
@@ -85,12 +83,7 @@ export function decodeProxyCall(input: Hex, value: bigint): CalledPayment | unde
   const conversion = decode(NATIVE_CONVERSION_PROXY, input)
   if (conversion === undefined) return decodeFeeProxyCall(input, value)
   const [to, amount, , reference, feeAmount, feeAddress] = conversion.args
-  return {
-    to: lower(to),
-    topic: topicOfReference(reference),
-    feeAddress: lower(feeAddress),
-    invoiced: { amount, feeAmount },
-  }
+  return { ...calledPayment({ to, reference, feeAddress }), invoiced: { amount, feeAmount } }
 }
 
 /** Decodes a call of one of Request's batch contracts. @returns its payments in native coins, in order; none for other calls */
@@ -101,9 +94,7 @@ export function decodeBatchCall(input: Hex): CalledPayment[] {
     case 'batchEthPaymentsWithReference': {
       const [recipients, amounts, references, fees, feeAddress] = call.args
       return recipients.map((to, index) => ({
-        to: lower(to),
-        topic: topicOfReference(references[index] ?? '0x'),
-        feeAddress: lower(feeAddress),
+        ...calledPayment({ to, reference: references[index] ?? '0x', feeAddress }),
         paid: { amount: amounts[index] ?? 0n, feeAmount: fees[index] ?? 0n },
       }))
     }
@@ -125,25 +116,13 @@ const NATIVE_NETWORKS: ReadonlyMap<bigint, 'paid' | 'invoiced'> = new Map([
   [4n, 'invoiced'],
 ])
 
-interface RequestDetail {
-  readonly recipient: string
-  readonly requestAmount: bigint
-  readonly paymentReference: Hex
-  readonly feeAmount: bigint
-}
+type RequestDetail = ContractFunctionArgs<typeof BATCH, 'nonpayable', 'batchNativePayments'>[0][number]
 
-function fromDetail(
-  { recipient, requestAmount, paymentReference, feeAmount }: RequestDetail,
-  feeAddress: string,
-  kind: 'paid' | 'invoiced',
-): CalledPayment {
-  const amounts = { amount: requestAmount, feeAmount }
-  return {
-    to: lower(recipient),
-    topic: topicOfReference(paymentReference),
-    feeAddress: lower(feeAddress),
-    ...(kind === 'paid' ? { paid: amounts } : { invoiced: amounts }),
-  }
+function fromDetail(detail: RequestDetail, feeAddress: Hex, kind: 'paid' | 'invoiced'): CalledPayment {
+  const { recipient: to, paymentReference: reference, requestAmount: amount, feeAmount } = detail
+  const amounts = { amount, feeAmount }
+  const called = calledPayment({ to, reference, feeAddress })
+  return kind === 'paid' ? { ...called, paid: amounts } : { ...called, invoiced: amounts }
 }
 
 /**
