@@ -179,30 +179,25 @@ function createSources(chain: ChainConfig, options: ScannerOptions): ChainSource
   return createChainSources({ chain, sources, ...times })
 }
 
-interface Deadline {
-  /** Fires when the time is over or the caller hangs up. */
-  readonly signal: AbortSignal
-  readonly timeoutMs: number
-  /** @throws the reason of the caller's signal, once it has fired */
-  throwIfCancelled(): void
-  stop(): void
-}
+type Deadline = ReturnType<typeof startDeadline>
 
 /** Why looks end. One error for all calls, because making one takes longer than most of a call's work. */
 const OVER = new Error('nobody waits any more')
 
 /** One timer for all chains of a call. */
-function startDeadline(caller: AbortSignal, timeoutMs: number): Deadline {
+function startDeadline(caller: AbortSignal, timeoutMs: number) {
   caller.throwIfAborted()
   const controller = new AbortController()
   const abort = () => controller.abort(OVER)
   const timer = setTimeout(abort, timeoutMs)
   caller.addEventListener('abort', abort, { once: true })
   return {
+    /** Fires when the time is over or the caller hangs up. */
     signal: controller.signal,
     timeoutMs,
+    /** @throws the reason of the caller's signal, once it has fired */
     throwIfCancelled: () => caller.throwIfAborted(),
-    stop() {
+    stop(): void {
       clearTimeout(timer)
       caller.removeEventListener('abort', abort)
       abort()
