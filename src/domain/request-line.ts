@@ -2,6 +2,30 @@ import { formatAddress } from './address.ts'
 import { formatDecimal } from './decimal.ts'
 import type { PaymentRequest } from './payment-request.ts'
 
+/** The terms of a request as a caller sends them. */
+export interface TermsInput {
+  readonly payee: string
+  readonly amount: string
+  readonly invoiceCurrency: string
+  readonly paymentCurrency: string
+  /** Absent or empty where `paymentCurrency` is an id. */
+  readonly network?: string | undefined
+  readonly reference?: string | undefined
+  readonly refundAddress?: string | undefined
+  readonly requestId?: string | undefined
+  readonly salt?: string | undefined
+  /** RFC 3339, or a day, whose end is meant. */
+  readonly expiresAt?: string | undefined
+}
+
+/** A request that was created elsewhere, as a line states it: the terms of creation, and what the answer adds. */
+export interface RequestLine extends TermsInput {
+  /** Has to follow from request id, salt and payee. */
+  readonly paymentReference?: string | undefined
+  readonly createdAt?: Date | undefined
+  readonly cancelledAt?: Date | undefined
+}
+
 /**
  * Writes a request as one line of JSON that an import reads: its terms, when it was created, and when it was cancelled. What follows from
  * payments is left out. Equal requests make equal lines.

@@ -1,21 +1,5 @@
+import type { RequestLine } from '../domain/request-line.ts'
 import { objectOf, type Reader, readString, readTime } from './read-fields.ts'
-
-/** A request as a line states it: the fields of creation, and those that the answer adds. The terms are validated later, by the room of requests. */
-export interface RequestLine {
-  readonly payee: string
-  readonly amount: string
-  readonly invoiceCurrency: string
-  readonly paymentCurrency: string
-  readonly network?: string | undefined
-  readonly reference?: string | undefined
-  readonly refundAddress?: string | undefined
-  readonly requestId?: string | undefined
-  readonly salt?: string | undefined
-  readonly paymentReference?: string | undefined
-  readonly expiresAt?: string | undefined
-  readonly createdAt?: Date | undefined
-  readonly cancelledAt?: Date | undefined
-}
 
 const fields: { readonly [K in keyof RequestLine]-?: Reader<unknown> } = {
   payee: readString,

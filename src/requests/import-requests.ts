@@ -1,5 +1,6 @@
 import type { Account } from '../domain/account.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import type { RequestLine } from '../domain/request-line.ts'
 import { requirePaymentReference } from '../domain/require-input.ts'
 import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
 import {
@@ -9,17 +10,8 @@ import {
   parseTerms,
   requestOfTerms,
   type Terms,
-  type TermsInput,
 } from './request-terms.ts'
 import type { CancelledRequest, RequestRepository } from './sql/request-repository.ts'
-
-/** A request that was created elsewhere. */
-export interface ImportedRequest extends TermsInput {
-  /** Has to follow from request id, salt and payee. */
-  readonly paymentReference?: string | undefined
-  readonly createdAt?: Date | undefined
-  readonly cancelledAt?: Date | undefined
-}
 
 /** Checked terms, and their request. */
 export interface ReadRequest {
@@ -42,7 +34,7 @@ export function createRequestImport(options: {
   const { repository, known, now } = options
   return {
     /** @throws WaybillError for invalid terms, or a payment reference that does not follow from them */
-    read(input: ImportedRequest): ReadRequest {
+    read(input: RequestLine): ReadRequest {
       const terms = parseTerms(input, known)
       const named = { ...terms, requestId: terms.requestId ?? drawRequestId(terms, input.createdAt) }
       const made = requestOfTerms(named, input.createdAt ?? now())
@@ -91,7 +83,7 @@ function drawRequestId(terms: Terms, createdAt: Date | undefined): string {
 }
 
 /** Payers use the reference that they were given, so a request that would get another one is refused. */
-function refuseOtherReference(input: ImportedRequest, terms: Terms, request: PaymentRequest): void {
+function refuseOtherReference(input: RequestLine, terms: Terms, request: PaymentRequest): void {
   if (input.paymentReference === undefined) return
   const field = 'paymentReference'
   const given = requirePaymentReference(field, input.paymentReference)

@@ -2,14 +2,8 @@ import type { Account } from '../domain/account.ts'
 import { cutPage, requireSame } from '../domain/pages/cut-page.ts'
 import { openCursor, sealCursor } from '../domain/pages/sealed-cursor.ts'
 import { DEFAULT_PAGE_LIMIT, requirePageLimit } from '../domain/require-input.ts'
-import { readAllInTurn } from '../errors/gather-errors.ts'
-import {
-  type FilterInput,
-  filterNames,
-  findCurrencies,
-  parseRequestFilter,
-  type RequestFilter,
-} from './request-filter.ts'
+import { readAllInTurn, readOnce } from '../errors/gather-errors.ts'
+import { type FilterInput, findCurrencies, parseRequestFilter, type RequestFilter } from './request-filter.ts'
 import type { KnownCurrencies } from './request-terms.ts'
 import type { PagePosition } from './sql/request-attempts.ts'
 import type { MatchingRequests } from './sql/request-conditions.ts'
@@ -70,7 +64,7 @@ export async function listRequests(
   input: ListInput,
   signal?: AbortSignal,
 ): Promise<ListedRequests> {
-  const currencies = once(() => lists.currencies(account, signal))
+  const currencies = readOnce(() => lists.currencies(account, signal))
   const { seal, given, carried, sentLimit } = await readList({ known, cursorSecret }, { account, input, currencies })
   const filter = carried?.filter ?? given
   const limit = sentLimit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
@@ -95,7 +89,7 @@ export async function findMatching(
   input: FilterInput,
   signal?: AbortSignal,
 ): Promise<MatchingRequests> {
-  const currencies = once(() => lists.currencies(account, signal))
+  const currencies = readOnce(() => lists.currencies(account, signal))
   return match(await parseRequestFilter(input, { ...known, currencies }), currencies, now())
 }
 
@@ -113,7 +107,7 @@ export function checkList(
   input: ListInput,
   signal?: AbortSignal,
 ): Promise<unknown> {
-  const currencies = once(() => options.lists.currencies(account, signal))
+  const currencies = readOnce(() => options.lists.currencies(account, signal))
   return readList(options, { account, input, currencies })
 }
 
@@ -134,16 +128,8 @@ async function readList(
     carried: () => (input.cursor === undefined ? undefined : (openCursor(seal, input.cursor) as Carried)),
     sentLimit: () => requirePageLimit(input.limit),
   })
-  if (sent.carried !== undefined) requireSame(sent.carried.filter, sent.given, filterNames)
+  if (sent.carried !== undefined) requireSame({ ...sent.carried.filter }, { ...sent.given }, Object.keys(sent.given))
   return { seal, ...sent }
-}
-
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined
-  return () => {
-    made ??= make()
-    return made
-  }
 }
 
 interface Counting {

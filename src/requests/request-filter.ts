@@ -60,18 +60,6 @@ export interface FilteredCurrencies {
   readonly invoice: readonly string[]
 }
 
-export const filterNames = [
-  'status',
-  'reference',
-  'requestId',
-  'payee',
-  'network',
-  'currency',
-  'fromDate',
-  'toDate',
-  'overpaid',
-] as const satisfies readonly (keyof RequestFilter)[]
-
 /** Where names are looked up. The account's requests are read only for names that the configuration does not know. */
 export interface NameSources extends KnownCurrencies {
   /** The payment currencies of the account's requests. */

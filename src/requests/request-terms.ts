@@ -7,6 +7,7 @@ import { FIAT_DECIMALS, parseFiatCode, type Token } from '../domain/currency.ts'
 import { type Decimal, formatDecimal } from '../domain/decimal.ts'
 import { paymentReferenceOf } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import type { TermsInput } from '../domain/request-line.ts'
 import {
   type AmountRule,
   requireAmount,
@@ -18,22 +19,6 @@ import {
 } from '../domain/require-input.ts'
 import { readAll, readOnce } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
-
-/** The terms of a request as a caller sends them. */
-export interface TermsInput {
-  readonly payee: string
-  readonly amount: string
-  readonly invoiceCurrency: string
-  readonly paymentCurrency: string
-  /** Absent or empty where `paymentCurrency` is an id. */
-  readonly network?: string | undefined
-  readonly reference?: string | undefined
-  readonly refundAddress?: string | undefined
-  readonly requestId?: string | undefined
-  readonly salt?: string | undefined
-  /** RFC 3339, or a day, whose end is meant. */
-  readonly expiresAt?: string | undefined
-}
 
 /** Checked terms. What was not given is undefined. */
 export interface Terms

@@ -1,5 +1,6 @@
 import type { Account } from '../domain/account.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import type { TermsInput } from '../domain/request-line.ts'
 import { requirePaymentReference } from '../domain/require-input.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { checkList, type ListInput, listRequests } from './list-requests.ts'
@@ -10,7 +11,6 @@ import {
   parseTerms,
   requestOfTerms,
   type Terms,
-  type TermsInput,
 } from './request-terms.ts'
 import type { RequestListRepository } from './sql/request-list-repository.ts'
 import type { RequestRepository, RequestWithBalance } from './sql/request-repository.ts'
@@ -53,6 +53,12 @@ export interface RequestsOptions {
 /** Creates the service of payment requests of accounts. */
 export function createRequests(options: RequestsOptions) {
   const { repository, known, now, onStored } = options
+
+  async function get(account: Account, text: string, signal?: AbortSignal): Promise<RequestWithBalance> {
+    const reference = requirePaymentReference('paymentReference', text)
+    return requireFound(await repository.findByReference(account, reference, signal), reference)
+  }
+
   return {
     /**
      * Stores a request, or returns the stored one of the same id and terms.
@@ -78,7 +84,7 @@ export function createRequests(options: RequestsOptions) {
     },
 
     /** @throws WaybillError INVALID_PAYMENT_REFERENCE, REQUEST_NOT_FOUND */
-    get: (account: Account, text: string, signal?: AbortSignal) => getByReference(repository, account, text, signal),
+    get,
 
     /**
      * Cancels a request, whatever its status. A cancelled request keeps its time of cancellation.
@@ -86,9 +92,9 @@ export function createRequests(options: RequestsOptions) {
      * @throws WaybillError INVALID_PAYMENT_REFERENCE, REQUEST_NOT_FOUND
      */
     async cancel(account: Account, text: string, signal?: AbortSignal): Promise<RequestWithBalance> {
-      const { request } = await getByReference(repository, account, text, signal)
-      await repository.cancel(account, [{ requestId: request.requestId, at: now() }], signal)
-      return getById(repository, account, request.requestId, signal)
+      const { requestId } = (await get(account, text, signal)).request
+      await repository.cancel(account, [{ requestId, at: now() }], signal)
+      return requireFound(await repository.findById(account, requestId, signal), requestId)
     },
 
     /** @throws WaybillError as {@link listRequests} does */
@@ -115,12 +121,11 @@ async function createRequest(
   if (terms.expiresAt !== undefined && terms.expiresAt <= drawn.createdAt) {
     await refuseUnlessRepeated(repository, account, terms, { idempotencyKey, signal })
   }
-  const claim = { key: idempotencyKey, terms, requestId: drawn.requestId, createdAt: now() }
-  const requestId = await claimRequestId(repository, account, claim, signal)
-  const stored = await repository.insert(account, withRequestId(drawn, terms, requestId), signal)
+  const claimed = await claimRequest(repository, account, { terms, drawn }, { idempotencyKey, signal })
+  const stored = await repository.insert(account, claimed, signal)
   refuseOtherTerms(terms, stored)
   await onStored(account, [stored])
-  return getById(repository, account, stored.requestId, signal)
+  return requireFound(await repository.findById(account, stored.requestId, signal), stored.requestId)
 }
 
 /** Refuses an expired request. A repeated call gets the request of the first call, even when that has expired meanwhile. */
@@ -138,56 +143,27 @@ async function refuseUnlessRepeated(
   throw waybillError('EXPIRY_PAST', { field: 'expiresAt', value: expiresAt?.toISOString() ?? '' })
 }
 
-interface NewClaim {
-  readonly key: string | undefined
-  readonly terms: Terms
-  readonly requestId: string
-  readonly createdAt: Date
-}
-
-/** @returns the id that the first call with this idempotency key drew; without a key, the given id */
-async function claimRequestId(
+/** @returns the request with the id that the first call with this idempotency key drew; without a key, as it was drawn */
+async function claimRequest(
   repository: RequestRepository,
   account: Account,
-  { key, terms, requestId, createdAt }: NewClaim,
-  signal?: AbortSignal,
-): Promise<string> {
-  if (key === undefined) return requestId
+  { terms, drawn }: { readonly terms: Terms; readonly drawn: PaymentRequest },
+  { idempotencyKey: key, signal }: CreateOptions,
+): Promise<PaymentRequest> {
+  if (key === undefined) return drawn
   if (!IDEMPOTENCY_KEY.test(key)) {
     throw waybillError('INVALID_IDEMPOTENCY_KEY', { detail: 'it is empty, too long, or has other characters' })
   }
+  const { requestId, createdAt } = drawn
   const termsHash = hashTerms(terms)
   const claim = await repository.claimIdempotencyKey(account, { key, termsHash, requestId, createdAt }, signal)
   if (!claim.termsHash.equals(termsHash)) throw waybillError('IDEMPOTENCY_KEY_REUSED', {})
-  return claim.requestId
+  return claim.requestId === requestId ? drawn : requestOfTerms({ ...terms, requestId: claim.requestId }, createdAt)
 }
 
-async function getById(
-  repository: RequestRepository,
-  account: Account,
-  requestId: string,
-  signal?: AbortSignal,
-): Promise<RequestWithBalance> {
-  const found = await repository.findById(account, requestId, signal)
-  if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: requestId })
+function requireFound(found: RequestWithBalance | undefined, value: string): RequestWithBalance {
+  if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value })
   return found
-}
-
-async function getByReference(
-  repository: RequestRepository,
-  account: Account,
-  text: string,
-  signal?: AbortSignal,
-): Promise<RequestWithBalance> {
-  const reference = requirePaymentReference('paymentReference', text)
-  const found = await repository.findByReference(account, reference, signal)
-  if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: reference })
-  return found
-}
-
-/** The request with the id that the first call with this idempotency key drew. */
-function withRequestId(request: PaymentRequest, terms: Terms, requestId: string): PaymentRequest {
-  return requestId === request.requestId ? request : requestOfTerms({ ...terms, requestId }, request.createdAt)
 }
 
 function refuseOtherTerms(terms: Terms, stored: PaymentRequest): void {

@@ -56,24 +56,16 @@ export function createSummarizeRequests(options: SummaryOptions): SummarizeReque
   }
 }
 
-function groupOf({
-  invoice_currency,
-  count,
-  amount,
-  paid,
-  pending,
-  outstanding,
-  overpaid,
-}: CurrencySums): RequestGroup {
+function groupOf({ invoice_currency: invoiceCurrency, ...sums }: CurrencySums): RequestGroup {
   return {
-    invoiceCurrency: invoice_currency,
-    symbol: symbolOfCurrency(invoice_currency),
-    network: networkOfCurrency(invoice_currency) || undefined,
-    count: Number(count),
-    amount: readStoredDecimal(amount),
-    paidAmount: readStoredDecimal(paid),
-    pendingAmount: readStoredDecimal(pending),
-    outstandingAmount: readStoredDecimal(outstanding),
-    overpaidAmount: readStoredDecimal(overpaid),
+    invoiceCurrency,
+    symbol: symbolOfCurrency(invoiceCurrency),
+    network: networkOfCurrency(invoiceCurrency) || undefined,
+    count: Number(sums.count),
+    amount: readStoredDecimal(sums.amount),
+    paidAmount: readStoredDecimal(sums.paid),
+    pendingAmount: readStoredDecimal(sums.pending),
+    outstandingAmount: readStoredDecimal(sums.outstanding),
+    overpaidAmount: readStoredDecimal(sums.overpaid),
   }
 }

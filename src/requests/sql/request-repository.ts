@@ -38,31 +38,11 @@ export interface IdempotencyClaim {
   readonly createdAt: Date
 }
 
-interface TermsRow {
-  request_id: Buffer
-  salt: Buffer
-  payment_reference: Buffer
-  payee: Buffer
-  amount: string
-  invoice_currency: string
-  payment_currency: string
-  network: string
-  reference: string | null
-  refund_address: Buffer | null
-  created_at: Date
-  expires_at: Date | null
-  cancelled_at: Date | null
-}
-
 /** The columns of `requests` that are written first. Settling writes the others. */
-export interface RequestRow extends TermsRow {
-  account_id: number
-  topic: Buffer
-  refund_topic: Buffer | null
-}
+export type RequestRow = ReturnType<typeof rowOfRequest>
 
 /** A row of `requests`, with what settling wrote. */
-export interface BalanceRow extends TermsRow {
+export interface BalanceRow extends RequestRow {
   status: number
   paid: string
   pending: string
@@ -71,7 +51,7 @@ export interface BalanceRow extends TermsRow {
 
 /** Creates the repository of requests on a database. Every call is scoped to one account. */
 export function createRequestRepository(knex: Knex, now = () => new Date()) {
-  const rowsOf = (account: Account) => knex<BalanceRow & RequestRow>('requests').where({ account_id: account.id })
+  const rowsOf = (account: Account, on = knex) => on<BalanceRow>('requests').where({ account_id: account.id })
   const withBalance = (row: BalanceRow) => requestWithBalanceOf(row, now())
 
   async function findById(account: Account, requestId: string, signal?: AbortSignal) {
@@ -92,9 +72,9 @@ export function createRequestRepository(knex: Knex, now = () => new Date()) {
           .ignore()
           .returning<StoredKeys[]>(['request_id', 'topic', 'refund_topic'])
         await completeStored(trx, account, made, now())
-        const stored = await findTerms(trx, account, request.requestId)
+        const [stored] = await rowsOf(account, trx).where({ request_id: hexToBytes(request.requestId) })
         if (stored === undefined) throw new Error('the conflicting request no longer exists; try again')
-        return stored
+        return requestOfRow(stored)
       }),
 
     /**
@@ -105,13 +85,13 @@ export function createRequestRepository(knex: Knex, now = () => new Date()) {
     insertAll: (account: Account, requests: readonly PaymentRequest[], signal?: AbortSignal) =>
       inTransaction(knex, signal, async (trx) => {
         await trx.raw(CREATE_STAGE)
-        const target = { table: 'staged_requests', columns: ['place', ...columns] }
-        const rows = requests.map((request, place) => {
-          const row = rowOfRequest(account, request)
-          return [place, ...columns.map((column) => row[column])]
-        })
-        await copyRows(trx, target, rows)
-        const { rows: made } = await trx.raw<{ rows: RequestRow[] }>(INSERT_NEW, [])
+        const rows = requests.map((request) => rowOfRequest(account, request))
+        const [first] = rows
+        if (first === undefined) return { inserted: new Set<string>(), stored: new Map<string, PaymentRequest>() }
+        const columns = Object.keys(first)
+        const staged = rows.map((row, place) => [place, ...Object.values(row)])
+        await copyRows(trx, { table: 'staged_requests', columns: ['place', ...columns] }, staged)
+        const { rows: made } = await trx.raw<{ rows: RequestRow[] }>(insertNew(columns), [])
         await completeStored(trx, account, made, now())
         const ids = requests.map(({ requestId }) => hexToBytes(requestId))
         const { rows: stored } = await trx.raw<{ rows: RequestRow[] }>(FIND_STORED, [account.id, ids])
@@ -162,13 +142,6 @@ export function createRequestRepository(knex: Knex, now = () => new Date()) {
   }
 }
 
-async function findTerms(trx: Knex, account: Account, requestId: string): Promise<PaymentRequest | undefined> {
-  const row = await trx<TermsRow & { account_id: number }>('requests')
-    .where({ account_id: account.id, request_id: hexToBytes(requestId) })
-    .first()
-  return row === undefined ? undefined : requestOfRow(row)
-}
-
 async function findClaim(trx: Knex, account: Account, key: string): Promise<IdempotencyClaim | undefined> {
   const row = await trx('idempotency_keys').where({ account_id: account.id, key }).first()
   if (row === undefined) return undefined
@@ -217,7 +190,7 @@ function topicsOf(request: PaymentRequest): { topic: Buffer; refund_topic: Buffe
 }
 
 /** The row of a request. */
-function rowOfRequest(account: Account, request: PaymentRequest): RequestRow {
+function rowOfRequest(account: Account, request: PaymentRequest) {
   return {
     account_id: account.id,
     ...topicsOf(request),
@@ -250,7 +223,7 @@ export function requestWithBalanceOf(row: BalanceRow, now: Date): RequestWithBal
 }
 
 /** The request of a row. */
-export function requestOfRow(row: TermsRow): PaymentRequest {
+export function requestOfRow(row: RequestRow): PaymentRequest {
   return {
     requestId: row.request_id.toString('hex'),
     salt: row.salt.toString('hex'),
@@ -268,28 +241,9 @@ export function requestOfRow(row: TermsRow): PaymentRequest {
   }
 }
 
-const columns = [
-  'account_id',
-  'request_id',
-  'salt',
-  'payment_reference',
-  'topic',
-  'payee',
-  'amount',
-  'invoice_currency',
-  'payment_currency',
-  'network',
-  'reference',
-  'refund_address',
-  'refund_topic',
-  'created_at',
-  'expires_at',
-  'cancelled_at',
-] as const satisfies readonly (keyof RequestRow)[]
-
 const CREATE_STAGE = `create temporary table staged_requests (like requests including defaults, place int not null) on commit drop`
 
-const INSERT_NEW = `
+const insertNew = (columns: readonly string[]) => `
   insert into requests (${columns.join(', ')})
   select ${columns.join(', ')} from staged_requests order by place
   on conflict (account_id, request_id) do nothing
