@@ -66,7 +66,7 @@ export function readSlot0(pool: Address): ContractRead {
 }
 
 /** A swap on a Uniswap-v3-shaped pool of which the output is given, in base units. */
-interface ExactOutput {
+export interface ExactOutput {
   readonly tokenIn: Address
   readonly tokenOut: Address
   readonly amountOut: bigint

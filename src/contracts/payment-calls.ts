@@ -6,6 +6,7 @@
 import { encodeFunctionData, parseAbi } from 'viem/utils'
 import type { Address } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
+import type { ExactOutput } from './contract-reads.ts'
 
 const ERC20 = parseAbi(['function approve(address spender, uint256 amount) returns (bool)'])
 
@@ -67,14 +68,9 @@ interface SwappedPayment extends ProxyPayment {
   readonly deadlineSec: number
 }
 
-/** A swap on a Uniswap-v3-shaped exchange of which the output is given. */
-export interface ExactOutputSwap {
-  readonly tokenIn: Address
-  readonly tokenOut: Address
-  /** The pool's fee in millionths. */
-  readonly fee: number
+/** A swap on a Uniswap-v3-shaped exchange that a wallet makes. */
+interface ExactOutputSwap extends ExactOutput {
   readonly recipient: Address
-  readonly amountOut: bigint
   readonly maxAmountIn: bigint
   readonly deadlineSec: number
 }
@@ -109,21 +105,10 @@ export function encodeNativeConversion(payment: ConvertedPayment): Hex {
 
 /** ERC20SwapToPay's call, of versions 0.4.0 and later. */
 export function encodeSwappedPayment(payment: SwappedPayment): Hex {
-  const { proxy, to, amount, maxAmountIn, path, paymentReference, feeAmount, feeAddress, deadlineSec } = payment
-  return encodeFunctionData({
-    abi: SWAP_TO_PAY,
-    args: [
-      proxy as Hex,
-      to as Hex,
-      amount,
-      maxAmountIn,
-      path as readonly Hex[],
-      paymentReference,
-      feeAmount,
-      feeAddress as Hex,
-      BigInt(deadlineSec),
-    ],
-  })
+  const { proxy, maxAmountIn, path, deadlineSec } = payment
+  const [to, amount, ...rest] = termsOf(payment)
+  const args = [proxy as Hex, to, amount, maxAmountIn, path as readonly Hex[], ...rest, BigInt(deadlineSec)] as const
+  return encodeFunctionData({ abi: SWAP_TO_PAY, args })
 }
 
 /** SwapRouter02's call. It knows deadlines only around other calls. */
@@ -145,6 +130,7 @@ function termsOf({ to, amount, paymentReference, feeAmount, feeAddress }: ProxyP
   return [to as Hex, amount, paymentReference, feeAmount, feeAddress as Hex] as const
 }
 
-function convertedTermsOf({ to, amount, path, paymentReference, feeAmount, feeAddress }: ConvertedPayment) {
-  return [to as Hex, amount, path as readonly Hex[], paymentReference, feeAmount, feeAddress as Hex] as const
+function convertedTermsOf(payment: ConvertedPayment) {
+  const [to, amount, ...rest] = termsOf(payment)
+  return [to, amount, payment.path as readonly Hex[], ...rest] as const
 }

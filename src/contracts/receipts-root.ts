@@ -8,6 +8,7 @@ import { keccak_256 } from '@noble/hashes/sha3'
 import { toRlp } from 'viem/utils'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
 import type { RpcLog } from './decode-events.ts'
+import { toQuantity } from './words.ts'
 
 /** What the encoding of a receipt needs of it, as nodes return it. Quantities are hexadecimal. */
 export interface EncodableReceipt {
@@ -45,13 +46,8 @@ const DEPOSIT_TYPE = 0x7e
  * @returns undefined where the encoding of a receipt is not known
  */
 export function receiptsRootOf(receipts: readonly EncodableReceipt[]): Hex | undefined {
-  const encoded: Uint8Array[] = []
-  for (const receipt of receipts) {
-    const bytes = encodeReceipt(receipt)
-    if (bytes === undefined) return undefined
-    encoded.push(bytes)
-  }
-  return rootOfList(encoded)
+  const encoded = receipts.map(encodeReceipt)
+  return encoded.every((bytes) => bytes !== undefined) ? rootOfList(encoded) : undefined
 }
 
 /** A receipt as its block's trie holds it. @returns undefined for a type whose encoding is not known */
@@ -77,7 +73,7 @@ function depositContent({ depositNonce, depositReceiptVersion }: EncodableReceip
 
 /** The root of a trie whose keys are the places of a list, RLP-encoded. */
 function rootOfList(values: readonly Uint8Array[]): Hex {
-  const leaves = values.map((value, place) => ({ path: nibblesOf(encodeRlp(placeBytes(place))), value }))
+  const leaves = values.map((value, place) => ({ path: nibblesOf(encodeRlp(quantityBytes(toQuantity(place)))), value }))
   return bytesToHex(keccak_256(encodeRlp(leaves.length === 0 ? new Uint8Array() : nodeOf(leaves, 0))))
 }
 
@@ -91,10 +87,6 @@ export function encodeRlp(value: Rlp): Uint8Array {
 export function quantityBytes(quantity: string): Uint8Array {
   const digits = quantity.replace(/^0x0*/, '')
   return hexToBytes(digits.length % 2 === 0 ? digits : `0${digits}`)
-}
-
-function placeBytes(place: number): Uint8Array {
-  return quantityBytes(`0x${place.toString(16)}`)
 }
 
 interface Leaf {
