@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
-import { raw, readRows, type Statement } from '../../postgres/statement.ts'
+import { raw, readRows } from '../../postgres/statement.ts'
 import { conditionOf, MAX_UNPAID, type MatchingRequests } from './request-conditions.ts'
 
 /** The sums of the requests of one invoice currency. Amounts are numerics as text, in human units of it. */
@@ -14,19 +14,17 @@ export interface CurrencySums {
   readonly overpaid: string
 }
 
-/** Adds up what matches, by invoice currency, in one statement, so that all sums are of one moment. */
+/**
+ * Adds up what matches, by invoice currency, in one statement, so that all sums are of one moment. Outstanding and overpaid are sums over each
+ * request, as `balanceAt` has them.
+ */
 export async function sumRequests(
   knex: Knex,
   account: Account,
   { matching, rows }: { readonly matching: MatchingRequests; readonly rows: number },
   signal?: AbortSignal,
 ): Promise<CurrencySums[]> {
-  return readRows(knex, summaryStatement(account, matching, rows), signal)
-}
-
-/** Outstanding and overpaid are sums over each request, as `balanceAt` has them. */
-function summaryStatement(account: Account, matching: MatchingRequests, rows: number): Statement {
-  return raw(
+  const statement = raw(
     `select invoice_currency, count(*), sum(amount)::text as amount, sum(paid)::text as paid, sum(pending)::text as pending,
   coalesce(sum(amount - held) filter (where status <= ${MAX_UNPAID}), 0)::text as outstanding,
   sum(greatest(held - amount, 0))::text as overpaid
@@ -34,4 +32,5 @@ from requests where ?
 group by invoice_currency limit ?::int`,
     [conditionOf(account, matching), rows],
   )
+  return readRows(knex, statement, signal)
 }
