@@ -1,14 +1,14 @@
 import { caip2Of } from '../../domain/chain.ts'
 import type { Token } from '../../domain/currency.ts'
 import { addDecimals, type Decimal, decimalToNumber, formatAmount, formatDecimal } from '../../domain/decimal.ts'
-import type { Route, RouteReadiness, RouteSpeed, RouteWarning } from '../../domain/route.ts'
+import type { Route, RouteSpeed, RouteWarning } from '../../domain/route.ts'
 import { type Reason } from '../../errors/reasons.ts'
 import { type Explanation, explain, explainInOneLine, type ReasonParameters } from '../../errors/waybill-error.ts'
 import type { Price } from '../looks/token-prices.ts'
 import type { ChainState } from '../looks/wallet-state.ts'
 import type { Quote } from '../providers/provider.ts'
 import type { Candidate } from './candidates.ts'
-import { breakDownCosts, type CostBreakdown, type CostLine, fractionOf } from './costs.ts'
+import { breakDownCosts, type CostLine, fractionOf } from './costs.ts'
 import { gasToAllow } from './gas.ts'
 import { totalGas } from './steps.ts'
 
@@ -68,6 +68,8 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
   const costs = breakDownCosts([...gas.lines, ...quote.costs], destination, quoted.priceOf)
   const feeRate = fractionOf(costs.feeAmount, { units: quote.received, places: destination.decimals })
   const totalCost = addDecimals(feeRate, quote.priceImpact)
+  const unpriced = costs.unpriced && warn('GAS_UNPRICED', { currency: costs.unpriced.symbol })
+  const steps = quote.steps.map(({ kind }) => kind)
   return {
     isDirect: candidate.kind === 'DIRECT' || candidate.kind === 'CONVERSION',
     feeRate,
@@ -95,16 +97,12 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
       feeBreakdown: costs.lines,
       estimatedDurationSeconds: quote.durationSeconds,
       provider: quoted.provider,
-      expiresAt: expiryOf(quoted),
-      warnings: [...gas.warnings, ...priceWarnings(costs), ...(quote.warnings ?? [])],
+      expiresAt: new Date(Math.min(quote.expiresAtMs ?? Number.POSITIVE_INFINITY, quoted.expiresAt.getTime())),
+      warnings: [...gas.warnings, ...(unpriced ? [unpriced] : []), ...(quote.warnings ?? [])],
       atomic: quote.atomic,
-      readiness: readinessOf(quote, gas.isEnough),
+      readiness: { hasEnoughGas: gas.isEnough, needsApproval: steps.includes('APPROVE'), steps },
     },
   }
-}
-
-function expiryOf({ quote, expiresAt }: QuotedCandidate): Date {
-  return quote.expiresAtMs === undefined ? expiresAt : new Date(Math.min(quote.expiresAtMs, expiresAt.getTime()))
 }
 
 /** What a wallet lacks of a token, for messages. */
@@ -186,15 +184,6 @@ export function l1FeesOf({ steps }: Quote, state: ChainState): readonly bigint[]
 export function l1GasOf(l1Fee: bigint, { chain, gasPrice }: ChainState): bigint {
   if (!chain.l1Fee?.isGas || gasPrice === 0n) return 0n
   return (l1Fee + gasPrice - 1n) / gasPrice
-}
-
-function priceWarnings({ unpriced }: CostBreakdown): readonly RouteWarning[] {
-  return unpriced === undefined ? [] : [warn('GAS_UNPRICED', { currency: unpriced.symbol })]
-}
-
-function readinessOf(quote: Quote, hasEnoughGas: boolean | undefined): RouteReadiness {
-  const steps = quote.steps.map((step) => step.kind)
-  return { hasEnoughGas, needsApproval: steps.includes('APPROVE'), steps }
 }
 
 /** Makes a warning from the table of reasons. */

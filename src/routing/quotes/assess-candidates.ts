@@ -3,8 +3,7 @@ import type { Token } from '../../domain/currency.ts'
 import type { UnavailableRoute } from '../../domain/route.ts'
 import type { Reason } from '../../errors/reasons.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
-import type { Look, ScanOutcome } from '../looks/scan.ts'
-import type { Price } from '../looks/token-prices.ts'
+import type { Look } from '../looks/scan.ts'
 import type { Quote } from '../providers/provider.ts'
 import { assembleRoute, type UnrankedRoute } from './assemble-route.ts'
 import type { PlannedCandidate } from './plan-candidates.ts'
@@ -93,15 +92,19 @@ async function assess(entry: PlannedCandidate, look: Look, options: AssessOption
   const { candidate, provider, plan } = entry
   if ('reason' in plan) return plan
   const { source, destination } = candidate
-  const [scan, ofDestination] = await Promise.all([outcomeOf(look, source), outcomeOf(look, destination)])
+  const { outcomes, signal } = look
+  const [scan, ofDestination] = await Promise.all([outcomes.get(source.chain), outcomes.get(destination.chain)])
   const native = tokens.native(source.chain)
   if (scan === undefined || native === undefined) throw new TypeError(`${source.chain} was not looked at`)
   if (!scan.ok) return { chainFailure: scan.failure }
   const unreadable = [source, native].find((token) => scan.state.balanceOf(token) === undefined)
   if (unreadable !== undefined) return explainUnreadableBalance(unreadable)
   if (plan.readsOfDestination !== undefined && ofDestination?.ok === false) return ofDestination.failure
-  const priceOf = (token: Token) => priceIn(token.chain === source.chain ? scan : ofDestination, token)
-  const quote = await plan.quote(scan.state, { priceOf, signal: look.signal })
+  const priceOf = (token: Token) => {
+    const ofToken = token.chain === source.chain ? scan : ofDestination
+    return ofToken?.ok ? ofToken.state.priceOf(token) : undefined
+  }
+  const quote = await plan.quote(scan.state, { priceOf, signal })
   if ('reason' in quote || provider === undefined) return quote as Exclude<typeof quote, Quote>
   return assembleRoute({
     id: provider.routeId,
@@ -113,14 +116,6 @@ async function assess(entry: PlannedCandidate, look: Look, options: AssessOption
     priceOf,
     expiresAt: new Date(Math.min(clock() + QUOTE_LIFETIME_MS, requestExpiresAt?.getTime() ?? Number.POSITIVE_INFINITY)),
   })
-}
-
-function outcomeOf({ outcomes }: Look, { chain }: Token): Promise<ScanOutcome> | undefined {
-  return outcomes.get(chain)
-}
-
-function priceIn(scan: ScanOutcome | undefined, token: Token): Price | undefined {
-  return scan?.ok ? scan.state.priceOf(token) : undefined
 }
 
 /** Balances of the native coin are read through Multicall3. */

@@ -156,7 +156,7 @@ function planBridging(options: LifiProviderOptions, bridging: Bridging): Plan {
         const [allowance] = reads.map((read) => state.answerTo(read))
         const approvals = approvalsFor(source, quote, uintAt(allowance, 0))
         return {
-          ...assembleQuote(options, bridging, { quote, approvals, context }),
+          ...assembleQuote(options, bridging, quote, approvals, context.priceOf),
           expiresAtMs: answer.atMs + QUOTE_LIFETIME_MS,
         }
       } catch (error) {
@@ -256,40 +256,32 @@ function approvalsFor(source: Token, quote: LifiQuote, allowance: bigint | undef
   return approvalSteps({ token, spender, allowance: allowance ?? (approveReset ? 1n : 0n), need })
 }
 
-interface CheckedQuote {
-  readonly quote: LifiQuote
-  readonly approvals: readonly Step[]
-  readonly context: QuoteContext
-}
-
 /** @throws RejectedQuoteError where the price cannot be right, or too much is lost */
 function assembleQuote(
   options: LifiProviderOptions,
-  bridging: Bridging,
-  { quote, approvals, context }: CheckedQuote,
+  { chain, payment, question }: Bridging,
+  quote: LifiQuote,
+  approvals: readonly Step[],
+  priceOf: QuoteContext['priceOf'],
 ): Quote {
-  const { chain, payment, question } = bridging
   const { destination } = question
   const charged = chargedFor(payment)
-  const known = { provider: options.client.name, ...options, priceOf: context.priceOf }
+  const known = { provider: options.client.name, ...options, priceOf }
   checkLoss(question, quote, known, options.client.lossCap)
   const cost = costOfBridging(question, quote, known)
   const { gasLimit, ...transaction } = quote.transaction
   const surplus = quote.toAmount - charged.total
+  const { symbol: token, chain: place, decimals } = destination
+  const warning = warn('CROSSCHAIN_SURPLUS', { amount: formatAmount(surplus, decimals), token, chain: place })
   return {
     sourceAmount: quote.fromAmount,
     maxPulled: quote.fromAmount,
     received: charged.amount,
     costs: [...platformCosts(charged.fee, destination, 'RECEIVING'), ...cost.costs],
-    priceImpact: priceImpactOf(cost.lossUsd, usdOf(charged.amount, destination, context.priceOf(destination))),
+    priceImpact: priceImpactOf(cost.lossUsd, usdOf(charged.amount, destination, priceOf(destination))),
     steps: [...approvals, { kind: 'PAY', gasLimit, transaction: () => transaction }],
     durationSeconds: quote.durationSeconds + (approvals.length === 0 ? 0 : secondsOfBlocks(chain, approvals.length)),
     atomic: false,
-    warnings: surplus === 0n ? [] : [surplusWarning(destination, surplus)],
+    warnings: surplus === 0n ? [] : [warning],
   }
-}
-
-function surplusWarning(token: Token, surplus: bigint) {
-  const amount = formatAmount(surplus, token.decimals)
-  return warn('CROSSCHAIN_SURPLUS', { amount, token: token.symbol, chain: token.chain })
 }
