@@ -6,7 +6,7 @@ import "./DemoPair.sol";
 
 /// Holds deposits for delivery on another chain. The relayer claims a deposit once it has delivered, or the payer gets it back. Deposits have
 /// the form of LI.FI's AcrossFacetV4, with the relayer's signature of the quote in `integrator`, as 130 hexadecimal digits.
-contract DemoEscrow {
+contract DemoEscrow is AcrossForms {
     /// A quote of the relayer, who signs all of it.
     struct Deposit {
         /// Makes every quote unique.
@@ -61,9 +61,7 @@ contract DemoEscrow {
         stateOf[id] = State.OPEN;
         emit Deposited(id, d);
         if (d.token == address(0)) return;
-        AnyToken.move(
-            d.token, abi.encodeWithSignature("transferFrom(address,address,uint256)", msg.sender, address(this), d.amount)
-        );
+        AnyToken.pull(d.token, msg.sender, address(this), d.amount);
     }
 
     /// Pays the deposit to the relayer after its delivery. The relayer is trusted, because this contract cannot read the other chain.
@@ -114,7 +112,7 @@ contract DemoEscrow {
             (bool ok,) = to.call{value: d.amount}("");
             require(ok, "coins were not taken");
         } else {
-            AnyToken.move(d.token, abi.encodeWithSignature("transfer(address,uint256)", to, d.amount));
+            AnyToken.send(d.token, to, d.amount);
         }
     }
 }

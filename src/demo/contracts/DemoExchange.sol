@@ -51,9 +51,7 @@ contract DemoExchange {
         amounts = getAmountsIn(amountOut, path);
         require(amounts[0] <= amountInMax, "it takes more than it may");
         address first = getPair[path[0]][path[1]];
-        AnyToken.move(
-            path[0], abi.encodeWithSignature("transferFrom(address,address,uint256)", msg.sender, first, amounts[0])
-        );
+        AnyToken.pull(path[0], msg.sender, first, amounts[0]);
         for (uint256 i = 0; i + 1 < path.length; i++) {
             address next = i + 2 < path.length ? getPair[path[i + 1]][path[i + 2]] : to;
             (uint256 out0, uint256 out1) = path[i] < path[i + 1] ? (uint256(0), amounts[i + 1]) : (amounts[i + 1], 0);

@@ -7,7 +7,7 @@ import "./DemoPair.sol";
 /// Delivers deposits of another chain: makes the one call of a message in the form of LI.FI's ReceiverAcrossV4, with tokens of a relayer. It
 /// holds nothing between two calls, and calls only the fee proxy, because a call that a stranger chooses could spend the allowances of
 /// relayers.
-contract DemoExecutor {
+contract DemoExecutor is AcrossForms {
     address public immutable proxy;
     /// By relayer and id of the deposit.
     mapping(address => mapping(bytes32 => bool)) public isDelivered;
@@ -29,18 +29,16 @@ contract DemoExecutor {
         require(!isDelivered[msg.sender][id], "delivered already");
         isDelivered[msg.sender][id] = true;
         (, SwapData[] memory calls, address fallbackTo) = abi.decode(message, (bytes32, SwapData[], address));
-        AnyToken.move(
-            token, abi.encodeWithSignature("transferFrom(address,address,uint256)", msg.sender, address(this), amount)
-        );
+        AnyToken.pull(token, msg.sender, address(this), amount);
         bool isPaid = false;
         if (calls.length == 1 && calls[0].callTo == proxy) {
-            AnyToken.move(token, abi.encodeWithSignature("approve(address,uint256)", proxy, amount));
+            AnyToken.approve(token, proxy, amount);
             (isPaid,) = proxy.call(calls[0].callData);
         }
         uint256 left = IBalance(token).balanceOf(address(this));
         if (left > 0) {
-            AnyToken.move(token, abi.encodeWithSignature("approve(address,uint256)", proxy, 0));
-            AnyToken.move(token, abi.encodeWithSignature("transfer(address,uint256)", fallbackTo, left));
+            AnyToken.approve(token, proxy, 0);
+            AnyToken.send(token, fallbackTo, left);
         }
         emit Delivered(msg.sender, id, isPaid);
     }

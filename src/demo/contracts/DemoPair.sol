@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.24;
 
-/// Calls a token whose `transfer` or `transferFrom` may return nothing, like Tether's.
+/// Calls a token whose functions may return nothing, like Tether's.
 library AnyToken {
-    function move(address token, bytes memory call) internal {
+    function pull(address token, address from, address to, uint256 value) internal {
+        _call(token, abi.encodeWithSignature("transferFrom(address,address,uint256)", from, to, value));
+    }
+
+    function send(address token, address to, uint256 value) internal {
+        _call(token, abi.encodeWithSignature("transfer(address,uint256)", to, value));
+    }
+
+    function approve(address token, address spender, uint256 value) internal {
+        _call(token, abi.encodeWithSignature("approve(address,uint256)", spender, value));
+    }
+
+    function _call(address token, bytes memory call) private {
         (bool ok, bytes memory answer) = token.call(call);
         require(ok && (answer.length == 0 || abi.decode(answer, (bool))), "a token was not moved");
     }
@@ -49,8 +61,8 @@ contract DemoPair {
     function swap(uint256 out0, uint256 out1, address to) external {
         (uint256 had0, uint256 had1) = (reserve0, reserve1);
         require(out0 < had0 && out1 < had1, "the pair holds too little");
-        if (out0 > 0) AnyToken.move(token0, abi.encodeWithSignature("transfer(address,uint256)", to, out0));
-        if (out1 > 0) AnyToken.move(token1, abi.encodeWithSignature("transfer(address,uint256)", to, out1));
+        if (out0 > 0) AnyToken.send(token0, to, out0);
+        if (out1 > 0) AnyToken.send(token1, to, out1);
         (uint256 has0, uint256 has1) = _held();
         uint256 in0 = has0 + out0 - had0;
         uint256 in1 = has1 + out1 - had1;

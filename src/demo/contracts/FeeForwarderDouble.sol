@@ -12,12 +12,7 @@ contract FeeForwarderDouble {
 
     function forwardERC20Fees(address token, FeeDistribution[] calldata fees) external {
         for (uint256 i = 0; i < fees.length; i++) {
-            AnyToken.move(
-                token,
-                abi.encodeWithSignature(
-                    "transferFrom(address,address,uint256)", msg.sender, fees[i].recipient, fees[i].amount
-                )
-            );
+            AnyToken.pull(token, msg.sender, fees[i].recipient, fees[i].amount);
         }
     }
 

@@ -5,7 +5,7 @@ import "./AcrossForms.sol";
 import "./DemoPair.sol";
 
 /// A test double of LI.FI's diamond: accepts the input of AcrossFacetV4, pays the fees, and keeps the rest. It bridges nothing.
-contract LifiDouble {
+contract LifiDouble is AcrossForms {
     function facetAddress(bytes4 selector) external view returns (address) {
         bool isServed = selector == this.startBridgeTokensViaAcrossV4.selector
             || selector == this.swapAndStartBridgeTokensViaAcrossV4.selector;
@@ -26,11 +26,7 @@ contract LifiDouble {
             SwapData calldata s = swaps[i];
             if (s.requiresDeposit) _pull(s.sendingAssetId, s.fromAmount);
             uint256 value = s.sendingAssetId == address(0) ? s.fromAmount : 0;
-            if (value == 0) {
-                AnyToken.move(
-                    s.sendingAssetId, abi.encodeWithSignature("approve(address,uint256)", s.approveTo, s.fromAmount)
-                );
-            }
+            if (value == 0) AnyToken.approve(s.sendingAssetId, s.approveTo, s.fromAmount);
             (bool ok,) = s.callTo.call{value: value}(s.callData);
             require(ok, "a fee was not paid");
         }
@@ -43,9 +39,7 @@ contract LifiDouble {
         if (token == address(0)) {
             require(msg.value == amount, "other coins than quoted");
         } else {
-            AnyToken.move(
-                token, abi.encodeWithSignature("transferFrom(address,address,uint256)", msg.sender, address(this), amount)
-            );
+            AnyToken.pull(token, msg.sender, address(this), amount);
         }
     }
 

@@ -90,10 +90,11 @@ export async function deployForPayers(node: TestNode, { fresh = 0 }: { fresh?: n
     if (BigInt(mined.status) !== 1n) throw new Error(`transaction ${hash} was reverted`)
     return mined
   }
-  const deploy = async (name: string, args: readonly unknown[] = []) => {
-    const { contractAddress } = await sendFrom(rich, { data: encodeCreation(name, args) }, DEPLOYMENT_GAS)
+  const create = async (data: Hex) => {
+    const { contractAddress } = await sendFrom(rich, { data }, DEPLOYMENT_GAS)
     return getAddress(contractAddress ?? '')
   }
+  const deploy = (name: string, args: readonly unknown[] = []) => create(encodeCreation(name, args))
   const addFeed = (symbol: string, price: bigint) =>
     deploy('SettableFeed', [`${symbol} / USD`, FEED_DECIMALS, price, BigInt(Math.floor(Date.now() / 1_000))])
   const fund: PayersChain['fund'] = async (token, to, amount) => {
@@ -109,7 +110,7 @@ export async function deployForPayers(node: TestNode, { fresh = 0 }: { fresh?: n
   const ethConversionProxy = await deploy('EthConversionProxy', [ethereumFeeProxy, path, ethHash, rich])
   const tokens = new Map<string, PayersToken>()
   for (const terms of [...BASE_TOKENS, ...freshTokens(fresh)]) {
-    const address = await deployToken(deploy, rich, terms)
+    const address = await deployToken(create, (call) => sendFrom(rich, call), rich, terms)
     tokens.set(terms.symbol, { ...terms, address, feed: await addFeed(terms.symbol, USD) })
   }
   const coinFeed = await addFeed('ETH', 3_000n * USD)
@@ -154,15 +155,26 @@ export async function deployForPayers(node: TestNode, { fresh = 0 }: { fresh?: n
 }
 
 async function deployToken(
-  deploy: (name: string, args?: readonly unknown[]) => Promise<Address>,
+  create: (code: Hex) => Promise<Address>,
+  send: (call: ContractCall) => Promise<unknown>,
   minter: Hex,
   { symbol, decimals, behaviour }: Pick<PayersToken, 'symbol' | 'decimals' | 'behaviour'>,
 ): Promise<Address> {
+  const deploy = (name: string, args: readonly unknown[] = []) => create(encodeCreation(name, args))
   if (behaviour === 'PLAIN') return deploy('DemoToken', [symbol, symbol, decimals])
   if (behaviour === 'TETHER') return deploy('TetherLikeToken', [symbol, symbol, decimals])
   const abi = circleLikeToken.abi as Abi
-  const first = encodeFunctionData({ abi, functionName: 'initialize', args: [symbol, symbol, decimals, minter] })
-  return deploy('DelegatingProxy', [await deploy('CircleLikeToken'), first])
+  const address = await create(minimalProxyTo(await deploy('CircleLikeToken')))
+  await send({
+    to: address,
+    data: encodeFunctionData({ abi, functionName: 'initialize', args: [symbol, symbol, decimals, minter] }),
+  })
+  return address
+}
+
+/** Creation code of a proxy that runs the code of another contract. @see https://eips.ethereum.org/EIPS/eip-1167 */
+function minimalProxyTo(implementation: Address): Hex {
+  return `0x3d602d80600a3d3981f3363d3d373d3d3d363d73${implementation.slice(2)}5af43d82803e903d91602b57fd5bf3`
 }
 
 function configOf(
