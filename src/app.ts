@@ -18,7 +18,7 @@ import { type ChainDirectory, createChainDirectory } from './chains/chain-direct
 import type { ChainConfig } from './chains/chains-file.ts'
 import { createTokenDirectory, type TokenDirectory } from './chains/token-directory.ts'
 import { type ChainComparison, createChainComparison } from './detection/check/compare-chains.ts'
-import { createDetection, type Detection } from './detection/detection.ts'
+import { createDetection } from './detection/detection.ts'
 import { explainUnmatched } from './detection/report/explain-unmatched.ts'
 import { listChains } from './detection/report/list-chains.ts'
 import { pageUnmatched } from './detection/report/list-unmatched.ts'
@@ -31,7 +31,7 @@ import { connectionsOf } from './postgres/knex.ts'
 import { pendingMigrations } from './postgres/migrations/migrate.ts'
 import type { ReadPools } from './postgres/replicas/read-pools.ts'
 import { createRefundWallets } from './requests/refund-wallets.ts'
-import { createRequests, type Requests } from './requests/requests.ts'
+import { createRequests } from './requests/requests.ts'
 import { createRefundWalletRepository } from './requests/sql/refund-wallet-repository.ts'
 import { createRequestListRepository } from './requests/sql/request-list-repository.ts'
 import { createRequestRepository } from './requests/sql/request-repository.ts'
@@ -79,28 +79,6 @@ export interface ServiceOptions {
   readonly lifi?: LifiOptions | undefined
 }
 
-/** A service whose parts are connected and not started. */
-export interface Service {
-  readonly requests: Requests
-  readonly detection: Detection
-  /** Compares the chains file with its nodes, and prunes the log of changes. */
-  readonly background: Background
-  /**
-   * Compares what payers are sent to with what the nodes answer; the background goes on with that. Routes by what two answers say is wrong are
-   * unavailable from then on.
-   */
-  compareChains(signal: AbortSignal): Promise<void>
-  /**
-   * Finds out how the nodes of all chains measure gas, so that the first payer does not wait for it. Never rejects; ends early when the
-   * signal aborts.
-   */
-  learnNodes(signal: AbortSignal): Promise<void>
-  /** Bundles what a browser is served, so that the first visitor does not wait for it. Never rejects. */
-  prepareScreens(): Promise<void>
-  /** Starts to answer. Options that are absent have defaults. */
-  listen(options: ListenOptions): Promise<Listener>
-}
-
 export type ListenOptions = Pick<ApiOptions, 'host' | 'port' | 'tls' | 'corsOrigins' | 'trustedProxies' | 'limits'>
 
 const CURSOR_SECRET = 'cursor-secret'
@@ -112,8 +90,10 @@ interface Shared {
   readonly cursorSecret: Buffer
 }
 
-/** Makes the rooms and connects them. */
-export async function composeService(options: ServiceOptions): Promise<Service> {
+export type Service = Awaited<ReturnType<typeof composeService>>
+
+/** Makes the parts of a service and connects them. Starts none. */
+export async function composeService(options: ServiceOptions) {
   const { knex, logger, now } = options
   const shared: Shared = {
     chains: createChainDirectory(options.chains),
@@ -170,11 +150,22 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   return {
     requests,
     detection,
+    /** Compares the chains file with its nodes, and prunes the log of changes. */
     background: composeBackground(options, comparison),
-    compareChains: (signal) => comparison.round(signal),
-    learnNodes: (signal) => routes.learnNodes(signal),
+    /**
+     * Compares what payers are sent to with what the nodes answer; the background goes on with that. Routes by what two answers say is wrong are
+     * unavailable from then on.
+     */
+    compareChains: (signal: AbortSignal) => comparison.round(signal),
+    /**
+     * Finds out how the nodes of all chains measure gas, so that the first payer does not wait for it. Never rejects; ends early when the
+     * signal aborts.
+     */
+    learnNodes: (signal: AbortSignal) => routes.learnNodes(signal),
+    /** Bundles what a browser is served, so that the first visitor does not wait for it. Never rejects. */
     prepareScreens: () => screens.prepare(),
-    listen: (listenOptions) => listen(options, { ...listenOptions, services, auth, screens }),
+    /** Starts to answer. Options that are absent have defaults. */
+    listen: (listenOptions: ListenOptions) => listen(options, { ...listenOptions, services, auth, screens }),
   }
 }
 

@@ -13,24 +13,20 @@ export interface BackgroundJob {
   readonly end?: () => Promise<void>
 }
 
-/** The jobs of one process. */
-export interface Background {
-  /** Starts all jobs; a second call does nothing. */
-  start(): void
-  /** Resolves when no job is running any more. Never rejects. */
-  stop(): Promise<void>
-}
+export type Background = ReturnType<typeof createBackground>
 
-/** Makes the background of a process. A job that fails is tried again after its usual time; the other jobs go on. */
-export function createBackground(jobs: readonly BackgroundJob[], logger: Logger): Background {
+/** Makes the background of a process, its jobs. A job that fails is tried again after its usual time; the other jobs go on. */
+export function createBackground(jobs: readonly BackgroundJob[], logger: Logger) {
   let running: { readonly ending: AbortController; readonly done: Promise<unknown> } | undefined
   return {
-    start() {
+    /** Starts all jobs; a second call does nothing. */
+    start(): void {
       if (running !== undefined) return
       const ending = new AbortController()
       running = { ending, done: Promise.all(jobs.map((job) => run(job, logger, ending.signal))) }
     },
-    async stop() {
+    /** Resolves when no job is running any more. Never rejects. */
+    async stop(): Promise<void> {
       running?.ending.abort(new Error('the process is stopping'))
       await running?.done
       running = undefined

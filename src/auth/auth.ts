@@ -2,18 +2,19 @@ import { timingSafeEqual } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { Logger } from '../domain/logger.ts'
 import { hashApiKey, isApiKey } from './api-key.ts'
-import { type Authenticate, createAuthenticate, type ProcessKey, storedFormOf } from './authenticate.ts'
+import { createAuthenticate, type ProcessKey, storedFormOf } from './authenticate.ts'
+import type { Caller } from './caller.ts'
 import { createFindKeyInForce, isInForce } from './find-key-in-force.ts'
 import { createCountAddress } from './limit-addresses.ts'
 import { createCountCall } from './limit-calls.ts'
-import { createPageOrigins, type PageOrigins } from './page-origins.ts'
+import { createPageOrigins } from './page-origins.ts'
 import { PUBLISHABLE_CALLS_PER_MINUTE } from './publishable-keys.ts'
 import type { ReportLimit } from './rate-limit.ts'
 import { createRecordUse } from './record-use.ts'
-import { type ApiKeyRepository, createApiKeyRepository } from './sql/api-key-repository.ts'
+import { createApiKeyRepository } from './sql/api-key-repository.ts'
 import { createLeaseCalls } from './sql/call-windows-repository.ts'
 import { createWatchTicketsRepository } from './sql/watch-tickets-repository.ts'
-import { createWatchTickets, type WatchTickets } from './watch-tickets.ts'
+import { createWatchTickets } from './watch-tickets.ts'
 
 export interface AuthOptions {
   readonly knex: Knex
@@ -34,31 +35,14 @@ export interface LimitClock {
   readonly monotonicMs: () => number
 }
 
-/** Identifies callers and limits their calls. */
-export interface Auth {
-  readonly authenticate: Authenticate
-  /**
-   * Counts a call of an address without a key.
-   *
-   * @throws WaybillError RATE_LIMITED
-   */
-  readonly countOpen: (address: string, report: ReportLimit) => void
-  /** Whether a key is neither revoked nor expired; asked again during long calls. */
-  readonly isKeyInForce: (keyId: string) => Promise<boolean>
-  /** The origins of all publishable keys. */
-  readonly pageOrigins: PageOrigins
-  /** The origins of one publishable key in force; undefined for any other text. */
-  readonly originsOfKey: (key: string) => Promise<readonly string[] | undefined>
-  /** Issues a ticket with which a browser can open one watch. */
-  readonly issueTicket: WatchTickets['issue']
-}
-
 const DEFAULT_OPEN_CALLS_PER_MINUTE = 300
 
-/** Composes the room on a migrated database. */
-export function createAuth(options: AuthOptions): Auth {
+export type Auth = ReturnType<typeof createAuth>
+
+/** Composes what identifies callers and limits their calls, on a migrated database. */
+export function createAuth(options: AuthOptions) {
   const { knex, logger, now, limitClock, leaseTimeoutMs, openCallsPerMinute = DEFAULT_OPEN_CALLS_PER_MINUTE } = options
-  const repository: ApiKeyRepository = createApiKeyRepository(knex)
+  const repository = createApiKeyRepository(knex)
   const monotonicMs = limitClock?.monotonicMs ?? (() => performance.now())
   const countAddress = createCountAddress({ callsPerMinute: openCallsPerMinute, monotonicMs })
   const countPage = createCountAddress({ callsPerMinute: PUBLISHABLE_CALLS_PER_MINUTE, monotonicMs })
@@ -86,15 +70,24 @@ export function createAuth(options: AuthOptions): Auth {
   })
   return {
     authenticate,
-    countOpen: (address, report) => void countAddress(address, report),
-    isKeyInForce: async (keyId) => (await findKeyInForce(keyId)) !== undefined,
-    issueTicket: (caller) => tickets.issue(caller),
-    async originsOfKey(key) {
+    /**
+     * Counts a call of an address without a key.
+     *
+     * @throws WaybillError RATE_LIMITED
+     */
+    countOpen: (address: string, report: ReportLimit) => void countAddress(address, report),
+    /** Whether a key is neither revoked nor expired; asked again during long calls. */
+    isKeyInForce: async (keyId: string) => (await findKeyInForce(keyId)) !== undefined,
+    /** Issues a ticket with which a browser can open one watch. */
+    issueTicket: (caller: Caller) => tickets.issue(caller),
+    /** The origins of one publishable key in force; undefined for any other text. */
+    async originsOfKey(key: string): Promise<readonly string[] | undefined> {
       const keyHash = hashApiKey(key)
       const own = processKeys.find((each) => timingSafeEqual(each.keyHash, keyHash))
       const [found] = own !== undefined || !isApiKey(key) ? [own] : await repository.findByHashes([keyHash])
       return found !== undefined && isInForce(found, now()) ? found.origins : undefined
     },
+    /** The origins of all publishable keys. */
     pageOrigins: createPageOrigins({
       read: () => repository.listOrigins(now()),
       always: processKeys.flatMap(({ origins = [] }) => origins),

@@ -91,8 +91,9 @@ export async function rotateApiKey(
   const lifetimeMs = old.expiresAt && old.expiresAt.getTime() - old.createdAt.getTime()
   const expiresAt = lifetimeMs === undefined ? undefined : new Date(now.getTime() + lifetimeMs)
   const issued = drawKey({ account, scopes, callsPerMinute, share, origins, createdAt: now, expiresAt })
+  const oldExpiresAt = new Date(now.getTime() + overlapMs)
   const change = { actor, at: now }
-  const isReplaced = await repository.replace(id, issued.stored, new Date(now.getTime() + overlapMs), change)
+  const isReplaced = await repository.replace({ oldId: id, key: issued.stored, oldExpiresAt, change })
   return isReplaced ? issued : undefined
 }
 

@@ -1,16 +1,5 @@
 import type { Logger } from '../domain/logger.ts'
 
-/** The origins of the publishable keys in force, for answers to preflights, which carry no key. */
-export interface PageOrigins {
-  /** Whether a key has the origin, as far as this process knows. */
-  readonly has: (origin: string) => boolean
-  /**
-   * The same, for an unknown origin after another look at the database if the last is older than a second. Never rejects, and waits no longer
-   * than a second: a database that does not answer holds up no page.
-   */
-  readonly lookUp: (origin: string) => Promise<boolean>
-}
-
 /** How old the origins may be that an unknown one is compared with: a key works at once, and a page that asks again and again costs little. */
 const FRESH_MS = 1_000
 /** How long an unknown page waits for the database. */
@@ -18,7 +7,11 @@ const PATIENCE_MS = 1_000
 /** After how long a revoked key's origin is no longer told. */
 const STALE_MS = 5_000
 
+export type PageOrigins = ReturnType<typeof createPageOrigins>
+
 /**
+ * The origins of the publishable keys in force, for answers to preflights, which carry no key.
+ *
  * @param options.read - the origins of all keys in force
  * @param options.always - origins of keys that are not stored
  * @param options.monotonicMs - milliseconds of a monotonic clock
@@ -28,7 +21,7 @@ export function createPageOrigins(options: {
   readonly always: readonly string[]
   readonly monotonicMs: () => number
   readonly logger: Logger
-}): PageOrigins {
+}) {
   const { read, always, monotonicMs, logger } = options
   let origins = new Set(always)
   let readAtMs = Number.NEGATIVE_INFINITY
@@ -52,11 +45,16 @@ export function createPageOrigins(options: {
   }
 
   return {
-    has(origin) {
+    /** Whether a key has the origin, as far as this process knows. */
+    has(origin: string): boolean {
       void refreshAfter(STALE_MS)
       return origins.has(origin)
     },
-    async lookUp(origin) {
+    /**
+     * The same, for an unknown origin after another look at the database if the last is older than a second. Never rejects, and waits no longer
+     * than a second: a database that does not answer holds up no page.
+     */
+    async lookUp(origin: string): Promise<boolean> {
       if (origins.has(origin)) void refreshAfter(STALE_MS)
       else await atMost(PATIENCE_MS, refreshAfter(FRESH_MS))
       return origins.has(origin)

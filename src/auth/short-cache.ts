@@ -3,15 +3,7 @@ import { dropOldest } from './drop-oldest.ts'
 /**
  * Caches look-ups for a short time; concurrent look-ups of one name share one load. Misses are not cached: a flood of invented
  * keys takes no memory, and a new key works at once.
- */
-export interface ShortCache<T> {
-  get(name: string, load: () => Promise<T | undefined>): Promise<T | undefined>
-  has(name: string): boolean
-  set(name: string, value: T): void
-  delete(name: string): void
-}
-
-/**
+ *
  * @param options.lifetimeMs - how long an entry is valid, and so how long a revoked key may still be accepted
  * @param options.maxEntries - beyond it the oldest entries are dropped
  * @param options.now - milliseconds of a monotonic clock
@@ -20,7 +12,7 @@ export function createShortCache<T>(options: {
   readonly lifetimeMs: number
   readonly maxEntries: number
   readonly now: () => number
-}): ShortCache<T> {
+}) {
   const entries = new Map<string, { readonly value: T; readonly validUntil: number }>()
   const loading = new Map<string, Promise<T | undefined>>()
 
@@ -41,12 +33,12 @@ export function createShortCache<T>(options: {
   }
 
   return {
-    has: (name) => (entries.get(name)?.validUntil ?? Number.NEGATIVE_INFINITY) > options.now(),
+    has: (name: string) => (entries.get(name)?.validUntil ?? Number.NEGATIVE_INFINITY) > options.now(),
     set: remember,
-    delete(name) {
+    delete(name: string): void {
       entries.delete(name)
     },
-    get(name, load) {
+    get(name: string, load: () => Promise<T | undefined>): Promise<T | undefined> {
       const entry = entries.get(name)
       if (entry !== undefined && entry.validUntil > options.now()) return Promise.resolve(entry.value)
       entries.delete(name)

@@ -292,7 +292,8 @@ describe('the audit log', () => {
     const count = async () => (await listAuditEntries(database.knex)).length
     const before = await count()
     await expect(repository.insert(stored, change)).rejects.toThrow('api_keys')
-    await expect(repository.replace(stored.id, stored, now(), change)).rejects.toThrow('api_keys')
+    const replacement = { oldId: stored.id, key: stored, oldExpiresAt: now(), change }
+    await expect(repository.replace(replacement)).rejects.toThrow('api_keys')
     expect(await count()).toBe(before)
     expect((await repository.findById(stored.id))?.expiresAt).toBeUndefined()
   })

@@ -58,43 +58,13 @@ export interface RevokeOthers {
   readonly change: Change
 }
 
-/** API keys and their accounts. Every change writes its line of the audit log in the same transaction. */
-export interface ApiKeyRepository {
-  findByHashes(keyHashes: readonly Buffer[]): Promise<StoredApiKey[]>
-  findById(id: string): Promise<StoredApiKey | undefined>
-  /** The keys that exist, in any order. */
-  findByIds(ids: readonly string[]): Promise<StoredApiKey[]>
-  findAccount(name: string): Promise<Account | undefined>
-  /** The account of that name, created if there is none. */
-  ensureAccount(name: string): Promise<Account>
-  insert(key: StoredApiKey, change: Change): Promise<void>
-  /**
-   * Stores a key that replaces another, which expires at `oldExpiresAt` or earlier, as it was to.
-   *
-   * @returns false when the old key is revoked or expired; then nothing is changed
-   */
-  replace(oldId: string, key: StoredApiKey, oldExpiresAt: Date, change: Change): Promise<boolean>
-  /** The origins of all publishable keys in force, in no order. */
-  listOrigins(now: Date): Promise<string[]>
-  /** All keys or those of one account, oldest first. */
-  list(accountName?: string): Promise<StoredApiKey[]>
-  /** @returns false when there is no such key or it is revoked already */
-  revoke(id: string, at: Date, actor?: string): Promise<boolean>
-  /**
-   * Revokes every key in force but those named.
-   *
-   * @param accountName - only keys of this account; all accounts when absent
-   * @returns the keys that were revoked, oldest first; or the named ids that are not in force there, and then nothing is changed
-   */
-  revokeOthers(terms: RevokeOthers): Promise<{ readonly revoked: StoredApiKey[] } | { readonly missing: string[] }>
-  /** Sets the time of last use; never overwrites a later time with an earlier one. */
-  recordUse(ids: readonly string[], at: Date): Promise<void>
-}
-
 /** How long a call waits for what identifies its caller, in milliseconds. */
 const LOOK_UP_TIMEOUT_MS = 10_000
 
-export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
+export type ApiKeyRepository = ReturnType<typeof createApiKeyRepository>
+
+/** API keys and their accounts. Every change writes its line of the audit log in the same transaction. */
+export function createApiKeyRepository(knex: Knex) {
   /** All calls wait for these reads, so none of them waits for one connection. */
   function lookUp<T>(query: () => CancellableQuery<T>): Promise<T> {
     return readPromptly((signal) => runCancellable(knex, query(), signal), LOOK_UP_TIMEOUT_MS)
@@ -114,22 +84,29 @@ export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
   }
 
   return {
-    async findByHashes(keyHashes) {
+    async findByHashes(keyHashes: readonly Buffer[]): Promise<StoredApiKey[]> {
       return (await lookUp(() => selectKeys(knex).whereIn('key_hash', keyHashes))).map(fromRow)
     },
-    async findById(id) {
+    async findById(id: string): Promise<StoredApiKey | undefined> {
       const [row] = await selectKeys(knex).where('api_keys.id', id)
       return row === undefined ? undefined : fromRow(row)
     },
-    async findByIds(ids) {
+    /** The keys that exist, in any order. */
+    async findByIds(ids: readonly string[]): Promise<StoredApiKey[]> {
       return (await lookUp(() => selectKeys(knex).whereIn('api_keys.id', ids))).map(fromRow)
     },
     findAccount,
+    /** The account of that name, created if there is none. */
     ensureAccount,
-    insert: (key, change) => knex.transaction((trx) => insertKey(trx, key, change)),
-    replace: (oldId, key, oldExpiresAt, change) =>
-      knex.transaction((trx) => replaceKey(trx, { oldId, key, oldExpiresAt, change })),
-    async listOrigins(now) {
+    insert: (key: StoredApiKey, change: Change) => knex.transaction((trx) => insertKey(trx, key, change)),
+    /**
+     * Stores a key that replaces another, which expires at `oldExpiresAt` or earlier, as it was to.
+     *
+     * @returns false when the old key is revoked or expired; then nothing is changed
+     */
+    replace: (replacement: Replacement) => knex.transaction((trx) => replaceKey(trx, replacement)),
+    /** The origins of all publishable keys in force, in no order. */
+    async listOrigins(now: Date): Promise<string[]> {
       const { rows } = await lookUp(() =>
         knex.raw<{ rows: { origin: string }[] }>(
           `select distinct unnest(origins) as origin from api_keys
@@ -139,14 +116,23 @@ export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
       )
       return rows.map(({ origin }) => origin)
     },
-    async list(accountName) {
+    /** All keys or those of one account, oldest first. */
+    async list(accountName?: string): Promise<StoredApiKey[]> {
       const query = selectKeys(knex).orderBy(['api_keys.created_at', 'api_keys.id'])
       const rows = await (accountName === undefined ? query : query.where('accounts.name', accountName))
       return rows.map(fromRow)
     },
-    revoke: (id, at, actor = SERVICE) => knex.transaction((trx) => revokeKey(trx, id, { actor, at })),
-    revokeOthers: (terms) => knex.transaction((trx) => revokeOtherKeys(trx, terms)),
-    async recordUse(ids, at) {
+    /** @returns false when there is no such key or it is revoked already */
+    revoke: (id: string, at: Date, actor = SERVICE) => knex.transaction((trx) => revokeKey(trx, id, { actor, at })),
+    /**
+     * Revokes every key in force but those named.
+     *
+     * @param accountName - only keys of this account; all accounts when absent
+     * @returns the keys that were revoked, oldest first; or the named ids that are not in force there, and then nothing is changed
+     */
+    revokeOthers: (terms: RevokeOthers) => knex.transaction((trx) => revokeOtherKeys(trx, terms)),
+    /** Sets the time of last use; never overwrites a later time with an earlier one. */
+    async recordUse(ids: readonly string[], at: Date): Promise<void> {
       await knex('api_keys')
         .whereIn('id', ids)
         .whereRaw('(last_used_at is null or last_used_at < ?)', [at])

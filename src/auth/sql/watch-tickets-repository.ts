@@ -11,21 +11,13 @@ export interface StoredTicket {
   readonly expiresAt: Date
 }
 
-/** Watch tickets, shared by all processes on the database. */
-export interface WatchTicketsRepository {
-  /** Stores a ticket and deletes expired ones. */
-  insert(ticket: StoredTicket, now: Date): Promise<void>
-  /**
-   * Uses a ticket up: of concurrent calls, in any process, exactly one succeeds.
-   *
-   * @returns undefined when there is no such ticket, or it has expired
-   */
-  take(ticketHash: Buffer, now: Date): Promise<Pick<StoredTicket, 'keyId' | 'account'> | undefined>
-}
+export type WatchTicketsRepository = ReturnType<typeof createWatchTicketsRepository>
 
-export function createWatchTicketsRepository(knex: Knex): WatchTicketsRepository {
+/** Watch tickets, shared by all processes on the database. */
+export function createWatchTicketsRepository(knex: Knex) {
   return {
-    async insert({ ticketHash, keyId, account, expiresAt }, now) {
+    /** Stores a ticket and deletes expired ones. */
+    async insert({ ticketHash, keyId, account, expiresAt }: StoredTicket, now: Date): Promise<void> {
       await knex('watch_tickets').where('expires_at', '<', now).delete()
       await knex('watch_tickets').insert({
         ticket_hash: ticketHash,
@@ -35,7 +27,12 @@ export function createWatchTicketsRepository(knex: Knex): WatchTicketsRepository
         expires_at: expiresAt,
       })
     },
-    async take(ticketHash, now) {
+    /**
+     * Uses a ticket up: of concurrent calls, in any process, exactly one succeeds.
+     *
+     * @returns undefined when there is no such ticket, or it has expired
+     */
+    async take(ticketHash: Buffer, now: Date): Promise<Pick<StoredTicket, 'keyId' | 'account'> | undefined> {
       const [taken] = await knex('watch_tickets')
         .where({ ticket_hash: ticketHash })
         .where('expires_at', '>', now)

@@ -20,14 +20,6 @@ export interface Entry {
   closed?: Place & { kind: 'TAKEN' | 'RETURNED' }
 }
 
-export interface Book {
-  /** Reads new logs. @throws errors of a chain's node */
-  read(): Promise<void>
-  entries(): readonly Entry[]
-  /** The last block that was read of a chain. @throws Error when the chain was never read */
-  headOf(chain: BridgeChain): Head
-}
-
 interface Head {
   number: number
   hash: string
@@ -48,8 +40,10 @@ interface Pages {
   recent: readonly Found[]
 }
 
+export type Book = ReturnType<typeof createBook>
+
 /** Creates an empty book. */
-export function createBook(chains: readonly BridgeChain[]): Book {
+export function createBook(chains: readonly BridgeChain[]) {
   const pages = new Map<BridgeChain, Pages>()
 
   async function readChain(chain: BridgeChain): Promise<void> {
@@ -76,9 +70,11 @@ export function createBook(chains: readonly BridgeChain[]): Book {
   }
 
   return {
+    /** Reads new logs. @throws errors of a chain's node */
     read: () => (reading ??= readAll()),
     entries: () => toEntries([...pages.values()].flatMap(({ settled, recent }) => [...settled, ...recent])),
-    headOf(chain) {
+    /** The last block that was read of a chain. @throws Error when the chain was never read */
+    headOf(chain: BridgeChain): Head {
       const known = pages.get(chain)
       if (known === undefined) throw new Error(`${chain.name} was not read yet`)
       return known.head

@@ -11,6 +11,8 @@ import { type Deployed, USD_HASH } from '../network/deployment.ts'
 
 interface CommonPayment {
   to: Address
+  /** Base units of the token or coin; of a conversion, fiat with 8 decimals. */
+  amount: bigint
   /** 8 bytes. */
   paymentReference: Hex
   /** In addition to `amount`, in the same unit. */
@@ -18,33 +20,20 @@ interface CommonPayment {
   feeAddress?: Address
 }
 
-/** Amounts are in base units of the token or coin; those of conversions are in fiat with 8 decimals. */
+interface Conversion {
+  currencyHash?: Address
+  /** Limit of what the proxy may take, in base units of the token or in wei; the proxy returns the rest of coins. */
+  maxToSpend: bigint
+  maxRateTimespanSec?: bigint
+}
+
 export type DemoPayment = CommonPayment &
   (
-    | { kind: 'ERC20'; token: Address; amount: bigint; proxy?: Address }
-    | {
-        kind: 'NATIVE'
-        amount: bigint
-        /** false: the older function, which pays out everything that was sent except the fee. */
-        exact?: boolean
-      }
-    | {
-        kind: 'ERC20_CONVERSION'
-        token: Address
-        amount: bigint
-        currencyHash?: Address
-        /** Limit of what the proxy may take, in base units of the token. */
-        maxToSpend: bigint
-        maxRateTimespanSec?: bigint
-      }
-    | {
-        kind: 'NATIVE_CONVERSION'
-        amount: bigint
-        currencyHash?: Address
-        /** wei; the proxy returns the rest. */
-        maxToSpend: bigint
-        maxRateTimespanSec?: bigint
-      }
+    | { kind: 'ERC20'; token: Address; proxy?: Address }
+    /** exact: false: the older function, which pays out everything that was sent except the fee. */
+    | { kind: 'NATIVE'; exact?: boolean }
+    | ({ kind: 'ERC20_CONVERSION'; token: Address } & Conversion)
+    | ({ kind: 'NATIVE_CONVERSION' } & Conversion)
   )
 
 /** Maximum age of rates: the longest heartbeat of the path plus a tenth. The demo's feeds have a heartbeat of one hour. */

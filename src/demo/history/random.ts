@@ -1,18 +1,10 @@
-/**
- * Random numbers from a fixed seed, so that a second start finds the requests of the first.
- */
-export interface Random {
-  /** In [0, 1). */
-  next: () => number
-  /** A whole number in [0, limit). */
-  below(limit: number): number
-  pick<T>(list: readonly T[]): T
-  /** Roughly normal, mean 0, standard deviation 1. */
-  normal(): number
-}
+export type Random = ReturnType<typeof createRandom>
 
-/** Mulberry32: 32 bits of state, enough for data that only has to look varied. */
-export function createRandom(seed: number): Random {
+/**
+ * Random numbers from a fixed seed, so that a second start finds the requests of the first. Mulberry32: 32 bits of state, enough for data that
+ * only has to look varied.
+ */
+export function createRandom(seed: number) {
   let state = seed >>> 0
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0
@@ -22,13 +14,16 @@ export function createRandom(seed: number): Random {
   }
   const below = (limit: number): number => Math.floor(next() * limit)
   return {
+    /** In [0, 1). */
     next,
+    /** A whole number in [0, limit). */
     below,
     pick<T>(list: readonly T[]): T {
       const chosen = list[below(list.length)]
       if (chosen === undefined) throw new RangeError('the list is empty')
       return chosen
     },
+    /** Roughly normal, mean 0, standard deviation 1. */
     normal: () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next()),
   }
 }

@@ -8,7 +8,7 @@ import { createRequire } from 'node:module'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { createRpc, type Rpc } from './rpc.ts'
+import { createRpc } from './rpc.ts'
 
 /** Large, because automatic mining strands transactions whose gas limits do not fit into one block. */
 const BLOCK_GAS_LIMIT = 2_000_000_000
@@ -57,16 +57,6 @@ export interface AnvilExit {
   stderr: string
 }
 
-export interface Anvil {
-  rpcUrl: string
-  rpc: Rpc
-  pid: number
-  /** Resolves when the process has ended, for any reason; never rejects. */
-  exited: Promise<AnvilExit>
-  /** Makes the process write its state and end; resolves when it has ended. */
-  stop(): Promise<void>
-}
-
 export class AnvilStartError extends Error {
   /** Whether the state to continue cannot be parsed, so that only a new chain can start. */
   readonly stateUnreadable: boolean
@@ -78,13 +68,15 @@ export class AnvilStartError extends Error {
   }
 }
 
+export type Anvil = Awaited<ReturnType<typeof startAnvil>>
+
 /**
  * Starts anvil on loopback and resolves when it accepts calls. When this process dies, even by SIGKILL, anvil writes its state and ends.
  *
  * @throws AnvilStartError that names the platform without a binary, the port in use, the unreadable state, or the state that another
  *   process has locked
  */
-export async function startAnvil(options: AnvilOptions): Promise<Anvil> {
+export async function startAnvil(options: AnvilOptions) {
   const child = spawnAnvil(options)
   const output = { stdout: '', stderr: '' }
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
@@ -101,8 +93,10 @@ export async function startAnvil(options: AnvilOptions): Promise<Anvil> {
     rpcUrl,
     rpc: createRpc(rpcUrl),
     pid: child.pid as number,
+    /** Resolves when the process has ended, for any reason; never rejects. */
     exited,
-    async stop() {
+    /** Makes the process write its state and end; resolves when it has ended. */
+    async stop(): Promise<void> {
       stopping = true
       await endProcess(child, { writesState: options.state !== undefined })
       await exited

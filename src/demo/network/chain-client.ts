@@ -44,42 +44,35 @@ export interface BlockHeader {
   baseFeePerGas: bigint
 }
 
-export interface ChainClient {
-  rpc: Rpc
-  /** Sends from an unlocked account; resolves when the node has accepted it, before it is mined. */
-  send(from: Address, call: ContractCall | { data: Hex }, options?: SendOptions): Promise<Hex>
-  /** Sends several in any order. @returns their hashes, in the order of the list */
-  sendAll(list: readonly Sending[]): Promise<Hex[]>
-  /** Mines one block. @returns its number */
-  mine(block?: BlockOptions): Promise<bigint>
-  /** Undefined while the transaction is not mined. */
-  receipt(hash: Hex): Promise<Receipt | undefined>
-  head(): Promise<BlockHeader>
-  read(call: ContractCall): Promise<Hex>
-}
-
 /** Enough for every payment of the demo. Nothing is estimated, because an estimate costs as much as the call. */
 const DEFAULT_GAS = 500_000n
 const DEPLOYMENT_GAS = 5_000_000n
 const GWEI = 10n ** 9n
 
-export function createChainClient(rpc: Rpc): ChainClient {
+export type ChainClient = ReturnType<typeof createChainClient>
+
+export function createChainClient(rpc: Rpc) {
   return {
     rpc,
-    send: (from, call, options) => rpc.call<Hex>(...toCall({ from, call, options })),
-    sendAll: (list) => rpc.callAll<Hex>(list.map(toCall)),
-    async mine({ timestampSec, baseFeePerGas } = {}) {
+    /** Sends from an unlocked account; resolves when the node has accepted it, before it is mined. */
+    send: (from: Address, call: Sending['call'], options?: SendOptions) =>
+      rpc.call<Hex>(...toCall({ from, call, options })),
+    /** Sends several in any order. @returns their hashes, in the order of the list */
+    sendAll: (list: readonly Sending[]) => rpc.callAll<Hex>(list.map(toCall)),
+    /** Mines one block. @returns its number */
+    async mine({ timestampSec, baseFeePerGas }: BlockOptions = {}): Promise<bigint> {
       if (baseFeePerGas !== undefined) {
         await rpc.call('anvil_setNextBlockBaseFeePerGas', [toQuantity(baseFeePerGas)])
       }
       await rpc.call('evm_mine', timestampSec === undefined ? [] : [toQuantity(timestampSec)])
       return BigInt(await rpc.call<Hex>('eth_blockNumber'))
     },
-    async receipt(hash) {
+    /** Undefined while the transaction is not mined. */
+    async receipt(hash: Hex): Promise<Receipt | undefined> {
       const answer = await rpc.call<RpcTransactionReceipt | null>('eth_getTransactionReceipt', [hash])
       return answer ? toReceipt(answer) : undefined
     },
-    async head() {
+    async head(): Promise<BlockHeader> {
       const block = await rpc.call<Record<'number' | 'hash' | 'timestamp' | 'baseFeePerGas', Hex>>(
         'eth_getBlockByNumber',
         ['latest', false],
@@ -91,9 +84,7 @@ export function createChainClient(rpc: Rpc): ChainClient {
         baseFeePerGas: BigInt(block.baseFeePerGas),
       }
     },
-    read(call) {
-      return rpc.call<Hex>('eth_call', [{ to: call.to, data: call.data }, 'latest'])
-    },
+    read: ({ to, data }: ContractCall) => rpc.call<Hex>('eth_call', [{ to, data }, 'latest']),
   }
 }
 

@@ -2,7 +2,6 @@
  * Starts the demo's four chains, from their state on disk or from genesis, and describes them like a chains file.
  */
 import { join } from 'node:path'
-import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { DEMO_ACCOUNTS, DEMO_MNEMONIC, type DemoPeople, readPeople } from '../history/people.ts'
 import { type Anvil, type AnvilExit, type AnvilOptions, AnvilStartError, startAnvil } from './anvil.ts'
@@ -36,13 +35,7 @@ export interface DemoChain {
   fresh: boolean
 }
 
-export interface DemoNetwork {
-  chains: readonly DemoChain[]
-  configs: readonly ChainConfig[]
-  /** Settles when a node ended unexpectedly. */
-  crashed: Promise<{ chain: string; exit: AnvilExit }>
-  stop(): Promise<void>
-}
+export type DemoNetwork = Awaited<ReturnType<typeof startNetwork>>
 
 /**
  * Starts every chain of the demo, each on a free port of loopback.
@@ -50,10 +43,7 @@ export interface DemoNetwork {
  * @param folder - holds a folder with the state of each chain
  * @throws AnvilStartError when a node cannot run here; Error when a chain's id is that of a real chain
  */
-export async function startNetwork(
-  context: StartContext,
-  specs: readonly DemoChainSpec[] = DEMO_CHAINS,
-): Promise<DemoNetwork> {
+export async function startNetwork(context: StartContext, specs: readonly DemoChainSpec[] = DEMO_CHAINS) {
   const started = await Promise.allSettled(specs.map((spec) => startChain(spec, context)))
   const chains = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   const failure = started.find((result) => result.status === 'rejected')
@@ -67,12 +57,13 @@ export async function startNetwork(
   return {
     chains,
     configs: chains.map((chain) => describeChain(chain.spec, chain.anvil.rpcUrl, chain.deployed)),
+    /** Settles when a node ended unexpectedly. */
     crashed: firstCrash(chains),
     stop,
   }
 }
 
-function firstCrash(chains: readonly DemoChain[]): DemoNetwork['crashed'] {
+function firstCrash(chains: readonly DemoChain[]): Promise<{ chain: string; exit: AnvilExit }> {
   return new Promise((resolve) => {
     for (const chain of chains) {
       void chain.anvil.exited.then((exit) => {
