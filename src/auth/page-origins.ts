@@ -7,8 +7,6 @@ const PATIENCE_MS = 1_000
 /** After how long a revoked key's origin is no longer told. */
 const STALE_MS = 5_000
 
-export type PageOrigins = ReturnType<typeof createPageOrigins>
-
 /**
  * The origins of the publishable keys in force, for answers to preflights, which carry no key.
  *

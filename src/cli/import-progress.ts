@@ -2,13 +2,6 @@ import type { Writable } from 'node:stream'
 import type { BadLine, ImportCounts } from '../imports/import-lines.ts'
 import { writeFully } from './write-fully.ts'
 
-/** Reports the progress of an import. */
-interface ImportProgress {
-  onBatch(counts: ImportCounts, bad: readonly BadLine[]): Promise<void>
-  /** Writes how the import ended, and the totals. */
-  end(how: string): Promise<void>
-}
-
 const REPORT_INTERVAL_MS = 1_000
 
 /**
@@ -16,7 +9,7 @@ const REPORT_INTERVAL_MS = 1_000
  *
  * @param nowMs - a monotonic clock, in milliseconds
  */
-export function reportImport(stderr: Writable, nowMs: () => number): ImportProgress {
+export function reportImport(stderr: Writable, nowMs: () => number) {
   const startedMs = nowMs()
   // The first batch is reported at once.
   let reportedMs = Number.NEGATIVE_INFINITY
@@ -31,7 +24,7 @@ export function reportImport(stderr: Writable, nowMs: () => number): ImportProgr
     return `${read} lines read: ${wrote} written, ${same} unchanged, ${wrong} bad; ${rate} lines/s`
   }
   return {
-    async onBatch(counts, bad) {
+    async onBatch(counts: ImportCounts, bad: readonly BadLine[]): Promise<void> {
       latest = counts
       if (bad.length > 0)
         await write(bad.map(({ number, error }) => `line ${number}: ${error.reason}: ${error.message}\n`).join(''))
@@ -39,6 +32,7 @@ export function reportImport(stderr: Writable, nowMs: () => number): ImportProgr
       reportedMs = nowMs()
       await write(`${totals()}\n`)
     },
-    end: (how) => write(`${how}: ${totals()}\n`),
+    /** Writes how the import ended, and the totals. */
+    end: (how: string) => write(`${how}: ${totals()}\n`),
   }
 }

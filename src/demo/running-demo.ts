@@ -9,21 +9,14 @@ import { createChainClient } from './network/chain-client.ts'
 import { encodeBalanceOf } from './network/demo-contracts.ts'
 import { createRpc, type Rpc, toQuantity } from './network/rpc.ts'
 
-export interface RunningDemo {
-  file: DemoFile
-  /** Calls the API and returns its answer. @throws Error when that is an error */
-  get: <T>(path: string) => Promise<T>
-  post: <T>(path: string, body: object) => Promise<T>
-  /** The node of a chain. */
-  rpcOf(chain: DemoFileChain): Rpc
-}
+export type RunningDemo = Awaited<ReturnType<typeof findRunningDemo>>
 
 /**
  * Finds the demo that runs on a data folder.
  *
  * @throws Error when none runs, or no longer
  */
-export async function findRunningDemo(dataDir: string, signal: AbortSignal): Promise<RunningDemo> {
+export async function findRunningDemo(dataDir: string, signal: AbortSignal) {
   const file = await readDemoFile(dataDir)
   const call = async <T>(path: string, init: RequestInit = {}): Promise<T> => {
     const headers = { 'x-api-key': file.apiKey, 'content-type': 'application/json' }
@@ -46,9 +39,11 @@ export async function findRunningDemo(dataDir: string, signal: AbortSignal): Pro
   if (nodes.some((node) => node.status === 'rejected' || !node.value)) throw new Error(notRunning)
   return {
     file,
-    get: (path) => call(path),
-    post: (path, body) => call(path, { method: 'POST', body: JSON.stringify(body) }),
-    rpcOf: ({ rpcUrl }) => createRpc(rpcUrl),
+    /** Calls the API and returns its answer. @throws Error when that is an error */
+    get: <T>(path: string) => call<T>(path),
+    post: <T>(path: string, body: object) => call<T>(path, { method: 'POST', body: JSON.stringify(body) }),
+    /** The node of a chain. */
+    rpcOf: ({ rpcUrl }: DemoFileChain): Rpc => createRpc(rpcUrl),
   }
 }
 

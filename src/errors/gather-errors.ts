@@ -4,25 +4,21 @@ import { type FieldViolation, kindOf, type Unlisted, WaybillError } from './wayb
 /** The most errors of one input that are told. Each may have cost a search for the nearest name. */
 export const MAX_VIOLATIONS = 16
 
-/** The errors of one input, gathered so that its sender is told of all of them at once. */
-export interface GatheredErrors {
-  /** Remembers an error of the input. Any other failure is thrown again, and so is the last error that an answer has room for. */
-  note(thrown: unknown): void
-  /** @throws WaybillError with the reason of the first error and the violations of all; returns if there was none */
-  raise(): void
-}
+export type GatheredErrors = ReturnType<typeof gatherErrors>
 
-/** Begins to gather. */
-export function gatherErrors(): GatheredErrors {
+/** Gathers the errors of one input, so that its sender is told of all of them at once. */
+export function gatherErrors() {
   const found: WaybillError[] = []
   return {
-    note(thrown) {
+    /** Remembers an error of the input. Any other failure is thrown again, and so is the last error that an answer has room for. */
+    note(thrown: unknown): void {
       if (!(thrown instanceof WaybillError) || kindOf(thrown.reason) !== 'INVALID_INPUT') throw thrown
       // Values that depend on a wrong one are wrong for the same reason, thrown as the same error.
       if (!found.includes(thrown)) found.push(thrown)
       if (found.length === MAX_VIOLATIONS) throw mergeErrors(found, { count: 0, isRestUnchecked: true })
     },
-    raise() {
+    /** @throws WaybillError with the reason of the first error and the violations of all; returns if there was none */
+    raise(): void {
       if (found.length > 0) throw mergeErrors(found)
     },
   }
@@ -32,7 +28,7 @@ export function gatherErrors(): GatheredErrors {
  * Reads all values of an input, in their order.
  *
  * @param readers - one for each value; each may throw a WaybillError
- * @throws WaybillError as {@link GatheredErrors.raise} does, if any reader threw an error of the input; other failures at once
+ * @throws WaybillError as `raise` of {@link gatherErrors} does, if any reader threw an error of the input; other failures at once
  */
 export function readAll<R extends Readonly<Record<string, () => unknown>>>(
   readers: R,
@@ -71,17 +67,7 @@ export async function readAllInTurn<R extends Readonly<Record<string, () => unkn
 
 /** Reads all values of a list, in their order. @throws as {@link readAll} does */
 export function readEach<T, R>(given: readonly T[], read: (value: T, index: number) => R): readonly R[] {
-  const errors = gatherErrors()
-  const values: R[] = []
-  for (const [index, each] of given.entries()) {
-    try {
-      values.push(read(each, index))
-    } catch (thrown) {
-      errors.note(thrown)
-    }
-  }
-  errors.raise()
-  return values
+  return Object.values(readAll(Object.fromEntries(given.map((each, at) => [at, () => read(each, at)] as const))))
 }
 
 /** As {@link readEach}, for a reader that waits. */
