@@ -81,7 +81,7 @@ export function createAuth(options: AuthOptions) {
     /** Issues a ticket with which a browser can open one watch. */
     issueTicket: (caller: Caller) => tickets.issue(caller),
     /** The origins of one publishable key in force; undefined for any other text. */
-    async originsOfKey(key: string): Promise<readonly string[] | undefined> {
+    originsOfKey: async (key: string): Promise<readonly string[] | undefined> => {
       const keyHash = hashApiKey(key)
       const own = processKeys.find((each) => timingSafeEqual(each.keyHash, keyHash))
       const [found] = own !== undefined || !isApiKey(key) ? [own] : await repository.findByHashes([keyHash])

@@ -12,7 +12,7 @@ export async function serveLocally(listener: RequestListener, options: ServerOpt
     /** Without a path. */
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     /** Closes open connections too, answered or not; resolves when all are closed. */
-    async stop(): Promise<void> {
+    stop: async (): Promise<void> => {
       const closed = once(server, 'close')
       server.close()
       server.closeAllConnections()
