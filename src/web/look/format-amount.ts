@@ -11,7 +11,8 @@ const MORE = '…'
  */
 export function formatAmount(amount: string, locale?: string): string {
   const fraction = /\.(\d+)$/.exec(amount)?.[1]?.length ?? 0
-  return numberFormat(locale, fraction, fraction).format(amount as Intl.StringNumericLiteral)
+  const digits = { minimumFractionDigits: fraction, maximumFractionDigits: fraction }
+  return formatOnce(Intl.NumberFormat, locale, digits).format(amount as Intl.StringNumericLiteral)
 }
 
 /**
@@ -34,18 +35,10 @@ export function formatShortAmount(amount: string, decimals = 6, locale?: string)
  * @param amount - a decimal string
  */
 export function formatUsd(amount: string, locale?: string): string {
-  const format = usdFormat(locale)
+  const options = { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol' } as const
+  const format = formatOnce(Intl.NumberFormat, locale, options)
   const fraction = /\.(\d+)$/.exec(amount)?.[1]?.replace(/0+$/, '') ?? ''
   if (fraction.length <= 2) return format.format(amount as Intl.StringNumericLiteral)
   if (amount.startsWith('0.00')) return `< ${format.format(0.01)}`
   return `≈ ${format.format(amount as Intl.StringNumericLiteral)}`
-}
-
-function numberFormat(locale: string | undefined, least: number, most: number): Intl.NumberFormat {
-  return formatOnce(Intl.NumberFormat, locale, { minimumFractionDigits: least, maximumFractionDigits: most })
-}
-
-function usdFormat(locale: string | undefined): Intl.NumberFormat {
-  const options = { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol' } as const
-  return formatOnce(Intl.NumberFormat, locale, options)
 }

@@ -445,31 +445,26 @@ export const payTexts = {
           ? 'Nothing was paid. Choose again.'
           : `Nothing was paid. It now takes ${amount}. Do you want to pay that?`,
     },
-    WALLET_ERROR: { title: 'Your wallet could not pay', says: 'Nothing was paid.', wallet: true },
+    WALLET_ERROR: { title: 'Your wallet could not pay', says: 'Nothing was paid.' },
     WALLET_BUSY: {
       title: 'Your wallet already shows a request',
       says: 'Nothing was paid. Open your wallet and answer that request, then try again.',
-      wallet: false,
     },
     NO_ANSWER: {
       title: 'Your wallet did not answer',
       says: 'Nothing was paid. If your wallet still shows a request, refuse it. Then try again, or choose another wallet.',
-      wallet: false,
     },
     WRONG_ACCOUNT: {
       title: 'Your wallet now uses another account',
       says: 'Nothing was paid. Choose the account in your wallet again, or choose another wallet.',
-      wallet: false,
     },
     WRONG_CHAIN: {
       title: 'Your wallet did not change to the network',
       says: 'Nothing was paid. Choose the network in your wallet, then try again, or choose another way.',
-      wallet: true,
     },
     INTERRUPTED: {
       title: 'The payment was not finished',
       says: 'The exchange of your tokens is done, the payment after it was not sent. Choose a way again: your wallet now holds the other token.',
-      wallet: false,
     },
     walletSays: (message: string) => `The wallet says: ${message}`,
     COVERED: {
@@ -647,9 +642,7 @@ export const requestTexts = {
     nothing: 'Nothing is outstanding.',
     note: 'What open and partially paid requests still need',
   },
-  bar: {
-    parts: { paid: 'Paid', pending: 'Pending', outstanding: 'Outstanding', overpaid: 'Overpaid' },
-  },
+  parts: { paid: 'Paid', pending: 'Pending', outstanding: 'Outstanding', overpaid: 'Overpaid' },
   one: {
     title: 'Request',
     back: 'Requests',

@@ -57,8 +57,10 @@ export function sayOutcome(end: PayOutcome): OutcomeWords {
       return { title, says: says(now), tone: 'warn', mayRetry: true }
     }
     case 'FAILED': {
-      const { title, says, wallet } = texts[end.code === BUSY ? 'WALLET_BUSY' : end.reason]
-      return { title, says: wallet ? `${says} ${texts.walletSays(end.message)}` : says, tone: 'bad', mayRetry: true }
+      const reason = end.code === BUSY ? 'WALLET_BUSY' : end.reason
+      const { title, says } = texts[reason]
+      const hasMore = reason === 'WALLET_ERROR' || reason === 'WRONG_CHAIN'
+      return { title, says: hasMore ? `${says} ${texts.walletSays(end.message)}` : says, tone: 'bad', mayRetry: true }
     }
   }
 }

@@ -2,7 +2,7 @@
 import type { Waybill } from '@waybill/client'
 import type { ReactNode } from 'react'
 import { consoleTexts } from '../../look/texts.ts'
-import { Link } from './link.tsx'
+import { LinkButton } from './link.tsx'
 
 export function Card({ id, title, children }: { id: string; title: string; children: ReactNode }) {
   return (
@@ -110,13 +110,7 @@ export function Paging({ pagination, placeOf }: PagingProps) {
   const { prevCursor, nextCursor } = pagination ?? {}
   if (prevCursor === undefined && nextCursor === undefined) return null
   const link = (cursor: string | undefined, title: string) =>
-    cursor === undefined ? (
-      <span />
-    ) : (
-      <Link className="button" to={placeOf(cursor)}>
-        {title}
-      </Link>
-    )
+    cursor === undefined ? <span /> : <LinkButton to={placeOf(cursor)} text={title} />
   return (
     <nav className="paging row" aria-label={label}>
       {link(prevCursor, newer)}

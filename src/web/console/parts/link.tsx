@@ -1,7 +1,7 @@
 import type { AnchorHTMLAttributes, MouseEvent } from 'react'
 import { navigate, ROOT } from './location.ts'
 
-export interface LinkProps extends AnchorHTMLAttributes<HTMLAnchorElement> {
+interface LinkProps extends AnchorHTMLAttributes<HTMLAnchorElement> {
   /** A place of the console, with its query. */
   readonly to: string
 }
@@ -23,4 +23,13 @@ export function Link({ to, onClick, ...rest }: LinkProps) {
     navigate(to)
   }
   return <a {...rest} href={ROOT + to} onClick={follow} />
+}
+
+/** A link that looks like a button. @param props.look - what sets it apart from others: `main`, `plain` */
+export function LinkButton({ text, look = '', to }: { text: string; look?: string; to: string }) {
+  return (
+    <Link className={`button ${look}`} to={to}>
+      {text}
+    </Link>
+  )
 }

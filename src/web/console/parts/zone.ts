@@ -1,3 +1,4 @@
+import { formatOnce } from '../../look/format-once.ts'
 import { viewerZone } from '../../look/format-time.ts'
 import { useFromLocation } from './location.ts'
 
@@ -12,22 +13,11 @@ export function zoneOf(query: URLSearchParams): string {
   return [zone, viewerZone()].find((name) => name !== null && isZone(name)) ?? 'UTC'
 }
 
-const judged = new Map<string, boolean>()
-
-/** Each time on a page asks. */
 function isZone(zone: string): boolean {
-  let isKnown = judged.get(zone)
-  if (isKnown === undefined) {
-    isKnown = canFormatIn(zone)
-    judged.set(zone, isKnown)
-  }
-  return isKnown
-}
-
-function canFormatIn(zone: string): boolean {
   if (zone !== 'UTC' && !zone.includes('/')) return false
   try {
-    Intl.DateTimeFormat('en', { timeZone: zone })
+    // Each time on a page asks.
+    formatOnce(Intl.DateTimeFormat, undefined, { timeZone: zone })
     return true
   } catch {
     return false

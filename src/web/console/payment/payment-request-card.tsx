@@ -3,7 +3,7 @@ import type { Payment, PaymentRequest } from '@waybill/client'
 import { paymentTexts } from '../../look/texts.ts'
 import { Card } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
-import { Link } from '../parts/link.tsx'
+import { Link, LinkButton } from '../parts/link.tsx'
 import { Waiting } from '../parts/notices.tsx'
 import { Amount, Copyable } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
@@ -63,9 +63,7 @@ function Found({ request }: { request: PaymentRequest }) {
       ) : (
         <p>{needsNothing}</p>
       )}
-      <Link to={`/requests/${paymentReference}`} className="button">
-        {open}
-      </Link>
+      <LinkButton to={`/requests/${paymentReference}`} text={open} />
     </div>
   )
 }

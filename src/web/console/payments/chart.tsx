@@ -167,21 +167,18 @@ function partText(parts: Bar['parts'], { measure }: ChartState): string {
 
 interface ControlsProps {
   readonly state: ChartState
-  readonly onChange: (name: 'by' | 'split' | 'measure', value: string) => void
+  readonly onChange: (name: ChartSetting, value: string) => void
 }
 
+/** What of the chart is in the link. */
+export type ChartSetting = 'by' | 'split' | 'measure'
+
 export function ChartControls({ state, onChange }: ControlsProps) {
-  const { measure, measures, by, periods, split, splits } = paymentsTexts.chart
-  const choice = (
-    name: Parameters<typeof onChange>[0],
-    label: string,
-    value: string,
-    titles: Readonly<Record<string, string>>,
-  ) => (
+  const { chart } = paymentsTexts
+  const choice = (name: ChartSetting, value: string, titles: Readonly<Record<string, string>>) => (
     <Choice
-      key={name}
       isSmall
-      label={label}
+      label={chart[name]}
       value={value}
       options={Object.entries(titles)}
       onChoose={(chosen) => onChange(name, chosen)}
@@ -189,9 +186,9 @@ export function ChartControls({ state, onChange }: ControlsProps) {
   )
   return (
     <div className="chart-controls row">
-      {choice('measure', measure, state.measure, measures)}
-      {choice('by', by, state.period, periods)}
-      {choice('split', split, state.split, splits)}
+      {choice('measure', state.measure, chart.measures)}
+      {choice('by', state.period, chart.periods)}
+      {choice('split', state.split, chart.splits)}
     </div>
   )
 }

@@ -113,7 +113,8 @@ function EmptyBox({ known, hasFocus, onFocus, onFilters }: SearchBoxProps & { re
   const input = useRef<HTMLInputElement>(null)
   useFocusKey(input)
   const suggestions = suggest(typed, known, { now: new Date(), zone })
-  const choose = (found: Suggestion | undefined) => {
+  const choose = (id: unknown) => {
+    const found = suggestions.find((each) => each.id === id)
     if (found !== undefined) onFilters(found.filters)
   }
   return (
@@ -123,7 +124,7 @@ function EmptyBox({ known, hasFocus, onFocus, onFilters }: SearchBoxProps & { re
       inputValue={typed}
       onInputChange={setTyped}
       selectedKey={null}
-      onSelectionChange={(id) => choose(suggestions.find((each) => each.id === id))}
+      onSelectionChange={choose}
       onFocus={onFocus}
       menuTrigger="input"
       autoFocus={hasFocus}
@@ -140,10 +141,10 @@ function EmptyBox({ known, hasFocus, onFocus, onFilters }: SearchBoxProps & { re
         autoComplete="off"
         maxLength={256}
         onKeyDown={(event) => {
-          // Enter without a choice searches for what was typed: it never opens the menu.
+          // Enter without a choice searches everywhere for what was typed: it never opens the menu.
           if (event.key !== 'Enter' || event.currentTarget.getAttribute('aria-activedescendant')) return
           event.preventDefault()
-          if (typed.trim() !== '') choose(best(suggestions))
+          if (typed.trim() !== '') choose('q')
         }}
       />
       <Popover className="popover" offset={4}>
@@ -160,11 +161,6 @@ function EmptyBox({ known, hasFocus, onFocus, onFilters }: SearchBoxProps & { re
       </Popover>
     </ComboBox>
   )
-}
-
-/** What Enter does: the plain search, which finds hashes, references, wallets and order numbers alike. */
-function best(suggestions: readonly Suggestion[]): Suggestion | undefined {
-  return suggestions.find(({ id }) => id === 'q')
 }
 
 /** Ctrl-K or Cmd-K goes to the box. */

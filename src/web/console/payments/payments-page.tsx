@@ -15,7 +15,7 @@ import { missingScope } from '../parts/scope-notice.tsx'
 import { Amount } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { useZone } from '../parts/zone.ts'
-import { Chart, ChartControls, ChartTable } from './chart.tsx'
+import { Chart, ChartControls, type ChartSetting, ChartTable } from './chart.tsx'
 import { ExportView } from './export-view.tsx'
 import { FilterBox } from './filter-box.tsx'
 import { filtersOf, searchFilters, withFilters, withoutFilters, withoutOrder } from './filters.ts'
@@ -164,7 +164,7 @@ const Sums = memo(function Sums({ query }: { query: URLSearchParams }) {
   )
 })
 
-function changeChart(name: 'by' | 'split' | 'measure', value: string): void {
+function changeChart(name: ChartSetting, value: string): void {
   change((before) => withParameter(before, name, value))
 }
 

@@ -2,6 +2,7 @@
 import { dayIn } from '../../look/format-time.ts'
 import { suggestTexts } from '../../look/texts.ts'
 import { FILTER_FIELDS, type Filter, type FilterField } from './filters.ts'
+import { addDays, lastDayOf } from './periods.ts'
 
 export interface Suggestion {
   readonly id: string
@@ -111,22 +112,20 @@ function suggestAmounts(text: string): Suggestion[] {
 
 /** Named spans of days, a day and a month by number. */
 function suggestDays(text: string, now: Date, zone: string): Suggestion[] {
-  const [, year, month, day] = /^(\d{4})-(\d\d)(?:-(\d\d))?$/.exec(text) ?? []
+  const [, month, day] = /^\d{4}-(\d\d)(?:-(\d\d))?$/.exec(text) ?? []
   if (day !== undefined) return [span(text, text, text)]
-  if (year !== undefined && month !== undefined && Number(month) >= 1 && Number(month) <= 12) {
-    return [span(text, `${text}-01`, lastDayOfMonth(Number(year), Number(month)))]
-  }
+  if (Number(month) >= 1 && Number(month) <= 12) return [span(text, `${text}-01`, lastDayOf('month', text))]
   const { spans } = suggestTexts
   const today = dayIn(now, zone)
-  const [thisYear, thisMonth] = today.split('-').map(Number) as [number, number]
-  const lastMonth = thisMonth === 1 ? ([thisYear - 1, 12] as const) : ([thisYear, thisMonth - 1] as const)
+  const firstOfMonth = today.replace(/\d\d$/, '01')
+  const endOfLastMonth = addDays(firstOfMonth, -1)
   const all = [
     span(spans.today, today, today),
-    span(spans.yesterday, daysBefore(today, 1), daysBefore(today, 1)),
-    span(spans.last7, daysBefore(today, 6), today),
-    span(spans.last30, daysBefore(today, 29), today),
-    span(spans.thisMonth, `${today.slice(0, 7)}-01`, today),
-    span(spans.lastMonth, lastDayOfMonth(...lastMonth).replace(/\d\d$/, '01'), lastDayOfMonth(...lastMonth)),
+    span(spans.yesterday, addDays(today, -1), addDays(today, -1)),
+    span(spans.last7, addDays(today, -6), today),
+    span(spans.last30, addDays(today, -29), today),
+    span(spans.thisMonth, firstOfMonth, today),
+    span(spans.lastMonth, endOfLastMonth.replace(/\d\d$/, '01'), endOfLastMonth),
   ]
   return all.filter(({ says }) => isFoundIn(says, text))
 }
@@ -138,12 +137,4 @@ function span(says: string, from: string, to: string, of: 'paid' | 'changed' = '
     { field: last, value: to },
   ]
   return { id: `${of}:${says}`, title: of === 'paid' ? suggestTexts.days : suggestTexts.changed, says, filters }
-}
-
-function daysBefore(day: string, days: number): string {
-  return new Date(Date.parse(`${day}T00:00:00Z`) - days * 86_400_000).toISOString().slice(0, 10)
-}
-
-function lastDayOfMonth(year: number, month: number): string {
-  return new Date(Date.UTC(year, month, 0)).toISOString().slice(0, 10)
 }

@@ -9,7 +9,7 @@ const tones = { paid: 'good', pending: 'pending', outstanding: '', overpaid: 'wa
 
 /** What of a request is paid, on its way, left and too much: a bar, and the numbers below it. */
 export function AmountsBar({ request }: { request: PaymentRequest }) {
-  const { parts } = requestTexts.bar
+  const { parts } = requestTexts
   const { invoiceCurrency } = request
   const shown = partsOf(request).filter(
     ({ name, amount }) => name === 'paid' || name === 'outstanding' || isAboveZero(amount),

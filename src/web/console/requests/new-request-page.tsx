@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'react'
 import { requestTexts } from '../../look/texts.ts'
 import { Button } from '../parts/fields.tsx'
 import { lastPlace } from '../parts/last-place.ts'
-import { Link } from '../parts/link.tsx'
+import { LinkButton } from '../parts/link.tsx'
 import { Page } from '../parts/page.tsx'
 import { PayLink } from './pay-link.tsx'
 import { RequestForm } from './request-form.tsx'
@@ -39,9 +39,7 @@ function Created({ request, onAnother }: { request: PaymentRequest; onAnother: (
       <Warnings request={request} />
       <PayLink request={request} />
       <div className="row">
-        <Link to={`/requests/${request.paymentReference}`} className="button main">
-          {texts.openIt}
-        </Link>
+        <LinkButton to={`/requests/${request.paymentReference}`} text={texts.openIt} look="main" />
         <Button text={texts.another} onClick={onAnother} />
       </div>
     </div>

@@ -5,7 +5,7 @@ import { requestTexts } from '../../look/texts.ts'
 import { Card, Facts } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
 import { lastPlace } from '../parts/last-place.ts'
-import { Link } from '../parts/link.tsx'
+import { LinkButton } from '../parts/link.tsx'
 import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { Amount, AmountHeading, Copyable, Time } from '../parts/shown-values.tsx'
@@ -52,9 +52,7 @@ function NotFound({ paymentReference }: { paymentReference: string }) {
     <Empty title={texts.notFound.title}>
       <p className="mono">{paymentReference}</p>
       <p>{texts.notFound.says}</p>
-      <Link to="/requests" className="button">
-        {texts.back}
-      </Link>
+      <LinkButton to="/requests" text={texts.back} />
     </Empty>
   )
 }
@@ -70,9 +68,7 @@ function Actions({ request }: { request: PaymentRequest }) {
   if (!isPayable(stateOf(request))) return undefined
   return (
     <>
-      <Link to={`/why?request=${request.paymentReference}`} className="button">
-        {texts.why}
-      </Link>
+      <LinkButton to={`/why?request=${request.paymentReference}`} text={texts.why} />
       <CancelDialog request={request} />
     </>
   )

@@ -6,7 +6,7 @@ import { Paging, Table } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
 import { Button, Form } from '../parts/fields.tsx'
 import { rememberPlace } from '../parts/last-place.ts'
-import { Link } from '../parts/link.tsx'
+import { Link, LinkButton } from '../parts/link.tsx'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
@@ -39,14 +39,7 @@ export function RequestsPage() {
   const shown = readShown(query)
   rememberPlace('requests', placeOf(shown))
   return (
-    <Page
-      title={texts.title}
-      actions={
-        <Link to="/requests/new" className="button main">
-          {texts.create}
-        </Link>
-      }
-    >
+    <Page title={texts.title} actions={<NewRequest />}>
       <div className="stack">
         <Outstanding />
         <Search key={shown.q} shown={shown} />
@@ -56,6 +49,8 @@ export function RequestsPage() {
     </Page>
   )
 }
+
+const NewRequest = () => <LinkButton to="/requests/new" text={texts.create} look="main" />
 
 function readShown(query: URLSearchParams): Shown {
   return {
@@ -92,11 +87,7 @@ function Search({ shown: { q, view } }: { shown: Shown }) {
         maxLength={256}
       />
       <Button text={texts.search} type="submit" />
-      {q !== '' && (
-        <Link to={placeOf({ view })} className="button plain">
-          {texts.clear}
-        </Link>
-      )}
+      {q !== '' && <LinkButton to={placeOf({ view })} text={texts.clear} look="plain" />}
     </Form>
   )
 }
@@ -195,7 +186,7 @@ function Paid({ amount, currency }: { amount: string; currency: string }) {
 }
 
 function NoRequests({ shown: { view, q } }: { shown: Shown }) {
-  const { none, noneHelp, notFound, notFoundHelp, create, all } = texts
+  const { none, noneHelp, notFound, notFoundHelp, all } = texts
   if (q !== '')
     return (
       <Empty title={notFound(q)}>
@@ -206,11 +197,7 @@ function NoRequests({ shown: { view, q } }: { shown: Shown }) {
   return (
     <Empty title={none[view]}>
       <p>{view === 'ALL' ? noneHelp.first : noneHelp.other}</p>
-      {view === 'ALL' && (
-        <Link to="/requests/new" className="button main">
-          {create}
-        </Link>
-      )}
+      {view === 'ALL' && <NewRequest />}
     </Empty>
   )
 }

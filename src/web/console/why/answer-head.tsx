@@ -3,7 +3,7 @@ import { formatUtc, toDate } from '../../look/format-time.ts'
 import { sentence } from '../../look/sentence.ts'
 import { whyTexts } from '../../look/texts.ts'
 import { Button } from '../parts/fields.tsx'
-import { Link } from '../parts/link.tsx'
+import { LinkButton } from '../parts/link.tsx'
 import { Time, useCopy } from '../parts/shown-values.tsx'
 import { isClosing, sayToCustomer, sayVerdict } from './say-verdict.ts'
 import type { Question, RoutesState } from './stream-routes.ts'
@@ -41,9 +41,11 @@ export function AnswerHead({ question, state, onAgain }: AnswerHeadProps) {
             disabled={isAsking}
           />
           <CopyForCustomer question={question} state={state} />
-          <Link className="button plain" to={`/requests/${encodeURIComponent(question.paymentReference)}`}>
-            {whyTexts.openRequest}
-          </Link>
+          <LinkButton
+            to={`/requests/${encodeURIComponent(question.paymentReference)}`}
+            text={whyTexts.openRequest}
+            look="plain"
+          />
         </div>
       </div>
     </section>

@@ -1,4 +1,5 @@
 import { type FeeLine, FeeLine_Stage, FeeLine_Type, type Route, Route_StepKind, Route_Tag } from '@waybill/client'
+import { symbolOf } from '../../look/currency-symbol.ts'
 import { formatSpan } from '../../look/format-span.ts'
 import { sentence } from '../../look/sentence.ts'
 import { feeTexts, whyTexts } from '../../look/texts.ts'
@@ -7,7 +8,7 @@ import { Button } from '../parts/fields.tsx'
 import { navigate, searchOf, useLocation, withParameter } from '../parts/location.ts'
 import { Amount, Badge, MaybeAmount, Usd } from '../parts/shown-values.tsx'
 import { type CostKind, type CostPart, colourOf, costParts, formatFraction, kindsOf, longestBar } from './cost-bars.ts'
-import { byCost, sayHow, sayWay, splitCurrency } from './say-verdict.ts'
+import { byCost, sayHow, sayWay } from './say-verdict.ts'
 
 const texts = whyTexts.routes
 const sorts = Object.keys(texts.sorts) as (keyof typeof texts.sorts)[]
@@ -90,7 +91,7 @@ interface RouteRowProps {
 }
 
 function RouteRow({ route, parts, longest }: RouteRowProps) {
-  const fee = splitCurrency(route.feeCurrency).symbol
+  const fee = symbolOf(route.feeCurrency)
   return (
     <li className="why-route">
       <div className="why-way row">
@@ -180,12 +181,12 @@ function RouteDetails({ route }: { route: Route }) {
 }
 
 function FeeTable({ route }: { route: Route }) {
-  const fee = splitCurrency(route.feeCurrency).symbol
+  const fee = symbolOf(route.feeCurrency)
   const columns = [texts.for, texts.amount, fee, texts.inDollars]
   const rows = [
     ...route.feeBreakdown.map((line) => [
       <FeeName line={line} />,
-      <Amount value={line.amount} currency={splitCurrency(line.currency).symbol} />,
+      <Amount value={line.amount} currency={symbolOf(line.currency)} />,
       <MaybeAmount value={line.amountInFeeCurrency} currency={fee} />,
       <Usd value={line.amountInUsd} />,
     ]),

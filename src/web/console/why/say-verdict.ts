@@ -1,5 +1,6 @@
 /** The answer of a search for routes in one sentence for support, and as plain text for the customer. */
 import type { GetPaymentRoutesResponse, Route, UnavailableRoute, Warning } from '@waybill/client'
+import { symbolOf } from '../../look/currency-symbol.ts'
 import { formatShortAmount } from '../../look/format-amount.ts'
 import { formatSpan } from '../../look/format-span.ts'
 import { sentence } from '../../look/sentence.ts'
@@ -103,26 +104,23 @@ export function sayWay(route: Route): string {
 
 export function sayHow({ id, provider, chain, feeCurrency }: Route): string {
   if (id === 'REQUEST_NETWORK_PAYMENT') return whyTexts.direct
-  return splitCurrency(feeCurrency).network === chain ? whyTexts.swap(provider) : whyTexts.bridge(provider)
+  return networkOf(feeCurrency) === chain ? whyTexts.swap(provider) : whyTexts.bridge(provider)
 }
 
 function sayFee({ feeAmount, feeCurrency, feeIsComplete }: Route): string {
-  const fee = `${formatShortAmount(feeAmount)} ${splitCurrency(feeCurrency).symbol}`
+  const fee = `${formatShortAmount(feeAmount)} ${symbolOf(feeCurrency)}`
   return feeIsComplete ? fee : `${whyTexts.routes.atLeast} ${fee}`
 }
 
 /** `150 USDC on ETHEREUM`, `500 USD` */
 export function sayMoney(amount: string, currency: string): string {
-  const { symbol, network } = splitCurrency(currency)
-  const money = `${formatShortAmount(amount)} ${symbol}`
+  const network = networkOf(currency)
+  const money = `${formatShortAmount(amount)} ${symbolOf(currency)}`
   return network === undefined ? money : whyTexts.on(money, network)
 }
 
-/** A currency id, `USDC-BASE`, or an ISO 4217 code, `USD`. */
-export function splitCurrency(id: string): { readonly symbol: string; readonly network?: string } {
-  const at = id.lastIndexOf('-')
-  return at === -1 ? { symbol: id } : { symbol: id.slice(0, at), network: id.slice(at + 1) }
-}
+/** The network of a currency id, `USDC-BASE`; none of an ISO 4217 code, `USD`. */
+const networkOf = (currency: string) => /-([^-]*)$/.exec(currency)?.[1]
 
 /** At most so many ways or remedies are told to a customer. */
 const MAX_TOLD = 3
