@@ -82,11 +82,11 @@ function Navigation({ path }: { path: string }) {
     ['/chains', nav.chains, path.startsWith('/chains')],
   ] as const
   return (
-    <header className="top row">
+    <header className="top row gap-wide">
       <Link to="/payments" className="brand">
         Waybill
       </Link>
-      <nav className="row" aria-label={nav.label}>
+      <nav className="row gap-1" aria-label={nav.label}>
         {places.map(([to, title, isHere]) => (
           <Link key={title} to={to} aria-current={isHere ? 'page' : undefined}>
             {title}

@@ -35,7 +35,7 @@ export function Checkout({ paymentReference, checkout }: CheckoutProps) {
   if (error !== undefined) return <Problem {...problemOf(error)} onRetry={() => location.reload()} />
   if (request === undefined || state === undefined) return <Waiting lag={lag} />
   return (
-    <main class="pay stack">
+    <main class="pay stack gap-5">
       <Head request={request} state={state} />
       <p class="away small" role="status">
         {lag === 'AWAY' && `${payTexts.away} ${payTexts.stale}`}
@@ -47,7 +47,7 @@ export function Checkout({ paymentReference, checkout }: CheckoutProps) {
 
 function Waiting({ lag }: { lag: WatchedRequest['lag'] }) {
   return (
-    <main class="pay stack">
+    <main class="pay stack gap-5">
       <p class="quiet" role="status">
         {lag === undefined ? payTexts.waiting : lag === 'BUSY' ? payTexts.busy : payTexts.away}
       </p>
@@ -159,7 +159,7 @@ function Steps({ request, state, checkout }: StepsProps) {
   return (
     <>
       {sender !== undefined && sender !== connected?.address.toLowerCase() && (
-        <p class="notice warn">{payTexts.sentFrom(shortAddress(sender))}</p>
+        <p class="notice warn stack gap-3">{payTexts.sentFrom(shortAddress(sender))}</p>
       )}
       {connected === undefined ? (
         <ConnectScreen sender={isReconnecting ? sender : undefined} confirm={confirm} onConnected={connect} />

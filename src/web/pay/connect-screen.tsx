@@ -81,7 +81,7 @@ export function ConnectScreen({ sender, confirm, onConnected }: ConnectProps) {
     }
   }, [sender, wallets, demo])
   const list = (found: readonly Wallet[]) => (
-    <ul class="wallets">
+    <ul class="wallets stack gap-2">
       {found.map((wallet) => (
         <li key={wallet.id}>
           <button type="button" class="button wallet" onClick={() => void connect(wallet)}>
@@ -108,7 +108,7 @@ export function ConnectScreen({ sender, confirm, onConnected }: ConnectProps) {
         </>
       )}
       {wallets.length === 0 && demo?.length === 0 && (
-        <div class="notice">
+        <div class="notice stack gap-2">
           <p>{texts.none}</p>
           <a href={linkIntoApp(location)}>{texts.mobile}</a>
         </div>

@@ -27,7 +27,7 @@ export function PayingScreen({ payment, isMoreLeft, onBack, onAgain, onAskAgain,
   const hash = hashes.at(-1)
   return (
     <Screen title={title} tone={tone}>
-      <ol class="steps" aria-live="polite">
+      <ol class="steps stack gap-2" aria-live="polite">
         {steps.map(({ id, says: line, state }) => (
           <li key={id} class={state === 'DONE' || tone === 'busy' ? 'done' : end === undefined ? 'now' : 'stopped'}>
             {line}
@@ -36,7 +36,7 @@ export function PayingScreen({ payment, isMoreLeft, onBack, onAgain, onAskAgain,
       </ol>
       {end === undefined ? <progress aria-label={payTexts.steps.title} /> : <p role="status">{says}</p>}
       {isSilent && (
-        <div class="notice warn" role="status">
+        <div class="notice warn stack gap-2" role="status">
           <p>{payTexts.steps.silent}</p>
           <Button text={payTexts.steps.stop} onClick={onStop} />
         </div>

@@ -36,7 +36,7 @@ export function RoutesScreen({ checkout, paymentReference, connected, outstandin
         <Button text={wallets.other} look="plain small" onClick={onOther} />
       </p>
       {error !== undefined && (
-        <div class="notice bad" role="alert">
+        <div class="notice bad stack gap-2" role="alert">
           <p>{texts.failed}</p>
           <p class="small">{error.message}</p>
           <Button text={payTexts.retry} onClick={found.refresh} />
@@ -50,7 +50,7 @@ export function RoutesScreen({ checkout, paymentReference, connected, outstandin
       {routes.length > 0 && <RouteChoice {...{ routes, makesBatches }} chosen={route?.id} onChange={setId} />}
       {found.isDegraded && <p class="small quiet">{texts.degraded}</p>}
       {found.warnings.map(({ reason, message }) => (
-        <p key={reason} class="notice warn">
+        <p key={reason} class="notice warn stack gap-2">
           {sentence(message)}
         </p>
       ))}
@@ -83,17 +83,17 @@ function RouteChoice({ routes, makesBatches, chosen, onChange }: ChoiceProps) {
   const shown = isOpen ? routes : routes.slice(0, FIRST)
   const say = (route: Route) => sayRoute(route, makesBatches(route.chainId))
   return (
-    <fieldset class="routes">
+    <fieldset class="routes stack gap-2">
       <legend class="unseen">{payTexts.routes.title}</legend>
       {shown.map(say).map(({ id, pays, where, costs, tags, confirmations, warnings }) => (
         <label key={id} class="route">
           <input type="radio" name="route" value={id} checked={id === chosen} onChange={() => onChange(id)} />
-          <span class="route-main">
-            <span class="route-title">
+          <span class="route-main grow">
+            <span class="route-title row gap-1">
               <span>
                 <strong class="number">{pays}</strong> <span class="quiet">{where}</span>
               </span>
-              <span class="tags">
+              <span class="row gap-1">
                 {tags.map((tag) => (
                   <span key={tag} class="badge good">
                     {tag}
@@ -128,7 +128,7 @@ function Missing({ unavailable, isOpen }: Pick<FoundRoutes, 'unavailable'> & { i
   return (
     <details class="missing" open={isOpen}>
       <summary class="small">{payTexts.routes.more(unavailable.length)}</summary>
-      <ul class="bullets small">
+      <ul class="bullets small stack gap-2">
         {unavailable.map((each) => (
           <li key={keyOf(each)}>
             <strong>{[each.token, each.chain].filter((part) => part !== undefined).join(' · ')}</strong>

@@ -14,7 +14,7 @@ export function Screen({ title, tone, children }: { title: string; tone?: string
     else heading.current?.focus()
   }, [title])
   return (
-    <section class={`screen stack ${tone ?? ''}`}>
+    <section class={`screen stack gap-3 ${tone ?? ''}`}>
       <h2 ref={heading} tabIndex={-1}>
         {title}
       </h2>
@@ -61,8 +61,8 @@ export function Button({ text, look = '', isOff = false, onClick }: ButtonProps)
 
 export function Problem({ title, says, onRetry }: { title: string; says: string; onRetry?: () => void }) {
   return (
-    <main class="pay stack">
-      <div class="notice bad" role="alert">
+    <main class="pay stack gap-5">
+      <div class="notice bad stack gap-3" role="alert">
         <h1>{title}</h1>
         <p>{says}</p>
         {onRetry !== undefined && <Button text={payTexts.retry} onClick={onRetry} />}
@@ -88,7 +88,7 @@ export function Address({ value }: { value: string }) {
     setTimeout(() => setCopied(false), 1_500)
   }
   return (
-    <button type="button" class="copy mono" title={value} onClick={() => void copy()}>
+    <button type="button" class="bare copy mono" title={value} onClick={() => void copy()}>
       <span class="unseen">{payTexts.copy} </span>
       {shortAddress(value)}
       <span role="status">{isCopied ? ` ${payTexts.copied}` : ''}</span>

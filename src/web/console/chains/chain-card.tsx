@@ -15,7 +15,7 @@ export function ChainCard({ chain }: { chain: Chain }) {
   const words = judgeChain(chain)
   const id = `chain-${chain.network}`
   return (
-    <section className="card chain stack" aria-labelledby={id}>
+    <section className="card chain stack gap-3" aria-labelledby={id}>
       <header className="row">
         <h2 id={id}>{chain.network}</h2>
         <span className="quiet small">{chain.chainId}</span>
@@ -69,9 +69,7 @@ function Blocks({ chain }: { chain: Chain }) {
   const lag = (
     <>
       {lagBlocks === undefined ? <Unknown /> : chainsTexts.blocks(formatAmount(String(lagBlocks)), lagBlocks === 1)}
-      {lagSeconds !== undefined && (
-        <span className="quiet small chain-age">{chainsTexts.age(formatSpan(lagSeconds))}</span>
-      )}
+      {lagSeconds !== undefined && <span className="quiet small line">{chainsTexts.age(formatSpan(lagSeconds))}</span>}
     </>
   )
   return (

@@ -18,7 +18,7 @@ export function ChainsPage() {
   const error = useLastError(chains)
   return (
     <Page title={chainsTexts.title}>
-      <div className="stack chains">
+      <div className="stack gap-5">
         {chains.data === undefined ? (
           <NoChains error={error} onRetry={() => void chains.refetch()} />
         ) : (
@@ -65,14 +65,14 @@ function NoChains({ error, onRetry }: { error: Error | null; onRetry: () => void
 function Overall({ chains, error, at }: { chains: readonly Chain[]; error: Error | null; at: Date }) {
   const { tone, title, says } = judgeChains(chains)
   return (
-    <section className={`notice verdict chains-overall row ${tone}`}>
+    <section className={`notice verdict chains-overall row gap-wide ${tone}`}>
       <div role="status">
         <h2>{title}</h2>
         <p>{says}</p>
       </div>
       <p className="small">
         {chainsTexts.refreshed} <Time at={at} />
-        {error !== null && <strong className="chains-old"> {chainsTexts.notRefreshed(whyFailed(error))}</strong>}
+        {error !== null && <strong className="wrong"> {chainsTexts.notRefreshed(whyFailed(error))}</strong>}
       </p>
     </section>
   )

@@ -106,7 +106,7 @@ function Filters({ query, networks }: { query: URLSearchParams; networks: readon
     return <Choice label={texts[name]} value={value} options={options} onChoose={choose} />
   }
   return (
-    <div className="unmatched-filters row">
+    <div className="unmatched-filters row gap-3">
       {choice(
         'network',
         networks.map((network) => [network, network]),
@@ -135,7 +135,7 @@ function Event({ event, chain }: { event: UnmatchedEvent; chain: Chain | undefin
   const transactionLink = chain?.explorer?.transaction.replace('{hash}', event.txHash)
   const isUnknownToken = event.currency === undefined && event.tokenAddress !== undefined
   return (
-    <li className="card stack">
+    <li className="card stack gap-2">
       <header className="row">
         <h3>{texts.reasons[nameOf(event.reason)]}</h3>
         <Paid event={event} />
@@ -150,7 +150,7 @@ function Event({ event, chain }: { event: UnmatchedEvent; chain: Chain | undefin
         <strong>{texts.do}</strong> {event.remedy}
       </p>
       <Figures
-        className="unmatched-facts row"
+        className="unmatched-facts row gap-wide"
         facts={[
           [texts.account, event.account ?? texts.nobody],
           [texts.transaction, <Copyable value={event.txHash} link={transactionLink} />],

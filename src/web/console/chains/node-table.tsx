@@ -80,7 +80,7 @@ function CallTable({ network, nodes }: NodeTableProps) {
         numbers={[2, 3]}
         name={1}
       />
-      <ul className="bullets quiet small chain-node-limits">
+      <ul className="bullets quiet small">
         {nodes.map(({ host, batchSize, logRange }, index) => (
           <li key={`${host} ${index}`}>
             <span className="mono">{host}</span>: {texts.batch(batchSize)}

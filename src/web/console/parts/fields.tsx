@@ -95,7 +95,7 @@ interface ChoiceProps {
 
 export function Choice({ label, value, options, onChoose, isSmall = false }: ChoiceProps) {
   return (
-    <label className={isSmall ? 'choice row small' : 'field'}>
+    <label className={isSmall ? 'choice row gap-1 small' : 'field'}>
       <span className={isSmall ? 'quiet' : 'label'}>{label}</span>
       <select
         className={isSmall ? undefined : 'input'}

@@ -58,7 +58,7 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 /** Keeps the place of what is being loaded, so that nothing jumps when it comes. */
 export function Waiting({ lines = 1 }: { lines?: number }) {
   return (
-    <div className="waiting stack" role="status">
+    <div className="waiting stack gap-3" role="status">
       <span className="unseen">{consoleTexts.waiting}</span>
       {Array.from({ length: lines }, (_, index) => (
         <span key={index} className="waiting-line" aria-hidden="true" />

@@ -29,7 +29,7 @@ export function Page({ title, heading = title, back, actions, children }: PagePr
           {back.title}
         </Link>
       )}
-      <header className="page-head row">
+      <header className="page-head row gap-3">
         <h1 ref={headingRef} tabIndex={-1}>
           {heading}
         </h1>

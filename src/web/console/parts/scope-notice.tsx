@@ -15,7 +15,7 @@ export function ScopeNotice({ scope }: { scope: string }) {
     ? 'npm run -s waybill -- keys create --account operators --scopes chains:read,operations:read --operator'
     : `npm run -s waybill -- keys create --account ACCOUNT --scopes payments:read,requests:read,routes:read,chains:read`
   return (
-    <div className="notice warn scope-notice stack">
+    <div className="notice warn stack gap-2">
       <p>
         <strong>{title(scope)}</strong>
       </p>

@@ -112,7 +112,7 @@ export function Copyable({ value, whole = false, link }: CopyableProps) {
     <span className="copyable">
       <button
         type="button"
-        className={copied === value ? 'copy mono is-copied' : 'copy mono'}
+        className={copied === value ? 'bare copy mono is-copied' : 'bare copy mono'}
         title={value}
         aria-label={`${texts.copy} ${shown}`}
         onClick={() => void copy(value)}

@@ -51,7 +51,7 @@ function Found({ request }: { request: PaymentRequest }) {
   const { reference, paymentReference, outstandingAmount, invoiceCurrency } = request
   return (
     <div className="stack">
-      <p className="request-line row">
+      <p className="row">
         <Link to={`/requests/${paymentReference}`}>{reference ?? paymentReference}</Link>
         <RequestBadges request={request} />
       </p>

@@ -22,7 +22,7 @@ export function Timeline({ payment, isGone }: { payment: Payment; isGone: boolea
   const isPending = statusNameOf(payment.status) === 'PENDING' && !isGone && payment.superseded !== true
   return (
     <Card id="life" title={title}>
-      <ol className="life">
+      <ol className="stack">
         {lifeOf(payment).map((step, index) => (
           <Step key={index} step={step} isAlone={payment.paymentReference === undefined} />
         ))}
@@ -54,7 +54,7 @@ function Step({ step, isAlone }: { step: LifeStep; isAlone: boolean }) {
           <Copyable value={step.refund.txHash} />
         </>
       )}
-      <span className="life-at quiet small">
+      <span className="line quiet small">
         <Time at={step.at} />
       </span>
     </li>
@@ -71,7 +71,7 @@ function NextStep({ payment }: { payment: Payment }) {
     <li className="life-step next">
       <span>{next}</span>
       {seen !== undefined && (
-        <span className="confirmations stack">
+        <span className="confirmations stack gap-1">
           <span className="number" role="status">
             {confirmations(seen)} {depth !== undefined && <span className="quiet">{about(depth)}</span>}
           </span>

@@ -27,7 +27,7 @@ export function Where({ payment }: { payment: Payment }) {
 
 function Side({ title, facts }: { title: string; facts: readonly Fact[] }) {
   return (
-    <div className="bridge-side">
+    <div className="stack gap-2">
       <h3>{title}</h3>
       <Facts facts={facts} />
     </div>

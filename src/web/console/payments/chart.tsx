@@ -45,7 +45,7 @@ export function Chart({ state, bars, series, onPeriod }: ChartProps) {
           />
         ))}
       </svg>
-      <div className="chart-axis small quiet" aria-hidden="true">
+      <div className="chart-axis number small quiet" aria-hidden="true">
         <span>{bars[0] !== undefined && dayText(bars[0].firstDay)}</span>
         <span>{paymentsTexts.chart.most(measureText(bars, state))}</span>
         <span>{bars.length > 1 && dayText(bars.at(-1)!.firstDay)}</span>
@@ -130,7 +130,7 @@ export function ChartTable(props: ChartProps) {
   const [isOpen, setOpen] = useState(false)
   return (
     <details className="chart-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{paymentsTexts.chart.table}</summary>
+      <summary className="quiet">{paymentsTexts.chart.table}</summary>
       {isOpen && <BarsTable {...props} />}
     </details>
   )

@@ -25,7 +25,7 @@ export function ExportView({ query }: { query: URLSearchParams }) {
   })
   const isCancelled = running.current?.signal.aborted === true
   return (
-    <div className="export row">
+    <div className="row">
       <span className="small quiet" role="status">
         {saving.isPending && progress(formatAmount(String(rows)))}
         {saving.isSuccess && done(formatAmount(String(saving.data)))}

@@ -74,7 +74,7 @@ function Chips({ filters, onRemove }: { filters: readonly Filter[]; onRemove: (f
             <span className="quiet">{suggestTexts.fields[field]}</span>{' '}
             <span className="chip-value">{valueText(field, value)}</span>
             {(field === 'from' || field === 'to') && <span className="quiet small">{zone}</span>}
-            <AriaButton slot="remove" className="chip-remove" aria-label={paymentsTexts.remove}>
+            <AriaButton slot="remove" className="bare chip-remove" aria-label={paymentsTexts.remove}>
               ×
             </AriaButton>
           </Tag>
@@ -119,7 +119,7 @@ function EmptyBox({ known, hasFocus, onFocus, onFilters }: SearchBoxProps & { re
   }
   return (
     <ComboBox
-      className="search-box"
+      className="grow"
       items={suggestions}
       inputValue={typed}
       onInputChange={setTyped}
@@ -135,7 +135,7 @@ function EmptyBox({ known, hasFocus, onFocus, onFilters }: SearchBoxProps & { re
       <Label className="unseen">{paymentsTexts.search}</Label>
       <Input
         ref={input}
-        className="input search-input"
+        className="input"
         placeholder={paymentsTexts.placeholder}
         spellCheck={false}
         autoComplete="off"

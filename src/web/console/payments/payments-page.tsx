@@ -102,8 +102,8 @@ function TailLine({ connection, isTail, isPaused, held, onToggle, onShow }: Tail
   const { tail } = paymentsTexts
   const word = connection === 'lost' ? tail.lost : !isTail ? tail.still : isPaused ? tail.paused(held) : tail.live
   return (
-    <div className={isTail && !isPaused && connection === 'live' ? 'tail is-live good' : 'tail'}>
-      <span className="small" role="status">
+    <div className={isTail && !isPaused && connection === 'live' ? 'tail row is-live good' : 'tail row'}>
+      <span className="quiet small" role="status">
         {word}
       </span>
       {isTail && held > 0 && <Button text={tail.show} look="plain small" onClick={onShow} />}
@@ -153,8 +153,8 @@ const Sums = memo(function Sums({ query }: { query: URLSearchParams }) {
   if (summary.error !== null) return <ErrorNotice error={summary.error} onRetry={() => void summary.refetch()} />
   const chart = summary.data === undefined ? { bars: [], series: [] } : barsOf(summary.data, state)
   return (
-    <section className="payment-sums card stack" aria-label={paymentsTexts.chart.label}>
-      <div className="sums-head stack">
+    <section className="card stack gap-3" aria-label={paymentsTexts.chart.label}>
+      <div className="sums-head stack gap-2">
         <Totals summary={summary.data} />
         <ChartControls state={state} onChange={changeChart} />
       </div>

@@ -61,7 +61,7 @@ function SortHeader({
   const order = sort.order === 'asc' ? 'ascending' : 'descending'
   return (
     <th scope="col" className={isRight ? 'right' : undefined} aria-sort={isSorted ? order : undefined}>
-      <button type="button" className="sort" onClick={() => onSort(withSort(query, by))}>
+      <button type="button" className="bare sort" onClick={() => onSort(withSort(query, by))}>
         {paymentsTexts.columns[by]}
         <span className="sort-mark" aria-hidden="true">
           ↓

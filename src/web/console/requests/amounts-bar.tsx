@@ -16,7 +16,7 @@ export function AmountsBar({ request }: { request: PaymentRequest }) {
   )
   const whole = addDecimals(shown.map(({ amount }) => amount))
   return (
-    <div className="amounts stack">
+    <div className="amounts stack gap-2">
       <div className="amounts-bar" aria-hidden="true">
         {shown
           .filter(({ amount }) => isAboveZero(amount))
@@ -24,7 +24,7 @@ export function AmountsBar({ request }: { request: PaymentRequest }) {
             <span key={name} className={`amounts-part ${tones[name]}`} style={{ flexGrow: shareOf(amount, whole) }} />
           ))}
       </div>
-      <dl className="amounts-list row">
+      <dl className="row gap-wide">
         {shown.map(({ name, amount }) => (
           <div
             key={name}

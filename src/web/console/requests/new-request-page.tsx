@@ -29,7 +29,7 @@ function Created({ request, onAnother }: { request: PaymentRequest; onAnother: (
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => heading.current?.focus(), [])
   return (
-    <div className="stack request-created">
+    <div className="stack narrow">
       <div className="notice good">
         <h2 ref={heading} tabIndex={-1}>
           {texts.done}

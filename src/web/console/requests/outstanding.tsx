@@ -23,7 +23,7 @@ export function Outstanding() {
   // The list says it.
   if (missingScope(error) !== undefined) return null
   return (
-    <section className="owed card row" aria-labelledby="outstanding">
+    <section className="owed card row gap-wide" aria-labelledby="outstanding">
       <div>
         <h2 id="outstanding">{title}</h2>
         <p className="quiet small owed-note">{note}</p>
@@ -31,7 +31,7 @@ export function Outstanding() {
       {error !== null && <ErrorNotice error={error} onRetry={() => void refetch()} />}
       {error === null && data !== undefined && <Sums sums={data} />}
       {error === null && data === undefined && (
-        <p className="owed-wait quiet" role="status">
+        <p className="quiet" role="status">
           {adding}
         </p>
       )}
@@ -41,9 +41,9 @@ export function Outstanding() {
 
 function Sums({ sums }: { sums: readonly OutstandingSum[] }) {
   const { nothing, of } = requestTexts.outstanding
-  if (sums.length === 0) return <p className="owed-wait quiet">{nothing}</p>
+  if (sums.length === 0) return <p className="quiet">{nothing}</p>
   return (
-    <ul className="sums row">
+    <ul className="sums row gap-wide">
       {sums.map(({ symbol, amount, requests, parts }) => (
         <li key={symbol} className="sum">
           <strong>

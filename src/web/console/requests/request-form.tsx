@@ -35,7 +35,7 @@ export function RequestForm({ onCreated }: { onCreated: (request: PaymentRequest
     isSaidElsewhere: true,
   })
   return (
-    <Form ref={form} className="stack request-form" noValidate onSend={() => create(typed)}>
+    <Form ref={form} className="stack narrow request-form" noValidate onSend={() => create(typed)}>
       {error !== null && violations.length === 0 && <ErrorNotice error={error} />}
       {violations.length > 0 && (
         <p className="notice bad" role="alert">

@@ -71,14 +71,14 @@ function placeOf({ view, q, cursor }: Partial<Shown>): string {
 function Search({ shown: { q, view } }: { shown: Shown }) {
   const [typed, setTyped] = useState(q)
   return (
-    <Form role="search" className="request-search row" onSend={() => navigate(placeOf({ view, q: typed.trim() }))}>
+    <Form role="search" className="narrow row" onSend={() => navigate(placeOf({ view, q: typed.trim() }))}>
       <label htmlFor="find" className="unseen">
         {texts.searchLabel}
       </label>
       <input
         id="find"
         type="search"
-        className="input"
+        className="input grow"
         value={typed}
         onChange={(event) => setTyped(event.target.value)}
         placeholder={texts.searchHint}
@@ -94,7 +94,7 @@ function Search({ shown: { q, view } }: { shown: Shown }) {
 
 function Tabs({ shown }: { shown: Shown }) {
   return (
-    <nav className="tabs row" aria-label={texts.tabs}>
+    <nav className="row gap-1" aria-label={texts.tabs}>
       {viewNames.map((view) => (
         <Link
           key={view}

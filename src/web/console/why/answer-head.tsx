@@ -23,11 +23,11 @@ export function AnswerHead({ question, state, onAgain }: AnswerHeadProps) {
   const others = answer?.warnings.filter((warning) => !isClosing(warning)) ?? []
   return (
     <section className={`notice verdict why-verdict ${isOver ? 'stale' : (verdict?.tone ?? '')}`} aria-busy={isAsking}>
-      <div className="why-sentence stack">
+      <div className="why-sentence stack gap-2">
         <h2>{verdict?.title ?? (isAsking ? whyTexts.asking : whyTexts.failed)}</h2>
         <p>{verdict?.says ?? whyTexts.found(routes.length)}</p>
         {others.map(({ reason, message }) => (
-          <p key={reason} className="why-warning">
+          <p key={reason} className="warning">
             {sentence(message)}
           </p>
         ))}
@@ -60,9 +60,9 @@ function endOf(answer: RoutesState['answer']): number | undefined {
 
 /** Until when the quotes hold, and that they no longer do. */
 function Validity({ endsAt, isOver }: { endsAt: number | undefined; isOver: boolean }) {
-  if (endsAt === undefined) return <p className="small quiet">&nbsp;</p>
+  if (endsAt === undefined) return <p className="small">&nbsp;</p>
   return (
-    <p className={isOver ? 'small why-stale' : 'small quiet'}>
+    <p className={isOver ? 'small why-stale' : 'small'}>
       {!isOver && (
         <>
           {whyTexts.until} <Time at={new Date(endsAt)} />
@@ -99,7 +99,7 @@ function CopyForCustomer({ question, state: { answer, answeredAt } }: Pick<Answe
         onClick={() => void copy(text).catch(() => setByHand(true))}
       />
       {isByHand && copied === undefined && (
-        <label className="field why-copy">
+        <label className="field why-whole">
           {whyTexts.copyByHand}
           <textarea className="input" readOnly rows={8} value={text} onFocus={(event) => event.target.select()} />
         </label>

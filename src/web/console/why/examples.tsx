@@ -13,7 +13,7 @@ export function Examples() {
   const request = requests.findLast(({ currency }) => currency === CURRENCY) ?? requests[0]
   if (request === undefined || wallets.length === 0) return null
   return (
-    <section aria-labelledby="examples" className="stack">
+    <section aria-labelledby="examples" className="stack gap-3">
       <h2 id="examples">{whyTexts.examples(request.money)}</h2>
       <ul className="why-examples">
         {wallets.map(({ value, name, says }) => (

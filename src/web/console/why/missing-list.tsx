@@ -15,7 +15,7 @@ interface MissingListProps {
 export function MissingList({ question, unavailable }: MissingListProps) {
   const byChain = Map.groupBy(unavailable, ({ chain }) => chain ?? whyTexts.missing.elsewhere)
   return (
-    <section aria-labelledby="missing" className="stack">
+    <section aria-labelledby="missing" className="stack gap-3">
       <h2 id="missing">{whyTexts.missing.title}</h2>
       {[...byChain].map(([chain, entries]) => (
         <section key={chain} className="why-chain" aria-label={chain}>
@@ -41,12 +41,12 @@ function Missing({ entry, question }: { entry: UnavailableRoute; question: Quest
     <li>
       <div>
         <strong>{token ?? missing.whole}</strong>
-        {provider !== undefined && <span className="quiet small why-line">{missing.through(provider)}</span>}
+        {provider !== undefined && <span className="quiet small line">{missing.through(provider)}</span>}
       </div>
       <p>
         {sentence(message)} <span className="quiet why-reason">{reason}</span>
       </p>
-      <p className="why-remedy">
+      <p>
         {reason === 'CROSSCHAIN_NOT_ASKED' && token !== undefined && chain !== undefined ? (
           <Link to={`/why${searchOf(narrowed(question, chain, token))}`}>
             {missing.askFor(whyTexts.on(token, chain))}

@@ -28,8 +28,8 @@ export function RouteList({ routes, isComplete }: RouteListProps) {
   const kinds = kindsOf([...bars.values()])
   const ordered = isComplete ? sortRoutes(routes, sort) : routes
   return (
-    <section aria-labelledby="routes" className="stack">
-      <header className="why-routes-head row">
+    <section aria-labelledby="routes" className="stack gap-3">
+      <header className="why-head row gap-wide">
         <h2 id="routes">{texts.title}</h2>
         <Legend kinds={kinds} />
         <SortChoice query={query} chosen={sort} />
@@ -98,7 +98,7 @@ function RouteRow({ route, parts, longest }: RouteRowProps) {
         <h3>{whyTexts.on(route.token, route.chain)}</h3>
         {route.tags.includes(Route_Tag.CHEAPEST) && <Badge tone="good">{texts.cheapest}</Badge>}
         {route.tags.includes(Route_Tag.FASTEST) && <Badge tone="busy">{texts.fastest}</Badge>}
-        <span className="quiet small why-how">{sayHow(route)}</span>
+        <span className="quiet small why-whole">{sayHow(route)}</span>
       </div>
       <div>
         <span className="why-label">{texts.leaves}</span>
@@ -154,22 +154,22 @@ function ReadyCell({ route: { readiness } }: { route: Route }) {
       ) : (
         <Badge tone={readiness?.hasEnoughGas ? 'good' : 'warn'}>{readiness?.hasEnoughGas ? enough : unknown}</Badge>
       )}
-      <span className="quiet small why-line">{texts.signs(steps.length, kinds.join(texts.then))}</span>
+      <span className="quiet small line">{texts.signs(steps.length, kinds.join(texts.then))}</span>
     </div>
   )
 }
 
 function RouteDetails({ route }: { route: Route }) {
   return (
-    <div className="why-more stack">
+    <div className="why-more stack gap-1">
       {route.warnings.map(({ reason, message }) => (
-        <p key={reason} className="why-warning small">
+        <p key={reason} className="warning small">
           {sentence(message)}
         </p>
       ))}
       <details>
         <summary>{texts.details}</summary>
-        <div className="stack">
+        <div className="stack gap-3">
           <FeeTable route={route} />
           <p className="small quiet">
             {route.atomic ? texts.atomic : texts.notAtomic} {texts.id}: <span className="mono">{route.id}</span>

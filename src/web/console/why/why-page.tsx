@@ -21,7 +21,7 @@ export function WhyPage() {
   const violations = violationsOf(routes.error)
   return (
     <Page title={whyTexts.title}>
-      <div className="stack why">
+      <div className="stack gap-5 why">
         <p className="quiet why-lead">{whyTexts.lead}</p>
         <QuestionForm
           key={`${query.get('request')} ${query.get('wallet')}`}
