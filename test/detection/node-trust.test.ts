@@ -223,6 +223,38 @@ describe('of a node that answers wrongly, before one that does not,', () => {
   })
 })
 
+it('blocks that a node cannot prove since its head stands still are proven later', async () => {
+  begin([liar.url, honest.url], { owner: 'first' })
+  await scan()
+  // The first run is compared at once, the second one not yet.
+  for (const blocks of [6, 6]) {
+    await chain.mine({ blocks })
+    await scan()
+  }
+  const omitted = await request()
+  liar.meddle(together(omits(omitted), withoutBlooms))
+  await pay(omitted)
+  await scan()
+  await chain.mine({ blocks: 2 })
+  // For this node the payment's block will be the first that is not final.
+  const head = await chain.client.rpc.call('eth_getBlockByNumber', ['latest', false])
+  await chain.mine()
+  await scan()
+  expect(await amountsOf(omitted)).toEqual([])
+  await knex('leases').delete()
+  liar.meddle(({ method, params }) =>
+    method === 'eth_getBlockByNumber' && params[0] === 'latest' ? Promise.resolve(head) : undefined,
+  )
+  begin([liar.url, honest.url], { owner: 'second' })
+  await scanSomehow()
+  await scanSomehow()
+  liar.meddle()
+  aheadMs += 31_000
+  await scanSomehow()
+  await scan()
+  expect(await amountsOf(omitted)).toEqual(['1'])
+})
+
 it('blocks that a node gave which was found out count as not read until they are read again', async () => {
   await chain.mine({ blocks: 4 })
   begin([honest.url, third.url])

@@ -89,8 +89,15 @@ function openTrust(options: ChainFollowerOptions, chain: OpenChain): NodeTrust {
     chain,
     openNodes: (signal) => openNodes(config, options, signal),
     async repair(blocks, signal) {
-      const { unproven } = await verifyChain({ ...options, chain: config, ...blocks, repairer: 'service', signal })
-      return unproven.every(({ isInfo }) => isInfo)
+      const { block, unproven } = await verifyChain({
+        ...options,
+        chain: config,
+        ...blocks,
+        repairer: 'service',
+        signal,
+      })
+      // A node whose head stands still has final blocks up to a lower one only.
+      return block.number >= blocks.to && unproven.every(({ isInfo }) => isInfo)
     },
   })
 }
