@@ -255,6 +255,38 @@ it('blocks that a node cannot prove since its head stands still are proven later
   expect(await amountsOf(omitted)).toEqual(['1'])
 })
 
+it('blocks whose proof ended early, since another process took the chain over, are proven by that one', async () => {
+  await chain.mine({ blocks: 2 })
+  begin([liar.url, honest.url], { owner: 'first' })
+  await scan()
+  const omitted = await request()
+  liar.meddle(together(omits(omitted), withoutBlooms))
+  await pay(omitted)
+  const { hash: blockHash } = await chain.client.head()
+  await scan()
+  await knex('leases').delete()
+  await chain.mine({ blocks: 4 })
+  const asked = Promise.withResolvers<void>()
+  const hold: Meddle = ({ method, params }) => {
+    if (method !== 'eth_getBlockReceipts' || params[0] !== blockHash) return undefined
+    asked.resolve()
+    return new Promise(() => {})
+  }
+  for (const proxy of [liar, honest]) proxy.meddle(hold)
+  begin([liar.url, honest.url], { owner: 'second' })
+  const scanning = scanSomehow()
+  await asked.promise
+  await knex('leases').update({ owner: 'third' })
+  await scanning
+  await detection.stop()
+  for (const proxy of [liar, honest]) proxy.meddle()
+  await knex('leases').delete()
+  begin([liar.url, honest.url], { owner: 'third' })
+  await scanSomehow()
+  await scan()
+  expect(await amountsOf(omitted)).toEqual(['1'])
+})
+
 it('blocks that a node gave which was found out count as not read until they are read again', async () => {
   await chain.mine({ blocks: 4 })
   begin([honest.url, third.url])

@@ -89,15 +89,10 @@ function openTrust(options: ChainFollowerOptions, chain: OpenChain): NodeTrust {
     chain,
     openNodes: (signal) => openNodes(config, options, signal),
     async repair(blocks, signal) {
-      const { block, unproven } = await verifyChain({
-        ...options,
-        chain: config,
-        ...blocks,
-        repairer: 'service',
-        signal,
-      })
-      // A node whose head stands still has final blocks up to a lower one only.
-      return block.number >= blocks.to && unproven.every(({ isInfo }) => isInfo)
+      const report = await verifyChain({ ...options, chain: config, ...blocks, repairer: 'service', signal })
+      // It ends early where the lease is lost, and reaches only the last final block of a node whose head stands still.
+      const isWhole = report.stopped === undefined && report.block.number >= blocks.to
+      return isWhole && report.unproven.every(({ isInfo }) => isInfo)
     },
   })
 }
