@@ -287,6 +287,53 @@ it('blocks whose proof ended early, since another process took the chain over, a
   expect(await amountsOf(omitted)).toEqual(['1'])
 })
 
+describe('payments in other blocks of the requests that are proven stay, while a node answers from', () => {
+  let other: TestChain
+  beforeAll(async () => {
+    other = await startTestChain({ chainId: 31_566 })
+    await other.mine({ blocks: 200 })
+  })
+  afterAll(() => other?.stop())
+
+  it.each<[string, urls: () => string[], doesAdmit: boolean]>([
+    ['a fork of the chain', () => [liar.url, honest.url], false],
+    ['another chain, and is the only one', () => [liar.url], true],
+  ])('%s', async (_, urls, doesAdmit) => {
+    begin(urls())
+    const paid = await request()
+    await pay(paid)
+    await chain.mine({ blocks: 4 })
+    await pay(paid)
+    const { number, hash } = await chain.client.head()
+    await chain.mine({ blocks: 4 })
+    await scan()
+    const stored = await amountsOf(paid)
+    const row = {
+      chain_id: 'eip155:31565',
+      node: hostOf(honest),
+      state: 'UNCOMPARED',
+      blocks: `{[${number},${number}]}`,
+    }
+    await knex('unproven_blocks').insert(row).onConflict(['chain_id', 'node', 'state']).merge()
+    // From the proof of the second payment's block on. That of the first one is read after it, since it is of the same request.
+    let isElsewhere = false
+    liar.meddle(({ method, params }) => {
+      const wasElsewhere = isElsewhere
+      if (method === 'eth_getBlockReceipts' && params[0] === hash) isElsewhere = true
+      const isOfBefore = Number(params[0]) < Number(number)
+      return wasElsewhere && (isOfBefore || doesAdmit) ? other.client.rpc.call(method, params) : undefined
+    })
+    aheadMs += 61_000
+    await scanSomehow()
+    await scanSomehow()
+    expect(isElsewhere).toBe(true)
+    expect([stored, await amountsOf(paid)]).toEqual([
+      ['1', '1'],
+      ['1', '1'],
+    ])
+  })
+})
+
 it('blocks that a node gave which was found out count as not read until they are read again', async () => {
   await chain.mine({ blocks: 4 })
   begin([honest.url, third.url])

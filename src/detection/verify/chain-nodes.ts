@@ -64,6 +64,8 @@ export function openNodes(
   return {
     /** How many there are. A node is named by its place among the URLs, from 0. */
     count: hosts.length,
+    /** EIP-155 number. */
+    chainId,
     /** The node that succeeded last, then the others. */
     order,
     /** The host of a node: the rest of a URL may be a key. */

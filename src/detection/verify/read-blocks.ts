@@ -3,7 +3,7 @@ import { type BloomBits, bloomBitsOf, mayHold } from '../../contracts/logs-bloom
 import type { Address } from '../../domain/address.ts'
 import type { BlockRun } from '../../domain/chain.ts'
 import type { Hex } from '../../domain/hex.ts'
-import { ignoreRpcError } from '../../nodes/rpc-error.ts'
+import { ignoreRpcError, RpcError } from '../../nodes/rpc-error.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
 import type { ChainNodes } from './chain-nodes.ts'
 import { inParallel } from './in-parallel.ts'
@@ -44,13 +44,32 @@ export interface BlockTools {
 const BLOCKS_AT_ONCE = 8
 
 /**
- * Reads the headers of consecutive blocks from one node.
+ * Reads the headers of consecutive blocks from one node. Another node that answers must have the last of them: the blocks of a fork prove themselves as
+ * well.
  *
  * @param before - the hash of the block before the first, where it is known
  * @throws RpcError
  */
 export async function readSpanHeaders(nodes: ChainNodes, { from, to }: BlockRun, before?: Hex): Promise<ReadHeaders> {
-  return nodes.onAny(async (node) => ({ headers: await readHeaders(nodes, node, { from, to, before }), node }))
+  return nodes.onAny(async (node) => {
+    const headers = await readHeaders(nodes, node, { from, to, before })
+    const told = await askOther(nodes, node, to)
+    if (told !== undefined && told.hash !== headers.at(-1)?.hash) {
+      const hosts = `${nodes.hostOf(node)} and ${nodes.hostOf(told.node)}`
+      throw new RpcError('INCONSISTENT', `${hosts} have different blocks ${to}`)
+    }
+    return { headers, node }
+  })
+}
+
+/** The hash of a block as another node has it. @returns undefined where no other one answers */
+async function askOther(nodes: ChainNodes, first: number, block: number) {
+  for (const node of nodes.order()) {
+    if (node === first) continue
+    const headers = await readHeaders(nodes, node, { from: block, to: block }).catch(ignoreRpcError)
+    if (headers?.[0] !== undefined) return { node, hash: headers[0].hash }
+  }
+  return undefined
 }
 
 /**

@@ -30,10 +30,11 @@ export async function readHeader(nodes: ChainNodes, node: number, which: number 
 }
 
 /**
- * Reads consecutive headers, each of which must name the one before as its parent.
+ * Reads consecutive headers, each of which must name the one before as its parent. The node is asked for its chain id beside them: headers of another
+ * chain prove themselves as well.
  *
  * @param before - the hash of the block before the first, where it is known
- * @throws RpcError when a header is missing, or does not name the one before as its parent
+ * @throws RpcError when a header is missing, or does not name the one before as its parent; WRONG_CHAIN
  */
 export async function readHeaders(
   nodes: ChainNodes,
@@ -42,7 +43,11 @@ export async function readHeaders(
 ): Promise<Header[]> {
   const host = nodes.hostOf(node)
   const calls = Array.from({ length: to - from + 1 }, (_, place) => callFor(from + place))
-  const headers = resultsOf(await nodes.ask(node, calls)).map((result) => toHeader(result, host))
+  const [served, ...results] = resultsOf(await nodes.ask(node, [{ method: 'eth_chainId', params: [] }, ...calls]))
+  if (Number(served) !== nodes.chainId) {
+    throw new RpcError('WRONG_CHAIN', `it serves chain ${Number(served)}, not ${nodes.chainId}`, { host })
+  }
+  const headers = results.map((result) => toHeader(result, host))
   let parent = before
   for (const [place, header] of headers.entries()) {
     if (header.number !== from + place || (parent !== undefined && header.parentHash !== parent)) {

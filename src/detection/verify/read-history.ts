@@ -2,6 +2,7 @@ import type { RpcLog } from '../../contracts/decode-events.ts'
 import { decodeFeeProxyLog } from '../../contracts/decode-events.ts'
 import { readQuantity } from '../../contracts/words.ts'
 import type { Hex } from '../../domain/hex.ts'
+import type { RpcAnswer } from '../../nodes/json-rpc.ts'
 import { isObject } from '../../nodes/rpc-error.ts'
 import { chunksOf } from '../chunks.ts'
 import type { BlockHeader, TransactionReceipt } from '../read/chain-reader.ts'
@@ -53,19 +54,24 @@ export function createHistory({ tools, pinned, signal }: HistoryOptions) {
     })
   }
 
-  /** Looks for transactions that are not in the block that their row names. */
+  /** Looks for transactions that are not in the block that their row names. One is in none where no node that answers knows it. @throws RpcError */
   async function locate(txHashes: readonly Hex[]): Promise<void> {
     for (const some of chunksOf(txHashes, RECEIPTS_AT_ONCE)) {
-      const calls = some.map((txHash) => ({ method: 'eth_getTransactionReceipt', params: [txHash] }))
-      const answers = await tools.nodes.onAny((node) => tools.nodes.ask(node, calls))
+      const answers = await askAll(some)
       for (const [place, txHash] of some.entries()) {
-        const answer = answers[place]
-        const result = answer?.ok === true && isObject(answer.result) ? answer.result : undefined
-        const number = readQuantity(result?.['blockNumber'])
-        known.located.set(txHash, number === undefined ? undefined : Number(number))
+        const number = answers.map((each) => blockOf(each[place])).find((each) => each !== undefined)
+        known.located.set(txHash, number)
       }
     }
     await load([...known.located.values()].flatMap((number) => number ?? []))
+  }
+
+  async function askAll(txHashes: readonly Hex[]): Promise<(readonly RpcAnswer[])[]> {
+    const calls = txHashes.map((txHash) => ({ method: 'eth_getTransactionReceipt', params: [txHash] }))
+    const { nodes } = tools
+    const told = await Promise.allSettled(nodes.order().map((node) => nodes.ask(node, calls)))
+    const answers = told.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+    return answers.length > 0 ? answers : [await nodes.onAny((node) => nodes.ask(node, calls))]
   }
 
   function isRead({ txHash, blockNumber }: StoredEvent): boolean {
@@ -110,6 +116,11 @@ export function createHistory({ tools, pinned, signal }: HistoryOptions) {
       }
     },
   }
+}
+
+function blockOf(answer: RpcAnswer | undefined): number | undefined {
+  const number = answer?.ok === true && isObject(answer.result) ? readQuantity(answer.result['blockNumber']) : undefined
+  return number === undefined ? undefined : Number(number)
 }
 
 function emptyKnown(section: Known['section']): Known {
