@@ -80,8 +80,8 @@ it('asks once for each block and its receipts only where there are payments, and
   const [calls, exchanges] = [proxy.calls.length, proxy.exchanges()]
   await verify({ chain: { ...config, rpcUrls: [proxy.url] } })
   const callsABlock = (proxy.calls.length - calls) / whole.report.counts.blocks
-  // Of a payment its block's receipts, and what its token and the gas were worth.
-  expect(callsABlock).toBeLessThan(1 + (4 * PAYMENTS) / whole.report.counts.blocks)
+  // The chain id with each request of headers. Of a payment its block's receipts, and what its token and the gas were worth.
+  expect(callsABlock).toBeLessThan(1 + 1 / HEADERS_A_REQUEST + (4 * PAYMENTS) / whole.report.counts.blocks)
   const requests = proxy.exchanges() - exchanges
   // The chain id for headers and for prices, the pinned block three times, and of all prices together the round at the block, the newest
   // round (anvil has no older state), their decimals likewise, and the round before.
