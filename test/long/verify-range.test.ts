@@ -21,7 +21,7 @@ import { makeTempFolder } from '../support/temp-folder.ts'
 /** anvil mines about a hundred blocks a second. */
 const BLOCKS = 3_000
 const PAYMENTS = 20
-const HEADERS_A_REQUEST = 100
+const HEADERS_A_REQUEST = 99
 
 let database: TestDatabase
 let knex: Knex

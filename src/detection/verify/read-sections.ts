@@ -25,8 +25,8 @@ interface SectionTerms {
 
 /** The time limits what is lost when a slow verification is stopped. */
 const DEFAULT_SIZE: SectionSize = { blocks: 50_000, events: 10_000, ms: 60_000 }
-/** Blocks whose headers are read in one HTTP request. */
-const BLOCKS_A_PORTION = 100
+/** Blocks whose headers are read in one HTTP request, which has the chain id as well: the usual most is 100 calls. */
+const BLOCKS_A_PORTION = 99
 /** Portions of headers that are requested in advance. */
 const PORTIONS_AHEAD = 4
 
