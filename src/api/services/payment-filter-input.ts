@@ -86,15 +86,23 @@ type Member<E> = Exclude<keyof E & string, `${string}UNSPECIFIED`>
  *
  * @throws WaybillError UNKNOWN_ENUM_VALUE for a number that is not a member, and for the zero value: neither is ever ignored
  */
-export function memberOf<E extends object>(field: string, members: E, number: number): Member<E> {
+export function memberOf<E extends Readonly<Record<string, unknown>>>(
+  field: string,
+  members: E,
+  number: number,
+): Member<E> {
+  const name = Object.keys(members).find((each) => members[each] === number)
+  if (name !== undefined && number !== 0) return name as Member<E>
   const named = Object.entries(members).filter(([, value]) => typeof value === 'number' && value !== 0)
-  const [name] = named.find(([, value]) => value === number) ?? []
-  if (name !== undefined) return name as Member<E>
   const known = named.map(([each]) => each.toUpperCase())
   throw waybillError('UNKNOWN_ENUM_VALUE', { field, value: number, suggestion: suggestName(String(number), known) })
 }
 
 /** The same in lower case, and undefined for the zero value. */
-export function wordOf<E extends object>(field: string, members: E, number: number): Lowercase<Member<E>> | undefined {
+export function wordOf<E extends Readonly<Record<string, unknown>>>(
+  field: string,
+  members: E,
+  number: number,
+): Lowercase<Member<E>> | undefined {
   return number === 0 ? undefined : (memberOf(field, members, number).toLowerCase() as Lowercase<Member<E>>)
 }
