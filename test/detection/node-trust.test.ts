@@ -287,7 +287,7 @@ it('blocks whose proof ended early, since another process took the chain over, a
   expect(await amountsOf(omitted)).toEqual(['1'])
 })
 
-describe('payments in other blocks of the requests that are proven stay, while a node answers from', () => {
+describe('other blocks of a request whose payment is proven', () => {
   let other: TestChain
   beforeAll(async () => {
     other = await startTestChain({ chainId: 31_566 })
@@ -298,7 +298,7 @@ describe('payments in other blocks of the requests that are proven stay, while a
   it.each<[string, urls: () => string[], doesAdmit: boolean]>([
     ['a fork of the chain', () => [liar.url, honest.url], false],
     ['another chain, and is the only one', () => [liar.url], true],
-  ])('%s', async (_, urls, doesAdmit) => {
+  ])('lose no payment while a node answers from %s', async (_, urls, doesAdmit) => {
     begin(urls())
     const paid = await request()
     await pay(paid)
