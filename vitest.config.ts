@@ -18,7 +18,7 @@ const leftOut = (process.env.TEST_LEFT_OUT ?? '').split(',').filter((path) => pa
 // Projects run in the order of their names, and the longest file of a project first.
 const alone = { name: 'alone', include: apart, exclude: leftOut }
 /** Tests of functions: they start and leave nothing. */
-const unit = { name: 'unit', include: ['{src,clients/typescript/src,tools}/**/*.test.ts'], isolate: false }
+const unit = { name: 'unit', include: ['{src,apps,demo,clients/typescript/src,tools}/**/*.test.ts'], isolate: false }
 /**
  * Tests with a database, a chain or a port. A worker runs many files and loads each module once, which saves 0.3 s of a core a file. Each
  * file stops in `afterAll` what it started.

@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import type { Knex } from 'knex'
 import type { LostServers } from './api/calls/end-lost-calls.ts'
 import type { ServedService } from './api/calls/served-method.ts'
 import { turnLimitsOf } from './api/calls/take-turns.ts'
-import { joinOpenFiles, type OpenFiles } from './api/http/open-files.ts'
+import { createBuiltFiles } from './api/http/built-files.ts'
+import { joinOpenFiles } from './api/http/open-files.ts'
 import type { PageCalls } from './api/http/page-calls.ts'
 import type { Listener } from './api/listener/listener.ts'
+import { createOpenApiFiles } from './api/openapi/openapi-files.ts'
 import { type ApiOptions, serveApi } from './api/serve-api.ts'
 import type { OperationsCalls } from './api/services/operations-handler.ts'
 import { createPaymentsServices, VOLATILE_FIELDS } from './api/services/payments-services.ts'
@@ -46,8 +49,6 @@ import { createWatchHub } from './search/watch/watch-hub.ts'
 import { createWatchPayments, type WatchPayments } from './search/watch/watch-payments.ts'
 import { endPruning, pruneDueChanges } from './store/prune-changes.ts'
 import { getOrCreateSecret } from './store/settings-repository.ts'
-import { createReferenceFiles } from './web/reference/reference-files.ts'
-import { createScreenFiles } from './web/screens/screen-files.ts'
 
 /** The composition root: makes every room and gives each what it needs of the others. */
 
@@ -134,10 +135,6 @@ export async function composeService(options: ServiceOptions) {
   const wallets = createRefundWallets({ repository: createRefundWalletRepository(knex), chains: options.chains, now })
   const reads = composeReads(options, shared)
   const auth = await composeAuth(options)
-  const screens = createScreenFiles({
-    originsOfKey: auth.originsOfKey,
-    demoKey: options.demo?.account,
-  })
   const services = createPaymentsServices({
     routes,
     requests: { requests, summarize: summarizeRequests, watch: watchRequest, warningsOf: routes.warningsOf },
@@ -162,10 +159,8 @@ export async function composeService(options: ServiceOptions) {
      * signal aborts.
      */
     learnNodes: (signal: AbortSignal) => routes.learnNodes(signal),
-    /** Bundles what a browser is served, so that the first visitor does not wait for it. Never rejects. */
-    prepareScreens: () => screens.prepare(),
     /** Starts to answer. Options that are absent have defaults. */
-    listen: (listenOptions: ListenOptions) => listen(options, { ...listenOptions, services, auth, screens }),
+    listen: (listenOptions: ListenOptions) => listen(options, { ...listenOptions, services, auth }),
   }
 }
 
@@ -231,12 +226,11 @@ async function keysOf(knex: Knex, { account: name, publishable }: DemoKeys): Pro
 interface Listened {
   readonly services: readonly ServedService[]
   readonly auth: Auth
-  readonly screens: OpenFiles
 }
 
 async function listen(
   { knex, readPools, lostServers, logger, demo }: ServiceOptions,
-  { services, auth, screens, ...options }: ListenOptions & Listened,
+  { services, auth, ...options }: ListenOptions & Listened,
 ): Promise<Listener> {
   return serveApi({
     ...options,
@@ -251,11 +245,8 @@ async function listen(
     logger,
     classify: classifyFailure,
     openFiles: joinOpenFiles([
-      createReferenceFiles(async () => {
-        const { describeApi } = await import('./api/openapi/describe-api.ts')
-        return (version, release) => describeApi({ services, version, release })
-      }),
-      screens,
+      createOpenApiFiles(services),
+      createBuiltFiles({ folder: BUILT, originsOfKey: auth.originsOfKey, demoKey: demo?.account }),
     ]),
     pageCalls: demo?.wallets,
     ready: async () => (await readPromptly((signal) => readPending(knex, signal), READY_TIMEOUT_MS)).length === 0,
@@ -264,6 +255,9 @@ async function listen(
     ...(demo !== undefined && demoRestrictions),
   })
 }
+
+/** What `npm run build` writes. */
+const BUILT = join(import.meta.dirname, '../apps/dist')
 
 /** How long a probe waits for the database, in milliseconds. */
 const READY_TIMEOUT_MS = 3_000

@@ -28,8 +28,14 @@ it.each<[string, Record<string, string>, RegExp | undefined]>([
   ['something outside of src', { 'src/search/a.ts': `import { b } from '../../test/b.ts'\n` }, /nothing from outside/],
   ['anything, in a test', { 'src/search/a.test.ts': `import { b } from '../../test/b.ts'\n` }, undefined],
   ['a module without a rule', { 'src/new/a.ts': `import { b } from '../domain/b.ts'\n` }, /the module new has no rule/],
-  ['another screen', { 'src/web/pay/a.ts': `import { b } from '../console/b.ts'\n` }, /pay runs in a browser/],
-  ['the look of all screens', { 'src/web/pay/a.ts': `import { b } from '../look/b.ts'\n` }, undefined],
+  ['another app', { 'apps/pay/a.ts': `import { b } from '../console/b.ts'\n` }, /pay does not import apps\/console/],
+  ['what the apps share', { 'apps/pay/a.ts': `import { b } from '../shared/b.ts'\n` }, undefined],
+  [
+    'the service, in an app',
+    { 'apps/pay/a.ts': `import { b } from '../../src/domain/b.ts'\n` },
+    /does not import domain/,
+  ],
+  ['the demo, in the service', { 'src/search/a.ts': `import { b } from '../../demo/b.ts'\n` }, /does not import demo/],
   [
     'something outside of a client',
     { 'clients/x/src/a.ts': `import { b } from '../../../src/b.ts'\n` },

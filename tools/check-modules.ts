@@ -1,6 +1,7 @@
 /**
  * The rules of the code's structure that no linter has: which module imports which, no cycle of files, where SQL stands, few files in a
- * folder, no two files of one name. ARCHITECTURE.md draws the modules. A module is the first folder under src/, or a file in src/.
+ * folder, no two files of one name. ARCHITECTURE.md draws the modules. A module is the first folder under src/ or apps/, a file in one of them,
+ * or demo/.
  */
 import { globSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -38,8 +39,13 @@ const modules: Readonly<Record<string, ModuleRule>> = {
   postgres: { may: bottom },
   nodes: { may: bottom },
   config: { may: bottom },
-  web: { may: ['errors'], mayTypes: ['api'] },
   demo: { may: bottom },
+  'apps/build': { may: ['apps/bundle', 'apps/reference'] },
+  'apps/bundle': { may: [] },
+  'apps/reference': { may: ['api', 'apps/bundle'] },
+  'apps/console': { may: ['apps/shared'] },
+  'apps/pay': { may: ['apps/shared'] },
+  'apps/shared': { may: [] },
   observability: { may: ['errors'] },
   transcoding: { may: [] },
   chains: { may: ['domain', 'contracts'] },
@@ -53,7 +59,7 @@ const withGenerated = ['api', 'cli']
 const MAX_FILES_IN_FOLDER = 20
 
 export async function checkModules(): Promise<CheckResult> {
-  const folders = ['src', 'clients/typescript/src', 'tools', 'bench', 'test']
+  const folders = ['src', 'apps', 'demo', 'clients/typescript/src', 'tools', 'bench', 'test']
   const patterns = folders.map((name) => `${name}/**/*.{ts,tsx}`)
   const paths = globSync(patterns, { cwd: root }).toSorted()
   const faults = findFaults(new Map(paths.map((path) => [path, readFileSync(join(root, path), 'utf8')])))
@@ -67,7 +73,7 @@ export function findFaults(sources: Sources): string[] {
     ...[...sources].flatMap(([path, source]) => [...checkImports(path, source), ...checkSql(path, source)]),
     ...findCycles(sources),
     ...findCrowdedFolders(counted),
-    ...findTwins(counted.filter((path) => path.startsWith('src/'))),
+    ...findTwins(counted.filter(isModular)),
   ]
 }
 
@@ -108,25 +114,29 @@ function whyForbidden(path: string, { target, typeOnly }: Import): string | unde
   if (client !== undefined) {
     return target.startsWith(client) ? undefined : 'a client imports nothing from outside its folder but packages'
   }
-  if (!path.startsWith('src/')) return undefined
+  if (!isModular(path)) return undefined
   const from = moduleOf(path)
   const rule = modules[from]
   if (rule === undefined) return `the module ${from} has no rule; add it to tools/check-modules.ts`
   if (target.startsWith('gen/')) return withGenerated.includes(from) ? undefined : `${from} does not import gen/`
-  if (!target.startsWith('src/')) return 'src/ imports nothing from outside but packages and gen/'
-  const [folder, screen] = /^src\/web\/(console|pay|look)\//.exec(path) ?? []
-  if (folder !== undefined && !target.startsWith(folder) && !target.startsWith('src/web/look/')) {
-    return `${screen} runs in a browser and imports its own folder, look/ and packages alone`
-  }
+  if (!isModular(target)) return `${from} imports nothing from outside but packages`
   const to = moduleOf(target)
   if (from === to || rule.may.includes('*') || rule.may.includes(to)) return undefined
   if (rule.mayTypes?.includes(to) === true) return typeOnly ? undefined : `${from} imports only types from ${to}`
   return `${from} does not import ${to}`
 }
 
-/** `src/search/cursor.ts` → search, `src/app.ts` → app */
+/** Whether the rules of modules hold for a file. */
+function isModular(path: string): boolean {
+  return /^(?:src|apps|demo)\//.test(path)
+}
+
+/** `src/search/cursor.ts` → search, `src/app.ts` → app, `apps/pay/pay.tsx` → apps/pay, `demo/network/anvil.ts` → demo */
 function moduleOf(path: string): string {
-  return path.split('/')[1]?.replace(/(?:\.test)?\.ts$/, '') ?? ''
+  const [top = '', second = ''] = path.split('/')
+  if (top === 'demo') return top
+  const name = second.replace(/(?:\.test)?\.ts$/, '')
+  return top === 'apps' ? `apps/${name}` : name
 }
 
 /** How SQL statements begin, in a literal or as a call of Knex. */

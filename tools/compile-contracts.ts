@@ -2,7 +2,7 @@
  * Compiles the demo's own contracts to the JSON that is committed beside their sources. npm installs the compiler into a temporary folder:
  * it is needed only when a source changes, so it is not a dependency of the project.
  *
- *   tools/with-node node tools/compile-contracts.ts           writes src/demo/contracts/*.json
+ *   tools/with-node node tools/compile-contracts.ts           writes demo/contracts/*.json
  *   tools/with-node node tools/compile-contracts.ts --check   ends with 1 where a committed file differs
  */
 import { execFileSync } from 'node:child_process'
@@ -21,7 +21,7 @@ interface CompilerOutput {
   contracts: Record<string, Record<string, { abi: readonly unknown[]; evm: { bytecode: { object: string } } }>>
 }
 
-const folder = fileURLToPath(new URL('../src/demo/contracts/', import.meta.url))
+const folder = fileURLToPath(new URL('../demo/contracts/', import.meta.url))
 const sources = readdirSync(folder).filter((file) => file.endsWith('.sol'))
 const notice = readFileSync(fileURLToPath(new URL('../LICENSE', import.meta.url)), 'utf8').trim()
 

@@ -12,7 +12,7 @@ export interface CompiledContract {
   bytecode: `0x${string}`
 }
 
-const folder = fileURLToPath(new URL('../src/demo/contracts/', import.meta.url))
+const folder = fileURLToPath(new URL('../demo/contracts/', import.meta.url))
 
 /**
  * Writes `NAME.json` for each contract, or with `check` compares with what is committed.

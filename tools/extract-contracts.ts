@@ -2,7 +2,7 @@
  * Extracts ABI and bytecode of the contracts of a demo chain: Request's payment contracts from the package that publishes them, and
  * Multicall3 from viem. A production install has no devDependencies, so the result is committed.
  *
- *   tools/with-node node tools/extract-contracts.ts           writes src/demo/contracts/*.json
+ *   tools/with-node node tools/extract-contracts.ts           writes demo/contracts/*.json
  *   tools/with-node node tools/extract-contracts.ts --check   ends with 1 where a committed file differs
  */
 import { readFileSync } from 'node:fs'

@@ -44,7 +44,7 @@ export async function readKnownChains(
 
 /** The chains of the chains file, or those of the demo without their nodes. */
 export async function chainsOrDemo({ chains }: Pick<Setup, 'chains'>): Promise<readonly ChainConfig[]> {
-  return chains ?? (await import('../demo/describe-demo.ts')).describeDemoChains()
+  return chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains()
 }
 
 /** The same, for a command that writes into the data folder: it is marked as the demo's where it is. */
@@ -101,11 +101,11 @@ export function requireChains({ chains }: Setup): ChainDirectory {
 export async function findChains(setup: Setup, { signal }: Pick<CommandContext, 'signal'>): Promise<ChainDirectory> {
   const { config, chains } = setup
   if (chains !== undefined) return requireChains(setup)
-  const { findRunningDemo } = await import('../demo/running-demo.ts')
+  const { findRunningDemo } = await import('../../demo/running-demo.ts')
   const demo = await findRunningDemo(config.dataDir, signal).catch((error: Error) => {
     throw new ConfigError([`CHAINS_FILE is not set, and ${error.message}`])
   })
-  const { describeDemoChains } = await import('../demo/describe-demo.ts')
+  const { describeDemoChains } = await import('../../demo/describe-demo.ts')
   return createChainDirectory(describeDemoChains(demo.file.chains))
 }
 

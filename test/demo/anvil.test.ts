@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type AnvilOptions, startAnvil } from '../../src/demo/network/anvil.ts'
+import { type AnvilOptions, startAnvil } from '../../demo/network/anvil.ts'
 
 const run = promisify(execFile)
 const OPTIONS: AnvilOptions = {

@@ -2,12 +2,13 @@
  * The demo's bridge between two test chains, `near` (ETHEREUM) and `far` (BSC, where tokens have 18 decimals), and routes over it. The
  * relayer acts only in `relay`.
  */
+
+import { type Book, createBook, type Entry } from '../../demo/bridge/book.ts'
+import { type BridgeChain, toBridgeChain } from '../../demo/bridge/bridge-chain.ts'
+import { createRelayer } from '../../demo/bridge/relayer.ts'
+import { startBridgeServer } from '../../demo/bridge/server.ts'
+import { MAX_UINT256 } from '../../demo/network/demo-contracts.ts'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
-import { type Book, createBook, type Entry } from '../../src/demo/bridge/book.ts'
-import { type BridgeChain, toBridgeChain } from '../../src/demo/bridge/bridge-chain.ts'
-import { createRelayer } from '../../src/demo/bridge/relayer.ts'
-import { startBridgeServer } from '../../src/demo/bridge/server.ts'
-import { MAX_UINT256 } from '../../src/demo/network/demo-contracts.ts'
 import type { RoutesQuestion } from '../../src/domain/route.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { silentLogger } from '../support/logs.ts'

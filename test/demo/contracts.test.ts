@@ -1,6 +1,6 @@
 import { decodeEventLog, getAddress, type Hex, keccak256, parseAbi } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { encodeErc20Payment, encodeNativePayment } from '../../src/demo/network/demo-contracts.ts'
+import { encodeErc20Payment, encodeNativePayment } from '../../demo/network/demo-contracts.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 
 const ERC20_EVENT = parseAbi([

@@ -1,5 +1,5 @@
 /** Stores the demo's requests in memory, and like the service refuses other terms under a known id. */
-import { type DemoRequests, type DemoRequestTerms, referenceOf } from '../../src/demo/history/demo-requests.ts'
+import { type DemoRequests, type DemoRequestTerms, referenceOf } from '../../demo/history/demo-requests.ts'
 
 export interface RecordedRequests extends DemoRequests {
   byReference: ReadonlyMap<string, DemoRequestTerms>

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { DEMO_CHAINS } from '../../src/demo/network/chain-specs.ts'
+import { DEMO_CHAINS } from '../../demo/network/chain-specs.ts'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { expectGasWithin, takeRoute } from '../support/chains/take-route.ts'

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type Anvil, startAnvil } from '../../src/demo/network/anvil.ts'
-import type { LocalServer } from '../../src/demo/network/local-server.ts'
-import { pickHiddenHost, startNodeGateway } from '../../src/demo/network/node-gateway.ts'
-import { createRpc } from '../../src/demo/network/rpc.ts'
+import { type Anvil, startAnvil } from '../../demo/network/anvil.ts'
+import type { LocalServer } from '../../demo/network/local-server.ts'
+import { pickHiddenHost, startNodeGateway } from '../../demo/network/node-gateway.ts'
+import { createRpc } from '../../demo/network/rpc.ts'
 import { sendRequest } from '../support/clients/raw-http.ts'
 
 let anvil: Anvil

@@ -2,9 +2,9 @@
  * Unusual answers of nodes and feeds: too large, empty, or nonsense.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { encodeCreation } from '../../demo/network/demo-contracts.ts'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import type { RpcLog } from '../../src/contracts/decode-events.ts'
-import { encodeCreation } from '../../src/demo/network/demo-contracts.ts'
 import { readBlockTimes } from '../../src/detection/follow/read-events.ts'
 import { createPriceReader, type PriceWish } from '../../src/detection/read/block-prices.ts'
 import { createChainReader } from '../../src/detection/read/chain-reader.ts'

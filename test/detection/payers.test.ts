@@ -12,15 +12,15 @@ import {
 } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { ChainConfig } from '../../src/chains/chains-file.ts'
-import { createTokenDirectory } from '../../src/chains/token-directory.ts'
-import { eventTopics } from '../../src/contracts/decode-events.ts'
 import {
   type ContractCall,
   encodeApprove,
   encodeCreation,
   encodeNativePayment,
-} from '../../src/demo/network/demo-contracts.ts'
+} from '../../demo/network/demo-contracts.ts'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { createTokenDirectory } from '../../src/chains/token-directory.ts'
+import { eventTopics } from '../../src/contracts/decode-events.ts'
 import type { Detection } from '../../src/detection/detection.ts'
 import { createChainReader, type TransactionReceipt } from '../../src/detection/read/chain-reader.ts'
 import { UNHURRIED } from '../../src/detection/read/patience.ts'

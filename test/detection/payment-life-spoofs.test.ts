@@ -1,6 +1,6 @@
 import { type Hex, zeroAddress } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { encodeErc20Payment } from '../../src/demo/network/demo-contracts.ts'
+import { encodeErc20Payment } from '../../demo/network/demo-contracts.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { encodeTransfer } from '../support/chains/contract-calls.ts'
 import {

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { keccak256 } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { encodeErc20Payment } from '../../src/demo/network/demo-contracts.ts'
+import { encodeErc20Payment } from '../../demo/network/demo-contracts.ts'
 import type { Detection } from '../../src/detection/detection.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { Address } from '../../src/domain/address.ts'

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { type Abi, type Address, encodeDeployData, type Hex, parseAbi } from 'viem'
-import type { Rpc } from '../../src/demo/network/rpc.ts'
+import type { Rpc } from '../../demo/network/rpc.ts'
 import type { TestChain } from '../support/chains/chain.ts'
 
 const require = createRequire(import.meta.url)

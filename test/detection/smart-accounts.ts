@@ -15,7 +15,7 @@ import {
   zeroAddress,
 } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
-import type { ContractCall } from '../../src/demo/network/demo-contracts.ts'
+import type { ContractCall } from '../../demo/network/demo-contracts.ts'
 import type { TestChain } from '../support/chains/chain.ts'
 
 const require = createRequire(import.meta.url)

@@ -1,7 +1,7 @@
 /** A server of LI.FI's `/v1/status` that answers what a test wants. Good answers have LI.FI's own types. */
 import type { ServerResponse } from 'node:http'
 import type { ExtendedTransactionInfo, FullStatusData } from '@lifi/types'
-import { serveLocally } from '../../src/demo/network/local-server.ts'
+import { serveLocally } from '../../demo/network/local-server.ts'
 
 export interface StatusServer {
   readonly url: string

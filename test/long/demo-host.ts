@@ -2,7 +2,7 @@
  * A process that runs the demo's chains until it is killed: `node demo-host.ts DATA_DIR`. Writes one line of JSON to standard output, with
  * the URLs of the chains, once they run.
  */
-import { startDemo } from '../../src/demo/demo.ts'
+import { startDemo } from '../../demo/demo.ts'
 import { recordRequests } from '../demo/demo-requests.ts'
 import { recordLogs } from '../support/logs.ts'
 

@@ -7,9 +7,9 @@ import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type BlockHeader, createChainClient } from '../../src/demo/network/chain-client.ts'
-import { MAX_UNSAVED_BLOCKS } from '../../src/demo/network/chain-specs.ts'
-import { createRpc, toQuantity } from '../../src/demo/network/rpc.ts'
+import { type BlockHeader, createChainClient } from '../../demo/network/chain-client.ts'
+import { MAX_UNSAVED_BLOCKS } from '../../demo/network/chain-specs.ts'
+import { createRpc, toQuantity } from '../../demo/network/rpc.ts'
 
 const HOST = fileURLToPath(new URL('./demo-host.ts', import.meta.url))
 

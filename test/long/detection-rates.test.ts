@@ -5,8 +5,6 @@
 import type { Knex } from 'knex'
 import { type Address, decodeFunctionResult, encodeFunctionData, type Hex, keccak256, parseAbi, toBytes } from 'viem'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { ChainConfig } from '../../src/chains/chains-file.ts'
-import { currencyHash } from '../../src/contracts/currency-hash.ts'
 import {
   type ContractCall,
   encodeAggregators,
@@ -15,7 +13,9 @@ import {
   encodeErc20Payment,
   encodeNativeConversion,
   encodeSetFeed,
-} from '../../src/demo/network/demo-contracts.ts'
+} from '../../demo/network/demo-contracts.ts'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { currencyHash } from '../../src/contracts/currency-hash.ts'
 import type { Detection } from '../../src/detection/detection.ts'
 import { createChainReader } from '../../src/detection/read/chain-reader.ts'
 import { gatherCalls } from '../../src/detection/read/gather-calls.ts'

@@ -4,7 +4,7 @@ import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:ht
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import type { DemoFile } from '../../src/demo/demo-file.ts'
+import type { DemoFile } from '../../demo/demo-file.ts'
 import { PATIENCE } from '../support/patience.ts'
 import {
   type Descendant,

@@ -2,7 +2,7 @@
 import { type Address, encodeFunctionData, type Hex, parseAbi } from 'viem'
 import { expect, vi } from 'vitest'
 import { createWaybill, type Eip1193Provider, type PayOutcome, pay } from '../../clients/typescript/src/public.ts'
-import type { DemoFile } from '../../src/demo/demo-file.ts'
+import type { DemoFile } from '../../demo/demo-file.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { freshAddress } from '../support/routing.ts'
 

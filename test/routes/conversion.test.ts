@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { encodeAggregators, encodeCreation } from '../../demo/network/demo-contracts.ts'
 import { currencyHash } from '../../src/contracts/currency-hash.ts'
-import { encodeAggregators, encodeCreation } from '../../src/demo/network/demo-contracts.ts'
 import { formatAmount, parseAmount } from '../../src/domain/decimal.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { expectGasWithin, takeRoute } from '../support/chains/take-route.ts'

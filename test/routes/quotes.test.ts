@@ -4,7 +4,7 @@ import {
   encodeErc20Payment,
   encodeNativePayment,
   ZERO_ADDRESS,
-} from '../../src/demo/network/demo-contracts.ts'
+} from '../../demo/network/demo-contracts.ts'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import type { Route } from '../../src/domain/route.ts'
 import { erc20PaymentGas } from '../../src/routing/quotes/gas.ts'

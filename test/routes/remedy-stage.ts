@@ -3,9 +3,9 @@
  * cross-chain provider between the two.
  */
 import { zeroAddress } from 'viem'
+import { encodeAggregators, encodeCreation } from '../../demo/network/demo-contracts.ts'
 import type { ChainConfig, ConversionPath, TokenConfig } from '../../src/chains/chains-file.ts'
 import { currencyHash } from '../../src/contracts/currency-hash.ts'
-import { encodeAggregators, encodeCreation } from '../../src/demo/network/demo-contracts.ts'
 import type { RoutesQuestion } from '../../src/domain/route.ts'
 import type { RoutingOptions } from '../../src/routing/routing.ts'
 import { startTestChain, type TestChain, type TestToken } from '../support/chains/chain.ts'

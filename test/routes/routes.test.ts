@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { encodeCreation } from '../../src/demo/network/demo-contracts.ts'
+import { encodeCreation } from '../../demo/network/demo-contracts.ts'
 import { addDecimals, divideDecimals, formatDecimal, parseAmount, parseDecimal } from '../../src/domain/decimal.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import type { Route, RoutesAnswer } from '../../src/domain/route.ts'

@@ -1,6 +1,6 @@
 /** The transactions of the soak, kind by kind, each with the payment events that it causes. */
 import { type Address, encodeFunctionData, type Hex, parseAbi, zeroAddress } from 'viem'
-import { encodePayment } from '../../src/demo/history/encode-payment.ts'
+import { encodePayment } from '../../demo/history/encode-payment.ts'
 import {
   type ContractCall,
   encodeApprove,
@@ -8,7 +8,7 @@ import {
   encodeMint,
   encodeNativePayment,
   MAX_UINT256,
-} from '../../src/demo/network/demo-contracts.ts'
+} from '../../demo/network/demo-contracts.ts'
 import { COIN, type Fact } from '../model/expected-state.ts'
 import { convertFiat, encodeBatch } from '../support/chains/contract-calls.ts'
 import { castOf, type Invoice, lower, tokenOf } from './invoices.ts'

@@ -1,6 +1,6 @@
 /** Hardhat's network as the node beneath a chain. It has no call that replaces blocks, so they are taken back to a snapshot and mined anew. */
 import type { Hex } from 'viem'
-import { createRpc, type Rpc } from '../../src/demo/network/rpc.ts'
+import { createRpc, type Rpc } from '../../demo/network/rpc.ts'
 import { createHardhatServer } from '../support/chains/nodes.ts'
 import { ACCOUNTS, type KeptTransaction, MNEMONIC, type SoakNode } from './soak-node.ts'
 

@@ -1,6 +1,6 @@
 /** The nodes of a chain as the services see them: proxies in front of one real node, which die, hang, limit and lie by a plan, and come back. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { toQuantity } from '../../src/demo/network/rpc.ts'
+import { toQuantity } from '../../demo/network/rpc.ts'
 import { type LimitedNode, startLimitedNode } from '../support/chains/limited-node.ts'
 import { NODE_PROFILES } from '../support/chains/node-profiles.ts'
 import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'

@@ -4,17 +4,12 @@
  */
 import { join } from 'node:path'
 import { type Address, getAddress, type Hex, keccak256, toBytes } from 'viem'
+import { type ChainClient, createChainClient, deployContracts, type Receipt } from '../../demo/network/chain-client.ts'
+import { canonical, describeChain } from '../../demo/network/chain-config.ts'
+import { type ContractCall, encodeCreation } from '../../demo/network/demo-contracts.ts'
+import { type Deployed, planDeployment } from '../../demo/network/deployment.ts'
+import { type Rpc, toQuantity } from '../../demo/network/rpc.ts'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
-import {
-  type ChainClient,
-  createChainClient,
-  deployContracts,
-  type Receipt,
-} from '../../src/demo/network/chain-client.ts'
-import { canonical, describeChain } from '../../src/demo/network/chain-config.ts'
-import { type ContractCall, encodeCreation } from '../../src/demo/network/demo-contracts.ts'
-import { type Deployed, planDeployment } from '../../src/demo/network/deployment.ts'
-import { type Rpc, toQuantity } from '../../src/demo/network/rpc.ts'
 import { deployBatchPayments, deployRequestProxyFactory } from '../detection/request-contracts.ts'
 import { COIN, type Fact } from '../model/expected-state.ts'
 import { type ChainStory, createChainStory, placeFacts, type ToldBlock } from './chain-story.ts'

@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { Hex } from 'viem'
-import { type AnvilOptions, startAnvil } from '../../src/demo/network/anvil.ts'
-import type { Rpc } from '../../src/demo/network/rpc.ts'
+import { type AnvilOptions, startAnvil } from '../../demo/network/anvil.ts'
+import type { Rpc } from '../../demo/network/rpc.ts'
 
 /** A transaction that is mined again, and the block to which it goes: 0 is the first that is replaced. */
 export interface KeptTransaction {

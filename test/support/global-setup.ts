@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { migrate } from '../../src/postgres/migrations/migrate.ts'
+import { buildApps } from './built-apps.ts'
 import { readWorkers } from './data/citus-cluster.ts'
 import { startPgBouncer } from './data/pgbouncer.ts'
 import { directConnection, startTestedServer, type TestServer, testedServer } from './data/tested-server.ts'
@@ -40,6 +41,7 @@ interface RunningServer {
  * for it. This process starts it, because the server ends with its starter and test processes end early.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await buildApps()
   const dataDir = await makeTempFolder('test')
   let starting: Promise<RunningServer> | undefined
   const socket = `\0waybill-test-${randomUUID()}`

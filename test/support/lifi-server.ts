@@ -14,6 +14,7 @@ import type {
   ToolError,
 } from '@lifi/types'
 import { keccak256, toHex, zeroAddress } from 'viem'
+import { serveLocally } from '../../demo/network/local-server.ts'
 import {
   type AcrossDeposit,
   type EvmAddress,
@@ -23,7 +24,6 @@ import {
   MULTIPLIER_BASE,
   wordOfAddress,
 } from '../../src/contracts/lifi-calldata.ts'
-import { serveLocally } from '../../src/demo/network/local-server.ts'
 
 /** A token that the server knows. */
 export interface LifiToken {

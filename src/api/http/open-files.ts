@@ -24,12 +24,22 @@ export interface OpenFile {
   readonly policy?: string | (() => Promise<string>)
 }
 
+export interface Moved {
+  readonly location: string
+}
+
+/** The file may be there soon; a browser asks again by itself. */
+export interface NotBuilt {
+  /** A sentence for whoever asked. */
+  readonly notBuilt: string
+}
+
 /** Files that the process serves without a key: the description of the API, and what a browser is shown. */
 export interface OpenFiles {
   /** Whether a path is among theirs, though there may be no file. */
   readonly covers: (rawPath: string) => boolean
   /** @returns undefined if there is no such file */
-  readonly read: (rawPath: string, rawQuery?: string) => Promise<OpenFile | { readonly location: string } | undefined>
+  readonly read: (rawPath: string, rawQuery?: string) => Promise<OpenFile | Moved | NotBuilt | undefined>
   /** Paths that may be suggested for an unknown path. */
   readonly paths: readonly string[]
 }
@@ -60,6 +70,11 @@ export async function sendOpenFile(
   const open = { ...commonHeaders, 'access-control-allow-origin': '*', vary: 'accept-encoding' }
   if ('location' in file) {
     exchange.send({ status: 308, headers: { ...open, 'cache-control': 'no-cache', location: file.location } })
+    return
+  }
+  if ('notBuilt' in file) {
+    const headers = { ...open, 'cache-control': 'no-store', refresh: '2', 'content-type': 'text/plain; charset=utf-8' }
+    exchange.send({ status: 503, headers, body: `${file.notBuilt}\n` })
     return
   }
   const headers = {

@@ -1,6 +1,6 @@
+import type { RunningDemo } from '../../../demo/running-demo.ts'
+import type { Say } from '../../../demo/show/pay-as-wallet.ts'
 import { readStoreConfig } from '../../config.ts'
-import type { RunningDemo } from '../../demo/running-demo.ts'
-import type { Say } from '../../demo/show/pay-as-wallet.ts'
 import { type Command, type CommandContext, UsageError } from '../command.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
 
@@ -18,14 +18,14 @@ const demoPay: Command = {
   environment: ['DATA_DIR'],
   async run({ options }, context) {
     const demo = await findDemo(context)
-    const { walletNamed } = await import('../../demo/running-demo.ts')
+    const { walletNamed } = await import('../../../demo/running-demo.ts')
     const { wallet: word = '', route = '', request: paymentReference } = options
     const wallet = walletNamed(demo.file, word)
     if (wallet === undefined) {
       const names = Object.entries(demo.file.wallets).map(([name, { says }]) => `\n  ${name}: ${says}`)
       throw new UsageError(`the demo has no wallet "${word}"; it has${names.join('')}`)
     }
-    const { payAsWallet } = await import('../../demo/show/pay-as-wallet.ts')
+    const { payAsWallet } = await import('../../../demo/show/pay-as-wallet.ts')
     await payAsWallet(demo, { wallet, route, paymentReference }, { say: sayTo(context), signal: context.signal })
     return EXIT_GOOD
   },
@@ -41,7 +41,7 @@ const demoRefund: Command = {
   environment: ['DATA_DIR'],
   async run({ options }, context) {
     const demo = await findDemo(context)
-    const { showRefund } = await import('../../demo/show/show-refund.ts')
+    const { showRefund } = await import('../../../demo/show/show-refund.ts')
     await showRefund(demo, options.payment, { say: sayTo(context), signal: context.signal })
     return EXIT_GOOD
   },
@@ -51,7 +51,7 @@ export const commands: readonly Command[] = [demoPay, demoRefund]
 
 async function findDemo({ environment, workingFolder, signal }: CommandContext): Promise<RunningDemo> {
   const { dataDir } = readStoreConfig(environment, workingFolder)
-  const { findRunningDemo } = await import('../../demo/running-demo.ts')
+  const { findRunningDemo } = await import('../../../demo/running-demo.ts')
   return findRunningDemo(dataDir, signal)
 }
 

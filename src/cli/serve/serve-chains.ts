@@ -42,7 +42,6 @@ export async function serveChains(
   stack.defer(() => service.background.stop())
   const listener = await listen(service, config, logger)
   void service.learnNodes(context.signal)
-  void service.prepareScreens()
   const names = chains.length === 0 ? 'no chains, search only' : chains.map(({ name }) => name).join(', ')
   context.stdout.write(`Waybill on ${listener.url}: ${names}\n`)
   await runUntilStopped({ listener, signal: context.signal, logger, failures: [failed] })

@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import type { Knex } from 'knex'
+import type { Demo } from '../../../demo/demo.ts'
+import type { DemoFile } from '../../../demo/demo-file.ts'
+import type { DemoRequests } from '../../../demo/history/demo-requests.ts'
 import type { Service } from '../../app.ts'
 import { createApiKeyRepository } from '../../auth/sql/api-key-repository.ts'
 import type { Config } from '../../config.ts'
-import type { Demo } from '../../demo/demo.ts'
-import type { DemoFile } from '../../demo/demo-file.ts'
-import type { DemoRequests } from '../../demo/history/demo-requests.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { importLines } from '../../imports/import-lines.ts'
@@ -51,7 +51,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   await Promise.race([launched.promise, opening.catch(() => {})])
   const [opened, started, loaded] = await Promise.allSettled([
     opening,
-    import('../../demo/demo.ts').then(({ startDemo }) => startDemo({ dataDir: config.dataDir, logger, now })),
+    import('../../../demo/demo.ts').then(({ startDemo }) => startDemo({ dataDir: config.dataDir, logger, now })),
     import('../../app.ts'),
   ])
   if (started.status === 'fulfilled') stack.defer(() => started.value.stop())
@@ -76,9 +76,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   const listener = await listen(service, config, logger)
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO, publishableKey: PUBLISHABLE_KEY })
   stdout.write(welcome(file, config))
-  const prepared = setTimeout(FIRST_ANSWER_MS)
-    .then(() => service.learnNodes(signal))
-    .then(() => service.prepareScreens())
+  const prepared = setTimeout(FIRST_ANSWER_MS).then(() => service.learnNodes(signal))
   if (config.chains.kind === 'DEMO') {
     const earlier = demo.earlierPayments(config.chains.days)
     const imported = prepared.then(() => importEarlier(knex, earlier, { signal, logger }))

@@ -22,9 +22,8 @@
  */
 
 import { type Address, getAddress, type Hex } from 'viem'
-import type { ChainConfig } from '../../../src/chains/chains-file.ts'
-import { type DemoPayment, encodePayment } from '../../../src/demo/history/encode-payment.ts'
-import { startAnvil } from '../../../src/demo/network/anvil.ts'
+import { type DemoPayment, encodePayment } from '../../../demo/history/encode-payment.ts'
+import { startAnvil } from '../../../demo/network/anvil.ts'
 import {
   assertSucceeded,
   type ChainClient,
@@ -32,8 +31,8 @@ import {
   deployContracts,
   type Receipt,
   type SendOptions,
-} from '../../../src/demo/network/chain-client.ts'
-import { describeChain } from '../../../src/demo/network/chain-config.ts'
+} from '../../../demo/network/chain-client.ts'
+import { describeChain } from '../../../demo/network/chain-config.ts'
 import {
   type ContractCall,
   encodeApprove,
@@ -42,7 +41,7 @@ import {
   encodeMint,
   encodeSetFeed,
   MAX_UINT256,
-} from '../../../src/demo/network/demo-contracts.ts'
+} from '../../../demo/network/demo-contracts.ts'
 import {
   type ChainSpec,
   type Deployed,
@@ -50,8 +49,9 @@ import {
   type DeployedToken,
   planDeployment,
   type TokenBehaviour,
-} from '../../../src/demo/network/deployment.ts'
-import { toQuantity } from '../../../src/demo/network/rpc.ts'
+} from '../../../demo/network/deployment.ts'
+import { toQuantity } from '../../../demo/network/rpc.ts'
+import type { ChainConfig } from '../../../src/chains/chains-file.ts'
 import { convertFiat, encodeAllowance, encodeBatch, spenderOf } from './contract-calls.ts'
 
 const MNEMONIC = 'test test test test test test test test test test test junk'

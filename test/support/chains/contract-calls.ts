@@ -10,10 +10,10 @@ import {
   parseAbi,
   size,
 } from 'viem'
-import type { DemoPayment } from '../../../src/demo/history/encode-payment.ts'
-import type { ChainClient } from '../../../src/demo/network/chain-client.ts'
-import type { ContractCall } from '../../../src/demo/network/demo-contracts.ts'
-import { type Deployed, USD_HASH } from '../../../src/demo/network/deployment.ts'
+import type { DemoPayment } from '../../../demo/history/encode-payment.ts'
+import type { ChainClient } from '../../../demo/network/chain-client.ts'
+import type { ContractCall } from '../../../demo/network/demo-contracts.ts'
+import { type Deployed, USD_HASH } from '../../../demo/network/deployment.ts'
 
 const BATCH_ABI = parseAbi([
   'struct Call { address target; uint256 value; bytes data; }',

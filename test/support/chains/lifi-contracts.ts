@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
+import { encodeCreation } from '../../../demo/network/demo-contracts.ts'
 import type { ChainConfig } from '../../../src/chains/chains-file.ts'
-import { encodeCreation } from '../../../src/demo/network/demo-contracts.ts'
 import { canonical, type EvmAddress } from '../routing.ts'
 import type { TestChain } from './chain.ts'
 

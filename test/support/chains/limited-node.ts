@@ -2,7 +2,7 @@
  * A small HTTP server before a real node which limits as providers do: their rates, quotas, ranges of blocks and sizes of batches, in their words.
  */
 import { json } from 'node:stream/consumers'
-import { serveLocally } from '../../../src/demo/network/local-server.ts'
+import { serveLocally } from '../../../demo/network/local-server.ts'
 
 /** How a call or a request is refused. */
 export interface Refusal {

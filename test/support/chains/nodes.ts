@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Hex } from 'viem'
-import { startAnvil } from '../../../src/demo/network/anvil.ts'
-import { createRpc, type Rpc, toQuantity } from '../../../src/demo/network/rpc.ts'
+import { startAnvil } from '../../../demo/network/anvil.ts'
+import { createRpc, type Rpc, toQuantity } from '../../../demo/network/rpc.ts'
 
 export interface TestNode {
   readonly rpc: Rpc

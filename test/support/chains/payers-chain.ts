@@ -5,9 +5,7 @@
 
 import { type Abi, type Address, encodeFunctionData, getAddress, type Hex, keccak256, toBytes } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
-import type { ChainConfig } from '../../../src/chains/chains-file.ts'
-import { currencyHash } from '../../../src/contracts/currency-hash.ts'
-import circleLikeToken from '../../../src/demo/contracts/CircleLikeToken.json' with { type: 'json' }
+import circleLikeToken from '../../../demo/contracts/CircleLikeToken.json' with { type: 'json' }
 import {
   type ContractCall,
   encodeAggregators,
@@ -15,9 +13,11 @@ import {
   encodeBalanceOf,
   encodeCreation,
   encodeMint,
-} from '../../../src/demo/network/demo-contracts.ts'
-import { USD_HASH } from '../../../src/demo/network/deployment.ts'
-import { type Rpc, toQuantity } from '../../../src/demo/network/rpc.ts'
+} from '../../../demo/network/demo-contracts.ts'
+import { USD_HASH } from '../../../demo/network/deployment.ts'
+import { type Rpc, toQuantity } from '../../../demo/network/rpc.ts'
+import type { ChainConfig } from '../../../src/chains/chains-file.ts'
+import { currencyHash } from '../../../src/contracts/currency-hash.ts'
 import type { PreparedTransaction } from '../../../src/domain/route.ts'
 import { canonical } from '../routing.ts'
 import { encodeAllowance } from './contract-calls.ts'

@@ -5,16 +5,16 @@
 import type { Knex } from 'knex'
 import { type Address, getAddress, type Hex, keccak256, toBytes } from 'viem'
 import { expect } from 'vitest'
-import { composeService } from '../../../src/app.ts'
-import { issueApiKey } from '../../../src/auth/manage-keys.ts'
-import { createApiKeyRepository } from '../../../src/auth/sql/api-key-repository.ts'
-import type { ChainConfig } from '../../../src/chains/chains-file.ts'
 import {
   encodeApprove,
   encodeErc20Payment,
   encodeNativePayment,
   ZERO_ADDRESS,
-} from '../../../src/demo/network/demo-contracts.ts'
+} from '../../../demo/network/demo-contracts.ts'
+import { composeService } from '../../../src/app.ts'
+import { issueApiKey } from '../../../src/auth/manage-keys.ts'
+import { createApiKeyRepository } from '../../../src/auth/sql/api-key-repository.ts'
+import type { ChainConfig } from '../../../src/chains/chains-file.ts'
 import type { Detection } from '../../../src/detection/detection.ts'
 import { parseAmount } from '../../../src/domain/decimal.ts'
 import { findDifferences } from '../data/ledger.ts'

@@ -2,7 +2,7 @@
  * A small HTTP server before a node, through which a test makes the node slow, wrong or absent, call by call.
  */
 import { json } from 'node:stream/consumers'
-import { serveLocally } from '../../../src/demo/network/local-server.ts'
+import { serveLocally } from '../../../demo/network/local-server.ts'
 
 interface ProxiedCall {
   readonly method: string

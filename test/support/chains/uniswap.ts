@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { type Abi, type Address, encodeDeployData, encodeFunctionData, parseAbi } from 'viem'
+import swapToPay from '../../../demo/contracts/ERC20SwapToPay.json' with { type: 'json' }
+import { type ContractCall, encodeApprove } from '../../../demo/network/demo-contracts.ts'
+import type { Rpc } from '../../../demo/network/rpc.ts'
 import type { ChainConfig, PaymentContractConfig, SwapV2Config, SwapV3Config } from '../../../src/chains/chains-file.ts'
-import swapToPay from '../../../src/demo/contracts/ERC20SwapToPay.json' with { type: 'json' }
-import { type ContractCall, encodeApprove } from '../../../src/demo/network/demo-contracts.ts'
-import type { Rpc } from '../../../src/demo/network/rpc.ts'
 import type { Hex } from '../../../src/domain/hex.ts'
 import { canonical, type EvmAddress } from '../routing.ts'
 import type { TestChain } from './chain.ts'

@@ -1,0 +1,103 @@
+/**
+ * Builds what browsers are served into apps/dist: the console, the checkout page and the documentation. `manifest.json` is written last, so
+ * that a service never serves half of a build.
+ *
+ *   node apps/build.ts              builds
+ *   node apps/build.ts --if-stale   builds where apps/dist is missing or older than its sources
+ */
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { parseArgs, promisify } from 'node:util'
+import { brotliCompress, gzip } from 'node:zlib'
+import { type BuiltFile, digestOf } from './bundle/built-file.ts'
+
+const root = join(import.meta.dirname, '..')
+const dist = join(root, 'apps/dist')
+const manifestPath = join(dist, 'manifest.json')
+
+/** What the build reads, from the project's folder. */
+const sources = ['apps', 'clients/typescript/src', 'docs', 'gen', 'src/api', 'src/errors', 'src/transcoding']
+const sourceFiles = ['README.md', 'CHANGELOG.md', 'package.json', 'package-lock.json']
+
+/** What stands in `manifest.json`. */
+interface Manifest {
+  /** A digest of the sources. */
+  readonly sources: string
+  /** The digest of each file. */
+  readonly files: Readonly<Record<string, string>>
+}
+
+const { values } = parseArgs({ options: { 'if-stale': { type: 'boolean', default: false } } })
+try {
+  const digest = await digestOfSources()
+  if (!values['if-stale'] || (await readManifest())?.sources !== digest) await buildApps(digest)
+} catch (error) {
+  const isNotInstalled = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
+  const remedy = isNotInstalled ? ' (run `npm ci` without --omit=dev, or copy apps/dist from where it was built)' : ''
+  console.error(`apps/dist is missing or older than its sources and cannot be built: ${String(error)}${remedy}`)
+  process.exitCode = 1
+}
+
+async function buildApps(sourceDigest: string): Promise<void> {
+  const [{ bundleApp }, { writeReference }] = await Promise.all([
+    import('./bundle/bundle-app.ts'),
+    import('./reference/write-reference.ts'),
+  ])
+  const built = (await Promise.all([bundleApp('console'), bundleApp('pay'), writeReference(root)])).flat()
+  const compressed = await Promise.all(built.filter(({ path }) => path.includes('/assets/')).map(compress))
+  const all = [...built, ...compressed.flat()]
+  await Promise.all(all.map(({ path, body }) => place(join(dist, path), body)))
+  const manifest: Manifest = {
+    sources: sourceDigest,
+    files: Object.fromEntries(all.map(({ path, body }) => [path, digestOf(body)])),
+  }
+  await place(manifestPath, JSON.stringify(manifest))
+  const kept = new Set(['manifest.json', ...all.map(({ path }) => path)])
+  const left = (await filesBelow(dist)).filter((path) => !kept.has(path))
+  await Promise.all(left.map((path) => rm(join(dist, path), { force: true })))
+}
+
+/** The same file compressed as small as it gets, in files beside it. */
+async function compress({ path, body }: BuiltFile): Promise<readonly BuiltFile[]> {
+  const [gzipped, br] = await Promise.all([promisify(gzip)(body, { level: 9 }), promisify(brotliCompress)(body)])
+  return [
+    { path: `${path}.gz`, body: gzipped },
+    { path: `${path}.br`, body: br },
+  ]
+}
+
+/** Writes a file that is never seen half written. */
+async function place(path: string, body: Uint8Array | string): Promise<void> {
+  const whole = `${path}.${process.pid}.tmp`
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(whole, body)
+  await rename(whole, path)
+}
+
+async function readManifest(): Promise<Manifest | undefined> {
+  const text = await readFile(manifestPath, 'utf8').catch(() => undefined)
+  return text === undefined ? undefined : (JSON.parse(text) as Manifest)
+}
+
+async function digestOfSources(): Promise<string> {
+  const found = await Promise.all(
+    sources.map(async (folder) => (await filesBelow(join(root, folder))).map((path) => `${folder}/${path}`)),
+  )
+  const paths = [...found.flat().filter((path) => !/^apps\/dist\/|\.test\.ts$/.test(path)), ...sourceFiles].toSorted()
+  const texts = await Promise.all(paths.map((path) => readFile(join(root, path))))
+  const digest = createHash('sha256')
+  for (const [at, text] of texts.entries()) digest.update(`${paths[at]} ${text.length}\n`).update(text)
+  return digest.digest('base64url')
+}
+
+async function filesBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(folder.length + 1)
+        .replaceAll('\\', '/'),
+    )
+}

@@ -1,0 +1,177 @@
+import { type Chain, Chain_State, UnmatchedEvent_Reason } from '@waybill/client'
+import type { ReactNode } from 'react'
+import { formatAmount } from '../../shared/format-amount.ts'
+import { formatSpan } from '../../shared/format-span.ts'
+import { chainsTexts } from '../../shared/texts.ts'
+import { Facts, Figures } from '../parts/blocks.tsx'
+import { Link } from '../parts/link.tsx'
+import { Badge, Time, Unknown } from '../parts/shown-values.tsx'
+import { showUnmatched } from './event-list.tsx'
+import { judgeChain } from './judge-chain.ts'
+import { NodeTable } from './node-table.tsx'
+
+/** How following one chain goes. */
+export function ChainCard({ chain }: { chain: Chain }) {
+  const words = judgeChain(chain)
+  const id = `chain-${chain.network}`
+  return (
+    <section className="card chain stack gap-3" aria-labelledby={id}>
+      <header className="row">
+        <h2 id={id}>{chain.network}</h2>
+        <span className="quiet small">{chain.chainId}</span>
+        <Badge tone={words.tone}>{words.title}</Badge>
+      </header>
+      <p className={words.tone === 'good' ? 'quiet' : ''}>{words.says}</p>
+      <Problems chain={chain} />
+      <Blocks chain={chain} />
+      {chain.backfill !== undefined && <Backfill backfill={chain.backfill} network={chain.network} />}
+      <NodeTable network={chain.network} nodes={chain.nodes} />
+      <Rest chain={chain} />
+    </section>
+  )
+}
+
+function Problems({ chain }: { chain: Chain }) {
+  return (
+    <>
+      {chain.alarm !== undefined && (
+        <div className="notice bad">
+          <p>
+            <strong>{chain.alarm}</strong>
+          </p>
+          {chain.state === Chain_State.STOPPED && <p className="mono small">{chainsTexts.restart(chain.network)}</p>}
+        </div>
+      )}
+      <Lasting trouble={chain.trouble} told={chainsTexts.trouble} />
+      <Lasting trouble={chain.unproven} told={chainsTexts.unproven} />
+      {chain.suspects.map(({ host, reason, at }) => (
+        <p key={host + reason} className="notice warn">
+          {chainsTexts.suspect(host, reason)} <Time at={at} distance />
+        </p>
+      ))}
+    </>
+  )
+}
+
+function Lasting({ trouble, told }: { trouble: Chain['trouble']; told: (reason: string) => string }) {
+  if (trouble === undefined) return null
+  return (
+    <p className="notice warn">
+      {told(trouble.reason)}
+      {', '}
+      {chainsTexts.since} <Time at={trouble.since} />
+    </p>
+  )
+}
+
+function Blocks({ chain }: { chain: Chain }) {
+  const { headBlock, scannedBlock, finalBlock, lagBlocks, lagSeconds } = chain
+  const lag = (
+    <>
+      {lagBlocks === undefined ? <Unknown /> : chainsTexts.blocks(formatAmount(String(lagBlocks)), lagBlocks === 1)}
+      {lagSeconds !== undefined && <span className="quiet small line">{chainsTexts.age(formatSpan(lagSeconds))}</span>}
+    </>
+  )
+  return (
+    <Figures
+      className="chain-figures"
+      facts={[
+        [chainsTexts.head, blockNumber(headBlock)],
+        [chainsTexts.scanned, blockNumber(scannedBlock)],
+        [chainsTexts.lag, lag],
+        [chainsTexts.final, blockNumber(finalBlock)],
+      ]}
+    />
+  )
+}
+
+function blockNumber(block: bigint | undefined): ReactNode {
+  return block === undefined ? <Unknown /> : formatAmount(String(block))
+}
+
+function Backfill({ backfill, network }: { backfill: NonNullable<Chain['backfill']>; network: string }) {
+  const { title, says, rate, left, leftUnknown } = chainsTexts.backfill
+  const { blocksDone, blocksTotal, blocksPerSecond, secondsLeft } = backfill
+  const percent = blocksTotal === 0n ? 100 : Number((blocksDone * 1_000n) / blocksTotal) / 10
+  const parts = [
+    says(formatAmount(String(blocksDone)), formatAmount(String(blocksTotal))),
+    ...(blocksPerSecond === undefined ? [] : [rate(formatRate(blocksPerSecond))]),
+    secondsLeft === undefined ? leftUnknown : left(formatSpan(secondsLeft)),
+  ]
+  return (
+    <div className="chain-backfill">
+      <p>
+        <strong>{title}</strong> <span className="number">{percent}%</span>
+      </p>
+      <progress max={100} value={percent} aria-label={`${title}, ${network}`} />
+      <p className="quiet small number">{parts.join(' · ')}</p>
+    </div>
+  )
+}
+
+/** Below ten with a decimal: a slow back-fill does not read 0 blocks a second. */
+function formatRate(perSecond: number): string {
+  return perSecond.toLocaleString(undefined, { maximumFractionDigits: perSecond < 10 ? 1 : 0 })
+}
+
+function Rest({ chain: { network, reorgs, follower, backlog } }: { chain: Chain }) {
+  return (
+    <Facts
+      className="facts chain-rest"
+      facts={[
+        [chainsTexts.reorgs, <Reorgs reorgs={reorgs} />],
+        follower?.process === undefined ? undefined : [chainsTexts.follower, <Follower follower={follower} />],
+        backlog && [chainsTexts.backlog.title, <Backlog network={network} backlog={backlog} />],
+      ]}
+    />
+  )
+}
+
+function Reorgs({ reorgs }: Pick<Chain, 'reorgs'>) {
+  if (reorgs === undefined) return <Unknown />
+  const { count, deepestBlocks, lastAt } = reorgs
+  if (count === 0) return chainsTexts.noReorgs
+  return (
+    <>
+      {chainsTexts.reorgsSeen(count, deepestBlocks)}
+      {lastAt !== undefined && (
+        <>
+          , {chainsTexts.lastAt} <Time at={lastAt} distance />
+        </>
+      )}
+    </>
+  )
+}
+
+function Follower({ follower: { process, since } }: { follower: NonNullable<Chain['follower']> }) {
+  return (
+    <>
+      <span className="mono">{process}</span> {chainsTexts.since} <Time at={since} />
+    </>
+  )
+}
+
+function Backlog({ network, backlog }: { network: string; backlog: NonNullable<Chain['backlog']> }) {
+  const { none, unpriced } = chainsTexts.backlog
+  const { reasons } = chainsTexts.unmatched
+  const { unmatched, unpricedPayments = 0 } = backlog
+  return (
+    <>
+      {unmatched.length === 0 && none}
+      <ul className="chain-backlog row">
+        {unmatched.map(({ reason, events }) => {
+          const name = UnmatchedEvent_Reason[reason] as keyof typeof reasons
+          return (
+            <li key={reason}>
+              <Link to={`/chains?network=${network}&reason=${name}`} onClick={showUnmatched}>
+                {reasons[name]}
+              </Link>{' '}
+              <span className="number">{formatAmount(String(events))}</span>
+            </li>
+          )
+        })}
+        {unpricedPayments > 0 && <li>{unpriced(unpricedPayments)}</li>}
+      </ul>
+    </>
+  )
+}

@@ -1,0 +1,133 @@
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { Component, lazy, type ReactNode, StrictMode, Suspense } from 'react'
+import { createRoot } from 'react-dom/client'
+import { consoleTexts } from '../shared/texts.ts'
+import { Announcer } from './parts/announcer.tsx'
+import { Button } from './parts/fields.tsx'
+import { lastPlace } from './parts/last-place.ts'
+import { Link } from './parts/link.tsx'
+import { type Location, useLocation } from './parts/location.ts'
+import { Empty, Waiting } from './parts/notices.tsx'
+import { Page } from './parts/page.tsx'
+import { SessionGate, useSession } from './parts/signed-in.tsx'
+import { PaymentsPage } from './payments/payments-page.tsx'
+
+// Payments are what most people open; the other pages load when they are asked for.
+const PaymentPage = lazy(async () => ({ default: (await import('./payment/payment-page.tsx')).PaymentPage }))
+const RequestsPage = lazy(async () => ({ default: (await import('./requests/requests-page.tsx')).RequestsPage }))
+const RequestPage = lazy(async () => ({ default: (await import('./requests/request-page.tsx')).RequestPage }))
+const NewRequestPage = lazy(async () => ({ default: (await import('./requests/new-request-page.tsx')).NewRequestPage }))
+const WhyPage = lazy(async () => ({ default: (await import('./why/why-page.tsx')).WhyPage }))
+const ChainsPage = lazy(async () => ({ default: (await import('./chains/chains-page.tsx')).ChainsPage }))
+
+const queries = new QueryClient({
+  defaultOptions: {
+    // The client tries again by itself, and says when that is of no use.
+    queries: { retry: false, staleTime: 5_000, refetchOnWindowFocus: true },
+    mutations: { retry: false },
+  },
+})
+
+function Console() {
+  return (
+    <Guard>
+      <QueryClientProvider client={queries}>
+        <SessionGate>
+          <Frame />
+        </SessionGate>
+      </QueryClientProvider>
+    </Guard>
+  )
+}
+
+function Frame() {
+  const location = useLocation()
+  return (
+    <div className="frame">
+      <a className="skip" href="#main">
+        {consoleTexts.skip}
+      </a>
+      <Navigation path={location.path} />
+      <Suspense fallback={<Waiting lines={8} />}>{pageOf(location)}</Suspense>
+      <Announcer />
+    </div>
+  )
+}
+
+function pageOf({ path }: Location): ReactNode {
+  const [section = '', id] = path.slice(1).split('/').map(decodeURIComponent)
+  if (section === '' || (section === 'payments' && id === undefined)) return <PaymentsPage />
+  if (section === 'payments' && id !== undefined) return <PaymentPage key={id} id={id} />
+  if (section === 'requests' && id === 'new') return <NewRequestPage />
+  if (section === 'requests' && id !== undefined) return <RequestPage key={id} paymentReference={id} />
+  if (section === 'requests') return <RequestsPage />
+  if (section === 'why') return <WhyPage />
+  if (section === 'chains') return <ChainsPage />
+  return (
+    <Page title={consoleTexts.notFound.title}>
+      <Empty title={consoleTexts.notFound.says}>
+        <Link to="/payments">{consoleTexts.nav.payments}</Link>
+      </Empty>
+    </Page>
+  )
+}
+
+function Navigation({ path }: { path: string }) {
+  const { isDemo, leave } = useSession()
+  const { nav, demo } = consoleTexts
+  const places = [
+    [lastPlace('payments'), nav.payments, path === '/' || path.startsWith('/payments')],
+    ['/requests', nav.requests, path.startsWith('/requests')],
+    ['/why', nav.why, path.startsWith('/why')],
+    ['/chains', nav.chains, path.startsWith('/chains')],
+  ] as const
+  return (
+    <header className="top row gap-wide">
+      <Link to="/payments" className="brand">
+        Waybill
+      </Link>
+      <nav className="row gap-1" aria-label={nav.label}>
+        {places.map(([to, title, isHere]) => (
+          <Link key={title} to={to} aria-current={isHere ? 'page' : undefined}>
+            {title}
+          </Link>
+        ))}
+        <a href="/docs">{nav.docs}</a>
+      </nav>
+      {isDemo ? (
+        <span className="badge warn" title={demo.says}>
+          {demo.title}
+        </span>
+      ) : (
+        <Button text={nav.leave} look="plain" onClick={() => leave()} />
+      )}
+    </header>
+  )
+}
+
+/** Shows what went wrong in the page itself, where a blank page would be left. */
+class Guard extends Component<{ readonly children: ReactNode }, { readonly error?: Error }> {
+  override state: { readonly error?: Error } = {}
+
+  static getDerivedStateFromError(error: Error) {
+    return { error }
+  }
+
+  override render() {
+    const { error } = this.state
+    if (error === undefined) return this.props.children
+    return (
+      <main className="page" role="alert">
+        <h1>{consoleTexts.errors.broken}</h1>
+        <p className="mono">{error.message}</p>
+        <Button text={consoleTexts.errors.reload} onClick={() => globalThis.location.reload()} />
+      </main>
+    )
+  }
+}
+
+createRoot(document.getElementById('root') as HTMLElement).render(
+  <StrictMode>
+    <Console />
+  </StrictMode>,
+)

@@ -1,0 +1,120 @@
+/** What pages are made of: sections, names with their values, tables, links to the pages of a list. */
+import type { Waybill } from '@waybill/client'
+import type { ReactNode } from 'react'
+import { consoleTexts } from '../../shared/texts.ts'
+import { LinkButton } from './link.tsx'
+
+export function Card({ id, title, children }: { id: string; title: string; children: ReactNode }) {
+  return (
+    <section className="card" aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </section>
+  )
+}
+
+/** A name and its value; undefined is left out. */
+export type Fact = readonly [name: string, value: ReactNode] | undefined
+
+interface FactsProps {
+  readonly facts: readonly Fact[]
+  readonly className?: string
+  readonly label?: string
+}
+
+/** Names and values in two columns. */
+export function Facts({ facts, className = 'facts', label }: FactsProps) {
+  return (
+    <dl className={className} aria-label={label}>
+      {given(facts).flatMap(([name, value]) => [<dt key={name}>{name}</dt>, <dd key={`${name} value`}>{value}</dd>])}
+    </dl>
+  )
+}
+
+/** Values side by side, each below its name. */
+export function Figures({ facts, className }: { facts: readonly Fact[]; className: string }) {
+  return (
+    <dl className={className}>
+      {given(facts).map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+const given = (facts: readonly Fact[]) => facts.filter((fact) => fact !== undefined)
+
+interface TableProps {
+  readonly label: string
+  /** Their titles. */
+  readonly columns: readonly string[]
+  /** Cells by column. */
+  readonly rows: readonly (readonly ReactNode[])[]
+  /** The first and the last column of numbers, which stand to the right. */
+  readonly numbers: readonly [first: number, last: number]
+  /** The column that says what its row is about. */
+  readonly name?: number
+  readonly className?: string
+}
+
+/** A table that is wider than its place is scrolled, by keys too. Its rows have no state of their own. */
+export function Table({ label, columns, rows, numbers: [first, last], name, className = 'table' }: TableProps) {
+  const classOf = (column: number) => (column >= first && column <= last ? 'right' : undefined)
+  return (
+    <div className="table-scroll" role="group" tabIndex={0} aria-label={label}>
+      <table className={className}>
+        <thead>
+          <tr>
+            {columns.map((title, column) => (
+              <th key={title} scope="col" className={classOf(column)}>
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((cells, index) => (
+            <tr key={index}>
+              {columns.map((title, column) => {
+                const Cell = column === name ? 'th' : 'td'
+                return (
+                  <Cell
+                    key={title}
+                    className={classOf(column)}
+                    scope={column === name ? 'row' : undefined}
+                    data-name={title}
+                  >
+                    {cells[column]}
+                  </Cell>
+                )
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+interface PagingProps {
+  readonly pagination: Awaited<ReturnType<Waybill['searchPayments']>>['pagination']
+  /** The place of the page that a cursor leads to. */
+  readonly placeOf: (cursor: string) => string
+}
+
+export function Paging({ pagination, placeOf }: PagingProps) {
+  const { label, newer, older } = consoleTexts.paging
+  const { prevCursor, nextCursor } = pagination ?? {}
+  if (prevCursor === undefined && nextCursor === undefined) return null
+  const link = (cursor: string | undefined, title: string) =>
+    cursor === undefined ? <span /> : <LinkButton to={placeOf(cursor)} text={title} />
+  return (
+    <nav className="paging row" aria-label={label}>
+      {link(prevCursor, newer)}
+      {link(nextCursor, older)}
+    </nav>
+  )
+}

@@ -1,0 +1,68 @@
+/** What is shown instead of an answer: waiting, nothing found, an error, each with what to do next. */
+import { WaybillCallError } from '@waybill/client'
+import { type ReactNode, useEffect } from 'react'
+import { sentence } from '../../shared/sentence.ts'
+import { consoleTexts } from '../../shared/texts.ts'
+import { Button } from './fields.tsx'
+import { missingScope, ScopeNotice } from './scope-notice.tsx'
+import { useSession } from './signed-in.tsx'
+
+/**
+ * Why a call failed, in the service's words, and what can be done: for a key without the scope, how to get one. A key that is no longer valid ends
+ * the session.
+ */
+export function ErrorNotice({ error, onRetry }: { error: Error; onRetry?: (() => void) | undefined }) {
+  const { leave } = useSession()
+  const { title, retry, requestId, keyRefused, away } = consoleTexts.errors
+  const isKeyWrong = error instanceof WaybillCallError && error.code === 'unauthenticated'
+  useEffect(() => {
+    if (isKeyWrong) leave(keyRefused)
+  }, [isKeyWrong, leave, keyRefused])
+  const call = error instanceof WaybillCallError ? error : undefined
+  const scope = missingScope(error)
+  if (scope !== undefined) return <ScopeNotice scope={scope} />
+  return (
+    <div className="notice bad" role="alert">
+      <h2>{title}</h2>
+      <p>{call?.reason === 'NETWORK' ? away : sentence(error.message)}</p>
+      {call?.fieldViolations
+        .filter(({ description }) => !call.message.includes(description))
+        .map(({ field, description }) => (
+          <p key={field + description}>
+            <span className="mono">{field}</span>: {sentence(description)}
+          </p>
+        ))}
+      {call?.requestId !== undefined && (
+        <p className="quiet small">
+          {requestId} <span className="mono">{call.requestId}</span>
+        </p>
+      )}
+      {onRetry !== undefined && <Button text={retry} onClick={onRetry} />}
+    </div>
+  )
+}
+
+export function isNotFound(error: unknown): boolean {
+  return error instanceof WaybillCallError && error.code === 'not_found'
+}
+
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  )
+}
+
+/** Keeps the place of what is being loaded, so that nothing jumps when it comes. */
+export function Waiting({ lines = 1 }: { lines?: number }) {
+  return (
+    <div className="waiting stack gap-3" role="status">
+      <span className="unseen">{consoleTexts.waiting}</span>
+      {Array.from({ length: lines }, (_, index) => (
+        <span key={index} className="waiting-line" aria-hidden="true" />
+      ))}
+    </div>
+  )
+}

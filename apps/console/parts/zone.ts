@@ -1,0 +1,25 @@
+import { formatOnce } from '../../shared/format-once.ts'
+import { viewerZone } from '../../shared/format-time.ts'
+import { useFromLocation } from './location.ts'
+
+/** The zone in which days and times are shown: that of the link, so that a shared link names the same days to everybody; else the viewer's. It
+ * is one that the service takes: UTC, or a name with a `/`. */
+export function useZone(): string {
+  return useFromLocation(({ query }) => zoneOf(query))
+}
+
+export function zoneOf(query: URLSearchParams): string {
+  const zone = query.get('zone')
+  return [zone, viewerZone()].find((name) => name !== null && isZone(name)) ?? 'UTC'
+}
+
+function isZone(zone: string): boolean {
+  if (zone !== 'UTC' && !zone.includes('/')) return false
+  try {
+    // Each time on a page asks.
+    formatOnce(Intl.DateTimeFormat, undefined, { timeZone: zone })
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,148 @@
+import { type Payment, Payment_Type } from '@waybill/client'
+import { type KeyboardEvent, type MouseEvent, memo } from 'react'
+import { symbolOf } from '../../shared/currency-symbol.ts'
+import { paymentsTexts } from '../../shared/texts.ts'
+import { Link } from '../parts/link.tsx'
+import { navigate } from '../parts/location.ts'
+import { PaymentBadge } from '../parts/payment-badge.tsx'
+import { Amount, Badge, Copyable, Unknown, Usd, ZonedTime } from '../parts/shown-values.tsx'
+import { useZone } from '../parts/zone.ts'
+import { type SortField, sortOf, withSort } from './filters.ts'
+import { useSlots } from './row-slots.ts'
+
+interface PaymentsTableProps {
+  readonly rows: readonly Payment[]
+  readonly gone: ReadonlySet<string>
+  readonly query: URLSearchParams
+  readonly onSort: (query: URLSearchParams) => void
+}
+
+/** The payments of a page. Arrow keys go from row to row, Enter opens one. */
+export function PaymentsTable({ rows, gone, query, onSort }: PaymentsTableProps) {
+  const { columns } = paymentsTexts
+  const zone = useZone()
+  const slots = useSlots(rows.map(({ id }) => id))
+  return (
+    <div className="table-scroll">
+      <table className="table payments" onKeyDown={moveBetweenRows}>
+        <caption className="unseen">{paymentsTexts.title}</caption>
+        <thead>
+          <tr>
+            <SortHeader by="date" query={query} onSort={onSort} />
+            <SortHeader by="status" query={query} onSort={onSort} />
+            <SortHeader by="amount" query={query} onSort={onSort} isRight />
+            <th scope="col" className="right">
+              {columns.usd}
+            </th>
+            <th scope="col">{columns.network}</th>
+            <th scope="col">{columns.payer}</th>
+            <th scope="col">{columns.payee}</th>
+            <th scope="col">{columns.reference}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((payment, index) => (
+            <PaymentRow key={slots[index]} payment={payment} zone={zone} isGone={gone.has(payment.id)} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function SortHeader({
+  by,
+  query,
+  onSort,
+  isRight = false,
+}: Pick<PaymentsTableProps, 'query' | 'onSort'> & { by: SortField; isRight?: boolean }) {
+  const sort = sortOf(query)
+  const isSorted = sort.by === by
+  const order = sort.order === 'asc' ? 'ascending' : 'descending'
+  return (
+    <th scope="col" className={isRight ? 'right' : undefined} aria-sort={isSorted ? order : undefined}>
+      <button type="button" className="bare sort" onClick={() => onSort(withSort(query, by))}>
+        {paymentsTexts.columns[by]}
+        <span className="sort-mark" aria-hidden="true">
+          ↓
+        </span>
+      </button>
+    </th>
+  )
+}
+
+interface PaymentRowProps {
+  readonly payment: Payment
+  readonly zone: string
+  readonly isGone: boolean
+}
+
+/** Shown again only when its payment changes: of a tail that is every row but the new ones. */
+const PaymentRow = memo(function PaymentRow({ payment, zone, isGone }: PaymentRowProps) {
+  const to = `/payments/${payment.id}`
+  return (
+    <tr className={isGone ? 'gone' : undefined} onClick={(event) => openRow(event, to)}>
+      <td>
+        <Link to={to} className="row-link">
+          <ZonedTime at={payment.timestamp} zone={zone} />
+        </Link>
+      </td>
+      <td>
+        {isGone ? (
+          <Badge tone="quiet">{paymentsTexts.gone}</Badge>
+        ) : (
+          <PaymentBadge status={payment.status} superseded={payment.superseded} />
+        )}
+      </td>
+      <td className="right">
+        <Amount value={payment.amount} currency={symbolOf(payment.currency)} />
+      </td>
+      <td className="right">
+        <Usd value={payment.amountInUsd} />
+      </td>
+      <td>
+        <Networks payment={payment} />
+      </td>
+      <td>
+        <Copyable value={payment.payer} />
+      </td>
+      <td>
+        <Copyable value={payment.payee} />
+      </td>
+      <td className="reference" title={payment.reference}>
+        {payment.reference ?? <Unknown />}
+      </td>
+    </tr>
+  )
+})
+
+function Networks({ payment: { sourceNetwork, network, type } }: { payment: Payment }) {
+  const kind =
+    type === undefined ? undefined : paymentsTexts.types[Payment_Type[type] as keyof typeof paymentsTexts.types]
+  const isBridge = sourceNetwork !== undefined && sourceNetwork !== network
+  return (
+    <span title={kind}>
+      {isBridge && <>{sourceNetwork} → </>}
+      {network}
+    </span>
+  )
+}
+
+/** A click anywhere in a row opens it, but not one that selects text or copies a value. */
+function openRow(event: MouseEvent<HTMLTableRowElement>, to: string): void {
+  const target = event.target as HTMLElement
+  if (target.closest('a, button') !== null || getSelection()?.isCollapsed === false) return
+  navigate(to)
+}
+
+function moveBetweenRows(event: KeyboardEvent<HTMLTableElement>): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+  if (step === undefined) return
+  const links = [...event.currentTarget.querySelectorAll<HTMLAnchorElement>('.row-link')]
+  const row = (event.target as HTMLElement).closest('tr')
+  const at = links.findIndex((link) => link.closest('tr') === row)
+  const next = links[at + step]
+  if (next === undefined) return
+  event.preventDefault()
+  next.focus()
+}

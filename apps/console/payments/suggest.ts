@@ -1,0 +1,140 @@
+/** What the one box suggests for what has been typed. */
+import { dayIn } from '../../shared/format-time.ts'
+import { suggestTexts } from '../../shared/texts.ts'
+import { FILTER_FIELDS, type Filter, type FilterField } from './filters.ts'
+import { addDays, lastDayOf } from './periods.ts'
+
+export interface Suggestion {
+  readonly id: string
+  /** `Network` */
+  readonly title: string
+  /** `ETHEREUM` */
+  readonly says: string
+  readonly filters: readonly Filter[]
+}
+
+/** Names that may be completed: closed sets, and what the account's payments have. */
+export type KnownNames = Readonly<Record<'status' | 'network' | 'currency' | 'type', readonly string[]>>
+
+const MAX_OF_KIND = 4
+/** Fewer letters stand in nearly every name, so they have to begin a word. */
+const LETTERS_WITHIN = 3
+
+/** @param today - in the viewer's zone, `2026-11-23` */
+export function suggest(typed: string, known: KnownNames, { now, zone }: { now: Date; zone: string }): Suggestion[] {
+  const text = typed.trim()
+  if (text === '') return suggestDays('', now, zone).slice(0, 5)
+  return [
+    ...suggestIdentifiers(text),
+    ...suggestNames(text, known),
+    ...suggestAmounts(text),
+    ...suggestDays(text, now, zone),
+    ...suggestMarked(text, known, { now, zone }),
+    search(text),
+  ]
+}
+
+function suggestNames(text: string, known: KnownNames): Suggestion[] {
+  const fields = ['status', 'network', 'currency', 'type'] as const
+  return fields.flatMap((field) => complete(field, text, known[field]))
+}
+
+/** `-failed` and `not failed`, `INV-*`, `changed today` */
+function suggestMarked(text: string, known: KnownNames, { now, zone }: { now: Date; zone: string }): Suggestion[] {
+  const [, excluded = ''] = /^(?:[-!]|not\s)\s*(\S.*)$/i.exec(text) ?? []
+  const [, prefix] = /^(.{2,})\*$/.exec(text) ?? []
+  const [, changed] = /^changed\b\s*(.*)$/i.exec(text) ?? []
+  const excludable = excluded === '' ? [] : [...suggestIdentifiers(excluded), ...suggestNames(excluded, known)]
+  return [
+    ...excludable.flatMap(({ filters: [filter] }) => {
+      const field = FILTER_FIELDS.find((each) => each === `exclude.${filter?.field}`)
+      return field === undefined || filter === undefined ? [] : [of(field, filter.value)]
+    }),
+    ...(prefix === undefined ? [] : [of('referencePrefix', prefix)]),
+    ...(changed === undefined ? [] : suggestDays(changed, now, zone)).map(({ says, filters: [from, to] }) =>
+      span(says, from?.value ?? '', to?.value ?? '', 'changed'),
+    ),
+  ]
+}
+
+function search(text: string): Suggestion {
+  return { id: 'q', title: suggestTexts.search, says: text, filters: [{ field: 'q', value: text }] }
+}
+
+function complete(field: FilterField, text: string, names: readonly string[]): Suggestion[] {
+  const sought = text.toUpperCase()
+  const found = names.filter((name) => isFoundIn(name, text))
+  // Those that begin with it first.
+  const sorted = found.toSorted((left, right) => position(left, sought) - position(right, sought))
+  return sorted.slice(0, MAX_OF_KIND).map((value) => of(field, value))
+}
+
+function isFoundIn(name: string, text: string): boolean {
+  const [within, sought] = [name.toUpperCase(), text.toUpperCase()]
+  if (sought.length >= LETTERS_WITHIN || within.startsWith(sought)) return within.includes(sought)
+  return within.split(/[\s-]+/).some((word) => word.startsWith(sought))
+}
+
+const position = (name: string, sought: string) => (name.toUpperCase().startsWith(sought) ? 0 : 1)
+
+function of(field: FilterField, value: string): Suggestion {
+  return { id: `${field}:${value}`, title: suggestTexts.fields[field], says: value, filters: [{ field, value }] }
+}
+
+function suggestIdentifiers(text: string): Suggestion[] {
+  if (/^(?:0x[0-9a-f]{40}|T[1-9A-HJ-NP-Za-km-z]{33})$/i.test(text)) {
+    return (['walletAddress', 'payer', 'payee'] as const).map((field) => of(field, text))
+  }
+  if (/^0x[0-9a-f]{64}$/i.test(text)) return [of('txHash', text)]
+  if (/^(?:0x)?[0-9a-f]{16}$/i.test(text)) return [of('paymentReference', text)]
+  if (/^01[0-9a-f]{64}$/i.test(text)) return [of('requestId', text)]
+  return []
+}
+
+const AMOUNT = String.raw`\d+(?:\.\d+)?`
+
+/** `>100`, `<=5`, `10-20`, `100` */
+function suggestAmounts(text: string): Suggestion[] {
+  if (/^\d{4}-\d\d(?:-\d\d)?$/.test(text)) return []
+  const [, sign, bound] = new RegExp(`^([<>])=?\\s*(${AMOUNT})$`).exec(text) ?? []
+  if (bound !== undefined) return [of(sign === '>' ? 'minAmount' : 'maxAmount', bound)]
+  const [, least, most] = new RegExp(`^(${AMOUNT})\\s*(?:-|–|\\.\\.)\\s*(${AMOUNT})$`).exec(text) ?? []
+  if (least !== undefined && most !== undefined) {
+    const filters: Filter[] = [
+      { field: 'minAmount', value: least },
+      { field: 'maxAmount', value: most },
+    ]
+    return [{ id: 'range', title: suggestTexts.between, says: `${least} – ${most}`, filters }]
+  }
+  if (new RegExp(`^${AMOUNT}$`).test(text)) return [of('minAmount', text), of('maxAmount', text)]
+  return []
+}
+
+/** Named spans of days, a day and a month by number. */
+function suggestDays(text: string, now: Date, zone: string): Suggestion[] {
+  const [, month, day] = /^\d{4}-(\d\d)(?:-(\d\d))?$/.exec(text) ?? []
+  if (day !== undefined) return [span(text, text, text)]
+  if (Number(month) >= 1 && Number(month) <= 12) return [span(text, `${text}-01`, lastDayOf('month', text))]
+  const { spans } = suggestTexts
+  const today = dayIn(now, zone)
+  const firstOfMonth = today.replace(/\d\d$/, '01')
+  const endOfLastMonth = addDays(firstOfMonth, -1)
+  const all = [
+    span(spans.today, today, today),
+    span(spans.yesterday, addDays(today, -1), addDays(today, -1)),
+    span(spans.last7, addDays(today, -6), today),
+    span(spans.last30, addDays(today, -29), today),
+    span(spans.thisMonth, firstOfMonth, today),
+    span(spans.lastMonth, endOfLastMonth.replace(/\d\d$/, '01'), endOfLastMonth),
+  ]
+  return all.filter(({ says }) => isFoundIn(says, text))
+}
+
+function span(says: string, from: string, to: string, of: 'paid' | 'changed' = 'paid'): Suggestion {
+  const [first, last] = of === 'paid' ? (['from', 'to'] as const) : (['changedFrom', 'changedTo'] as const)
+  const filters: Filter[] = [
+    { field: first, value: from },
+    { field: last, value: to },
+  ]
+  return { id: `${of}:${says}`, title: of === 'paid' ? suggestTexts.days : suggestTexts.changed, says, filters }
+}

@@ -1,0 +1,43 @@
+import type { PaymentRequest } from '@waybill/client'
+import { formatAmount } from '../../shared/format-amount.ts'
+import { requestTexts } from '../../shared/texts.ts'
+import { addDecimals, isAboveZero, shareOf } from '../parts/decimals.ts'
+import { Amount } from '../parts/shown-values.tsx'
+import { partsOf } from './amount-parts.ts'
+
+const tones = { paid: 'good', pending: 'pending', outstanding: '', overpaid: 'warn' }
+
+/** What of a request is paid, on its way, left and too much: a bar, and the numbers below it. */
+export function AmountsBar({ request }: { request: PaymentRequest }) {
+  const { parts } = requestTexts
+  const { invoiceCurrency } = request
+  const shown = partsOf(request).filter(
+    ({ name, amount }) => name === 'paid' || name === 'outstanding' || isAboveZero(amount),
+  )
+  const whole = addDecimals(shown.map(({ amount }) => amount))
+  return (
+    <div className="amounts stack gap-2">
+      <div className="amounts-bar" aria-hidden="true">
+        {shown
+          .filter(({ amount }) => isAboveZero(amount))
+          .map(({ name, amount }) => (
+            <span key={name} className={`amounts-part ${tones[name]}`} style={{ flexGrow: shareOf(amount, whole) }} />
+          ))}
+      </div>
+      <dl className="row gap-wide">
+        {shown.map(({ name, amount }) => (
+          <div
+            key={name}
+            className={`amounts-item ${tones[name]}`}
+            title={`${formatAmount(amount)} ${invoiceCurrency}`}
+          >
+            <dt>{parts[name]}</dt>
+            <dd>
+              <Amount value={amount} currency={invoiceCurrency} whole />
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  )
+}

@@ -1,0 +1,62 @@
+import { useQuery } from '@tanstack/react-query'
+import { PaymentRequest_Status as Status } from '@waybill/client'
+import { formatAmount } from '../../shared/format-amount.ts'
+import { requestTexts } from '../../shared/texts.ts'
+import { ErrorNotice } from '../parts/notices.tsx'
+import { missingScope } from '../parts/scope-notice.tsx'
+import { Amount } from '../parts/shown-values.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
+import { type OutstandingSum, sumOutstanding } from './outstanding-sums.ts'
+
+/** A request that is cancelled or expired is not paid any more. */
+const owed = { status: [Status.OPEN, Status.PARTIALLY_PAID] }
+
+/** What is outstanding, by currency. */
+export function Outstanding() {
+  const waybill = useWaybill()
+  const { title, note, adding } = requestTexts.outstanding
+  const { data, error, refetch } = useQuery({
+    queryKey: ['requests', 'outstanding'],
+    queryFn: async ({ signal }) => sumOutstanding((await waybill.summarizePaymentRequests(owed, { signal })).groups),
+    staleTime: 30_000,
+  })
+  // The list says it.
+  if (missingScope(error) !== undefined) return null
+  return (
+    <section className="owed card row gap-wide" aria-labelledby="outstanding">
+      <div>
+        <h2 id="outstanding">{title}</h2>
+        <p className="quiet small owed-note">{note}</p>
+      </div>
+      {error !== null && <ErrorNotice error={error} onRetry={() => void refetch()} />}
+      {error === null && data !== undefined && <Sums sums={data} />}
+      {error === null && data === undefined && (
+        <p className="quiet" role="status">
+          {adding}
+        </p>
+      )}
+    </section>
+  )
+}
+
+function Sums({ sums }: { sums: readonly OutstandingSum[] }) {
+  const { nothing, of } = requestTexts.outstanding
+  if (sums.length === 0) return <p className="quiet">{nothing}</p>
+  return (
+    <ul className="sums row gap-wide">
+      {sums.map(({ symbol, amount, requests, parts }) => (
+        <li key={symbol} className="sum">
+          <strong>
+            <Amount value={amount} currency={symbol} />
+          </strong>
+          <span className="quiet small">{of(requests)}</span>
+          {parts.length > 1 && (
+            <span className="unseen">
+              {parts.map((part) => `${part.network}: ${formatAmount(part.amount)}`).join(', ')}
+            </span>
+          )}
+        </li>
+      ))}
+    </ul>
+  )
+}

@@ -1,0 +1,203 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import type { PaymentRequest, Waybill } from '@waybill/client'
+import { useState } from 'react'
+import { requestTexts, stateTexts } from '../../shared/texts.ts'
+import { Paging, Table } from '../parts/blocks.tsx'
+import { isAboveZero } from '../parts/decimals.ts'
+import { Button, Form } from '../parts/fields.tsx'
+import { rememberPlace } from '../parts/last-place.ts'
+import { Link, LinkButton } from '../parts/link.tsx'
+import { navigate, searchOf, useLocation } from '../parts/location.ts'
+import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
+import { Page } from '../parts/page.tsx'
+import { Amount, Time } from '../parts/shown-values.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
+import { Outstanding } from './outstanding.tsx'
+import { RequestBadges } from './request-badges.tsx'
+import {
+  filtersOfView,
+  readPaymentReference,
+  readSearch,
+  type ViewName,
+  viewNameOf,
+  viewNames,
+} from './request-views.ts'
+
+/** What of the list is in the link. */
+interface Shown {
+  readonly view: ViewName
+  readonly q: string
+  readonly cursor: string | undefined
+}
+
+const { list: texts } = requestTexts
+
+const ROWS = 20
+
+export function RequestsPage() {
+  const { query } = useLocation()
+  const shown = readShown(query)
+  rememberPlace('requests', placeOf(shown))
+  return (
+    <Page title={texts.title} actions={<NewRequest />}>
+      <div className="stack">
+        <Outstanding />
+        <Search key={shown.q} shown={shown} />
+        <Tabs shown={shown} />
+        <List shown={shown} />
+      </div>
+    </Page>
+  )
+}
+
+const NewRequest = () => <LinkButton to="/requests/new" text={texts.create} look="main" />
+
+function readShown(query: URLSearchParams): Shown {
+  return {
+    view: viewNameOf(query.get('status')),
+    q: query.get('q') ?? '',
+    cursor: query.get('cursor') ?? undefined,
+  }
+}
+
+function placeOf({ view, q, cursor }: Partial<Shown>): string {
+  const query = new URLSearchParams()
+  if (view !== undefined && view !== 'ALL') query.set('status', view)
+  if (q !== undefined && q !== '') query.set('q', q)
+  if (cursor !== undefined) query.set('cursor', cursor)
+  return `/requests${searchOf(query)}`
+}
+
+function Search({ shown: { q, view } }: { shown: Shown }) {
+  const [typed, setTyped] = useState(q)
+  return (
+    <Form role="search" className="narrow row" onSend={() => navigate(placeOf({ view, q: typed.trim() }))}>
+      <label htmlFor="find" className="unseen">
+        {texts.searchLabel}
+      </label>
+      <input
+        id="find"
+        type="search"
+        className="input grow"
+        value={typed}
+        onChange={(event) => setTyped(event.target.value)}
+        placeholder={texts.searchHint}
+        autoComplete="off"
+        spellCheck={false}
+        maxLength={256}
+      />
+      <Button text={texts.search} type="submit" />
+      {q !== '' && <LinkButton to={placeOf({ view })} text={texts.clear} look="plain" />}
+    </Form>
+  )
+}
+
+function Tabs({ shown }: { shown: Shown }) {
+  return (
+    <nav className="row gap-1" aria-label={texts.tabs}>
+      {viewNames.map((view) => (
+        <Link
+          key={view}
+          to={placeOf({ view, q: shown.q })}
+          className="tab"
+          aria-current={view === shown.view ? 'page' : undefined}
+        >
+          {nameOfView(view)}
+        </Link>
+      ))}
+    </nav>
+  )
+}
+
+function nameOfView(view: ViewName): string {
+  if (view === 'ALL') return texts.all
+  return view === 'OVERPAID' ? stateTexts.overpaid : stateTexts.request[view]
+}
+
+function List({ shown }: { shown: Shown }) {
+  const waybill = useWaybill()
+  const { data, error, refetch, isPlaceholderData } = useQuery({
+    queryKey: ['requests', shown],
+    queryFn: ({ signal }) => findRequests(waybill, shown, signal),
+    placeholderData: keepPreviousData,
+  })
+  if (error !== null) return <ErrorNotice error={error} onRetry={() => void refetch()} />
+  if (data === undefined) return <Waiting lines={20} />
+  return (
+    <div className="request-list" aria-busy={isPlaceholderData}>
+      {data.requests.length === 0 ? <NoRequests shown={shown} /> : <RequestTable requests={data.requests} />}
+      <Paging pagination={data.pagination} placeOf={(cursor) => placeOf({ ...shown, cursor })} />
+    </div>
+  )
+}
+
+/** Newest first. */
+async function findRequests(waybill: Waybill, shown: Shown, signal: AbortSignal) {
+  const { view, q, cursor } = shown
+  const named = cursor === undefined ? await findByReference(waybill, q, signal) : undefined
+  // A cursor carries the filters.
+  const asked = cursor === undefined ? { ...filtersOfView(view), ...readSearch(q), limit: ROWS } : { cursor }
+  const { requests, pagination } = await waybill.listPaymentRequests(asked, { signal })
+  const others = requests.filter(({ requestId }) => requestId !== named?.requestId)
+  return { requests: named === undefined ? requests : [named, ...others], pagination }
+}
+
+/** The list has no filter by payment reference, which names one request at most. */
+async function findByReference(waybill: Waybill, q: string, signal: AbortSignal): Promise<PaymentRequest | undefined> {
+  const paymentReference = readPaymentReference(q)
+  if (paymentReference === undefined) return undefined
+  return waybill.getPaymentRequest({ paymentReference }, { signal }).catch((error: unknown) => {
+    if (isNotFound(error)) return undefined
+    throw error
+  })
+}
+
+function RequestTable({ requests }: { requests: readonly PaymentRequest[] }) {
+  const { columns, table, never } = texts
+  const rows = requests.map((request) => {
+    const { paymentReference, reference, invoiceCurrency, expiresAt } = request
+    return [
+      <Link
+        to={`/requests/${paymentReference}`}
+        className={reference === undefined ? 'mono' : undefined}
+        title={reference}
+      >
+        {reference ?? paymentReference}
+      </Link>,
+      <RequestBadges request={request} />,
+      <Amount value={request.amount} currency={invoiceCurrency} bare />,
+      <Paid amount={request.paidAmount} currency={invoiceCurrency} />,
+      <Paid amount={request.outstandingAmount} currency={invoiceCurrency} />,
+      invoiceCurrency,
+      <Time at={request.createdAt} />,
+      expiresAt === undefined ? <span className="quiet">{never}</span> : <Time at={expiresAt} />,
+    ]
+  })
+  return <Table label={table} columns={columns} rows={rows} numbers={[2, 4]} className="table request-table" />
+}
+
+/** Zero is quiet, so that what is left stands out. */
+function Paid({ amount, currency }: { amount: string; currency: string }) {
+  return (
+    <span className={isAboveZero(amount) ? undefined : 'quiet'}>
+      <Amount value={amount} currency={currency} bare />
+    </span>
+  )
+}
+
+function NoRequests({ shown: { view, q } }: { shown: Shown }) {
+  const { none, noneHelp, notFound, notFoundHelp, all } = texts
+  if (q !== '')
+    return (
+      <Empty title={notFound(q)}>
+        <p>{notFoundHelp}</p>
+        {view !== 'ALL' && <Link to={placeOf({ q })}>{all}</Link>}
+      </Empty>
+    )
+  return (
+    <Empty title={none[view]}>
+      <p>{view === 'ALL' ? noneHelp.first : noneHelp.other}</p>
+      {view === 'ALL' && <NewRequest />}
+    </Empty>
+  )
+}

@@ -1,0 +1,229 @@
+import { type FeeLine, FeeLine_Stage, FeeLine_Type, type Route, Route_StepKind, Route_Tag } from '@waybill/client'
+import { symbolOf } from '../../shared/currency-symbol.ts'
+import { formatSpan } from '../../shared/format-span.ts'
+import { sentence } from '../../shared/sentence.ts'
+import { feeTexts, whyTexts } from '../../shared/texts.ts'
+import { Table } from '../parts/blocks.tsx'
+import { Button } from '../parts/fields.tsx'
+import { navigate, searchOf, useLocation, withParameter } from '../parts/location.ts'
+import { Amount, Badge, MaybeAmount, Usd } from '../parts/shown-values.tsx'
+import { type CostKind, type CostPart, colourOf, costParts, formatFraction, kindsOf, longestBar } from './cost-bars.ts'
+import { byCost, sayHow, sayWay } from './say-verdict.ts'
+
+const texts = whyTexts.routes
+const sorts = Object.keys(texts.sorts) as (keyof typeof texts.sorts)[]
+
+interface RouteListProps {
+  readonly routes: readonly Route[]
+  /** While routes still come they keep the order in which they came, so that none moves under a finger. */
+  readonly isComplete: boolean
+}
+
+/** Routes side by side, with their costs as bars of one scale. */
+export function RouteList({ routes, isComplete }: RouteListProps) {
+  const { query } = useLocation()
+  const sort = sorts.find((name) => name === query.get('sort')) ?? 'best'
+  const bars = new Map(routes.map((route) => [route.id, costParts(route)]))
+  const longest = longestBar([...bars.values()])
+  const kinds = kindsOf([...bars.values()])
+  const ordered = isComplete ? sortRoutes(routes, sort) : routes
+  return (
+    <section aria-labelledby="routes" className="stack gap-3">
+      <header className="why-head row gap-wide">
+        <h2 id="routes">{texts.title}</h2>
+        <Legend kinds={kinds} />
+        <SortChoice query={query} chosen={sort} />
+      </header>
+      <ol className="why-routes">
+        <li className="why-columns" aria-hidden="true">
+          <span>{texts.way}</span>
+          <span>{texts.leaves}</span>
+          <span>{texts.cost}</span>
+          <span>{texts.time}</span>
+          <span>{texts.ready}</span>
+        </li>
+        {ordered.map((route) => (
+          <RouteRow key={route.id} route={route} parts={bars.get(route.id) ?? []} longest={longest} />
+        ))}
+      </ol>
+      <CostTable routes={ordered} bars={bars} kinds={kinds} />
+    </section>
+  )
+}
+
+function sortRoutes(routes: readonly Route[], sort: (typeof sorts)[number]): readonly Route[] {
+  if (sort === 'cost') return byCost(routes)
+  if (sort === 'speed') {
+    return byCost(routes).toSorted((a, b) => a.estimatedDurationSeconds - b.estimatedDurationSeconds)
+  }
+  return routes
+}
+
+function SortChoice({ query, chosen }: { query: URLSearchParams; chosen: string }) {
+  const choose = (name: string) =>
+    navigate(`/why${searchOf(withParameter(query, 'sort', name === 'best' ? '' : name))}`, { replace: true })
+  return (
+    <div className="why-sort" role="group" aria-label={texts.sortBy}>
+      {sorts.map((name) => (
+        <Button key={name} text={texts.sorts[name]} aria-pressed={name === chosen} onClick={() => choose(name)} />
+      ))}
+    </div>
+  )
+}
+
+function Legend({ kinds }: { kinds: readonly CostKind[] }) {
+  return (
+    <ul className="legend small quiet row" aria-hidden="true">
+      {kinds.map((kind) => (
+        <li key={kind}>
+          <span className="swatch" style={{ background: colourOf(kind) }} />
+          {feeTexts.kinds[kind]}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+interface RouteRowProps {
+  readonly route: Route
+  readonly parts: readonly CostPart[]
+  readonly longest: number
+}
+
+function RouteRow({ route, parts, longest }: RouteRowProps) {
+  const fee = symbolOf(route.feeCurrency)
+  return (
+    <li className="why-route">
+      <div className="why-way row">
+        <h3>{whyTexts.on(route.token, route.chain)}</h3>
+        {route.tags.includes(Route_Tag.CHEAPEST) && <Badge tone="good">{texts.cheapest}</Badge>}
+        {route.tags.includes(Route_Tag.FASTEST) && <Badge tone="busy">{texts.fastest}</Badge>}
+        <span className="quiet small why-whole">{sayHow(route)}</span>
+      </div>
+      <div>
+        <span className="why-label">{texts.leaves}</span>
+        <Amount value={route.sourceAmount} currency={route.token} />
+      </div>
+      <div className="why-cost">
+        <span className="why-label">{texts.cost}</span>
+        <span>
+          {!route.feeIsComplete && `${texts.atLeast} `}
+          <strong className="number">{formatFraction(route.totalCost)}</strong>{' '}
+          <span className="quiet small">
+            <Amount value={route.feeAmount} currency={fee} /> · <Usd value={route.feeInUsd} />
+          </span>
+        </span>
+        <Bar parts={parts} longest={longest} isComplete={route.feeIsComplete} />
+      </div>
+      <div>
+        <span className="why-label">{texts.time}</span>
+        <span className="number">{formatSpan(route.estimatedDurationSeconds)}</span>
+      </div>
+      <ReadyCell route={route} />
+      <RouteDetails route={route} />
+    </li>
+  )
+}
+
+function Bar({ parts, longest, isComplete }: { parts: readonly CostPart[]; longest: number; isComplete: boolean }) {
+  return (
+    <span className="why-bar" aria-hidden="true">
+      {parts
+        .filter(({ rate }) => rate > 0)
+        .map(({ kind, rate }) => (
+          <span
+            key={kind}
+            title={`${feeTexts.kinds[kind]} ${formatFraction(rate)}`}
+            style={{ width: `${(100 * rate) / longest}%`, background: colourOf(kind) }}
+          />
+        ))}
+      {!isComplete && <span className="why-open-end" />}
+    </span>
+  )
+}
+
+function ReadyCell({ route: { readiness } }: { route: Route }) {
+  const { enough, missing, unknown } = texts.gas
+  const steps = readiness?.steps ?? []
+  const kinds = steps.map((step) => texts.steps[Route_StepKind[step] as keyof typeof texts.steps])
+  return (
+    <div>
+      <span className="why-label">{texts.ready}</span>
+      {readiness?.hasEnoughGas === false ? (
+        <Badge tone="bad">{missing}</Badge>
+      ) : (
+        <Badge tone={readiness?.hasEnoughGas ? 'good' : 'warn'}>{readiness?.hasEnoughGas ? enough : unknown}</Badge>
+      )}
+      <span className="quiet small line">{texts.signs(steps.length, kinds.join(texts.then))}</span>
+    </div>
+  )
+}
+
+function RouteDetails({ route }: { route: Route }) {
+  return (
+    <div className="why-more stack gap-1">
+      {route.warnings.map(({ reason, message }) => (
+        <p key={reason} className="warning small">
+          {sentence(message)}
+        </p>
+      ))}
+      <details>
+        <summary>{texts.details}</summary>
+        <div className="stack gap-3">
+          <FeeTable route={route} />
+          <p className="small quiet">
+            {route.atomic ? texts.atomic : texts.notAtomic} {texts.id}: <span className="mono">{route.id}</span>
+          </p>
+        </div>
+      </details>
+    </div>
+  )
+}
+
+function FeeTable({ route }: { route: Route }) {
+  const fee = symbolOf(route.feeCurrency)
+  const columns = [texts.for, texts.amount, fee, texts.inDollars]
+  const rows = [
+    ...route.feeBreakdown.map((line) => [
+      <FeeName line={line} />,
+      <Amount value={line.amount} currency={symbolOf(line.currency)} />,
+      <MaybeAmount value={line.amountInFeeCurrency} currency={fee} />,
+      <Usd value={line.amountInUsd} />,
+    ]),
+    [texts.allFees, '', <Amount value={route.feeAmount} currency={fee} />, <Usd value={route.feeInUsd} />],
+    [feeTexts.kinds.PRICE_IMPACT, '', '', formatFraction(route.priceImpact)],
+  ]
+  return <Table label={texts.costsOf(sayWay(route))} columns={columns} rows={rows} numbers={[1, 3]} name={0} />
+}
+
+function FeeName({ line }: { line: FeeLine }) {
+  const kind = feeTexts.kinds[FeeLine_Type[line.type] as CostKind]
+  const stage = feeTexts.stages[FeeLine_Stage[line.stage] as keyof typeof feeTexts.stages]
+  return (
+    <>
+      {kind} <span className="quiet">{[stage, line.provider].filter(Boolean).join(', ')}</span>
+    </>
+  )
+}
+
+interface CostTableProps {
+  readonly routes: readonly Route[]
+  readonly bars: ReadonlyMap<string, readonly CostPart[]>
+  readonly kinds: readonly CostKind[]
+}
+
+/** What the bars draw, for those who do not see them. */
+function CostTable({ routes, bars, kinds }: CostTableProps) {
+  const columns = [texts.way, ...kinds.map((kind) => feeTexts.kinds[kind]), texts.total]
+  const rows = routes.map((route) => [
+    whyTexts.on(route.token, route.chain),
+    ...kinds.map((kind) => formatFraction(bars.get(route.id)?.find((part) => part.kind === kind)?.rate ?? 0)),
+    formatFraction(route.totalCost),
+  ])
+  return (
+    <details>
+      <summary>{texts.table}</summary>
+      <Table label={texts.tableSays} columns={columns} rows={rows} numbers={[1, columns.length]} name={0} />
+    </details>
+  )
+}

@@ -1,0 +1,247 @@
+/** @jsxImportSource preact */
+import { type Checkout as Client, findAsked, type PaymentRequest, type Route } from '@waybill/client/checkout'
+import { useEffect, useState } from 'preact/hooks'
+import { symbolOf } from '../shared/currency-symbol.ts'
+import { formatAmount } from '../shared/format-amount.ts'
+import { formatTime, formatUtc, toDate } from '../shared/format-time.ts'
+import { isPayable, type RequestState, stateOf } from '../shared/request-state.ts'
+import { shortAddress } from '../shared/short-address.ts'
+import { payTexts } from '../shared/texts.ts'
+import { ConfirmDialog, useConfirm } from './confirm-dialog.tsx'
+import { type Connected, ConnectScreen } from './connect-screen.tsx'
+import { AskedScreen, PayingScreen } from './paying-screen.tsx'
+import { RoutesScreen } from './routes-screen.tsx'
+import { Address, Money, Problem, Screen, Transaction } from './screen-parts.tsx'
+import { findSender } from './sent-before.ts'
+import { tellFrame } from './tell-frame.ts'
+import { type MadePayment, usePayment } from './use-payment.ts'
+import { reasonOf, useRequest, type WatchedRequest } from './use-request.ts'
+
+interface CheckoutProps {
+  readonly paymentReference: string
+  readonly checkout: Client
+}
+
+/** One request: what it is, and the one screen of what can be done now. */
+export function Checkout({ paymentReference, checkout }: CheckoutProps) {
+  const { request, error, lag } = useRequest(checkout, paymentReference)
+  const state = request && stateOf(request)
+  useEffect(() => {
+    if (state !== undefined) tellFrame({ paymentReference, status: state })
+  }, [paymentReference, state])
+  useEffect(() => {
+    if (request !== undefined) document.title = payTexts.title(amountText(request))
+  }, [request])
+  if (error !== undefined) return <Problem {...problemOf(error)} onRetry={() => location.reload()} />
+  if (request === undefined || state === undefined) return <Waiting lag={lag} />
+  return (
+    <main class="pay stack gap-5">
+      <Head request={request} state={state} />
+      <p class="away small" role="status">
+        {lag === 'AWAY' && `${payTexts.away} ${payTexts.stale}`}
+      </p>
+      <Steps {...{ request, state, checkout }} />
+    </main>
+  )
+}
+
+function Waiting({ lag }: { lag: WatchedRequest['lag'] }) {
+  return (
+    <main class="pay stack gap-5">
+      <p class="quiet" role="status">
+        {lag === undefined ? payTexts.waiting : lag === 'BUSY' ? payTexts.busy : payTexts.away}
+      </p>
+    </main>
+  )
+}
+
+function problemOf(error: Error) {
+  const { problems } = payTexts
+  const reason = reasonOf(error)
+  return reason in problems ? problems[reason as keyof typeof problems] : problems.OTHER
+}
+
+const amountText = ({ amount, invoiceCurrency }: PaymentRequest) =>
+  `${formatAmount(amount)} ${symbolOf(invoiceCurrency)}`
+
+/** Characters of an amount that no longer fit a narrow page in large type. */
+const LONG = 14
+
+function Head({ request, state }: { request: PaymentRequest; state: RequestState }) {
+  const { amount, invoiceCurrency, payee, paidAmount, pendingAmount, outstandingAmount, expiresAt, network } = request
+  const isPart = state === 'PARTIALLY_PAID'
+  return (
+    <header class="request">
+      <p class="quiet small">{payTexts.heading}</p>
+      <h1 class={amountText(request).length > LONG ? 'sum long' : 'sum'}>
+        <Money value={isPart ? outstandingAmount : amount} currency={invoiceCurrency} />
+      </h1>
+      <p class="quiet">
+        {payTexts.to} <Address value={payee} /> {payTexts.routes.on(network)}
+      </p>
+      {isPart && (
+        <p class="small">
+          {payTexts.paidSoFar(
+            `${formatAmount(paidAmount === '0' ? pendingAmount : paidAmount)} / ${formatAmount(amount)} ${symbolOf(invoiceCurrency)}`,
+          )}
+        </p>
+      )}
+      {expiresAt !== undefined && isPayable(state) && (
+        <p class="small">
+          {payTexts.expires}{' '}
+          <time dateTime={toDate(expiresAt).toISOString()} title={formatUtc(toDate(expiresAt))}>
+            {formatTime(toDate(expiresAt))}
+          </time>
+        </p>
+      )}
+    </header>
+  )
+}
+
+interface StepsProps {
+  readonly request: PaymentRequest
+  readonly state: RequestState
+  readonly checkout: Client
+}
+
+/** Connect, choose, pay; or the state of a request that cannot be paid. */
+function Steps({ request, state, checkout }: StepsProps) {
+  const { paymentReference, outstandingAmount: outstanding } = request
+  const { confirm, asked: question } = useConfirm()
+  const [connected, setConnected] = useConnected()
+  const [isReconnecting, setReconnecting] = useState(true)
+  const mayPay = isPayable(state)
+  const [mayAskAgain, setMayAskAgain] = useState(false)
+  const asked = useAsked(paymentReference)
+  const { payment, begin, resume, stop, leave } = usePayment({
+    checkout,
+    paymentReference,
+    outstanding,
+    isPayable: mayPay,
+  })
+  useEffect(() => {
+    if (!mayPay) question?.answer(false)
+  }, [mayPay, question])
+  if (!mayPay) return <Settled {...{ request, state, payment }} />
+  const connect = (found: Connected) => {
+    setConnected(found)
+    void resume(found)
+  }
+  const payBy = (route: Route) => {
+    if (connected === undefined) return
+    void begin(connected, route, mayAskAgain)
+    setMayAskAgain(false)
+  }
+  const askAgain = () => {
+    setMayAskAgain(true)
+    leave()
+  }
+  if (payment !== undefined)
+    return (
+      <>
+        <PayingScreen
+          payment={payment}
+          isMoreLeft={state === 'PARTIALLY_PAID' && isCounted(payment, outstanding)}
+          onBack={leave}
+          onAgain={payBy}
+          onAskAgain={askAgain}
+          onStop={stop}
+        />
+        {question !== undefined && <ConfirmDialog asked={question} does={payment.asking} />}
+      </>
+    )
+  if (asked !== undefined && !mayAskAgain) return <AskedScreen {...{ asked }} onAskAgain={askAgain} />
+  const sender = findSender(paymentReference)
+  const other = () => {
+    setReconnecting(false)
+    setConnected(undefined)
+  }
+  return (
+    <>
+      {sender !== undefined && sender !== connected?.address.toLowerCase() && (
+        <p class="notice warn stack gap-3">{payTexts.sentFrom(shortAddress(sender))}</p>
+      )}
+      {connected === undefined ? (
+        <ConnectScreen sender={isReconnecting ? sender : undefined} confirm={confirm} onConnected={connect} />
+      ) : (
+        <RoutesScreen
+          key={connected.address}
+          {...{ checkout, paymentReference, connected, outstanding }}
+          onOther={other}
+          onChoose={payBy}
+        />
+      )}
+    </>
+  )
+}
+
+/** Whether a payment is on the chain and the request's sums hold it. One of before a reload may have been counted before that. */
+function isCounted({ end, route, outstanding }: MadePayment, outstandingNow: string): boolean {
+  const isMined = end !== undefined && 'outcome' in end && end.outcome.outcome === 'MINED'
+  return isMined && (route === undefined || outstanding !== outstandingNow)
+}
+
+/** What a wallet was asked before and has not answered, read again when another tab of this browser stores or clears it. */
+function useAsked(paymentReference: string) {
+  const [, lookAgain] = useState(0)
+  useEffect(() => {
+    const look = () => lookAgain((looks) => looks + 1)
+    addEventListener('storage', look)
+    return () => removeEventListener('storage', look)
+  }, [])
+  return findAsked(paymentReference)
+}
+
+/** The wallet of the page, and none once its person has chosen another account in it. */
+function useConnected() {
+  const state = useState<Connected>()
+  const [connected, setConnected] = state
+  useEffect(() => {
+    const provider = connected?.provider as Partial<Emitter> | undefined
+    const change = (accounts?: readonly string[]) => {
+      const address = accounts?.[0]
+      setConnected((before) => (before === undefined || address === undefined ? undefined : { ...before, address }))
+    }
+    provider?.on?.('accountsChanged', change)
+    return () => provider?.removeListener?.('accountsChanged', change)
+  }, [connected?.provider])
+  return state
+}
+
+interface Emitter {
+  on(event: 'accountsChanged', listener: (accounts: readonly string[]) => void): void
+  removeListener(event: 'accountsChanged', listener: (accounts: readonly string[]) => void): void
+}
+
+const tones: Partial<Record<RequestState, string>> = {
+  PENDING: 'busy',
+  PAID: 'good',
+  EXPIRED: 'bad',
+  CANCELLED: 'bad',
+}
+
+interface SettledProps extends Pick<StepsProps, 'request' | 'state'> {
+  /** What this page has paid, or was about to. */
+  readonly payment: MadePayment | undefined
+}
+
+function Settled({ request, state, payment }: SettledProps) {
+  const { title, says } = payTexts.states[state]
+  const hash = payment?.hashes.at(-1)
+  return (
+    <Screen title={title} tone={tones[state] ?? ''}>
+      <p role="status">
+        {state === 'PAID' && /[1-9]/.test(request.overpaidAmount) ? (
+          <>
+            {payTexts.overpaid} <Money value={request.overpaidAmount} currency={request.invoiceCurrency} />
+          </>
+        ) : (
+          says
+        )}
+      </p>
+      {payment?.isAsking === true && <p>{payTexts.refuseNow}</p>}
+      {hash !== undefined && <Transaction hash={hash} explorer={payment?.explorer} />}
+      {state === 'PENDING' && <progress aria-label={payTexts.steps.final} />}
+    </Screen>
+  )
+}

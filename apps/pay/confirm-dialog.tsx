@@ -1,0 +1,76 @@
+/** @jsxImportSource preact */
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { formatAmount } from '../shared/format-amount.ts'
+import { payTexts } from '../shared/texts.ts'
+import type { ConfirmRequest, ToConfirm } from './demo-wallet-provider.ts'
+import { Button } from './screen-parts.tsx'
+
+export interface Asked extends ToConfirm {
+  readonly answer: (isConfirmed: boolean) => void
+}
+
+/** Asks in a dialog what a demo's wallet would ask in its own window. */
+export function useConfirm(): { readonly confirm: ConfirmRequest; readonly asked: Asked | undefined } {
+  const [asked, setAsked] = useState<Asked>()
+  const confirm = useCallback<ConfirmRequest>(
+    (toConfirm) =>
+      new Promise((resolve) => {
+        const answer = (isConfirmed: boolean) => {
+          setAsked(undefined)
+          resolve(isConfirmed)
+        }
+        setAsked({ ...toConfirm, answer })
+      }),
+    [],
+  )
+  return { confirm, asked }
+}
+
+interface ConfirmProps {
+  readonly asked: Asked
+  /** What the transaction does, in words. */
+  readonly does: string | undefined
+}
+
+export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: ConfirmProps) {
+  const { dialog } = payTexts
+  const element = useRef<HTMLDialogElement>(null)
+  useEffect(() => element.current?.showModal(), [])
+  const refuse = (event: Event) => {
+    // A dialog that closes itself gives the focus back to a button that is gone.
+    event.preventDefault()
+    answer(false)
+  }
+  return (
+    <dialog ref={element} aria-labelledby="confirm-title" onCancel={refuse}>
+      <p class="quiet small">{dialog.title}</p>
+      <h2 id="confirm-title">{dialog.asks(wallet)}</h2>
+      {does !== undefined && <p class="does">{does}</p>}
+      {calls.map(({ to, value, data }, index) => (
+        <dl key={index} class="call small">
+          <dt>{dialog.to}</dt>
+          <dd class="mono">{to}</dd>
+          <dt>{dialog.value}</dt>
+          <dd class="number">{coins(value)}</dd>
+          <dt>{dialog.data}</dt>
+          <dd class="mono">{data.length > 66 ? `${data.slice(0, 66)}…` : data}</dd>
+        </dl>
+      ))}
+      <div class="row dialog-actions">
+        <Button text={dialog.refuse} onClick={() => answer(false)} />
+        <Button text={dialog.confirm} look="main" onClick={() => answer(true)} />
+      </div>
+    </dialog>
+  )
+}
+
+const DECIMALS = 18
+
+/** Wei in hex as coins. */
+function coins(value: string): string {
+  const digits = BigInt(value)
+    .toString()
+    .padStart(DECIMALS + 1, '0')
+  const fraction = digits.slice(-DECIMALS).replace(/0+$/, '')
+  return formatAmount(digits.slice(0, -DECIMALS) + (fraction === '' ? '' : `.${fraction}`))
+}

@@ -1,0 +1,118 @@
+/** @jsxImportSource preact */
+import { type ConnectOutcome, connectWallet, type Eip1193Provider } from '@waybill/client/checkout'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { payTexts } from '../shared/texts.ts'
+import type { ConfirmRequest } from './demo-wallet-provider.ts'
+import { linkIntoApp } from './page-link.ts'
+import { BUSY } from './say-outcome.ts'
+import { Screen, useSilence } from './screen-parts.tsx'
+import { findDemoWallets, findWallets, type Wallet } from './wallets.ts'
+
+/** A wallet that has opened an address to the page. */
+export interface Connected {
+  readonly name: string
+  readonly address: string
+  readonly provider: Eip1193Provider
+}
+
+interface ConnectProps {
+  /** The address that this browser has paid the request from before: its wallet is connected again where it needs no question. */
+  readonly sender: string | undefined
+  readonly confirm: ConfirmRequest
+  readonly onConnected: (connected: Connected) => void
+}
+
+/** The wallet that has already opened an address to the page. None is asked to, and one that is silent keeps nobody waiting. */
+async function findOwner(wallets: readonly Wallet[], address: string): Promise<Connected | undefined> {
+  const owners = wallets.map(async ({ name, provider }) => {
+    const accounts = (await provider.request({ method: 'eth_accounts' })) as readonly string[]
+    const own = accounts.find((each) => each.toLowerCase() === address)
+    if (own === undefined) throw new Error(`${name} has not opened ${address}`)
+    return { name, address: own, provider }
+  })
+  return Promise.any(owners).catch(() => undefined)
+}
+
+/** What a payer reads of a wallet that did not connect. */
+function sayProblem(end: Exclude<ConnectOutcome, { readonly outcome: 'CONNECTED' }>, name: string): string {
+  const { wallets: texts } = payTexts
+  if (end.outcome === 'REFUSED') return texts.refused
+  if (end.code === BUSY) return texts.busy(name)
+  return end.reason === 'NO_ANSWER' ? texts.silent(name) : `${texts.failed(name)} ${end.message}`
+}
+
+/** Asks one wallet to connect at a time: who chooses another has given the one before up. */
+function useConnecting(onConnected: ConnectProps['onConnected']) {
+  const [asking, setAsking] = useState<Wallet>()
+  const [problem, setProblem] = useState<string>()
+  const last = useRef<AbortController>(undefined)
+  useEffect(() => () => last.current?.abort(), [])
+  const connect = async (wallet: Wallet) => {
+    last.current?.abort()
+    const own = new AbortController()
+    last.current = own
+    setAsking(wallet)
+    setProblem(undefined)
+    const { name, provider } = wallet
+    const end = await connectWallet({ provider, signal: own.signal }).catch(() => undefined)
+    if (own.signal.aborted || end === undefined) return
+    setAsking(undefined)
+    if (end.outcome === 'CONNECTED') onConnected({ name, address: end.wallet, provider })
+    else setProblem(sayProblem(end, name))
+  }
+  return { connect, asking, problem }
+}
+
+export function ConnectScreen({ sender, confirm, onConnected }: ConnectProps) {
+  const { wallets: texts } = payTexts
+  const [wallets, setWallets] = useState<readonly Wallet[]>([])
+  const [demo, setDemo] = useState<readonly Wallet[]>()
+  const { connect, asking, problem } = useConnecting(onConnected)
+  const isSilent = useSilence(asking)
+  useEffect(() => findWallets(setWallets), [])
+  useEffect(() => void findDemoWallets(confirm).then(setDemo), [confirm])
+  useEffect(() => {
+    if (sender === undefined) return
+    let isLeft = false
+    const all = [...wallets, ...(demo ?? [])]
+    void findOwner(all, sender).then((owner) => owner !== undefined && !isLeft && onConnected(owner))
+    return () => {
+      isLeft = true
+    }
+  }, [sender, wallets, demo])
+  const list = (found: readonly Wallet[]) => (
+    <ul class="wallets stack gap-2">
+      {found.map((wallet) => (
+        <li key={wallet.id}>
+          <button type="button" class="button wallet" onClick={() => void connect(wallet)}>
+            {wallet.icon !== undefined && <img src={wallet.icon} alt="" width={28} height={28} />}
+            <span class="wallet-name">
+              {wallet.name}
+              {wallet.says !== undefined && <span class="quiet small">{wallet.says}</span>}
+            </span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  )
+  return (
+    <Screen title={texts.title}>
+      <p class="small" role="status">
+        {asking === undefined ? (problem ?? '') : isSilent ? texts.silent(asking.name) : texts.connecting(asking.name)}
+      </p>
+      {list(wallets)}
+      {demo !== undefined && demo.length > 0 && (
+        <>
+          <p class="quiet small">{texts.demo}</p>
+          {list(demo)}
+        </>
+      )}
+      {wallets.length === 0 && demo?.length === 0 && (
+        <div class="notice stack gap-2">
+          <p>{texts.none}</p>
+          <a href={linkIntoApp(location)}>{texts.mobile}</a>
+        </div>
+      )}
+    </Screen>
+  )
+}

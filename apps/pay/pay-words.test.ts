@@ -1,0 +1,247 @@
+import {
+  type PayOutcome,
+  type Route,
+  Route_StepKind,
+  Route_Tag,
+  PaymentRequest_Status as Status,
+} from '@waybill/client/checkout'
+import { describe, expect, it } from 'vitest'
+import { isPayable, stateOf } from '../shared/request-state.ts'
+import { payTexts } from '../shared/texts.ts'
+import { linkIntoApp, readLink } from './page-link.ts'
+import { addProgress } from './pay-steps.ts'
+import { sayRoute } from './route-cost.ts'
+import { sayError, sayOutcome } from './say-outcome.ts'
+import { findSender } from './sent-before.ts'
+import { originAround } from './tell-frame.ts'
+import { readCapabilities } from './use-batching.ts'
+
+const KEY = `wbp_${'k'.repeat(40)}`
+
+describe('the link', () => {
+  it.each([
+    ['/pay/0x1122334455667788', `?key=${KEY}`, undefined],
+    ['/pay/1122334455667788', `?lang=de&key=${KEY}`, undefined],
+    ['/pay/0x1122334455667788', '', 'NO_KEY'],
+    ['/pay/0x1122334455667788', '?key=demo', 'NO_KEY'],
+    ['/pay/0x1122334455667788', `?key=wb_${'k'.repeat(40)}`, 'SECRET_KEY'],
+    ['/pay/0x11223344556677', `?key=${KEY}`, 'BAD_REFERENCE'],
+    ['/pay/0x112233445566778899', `?key=${KEY}`, 'BAD_REFERENCE'],
+    ['/pay/hello', `?key=${KEY}`, 'BAD_REFERENCE'],
+    ['/pay/%', `?key=${KEY}`, 'BAD_REFERENCE'],
+  ])('%s%s: %s', (pathname, search, problem) => {
+    expect(readLink({ pathname, search }).problem).toBe(problem)
+  })
+
+  it('into the app of a wallet carries the page without its scheme, as it is', () => {
+    const page = new URL(`https://pay.example.com:8443/pay/0x1122334455667788?key=${KEY}&lang=de`)
+    expect(linkIntoApp(page)).toBe(
+      `https://link.metamask.io/dapp/pay.example.com:8443/pay/0x1122334455667788?key=${KEY}&lang=de`,
+    )
+  })
+
+  it('leaves a secret key out of what the page goes on with', () => {
+    expect(readLink({ pathname: '/pay/0x1122334455667788', search: '?key=wb_secret' }).apiKey).toBe('')
+  })
+})
+
+it('has words for each status, two of which can be paid', () => {
+  const states = Object.values(Status)
+    .filter((status) => typeof status === 'number' && status !== Status.STATUS_UNSPECIFIED)
+    .map((status) => stateOf({ status }))
+  expect(new Set(states)).toEqual(new Set(Object.keys(payTexts.states)))
+  expect(states.filter(isPayable)).toEqual(['OPEN', 'PARTIALLY_PAID'])
+})
+
+const failed = (
+  reason: 'WRONG_ACCOUNT' | 'WRONG_CHAIN' | 'WALLET_ERROR' | 'NO_ANSWER' | 'INTERRUPTED',
+  code?: number,
+): PayOutcome => ({
+  outcome: 'FAILED',
+  reason,
+  code,
+  message: 'out of order',
+})
+const unknown = (
+  reason: 'WALLET_ERROR' | 'NO_ANSWER' | 'REPLACED' | 'DROPPED',
+  transactionHash?: string,
+): PayOutcome => ({
+  outcome: 'UNKNOWN',
+  reason,
+  code: undefined,
+  message: '',
+  ...(transactionHash !== undefined && { transactionHash }),
+})
+const WALLET = `0x${'a'.repeat(40)}`
+const asked = (more: object): PayOutcome => ({
+  outcome: 'ALREADY_ASKED',
+  wallet: WALLET,
+  askedAt: new Date('2026-03-01T12:00:00Z'),
+  isOtherTab: false,
+  ...more,
+})
+
+describe('how a payment ended', () => {
+  it.each([
+    [{ outcome: 'MINED', transactionHashes: [] }, /on the chain/, false],
+    [{ outcome: 'SENT', transactionHashes: [] }, /Do not pay again/, false],
+    [unknown('WALLET_ERROR'), /Do not pay again/, false],
+    [unknown('DROPPED'), /Do not pay again/, false],
+    [unknown('REPLACED'), /Do not pay again/, false],
+    [{ outcome: 'REFUSED' }, /Nothing was paid/, true],
+    [{ outcome: 'REVERTED', transactionHash: undefined }, /Nothing was paid/, true],
+    [{ outcome: 'EXPIRED' }, /Nothing was paid/, true],
+    [{ outcome: 'QUOTE_CHANGED', newQuote: { sourceAmount: '1234.50', token: 'DAI' } as Route }, /1,234\.50 DAI/, true],
+    [{ outcome: 'QUOTE_CHANGED', newQuote: undefined }, /Nothing was paid\. Choose again/, true],
+    [failed('WALLET_ERROR'), /Nothing was paid\. The wallet says: out of order/, true],
+    [failed('WRONG_ACCOUNT'), /another account.*Nothing was paid/, true],
+    [failed('WRONG_CHAIN'), /network.*Nothing was paid/, true],
+    [failed('WALLET_ERROR', -32002), /already shows a request.*Nothing was paid.*answer that request/, true],
+    [failed('WRONG_CHAIN', -32002), /already shows a request/, true],
+    [failed('NO_ANSWER'), /did not answer.*Nothing was paid.*refuse it/, true],
+    [failed('INTERRUPTED'), /Choose a way again/, true],
+    [unknown('NO_ANSWER'), /Do not pay again/, false],
+    [asked({}), /already asked.*0xaaaa…aaaa.*confirm or refuse it there.*may pay twice/, false],
+    [asked({ isOtherTab: true }), /already asked.*Another tab/, false],
+    [
+      asked({ isOtherTab: true, wallet: undefined, askedAt: undefined }),
+      /already asked.*Another tab.*may pay twice/,
+      false,
+    ],
+  ] as const)('%o', (end, words, mayRetry) => {
+    const said = sayOutcome(end)
+    expect(`${said.title}. ${said.says}`).toMatch(words)
+    expect(said.mayRetry).toBe(mayRetry)
+  })
+
+  it.each([
+    [unknown('WALLET_ERROR'), true],
+    [unknown('NO_ANSWER'), true],
+    [asked({}), true],
+    // The transaction is known: it can be followed.
+    [unknown('DROPPED', '0x1'), false],
+    [unknown('REPLACED', '0x1'), false],
+    [{ outcome: 'SENT', transactionHashes: [] }, false],
+    [{ outcome: 'REFUSED' }, false],
+  ] as const)('%o lets the payer say that nothing was sent: %s', (end, may) => {
+    expect(sayOutcome(end).again !== undefined).toBe(may)
+  })
+
+  it('shows no words of a program for an error that no service sent', () => {
+    expect(sayError(new TypeError('x is undefined')).says).toBe('Nothing was paid. Try again in a moment.')
+  })
+})
+
+it('shows one step as now and those before as done', () => {
+  const steps = (
+    [
+      { type: 'SWITCHING_CHAIN', chainId: '0x1' },
+      { type: 'ASKING', step: 1, steps: 2, message: `Let 0x${'a'.repeat(40)} take 5 USDC` },
+      { type: 'SENT', step: 1, transactionHash: '0x1' },
+      { type: 'STEP_MINED', step: 1, transactionHash: '0x1' },
+      { type: 'ASKING_BATCH', steps: 2 },
+    ] as const
+  ).reduce(addProgress, [])
+  expect(steps.map(({ id, state }) => `${id} ${state}`)).toEqual([
+    'chain DONE',
+    'ask-1 DONE',
+    'sent-1 DONE',
+    'batch NOW',
+  ])
+  expect(steps[1]?.says).toContain('0xaaaa…aaaa')
+})
+
+describe('the words of a route', () => {
+  const { APPROVE, PAY } = Route_StepKind
+  const route = {
+    id: 'r',
+    token: 'DAI',
+    chain: 'BASE',
+    sourceAmount: '1234.123456789',
+    feeAmount: '1',
+    feeCurrency: 'USDC-BASE',
+    feeInUsd: '0.004',
+    feeIsComplete: true,
+    priceImpact: 0,
+    estimatedDurationSeconds: 20,
+    tags: [Route_Tag.FASTEST],
+    readiness: { hasEnoughGas: true, steps: [APPROVE, PAY] },
+    warnings: [],
+  } as unknown as Route
+
+  it('marks what is cut off and what is less than a cent', () => {
+    const said = sayRoute(route, false)
+    expect(said).toMatchObject({
+      pays: '1,234.123456… DAI',
+      costs: 'Fees < $0.01 · about 20 seconds',
+      confirmations: '2 confirmations in your wallet',
+      tags: ['Fastest'],
+      warnings: [],
+    })
+  })
+
+  it.each([
+    ['a wallet that makes batches', {}, true, { confirmations: 'One confirmation in your wallet' }],
+    ['fees without a price', { feeInUsd: undefined }, false, { costs: 'Fees 1 USDC-BASE · about 20 seconds' }],
+    [
+      'fees that lack a part',
+      { feeIsComplete: false },
+      false,
+      { costs: 'Fees < $0.01 and others of unknown price · about 20 seconds' },
+    ],
+    ['a pool that moves', { priceImpact: 0.0123 }, false, { warnings: [expect.stringContaining('1.2%')] }],
+    [
+      'no gas',
+      { warnings: [{ reason: 'INSUFFICIENT_GAS', message: 'the wallet has 0 ETH for gas; add 0.1 ETH on BASE' }] },
+      false,
+      { warnings: ['The wallet has 0 ETH for gas; add 0.1 ETH on BASE.'] },
+    ],
+    [
+      'every warning of the service, beside what the page says itself',
+      { priceImpact: 0.02, warnings: [{ message: 'a pool is off' }, { message: 'uniswap-v2 has no price.' }] },
+      false,
+      { warnings: ['A pool is off.', 'uniswap-v2 has no price.', expect.stringContaining('2%')] },
+    ],
+  ])('%s', (_, change, makesBatches, words) => {
+    expect(sayRoute({ ...route, ...change } as Route, makesBatches)).toMatchObject(words)
+  })
+})
+
+it.each([
+  [
+    'the browser names it',
+    { ancestors: ['https://shop.example'], referrer: 'https://other.example/' },
+    'https://shop.example',
+  ],
+  [
+    'the innermost of several',
+    { ancestors: ['https://a.example', 'https://b.example'], referrer: '' },
+    'https://a.example',
+  ],
+  ['only a referrer', { ancestors: undefined, referrer: 'https://shop.example/cart?id=1' }, 'https://shop.example'],
+  ['neither', { ancestors: undefined, referrer: '' }, undefined],
+  ['no origin to send to', { ancestors: ['null'], referrer: '' }, undefined],
+  ['a file', { ancestors: undefined, referrer: 'file:///shop.html' }, undefined],
+])('tells the page around: %s', (_, around, origin) => {
+  expect(originAround(around)).toBe(origin)
+})
+
+it.each([
+  [{ '0x1': { atomic: { status: 'supported' } } }, 'eip155:1', true],
+  [{ '0x01': { atomic: { status: 'ready' } } }, 'eip155:1', true],
+  [{ '0x0': { atomic: { status: 'ready' } } }, 'eip155:137', true],
+  [{ '0x1': { atomic: { status: 'supported' } } }, 'eip155:137', false],
+  [{ '0x1': { atomic: { status: 'unsupported' } } }, 'eip155:1', false],
+  [{ '0x1': { paymasterService: {} } }, 'eip155:1', false],
+  [{ '0x1': null, one: {} }, 'eip155:1', false],
+  [undefined, 'eip155:1', false],
+  [{ '0x1': { atomic: { status: 'supported' } } }, 'tron:1', false],
+])('a wallet that says %o makes batches on %s: %s', (answer, chainId, makesBatches) => {
+  expect(readCapabilities(answer)(chainId)).toBe(makesBatches)
+})
+
+it('knows from which wallet this request was paid before a reload', () => {
+  const names = ['other', 'waybill:pay:1122334455667788:0xabc', 'waybill:pay:aabbccddeeff0011:0xdef']
+  expect(findSender('0xAABBccddeeff0011', names)).toBe('0xdef')
+  expect(findSender('0x0000000000000000', names)).toBeUndefined()
+})

@@ -1,0 +1,76 @@
+import { type AskedBefore, type PayOutcome, WaybillCallError } from '@waybill/client/checkout'
+import { formatAmount } from '../shared/format-amount.ts'
+import { formatTime } from '../shared/format-time.ts'
+import { shortAddress } from '../shared/short-address.ts'
+import { payTexts } from '../shared/texts.ts'
+
+/** What a payer is told of how the payment ended. */
+export interface OutcomeWords {
+  readonly title: string
+  readonly says: string
+  readonly tone: '' | 'good' | 'warn' | 'bad' | 'busy'
+  /** Whether they may try again: nothing was paid. */
+  readonly mayRetry: boolean
+  /** What a payer says who has looked into the wallet, before it is asked again. */
+  readonly again?: string
+}
+
+/** EIP-1474: another question is open in the wallet. */
+export const BUSY = -32002
+
+/** What a payer is told whose wallet may still show a question of before a reload, or of another tab. */
+export function sayAsked({ wallet, askedAt, isOtherTab }: AskedBefore): OutcomeWords {
+  const { title, says, otherTab, next, again } = payTexts.asked
+  const what = [
+    ...(isOtherTab ? [otherTab] : []),
+    ...(wallet === undefined || askedAt === undefined ? [] : [says(formatTime(askedAt), shortAddress(wallet))]),
+    next,
+  ]
+  return { title, says: what.join(' '), tone: 'warn', mayRetry: false, again }
+}
+
+export function sayOutcome(end: PayOutcome): OutcomeWords {
+  const texts = payTexts.outcomes
+  switch (end.outcome) {
+    case 'MINED':
+      return { ...texts.MINED, tone: 'busy', mayRetry: false }
+    case 'SENT':
+      return { ...texts.SENT, tone: 'busy', mayRetry: false }
+    case 'UNKNOWN': {
+      if (end.reason === 'REPLACED') return { ...texts.REPLACED, tone: 'warn', mayRetry: false }
+      const { title, says, again } = texts.UNKNOWN
+      const isSent = end.transactionHash !== undefined || end.batchId !== undefined
+      return { title, says, tone: 'warn', mayRetry: false, ...(!isSent && { again }) }
+    }
+    case 'ALREADY_ASKED':
+      return sayAsked(end)
+    case 'REFUSED':
+      return { ...texts.REFUSED, tone: '', mayRetry: true }
+    case 'REVERTED':
+      return { ...texts.REVERTED, tone: 'bad', mayRetry: true }
+    case 'EXPIRED':
+      return { ...texts.EXPIRED, tone: 'warn', mayRetry: true }
+    case 'QUOTE_CHANGED': {
+      const { title, says } = texts.QUOTE_CHANGED
+      const { newQuote: fresh } = end
+      const now = fresh === undefined ? undefined : `${formatAmount(fresh.sourceAmount)} ${fresh.token}`
+      return { title, says: says(now), tone: 'warn', mayRetry: true }
+    }
+    case 'FAILED': {
+      const reason = end.code === BUSY ? 'WALLET_BUSY' : end.reason
+      const { title, says } = texts[reason]
+      const hasMore = reason === 'WALLET_ERROR' || reason === 'WRONG_CHAIN'
+      return { title, says: hasMore ? `${says} ${texts.walletSays(end.message)}` : says, tone: 'bad', mayRetry: true }
+    }
+  }
+}
+
+/** What a payer is told when the service gave no transactions: nothing was asked of the wallet. */
+export function sayError(error: Error): OutcomeWords {
+  const { COVERED, NOT_PREPARED } = payTexts.outcomes
+  if (!(error instanceof WaybillCallError)) return { ...NOT_PREPARED, tone: 'bad', mayRetry: true }
+  if (error.reason === 'REQUEST_COVERED') return { ...COVERED, tone: 'warn', mayRetry: false }
+  // The service's own words say what is wrong and what to do.
+  const says = error.reason === '' ? NOT_PREPARED.says : error.message
+  return { title: NOT_PREPARED.title, says, tone: 'bad', mayRetry: true }
+}

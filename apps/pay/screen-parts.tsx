@@ -1,0 +1,130 @@
+/** @jsxImportSource preact */
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { symbolOf } from '../shared/currency-symbol.ts'
+import { formatAmount, formatShortAmount } from '../shared/format-amount.ts'
+import { shortAddress } from '../shared/short-address.ts'
+import { payTexts } from '../shared/texts.ts'
+
+/** One screen: its heading gets the focus when it appears, so that a screen reader says what changed. */
+export function Screen({ title, tone, children }: { title: string; tone?: string; children?: ComponentChildren }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    if (isFirst) isFirst = false
+    else heading.current?.focus()
+  }, [title])
+  return (
+    <section class={`screen stack gap-3 ${tone ?? ''}`}>
+      <h2 ref={heading} tabIndex={-1}>
+        {title}
+      </h2>
+      {children}
+    </section>
+  )
+}
+
+/** The first screen of a visit leaves the focus where the browser begins. */
+let isFirst = true
+
+/** After this time without an answer a wallet counts as silent: many open no window of their own. */
+const SILENT_MS = 15_000
+
+/** Whether a wallet has been silent for a while. @param question - what it was asked; undefined while nothing is open */
+export function useSilence(question: unknown): boolean {
+  const [silent, setSilent] = useState<unknown>()
+  useEffect(() => {
+    if (question === undefined) return
+    const timer = setTimeout(() => setSilent(question), SILENT_MS)
+    return () => {
+      clearTimeout(timer)
+      setSilent(undefined)
+    }
+  }, [question])
+  return question !== undefined && silent === question
+}
+
+interface ButtonProps {
+  readonly text: string
+  /** What sets it apart from others: `main`, `plain`. */
+  readonly look?: string
+  readonly isOff?: boolean
+  readonly onClick: () => void
+}
+
+export function Button({ text, look = '', isOff = false, onClick }: ButtonProps) {
+  return (
+    <button type="button" class={`button ${look}`} disabled={isOff} onClick={onClick}>
+      {text}
+    </button>
+  )
+}
+
+export function Problem({ title, says, onRetry }: { title: string; says: string; onRetry?: () => void }) {
+  return (
+    <main class="pay stack gap-5">
+      <div class="notice bad stack gap-3" role="alert">
+        <h1>{title}</h1>
+        <p>{says}</p>
+        {onRetry !== undefined && <Button text={payTexts.retry} onClick={onRetry} />}
+      </div>
+    </main>
+  )
+}
+
+/** Every digit on hover, as many as fit otherwise, cut with a sign of it. */
+export function Money({ value, currency }: { value: string; currency: string }) {
+  return (
+    <span class="number" title={`${formatAmount(value)} ${currency}`}>
+      {formatShortAmount(value)} {symbolOf(currency)}
+    </span>
+  )
+}
+
+export function Address({ value }: { value: string }) {
+  const [isCopied, setCopied] = useState(false)
+  const copy = async () => {
+    await copyText(value)
+    setCopied(true)
+    setTimeout(() => setCopied(false), 1_500)
+  }
+  return (
+    <button type="button" class="bare copy mono" title={value} onClick={() => void copy()}>
+      <span class="unseen">{payTexts.copy} </span>
+      {shortAddress(value)}
+      <span role="status">{isCopied ? ` ${payTexts.copied}` : ''}</span>
+    </button>
+  )
+}
+
+/** A framed page may not use the clipboard unless its frame allows it; the older way needs no leave. */
+async function copyText(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text)
+  } catch {
+    const put = (event: ClipboardEvent) => {
+      event.clipboardData?.setData('text/plain', text)
+      event.preventDefault()
+    }
+    document.addEventListener('copy', put, { once: true })
+    document.execCommand('copy')
+    document.removeEventListener('copy', put)
+  }
+}
+
+/** @param explorer - the template of an explorer's page, with `{hash}` */
+export function Transaction({ hash, explorer }: { hash: string; explorer: string | undefined }) {
+  const link = explorer?.replace('{hash}', hash)
+  return (
+    <p class="small quiet">
+      {payTexts.transaction} <Address value={hash} />
+      {link !== undefined && /^https?:/.test(link) && (
+        <>
+          {' · '}
+          <a href={link} target="_blank" rel="noreferrer">
+            {payTexts.openTransaction}
+          </a>
+        </>
+      )}
+    </p>
+  )
+}

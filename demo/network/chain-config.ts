@@ -1,0 +1,101 @@
+/** Describes a demo chain like a chains file. */
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { type Address, parseAddress } from '../../src/domain/address.ts'
+import { FEED_HEARTBEAT_SEC, POOL_TOKEN_BETWEEN, USUAL_BLOCK_SEC } from './chain-specs.ts'
+import type { Deployed } from './deployment.ts'
+
+/** Request's versions of the deployed contracts. */
+const VERSIONS = {
+  erc20FeeProxy: '0.2.0',
+  ethereumFeeProxy: '0.2.0',
+  erc20Conversion: '0.1.2',
+  ethConversion: '0.2.1',
+  swapToPay: '0.4.0',
+}
+const COIN_DECIMALS = 18
+/** Request's contracts are deployed in the first block after the genesis. */
+const CREATION_BLOCK = 1
+/** Except the swap contract, which is deployed with the exchange. */
+const EXCHANGE_BLOCK = 2
+/** The share of each swap that DemoPair keeps. */
+const POOL_FEE_BPS = 30
+
+export function describeChain(
+  spec: { name: string; chainId: number; finalityDepth: number },
+  rpcUrl: string,
+  deployed: Deployed,
+): ChainConfig {
+  const { contracts, native, tokens, exchange, bridge } = deployed
+  return {
+    name: spec.name,
+    chainId: spec.chainId,
+    rpcUrls: [rpcUrl],
+    multicall: canonical(contracts.multicall3),
+    native: {
+      symbol: native.symbol,
+      decimals: COIN_DECIMALS,
+      usdFeed: canonical(native.feed),
+      heartbeatSeconds: FEED_HEARTBEAT_SEC,
+    },
+    tokens: tokens.map((token) => ({
+      symbol: token.symbol,
+      address: canonical(token.address),
+      decimals: token.decimals,
+      usdFeed: canonical(token.feed),
+      heartbeatSeconds: FEED_HEARTBEAT_SEC,
+      ...(token.behaviour === 'TETHER' ? { approveReset: true } : {}),
+    })),
+    contracts: [
+      { kind: 'ERC20_FEE_PROXY', version: VERSIONS.erc20FeeProxy, address: contracts.erc20FeeProxy },
+      { kind: 'ETHEREUM_FEE_PROXY', version: VERSIONS.ethereumFeeProxy, address: contracts.ethereumFeeProxy },
+      { kind: 'ERC20_CONVERSION_PROXY', version: VERSIONS.erc20Conversion, address: contracts.erc20ConversionProxy },
+      { kind: 'ETH_CONVERSION_PROXY', version: VERSIONS.ethConversion, address: contracts.ethConversionProxy },
+      ...(exchange ? [{ kind: 'ERC20_SWAP_TO_PAY', version: VERSIONS.swapToPay, address: exchange.swapToPay }] : []),
+    ].map((contract) => ({
+      ...contract,
+      address: canonical(contract.address),
+      fromBlock: contract.kind === 'ERC20_SWAP_TO_PAY' ? EXCHANGE_BLOCK : CREATION_BLOCK,
+    })) as ChainConfig['contracts'],
+    conversion: {
+      path: canonical(contracts.conversionPath),
+      paths: [...tokens, native].map(({ symbol }) => ({
+        from: 'USD',
+        token: symbol,
+        via: [],
+        heartbeatSeconds: FEED_HEARTBEAT_SEC,
+      })),
+    },
+    ...(exchange && {
+      swapV2: {
+        router: canonical(exchange.address),
+        factory: canonical(exchange.address),
+        pairCodeHash: exchange.pairCodeHash,
+        feeBps: POOL_FEE_BPS,
+        through: [POOL_TOKEN_BETWEEN],
+      },
+    }),
+    ...(bridge && describeBridge(bridge)),
+    startBlock: 0,
+    finality: { useFinalizedTag: false, depth: spec.finalityDepth },
+    blockTimeSeconds: USUAL_BLOCK_SEC,
+  }
+}
+
+/** The escrow takes the place of LI.FI's diamond, the executor that of its receiver and of the receiver's own executor. */
+function describeBridge({
+  escrow,
+  executor,
+}: NonNullable<Deployed['bridge']>): Pick<ChainConfig, 'executors' | 'lifi'> {
+  const delivers = canonical(executor)
+  return {
+    executors: [delivers],
+    lifi: { diamond: canonical(escrow), receiverAcrossV4: delivers, executor: delivers },
+  }
+}
+
+/** @throws TypeError when the text is not an address */
+export function canonical(address: string): Address {
+  const parsed = parseAddress(address)
+  if (!parsed.ok) throw new TypeError(`${address} is not an address: ${parsed.detail}`)
+  return parsed.address
+}

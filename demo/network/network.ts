@@ -1,0 +1,159 @@
+/**
+ * Starts the demo's four chains, from their state on disk or from genesis, and describes them like a chains file.
+ */
+import { join } from 'node:path'
+import type { Logger } from '../../src/domain/logger.ts'
+import { DEMO_ACCOUNTS, DEMO_MNEMONIC, type DemoPeople, readPeople } from '../history/people.ts'
+import { type Anvil, type AnvilExit, type AnvilOptions, AnvilStartError, startAnvil } from './anvil.ts'
+import { type ChainClient, createChainClient, deployContracts } from './chain-client.ts'
+import { describeChain } from './chain-config.ts'
+import { DEMO_CHAINS, type DemoChainSpec } from './chain-specs.ts'
+import { type Deployed, planDeployment } from './deployment.ts'
+import { mintsForPeople, supplyPeople } from './funding.ts'
+import type { LocalServer } from './local-server.ts'
+import { pickHiddenHost, startNodeGateway } from './node-gateway.ts'
+import { type ChainRecord, type ChainStateFolder, LAYOUT_VERSION, openStateFolder } from './state-folder.ts'
+
+const DAY_SEC = 86_400
+/** The payments on the chains reach about two days back, a weekend in a quiet month somewhat more. */
+export const GENESIS_DAYS_AGO = 7
+/** The node writes its state only at its end; while it runs, the clock saves at blocks that it knows. */
+const NEVER_SEC = 100_000_000
+/** Enough for the history, whose prices the service reads at each payment's block. */
+const KEPT_STATES = 256
+
+export interface DemoChain {
+  spec: DemoChainSpec
+  client: ChainClient
+  deployed: Deployed
+  people: DemoPeople
+  anvil: Anvil
+  /** Passes calls of other processes to the node. */
+  gateway: LocalServer
+  state: ChainStateFolder
+  /** Whether it has contracts and funds but no history yet. */
+  fresh: boolean
+}
+
+export type DemoNetwork = Awaited<ReturnType<typeof startNetwork>>
+
+/**
+ * Starts every chain of the demo, each on a free port of loopback.
+ *
+ * @param folder - holds a folder with the state of each chain
+ * @throws AnvilStartError when a node cannot run here; Error when a chain's id is that of a real chain
+ */
+export async function startNetwork(context: StartContext, specs: readonly DemoChainSpec[] = DEMO_CHAINS) {
+  const started = await Promise.allSettled(specs.map((spec) => startChain(spec, context)))
+  const chains = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  const failure = started.find((result) => result.status === 'rejected')
+  const stop = async (): Promise<void> => {
+    await Promise.all(chains.flatMap((chain) => [chain.gateway.stop(), chain.anvil.stop()]))
+  }
+  if (failure) {
+    await stop()
+    throw failure.reason
+  }
+  return {
+    chains,
+    configs: chains.map((chain) => describeChain(chain.spec, chain.anvil.rpcUrl, chain.deployed)),
+    /** Settles when a node ended unexpectedly. */
+    crashed: firstCrash(chains),
+    stop,
+  }
+}
+
+function firstCrash(chains: readonly DemoChain[]): Promise<{ chain: string; exit: AnvilExit }> {
+  return new Promise((resolve) => {
+    for (const chain of chains) {
+      void chain.anvil.exited.then((exit) => {
+        if (!exit.expected) resolve({ chain: chain.spec.name, exit })
+      })
+    }
+  })
+}
+
+interface StartContext {
+  folder: string
+  logger: Logger
+  now: () => Date
+}
+
+async function startChain(spec: DemoChainSpec, context: StartContext): Promise<DemoChain> {
+  const state = await openStateFolder(join(context.folder, spec.name))
+  const record = await state.open()
+  const continued = record && (await continueChain(spec, state, record, context.logger))
+  if (continued) return { ...(await openGateway(continued)), fresh: false }
+  await state.clear()
+  return { ...(await openGateway(await makeChain(spec, state, context.now()))), fresh: true }
+}
+
+type RunningChain = Omit<DemoChain, 'gateway' | 'fresh'>
+
+async function openGateway(chain: RunningChain): Promise<RunningChain & Pick<DemoChain, 'gateway'>> {
+  return { ...chain, gateway: await startNodeGateway(chain.anvil.rpcUrl) }
+}
+
+async function continueChain(
+  spec: DemoChainSpec,
+  state: ChainStateFolder,
+  { layoutVersion, genesisHash, genesisTimeSec }: ChainRecord,
+  logger: Logger,
+): Promise<RunningChain | undefined> {
+  if (layoutVersion !== LAYOUT_VERSION) {
+    logger.warn({ chain: spec.name }, 'a demo chain was created by another version of the demo: it is created again')
+    return undefined
+  }
+  let anvil: Anvil
+  try {
+    anvil = await startAnvil({ ...anvilOptions(spec, state), genesisTimeSec, loadFile: state.stateFile })
+  } catch (error) {
+    if (!(error instanceof AnvilStartError) || !error.stateUnreadable) throw error
+    logger.warn(
+      { chain: spec.name, err: error },
+      'the state of a demo chain cannot be read: the chain is created again',
+    )
+    return undefined
+  }
+  const client = createChainClient(anvil.rpc)
+  if ((await readGenesis(client)).hash !== genesisHash) {
+    logger.warn({ chain: spec.name }, 'a demo chain has another genesis block than its record: it is created again')
+    await anvil.stop()
+    return undefined
+  }
+  const people = await readPeople(anvil.rpc)
+  const { deployed } = planDeployment(spec, people, 0)
+  return { spec, client, deployed, people, anvil, state }
+}
+
+async function makeChain(spec: DemoChainSpec, state: ChainStateFolder, now: Date): Promise<RunningChain> {
+  const genesisTimeSec = Math.floor(now.getTime() / 1000) - GENESIS_DAYS_AGO * DAY_SEC
+  const anvil = await startAnvil({ ...anvilOptions(spec, state), genesisTimeSec })
+  const client = createChainClient(anvil.rpc)
+  const people = await readPeople(anvil.rpc)
+  const plan = planDeployment(spec, people, genesisTimeSec)
+  const deployed = await deployContracts(client, plan, {
+    deployer: people.deployer,
+    calls: mintsForPeople(spec, plan.deployed, people),
+    block: { baseFeePerGas: spec.baseFeePerGas },
+  })
+  await supplyPeople(client, spec, deployed, people)
+  return { spec, client, deployed, people, anvil, state }
+}
+
+export async function readGenesis(client: ChainClient): Promise<{ hash: string; timestampSec: number }> {
+  const block = await client.rpc.call<{ hash: string; timestamp: string }>('eth_getBlockByNumber', ['0x0', false])
+  return { hash: block.hash, timestampSec: Number(block.timestamp) }
+}
+
+function anvilOptions(spec: DemoChainSpec, state: ChainStateFolder): AnvilOptions {
+  return {
+    chainId: spec.chainId,
+    host: pickHiddenHost(),
+    mnemonic: DEMO_MNEMONIC,
+    accounts: DEMO_ACCOUNTS,
+    automine: false,
+    keptStates: KEPT_STATES,
+    state: { dumpFile: state.exitFile, dumpIntervalSec: NEVER_SEC, lockFile: state.lockFile },
+  }
+}

@@ -1,0 +1,221 @@
+/** A demo that runs in another process, by the interfaces that its users have: the public API and the nodes of its chains. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import type { Address, Hex } from 'viem'
+import { caip2Of } from '../src/domain/chain.ts'
+import type { DemoFile, DemoFileChain } from './demo-file.ts'
+import { createChainClient } from './network/chain-client.ts'
+import { encodeBalanceOf } from './network/demo-contracts.ts'
+import { createRpc, type Rpc, toQuantity } from './network/rpc.ts'
+
+export type RunningDemo = Awaited<ReturnType<typeof findRunningDemo>>
+
+/**
+ * Finds the demo that runs on a data folder.
+ *
+ * @throws Error when none runs, or no longer
+ */
+export async function findRunningDemo(dataDir: string, signal: AbortSignal) {
+  const file = await readDemoFile(dataDir)
+  const call = async <T>(path: string, init: RequestInit = {}): Promise<T> => {
+    const headers = { 'x-api-key': file.apiKey, 'content-type': 'application/json' }
+    const response = await fetch(file.baseUrl + path, { ...init, headers, signal })
+    const body = (await response.json()) as T & { message?: string }
+    if (!response.ok) throw new Error(body.message ?? `the demo answered ${response.status}`)
+    return body
+  }
+  const notRunning = `no demo runs at ${file.baseUrl}, the last address of the demo in ${dataDir}; start it: npm start`
+  const health = await fetch(`${file.baseUrl}/healthz`, { signal }).catch((error: unknown) => {
+    if (signal.aborted) throw error
+    throw new Error(notRunning, { cause: error })
+  })
+  await health.body?.cancel()
+  if (health.headers.get('x-waybill-demo') !== 'true') {
+    throw new Error(`the service at ${file.baseUrl} is not a demo; start the demo: npm start`)
+  }
+  // Another demo may have taken over the port of the one that wrote the file; its chains have other URLs.
+  const nodes = await Promise.allSettled(file.chains.map((chain) => isNodeOf(chain)))
+  if (nodes.some((node) => node.status === 'rejected' || !node.value)) throw new Error(notRunning)
+  return {
+    file,
+    /** Calls the API and returns its answer. @throws Error when that is an error */
+    get: <T>(path: string) => call<T>(path),
+    post: <T>(path: string, body: object) => call<T>(path, { method: 'POST', body: JSON.stringify(body) }),
+    /** The node of a chain. */
+    rpcOf: ({ rpcUrl }: DemoFileChain): Rpc => createRpc(rpcUrl),
+  }
+}
+
+async function isNodeOf({ rpcUrl, chainId }: DemoFileChain): Promise<boolean> {
+  return Number(await createRpc(rpcUrl).call<string>('eth_chainId')) === chainId
+}
+
+async function readDemoFile(dataDir: string): Promise<DemoFile> {
+  const path = join(dataDir, 'demo.json')
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+    throw new Error(
+      `there is no demo in ${dataDir}; start one: npm start, or set DATA_DIR to the folder of a running demo`,
+    )
+  })
+  return JSON.parse(text) as DemoFile
+}
+
+const LOOK_EVERY_MS = 100
+
+/**
+ * Polls until a look returns something.
+ *
+ * @throws Error that names what it waited for, after a minute or `timeoutMs`
+ */
+export async function waitFor<T>(
+  what: string,
+  look: () => Promise<T | undefined>,
+  signal: AbortSignal,
+  timeoutMs = 60_000,
+): Promise<T> {
+  const endMs = performance.now() + timeoutMs
+  for (;;) {
+    const seen = await look()
+    if (seen !== undefined) return seen
+    if (performance.now() > endMs)
+      throw new Error(`timed out after ${timeoutMs / 1000} seconds while waiting for ${what}`)
+    await setTimeout(LOOK_EVERY_MS, undefined, { signal })
+  }
+}
+
+/** A transaction of `GET /v1/request/{ref}/pay`: the parameters of `eth_sendTransaction`. */
+export interface CalldataTransaction {
+  from: string
+  to: string
+  data: string
+  value: string
+  /** Absent when the wallet must estimate it, which the demo's nodes do. */
+  gas?: string
+  chainId: string
+}
+
+export interface Mined {
+  hash: string
+  blockNumber: number
+  gasUsed: string
+}
+
+/**
+ * Sends a transaction of a route unchanged from one of the demo's wallets, whose keys its nodes hold, and waits for its block. The wallet
+ * chooses the gas price: the tip that the node suggests, below a cap that is higher than any base fee.
+ *
+ * @throws Error when it was reverted
+ */
+export async function sendTransaction(rpc: Rpc, transaction: CalldataTransaction, signal: AbortSignal): Promise<Mined> {
+  const maxPriorityFeePerGas = await rpc.call<string>('eth_maxPriorityFeePerGas')
+  const fees = { maxPriorityFeePerGas, maxFeePerGas: toQuantity(MAX_FEE_PER_GAS) }
+  const hash = await rpc.call<Hex>('eth_sendTransaction', [{ ...transaction, ...fees }])
+  return waitForReceipt(rpc, hash, signal)
+}
+
+/** wei; above every base fee of the demo's chains. */
+const MAX_FEE_PER_GAS = 1_000n * 10n ** 9n
+
+async function waitForReceipt(rpc: Rpc, hash: Hex, signal: AbortSignal): Promise<Mined> {
+  const look = () => createChainClient(rpc).receipt(hash)
+  const receipt = await waitFor(`the block of transaction ${hash}`, look, signal)
+  if (!receipt.succeeded) throw new Error(`transaction ${hash} was reverted`)
+  return { hash, blockNumber: Number(receipt.blockNumber), gasUsed: receipt.gasUsed.toString() }
+}
+
+/** An address's balance of a token or native coin, in base units with their decimals. */
+export async function readHolding(
+  rpc: Rpc,
+  chain: DemoFileChain,
+  { owner, symbol }: { owner: string; symbol: string },
+): Promise<{ units: bigint; decimals: number }> {
+  const token = chain.tokens.find((each) => each.symbol === symbol)
+  if (token === undefined) {
+    return {
+      units: BigInt(await rpc.call<string>('eth_getBalance', [owner, 'latest'])),
+      decimals: chain.native.decimals,
+    }
+  }
+  const answer = await createChainClient(rpc).read(encodeBalanceOf(token.address, owner as Address))
+  return { units: BigInt(answer), decimals: token.decimals }
+}
+
+/**
+ * A chain of the demo.
+ *
+ * @param id - the name or the CAIP-2 id
+ * @throws Error when the demo has no such chain
+ */
+export function findDemoChain({ file }: RunningDemo, id: string): DemoFileChain {
+  const chain = file.chains.find(({ name, chainId }) => name === id || caip2Of(chainId) === id)
+  if (chain === undefined) throw new Error(`demo.json has no chain ${id}`)
+  return chain
+}
+
+/** The fields of a payment that the commands need. */
+export interface FoundPayment {
+  id: string
+  status: string
+  type: string
+  amount: string
+  currency: string
+  txHash: string
+  blockNumber: string
+  payer?: string
+  sourceTxHash?: string
+  sourceNetwork?: string
+}
+
+/** Waits until search has the payment of a transaction, which is the payment itself or the deposit into a bridge. */
+export function waitForPayment(
+  { get }: RunningDemo,
+  { paymentReference, hash }: { paymentReference: string; hash: string },
+  signal: AbortSignal,
+): Promise<FoundPayment> {
+  return waitFor(
+    `the payment of transaction ${hash}`,
+    async () => {
+      const { payments } = await get<{ payments: FoundPayment[] }>(searchOf(paymentReference))
+      return payments.find(({ txHash, sourceTxHash }) => txHash === hash || sourceTxHash === hash)
+    },
+    signal,
+  )
+}
+
+/** Query of the search that finds the payments of a request. */
+export function searchOf(paymentReference: string): string {
+  return `/payments?paymentReference=${paymentReference}`
+}
+
+/** The address of a wallet by its name or address. */
+export function walletNamed({ wallets }: DemoFile, word: string): string | undefined {
+  const addresses = Object.values(wallets).map(({ address }) => address)
+  return wallets[word]?.address ?? addresses.find((address) => address.toLowerCase() === word.toLowerCase())
+}
+
+/** The fields of a request that the commands need. */
+export interface DemoRequest {
+  paymentReference: string
+  payee: string
+  amount: string
+  invoiceCurrency: string
+  paymentCurrency: string
+  network: string
+  refundAddress?: string
+  /** Absent without a refund address. */
+  refundReference?: string
+}
+
+export function readRequest({ get }: RunningDemo, paymentReference: string): Promise<DemoRequest> {
+  return get(`/v1/request/${encodeURIComponent(paymentReference)}`)
+}
+
+/** Creates a request like the first one of demo.json, with other fields where given. The first one itself keeps its documented state. */
+export async function makeRequest(demo: RunningDemo, changes: Partial<DemoRequest> = {}): Promise<DemoRequest> {
+  const [first] = demo.file.requests
+  if (first === undefined) throw new Error('demo.json names no requests')
+  const { payee, amount, invoiceCurrency, paymentCurrency, network } = await readRequest(demo, first.paymentReference)
+  return demo.post('/v1/request', { payee, amount, invoiceCurrency, paymentCurrency, network, ...changes })
+}

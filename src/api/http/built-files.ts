@@ -1,0 +1,111 @@
+import { readFile, stat } from 'node:fs/promises'
+import { extname, join } from 'node:path'
+import type { OpenFile, OpenFiles } from './open-files.ts'
+
+export interface BuiltFilesOptions {
+  /** The folder that `npm run build` writes. */
+  readonly folder: string
+  /** The origins of the pages that may frame the checkout page: those of a publishable key. Undefined if there is no such key. */
+  readonly originsOfKey: (key: string) => Promise<readonly string[] | undefined>
+  /** The key that the console of a demo begins with. */
+  readonly demoKey: string | undefined
+}
+
+const CONSOLE = 'console.html'
+const CHECKOUT = 'pay.html'
+
+/** A build: the digests of its files by their paths in the folder, and what was read of them. */
+interface Build {
+  readonly writtenMs: number
+  readonly digests: Readonly<Record<string, string>>
+  readonly files: Map<string, Promise<OpenFile>>
+}
+
+/** The console, the checkout page and the documentation, as they were built. A build that is written later is served from then on. */
+export function createBuiltFiles({ folder, originsOfKey, demoKey }: BuiltFilesOptions): OpenFiles {
+  const manifest = join(folder, 'manifest.json')
+  let build: Build | undefined
+
+  async function load(): Promise<Build | undefined> {
+    const writtenMs = await stat(manifest).then(
+      ({ mtimeMs }) => mtimeMs,
+      () => undefined,
+    )
+    if (writtenMs === undefined || writtenMs === build?.writtenMs) return build
+    const { files } = JSON.parse(await readFile(manifest, 'utf8')) as { files: Build['digests'] }
+    build = { writtenMs, digests: files, files: new Map() }
+    return build
+  }
+
+  async function readOpen(name: string, { digests }: Build): Promise<OpenFile> {
+    const body = await readFile(join(folder, name))
+    const etag = `"${digests[name]}"`
+    const contentType = contentTypes[extname(name)] ?? 'text/plain; charset=utf-8'
+    if (name.includes('/assets/')) {
+      const [gzip, br] = await Promise.all(['gz', 'br'].map((ending) => readFile(join(folder, `${name}.${ending}`))))
+      return { contentType, body, compressed: { gzip: gzip!, br: br! }, etag, isImmutable: true }
+    }
+    if (!name.endsWith('.html')) return { contentType, body, etag: `W/${etag}` }
+    if (name !== CONSOLE || demoKey === undefined)
+      return { contentType, body, etag: `W/${etag}`, policy: policyFor([]) }
+    const page = body.toString().replace('<link', `<meta name="waybill-key" content="${demoKey}"><link`)
+    return { contentType, body: page, etag: `W/"${digests[name]}-demo"`, policy: policyFor([]) }
+  }
+
+  return {
+    paths: ['/console', '/docs', '/llms.txt'],
+    covers: (path) => nameOf(path) !== undefined,
+    async read(path, query) {
+      if (path !== '/' && path.endsWith('/')) return { location: path.replace(/\/+$/, '') }
+      const name = nameOf(path)
+      const current = await load()
+      if (current === undefined) return notBuilt
+      if (name === undefined || !Object.hasOwn(current.digests, name)) return undefined
+      const { files } = current
+      const reading = files.get(name) ?? readOpen(name, current)
+      files.set(name, reading)
+      const file = await reading.catch((error: unknown) => {
+        files.delete(name)
+        throw error
+      })
+      if (name !== CHECKOUT) return file
+      const key = new URLSearchParams(query).get('key')
+      return { ...file, policy: async () => policyFor((key === null ? undefined : await originsOfKey(key)) ?? []) }
+    },
+  }
+}
+
+/** `/console/payments` → `console.html`, `/docs/start` → `docs/start.html`, `/docs/start.md` → `docs/start.md` */
+function nameOf(path: string): string | undefined {
+  if (/^\/(?:console|pay|docs)\/assets\/[^/]+$/.test(path)) return path.slice(1)
+  if (/^\/console(?:\/|$)/.test(path)) return CONSOLE
+  if (/^\/pay\/[^/]+$/.test(path)) return CHECKOUT
+  if (path === '/llms.txt') return 'llms.txt'
+  if (/^\/docs(?:\/|$)/.test(path)) return extname(path) === '' ? `${path.slice(1)}.html` : path.slice(1)
+  return undefined
+}
+
+const contentTypes: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.md': 'text/markdown; charset=utf-8',
+}
+
+const notBuilt = {
+  notBuilt:
+    'The console, the checkout page and the documentation are not built yet: `npm start` builds them beside the start, `npm run build` alone.',
+}
+
+/** Nothing from another host and no inline script. Icons of wallets are data. */
+const policyFor = (framedBy: readonly string[]) =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self' data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    `frame-ancestors ${framedBy.length === 0 ? "'none'" : framedBy.join(' ')}`,
+  ].join('; ')
