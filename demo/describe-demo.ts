@@ -1,10 +1,10 @@
 import { mnemonicToAccount } from 'viem/accounts'
 import type { ChainConfig } from '../src/chains/chains-file.ts'
 import type { DemoFileChain } from './demo-file.ts'
-import { DEMO_MNEMONIC, DEPLOYER_PLACE, RELAYER_PLACE } from './history/people.ts'
 import { describeChain } from './network/chain-config.ts'
 import { DEMO_CHAINS } from './network/chain-specs.ts'
 import { planDeployment } from './network/deployment.ts'
+import { DEMO_MNEMONIC, DEPLOYER_PLACE, RELAYER_PLACE } from './network/people.ts'
 
 /** A URL without a node: the demo's nodes get new ports at each start. */
 const NO_NODE = 'http://127.0.0.1:1'

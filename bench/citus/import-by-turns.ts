@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
-import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
+import { importLines } from '../../src/imports/lines/import-lines.ts'
 import { timed } from '../search/measure-class.ts'
 import { writeModelLines } from '../search/measure-ingest.ts'
 import { describePlace, type OpenPlace } from './open-place.ts'

@@ -5,7 +5,7 @@ import { amountBasis, type PaymentFilter } from '../../src/search/filter/payment
 import type { CurrencyMatch } from '../../src/search/filter/resolve-names.ts'
 import type { SortBy } from '../../src/search/filter/search-fields.ts'
 import type { SortOrder } from '../../src/search/filter/search-input.ts'
-import type { PagePosition } from '../../src/search/page/search-cursor.ts'
+import type { PagePosition } from '../../src/search/query/search-cursor.ts'
 
 /**
  * Plain SQL: `select … from payments where … order by … limit`, as somebody writes it who knows PostgreSQL and these indexes, but has no

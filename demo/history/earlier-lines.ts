@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import type { Payment } from '../../src/domain/payment.ts'
 import { formatPaymentLine } from '../../src/domain/payment-line.ts'
 import type { DemoChainSpec } from '../network/chain-specs.ts'
+import type { DemoPeople } from '../network/people.ts'
 import { LAYOUT_VERSION } from '../network/state-folder.ts'
 import { planEarlierPayments } from './earlier-payments.ts'
-import type { DemoPeople } from './people.ts'
 
 /** What the earlier payments of a chain depend on. */
 export interface EarlierChain {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { DEMO_CHAINS } from '../network/chain-specs.ts'
+import type { DemoPeople } from '../network/people.ts'
 import { referenceOf } from './demo-requests.ts'
 import { PAYMENTS_PER_CHAIN, planHistory } from './history.ts'
-import type { DemoPeople } from './people.ts'
 
 const address = (place: number): `0x${string}` => `0x${place.toString(16).padStart(40, '0')}`
 

@@ -5,10 +5,11 @@
 import { formatAmount } from '../../src/domain/decimal.ts'
 import type { DemoChainSpec } from '../network/chain-specs.ts'
 import { FIAT_DECIMALS, ZERO_ADDRESS } from '../network/demo-contracts.ts'
+import type { DemoPeople } from '../network/people.ts'
+import { usdPrice } from '../network/wandering-prices.ts'
 import { type DemoRequestTerms, draftTerms, referenceOf } from './demo-requests.ts'
 import { drawCents } from './draw-amount.ts'
-import type { DemoPeople } from './people.ts'
-import { cents, decimalsOf, fromUsd, type PlannedPayment, roundAmount, usdPrice } from './planned-payment.ts'
+import { cents, decimalsOf, fromUsd, type PlannedPayment, roundAmount } from './planned-payment.ts'
 import { createRandom, type Random } from './random.ts'
 import { timesBefore } from './trade.ts'
 

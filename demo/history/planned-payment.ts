@@ -5,8 +5,8 @@ import type { Address, Hex } from 'viem'
 import type { DemoChainSpec } from '../network/chain-specs.ts'
 import { FIAT_DECIMALS } from '../network/demo-contracts.ts'
 import type { Deployed } from '../network/deployment.ts'
+import { usdPrice } from '../network/wandering-prices.ts'
 import { type DemoPayment, encodePayment } from './encode-payment.ts'
-import { priceAt } from './wandering-prices.ts'
 
 export interface PlannedPayment {
   atSec: number
@@ -28,13 +28,6 @@ export interface PlannedPayment {
 
 export function decimalsOf(spec: DemoChainSpec, symbol: string): number {
   return spec.tokens.find((token) => token.symbol === symbol)?.decimals ?? 18
-}
-
-/** The price of a token or coin in USD with 8 decimals; without a time, the price around which it moves. */
-export function usdPrice(spec: DemoChainSpec, symbol: string, timeSec?: number): bigint {
-  const token = spec.tokens.find((candidate) => candidate.symbol === symbol)
-  const base = token?.usdPrice ?? spec.native.usdPrice
-  return timeSec === undefined ? base : priceAt(symbol, base, { timeSec, stable: token !== undefined })
 }
 
 /** Converts US dollars to base units of `symbol`; dollars and price with 8 decimals. */

@@ -6,8 +6,8 @@ import { parseAmount } from '../../src/domain/decimal.ts'
 import type { DemoChainSpec } from '../network/chain-specs.ts'
 import { FIAT_DECIMALS, ZERO_ADDRESS } from '../network/demo-contracts.ts'
 import { worthlessToken } from '../network/funding.ts'
+import type { DemoPeople } from '../network/people.ts'
 import { type Asked, type DemoRequestTerms, draftTerms, referenceOf } from './demo-requests.ts'
-import type { DemoPeople } from './people.ts'
 import { decimalsOf, type PlannedPayment } from './planned-payment.ts'
 
 export interface Seed {

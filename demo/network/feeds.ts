@@ -1,10 +1,10 @@
 /** Moves the price feeds of a demo chain. */
 import type { Address } from 'viem'
-import { usdPrice } from '../history/planned-payment.ts'
 import type { ChainClient, Sending } from './chain-client.ts'
 import type { DemoChainSpec } from './chain-specs.ts'
 import { encodeSetFeed } from './demo-contracts.ts'
 import type { Deployed } from './deployment.ts'
+import { usdPrice } from './wandering-prices.ts'
 
 /** Coins move each minute, stablecoins six times an hour, because the chain stores every move as a transaction. */
 const COIN_INTERVAL_SEC = 60

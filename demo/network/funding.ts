@@ -1,7 +1,6 @@
 /** Coins and tokens for the accounts of a fresh demo chain, and the approvals that their payments need. */
 import type { Address } from 'viem'
 import { getContractAddress } from 'viem/utils'
-import type { DemoPeople } from '../history/people.ts'
 import { assertAllSucceeded, type ChainClient, type Sending } from './chain-client.ts'
 import type { DemoChainSpec } from './chain-specs.ts'
 import {
@@ -14,6 +13,7 @@ import {
   MAX_UINT256,
 } from './demo-contracts.ts'
 import type { Deployed } from './deployment.ts'
+import type { DemoPeople } from './people.ts'
 import { toQuantity } from './rpc.ts'
 
 const COIN = 10n ** 18n

@@ -3,7 +3,6 @@
  */
 import { join } from 'node:path'
 import type { Logger } from '../../src/domain/logger.ts'
-import { DEMO_ACCOUNTS, DEMO_MNEMONIC, type DemoPeople, readPeople } from '../history/people.ts'
 import { type Anvil, type AnvilExit, type AnvilOptions, AnvilStartError, startAnvil } from './anvil.ts'
 import { type ChainClient, createChainClient, deployContracts } from './chain-client.ts'
 import { describeChain } from './chain-config.ts'
@@ -12,6 +11,7 @@ import { type Deployed, planDeployment } from './deployment.ts'
 import { mintsForPeople, supplyPeople } from './funding.ts'
 import type { LocalServer } from './local-server.ts'
 import { pickHiddenHost, startNodeGateway } from './node-gateway.ts'
+import { DEMO_ACCOUNTS, DEMO_MNEMONIC, type DemoPeople, readPeople } from './people.ts'
 import { type ChainRecord, type ChainStateFolder, LAYOUT_VERSION, openStateFolder } from './state-folder.ts'
 
 const DAY_SEC = 86_400

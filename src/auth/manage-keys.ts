@@ -7,7 +7,7 @@ import {
   hintOfApiKey,
   PUBLISHABLE_SCOPES,
   type Scope,
-} from './api-key.ts'
+} from './rules/api-key.ts'
 import { type ApiKeyRepository, SERVICE, type StoredApiKey } from './sql/api-key-repository.ts'
 
 /** A new key. */

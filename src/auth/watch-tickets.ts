@@ -1,10 +1,10 @@
 import { waybillError } from '../errors/waybill-error.ts'
-import { drawSecret, hashApiKey, type Scope } from './api-key.ts'
 import type { Caller } from './caller.ts'
 import type { FindKeyInForce } from './find-key-in-force.ts'
 import type { CountAddress } from './limit-addresses.ts'
 import type { CountCall } from './limit-calls.ts'
 import type { ReportLimit } from './rate-limit.ts'
+import { drawSecret, hashApiKey, type Scope } from './rules/api-key.ts'
 import type { WatchTicketsRepository } from './sql/watch-tickets-repository.ts'
 
 /** Tickets: `wt_` and 40 base62 characters, shown once, stored as a hash, valid for one call within a minute. */

@@ -1,8 +1,8 @@
 import { Readable, Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { ConfigError } from '../config.ts'
-import type { Command } from './command.ts'
 import { runCommandLine } from './run-command-line.ts'
+import type { Command } from './shared/command.ts'
 
 const greet: Command = {
   path: ['greet'],

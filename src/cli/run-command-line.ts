@@ -1,13 +1,16 @@
 import { ConfigError } from '../config.ts'
 import { listNames, suggestName } from '../domain/nearest.ts'
-import { type Command, type CommandContext, helpOf, helpOfAll, parseWords, UsageError } from './command.ts'
-
-/** Exit codes: 0 success, 1 partial or complete failure, 2 wrong usage or configuration, 3 could not be decided, 130 stopped by a signal. */
-export const EXIT_GOOD = 0
-export const EXIT_FAILED = 1
-const EXIT_USAGE = 2
-export const EXIT_UNDECIDED = 3
-export const EXIT_STOPPED = 130
+import {
+  type Command,
+  type CommandContext,
+  EXIT_FAILED,
+  EXIT_GOOD,
+  EXIT_USAGE,
+  helpOf,
+  helpOfAll,
+  parseWords,
+  UsageError,
+} from './shared/command.ts'
 
 /**
  * Runs the command that the arguments name.

@@ -7,3 +7,14 @@ export interface Logger {
   readonly warn: Write
   readonly error: Write
 }
+
+const LOG_EVERY_MS = 60_000
+
+/**
+ * Whether a trouble that lasts or recurs is to be logged now: the first time, and then once a minute.
+ *
+ * @param loggedAtMs - when it was logged last, by the clock of `nowMs`; undefined: never
+ */
+export function isLogDue(loggedAtMs: number | undefined, nowMs: number): boolean {
+  return loggedAtMs === undefined || nowMs - loggedAtMs >= LOG_EVERY_MS
+}

@@ -10,7 +10,7 @@ import {
   parseTerms,
   requestOfTerms,
   type Terms,
-} from './request-terms.ts'
+} from './rules/request-terms.ts'
 import type { CancelledRequest, RequestRepository } from './sql/request-repository.ts'
 
 /** Checked terms, and their request. */

@@ -11,7 +11,7 @@ import {
   parseTerms,
   requestOfTerms,
   type Terms,
-} from './request-terms.ts'
+} from './rules/request-terms.ts'
 import type { RequestListRepository } from './sql/request-list-repository.ts'
 import type { RequestRepository, RequestWithBalance } from './sql/request-repository.ts'
 

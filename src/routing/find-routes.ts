@@ -1,7 +1,7 @@
 import type { Account } from '../domain/account.ts'
 import type { RouteSort, RoutesAnswer, RoutesEvent, RoutesQuestion } from '../domain/route.ts'
 import { readAll } from '../errors/gather-errors.ts'
-import { type ParsedQuestion, parseQuestion } from './parse-question.ts'
+import { type ParsedQuestion, parseQuestion } from './question/parse-question.ts'
 import { type Assessed, keyOf } from './quotes/assess-candidates.ts'
 import { inquire, planAll, type QuoteDependencies, type QuoteOptions, quotePlanned } from './quotes/quote-routes.ts'
 import { type RankedTerms, rankRoutes } from './quotes/rank.ts'

@@ -4,15 +4,15 @@ import type { Logger } from '../domain/logger.ts'
 import type { PaymentQuestion, RoutesQuestion } from '../domain/route.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
 import { createFindRoutes, createStreamRoutes, readRoutesQuestion } from './find-routes.ts'
-import { createScanner } from './looks/scan.ts'
+import type { ObjectionTo } from './plans/provider.ts'
 import { createPreparePayment, readPaymentQuestion } from './prepare-payment.ts'
 import { createFindTransfer } from './providers/lifi/find-transfer.ts'
 import { createLifiClient, type LifiOptions } from './providers/lifi/lifi-client.ts'
 import { createProviders } from './providers/list.ts'
-import type { ObjectionTo } from './providers/provider.ts'
 import { createWarningsOf } from './quotes/explain-unpayable.ts'
 import type { LoadRequest } from './quotes/quote-routes.ts'
 import { checkRouteIds } from './quotes/route-id.ts'
+import { createScanner } from './scan/scan.ts'
 
 export interface RoutingOptions {
   readonly chains: ChainDirectory

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import type { TranscodingErrorKind } from './errors/transcoding-error.ts'
 import { routeFor } from './testdata/library.ts'
-import type { TranscodingErrorKind } from './transcoding-error.ts'
 
 describe('bad queries and paths', () => {
   test.each<[string, TranscodingErrorKind, string | undefined, string | undefined]>([

@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, type Message, mergeFromJson, type Registry } from '@bufbuild/protobuf'
+import { quote, type ReportMistake, TranscodingError, throwMistake } from './errors/transcoding-error.ts'
 import { checkField, checkMessage } from './messages/json-check.ts'
 import { type Json, MAX_DEPTH, parseJson } from './messages/json-text.ts'
-import { quote, type ReportMistake, TranscodingError, throwMistake } from './transcoding-error.ts'
 
 /** Writes a JSON body into a message. A body of no bytes changes nothing. By default the first mistake is thrown. */
 export type BodyMapper = (message: Message, body: Uint8Array | undefined, report?: ReportMistake) => void

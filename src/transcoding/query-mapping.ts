@@ -1,4 +1,5 @@
 import type { DescField, DescMessage, Message } from '@bufbuild/protobuf'
+import { quote, type ReportMistake, reportThrown, TranscodingError, throwMistake } from './errors/transcoding-error.ts'
 import { findTextReader, readText } from './messages/field-text.ts'
 import { MAX_DEPTH } from './messages/json-text.ts'
 import {
@@ -12,7 +13,6 @@ import {
 } from './messages/message-fields.ts'
 import type { TextReader } from './messages/scalar-text.ts'
 import { decodeQueryComponent } from './paths/percent-decoding.ts'
-import { quote, type ReportMistake, reportThrown, TranscodingError, throwMistake } from './transcoding-error.ts'
 
 export interface QueryMappingOptions {
   /** The fields that the path template binds, by proto names. */

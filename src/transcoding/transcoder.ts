@@ -9,6 +9,7 @@ import {
   type Registry,
 } from '@bufbuild/protobuf'
 import { type BodyMapper, compileBodyMapping } from './body-mapping.ts'
+import { decodeReporting, quote, reportThrown, TranscodingError } from './errors/transcoding-error.ts'
 import { bindingsOf, type HttpBinding, type HttpRule } from './http-rule.ts'
 import { findTextReader, readText } from './messages/field-text.ts'
 import {
@@ -23,7 +24,6 @@ import type { TextReader } from './messages/scalar-text.ts'
 import { createRouter, type PathVariable } from './paths/router.ts'
 import { type PathTemplate, parseTemplate } from './paths/template-parser.ts'
 import { compileQueryMapping, openOwner, type QueryMapper, refuseOtherMember } from './query-mapping.ts'
-import { decodeReporting, quote, reportThrown, TranscodingError } from './transcoding-error.ts'
 
 export interface TranscoderOptions {
   /**

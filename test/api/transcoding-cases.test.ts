@@ -6,11 +6,11 @@ import { describe, expect, test } from 'vitest'
 import { httpErrorBody, wireFormOf } from '../../src/api/calls/error-mapping.ts'
 import { type Reason, reasons } from '../../src/errors/reasons.ts'
 import { WaybillError } from '../../src/errors/waybill-error.ts'
+import { TranscodingError } from '../../src/transcoding/errors/transcoding-error.ts'
 import { createRouter } from '../../src/transcoding/paths/router.ts'
 import { parseTemplate, segmentText } from '../../src/transcoding/paths/template-parser.ts'
 import { TemplateError } from '../../src/transcoding/paths/template-scanner.ts'
 import { compileQueryMapping } from '../../src/transcoding/query-mapping.ts'
-import { TranscodingError } from '../../src/transcoding/transcoding-error.ts'
 import { compileProtos } from '../support/compile-protos.ts'
 
 /*

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import type { Knex } from 'knex'
 import type { Account } from '../../src/domain/account.ts'
-import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
+import { importLines } from '../../src/imports/lines/import-lines.ts'
 import { classifyDatabaseError } from '../../src/postgres/database-error.ts'
 
 /** Imports new and changed payments into an account until it is stopped. */

@@ -1,10 +1,10 @@
 /** A service of an account's own beside the demo, on chains of the demo: it has keys, explorers, and a node that reads the past slowly. */
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readPeople } from '../../demo/history/people.ts'
 import { describeChain } from '../../demo/network/chain-config.ts'
 import { DEMO_CHAINS } from '../../demo/network/chain-specs.ts'
 import { planDeployment } from '../../demo/network/deployment.ts'
+import { readPeople } from '../../demo/network/people.ts'
 import { createRpc } from '../../demo/network/rpc.ts'
 import { createTestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { runWaybill, startWaybill } from '../support/process.ts'

@@ -5,18 +5,18 @@ import { addressFromBytes } from '../../src/domain/address.ts'
 import type { Statement } from '../../src/postgres/statement.ts'
 import { statusesLeft } from '../../src/search/filter/payment-filter.ts'
 import type { FilterValues } from '../../src/search/filter/search-fields.ts'
-import type { PageQuery } from '../../src/search/page/page-query.ts'
 import { singleReadingAsFilter } from '../../src/search/page/read-page.ts'
 import { makeGuess } from '../../src/search/plan/first-guess.ts'
 import type { Step } from '../../src/search/plan/ladder.ts'
+import { pageStatement } from '../../src/search/plan/sql/page-statement.ts'
 import { type Way, waysOf } from '../../src/search/plan/ways.ts'
+import type { PageQuery } from '../../src/search/query/page-query.ts'
 import {
   type AccountStatistics,
   type StatisticsRow,
   statisticsOfRows,
   statisticsStatement,
 } from '../../src/search/sql/account-statistics.ts'
-import { pageStatement } from '../../src/search/sql/page-statement.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 // Which ways each search tries, in which order, and that PostgreSQL reads each by the indexes that the way names, on 40,000 generated payments.

@@ -9,8 +9,8 @@ import { Readable } from 'node:stream'
 import type { Hex } from 'viem'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { seededRandom } from '../../bench/search/seeded-random.ts'
-import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
+import { importLines } from '../../src/imports/lines/import-lines.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import {
   type Caller,

@@ -1,7 +1,7 @@
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { composeService, type ListenOptions, type Service } from '../../src/app.ts'
-import type { Scope } from '../../src/auth/api-key.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
+import type { Scope } from '../../src/auth/rules/api-key.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { startTestChain, type TestChain } from './chains/chain.ts'
 import { createTestDatabase, type TestDatabase } from './data/database.ts'

@@ -1,4 +1,4 @@
-import { startTimer } from '../listener/alarms.ts'
+import { startTimer } from './alarms.ts'
 
 /**
  * Waits for a turn.

@@ -1,5 +1,5 @@
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import { createAlarms, type SetAlarm } from '../listener/alarms.ts'
+import { createAlarms, type SetAlarm } from './alarms.ts'
 import { type Answers, type Call, isStream, whenComplete } from './call.ts'
 import { createReaderPace, type ReaderPace } from './reader-pace.ts'
 import type { Interceptor, ServedMethod } from './served-method.ts'

@@ -1,4 +1,4 @@
-import { startTimer } from '../listener/alarms.ts'
+import { startTimer } from './alarms.ts'
 
 /** How fast the reader of a stream must take its messages. */
 export interface PaceTerms {

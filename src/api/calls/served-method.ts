@@ -1,7 +1,7 @@
 import type { DescMethod, DescService, Message, MessageShape } from '@bufbuild/protobuf'
 import type { ServiceImpl } from '@connectrpc/connect'
-import type { Scope } from '../../auth/api-key.ts'
-import type { ChooseForm } from '../rest/stream-format.ts'
+import type { Scope } from '../../auth/rules/api-key.ts'
+import type { WaybillError } from '../../errors/waybill-error.ts'
 import type { Call, Messages } from './call.ts'
 import type { CallContext } from './call-context.ts'
 
@@ -98,3 +98,33 @@ export type Next = (call: Call) => Promise<Answer>
 
 /** One concern of all calls. Composed once for each method, run once for each call, whatever the protocol. */
 export type Interceptor = (method: ServedMethod, next: Next) => Next
+
+/** How REST writes the messages of a stream. */
+export interface StreamFormat {
+  readonly contentType: string
+  /** Headers of the answer, beside those of every stream. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Written before the first message. */
+  readonly begin?: string
+  /**
+   * Writes a message.
+   *
+   * @param answer - the message, or what `create` takes to make it
+   * @param encode - writes it as JSON, on one line
+   * @param id - with which the reader can ask for the messages after it; undefined for none
+   */
+  readonly message: (answer: object, encode: (answer: object) => string, id: string | undefined) => string
+  /** Writes the error that ends a stream. */
+  readonly error: (error: WaybillError) => string
+  /** Written at the end of a complete stream. */
+  readonly end: string
+  /** Written when there has been no message for a while. */
+  readonly heartbeat: string
+}
+
+/**
+ * Chooses the format of an answer, for a method that has formats of its own.
+ *
+ * @throws WaybillError NOT_ACCEPTABLE
+ */
+export type ChooseForm = (accept: string | undefined, request: Message) => StreamFormat

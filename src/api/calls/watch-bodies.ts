@@ -1,5 +1,5 @@
 import { waybillError } from '../../errors/waybill-error.ts'
-import { createAlarms } from '../listener/alarms.ts'
+import { createAlarms } from './alarms.ts'
 import type { Call } from './call.ts'
 import { holderOf } from './call-holder.ts'
 import { createPlaces, placesOf, USUAL_SHARE } from './shares.ts'

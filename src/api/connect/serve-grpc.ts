@@ -1,6 +1,6 @@
 import { WaybillError } from '../../errors/waybill-error.ts'
 import { type Given, headerOf } from '../calls/call.ts'
-import { readGrpcTimeout } from '../calls/read-timeout.ts'
+import { readGrpcTimeout } from './read-timeout.ts'
 import { type Exchange, readBody } from '../http/exchange.ts'
 import { encodeBody, fieldsOf, type Inbound, originOf } from '../http/http-answer.ts'
 import { findCompression } from '../http/request-body.ts'

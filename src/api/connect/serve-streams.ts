@@ -2,7 +2,7 @@ import type { Message } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { headerOf, type IncomingCall, type Messages } from '../calls/call.ts'
 import type { StreamAnswer } from '../calls/call-core.ts'
-import { readConnectTimeout, readGrpcTimeout } from '../calls/read-timeout.ts'
+import { readConnectTimeout, readGrpcTimeout } from './read-timeout.ts'
 import { breakOffStuck } from '../http/break-off-stuck.ts'
 import { type AnswerWriter, readPieces } from '../http/exchange.ts'
 import {

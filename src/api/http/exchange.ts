@@ -13,6 +13,9 @@ export const MAX_HEADERS = 500
 /** Header fields to send, by names in lower case. */
 export type HeaderFields = Record<string, string>
 
+/** Answers every request of the port. Never rejects. */
+export type RequestHandler = (exchange: Exchange) => Promise<void>
+
 /** An answer that is sent as a whole. */
 export interface WholeAnswer {
   readonly status: number

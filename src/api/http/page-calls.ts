@@ -1,6 +1,6 @@
 import { waybillError } from '../../errors/waybill-error.ts'
+import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
 import { parseJson } from '../../transcoding/messages/json-text.ts'
-import { TranscodingError } from '../../transcoding/transcoding-error.ts'
 import { headerOf } from '../calls/call.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
 import { readBody } from './exchange.ts'

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
+import { createAlarms } from '../calls/alarms.ts'
 import { type Holder, placesOf, type Standing, USUAL_SHARE } from '../calls/shares.ts'
 import { createReadClientAddress } from '../http/client-address.ts'
-import { createAlarms } from './alarms.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 
 export type HeldConnection = ReturnType<typeof holdConnection>

@@ -7,9 +7,9 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { Socket } from 'node:net'
+import { createAlarms } from '../calls/alarms.ts'
 import { http2Exchange, MAX_HEADER_BYTES } from '../http/exchange.ts'
 import { offences } from './abuse.ts'
-import { createAlarms } from './alarms.ts'
 import { type Allowance, createAllowance } from './allowance.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import type { HeldConnection } from './connection-shares.ts'

@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { waybillError } from '../../errors/waybill-error.ts'
-import { TranscodingError } from '../../transcoding/transcoding-error.ts'
+import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
 
 /** How much a binary message may hold. */
 export interface BinaryLimits {

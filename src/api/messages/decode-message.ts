@@ -1,8 +1,8 @@
 import { create, type DescMessage, fromBinary, type Message, type Registry } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { compileBodyMapping } from '../../transcoding/body-mapping.ts'
+import { decodeReporting, TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
 import { MAX_DEPTH, MAX_VALUES } from '../../transcoding/messages/json-text.ts'
-import { decodeReporting, TranscodingError } from '../../transcoding/transcoding-error.ts'
 import { checkBinary } from './check-binary.ts'
 
 /** The two encodings of a message. */

@@ -1,8 +1,8 @@
 import type { DescField, DescMessage } from '@bufbuild/protobuf'
 import { findNearestName, suggestName } from '../../domain/nearest.ts'
 import { type FieldViolation, WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
 import { MAX_DEPTH, MAX_VALUES } from '../../transcoding/messages/json-text.ts'
-import { TranscodingError } from '../../transcoding/transcoding-error.ts'
 import { suggestOwnName, suggestOwnValue } from './other-names.ts'
 
 /**

@@ -3,11 +3,12 @@ import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import type { Route } from '../../transcoding/transcoder.ts'
 import type { Answers } from '../calls/call.ts'
 import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
+import type { StreamFormat } from '../calls/served-method.ts'
 import { breakOffStuck } from '../http/break-off-stuck.ts'
 import { type AnswerWriter, type Exchange, type HeaderFields, hangUpSignal } from '../http/exchange.ts'
 import { chooseEncoding, fieldsOf, type Inbound, originOf, sendHttpError, UNBUFFERED } from '../http/http-answer.ts'
 import { createStreamCompressor, type StreamCompressor } from '../http/stream-compression.ts'
-import { chooseStreamFormat, type StreamFormat } from './stream-format.ts'
+import { chooseStreamFormat } from './stream-format.ts'
 
 export interface RestStreamOptions {
   /** After how much silence a heartbeat is sent. */

@@ -1,31 +1,7 @@
-import type { Message } from '@bufbuild/protobuf'
-import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { waybillError } from '../../errors/waybill-error.ts'
 import { httpErrorBody } from '../calls/error-mapping.ts'
-import type { HeaderFields } from '../http/exchange.ts'
+import type { StreamFormat } from '../calls/served-method.ts'
 import { qualitiesOf } from '../http/http-answer.ts'
-
-/** How REST writes the messages of a stream. */
-export interface StreamFormat {
-  readonly contentType: string
-  /** Headers of the answer, beside those of every stream. */
-  readonly headers?: HeaderFields
-  /** Written before the first message. */
-  readonly begin?: string
-  /**
-   * Writes a message.
-   *
-   * @param answer - the message, or what `create` takes to make it
-   * @param encode - writes it as JSON, on one line
-   * @param id - with which the reader can ask for the messages after it; undefined for none
-   */
-  readonly message: (answer: object, encode: (answer: object) => string, id: string | undefined) => string
-  /** Writes the error that ends a stream. */
-  readonly error: (error: WaybillError) => string
-  /** Written at the end of a complete stream. */
-  readonly end: string
-  /** Written when there has been no message for a while. */
-  readonly heartbeat: string
-}
 
 /**
  * One JSON object a line, as in grpc-gateway: its one name is `result` or, in the last line, `error`. The stream ends with the body.
@@ -68,13 +44,6 @@ const formats: readonly StreamFormat[] = [
   jsonLines('application/jsonl'),
   serverSentEvents,
 ]
-
-/**
- * Chooses the format of an answer, for a method that has formats of its own.
- *
- * @throws WaybillError NOT_ACCEPTABLE
- */
-export type ChooseForm = (accept: string | undefined, request: Message) => StreamFormat
 
 /**
  * Chooses by Accept (RFC 9110, 12.5.1): by the highest quality, between equals by the more specific range.

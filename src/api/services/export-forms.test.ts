@@ -8,7 +8,7 @@ import type { Address } from '../../domain/address.ts'
 import type { Payment } from '../../domain/payment.ts'
 import { formatPaymentLine, toPaymentLine } from '../../domain/payment-line.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import type { StreamFormat } from '../rest/stream-format.ts'
+import type { StreamFormat } from '../calls/served-method.ts'
 import { chooseExportForm } from './export-forms.ts'
 
 const least: Payment = {

@@ -4,7 +4,8 @@ import { formatPaymentLine, type PaymentLine, toPaymentLine } from '../../domain
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { ExportedPayment } from '../../search/export/export-pages.ts'
 import { httpErrorBody } from '../calls/error-mapping.ts'
-import { chooseStreamFormat, type StreamFormat } from '../rest/stream-format.ts'
+import type { StreamFormat } from '../calls/served-method.ts'
+import { chooseStreamFormat } from '../rest/stream-format.ts'
 import { csvColumns } from './csv-columns.ts'
 import { paymentsOf } from './export-handler.ts'
 

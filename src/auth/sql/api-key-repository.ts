@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import { type CancellableQuery, readPromptly, runCancellable } from '../../postgres/cancellable.ts'
 import { type AuditAction, insertAuditEntry } from '../../store/audit-repository.ts'
-import type { Scope } from '../api-key.ts'
+import type { Scope } from '../rules/api-key.ts'
 
 /** A key as it is stored: only its hash, never the key. */
 export interface StoredApiKey {

@@ -1,7 +1,6 @@
 import { type AuditEntry, listAuditEntries } from '../../store/audit-repository.ts'
-import { type Command, parseAccountName, writeList } from '../command.ts'
-import { EXIT_GOOD } from '../run-command-line.ts'
-import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { type Command, EXIT_GOOD, parseAccountName, writeList } from '../shared/command.ts'
+import { STORE_VARIABLES, withStore } from '../shared/with-store.ts'
 
 /** `audit`: one line a change, columns separated by tabs. */
 const auditCommand: Command = {

@@ -7,11 +7,10 @@ import { countAbove, type FoundAbove, type FoundTransaction } from '../../detect
 import { caip2Of } from '../../domain/chain.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
-import { type Command, counted, parseBlock } from '../command.ts'
-import { chainNamed, findChains, readSetup, requireChains } from '../read-chains.ts'
-import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
-import { withDetection } from '../with-detection.ts'
-import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { type Command, counted, EXIT_FAILED, EXIT_GOOD, parseBlock } from '../shared/command.ts'
+import { chainNamed, findChains, readSetup, requireChains } from '../shared/read-chains.ts'
+import { withDetection } from '../shared/with-detection.ts'
+import { STORE_VARIABLES, withStore } from '../shared/with-store.ts'
 import { chainsStatus } from './chains-status-command.ts'
 
 /** `chains check`: one line a fact, columns separated by tabs. */

@@ -4,12 +4,11 @@ import { chainToProto } from '../../api/services/operations-handler.ts'
 import { createChainDirectory } from '../../chains/chain-directory.ts'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { type ListedChain, listChains } from '../../detection/report/list-chains.ts'
-import { drawChains } from '../chains-table.ts'
-import type { Command, CommandContext } from '../command.ts'
-import { chainNamed, chainsOrDemo, readSetup } from '../read-chains.ts'
-import { redraw, type Terminal } from '../redraw.ts'
-import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
-import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { type Command, type CommandContext, EXIT_FAILED, EXIT_GOOD } from '../shared/command.ts'
+import { chainNamed, chainsOrDemo, readSetup } from '../shared/read-chains.ts'
+import { STORE_VARIABLES, withStore } from '../shared/with-store.ts'
+import { drawChains } from './chains-table.ts'
+import { redraw, type Terminal } from './redraw.ts'
 
 const REFRESH_MS = 2_000
 const DEFAULT_COLUMNS = 80

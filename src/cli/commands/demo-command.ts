@@ -1,8 +1,7 @@
 import type { RunningDemo } from '../../../demo/running-demo.ts'
 import type { Say } from '../../../demo/show/pay-as-wallet.ts'
 import { readStoreConfig } from '../../config.ts'
-import { type Command, type CommandContext, UsageError } from '../command.ts'
-import { EXIT_GOOD } from '../run-command-line.ts'
+import { type Command, type CommandContext, EXIT_GOOD, UsageError } from '../shared/command.ts'
 
 /** `demo pay`: one line a fact, columns separated by tabs. */
 const demoPay: Command = {

@@ -6,9 +6,8 @@ import {
   planDistribution,
   requireWorkers,
 } from '../../postgres/sharding/distribute.ts'
-import { type CommandContext, type CommandInput, UsageError } from '../command.ts'
-import { EXIT_GOOD } from '../run-command-line.ts'
-import { withStore } from '../with-store.ts'
+import { type CommandContext, type CommandInput, EXIT_GOOD, UsageError } from '../shared/command.ts'
+import { withStore } from '../shared/with-store.ts'
 
 /** More than a cluster needs, and few enough that metadata stays small. */
 export const MAX_SHARDS = 1_024

@@ -5,11 +5,17 @@ import { formatPaymentLine } from '../../domain/payment-line.ts'
 import { formatRequestLine } from '../../domain/request-line.ts'
 import { exportRequests } from '../../requests/sql/export-requests-repository.ts'
 import { exportPayments } from '../../search/export/export-payments.ts'
-import { type Command, type CommandContext, type CommandInput, counted, parseAccountName } from '../command.ts'
-import { refuseOtherThanFile, replaceFile } from '../replace-file.ts'
-import { EXIT_GOOD } from '../run-command-line.ts'
-import { STORE_VARIABLES, withAccount } from '../with-store.ts'
-import { writeFully } from '../write-fully.ts'
+import {
+  type Command,
+  type CommandContext,
+  type CommandInput,
+  counted,
+  EXIT_GOOD,
+  parseAccountName,
+} from '../shared/command.ts'
+import { refuseOtherThanFile, replaceFile } from '../shared/replace-file.ts'
+import { STORE_VARIABLES, withAccount } from '../shared/with-store.ts'
+import { writeFully } from '../shared/write-fully.ts'
 
 type WriteRows = (knex: Knex, accountId: number, out: Writable, signal: AbortSignal) => Promise<number>
 

@@ -8,17 +8,24 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import { createTokenDirectory, fewestDecimals } from '../../chains/token-directory.ts'
 import type { Account } from '../../domain/account.ts'
 import { symbolOfCurrency } from '../../domain/currency.ts'
-import { type ImportCounts, importLines, type LineTarget } from '../../imports/import-lines.ts'
 import { importPayments } from '../../imports/import-payments.ts'
-import { parseRequestLine } from '../../imports/parse-request.ts'
-import { parsedLines } from '../../imports/parsed-lines.ts'
+import { type ImportCounts, importLines, type LineTarget } from '../../imports/lines/import-lines.ts'
+import { parseRequestLine } from '../../imports/lines/parse-request.ts'
+import { parsedLines } from '../../imports/lines/parsed-lines.ts'
 import { createRequestImport } from '../../requests/import-requests.ts'
 import { createRequestRepository } from '../../requests/sql/request-repository.ts'
-import { type Command, type CommandContext, type CommandInput, parseAccountName, UsageError } from '../command.ts'
-import { reportImport } from '../import-progress.ts'
-import { readChainsToWrite, readKnownChains } from '../read-chains.ts'
-import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
-import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import {
+  type Command,
+  type CommandContext,
+  type CommandInput,
+  EXIT_FAILED,
+  EXIT_GOOD,
+  parseAccountName,
+  UsageError,
+} from '../shared/command.ts'
+import { readChainsToWrite, readKnownChains } from '../shared/read-chains.ts'
+import { STORE_VARIABLES, withStore } from '../shared/with-store.ts'
+import { reportImport } from './import-progress.ts'
 
 const takes = {
   FILE: 'one JSON object a line; - is standard input',

@@ -1,4 +1,3 @@
-import { explainScopes, isOperators, isScope, type Scope, scopes } from '../../auth/api-key.ts'
 import {
   DEFAULT_CALLS_PER_MINUTE,
   type IssuedApiKey,
@@ -7,6 +6,7 @@ import {
   rotateApiKey,
 } from '../../auth/manage-keys.ts'
 import { PUBLISHABLE_CALLS_PER_MINUTE } from '../../auth/publishable-keys.ts'
+import { explainScopes, isOperators, isScope, type Scope, scopes } from '../../auth/rules/api-key.ts'
 import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../../auth/sql/api-key-repository.ts'
 import { suggestName } from '../../domain/nearest.ts'
 import {
@@ -14,13 +14,14 @@ import {
   type CommandContext,
   type CommandInput,
   counted,
+  EXIT_FAILED,
+  EXIT_GOOD,
   parseAccountName,
   UsageError,
   writeList,
-} from '../command.ts'
-import { parseDuration, parseExpiry, parseOrigins, parseRate, parseShare } from '../parse-key-terms.ts'
-import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
-import { STORE_VARIABLES, withStore } from '../with-store.ts'
+} from '../shared/command.ts'
+import { STORE_VARIABLES, withStore } from '../shared/with-store.ts'
+import { parseDuration, parseExpiry, parseOrigins, parseRate, parseShare } from './parse-key-terms.ts'
 
 const keyId = 'id of the key, from keys list'
 const DEFAULT_OVERLAP = '24h'

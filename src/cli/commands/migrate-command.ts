@@ -2,10 +2,9 @@ import { findPending } from '../../postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../postgres/migrations/list.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
 import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
-import { type Command, counted, UsageError } from '../command.ts'
-import { tellMigration } from '../report-migration.ts'
-import { EXIT_GOOD } from '../run-command-line.ts'
-import { STORE_VARIABLES, withDatabase } from '../with-store.ts'
+import { type Command, counted, EXIT_GOOD, UsageError } from '../shared/command.ts'
+import { tellMigration } from '../shared/report-migration.ts'
+import { STORE_VARIABLES, withDatabase } from '../shared/with-store.ts'
 import { distribute, MAX_SHARDS } from './distribute-command.ts'
 
 /** `migrate`: one line for each migration that ran. */

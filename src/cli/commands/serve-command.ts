@@ -1,9 +1,8 @@
 import { configHelp } from '../../config.ts'
 import { createLogger } from '../../observability/create-logger.ts'
-import type { Command } from '../command.ts'
-import { readSetup } from '../read-chains.ts'
-import { EXIT_GOOD } from '../run-command-line.ts'
 import { readTls } from '../serve/read-tls.ts'
+import { type Command, EXIT_GOOD } from '../shared/command.ts'
+import { readSetup } from '../shared/read-chains.ts'
 
 /** `serve`: runs until it is stopped. */
 const serveCommand: Command = {

@@ -18,11 +18,18 @@ import type { Hex } from '../../domain/hex.ts'
 import { suggestName } from '../../domain/nearest.ts'
 import type { DateRange } from '../../domain/require-input.ts'
 import { createLogger } from '../../observability/create-logger.ts'
-import { type Command, type CommandInput, parseAccountName, UsageError, writeList } from '../command.ts'
-import { chainNamed, chainsOrDemo, findChains, readSetup } from '../read-chains.ts'
-import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
-import { withDetection } from '../with-detection.ts'
-import { findAccount, STORE_VARIABLES, withAccount, withStore } from '../with-store.ts'
+import {
+  type Command,
+  type CommandInput,
+  EXIT_FAILED,
+  EXIT_GOOD,
+  parseAccountName,
+  UsageError,
+  writeList,
+} from '../shared/command.ts'
+import { chainNamed, chainsOrDemo, findChains, readSetup } from '../shared/read-chains.ts'
+import { withDetection } from '../shared/with-detection.ts'
+import { findAccount, STORE_VARIABLES, withAccount, withStore } from '../shared/with-store.ts'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 100_000

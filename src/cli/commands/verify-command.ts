@@ -8,13 +8,20 @@ import { verifyChain } from '../../detection/verify/verify-chain.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { listStoredAccounts } from '../../store/proof/check-account.ts'
-import { type Command, type CommandContext, parseAccountName, parseBlock, UsageError } from '../command.ts'
-import { chainNamed, findChains, readSetup } from '../read-chains.ts'
-import { EXIT_FAILED, EXIT_STOPPED } from '../run-command-line.ts'
+import {
+  type Command,
+  type CommandContext,
+  EXIT_FAILED,
+  EXIT_STOPPED,
+  parseAccountName,
+  parseBlock,
+  UsageError,
+} from '../shared/command.ts'
+import { chainNamed, findChains, readSetup } from '../shared/read-chains.ts'
+import { withNodeLimits } from '../shared/with-detection.ts'
+import { findAccount, STORE_VARIABLES, withStore } from '../shared/with-store.ts'
 import { type DerivedReport, verifyDerived } from '../verify/verify-derived.ts'
 import { blockReporter, messageOfStop, type Verified, writeReports } from '../verify/verify-output.ts'
-import { withNodeLimits } from '../with-detection.ts'
-import { findAccount, STORE_VARIABLES, withStore } from '../with-store.ts'
 
 /** `verify`: one line a difference, columns separated by tabs; or one JSON object a line. */
 const verifyCommand: Command = {

@@ -4,10 +4,9 @@ import { formatAddress } from '../../domain/address.ts'
 import { kindOf, WaybillError } from '../../errors/waybill-error.ts'
 import { createRefundWallets, type RefundWallets } from '../../requests/refund-wallets.ts'
 import { createRefundWalletRepository, type RefundWallet } from '../../requests/sql/refund-wallet-repository.ts'
-import { type Command, parseAccountName, UsageError, writeList } from '../command.ts'
-import { readChainsToWrite } from '../read-chains.ts'
-import { EXIT_GOOD } from '../run-command-line.ts'
-import { STORE_VARIABLES, withAccount } from '../with-store.ts'
+import { type Command, EXIT_GOOD, parseAccountName, UsageError, writeList } from '../shared/command.ts'
+import { readChainsToWrite } from '../shared/read-chains.ts'
+import { STORE_VARIABLES, withAccount } from '../shared/with-store.ts'
 
 /** Turns an error about invalid input into a UsageError. */
 async function asUsage<T>(work: Promise<T>): Promise<T> {

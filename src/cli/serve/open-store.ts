@@ -11,8 +11,8 @@ import { createReadPools, type ReadPools } from '../../postgres/replicas/read-po
 import { type WorkerWatch, watchWorkers } from '../../postgres/sharding/lost-workers.ts'
 import { tellCluster } from '../../postgres/sharding/tell-cluster.ts'
 import { dropLeases } from '../../store/leases-repository.ts'
-import type { CommandContext } from '../command.ts'
-import { logMigration } from '../report-migration.ts'
+import type { CommandContext } from '../shared/command.ts'
+import { logMigration } from '../shared/report-migration.ts'
 
 /** The database of a service. */
 interface OpenStore {

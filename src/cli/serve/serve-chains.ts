@@ -1,12 +1,12 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { Config } from '../../config.ts'
 import type { Logger } from '../../domain/logger.ts'
-import type { CommandContext } from '../command.ts'
+import type { CommandContext } from '../shared/command.ts'
+import { stampDataFolder } from '../shared/stamp-data-folder.ts'
 import { listen } from './listen.ts'
 import { openStore } from './open-store.ts'
 import { reportBackfill } from './report-backfill.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
-import { stampDataFolder } from './stamp-data-folder.ts'
 
 /** Serves the chains of a chains file; with none, only search. */
 export async function serveChains(

@@ -2,7 +2,7 @@ import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { stampDataFolder } from './stamp-data-folder.ts'
+import { stampDataFolder } from '../shared/stamp-data-folder.ts'
 
 let folder: string
 beforeAll(async () => {

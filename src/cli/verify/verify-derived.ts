@@ -4,8 +4,8 @@ import type { Account } from '../../domain/account.ts'
 import { checkAccount } from '../../store/proof/check-account.ts'
 import type { Difference } from '../../store/proof/difference.ts'
 import { repairAccount } from '../../store/proof/repair-account.ts'
-import type { CommandContext } from '../command.ts'
-import { everyMs } from '../report-migration.ts'
+import type { CommandContext } from '../shared/command.ts'
+import { everyMs } from '../shared/report-migration.ts'
 
 /** What was compared of the rows that are derived from payments. */
 export interface DerivedReport {

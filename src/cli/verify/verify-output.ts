@@ -6,10 +6,16 @@ import type {
   VerifyReport,
   VerifyTotal,
 } from '../../detection/verify/verify-report.ts'
-import { type CommandContext, counted } from '../command.ts'
-import { everyMs } from '../report-migration.ts'
-import { EXIT_FAILED, EXIT_GOOD, EXIT_STOPPED, EXIT_UNDECIDED } from '../run-command-line.ts'
-import { writeFully } from '../write-fully.ts'
+import {
+  type CommandContext,
+  counted,
+  EXIT_FAILED,
+  EXIT_GOOD,
+  EXIT_STOPPED,
+  EXIT_UNDECIDED,
+} from '../shared/command.ts'
+import { everyMs } from '../shared/report-migration.ts'
+import { writeFully } from '../shared/write-fully.ts'
 import type { DerivedReport } from './verify-derived.ts'
 
 /** How often progress is reported. */

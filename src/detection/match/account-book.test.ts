@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
-import { openAccountBook } from './account-book.ts'
+import { openAccountBook } from '../find/account-book.ts'
 import { eventKeyOf } from './detected.ts'
 import type { SeenEvent } from './read-transaction.ts'
 

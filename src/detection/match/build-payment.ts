@@ -13,7 +13,7 @@ import { paymentIdOf } from '../../domain/payment-id.ts'
 import type { UsdPrice } from '../read/block-prices.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
 import type { DetectedPayment, DetectedRefund, Lack, PlacedSighting } from './detected.ts'
-import type { ObservedChain } from './finding-tools.ts'
+import type { ObservedChain } from './followed-contracts.ts'
 import { isConversionRequest, type Match, type PaymentMatch } from './match-event.ts'
 import type { SeenEvent } from './read-transaction.ts'
 

@@ -1,5 +1,6 @@
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import type { Address } from '../../domain/address.ts'
+import type { Token } from '../../domain/currency.ts'
 
 /** The contracts and tokens of a chain by the part they play in payments, from the chains file. */
 export interface FollowedContracts {
@@ -15,6 +16,18 @@ export interface FollowedContracts {
   readonly tokens: ReadonlySet<Address>
   /** Contracts that create SingleRequestProxies, each of which is an intermediary. */
   readonly factories: ReadonlySet<Address>
+}
+
+/** The chain whose events are matched. */
+export interface ObservedChain {
+  /** Canonical name. */
+  readonly name: string
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly native: Token
+  readonly followed: FollowedContracts
+  /** Whether receipts should have an `l1Fee`. */
+  readonly hasL1Fee: boolean
 }
 
 /** Sorts the contracts of a chain. */

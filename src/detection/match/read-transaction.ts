@@ -15,6 +15,14 @@ import { followMoney, type MoneySources } from './follow-money.ts'
 import type { FollowedContracts } from './followed-contracts.ts'
 import { findNativeOrigins, type NativeOrigins } from './native-payers.ts'
 
+/** A payment event and the receipt of its transaction. */
+export interface ReadEvent {
+  readonly event: SeenEvent
+  readonly receipt: TransactionReceipt
+  /** Whether its payer is unknown because the trace of its transaction was not read. */
+  readonly lacksTrace: boolean
+}
+
 /** A payment event of a followed contract, with what its transaction shows about it. */
 export interface SeenEvent extends FeeProxyEvent {
   /** 0-based among all payment events of the transaction, whoever emitted them. */

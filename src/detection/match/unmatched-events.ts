@@ -2,8 +2,7 @@ import { decodeFeeProxyLog, type FeeProxyEvent, type RpcLog } from '../../contra
 import type { Hex } from '../../domain/hex.ts'
 import type { UnmatchedEvent } from './detected.ts'
 import type { Match } from './match-event.ts'
-import type { ReadEvent } from './read-known-events.ts'
-import type { SeenEvent } from './read-transaction.ts'
+import type { ReadEvent, SeenEvent } from './read-transaction.ts'
 
 /** A payment event of which only the log was read. */
 export interface LoggedEvent {

@@ -3,12 +3,12 @@ import { followedTopics, type RpcLog } from '../../contracts/decode-events.ts'
 import type { ContractRead } from '../../contracts/multicall.ts'
 import { toQuantity } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
+import { chunksOf } from '../../domain/chunks.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
 import { ignoreRpcError, RpcError } from '../../nodes/rpc-error.ts'
 import type { UrlLimits } from '../../nodes/url-limits.ts'
-import { chunksOf } from '../chunks.ts'
 
 /** A block as far as following a chain needs it. */
 export interface BlockHeader {

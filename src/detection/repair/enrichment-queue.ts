@@ -3,8 +3,8 @@ import type { Hex } from '../../domain/hex.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
+import type { OpenChain } from '../chain/open-chain.ts'
 import type { Lack } from '../match/detected.ts'
-import type { OpenChain } from '../open-chain.ts'
 import { UNHURRIED } from '../read/patience.ts'
 import {
   deleteEnrichments,

@@ -1,10 +1,9 @@
 import type { Knex } from 'knex'
+import { chunksOf } from '../../domain/chunks.ts'
 import type { Hex } from '../../domain/hex.ts'
-import type { Logger } from '../../domain/logger.ts'
-import { chunksOf } from '../chunks.ts'
-import { isLogDue } from '../log-due.ts'
+import { isLogDue, type Logger } from '../../domain/logger.ts'
+import type { OpenChain } from '../chain/open-chain.ts'
 import type { Findings } from '../match/detected.ts'
-import type { OpenChain } from '../open-chain.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
 import {
   addPendingReplays,

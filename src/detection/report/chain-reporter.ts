@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
 import type { Logger } from '../../domain/logger.ts'
 import type { Lease } from '../../store/leases-repository.ts'
+import { addReorg, type ChainReport, NO_REORGS, type ReorgCount } from '../sql/chain-report.ts'
 import { readChainReport, writeChainReport } from '../sql/chain-reports-repository.ts'
-import { addReorg, type ChainReport, NO_REORGS, type ReorgCount } from './chain-report.ts'
 
 /** The part of a report that the follower of the chain gives. */
 export type FollowerFacts = Omit<ChainReport, 'process' | 'reorgs'>

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
+import type { BackfillReport, Condition, NodeReport, NodeSuspect, ReorgCount } from '../sql/chain-report.ts'
 import {
   type ChainFacts,
   type ChainHeights,
@@ -9,7 +10,6 @@ import {
   type UnmatchedCount,
 } from '../sql/chain-reports-repository.ts'
 import { countLacking, type LackCount } from '../sql/enrichments-repository.ts'
-import type { BackfillReport, Condition, NodeReport, NodeSuspect, ReorgCount } from './chain-report.ts'
 
 /**
  * How following a chain goes.

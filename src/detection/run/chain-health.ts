@@ -1,8 +1,7 @@
-import type { Logger } from '../../domain/logger.ts'
+import { isLogDue, type Logger } from '../../domain/logger.ts'
 import type { Lane } from '../../nodes/lanes.ts'
 import { isTransportFailure } from '../../nodes/rpc-error.ts'
-import { isLogDue } from '../log-due.ts'
-import type { Condition } from '../report/chain-report.ts'
+import type { Condition } from '../sql/chain-report.ts'
 
 /** The health of a chain. */
 export interface HealthStatus {

@@ -1,6 +1,6 @@
 import type { BackfillProgress } from '../backfill/backfill-progress.ts'
-import type { Condition } from '../report/chain-report.ts'
 import type { FollowerFacts } from '../report/chain-reporter.ts'
+import type { Condition } from '../sql/chain-report.ts'
 import type { SuspectStatus } from '../trust/set-aside.ts'
 import type { HealthStatus } from './chain-health.ts'
 import type { FollowedChain } from './followed-chain.ts'

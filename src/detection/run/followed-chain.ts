@@ -1,7 +1,7 @@
 import type { Lease } from '../../store/leases-repository.ts'
 import type { Backfill } from '../backfill/backfill.ts'
+import type { OpenChain, OpenChainOptions } from '../chain/open-chain.ts'
 import type { BlockFollower } from '../follow/block-follower.ts'
-import type { OpenChain, OpenChainOptions } from '../open-chain.ts'
 import type { ReplayQueue } from '../repair/replay-queue.ts'
 import type { ChainReporter } from '../report/chain-reporter.ts'
 import type { ChainHeights } from '../sql/chain-reports-repository.ts'

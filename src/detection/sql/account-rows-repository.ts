@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { chunksOf } from '../../domain/chunks.ts'
 import { type Hex, hexToBytes } from '../../domain/hex.ts'
 import {
   changePayments,
@@ -11,7 +12,6 @@ import type { PaymentRow } from '../../store/payment-row.ts'
 import { loadPayments, loadPaymentsOfTransactions } from '../../store/request-ledger.ts'
 import type { RefundRow } from '../../store/settle-requests.ts'
 import type { RemovedEvent } from '../../store/supersede-imports.ts'
-import { chunksOf } from '../chunks.ts'
 
 /** Keeps a statement under 65,535 parameters. */
 const ROWS_A_STATEMENT = 500

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { runCancellable } from '../../postgres/cancellable.ts'
 import type { Lease } from '../../store/leases-repository.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
-import type { ChainReport } from '../report/chain-report.ts'
+import type { ChainReport } from './chain-report.ts'
 
 /** What is stored of a chain, for operators. */
 export interface ChainFacts {

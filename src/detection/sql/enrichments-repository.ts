@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
+import { chunksOf } from '../../domain/chunks.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
-import { chunksOf } from '../chunks.ts'
 import type { Lack, LackingTransaction } from '../match/detected.ts'
 
 /** A transaction of which a figure is to be looked up again. */

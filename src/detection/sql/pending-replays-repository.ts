@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
+import { chunksOf } from '../../domain/chunks.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
-import { chunksOf } from '../chunks.ts'
 
 /** A topic that an account knows. */
 export interface KnownTopic {

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
 import { addressFromBytes } from '../../domain/address.ts'
+import { chunksOf } from '../../domain/chunks.ts'
 import { readStoredDecimal } from '../../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
-import { chunksOf } from '../chunks.ts'
 import type { MatchableRequest } from '../match/match-event.ts'
 
 const TOPICS_A_STATEMENT = 2_000

@@ -1,6 +1,6 @@
 import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import type { ChainReading } from '../open-chain.ts'
+import type { ChainReading } from '../chain/open-chain.ts'
 import type { BlockHeader, BlockRange, ChainReader, NodeLogs, WantedLogs } from '../read/chain-reader.ts'
 import type { BlockCheck } from './check-block.ts'
 import { compareLogs } from './compare-logs.ts'

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { Address } from '../../domain/address.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import type { NodePeer } from '../open-chain.ts'
+import type { NodePeer } from '../chain/open-chain.ts'
 import type { ChainNodes } from '../verify/chain-nodes.ts'
 import type { BloomCheck } from './bloom-check.ts'
 import type { FollowedBlocks } from './followed-blocks.ts'

@@ -3,7 +3,7 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
 import { createRpcClient } from '../../nodes/rpc-client.ts'
 import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
-import type { OpenChainOptions } from '../open-chain.ts'
+import type { OpenChainOptions } from '../chain/open-chain.ts'
 
 export type ChainNodes = ReturnType<typeof openNodes>
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
-import type { OpenChain } from '../open-chain.ts'
+import type { OpenChain } from '../chain/open-chain.ts'
 import type { History } from './read-history.ts'
 
 /** What comparing sections with the database needs. */

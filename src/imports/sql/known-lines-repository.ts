@@ -1,10 +1,5 @@
 import type { Knex } from 'knex'
-import type { LineKey } from '../line-keys.ts'
-
-/** How a line compares with the stored rows, as one letter. */
-export const LINE_IS_NEW = 'n'
-export const LINE_IS_KNOWN = 'k'
-const LINE_IS_OTHER = 'o'
+import { LINE_IS_KNOWN, LINE_IS_NEW, LINE_IS_OTHER, type LineKey } from '../lines/line-keys.ts'
 
 /**
  * Compares lines with the stored rows.

@@ -14,9 +14,9 @@ import {
   type StoredPayments,
 } from '../../store/payment-changes.ts'
 import { findRequestsOfTransactions, settleStored } from '../../store/request-ledger.ts'
-import type { Outcome } from '../import-lines.ts'
-import { eventOf, splitRounds } from '../import-rounds.ts'
-import type { LinePayment } from '../payment-batch.ts'
+import type { Outcome } from '../lines/import-lines.ts'
+import { eventOf, splitRounds } from '../lines/import-rounds.ts'
+import type { LinePayment } from '../lines/payment-batch.ts'
 import { findNames, hasAnyRequest } from './request-names-repository.ts'
 
 /** Outcomes by the payment's index in the batch. */

@@ -4,7 +4,7 @@ import { hexToBytes } from '../../domain/hex.ts'
 import type { CutPosition } from '../../domain/pages/cut-page.ts'
 import { isUnpaid, requestStatuses } from '../../domain/payment-request.ts'
 import { allOf, commonTable, join, raw, type Statement, TRUE, timeText, unionAll } from '../../postgres/statement.ts'
-import type { RequestFilter } from '../request-filter.ts'
+import type { RequestFilter } from '../rules/request-filter.ts'
 import {
   accountIs,
   conditionOf,

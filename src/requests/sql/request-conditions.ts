@@ -10,7 +10,7 @@ import {
   unpaidStatuses,
 } from '../../domain/payment-request.ts'
 import { allOf, anyOf, raw, type Statement, TRUE, timeText } from '../../postgres/statement.ts'
-import type { FilteredCurrencies, RequestFilter } from '../request-filter.ts'
+import type { FilteredCurrencies, RequestFilter } from '../rules/request-filter.ts'
 
 /** The requests of an account that a list, a count or a summary has. */
 export interface MatchingRequests {

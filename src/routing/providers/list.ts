@@ -1,10 +1,10 @@
 import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import type { TokenDirectory } from '../../chains/token-directory.ts'
+import type { Provider } from '../plans/provider.ts'
 import { createConversionProvider } from './conversion.ts'
 import { createDirectProvider } from './direct.ts'
 import { createLifiProvider } from './lifi/lifi.ts'
 import type { LifiClient } from './lifi/lifi-client.ts'
-import type { Provider } from './provider.ts'
 import { createSwapV2Provider } from './swap/swap-v2.ts'
 import { createSwapV3Provider } from './swap/swap-v3.ts'
 

@@ -4,13 +4,13 @@ import { addDecimals, type Decimal, decimalToNumber, formatAmount, formatDecimal
 import type { Route, RouteSpeed, RouteWarning } from '../../domain/route.ts'
 import { type Reason } from '../../errors/reasons.ts'
 import { type Explanation, explain, explainInOneLine, type ReasonParameters } from '../../errors/waybill-error.ts'
-import type { Price } from '../looks/token-prices.ts'
-import type { ChainState } from '../looks/wallet-state.ts'
-import type { Quote } from '../providers/provider.ts'
-import type { Candidate } from './candidates.ts'
-import { breakDownCosts, type CostLine, fractionOf } from './costs.ts'
-import { gasToAllow } from './gas.ts'
-import { totalGas } from './steps.ts'
+import { gasToAllow } from '../gas/gas.ts'
+import { totalGas } from '../gas/steps.ts'
+import type { Candidate } from '../plans/candidates.ts'
+import { breakDownCosts, type CostLine, fractionOf } from '../plans/costs.ts'
+import type { Quote } from '../plans/provider.ts'
+import type { Price } from '../scan/token-prices.ts'
+import type { ChainState } from '../scan/wallet-state.ts'
 
 /** A route before it is ranked. */
 export interface UnrankedRoute {

@@ -3,9 +3,9 @@ import { FIAT_DECIMALS } from '../../domain/currency.ts'
 import { compareDecimals, type Decimal, formatDecimal, MAX_DECIMAL_PLACES } from '../../domain/decimal.ts'
 import type { PaymentRequest, RequestBalance } from '../../domain/payment-request.ts'
 import type { RouteWarning } from '../../domain/route.ts'
-import { checkAmount } from '../parse-question.ts'
+import { isFiatRequest } from '../plans/candidates.ts'
+import { checkAmount } from '../question/parse-question.ts'
 import { warn } from './assemble-route.ts'
-import { isFiatRequest } from './candidates.ts'
 
 /** A stored request and its balance. */
 export interface StoredRequest {

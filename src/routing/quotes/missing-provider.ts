@@ -1,10 +1,10 @@
 import { formatAmount } from '../../domain/decimal.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
-import type { Payment } from '../due-payment.ts'
-import type { ChainState } from '../looks/wallet-state.ts'
-import { directTerms } from '../providers/fee-proxy.ts'
-import type { Plan } from '../providers/provider.ts'
-import { type Candidate, isFiatRequest } from './candidates.ts'
+import { type Candidate, isFiatRequest } from '../plans/candidates.ts'
+import { directTerms } from '../plans/fee-proxy.ts'
+import type { Plan } from '../plans/provider.ts'
+import type { Payment } from '../question/due-payment.ts'
+import type { ChainState } from '../scan/wallet-state.ts'
 
 /**
  * The plan of a candidate without a provider. Its balance is read all the same, so that the answer tells which candidates would be worth a

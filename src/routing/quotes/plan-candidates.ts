@@ -1,8 +1,8 @@
 import type { ContractRead } from '../../contracts/multicall.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
-import type { Payment } from '../due-payment.ts'
-import type { ObjectionTo, Plan, Provider } from '../providers/provider.ts'
-import { type Candidate, isFiatRequest } from './candidates.ts'
+import { type Candidate, isFiatRequest } from '../plans/candidates.ts'
+import type { ObjectionTo, Plan, Provider } from '../plans/provider.ts'
+import type { Payment } from '../question/due-payment.ts'
 import { planWithoutProvider } from './missing-provider.ts'
 import { routeId } from './route-id.ts'
 

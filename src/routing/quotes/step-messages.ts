@@ -3,9 +3,9 @@ import { formatAddress } from '../../domain/address.ts'
 import { symbolOfCurrency, type Token } from '../../domain/currency.ts'
 import { formatAmount } from '../../domain/decimal.ts'
 import type { RoutesAnswer } from '../../domain/route.ts'
-import type { Payment } from '../due-payment.ts'
-import type { Quote } from '../providers/provider.ts'
-import type { Step } from './steps.ts'
+import type { Step } from '../gas/steps.ts'
+import type { Quote } from '../plans/provider.ts'
+import type { Payment } from '../question/due-payment.ts'
 
 /** What the messages of a route's steps are about. */
 interface StepTerms {

@@ -3,7 +3,7 @@ import type { Payment } from '../../domain/payment.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import { createPaymentRepository } from '../page/payment-repository.ts'
-import type { PagePosition } from '../page/search-cursor.ts'
+import type { PagePosition } from '../query/search-cursor.ts'
 
 /** Which payments are exported. */
 export interface ExportQuery {

@@ -3,7 +3,17 @@ import { readCurrencyId, type TokenDirectory } from '../../chains/token-director
 import { parseFiatCode, splitCurrencyId, symbolOfCurrency } from '../../domain/currency.ts'
 import { namesOf, suggestName } from '../../domain/nearest.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import type { AccountNames } from '../sql/account-names.ts'
+
+/** The names of networks and currencies that the payments of an account have, beyond those of the configuration and built-in tables. */
+export interface AccountNames {
+  networks(): Promise<ReadonlySet<string>>
+  /** Symbols of payment currencies. */
+  symbols(): Promise<ReadonlySet<string>>
+  /** Ids of payment currencies. */
+  currencyIds(): Promise<ReadonlySet<string>>
+  /** Currency ids and codes of invoices. */
+  invoiceCurrencies(): Promise<ReadonlySet<string>>
+}
 
 /** A currency that payments are made in, or were invoiced in: one id, or a symbol on any chain. */
 export interface CurrencyMatch {

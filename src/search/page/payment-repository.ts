@@ -5,9 +5,9 @@ import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
 import { raw, readRows } from '../../postgres/statement.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../store/payment-row.ts'
 import type { LadderOptions } from '../plan/ladder.ts'
+import { directionOf, type PageQuery } from '../query/page-query.ts'
 import { type ChainProgress, chainProgressOf, chainProgressStatement, headsOf } from '../sql/chain-progress.ts'
 import { type RemovedPayment, removedStatement } from '../sql/removed-payments.ts'
-import { directionOf, type PageQuery } from './page-query.ts'
 import { createPageReader, type ReadTexts } from './read-page.ts'
 
 /** What has a place in the order of an answer: a payment, or in the order of changes one that was removed. */

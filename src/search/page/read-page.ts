@@ -3,7 +3,9 @@ import type { Statement } from '../../postgres/statement.ts'
 import type { TextRow } from '../../postgres/wire-batch.ts'
 import { type PaymentFilter, statusesLeft } from '../filter/payment-filter.ts'
 import { DEFAULT_LADDER, type LadderOptions, ladderOf } from '../plan/ladder.ts'
+import { pageStatement } from '../plan/sql/page-statement.ts'
 import { needsNoGuess, waysOf } from '../plan/ways.ts'
+import type { PageQuery } from '../query/page-query.ts'
 import {
   type AccountStatistics,
   NO_STATISTICS,
@@ -12,8 +14,6 @@ import {
   statisticsOfRows,
   statisticsStatement,
 } from '../sql/account-statistics.ts'
-import { pageStatement } from '../sql/page-statement.ts'
-import type { PageQuery } from './page-query.ts'
 
 /** Runs a statement; rows are the texts that the server writes. */
 export type ReadTexts = (statement: Statement, signal: AbortSignal | undefined) => Promise<readonly TextRow[]>

@@ -1,4 +1,4 @@
-import type { PageQuery } from '../page/page-query.ts'
+import type { PageQuery } from '../query/page-query.ts'
 import type { AccountStatistics } from '../sql/account-statistics.ts'
 import { type MakeGuess, makeGuess } from './first-guess.ts'
 import { isWhole, needsNoGuess, type Way } from './ways.ts'

@@ -7,7 +7,7 @@ import {
   type FilterName,
   filterFields,
 } from '../filter/search-fields.ts'
-import type { PageQuery } from '../page/page-query.ts'
+import type { PageQuery } from '../query/page-query.ts'
 
 /**
  * Sources: which stretches of which indexes hold the payments that a filter chooses. A filter is a source where an index begins with its

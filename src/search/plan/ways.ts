@@ -1,7 +1,7 @@
 import { paymentStatuses, rankOfStatus } from '../../domain/payment.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { FilterName } from '../filter/search-fields.ts'
-import { directionOf, type PageQuery } from '../page/page-query.ts'
+import { directionOf, type PageQuery } from '../query/page-query.ts'
 import { columnsOf } from '../sql/filter-conditions.ts'
 import { keyColumnsOf } from '../sql/keyset.ts'
 import { amountColumnOf, indexes, othersThan, type Part, type Source, sourcesOf } from './sources.ts'

@@ -1,16 +1,6 @@
 import type { Knex } from 'knex'
 import { raw, readRows, type Statement } from '../../postgres/statement.ts'
-
-/** The names of networks and currencies that the payments of an account have, beyond those of the configuration and built-in tables. */
-export interface AccountNames {
-  networks(): Promise<ReadonlySet<string>>
-  /** Symbols of payment currencies. */
-  symbols(): Promise<ReadonlySet<string>>
-  /** Ids of payment currencies. */
-  currencyIds(): Promise<ReadonlySet<string>>
-  /** Currency ids and codes of invoices. */
-  invoiceCurrencies(): Promise<ReadonlySet<string>>
-}
+import type { AccountNames } from '../filter/resolve-names.ts'
 
 export type AccountNamesReader = ReturnType<typeof createAccountNamesReader>
 

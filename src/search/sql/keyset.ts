@@ -2,8 +2,8 @@ import { allOf, raw, type Statement, TRUE } from '../../postgres/statement.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SortKey } from '../filter/search-fields.ts'
 import type { SortOrder } from '../filter/search-input.ts'
-import { directionOf, keysOf, type PageQuery } from '../page/page-query.ts'
-import type { PagePosition } from '../page/search-cursor.ts'
+import { directionOf, keysOf, type PageQuery } from '../query/page-query.ts'
+import type { PagePosition } from '../query/search-cursor.ts'
 
 /**
  * The order of a page and the place where it begins. A place is compared as a row value, `(timestamp, id) < (?, ?)`, which an index

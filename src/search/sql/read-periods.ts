@@ -9,7 +9,7 @@ import {
   type PeriodName,
   periodsBetween,
   periodsTouching,
-} from '../totals/split-into-periods.ts'
+} from '../query/split-into-periods.ts'
 import { accountIs, matchCondition } from './filter-conditions.ts'
 
 /** Where the periods begin that payments are grouped by; none where they are grouped by no period. */

@@ -1,5 +1,5 @@
 import { allOf, raw, type Statement, timeText } from '../../postgres/statement.ts'
-import { directionOf, keysOf, type PageQuery } from '../page/page-query.ts'
+import { directionOf, keysOf, type PageQuery } from '../query/page-query.ts'
 import { accountIs, conditionsOfNamed } from './filter-conditions.ts'
 import { keyRanges, orderTerms } from './keyset.ts'
 

@@ -3,9 +3,9 @@ import { waybillError } from '../../errors/waybill-error.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import type { PaymentSearch } from '../page/payment-search.ts'
+import { decodeWatchCursor, encodeWatchCursor, watchSeal } from '../query/watch-cursor.ts'
 import type { LogExtent, WatchBatch, WatchEvent, WatchRepository } from '../sql/watch-repository.ts'
 import { createShareRead } from './share-reads.ts'
-import { decodeWatchCursor, encodeWatchCursor, watchSeal } from './watch-cursor.ts'
 import type { WatchHub } from './watch-hub.ts'
 
 /** A message of a watch: a change, or a heartbeat that says how far the log has been read. */

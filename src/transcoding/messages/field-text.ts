@@ -1,6 +1,6 @@
 import { create, type DescEnum, type DescField, type ScalarType } from '@bufbuild/protobuf'
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt'
-import { quote, TranscodingError } from '../transcoding-error.ts'
+import { quote, TranscodingError } from '../errors/transcoding-error.ts'
 import type { MessageField } from './message-fields.ts'
 import { scalarReaders, type TextReader } from './scalar-text.ts'
 import { wellKnownReaders } from './well-known-text.ts'

@@ -1,6 +1,6 @@
 import { type DescEnum, type DescField, type DescMessage, type Registry, ScalarType } from '@bufbuild/protobuf'
 import { hasCustomJsonRepresentation, isWrapperDesc } from '@bufbuild/protobuf/wkt'
-import { quote, type ReportMistake, TranscodingError } from '../transcoding-error.ts'
+import { quote, type ReportMistake, TranscodingError } from '../errors/transcoding-error.ts'
 import { describeEnum } from './field-text.ts'
 import type { Json } from './json-text.ts'
 import { fieldsOf } from './message-fields.ts'

@@ -1,4 +1,4 @@
-import { quote, TranscodingError } from '../transcoding-error.ts'
+import { quote, TranscodingError } from '../errors/transcoding-error.ts'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 

@@ -1,4 +1,4 @@
-import { quote, TranscodingError } from '../transcoding-error.ts'
+import { quote, TranscodingError } from '../errors/transcoding-error.ts'
 
 /*
  * All texts are as Node gives them in `request.url`: one character for each byte. A byte above 0x7F that was sent unescaped, as

@@ -1,4 +1,4 @@
-import { TranscodingError } from '../transcoding-error.ts'
+import { TranscodingError } from '../errors/transcoding-error.ts'
 import { decodeSegment, decodeSegments, isEncoded } from './percent-decoding.ts'
 import { type PathTemplate, segmentText, shapeOf, type TemplateVariable } from './template-parser.ts'
 

@@ -1,4 +1,4 @@
-import { TranscodingError } from '../transcoding-error.ts'
+import { TranscodingError } from '../errors/transcoding-error.ts'
 import { decodeSegment } from './percent-decoding.ts'
 import { scanTemplate, type TemplateScanner } from './template-scanner.ts'
 

@@ -12,8 +12,8 @@ import {
   sumDecimals,
   ZERO,
 } from '../../../domain/decimal.ts'
-import type { Price } from '../../looks/token-prices.ts'
-import type { CostLine } from '../../quotes/costs.ts'
+import type { CostLine } from '../../plans/costs.ts'
+import type { Price } from '../../scan/token-prices.ts'
 import type { LifiQuestion } from './lifi-question.ts'
 import type { LifiFee, LifiQuote } from './lifi-quote.ts'
 import { ensure } from './rejected-quote.ts'

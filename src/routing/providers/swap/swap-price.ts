@@ -9,11 +9,11 @@ import {
 } from '../../../domain/decimal.ts'
 import type { RouteWarning } from '../../../domain/route.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
-import type { Payment } from '../../due-payment.ts'
-import type { Price } from '../../looks/token-prices.ts'
+import type { Candidate } from '../../plans/candidates.ts'
+import { directTerms } from '../../plans/fee-proxy.ts'
+import type { Payment } from '../../question/due-payment.ts'
 import { warn } from '../../quotes/assemble-route.ts'
-import type { Candidate } from '../../quotes/candidates.ts'
-import { directTerms } from '../fee-proxy.ts'
+import type { Price } from '../../scan/token-prices.ts'
 
 /** A ratio of two whole numbers. */
 interface Ratio {

@@ -1,0 +1,252 @@
+import { randomUUID } from 'node:crypto'
+import type { Logger } from '../domain/logger.ts'
+import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
+import { headerOf } from './calls/call.ts'
+import { keylessAt } from './calls/call-holder.ts'
+import { takePlace } from './calls/cap-calls.ts'
+import { toWaybillError, wireFormOfError } from './calls/error-mapping.ts'
+import { logOutcome, outcomeOf, writeRefusal } from './calls/log-calls.ts'
+import type { RefusalLog } from './calls/refusal-log.ts'
+import type { CountOpen } from './calls/require-caller.ts'
+import type { Places } from './calls/shares.ts'
+import { sendRpcError } from './connect/call-outcome.ts'
+import type { RpcServer } from './connect/serve-rpc.ts'
+import type { ReadClientAddress } from './http/client-address.ts'
+import { type CorsPolicy, isPreflight, preflightHeaders, privateHeaders } from './http/cors.ts'
+import {
+  type Exchange,
+  type HeaderFields,
+  MAX_HEADER_BYTES,
+  MAX_HEADERS,
+  type RequestHandler,
+} from './http/exchange.ts'
+import { type Inbound, methodNotAllowed, sendHttpError } from './http/http-answer.ts'
+import { type OpenFiles, openFileMethods, sendOpenFile } from './http/open-files.ts'
+import { type PageCalls, sendPageCall } from './http/page-calls.ts'
+import { reportLimitIn } from './http/rate-limit-headers.ts'
+import { type AbuseCounter, costOfRefusal } from './listener/abuse.ts'
+import type { RestServer } from './rest/serve-rest.ts'
+
+export interface HttpServerOptions {
+  readonly rest: RestServer
+  readonly rpc: RpcServer
+  readonly logger: Logger
+  readonly refusalLog: RefusalLog
+  /** Whether this process can answer. The answer does not say why not. */
+  readonly isReady: () => Promise<boolean>
+  /** Counts requests that are no calls: preflights, unknown paths and methods. Not health checks. */
+  readonly countOpen: CountOpen
+  readonly abuse: Pick<AbuseCounter, 'charge' | 'isBarred'>
+  /** Of running calls. */
+  readonly places: Places
+  readonly readClientAddress: ReadClientAddress
+  readonly cors: CorsPolicy
+  /** Whether a host may be asked for, by `Host` or `:authority`. */
+  readonly isHostAllowed: (authority: string) => boolean
+  /** Additional headers of every answer. */
+  readonly extraHeaders: HeaderFields
+  readonly openFiles?: OpenFiles
+  readonly pageCalls?: PageCalls | undefined
+}
+
+export function createRequestHandler(options: HttpServerOptions): RequestHandler {
+  return async (exchange) => {
+    const startMs = performance.now()
+    const origin = headerOf(exchange.headers, 'origin')
+    // A call may reach another process than its preflight. Without its CORS headers a browser would withhold the answer.
+    if (origin !== null) await options.cors.isAllowed(origin)
+    const inbound = createInbound(exchange, options)
+    try {
+      await answer(inbound, options)
+    } catch (thrown) {
+      // No call, or one whose answer could not be written: the call core has not logged it.
+      const error = countRefused(inbound, toWaybillError(thrown, unclassified), options)
+      logRefused(inbound, error, startMs, options)
+      answerLast(inbound, error, options)
+    }
+  }
+}
+
+function createInbound(
+  exchange: Exchange,
+  { extraHeaders, cors, readClientAddress, abuse }: HttpServerOptions,
+): Inbound {
+  const requestId = requestIdOf(exchange)
+  const grpcHeaders = { 'x-request-id': requestId, ...extraHeaders }
+  const commonHeaders = {
+    ...grpcHeaders,
+    ...privateHeaders,
+    ...cors.headersFor(headerOf(exchange.headers, 'origin')),
+  }
+  const reportLimit = reportLimitIn(commonHeaders, grpcHeaders)
+  let isKeyless = false
+  return {
+    exchange,
+    requestId,
+    commonHeaders,
+    grpcHeaders,
+    clientAddress: () => readClientAddress(exchange.peerAddress(), exchange.headers),
+    reportLimit(state) {
+      isKeyless = state?.policy === 'address'
+      reportLimit(state)
+    },
+    onRefused(error) {
+      const peer = exchange.peerAddress()
+      const units = costOfRefusal(error, isKeyless)
+      abuse.charge(peer, units)
+      // New connections of a barred address are closed; over an old one it would go on.
+      if (units > 0 && abuse.isBarred(peer)) exchange.endConnection()
+    },
+  }
+}
+
+async function answer(inbound: Inbound, options: HttpServerOptions): Promise<void> {
+  const { exchange } = inbound
+  const { rest, rpc } = options
+  refuseLargeHeaders(exchange)
+  if (!options.isHostAllowed(exchange.authority)) throw waybillError('HOST_NOT_ALLOWED', { value: exchange.authority })
+  if (exchange.method === 'CONNECT') throw methodNotAllowed(exchange, rest.httpMethods)
+  refuseFragment(exchange)
+  if (healthPaths.has(exchange.rawPath) && exchange.method !== 'OPTIONS') return sendHealth(inbound, options.isReady)
+  const { openFiles, pageCalls, countOpen } = options
+  if (exchange.method === 'OPTIONS') return inPlace(inbound, options, () => sendOptions(inbound, options))
+  if (openFiles?.covers(exchange.rawPath))
+    return inPlace(inbound, options, () => sendOpenFile(inbound, openFiles, countOpen))
+  if (pageCalls?.covers(exchange.rawPath)) return inPlace(inbound, options, () => sendPageCall(inbound, pageCalls))
+  const form = rpc.formOf(exchange)
+  return form === undefined ? rest.serve(inbound) : rpc.serve(inbound, form)
+}
+
+/** What needs no key is answered as a running call without one. @throws WaybillError OVERLOADED */
+async function inPlace(
+  { clientAddress }: Inbound,
+  { places }: HttpServerOptions,
+  send: () => Promise<void>,
+): Promise<void> {
+  const giveBack = takePlace(places, keylessAt(clientAddress()))
+  try {
+    await send()
+  } finally {
+    giveBack()
+  }
+}
+
+async function sendOptions(inbound: Inbound, options: HttpServerOptions): Promise<void> {
+  const { exchange, commonHeaders } = inbound
+  const allow = allowedMethods(exchange.rawPath, options)
+  if (allow.length === 0) throw options.rest.notFound(exchange.rawPath)
+  options.countOpen(inbound.clientAddress(), inbound.reportLimit)
+  const preflight = isPreflight(exchange) ? await answerPreflight(exchange, allow, options) : {}
+  exchange.send({ status: 204, headers: { ...commonHeaders, ...preflight, allow: allow.join(', ') } })
+}
+
+/** @throws WaybillError ORIGIN_UNKNOWN. A page sees none of it; its developer does, in the network tools of the browser and in the log */
+async function answerPreflight(
+  { headers }: Exchange,
+  methods: readonly string[],
+  { cors, logger, refusalLog }: HttpServerOptions,
+): Promise<HeaderFields> {
+  const origin = headerOf(headers, 'origin') ?? ''
+  if (await cors.isAllowed(origin)) return preflightHeaders(cors, headers, methods)
+  const error = waybillError('ORIGIN_UNKNOWN', { value: origin })
+  const shown = origin.slice(0, MAX_LOGGED)
+  refusalLog.once(shown, error.reason, () => logger.warn({ origin: shown }, error.message))
+  throw error
+}
+
+function allowedMethods(rawPath: string, { rest, rpc, openFiles, pageCalls }: HttpServerOptions): readonly string[] {
+  if (rawPath === '*') return rest.httpMethods
+  if (healthPaths.has(rawPath)) return healthMethods
+  if (openFiles?.covers(rawPath)) return openFileMethods
+  if (pageCalls?.covers(rawPath)) return pageCalls.methodsOf(rawPath)
+  const ofRpc = rpc.allowedMethods(rawPath)
+  return ofRpc.length > 0 ? ofRpc : rest.allowedMethods(rawPath)
+}
+
+/** Counts a request that was no call for its address. @returns the error to send, which may be that the address has made too many */
+function countRefused(inbound: Inbound, error: WaybillError, { countOpen }: HttpServerOptions): WaybillError {
+  if (error.reason === 'RATE_LIMITED' || wireFormOfError(error, 'rest').httpStatus === 500) return error
+  try {
+    countOpen(inbound.clientAddress(), inbound.reportLimit)
+    return error
+  } catch (limited) {
+    return toWaybillError(limited, unclassified)
+  }
+}
+
+function logRefused(
+  inbound: Inbound,
+  error: WaybillError,
+  startMs: number,
+  { logger, refusalLog, rpc }: HttpServerOptions,
+): void {
+  const { requestId, exchange } = inbound
+  const protocol = rpc.formOf(exchange)?.protocol ?? 'rest'
+  const path = exchange.rawPath.slice(0, MAX_LOGGED)
+  const fields = { requestId, httpMethod: exchange.method, path, ...outcomeOf(error, protocol, startMs) }
+  const write = () => logOutcome(logger, { fields, error, protocol }, 'request')
+  writeRefusal(refusalLog, { error, name: inbound.clientAddress(), isKeyless: true }, write)
+}
+
+/** Of a path or an origin. */
+const MAX_LOGGED = 200
+
+/** Sends an error in the form of the caller. Never throws; breaks off an answer that was begun and cannot be ended. */
+function answerLast(inbound: Inbound, error: WaybillError, { logger, rpc }: HttpServerOptions): void {
+  const { exchange, requestId } = inbound
+  try {
+    const form = rpc.formOf(exchange)
+    if (form === undefined) sendHttpError(inbound, error)
+    else sendRpcError(inbound, form, error)
+  } catch (err) {
+    logger.error({ requestId, err }, 'no answer could be sent')
+  }
+  exchange.abandon()
+}
+
+/** Nothing outside of a call fails for reasons of the database. */
+function unclassified(): undefined {}
+
+/** A request target has no fragment. A client that sends one has left a `#` in a value unescaped, and what follows it would be lost. */
+function refuseFragment({ rawPath, rawQuery }: Exchange): void {
+  if (!rawPath.includes('#') && !rawQuery.includes('#')) return
+  throw waybillError('MALFORMED_URL', { detail: 'it has a #, which is written %23 in a value' })
+}
+
+/** For HTTP/2. Node enforces the bytes for HTTP/1.1, whose headers are counted before. */
+function refuseLargeHeaders({ httpVersion, headers }: Exchange): void {
+  if (httpVersion === '1.1') return
+  let bytes = 0
+  let fields = 0
+  for (const name in headers) {
+    const value = headers[name]
+    bytes += name.length + (value?.length ?? 0)
+    fields += Array.isArray(value) ? value.length : 1
+  }
+  if (bytes > MAX_HEADER_BYTES)
+    throw waybillError('HEADERS_TOO_LARGE', { limit: `${MAX_HEADER_BYTES} bytes of request line and headers` })
+  if (fields > MAX_HEADERS) throw waybillError('HEADERS_TOO_LARGE', { limit: `${MAX_HEADERS} headers` })
+}
+
+/** Callers may choose request ids that are harmless in logs and headers. */
+const saneRequestId = /^[\w.:/+=@-]{1,128}$/
+
+function requestIdOf({ headers }: Exchange): string {
+  const sent = headers['x-request-id']
+  return typeof sent === 'string' && saneRequestId.test(sent) ? sent : randomUUID()
+}
+
+export const healthPaths: ReadonlySet<string> = new Set(['/healthz', '/readyz'])
+const healthMethods = ['GET', 'HEAD', 'OPTIONS']
+
+async function sendHealth({ exchange, commonHeaders }: Inbound, isReady: () => Promise<boolean>): Promise<void> {
+  if (exchange.method !== 'GET' && exchange.method !== 'HEAD') {
+    throw methodNotAllowed(exchange, healthMethods)
+  }
+  const isGood = exchange.rawPath === '/healthz' || (await isReady())
+  exchange.send({
+    status: isGood ? 200 : 503,
+    headers: { ...commonHeaders, 'cache-control': 'no-store', 'content-type': 'application/json' },
+    body: JSON.stringify({ status: isGood ? 'ok' : 'unavailable' }),
+  })
+}

@@ -1,0 +1,156 @@
+import { stripVTControlCharacters } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import type { ListedChain } from '../../detection/report/list-chains.ts'
+import { drawChains, duration } from './chains-table.ts'
+
+const now = new Date('2026-03-01T12:00:00Z')
+const before = (seconds: number) => new Date(now.getTime() - seconds * 1_000)
+
+const base: ListedChain = {
+  network: 'BASE',
+  chainId: 'eip155:8453',
+  state: 'CATCHING_UP',
+  heights: { scanned: 21_000_000, scannedTime: before(36), head: 21_000_003, final: 20_999_990 },
+  lag: { blocks: 3, seconds: 36 },
+  reorgs: { count: 2, deepest: 3 },
+  backfill: { blocksDone: 41, blocksTotal: 100, blocksPerSecond: 12_300.4, secondsLeft: 11_410 },
+  nodes: [
+    {
+      host: 'base.example.com',
+      calls: { eth_getLogs: { calls: 1_200, errors: 5 }, eth_getBlockByNumber: { calls: 34, errors: 0 } },
+      requests: 300,
+      rate: { perSecond: 25, unit: 'REQUESTS', isDeclared: false },
+      budgetLeft: 90_000,
+      logRange: 1,
+      batchSize: 1,
+      breaker: 'CLOSED',
+    },
+  ],
+  suspects: [],
+  follower: { process: 'web-1/4711', since: before(7_260), reportedAt: before(2), isStale: false },
+  unmatched: [
+    { reason: 'NOT_FROM_PAYEE', events: 2 },
+    { reason: 'UNKNOWN_TOPIC', events: 1_000 },
+  ],
+  unpricedPayments: 1,
+}
+const stopped: ListedChain = {
+  network: 'ARBITRUM',
+  chainId: 'eip155:42161',
+  state: 'STOPPED',
+  alarm: 'block 7 was \x1b[31mreplaced',
+  trouble: { since: before(90), reason: 'HTTP status 502' },
+  unproven: { since: before(600), reason: 'no two nodes agree' },
+  nodes: [
+    { host: 'a.example', calls: {}, requests: 0, batchSize: 1, breaker: 'OPEN' },
+    {
+      host: 'b.example',
+      calls: {},
+      requests: 0,
+      batchSize: 1,
+      breaker: 'CLOSED',
+      pausedUntilMs: now.getTime() + 4_500,
+    },
+  ],
+  suspects: [{ host: 'a.example', reason: 'it left out logs of block 5', at: '2026-03-01T11:00:00Z' }],
+  follower: { process: 'web-2/1', since: before(60), reportedAt: before(95), isStale: true },
+  unmatched: [],
+}
+
+const draw = (style: Partial<Parameters<typeof drawChains>[1]> = {}) =>
+  drawChains([base, stopped], { width: 80, hasColour: false, now, ...style })
+
+describe('the table of chains', () => {
+  it('has a line a chain, and below it what there is to say, the most urgent first', () => {
+    expect(draw()).toEqual([
+      'CHAIN     STATE        LAG                 READ      HEAD     FINAL  REORGS',
+      'BASE      catching up  3 blocks, 36 s  21000000  21000003  20999990  2, up to 3',
+      '  back-fill 41 % · 12,300 blocks/s · 3 h 10 min left',
+      '  base.example.com: in use · 1,234 calls · 5 errors (eth_getLogs)',
+      '    learned 25 requests/s · 90,000 left today · 1 block a call',
+      '  unmatched: 1,000 UNKNOWN_TOPIC, 2 NOT_FROM_PAYEE · 1 payment without a price',
+      'ARBITRUM  STOPPED      -                      -         -         -  -',
+      '  stopped: block 7 was  [31mreplaced',
+      '  failing for 1 min 30 s: HTTP status 502',
+      '  unproven for 10 min: no two nodes agree',
+      '  the last report is 1 min 35 s old',
+      '  suspect a.example: it left out logs of block 5',
+      '  a.example: left alone · 0 calls',
+      '  b.example: paused for 5 s · 0 calls',
+    ])
+  })
+
+  it('says who follows a chain where there is room', () => {
+    const [headings, first, , node] = draw({ width: 140 })
+    expect(headings).toMatch(/REORGS {6}FOLLOWED BY {2}SINCE$/)
+    expect(first).toMatch(/2, up to 3 {2}web-1\/4711 {3}2 h 1 min$/)
+    expect(node).toBe(
+      '  base.example.com: in use · 1,234 calls · 5 errors (eth_getLogs) · learned 25 requests/s · 90,000 left today · 1 block a call',
+    )
+  })
+
+  it('does not count blocks to the head of a chain that cannot be read', () => {
+    const failing = { ...base, state: 'FAILING' as const }
+    expect(drawChains([failing], { width: 80, hasColour: false, now })[1]).toMatch(
+      /^BASE {3}failing {2}36 s {2}21000000/,
+    )
+  })
+
+  it('leaves out columns that do not fit, rather than cut a number', () => {
+    expect(draw({ width: 58 }).slice(0, 2)).toEqual([
+      'CHAIN     STATE        LAG                 READ      HEAD',
+      'BASE      catching up  3 blocks, 36 s  21000000  21000003',
+    ])
+  })
+
+  it('says of a suspect that it is asked last, and breaks a long reason between words', () => {
+    const reason = `its block 318 is 0x${'ab'.repeat(32)}; that of the chain is another one`
+    const suspects = [{ host: 'base.example.com', reason, at: '2026-03-01T11:00:00Z' }]
+    expect(drawChains([{ ...base, suspects }], { width: 80, hasColour: false, now }).slice(2, 6)).toEqual([
+      '  suspect base.example.com: its block 318 is',
+      `    0x${'ab'.repeat(32)}; that of`,
+      '    the chain is another one',
+      '  back-fill 41 % · 12,300 blocks/s · 3 h 10 min left',
+    ])
+    expect(drawChains([{ ...base, suspects }], { width: 80, hasColour: false, now })[6]).toMatch(/com: asked last · /)
+  })
+
+  it.each([1, 20, 80, 119, 120, 200])('has no line wider than %i columns, coloured or not', (width) => {
+    const plain = draw({ width })
+    for (const line of plain) expect(Array.from(line).length).toBeLessThanOrEqual(width)
+    expect(draw({ width, hasColour: true }).map((line) => stripVTControlCharacters(line))).toEqual(plain)
+  })
+
+  it('says until when a node waits whose daily budget is used up', () => {
+    const [node] = base.nodes
+    const pausedUntilMs = Date.parse('2026-03-02T00:00:00Z')
+    const waiting = { ...base, nodes: node === undefined ? [] : [{ ...node, budgetLeft: 0, pausedUntilMs, calls: {} }] }
+    const lines = drawChains([waiting], { width: 140, hasColour: false, now })
+    expect(lines[3]).toBe(
+      '  base.example.com: daily budget used up, waits until 00:00 UTC (12 h) · 0 calls · learned 25 requests/s · 1 block a call',
+    )
+  })
+
+  it('has no control characters without colour', () => {
+    expect(draw().join('')).not.toMatch(/\p{Cc}/u)
+    expect(draw({ hasColour: true }).join('')).toContain('\x1b[31m')
+  })
+
+  it.each([1, 2, 5, 11])('fits into %i rows and says how much is left out', (height) => {
+    const lines = draw({ height })
+    expect(lines).toHaveLength(Math.max(2, height))
+    expect(lines.at(-1)).toMatch(/^… \d+ lines more/)
+    expect(draw({ height: 14 })).toEqual(draw())
+  })
+})
+
+it.each([
+  [0, '0 s'],
+  [36, '36 s'],
+  [60, '1 min'],
+  [250, '4 min 10 s'],
+  [11_410, '3 h 10 min'],
+  [86_400 * 2 + 4 * 3_600 + 59, '2 d 4 h'],
+])('%i seconds are %s', (seconds, text) => {
+  expect(duration(seconds)).toBe(text)
+})

@@ -1,0 +1,187 @@
+import type { Readable, Writable } from 'node:stream'
+import { parseArgs } from 'node:util'
+import { configHelp } from '../../config.ts'
+import { isAccountName } from '../../domain/account.ts'
+import { suggestName } from '../../domain/nearest.ts'
+
+/** Exit codes: 0 success, 1 partial or complete failure, 2 wrong usage or configuration, 3 could not be decided, 130 stopped by a signal. */
+export const EXIT_GOOD = 0
+export const EXIT_FAILED = 1
+export const EXIT_USAGE = 2
+export const EXIT_UNDECIDED = 3
+export const EXIT_STOPPED = 130
+
+/** What a command may use; it reads no globals. */
+export interface CommandContext {
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly workingFolder: string
+  readonly stdin: Readable
+  /** For results only. */
+  readonly stdout: Writable
+  /** For messages and progress. */
+  readonly stderr: Writable
+  /** Who runs the command, `user@host`, for the audit log. */
+  readonly actor: string
+  /** Fires when the process gets SIGTERM or SIGINT. */
+  readonly signal: AbortSignal
+}
+
+/** One command of the command line: `keys create`. */
+export interface Command {
+  readonly path: readonly string[]
+  readonly summary: string
+  /** What it takes, as a line of usage has it, and what that means: `FILE`, `--chain NAME`, `--json`; what may be left out in brackets, `[--json]`. */
+  readonly takes?: Readonly<Record<string, string>>
+  /** The environment variables that it reads. */
+  readonly environment: readonly string[]
+  /** @returns the exit code: 0 for success, 1 for partial or complete failure, 3 where something could not be decided */
+  run(input: CommandInput, context: CommandContext): Promise<number>
+}
+
+export interface CommandInput {
+  readonly positionals: readonly string[]
+  /** Values by option name; a switch has the value ''. */
+  readonly options: Readonly<Record<string, string | undefined>>
+}
+
+/** The command line is not valid; exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** `3 blocks`, `12,300 blocks` */
+export function counted(count: number, noun: string): string {
+  return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`
+}
+
+/** Writes a line for each of a list, and how many they are to standard error. */
+export function writeList({ stdout, stderr }: CommandContext, lines: readonly string[], noun: string): void {
+  for (const line of lines) stdout.write(`${line}\n`)
+  stderr.write(`${counted(lines.length, noun)}\n`)
+}
+
+/** Parses the number of a block in an option. @throws UsageError */
+export function parseBlock(option: string, text = ''): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new UsageError(`--${option} is "${text}", which is not a block number: use a whole number`)
+}
+
+/**
+ * Checks the account name in an option.
+ *
+ * @throws UsageError when it has the wrong form
+ */
+export function parseAccountName(name = ''): string {
+  if (isAccountName(name)) return name
+  throw new UsageError(
+    `"${name}" is not an account: use 1 to 64 of a-z, 0-9, ., _ and -, beginning with a letter or digit`,
+  )
+}
+
+/** The parsed arguments of a command. */
+type ParsedWords = { readonly help: true } | ({ readonly help: false } & CommandInput)
+
+/**
+ * Parses the arguments of a command by its declaration.
+ *
+ * @throws UsageError for an unknown or repeated option, a missing one, too many or too few positionals
+ */
+export function parseWords(command: Command, words: readonly string[]): ParsedWords {
+  const { options, positionals: wanted } = readTakes(command)
+  const known = Object.fromEntries(
+    options.map(({ name, value }) => [name, { type: value === undefined ? 'boolean' : 'string' } as const]),
+  )
+  const { values, positionals, tokens } = readWords(words, { ...known, help: { type: 'boolean', short: 'h' } })
+  if (values.help === true) return { help: true }
+  refuseRepeats(tokens)
+  const missing = options.find(({ name, isOptional }) => !isOptional && values[name] === undefined)
+  if (missing !== undefined) throw new UsageError(`--${missing.name} is missing`)
+  const absent = wanted.filter(({ isOptional }) => !isOptional)[positionals.length]
+  if (absent !== undefined) throw new UsageError(`${absent.text} is missing`)
+  const surplus = positionals[wanted.length]
+  if (surplus !== undefined) throw new UsageError(`"${surplus}" is not expected here`)
+  const given = Object.entries(values).map(([name, value]) => [name, value === true ? '' : (value as string)])
+  return { help: false, positionals, options: Object.fromEntries(given) }
+}
+
+/** Reads what a command takes: options with a value or, as switches, without one, and positionals. */
+function readTakes({ takes = {} }: Command) {
+  const all = Object.entries(takes).map(([usage, help]) => {
+    const text = usage.replaceAll(/[[\]]/g, '')
+    const [word = '', value] = text.split(' ')
+    return { text, name: word.replace(/^--/, ''), value, help, isOptional: usage !== text }
+  })
+  const isOption = ({ text }: { text: string }) => text.startsWith('--')
+  return { options: all.filter(isOption), positionals: all.filter((each) => !isOption(each)) }
+}
+
+type WordOptions = Record<string, { type: 'boolean' | 'string'; short?: string }>
+
+function readWords(words: readonly string[], options: WordOptions) {
+  try {
+    return parseArgs({ args: [...words], options, allowPositionals: true, strict: true, tokens: true })
+  } catch (error) {
+    throw new UsageError(explainWords((error as Error).message, Object.keys(options)))
+  }
+}
+
+/** For an unknown option Node explains how to pass it as a positional; what the user meant is nearly always another option. */
+function explainWords(message: string, names: readonly string[]): string {
+  const unknown = /^Unknown option '(-[^']*)'/.exec(message)
+  if (unknown === null) return message
+  const [fault, word = ''] = unknown
+  return `${fault}; ${suggestName(
+    word,
+    names.map((name) => `--${name}`),
+  )}`
+}
+
+function refuseRepeats(tokens: readonly { kind: string; name?: string }[]): void {
+  const seen = new Set<string>()
+  for (const { kind, name = '' } of tokens) {
+    if (kind === 'option' && seen.has(name)) throw new UsageError(`--${name} is given twice`)
+    if (kind === 'option') seen.add(name)
+  }
+}
+
+/** The help text of one command. */
+export function helpOf(command: Command): string {
+  const { options, positionals } = readTakes(command)
+  const explained = (list: typeof options) => list.map(({ text, help }) => [text, help] as const)
+  return [
+    command.summary,
+    `Usage: ${['waybill', ...command.path, ...Object.keys(command.takes ?? {})].join(' ')}`,
+    table('Arguments', explained(positionals)),
+    table('Options', [...explained(options), ['--help', 'show this text']]),
+    table(
+      'Environment',
+      configHelp.filter(([name]) => command.environment.includes(name)),
+    ),
+  ]
+    .filter((part) => part !== '')
+    .join('\n\n')
+}
+
+/** The help text of the whole command line. */
+export function helpOfAll(commands: readonly Command[]): string {
+  return [
+    'Waybill finds the routes by which a wallet can pay a request, and searches payments across chains.',
+    'Usage: waybill COMMAND [OPTIONS]',
+    table(
+      'Commands',
+      commands.map(({ path, summary }) => [path.join(' '), firstSentence(summary)]),
+    ),
+    table('Environment', configHelp),
+    'waybill COMMAND --help explains one command. Exit code: 0 success, 1 partial or complete failure, 2 wrong usage, 3 could not be decided, 130 stopped by a signal.',
+  ].join('\n\n')
+}
+
+function firstSentence(text: string): string {
+  return text.replace(/[.:] .*$/, '.')
+}
+
+function table(title: string, rows: readonly (readonly [name: string, meaning: string])[]): string {
+  if (rows.length === 0) return ''
+  const width = Math.max(...rows.map(([name]) => name.length)) + 2
+  return [`${title}:`, ...rows.map(([name, meaning]) => `  ${name.padEnd(width)}${meaning}`)].join('\n')
+}

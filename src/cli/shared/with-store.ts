@@ -1,0 +1,72 @@
+import type { Knex } from 'knex'
+import { createApiKeyRepository } from '../../auth/sql/api-key-repository.ts'
+import { readStoreConfig, type StoreConfig } from '../../config.ts'
+import type { Account } from '../../domain/account.ts'
+import { checkDatabase } from '../../postgres/check-database.ts'
+import { openEmbeddedServer } from '../../postgres/embedded/embedded-server.ts'
+import { createDatabase } from '../../postgres/knex.ts'
+import { migrate } from '../../postgres/migrations/migrate.ts'
+import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
+import { type CommandContext, EXIT_FAILED } from './command.ts'
+import { tellMigration } from './report-migration.ts'
+
+/** The environment variables that configure a command's database. */
+export const STORE_VARIABLES = ['DATABASE_URL', 'DATABASE_PREPARED_STATEMENTS', 'DATA_DIR', 'LOG_LEVEL']
+
+/**
+ * Runs work on the configured database, after migrating it. A running embedded server is shared; otherwise one is started and
+ * stopped again.
+ */
+export function withStore<T>(context: CommandContext, work: (knex: Knex) => Promise<T>): Promise<T> {
+  return withDatabase(context, async (knex) => {
+    await requireMigratable(knex)
+    await migrate(knex, { report: tellMigration(context.stderr, () => performance.now()), signal: context.signal })
+    return await work(knex)
+  })
+}
+
+/** As {@link withStore}, with the account of a name. Where there is none, says so on standard error, and fails. */
+export function withAccount(
+  context: CommandContext,
+  name: string,
+  work: (knex: Knex, account: Account) => Promise<number>,
+): Promise<number> {
+  return withStore(context, async (knex) => {
+    const account = await findAccount(knex, name, context)
+    return account === undefined ? EXIT_FAILED : work(knex, account)
+  })
+}
+
+/** @returns undefined when there is no account of that name, after a message on standard error */
+export async function findAccount(
+  knex: Knex,
+  name: string,
+  { stderr }: Pick<CommandContext, 'stderr'>,
+): Promise<Account | undefined> {
+  const found = await createApiKeyRepository(knex).findAccount(name)
+  if (found === undefined) stderr.write(`there is no account "${name}"\n`)
+  return found
+}
+
+/** As {@link withStore}, without migrating. */
+export async function withDatabase<T>(
+  { environment, workingFolder, signal }: CommandContext,
+  work: (knex: Knex) => Promise<T>,
+): Promise<T> {
+  const config = readStoreConfig(environment, workingFolder)
+  await using stack = new AsyncDisposableStack()
+  return await work(await openPool(config, signal, stack))
+}
+
+async function openPool(config: StoreConfig, signal: AbortSignal, stack: AsyncDisposableStack): Promise<Knex> {
+  const options = { poolMax: 2, applicationName: 'waybill command' }
+  if (config.database.kind === 'URL') {
+    const { url, maxPrepared } = config.database
+    const knex = stack.adopt(createDatabase(url, { ...options, maxPrepared }), (pool) => pool.destroy())
+    await checkDatabase(knex, url)
+    return knex
+  }
+  const opened = await openEmbeddedServer({ dataDir: config.dataDir, signal })
+  stack.defer(() => opened.release())
+  return stack.adopt(createDatabase(opened.connection(), options), (pool) => pool.destroy())
+}

@@ -1,0 +1,172 @@
+import { readCurrencyId } from '../../chains/token-directory.ts'
+import type { Address } from '../../domain/address.ts'
+import { networkOfCurrency, parseFiatCode, symbolOfCurrency } from '../../domain/currency.ts'
+import { type RequestStatus, requestStatuses } from '../../domain/payment-request.ts'
+import {
+  type DateRange,
+  requireAddress,
+  requireDateRange,
+  requireFewValues,
+  requireMerchantReference,
+  requireRequestId,
+  requireShortReferences,
+} from '../../domain/require-input.ts'
+import { readAllInTurn, readEach, readEachInTurn } from '../../errors/gather-errors.ts'
+import { waybillError } from '../../errors/waybill-error.ts'
+import type { KnownCurrencies } from './request-terms.ts'
+
+/** The filters of a list as a caller sent them. Absent and empty ones were not given. */
+export interface FilterInput {
+  readonly status?: readonly RequestStatus[] | undefined
+  readonly reference?: readonly string[] | undefined
+  readonly requestId?: readonly string[] | undefined
+  readonly payee?: readonly string[] | undefined
+  readonly network?: readonly string[] | undefined
+  readonly currency?: readonly string[] | undefined
+  readonly fromDate?: string | undefined
+  readonly toDate?: string | undefined
+  readonly overpaid?: boolean | undefined
+}
+
+/** A currency in a filter: a payment currency by symbol or id, or an invoice currency by its code. */
+export interface CurrencyMatch {
+  readonly of: 'payment' | 'invoice'
+  readonly symbol: string
+  readonly id?: string
+}
+
+/**
+ * Which requests of an account a list has. Values are in canonical form, sorted and without repeats, so that equal filters are equal JSON,
+ * which cursors carry. An absent filter was not given; an empty list matches nothing.
+ */
+export interface RequestFilter extends DateRange {
+  readonly status?: readonly RequestStatus[] | undefined
+  readonly reference?: readonly string[] | undefined
+  readonly requestId?: readonly string[] | undefined
+  readonly payee?: readonly Address[] | undefined
+  readonly network?: readonly string[] | undefined
+  readonly currency?: readonly CurrencyMatch[] | undefined
+  /** Whether more is held than asked for. */
+  readonly overpaid?: boolean | undefined
+}
+
+/** What networks and currencies of a filter mean among the requests of an account. */
+export interface FilteredCurrencies {
+  /** The payment currencies of the filter's networks; all where it has none. */
+  readonly onNetworks: readonly string[]
+  /** Those of them that the filter's currencies name. */
+  readonly payment: readonly string[]
+  /** ISO 4217 codes. */
+  readonly invoice: readonly string[]
+}
+
+/** Where names are looked up. The account's requests are read only for names that the configuration does not know. */
+export interface NameSources extends KnownCurrencies {
+  /** The payment currencies of the account's requests. */
+  readonly currencies: () => Promise<readonly string[]>
+}
+
+/**
+ * Reads the filters of a list. Each given value becomes part of the filter or an error, so that no filter is dropped.
+ *
+ * @throws one WaybillError for all wrong values, with the reason of the first: INVALID_DATE, INVALID_RANGE, INVALID_ADDRESS, INVALID_REQUEST_ID,
+ *   INVALID_REFERENCE, VALUE_TOO_LONG, UNKNOWN_NETWORK, UNKNOWN_CURRENCY, TOO_MANY_VALUES
+ */
+export async function parseRequestFilter(input: FilterInput, sources: NameSources): Promise<RequestFilter> {
+  const { status = [], reference = [], requestId = [], payee = [], network = [], currency = [] } = input
+  const lists = { status, reference, requestId, payee, network, currency }
+  readEach(Object.entries(lists), ([field, values]) => requireFewValues(field, values))
+  const { networks, currencies, references, requestIds, payees, dates } = await readAllInTurn({
+    shortReferences: () => requireShortReferences(reference),
+    networks: () => readEachInTurn(network, (text) => resolveNetwork(text, sources)),
+    currencies: () => readEachInTurn(currency, (text) => resolveCurrency(text, sources)),
+    references: () => readEach(reference, (text) => requireMerchantReference('reference', text)),
+    requestIds: () => readEach(requestId, (text) => requireRequestId('requestId', text)),
+    payees: () => readEach(payee, (text) => requireAddress('payee', text)),
+    dates: () => requireDateRange(input),
+  })
+  return {
+    status: ifGiven(
+      status,
+      requestStatuses.filter((each) => status.includes(each)),
+    ),
+    reference: ifGiven(reference, sortedSet(references)),
+    requestId: ifGiven(requestId, sortedSet(requestIds)),
+    payee: ifGiven(payee, sortedSet(payees)),
+    network: ifGiven(network, sortedSet(networks.flat())),
+    currency: ifGiven(currency, sortedMatches(currencies.flat())),
+    ...dates,
+    overpaid: input.overpaid,
+  }
+}
+
+/** The values of a filter. An empty list was not given, but values that name nothing match nothing. */
+function ifGiven<T>(given: readonly unknown[], values: readonly T[]): readonly T[] | undefined {
+  return given.length === 0 ? undefined : values
+}
+
+/**
+ * Finds the currencies that a filter means. A payment currency has the network of its request in its id.
+ *
+ * @param stored - the payment currencies of the account's requests
+ */
+export function findCurrencies({ network, currency }: RequestFilter, stored: readonly string[]): FilteredCurrencies {
+  const onNetworks = stored.filter((id) => network === undefined || network.includes(networkOfCurrency(id)))
+  const isMeant = (paidIn: string) =>
+    currency?.some(
+      ({ of, symbol, id = paidIn }) => of === 'payment' && id === paidIn && symbolOfCurrency(paidIn) === symbol,
+    )
+  const invoice = currency?.flatMap(({ of, symbol }) => (of === 'invoice' ? [symbol] : [])) ?? []
+  return { onNetworks, payment: onNetworks.filter(isMeant), invoice }
+}
+
+/** @returns no name for a real chain whose name has another id in this configuration, as in a demo */
+async function resolveNetwork(text: string, { chains, currencies }: NameSources): Promise<readonly string[]> {
+  const known = chains.resolve(text)
+  if (known.kind === 'chain') return [known.name]
+  if (known.kind === 'elsewhere') return []
+  const again = chains.resolve(text, new Set((await currencies()).map(networkOfCurrency)))
+  if (again.kind === 'chain') return [again.name]
+  const suggestion = again.kind === 'unknown' ? again.suggest() : known.suggest()
+  throw waybillError('UNKNOWN_NETWORK', { field: 'network', value: text, suggestion })
+}
+
+async function resolveCurrency(text: string, sources: NameSources): Promise<readonly CurrencyMatch[]> {
+  const { chains, tokens, currencies } = sources
+  const configured = matchPayment(
+    text,
+    tokens.bySymbol(text).map(({ id }) => id),
+  )
+  if (configured.length > 0) return configured
+  const token = tokens.byId(text)
+  if (token !== undefined) return [{ of: 'payment', symbol: token.symbol, id: token.id }]
+  const fiat = parseFiatCode(text)
+  if (fiat !== undefined) return [{ of: 'invoice', symbol: fiat, id: fiat }]
+  const ids = await currencies()
+  const readings = readCurrencyId(text, chains, new Set(ids.map(networkOfCurrency)))
+  const ofAccount = [text, ...readings.map(({ id }) => id)].flatMap((name) => matchPayment(name, ids))
+  if (ofAccount.length > 0) return ofAccount
+  const suggestion = tokens.suggest(text, [...ids, ...ids.map(symbolOfCurrency)])
+  throw waybillError('UNKNOWN_CURRENCY', { field: 'currency', value: text, suggestion })
+}
+
+/** Matches a text to a symbol, else to an id. An exact match wins over one in another case. */
+function matchPayment(text: string, ids: readonly string[]): CurrencyMatch[] {
+  const symbols = sameName(text, ids.map(symbolOfCurrency))
+  if (symbols.length > 0) return symbols.map((symbol) => ({ of: 'payment', symbol }))
+  return sameName(text, ids).map((id) => ({ of: 'payment', symbol: symbolOfCurrency(id), id }))
+}
+
+function sameName(text: string, names: readonly string[]): readonly string[] {
+  if (names.includes(text)) return [text]
+  return sortedSet(names.filter((name) => name.toLowerCase() === text.toLowerCase()))
+}
+
+function sortedSet<T extends string>(values: readonly T[]): T[] {
+  return [...new Set(values)].toSorted((a, b) => (a < b ? -1 : 1))
+}
+
+function sortedMatches(matches: readonly CurrencyMatch[]): CurrencyMatch[] {
+  const byText = new Map(matches.map((match) => [JSON.stringify(match), match]))
+  return sortedSet([...byText.keys()]).map((text) => byText.get(text) as CurrencyMatch)
+}

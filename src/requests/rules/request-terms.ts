@@ -1,0 +1,189 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { ChainDirectory } from '../../chains/chain-directory.ts'
+import { receiverChain } from '../../chains/configured-addresses.ts'
+import { readCurrencyId, type TokenDirectory } from '../../chains/token-directory.ts'
+import type { Address } from '../../domain/address.ts'
+import { FIAT_DECIMALS, parseFiatCode, type Token } from '../../domain/currency.ts'
+import { type Decimal, formatDecimal } from '../../domain/decimal.ts'
+import { paymentReferenceOf } from '../../domain/payment-reference.ts'
+import type { PaymentRequest } from '../../domain/payment-request.ts'
+import type { TermsInput } from '../../domain/request-line.ts'
+import {
+  type AmountRule,
+  requireAmount,
+  requireDate,
+  requireMerchantReference,
+  requireReceiver,
+  requireRequestId,
+  requireSalt,
+} from '../../domain/require-input.ts'
+import { readAll, readOnce } from '../../errors/gather-errors.ts'
+import { waybillError } from '../../errors/waybill-error.ts'
+
+/** Checked terms. What was not given is undefined. */
+export interface Terms
+  extends Omit<PaymentRequest, 'createdAt' | 'cancelledAt' | 'requestId' | 'salt' | 'paymentReference'> {
+  /** Undefined when it is to be drawn. */
+  readonly requestId?: string | undefined
+  /** Undefined when it is to be drawn. Then it matches the salt of any stored request. */
+  readonly salt?: string | undefined
+}
+
+/** What the terms are checked against. */
+export interface KnownCurrencies {
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+}
+
+/**
+ * Checks the terms of a request.
+ *
+ * @throws one WaybillError for all terms that are wrong, with the reason of the first
+ */
+export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
+  const token = readOnce(() => parsePaymentCurrency(input, known))
+  const chain = () => token().chain
+  const invoiceCurrency = readOnce(() => parseInvoiceCurrency(input.invoiceCurrency, token(), known))
+  const payee = readOnce(() => parseReceiver('payee', input.payee, chain, known))
+  return readAll({
+    network: chain,
+    paymentCurrency: () => token().id,
+    invoiceCurrency: () => invoiceCurrency().id,
+    payee,
+    amount: () => parseAmount(input.amount, invoiceCurrency),
+    refundAddress: () => given(input.refundAddress, (text) => parseRefundAddress(text, { payee, chain }, known)),
+    reference: () => given(input.reference, (text) => requireMerchantReference('reference', text)),
+    requestId: () => given(input.requestId, (text) => requireRequestId('requestId', text)),
+    salt: () => given(input.salt, (text) => requireSalt('salt', text)),
+    // The end of a day is meant. Whether it is past is checked later: a line of an import may be older.
+    expiresAt: () => given(input.expiresAt, (text) => new Date(requireDate('expiresAt', text).lastMs)),
+  })
+}
+
+/** Reads the amount as a number first, whatever its currency is. */
+function parseAmount(text: string, readCurrency: () => NonNullable<AmountRule['currency']>): Decimal {
+  requireAmount('amount', text, {})
+  return requireAmount('amount', text, { currency: readCurrency() })
+}
+
+function given<T>(text: string | undefined, read: (text: string) => T): T | undefined {
+  return text === undefined ? undefined : read(text)
+}
+
+function parseNetwork(text: string, known: KnownCurrencies): string {
+  const { chains } = known
+  const resolved = chains.resolve(text)
+  if (resolved.kind === 'unknown') {
+    throw waybillError('UNKNOWN_NETWORK', { field: 'network', value: text, suggestion: resolved.suggest() })
+  }
+  if (resolved.kind === 'elsewhere' || chains.config(resolved.name) === undefined) {
+    throw notConfigured('network', text, known)
+  }
+  return resolved.name
+}
+
+/** The payment currency, which has a chain: that of `network`, or that of the currency's id. */
+function parsePaymentCurrency({ paymentCurrency: text, network }: TermsInput, known: KnownCurrencies): Token {
+  if (network === undefined || network === '') {
+    const named = known.tokens.byId(text)
+    if (named !== undefined) return named
+    throw explainNoChain(text, known)
+  }
+  const chain = parseNetwork(network, known)
+  const token = known.tokens.onChain(chain, text)
+  if (token !== undefined) return token
+  throw notOnNetwork(text, chain, known)
+}
+
+/** Explains why no token was found without a network: a symbol needs one, and an id may name a chain or token that is not configured. */
+function explainNoChain(text: string, known: KnownCurrencies): Error {
+  const { chains, tokens } = known
+  if (tokens.bySymbol(text).length > 0) return waybillError('MISSING_FIELD', { field: 'network' })
+  const [reading] = readCurrencyId(text, chains)
+  if (reading === undefined) {
+    return waybillError('UNKNOWN_CURRENCY', { field: 'paymentCurrency', value: text, suggestion: tokens.suggest(text) })
+  }
+  if (chains.config(reading.chain) === undefined) return notConfigured('paymentCurrency', reading.chain, known)
+  return notOnNetwork(text, reading.chain, known)
+}
+
+function notOnNetwork(value: string, network: string, { tokens }: KnownCurrencies): Error {
+  const ids = tokens.ofChain(network).map(({ id }) => id)
+  return waybillError('CURRENCY_NOT_ON_NETWORK', { field: 'paymentCurrency', value, network, known: ids.join(', ') })
+}
+
+function notConfigured(field: string, value: string, { chains }: KnownCurrencies): Error {
+  const names = chains.configured.map(({ name }) => name).join(', ')
+  return waybillError('NETWORK_NOT_CONFIGURED', { field, value, known: names })
+}
+
+function parseInvoiceCurrency(
+  text: string,
+  token: Token,
+  { tokens }: KnownCurrencies,
+): { readonly id: string; readonly decimals: number } {
+  if (tokens.onChain(token.chain, text) === token) return token
+  const fiat = parseFiatCode(text)
+  if (fiat !== undefined) return { id: fiat, decimals: FIAT_DECIMALS }
+  if (tokens.byId(text) !== undefined || tokens.bySymbol(text).length > 0) {
+    throw waybillError('CURRENCY_MISMATCH', { invoiceCurrency: text, paymentCurrency: token.id })
+  }
+  throw waybillError('UNKNOWN_CURRENCY', { field: 'invoiceCurrency', value: text, suggestion: tokens.suggest(text) })
+}
+
+/** Reads the address by itself first, whatever the network is. */
+function parseReceiver(field: string, text: string, readNetwork: () => string, { chains }: KnownCurrencies): Address {
+  requireReceiver(field, text)
+  return requireReceiver(field, text, receiverChain(readNetwork(), chains))
+}
+
+/** Refuses the payee's own address: its refund reference would be the payment reference, and refunds would look like payments. */
+function parseRefundAddress(
+  text: string,
+  { payee, chain }: { readonly payee: () => Address; readonly chain: () => string },
+  known: KnownCurrencies,
+): Address {
+  const address = parseReceiver('refundAddress', text, chain, known)
+  if (address !== payee()) return address
+  throw waybillError('REFUND_ADDRESS_IS_PAYEE', { field: 'refundAddress', value: text })
+}
+
+/** The request of the terms. An id or salt that they do not have is drawn. */
+export function requestOfTerms(terms: Terms, createdAt: Date): PaymentRequest {
+  const requestId = terms.requestId ?? `01${randomBytes(32).toString('hex')}`
+  const salt = terms.salt ?? randomBytes(8).toString('hex')
+  return { ...terms, requestId, salt, createdAt, paymentReference: paymentReferenceOf(requestId, salt, terms.payee) }
+}
+
+const comparedTerms = [
+  'payee',
+  'amount',
+  'invoiceCurrency',
+  'paymentCurrency',
+  'network',
+  'reference',
+  'refundAddress',
+  'expiresAt',
+] as const
+
+/** The names of the terms that differ from those of a stored request. A salt that was not given matches any. */
+export function differingTerms(terms: Terms, stored: PaymentRequest): string[] {
+  const different: string[] = comparedTerms.filter((name) => comparable(terms, name) !== comparable(stored, name))
+  if (terms.salt !== undefined && terms.salt !== stored.salt) different.push('salt')
+  return different
+}
+
+function comparable(terms: Pick<Terms, (typeof comparedTerms)[number]>, name: (typeof comparedTerms)[number]) {
+  return name === 'amount' ? formatDecimal(terms.amount) : terms[name]?.valueOf()
+}
+
+/**
+ * A hash of the given terms and of what is sent beside them. Hashes are stored with idempotency keys, and imported requests have ids that
+ * are made of them: the same terms must have the same hash in every version.
+ */
+export function hashTerms({ amount, ...terms }: Terms, beside: { readonly createdAt?: Date | undefined } = {}): Buffer {
+  const given = Object.entries(terms).filter(([, value]) => value !== undefined)
+  const entries = [...given, ...Object.entries(beside), ['amount', formatDecimal(amount)] as const]
+  const sorted = entries.toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return createHash('sha256').update(JSON.stringify(sorted)).digest()
+}

@@ -1,0 +1,222 @@
+import type { ChainDirectory } from '../../chains/chain-directory.ts'
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import type { TokenDirectory } from '../../chains/token-directory.ts'
+import type { ContractRead } from '../../contracts/multicall.ts'
+import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
+import type { Logger } from '../../domain/logger.ts'
+import { type Explanation, explain } from '../../errors/waybill-error.ts'
+import type { NodeLimits } from '../../nodes/node-limits.ts'
+import type { NodePolicy } from '../../nodes/node-policy.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import { createRpcNode } from '../../nodes/rpc-node.ts'
+import { createGasMeter } from '../gas/gas-meter.ts'
+import type { GasQuestion } from '../gas/gas-question.ts'
+import type { TokenSlots } from '../gas/token-slots.ts'
+import { createChainSource } from './chain-source.ts'
+import { type ChainSources, createChainSources } from './chain-sources.ts'
+import { createLookReader } from './look-reader.ts'
+import { createSharedLooks, type SharedLooks } from './shared-looks.ts'
+import { type ChainState, createUsualReads } from './wallet-state.ts'
+
+/** The outcome of a look at a chain: its state, or why there is none. */
+export type ScanOutcome =
+  | { readonly ok: true; readonly state: ChainState }
+  | { readonly ok: false; readonly failure: Explanation }
+
+export interface ScanOptions {
+  /** Fires when the caller hangs up; the scan then throws its reason. */
+  readonly signal: AbortSignal
+  /** A chain without an answer by then is CHAIN_UNREACHABLE. */
+  readonly timeoutMs: number
+}
+
+/** A look at several chains that is under way. */
+export interface Look {
+  /** By the chain's name. Each settles by itself, and rejects only with the reason of the caller's signal. */
+  readonly outcomes: ReadonlyMap<string, Promise<ScanOutcome>>
+  /** Fires when the time is over or the caller hangs up. */
+  readonly signal: AbortSignal
+  /** Ends what is still under way. To be called once the outcomes are no longer needed. */
+  stop(): void
+}
+
+/** Looks at several chains at once. */
+export type Scanner = ReturnType<typeof createScanner>
+
+interface ScannerOptions {
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  readonly clock: () => number
+  readonly logger: Logger
+  /** The time for one URL, and for all URLs of a chain together. */
+  readonly chainTimeoutMs: number
+  /** What the process knows of its nodes' limits. */
+  readonly limits: NodeLimits
+}
+
+/** Makes the scanner of the configured chains. */
+export function createScanner(options: ScannerOptions) {
+  const { chains, tokens, logger, clock, chainTimeoutMs } = options
+  const warnedAtMs = new Map<string, number>()
+  const sources = new Map(chains.configured.map((chain) => [chain.name, createSources(chain, options)]))
+  const looks = new Map([...sources].map(([name, ofChain]) => [name, createSharedLooks(ofChain)]))
+
+  async function scanChain(name: string, wallet: Address, reads: readonly ContractRead[], deadline: Deadline) {
+    const chain = chains.config(name) as ChainConfig
+    const ofChain = looks.get(name) as SharedLooks
+    try {
+      const state = await ofChain.look({ wallet, reads }, deadline.timeoutMs, deadline.signal)
+      return { ok: true, state } as const
+    } catch (error) {
+      deadline.throwIfCancelled()
+      const failure = explainFailure(chain, error, deadline, ofChain.againInMs())
+      report(name, failure)
+      return { ok: false, failure } as const
+    }
+  }
+
+  /** A chain that is down fails every call, so the log warns of it once a minute. */
+  function report(chain: string, { reason, message }: Explanation) {
+    const isDue = clock() - (warnedAtMs.get(chain + reason) ?? -Infinity) >= WARN_AGAIN_MS
+    if (isDue) warnedAtMs.set(chain + reason, clock())
+    logger[isDue ? 'warn' : 'debug']({ chain, reason }, message)
+  }
+
+  /**
+   * Looks at each chain once, by one HTTP request a chain. A chain that is down, slow or misreports never fails the others.
+   *
+   * @param readsByChain - by the chain's name, what to read beside balances and prices
+   * @throws the reason of the caller's signal when it has fired already
+   */
+  function scan(
+    wallet: Address,
+    readsByChain: ReadonlyMap<string, readonly ContractRead[]>,
+    { signal, timeoutMs }: ScanOptions,
+  ): Look {
+    const deadline = startDeadline(signal, timeoutMs)
+    const outcomes = new Map([...readsByChain].map(([name, reads]) => [name, scanChain(name, wallet, reads, deadline)]))
+    // Rejections reach whoever awaits them; those that nobody awaits must not count as unhandled.
+    for (const outcome of outcomes.values()) outcome.catch(() => {})
+    return { outcomes, signal: deadline.signal, stop: () => deadline.stop() }
+  }
+
+  /** Reads all feeds twice: the second time also the rounds before those of the first. */
+  async function learnRounds(signal: AbortSignal): Promise<void> {
+    const noReads = new Map(chains.configured.map(({ name }) => [name, []]))
+    for (let time = 0; time < 2; time++) {
+      const look = scan(ZERO_ADDRESS, noReads, { signal, timeoutMs: chainTimeoutMs })
+      for (const [name, outcome] of look.outcomes) {
+        const scanned = await outcome
+        if (scanned.ok) for (const token of tokens.ofChain(name)) scanned.state.priceOf(token)
+      }
+      look.stop()
+    }
+  }
+
+  return {
+    scan,
+    /**
+     * Measures the gas of transactions on a chain, by one HTTP request once it is known how its first node does it.
+     *
+     * @param chain - the name of a configured chain
+     * @returns undefined where it could not be measured in time
+     * @throws the reason of the caller's signal when it fires
+     */
+    async measureGas(chain: string, question: GasQuestion, { signal, timeoutMs }: ScanOptions) {
+      return sources.get(chain)?.measure(question, timeoutMs, signal)
+    },
+    /**
+     * Finds out how the nodes of all chains measure gas, and which rounds their feeds gave last, so that the first payer has all of it. Never
+     * rejects; ends early when the signal fires.
+     */
+    async learnNodes(signal: AbortSignal): Promise<void> {
+      const ends = await Promise.allSettled([
+        learnRounds(signal),
+        ...[...sources.values()].map((each) => each.learn(signal)),
+      ])
+      for (const end of ends) {
+        if (end.status !== 'rejected' || signal.aborted) continue
+        logger.error({ error: end.reason }, 'what nodes can do could not be found out')
+      }
+    },
+  }
+}
+
+/** A failure of a chain for the same reason is a warning again after this time. */
+const WARN_AGAIN_MS = 60_000
+
+/** After this part of the time a URL is slow, and the next one is asked as well. */
+const SOFT_PART = 1 / 4
+
+/** Answers are small: the longest part is the code of a contract wallet, below 100 kB. The caller's signal holds the time. */
+export const LOOK_POLICY: NodePolicy = {
+  maxAnswerBytes: 1 << 20,
+  takesGzip: false,
+  maxParallelCalls: Number.POSITIVE_INFINITY,
+  halvesBatches: false,
+  readsErrorBodies: false,
+  waitsForTurns: false,
+  maxWaitMs: 1_500,
+}
+
+function createSources(chain: ChainConfig, options: ScannerOptions): ChainSources {
+  const { tokens, clock, logger, chainTimeoutMs, limits } = options
+  const slots = new Map<Address, TokenSlots>()
+  const usual = createUsualReads(chain, tokens.ofChain(chain.name))
+  const times = { timeoutMs: chainTimeoutMs, softMs: Math.ceil(chainTimeoutMs * SOFT_PART), clock }
+  const sources = chain.rpcUrls.map((url) => {
+    const ofUrl = limits.of(url)
+    const node = createRpcNode(url, LOOK_POLICY, ofUrl)
+    return createChainSource({
+      readLooks: createLookReader({ chain, node, reads: usual, clock }),
+      meter: createGasMeter({ chain, node, slots, clock }),
+      name: { chain: chain.name, node: node.host },
+      limits: ofUrl,
+      logger,
+      ...times,
+    })
+  })
+  return createChainSources({ chain, sources, ...times })
+}
+
+type Deadline = ReturnType<typeof startDeadline>
+
+/** Why looks end. One error for all calls, because making one takes longer than most of a call's work. */
+const OVER = new Error('nobody waits any more')
+
+/** One timer for all chains of a call. */
+function startDeadline(caller: AbortSignal, timeoutMs: number) {
+  caller.throwIfAborted()
+  const controller = new AbortController()
+  const abort = () => controller.abort(OVER)
+  const timer = setTimeout(abort, timeoutMs)
+  caller.addEventListener('abort', abort, { once: true })
+  return {
+    /** Fires when the time is over or the caller hangs up. */
+    signal: controller.signal,
+    timeoutMs,
+    /** @throws the reason of the caller's signal, once it has fired */
+    throwIfCancelled: () => caller.throwIfAborted(),
+    stop(): void {
+      clearTimeout(timer)
+      caller.removeEventListener('abort', abort)
+      abort()
+    },
+  }
+}
+
+function explainFailure(chain: ChainConfig, error: unknown, deadline: Deadline, againInMs: number): Explanation {
+  const seconds = Math.ceil(againInMs / 1_000)
+  if (deadline.signal.aborted) {
+    const detail = `nothing came within ${deadline.timeoutMs} ms`
+    return explain('CHAIN_UNREACHABLE', { chain: chain.name, detail, seconds })
+  }
+  if (!(error instanceof RpcError)) throw error
+  const reason = isSilence(error) ? 'CHAIN_UNREACHABLE' : 'CHAIN_INCONSISTENT'
+  return explain(reason, { chain: chain.name, detail: error.detail, seconds })
+}
+
+/** Whether no node answered at all, not even with an error of JSON-RPC. */
+function isSilence({ kind, refusal }: RpcError): boolean {
+  return refusal === undefined && (kind === 'UNREACHABLE' || kind === 'TIMEOUT' || kind === 'RATE_LIMITED')
+}
