@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { checkModules, findFaults } from './check-modules.ts'
+import { checkModules, findFaults, readLayers } from './check-modules.ts'
 
 it('finds nothing in the project', async () => {
   expect(await checkModules()).toEqual({ outcome: 'ok', output: '' })
@@ -44,6 +44,26 @@ it.each<[string, Record<string, string>, RegExp | undefined]>([
   ['an index', { 'src/search/index.ts': ANY }, /no index.ts/],
 ])('%s', (_, sources, fault) => {
   const faults = findFaults(new Map(Object.entries(sources)))
+  expect(faults).toEqual(fault === undefined ? [] : [expect.stringMatching(fault)])
+})
+
+it.each<[string, Record<string, string>, RegExp | undefined]>([
+  ['a layer below', { 'src/search/a.ts': `import { b } from './sql/b.ts'\n` }, undefined],
+  ['a layer above', { 'src/search/sql/b.ts': `import { a } from '../a.ts'\n` }, /in search, sql is not above \./],
+  ['a layer beside', { 'src/search/page/b.ts': `import { a } from '../sql/a.ts'\n` }, /page is not above sql/],
+  [
+    'a folder without a layer',
+    { 'src/search/new/b.ts': `import { a } from '../a.ts'\n` },
+    /names no layer of search for new/,
+  ],
+  [
+    'a module without layers',
+    { 'src/auth/a.ts': `import { b } from './sql/b.ts'\n` },
+    /has no layers for the folders of auth/,
+  ],
+])('layers: %s', (_, sources, fault) => {
+  const layers = readLayers('search: . > page sql > filter\n')
+  const faults = findFaults(new Map(Object.entries(sources)), layers)
   expect(faults).toEqual(fault === undefined ? [] : [expect.stringMatching(fault)])
 })
 

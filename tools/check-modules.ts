@@ -1,7 +1,7 @@
 /**
- * The rules of the code's structure that no linter has: which module imports which, no cycle of files, where SQL stands, few files in a
- * folder, no two files of one name. ARCHITECTURE.md draws the modules. A module is the first folder under src/ or apps/, a file in one of them,
- * or demo/.
+ * The rules of the code's structure that no linter has: which module imports which, the layers inside each, no cycle of files, where SQL
+ * stands, few files in a folder, no two files of one name. ARCHITECTURE.md draws the modules and lists their layers. A module is the first
+ * folder under src/ or apps/, a file in one of them, or demo/.
  */
 import { globSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -9,6 +9,9 @@ import { type CheckResult, root } from './run-command.ts'
 
 /** Source texts by their paths from the project's root. */
 export type Sources = ReadonlyMap<string, string>
+
+/** The layers of each module from the top: folders of the module, `.` for its own files. */
+export type Layers = ReadonlyMap<string, readonly (readonly string[])[]>
 
 interface ModuleRule {
   /** Modules from which anything may be imported; a module may always import from itself. */
@@ -62,15 +65,23 @@ export async function checkModules(): Promise<CheckResult> {
   const folders = ['src', 'apps', 'demo', 'clients/typescript/src', 'tools', 'bench', 'test']
   const patterns = folders.map((name) => `${name}/**/*.{ts,tsx}`)
   const paths = globSync(patterns, { cwd: root }).toSorted()
-  const faults = findFaults(new Map(paths.map((path) => [path, readFileSync(join(root, path), 'utf8')])))
+  const layers = readLayers(readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8'))
+  const faults = findFaults(new Map(paths.map((path) => [path, readFileSync(join(root, path), 'utf8')])), layers)
   return { outcome: faults.length === 0 ? 'ok' : 'failed', output: faults.join('\n') }
 }
 
+/** Reads the lines `auth: . > sql > rules` of ARCHITECTURE.md. */
+export function readLayers(markdown: string): Layers {
+  const lines = [...markdown.matchAll(/^([\w/]+): (\S.* > .*)$/gm)]
+  return new Map(lines.map(([, name = '', text = '']) => [name, text.split(' > ').map((layer) => layer.split(' '))]))
+}
+
 /** @returns a line for each place that breaks a rule */
-export function findFaults(sources: Sources): string[] {
+export function findFaults(sources: Sources, layers: Layers = new Map()): string[] {
   const counted = [...sources.keys()].filter((path) => !isTest(path) && !path.includes('/migrations/'))
   return [
     ...[...sources].flatMap(([path, source]) => [...checkImports(path, source), ...checkSql(path, source)]),
+    ...[...sources].flatMap(([path, source]) => checkLayers(path, source, layers)),
     ...findCycles(sources),
     ...findCrowdedFolders(counted),
     ...findTwins(counted.filter(isModular)),
@@ -137,6 +148,29 @@ function moduleOf(path: string): string {
   if (top === 'demo') return top
   const name = second.replace(/(?:\.test)?\.ts$/, '')
   return top === 'apps' ? `apps/${name}` : name
+}
+
+/** A folder of a module imports from the layers below its own alone, never from one beside it. */
+function checkLayers(path: string, source: string, layers: Layers): string[] {
+  const module = moduleOf(path)
+  const known = layers.get(module)
+  if (!isModular(path) || isTest(path)) return []
+  const top = module.startsWith('apps/') || module === 'demo' ? module : `src/${module}`
+  const folderOf = (file: string) => posix.relative(top, posix.dirname(file)) || '.'
+  const from = folderOf(path)
+  const below = importsOf(path, source).flatMap(({ target, specifier }) => {
+    const isWithin = target?.startsWith(`${top}/`) === true
+    return isWithin && folderOf(target) !== from ? [{ to: folderOf(target), specifier }] : []
+  })
+  if (known === undefined) {
+    return below.length === 0 ? [] : [`${path}: ARCHITECTURE.md has no layers for the folders of ${module}`]
+  }
+  const levelOf = (folder: string) => known.findIndex((layer) => layer.includes(folder))
+  return below.flatMap(({ to, specifier }) => {
+    const missing = [from, to].find((folder) => levelOf(folder) === -1)
+    if (missing !== undefined) return [`${path}: ARCHITECTURE.md names no layer of ${module} for ${missing}`]
+    return levelOf(from) < levelOf(to) ? [] : [`${path}: in ${module}, ${from} is not above ${to} (${specifier})`]
+  })
 }
 
 /** How SQL statements begin, in a literal or as a call of Knex. */
