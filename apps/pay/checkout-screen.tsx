@@ -1,19 +1,16 @@
 /** @jsxImportSource preact */
 import { type Checkout as Client, findAsked, type PaymentRequest, type Route } from '@waybill/client/checkout'
 import { useEffect, useState } from 'preact/hooks'
-import { symbolOf } from '../shared/currency-symbol.ts'
-import { formatAmount } from '../shared/format-amount.ts'
+import { formatAmount, symbolOf } from '../shared/format-amount.ts'
 import { formatTime, formatUtc, toDate } from '../shared/format-time.ts'
 import { isPayable, type RequestState, stateOf } from '../shared/request-state.ts'
-import { shortAddress } from '../shared/short-address.ts'
+import { shortAddress } from '../shared/sentence.ts'
 import { payTexts } from '../shared/texts.ts'
 import { ConfirmDialog, useConfirm } from './confirm-dialog.tsx'
 import { type Connected, ConnectScreen } from './connect-screen.tsx'
 import { AskedScreen, PayingScreen } from './paying-screen.tsx'
 import { RoutesScreen } from './routes-screen.tsx'
 import { Address, Money, Problem, Screen, Transaction } from './screen-parts.tsx'
-import { findSender } from './sent-before.ts'
-import { tellFrame } from './tell-frame.ts'
 import { type MadePayment, usePayment } from './use-payment.ts'
 import { reasonOf, useRequest, type WatchedRequest } from './use-request.ts'
 
@@ -244,4 +241,42 @@ function Settled({ request, state, payment }: SettledProps) {
       {state === 'PENDING' && <progress aria-label={payTexts.steps.final} />}
     </Screen>
   )
+}
+
+/**
+ * Tells the page that frames this one. The policy lets only pages of the key's origins frame it, and the message goes to the origin of the page
+ * that does.
+ */
+function tellFrame(status: { readonly paymentReference: string; readonly status: string }): void {
+  if (window.parent === window) return
+  const origin = originAround({ ancestors: location.ancestorOrigins, referrer: document.referrer })
+  if (origin !== undefined) window.parent.postMessage({ type: 'waybill:status', ...status }, origin)
+}
+
+interface Around {
+  /** Not every browser has it. */
+  readonly ancestors: ArrayLike<string> | undefined
+  /** For a frame: the page around it, unless that page keeps it to itself. */
+  readonly referrer: string
+}
+
+/** The origin of the page around this one; undefined where no browser tells it. */
+export function originAround({ ancestors, referrer }: Around): string | undefined {
+  const around = ancestors?.[0] ?? (URL.canParse(referrer) ? new URL(referrer).origin : '')
+  return /^https?:/.test(around) ? around : undefined
+}
+
+/** What `pay` keeps of payments that were sent and have not ended: an entry of `localStorage` for each request and wallet. */
+export function findSender(paymentReference: string, names: readonly string[] = storedNames()): string | undefined {
+  const start = `waybill:pay:${paymentReference.toLowerCase().replace(/^0x/, '')}:`
+  return names.find((name) => name.startsWith(start))?.slice(start.length)
+}
+
+function storedNames(): readonly string[] {
+  try {
+    return Object.keys(localStorage)
+  } catch {
+    // The browser denies the page its storage.
+    return []
+  }
 }

@@ -1,6 +1,6 @@
 import type { PaymentCalldata, PayProgress } from '@waybill/client/checkout'
 import { formatAmount } from '../shared/format-amount.ts'
-import { shortAddress } from '../shared/short-address.ts'
+import { shortAddress } from '../shared/sentence.ts'
 import { payTexts } from '../shared/texts.ts'
 
 /** One line of what happens while a payment is made. */

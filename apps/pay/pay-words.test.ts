@@ -8,13 +8,11 @@ import {
 import { describe, expect, it } from 'vitest'
 import { isPayable, stateOf } from '../shared/request-state.ts'
 import { payTexts } from '../shared/texts.ts'
+import { findSender, originAround } from './checkout-screen.tsx'
 import { linkIntoApp, readLink } from './page-link.ts'
 import { addProgress } from './pay-steps.ts'
-import { sayRoute } from './route-cost.ts'
+import { readCapabilities, sayRoute } from './routes-screen.tsx'
 import { sayError, sayOutcome } from './say-outcome.ts'
-import { findSender } from './sent-before.ts'
-import { originAround } from './tell-frame.ts'
-import { readCapabilities } from './use-batching.ts'
 
 const KEY = `wbp_${'k'.repeat(40)}`
 

@@ -1,13 +1,11 @@
 /** @jsxImportSource preact */
-import type { Checkout, Route } from '@waybill/client/checkout'
-import { useState } from 'preact/hooks'
-import { formatAmount } from '../shared/format-amount.ts'
+import { type Checkout, type Route, Route_StepKind, Route_Tag } from '@waybill/client/checkout'
+import { useEffect, useState } from 'preact/hooks'
+import { formatAmount, formatShortAmount, formatUsd } from '../shared/format-amount.ts'
 import { sentence } from '../shared/sentence.ts'
 import { payTexts } from '../shared/texts.ts'
 import type { Connected } from './connect-screen.tsx'
-import { sayRoute } from './route-cost.ts'
 import { Address, Button, Screen } from './screen-parts.tsx'
-import { type MakesBatches, useBatching } from './use-batching.ts'
 import { type FoundRoutes, type Unavailable, useRoutes } from './use-routes.ts'
 
 interface RoutesProps {
@@ -143,3 +141,76 @@ function Missing({ unavailable, isOpen }: Pick<FoundRoutes, 'unavailable'> & { i
 }
 
 const keyOf = ({ chain, token, provider, reason }: Unavailable) => [chain, token, provider, reason].join()
+
+/** From here on a payer is told what a swap costs him against the market's price. */
+const LEAST_IMPACT = 0.001
+
+/**
+ * What a payer reads of a route.
+ *
+ * @param makesBatches - whether the wallet makes approval and payment one step on this chain
+ */
+export function sayRoute(route: Route, makesBatches: boolean) {
+  const { routes } = payTexts
+  const { CHEAPEST, FASTEST } = Route_Tag
+  const steps = route.readiness?.steps.filter((kind) => kind !== Route_StepKind.STEP_KIND_UNSPECIFIED).length ?? 1
+  const known =
+    route.feeInUsd === undefined
+      ? `${formatShortAmount(route.feeAmount)} ${route.feeCurrency}`
+      : formatUsd(route.feeInUsd)
+  const fees = route.feeIsComplete ? known : routes.andMore(known)
+  return {
+    id: route.id,
+    /** `24.5 USDC` */
+    pays: `${formatShortAmount(route.sourceAmount)} ${route.token}`,
+    where: routes.on(route.chain),
+    /** `Fees $0.12, about 20 seconds` */
+    costs: routes.costs(fees, route.estimatedDurationSeconds),
+    tags: [
+      ...(route.tags.includes(CHEAPEST) ? [routes.cheapest] : []),
+      ...(route.tags.includes(FASTEST) ? [routes.fastest] : []),
+    ],
+    /** `2 confirmations in your wallet` */
+    confirmations: routes.confirmations(makesBatches ? 1 : steps),
+    warnings: [
+      // The service's words name what is missing, and what a pool that is off the market takes.
+      ...route.warnings.map(({ message }) => sentence(message)),
+      ...(route.priceImpact >= LEAST_IMPACT ? [routes.impact(percent.format(route.priceImpact))] : []),
+    ],
+  }
+}
+
+const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumSignificantDigits: 2 })
+
+/** @param chainId - `eip155:1` */
+type MakesBatches = (chainId: string) => boolean
+
+const NONE: MakesBatches = () => false
+
+/** On which chains the wallet says that it makes several steps one (EIP-5792): its person is asked once. */
+function useBatching({ provider, address }: Connected): MakesBatches {
+  const [makesBatches, setMakesBatches] = useState<MakesBatches>(() => NONE)
+  useEffect(() => {
+    let isLeft = false
+    const use = (answer: unknown) => !isLeft && setMakesBatches(() => readCapabilities(answer))
+    const ask = async () => provider.request({ method: 'wallet_getCapabilities', params: [address] })
+    ask().then(use, () => undefined)
+    return () => {
+      isLeft = true
+    }
+  }, [provider, address])
+  return makesBatches
+}
+
+/** What a wallet says of itself by chain, in hex; `0x0` is every chain. */
+export function readCapabilities(answer: unknown): MakesBatches {
+  const ofChains = Object.entries((answer ?? {}) as Record<string, { atomic?: { status?: unknown } } | null>)
+  const able = ofChains.filter(
+    ([id, says]) => /^0x[0-9a-f]+$/i.test(id) && ['supported', 'ready'].includes(String(says?.atomic?.status)),
+  )
+  const ids = new Set(able.map(([id]) => BigInt(id)))
+  return (chainId) => {
+    const [, number = ''] = /^eip155:(\d+)$/.exec(chainId) ?? []
+    return ids.has(0n) || (number !== '' && ids.has(BigInt(number)))
+  }
+}

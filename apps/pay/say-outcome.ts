@@ -1,7 +1,7 @@
 import { type AskedBefore, type PayOutcome, WaybillCallError } from '@waybill/client/checkout'
 import { formatAmount } from '../shared/format-amount.ts'
 import { formatTime } from '../shared/format-time.ts'
-import { shortAddress } from '../shared/short-address.ts'
+import { shortAddress } from '../shared/sentence.ts'
 import { payTexts } from '../shared/texts.ts'
 
 /** What a payer is told of how the payment ended. */

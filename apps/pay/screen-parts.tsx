@@ -1,9 +1,8 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { symbolOf } from '../shared/currency-symbol.ts'
-import { formatAmount, formatShortAmount } from '../shared/format-amount.ts'
-import { shortAddress } from '../shared/short-address.ts'
+import { formatAmount, formatShortAmount, symbolOf } from '../shared/format-amount.ts'
+import { shortAddress } from '../shared/sentence.ts'
 import { payTexts } from '../shared/texts.ts'
 
 /** One screen: its heading gets the focus when it appears, so that a screen reader says what changed. */

@@ -1,5 +1,5 @@
 /** Amounts as people read them: grouped, never rounded without a sign of it. Amounts are decimal strings of any length. */
-import { formatOnce } from './format-once.ts'
+import { formatOnce } from './format-time.ts'
 
 /** Marks digits that are left out. */
 const MORE = '…'
@@ -42,3 +42,6 @@ export function formatUsd(amount: string, locale?: string): string {
   if (amount.startsWith('0.00')) return `< ${format.format(0.01)}`
   return `≈ ${format.format(amount as Intl.StringNumericLiteral)}`
 }
+
+/** `USDC-BASE` → `USDC`; what has no network stays as it is. */
+export const symbolOf = (currency: string) => currency.replace(/-[^-]*$/, '')

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { formatSpan } from './format-span.ts'
+import { formatSpan } from './format-time.ts'
 
 it.each([
   [0, '0 sec'],

@@ -1,6 +1,4 @@
 /** Times in the viewer's zone; the zone can be given for tests and for links that say it. */
-import { formatOnce } from './format-once.ts'
-import { units } from './format-span.ts'
 
 /** A google.protobuf.Timestamp. */
 export interface StampedTime {
@@ -60,4 +58,31 @@ export function formatDistance(at: Date, now: Date, locale?: string): string {
     if (Math.abs(seconds) >= size) return format.format(Math.trunc(seconds / size), unit)
   }
   return format.format(Math.trunc(seconds), 'second')
+}
+
+/** How long something takes: `20 sec`, `5 min`, `2 hr`; seconds below two minutes, and then the largest unit that is not yet two of the next. */
+export function formatSpan(seconds: number, locale?: string, unitDisplay: 'short' | 'long' = 'short'): string {
+  const [unit, size] = units.find(([, size]) => seconds >= 2 * size) ?? (['second', 1] as const)
+  return new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay, maximumFractionDigits: 0 }).format(
+    Math.round(seconds / size),
+  )
+}
+
+const units = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const
+
+const formats = new Map<string, unknown>()
+
+/** A format of Intl. To make one takes longer than to use it a hundred times. */
+export function formatOnce<Options, Format>(
+  Kind: new (locale: string | undefined, options: Options) => Format,
+  locale: string | undefined,
+  options: Options,
+): Format {
+  const key = JSON.stringify([Kind.name, locale, options])
+  if (!formats.has(key)) formats.set(key, new Kind(locale, options))
+  return formats.get(key) as Format
 }

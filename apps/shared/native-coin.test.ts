@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isNativeCoin } from './native-coin.ts'
+import { isNativeCoin } from '../console/payment/payment-details.tsx'
 
 const gas = (currency: string) => ({ $typeName: 'payments.v1.Payment.Gas' as const, amount: '0.001', currency })
 

@@ -1,10 +1,9 @@
 import { type Address, addressToBytes } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
 import { codeOfType, paymentStatuses, rankOfStatus } from '../../src/domain/payment.ts'
-import { amountBasis, type PaymentFilter } from '../../src/search/filter/payment-filter.ts'
+import { amountBasis, type PaymentFilter, type SortOrder } from '../../src/search/filter/payment-filter.ts'
 import type { CurrencyMatch } from '../../src/search/filter/resolve-names.ts'
 import type { SortBy } from '../../src/search/filter/search-fields.ts'
-import type { SortOrder } from '../../src/search/filter/search-input.ts'
 import type { PagePosition } from '../../src/search/query/search-cursor.ts'
 
 /**

@@ -1,7 +1,6 @@
 import { type Address, addressFromBytes, formatAddress } from '../../src/domain/address.ts'
-import { amountBasis } from '../../src/search/filter/payment-filter.ts'
+import { amountBasis, type SearchInput } from '../../src/search/filter/payment-filter.ts'
 import { sortKeysOf } from '../../src/search/filter/search-fields.ts'
-import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import type { PaymentSample, SampledPayment } from './sample-payments.ts'
 import type { Draw, SearchClass } from './search-classes.ts'
 import { seededRandom } from './seeded-random.ts'

@@ -1,6 +1,6 @@
 import { addressFromBytes, formatAddress } from '../../src/domain/address.ts'
 import { bytesToHex } from '../../src/domain/hex.ts'
-import type { SearchInput } from '../../src/search/filter/search-input.ts'
+import type { SearchInput } from '../../src/search/filter/payment-filter.ts'
 import { FIAT_CODES, RETIRED_NETWORK, SHARED_REFERENCE, SOURCE_ONLY_NETWORK, START } from './generate-payments.ts'
 import type { SampledPayment } from './sample-payments.ts'
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DEMO_CHAINS } from '../network/chain-specs.ts'
-import { earlierLines } from './earlier-lines.ts'
-import { planEarlierPayments } from './earlier-payments.ts'
+import { earlierLines, planEarlierPayments } from './earlier-lines.ts'
 import { createRandom } from './random.ts'
 import { paymentsAnHour, waitSec } from './trade.ts'
 

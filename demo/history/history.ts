@@ -8,9 +8,8 @@ import { FIAT_DECIMALS, ZERO_ADDRESS } from '../network/demo-contracts.ts'
 import type { DemoPeople } from '../network/people.ts'
 import { usdPrice } from '../network/wandering-prices.ts'
 import { type DemoRequestTerms, draftTerms, referenceOf } from './demo-requests.ts'
-import { drawCents } from './draw-amount.ts'
 import { cents, decimalsOf, fromUsd, type PlannedPayment, roundAmount } from './planned-payment.ts'
-import { createRandom, type Random } from './random.ts'
+import { createRandom, drawCents, type Random } from './random.ts'
 import { timesBefore } from './trade.ts'
 
 export const PAYMENTS_PER_CHAIN = 60

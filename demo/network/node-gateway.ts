@@ -6,8 +6,7 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, type RequestListener, request, type ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
-import { type Refusal, refuseForeign } from './local-callers.ts'
-import { type LocalServer, serveLocally } from './local-server.ts'
+import { type LocalServer, type Refusal, refuseForeign, serveLocally } from './local-server.ts'
 
 /** One of 16 million loopback addresses. A page would need years to try them with all ports. */
 export function pickHiddenHost(): string {

@@ -2,15 +2,14 @@ import { timingSafeEqual } from 'node:crypto'
 import { type Account, isAccountName } from '../domain/account.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { batchLookUps } from './batch-look-ups.ts'
-import type { Caller } from './caller.ts'
+import type { Caller, ReportLimit } from './caller.ts'
+import { dropOldest } from './drop-oldest.ts'
 import { isInForce } from './find-key-in-force.ts'
 import type { CountAddress } from './limit-addresses.ts'
 import type { CountCall } from './limit-calls.ts'
 import { admitPage, type PageHeaders } from './publishable-keys.ts'
-import type { ReportLimit } from './rate-limit.ts'
 import type { RecordUse } from './record-use.ts'
 import { hashApiKey, isApiKey, isOperators, PUBLISHABLE_SCOPES, type Scope, scopes } from './rules/api-key.ts'
-import { createShortCache } from './short-cache.ts'
 import type { ApiKeyRepository, StoredApiKey } from './sql/api-key-repository.ts'
 import type { WatchTickets } from './watch-tickets.ts'
 
@@ -154,4 +153,55 @@ export function storedFormOf({ key, account, origins }: ProcessKey): StoredApiKe
   const ownScopes = origins === undefined ? scopes.filter((scope) => scope !== 'accounts:any') : PUBLISHABLE_SCOPES
   const keyHash = hashApiKey(key)
   return { id: key, keyHash, account, hint: key, scopes: ownScopes, callsPerMinute: 0, origins, createdAt: new Date(0) }
+}
+
+/**
+ * Caches look-ups for a short time; concurrent look-ups of one name share one load. Misses are not cached: a flood of invented
+ * keys takes no memory, and a new key works at once.
+ *
+ * @param options.lifetimeMs - how long an entry is valid, and so how long a revoked key may still be accepted
+ * @param options.maxEntries - beyond it the oldest entries are dropped
+ * @param options.now - milliseconds of a monotonic clock
+ */
+function createShortCache<T>(options: {
+  readonly lifetimeMs: number
+  readonly maxEntries: number
+  readonly now: () => number
+}) {
+  const entries = new Map<string, { readonly value: T; readonly validUntil: number }>()
+  const loading = new Map<string, Promise<T | undefined>>()
+
+  async function loadAndRemember(name: string, load: () => Promise<T | undefined>): Promise<T | undefined> {
+    try {
+      const value = await load()
+      if (value !== undefined) remember(name, value)
+      return value
+    } finally {
+      loading.delete(name)
+    }
+  }
+
+  function remember(name: string, value: T) {
+    entries.delete(name)
+    entries.set(name, { value, validUntil: options.now() + options.lifetimeMs })
+    dropOldest(entries, options.maxEntries)
+  }
+
+  return {
+    has: (name: string) => (entries.get(name)?.validUntil ?? Number.NEGATIVE_INFINITY) > options.now(),
+    set: remember,
+    delete(name: string): void {
+      entries.delete(name)
+    },
+    get(name: string, load: () => Promise<T | undefined>): Promise<T | undefined> {
+      const entry = entries.get(name)
+      if (entry !== undefined && entry.validUntil > options.now()) return Promise.resolve(entry.value)
+      entries.delete(name)
+      const underWay = loading.get(name)
+      if (underWay !== undefined) return underWay
+      const started = loadAndRemember(name, load)
+      loading.set(name, started)
+      return started
+    },
+  }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import type { LimitState } from './caller.ts'
 import { createCountAddress, MAX_ADDRESSES } from './limit-addresses.ts'
-import type { LimitState } from './rate-limit.ts'
 
 function start(callsPerMinute: number) {
   let nowMs = 0

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { LimitState } from './caller.ts'
 import { createCountCall, MAX_KEYS } from './limit-calls.ts'
-import type { LimitState } from './rate-limit.ts'
 import type { LeaseCalls } from './sql/call-windows-repository.ts'
 
 /** The shared counts of the database, on one clock. */

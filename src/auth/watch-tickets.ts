@@ -1,9 +1,8 @@
 import { waybillError } from '../errors/waybill-error.ts'
-import type { Caller } from './caller.ts'
+import type { Caller, ReportLimit } from './caller.ts'
 import type { FindKeyInForce } from './find-key-in-force.ts'
 import type { CountAddress } from './limit-addresses.ts'
 import type { CountCall } from './limit-calls.ts'
-import type { ReportLimit } from './rate-limit.ts'
 import { drawSecret, hashApiKey, type Scope } from './rules/api-key.ts'
 import type { WatchTicketsRepository } from './sql/watch-tickets-repository.ts'
 

@@ -2,7 +2,6 @@ import type { Knex } from 'knex'
 import type { Logger } from '../domain/logger.ts'
 import { withConnection } from './cancellable.ts'
 import { readConnectionUrl } from './connection-url.ts'
-import { type DatabaseFacts, judgeDatabase } from './judge-database.ts'
 
 const MS_OF = (name: string) => `(select setting::float8 from pg_settings where name = '${name}')`
 
@@ -68,4 +67,97 @@ const REMEDIES = new Map([
 export function placeOf(url: string): string {
   const { host, pathname, searchParams } = new URL(url)
   return `${searchParams.get('host') ?? host}${pathname}`
+}
+
+/** What a server, a database and a role say about themselves; times in milliseconds, 0 for no limit. */
+export interface DatabaseFacts {
+  /** 180004 for 18.4 */
+  readonly version: number
+  readonly versionName: string
+  readonly encoding: string
+  readonly database: string
+  readonly role: string
+  /** Whether a pooler is between, so that Waybill sets nothing. */
+  readonly isPooled: boolean
+  readonly isReplica: boolean
+  readonly isReadOnly: boolean
+  /** The schema that new tables get; null where the search path has none. */
+  readonly schema: string | null
+  readonly searchPath: string
+  /** Schemas that have Waybill's tables; null for none. */
+  readonly schemasWithTables: string | null
+  /** Whether the search path leads to them. */
+  readonly findsTables: boolean
+  readonly statementMs: number
+  readonly lockMs: number
+  readonly idleMs: number
+  /** null before PostgreSQL 17 */
+  readonly transactionMs: number | null
+}
+
+const OLDEST = 15
+const NEWEST = 18
+
+/** Searches, imports and detection take less; a reader of an export may pause for 30 seconds. */
+const STATEMENT_MS = 60_000
+const LOCK_MS = 5_000
+const IDLE_MS = 60_000
+
+/** Says why Waybill cannot work on a database, and what the operator should change. */
+export function judgeDatabase(facts: DatabaseFacts): { readonly faults: string[]; readonly warnings: string[] } {
+  const major = Math.trunc(facts.version / 10_000)
+  const newer = `the server is PostgreSQL ${facts.versionName}; Waybill was tried on ${OLDEST} to ${NEWEST}`
+  return { faults: faultsOf(facts, major), warnings: [...(major > NEWEST ? [newer] : []), ...warningsOf(facts)] }
+}
+
+function faultsOf(facts: DatabaseFacts, major: number): string[] {
+  const { versionName, encoding, database, role, schema, searchPath, schemasWithTables } = facts
+  const faults: string[] = []
+  if (major < OLDEST) faults.push(`the server is PostgreSQL ${versionName}; use ${OLDEST} to ${NEWEST}`)
+  if (encoding !== 'UTF8') {
+    faults.push(
+      `the encoding of the database "${database}" is ${encoding}, which cannot hold every letter. ` +
+        `Use another one: create database NAME encoding 'UTF8' template template0`,
+    )
+  }
+  if (facts.isReplica) faults.push('the server is a replica, which cannot be written: name the primary')
+  else if (facts.isReadOnly) {
+    faults.push(
+      `default_transaction_read_only is on for the role "${role}". Run: alter role "${role}" set default_transaction_read_only = off`,
+    )
+  }
+  if (schemasWithTables !== null && !facts.findsTables) {
+    faults.push(
+      `its tables are in the schema ${schemasWithTables}, and the search_path of the role "${role}" is ${searchPath}. ` +
+        `Run: alter role "${role}" set search_path = ${schemasWithTables}`,
+    )
+  } else if (schema === null) {
+    faults.push(`the search_path of the role "${role}" is ${searchPath}, which names no schema that the role may use`)
+  }
+  return faults
+}
+
+function warningsOf({ role, isPooled, statementMs, lockMs, idleMs, transactionMs }: DatabaseFacts): string[] {
+  const warnings: string[] = []
+  const isShort = (ms: number | null, enough: number) => ms !== null && ms > 0 && ms < enough
+  const advise = (name: string, ms: number | null, why: string, value: string) =>
+    warnings.push(
+      `${name} is ${ms} ms for the role "${role}": ${why}. Run: alter role "${role}" set ${name} = '${value}'`,
+    )
+  if (isPooled && statementMs === 0) {
+    advise('statement_timeout', 0, 'a statement whose caller is gone may run without end', '60s')
+  }
+  if (isPooled && isShort(statementMs, STATEMENT_MS)) {
+    advise('statement_timeout', statementMs, 'statements that take longer end with DATABASE_TIMEOUT', '60s')
+  }
+  if (isShort(lockMs, LOCK_MS)) {
+    advise('lock_timeout', lockMs, 'writers of one account wait for each other, and fail after that', '0')
+  }
+  if (isShort(idleMs, IDLE_MS)) {
+    advise('idle_in_transaction_session_timeout', idleMs, 'exports whose readers are slow break off', '60s')
+  }
+  if (isShort(transactionMs, Number.POSITIVE_INFINITY)) {
+    advise('transaction_timeout', transactionMs, 'an export is one transaction and breaks off after that', '0')
+  }
+  return warnings
 }

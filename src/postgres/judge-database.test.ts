@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type DatabaseFacts, judgeDatabase } from './judge-database.ts'
+import { type DatabaseFacts, judgeDatabase } from './check-database.ts'
 
 const plain: DatabaseFacts = {
   version: 180_004,

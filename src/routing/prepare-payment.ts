@@ -11,7 +11,6 @@ import { explain, WaybillError, waybillError } from '../errors/waybill-error.ts'
 import { DEFAULT_LIMIT, type Payment, type SpendingLimit } from './question/due-payment.ts'
 import { parseQuestion } from './question/parse-question.ts'
 import type { UnrankedRoute } from './quotes/assemble-route.ts'
-import { nameOf, type RouteChoice, readChoice } from './quotes/choose-route.ts'
 import { type MeasuredRoute, measureRoute } from './quotes/measure-route.ts'
 import { type PlannedCandidate, planCandidates } from './quotes/plan-candidates.ts'
 import {
@@ -24,7 +23,9 @@ import {
   timeLeft,
 } from './quotes/quote-routes.ts'
 import { sortRoutes } from './quotes/rank.ts'
+import { DIRECT_ROUTE_ID } from './quotes/route-id.ts'
 import { stepMessage } from './quotes/step-messages.ts'
+import type { Directories } from './quotes/wishes.ts'
 
 /**
  * Quotes one route afresh and returns the transactions that take it.
@@ -205,4 +206,54 @@ function readMaxSourceAmount(text: string | undefined, source: Token): bigint | 
   const { decimals, symbol } = source
   const amount = requireAmount('maxSourceAmount', text, { currency: { id: symbol, decimals } })
   return rescale(amount, decimals).units
+}
+
+/** The route that a caller wants to take. */
+type RouteChoice =
+  | { readonly kind: 'ID'; readonly id: string }
+  /** The best route with that token or coin. */
+  | { readonly kind: 'TOKEN'; readonly token: Token }
+
+/**
+ * Parses the caller's choice: `route`, or `chain` and `token` together, or none of them for the direct route.
+ *
+ * @throws WaybillError INCOMPLETE_ROUTE, MISSING_FIELD for an empty value, UNKNOWN_NETWORK,
+ *   NETWORK_NOT_CONFIGURED or CURRENCY_NOT_ON_NETWORK
+ */
+function readChoice(question: PaymentQuestion, directories: Directories): RouteChoice {
+  const { route, chain, token } = question
+  for (const field of ['route', 'chain', 'token'] as const) {
+    if (question[field] === '') throw waybillError('MISSING_FIELD', { field })
+  }
+  for (const field of ['chain', 'token'] as const) {
+    if (route === undefined || question[field] === undefined) continue
+    throw waybillError('INCOMPLETE_ROUTE', { field, detail: 'beside route' })
+  }
+  if (chain === undefined && token === undefined) return { kind: 'ID', id: route ?? DIRECT_ROUTE_ID }
+  if (token === undefined) throw waybillError('INCOMPLETE_ROUTE', { field: 'chain', detail: 'without token' })
+  if (chain === undefined) throw waybillError('INCOMPLETE_ROUTE', { field: 'token', detail: 'without chain' })
+  return { kind: 'TOKEN', token: tokenOf(chain, token, directories) }
+}
+
+/** The choice as messages name it. */
+function nameOf(choice: RouteChoice): string {
+  return choice.kind === 'ID' ? choice.id : `with ${choice.token.symbol} on ${choice.token.chain}`
+}
+
+function tokenOf(chainText: string, tokenText: string, { chains, tokens }: Directories): Token {
+  const resolved = chains.resolve(chainText)
+  if (resolved.kind === 'unknown') {
+    throw waybillError('UNKNOWN_NETWORK', { field: 'chain', value: chainText, suggestion: resolved.suggest() })
+  }
+  if (resolved.kind === 'elsewhere' || chains.config(resolved.name) === undefined) {
+    const known = chains.configured.map(({ name }) => name).join(', ')
+    throw waybillError('NETWORK_NOT_CONFIGURED', { field: 'chain', value: chainText, known })
+  }
+  const token = tokens.onChain(resolved.name, tokenText)
+  if (token !== undefined) return token
+  const known = tokens
+    .ofChain(resolved.name)
+    .map(({ symbol }) => symbol)
+    .join(', ')
+  throw waybillError('CURRENCY_NOT_ON_NETWORK', { field: 'token', value: tokenText, network: resolved.name, known })
 }

@@ -4,11 +4,15 @@ import type { Logger } from '../domain/logger.ts'
 import type { PaymentQuestion, RoutesQuestion } from '../domain/route.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
 import { createFindRoutes, createStreamRoutes, readRoutesQuestion } from './find-routes.ts'
-import type { ObjectionTo } from './plans/provider.ts'
+import type { ObjectionTo, Provider } from './plans/provider.ts'
 import { createPreparePayment, readPaymentQuestion } from './prepare-payment.ts'
+import { createConversionProvider } from './providers/conversion.ts'
+import { createDirectProvider } from './providers/direct.ts'
 import { createFindTransfer } from './providers/lifi/find-transfer.ts'
-import { createLifiClient, type LifiOptions } from './providers/lifi/lifi-client.ts'
-import { createProviders } from './providers/list.ts'
+import { createLifiProvider } from './providers/lifi/lifi.ts'
+import { createLifiClient, type LifiClient, type LifiOptions } from './providers/lifi/lifi-client.ts'
+import { createSwapV2Provider } from './providers/swap/swap-v2.ts'
+import { createSwapV3Provider } from './providers/swap/swap-v3.ts'
 import { createWarningsOf } from './quotes/explain-unpayable.ts'
 import type { LoadRequest } from './quotes/quote-routes.ts'
 import { checkRouteIds } from './quotes/route-id.ts'
@@ -62,4 +66,23 @@ export function createRouting(options: RoutingOptions) {
     /** undefined without a cross-chain provider. */
     findTransfer: lifi && createFindTransfer(lifi, logger),
   }
+}
+
+/**
+ * Makes all providers. Routes of the first of each kind have the plain ids.
+ *
+ * @param lifi - undefined without a cross-chain provider
+ */
+function createProviders(
+  chains: ChainDirectory,
+  tokens: TokenDirectory,
+  lifi: LifiClient | undefined,
+): readonly Provider[] {
+  return [
+    createDirectProvider(chains),
+    createConversionProvider(chains),
+    createSwapV2Provider(chains, tokens),
+    createSwapV3Provider(chains),
+    ...(lifi === undefined ? [] : [createLifiProvider({ client: lifi, chains, tokens })]),
+  ]
 }

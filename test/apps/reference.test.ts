@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import { beforeAll, describe, expect, it, test } from 'vitest'
-import { headingId, renderMarkdown } from '../../apps/reference/render-markdown.ts'
+import { headingId, renderMarkdown } from '../../apps/reference/render-page.ts'
 import { createBuiltFiles } from '../../src/api/http/built-files.ts'
 import { joinOpenFiles, type OpenFile } from '../../src/api/http/open-files.ts'
 import { describeApi } from '../../src/api/openapi/describe-api.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { SearchInput } from '../../src/search/filter/search-input.ts'
+import type { SearchInput } from '../../src/search/filter/payment-filter.ts'
 import { createPaymentSearch } from '../../src/search/page/payment-search.ts'
 import {
   chains,

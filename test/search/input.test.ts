@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Reason } from '../../src/errors/reasons.ts'
-import type { SearchInput } from '../../src/search/filter/search-input.ts'
+import type { SearchInput } from '../../src/search/filter/payment-filter.ts'
 import { generatePayments, hash, insertPayments, PAYERS } from '../support/data/search-payments.ts'
 import { faultOf, type OpenedSearch, openSearch } from './open-search.ts'
 

@@ -2,7 +2,7 @@ import type { Account } from '../../src/domain/account.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import { type Reason } from '../../src/errors/reasons.ts'
 import { WaybillError } from '../../src/errors/waybill-error.ts'
-import type { SearchInput } from '../../src/search/filter/search-input.ts'
+import type { SearchInput } from '../../src/search/filter/payment-filter.ts'
 import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../../src/search/page/payment-search.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import {

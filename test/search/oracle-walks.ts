@@ -3,11 +3,10 @@ import { expect } from 'vitest'
 import { seededRandom } from '../../bench/search/seeded-random.ts'
 import { compareDecimals, parseDecimal } from '../../src/domain/decimal.ts'
 import { type Payment, rankOfStatus } from '../../src/domain/payment.ts'
+import type { SearchInput, SortOrder } from '../../src/search/filter/payment-filter.ts'
 import type { SortBy } from '../../src/search/filter/search-fields.ts'
-import type { SearchInput, SortOrder } from '../../src/search/filter/search-input.ts'
 import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../../src/search/page/payment-search.ts'
-import { makeGuess } from '../../src/search/plan/first-guess.ts'
-import type { LadderOptions } from '../../src/search/plan/ladder.ts'
+import { type LadderOptions, makeGuess } from '../../src/search/plan/ladder.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import {
   chains,

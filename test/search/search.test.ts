@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { DecimalString } from '../../src/domain/decimal.ts'
 import type { Payment } from '../../src/domain/payment.ts'
-import type { SearchInput } from '../../src/search/filter/search-input.ts'
+import type { SearchInput } from '../../src/search/filter/payment-filter.ts'
 import {
   generatePayments,
   hash,

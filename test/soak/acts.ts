@@ -1,6 +1,6 @@
 /** The transactions of the soak, kind by kind, each with the payment events that it causes. */
 import { type Address, encodeFunctionData, type Hex, parseAbi, zeroAddress } from 'viem'
-import { encodePayment } from '../../demo/history/encode-payment.ts'
+import { encodePayment } from '../../demo/history/planned-payment.ts'
 import {
   type ContractCall,
   encodeApprove,

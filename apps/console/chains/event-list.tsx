@@ -1,7 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type Chain, type UnmatchedEvent, UnmatchedEvent_Acceptance, UnmatchedEvent_Reason } from '@waybill/client'
-import { symbolOf } from '../../shared/currency-symbol.ts'
-import { formatAmount } from '../../shared/format-amount.ts'
+import { formatAmount, symbolOf } from '../../shared/format-amount.ts'
 import { chainsTexts } from '../../shared/texts.ts'
 import { Figures, Paging } from '../parts/blocks.tsx'
 import { Choice } from '../parts/fields.tsx'

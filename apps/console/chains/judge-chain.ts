@@ -1,7 +1,6 @@
 /** How a chain does, in words. */
 import { type Chain, Chain_State } from '@waybill/client'
-import { formatSpan } from '../../shared/format-span.ts'
-import { toDate } from '../../shared/format-time.ts'
+import { formatSpan, toDate } from '../../shared/format-time.ts'
 import { chainsTexts } from '../../shared/texts.ts'
 
 /** What the words need of a chain. */

@@ -2,7 +2,7 @@
 import { type ReactNode, useEffect, useState } from 'react'
 import { formatAmount, formatShortAmount, formatUsd } from '../../shared/format-amount.ts'
 import { formatDistance, formatTime, formatUtc, type StampedTime, toDate } from '../../shared/format-time.ts'
-import { shortAddress } from '../../shared/short-address.ts'
+import { shortAddress } from '../../shared/sentence.ts'
 import { consoleTexts } from '../../shared/texts.ts'
 import { announce } from './announcer.tsx'
 import { useZone } from './zone.ts'

@@ -1,5 +1,4 @@
-import { formatOnce } from '../../shared/format-once.ts'
-import { viewerZone } from '../../shared/format-time.ts'
+import { formatOnce, viewerZone } from '../../shared/format-time.ts'
 import { useFromLocation } from './location.ts'
 
 /** The zone in which days and times are shown: that of the link, so that a shared link names the same days to everybody; else the viewer's. It

@@ -1,5 +1,4 @@
 import { FeeLine_Stage as FeeStage, FeeLine_Type as FeeType, type Payment, Payment_Type } from '@waybill/client'
-import { isNativeCoin } from '../../shared/native-coin.ts'
 import { feeTexts, paymentsTexts, paymentTexts } from '../../shared/texts.ts'
 import { Card, Facts, Table } from '../parts/blocks.tsx'
 import { Amount, Copyable, MaybeAmount, Time, Unknown, Usd } from '../parts/shown-values.tsx'
@@ -148,4 +147,16 @@ export function Identifiers({ payment }: { payment: Payment }) {
       />
     </Card>
   )
+}
+
+/**
+ * Whether a payment is certainly one of the chain's own coin. Its gas is paid in that coin. That `tokenAddress` is absent proves nothing: an
+ * import may leave it out.
+ */
+export function isNativeCoin({
+  tokenAddress,
+  currency,
+  gas,
+}: Pick<Payment, 'tokenAddress' | 'currency' | 'gas'>): boolean {
+  return tokenAddress === undefined && gas?.currency === currency
 }

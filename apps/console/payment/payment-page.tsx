@@ -1,19 +1,22 @@
-import { useQuery } from '@tanstack/react-query'
-import type { Payment } from '@waybill/client'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import type { Payment, PaymentRequest } from '@waybill/client'
 import { formatAmount } from '../../shared/format-amount.ts'
 import { paymentTexts } from '../../shared/texts.ts'
-import { lastPlace } from '../parts/last-place.ts'
+import { Card, type Fact, Facts } from '../parts/blocks.tsx'
+import { isAboveZero } from '../parts/decimals.ts'
+import { Link, LinkButton } from '../parts/link.tsx'
+import { lastPlace } from '../parts/location.ts'
 import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
-import { AmountHeading, Usd } from '../parts/shown-values.tsx'
+import { Amount, AmountHeading, Copyable, Time, Unknown, Usd } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { useReturn } from '../parts/visibility.ts'
+import { AmountsBar } from '../requests/amounts-bar.tsx'
+import { RequestBadges } from '../requests/request-badges.tsx'
 import { Identifiers, MoneyDetails, Who } from './payment-details.tsx'
 import { type StatusName, statusNameOf } from './payment-life.ts'
-import { PaymentRequestCard } from './payment-request-card.tsx'
 import { Timeline } from './payment-timeline.tsx'
-import { Where } from './payment-where.tsx'
 
 /** How often a payment is asked for while it can be seen. One that is not final changes with each block. */
 const POLL_MS: Readonly<Partial<Record<StatusName, number>>> = { PENDING: 2_000, PARTIAL: 10_000 }
@@ -123,4 +126,119 @@ function PaymentView({ payment, isGone, isStale }: ViewProps) {
       </div>
     </div>
   )
+}
+
+/** The request that a payment belongs to, and what it still needs. */
+function PaymentRequestCard({ payment }: { payment: Payment }) {
+  const { title, none } = paymentTexts.request
+  return (
+    <Card id="request" title={title}>
+      {payment.paymentReference === undefined ? (
+        <p className="quiet">{none}</p>
+      ) : (
+        <OwnRequest payment={payment} paymentReference={payment.paymentReference} />
+      )}
+    </Card>
+  )
+}
+
+function OwnRequest({ payment, paymentReference }: { payment: Payment; paymentReference: string }) {
+  const waybill = useWaybill()
+  const { notReadable } = paymentTexts.request
+  const { data, error } = useQuery({
+    // Whatever changes the payment may have changed the request.
+    queryKey: ['request', paymentReference, 'of', payment.id, payment.status, payment.refundedAmount],
+    queryFn: ({ signal }) => waybill.getPaymentRequest({ paymentReference }, { signal }),
+    placeholderData: keepPreviousData,
+  })
+  if (error !== null)
+    return (
+      <div className="stack">
+        <Copyable value={paymentReference} whole />
+        <p className="quiet">
+          {notReadable} {error.message}
+        </p>
+      </div>
+    )
+  if (data === undefined) return <Waiting lines={4} />
+  return <Found request={data} />
+}
+
+function Found({ request }: { request: PaymentRequest }) {
+  const { open, needs, needsNothing } = paymentTexts.request
+  const { reference, paymentReference, outstandingAmount, invoiceCurrency } = request
+  return (
+    <div className="stack">
+      <p className="row">
+        <Link to={`/requests/${paymentReference}`}>{reference ?? paymentReference}</Link>
+        <RequestBadges request={request} />
+      </p>
+      <AmountsBar request={request} />
+      {isAboveZero(outstandingAmount) ? (
+        <p>
+          {needs} <Amount value={outstandingAmount} currency={invoiceCurrency} whole />
+        </p>
+      ) : (
+        <p>{needsNothing}</p>
+      )}
+      <LinkButton to={`/requests/${paymentReference}`} text={open} />
+    </div>
+  )
+}
+
+/** Where the money moved: one chain, or two side by side where a bridge carried it. */
+function Where({ payment }: { payment: Payment }) {
+  const { title, source, destination, chain } = paymentTexts.where
+  const isBridged = payment.sourceNetwork !== undefined && payment.sourceNetwork !== payment.network
+  const unknownSource: Fact = payment.sourceNetwork === undefined ? [source, <Unknown />] : undefined
+  return (
+    <Card id="where" title={title}>
+      {isBridged ? (
+        <div className="bridge stack">
+          <Side title={source} facts={sourceFacts(payment)} />
+          <span className="bridge-arrow" aria-hidden="true">
+            →
+          </span>
+          <Side title={destination} facts={destinationFacts(payment)} />
+        </div>
+      ) : (
+        <Facts label={chain} facts={[...destinationFacts(payment), unknownSource]} />
+      )}
+    </Card>
+  )
+}
+
+function Side({ title, facts }: { title: string; facts: readonly Fact[] }) {
+  return (
+    <div className="stack gap-2">
+      <h3>{title}</h3>
+      <Facts facts={facts} />
+    </div>
+  )
+}
+
+function sourceFacts({ sourceNetwork, sourceTxHash, payer, links }: Payment): readonly Fact[] {
+  const texts = paymentTexts.where
+  return [
+    [texts.network, sourceNetwork ?? <Unknown />],
+    [texts.transaction, <Copyable value={sourceTxHash} link={links?.sourceTransaction} />],
+    [texts.payer, <Copyable value={payer} link={links?.payer} />],
+  ]
+}
+
+function destinationFacts(payment: Payment): readonly Fact[] {
+  const texts = paymentTexts.where
+  const { network, chainId, txHash, links, blockNumber, eventIndex, timestamp } = payment
+  const where = (
+    <>
+      {network} {chainId !== undefined && <span className="quiet">{chainId}</span>}
+    </>
+  )
+  return [
+    [texts.network, where],
+    [texts.transaction, <Copyable value={txHash} link={links?.transaction} />],
+    [texts.block, blockNumber?.toString() ?? <Unknown />],
+    [texts.time, <Time at={timestamp} />],
+    [texts.event, eventIndex ?? <Unknown />],
+  ]
 }

@@ -4,6 +4,8 @@ import { memo, useEffect, useRef, useState } from 'react'
 import {
   Button as AriaButton,
   ComboBox,
+  Dialog,
+  DialogTrigger,
   Input,
   Label,
   ListBox,
@@ -14,13 +16,20 @@ import {
   TagList,
   Text,
 } from 'react-aria-components'
-import { symbolOf } from '../../shared/currency-symbol.ts'
+import { symbolOf } from '../../shared/format-amount.ts'
 import { paymentsTexts, stateTexts, suggestTexts } from '../../shared/texts.ts'
-import { Button } from '../parts/fields.tsx'
+import { Button, Choice, Form, TextField } from '../parts/fields.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { useZone } from '../parts/zone.ts'
-import { AddFilter } from './add-filter.tsx'
-import { type Filter, filtersOf, withFilters, withoutFilter, withoutFilters } from './filters.ts'
+import {
+  FILTER_FIELDS,
+  type Filter,
+  type FilterField,
+  filtersOf,
+  withFilters,
+  withoutFilter,
+  withoutFilters,
+} from './filters.ts'
 import { type KnownNames, type Suggestion, suggest } from './suggest.ts'
 
 interface FilterBoxProps {
@@ -207,4 +216,78 @@ function useKnownNames(isWanted: boolean): KnownNames {
 /** `USDC`, which is every `USDC-…`, before its ids. */
 function withSymbols(ids: readonly string[]): string[] {
   return [...new Set([...ids.map(symbolOf), ...ids])]
+}
+
+interface AddFilterProps {
+  readonly known: KnownNames
+  readonly onOpen: () => void
+  readonly onFilter: (filter: Filter) => void
+}
+
+/** Every filter of the search by name, for those who would rather choose than type. */
+function AddFilter({ known, onOpen, onFilter }: AddFilterProps) {
+  return (
+    <DialogTrigger onOpenChange={(isOpen) => isOpen && onOpen()}>
+      <AriaButton className="button">{paymentsTexts.addFilter}</AriaButton>
+      <Popover className="popover" placement="bottom end" offset={4}>
+        <Dialog className="add-filter" aria-label={paymentsTexts.addFilter}>
+          {({ close }) => (
+            <FilterForm
+              known={known}
+              onFilter={(filter) => {
+                onFilter(filter)
+                close()
+              }}
+            />
+          )}
+        </Dialog>
+      </Popover>
+    </DialogTrigger>
+  )
+}
+
+function FilterForm({ known, onFilter }: Omit<AddFilterProps, 'onOpen'>) {
+  const [field, setField] = useState<FilterField>('status')
+  const [value, setValue] = useState('')
+  const choices = choicesOf(field, known)
+  const send = () => {
+    const chosen = value.trim() || (isClosed(field) ? choices[0]?.[0] : undefined)
+    if (chosen !== undefined && chosen !== '') onFilter({ field, value: chosen })
+  }
+  return (
+    <Form className="stack" onSend={send}>
+      <Choice
+        label={paymentsTexts.filterField}
+        value={field}
+        options={FILTER_FIELDS.filter((each) => each !== 'q').map((each) => [each, suggestTexts.fields[each]])}
+        onChoose={(chosen) => {
+          setField(chosen as FilterField)
+          setValue('')
+        }}
+      />
+      {isClosed(field) ? (
+        <Choice label={paymentsTexts.filterValue} value={value} options={choices} onChoose={setValue} />
+      ) : (
+        <TextField
+          label={paymentsTexts.filterValue}
+          wrong={undefined}
+          type={/^(?:from|to|changed.*)$/.test(field) ? 'date' : 'text'}
+          inputMode={field === 'minAmount' || field === 'maxAmount' ? 'decimal' : undefined}
+          value={value}
+          onType={setValue}
+          suggestions={choices.map(([each]) => ({ value: each }))}
+        />
+      )}
+      <Button text={paymentsTexts.add} look="main" type="submit" />
+    </Form>
+  )
+}
+
+const isClosed = (field: FilterField) => /(?:^|\.)(?:status|type)$/.test(field)
+
+function choicesOf(field: FilterField, known: KnownNames): (readonly [value: string, title: string])[] {
+  if (field.endsWith('status')) return Object.entries(stateTexts.payment)
+  if (field.endsWith('type')) return Object.entries(paymentsTexts.types)
+  const names = /network$/i.test(field) ? known.network : /currency$/i.test(field) ? known.currency : []
+  return names.map((name) => [name, name])
 }

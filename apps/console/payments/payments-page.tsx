@@ -1,14 +1,13 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type PaymentSummary, PaymentSummary_Measure } from '@waybill/client'
-import { memo, useEffect, useMemo, useRef, useState } from 'react'
+import { memo, type RefObject, useEffect, useMemo, useRef, useState } from 'react'
 import { formatAmount, formatUsd } from '../../shared/format-amount.ts'
 import { dayIn } from '../../shared/format-time.ts'
 import { paymentsTexts } from '../../shared/texts.ts'
 import { Paging } from '../parts/blocks.tsx'
 import { Button } from '../parts/fields.tsx'
-import { rememberPlace } from '../parts/last-place.ts'
 import { Link } from '../parts/link.tsx'
-import { currentQuery, navigate, searchOf, useLocation, withParameter } from '../parts/location.ts'
+import { currentQuery, navigate, rememberPlace, searchOf, useLocation, withParameter } from '../parts/location.ts'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { missingScope } from '../parts/scope-notice.tsx'
@@ -22,7 +21,6 @@ import { filtersOf, searchFilters, withFilters, withoutFilters, withoutOrder } f
 import { PaymentsTable } from './payments-table.tsx'
 import { choosePeriod } from './periods.ts'
 import { barsOf, type ChartState, groupsOf, MEASURES, PERIODS, SPLITS } from './sums.ts'
-import { useHold } from './use-hold.ts'
 import { type Connection, SUMS_MS, usePayments } from './use-payments.ts'
 
 const show = (query: URLSearchParams) => navigate(`/payments${searchOf(query)}`)
@@ -208,4 +206,43 @@ function Totals({ summary }: { summary: PaymentSummary | undefined }) {
       </span>
     </div>
   )
+}
+
+/**
+ * Whether a person is busy with what stands in an area: text in it is selected, its rows have the focus, or it is scrolled away from its top.
+ * New rows would then move what he reads.
+ */
+function useHold(area: RefObject<HTMLElement | null>): boolean {
+  const [isHeld, setHeld] = useState(false)
+  useEffect(() => {
+    const read = () => {
+      const element = area.current
+      setHeld(element !== null && (hasSelection(element) || hasFocusedRow(element) || isScrolledPast(element)))
+    }
+    const left = new AbortController()
+    for (const event of ['selectionchange', 'focusin', 'focusout', 'scroll'])
+      document.addEventListener(event, read, { passive: true, signal: left.signal })
+    return () => left.abort()
+  }, [area])
+  return isHeld
+}
+
+function hasSelection(element: HTMLElement): boolean {
+  const selection = getSelection()
+  return (
+    selection !== null &&
+    !selection.isCollapsed &&
+    selection.anchorNode !== null &&
+    element.contains(selection.anchorNode)
+  )
+}
+
+function hasFocusedRow(element: HTMLElement): boolean {
+  const focused = document.activeElement
+  return focused?.closest('tbody') !== null && element.contains(focused)
+}
+
+/** Its first rows are above what can be seen. */
+function isScrolledPast(element: HTMLElement): boolean {
+  return element.getBoundingClientRect().top < 0
 }

@@ -1,6 +1,6 @@
 import { type Payment, Payment_Type } from '@waybill/client'
-import { type KeyboardEvent, type MouseEvent, memo } from 'react'
-import { symbolOf } from '../../shared/currency-symbol.ts'
+import { type KeyboardEvent, type MouseEvent, memo, useEffect, useRef } from 'react'
+import { symbolOf } from '../../shared/format-amount.ts'
 import { paymentsTexts } from '../../shared/texts.ts'
 import { Link } from '../parts/link.tsx'
 import { navigate } from '../parts/location.ts'
@@ -8,7 +8,6 @@ import { PaymentBadge } from '../parts/payment-badge.tsx'
 import { Amount, Badge, Copyable, Unknown, Usd, ZonedTime } from '../parts/shown-values.tsx'
 import { useZone } from '../parts/zone.ts'
 import { type SortField, sortOf, withSort } from './filters.ts'
-import { useSlots } from './row-slots.ts'
 
 interface PaymentsTableProps {
   readonly rows: readonly Payment[]
@@ -145,4 +144,28 @@ function moveBetweenRows(event: KeyboardEvent<HTMLTableElement>): void {
   if (next === undefined) return
   event.preventDefault()
   next.focus()
+}
+
+/** Which row of the table each payment has, by its id, in the order of the rows. */
+type Slots = ReadonlyMap<string, number>
+
+/**
+ * Gives each payment a row: the one that it had, else one that has become free, else a new one. A browser changes the words of a row in a fraction
+ * of the time in which it removes one and makes another.
+ */
+export function assignSlots(before: Slots, ids: readonly string[]): Slots {
+  const kept = new Set(ids)
+  const free = [...before].filter(([id]) => !kept.has(id)).map(([, slot]) => slot)
+  let next = Math.max(-1, ...before.values()) + 1
+  return new Map(ids.map((id) => [id, before.get(id) ?? free.shift() ?? next++]))
+}
+
+/** The keys of the rows that show these payments, which may not repeat. */
+function useSlots(ids: readonly string[]): readonly number[] {
+  const shown = useRef<Slots>(new Map())
+  const slots = assignSlots(shown.current, ids)
+  useEffect(() => {
+    shown.current = slots
+  })
+  return [...slots.values()]
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { assignSlots } from './row-slots.ts'
+import { assignSlots } from './payments-table.tsx'
 
 const slotsOf = (pairs: Readonly<Record<string, number>>) => new Map(Object.entries(pairs))
 

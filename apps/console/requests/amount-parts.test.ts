@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { partsOf } from './amount-parts.ts'
+import { partsOf } from './amounts-bar.tsx'
 
 it.each([
   [

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { sumOutstanding } from './outstanding-sums.ts'
+import { sumOutstanding } from './outstanding.tsx'
 
 it('adds what is left of a currency on all its chains, exactly', () => {
   const sums = sumOutstanding([

@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
-import { PaymentRequest_Status as Status } from '@waybill/client'
+import { type PaymentRequestSummary, PaymentRequest_Status as Status } from '@waybill/client'
 import { formatAmount } from '../../shared/format-amount.ts'
 import { requestTexts } from '../../shared/texts.ts'
+import { addDecimals } from '../parts/decimals.ts'
 import { ErrorNotice } from '../parts/notices.tsx'
 import { missingScope } from '../parts/scope-notice.tsx'
 import { Amount } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
-import { type OutstandingSum, sumOutstanding } from './outstanding-sums.ts'
 
 /** A request that is cancelled or expired is not paid any more. */
 const owed = { status: [Status.OPEN, Status.PARTIALLY_PAID] }
@@ -59,4 +59,30 @@ function Sums({ sums }: { sums: readonly OutstandingSum[] }) {
       ))}
     </ul>
   )
+}
+
+/** What is left of the requests of one invoice currency. */
+type OwedGroup = Pick<PaymentRequestSummary['groups'][number], 'symbol' | 'network' | 'count' | 'outstandingAmount'>
+
+/** What is outstanding in one currency, on whatever chain. */
+type OutstandingSum = ReturnType<typeof sumOutstanding>[number]
+
+/**
+ * What is outstanding, by the symbol of the currency: exact.
+ *
+ * @returns the currencies with most requests first
+ */
+export function sumOutstanding(groups: readonly OwedGroup[]) {
+  return [...Map.groupBy(groups, ({ symbol }) => symbol)]
+    .map(([symbol, ofSymbol]) => ({
+      /** `USDC`, `EUR` */
+      symbol,
+      amount: addDecimals(ofSymbol.map(({ outstandingAmount }) => outstandingAmount)),
+      requests: ofSymbol.reduce((sum, { count }) => sum + count, 0),
+      /** The same by chain; one part without a chain for fiat. */
+      parts: ofSymbol
+        .map(({ network, outstandingAmount }) => ({ network, amount: outstandingAmount }))
+        .toSorted((a, b) => ((a.network ?? '') < (b.network ?? '') ? -1 : 1)),
+    }))
+    .toSorted((a, b) => b.requests - a.requests || (a.symbol < b.symbol ? -1 : 1))
 }

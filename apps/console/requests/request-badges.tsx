@@ -1,6 +1,7 @@
 import type { PaymentRequest } from '@waybill/client'
 import { type RequestState, stateOf } from '../../shared/request-state.ts'
-import { stateTexts } from '../../shared/texts.ts'
+import { sentence } from '../../shared/sentence.ts'
+import { requestTexts, stateTexts } from '../../shared/texts.ts'
 import { isAboveZero } from '../parts/decimals.ts'
 import { Badge, type Tone } from '../parts/shown-values.tsx'
 
@@ -21,5 +22,18 @@ export function RequestBadges({ request }: { request: Pick<PaymentRequest, 'stat
       <Badge tone={tones[state]}>{stateTexts.request[state]}</Badge>
       {isAboveZero(request.overpaidAmount) && <Badge tone="warn">{stateTexts.overpaid}</Badge>}
     </span>
+  )
+}
+
+/** Why no wallet can pay the request, where that is so. */
+export function Warnings({ request: { warnings } }: { request: Pick<PaymentRequest, 'warnings'> }) {
+  if (warnings.length === 0) return undefined
+  return (
+    <div className="notice warn">
+      <h2>{requestTexts.one.warnings}</h2>
+      {warnings.map(({ reason, message }) => (
+        <p key={reason + message}>{sentence(message)}</p>
+      ))}
+    </div>
   )
 }

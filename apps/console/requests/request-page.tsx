@@ -1,22 +1,22 @@
-import { useQuery } from '@tanstack/react-query'
-import type { PaymentRequest } from '@waybill/client'
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { type Payment, type PaymentRequest, WaybillCallError } from '@waybill/client'
+import { useEffect, useRef, useState } from 'react'
 import { isPayable, stateOf } from '../../shared/request-state.ts'
 import { requestTexts } from '../../shared/texts.ts'
-import { Card, Facts } from '../parts/blocks.tsx'
+import { Card, Facts, Table } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
-import { lastPlace } from '../parts/last-place.ts'
-import { LinkButton } from '../parts/link.tsx'
+import { Button } from '../parts/fields.tsx'
+import { Link, LinkButton } from '../parts/link.tsx'
+import { lastPlace } from '../parts/location.ts'
 import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
-import { Amount, AmountHeading, Copyable, Time } from '../parts/shown-values.tsx'
+import { PaymentBadge } from '../parts/payment-badge.tsx'
+import { Amount, AmountHeading, Copyable, MaybeAmount, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
+import { useVisible } from '../parts/visibility.ts'
 import { AmountsBar } from './amounts-bar.tsx'
-import { CancelDialog } from './cancel-dialog.tsx'
 import { PayLink } from './pay-link.tsx'
-import { RequestBadges } from './request-badges.tsx'
-import { RequestPayments } from './request-payments.tsx'
-import { Warnings } from './request-warnings.tsx'
-import { useWatchedRequest } from './use-watched-request.ts'
+import { RequestBadges, Warnings } from './request-badges.tsx'
 
 const { one: texts } = requestTexts
 
@@ -123,5 +123,121 @@ function Terms({ request }: { request: PaymentRequest }) {
         ]}
       />
     </Card>
+  )
+}
+
+const { cancel: cancelTexts } = requestTexts
+
+/** A button that asks first. The dialog is the browser's own: it holds the focus, closes on Escape and gives the focus back. */
+function CancelDialog({ request: { paymentReference } }: { request: PaymentRequest }) {
+  const waybill = useWaybill()
+  const queries = useQueryClient()
+  const dialog = useRef<HTMLDialogElement>(null)
+  const { mutate, isPending, error, reset } = useMutation({
+    mutationFn: () => waybill.cancelPaymentRequest({ paymentReference }),
+    onSuccess: async (cancelled) => {
+      dialog.current?.close()
+      queries.setQueryData(['request', paymentReference], cancelled)
+      await queries.invalidateQueries({ queryKey: ['requests'] })
+    },
+  })
+  const open = () => {
+    reset()
+    dialog.current?.showModal()
+  }
+  return (
+    <>
+      <Button text={cancelTexts.open} onClick={open} />
+      <dialog ref={dialog} aria-labelledby="cancel-title">
+        <div className="stack">
+          <h2 id="cancel-title">{cancelTexts.title}</h2>
+          <ul className="bullets">
+            {cancelTexts.says.map((line) => (
+              <li key={line}>{line}</li>
+            ))}
+          </ul>
+          {error !== null && <ErrorNotice error={error} />}
+          <div className="row dialog-actions">
+            <Button text={cancelTexts.keep} autoFocus onClick={() => dialog.current?.close()} />
+            <Button
+              text={isPending ? cancelTexts.busy : cancelTexts.confirm}
+              look="danger"
+              disabled={isPending}
+              onClick={() => mutate()}
+            />
+          </div>
+        </div>
+      </dialog>
+    </>
+  )
+}
+
+/**
+ * Keeps a request current while the page can be seen. The watch begins anew when somebody comes back, with the state of that moment, so nothing
+ * waits for a connection that was cut meanwhile.
+ *
+ * @param isThere - the request exists
+ * @returns whether the connection is being opened again
+ */
+function useWatchedRequest(paymentReference: string, isThere: boolean): { readonly isCut: boolean } {
+  const waybill = useWaybill()
+  const queries = useQueryClient()
+  const isVisible = useVisible()
+  const [isCut, setCut] = useState(false)
+  useEffect(() => {
+    if (!isThere || !isVisible) return
+    const left = new AbortController()
+    const watch = async () => {
+      const options = { signal: left.signal, onReconnect: () => setCut(true) }
+      for await (const request of waybill.watchPaymentRequest(paymentReference, options)) {
+        setCut(false)
+        queries.setQueryData(['request', paymentReference], request)
+      }
+    }
+    watch().catch((error: unknown) => {
+      if (!left.signal.aborted && error instanceof WaybillCallError) setCut(true)
+    })
+    return () => left.abort()
+  }, [waybill, queries, paymentReference, isThere, isVisible])
+  return { isCut }
+}
+
+const MOST = 100
+
+/** The payments that count for a request. They are asked for again whenever the request changes. */
+function RequestPayments({ request }: { request: PaymentRequest }) {
+  const waybill = useWaybill()
+  const { paymentReference, status, paidAmount, pendingAmount, overpaidAmount } = request
+  const { data, error, refetch } = useQuery({
+    queryKey: ['request', paymentReference, 'payments', status, paidAmount, pendingAmount, overpaidAmount],
+    queryFn: ({ signal }) => waybill.searchPayments({ paymentReference: [paymentReference], limit: MOST }, { signal }),
+    placeholderData: keepPreviousData,
+  })
+  return (
+    <Card id="payments" title={texts.payments}>
+      {error !== null && <ErrorNotice error={error} onRetry={() => void refetch()} />}
+      {error === null && data === undefined && <Waiting lines={2} />}
+      {data !== undefined && <Found payments={data.payments} hasMore={data.pagination?.hasMore === true} />}
+    </Card>
+  )
+}
+
+function Found({ payments, hasMore }: { payments: readonly Payment[]; hasMore: boolean }) {
+  const { noPayments, morePayments, payments: title, paymentColumns } = texts
+  if (payments.length === 0) return <p className="quiet">{noPayments}</p>
+  const rows = payments.map((payment) => [
+    <Link to={`/payments/${payment.id}`}>
+      <Time at={payment.timestamp} />
+    </Link>,
+    <PaymentBadge status={payment.status} superseded={payment.superseded} />,
+    <Amount value={payment.amount} currency={payment.currency} />,
+    <MaybeAmount value={payment.invoiceAmount} currency={payment.invoiceCurrency} />,
+    <Copyable value={payment.payer} />,
+  ])
+  return (
+    <>
+      <Table label={title} columns={paymentColumns} rows={rows} numbers={[2, 3]} />
+      {hasMore && <p className="small quiet">{morePayments}</p>}
+    </>
   )
 }

@@ -7,7 +7,7 @@ import {
   type ViewName,
   viewNameOf,
   viewNames,
-} from './request-views.ts'
+} from './requests-page.tsx'
 
 it('has a view of each status, and one of what is overpaid', () => {
   const names = Object.values(Status).filter((name) => typeof name === 'string' && name !== 'STATUS_UNSPECIFIED')

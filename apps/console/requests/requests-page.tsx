@@ -1,27 +1,19 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import type { PaymentRequest, Waybill } from '@waybill/client'
+import { type PaymentRequest, PaymentRequest_Status as Status, type Waybill } from '@waybill/client'
 import { useState } from 'react'
+import type { RequestState } from '../../shared/request-state.ts'
 import { requestTexts, stateTexts } from '../../shared/texts.ts'
 import { Paging, Table } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
 import { Button, Form } from '../parts/fields.tsx'
-import { rememberPlace } from '../parts/last-place.ts'
 import { Link, LinkButton } from '../parts/link.tsx'
-import { navigate, searchOf, useLocation } from '../parts/location.ts'
+import { navigate, rememberPlace, searchOf, useLocation } from '../parts/location.ts'
 import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { Amount, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { Outstanding } from './outstanding.tsx'
 import { RequestBadges } from './request-badges.tsx'
-import {
-  filtersOfView,
-  readPaymentReference,
-  readSearch,
-  type ViewName,
-  viewNameOf,
-  viewNames,
-} from './request-views.ts'
 
 /** What of the list is in the link. */
 interface Shown {
@@ -200,4 +192,36 @@ function NoRequests({ shown: { view, q } }: { shown: Shown }) {
       {view === 'ALL' && <NewRequest />}
     </Empty>
   )
+}
+
+/** The lists of requests that people ask for, as the service filters them. */
+export type ViewName = 'ALL' | RequestState | 'OVERPAID'
+
+/** Each has a text that says that it is empty. */
+export const viewNames = Object.keys(requestTexts.list.none) as readonly ViewName[]
+
+/** The filters of a view. */
+export function filtersOfView(name: ViewName): { readonly status?: Status[]; readonly overpaid?: boolean } {
+  if (name === 'ALL') return {}
+  return name === 'OVERPAID' ? { overpaid: true } : { status: [Status[name]] }
+}
+
+/** The view that a link names; all requests where it names none that exists. */
+export function viewNameOf(text: string | null): ViewName {
+  return viewNames.find((name) => name === text?.toUpperCase()) ?? 'ALL'
+}
+
+/** The filters that a text stands for: a request id, a payee's address, or the merchant's own reference. */
+export function readSearch(text: string): { requestId?: string[]; payee?: string[]; reference?: string[] } {
+  const typed = text.trim()
+  if (typed === '') return {}
+  if (/^01[0-9a-f]{64}$/i.test(typed)) return { requestId: [typed] }
+  if (/^0x[0-9a-f]{40}$/i.test(typed)) return { payee: [typed] }
+  return { reference: [typed] }
+}
+
+/** @returns the payment reference that a text has the form of; it may be the merchant's own reference all the same */
+export function readPaymentReference(text: string): string | undefined {
+  const [, digits] = /^(?:0x)?([0-9a-f]{16})$/i.exec(text.trim()) ?? []
+  return digits === undefined ? undefined : `0x${digits.toLowerCase()}`
 }

@@ -1,6 +1,6 @@
 import { type FeeLine, FeeLine_Stage, FeeLine_Type, type Route, Route_StepKind, Route_Tag } from '@waybill/client'
-import { symbolOf } from '../../shared/currency-symbol.ts'
-import { formatSpan } from '../../shared/format-span.ts'
+import { symbolOf } from '../../shared/format-amount.ts'
+import { formatSpan } from '../../shared/format-time.ts'
 import { sentence } from '../../shared/sentence.ts'
 import { feeTexts, whyTexts } from '../../shared/texts.ts'
 import { Table } from '../parts/blocks.tsx'

@@ -1,8 +1,7 @@
 /** The answer of a search for routes in one sentence for support, and as plain text for the customer. */
 import type { GetPaymentRoutesResponse, Route, UnavailableRoute, Warning } from '@waybill/client'
-import { symbolOf } from '../../shared/currency-symbol.ts'
-import { formatShortAmount } from '../../shared/format-amount.ts'
-import { formatSpan } from '../../shared/format-span.ts'
+import { formatShortAmount, symbolOf } from '../../shared/format-amount.ts'
+import { formatSpan } from '../../shared/format-time.ts'
 import { sentence } from '../../shared/sentence.ts'
 import { whyTexts } from '../../shared/texts.ts'
 

@@ -1,18 +1,17 @@
-import { WaybillCallError } from '@waybill/client'
+import { type UnavailableRoute, WaybillCallError } from '@waybill/client'
 import { useEffect, useState } from 'react'
 import { sentence } from '../../shared/sentence.ts'
 import { whyTexts } from '../../shared/texts.ts'
+import { Button, Form, TextField } from '../parts/fields.tsx'
 import { Link } from '../parts/link.tsx'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { AnswerHead } from './answer-head.tsx'
-import { Examples } from './examples.tsx'
-import { MissingList } from './missing-list.tsx'
-import { QuestionForm } from './question-form.tsx'
 import { RouteList } from './route-list.tsx'
-import { sayVerdict } from './say-verdict.ts'
+import { byUse, sayVerdict } from './say-verdict.ts'
 import { type Question, type RoutesState, useRoutes } from './stream-routes.ts'
+import { useDemoWallets, useOpenRequests } from './suggestions.ts'
 
 export function WhyPage() {
   const { query } = useLocation()
@@ -112,5 +111,125 @@ function Spoken({ state: { answer, isAsking } }: { state: RoutesState }) {
     <p className="unseen" role="status">
       {text}
     </p>
+  )
+}
+
+/** What the wallets of the demo say fits its oldest request in this currency. */
+const CURRENCY = 'USDC-ETHEREUM'
+
+/** In a demo: each of its wallets with an open request, to be tried with a click. */
+function Examples() {
+  const wallets = useDemoWallets()
+  const requests = useOpenRequests()
+  const request = requests.findLast(({ currency }) => currency === CURRENCY) ?? requests[0]
+  if (request === undefined || wallets.length === 0) return null
+  return (
+    <section aria-labelledby="examples" className="stack gap-3">
+      <h2 id="examples">{whyTexts.examples(request.money)}</h2>
+      <ul className="why-examples">
+        {wallets.map(({ value, name, says }) => (
+          <li key={value}>
+            <Link to={`/why${searchOf(new URLSearchParams({ request: request.value, wallet: value }))}`}>{name}</Link>
+            <span>{says}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+interface MissingListProps {
+  readonly question: Question
+  readonly unavailable: readonly UnavailableRoute[]
+}
+
+/** Every way that is none, by chain, with what would change that. */
+function MissingList({ question, unavailable }: MissingListProps) {
+  const byChain = Map.groupBy(unavailable, ({ chain }) => chain ?? whyTexts.missing.elsewhere)
+  return (
+    <section aria-labelledby="missing" className="stack gap-3">
+      <h2 id="missing">{whyTexts.missing.title}</h2>
+      {[...byChain].map(([chain, entries]) => (
+        <section key={chain} className="why-chain" aria-label={chain}>
+          <header>
+            <h3>{chain}</h3>
+            <span className="quiet small">{whyTexts.missing.count(entries.length)}</span>
+          </header>
+          <ul>
+            {byUse(entries).map((entry) => (
+              <Missing key={`${entry.token} ${entry.provider} ${entry.reason}`} entry={entry} question={question} />
+            ))}
+          </ul>
+        </section>
+      ))}
+    </section>
+  )
+}
+
+function Missing({ entry, question }: { entry: UnavailableRoute; question: Question }) {
+  const { missing } = whyTexts
+  const { chain, token, provider, message, remedy, reason } = entry
+  return (
+    <li>
+      <div>
+        <strong>{token ?? missing.whole}</strong>
+        {provider !== undefined && <span className="quiet small line">{missing.through(provider)}</span>}
+      </div>
+      <p>
+        {sentence(message)} <span className="quiet why-reason">{reason}</span>
+      </p>
+      <p>
+        {reason === 'CROSSCHAIN_NOT_ASKED' && token !== undefined && chain !== undefined ? (
+          <Link to={`/why${searchOf(narrowed(question, chain, token))}`}>
+            {missing.askFor(whyTexts.on(token, chain))}
+          </Link>
+        ) : (
+          sentence(remedy)
+        )}
+      </p>
+    </li>
+  )
+}
+
+function narrowed({ paymentReference, wallet }: Question, chain: string, token: string): URLSearchParams {
+  return new URLSearchParams({ request: paymentReference, wallet, tokens: token, chains: chain })
+}
+
+interface QuestionFormProps {
+  readonly reference: string
+  readonly wallet: string
+  /** What the service finds wrong, by field. */
+  readonly wrong: Readonly<Record<string, string>>
+  readonly onAsk: (reference: string, wallet: string) => void
+}
+
+function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormProps) {
+  const [typed, setTyped] = useState({ reference, wallet })
+  const requests = useOpenRequests()
+  const wallets = useDemoWallets()
+  return (
+    <Form className="why-form" noValidate onSend={() => onAsk(typed.reference.trim(), typed.wallet.trim())}>
+      <TextField
+        label={whyTexts.reference}
+        help={wrong.paymentReference === undefined ? whyTexts.referenceHelp : undefined}
+        isMono
+        autoCapitalize="off"
+        value={typed.reference}
+        wrong={wrong.paymentReference}
+        suggestions={requests}
+        onType={(value) => setTyped({ ...typed, reference: value })}
+      />
+      <TextField
+        label={whyTexts.wallet}
+        help={wrong.wallet === undefined ? whyTexts.walletHelp : undefined}
+        isMono
+        autoCapitalize="off"
+        value={typed.wallet}
+        wrong={wrong.wallet}
+        suggestions={wallets}
+        onType={(value) => setTyped({ ...typed, wallet: value })}
+      />
+      <Button text={whyTexts.ask} look="main" type="submit" />
+    </Form>
   )
 }

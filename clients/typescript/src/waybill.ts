@@ -11,7 +11,6 @@ import { createCaller, type WaybillOptions } from './caller.ts'
 import { type CallOptions, type Calls, makeCalls } from './calls.ts'
 import { type ExportCsvOptions, exportCsv } from './export-csv.ts'
 import type { KeepOpenOptions } from './keep-open.ts'
-import { eachPayment, eachPaymentRequest } from './pages.ts'
 import { type WatchFilter, type WatchOptions, watchPaymentRequest, watchPayments } from './watch.ts'
 
 type PlainCalls = Calls<typeof RoutesService> &
@@ -64,5 +63,32 @@ export function createWaybill(options: WaybillOptions): Waybill {
     exportCsv: (filter = {}, more) => exportCsv(options, filter, more),
     watchPayments: (filter, options) => watchPayments(payments, filter, options),
     watchPaymentRequest: (reference, options) => watchPaymentRequest(requests, reference, options),
+  }
+}
+
+/** Every payment that matches, over all pages. The next page is asked for when the one before has been read. */
+async function* eachPayment(
+  calls: Pick<Calls<typeof PaymentSearchService>, 'searchPayments'>,
+  filter: MessageInitShape<typeof SearchPaymentsRequestSchema> = {},
+  options: CallOptions = {},
+): AsyncGenerator<Payment, void, undefined> {
+  for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
+    // A cursor carries filters, order and limit.
+    const page = await calls.searchPayments(cursor === undefined ? filter : { cursor }, options)
+    yield* page.payments
+    cursor = page.pagination?.nextCursor
+  }
+}
+
+/** Every request that matches, over all pages. */
+async function* eachPaymentRequest(
+  calls: Pick<Calls<typeof RequestsService>, 'listPaymentRequests'>,
+  filter: MessageInitShape<typeof ListPaymentRequestsRequestSchema> = {},
+  options: CallOptions = {},
+): AsyncGenerator<PaymentRequest, void, undefined> {
+  for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
+    const page = await calls.listPaymentRequests(cursor === undefined ? filter : { cursor }, options)
+    yield* page.requests
+    cursor = page.pagination?.nextCursor
   }
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createFairTurns, type FairTurnsOptions, TooManyAtOnceError } from './fair-turns.ts'
+import { createFairTurns, type FairTurnsOptions, TooManyAtOnceError } from './take-turns.ts'
 
 const NEVER = new AbortController().signal
 

@@ -1,5 +1,5 @@
 import type { Authenticate } from '../../auth/authenticate.ts'
-import type { ReportLimit } from '../../auth/rate-limit.ts'
+import type { ReportLimit } from '../../auth/caller.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { headerOf, whenComplete } from './call.ts'
 import { holderOf } from './call-holder.ts'

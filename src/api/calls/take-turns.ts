@@ -1,7 +1,7 @@
 import { waybillError } from '../../errors/waybill-error.ts'
+import { startTimer } from './alarms.ts'
 import type { Answers, Call } from './call.ts'
 import { holderOf } from './call-holder.ts'
-import { createFairTurns, type TakeTurn, TooManyAtOnceError } from './fair-turns.ts'
 import type { Interceptor, TurnKind } from './served-method.ts'
 
 /** How much work of each kind this process does at once. */
@@ -103,4 +103,142 @@ async function nextInTurn(iterator: AsyncIterator<object>, take: () => Promise<(
   } finally {
     end()
   }
+}
+
+/**
+ * Waits for a turn.
+ *
+ * @param who - equal for those who share one part
+ * @param untilMs - how long to wait, on the clock of `performance`
+ * @returns ends the turn; to be called once
+ * @throws TooManyAtOnceError; the signal's reason when it aborts before the turn has come
+ */
+type TakeTurn = (who: string, terms: WaitTerms) => Promise<() => void>
+
+interface WaitTerms {
+  readonly signal: AbortSignal
+  readonly untilMs: number
+}
+
+export interface FairTurnsOptions {
+  /** Turns at once. */
+  readonly places: number
+  /** Turns at once of one user. The rest is left for others, who then need not wait for a turn to end. */
+  readonly placesEach: number
+}
+
+/** No turn came in time. */
+export class TooManyAtOnceError extends Error {
+  override readonly name = 'TooManyAtOnceError'
+  /** How long this call has waited, in milliseconds. */
+  readonly waitedMs: number
+
+  constructor(waitedMs: number) {
+    super(`no turn within ${waitedMs} ms`)
+    this.waitedMs = waitedMs
+  }
+}
+
+interface Waiter {
+  readonly begin: () => void
+}
+
+/** Somebody who has turns or waits for some. */
+interface User {
+  running: number
+  /** In the order in which they came. */
+  readonly waiting: Waiter[]
+}
+
+interface State {
+  readonly options: FairTurnsOptions
+  /** The first has begun or ended a turn the longest ago. */
+  readonly users: Map<string, User>
+  running: number
+}
+
+/**
+ * Shares out a scarce resource by turns, so that a heavy user does not keep it from others. The next turn goes to the user who has the fewest turns running, and between equals to the one who began or ended a turn the longest
+ * ago. A user's own calls have their turns in the order in which they came.
+ */
+export function createFairTurns(options: FairTurnsOptions): TakeTurn {
+  const state: State = { options, users: new Map(), running: 0 }
+  const { places, placesEach } = options
+  return async (who, terms) => {
+    terms.signal.throwIfAborted()
+    const user = state.users.get(who) ?? { running: 0, waiting: [] }
+    if (state.running < places && user.running < placesEach) begin(state, who, user)
+    else await wait(state, who, user, terms)
+    return () => end(state, who, user)
+  }
+}
+
+function begin(state: State, who: string, user: User): void {
+  state.running += 1
+  user.running += 1
+  moveToEnd(state, who, user)
+}
+
+function end(state: State, who: string, user: User): void {
+  state.running -= 1
+  user.running -= 1
+  moveToEnd(state, who, user)
+  forgetIdle(state, who, user)
+  giveFreeTurns(state)
+}
+
+function moveToEnd({ users }: State, who: string, user: User): void {
+  users.delete(who)
+  users.set(who, user)
+}
+
+function forgetIdle({ users }: State, who: string, { running, waiting }: User): void {
+  if (running === 0 && waiting.length === 0) users.delete(who)
+}
+
+function giveFreeTurns(state: State): void {
+  while (state.running < state.options.places) {
+    const next = nextUser(state)
+    if (next === undefined) return
+    const [who, user] = next
+    begin(state, who, user)
+    user.waiting.shift()?.begin()
+  }
+}
+
+function nextUser({ users, options: { placesEach } }: State): readonly [string, User] | undefined {
+  let next: readonly [string, User] | undefined
+  for (const entry of users) {
+    const [, { running, waiting }] = entry
+    const isNext = running < placesEach && running < (next?.[1].running ?? placesEach)
+    if (waiting.length > 0 && isNext) next = entry
+  }
+  return next
+}
+
+function wait(state: State, who: string, user: User, { signal, untilMs }: WaitTerms): Promise<void> {
+  const sinceMs = performance.now()
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const settle = () => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', onAbort)
+  }
+  const waiter: Waiter = {
+    begin() {
+      settle()
+      resolve()
+    },
+  }
+  const leave = (error: unknown) => {
+    settle()
+    user.waiting.splice(user.waiting.indexOf(waiter), 1)
+    forgetIdle(state, who, user)
+    reject(error)
+  }
+  const onAbort = () => leave(signal.reason)
+  const timer = startTimer(() => leave(new TooManyAtOnceError(performance.now() - sinceMs)), untilMs - sinceMs)
+  signal.addEventListener('abort', onAbort, { once: true })
+  state.users.set(who, user)
+  user.waiting.push(waiter)
+  return promise
 }

@@ -1,6 +1,5 @@
 import { WaybillError } from '../../errors/waybill-error.ts'
 import { type Given, headerOf } from '../calls/call.ts'
-import { readGrpcTimeout } from './read-timeout.ts'
 import { type Exchange, readBody } from '../http/exchange.ts'
 import { encodeBody, fieldsOf, type Inbound, originOf } from '../http/http-answer.ts'
 import { findCompression } from '../http/request-body.ts'
@@ -8,6 +7,7 @@ import { decodeBase64 } from './base64-text.ts'
 import { grpcTrailers, sendGrpc, sendRpcError } from './call-outcome.ts'
 import { maxBodyBytesOf, openEnvelope, sealEnvelope } from './envelope.ts'
 import type { Endpoint } from './message-codec.ts'
+import { readGrpcTimeout } from './read-timeout.ts'
 import type { RpcForm } from './rpc-form.ts'
 
 export interface UnaryOptions {

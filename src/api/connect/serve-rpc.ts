@@ -1,13 +1,34 @@
-import type { Registry } from '@bufbuild/protobuf'
-import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import type { CallableMethod } from '../calls/call-core.ts'
-import type { Exchange } from '../http/exchange.ts'
-import { type Inbound, methodNotAllowed } from '../http/http-answer.ts'
-import { compileCodec, type Endpoint } from './message-codec.ts'
+import type { Message, Registry } from '@bufbuild/protobuf'
+import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { headerOf, type IncomingCall, type Messages } from '../calls/call.ts'
+import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
+import { breakOffStuck } from '../http/break-off-stuck.ts'
+import { type AnswerWriter, type Exchange, readPieces } from '../http/exchange.ts'
+import {
+  type ContentEncoding,
+  chooseEncoding,
+  compress,
+  fieldsOf,
+  type Inbound,
+  methodNotAllowed,
+  originOf,
+  UNBUFFERED,
+} from '../http/http-answer.ts'
+import { findCompression } from '../http/request-body.ts'
+import { createBase64Decoder } from './base64-text.ts'
+import { connectEnd, grpcTrailers, rpcHeaders, sendRpcError } from './call-outcome.ts'
+import { maxBodyBytesOf, openEnvelopes, sealEnvelope, sealWebTrailers } from './envelope.ts'
+import { compileCodec, type Endpoint, type MessageCodec } from './message-codec.ts'
+import { readConnectTimeout, readGrpcTimeout } from './read-timeout.ts'
 import { type RpcForm, readRpcForm, UNKNOWN_FORM } from './rpc-form.ts'
-import { isConnectGet, readConnectGet, readConnectPost, serveConnectUnary } from './serve-connect.ts'
+import {
+  isConnectGet,
+  readConnectGet,
+  readConnectPost,
+  refuseOtherVersions,
+  serveConnectUnary,
+} from './serve-connect.ts'
 import { serveGrpcUnary, type UnaryOptions } from './serve-grpc.ts'
-import { type StreamOptions, serveStream } from './serve-streams.ts'
 
 export interface RpcOptions extends UnaryOptions, StreamOptions {
   /** By path. */
@@ -91,4 +112,153 @@ const rpcPathPattern = /^\/(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*\/[A-Za-z_]\w*$/
 
 function httpMethodsOf({ desc, readsOnly }: CallableMethod): readonly string[] {
   return desc.methodKind === 'unary' && readsOnly ? ['GET', 'HEAD', 'OPTIONS', 'POST'] : ['OPTIONS', 'POST']
+}
+
+interface StreamOptions {
+  /** Of one message that callers send. */
+  readonly maxStreamMessageBytes: number
+  readonly compressMinBytes: number
+  /** Aborts when the listener is to stop. Streams end then, since they might last for hours. */
+  readonly stopping: AbortSignal
+  /** How long a reader that takes nothing has to make room for the end of a stream. */
+  readonly drainMs: number
+}
+
+/** Answers a call of a method that takes or answers a stream by gRPC, gRPC-Web or Connect. */
+async function serveStream(endpoint: Endpoint<StreamOptions>, inbound: Inbound, form: RpcForm): Promise<void> {
+  const { method, options } = endpoint
+  let answer: StreamAnswer
+  try {
+    answer = await method.callStream(incomingCall(endpoint, inbound, form))
+  } catch (error) {
+    if (!(error instanceof WaybillError)) throw error
+    sendRpcError(inbound, form, error)
+    return
+  }
+  const release = breakOffStuck(inbound.exchange, answer.signal, options.drainMs)
+  try {
+    await sendAnswers(answer, { ...endpoint, inbound, form })
+  } finally {
+    release()
+  }
+}
+
+function incomingCall({ codec, options }: Endpoint<StreamOptions>, inbound: Inbound, form: RpcForm): IncomingCall {
+  const { maxStreamMessageBytes, stopping } = options
+  const { headers } = inbound.exchange
+  const isConnect = form.protocol === 'connect'
+  const requests = readRequests(inbound, form, { decode: codec.decode, maxBytes: maxStreamMessageBytes })
+  return {
+    ...originOf(inbound),
+    protocol: form.protocol,
+    readTimeoutMs: () => (isConnect ? readConnectTimeout(headers) : readGrpcTimeout(headers)),
+    readRequest: async () => {
+      // Known before the body is asked for.
+      const isTooLarge = Number(headers['content-length']) > maxBodyBytesOf(form, maxStreamMessageBytes)
+      if (isTooLarge) throw waybillError('BODY_TOO_LARGE', { limit: maxStreamMessageBytes })
+      return readOnly(requests)
+    },
+    requests,
+    stopping,
+  }
+}
+
+async function* readRequests(
+  { exchange }: Inbound,
+  form: RpcForm,
+  { decode, maxBytes }: { readonly decode: MessageCodec['decode']; readonly maxBytes: number },
+): Messages {
+  const isConnect = form.protocol === 'connect'
+  if (isConnect) refuseOtherVersions(exchange)
+  const encoding = headerOf(exchange.headers, isConnect ? 'connect-content-encoding' : 'grpc-encoding') ?? undefined
+  // Checked even if no message is compressed, so that the caller learns of it with its first call.
+  findCompression(encoding)
+  const pieces = readPieces(exchange)
+  const body = form.isText ? decodeText(pieces) : pieces
+  for await (const message of openEnvelopes(body, { encoding, maxBytes })) yield decode(message, form.format)
+}
+
+async function* decodeText(pieces: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  const decoder = createBase64Decoder()
+  for await (const piece of pieces) yield decoder.push(piece)
+  decoder.end()
+}
+
+/** The one request of a call that takes no stream. */
+async function readOnly(requests: Messages): Promise<Message> {
+  let only: Message | undefined
+  for await (const request of requests) {
+    if (only !== undefined) throw waybillError('WRONG_REQUEST_COUNT', { count: 'more than one message' })
+    only = request
+  }
+  if (only === undefined) throw waybillError('WRONG_REQUEST_COUNT', { count: 'no message' })
+  return only
+}
+
+interface AnswerTerms extends Endpoint<StreamOptions> {
+  readonly inbound: Inbound
+  readonly form: RpcForm
+}
+
+/** The headers are sent with the first message, so that the handler may set them until then. */
+async function sendAnswers({ answers, header, trailer }: StreamAnswer, terms: AnswerTerms): Promise<void> {
+  const { inbound, form } = terms
+  let writer: MessageWriter | undefined
+  try {
+    for await (const answer of answers) {
+      writer ??= beginAnswers(header(), terms)
+      await writer.write(answer)
+    }
+    writer ??= beginAnswers(header(), terms)
+    await writer.end(trailer())
+  } catch (thrown) {
+    const isKnown = thrown instanceof WaybillError
+    if (writer === undefined) {
+      if (!isKnown) throw thrown
+      return sendRpcError(inbound, form, thrown, { header: header(), trailer: trailer() })
+    }
+    const error = isKnown ? thrown : waybillError('INTERNAL', {}, { cause: thrown })
+    inbound.onRefused(error)
+    // If the caller is gone, nothing more can be written. The call core has logged the call.
+    await writer.end(trailer(), error).catch(() => {})
+    // A message that could not be encoded: the call core does not know of it, so it is logged further up.
+    if (!isKnown) throw thrown
+  }
+}
+
+type MessageWriter = ReturnType<typeof beginAnswers>
+
+function beginAnswers(header: Headers | undefined, { inbound, form, codec, options }: AnswerTerms) {
+  const encoding = answerEncoding(inbound, form)
+  const encodingHeader = form.protocol === 'connect' ? 'connect-content-encoding' : 'grpc-encoding'
+  const ofStream = { ...UNBUFFERED, ...(encoding && { [encodingHeader]: encoding }) }
+  const headers = rpcHeaders(inbound, form, fieldsOf(header), ofStream)
+  const writer = inbound.exchange.begin({ status: 200, headers, hasTrailers: form.protocol === 'grpc' })
+  const write = (envelope: Uint8Array) => writeIn(form, writer, envelope)
+  return {
+    /** Resolves when there is room for more; rejects when the caller is gone. */
+    async write(answer: object): Promise<void> {
+      const encoded = codec.encode(answer, form.format)
+      const bytes = typeof encoded === 'string' ? Buffer.from(encoded) : encoded
+      const isCompressed = encoding !== undefined && bytes.length >= options.compressMinBytes
+      await write(sealEnvelope(isCompressed ? await compress(bytes, encoding) : bytes, isCompressed))
+    },
+    async end(trailer: Headers | undefined, error?: WaybillError): Promise<void> {
+      if (form.protocol === 'connect') await write(connectEnd(trailer, error))
+      else if (form.protocol === 'grpc-web') await write(sealWebTrailers(grpcTrailers(trailer, error)))
+      writer.end(form.protocol === 'grpc' ? grpcTrailers(trailer, error) : undefined)
+    },
+  }
+}
+
+function writeIn({ isText }: RpcForm, writer: AnswerWriter, envelope: Uint8Array): Promise<void> {
+  return writer.write(isText ? Buffer.from(Buffer.from(envelope).toString('base64')) : envelope)
+}
+
+/** Chosen among the compressions that the caller accepts; if it names none, that of its requests. */
+function answerEncoding({ exchange: { headers } }: Inbound, { protocol }: RpcForm): ContentEncoding | undefined {
+  const prefix = protocol === 'connect' ? 'connect' : 'grpc'
+  const stated = protocol === 'connect' ? 'connect-content-encoding' : 'grpc-encoding'
+  const accepted = headerOf(headers, `${prefix}-accept-encoding`) ?? headerOf(headers, stated)
+  return chooseEncoding(accepted ?? undefined)
 }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { parseIpNetwork } from '../../domain/hosts/ip-network.ts'
 import { headerOf } from '../calls/call.ts'
-import { lastElements } from './header-list.ts'
+import { lastElements } from './media-type.ts'
 
 /**
  * Finds the address that a call comes from.

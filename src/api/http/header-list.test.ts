@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { readRpcForm } from '../connect/rpc-form.ts'
 import { chooseStreamFormat } from '../rest/stream-format.ts'
 import { createReadClientAddress } from './client-address.ts'
-import { firstElements, lastElements, MAX_LIST_ELEMENTS } from './header-list.ts'
 import { acceptsJson, chooseEncoding, matchesEtag } from './http-answer.ts'
+import { firstElements, lastElements, MAX_LIST_ELEMENTS } from './media-type.ts'
 
 const readAddress = createReadClientAddress(['10.0.0.0/8'])
 

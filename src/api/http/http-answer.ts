@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import type { ReportLimit } from '../../auth/rate-limit.ts'
+import type { ReportLimit } from '../../auth/caller.ts'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import type { CallOrigin } from '../calls/call.ts'
 import { httpErrorBody, retryAfterSeconds, wireFormOfError } from '../calls/error-mapping.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
-import { firstElements, partsOf } from './header-list.ts'
+import { firstElements, partsOf } from './media-type.ts'
 import { ACCEPTED_ENCODINGS } from './request-body.ts'
 
 /** A request as the protocols get it. */

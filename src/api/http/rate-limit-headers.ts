@@ -1,4 +1,4 @@
-import type { LimitState, ReportLimit } from '../../auth/rate-limit.ts'
+import type { LimitState, ReportLimit } from '../../auth/caller.ts'
 import type { HeaderFields } from './exchange.ts'
 
 const names = ['ratelimit-policy', 'ratelimit', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { protocolOf, readFirstBytes, versionOf } from './first-bytes.ts'
+import { protocolOf, readFirstBytes, versionOf } from './accept-connection.ts'
 
 it.each([
   ['a TLS handshake', [22, 3, 1], 'tls'],

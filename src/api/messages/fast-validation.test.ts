@@ -31,7 +31,7 @@ import {
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
 import { GetPaymentRoutesRequestSchema, RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
-import { compileFastValidation } from './fast-validation.ts'
+import { compileFastValidation } from './validation.ts'
 
 const services: readonly DescService[] = [RoutesService, PaymentSearchService, RequestsService]
 const requests = services.flatMap(({ methods }) => methods.map(({ input }) => input))

@@ -1,9 +1,32 @@
-import type { DescMessage, Message } from '@bufbuild/protobuf'
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  getOption,
+  isFieldSet,
+  type Message,
+  ScalarType,
+} from '@bufbuild/protobuf'
 import type { Path } from '@bufbuild/protobuf/reflect'
+import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt'
 import { createValidator, type Violation } from '@bufbuild/protovalidate'
+import {
+  type EnumRules,
+  EnumRulesSchema,
+  type FieldRules,
+  FieldRulesSchema,
+  field as fieldRules,
+  type Int32Rules,
+  Int32RulesSchema,
+  MessageRulesSchema,
+  message as messageRules,
+  oneof as oneofRules,
+  RepeatedRulesSchema,
+  type StringRules,
+  StringRulesSchema,
+} from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js'
 import { MAX_VIOLATIONS, mergeErrors } from '../../errors/gather-errors.ts'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import { compileFastValidation } from './fast-validation.ts'
 import { allowedTexts } from './proto-options.ts'
 import { invalidLimit, unknownEnumValue, usableNames } from './request-errors.ts'
 
@@ -98,4 +121,106 @@ function valueAt(message: Message, path: Path): unknown {
 
 function propertyOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
+}
+
+type Properties = Readonly<Record<string, unknown>>
+/** Whether a value certainly breaks no rule. */
+type Holds = (value: unknown) => boolean
+
+/**
+ * Compiles a check that accepts most valid messages at a twentieth of the cost of protovalidate. It looks only at the fields that are set,
+ * and knows only required fields, lengths of texts and lists, bounds of numbers and members of enums. A message that it does not accept must be
+ * validated by protovalidate.
+ *
+ * @returns whether a message certainly breaks no rule
+ */
+export function compileFastValidation(desc: DescMessage): (message: Message) => boolean {
+  if (hasRulesOfItsOwn(desc)) return () => false
+  const checks = desc.fields.map(checkOf)
+  return (message) => checks.every((check) => check(message as object as Properties))
+}
+
+function hasRulesOfItsOwn(desc: DescMessage): boolean {
+  const rules = getOption(desc, messageRules)
+  const isRuled = MessageRulesSchema.fields.some((field) => isFieldSet(rules, field)) || rules.$unknown !== undefined
+  return isRuled || desc.oneofs.some((oneof) => getOption(oneof, oneofRules).required)
+}
+
+function checkOf(field: DescField): (properties: Properties) => boolean {
+  const { localName, oneof } = field
+  const rules = getOption(field, fieldRules)
+  const holds = holdsOf(field, rules)
+  if (oneof !== undefined) return (properties) => (properties[oneof.localName] as { case?: string }).case !== localName
+  // Of a field that is not set, only the rule `required` is checked.
+  const mayBeUnset = !rules.required && field.presence !== FeatureSet_FieldPresence.IMPLICIT
+  return (properties) => {
+    const value = properties[localName]
+    return value === undefined ? mayBeUnset : holds(value)
+  }
+}
+
+function holdsOf(field: DescField, rules: FieldRules): Holds {
+  if (field.fieldKind === 'list') return listHolds(field, rules)
+  if (!knows(FieldRulesSchema, rules, ['required', 'string', 'int32', 'enum'])) return refuse
+  // A field without presence that holds its zero counts as not set.
+  const isThere: Holds = rules.required && field.presence === FeatureSet_FieldPresence.IMPLICIT ? Boolean : () => true
+  const holds = elementHolds(field, rules.type)
+  return (value) => isThere(value) && holds(value)
+}
+
+function listHolds(field: DescField & { fieldKind: 'list' }, rules: FieldRules): Holds {
+  const { required, type } = rules
+  const ofList = type.case === 'repeated' ? type.value : create(RepeatedRulesSchema)
+  const isKnown = knows(FieldRulesSchema, rules, ['required', 'repeated'])
+  if (!isKnown || !knows(RepeatedRulesSchema, ofList, ['max_items', 'items'])) return refuse
+  const { items, maxItems } = ofList
+  const most = isFieldSet(ofList, RepeatedRulesSchema.field.maxItems) ? Number(maxItems) : Number.POSITIVE_INFINITY
+  const areKnown = items === undefined || knows(FieldRulesSchema, items, ['string', 'int32', 'enum'])
+  const holds = areKnown ? elementHolds(field, items?.type) : refuse
+  return (value) => {
+    const list = value as readonly unknown[]
+    return list.length === 0 ? !required : list.length <= most && list.every(holds)
+  }
+}
+
+function elementHolds({ scalar, enum: ofEnum, message }: DescField, type: FieldRules['type'] | undefined): Holds {
+  if (type?.case === 'string' && scalar === ScalarType.STRING) return textHolds(type.value)
+  if (type?.case === 'enum' && ofEnum !== undefined) return enumHolds(type.value, new Set(ofEnum.values.map(numberOf)))
+  if (type?.case === 'int32' && scalar === ScalarType.INT32) return numberHolds(type.value)
+  return type?.case === undefined && message === undefined ? () => true : refuse
+}
+
+/** The rules count characters: a text of n UTF-16 units has between n / 2 and n of them. */
+function textHolds(rules: StringRules): Holds {
+  if (!knows(StringRulesSchema, rules, ['min_len', 'max_len'])) return refuse
+  const least = 2 * Number(rules.minLen) - 1
+  const most = isFieldSet(rules, StringRulesSchema.field.maxLen) ? Number(rules.maxLen) : Number.POSITIVE_INFINITY
+  return (value) => (value as string).length >= least && (value as string).length <= most
+}
+
+function numberHolds(rules: Int32Rules): Holds {
+  if (!knows(Int32RulesSchema, rules, ['gte', 'lte'])) return refuse
+  const { greaterThan, lessThan } = rules
+  const least = greaterThan.case === 'gte' ? greaterThan.value : Number.NEGATIVE_INFINITY
+  const most = lessThan.case === 'lte' ? lessThan.value : Number.POSITIVE_INFINITY
+  return (value) => (value as number) >= least && (value as number) <= most
+}
+
+function enumHolds(rules: EnumRules, numbers: ReadonlySet<number>): Holds {
+  if (!knows(EnumRulesSchema, rules, ['defined_only', 'not_in'])) return refuse
+  return (value) => numbers.has(value as number) && !rules.notIn.includes(value as number)
+}
+
+function numberOf({ number }: { readonly number: number }): number {
+  return number
+}
+
+/** Whether all rules that are set are among those that are checked here. */
+function knows(desc: DescMessage, rules: Message, names: readonly string[]): boolean {
+  const isForeign = (field: DescField) => !names.includes(field.name) && isFieldSet(rules, field)
+  return rules.$unknown === undefined && !desc.fields.some(isForeign)
+}
+
+function refuse(): boolean {
+  return false
 }

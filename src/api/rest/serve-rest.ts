@@ -1,11 +1,12 @@
-import type { DescMethod } from '@bufbuild/protobuf'
+import type { DescMethod, Message } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import type { RouteMatch } from '../../transcoding/paths/router.ts'
+import type { PathVariable, RouteMatch } from '../../transcoding/paths/router.ts'
 import { InvalidHttpRuleError, type Route, type Transcoder } from '../../transcoding/transcoder.ts'
 import type { CallableMethod, UnaryAnswer } from '../calls/call-core.ts'
 import { pathOf } from '../calls/served-method.ts'
-import type { HeaderFields } from '../http/exchange.ts'
+import { type Exchange, type HeaderFields, readBody } from '../http/exchange.ts'
 import {
+  acceptsJson,
   encodeBody,
   fieldsOf,
   type Inbound,
@@ -15,9 +16,10 @@ import {
   sendHttpError,
   weakEtagOf,
 } from '../http/http-answer.ts'
+import { readMediaType } from '../http/media-type.ts'
+import { decodeContent, findCompression } from '../http/request-body.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
 import { findNearestLiteralPath, findNearestPath } from './nearest-path.ts'
-import { readRestRequest, refuseOtherThanJson } from './read-rest-request.ts'
 import { createRestStreamServer, type RestCall, type RestStreamOptions } from './serve-rest-stream.ts'
 
 export interface RestOptions extends RestStreamOptions {
@@ -165,4 +167,37 @@ function refuseRequestStream(method: DescMethod): void {
 function writtenPath({ binding, method }: Route): string {
   const jsonNames = new Map(method.input.fields.map(({ name, jsonName }) => [name, jsonName]))
   return binding.path.replaceAll(/(?<=\{)\w+/g, (name) => jsonNames.get(name) ?? name)
+}
+
+/**
+ * Reads and decodes the request of a route.
+ *
+ * @throws TranscodingError; WaybillError UNSUPPORTED_CONTENT_TYPE, and those of readBody and decodeContent
+ */
+async function readRestRequest(
+  exchange: Exchange,
+  { route, variables }: { readonly route: Route; readonly variables: readonly PathVariable[] },
+  maxBytes: number,
+): Promise<Message> {
+  const { headers, rawQuery } = exchange
+  if (!exchange.hasBody) return route.decodeRequest({ variables, rawQuery })
+  const contentType = headers['content-type']
+  if (route.binding.body !== '' && contentType !== undefined && !isJson(contentType)) {
+    throw waybillError('UNSUPPORTED_CONTENT_TYPE', { value: contentType, expected: 'application/json' })
+  }
+  const encoding = headers['content-encoding']
+  findCompression(encoding)
+  const sent = await readBody(exchange, maxBytes)
+  const body = await decodeContent(sent, encoding, maxBytes)
+  return route.decodeRequest({ variables, rawQuery, body })
+}
+
+/** @throws WaybillError NOT_ACCEPTABLE when Accept does not allow JSON */
+function refuseOtherThanJson(accept: string | undefined): void {
+  if (!acceptsJson(accept)) throw waybillError('NOT_ACCEPTABLE', { value: accept ?? '', expected: 'application/json' })
+}
+
+function isJson(contentType: string): boolean {
+  const media = readMediaType(contentType)
+  return media?.type === 'application/json' && media.isWellFormed && media.isUtf8
 }

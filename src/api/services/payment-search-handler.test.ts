@@ -12,7 +12,7 @@ import {
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { type Address, parseAddress } from '../../domain/address.ts'
 import { type Payment, paymentStatuses, paymentTypes } from '../../domain/payment.ts'
-import type { SearchInput } from '../../search/filter/search-input.ts'
+import type { SearchInput } from '../../search/filter/payment-filter.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
 import { callerKey } from '../calls/call-context.ts'
 import { createPaymentSearchHandlers } from './payment-search-handler.ts'

@@ -11,7 +11,7 @@ import {
   type SearchPaymentsResponseSchema,
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { requirePaymentId } from '../../domain/require-input.ts'
-import type { SearchInput } from '../../search/filter/search-input.ts'
+import type { SearchInput } from '../../search/filter/payment-filter.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
 import type { PaymentReads } from '../../search/payment-reads.ts'
 import { accountOf, type CallContext } from '../calls/call-context.ts'

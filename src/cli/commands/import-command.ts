@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { Readable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import type { Knex } from 'knex'
 import { createApiKeyRepository } from '../../auth/sql/api-key-repository.ts'
 import { createChainDirectory } from '../../chains/chain-directory.ts'
@@ -9,7 +9,7 @@ import { createTokenDirectory, fewestDecimals } from '../../chains/token-directo
 import type { Account } from '../../domain/account.ts'
 import { symbolOfCurrency } from '../../domain/currency.ts'
 import { importPayments } from '../../imports/import-payments.ts'
-import { type ImportCounts, importLines, type LineTarget } from '../../imports/lines/import-lines.ts'
+import { type BadLine, type ImportCounts, importLines, type LineTarget } from '../../imports/lines/import-lines.ts'
 import { parseRequestLine } from '../../imports/lines/parse-request.ts'
 import { parsedLines } from '../../imports/lines/parsed-lines.ts'
 import { createRequestImport } from '../../requests/import-requests.ts'
@@ -22,10 +22,10 @@ import {
   EXIT_GOOD,
   parseAccountName,
   UsageError,
+  writeFully,
 } from '../shared/command.ts'
 import { readChainsToWrite, readKnownChains } from '../shared/read-chains.ts'
 import { STORE_VARIABLES, withStore } from '../shared/with-store.ts'
-import { reportImport } from './import-progress.ts'
 
 const takes = {
   FILE: 'one JSON object a line; - is standard input',
@@ -113,4 +113,39 @@ async function openSource(path: string, { stdin, workingFolder }: CommandContext
   if (!(await handle.stat()).isDirectory()) return handle.createReadStream({ highWaterMark: CHUNK_BYTES })
   await handle.close()
   throw new UsageError(`${path} is a folder`)
+}
+
+const REPORT_INTERVAL_MS = 1_000
+
+/**
+ * Writes every bad line as `line 17: REASON: message`, and the totals once a second.
+ *
+ * @param nowMs - a monotonic clock, in milliseconds
+ */
+function reportImport(stderr: Writable, nowMs: () => number) {
+  const startedMs = nowMs()
+  // The first batch is reported at once.
+  let reportedMs = Number.NEGATIVE_INFINITY
+  let latest: ImportCounts = { lines: 0, written: 0, unchanged: 0, bad: 0 }
+  // A slow reader slows the import down instead of filling memory. A reader that is gone does not stop it.
+  const write = (text: string) => writeFully(stderr, text).catch(() => {})
+  const totals = () => {
+    const { lines, written, unchanged, bad } = latest
+    const seconds = Math.max(nowMs() - startedMs, 1) / 1_000
+    const figures = [lines, written, unchanged, bad, Math.round(lines / seconds)].map((n) => n.toLocaleString('en'))
+    const [read, wrote, same, wrong, rate] = figures
+    return `${read} lines read: ${wrote} written, ${same} unchanged, ${wrong} bad; ${rate} lines/s`
+  }
+  return {
+    async onBatch(counts: ImportCounts, bad: readonly BadLine[]): Promise<void> {
+      latest = counts
+      if (bad.length > 0)
+        await write(bad.map(({ number, error }) => `line ${number}: ${error.reason}: ${error.message}\n`).join(''))
+      if (nowMs() - reportedMs < REPORT_INTERVAL_MS) return
+      reportedMs = nowMs()
+      await write(`${totals()}\n`)
+    },
+    /** Writes how the import ended, and the totals. */
+    end: (how: string) => write(`${how}: ${totals()}\n`),
+  }
 }

@@ -1,6 +1,6 @@
 import { configHelp } from '../../config.ts'
 import { createLogger } from '../../observability/create-logger.ts'
-import { readTls } from '../serve/read-tls.ts'
+import { readTls } from '../serve/listen.ts'
 import { type Command, EXIT_GOOD } from '../shared/command.ts'
 import { readSetup } from '../shared/read-chains.ts'
 

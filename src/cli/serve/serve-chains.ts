@@ -1,12 +1,13 @@
+import type { Writable } from 'node:stream'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { Config } from '../../config.ts'
+import { describeBackfill } from '../../detection/backfill/backfill-progress.ts'
+import type { ChainStatus } from '../../detection/run/chain-status.ts'
 import type { Logger } from '../../domain/logger.ts'
 import type { CommandContext } from '../shared/command.ts'
 import { stampDataFolder } from '../shared/stamp-data-folder.ts'
-import { listen } from './listen.ts'
+import { listen, runUntilStopped } from './listen.ts'
 import { openStore } from './open-store.ts'
-import { reportBackfill } from './report-backfill.ts'
-import { runUntilStopped } from './run-until-stopped.ts'
 
 /** Serves the chains of a chains file; with none, only search. */
 export async function serveChains(
@@ -51,3 +52,19 @@ export async function serveChains(
 const COMPARED_WITHIN_MS = 3_000
 
 const loadApp = () => import('../../app.ts')
+
+const REPORT_EVERY_MS = 15_000
+
+/** Writes a line for each chain whose old blocks are being read, a few times a minute, to a terminal. @returns ends it */
+export function reportBackfill(
+  stderr: Writable & { readonly isTTY?: boolean },
+  status: () => ChainStatus[],
+): () => void {
+  if (stderr.isTTY !== true) return () => {}
+  const timer = setInterval(() => {
+    for (const { network, backfill } of status()) {
+      if (backfill !== undefined) stderr.write(`${describeBackfill(network, backfill)}\n`)
+    }
+  }, REPORT_EVERY_MS)
+  return () => clearInterval(timer)
+}

@@ -16,9 +16,8 @@ import { forgetChain } from '../../store/forget-chain.ts'
 import { readSetting, writeSettingOnce } from '../../store/settings-repository.ts'
 import type { CommandContext } from '../shared/command.ts'
 import { stampDataFolder } from '../shared/stamp-data-folder.ts'
-import { listen } from './listen.ts'
+import { listen, runUntilStopped } from './listen.ts'
 import { openStore } from './open-store.ts'
-import { runUntilStopped } from './run-until-stopped.ts'
 
 /** The name of the demo's account, which is also its API key. */
 const DEMO = 'demo'

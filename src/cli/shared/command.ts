@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { configHelp } from '../../config.ts'
@@ -184,4 +185,21 @@ function table(title: string, rows: readonly (readonly [name: string, meaning: s
   if (rows.length === 0) return ''
   const width = Math.max(...rows.map(([name]) => name.length)) + 2
   return [`${title}:`, ...rows.map(([name, meaning]) => `  ${name.padEnd(width)}${meaning}`)].join('\n')
+}
+
+/**
+ * Writes a text or bytes, and waits while the reader is behind.
+ *
+ * @throws the stream's error, or Error when the reader is gone
+ */
+export async function writeFully(out: Writable, text: string | Uint8Array): Promise<void> {
+  if (out.errored) throw out.errored
+  if (out.destroyed) throw new Error('the reader of the output is gone')
+  if (out.write(text)) return
+  const settled = new AbortController()
+  try {
+    await Promise.race(['drain', 'close'].map((event) => once(out, event, { signal: settled.signal })))
+  } finally {
+    settled.abort()
+  }
 }

@@ -13,9 +13,9 @@ import {
   EXIT_GOOD,
   EXIT_STOPPED,
   EXIT_UNDECIDED,
+  writeFully,
 } from '../shared/command.ts'
 import { everyMs } from '../shared/report-migration.ts'
-import { writeFully } from '../shared/write-fully.ts'
 import type { DerivedReport } from './verify-derived.ts'
 
 /** How often progress is reported. */

@@ -1,12 +1,18 @@
-import type { ChainConfig } from '../../chains/chains-file.ts'
+import type { ChainConfig, ConversionPath, LifiConfig } from '../../chains/chains-file.ts'
+import { addressesOfPath, maxRateAgeSeconds } from '../../chains/conversion-path.ts'
+import { readPathRate } from '../../contracts/contract-reads.ts'
+import { addressOfWord, FACET_QUESTIONS, RECEIVER_QUESTIONS } from '../../contracts/lifi-calldata.ts'
+import { readDecimals, readLatestRound } from '../../contracts/price-feed.ts'
+import { type Address, isZeroAddress } from '../../domain/address.ts'
+import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
+import { roundIn } from '../read/feed-rounds.ts'
+import { pathRateIn } from '../read/path-rates.ts'
 import { checkContracts } from './check-contracts.ts'
-import { checkConversions, checkFeeds } from './check-feeds.ts'
-import { checkLifi } from './check-lifi.ts'
 import { checkNode } from './check-node.ts'
 import { checkTokens } from './check-tokens.ts'
-import type { CheckedFact } from './checked-fact.ts'
-import { type CheckedNode, openNode } from './checked-node.ts'
+import { type CheckedFact, judgeOf } from './checked-fact.ts'
+import { type CheckedNode, isWord, openNode, readContract } from './checked-node.ts'
 
 /** The checks of a chain on one of its RPC URLs. */
 interface CheckedUrl {
@@ -91,4 +97,99 @@ function decoded(part: string): string {
   } catch {
     return part
   }
+}
+
+/**
+ * Checks that LI.FI's diamond has the functions that wallets call, and that its receiver works with the contracts that the file names.
+ *
+ * @throws RpcError when the node does not answer
+ */
+async function* checkLifi(node: CheckedNode, lifi: LifiConfig): AsyncGenerator<CheckedFact, void> {
+  for (const { name, data } of FACET_QUESTIONS) {
+    const judge = judgeOf('lifi', name)
+    const facet = await readAddress(node, lifi.diamond, data)
+    if (facet === undefined) yield judge('unknown', 'facetAddress() answers no address')
+    else if (isZeroAddress(facet)) yield judge('note', 'the diamond does not have it: quotes that call it fail')
+    else yield judge('ok', `in ${facet}`)
+  }
+  for (const [name, data] of Object.entries(RECEIVER_QUESTIONS)) {
+    const inFile = lifi[name as keyof typeof RECEIVER_QUESTIONS]
+    if (inFile === undefined) continue
+    const judge = judgeOf('lifi', `receiver ${name}`)
+    const onChain = await readAddress(node, lifi.receiverAcrossV4, data)
+    if (onChain === undefined) yield judge('wrong', `the receiver has no ${name}: another contract?`)
+    else if (onChain === inFile) yield judge('ok', onChain)
+    else yield judge('wrong', `${onChain}, and ${inFile} in the file`)
+  }
+}
+
+async function readAddress(node: CheckedNode, to: Address, data: Hex): Promise<Address | undefined> {
+  const answer = await readContract(node, { to, data })
+  return answer instanceof RpcError || !isWord(answer) ? undefined : addressOfWord(answer.toLowerCase() as Hex)
+}
+
+/** Checks that each feed answers a price that is not stale. @throws RpcError when the node does not answer */
+async function* checkFeeds(
+  node: CheckedNode,
+  { native, tokens }: ChainConfig,
+  clock: () => Date,
+): AsyncGenerator<CheckedFact, void> {
+  for (const { symbol, usdFeed, heartbeatSeconds } of [native, ...tokens]) {
+    if (usdFeed !== undefined) yield await checkFeed(node, { symbol, usdFeed, heartbeatSeconds }, clock())
+  }
+}
+
+async function checkFeed(
+  node: CheckedNode,
+  priced: { readonly symbol: string; readonly usdFeed: Address; readonly heartbeatSeconds: number | undefined },
+  now: Date,
+): Promise<CheckedFact> {
+  const { symbol, usdFeed, heartbeatSeconds = 0 } = priced
+  const judge = judgeOf('feed', symbol)
+  const answer = await readContract(node, readLatestRound(usdFeed))
+  const decimals = await readContract(node, readDecimals(usdFeed))
+  const round = answer instanceof RpcError ? undefined : roundIn({ ok: true, result: answer })
+  if (round === undefined || round.answer <= 0n) return judge('wrong', 'latestRoundData() answers no price')
+  if (decimals instanceof RpcError || !isWord(decimals)) return judge('wrong', 'decimals() answers no number')
+  const ageSec = Math.round(now.getTime() / 1_000 - round.updatedAtSec)
+  const age = `its answer is ${ageSec} s old`
+  if (ageSec <= heartbeatSeconds) return judge('ok', age)
+  return judge('wrong', `${age}, older than ${heartbeatSeconds} s: it is not used`)
+}
+
+/** Checks that each conversion path has a rate that is not stale. @throws RpcError when the node does not answer */
+async function* checkConversions(
+  node: CheckedNode,
+  { conversion, native, tokens }: ChainConfig,
+  clock: () => Date,
+): AsyncGenerator<CheckedFact, void> {
+  if (conversion === undefined) return
+  for (const path of conversion.paths) {
+    const into: PathEnd | undefined = [native, ...tokens].find(({ symbol }) => symbol === path.token)
+    if (into !== undefined) yield await checkPath(node, { contract: conversion.path, path, into }, clock())
+  }
+}
+
+interface PathEnd {
+  readonly symbol: string
+  /** Absent for the native coin. */
+  readonly address?: Address
+}
+
+/** Without a rate nobody can pay by this path, and payments by other paths do not count. */
+async function checkPath(
+  node: CheckedNode,
+  { contract, path, into }: { readonly contract: Address; readonly path: ConversionPath; readonly into: PathEnd },
+  now: Date,
+): Promise<CheckedFact> {
+  const judge = judgeOf('conversion', `${path.from} to ${path.token}`)
+  const answer = await readContract(node, readPathRate(contract, addressesOfPath(path, into)))
+  if (answer instanceof RpcError) return judge('wrong', `getRate() fails: ${answer.message}`)
+  const rate = pathRateIn({ ok: true, result: answer })
+  if (rate === undefined) return judge('wrong', 'getRate() answers no rate')
+  const ageSec = Math.round(now.getTime() / 1_000) - Number(rate.oldestSec)
+  const limitSec = maxRateAgeSeconds(path)
+  const age = `its oldest feed is ${ageSec} s old`
+  if (ageSec <= limitSec) return judge('ok', age)
+  return judge('wrong', `${age}, older than ${limitSec} s: nothing can be converted`)
 }

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { caip2Of } from '../../domain/chain.ts'
-import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import { CHAIN_LEASE_MS, LeaseLostError } from '../../store/leases-repository.ts'
 import { createBackfill } from '../backfill/backfill.ts'
 import { type OpenChain, openChain } from '../chain/open-chain.ts'
 import { createBlockFollower } from '../follow/block-follower.ts'
@@ -8,14 +10,14 @@ import { createChainReporter } from '../report/chain-reporter.ts'
 import { createNodeTrust, type NodeTrust } from '../trust/node-trust.ts'
 import { openNodes } from '../verify/chain-nodes.ts'
 import { verifyChain } from '../verify/verify-chain.ts'
-import { afterCommit } from './after-commit.ts'
+import { compareNodes, fillStep } from './beside-following.ts'
 import { createChainHealth } from './chain-health.ts'
+import { ChainFollowedError, giveUpLease, holdLease } from './chain-lease.ts'
 import { factsOf, statusOf } from './chain-status.ts'
+import { type FollowOutcome, followStep, noteFailure } from './follow-step.ts'
 import type { ChainFollowerOptions, FollowedChain } from './followed-chain.ts'
-import { restartFrom } from './restart-from.ts'
-import { runLoops } from './run-loops.ts'
-import { scanOnce } from './scan-once.ts'
-import { pollIntervalOf } from './step-pace.ts'
+import { keepLease } from './keep-lease.ts'
+import { type Pace, paceAfter, paceAfterError, pollIntervalOf } from './step-pace.ts'
 
 export type ChainFollower = ReturnType<typeof createChainFollower>
 
@@ -95,4 +97,137 @@ function openTrust(options: ChainFollowerOptions, chain: OpenChain): NodeTrust {
       return isWhole && report.unproven.every(({ isInfo }) => isInfo)
     },
   })
+}
+
+/** After findings were written: compares them with newer requests, and removes the oldest unmatched events. */
+async function afterCommit(follower: FollowedChain, findings: Findings): Promise<void> {
+  const { replays, chain, keepUnknown } = follower
+  try {
+    await replays.recheck(findings)
+  } catch (error) {
+    // The findings are stored, so the next step does not find them again.
+    follower.sweptAtMs = Number.NEGATIVE_INFINITY
+    throw error
+  }
+  follower.unpruned += findings.unmatched.length
+  if (follower.unpruned < keepUnknown / 100) return
+  await chain.writer.pruneUnmatched(keepUnknown)
+  follower.unpruned = 0
+}
+
+/** Removes what was found above a block, and reads the chain anew from there. @throws RangeError, RpcError, ChainFollowedError */
+async function restartFrom(follower: FollowedChain, block: number, beforehand?: () => Promise<void>): Promise<void> {
+  const { network, lease, chain, blocks } = follower
+  const wasFollowing = follower.isFollowing
+  if (!(await holdLease(follower))) throw new ChainFollowedError(network)
+  try {
+    const [header] = await chain.reader.headers([block])
+    if (header === undefined) throw new RangeError(`${network} has no block ${block}`)
+    await beforehand?.()
+    await chain.writer.restart(lease, header)
+  } finally {
+    blocks.reset()
+    if (!wasFollowing) await giveUpLease(follower)
+  }
+}
+
+/** Steps in a row that come to nothing, after which a scan gives up. */
+const MAX_FRUITLESS_STEPS = 50
+
+/** Steps until there is nothing new and nothing left to back-fill. @throws what a step throws; ChainFollowedError */
+async function scanOnce(follower: FollowedChain): Promise<void> {
+  try {
+    await repeat(follower.network, () => followStep(follower))
+    // The steps of a back-fill may be too short to renew the lease, and yet together take longer than it lasts.
+    await repeat(follower.network, async () =>
+      (await holdLease(follower)) ? fillStep(follower) : { kind: 'ELSEWHERE' as const },
+    )
+  } finally {
+    // A node that was found out may answer rightly by now.
+    await compareNodes(follower)
+  }
+  await follower.reporter.write()
+}
+
+/** Steps until nothing is left to do. */
+async function repeat(network: string, takeStep: () => Promise<FollowOutcome>): Promise<void> {
+  for (let fruitless = 0; ; ) {
+    const outcome = await takeStep()
+    if (outcome.kind === 'ELSEWHERE') throw new ChainFollowedError(network)
+    if (outcome.kind !== 'MORE' && outcome.kind !== 'AGAIN') return
+    fruitless = outcome.kind === 'AGAIN' ? fruitless + 1 : 0
+    if (outcome.kind === 'AGAIN' && fruitless > MAX_FRUITLESS_STEPS) throw new Error(`${network}: ${outcome.reason}`)
+  }
+}
+
+const COMPARE_EVERY_MS = 2_000
+
+/** Follows, back-fills and compares nodes until the signal fires: in loops of their own, so that following never waits for the others. Never rejects. */
+async function runLoops(follower: FollowedChain, signal: AbortSignal): Promise<void> {
+  const stopReporting = follower.reporter.start()
+  await Promise.all([follow(follower, signal), fill(follower, signal), watchNodes(follower, signal)])
+  await stopReporting()
+  await giveUpLease(follower)
+}
+
+async function follow(follower: FollowedChain, signal: AbortSignal): Promise<void> {
+  const step = async () => (await followStep(follower, signal)).kind
+  const onError = (error: unknown) => {
+    follower.blocks.reset()
+    noteFailure(follower, error)
+  }
+  await loop(follower, { step, onError, pause: (pace) => pause(follower, pace, signal) }, signal)
+}
+
+/** Reads what was left out, while this process follows the chain. */
+async function fill(follower: FollowedChain, signal: AbortSignal): Promise<void> {
+  const step = async () => (follower.isFollowing ? (await fillStep(follower, signal)).kind : 'CAUGHT_UP')
+  const onError = (error: unknown) => {
+    if (!(error instanceof LeaseLostError)) follower.backfillHealth.failed(error)
+  }
+  await loop(follower, { step, onError, pause: ({ waitMs }) => sleepUntil(waitMs, signal) }, signal)
+}
+
+interface LoopParts {
+  readonly step: () => Promise<FollowOutcome['kind']>
+  readonly onError: (error: unknown) => void
+  /** Waits for the next step. */
+  readonly pause: (pace: Pace) => Promise<unknown>
+}
+
+/** Takes step after step, whatever happens, until the signal fires. */
+async function loop(follower: FollowedChain, { step, onError, pause }: LoopParts, signal: AbortSignal): Promise<void> {
+  const { pollMs } = follower
+  let failures = 0
+  while (!signal.aborted) {
+    const pace = await step().then(
+      (kind) => paceAfter(kind, pollMs),
+      (error: unknown) => {
+        if (signal.aborted) return { waitMs: 0, failures: 0 }
+        onError(error)
+        const retryAfterMs = error instanceof RpcError ? error.retryAfterMs : undefined
+        return paceAfterError(failures, { isFollowing: follower.isFollowing, pollMs, retryAfterMs })
+      },
+    )
+    failures = pace.failures
+    if (pace.waitMs > 0) await pause(pace)
+  }
+}
+
+function sleepUntil(ms: number, signal: AbortSignal): Promise<unknown> {
+  return sleep(ms, undefined, { signal }).catch(() => {})
+}
+
+async function watchNodes(follower: FollowedChain, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await compareNodes(follower, signal)
+    await sleepUntil(Math.max(follower.pollMs, COMPARE_EVERY_MS), signal)
+  }
+}
+
+/** Waits for the next step. A process that fails does not renew its lease meanwhile: perhaps another reaches the nodes. */
+async function pause(follower: FollowedChain, { waitMs, failures }: Pace, signal: AbortSignal): Promise<void> {
+  const wait = (ending: AbortSignal) => sleepUntil(waitMs, ending)
+  if (follower.isFollowing && failures === 0) await keepLease(follower, wait, signal)
+  else await wait(signal)
 }

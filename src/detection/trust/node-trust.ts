@@ -1,22 +1,24 @@
 import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
-import { caip2Of } from '../../domain/chain.ts'
+import { toQuantity } from '../../contracts/words.ts'
+import { type BlockRun, caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { resultIn } from '../../nodes/json-rpc.ts'
-import { ignoreRpcError } from '../../nodes/rpc-error.ts'
+import type { RpcClient } from '../../nodes/rpc-client.ts'
+import { ignoreRpcError, isObject, RpcError } from '../../nodes/rpc-error.ts'
 import type { ChainReading, OpenChain } from '../chain/open-chain.ts'
 import type { Condition } from '../sql/chain-report.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
 import { createBloomCheck } from './bloom-check.ts'
 import { createBlockCheck } from './check-block.ts'
-import { compareFollowed } from './compare-followed.ts'
-import { compareHeads } from './compare-heads.ts'
+import { compareLogs } from './compare-logs.ts'
 import { createFollowedBlocks } from './followed-blocks.ts'
 import { createGivenBlocks, type ReadingLane } from './given-blocks.ts'
 import { guardReader } from './guarded-reader.ts'
-import { proveQueued, type RepairBlocks } from './prove-queued.ts'
+import { judgeHeads, type NodeHead } from './judge-heads.ts'
 import { createSetAside } from './set-aside.ts'
-import type { TrustedNodes } from './trusted-nodes.ts'
+import { forgetProven, readQueued } from './sql/unproven-blocks-repository.ts'
+import { blame, type TrustedNodes } from './trusted-nodes.ts'
 
 export type NodeTrust = ReturnType<typeof createNodeTrust>
 
@@ -115,4 +117,129 @@ export function createNodeTrust(options: NodeTrustOptions) {
     /** Why what is stored is not proven, and cannot be; undefined where it is. */
     unproven: () => unproven,
   }
+}
+
+/**
+ * Compares blocks that were followed and are final now with another node, in runs: what was given then, not what the node would give now. A run waits
+ * until another node answers: a node that left logs out is often the one that answers while others are down.
+ *
+ * @param compared - nodes that had a run compared: the first one of a node is compared at once
+ */
+async function compareFollowed(
+  nodes: TrustedNodes & { readonly compared: Set<number> },
+  final: StoredBlock,
+  signal?: AbortSignal,
+): Promise<void> {
+  const { followed, sampleLogs, compared, peers, given } = nodes
+  const known = followed.upTo(final.number)
+  const [[from, head] = []] = known
+  if (from === undefined || head === undefined || sampleLogs === 0 || peers.length < 2) return
+  const { node } = head
+  const run = known.filter(([number, block], index) => number === from + index && block.node === node)
+  if (compared.has(node) && run.length < sampleLogs && run.length === known.length) return
+  const blocks = new Map(run)
+  const range = { from, to: from + run.length - 1 }
+  const logs = run.flatMap(([, block]) => block.logs)
+  const outcome = await compareLogs(nodes, { node, range, logs, hashOf: (block) => blocks.get(block)?.hash }, signal)
+  if (outcome.kind === 'NOTHING') return
+  compared.add(node)
+  // Where the second node alone was wrong, the run is compared with another.
+  if (outcome.kind === 'OTHER_LOGS' && outcome.isRight) return
+  const to = outcome.kind === 'SAME' ? outcome.to : range.to
+  followed.forget(Array.from({ length: to - from + 1 }, (_, index) => from + index))
+  if (outcome.kind === 'SAME') await given.pass({ node, lane: 'FOLLOW', to: Math.min(to, followed.lowestOf(node) - 1) })
+  // Of a node with another block it shows which is right when heads are compared.
+  else await given.doubt({ node, from, to })
+}
+
+interface Terms extends Pick<ChainConfig, 'chainId' | 'blockTimeSeconds'> {
+  readonly clock: () => Date
+}
+
+/** Compares the heads, chain ids and one final block of all nodes, and sets those aside that are late or serve another chain. */
+async function compareHeads(
+  nodes: TrustedNodes,
+  { chainId, blockTimeSeconds, clock }: Terms,
+  final: StoredBlock,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const heads = await Promise.all(nodes.peers.map(({ client }) => readHead(client, final, signal)))
+  const terms = { chainId, final, blockTimeSeconds, nowSec: clock().getTime() / 1_000 }
+  const faults = judgeHeads(heads, terms)
+  nodes.aside.releaseHeads((node) => heads[node] !== undefined && !faults.has(node))
+  for (const [node, { fault, reason }] of faults) {
+    if (nodes.aside.has(node)) continue
+    if (fault === 'STALE') nodes.aside.add(node, fault, reason)
+    else await blame(nodes, node, fault, reason)
+  }
+}
+
+/** Asks a node for its chain, its head and a final block. @returns undefined where it does not answer */
+async function readHead(
+  client: RpcClient,
+  final: StoredBlock,
+  signal: AbortSignal | undefined,
+): Promise<NodeHead | undefined> {
+  const calls = [
+    { method: 'eth_chainId', params: [] },
+    { method: 'eth_getBlockByNumber', params: ['latest', false] },
+    { method: 'eth_getBlockByNumber', params: [toQuantity(final.number), false] },
+  ]
+  try {
+    const [chainId, latest, block] = (await client.batch(calls, signal)).map(resultIn)
+    if (!isObject(latest)) return undefined
+    const finalHash = isObject(block) ? String(block['hash']) : undefined
+    const { number, timestamp } = latest
+    return { chainId: Number(chainId), number: Number(number), timestampSec: Number(timestamp), finalHash }
+  } catch (error) {
+    signal?.throwIfAborted()
+    const isOther = error instanceof RpcError && error.kind === 'WRONG_CHAIN'
+    return isOther ? { chainId: Number.NaN, number: 0, timestampSec: 0, otherChain: error.detail } : undefined
+  }
+}
+
+/** Proves final blocks again and corrects what is stored of them. @returns whether all of them could be proven */
+type RepairBlocks = (blocks: BlockRun, signal: AbortSignal | undefined) => Promise<boolean>
+
+/** Blocks after which progress is stored. */
+const BLOCKS_AT_ONCE = 10_000
+
+/**
+ * Proves the blocks that nodes gave which answered wrongly, since until then searches do not say that they are read; then those that were never compared.
+ *
+ * @returns whether all that are final could be proven
+ */
+async function proveQueued(
+  {
+    knex,
+    chainId,
+    network,
+    logger,
+    repair,
+  }: Pick<TrustedNodes, 'knex' | 'chainId'> & {
+    readonly network: string
+    readonly logger: Logger
+    readonly repair: RepairBlocks
+  },
+  final: StoredBlock,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  let areProven = true
+  for (const { from: first, to: last } of await readQueued(knex, chainId, final.number)) {
+    for (let from = first; from <= last; from += BLOCKS_AT_ONCE) {
+      const span = { from, to: Math.min(last, from + BLOCKS_AT_ONCE - 1) }
+      const isProven = await repair(span, signal).catch((error: unknown) => {
+        signal?.throwIfAborted()
+        logger.warn({ chain: network, ...span, err: error }, 'blocks that a node gave could not be read again')
+        return false
+      })
+      if (isProven) {
+        await forgetProven(knex, chainId, span)
+        logger.info({ chain: network, ...span }, 'blocks that a node gave were proven')
+      } else {
+        areProven = false
+      }
+    }
+  }
+  return areProven
 }

@@ -3,16 +3,26 @@ import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import { chunksOf } from '../../domain/chunks.ts'
 import type { Hex } from '../../domain/hex.ts'
+import { inTransaction } from '../../postgres/cancellable.ts'
 import { insertAuditEntry } from '../../store/audit-repository.ts'
 import { listStoredAccounts } from '../../store/proof/check-account.ts'
-import { type DetectedPayment, type DetectedRefund, eventKeyOf, type Sighting } from '../match/detected.ts'
-import { decodeLog } from '../match/unmatched-events.ts'
+import {
+  type DetectedPayment,
+  type DetectedRefund,
+  eventKeyOf,
+  type Sighting,
+  type UnmatchedEvent,
+} from '../match/detected.ts'
+import { decodeLog, describeUnread, type LoggedEvent } from '../match/unmatched-events.ts'
 import { batchesOf, type CorrectedBatch, correctBatch } from '../repair/correct-requests.ts'
+import { lockChain } from '../sql/chain-state-repository.ts'
 import { openLookups } from '../sql/enrichments-repository.ts'
+import { pendingTopics } from '../sql/pending-replays-repository.ts'
 import { findStoredBetween, onChain, type RequestEvents, readRequestEvents } from '../sql/request-events-repository.ts'
-import { describeCorrection } from './compare-rows.ts'
+import { findAccountsOfTopics } from '../sql/topics-repository.ts'
+import { countUnknown, deleteUnmatchedAt, findUnknownBetween, storeUnmatched } from '../sql/unmatched-repository.ts'
+import { compareUnmatched, describeCorrection } from './compare-rows.ts'
 import type { CompareTerms } from './compare-terms.ts'
-import { compareUnknown } from './compare-unknown.ts'
 import type { Section } from './read-sections.ts'
 import type { CountedAmount } from './totals.ts'
 import type { Unproven, VerifyDifference } from './verify-report.ts'
@@ -212,4 +222,41 @@ function countAll(
     unmatched += judged?.corrected.unmatched.filter(isNew).length ?? 0
   }
   return { counted, unmatched }
+}
+
+/** How many unmatched events of no account a chain keeps. @see CHAIN, "Which event is a payment of which request" */
+const KEPT_UNKNOWN = 100_000
+
+/**
+ * Compares the events of topics that no account knows: those of the section must be stored, unless old ones were deleted beyond the limit, and no others.
+ * Makes them equal where it repairs.
+ */
+async function compareUnknown(
+  { knex, chain, repairer, signal }: CompareTerms,
+  { span, uncertain, logs }: Section,
+  strangers: readonly LoggedEvent[],
+): Promise<VerifyDifference[]> {
+  const { chainId } = chain.tools.chain
+  const timeOf = new Map(logs.map(({ blockNumber, blockTimestamp }) => [Number(blockNumber), Number(blockTimestamp)]))
+  const expected = strangers.map((each) => describeUnread(each, 'UNKNOWN_TOPIC', timeOf.get(each.blockNumber) ?? 0))
+  return inTransaction(knex, signal, async (trx) => {
+    if (repairer !== undefined) await lockChain(trx, chainId)
+    const stored = (await findUnknownBetween(trx, { chainId, ...span })).filter(
+      ({ blockNumber }) => !uncertain.has(blockNumber),
+    )
+    // Whoever came to know a topic meanwhile has its events attached, or will have.
+    const topics = [...new Set([...stored, ...expected].map(({ topic }) => topic))]
+    const known = await findAccountsOfTopics(trx, topics)
+    const pending = new Set(await pendingTopics(trx))
+    const isStill = ({ topic }: UnmatchedEvent) => !known.has(topic) && !pending.has(topic)
+    const isKept = (await countUnknown(trx, chainId)) < KEPT_UNKNOWN
+    const differences = compareUnmatched(stored.filter(isStill), expected.filter(isStill), undefined).filter(
+      (each) => isKept || each.stored !== undefined,
+    )
+    if (repairer !== undefined && differences.length > 0) {
+      await deleteUnmatchedAt(trx, chainId, 0, stored.filter(isStill))
+      await storeUnmatched(trx, chainId, expected.filter(isStill))
+    }
+    return differences
+  })
 }

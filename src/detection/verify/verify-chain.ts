@@ -1,25 +1,31 @@
 import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import type { Account } from '../../domain/account.ts'
-import { caip2Of } from '../../domain/chain.ts'
+import type { Address } from '../../domain/address.ts'
+import { type BlockRun, caip2Of } from '../../domain/chain.ts'
 import { type OpenChainOptions, openChain } from '../chain/open-chain.ts'
 import { findCreatedProxies } from '../find/find-payments.ts'
+import type { CreatedProxy } from '../match/detected.ts'
 import { readContracts } from '../sql/chain-contracts-repository.ts'
 import { readSpans } from '../sql/chain-spans-repository.ts'
 import { findChain } from '../sql/chain-state-repository.ts'
+import { createDetectionRepository } from '../sql/detection-repository.ts'
+import {
+  deleteRequestProxies,
+  findRequestProxiesBetween,
+  storeRequestProxies,
+} from '../sql/request-proxies-repository.ts'
 import { finalisedBlockOf } from '../write/block-rules.ts'
 import { openNodes } from './chain-nodes.ts'
-import { compareSection } from './compare-section.ts'
-import { differencesIn, NO_FINDINGS, withSection } from './findings.ts'
-import { knowProxies } from './known-proxies.ts'
+import { compareSection, type Outcome } from './compare-section.ts'
 import { type ChainPosition, planRange, type RangePlan } from './plan-range.ts'
 import type { BlockTools } from './read-blocks.ts'
 import { readHeader } from './read-headers.ts'
 import { createHistory } from './read-history.ts'
-import { pinnedChanged, readSections, type SectionSize } from './read-sections.ts'
-import { listTotals } from './totals.ts'
-import { listUnproven } from './unproven-list.ts'
-import type { VerifyProgress, VerifyReport } from './verify-report.ts'
+import { pinnedChanged, readSections, type Section, type SectionSize } from './read-sections.ts'
+import { addAmounts, listTotals, NO_TOTALS, type Totals } from './totals.ts'
+import { addUnproven, listUnproven, NOTHING_UNPROVEN, type UnprovenList } from './unproven-list.ts'
+import type { VerifyDifference, VerifyProgress, VerifyReport } from './verify-report.ts'
 
 export interface VerifyOptions extends Pick<OpenChainOptions, 'knex' | 'tokens' | 'clock' | 'logger' | 'limits'> {
   readonly chain: ChainConfig
@@ -143,6 +149,103 @@ function reportOf({ options, plan, found, blocksRead }: Work, isStopped: boolean
       payments: sumOf('payments'),
       refunds: sumOf('refunds'),
       requests: found.requests.size,
+    },
+  }
+}
+
+/** The findings of the sections so far. */
+interface Findings {
+  /** By request, so that a later section which compares the request again replaces them; those of no request by their own text. */
+  readonly differences: ReadonlyMap<string, readonly VerifyDifference[]>
+  readonly unproven: UnprovenList
+  readonly requests: ReadonlySet<string>
+  readonly totals: Totals
+  readonly counts: Pick<VerifyReport['counts'], 'blocks' | 'receiptsRead' | 'unmatched'>
+  /** The last block that was compared; absent: none. */
+  readonly comparedTo?: number | undefined
+}
+
+const NO_FINDINGS: Findings = {
+  differences: new Map(),
+  unproven: NOTHING_UNPROVEN,
+  requests: new Set(),
+  totals: NO_TOTALS,
+  counts: { blocks: 0, receiptsRead: 0, unmatched: 0 },
+}
+
+/** Adds the findings of a section. @param isRepaired - whether differences of the sections before were repaired, so that this one cannot see them */
+function withSection(found: Findings, section: Section, outcome: Outcome, isRepaired: boolean): Findings {
+  const { touched } = outcome
+  const differences = new Map(found.differences)
+  const requests = new Set(found.requests)
+  for (const [account, ids] of touched) {
+    for (const id of ids) {
+      if (!isRepaired) differences.delete(requestKey(account.name, id))
+      requests.add(requestKey(account.name, id))
+    }
+  }
+  for (const difference of outcome.differences) {
+    const key = keyOf(difference)
+    differences.set(key, [...(differences.get(key) ?? []), difference])
+  }
+  const { from, to } = section.span
+  return {
+    ...found,
+    differences,
+    unproven: addUnproven(found.unproven, { blocks: section.unproven, events: outcome.unproven }),
+    requests,
+    counts: {
+      blocks: found.counts.blocks + to - from + 1,
+      receiptsRead: found.counts.receiptsRead + section.receiptsRead,
+      unmatched: found.counts.unmatched + outcome.unmatched,
+    },
+    totals: addAmounts(found.totals, outcome.counted),
+    comparedTo: to,
+  }
+}
+
+/** Each once: the same row is seen with each request that it has a part in. */
+function differencesIn({ differences }: Findings): VerifyDifference[] {
+  return [...new Map([...differences.values()].flat().map((each) => [JSON.stringify(each), each])).values()]
+}
+
+function keyOf(difference: VerifyDifference): string {
+  const { account = '', requestId } = difference
+  return requestId === undefined ? JSON.stringify(difference) : requestKey(account, requestId)
+}
+
+function requestKey(account: string, requestId: string): string {
+  return `${account} ${requestId}`
+}
+
+/**
+ * Makes what knows SingleRequestProxies as the blocks that were read say, in place of what is stored of these blocks.
+ *
+ * @param chainId - CAIP-2
+ * @param repairs - whether the proxies of the blocks are stored
+ */
+function knowProxies(knex: Knex, chainId: string, repairs: boolean) {
+  const repository = createDetectionRepository(knex)
+  const found = new Set<Address>()
+  const invented = new Set<Address>()
+  return {
+    repository: {
+      ...repository,
+      async requestProxiesAmong(id: string, addresses: readonly Address[]): Promise<Set<Address>> {
+        const stored = await repository.requestProxiesAmong(id, addresses)
+        return new Set(addresses.filter((each) => found.has(each) || (stored.has(each) && !invented.has(each))))
+      },
+    },
+    /** Takes the proxies that some blocks created, and stores them where it repairs. */
+    async note(span: BlockRun, created: readonly CreatedProxy[]): Promise<void> {
+      const stored = await findRequestProxiesBetween(knex, chainId, span)
+      const addresses = new Set(created.map(({ address }) => address))
+      const wrong = stored.filter((address) => !addresses.has(address))
+      for (const address of wrong) invented.add(address)
+      for (const address of addresses) found.add(address)
+      if (!repairs) return
+      await deleteRequestProxies(knex, chainId, wrong)
+      await storeRequestProxies(knex, chainId, created)
     },
   }
 }

@@ -1,5 +1,7 @@
 import type { Knex } from 'knex'
-import { bytesToHex } from '../../domain/hex.ts'
+import { addressToBytes } from '../../domain/address.ts'
+import { trimNumeric } from '../../domain/decimal.ts'
+import { bytesToHex, hexToBytes } from '../../domain/hex.ts'
 import { lockAccount } from '../../store/payment-changes.ts'
 import { attachFacts } from '../../store/payment-facts.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
@@ -33,7 +35,6 @@ import {
 } from '../sql/account-rows-repository.ts'
 import { queueCarried } from '../sql/carried-repository.ts'
 import { addPayments, correctFacts, finalisePayments, rowKeyAt, rowKeyOf, type WrittenChain } from './payment-rows.ts'
-import { addRefunds, finaliseRefunds } from './refund-rows.ts'
 
 /** What happens to one account's payments and refunds in one transaction. */
 export interface AccountChange {
@@ -173,4 +174,63 @@ function findNewlyDetected(
   const txHashes = new Set<string>(payments.map(({ txHash }) => txHash))
   const isNew = ({ id, type }: PaymentRow) => !stored.get(id)?.detected || stored.get(id)?.type !== type
   return rows.filter((row) => row.tx_hash !== null && txHashes.has(bytesToHex(row.tx_hash)) && isNew(row))
+}
+
+/**
+ * Merges detected refunds into an account's stored rows.
+ *
+ * @param areReread - whether they were read before: then a refund that differs replaces the stored one, else the stored one stays
+ * @returns all rows, the stored ones included; a row that stays is the given one
+ */
+function addRefunds(
+  stored: readonly RefundRow[],
+  { accountId, refunds }: { readonly accountId: number; readonly refunds: readonly DetectedRefund[] },
+  chain: WrittenChain,
+  areReread: boolean,
+): RefundRow[] {
+  const rows = new Map(stored.map((row) => [rowKeyOf(row), row]))
+  for (const refund of refunds) {
+    const row = toRow(accountId, refund, chain)
+    const known = rows.get(rowKeyOf(row))
+    const isReplaced = known !== undefined && areReread && !isSameRefund(known, row)
+    if (known === undefined || isReplaced) rows.set(rowKeyOf(row), { ...row, final: known?.final ?? false })
+  }
+  return [...rows.values()]
+}
+
+function toRow(accountId: number, refund: DetectedRefund, { chainId, network }: WrittenChain): RefundRow {
+  return {
+    account_id: accountId,
+    tx_hash: hexToBytes(refund.txHash),
+    event_index: refund.eventIndex,
+    network,
+    chain_id: chainId,
+    request_id: hexToBytes(refund.requestId),
+    block_number: BigInt(refund.blockNumber),
+    log_index: refund.logIndex,
+    timestamp: refund.timestamp,
+    final: false,
+    amount: refund.amount,
+    currency: refund.currency,
+    recipient: addressToBytes(refund.recipient),
+  }
+}
+
+function isSameRefund(a: RefundRow, b: RefundRow): boolean {
+  const isSamePlace =
+    a.block_number === b.block_number && a.log_index === b.log_index && a.timestamp.getTime() === b.timestamp.getTime()
+  const isSameMoney = trimNumeric(a.amount) === b.amount && a.currency === b.currency
+  return a.request_id.equals(b.request_id) && isSameMoney && isSamePlace && isSameRecipient(a, b)
+}
+
+function isSameRecipient({ recipient: a }: RefundRow, { recipient: b }: RefundRow): boolean {
+  return a !== null && b !== null && a.equals(b)
+}
+
+/** Makes the chain's refunds up to a block final. @returns the given row where nothing changes */
+function finaliseRefunds(rows: readonly RefundRow[], { chainId }: WrittenChain, finalBlock: number): RefundRow[] {
+  return rows.map((row) => {
+    const isDue = !row.final && row.chain_id === chainId && row.block_number <= finalBlock
+    return isDue ? { ...row, final: true } : row
+  })
 }

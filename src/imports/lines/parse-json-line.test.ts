@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseJsonLine } from './parse-json-line.ts'
+import { parseJsonLine } from './parsed-lines.ts'
 
 const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
 

@@ -1,7 +1,6 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
-import { WaybillError } from '../../errors/waybill-error.ts'
+import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import type { LineTarget, Outcome } from './import-lines.ts'
-import { parseJsonLine } from './parse-json-line.ts'
 import { type Line, textOfLine } from './read-lines.ts'
 
 /** How lines are parsed one by one and stored together. */
@@ -56,4 +55,94 @@ export async function forEachInTurns<T>(items: readonly T[], work: (item: T) => 
     }
     work(item)
   }
+}
+
+/** Levels of nested objects and lists; a payment has three. */
+const MAX_DEPTH = 32
+
+/**
+ * Parses the JSON of a line. Unlike JSON.parse it limits the nesting and refuses duplicate keys, of which JSON.parse would silently keep
+ * the last.
+ *
+ * @throws WaybillError MALFORMED_LINE
+ */
+export function parseJsonLine(text: string): unknown {
+  const json = parse(text)
+  refuseDepth(text)
+  if (countKeyEnds(text) !== countKeys(json)) refuseDuplicateKeys(text)
+  return json
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw malformed((cause as Error).message, cause)
+  }
+}
+
+/** First counts brackets anywhere, even in strings, which is cheap; only a line with too many is measured exactly. */
+function refuseDepth(text: string): void {
+  let brackets = 0
+  for (const bracket of ['{', '[']) {
+    for (let at = text.indexOf(bracket); at >= 0 && brackets <= MAX_DEPTH; at = text.indexOf(bracket, at + 1))
+      brackets++
+  }
+  if (brackets <= MAX_DEPTH) return
+  let depth = 0
+  visitTokens(text, (token) => {
+    if (token === '{' || token === '[') depth++
+    else if (token === '}' || token === ']') depth--
+    if (depth > MAX_DEPTH) throw malformed(`it is nested deeper than ${MAX_DEPTH} levels`)
+  })
+}
+
+/**
+ * Counts `":`. In the usual form that is the number of keys; a string may contain it too. -1 when white space stands between a key and
+ * its colon.
+ */
+function countKeyEnds(text: string): number {
+  if (/"\s+:/.test(text)) return -1
+  let count = 0
+  for (let at = text.indexOf('":'); at >= 0; at = text.indexOf('":', at + 2)) count++
+  return count
+}
+
+function countKeys(json: unknown): number {
+  if (typeof json !== 'object' || json === null) return 0
+  let count = 0
+  if (Array.isArray(json)) {
+    for (const entry of json) count += countKeys(entry)
+    return count
+  }
+  for (const name in json) count += 1 + countKeys((json as Record<string, unknown>)[name])
+  return count
+}
+
+function refuseDuplicateKeys(text: string): void {
+  const open: (Set<string> | undefined)[] = []
+  let isKeyNext = false
+  visitTokens(text, (token) => {
+    if (token === '{') open.push(new Set())
+    else if (token === '[') open.push(undefined)
+    else if (token === '}' || token === ']') open.pop()
+    else if (isKeyNext && token.startsWith('"')) addKey(open.at(-1), JSON.parse(token) as string)
+    isKeyNext = token === '{' || (token === ',' && open.at(-1) !== undefined)
+  })
+}
+
+function addKey(keys: Set<string> | undefined, key: string): void {
+  if (keys?.has(key)) throw malformed(`"${key}" is given twice`)
+  keys?.add(key)
+}
+
+const TOKEN = /[{}[\],]|"[^"\\]*(?:\\.[^"\\]*)*"/g
+
+/** Visits strings, brackets and commas. The text must be valid JSON, so that every string ends. */
+function visitTokens(text: string, visit: (token: string) => void): void {
+  for (const [token] of text.matchAll(TOKEN)) visit(token)
+}
+
+function malformed(detail: string, cause?: unknown): Error {
+  return waybillError('MALFORMED_LINE', { detail }, { cause })
 }

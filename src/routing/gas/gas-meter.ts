@@ -4,11 +4,10 @@ import { decodeAggregate3, encodeAggregate3 } from '../../contracts/multicall.ts
 import { uintAt } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import { type RpcAnswer, type RpcCall, resultIn } from '../../nodes/json-rpc.ts'
-import { RpcError } from '../../nodes/rpc-error.ts'
+import { isUnknownMethod, RpcError } from '../../nodes/rpc-error.ts'
 import type { RpcNode } from '../../nodes/rpc-node.ts'
-import { decodeEstimates, encodeEstimates, OVERRIDES_CONTROL } from './estimates.ts'
+import { decodeEstimates, encodeEstimates, OVERRIDES_CONTROL, takesOverrides } from './estimates.ts'
 import type { GasAnswer, GasQuestion } from './gas-question.ts'
-import { createNodeAbilities, type NodeAbilities } from './node-abilities.ts'
 import { decodeSimulation, EMPTY_SIMULATION, encodeSimulation } from './simulation.ts'
 import { decodeSlotSearch, encodeSlotSearch, type TokenSlots } from './token-slots.ts'
 
@@ -161,4 +160,62 @@ function isBehind(timestamp: RpcAnswer | undefined, { quotedAtSec }: GasQuestion
     if (error instanceof RangeError) return true
     throw error
   }
+}
+
+/** What a node can do; undefined while it is not known. */
+interface Abilities {
+  simulates: boolean | undefined
+  /** Takes state overrides with estimates. */
+  overrides: boolean | undefined
+  /** Whether the storage places of the chain's tokens were searched. */
+  isSearched: boolean
+}
+
+/** Remembers from its answers what a node can do. */
+type NodeAbilities = ReturnType<typeof createNodeAbilities>
+
+/** After this time the node is asked again what it can do: nodes are replaced and upgraded. */
+const FORGOTTEN_AFTER_MS = 60 * 60_000
+
+const SUSPECTED_FOR_MS = 60_000
+
+/** @param clock - milliseconds since 1970 */
+export function createNodeAbilities(clock: () => number) {
+  let abilities = nothingKnown()
+  let forgetAtMs = clock() + FORGOTTEN_AFTER_MS
+
+  function known(): Abilities {
+    if (clock() <= forgetAtMs) return abilities
+    abilities = nothingKnown()
+    forgetAtMs = clock() + FORGOTTEN_AFTER_MS
+    return abilities
+  }
+
+  function suspectUnlessKnown(): void {
+    if (known().simulates !== undefined) return
+    abilities.simulates = false
+    forgetAtMs = clock() + SUSPECTED_FOR_MS
+  }
+
+  return {
+    /** What is known now; writing to it is remembered, until everything is forgotten. */
+    known,
+    noteSimulation(answer: RpcAnswer | undefined): void {
+      if (answer === undefined) return
+      if (answer.ok) known().simulates = true
+      else if (answer.error.refusal === undefined) suspectUnlessKnown()
+      else if (isUnknownMethod(answer.error.refusal)) known().simulates = false
+    },
+    noteOverrides(answer: RpcAnswer | undefined): void {
+      known().overrides ??= takesOverrides(answer)
+    },
+    /**
+     * The node failed at a question that held a simulation. Unless its ability is known, it counts as a node that does not simulate, for a minute.
+     */
+    suspect: suspectUnlessKnown,
+  }
+}
+
+function nothingKnown(): Abilities {
+  return { simulates: undefined, overrides: undefined, isSearched: false }
 }

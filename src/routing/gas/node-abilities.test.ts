@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createNodeAbilities } from './node-abilities.ts'
+import { createNodeAbilities } from './gas-meter.ts'
 
 it('forgets what a node can do after an hour, and a suspicion after a minute', () => {
   let nowMs = 0

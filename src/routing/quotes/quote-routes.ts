@@ -3,20 +3,19 @@ import { receiverChain } from '../../chains/configured-addresses.ts'
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { Account } from '../../domain/account.ts'
 import { type Address, addressFamily, formatAddress } from '../../domain/address.ts'
-import type { Token } from '../../domain/currency.ts'
-import { formatDecimal, rescale } from '../../domain/decimal.ts'
+import { FIAT_DECIMALS, type Token } from '../../domain/currency.ts'
+import { compareDecimals, type Decimal, formatDecimal, MAX_DECIMAL_PLACES, rescale } from '../../domain/decimal.ts'
 import type { Hex } from '../../domain/hex.ts'
-import { closureOf, type PaymentRequest } from '../../domain/payment-request.ts'
+import { closureOf, type PaymentRequest, type RequestBalance } from '../../domain/payment-request.ts'
 import { requireReceiver } from '../../domain/require-input.ts'
-import type { RoutesAnswer, UnavailableRoute } from '../../domain/route.ts'
+import type { RoutesAnswer, RouteWarning, UnavailableRoute } from '../../domain/route.ts'
 import { type Explanation, explain, type WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import { type Candidate, findCandidates } from '../plans/candidates.ts'
+import { type Candidate, findCandidates, isFiatRequest } from '../plans/candidates.ts'
 import { DEFAULT_LIMIT, type Payment, platformFeeOf } from '../question/due-payment.ts'
-import { checkTotal, type ParsedQuestion } from '../question/parse-question.ts'
+import { checkAmount, checkTotal, type ParsedQuestion } from '../question/parse-question.ts'
 import type { Scanner } from '../scan/scan.ts'
 import { warn } from './assemble-route.ts'
 import { type Assessment, type AssessOptions, assessCandidates } from './assess-candidates.ts'
-import { decideAmount, invoiceDecimals, type StoredRequest } from './decide-amount.ts'
 import { type PlannedCandidate, type PlanningDependencies, planCandidates, readsByChain } from './plan-candidates.ts'
 import { isWanted, type Wishes } from './wishes.ts'
 
@@ -177,4 +176,55 @@ function familyMismatch({ chain, symbol }: Token, { wallet }: ParsedQuestion): U
 export function timeLeft(maxMs: number, deadlineAtMs: number | undefined, nowMs: number): number {
   if (deadlineAtMs === undefined) return maxMs
   return Math.max(1, Math.min(maxMs, Math.floor(deadlineAtMs - nowMs - ANSWER_RESERVE_MS)))
+}
+
+/** A stored request and its balance. */
+interface StoredRequest {
+  readonly request: PaymentRequest
+  readonly balance: RequestBalance
+}
+
+/** What is to be paid now. */
+interface AmountDue {
+  /** Units of the request's invoice currency; 0 when payments cover the request. */
+  readonly amount: Decimal
+  readonly warnings: readonly RouteWarning[]
+}
+
+/**
+ * Decides how much is to be paid: nothing when payments cover the request, even ones that are not final; else the amount that the caller asked
+ * for; else the outstanding balance.
+ *
+ * @throws WaybillError INVALID_AMOUNT when the amount has more decimals than its currency, or is too large for a contract
+ */
+function decideAmount(
+  asked: Decimal | undefined,
+  { request, balance }: StoredRequest,
+  tokens: TokenDirectory,
+): AmountDue {
+  const currency = { id: request.invoiceCurrency, decimals: invoiceDecimals(request, tokens) }
+  if (asked !== undefined) checkAmount(asked, currency)
+  const outstanding = balance.outstandingAmount
+  if (outstanding.units === 0n) return { amount: outstanding, warnings: [coverWarning(balance)] }
+  // Requests stored before there was a maximum may be above it; a caller can still ask for a part of them.
+  if (asked === undefined) checkAmount(outstanding, currency)
+  if (asked === undefined || compareDecimals(asked, outstanding) <= 0) {
+    return { amount: asked ?? outstanding, warnings: [] }
+  }
+  const parameters = {
+    amount: formatDecimal(asked),
+    outstanding: formatDecimal(outstanding),
+    currency: request.invoiceCurrency,
+  }
+  return { amount: asked, warnings: [warn('AMOUNT_ABOVE_OUTSTANDING', parameters)] }
+}
+
+function coverWarning({ status }: RequestBalance): RouteWarning {
+  return status === 'PENDING' ? warn('PAYMENT_PENDING', {}) : warn('REQUEST_ALREADY_PAID', {})
+}
+
+/** Decimals of a request's invoice currency; the maximum where its token is not configured. */
+function invoiceDecimals(request: PaymentRequest, tokens: TokenDirectory): number {
+  if (isFiatRequest(request)) return FIAT_DECIMALS
+  return tokens.byId(request.invoiceCurrency)?.decimals ?? MAX_DECIMAL_PLACES
 }

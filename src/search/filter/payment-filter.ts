@@ -1,6 +1,13 @@
 import { paymentStatuses } from '../../domain/payment.ts'
 import type { CurrencyMatch } from './resolve-names.ts'
-import { type AmountBasis, type FilterName, type FilterValues, filterFields } from './search-fields.ts'
+import {
+  type AmountBasis,
+  type FilterInput,
+  type FilterName,
+  type FilterValues,
+  filterFields,
+  type SortBy,
+} from './search-fields.ts'
 
 /**
  * Which payments of one account are meant: AND between filters, OR within one. Every list is sorted and without repeats, so that filters
@@ -47,4 +54,21 @@ export function statusesLeft(filter: PaymentFilter): PaymentFilter {
 export function canonicalList<T>(values: Iterable<T>): T[] {
   const byText = new Map([...values].map((value) => [JSON.stringify(value), value]))
   return [...byText.entries()].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, value]) => value)
+}
+
+export type SortOrder = 'asc' | 'desc'
+export type IncludeTotal = 'none' | 'estimated' | 'exact'
+
+/**
+ * A search as it came over the wire: strings not yet parsed, enums already decoded. Undefined was not sent. An empty list counts as not
+ * sent, because protobuf cannot tell the two apart.
+ */
+export interface SearchInput extends FilterInput {
+  readonly sortBy?: SortBy | undefined
+  readonly sortOrder?: SortOrder | undefined
+  readonly limit?: number | undefined
+  readonly cursor?: string | undefined
+  readonly includeTotal?: IncludeTotal | undefined
+  /** The progress of the chains is read for this search, not remembered from one before. Where there are replicas, the primary answers. */
+  readonly noCache?: boolean | undefined
 }

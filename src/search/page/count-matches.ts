@@ -1,5 +1,4 @@
-import type { PaymentFilter } from '../filter/payment-filter.ts'
-import type { IncludeTotal } from '../filter/search-input.ts'
+import type { IncludeTotal, PaymentFilter } from '../filter/payment-filter.ts'
 import type { StatisticsCount, TotalRepository } from '../sql/total-repository.ts'
 
 /** How many payments match, and how exact the count is. */

@@ -11,13 +11,17 @@ import { DEFAULT_TIME_ZONE } from '../../domain/time-zone.ts'
 import { readAllInTurn, readOnce } from '../../errors/gather-errors.ts'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { parseFilter } from '../filter/parse-filter.ts'
-import { amountBasis, type PaymentFilter } from '../filter/payment-filter.ts'
+import { amountBasis, type PaymentFilter, type SearchInput } from '../filter/payment-filter.ts'
 import type { AccountNames } from '../filter/resolve-names.ts'
 import { type FilterValues, filterFields, sortKeysOf } from '../filter/search-fields.ts'
-import type { SearchInput } from '../filter/search-input.ts'
 import type { LadderOptions } from '../plan/ladder.ts'
-import { type CarriedSearch, type PagePosition, searchSeal } from '../query/search-cursor.ts'
-import { encodeWatchCursor, watchSeal } from '../query/watch-cursor.ts'
+import {
+  type CarriedSearch,
+  encodeWatchCursor,
+  type PagePosition,
+  searchSeal,
+  watchSeal,
+} from '../query/search-cursor.ts'
 import { type AccountNamesReader, createAccountNamesReader } from '../sql/account-names.ts'
 import type { ChainProgress } from '../sql/chain-progress.ts'
 import type { RemovedPayment } from '../sql/removed-payments.ts'

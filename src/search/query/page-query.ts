@@ -1,7 +1,6 @@
-import { amountBasis, type PaymentFilter } from '../filter/payment-filter.ts'
+import { amountBasis, type PaymentFilter, type SortOrder } from '../filter/payment-filter.ts'
 import type { SortBy } from '../filter/search-fields.ts'
 import { type SortKey, sortKeysOf } from '../filter/search-fields.ts'
-import type { SortOrder } from '../filter/search-input.ts'
 import type { PagePosition } from './search-cursor.ts'
 
 /** Which payments to read: a filter, an order, and the place in it where the page begins. */

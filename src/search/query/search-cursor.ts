@@ -1,7 +1,7 @@
 import type { CutPosition } from '../../domain/pages/cut-page.ts'
-import type { CursorSeal } from '../../domain/pages/sealed-cursor.ts'
+import { type CursorSeal, openCursor, sealCursor } from '../../domain/pages/sealed-cursor.ts'
+import type { SortOrder } from '../filter/payment-filter.ts'
 import type { FilterValues, SortBy } from '../filter/search-fields.ts'
-import type { SortOrder } from '../filter/search-input.ts'
 
 /** Where a page begins: at the payment with these keys. */
 export interface PagePosition extends CutPosition {
@@ -24,4 +24,26 @@ export interface CarriedSearch {
 /** The seal of an account's search cursors. */
 export function searchSeal(secret: Uint8Array, accountId: number): CursorSeal {
   return { secret, scope: `${accountId}/payments`, version: 3 }
+}
+
+/** A watch cursor is the number of a change of an account, sealed. It carries no filter, so any watch of the account can begin at it. */
+
+/** The seal of an account's watch cursors. */
+export function watchSeal(secret: Uint8Array, accountId: number): CursorSeal {
+  return { secret, scope: `${accountId}/changes`, version: 2 }
+}
+
+/** Writes the cursor after a change; 0 is before the first. */
+export function encodeWatchCursor(seal: CursorSeal, change: bigint): string {
+  return sealCursor(seal, String(change))
+}
+
+/**
+ * Reads a cursor.
+ *
+ * @returns the change after which the watch begins
+ * @throws INVALID_WATCH_CURSOR for anything that this seal did not make
+ */
+export function decodeWatchCursor(seal: CursorSeal, cursor: string): bigint {
+  return BigInt(openCursor(seal, cursor, 'INVALID_WATCH_CURSOR') as string)
 }

@@ -1,7 +1,6 @@
 import { allOf, raw, type Statement, TRUE } from '../../postgres/statement.ts'
-import type { PaymentFilter } from '../filter/payment-filter.ts'
+import type { PaymentFilter, SortOrder } from '../filter/payment-filter.ts'
 import type { SortKey } from '../filter/search-fields.ts'
-import type { SortOrder } from '../filter/search-input.ts'
 import { directionOf, keysOf, type PageQuery } from '../query/page-query.ts'
 import type { PagePosition } from '../query/search-cursor.ts'
 

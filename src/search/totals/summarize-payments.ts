@@ -7,7 +7,7 @@ import { type PaymentStatus, type PaymentType, statusOfRank, typeOfCode } from '
 import { readAllInTurn } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { MAX_GROUPS, requireFewGroups, SUMMARY_TIMEOUT_MS, withinTime } from '../../postgres/summary-limits.ts'
-import type { SearchInput } from '../filter/search-input.ts'
+import type { SearchInput } from '../filter/payment-filter.ts'
 import type { PaymentSearch } from '../page/payment-search.ts'
 import {
   type GroupName,

@@ -1,10 +1,14 @@
 import type { Knex } from 'knex'
+import { formatDecimal, trimNumeric } from '../../domain/decimal.ts'
+import { statusOfRank } from '../../domain/payment.ts'
+import { settledStatuses } from '../../domain/payment-request.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
-import { requestPages } from '../request-ledger.ts'
-import { checkChangeLog, readChangeLog } from './check-change-log.ts'
-import { checkNames, checkSettled } from './check-ledger.ts'
+import type { PaymentRow } from '../payment-row.ts'
+import { loadMeeting, loadRefunds, loadSuperseding, requestPages } from '../request-ledger.ts'
+import { type LedgerRequestRow, type RequestStanding, settleRequests } from '../settle-requests.ts'
+import { supersedeImports } from '../supersede-imports.ts'
 import { checkStatistics } from './check-statistics.ts'
-import type { Difference } from './difference.ts'
+import { type Difference, MAX_DIFFERENCES } from './difference.ts'
 
 /** How many rows were checked. */
 export interface Checked {
@@ -62,4 +66,254 @@ export async function listStoredAccounts(knex: Knex): Promise<{ id: number; name
   const counted = await knex('payment_statistics').distinct().pluck<number[]>('account_id')
   const ids = new Set([...names.keys(), ...changed, ...counted])
   return [...ids].toSorted((a, b) => a - b).map((id) => ({ id, name: names.get(id) ?? `#${id}` }))
+}
+
+/** How long the log of changes of an account is. */
+interface ChangeLog {
+  /** Payments of the account. */
+  readonly payments: bigint
+  /** Changes in the log. */
+  readonly changes: bigint
+  /** The number of the last change. */
+  readonly last: bigint
+  /** The number of the last change that was pruned. */
+  readonly pruned: bigint
+}
+
+async function readChangeLog(trx: Knex, accountId: number): Promise<ChangeLog> {
+  const { rows } = await trx.raw<{ rows: [ChangeLog] }>(
+    `select (select count(*) from payments where account_id = ?) as payments,
+       (select count(*) from payment_changes where account_id = ?) as changes,
+       coalesce((select last_change from account_changes where account_id = ?), 0) as last,
+       coalesce((select pruned_change from account_changes where account_id = ?), 0) as pruned`,
+    [accountId, accountId, accountId, accountId],
+  )
+  return rows[0]
+}
+
+/** Checks that the log has each change from the first that is kept to the last, and that its changes fit the payments. */
+async function checkChangeLog(trx: Knex, accountId: number, log: ChangeLog): Promise<Difference[]> {
+  return [...(await findGaps(trx, accountId, log)), ...(await findMisfits(trx, accountId))]
+}
+
+interface GapRow {
+  readonly previous: bigint
+  readonly change: bigint
+}
+
+async function findGaps(trx: Knex, accountId: number, log: ChangeLog): Promise<Difference[]> {
+  const [last, pruned] = [log.last.toString(), log.pruned.toString()]
+  const bindings = [pruned, accountId, last, pruned, accountId, MAX_DIFFERENCES]
+  const { rows } = await trx.raw<{ rows: GapRow[] }>(FIND_GAPS, bindings)
+  return rows.map((gap) => describeGap(gap, log))
+}
+
+function describeGap({ previous, change }: GapRow, { last, pruned }: ChangeLog): Difference {
+  if (change > previous) {
+    const where = change - previous === 2n ? `${previous + 1n}` : `${previous + 1n} to ${change - 1n}`
+    return { check: 'changes', where, stored: 'none', expected: `one of each from ${pruned + 1n} to ${last}` }
+  }
+  // A change that should be pruned. At the end of the log, changes beyond the last one that was counted.
+  const where = change === last + 1n ? `${last + 1n} to ${previous}` : `${change}`
+  return { check: 'changes', where, stored: 'logged', expected: `none but from ${pruned + 1n} to ${last}` }
+}
+
+/** Binds the pruned change, the account, the last change, the pruned change, the account, a limit. */
+const FIND_GAPS = `
+  select previous, change from (
+    select change, lag(change, 1, ?::bigint) over (order by change) as previous from payment_changes where account_id = ?
+    union all
+    select ?::bigint + 1, coalesce(max(change), ?::bigint) from payment_changes where account_id = ?
+  ) steps
+  where change <> previous + 1 order by change limit ?`
+
+interface MisfitRow {
+  readonly change: bigint
+  readonly payment_id: string
+  readonly stored: string
+  readonly expected: string
+}
+
+async function findMisfits(trx: Knex, accountId: number): Promise<Difference[]> {
+  const bindings = [accountId, accountId, MAX_DIFFERENCES]
+  const { rows } = await trx.raw<{ rows: MisfitRow[] }>(FIND_MISFITS, bindings)
+  return rows.map(({ change, payment_id: id, stored, expected }) => ({
+    check: 'changes',
+    where: `${change} of ${id}`,
+    stored,
+    expected,
+  }))
+}
+
+/** What can be wrong with a change: the condition, what is stored, what is expected. The first one that holds is reported. Kinds: 1 insert, 2 update, 3 delete. */
+const MISFITS = [
+  [
+    '(kind = 1) <> (old is null)',
+    `'kind ' || kind || case when old is null then ' without' else ' with' end || ' the row before'`,
+    `case when kind = 1 then 'none' else 'the row before' end`,
+  ],
+  ['previous = 3 and kind <> 1', `'kind ' || kind || ' after a delete'`, `'an insert'`],
+  ['previous <> 3 and kind = 1', `'an insert of an existing payment'`, `'an update or delete'`],
+  ['is_latest and kind = 3 and p.id is not null', `'a delete of an existing payment'`, `'no payment'`],
+  ['is_latest and kind <> 3 and p.id is null', `'no delete of a missing payment'`, `'a payment'`],
+  ['is_latest and p.changed_at <> at', `'a payment changed at ' || p.changed_at`, `at::text`],
+] as const
+
+const cases = (result: 1 | 2) => MISFITS.map((misfit) => `when ${misfit[0]} then ${misfit[result]}`).join('\n      ')
+
+/** Binds the account twice, then a limit. */
+const FIND_MISFITS = `
+  select change, payment_id, stored, expected from (
+    select c.change, c.payment_id,
+      case ${cases(1)} end as stored,
+      case ${cases(2)} end as expected
+    from (
+      select change, payment_id, kind, at, old, lag(kind) over w as previous, lead(kind) over w is null as is_latest
+      from payment_changes where account_id = ? window w as (partition by payment_id order by change)
+    ) c
+    left join lateral (select id, changed_at from payments where account_id = ? and id = c.payment_id offset 0) p on is_latest
+  ) checked
+  where stored is not null order by change limit ?`
+
+interface NameRow {
+  readonly request_id: Buffer
+  readonly payment_id: string
+}
+
+/** Checks that the topics of all requests are stored, and that no payment names a request by its reference without belonging to it. */
+async function checkNames(trx: Knex, accountId: number): Promise<Difference[]> {
+  const unknown = await findUnknownTopics(trx, accountId)
+  const claims = [accountId, accountId, MAX_DIFFERENCES]
+  const { rows: unclaimed } = await trx.raw<{ rows: NameRow[] }>(FIND_UNCLAIMED, claims)
+  return [
+    ...unknown.map(
+      (requestId): Difference => ({
+        check: 'request',
+        where: requestId.toString('hex'),
+        stored: 'a topic is missing',
+        expected: 'its topics are stored',
+      }),
+    ),
+    ...unclaimed.map(
+      ({ request_id, payment_id }): Difference => ({
+        check: 'payment',
+        where: payment_id,
+        stored: 'no request',
+        expected: `request ${request_id.toString('hex')}, whose reference it names`,
+      }),
+    ),
+  ]
+}
+
+/** Requests whose topics are compared at once. */
+const REQUESTS_A_PAGE = 2_000
+
+interface TopicsRow {
+  readonly request_id: Buffer
+  readonly topic: Buffer
+  readonly refund_topic: Buffer | null
+}
+
+/**
+ * Finds the requests that have a topic which the directory lacks. The directory may be sharded by topic and requests are by account, so they are
+ * read one after the other and not joined.
+ */
+async function findUnknownTopics(trx: Knex, accountId: number): Promise<Buffer[]> {
+  const found: Buffer[] = []
+  let after: Buffer = Buffer.alloc(0)
+  while (found.length < MAX_DIFFERENCES) {
+    const { rows } = await trx.raw<{ rows: TopicsRow[] }>(READ_TOPICS, [accountId, after, REQUESTS_A_PAGE])
+    const last = rows.at(-1)
+    if (last === undefined) break
+    const known = await trx.raw<{ rows: Pick<TopicsRow, 'topic'>[] }>(FIND_TOPICS, [rows.flatMap(topicsOf), accountId])
+    const isKnown = new Set(known.rows.map(({ topic }) => topic.toString('hex')))
+    const lacking = rows.filter((row) => topicsOf(row).some((topic) => !isKnown.has(topic.toString('hex'))))
+    found.push(...lacking.map(({ request_id }) => request_id))
+    after = last.request_id
+  }
+  return found.slice(0, MAX_DIFFERENCES)
+}
+
+function topicsOf({ topic, refund_topic }: TopicsRow): Buffer[] {
+  return refund_topic === null ? [topic] : [topic, refund_topic]
+}
+
+const READ_TOPICS =
+  'select request_id, topic, refund_topic from requests where account_id = ? and request_id > ? order by request_id limit ?'
+
+const FIND_TOPICS = 'select topic from reference_topics where topic = any(?) and account_id = ?'
+
+/** Binds the account twice, then a limit. */
+const FIND_UNCLAIMED = `
+  select r.request_id, p.id as payment_id from requests r
+  join payments p on p.payment_reference = r.payment_reference and p.network = r.network
+  where r.account_id = ? and p.account_id = ? and p.request_id is null and (p.payee is null or p.payee = r.payee)
+  order by p.id limit ?`
+
+/** Checks that status and refunds of requests and their payments are what settling makes of them. */
+async function checkSettled(
+  trx: Knex.Transaction,
+  accountId: number,
+  requests: readonly LedgerRequestRow[],
+): Promise<Difference[]> {
+  const ids = requests.map(({ request_id }) => request_id.toString('hex'))
+  const { requests: met, payments } = await loadMeeting(trx, accountId, ids)
+  const now = new Date(0)
+  const known = await loadSuperseding({ trx, accountId }, met, payments)
+  const { rows, absorbed } = supersedeImports(payments, { ...known, now })
+  const misplaced = rows.flatMap((row) => compareSuperseded(payments, row, absorbed))
+  if (misplaced.length > 0) return misplaced
+  const refunds = await loadRefunds(trx, accountId, ids)
+  const stored = new Map(payments.map((row) => [row.id, row]))
+  const { settled, standings } = settleRequests({ requests, payments, refunds, stored, now })
+  const requestOf = new Map(requests.map((row) => [row.request_id.toString('hex'), row]))
+  return [
+    ...settled.flatMap((row) => comparePayments(stored.get(row.id), row)),
+    ...standings.flatMap((standing) => compareStandings(requestOf.get(standing.requestId.toString('hex')), standing)),
+  ]
+}
+
+/** An imported payment beside what detection has found. While one is wrong, so is what its request comes to. */
+function compareSuperseded(
+  before: readonly PaymentRow[],
+  row: PaymentRow,
+  absorbed: ReadonlyMap<string, PaymentRow>,
+): Difference[] {
+  const event = absorbed.get(row.id)
+  const isSame = before.find(({ id }) => id === row.id)?.superseded === row.superseded
+  if (event === undefined && isSame) return []
+  const expected = event === undefined ? 'superseded' : `one payment with ${event.id}, which was found on the chain`
+  return [{ check: 'payment', where: row.id, stored: 'counts', expected }]
+}
+
+function comparePayments(before: PaymentRow | undefined, row: PaymentRow): Difference[] {
+  if (before === undefined || before === row) return []
+  return [{ check: 'payment', where: row.id, stored: describePayment(before), expected: describePayment(row) }]
+}
+
+function describePayment({ status, refunded_amount, refunds }: PaymentRow): string {
+  const entries = refunds.map(({ amount, txHash }) => `${amount} by ${txHash.slice(0, 10)}`)
+  const returned = entries.length === 0 ? [] : [`${trimNumeric(refunded_amount)} returned (${entries.join(', ')})`]
+  return [statusOfRank(status), ...returned].join(', ')
+}
+
+function compareStandings(row: LedgerRequestRow | undefined, standing: RequestStanding): readonly Difference[] {
+  if (row === undefined) return []
+  const { requestId, status, paidAmount, pendingAmount, heldAmount } = standing
+  const sums = [paidAmount, pendingAmount, heldAmount].map(formatDecimal)
+  const stored = describeStanding(settledStatuses[row.status - 1], [row.paid, row.pending, row.held].map(trimNumeric))
+  const expected = describeStanding(status, sums)
+  const isMarked = row.overpaid === true ? ', marked as overpaid' : ', not marked as overpaid'
+  return [
+    {
+      check: 'request',
+      where: requestId.toString('hex'),
+      stored: stored === expected ? `${stored}${isMarked}` : stored,
+      expected,
+    },
+  ]
+}
+
+function describeStanding(status: string | undefined, [paid, pending, held]: readonly string[]): string {
+  return `${status ?? 'no status'}, ${paid} paid, ${pending} pending, ${held} held`
 }

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseTemplate, shapeOf } from './template-parser.ts'
-import { TemplateError } from './template-scanner.ts'
+import { parseTemplate, shapeOf, TemplateError } from './template-parser.ts'
 
 describe('a template that breaks the grammar names the column', () => {
   test.each<[string, number, string]>([

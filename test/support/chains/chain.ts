@@ -22,7 +22,7 @@
  */
 
 import { type Address, getAddress, type Hex } from 'viem'
-import { type DemoPayment, encodePayment } from '../../../demo/history/encode-payment.ts'
+import { type DemoPayment, encodePayment } from '../../../demo/history/planned-payment.ts'
 import { startAnvil } from '../../../demo/network/anvil.ts'
 import {
   assertSucceeded,

@@ -10,7 +10,7 @@ import {
   parseAbi,
   size,
 } from 'viem'
-import type { DemoPayment } from '../../../demo/history/encode-payment.ts'
+import type { DemoPayment } from '../../../demo/history/planned-payment.ts'
 import type { ChainClient } from '../../../demo/network/chain-client.ts'
 import type { ContractCall } from '../../../demo/network/demo-contracts.ts'
 import { type Deployed, USD_HASH } from '../../../demo/network/deployment.ts'

@@ -8,10 +8,8 @@ import { sendOneByOne, waitForSent } from './one-by-one.ts'
 import { isApprovalStep, type PayOutcome, type PayProgress, toPlain } from './outcome.ts'
 import { nameOf, type PaymentMemory, type PaymentStorage, pageStorage, rememberIn } from './payment-memory.ts'
 import { ANSWER_WITHIN_MS, askOf, type WalletProvider } from './provider.ts'
-import { lifetimeOf } from './quote-lifetime.ts'
 import { type AddChainParameters, readyWallet } from './ready-wallet.ts'
 import type { WaitTerms } from './receipts.ts'
-import { limitOf } from './shown-limit.ts'
 
 /** What is paid, by which route, with which wallet. */
 export interface PayOptions {
@@ -242,4 +240,58 @@ async function takeQuote(
     onProgress({ type: 'FALLING_BACK', code: end.code })
   }
   return sendOneByOne({ ...terms, nonce })
+}
+
+/** For how long the service lets a quote be taken at most. */
+const LONGEST_MS = 30_000
+/** For how long a quote is taken where no clock says anything sensible. */
+const ASSUMED_MS = 25_000
+/** `Date` has whole seconds. */
+const DATE_ROUNDING_MS = 1_000
+
+interface QuoteTimes {
+  readonly expiresAtMs: number
+  /** The header `Date` of the answer, where the page may read it. */
+  readonly date: string | null
+  /** The time of this machine when the answer came. */
+  readonly nowMs: number
+}
+
+/**
+ * For how long a quote may be taken from its arrival on. The service's own clock counts where the answer tells it, since that of the payer's
+ * machine may be wrong; a lifetime that no quote has means that a clock is wrong.
+ */
+export function lifetimeOf({ expiresAtMs, date, nowMs }: QuoteTimes): number {
+  const sentAtMs = Date.parse(date ?? '')
+  const leftMs = expiresAtMs - (Number.isNaN(sentAtMs) ? nowMs : sentAtMs + DATE_ROUNDING_MS)
+  return leftMs > 0 && leftMs <= LONGEST_MS ? leftMs : ASSUMED_MS
+}
+
+const DECIMAL = /^(\d+)(?:\.(\d*))?$/
+const DEFAULT_SLIPPAGE = '0.5'
+
+interface Decimal {
+  readonly units: bigint
+  readonly places: number
+}
+
+function parseDecimal(text: string): Decimal | undefined {
+  const [, whole, part = ''] = DECIMAL.exec(text) ?? []
+  return whole === undefined ? undefined : { units: BigInt(whole + part), places: part.length }
+}
+
+/**
+ * The most that may leave a wallet after the payer was shown an amount: that amount and `slippage` percent of it, rounded down to the places
+ * of the amount, since the token may have no more.
+ *
+ * @returns undefined where one of both is no decimal number: the service says what is wrong with it
+ */
+export function limitOf(shownAmount: string, slippage = DEFAULT_SLIPPAGE): string | undefined {
+  const [shown, percent] = [parseDecimal(shownAmount), parseDecimal(slippage)]
+  if (shown === undefined || percent === undefined) return undefined
+  const whole = 100n * 10n ** BigInt(percent.places)
+  const units = (shown.units * (whole + percent.units)) / whole
+  if (shown.places === 0) return String(units)
+  const digits = String(units).padStart(shown.places + 1, '0')
+  return `${digits.slice(0, -shown.places)}.${digits.slice(-shown.places)}`
 }

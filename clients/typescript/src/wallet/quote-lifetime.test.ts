@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { lifetimeOf } from './quote-lifetime.ts'
+import { lifetimeOf } from './pay.ts'
 
 const arrived = Date.parse('2026-03-01T12:00:00Z')
 const HOUR_MS = 3_600_000

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { limitOf } from './shown-limit.ts'
+import { limitOf } from './pay.ts'
 
 it.each([
   ['150.75', undefined, '151.50'],

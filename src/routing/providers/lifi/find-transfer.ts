@@ -1,6 +1,8 @@
+import type { FullStatusData, StatusMessage } from '@lifi/types'
+import { type Address, isZeroAddress, parseAddress } from '../../../domain/address.ts'
+import type { Hex } from '../../../domain/hex.ts'
 import type { Logger } from '../../../domain/logger.ts'
 import type { LifiClient } from './lifi-client.ts'
-import { type Delivery, readLifiStatus, type Transfer } from './lifi-status.ts'
 
 /**
  * The outcome of a question for a transfer.
@@ -28,4 +30,77 @@ export function createFindTransfer(client: LifiClient, logger: Logger): FindTran
     logger.warn(about, 'the status of a bridge transfer contradicts its delivery')
     return { kind: 'UNKNOWN' }
   }
+}
+
+/** A transaction that delivered something on a chain. */
+interface Delivery {
+  /** EIP-155 number. */
+  readonly chainId: number
+  readonly txHash: Hex
+}
+
+/** Where a delivery came from. */
+interface Transfer {
+  /** EIP-155 number. */
+  readonly sourceChainId: number
+  readonly sourceTxHash: Hex
+  readonly payer: Address
+}
+
+/**
+ * What an answer of `/v1/status` says about a delivery.
+ * - `UNKNOWN`: nothing yet
+ * - `NEVER`: it came from a chain with other transaction hashes than ours, so asking again is useless
+ * - `CONTRADICTION`: it cannot be true of this delivery
+ */
+type StatusReading =
+  | { readonly kind: 'FOUND'; readonly transfer: Transfer }
+  | { readonly kind: 'UNKNOWN' | 'NEVER' }
+  | { readonly kind: 'CONTRADICTION'; readonly detail: string }
+
+type Fields<T> = Partial<Record<keyof T, unknown>>
+
+/** Statuses of transfers that have not ended. */
+const NOT_ENDED: ReadonlySet<unknown> = new Set<StatusMessage>(['NOT_FOUND', 'INVALID', 'PENDING'])
+const HASH = /^0x[0-9a-f]{64}$/
+
+/** Reads an answer without trusting it: it must be about this delivery, and name a transaction and a wallet on another chain. */
+function readLifiStatus(body: unknown, { chainId, txHash }: Delivery): StatusReading {
+  const { status, substatus, sending, receiving, fromAddress } = fieldsOf<FullStatusData>(body)
+  if (NOT_ENDED.has(status)) return { kind: 'UNKNOWN' }
+  if (status !== 'DONE') return contradiction(`its status is ${quoted(status)}`)
+  if (substatus === 'REFUNDED') return contradiction('it says that the money was refunded')
+  const [sent, received] = [
+    fieldsOf<FullStatusData['sending']>(sending),
+    fieldsOf<FullStatusData['sending']>(receiving),
+  ]
+  if (received.chainId !== chainId || lowerCase(received.txHash) !== txHash)
+    return contradiction('it is for another delivery')
+  const sourceChainId = sent.chainId
+  if (typeof sourceChainId !== 'number' || !Number.isSafeInteger(sourceChainId) || sourceChainId <= 0) {
+    return contradiction('it names no source chain')
+  }
+  if (sourceChainId === chainId) return contradiction('it names the destination chain as the source')
+  const [sourceTxHash, payer] = [lowerCase(sent.txHash), lowerCase(fromAddress)]
+  if (sourceTxHash === '' || payer === '') return contradiction('it does not say who sent it')
+  const parsed = parseAddress(payer)
+  if (!HASH.test(sourceTxHash) || !parsed.ok || !payer.startsWith('0x')) return { kind: 'NEVER' }
+  if (isZeroAddress(parsed.address)) return contradiction('its sender is the zero address')
+  return { kind: 'FOUND', transfer: { sourceChainId, sourceTxHash: sourceTxHash as Hex, payer: parsed.address } }
+}
+
+function contradiction(detail: string): StatusReading {
+  return { kind: 'CONTRADICTION', detail }
+}
+
+function fieldsOf<T>(value: unknown): Fields<T> {
+  return typeof value === 'object' && value !== null ? value : {}
+}
+
+function lowerCase(value: unknown): string {
+  return typeof value === 'string' ? value.toLowerCase() : ''
+}
+
+function quoted(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, 40) : typeof value
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createQuota } from './quota.ts'
+import { createQuota } from './lifi-endpoint.ts'
 
 const told = (remaining: number, reset: number) =>
   new Headers({ 'ratelimit-limit': '75', 'ratelimit-remaining': `${remaining}`, 'ratelimit-reset': `${reset}` })

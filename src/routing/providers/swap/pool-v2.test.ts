@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Decimal, decimalToNumber } from '../../../domain/decimal.ts'
-import { amountsFor, type Reserves } from './pool-v2.ts'
 import { splitLoss } from './swap-price.ts'
+import { amountsFor, type Reserves } from './swap-v2.ts'
 
 const FEE_BPS = 30
 

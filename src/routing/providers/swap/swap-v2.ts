@@ -7,6 +7,7 @@ import { encodeSwappedPayment } from '../../../contracts/payment-calls.ts'
 import { addressAt, uintAt } from '../../../contracts/words.ts'
 import type { Address } from '../../../domain/address.ts'
 import { type Erc20, isErc20 } from '../../../domain/currency.ts'
+import type { Hex } from '../../../domain/hex.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
 import { swapToPayGas } from '../../gas/gas.ts'
 import type { Step } from '../../gas/steps.ts'
@@ -18,8 +19,7 @@ import type { Plan, Provider } from '../../plans/provider.ts'
 import { receiverReads } from '../../plans/receivers.ts'
 import { maxToSpend, type Payment } from '../../question/due-payment.ts'
 import type { ChainState } from '../../scan/wallet-state.ts'
-import { isFirst } from './pool-address.ts'
-import { amountsFor, pairAddress, type Reserves } from './pool-v2.ts'
+import { create2Address, isFirst } from './pool-address.ts'
 import { cheapestSwap, explainCoin, priceSwap, type SwapAmounts } from './swap-price.ts'
 
 const NAME = 'uniswap-v2'
@@ -210,4 +210,41 @@ function explainNotSetUp(
   if (first === undefined) return undefined
   const calls = [first, ...more].map(({ call }) => call).join(', then ')
   return explain('SWAP_NOT_SET_UP', { chain: chain.name, detail: first.detail, calls })
+}
+
+/** A pool's reserves of the token that goes in and of the token that comes out. */
+export interface Reserves {
+  readonly ofIn: bigint
+  readonly ofOut: bigint
+}
+
+/** The address of the pair of two tokens, whether or not it has been created. */
+function pairAddress({ factory, pairCodeHash }: SwapV2Config, a: Address, b: Address): Address {
+  const [first, second] = isFirst(a, b) ? [a, b] : [b, a]
+  return create2Address(factory, pairCodeHash, `${first as Hex}${second.slice(2)}`)
+}
+
+const BPS = 10_000n
+
+/**
+ * The input for which `amountOut` comes out at the end of a path of pools: exactly what the router takes.
+ *
+ * @param pools - in the order of the swap
+ * @returns undefined when the reserves of a pool are too small
+ * @see https://github.com/Uniswap/v2-periphery, UniswapV2Library.getAmountsIn
+ */
+export function amountsFor(amountOut: bigint, pools: readonly Reserves[], feeBps: number): SwapAmounts | undefined {
+  const passedOn = BPS - BigInt(feeBps)
+  let amountIn = amountOut
+  /** From the current pool to the end of the path. */
+  let midPrice = { numerator: 1n, denominator: 1n }
+  let kept = 0n
+  for (const { ofIn, ofOut } of pools.toReversed()) {
+    if (ofIn === 0n || amountIn >= ofOut) return undefined
+    amountIn = (ofIn * amountIn * BPS) / ((ofOut - amountIn) * passedOn) + 1n
+    midPrice = { numerator: midPrice.numerator * ofOut, denominator: midPrice.denominator * ofIn }
+    // In units of 1/denominator of the mid price, like what the later pools keep.
+    kept = kept * ofIn + amountIn * BigInt(feeBps) * midPrice.numerator
+  }
+  return { amountIn, amountOut, midPrice, kept: { numerator: kept, denominator: midPrice.denominator * BPS } }
 }

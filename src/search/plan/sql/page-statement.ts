@@ -1,10 +1,18 @@
-import { allOf, commonTable, join, raw, type Statement } from '../../../postgres/statement.ts'
+import { allOf, commonTable, join, raw, type Statement, unionAll } from '../../../postgres/statement.ts'
+import { filterFields } from '../../filter/search-fields.ts'
 import { directionOf, keysOf, type PageQuery } from '../../query/page-query.ts'
-import { checksOfNamed, columnsOf } from '../../sql/filter-conditions.ts'
-import { afterPosition, keyColumnsOf, orderOfAnswer } from '../../sql/keyset.ts'
+import {
+  accountIs,
+  checksOfNamed,
+  columnsOf,
+  conditionsOfNamed,
+  invoiceSymbolCondition,
+  noneOf,
+} from '../../sql/filter-conditions.ts'
+import { afterPosition, keyColumnsOf, keyRanges, orderOfAnswer, orderTerms } from '../../sql/keyset.ts'
 import { ALL, type Step } from '../ladder.ts'
-import { isWhole } from '../ways.ts'
-import { entriesOf } from './entries.ts'
+import { branchTypes, indexes } from '../sources.ts'
+import { isMerged, isWhole, rangesLeft, type Way, type WayPart } from '../ways.ts'
 
 /** Which page, and which columns of its rows. */
 export interface PageRequest {
@@ -81,3 +89,151 @@ function rowLimit({ rows }: PageQuery): number {
 }
 
 const LIMITS = [11, 21, 51, 101, 1_001, 10_001]
+
+/** Which entries of a way are read. */
+interface EntriesTerms {
+  readonly way: Way
+  /** Whether by the index that has every column needed. */
+  readonly isCovered: boolean
+  /** Columns, or `*`: whole rows pass through without being copied. */
+  readonly names: readonly string[]
+  /** At most so many entries. */
+  readonly limit: number
+}
+
+/**
+ * The entries of a way: branch by branch, for a walk merged in the order of the answer. The order and the limit of every branch leave
+ * PostgreSQL one index to read it by, and one way: branch after branch, never in parallel, which the order of the answer relies on.
+ *
+ * @example payer A by date
+ * select * from (
+ *   (select * from payments where account_id = ? and payer = ? and status = ? order by timestamp desc, id desc limit 21)
+ *   union all
+ *   (…)
+ * ) merged order by timestamp desc, id desc limit 21
+ */
+function entriesOf({ way, isCovered, names, limit }: EntriesTerms, query: PageQuery): Statement {
+  const parts = (isCovered ? way.covering : undefined) ?? way.parts
+  const select = `select ${names.join(', ')} from payments`
+  const branchesOf = isMerged(parts) ? eachBranch : allBranches
+  const runs = runsOf(way.kind, parts, query).map((run) => {
+    const branches = run.parts.flatMap((part) => {
+      const asked = [...conditionsOf(part, query), ...run.bounds]
+      const order = run.order ?? orderOfIndex(part)
+      return branchesOf(part, query, (ofBranch) =>
+        raw(`${select}\nwhere ?${order} limit ${limit}`, [allOf([...ofBranch, ...asked])]),
+      )
+    })
+    if (branches.length === 1 && isMerged(parts)) return unionAll(branches)
+    return raw(`select * from (?) merged${run.order ?? ''} limit ${limit}`, [unionAll(branches)])
+  })
+  if (runs.length === 0) return raw(`${select} where false`)
+  return runs.length === 1 ? unionAll(runs) : raw(`select * from (?) runs limit ${limit}`, [unionAll(runs)])
+}
+
+/** Branches that are merged. Runs follow each other in the order of the answer. */
+interface Run {
+  readonly parts: readonly WayPart[]
+  readonly bounds: readonly Statement[]
+  /** Of the answer; undefined where each branch has the order of its index. */
+  readonly order?: string
+}
+
+/** A gather is one run. A walk has one for each status in the order of status, and for known and unknown amounts in that of the amount. */
+function runsOf(kind: Way['kind'], parts: readonly WayPart[], query: PageQuery): Run[] {
+  const some = parts.filter(({ tuples, symbols }) => tuples.length > 0 || symbols !== undefined)
+  if (some.length === 0) return []
+  if (kind === 'gather') return [{ parts: some, bounds: [] }]
+  const { position, sortBy, filter } = query
+  const direction = directionOf(query)
+  const keys = keysOf(query)
+  const atPosition = some.map((part) => ({ ...part, within: rangesLeft(part.within, query) }))
+  if (sortBy === 'status') return runsByStatus(some, atPosition, query)
+  const order = `\norder by ${orderTerms(keys, direction)}`
+  const ranges = keyRanges(keys, direction, filter, position)
+  const inOrder = direction === 'asc' ? ranges : ranges.toReversed()
+  return inOrder.map((range) => ({ parts: atPosition, bounds: [range], order }))
+}
+
+/** The run of the position's status begins there, those of earlier statuses are left out. Within a status the order is that of time. */
+function runsByStatus(parts: readonly WayPart[], atPosition: readonly WayPart[], query: PageQuery): Run[] {
+  const { position, filter } = query
+  const direction = directionOf(query)
+  const keys = keysOf(query).slice(1)
+  const order = `\norder by ${orderTerms(keys, direction)}`
+  const rankOf = ({ columns }: WayPart, tuple: WayPart['tuples'][number]) => Number(tuple[columns.indexOf('status')])
+  const ranks = new Set(parts.flatMap((part) => part.tuples.map((tuple) => rankOf(part, tuple))))
+  const current = position && Number(position.keys[0])
+  const left = [...ranks].filter(
+    (rank) => current === undefined || (direction === 'asc' ? rank >= current : rank <= current),
+  )
+  return left.map((rank) => {
+    const ofRank = (part: WayPart) => ({ ...part, tuples: part.tuples.filter((tuple) => rankOf(part, tuple) === rank) })
+    if (position === undefined || rank !== current) return { parts: parts.map(ofRank), bounds: [], order }
+    const bounds = keyRanges(keys, direction, filter, { ...position, keys: position.keys.slice(1) })
+    return { parts: atPosition.map(ofRank), bounds, order }
+  })
+}
+
+function conditionsOf({ index, within, filter, except }: WayPart, query: PageQuery): Statement[] {
+  const field = filterFields.find(({ name }) => name === except?.filter)
+  const values = except && query.filter[except.filter]
+  return [
+    ...conditionsOfNamed(query.filter, filter === undefined ? within : [filter]),
+    ...(index === 'payments_source_network' ? [raw('source_network <> network')] : []),
+    ...(except && values && field?.kind === 'list' ? [noneOf(except.column, field.value, values)] : []),
+  ]
+}
+
+/** The order of a whole branch, by which PostgreSQL takes the index. */
+function orderOfIndex({ index, columns }: WayPart): string {
+  const { order, hasStatus, then = [] } = indexes[index]
+  if (order === undefined) return ''
+  const keys = [...(hasStatus && !columns.includes('status') ? ['status'] : []), order, ...then, 'id']
+  return `\norder by ${keys.join(', ')}`
+}
+
+type Branches = (part: WayPart, query: PageQuery, select: (ofBranch: readonly Statement[]) => Statement) => Statement[]
+
+/** A select for each branch, with its values. */
+const eachBranch: Branches = ({ columns, tuples }, { filter }, select) =>
+  tuples.map((tuple) =>
+    select([
+      accountIs(filter.accountId),
+      ...columns.map((column, at) => raw(`${column} = ?::${branchTypes[column]}`, [tuple[at] ?? null])),
+    ]),
+  )
+
+/**
+ * One select for all branches, whose text does not depend on their number.
+ *
+ * @example select k.* from (select * from unnest(?::bytea[], ?::smallint[])) d(payer, status) cross join lateral (…) k
+ */
+const allBranches: Branches = ({ columns, tuples, symbols = [] }, { filter }, select) => {
+  const arrays = columns.map((_, at) => tuples.map((tuple) => tuple[at] ?? null))
+  const tables = [
+    raw(`select * from unnest(${columns.map((column) => `?::${branchTypes[column]}[]`).join(', ')})`, arrays),
+    ...symbols.map((symbol) => idsOfSymbol(symbol, filter.accountId)),
+  ]
+  const ofBranch = columns.map((column) => raw(`${column} = d.${column}`))
+  return [
+    raw(`select k.* from (?) d(${columns.join(', ')})\ncross join lateral (?) k`, [
+      unionAll(tables),
+      select([accountIs(filter.accountId), ...ofBranch]),
+    ]),
+  ]
+}
+
+/** The invoice currencies of a symbol that an account has, each found by one descent of the index from the one before. */
+function idsOfSymbol(symbol: string, accountId: number): Statement {
+  const next = (from: string) => `select invoice_currency from payments
+where account_id = :accountId and invoice_currency ${from} and invoice_currency < :end::text order by invoice_currency limit 1`
+  return raw(
+    `with recursive ids(invoice_currency) as (
+(${next('>= :start::text')})
+union all
+select (${next('> ids.invoice_currency')}) from ids where invoice_currency is not null
+) select invoice_currency from ids where :isOfSymbol`,
+    { accountId, start: `${symbol}-`, end: `${symbol}.`, isOfSymbol: invoiceSymbolCondition(symbol) },
+  )
+}
