@@ -1,5 +1,5 @@
 /**
- * Search and import on one PostgreSQL server and on Citus clusters, by turns on the same machine: what a search and an imported payment cost
+ * Search and import on one PostgreSQL server and on Citus clusters, alternately on the same machine: what a search and an imported payment cost
  * where the rows of accounts are on workers. All workers share the processors of this machine, so the figures tell what sharding costs, not
  * what more machines give.
  *
@@ -12,9 +12,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { importByTurns } from './citus/import-by-turns.ts'
+import { importAlternately } from './citus/import-alternately.ts'
 import { describePlace, type OpenPlace, openPlace } from './citus/open-place.ts'
-import { type PlaceTimes, searchByTurns } from './citus/search-by-turns.ts'
+import { type PlaceTimes, searchAlternately } from './citus/search-alternately.ts'
 import { type Figure, median, report } from './report.ts'
 
 const { values } = parseArgs({
@@ -22,7 +22,7 @@ const { values } = parseArgs({
     url: { type: 'string', multiple: true, default: [] },
     rows: { type: 'string', default: '200000' },
     seed: { type: 'string', default: '1' },
-    /** How often the databases take turns. */
+    /** How often the databases alternate. */
     rounds: { type: 'string', default: '5' },
   },
 })
@@ -36,8 +36,8 @@ for (const url of values.url) places.push(await openPlace(url, { rows, seed, say
 
 const folder = await mkdtemp(join(tmpdir(), 'waybill-citus-'))
 stack.defer(() => rm(folder, { recursive: true }))
-const searches = await searchByTurns(places, { seed, rounds, say })
-const imports = await importByTurns(places, { folder, rounds, say })
+const searches = await searchAlternately(places, { seed, rounds, say })
+const imports = await importAlternately(places, { folder, rounds, say })
 
 await report(
   'citus',

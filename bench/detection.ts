@@ -27,7 +27,7 @@ import { createRequestRepository } from '../src/requests/sql/request-repository.
 import { forgetChain } from '../src/store/forget-chain.ts'
 import { LeaseLostError } from '../src/store/leases-repository.ts'
 import { meterCpu } from './cpu-seconds.ts'
-import { BENCH_CHAIN_ID, type BenchShape, benchConfig, benchRequest } from './detection/bench-chain.ts'
+import { BENCH_CHAIN_ID, type BenchSize, benchConfig, benchRequest } from './detection/bench-chain.ts'
 import { measureOverhead } from './detection/measure-overhead.ts'
 import { measurePlain } from './detection/measure-plain.ts'
 import { type Figure, report } from './report.ts'
@@ -73,9 +73,9 @@ await report('detection', figures)
 async function measureBackfill(): Promise<Figure[]> {
   const perBlock = Number(values.perBlock)
   await forgetBench()
-  const shape = { head: Math.ceil(EVENTS / perBlock) + 10, events: EVENTS, eventsABlock: perBlock }
+  const size = { head: Math.ceil(EVENTS / perBlock) + 10, events: EVENTS, eventsABlock: perBlock }
   await storeRequests(knex, account)
-  await using node = await startNode(shape)
+  await using node = await startNode(size)
   const readCpu = await meterCpu(knex)
   const before = readCpu()
   const startedMs = performance.now()
@@ -122,24 +122,24 @@ async function measureBeside(): Promise<Figure[]> {
   const config = benchConfig([node.url])
   const detection = openDetection(config)
   detection.start()
-  const looks: number[] = []
+  const checks: number[] = []
   let half: number | undefined
   for (let head = EMPTY_BLOCKS; ; ) {
     const next = await lowestUnread()
     if (next === 'NONE') break
     if (next === undefined) continue
     if (next > EMPTY_BLOCKS / 2) half ??= heapMib()
-    if (looks.length === LIVE_PAYMENTS) continue
-    const payment = requests[looks.length]
+    if (checks.length === LIVE_PAYMENTS) continue
+    const payment = requests[checks.length]
     node.setHead(++head)
     await untilPaid(payment?.requestId ?? '')
-    looks.push(await node.looks())
+    checks.push(await node.checks())
   }
   const end = heapMib()
   await detection.stop()
-  console.error(`looks at the head until live payments were read, one each: ${looks.join(', ')}`)
+  console.error(`looks at the head until live payments were read, one each: ${checks.join(', ')}`)
   return [
-    { name: 'live.polls', value: Math.max(...looks), unit: 'polls', target: { atMost: 1 } },
+    { name: 'live.polls', value: Math.max(...checks), unit: 'polls', target: { atMost: 1 } },
     { name: 'memory.growth', value: Math.max(0, end - (half ?? end)), unit: 'MiB', target: { atMost: 8 } },
   ]
 }
@@ -249,19 +249,19 @@ async function storeRequests(pool: Knex, owner: Account): Promise<void> {
   await pool.raw('vacuum analyze reference_topics')
 }
 
-async function startNode(shape: BenchShape) {
+async function startNode(size: BenchSize) {
   const script = join(import.meta.dirname, 'detection-node.ts')
-  const child = spawn(process.execPath, [script, JSON.stringify(shape)], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [script, JSON.stringify(size)], { stdio: ['pipe', 'pipe', 'inherit'] })
   const lines = createInterface(child.stdout)
   const [url] = (await once(lines, 'line')) as [string]
-  let looks = Promise.withResolvers<number>()
-  lines.on('line', (line) => looks.resolve(Number(line)))
+  let checks = Promise.withResolvers<number>()
+  lines.on('line', (line) => checks.resolve(Number(line)))
   return {
     url,
     /** How often the head was asked for until the payment in the newest block was read. */
-    async looks() {
-      const count = await looks.promise
-      looks = Promise.withResolvers()
+    async checks() {
+      const count = await checks.promise
+      checks = Promise.withResolvers()
       return count
     },
     setHead: (head: number) => child.stdin.write(`${head}\n`),

@@ -24,7 +24,7 @@ import { type Figure, report } from './report.ts'
 
 const CADENCES = ['12', '2', '0.1']
 const PAID_ONE_IN = 10
-const LOOK_EVERY_MS = 3
+const CHECK_EVERY_MS = 3
 
 const { values } = parseArgs({
   options: { minutes: { type: 'string', default: '2' }, only: { type: 'string', multiple: true } },
@@ -116,7 +116,7 @@ async function untilRead(chainId: number, block: number): Promise<void> {
     knex('chain_state')
       .where({ chain_id: `eip155:${chainId}` })
       .first('scanned_block')
-  while (Number((await state())?.['scanned_block'] ?? -1) < block) await sleep(LOOK_EVERY_MS)
+  while (Number((await state())?.['scanned_block'] ?? -1) < block) await sleep(CHECK_EVERY_MS)
 }
 
 async function untilSearchable(hash: Hex): Promise<void> {
@@ -124,5 +124,5 @@ async function untilSearchable(hash: Hex): Promise<void> {
     knex('payments')
       .where({ account_id: account.id, tx_hash: Buffer.from(hash.slice(2), 'hex') })
       .first('id')
-  while ((await payment()) === undefined) await sleep(LOOK_EVERY_MS)
+  while ((await payment()) === undefined) await sleep(CHECK_EVERY_MS)
 }

@@ -1,5 +1,5 @@
 /**
- * Mixed searches of many keys, as a service with many customers gets them: every class in turn, of the accounts in turn, first and later pages,
+ * Mixed searches of many keys, as a service with many customers gets them: every class one after the other, of the accounts one after the other, first and later pages,
  * over HTTP, from as many callers as there are connections. Callers, service and database share the machine.
  *
  *   npm run bench:mixed -- --data DIR                              ten minutes on one process, then ten on two

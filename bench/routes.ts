@@ -23,7 +23,7 @@ const { values } = parseArgs({
 const ROUNDS = Number(values.rounds)
 const WARM_UP_CALLS = Number(values['warm-up'])
 /**
- * A round is short and the subjects take turns, so that other work on the machine affects all of them alike; but it is long enough that
+ * A round is short and the subjects alternate, so that other work on the machine affects all of them alike; but it is long enough that
  * the garbage of its calls is collected within it.
  */
 const CALLS = 200

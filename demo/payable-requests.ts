@@ -46,7 +46,7 @@ const DRAFTS: readonly Draft[] = [
 ]
 
 /** Requests of a kind that are looked at together: after a restart, the first ones may all be paid. */
-const LOOKED_AT = 8
+const CHECKED_AT = 8
 
 export function createPayableRequestKeeper(
   chains: readonly DemoChain[],
@@ -62,8 +62,8 @@ export function createPayableRequestKeeper(
   async function findOpen(draft: Draft): Promise<PayableRequest> {
     const chain = chains.find(({ spec }) => spec.name === draft.asks[2])
     if (chain === undefined) throw new Error(`the demo has no chain ${draft.asks[2]}`)
-    for (let first = serials.get(draft) ?? 1; ; first += LOOKED_AT) {
-      const candidates = Array.from({ length: LOOKED_AT }, (_, place) => describe(draft, first + place, chain))
+    for (let first = serials.get(draft) ?? 1; ; first += CHECKED_AT) {
+      const candidates = Array.from({ length: CHECKED_AT }, (_, place) => describe(draft, first + place, chain))
       const [paid, closed] = await Promise.all([
         findPaid(chain, candidates),
         requests.findClosed(candidates.map(({ terms }) => terms.requestId)),

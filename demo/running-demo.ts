@@ -62,26 +62,26 @@ async function readDemoFile(dataDir: string): Promise<DemoFile> {
   return JSON.parse(text) as DemoFile
 }
 
-const LOOK_EVERY_MS = 100
+const CHECK_EVERY_MS = 100
 
 /**
- * Polls until a look returns something.
+ * Polls until a read returns something.
  *
  * @throws Error that names what it waited for, after a minute or `timeoutMs`
  */
 export async function waitFor<T>(
   what: string,
-  look: () => Promise<T | undefined>,
+  read: () => Promise<T | undefined>,
   signal: AbortSignal,
   timeoutMs = 60_000,
 ): Promise<T> {
   const endMs = performance.now() + timeoutMs
   for (;;) {
-    const seen = await look()
+    const seen = await read()
     if (seen !== undefined) return seen
     if (performance.now() > endMs)
       throw new Error(`timed out after ${timeoutMs / 1000} seconds while waiting for ${what}`)
-    await setTimeout(LOOK_EVERY_MS, undefined, { signal })
+    await setTimeout(CHECK_EVERY_MS, undefined, { signal })
   }
 }
 
@@ -119,8 +119,8 @@ export async function sendTransaction(rpc: Rpc, transaction: CalldataTransaction
 const MAX_FEE_PER_GAS = 1_000n * 10n ** 9n
 
 async function waitForReceipt(rpc: Rpc, hash: Hex, signal: AbortSignal): Promise<Mined> {
-  const look = () => createChainClient(rpc).receipt(hash)
-  const receipt = await waitFor(`the block of transaction ${hash}`, look, signal)
+  const read = () => createChainClient(rpc).receipt(hash)
+  const receipt = await waitFor(`the block of transaction ${hash}`, read, signal)
   if (!receipt.succeeded) throw new Error(`transaction ${hash} was reverted`)
   return { hash, blockNumber: Number(receipt.blockNumber), gasUsed: receipt.gasUsed.toString() }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Knex } from 'knex'
 import type { LostServers } from './api/calls/end-lost-calls.ts'
 import type { ServedService } from './api/calls/served-method.ts'
-import { turnLimitsOf } from './api/calls/take-turns.ts'
+import { slotLimitsOf } from './api/calls/take-slots.ts'
 import { createBuiltFiles } from './api/http/built-files.ts'
 import { joinOpenFiles } from './api/http/open-files.ts'
 import type { PageCalls } from './api/http/page-calls.ts'
@@ -50,7 +50,7 @@ import { createWatchPayments, type WatchPayments } from './search/watch/watch-pa
 import { endPruning, pruneDueChanges } from './store/prune-changes.ts'
 import { getOrCreateSecret } from './store/settings-repository.ts'
 
-/** The composition root: makes every room and gives each what it needs of the others. */
+/** The composition root: makes every module and gives each what it needs of the others. */
 
 /** The keys of a demo, which exist in its process alone and reach its account. */
 export interface DemoKeys {
@@ -84,7 +84,7 @@ export type ListenOptions = Pick<ApiOptions, 'host' | 'port' | 'tls' | 'corsOrig
 
 const CURSOR_SECRET = 'cursor-secret'
 
-/** What several rooms need. */
+/** What several modules need. */
 interface Shared {
   readonly chains: ChainDirectory
   readonly tokens: TokenDirectory
@@ -235,7 +235,7 @@ async function listen(
   return serveApi({
     ...options,
     // Without a live replica the primary serves their reads, and its pool is no larger than theirs.
-    limits: { ...turnLimitsOf(readPools?.replicas.length || 1, connectionsOf(knex)), ...options.limits },
+    limits: { ...slotLimitsOf(readPools?.replicas.length || 1, connectionsOf(knex)), ...options.limits },
     services,
     authenticate: auth.authenticate,
     countOpen: auth.countOpen,

@@ -91,6 +91,6 @@ it('a cycle, also of types and lazy imports', () => {
 it('folders with many files, and files of one name', () => {
   const many = Array.from({ length: 21 }, (_, nth) => [`src/search/file${nth}.ts`, ANY] as const)
   expect(findFaults(new Map(many))).toEqual([expect.stringMatching(/^src\/search: 21 files/)])
-  const twins = ['src/search/check-node.ts', 'src/nodes/node-check.ts']
-  expect(findFaults(new Map(twins.map((path) => [path, ANY])))).toEqual([expect.stringContaining('have one name')])
+  const duplicates = ['src/search/check-node.ts', 'src/nodes/node-check.ts']
+  expect(findFaults(new Map(duplicates.map((path) => [path, ANY])))).toEqual([expect.stringContaining('have one name')])
 })

@@ -84,7 +84,7 @@ export function findFaults(sources: Sources, layers: Layers = new Map()): string
     ...[...sources].flatMap(([path, source]) => checkLayers(path, source, layers)),
     ...findCycles(sources),
     ...findCrowdedFolders(counted),
-    ...findTwins(counted.filter(isModular)),
+    ...findSameNames(counted.filter(isModular)),
   ]
 }
 
@@ -221,7 +221,7 @@ function findCrowdedFolders(paths: readonly string[]): string[] {
 }
 
 /** Files of one name, or of the same words in another order (`check-node`, `node-check`). */
-function findTwins(paths: readonly string[]): string[] {
+function findSameNames(paths: readonly string[]): string[] {
   const wordsOf = (path: string) =>
     posix
       .basename(path)
@@ -229,8 +229,10 @@ function findTwins(paths: readonly string[]): string[] {
       .split('-')
       .toSorted()
       .join('-')
-  const twins = [...Map.groupBy(paths, wordsOf).values()].filter(({ length }) => length > 1)
-  return twins.map((files) => `${files.join(' and ')} have one name: merge them, or name each for what it alone does`)
+  const duplicates = [...Map.groupBy(paths, wordsOf).values()].filter(({ length }) => length > 1)
+  return duplicates.map(
+    (files) => `${files.join(' and ')} have one name: merge them, or name each for what it alone does`,
+  )
 }
 
 function isTest(path: string): boolean {

@@ -98,7 +98,7 @@ function Navigation({ path }: { path: string }) {
           {demo.title}
         </span>
       ) : (
-        <Button text={nav.leave} look="plain" onClick={() => leave()} />
+        <Button text={nav.leave} kind="plain" onClick={() => leave()} />
       )}
     </header>
   )

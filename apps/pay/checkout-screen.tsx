@@ -180,11 +180,11 @@ function isCounted({ end, route, outstanding }: MadePayment, outstandingNow: str
 
 /** What a wallet was asked before and has not answered, read again when another tab of this browser stores or clears it. */
 function useAsked(paymentReference: string) {
-  const [, lookAgain] = useState(0)
+  const [, checkAgain] = useState(0)
   useEffect(() => {
-    const look = () => lookAgain((looks) => looks + 1)
-    addEventListener('storage', look)
-    return () => removeEventListener('storage', look)
+    const check = () => checkAgain((checks) => checks + 1)
+    addEventListener('storage', check)
+    return () => removeEventListener('storage', check)
   }, [])
   return findAsked(paymentReference)
 }

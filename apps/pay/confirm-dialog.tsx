@@ -58,7 +58,7 @@ export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: Confir
       ))}
       <div class="row dialog-actions">
         <Button text={dialog.refuse} onClick={() => answer(false)} />
-        <Button text={dialog.confirm} look="main" onClick={() => answer(true)} />
+        <Button text={dialog.confirm} kind="main" onClick={() => answer(true)} />
       </div>
     </dialog>
   )

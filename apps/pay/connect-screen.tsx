@@ -119,7 +119,7 @@ export function ConnectScreen({ sender, confirm, onConnected }: ConnectProps) {
 /** The wallets that a page finds: those that announce themselves (EIP-6963), else the one at `window.ethereum`, and a demo's. */
 interface Wallet {
   readonly id: string
-  /** Told by the wallet itself: shown as text, never trusted. */
+  /** Reported by the wallet itself: shown as text, never trusted. */
   readonly name: string
   /** A data URI, or nothing. */
   readonly icon?: string

@@ -45,14 +45,14 @@ export function PayingScreen({ payment, isMoreLeft, onBack, onAgain, onAskAgain,
       {fresh !== undefined && (
         <Button
           text={payTexts.routes.pay(`${formatAmount(fresh.sourceAmount)} ${fresh.token}`)}
-          look="main pay-button"
+          kind="main pay-button"
           onClick={() => onAgain(fresh)}
         />
       )}
       {(mayRetry || isMoreLeft) && (
         <Button
           text={isMoreLeft ? payTexts.outcomes.more : payTexts.outcomes.back}
-          look={fresh === undefined ? 'main' : ''}
+          kind={fresh === undefined ? 'main' : ''}
           onClick={onBack}
         />
       )}

@@ -31,7 +31,7 @@ export function RoutesScreen({ checkout, paymentReference, connected, outstandin
     <Screen title={isPoor ? texts.none : texts.title}>
       <p class="small payer">
         {wallets.connected} <strong>{connected.name}</strong> <Address value={connected.address} />{' '}
-        <Button text={wallets.other} look="plain small" onClick={onOther} />
+        <Button text={wallets.other} kind="plain small" onClick={onOther} />
       </p>
       {error !== undefined && (
         <div class="notice bad stack gap-2" role="alert">
@@ -57,7 +57,7 @@ export function RoutesScreen({ checkout, paymentReference, connected, outstandin
       {route !== undefined && (
         <Button
           text={texts.pay(`${formatAmount(route.sourceAmount)} ${route.token}`)}
-          look="main pay-button"
+          kind="main pay-button"
           isOff={!isComplete}
           onClick={() => onChoose(route)}
         />
@@ -112,7 +112,7 @@ function RouteChoice({ routes, makesBatches, chosen, onChange }: ChoiceProps) {
       {shown.length < routes.length && (
         <Button
           text={payTexts.routes.others(routes.length - shown.length)}
-          look="plain"
+          kind="plain"
           onClick={() => setOpen(true)}
         />
       )}
@@ -142,7 +142,7 @@ function Missing({ unavailable, isOpen }: Pick<FoundRoutes, 'unavailable'> & { i
 
 const keyOf = ({ chain, token, provider, reason }: Unavailable) => [chain, token, provider, reason].join()
 
-/** From here on a payer is told what a swap costs him against the market's price. */
+/** From here on a payer is reported what a swap costs him against the market's price. */
 const LEAST_IMPACT = 0.001
 
 /**

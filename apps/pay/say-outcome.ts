@@ -4,7 +4,7 @@ import { formatTime } from '../shared/format-time.ts'
 import { shortAddress } from '../shared/sentence.ts'
 import { payTexts } from '../shared/texts.ts'
 
-/** What a payer is told of how the payment ended. */
+/** What a payer learns of how the payment ended. */
 export interface OutcomeWords {
   readonly title: string
   readonly says: string
@@ -18,7 +18,7 @@ export interface OutcomeWords {
 /** EIP-1474: another question is open in the wallet. */
 export const BUSY = -32002
 
-/** What a payer is told whose wallet may still show a question of before a reload, or of another tab. */
+/** What a payer is reported whose wallet may still show a question of before a reload, or of another tab. */
 export function sayAsked({ wallet, askedAt, isOtherTab }: AskedBefore): OutcomeWords {
   const { title, says, otherTab, next, again } = payTexts.asked
   const what = [
@@ -65,7 +65,7 @@ export function sayOutcome(end: PayOutcome): OutcomeWords {
   }
 }
 
-/** What a payer is told when the service gave no transactions: nothing was asked of the wallet. */
+/** What a payer learns when the service gave no transactions: nothing was asked of the wallet. */
 export function sayError(error: Error): OutcomeWords {
   const { COVERED, NOT_PREPARED } = payTexts.outcomes
   if (!(error instanceof WaybillCallError)) return { ...NOT_PREPARED, tone: 'bad', mayRetry: true }

@@ -45,14 +45,14 @@ export function useSilence(question: unknown): boolean {
 interface ButtonProps {
   readonly text: string
   /** What sets it apart from others: `main`, `plain`. */
-  readonly look?: string
+  readonly kind?: string
   readonly isOff?: boolean
   readonly onClick: () => void
 }
 
-export function Button({ text, look = '', isOff = false, onClick }: ButtonProps) {
+export function Button({ text, kind = '', isOff = false, onClick }: ButtonProps) {
   return (
-    <button type="button" class={`button ${look}`} disabled={isOff} onClick={onClick}>
+    <button type="button" class={`button ${kind}`} disabled={isOff} onClick={onClick}>
       {text}
     </button>
   )

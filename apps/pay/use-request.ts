@@ -9,8 +9,8 @@ export interface WatchedRequest {
   readonly lag?: 'AWAY' | 'BUSY'
 }
 
-/** Between two looks whether the service is back. */
-const LOOK_MS = 3_000
+/** Between two checks whether the service is back. */
+const CHECK_EVERY_MS = 3_000
 
 /** The request as it is, kept current. A page that comes back asks at once: its stream may have been cut while nobody looked. */
 export function useRequest(checkout: Checkout, paymentReference: string): WatchedRequest {
@@ -26,10 +26,10 @@ export function useRequest(checkout: Checkout, paymentReference: string): Watche
       setWatched({ request })
     }
     // A watch says nothing when it is back and nothing has changed.
-    const look = () => {
+    const check = () => {
       timer = setTimeout(() => {
-        checkout.getPaymentRequest({ paymentReference }, { signal }).then(show, () => !signal.aborted && look())
-      }, LOOK_MS)
+        checkout.getPaymentRequest({ paymentReference }, { signal }).then(show, () => !signal.aborted && check())
+      }, CHECK_EVERY_MS)
     }
     const onReconnect = (error: WaybillCallError) => {
       const isBusy = isRefusedForNow(error)
@@ -37,7 +37,7 @@ export function useRequest(checkout: Checkout, paymentReference: string): Watche
       setWatched((before) =>
         isBusy && before.request !== undefined ? before : { ...before, lag: isBusy ? 'BUSY' : 'AWAY' },
       )
-      if (!isBusy && timer === undefined) look()
+      if (!isBusy && timer === undefined) check()
     }
     const follow = async () => {
       for await (const request of checkout.watchPaymentRequest(paymentReference, { signal, onReconnect })) show(request)

@@ -505,7 +505,7 @@ export const paymentTexts = {
   notFound: {
     title: 'There is no payment with this id',
     says: 'If it was here before, a reorg may have removed its block. It comes back under the same id when it is mined again.',
-    look: 'It may also belong to another account. Look for it by its transaction hash among the payments.',
+    hint: 'It may also belong to another account. Look for it by its transaction hash among the payments.',
   },
   gone: {
     title: 'A reorg has removed this payment',
@@ -760,8 +760,8 @@ export const chainsTexts = {
     goodSays: 'Each new block is read as it comes.',
     some: (names: string, chains: number, all: number) =>
       all === 1
-        ? `${names} needs a look`
-        : `${chains} of ${all} chains ${chains === 1 ? 'needs' : 'need'} a look: ${names}`,
+        ? `${names} needs attention`
+        : `${chains} of ${all} chains ${chains === 1 ? 'needs' : 'need'} attention: ${names}`,
     catchingUp: (names: string) => `Old blocks are still read on ${names}; new payments are seen meanwhile.`,
     othersGood: 'The others are read as their blocks come.',
     none: 'No chain is followed',

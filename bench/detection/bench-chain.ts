@@ -9,7 +9,7 @@ import { paymentReferenceOf, topicOfReference } from '../../src/domain/payment-r
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 
 /** Where the payments of a chain are. */
-export interface BenchShape {
+export interface BenchSize {
   /** The head when the node starts. */
   readonly head: number
   /** Payments in all, one a transaction. They are in the blocks from 1 on. */
@@ -84,7 +84,7 @@ export function benchBlock(number: number) {
 }
 
 /** Where the payment with a number is. */
-export function benchPlace({ eventsABlock }: BenchShape, n: number) {
+export function benchPlace({ eventsABlock }: BenchSize, n: number) {
   return { block: 1 + Math.floor(n / eventsABlock), place: n % eventsABlock }
 }
 

@@ -120,7 +120,7 @@ function framing(
   }
 }
 
-/** An attack over one HTTP/2 connection for each of several addresses or keys, by turns. */
+/** An attack over one HTTP/2 connection for each of several addresses or keys, alternately. */
 function framingMany(
   perSecond: number,
   clients: number,
@@ -129,12 +129,12 @@ function framingMany(
   const attacks = Array.from({ length: clients }, (_, n) =>
     framing(perSecond, (session, target) => write(session, target, n)),
   )
-  let turn = 0
+  let sent = 0
   return {
     perSecond,
     act(target) {
-      turn += 1
-      const n = turn % clients
+      sent += 1
+      const n = sent % clients
       const localAddress = target.localAddress.replace(/\d+$/, String(n + 1))
       return attacks[n]?.act({ ...target, localAddress }) === true
     },

@@ -4,7 +4,7 @@ import { type GeneratorTerms, INSERT_ACCOUNTS, insertPaymentsSql } from './gener
 
 /** How payments are loaded. */
 export interface LoadOptions extends GeneratorTerms {
-  /** A pool with room for `connections`. */
+  /** A pool with space for `connections`. */
   readonly knex: Knex
   readonly connections?: number
   /** Prints progress. */

@@ -127,7 +127,7 @@ export async function measurePlain(
   const ours: number[] = []
   const found: Times[] = []
   for (const way of ways) {
-    const times = await compareInTurns(
+    const times = await compareInSlices(
       (query) => subject.search(query.sent),
       (query) => searchPlain(plain, query, way),
       queries,
@@ -140,7 +140,7 @@ export async function measurePlain(
   return { ours: timesOf(ours), plain: fastest as Times }
 }
 
-async function compareInTurns(
+async function compareInSlices(
   search: (query: PreparedQuery) => Promise<unknown>,
   plain: (query: PreparedQuery) => Promise<unknown>,
   queries: readonly PreparedQuery[],

@@ -27,7 +27,7 @@ export interface ExportOptions {
 }
 
 const ROOT = resolve(import.meta.dirname, '../..')
-const LOOK_EVERY_MS = 100
+const CHECK_EVERY_MS = 100
 const NEWLINE = 0x0a
 
 /** Exports payments over HTTP from a service of its own, as fast as they come, and watches the memory of the service. */
@@ -53,9 +53,9 @@ export async function measureExport(options: ExportOptions): Promise<MeasuredExp
     await take(options.warmQuery)
     const beforeMib = residentMib(service)
     const seenMib: number[] = []
-    const looking = setInterval(() => seenMib.push(residentMib(service)), LOOK_EVERY_MS)
+    const sampling = setInterval(() => seenMib.push(residentMib(service)), CHECK_EVERY_MS)
     const startedMs = performance.now()
-    const rows = await take(options.query).finally(() => clearInterval(looking))
+    const rows = await take(options.query).finally(() => clearInterval(sampling))
     const seconds = (performance.now() - startedMs) / 1_000
     const tenths = Array.from({ length: 10 }, (_, at) => mean(tenthOf(seenMib, at)))
     say(

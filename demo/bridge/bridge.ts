@@ -12,7 +12,7 @@ import type { BridgeChain } from './bridge-chain.ts'
 import { encodeDelivery, encodeGiveBack, encodeTake, returnFrom } from './deposit.ts'
 import { startBridgeServer } from './server.ts'
 
-const LOOK_EVERY_MS = 1_000
+const CHECK_EVERY_MS = 1_000
 
 export type Bridge = Awaited<ReturnType<typeof startBridge>>
 
@@ -25,7 +25,7 @@ export async function startBridge(
   const server = await startBridgeServer(chains, book, { now, logger })
   const stopping = new AbortController()
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     await book.read()
     await relayer.step()
   }
@@ -33,10 +33,10 @@ export async function startBridge(
   async function run(): Promise<void> {
     const { signal } = stopping
     while (!signal.aborted) {
-      await look().catch((error: unknown) => {
+      await check().catch((error: unknown) => {
         if (!signal.aborted) logger.warn({ err: error }, 'the bridge could not read its chains; it tries again')
       })
-      await setTimeout(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined)
+      await setTimeout(CHECK_EVERY_MS, undefined, { signal }).catch(() => undefined)
     }
   }
 

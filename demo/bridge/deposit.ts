@@ -78,7 +78,7 @@ export function encodeDeposit(escrow: Address, deposit: Deposit, signature: Hex)
   const bridge = {
     transactionId,
     bridge: 'across',
-    // The only field that has room for the signature.
+    // The only field that has space for the signature.
     integrator: signature.slice(2).toLowerCase(),
     referrer: ZERO_ADDRESS as EvmAddress,
     sendingAssetId: token as EvmAddress,

@@ -15,7 +15,7 @@ const BLOCK_GAS_LIMIT = 2_000_000_000
 const KEPT_STATES = 32
 const START_TIMEOUT_MS = 15_000
 const STOP_TIMEOUT_MS = 5_000
-const HANDLER_LOOK_MS = 5
+const HANDLER_CHECK_MS = 5
 const LOCK_HELD_EXIT_CODE = 75
 const STDERR_TAIL_CHARS = 2_000
 
@@ -149,14 +149,14 @@ async function waitForListening(
 ): Promise<string> {
   const listening = new Promise<string>((resolve) => {
     let seen = ''
-    const look = (chunk: string): void => {
+    const read = (chunk: string): void => {
       seen += chunk
       const address = /Listening on (\S+)/.exec(seen)?.[1]
       if (address === undefined) return
-      child.stdout?.off('data', look).resume()
+      child.stdout?.off('data', read).resume()
       resolve(`http://${address}`)
     }
-    child.stdout?.setEncoding('utf8').on('data', look)
+    child.stdout?.setEncoding('utf8').on('data', read)
   })
   const ended = exited.then((exit) => Promise.reject(explainExit(exit, options)))
   const url = await Promise.race([listening, ended, wait(START_TIMEOUT_MS, undefined, { ref: false })])
@@ -190,7 +190,7 @@ async function endProcess(child: ChildProcess, { writesState }: { writesState: b
   const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
   // The node prints its address shortly before it handles SIGTERM; a SIGTERM in between would end it without writing its state.
   if (writesState) {
-    while (!hasEnded() && !catchesSigterm(child.pid)) await wait(HANDLER_LOOK_MS)
+    while (!hasEnded() && !catchesSigterm(child.pid)) await wait(HANDLER_CHECK_MS)
   }
   child.kill('SIGTERM')
   await closed

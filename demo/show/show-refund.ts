@@ -52,15 +52,15 @@ export async function showRefund(
   say('reference', terms.paymentReference, terms.says)
   const chain = findDemoChain(demo, payment.network)
   const hash = await payBack(demo.rpcOf(chain), chain, { payment, terms }, { say, signal })
-  const look = async () => {
+  const read = async () => {
     const now = await demo.get<RefundedPayment>(`/v1/payments/${id}`)
     return now.refunds.some(({ txHash }) => txHash === hash) ? now : undefined
   }
-  const seen = await waitFor(`the refund by transaction ${hash}`, look, signal)
+  const seen = await waitFor(`the refund by transaction ${hash}`, read, signal)
   say('found', `GET /v1/payments/${id}`, seen.status, `${seen.refunds.at(-1)?.amount} refunded`)
   say('waits', `until the block of the refund is final on ${chain.name}: about a minute, on POLYGON about twenty`)
   const isReturned = async () => {
-    const now = await look()
+    const now = await read()
     return now?.status === 'REFUNDED' ? now : undefined
   }
   const returned = await waitFor('the status REFUNDED', isReturned, signal, FINALITY_MS)

@@ -12,7 +12,7 @@ import type { CountOpen, IsKeyInForce } from './calls/require-caller.ts'
 import type { ServedService } from './calls/served-method.ts'
 import { createPlaces } from './calls/shares.ts'
 import type { ShownToPages } from './calls/show-pages.ts'
-import { type TurnLimits, turnLimitsOf } from './calls/take-turns.ts'
+import { type SlotLimits, slotLimitsOf } from './calls/take-slots.ts'
 import type { BodyLimits } from './calls/watch-bodies.ts'
 import { createHealthService } from './connect/health-service.ts'
 import { createReflectionServices, filesOf } from './connect/reflection-service.ts'
@@ -70,7 +70,7 @@ export interface ApiOptions {
   readonly limits?: Partial<ApiLimits>
 }
 
-export interface ApiLimits extends ConnectionLimits, CallCaps, StreamCaps, BodyLimits, TimeLimits, TurnLimits {
+export interface ApiLimits extends ConnectionLimits, CallCaps, StreamCaps, BodyLimits, TimeLimits, SlotLimits {
   /** Of a request, compressed or not. */
   readonly maxBodyBytes: number
   /** Of one message of a stream that callers send, compressed or not. */
@@ -79,7 +79,7 @@ export interface ApiLimits extends ConnectionLimits, CallCaps, StreamCaps, BodyL
   readonly recheckMs: number
   /** After how much silence REST sends a heartbeat on a stream. */
   readonly heartbeatMs: number
-  /** How long a reader that takes nothing has to make room for the end of a stream. */
+  /** How long a reader that takes nothing has to make space for the end of a stream. */
   readonly drainMs: number
   /** Smaller answers are not compressed. */
   readonly compressMinBytes: number
@@ -108,7 +108,7 @@ const DEFAULT_LIMITS: Omit<ApiLimits, keyof StreamCaps | 'maxOpenBodies'> = {
   bodySlackMs: 10_000,
   // The slowest mobile networks carry as much. The largest body has arrived then when the call's own time is over.
   minBodyBytesPerSecond: 4 * 1024,
-  ...turnLimitsOf(1, 8),
+  ...slotLimitsOf(1, 8),
 }
 
 const DEFAULTS = {

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { type Account, isAccountName } from '../domain/account.ts'
 import { waybillError } from '../errors/waybill-error.ts'
-import { batchLookUps } from './batch-look-ups.ts'
+import { batchLookups } from './batch-lookups.ts'
 import type { Caller, ReportLimit } from './caller.ts'
 import { dropOldest } from './drop-oldest.ts'
 import { isInForce } from './find-key-in-force.ts'
@@ -74,7 +74,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   const keys = createShortCache<StoredApiKey>({ ...cacheOptions, lifetimeMs: CACHE_LIFETIME_MS })
   const accounts = createShortCache<Account>({ ...cacheOptions, lifetimeMs: CACHE_LIFETIME_MS })
   const known = createShortCache<true>({ ...cacheOptions, lifetimeMs: KNOWN_LIFETIME_MS })
-  const lookUp = batchLookUps<StoredApiKey>({
+  const lookup = batchLookups<StoredApiKey>({
     findMany: (names) => repository.findByHashes(names.map((name) => Buffer.from(name, 'base64'))),
     nameOf: ({ keyHash }) => keyHash.toString('base64'),
     maxBatch: MAX_BATCH,
@@ -91,7 +91,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     const name = keyHash.toString('base64')
     const takeBack = known.has(name) ? undefined : spend()
     if (!isApiKey(apiKey)) return undefined
-    const found = await keys.get(name, () => lookUpAnew(name))
+    const found = await keys.get(name, () => loadAgain(name))
     if (found !== undefined && timingSafeEqual(found.keyHash, keyHash) && isInForce(found, now())) {
       takeBack?.()
       return found
@@ -103,8 +103,8 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     return undefined
   }
 
-  async function lookUpAnew(name: string): Promise<StoredApiKey | undefined> {
-    const found = await lookUp(name)
+  async function loadAgain(name: string): Promise<StoredApiKey | undefined> {
+    const found = await lookup(name)
     if (found !== undefined && isInForce(found, now())) known.set(name, true)
     return found
   }
@@ -156,7 +156,7 @@ export function storedFormOf({ key, account, origins }: ProcessKey): StoredApiKe
 }
 
 /**
- * Caches look-ups for a short time; concurrent look-ups of one name share one load. Misses are not cached: a flood of invented
+ * Caches lookups for a short time; concurrent lookups of one name share one load. Misses are not cached: a flood of invented
  * keys takes no memory, and a new key works at once.
  *
  * @param options.lifetimeMs - how long an entry is valid, and so how long a revoked key may still be accepted

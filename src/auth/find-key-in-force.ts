@@ -1,4 +1,4 @@
-import { batchLookUps } from './batch-look-ups.ts'
+import { batchLookups } from './batch-lookups.ts'
 import type { ApiKeyRepository, StoredApiKey } from './sql/api-key-repository.ts'
 
 /** Finds a key by its id; undefined when it is revoked or expired. Always queries the database, once for all concurrent callers. */
@@ -20,7 +20,7 @@ export function createFindKeyInForce(options: {
   readonly processKeys: readonly StoredApiKey[]
 }): FindKeyInForce {
   const { repository, now, processKeys } = options
-  const lookUp = batchLookUps<StoredApiKey>({
+  const lookup = batchLookups<StoredApiKey>({
     findMany: (ids) => repository.findByIds(ids),
     nameOf: ({ id }) => id,
     maxBatch: MAX_BATCH,
@@ -30,7 +30,7 @@ export function createFindKeyInForce(options: {
     if (own !== undefined) return own
     // The own key of another process is not stored, and its id is not a UUID.
     if (!UUID.test(keyId)) return undefined
-    const key = await lookUp(keyId)
+    const key = await lookup(keyId)
     return key !== undefined && isInForce(key, now()) ? key : undefined
   }
 }

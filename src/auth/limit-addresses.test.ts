@@ -4,19 +4,19 @@ import { createCountAddress, MAX_ADDRESSES } from './limit-addresses.ts'
 
 function start(callsPerMinute: number) {
   let nowMs = 0
-  let told: LimitState | undefined
+  let reported: LimitState | undefined
   const count = createCountAddress({ callsPerMinute, monotonicMs: () => nowMs })
   return {
-    spend: (address: string) => count(address, (state) => (told = state)),
+    spend: (address: string) => count(address, (state) => (reported = state)),
     isRefused: (address: string) => {
       try {
-        count(address, (state) => (told = state))
+        count(address, (state) => (reported = state))
         return false
       } catch (error) {
         return (error as { reason: string }).reason === 'RATE_LIMITED'
       }
     },
-    told: () => told,
+    reported: () => reported,
     pass: (ms: number) => {
       nowMs += ms
     },
@@ -24,26 +24,26 @@ function start(callsPerMinute: number) {
 }
 
 it('refuses an address beyond its limit, and no other, until its minute is over', () => {
-  const { isRefused, pass, told } = start(2)
+  const { isRefused, pass, reported } = start(2)
   expect(['a', 'a', 'a', 'b'].map(isRefused)).toEqual([false, false, true, false])
   pass(59_001)
   expect(isRefused('a')).toBe(true)
-  expect(told()).toEqual({ policy: 'address', limit: 2, remaining: 0, resetSeconds: 1 })
+  expect(reported()).toEqual({ policy: 'address', limit: 2, remaining: 0, resetSeconds: 1 })
   pass(999)
   expect(['a', 'a', 'a'].map(isRefused)).toEqual([false, false, true])
 })
 
 it('undoes the count and the report of a call with a good key', () => {
-  const { spend, isRefused, told } = start(1)
+  const { spend, isRefused, reported } = start(1)
   spend('a')()
-  expect(told()).toBeUndefined()
+  expect(reported()).toBeUndefined()
   expect([isRefused('a'), isRefused('a')]).toEqual([false, true])
 })
 
 it('without a limit lets any number of calls through, and reports nothing', () => {
-  const { isRefused, told } = start(0)
+  const { isRefused, reported } = start(0)
   expect(Array.from({ length: 1000 }, () => isRefused('a'))).not.toContain(true)
-  expect(told()).toBeUndefined()
+  expect(reported()).toBeUndefined()
 })
 
 it('keeps only the newest MAX_ADDRESSES addresses', () => {

@@ -47,7 +47,7 @@ function startProcess(lease: LeaseCalls, monotonicMs: () => number, leaseTimeout
     const outcomes = await Promise.all(Array.from({ length: times }, () => call(keyId, limit)))
     return outcomes.filter((outcome) => outcome === 'through').length
   }
-  return { call, through, last: () => states.at(-1), told: () => states.length }
+  return { call, through, last: () => states.at(-1), reported: () => states.length }
 }
 
 describe('one process', () => {
@@ -87,9 +87,9 @@ describe('one process', () => {
 
   it('neither counts nor reports the calls of a key without limit', async () => {
     const shared = shareMinute()
-    const { through, told } = startProcess(shared.lease, shared.clock)
+    const { through, reported } = startProcess(shared.lease, shared.clock)
     expect(await through(1000, 'one', 0)).toBe(1000)
-    expect([told(), shared.asked()]).toEqual([0, 0])
+    expect([reported(), shared.asked()]).toEqual([0, 0])
   })
 
   it('leases 38 times for 300 calls, less than once in 100 for 30,000, and not again once refused', async () => {

@@ -4,7 +4,7 @@ import type { Logger } from '../domain/logger.ts'
 const FRESH_MS = 1_000
 /** How long an unknown page waits for the database. */
 const PATIENCE_MS = 1_000
-/** After how long a revoked key's origin is no longer told. */
+/** After how long a revoked key's origin is no longer reported. */
 const STALE_MS = 5_000
 
 /**
@@ -26,7 +26,7 @@ export function createPageOrigins(options: {
   let reading: Promise<void> | undefined
 
   async function readAnew(): Promise<void> {
-    // a failed look counts too: a database that is down is not asked by every preflight
+    // a failed lookup counts too: a database that is down is not asked by every preflight
     readAtMs = monotonicMs()
     try {
       origins = new Set([...always, ...(await read())])
@@ -49,10 +49,10 @@ export function createPageOrigins(options: {
       return origins.has(origin)
     },
     /**
-     * The same, for an unknown origin after another look at the database if the last is older than a second. Never rejects, and waits no longer
+     * The same, for an unknown origin after another read of the database if the last is older than a second. Never rejects, and waits no longer
      * than a second: a database that does not answer holds up no page.
      */
-    async lookUp(origin: string): Promise<boolean> {
+    async lookup(origin: string): Promise<boolean> {
       if (origins.has(origin)) void refreshAfter(STALE_MS)
       else await atMost(PATIENCE_MS, refreshAfter(FRESH_MS))
       return origins.has(origin)

@@ -13,23 +13,23 @@ type ParsedChainsFile =
   | { readonly ok: false; readonly faults: readonly string[] }
 
 /** A chain that fits the schema: a {@link ChainConfig} whose addresses and dates are not parsed yet, and without the default depth of finality. */
-interface ShapedChain extends Omit<ChainConfig, 'finality' | 'rpcUrls' | 'nodeLimits' | 'since' | 'l1Fee'> {
-  readonly rpcUrls: readonly (string | ShapedNode)[]
+interface RawChain extends Omit<ChainConfig, 'finality' | 'rpcUrls' | 'nodeLimits' | 'since' | 'l1Fee'> {
+  readonly rpcUrls: readonly (string | RawNode)[]
   readonly optional?: boolean
   readonly since?: string
   readonly l1Fee?: keyof typeof l1Fees
   readonly finality: Omit<FinalityConfig, 'depth'> & Partial<FinalityConfig>
 }
 
-interface ShapedNode extends NodeLimitsConfig {
+interface RawNode extends NodeLimitsConfig {
   readonly url: string
 }
 
 /** Values of variables, by name. */
 type Environment = Readonly<Record<string, string | undefined>>
 
-interface ShapedFile {
-  chains: ShapedChain[]
+interface RawFile {
+  chains: RawChain[]
 }
 
 /** By EIP-155 number. Deeper than any reorg that these chains have had; for Ethereum, two epochs and a block. */
@@ -55,8 +55,8 @@ export function parseChainsFile(text: string, environment: Environment): ParsedC
     return { ok: false, faults: [`it is not JSON: ${(error as Error).message}`] }
   }
   const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strict: true, allowUnionTypes: true })
-  const validate = ajv.compile<ShapedFile>(schema)
-  if (!validate(json)) return { ok: false, faults: (validate.errors ?? []).map(describeShapeFault) }
+  const validate = ajv.compile<RawFile>(schema)
+  if (!validate(json)) return { ok: false, faults: (validate.errors ?? []).map(describeFormFault) }
   const faults: string[] = []
   const read = json.chains.map((chain, index) => readChain(chain, `chains[${index}]`, environment, faults))
   faults.push(...findRepeats(read))
@@ -65,7 +65,7 @@ export function parseChainsFile(text: string, environment: Environment): ParsedC
   return faults.length > 0 ? { ok: false, faults } : { ok: true, chains }
 }
 
-function describeShapeFault({ instancePath, message = 'is wrong', params, keyword }: ErrorObject): string {
+function describeFormFault({ instancePath, message = 'is wrong', params, keyword }: ErrorObject): string {
   const where =
     instancePath
       .slice(1)
@@ -76,28 +76,28 @@ function describeShapeFault({ instancePath, message = 'is wrong', params, keywor
   return `${where} ${message}${extra}${allowed}`
 }
 
-function describeNoChain(chains: readonly ShapedChain[]): string {
+function describeNoChain(chains: readonly RawChain[]): string {
   const names = chains.flatMap(({ rpcUrls: [first = ''] }) => variablesOf(urlOf(first)))
   return `no chain is left, since all are optional: set at least one of the environment variables ${names.join(', ')}`
 }
 
 /** Reads the addresses and URLs of a chain. An optional chain is left without the URLs whose variables are not set. */
 function readChain(
-  { optional = false, ...shaped }: ShapedChain,
+  { optional = false, ...raw }: RawChain,
   path: string,
   environment: Environment,
   faults: string[],
 ): ChainConfig {
-  const chain = readAddresses(shaped, path, faults)
-  if (shaped.explorer !== undefined) checkExplorer(shaped.explorer, `${path}.explorer`, faults)
-  if (shaped.lifi !== undefined) checkExecutor(shaped, shaped.lifi, `${path}.lifi`, faults)
-  if (shaped.conversion !== undefined) checkConversion(shaped, shaped.conversion, `${path}.conversion`, faults)
-  for (const [i, symbol] of (shaped.swapV2?.through ?? []).entries()) {
-    checkToken(shaped, symbol, `${path}.swapV2.through[${i}]`, faults)
+  const chain = readAddresses(raw, path, faults)
+  if (raw.explorer !== undefined) checkExplorer(raw.explorer, `${path}.explorer`, faults)
+  if (raw.lifi !== undefined) checkExecutor(raw, raw.lifi, `${path}.lifi`, faults)
+  if (raw.conversion !== undefined) checkConversion(raw, raw.conversion, `${path}.conversion`, faults)
+  for (const [i, symbol] of (raw.swapV2?.through ?? []).entries()) {
+    checkToken(raw, symbol, `${path}.swapV2.through[${i}]`, faults)
   }
   return {
     ...chain,
-    ...readNodes({ ...shaped, optional }, path, environment, faults),
+    ...readNodes({ ...raw, optional }, path, environment, faults),
     l1Fee: chain.l1Fee && l1Fees[chain.l1Fee],
     since: chain.since === undefined ? undefined : readSince(chain, chain.since, `${path}.since`, faults),
     finality: { depth: FINALITY_DEPTHS.get(chain.chainId) ?? DEFAULT_FINALITY_DEPTH, ...chain.finality },
@@ -129,7 +129,7 @@ function checkExplorer(explorer: Explorer, path: string, faults: string[]): void
   }
 }
 
-function readSince({ startBlock }: ShapedChain, since: string, path: string, faults: string[]): Date | undefined {
+function readSince({ startBlock }: RawChain, since: string, path: string, faults: string[]): Date | undefined {
   if (startBlock !== undefined) {
     faults.push(`${path}: "${since}" is given beside startBlock ${startBlock}: leave out one of the two`)
     return undefined
@@ -140,13 +140,13 @@ function readSince({ startBlock }: ShapedChain, since: string, path: string, fau
   return undefined
 }
 
-function checkExecutor({ executors = [] }: ShapedChain, lifi: LifiConfig, path: string, faults: string[]): void {
+function checkExecutor({ executors = [] }: RawChain, lifi: LifiConfig, path: string, faults: string[]): void {
   const { executor } = lifi
   if (executor === undefined || executors.some((each) => each.toLowerCase() === executor.toLowerCase())) return
   faults.push(`${path}.executor: ${executor} is not among executors, so its payments would not be known as CROSSCHAIN`)
 }
 
-function checkConversion(chain: ShapedChain, { paths }: ConversionConfig, path: string, faults: string[]): void {
+function checkConversion(chain: RawChain, { paths }: ConversionConfig, path: string, faults: string[]): void {
   const checkFiat = (code: string, field: string) => {
     if (parseFiatCode(code) === undefined) faults.push(`${path}.${field}: "${code}" is not an ISO 4217 code`)
   }
@@ -158,7 +158,7 @@ function checkConversion(chain: ShapedChain, { paths }: ConversionConfig, path: 
   }
 }
 
-function checkToken({ name, native, tokens }: ShapedChain, symbol: string, path: string, faults: string[]): void {
+function checkToken({ name, native, tokens }: RawChain, symbol: string, path: string, faults: string[]): void {
   const isKnown = [native, ...tokens].some((token) => token.symbol === symbol)
   if (!isKnown) faults.push(`${path}: "${symbol}" is not a token of ${name}`)
 }
@@ -167,12 +167,12 @@ function variablesOf(url: string): string[] {
   return [...url.matchAll(VARIABLE)].flatMap(([, name]) => name ?? [])
 }
 
-function urlOf(node: string | ShapedNode): string {
+function urlOf(node: string | RawNode): string {
   return typeof node === 'string' ? node : node.url
 }
 
 /** Reads the URLs of a chain, and what the file states of each. */
-function readNodes({ rpcUrls, optional }: ShapedChain, path: string, environment: Environment, faults: string[]) {
+function readNodes({ rpcUrls, optional }: RawChain, path: string, environment: Environment, faults: string[]) {
   const nodes = rpcUrls.flatMap((node, i) => {
     const isLeftOut = optional && variablesOf(urlOf(node)).some((name) => !environment[name])
     if (isLeftOut) return []

@@ -45,7 +45,7 @@ export function readAggregator(contract: Address, input: Address, output: Addres
   return { to: contract, data: `0x08d5bc58${encodeAddress(input)}${encodeAddress(output)}` }
 }
 
-/** `getReserves()` of a Uniswap-v2-shaped pair: its reserves of the token of the lower address, and of the other. */
+/** `getReserves()` of a Uniswap-v2-compatible pair: its reserves of the token of the lower address, and of the other. */
 export function readReserves(pair: Address): ContractRead {
   return { to: pair, data: '0x0902f1ac' }
 }
@@ -60,12 +60,12 @@ export function readSwapFee(swapToPay: Address): ContractRead {
   return { to: swapToPay, data: '0x3e952c1a' }
 }
 
-/** `slot0()` of a Uniswap-v3-shaped pool: first the square root of the price, in units of 2^-96. */
+/** `slot0()` of a Uniswap-v3-compatible pool: first the square root of the price, in units of 2^-96. */
 export function readSlot0(pool: Address): ContractRead {
   return { to: pool, data: '0x3850c7bd' }
 }
 
-/** A swap on a Uniswap-v3-shaped pool of which the output is given, in base units. */
+/** A swap on a Uniswap-v3-compatible pool of which the output is given, in base units. */
 export interface ExactOutput {
   readonly tokenIn: Address
   readonly tokenOut: Address

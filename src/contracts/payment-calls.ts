@@ -68,7 +68,7 @@ interface SwappedPayment extends ProxyPayment {
   readonly deadlineSec: number
 }
 
-/** A swap on a Uniswap-v3-shaped exchange that a wallet makes. */
+/** A swap on a Uniswap-v3-compatible exchange that a wallet makes. */
 interface ExactOutputSwap extends ExactOutput {
   readonly recipient: Address
   readonly maxAmountIn: bigint

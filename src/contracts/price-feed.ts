@@ -1,4 +1,4 @@
-/** Price feeds of Chainlink's shape: how they are read, and their answers. */
+/** Price feeds of Chainlink's form: how they are read, and their answers. */
 import type { Address } from '../domain/address.ts'
 import type { ContractRead } from './multicall.ts'
 import { encodeUint, intOf, splitWords, uintOf } from './words.ts'

@@ -1,6 +1,6 @@
 type Write = (fields: object, message: string) => void
 
-/** The part of pino's logger that rooms use. Fields never have a secret. */
+/** The part of pino's logger that modules use. Fields never have a secret. */
 export interface Logger {
   readonly debug: Write
   readonly info: Write

@@ -105,7 +105,7 @@ interface Compared {
   readonly same: number
   /** At least the difference in length. */
   readonly limit: number
-  /** Scratch space. Each has room for two more than the letters. */
+  /** Scratch space. Each has space for two more than the letters. */
   readonly rows: readonly [Int32Array, Int32Array, Int32Array]
 }
 

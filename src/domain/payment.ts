@@ -65,7 +65,7 @@ export interface Payment {
   readonly confirmations?: number | undefined
 }
 
-// The shapes below are stored as JSON columns, so they hold only strings and numbers. Times are ISO 8601.
+// The forms below are stored as JSON columns, so they hold only strings and numbers. Times are ISO 8601.
 
 export interface PaymentFee {
   readonly type: FeeType

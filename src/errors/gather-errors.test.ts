@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { gatherErrors, mergeErrors, readAll, readAllInTurn, readEach, readOnce } from './gather-errors.ts'
+import { gatherErrors, mergeErrors, readAll, readAllInOrder, readEach, readOnce } from './gather-errors.ts'
 import { WaybillError, waybillError } from './waybill-error.ts'
 
 const wrong = (field: string) => () => {
@@ -18,7 +18,7 @@ const fieldsOf = (error: unknown) => (error as WaybillError).violations.map(({ f
 
 it('reads all values if none is wrong', async () => {
   expect(readAll({ a: () => 1, b: () => 'x' })).toEqual({ a: 1, b: 'x' })
-  expect(await readAllInTurn({ a: async () => 1 })).toEqual({ a: 1 })
+  expect(await readAllInOrder({ a: async () => 1 })).toEqual({ a: 1 })
   expect(readEach([1, 2], (value, at) => value + at)).toEqual([1, 3])
 })
 
@@ -28,7 +28,7 @@ it('tells all wrong values at once, with the reason and the message of the first
   expect(error).toMatchObject({ reason: 'MISSING_FIELD', metadata: { field: 'a' } })
   expect((error as Error).message).toContain('a is missing')
   expect(fieldsOf(error)).toEqual(['a', 'x', 'y'])
-  expect(fieldsOf(await readAllInTurn(readers).catch((thrown: unknown) => thrown))).toEqual(['a', 'x', 'y'])
+  expect(fieldsOf(await readAllInOrder(readers).catch((thrown: unknown) => thrown))).toEqual(['a', 'x', 'y'])
 })
 
 it('tells a wrong value once that others depend on', () => {

@@ -1,16 +1,16 @@
 import type { Reason } from './reasons.ts'
 import { type FieldViolation, kindOf, type Unlisted, WaybillError } from './waybill-error.ts'
 
-/** The most errors of one input that are told. Each may have cost a search for the nearest name. */
+/** The most errors of one input that are reported. Each may have cost a search for the nearest name. */
 export const MAX_VIOLATIONS = 16
 
 export type GatheredErrors = ReturnType<typeof gatherErrors>
 
-/** Gathers the errors of one input, so that its sender is told of all of them at once. */
+/** Gathers the errors of one input, so that its sender learns of all of them at once. */
 export function gatherErrors() {
   const found: WaybillError[] = []
   return {
-    /** Remembers an error of the input. Any other failure is thrown again, and so is the last error that an answer has room for. */
+    /** Remembers an error of the input. Any other failure is thrown again, and so is the last error that an answer has space for. */
     note(thrown: unknown): void {
       if (!(thrown instanceof WaybillError) || kindOf(thrown.reason) !== 'INVALID_INPUT') throw thrown
       // Values that depend on a wrong one are wrong for the same reason, thrown as the same error.
@@ -47,7 +47,7 @@ export function readAll<R extends Readonly<Record<string, () => unknown>>>(
 }
 
 /** As {@link readAll}, for readers that wait: each begins when the one before has ended. */
-export async function readAllInTurn<R extends Readonly<Record<string, () => unknown>>>(
+export async function readAllInOrder<R extends Readonly<Record<string, () => unknown>>>(
   readers: R,
 ): Promise<{ readonly [K in keyof R]: Awaited<ReturnType<R[K]>> }> {
   const errors = gatherErrors()
@@ -71,9 +71,12 @@ export function readEach<T, R>(given: readonly T[], read: (value: T, index: numb
 }
 
 /** As {@link readEach}, for a reader that waits. */
-export async function readEachInTurn<T, R>(given: readonly T[], read: (value: T) => Promise<R>): Promise<readonly R[]> {
+export async function readEachInOrder<T, R>(
+  given: readonly T[],
+  read: (value: T) => Promise<R>,
+): Promise<readonly R[]> {
   return Object.values(
-    await readAllInTurn(Object.fromEntries(given.map((each, at) => [at, () => read(each)] as const))),
+    await readAllInOrder(Object.fromEntries(given.map((each, at) => [at, () => read(each)] as const))),
   )
 }
 

@@ -6,14 +6,14 @@
 import { accessReasons } from './reasons/access.ts'
 import { missingRouteReasons } from './reasons/missing-routes.ts'
 import { outcomeReasons } from './reasons/outcomes.ts'
-import { requestShapeReasons } from './reasons/request-shape.ts'
+import { requestFormReasons } from './reasons/request-form.ts'
 import { valueReasons } from './reasons/values.ts'
 import { warningReasons } from './reasons/warnings.ts'
 
 export type { ReasonKind } from './reasons/reason-entry.ts'
 
 export const reasons = {
-  ...requestShapeReasons,
+  ...requestFormReasons,
   ...valueReasons,
   ...accessReasons,
   ...outcomeReasons,

@@ -3,7 +3,7 @@ import type { Account } from '../domain/account.ts'
 import type { LineTarget, Outcome } from './lines/import-lines.ts'
 import { idOfLine, keyOfLine, type LineKey } from './lines/line-keys.ts'
 import type { DecimalsOf } from './lines/parse-payment.ts'
-import { forEachInTurns } from './lines/parsed-lines.ts'
+import { forEachYielding } from './lines/parsed-lines.ts'
 import { type LinePayment, type PaymentBatch, readPayment, readPaymentBatch } from './lines/payment-batch.ts'
 import type { Line } from './lines/read-lines.ts'
 import { compareLines } from './sql/known-lines-repository.ts'
@@ -29,7 +29,7 @@ export function importPayments(
   return {
     async prepare(lines) {
       const keys: LineKey[] = []
-      await forEachInTurns(lines, (line) => void keys.push(keyOfLine(line)))
+      await forEachYielding(lines, (line) => void keys.push(keyOfLine(line)))
       const earlier = [...pendingIds]
       const ids = new Set<string>()
       pendingIds.add(ids)
@@ -51,7 +51,7 @@ export function importPayments(
     for (const [place, error] of batch.faults) outcomes[place] = { kind: 'bad', error }
     const contested = findContested(lines, batch, written)
     const payments = new Map(batch.payments)
-    await forEachInTurns(contested, (place) => {
+    await forEachYielding(contested, (place) => {
       const again = read(lines[place] as Line)
       if (again.ok) payments.set(place, again.item)
       else outcomes[place] = { kind: 'bad', error: again.error }

@@ -36,7 +36,7 @@ const KEPT_UNMEASURED = 0.5
 /** More is kept than live calls were measured to use, since they may become more. */
 const LIVE_MARGIN = 1.2
 /** A lane that has to leave the rest to live calls may look again after this time. */
-const LOOK_AGAIN_MS = 60_000
+const CHECK_AGAIN_MS = 60_000
 
 interface BudgetState {
   readonly perDay: number
@@ -66,29 +66,29 @@ export function createDailyBudget(perDay: number, clock: () => number): DailyBud
   }
   return {
     take(amount, lane) {
-      turnDay(state)
+      pageDay(state)
       spend(state, amount)
       if (lane === 'LIVE') state.live += amount
     },
     readyInMs: (lane) => readyInMs(state, lane),
     left() {
-      turnDay(state)
+      pageDay(state)
       return Math.max(0, perDay - state.used)
     },
     isUsedUp: () => readyInMs(state, 'LIVE') > 0,
     takeUnstored() {
-      turnDay(state)
+      pageDay(state)
       if (state.unstored === 0) return undefined
       const use = { day: dayText(state.day), amount: state.unstored }
       state.unstored = 0
       return use
     },
     giveBack({ day, amount }) {
-      turnDay(state)
+      pageDay(state)
       if (day === dayText(state.day)) state.unstored += amount
     },
     recall({ day, amount }) {
-      turnDay(state)
+      pageDay(state)
       if (day === dayText(state.day)) state.used = amount + state.unstored
     },
   }
@@ -100,7 +100,7 @@ function spend(state: BudgetState, amount: number): void {
 }
 
 /** Begins a new day where the last one is over. @returns the time now, in milliseconds since 1970 */
-function turnDay(state: BudgetState): number {
+function pageDay(state: BudgetState): number {
   const nowMs = state.clock()
   const today = Math.floor(nowMs / DAY_MS)
   if (today !== state.day) {
@@ -112,11 +112,11 @@ function turnDay(state: BudgetState): number {
 }
 
 function readyInMs(state: BudgetState, lane: Lane): number {
-  const nowMs = turnDay(state)
+  const nowMs = pageDay(state)
   const restMs = (state.day + 1) * DAY_MS - nowMs
   if (state.used >= state.perDay) return restMs
   if (lane === 'LIVE' || state.perDay - state.used > keptForLive(state, nowMs)) return 0
-  return Math.min(restMs, LOOK_AGAIN_MS)
+  return Math.min(restMs, CHECK_AGAIN_MS)
 }
 
 /** How much of the budget live calls are expected to need until the day ends. */

@@ -50,18 +50,18 @@ describe('a size that is learned', () => {
     let known = startSize(8, 100)
     known = sizeAfterRefused(known, 8, 4)
     const probes: number[] = []
-    for (let turn = 0; probes.length < 3; turn++) {
+    for (let slot = 0; probes.length < 3; slot++) {
       if (known.size > 4) {
-        probes.push(turn)
+        probes.push(slot)
         known = sizeAfterRefused(known, known.size)
       } else known = sizeAfterTaken(known, known.size)
     }
-    expect(probes.map((turn, at) => turn - (probes[at - 1] ?? -1))).toEqual([51, 101, 201])
+    expect(probes.map((slot, at) => slot - (probes[at - 1] ?? -1))).toEqual([51, 101, 201])
   })
 
   it('grows by a quarter with each probe that is taken, ever faster', () => {
     let known = sizeAfterRefused(startSize(8, 100), 8, 4)
-    for (let turn = 0; turn < 200; turn++) known = sizeAfterTaken(known, known.size)
+    for (let slot = 0; slot < 200; slot++) known = sizeAfterTaken(known, known.size)
     expect(known.taken).toBeGreaterThan(12)
   })
 

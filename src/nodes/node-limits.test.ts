@@ -36,9 +36,9 @@ it('learns the rate from what was served before a refusal, and keeps to it', asy
   ofUrl.noteRateRefusal(refusalOf(ofUrl.take(1)))
   expect(ofUrl.rate()).toMatchObject({ perSecond: 5, unit: 'REQUESTS', isDeclared: false })
   expect(ofUrl.pauseMs()).toBe(1_000)
-  await ofUrl.turn(1, PATIENT)
+  await ofUrl.slot(1, PATIENT)
   const firstAtMs = clock.nowMs
-  for (let turn = 0; turn < 5; turn++) await ofUrl.turn(1, PATIENT)
+  for (let slot = 0; slot < 5; slot++) await ofUrl.slot(1, PATIENT)
   expect(clock.nowMs - firstAtMs).toBe(1_000)
 })
 
@@ -56,22 +56,22 @@ it('cuts the rate once for requests that were under way together, and lets it re
   }
 })
 
-it('gives live calls their turn before back-fill, and back-fill before enrichment', async () => {
+it('gives live calls their slot before back-fill, and back-fill before enrichment', async () => {
   const { ofUrl } = limitsOf()
   ofUrl.noteRateRefusal(refusalOf(ofUrl.take(1)))
   const order: string[] = []
   const lanes = ['ENRICHMENT', 'BACKFILL', 'LIVE', 'BACKFILL', 'LIVE'] as const
-  const turns = lanes.map(async (lane) => {
-    await inLane(lane, () => ofUrl.turn(1, PATIENT))
+  const slots = lanes.map(async (lane) => {
+    await inLane(lane, () => ofUrl.slot(1, PATIENT))
     order.push(lane)
   })
-  await Promise.all(turns)
+  await Promise.all(slots)
   expect(order).toEqual(['LIVE', 'LIVE', 'BACKFILL', 'BACKFILL', 'ENRICHMENT'])
 })
 
 it('keeps enough of the daily budget for following', async () => {
   const { clock, limits, ofUrl } = limitsOf({ requestsPerDay: 100 })
-  const backfill = () => inLane('BACKFILL', () => ofUrl.turn(1, PATIENT))
+  const backfill = () => inLane('BACKFILL', () => ofUrl.slot(1, PATIENT))
   for (let sent = 0; sent < 50; sent++) await backfill()
   await expect(backfill()).rejects.toMatchObject({
     kind: 'RATE_LIMITED',
@@ -81,24 +81,24 @@ it('keeps enough of the daily budget for following', async () => {
   })
   serveMany(ofUrl, 50)
   expect(limits.figures()).toMatchObject([{ chain: 'BASE', host: 'rpc.example', budgetLeft: 0, requests: 100 }])
-  await expect(ofUrl.turn(1, PATIENT)).rejects.toMatchObject({
+  await expect(ofUrl.slot(1, PATIENT)).rejects.toMatchObject({
     retryAfterMs: 86_400_000,
     detail: 'its budget of 100 requests a day is used up: it is asked again at 1970-01-02 00:00 UTC',
   })
   clock.nowMs = 86_400_000
-  await ofUrl.turn(1, PATIENT)
+  await ofUrl.slot(1, PATIENT)
   expect(limits.figures()).toMatchObject([{ budgetLeft: 99 }])
 })
 
 it('waits for no pause that is longer than the caller has time, and for none after he left', async () => {
   const { ofUrl } = limitsOf()
   ofUrl.noteRateRefusal(refusalOf(ofUrl.take(1), 5_000))
-  await expect(ofUrl.turn(1, { maxWaitMs: 4_000 })).rejects.toMatchObject({ kind: 'RATE_LIMITED', retryAfterMs: 5_000 })
+  await expect(ofUrl.slot(1, { maxWaitMs: 4_000 })).rejects.toMatchObject({ kind: 'RATE_LIMITED', retryAfterMs: 5_000 })
   const leaving = new AbortController()
-  const turn = ofUrl.turn(1, { ...PATIENT, signal: leaving.signal })
+  const slot = ofUrl.slot(1, { ...PATIENT, signal: leaving.signal })
   const reason = new Error('hung up')
   leaving.abort(reason)
-  await expect(turn).rejects.toBe(reason)
+  await expect(slot).rejects.toBe(reason)
 })
 
 it('shows no more of a URL than its host', () => {
@@ -119,23 +119,23 @@ describe('beside a request that waits for a pause of 5 s', () => {
     const request = ofUrl.take(1)
     ofUrl.noteRateRefusal(refusalOf(request, 5_000))
     const leaving = new AbortController()
-    const first = settled(ofUrl.turn(1, { ...PATIENT, signal: leaving.signal }))
+    const first = settled(ofUrl.slot(1, { ...PATIENT, signal: leaving.signal }))
     return { clock, ofUrl, request, leaving, first }
   }
-  const settled = (turn: number | Promise<number>) =>
-    Promise.resolve(turn).then(String, ({ kind, message }) => kind ?? message)
-  const stateOf = (turn: Promise<string>) =>
-    Promise.race([turn, new Promise((resolve) => setImmediate(resolve, 'waits'))])
+  const settled = (slot: number | Promise<number>) =>
+    Promise.resolve(slot).then(String, ({ kind, message }) => kind ?? message)
+  const stateOf = (slot: Promise<string>) =>
+    Promise.race([slot, new Promise((resolve) => setImmediate(resolve, 'waits'))])
 
   it('one that may not wait as long is rejected at once', async () => {
     const { ofUrl } = waitForPause()
-    expect(await stateOf(settled(ofUrl.turn(1, { maxWaitMs: 4_000 })))).toBe('RATE_LIMITED')
+    expect(await stateOf(settled(ofUrl.slot(1, { maxWaitMs: 4_000 })))).toBe('RATE_LIMITED')
   })
 
   it('one that comes as the first leaves is not sent early', async () => {
     const { ofUrl, leaving, first } = waitForPause()
     leaving.abort(new Error('hung up'))
-    const second = settled(ofUrl.turn(1, PATIENT))
+    const second = settled(ofUrl.slot(1, PATIENT))
     expect([await first, await stateOf(second)]).toEqual(['hung up', 'waits'])
   })
 

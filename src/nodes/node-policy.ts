@@ -18,7 +18,7 @@ export interface NodePolicy {
    */
   readonly readsErrorBodies: boolean
   /** Whether each request waits until the URL's limits allow it. If not, the caller has done so, and only calls that were refused for the rate wait. */
-  readonly waitsForTurns: boolean
+  readonly waitsForSlots: boolean
   /** The longest pause that is waited for where the node asks for one; a question that would wait longer fails. */
   readonly maxWaitMs: number
   /** Called before each HTTP request. */

@@ -180,7 +180,7 @@ function toChain({ urls, chainId, clock, onNodeChange, ...options }: RpcClientOp
     maxBatch: options.maxBatch,
     halvesBatches: true,
     readsErrorBodies: true,
-    waitsForTurns: true,
+    waitsForSlots: true,
     maxWaitMs,
     onRequest: options.onExchange,
   }
@@ -206,7 +206,7 @@ function isDoubted({ doubtedUntilMs }: Endpoint, nowMs: number): boolean {
   return nowMs < doubtedUntilMs
 }
 
-/** A URL whose turn it is, and whether its breaker admits a question. One that it does not admit is asked only where no other answers. */
+/** A URL whose slot it is, and whether its breaker admits a question. One that it does not admit is asked only where no other answers. */
 interface Candidate {
   readonly endpoint: Endpoint
   readonly admission: Admission
@@ -289,7 +289,7 @@ async function askCounted(
   }
 }
 
-/** Asks the wanted URLs in turn. Their breakers count neither success nor failure. @see RpcClient.tryBatch */
+/** Asks the wanted URLs one after the other. Their breakers count neither success nor failure. @see RpcClient.tryBatch */
 async function askUncounted(
   chain: Chain,
   callsOf: (node: number) => readonly RpcCall[] | undefined,

@@ -43,7 +43,7 @@ const SMALL_READS: NodePolicy = {
   maxParallelCalls: 8,
   halvesBatches: false,
   readsErrorBodies: false,
-  waitsForTurns: false,
+  waitsForSlots: false,
   maxWaitMs: 1_000,
 }
 const LARGE_READS: NodePolicy = { ...SMALL_READS, halvesBatches: true, readsErrorBodies: true }
@@ -223,7 +223,7 @@ describe('a node that limits its rate', () => {
     const answer = (call: JsonCall) => (left-- > 0 ? answerTo(call) : { id: call.id, error: limited })
     respond = (body, response) => send(response, Array.isArray(body) ? body.map(answer) : answer(body))
     const limits = createNodeLimits([], { sleep, clock: () => 0 }).of(url)
-    return { node: createRpcNode(url, { ...LARGE_READS, waitsForTurns: true }, limits), limits, waits: () => waits }
+    return { node: createRpcNode(url, { ...LARGE_READS, waitsForSlots: true }, limits), limits, waits: () => waits }
   }
 
   it('is asked again for what it refused of a batch, alone', async () => {
@@ -247,11 +247,11 @@ describe('a node that limits its rate', () => {
   it.each([
     ['seconds', '7'],
     ['a date', new Date(7_000).toUTCString()],
-  ])('is not waited for where it wants more time than there is, told in %s', async (_, header) => {
+  ])('is not waited for where it wants more time than there is, reported in %s', async (_, header) => {
     const { limits } = limitTo(0)
     respond = (_body, response) =>
       void response.writeHead(429, { 'retry-after': header, date: new Date(0).toUTCString() }).end()
-    const node = createRpcNode(url, { ...LARGE_READS, waitsForTurns: true }, limits)
+    const node = createRpcNode(url, { ...LARGE_READS, waitsForSlots: true }, limits)
     await expect(node.ask(THREE, { maxWaitMs: 6_000 })).rejects.toMatchObject({ retryAfterMs: 7_000 })
     expect(bodies.length).toBe(1)
     await expect(node.ask(THREE, { maxWaitMs: 6_000 })).rejects.toMatchObject({ retryAfterMs: 7_000 })
@@ -265,10 +265,10 @@ it.each<[string, unknown]>([
     { jsonrpc: '2.0', id: 1, error: { code: 402, message: 'Payment Required', details: 'daily credit limit' } },
   ],
   ['a page', '<html>402</html>'],
-])('a node whose quota is used up, told by status 402 with %s, is left alone for a while', async (_, body) => {
+])('a node whose quota is used up, reported by status 402 with %s, is left alone for a while', async (_, body) => {
   respond = (_body, response) => send(response, body, 402)
   const limits = createNodeLimits([], { clock: () => 0 }).of(url)
-  const node = createRpcNode(url, { ...LARGE_READS, waitsForTurns: true }, limits)
+  const node = createRpcNode(url, { ...LARGE_READS, waitsForSlots: true }, limits)
   for (const calls of [THREE, callsOf('eth_getLogs')]) {
     await expect(node.ask(calls)).rejects.toMatchObject({ kind: 'RATE_LIMITED', retryAfterMs: 900_000 })
   }
@@ -310,7 +310,7 @@ describe('a batch that is too large for a node', () => {
     respond = refuseAbove(most)
     const names = Array.from({ length: 40 }, (_each, n) => `call${n}`)
     const node = createRpcNode(url, LARGE_READS)
-    for (let turn = 0; turn < 3; turn++) expect(await node.ask(callsOf(...names))).toEqual(resultsOf(...names))
+    for (let slot = 0; slot < 3; slot++) expect(await node.ask(callsOf(...names))).toEqual(resultsOf(...names))
     bodies = []
     await node.ask(callsOf(...names))
     expect(Math.max(...sizes())).toBeLessThanOrEqual(most)

@@ -99,10 +99,10 @@ async function send(node: NodeState, question: Question, group: Group): Promise<
   const { limits, policy } = node
   const { signal, maxWaitMs = policy.maxWaitMs } = question.options
   const calls = group.map((place) => question.calls[place] as RpcCall)
-  // Callers without turns, such as routes, have waited for the rate before they asked.
-  const needsTurn = policy.waitsForTurns || question.wasRateLimited
-  const turn = needsTurn ? limits.turn(calls.length, { maxWaitMs, signal }) : limits.take(calls.length)
-  const request = typeof turn === 'number' ? turn : await turn
+  // Callers without slots, such as routes, have waited for the rate before they asked.
+  const needsSlot = policy.waitsForSlots || question.wasRateLimited
+  const slot = needsSlot ? limits.slot(calls.length, { maxWaitMs, signal }) : limits.take(calls.length)
+  const request = typeof slot === 'number' ? slot : await slot
   let read: GroupRead
   try {
     read = readGroup(node, calls, await exchange(node, calls, signal))
@@ -274,7 +274,7 @@ const MAX_EMPTY_ROUNDS = 5
 /** The retry time in the error where the node names none. */
 const USUAL_WAIT_MS = 1_000
 
-/** Decides whether to ask again after a refusal for the rate. The wait itself is that for the next turn. @throws RpcError where the question fails */
+/** Decides whether to ask again after a refusal for the rate. The wait itself is that for the next slot. @throws RpcError where the question fails */
 function waitOrThrow({ limits, policy, host }: NodeState, question: Question): void {
   const error = question.rateRefusal as RpcError
   const { maxWaitMs = policy.maxWaitMs, maxRefusedRounds = MAX_EMPTY_ROUNDS } = question.options
@@ -282,7 +282,7 @@ function waitOrThrow({ limits, policy, host }: NodeState, question: Question): v
   question.wasRateLimited = true
   question.emptyRounds += 1
   const waitMs = Math.max(limits.pauseMs(), limits.readyInMs())
-  const mayWait = policy.waitsForTurns || question.wasServed
+  const mayWait = policy.waitsForSlots || question.wasServed
   if (mayWait && waitMs <= maxWaitMs && question.emptyRounds <= maxRefusedRounds) return
   const retryAfterMs = error.retryAfterMs ?? Math.max(USUAL_WAIT_MS, waitMs)
   throw new RpcError('RATE_LIMITED', error.detail, { host, refusal: error.refusal, retryAfterMs, cause: error })

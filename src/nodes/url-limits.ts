@@ -4,7 +4,7 @@ import { currentLane, type Lane } from './lanes.ts'
 import { type LearnedSize, sizeAfterRefused, sizeAfterTaken, startSize } from './learned-size.ts'
 import type { NodeFigures, NodeRate } from './node-figures.ts'
 import { createPacing, type LearnedRate, type Pacing, type RateRefusal } from './pacing.ts'
-import { createTurns, type Sleep, type TurnOptions } from './turns.ts'
+import { createSlots, type Sleep, type SlotOptions } from './slots.ts'
 
 /** Limits of a URL that the chains file states. */
 export interface DeclaredLimits {
@@ -39,13 +39,13 @@ export interface LearnedLimits {
 export interface UrlLimits {
   readonly host: string
   readonly declared: DeclaredLimits
-  /** Waits until a request may be sent, and counts it. @see Turns.take @returns the request's number, for `noteRateRefusal` */
-  turn(calls: number, options: TurnOptions): number | Promise<number>
+  /** Waits until a request may be sent, and counts it. @see Slots.take @returns the request's number, for `noteRateRefusal` */
+  slot(calls: number, options: SlotOptions): number | Promise<number>
   /** Milliseconds until the rate and the budget allow a LIVE request; 0 when they do now. The pause is not included. */
   readyInMs(): number
   /** Milliseconds left of the pause that the node asked for; 0 when it is over. */
   pauseMs(): number
-  /** Counts a request that is sent without a turn. @returns its number, for `noteRateRefusal` */
+  /** Counts a request that is sent without a slot. @returns its number, for `noteRateRefusal` */
   take(calls: number): number
   /** Counts calls that the node answered without refusing them for its rate. */
   noteServed(calls: number): void
@@ -132,14 +132,14 @@ export function createUrlLimits(url: LimitedUrl, tools: LimitsTools = {}): UrlLi
   const { host, declared, pacing, budget, clock } = state
   const { requestsPerDay } = declared
   const send = (calls: number, lane: Lane) => countRequest(state, calls, lane)
-  const turns = createTurns({ host, pacing, budget, requestsPerDay, clock, sleep: tools.sleep, send })
+  const slots = createSlots({ host, pacing, budget, requestsPerDay, clock, sleep: tools.sleep, send })
   return {
     host,
     declared,
     budget,
-    turn: (calls, options) => turns.take(calls, options),
+    slot: (calls, options) => slots.take(calls, options),
     readyInMs: () => Math.max(pacing.readyInMs(), budget?.readyInMs('LIVE') ?? 0),
-    pauseMs: () => turns.pauseMs(),
+    pauseMs: () => slots.pauseMs(),
     take: (calls) => send(calls, currentLane()),
     noteServed: (calls) => pacing.noteServed(calls),
     noteRateRefusal: (refusal) => noteRateRefusal(state, refusal),

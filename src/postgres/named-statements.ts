@@ -83,7 +83,7 @@ async function runPrepared(connection: PgConnection, known: PreparedNames, asked
     seen.add(each.name)
     return { ...each, parse: !isParsed }
   })
-  const closed = [...batch.filter(({ parse }) => parse).map(({ name }) => name), ...makeRoom(known, seen)]
+  const closed = [...batch.filter(({ parse }) => parse).map(({ name }) => name), ...makeSpace(known, seen)]
   const results = await sendBatch(connection, batch, closed)
   for (const name of seen) {
     known.names.delete(name)
@@ -93,7 +93,7 @@ async function runPrepared(connection: PgConnection, known: PreparedNames, asked
 }
 
 /** Evicts the least recently used statements until `coming` fits; the caller closes them on the server. */
-function makeRoom({ names, maxStatements }: PreparedNames, coming: ReadonlySet<string>): string[] {
+function makeSpace({ names, maxStatements }: PreparedNames, coming: ReadonlySet<string>): string[] {
   const added = [...coming].filter((name) => !names.has(name)).length
   const surplus = Math.max(0, names.size + added - maxStatements)
   const leaving = [...names].filter((name) => !coming.has(name)).slice(0, surplus)

@@ -126,7 +126,7 @@ create table chain_spans (
   primary key (chain_id, address, from_block)
 );
 
--- What the process that follows a chain last told about it, so that any process can answer how the chain does.
+-- What the process that follows a chain last reported about it, so that any process can answer how the chain does.
 create table chain_reports (
   chain_id text collate "C" primary key,
   owner text not null,
@@ -459,8 +459,8 @@ create table removed_events (
   primary key (account_id, tx_hash, network, request_id)
 );
 
--- Who paid what a bridge delivered, as the bridge told it, by event.
-create table told_payers (
+-- Who paid what a bridge delivered, as the bridge reported it, by event.
+create table reported_payers (
   account_id integer not null,
   chain_id text collate "C" not null,
   tx_hash bytea not null,

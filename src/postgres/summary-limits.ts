@@ -3,7 +3,7 @@ import { waybillError } from '../errors/waybill-error.ts'
 /** A summary has no more groups. */
 export const MAX_GROUPS = 10_000
 
-/** Half of a call's deadline; the call may wait for its turn in the other half. Enough for some twenty million payments. */
+/** Half of a call's deadline; the call may wait for its slot in the other half. Enough for some twenty million payments. */
 export const SUMMARY_TIMEOUT_MS = 15_000
 
 /**

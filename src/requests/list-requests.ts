@@ -2,7 +2,7 @@ import type { Account } from '../domain/account.ts'
 import { cutPage, requireSame } from '../domain/pages/cut-page.ts'
 import { openCursor, sealCursor } from '../domain/pages/sealed-cursor.ts'
 import { DEFAULT_PAGE_LIMIT, requirePageLimit } from '../domain/require-input.ts'
-import { readAllInTurn, readOnce } from '../errors/gather-errors.ts'
+import { readAllInOrder, readOnce } from '../errors/gather-errors.ts'
 import { type FilterInput, findCurrencies, parseRequestFilter, type RequestFilter } from './rules/request-filter.ts'
 import type { KnownCurrencies } from './rules/request-terms.ts'
 import type { PagePosition } from './sql/request-attempts.ts'
@@ -123,7 +123,7 @@ async function readList(
 ) {
   // The version is raised when a filter is added or means something else, too: processes that do not know it refuse the cursor.
   const seal = { secret: cursorSecret, scope: `${account.name}/requests`, version: 5 }
-  const sent = await readAllInTurn({
+  const sent = await readAllInOrder({
     given: () => parseRequestFilter(input, { ...known, currencies }),
     carried: () => (input.cursor === undefined ? undefined : (openCursor(seal, input.cursor) as Carried)),
     sentLimit: () => requirePageLimit(input.limit),

@@ -3,9 +3,9 @@ import type { RouteSort, RoutesAnswer, RoutesEvent, RoutesQuestion } from '../do
 import { readAll } from '../errors/gather-errors.ts'
 import { type ParsedQuestion, parseQuestion } from './question/parse-question.ts'
 import { type Assessed, keyOf } from './quotes/assess-candidates.ts'
+import { type Preferences, parsePreferences } from './quotes/preferences.ts'
 import { inquire, planAll, type QuoteDependencies, type QuoteOptions, quotePlanned } from './quotes/quote-routes.ts'
 import { type RankedTerms, rankRoutes } from './quotes/rank.ts'
-import { parseWishes, type Wishes } from './quotes/wishes.ts'
 
 /**
  * Finds the routes by which a wallet can pay a request now, best first, and explains why each other candidate is not a route.
@@ -25,9 +25,12 @@ export type StreamRoutes = (
 /** Parses what a caller asks. @throws WaybillError for input that is not valid */
 export function readRoutesQuestion(
   question: RoutesQuestion,
-  directories: Parameters<typeof parseWishes>[1],
-): { readonly question: ParsedQuestion; readonly wishes: Wishes } {
-  return readAll({ question: () => parseQuestion(question), wishes: () => parseWishes(question, directories) })
+  directories: Parameters<typeof parsePreferences>[1],
+): { readonly question: ParsedQuestion; readonly preferences: Preferences } {
+  return readAll({
+    question: () => parseQuestion(question),
+    preferences: () => parsePreferences(question, directories),
+  })
 }
 
 /** Makes {@link FindRoutes}. */
@@ -57,21 +60,21 @@ async function find(
   dependencies: QuoteDependencies,
   onAssessed?: (result: Assessed) => void,
 ): Promise<RoutesAnswer> {
-  const { question, wishes } = readRoutesQuestion(rawQuestion, dependencies)
+  const { question, preferences } = readRoutesQuestion(rawQuestion, dependencies)
   const inquiry = await inquire(account, question, options.signal, dependencies)
-  const answer = { ...inquiry.answer, warnings: [...inquiry.answer.warnings, ...wishes.unmet] }
+  const answer = { ...inquiry.answer, warnings: [...inquiry.answer.warnings, ...preferences.unmet] }
   if (inquiry.search === undefined) return answer
   const { wallet } = question
   const { expiresAt: requestExpiresAt } = inquiry.search.payment.request
-  const quoting = { wallet, wishes, requestExpiresAt, onAssessed }
-  const quoted = await quotePlanned(planAll(inquiry, dependencies, wishes), quoting, options, dependencies)
-  return { ...answer, ...quoted, routes: rankRoutes(quoted.routes, wishes.sort) }
+  const quoting = { wallet, preferences, requestExpiresAt, onAssessed }
+  const quoted = await quotePlanned(planAll(inquiry, dependencies, preferences), quoting, options, dependencies)
+  return { ...answer, ...quoted, routes: rankRoutes(quoted.routes, preferences.sort) }
 }
 
 /** Tells results as events; at most one for each candidate. */
 function tellEvents(sort: RouteSort | undefined, tell: (event: RoutesEvent) => void): (result: Assessed) => void {
   const routes: RankedTerms[] = []
-  const told = new Set<string>()
+  const reported = new Set<string>()
   return (result) => {
     if ('route' in result) {
       routes.push(result.route)
@@ -82,7 +85,7 @@ function tellEvents(sort: RouteSort | undefined, tell: (event: RoutesEvent) => v
       return
     }
     const key = keyOf(result.unavailable)
-    if (!told.has(key)) tell({ kind: 'UNAVAILABLE', unavailable: result.unavailable })
-    told.add(key)
+    if (!reported.has(key)) tell({ kind: 'UNAVAILABLE', unavailable: result.unavailable })
+    reported.add(key)
   }
 }

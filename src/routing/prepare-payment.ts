@@ -13,6 +13,7 @@ import { parseQuestion } from './question/parse-question.ts'
 import type { UnrankedRoute } from './quotes/assemble-route.ts'
 import { type MeasuredRoute, measureRoute } from './quotes/measure-route.ts'
 import { type PlannedCandidate, planCandidates } from './quotes/plan-candidates.ts'
+import type { Directories } from './quotes/preferences.ts'
 import {
   type Inquiry,
   inquire,
@@ -25,7 +26,6 @@ import {
 import { sortRoutes } from './quotes/rank.ts'
 import { DIRECT_ROUTE_ID } from './quotes/route-id.ts'
 import { stepMessage } from './quotes/step-messages.ts'
-import type { Directories } from './quotes/wishes.ts'
 
 /**
  * Quotes one route afresh and returns the transactions that take it.

@@ -40,7 +40,7 @@ const CHAIN_TIMEOUT_MS = 3_000
 export type Routing = ReturnType<typeof createRouting>
 
 /**
- * Wires the room.
+ * Wires the module.
  *
  * @throws RangeError when two routes of this configuration would have one id
  */

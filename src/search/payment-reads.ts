@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { Account } from '../domain/account.ts'
 import type { Payment } from '../domain/payment.ts'
-import { readAllInTurn } from '../errors/gather-errors.ts'
+import { readAllInOrder } from '../errors/gather-errors.ts'
 import type { ReadPools } from '../postgres/replicas/read-pools.ts'
 import { createExportPages, type ExportInput, readAfter } from './export/export-pages.ts'
 import { createPaymentSearch, type PaymentSearchOptions } from './page/payment-search.ts'
@@ -21,7 +21,7 @@ export function createPaymentReads(options: PaymentSearchOptions) {
     readExport: createExportPages({ knex, parseFilter }),
     /** Reads what was sent for a search or an export, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
     check: (account: Account, input: ExportInput, signal?: AbortSignal): Promise<unknown> =>
-      readAllInTurn({ search: () => check(account, input, signal), after: () => readAfter(input) }),
+      readAllInOrder({ search: () => check(account, input, signal), after: () => readAfter(input) }),
     /** Reads what was sent for a summary, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
     checkSummary: (account: Account, input: SummaryInput, signal?: AbortSignal): Promise<unknown> =>
       readSummaryInput(parseFilter, account, input, signal),

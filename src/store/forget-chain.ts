@@ -42,7 +42,7 @@ export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: 
       'unproven_blocks',
       'pending_enrichments',
       'accepted_events',
-      'told_payers',
+      'reported_payers',
       'unmatched_events',
       'single_request_proxies',
       'chain_blocks',

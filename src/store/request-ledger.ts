@@ -193,12 +193,12 @@ export async function loadRequests(
   requestIds: readonly string[],
 ): Promise<LedgerRequestRow[]> {
   const ids = [...new Set(requestIds)].map(hexToBytes)
-  const rows = await lookUp<LedgerRequestRow>(trx, accountId, `${LEDGER_COLUMNS} from requests`, ids)
+  const rows = await lookup<LedgerRequestRow>(trx, accountId, `${LEDGER_COLUMNS} from requests`, ids)
   return rows.toSorted((a, b) => a.request_id.compare(b.request_id))
 }
 
 /** Rows that belong to requests. Each request is looked up; see {@link loadRequests}. */
-async function lookUp<Row>(trx: Knex, accountId: number, select: string, ids: readonly Buffer[]): Promise<Row[]> {
+async function lookup<Row>(trx: Knex, accountId: number, select: string, ids: readonly Buffer[]): Promise<Row[]> {
   if (ids.length === 0) return []
   const { rows } = await trx.raw<{ rows: Row[] }>(
     `select r.* from unnest(?::bytea[]) as asked (id) cross join lateral
@@ -230,7 +230,7 @@ export function loadPayments(
   requests: readonly Pick<LedgerRequestRow, 'request_id'>[],
 ): Promise<PaymentRow[]> {
   const ids = requests.map(({ request_id }) => request_id)
-  return lookUp<PaymentRow>(trx, accountId, '* from payments', ids)
+  return lookup<PaymentRow>(trx, accountId, '* from payments', ids)
 }
 
 /**
@@ -277,7 +277,7 @@ export async function findRequestsOfTransactions(
  * @param requestIds - hexadecimal digits
  */
 export function loadRefunds(trx: Knex, accountId: number, requestIds: readonly string[]): Promise<RefundRow[]> {
-  return lookUp<RefundRow>(trx, accountId, '* from refunds', [...new Set(requestIds)].map(hexToBytes))
+  return lookup<RefundRow>(trx, accountId, '* from refunds', [...new Set(requestIds)].map(hexToBytes))
 }
 
 /** Stores the rows that differ from the stored ones. */

@@ -101,7 +101,7 @@ describe('an imported payment beside events of its account', () => {
     ],
     ['meets no event without a transaction', [event(0), line('a', { tx_hash: null })], NOTHING],
     [
-      'is told apart by request where one transaction pays two',
+      'is distinguished by request where one transaction pays two',
       [event(0), event(1, { request_id: otherRequest, payment_reference: otherReference }), line('a')],
       becomes('a'),
     ],

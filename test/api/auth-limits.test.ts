@@ -41,13 +41,13 @@ function startProcess({ openCallsPerMinute = 0 } = {}) {
     limitClock: { now, monotonicMs: () => nowMs },
     leaseTimeoutMs: LEASE_TIMEOUT_MS,
   })
-  let told: LimitState | undefined
+  let reported: LimitState | undefined
   const call = async (apiKey: string, address = '192.0.2.1') => {
-    told = undefined
+    reported = undefined
     const credentials = { apiKey, account: null, address: () => address }
     try {
       await authenticate(credentials, 'payments:read', (state) => {
-        told = state
+        reported = state
       })
       return 'through'
     } catch (error) {
@@ -59,7 +59,7 @@ function startProcess({ openCallsPerMinute = 0 } = {}) {
     expect(outcomes.filter((outcome) => outcome !== 'through' && outcome !== 'RATE_LIMITED')).toEqual([])
     return outcomes.filter((outcome) => outcome === 'through').length
   }
-  return { call, through, told: () => told }
+  return { call, through, reported: () => reported }
 }
 
 const issue = (terms: { callsPerMinute?: number; expiresAt?: Date } = {}) =>
@@ -88,13 +88,13 @@ describe('processes on one database', () => {
 
     nowMs += 60_000
     expect(await second.call(key)).toBe('through')
-    expect(second.told()).toMatchObject({ policy: 'key', limit: 300, remaining: 299 })
+    expect(second.reported()).toMatchObject({ policy: 'key', limit: 300, remaining: 299 })
     // The second process keeps the rest of its reserved calls.
     const through = await first.through(400, key)
     expect(through).toBe(300 - 30)
     expect(await second.through(400, key)).toBe(29)
     expect(await first.call(key)).toBe('RATE_LIMITED')
-    expect(first.told()).toMatchObject({ limit: 300, remaining: 0 })
+    expect(first.reported()).toMatchObject({ limit: 300, remaining: 0 })
   })
 
   it('seldom query the database, and never for a key that is refused', async () => {
@@ -301,7 +301,7 @@ describe('the audit log', () => {
 
 describe('wrong keys', () => {
   it('of one address are looked up no more often than its limit, and good keys from there still work', async () => {
-    const { call, told } = startProcess({ openCallsPerMinute: 20 })
+    const { call, reported } = startProcess({ openCallsPerMinute: 20 })
     const good = await issue()
     expect(await call(good.key)).toBe('through')
     nowMs += 6_000
@@ -312,10 +312,10 @@ describe('wrong keys', () => {
     expect(outcomes.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => 'INVALID_API_KEY'))
     expect(outcomes.slice(20)).toEqual(Array.from({ length: 30 }, () => 'RATE_LIMITED'))
     // The minute began with the good key, which was unknown then and was not counted.
-    expect(told()).toEqual({ policy: 'address', limit: 20, remaining: 0, resetSeconds: 54 })
+    expect(reported()).toEqual({ policy: 'address', limit: 20, remaining: 0, resetSeconds: 54 })
     expect(statements).toHaveLength(20)
     expect(await call(good.key)).toBe('through')
-    expect(told()).toMatchObject({ policy: 'key' })
+    expect(reported()).toMatchObject({ policy: 'key' })
     // A key that this process has not seen yet counts until it proves good.
     expect(await call((await issue()).key)).toBe('RATE_LIMITED')
     expect(await call((await issue()).key, '192.0.2.2')).toBe('through')
@@ -363,7 +363,7 @@ describe('wrong keys', () => {
     })
     knex.off('query', follow).off('query-response', finish).off('query-error', finish)
     expect(statements.length).toBeLessThan(25_000 / 500 + 5)
-    // One look-up at a time, beside the lease and the last use of the good key.
+    // One lookup at a time, beside the lease and the last use of the good key.
     expect(mostUnderWay).toBeLessThanOrEqual(3)
     // 2.1 MB; without the limit of addresses 5.7.
     expect(heapBytes() - beforeBytes).toBeLessThan(4 * 1024 * 1024)

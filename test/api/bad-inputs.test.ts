@@ -370,14 +370,14 @@ describe('a gRPC call', () => {
 })
 
 describe('an arbitrary request', () => {
-  it('is answered in the documented shape over REST', async () => {
+  it('is answered in the documented form over REST', async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryTarget(methods), async (target) => checkAnswer(await send({ target }))),
       { numRuns: 300 },
     )
   })
 
-  it('is answered in the documented shape as a JSON body', async () => {
+  it('is answered in the documented form as a JSON body', async () => {
     const headers = { 'content-type': 'application/json' }
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...methods), arbitraryJson(methods), async (method, fields) => {
@@ -390,7 +390,7 @@ describe('an arbitrary request', () => {
     )
   })
 
-  it('is answered in the documented shape as a binary message', async () => {
+  it('is answered in the documented form as a binary message', async () => {
     const headers = { 'content-type': 'application/proto' }
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...methods), arbitraryMessage(), async (method, body) => {

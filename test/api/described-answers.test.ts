@@ -37,7 +37,7 @@ test.each([
   ['a missing header', { ...answer(200, page), header: () => null }, /x-request-id is missing/],
   ['a header that is not described', answer(200, page, { 'x-more': '1' }), /x-more is not described/],
   ['a reason of another operation', answer(400, refusal('INVALID_SALT')), /INVALID_SALT is not among/],
-])('%s is told', (_, seen, fault) => {
+])('%s is reported', (_, seen, fault) => {
   expect(() => checkAnswer({ method: 'GET', target: '/payments' }, seen)).toThrow(fault)
 })
 

@@ -130,10 +130,10 @@ describe('one of six connections hangs', () => {
     const id = randomUUID()
     const seen = (async () => {
       const decoder = new TextDecoder()
-      let told = ''
+      let reported = ''
       for await (const chunk of answer.body ?? []) {
-        told += decoder.decode(chunk, { stream: true })
-        if (told.includes(id)) return performance.now()
+        reported += decoder.decode(chunk, { stream: true })
+        if (reported.includes(id)) return performance.now()
       }
       return Number.POSITIVE_INFINITY
     })()

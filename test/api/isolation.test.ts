@@ -129,7 +129,7 @@ async function takeWatchCursor(): Promise<string> {
  */
 async function askAll(only: (method: DescMethod) => boolean, callers: readonly Caller[]): Promise<Map<string, string>> {
   const answers = new Map<string, string>()
-  for (const [turn, caller] of callers.entries()) {
+  for (const [slot, caller] of callers.entries()) {
     for (const [name, list] of Object.entries(probes)) {
       const method = methodOf(name)
       if (!only(method)) continue
@@ -137,7 +137,7 @@ async function askAll(only: (method: DescMethod) => boolean, callers: readonly C
         const at = `${caller.name}: ${name} ${probe.name}`
         answers.set(`${at} over HTTP`, await askOverHttp(method, probe, await caller.headers('HTTP')))
         if (method.methodKind !== 'unary') continue
-        for (const way of callers.length === 1 ? WAYS : [WAYS[(turn + place) % WAYS.length] ?? WAYS[0]]) {
+        for (const way of callers.length === 1 ? WAYS : [WAYS[(slot + place) % WAYS.length] ?? WAYS[0]]) {
           const headers = { ...probe.headers, ...(await caller.headers(way)) }
           const { requestId, ...outcome } = await ways.named(way).ask({ method, request: probe.request, headers })
           expect(requestId).toMatch(/./)
@@ -159,8 +159,8 @@ async function askOverHttp(method: DescMethod, probe: Probe, headers: Readonly<R
     body: body ?? null,
     headers: { ...probe.headers, ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
   })
-  const told = [...answer.headers].filter(([name]) => !VOLATILE_HEADERS.test(name))
-  return JSON.stringify([answer.status, told, (await readAnswer(answer)).replaceAll(TICKETS, 'a ticket')])
+  const reported = [...answer.headers].filter(([name]) => !VOLATILE_HEADERS.test(name))
+  return JSON.stringify([answer.status, reported, (await readAnswer(answer)).replaceAll(TICKETS, 'a ticket')])
 }
 
 /** Random values. */

@@ -104,7 +104,7 @@ describe('streams', () => {
     return streams
   }
 
-  it('of four keys that read exports slowly leave room for a fifth key, which gets its watch and its events', async () => {
+  it('of four keys that read exports slowly leave space for a fifth key, which gets its watch and its events', async () => {
     await fill()
     const { messages, error } = await watchBy('grpc-js', {
       url: listener.url,
@@ -150,7 +150,7 @@ describe('streams', () => {
       expect(answer.headers.get('retry-after')).toBe('5')
     }
     client.close()
-    // A stream that ends makes room, and so does one that is cancelled.
+    // A stream that ends makes space, and so does one that is cancelled.
     held[0]?.close(constants.NGHTTP2_CANCEL)
     await vi.waitUntil(() => hold(running.keys.shop), { timeout: 5_000 })
   })
@@ -162,7 +162,7 @@ it('an export that is read below the minimum rate is ended in every form, howeve
   const read = exportForms.map((_, form) =>
     readSlowly(askForExport(openSession(listener), running.keys.shop, form), 60),
   )
-  for (const told of await Promise.all(read)) expect(told).toContain('READER_TOO_SLOW')
+  for (const reported of await Promise.all(read)) expect(reported).toContain('READER_TOO_SLOW')
 })
 
 it('200 watches cancelled together, twice, on one connection leave its searches in flight alone', async () => {

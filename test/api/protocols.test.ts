@@ -289,7 +289,7 @@ describe.each(calls)('a field that the definition of %s does not have', (method,
   })
 })
 
-it('an unknown field number and wrong values are told at once', async () => {
+it('an unknown field number and wrong values are reported at once', async () => {
   const unknownFields = [{ no: 99, wireType: 0, data: Uint8Array.of(1) }]
   const request = { fromDate: 'soon', currency: ['USDX'] }
   const { error } = await ask(ways.named('gRPC'), { method: 'SearchPayments', request, unknownFields })
@@ -298,7 +298,7 @@ it('an unknown field number and wrong values are told at once', async () => {
 })
 
 describe('calls that the database keeps waiting', () => {
-  /** No call waits for its turn. */
+  /** No call waits for its slot. */
   const allAtOnce = { maxSearches: 20, maxSearchesPerKey: 20, maxSummaries: 20, maxSummariesPerKey: 20 }
 
   /** While it runs, every call waits for its tables. */

@@ -77,14 +77,19 @@ function requestFor(method: DescMethod): JsonObject {
   return Object.fromEntries(Object.entries(values).filter(([name]) => names.has(name)))
 }
 
-interface Told {
+interface Reported {
   readonly status: number
   readonly reason: string | undefined
   readonly text: string
 }
 
 /** Calls a method over a protocol that pages speak, and reads the first part of its answer. */
-async function call(url: string, way: 'REST' | 'Connect' | 'gRPC-Web', method: DescMethod, sent: Sent): Promise<Told> {
+async function call(
+  url: string,
+  way: 'REST' | 'Connect' | 'gRPC-Web',
+  method: DescMethod,
+  sent: Sent,
+): Promise<Reported> {
   const headers = headersOf(sent)
   const request = requestFor(method)
   const aborter = new AbortController()
@@ -288,10 +293,10 @@ describe('a preflight', () => {
       const { message } = (await answer.json()) as { message: string }
       expect(message).toMatch(/"https:\/\/unknown\.example".*CORS_ORIGINS.*keys create --publishable --origins/)
     }
-    const told = running.logs.records.filter((record) =>
+    const reported = running.logs.records.filter((record) =>
       JSON.stringify(record).includes('"origin":"https://unknown.example"'),
     )
-    expect(told).toHaveLength(1)
-    expect(told[0]).toMatchObject({ level: 'warn', message: expect.stringContaining('CORS_ORIGINS') as string })
+    expect(reported).toHaveLength(1)
+    expect(reported[0]).toMatchObject({ level: 'warn', message: expect.stringContaining('CORS_ORIGINS') as string })
   })
 })

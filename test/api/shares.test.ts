@@ -172,7 +172,7 @@ describe('bodies that do not arrive', () => {
     expect(held?.stream.closed).toBe(false)
   })
 
-  it('are counted by address where the key is publishable, and leave room for secret keys', async () => {
+  it('are counted by address where the key is publishable, and leave space for secret keys', async () => {
     await listen({ maxCalls: 20 })
     const session = openSession()
     const from = (address: string) =>
@@ -313,7 +313,7 @@ describe('running calls', () => {
     await untilReached(44)
   })
 
-  it('leave no room for what needs no key from nine tenths on', async () => {
+  it('leave no space for what needs no key from nine tenths on', async () => {
     await listen({ maxCalls: 10 })
     const session = openSession()
     const page = () => sendRequest(listener.port, { target: '/page' })

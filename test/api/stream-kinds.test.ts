@@ -226,8 +226,8 @@ describe.each(streamProtocols)('over %s', (protocol) => {
         return outcome.header[protocol.startsWith('connect') ? 'connect-content-encoding' : 'grpc-encoding']
       })
       // grpc-js does not show it.
-      const told = protocol === 'grpc-js' ? undefined : compression
-      expect(await Promise.all(encodings)).toEqual(kinds.map(() => told))
+      const reported = protocol === 'grpc-js' ? undefined : compression
+      expect(await Promise.all(encodings)).toEqual(kinds.map(() => reported))
     },
   )
 })

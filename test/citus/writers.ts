@@ -17,7 +17,7 @@ export interface Writer {
 
 export function writeUntil(knex: Knex, account: Account): Writer {
   const ended = new AbortController()
-  const told = new EventTarget()
+  const reported = new EventTarget()
   const ids: string[] = []
   const work = (async () => {
     for (let version = 1; !ended.signal.aborted; version++) {
@@ -27,12 +27,12 @@ export function writeUntil(knex: Knex, account: Account): Writer {
       const text = `${lines.join('\n')}\n`
       await importText(knex, account, text)
       ids.push(...added)
-      told.dispatchEvent(new Event('batch'))
+      reported.dispatchEvent(new Event('batch'))
     }
   })()
   return {
     async written(more) {
-      for (let left = more; left > 0; left--) await Promise.race([once(told, 'batch'), work])
+      for (let left = more; left > 0; left--) await Promise.race([once(reported, 'batch'), work])
     },
     async stop() {
       ended.abort()

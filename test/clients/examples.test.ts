@@ -21,7 +21,7 @@ let running: TestService
 let waybill: Waybill
 let window: { readonly ethereum: ReturnType<typeof createTestWallet> }
 let following: ReturnType<typeof setInterval>
-let lastLook: Promise<unknown> = Promise.resolve()
+let lastCheck: Promise<unknown> = Promise.resolve()
 const process = () => ({ env: { WAYBILL_URL: running.url, WAYBILL_KEY: running.keys.shop } })
 
 beforeAll(async () => {
@@ -36,7 +36,7 @@ beforeAll(async () => {
   following = setInterval(() => {
     if (isBusy) return
     isBusy = true
-    lastLook = chain
+    lastCheck = chain
       .mine()
       .then(() => service.detection.scanOnce())
       .finally(() => {
@@ -46,7 +46,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   clearInterval(following)
-  await lastLook
+  await lastCheck
   await running?.stop()
 })
 

@@ -189,7 +189,7 @@ describe('after a reload of the page', () => {
   })
 })
 
-it('a payment that was left between its swap and itself is told as not paid, and asked for by nothing', async () => {
+it('a payment that was left between its swap and itself is reported as not paid, and asked for by nothing', async () => {
   const kept = new Map<string, string>()
   const aborter = new AbortController()
   const { wallet, options, timesPaid } = await arrange({ atomic: 'unsupported' })
@@ -431,7 +431,7 @@ describe('a payment', () => {
     expect(wallet.prompts).toEqual([])
   })
 
-  it('that is reverted is told as such', async () => {
+  it('that is reverted is reported as such', async () => {
     let sent = 0
     const { options, timesPaid } = await arrange({
       meddle: {
@@ -494,7 +494,7 @@ describe('a payment', () => {
     expect(await timesPaid()).toBe(1)
   })
 
-  it('that is sent when the signal comes is told with its hash', async () => {
+  it('that is sent when the signal comes is reported with its hash', async () => {
     const aborter = new AbortController()
     const { options } = await arrange({
       meddle: { eth_getTransactionReceipt: () => aborter.signal.reason && failWith(-32000) },

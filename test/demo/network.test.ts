@@ -210,11 +210,11 @@ describe('the first start', () => {
 describe('a start with a damaged data folder', () => {
   const chainFile = (chain: string, file: string): string => join(dataDir, 'chains', chain, file)
   const tear = async (file: string): Promise<void> => writeFile(file, (await readFile(file, 'utf8')).slice(0, 50_000))
-  /** Starts the demo, runs `look`, and stops the demo. */
-  const startAndSee = async (look: (demo: Demo) => unknown): Promise<void> => {
+  /** Starts the demo, runs `check`, and stops the demo. */
+  const startAndSee = async (check: (demo: Demo) => unknown): Promise<void> => {
     const demo = await startDemo({ dataDir, logger: recordLogs(), now: () => new Date() })
     try {
-      await look(demo)
+      await check(demo)
     } finally {
       await demo.stop()
     }

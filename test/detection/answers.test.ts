@@ -6,7 +6,7 @@ import { encodeCreation } from '../../demo/network/demo-contracts.ts'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import type { RpcLog } from '../../src/contracts/decode-events.ts'
 import { readBlockTimes } from '../../src/detection/follow/read-events.ts'
-import { createPriceReader, type PriceWish } from '../../src/detection/read/block-prices.ts'
+import { createPriceReader, type PriceQuery } from '../../src/detection/read/block-prices.ts'
 import { createChainReader } from '../../src/detection/read/chain-reader.ts'
 import { formatDecimal } from '../../src/domain/decimal.ts'
 import { createRpcClient, type RpcClientOptions } from '../../src/nodes/rpc-client.ts'
@@ -81,7 +81,7 @@ describe('block times', () => {
 describe('a feed that misbehaves', () => {
   async function priceNow() {
     const { number, timestampSec } = await chain.client.head()
-    const token = createTokenDirectory([configOf(chain, 'BASE')]).native('BASE') as PriceWish['token']
+    const token = createTokenDirectory([configOf(chain, 'BASE')]).native('BASE') as PriceQuery['token']
     return createPriceReader(readChain()).pricesAt([{ token, blockNumber: Number(number), timestampSec }])
   }
   const word = (value: bigint) => value.toString(16).padStart(64, '0')
@@ -122,7 +122,7 @@ describe('a feed that does not stay as it is', () => {
   const USD = 10n ** 8n
   /** The price of the coin at each block after `act`, all by one reader. */
   async function pricesAfter(...acts: readonly (() => Promise<unknown>)[]) {
-    const token = createTokenDirectory([configOf(chain, 'BASE')]).native('BASE') as PriceWish['token']
+    const token = createTokenDirectory([configOf(chain, 'BASE')]).native('BASE') as PriceQuery['token']
     const prices = createPriceReader(readChain())
     const found = []
     for (const act of acts) {
@@ -166,7 +166,7 @@ describe('a feed that does not stay as it is', () => {
     await decimals(18)()
     await round(3_100n * 10n ** 18n)()
     const newer = await chain.client.head()
-    const token = createTokenDirectory([configOf(chain, 'BASE')]).native('BASE') as PriceWish['token']
+    const token = createTokenDirectory([configOf(chain, 'BASE')]).native('BASE') as PriceQuery['token']
     const prices = createPriceReader(readChain())
     for (const [head, usd] of [
       [newer, undefined],
@@ -205,8 +205,8 @@ describe('a feed that does not stay as it is', () => {
     await round(90_000n * USD)()
     const { number, timestampSec } = await chain.client.head()
     await chain.mine({ blocks: 40 })
-    const token = createTokenDirectory([configOf(chain, 'BASE')]).native('BASE') as PriceWish['token']
-    const wish = { token, blockNumber: Number(number), timestampSec }
-    expect(await createPriceReader(readChain()).pricesAt([wish])).toEqual([undefined])
+    const token = createTokenDirectory([configOf(chain, 'BASE')]).native('BASE') as PriceQuery['token']
+    const query = { token, blockNumber: Number(number), timestampSec }
+    expect(await createPriceReader(readChain()).pricesAt([query])).toEqual([undefined])
   })
 })

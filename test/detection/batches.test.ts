@@ -134,7 +134,7 @@ async function differences() {
   return report.differences
 }
 
-const look = async () => {
+const scan = async () => {
   for (const { detection } of [traced, untraced]) await detection.scanOnce()
 }
 
@@ -193,7 +193,7 @@ describe('payments of a batch', () => {
       feeAddress,
     ])
     await chain.send(payer, { to: batch, data }, { gas: 3_000_000n })
-    await look()
+    await scan()
     const received = {
       'USDC-BASE': await chain.balanceOf(USDC, feeAddress),
       'DAI-BASE': await chain.balanceOf(DAI, feeAddress),
@@ -273,7 +273,7 @@ describe('payments of a batch', () => {
       feeAddress,
     ])
     await chain.send(payer, { to: conversions, data, value: 3n * COIN }, { gas: 5_000_000n })
-    await look()
+    await scan()
     const received = {
       'USDC-BASE': await chain.balanceOf(USDC, feeAddress),
       'DAI-BASE': await chain.balanceOf(DAI, feeAddress),
@@ -324,7 +324,7 @@ describe('payments of a batch', () => {
     const calls = [batchOf(reverted, COIN / 2n), batchOf(made, (101n * COIN) / 100n)]
     const data = encode('aggregate3Value', [calls])
     await chain.send(payer, { to: chain.contracts.multicall3, data, value: (151n * COIN) / 100n }, { gas: 3_000_000n })
-    await look()
+    await scan()
     const multicall = canonical(chain.contracts.multicall3)
     expect(await paymentsIn(traced, [made, reverted])).toMatchObject([
       { event_index: 0, payer: multicall, fees: [{ type: 'PROTOCOL', amount: '0.01', receiverAddress: feeAddress }] },
@@ -342,7 +342,7 @@ describe('payments of a batch', () => {
       payer,
     ])
     await chain.send(payer, { to: conversions, data }, { gas: 3_000_000n })
-    await look()
+    await scan()
     expect(await paymentsIn(traced, [wanted])).toMatchObject([{ payer: canonical(payer), fees: [] }])
   })
 })
@@ -379,7 +379,7 @@ describe('amounts and fees at their limits', () => {
     const terms = { to: payee as Hex, amount: COIN, paymentReference, feeAmount: 5n, feeAddress: zeroAddress }
     const call: ContractCall = encodeNativePayment(chain.contracts.ethereumFeeProxy, terms, true)
     await chain.send(payer, call)
-    await look()
+    await scan()
     const [payment] = await paymentsIn(traced, [wanted])
     expect(payment?.fees).toMatchObject([
       { type: 'PLATFORM', amount: '0.000000000000000005', receiverAddress: zeroAddress },

@@ -38,7 +38,7 @@ const MAX_ATTEMPTS = 20
 /** The timeout for the server that hangs; one that answers has the usual timeout. */
 const HANG_MS = 300
 
-/** Payments that a bridge delivered on `far`. Their payer is on `near`, which a server of LI.FI's shape knows. */
+/** Payments that a bridge delivered on `far`. Their payer is on `near`, which a server of LI.FI's form knows. */
 describe('a payment that a bridge delivered', () => {
   let near: TestChain
   let far: TestChain

@@ -186,10 +186,10 @@ describe('checkChain', () => {
       () => [/^finalized - note: block \d+, \d+ below the head; the chains file does not use it, so the depth of 7/],
     ],
   ])('reports %s', async (_, change, says) => {
-    const told = unlike(await check(change()))
+    const reported = unlike(await check(change()))
     const expected = says()
-    expect(told).toHaveLength(expected.length)
-    for (const [n, text] of expected.entries()) expect(told[n]).toMatch(text)
+    expect(reported).toHaveLength(expected.length)
+    for (const [n, text] of expected.entries()) expect(reported[n]).toMatch(text)
   })
 
   const withLifi = (change: Partial<LifiConfig> = {}): Partial<ChainConfig> => {
@@ -241,15 +241,15 @@ describe('checkChain', () => {
       ],
     ],
   ])('reports of LI.FI %s', async (_, change, says) => {
-    const told = unlike(await check(withLifi(change())))
+    const reported = unlike(await check(withLifi(change())))
     const expected = says()
-    expect(told).toHaveLength(expected.length)
-    for (const [n, text] of expected.entries()) expect(told[n]).toMatch(text)
+    expect(reported).toHaveLength(expected.length)
+    for (const [n, text] of expected.entries()) expect(reported[n]).toMatch(text)
   })
 
   it('reports a token that is no token', async () => {
-    const told = unlike(await check(withToken({ address: first().address, usdFeed: token().usdFeed })))
-    expect(told).toEqual([
+    const reported = unlike(await check(withToken({ address: first().address, usdFeed: token().usdFeed })))
+    expect(reported).toEqual([
       expect.stringMatching(/^decimals USDC wrong: decimals\(\) fails: .*revert/),
       'symbol USDC unknown: symbol() answers no text',
       expect.stringMatching(/^conversion USD to USDC wrong: getRate\(\) fails: .*revert/),
@@ -259,9 +259,9 @@ describe('checkChain', () => {
   it('reports a head that no longer moves', async () => {
     const before = now
     now = new Date(now.getTime() + 600_000)
-    const told = unlike(await check({ native: { symbol: 'ETH', decimals: 18 }, tokens: [] }))
+    const reported = unlike(await check({ native: { symbol: 'ETH', decimals: 18 }, tokens: [] }))
     now = before
-    expect(told).toEqual([expect.stringMatching(/^head - wrong: block \d+, 60\d s old: the node has stopped/)])
+    expect(reported).toEqual([expect.stringMatching(/^head - wrong: block \d+, 60\d s old: the node has stopped/)])
   })
 
   it('reports what a node lacks: finalized, batches, wide ranges of logs', async () => {
@@ -325,9 +325,9 @@ describe('checkChain', () => {
     await old.mine({ blocks: 60 })
     const [checked] = await checkChain(old.config({ name: 'OLD' }), { clock: () => now })
     await old.stop()
-    const told = unlike(checked?.facts ?? []).filter((text) => !text.startsWith('finalized'))
-    expect(told[0]).toMatch(/^archive - note: it has state from block \d+ on, 3\d blocks/)
-    expect(told.slice(1)).toEqual(
+    const reported = unlike(checked?.facts ?? []).filter((text) => !text.startsWith('finalized'))
+    expect(reported[0]).toMatch(/^archive - note: it has state from block \d+ on, 3\d blocks/)
+    expect(reported.slice(1)).toEqual(
       Array(4).fill(expect.stringMatching(/^fromBlock .* unknown: created at block \d+ or before/)),
     )
   })

@@ -207,7 +207,7 @@ describe('a node that lacks or refuses something', () => {
     })
     const left = () => logs.records.filter(({ message }) => message.includes('is left alone')).length
     const seen: number[] = []
-    for (let look = 0; look < 3; look++) {
+    for (let round = 0; round < 3; round++) {
       await scan()
       seen.push(left())
     }

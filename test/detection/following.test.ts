@@ -657,6 +657,6 @@ describe('imported payments', () => {
 })
 
 /** Checks every few milliseconds until it is true, as long as the test may run. */
-async function until<T>(look: () => T | Promise<T>, expected: T): Promise<void> {
-  await expect.poll(look, { interval: 20, timeout: 15_000 }).toEqual(expected)
+async function until<T>(scan: () => T | Promise<T>, expected: T): Promise<void> {
+  await expect.poll(scan, { interval: 20, timeout: 15_000 }).toEqual(expected)
 }

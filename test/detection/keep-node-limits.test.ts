@@ -133,7 +133,7 @@ it('spends one daily budget in all processes, also after a restart', async () =>
     const [figures] = limits.figures()
     expect(figures).toMatchObject({ budgetLeft: 0, pausedUntilMs: Date.parse('2026-11-23T00:00:00Z') })
   }
-  await expect(third.ofUrl.turn(1, { maxWaitMs: 60_000 })).rejects.toThrow(
+  await expect(third.ofUrl.slot(1, { maxWaitMs: 60_000 })).rejects.toThrow(
     'rpc.example: its budget of 10 requests a day is used up: it is asked again at 2026-11-23 00:00 UTC',
   )
 })

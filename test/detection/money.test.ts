@@ -71,7 +71,7 @@ async function send(request: PaymentRequest, from: Hex, to: Address, dollars: nu
   return paid.transactionHash
 }
 
-async function look(blocks = 1): Promise<void> {
+async function scan(blocks = 1): Promise<void> {
   await chain.mine({ blocks })
   await detection.scanOnce()
 }
@@ -114,8 +114,8 @@ describe('money that the payee sends under a request’s reference', () => {
       timestamp: new Date(Date.now() + laterMs),
     })
     await send(request, payee, canonical(payer), 100)
-    await look()
-    await look(5)
+    await scan()
+    await scan(5)
     expect((await paymentsOf(knex, account, request)).map(({ status }) => status)).toEqual(statuses)
     expect(await unmatchedOf(knex, account.id)).toEqual(reasons)
   })
@@ -166,14 +166,14 @@ describe('an overpayment', () => {
       send({ ...terms, paymentReference: reference }, payee, canonical(refundAddress), dollars)
     const overpaid = async () => (await balanceOf(knex, account, terms)).overpaidAmount
     await giveBack(30)
-    await look()
+    await scan()
     await send(terms, payer, canonical(payee), 150)
-    await look()
+    await scan()
     expect(await overpaid()).toBe('50')
     await giveBack(20)
-    await look()
+    await scan()
     expect(await overpaid()).toBe('50')
-    await look(5)
+    await scan(5)
     expect(await overpaid()).toBe('30')
   })
 })
@@ -184,10 +184,10 @@ describe('the topics to replay when a request is stored', () => {
     const terms = makeRequest({ payee: canonical(payee), network: 'BASE' })
     if (who !== 'nobody') await storeRequest(knex, await newAccount(), terms)
     await send(terms, payer, canonical(payee), 100)
-    await look()
+    await scan()
     const account = await newAccount()
     const request = await storeRequest(knex, account, terms)
-    await look()
+    await scan()
     expect(await paymentsOf(knex, account, request)).toMatchObject([{ amount: '100', status: 'PENDING' }])
     expect(await knex('pending_replays')).toEqual([])
   })
@@ -196,7 +196,7 @@ describe('the topics to replay when a request is stored', () => {
     const [payer, payee] = chain.wallets
     const terms = makeRequest({ payee: canonical(payee), network: 'BASE' })
     await send(terms, payer, canonical(payee), 100)
-    await look()
+    await scan()
     const account = await newAccount()
     const request = await storeRequest(knex, account, terms)
     let exchanges = 0
@@ -232,20 +232,20 @@ describe('the topics to replay when a request is stored', () => {
       const [payer, payee] = chain.wallets
       const terms = makeRequest({ payee: canonical(payee), network: 'BASE' })
       await send(terms, payer, canonical(payee), 100)
-      await look()
+      await scan()
       const account = await newAccount()
       const request = await storeRequest(knex, account, terms)
       const rows: object[] = await knex(table).where({ account_id: account.id }).delete().returning('*')
-      await look()
+      await scan()
       await knex(table).insert(rows)
       expect(await knex('pending_replays')).toHaveLength(1)
-      await look()
+      await scan()
       expect(await paymentsOf(knex, account, request)).toMatchObject([{ amount: '100' }])
       expect(await knex('pending_replays')).toEqual([])
     },
   )
 
-  it('lead to events of other accounts, told apart from those that are stored for the account', async () => {
+  it('lead to events of other accounts, distinguished from those that are stored for the account', async () => {
     const [payer, payee, refundAddress] = chain.wallets
     const terms = makeRequest({ payee: canonical(payee), network: 'BASE', refundAddress: canonical(refundAddress) })
     const refundReference = paymentReferenceOf(terms.requestId, terms.salt, canonical(refundAddress))
@@ -256,7 +256,7 @@ describe('the topics to replay when a request is stored', () => {
       await send(terms, payer, canonical(refundAddress), 7),
       await send({ ...terms, paymentReference: refundReference }, payee, canonical(refundAddress), 100),
     ]
-    await look()
+    await scan()
     const repository = createDetectionRepository(knex)
     const topics = [terms.paymentReference, refundReference].map(topicOfReference)
     const seenBy = async ({ id }: Account, isOwn: boolean) => {
@@ -293,30 +293,30 @@ describe('an imported payment that is detected', () => {
   it('becomes final by its block, whatever was imported, and keeps its id through a reorg', async () => {
     const { account, request, txHash, id } = await payAndImport()
     expect(await stateOf(account, request)).toEqual([[id, 'CONFIRMED', true, undefined]])
-    await look()
+    await scan()
     const block = Number((await chain.receipt(txHash))?.blockNumber)
     expect(await stateOf(account, request)).toEqual([[id, 'PENDING', false, block]])
     await chain.reorg(1)
-    await look()
+    await scan()
     expect(await stateOf(account, request)).toEqual([[id, 'PENDING', false, undefined]])
   })
 
   it('is the same payment when the reorg mines it again', async () => {
     const { account, request, txHash, id } = await payAndImport({ status: 1, final: false })
-    await look()
+    await scan()
     await chain.reorg(1, [{ hash: txHash, offset: 0 }])
-    await look(5)
+    await scan(5)
     const block = Number((await chain.receipt(txHash))?.blockNumber)
     expect(await stateOf(account, request)).toEqual([[id, 'CONFIRMED', true, block]])
   })
 
   it('is PENDING after a restart from a lower block, until it is read again', async () => {
     const { account, request, txHash, id } = await payAndImport()
-    await look(5)
+    await scan(5)
     const block = Number((await chain.receipt(txHash))?.blockNumber)
     await detection.restartFrom('BASE', block - 1)
     expect(await stateOf(account, request)).toEqual([[id, 'PENDING', false, undefined]])
-    await look()
+    await scan()
     expect(await stateOf(account, request)).toEqual([[id, 'CONFIRMED', true, block]])
   })
 })

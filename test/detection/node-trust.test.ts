@@ -29,7 +29,7 @@ const PATIENCE = { interval: 20, timeout: 10_000 }
 let database: TestDatabase
 let knex: Knex
 let chain: TestChain
-let liar: RpcProxy
+let misreporter: RpcProxy
 let honest: RpcProxy
 let third: RpcProxy
 let account: Account
@@ -39,10 +39,10 @@ const faults: string[] = []
 beforeAll(async () => {
   chain = await startTestChain({ chainId: 31_565 })
   const start = () => startRpcProxy(chain.rpcUrl)
-  ;[liar, honest, third] = await Promise.all([start(), start(), start()])
+  ;[misreporter, honest, third] = await Promise.all([start(), start(), start()])
 })
 afterAll(async () => {
-  await Promise.all([liar, honest, third].map((proxy) => proxy?.stop()))
+  await Promise.all([misreporter, honest, third].map((proxy) => proxy?.stop()))
   await chain?.stop()
 })
 beforeEach(async () => {
@@ -53,7 +53,7 @@ beforeEach(async () => {
   faults.length = 0
 })
 afterEach(async () => {
-  for (const proxy of [liar, honest, third]) proxy.meddle()
+  for (const proxy of [misreporter, honest, third]) proxy.meddle()
   honest.fail()
   await detection?.stop()
   await database?.drop()
@@ -101,20 +101,20 @@ describe('of a node that answers wrongly, before one that does not,', () => {
     const [omitted, unpaid] = [await request(), await request()]
     const hash = await pay(omitted)
     await chain.mine({ blocks: 4 })
-    liar.meddle(together(omits(omitted), invents(unpaid, await receiptOf(hash))))
-    begin([liar.url, honest.url])
+    misreporter.meddle(together(omits(omitted), invents(unpaid, await receiptOf(hash))))
+    begin([misreporter.url, honest.url])
     await scanSomehow()
     await scan()
     expect([await amountsOf(omitted), await amountsOf(unpaid)]).toEqual([['1'], []])
-    expect(suspects()).toEqual([expect.stringMatching(`^${hostOf(liar)} it gives other logs of block`)])
-    expect(faults).toEqual([`BASE ${hostOf(liar)} LOGS`])
+    expect(suspects()).toEqual([expect.stringMatching(`^${hostOf(misreporter)} it gives other logs of block`)])
+    expect(faults).toEqual([`BASE ${hostOf(misreporter)} LOGS`])
 
     // Used again after 30 s; and after twice as long where it is found out once more.
     aheadMs += 31_000
     await scan()
     expect(suspects()).toEqual([])
     const missed = await request()
-    liar.meddle(together(omits(omitted), omits(missed)))
+    misreporter.meddle(together(omits(omitted), omits(missed)))
     await pay(missed)
     await scan()
     expect([await amountsOf(missed), suspects().length]).toEqual([['1'], 1])
@@ -132,13 +132,13 @@ describe('of a node that answers wrongly, before one that does not,', () => {
     ['not at all where neither can prove its logs', false],
   ])('blocks that were followed are compared, and what was wrong is taken back: %s', async (_, isProvable) => {
     await chain.mine({ blocks: 2 })
-    begin([liar.url, honest.url], {}, 1)
+    begin([misreporter.url, honest.url], {}, 1)
     await scan()
     const [paid, omitted, unpaid] = [await request(), await request(), await request()]
     const hash = await pay(paid)
     await pay(omitted)
     const lies = isProvable ? [invents(unpaid, await receiptOf(hash))] : [withoutProof]
-    liar.meddle(together(omits(omitted), misstates(omitted, 2n * COIN), ...lies, withoutBlooms))
+    misreporter.meddle(together(omits(omitted), misstates(omitted, 2n * COIN), ...lies, withoutBlooms))
     if (!isProvable) honest.meddle(withoutProof)
     await scan()
     const invented = isProvable ? ['1'] : []
@@ -158,7 +158,7 @@ describe('of a node that answers wrongly, before one that does not,', () => {
       await chain.mine()
       await expect(scan()).rejects.toThrow(/only nodes that have answered wrongly can be reached/)
       // Once they agree, what is right is read.
-      liar.meddle()
+      misreporter.meddle()
       aheadMs += 40_000
       await scanSomehow()
       expect(suspects()).toEqual([])
@@ -170,13 +170,13 @@ describe('of a node that answers wrongly, before one that does not,', () => {
 
   it('blocks that were followed while no other node answered are compared when one does', async () => {
     await chain.mine({ blocks: 2 })
-    begin([liar.url, honest.url], {}, 1)
+    begin([misreporter.url, honest.url], {}, 1)
     await scan()
     const omitted = await request()
     await pay(omitted)
-    liar.meddle(together(omits(omitted), withoutBlooms))
+    misreporter.meddle(together(omits(omitted), withoutBlooms))
     await scan()
-    liar.meddle()
+    misreporter.meddle()
     honest.fail(503)
     await chain.mine({ blocks: 4 })
     await scan()
@@ -193,38 +193,38 @@ describe('of a node that answers wrongly, before one that does not,', () => {
     await pay(omitted)
     await chain.mine({ blocks: 4 })
     for (const proxy of [honest, third]) proxy.meddle(withoutProof)
-    liar.meddle(together(omits(omitted), withoutProof, withoutBlooms))
-    begin([liar.url, honest.url, third.url])
+    misreporter.meddle(together(omits(omitted), withoutProof, withoutBlooms))
+    begin([misreporter.url, honest.url, third.url])
     await scanSomehow()
     expect(await amountsOf(paid)).toEqual([])
-    expect(suspects()).toEqual([expect.stringMatching(`^${hostOf(liar)} it gives other logs of block`)])
+    expect(suspects()).toEqual([expect.stringMatching(`^${hostOf(misreporter)} it gives other logs of block`)])
     await scan()
     expect([await amountsOf(paid), await amountsOf(omitted)]).toEqual([['1'], ['1']])
-    expect(faults).toEqual([`BASE ${hostOf(liar)} LOGS`])
+    expect(faults).toEqual([`BASE ${hostOf(misreporter)} LOGS`])
   })
 
   it('blocks that a killed process followed last are read again from another node', async () => {
     await chain.mine({ blocks: 2 })
-    begin([liar.url, honest.url], { owner: 'first' })
+    begin([misreporter.url, honest.url], { owner: 'first' })
     await scan()
     const omitted = await request()
     await pay(omitted)
-    liar.meddle(together(omits(omitted), withoutBlooms))
+    misreporter.meddle(together(omits(omitted), withoutBlooms))
     await scan()
-    expect([await amountsOf(omitted), await unproven()]).toEqual([[], [`${hostOf(liar)} FOLLOWED`]])
+    expect([await amountsOf(omitted), await unproven()]).toEqual([[], [`${hostOf(misreporter)} FOLLOWED`]])
     await knex('leases').delete()
     await chain.mine({ blocks: 4 })
-    liar.meddle()
-    begin([liar.url, honest.url], { owner: 'second' })
+    misreporter.meddle()
+    begin([misreporter.url, honest.url], { owner: 'second' })
     await scan()
     await scan()
     expect(await amountsOf(omitted)).toEqual(['1'])
-    expect(await unproven()).toEqual([`${hostOf(liar)} FOLLOWED`])
+    expect(await unproven()).toEqual([`${hostOf(misreporter)} FOLLOWED`])
   })
 })
 
 it('blocks that a node cannot prove since its head stands still are proven later', async () => {
-  begin([liar.url, honest.url], { owner: 'first' })
+  begin([misreporter.url, honest.url], { owner: 'first' })
   await scan()
   // The first run is compared at once, the second one not yet.
   for (const blocks of [6, 6]) {
@@ -232,7 +232,7 @@ it('blocks that a node cannot prove since its head stands still are proven later
     await scan()
   }
   const omitted = await request()
-  liar.meddle(together(omits(omitted), withoutBlooms))
+  misreporter.meddle(together(omits(omitted), withoutBlooms))
   await pay(omitted)
   await scan()
   await chain.mine({ blocks: 2 })
@@ -242,13 +242,13 @@ it('blocks that a node cannot prove since its head stands still are proven later
   await scan()
   expect(await amountsOf(omitted)).toEqual([])
   await knex('leases').delete()
-  liar.meddle(({ method, params }) =>
+  misreporter.meddle(({ method, params }) =>
     method === 'eth_getBlockByNumber' && params[0] === 'latest' ? Promise.resolve(head) : undefined,
   )
-  begin([liar.url, honest.url], { owner: 'second' })
+  begin([misreporter.url, honest.url], { owner: 'second' })
   await scanSomehow()
   await scanSomehow()
-  liar.meddle()
+  misreporter.meddle()
   aheadMs += 31_000
   await scanSomehow()
   await scan()
@@ -257,10 +257,10 @@ it('blocks that a node cannot prove since its head stands still are proven later
 
 it('blocks whose proof ended early, since another process took the chain over, are proven by that one', async () => {
   await chain.mine({ blocks: 2 })
-  begin([liar.url, honest.url], { owner: 'first' })
+  begin([misreporter.url, honest.url], { owner: 'first' })
   await scan()
   const omitted = await request()
-  liar.meddle(together(omits(omitted), withoutBlooms))
+  misreporter.meddle(together(omits(omitted), withoutBlooms))
   await pay(omitted)
   const { hash: blockHash } = await chain.client.head()
   await scan()
@@ -272,16 +272,16 @@ it('blocks whose proof ended early, since another process took the chain over, a
     asked.resolve()
     return new Promise(() => {})
   }
-  for (const proxy of [liar, honest]) proxy.meddle(hold)
-  begin([liar.url, honest.url], { owner: 'second' })
+  for (const proxy of [misreporter, honest]) proxy.meddle(hold)
+  begin([misreporter.url, honest.url], { owner: 'second' })
   const scanning = scanSomehow()
   await asked.promise
   await knex('leases').update({ owner: 'third' })
   await scanning
   await detection.stop()
-  for (const proxy of [liar, honest]) proxy.meddle()
+  for (const proxy of [misreporter, honest]) proxy.meddle()
   await knex('leases').delete()
-  begin([liar.url, honest.url], { owner: 'third' })
+  begin([misreporter.url, honest.url], { owner: 'third' })
   await scanSomehow()
   await scan()
   expect(await amountsOf(omitted)).toEqual(['1'])
@@ -296,8 +296,8 @@ describe('other blocks of a request whose payment is proven', () => {
   afterAll(() => other?.stop())
 
   it.each<[string, urls: () => string[], doesAdmit: boolean]>([
-    ['a fork of the chain', () => [liar.url, honest.url], false],
-    ['another chain, and is the only one', () => [liar.url], true],
+    ['a fork of the chain', () => [misreporter.url, honest.url], false],
+    ['another chain, and is the only one', () => [misreporter.url], true],
   ])('lose no payment while a node answers from %s', async (_, urls, doesAdmit) => {
     begin(urls())
     const paid = await request()
@@ -317,7 +317,7 @@ describe('other blocks of a request whose payment is proven', () => {
     await knex('unproven_blocks').insert(row).onConflict(['chain_id', 'node', 'state']).merge()
     // From the proof of the second payment's block on. That of the first one is read after it, since it is of the same request.
     let isElsewhere = false
-    liar.meddle(({ method, params }) => {
+    misreporter.meddle(({ method, params }) => {
       const wasElsewhere = isElsewhere
       if (method === 'eth_getBlockReceipts' && params[0] === hash) isElsewhere = true
       const isOfBefore = Number(params[0]) < Number(number)
@@ -339,11 +339,11 @@ it('blocks that a node gave which was found out count as not read until they are
   begin([honest.url, third.url])
   await scan()
   const read = await progress()
-  const row = { chain_id: 'eip155:31565', node: hostOf(liar), state: 'UNCOMPARED', blocks: '{[2,3]}' }
+  const row = { chain_id: 'eip155:31565', node: hostOf(misreporter), state: 'UNCOMPARED', blocks: '{[2,3]}' }
   await knex('unproven_blocks').insert(row)
   expect(await progress()).toEqual(read)
   await knex('unproven_blocks')
-    .where({ node: hostOf(liar) })
+    .where({ node: hostOf(misreporter) })
     .update({ state: 'WRONG' })
   expect(await progress()).toMatchObject({ readBlock: 1n, readTime: undefined })
   await scan()
@@ -352,7 +352,7 @@ it('blocks that a node gave which was found out count as not read until they are
 
 it('blocks that are read again lose nothing that the only other node leaves out', async () => {
   await chain.mine({ blocks: 2 })
-  begin([honest.url, liar.url], { owner: 'first' })
+  begin([honest.url, misreporter.url], { owner: 'first' })
   await scan()
   const paid = await request()
   await pay(paid)
@@ -361,8 +361,8 @@ it('blocks that are read again lose nothing that the only other node leaves out'
   expect(await amountsOf(paid)).toEqual(['1'])
   await knex('leases').delete()
   await chain.mine({ blocks: 4 })
-  liar.meddle(together(omits(paid), withoutBlooms))
-  begin([honest.url, liar.url], { owner: 'second' })
+  misreporter.meddle(together(omits(paid), withoutBlooms))
+  begin([honest.url, misreporter.url], { owner: 'second' })
   await scanSomehow()
   await scanSomehow()
   expect(await amountsOf(paid)).toEqual(['1'])
@@ -393,19 +393,19 @@ describe('the heads of all nodes are compared:', () => {
     ],
   ])('%s is left, and taken back later', async (_, lie, reason) => {
     await chain.mine({ blocks: 20, timestampSec: Math.floor(Date.now() / 1_000) + 30 + requests++ })
-    begin([liar.url, honest.url])
+    begin([misreporter.url, honest.url])
     await scan()
     await chain.mine()
     await scan()
-    const isFollowed = async () => (await unproven()).includes(`${hostOf(liar)} FOLLOWED`)
+    const isFollowed = async () => (await unproven()).includes(`${hostOf(misreporter)} FOLLOWED`)
     expect([suspects(), await isFollowed()]).toEqual([[], true])
-    liar.meddle(lie())
+    misreporter.meddle(lie())
     aheadMs += 61_000
     await scanSomehow()
     expect(suspects()).toEqual([expect.stringMatching(reason)])
-    expect(suspects()[0]).toContain(hostOf(liar))
+    expect(suspects()[0]).toContain(hostOf(misreporter))
     expect(await isFollowed()).toBe(false)
-    liar.meddle()
+    misreporter.meddle()
     aheadMs += 40_000
     await scan()
     expect(suspects()).toEqual([])
@@ -419,10 +419,10 @@ describe('the heads of all nodes are compared:', () => {
 it('a node whose head stands still is left, so that payments beyond it are found, and taken back when it moves', async () => {
   const { timestampSec } = await chain.client.head()
   await chain.mine({ blocks: 2, timestampSec: timestampSec + 10 })
-  begin([liar.url, honest.url])
+  begin([misreporter.url, honest.url])
   await scan()
   const head = await chain.client.rpc.call('eth_getBlockByNumber', ['latest', false])
-  liar.meddle(({ method, params }) =>
+  misreporter.meddle(({ method, params }) =>
     method === 'eth_getBlockByNumber' && params[0] === 'latest' ? Promise.resolve(head) : undefined,
   )
   const paid = await request()
@@ -434,9 +434,9 @@ it('a node whose head stands still is left, so that payments beyond it are found
   await scan()
   await scan()
   expect(suspects()).toEqual([expect.stringMatching(/^\S+ its head \d+ is 13 blocks behind that of another node$/)])
-  expect([suspects()[0]?.split(' ')[0], await amountsOf(paid)]).toEqual([hostOf(liar), ['1']])
-  expect(faults).toEqual([`BASE ${hostOf(liar)} STALE`])
-  liar.meddle()
+  expect([suspects()[0]?.split(' ')[0], await amountsOf(paid)]).toEqual([hostOf(misreporter), ['1']])
+  expect(faults).toEqual([`BASE ${hostOf(misreporter)} STALE`])
+  misreporter.meddle()
   aheadMs += 31_000
   await scan()
   expect(suspects()).toEqual([])
@@ -445,10 +445,10 @@ it('a node whose head stands still is left, so that payments beyond it are found
 describe('of an only node that leaves logs out', () => {
   it('blooms and receipts give the payments that are followed', async () => {
     await chain.mine({ blocks: 2 })
-    begin([liar.url])
+    begin([misreporter.url])
     await scan()
     const omitted = await request()
-    liar.meddle(omits(omitted))
+    misreporter.meddle(omits(omitted))
     await pay(omitted)
     await scan()
     expect(await amountsOf(omitted)).toEqual(['1'])
@@ -457,14 +457,14 @@ describe('of an only node that leaves logs out', () => {
 
   it('what it gave before is read again from receipts', async () => {
     await chain.mine({ blocks: 2 })
-    begin([liar.url], {}, 1)
+    begin([misreporter.url], {}, 1)
     await scan()
     const [early, late] = [await request(), await request()]
-    liar.meddle(together(omits(early), withoutBlooms))
+    misreporter.meddle(together(omits(early), withoutBlooms))
     await pay(early)
     await scan()
     expect(await amountsOf(early)).toEqual([])
-    liar.meddle(together(omits(early), omits(late)))
+    misreporter.meddle(together(omits(early), omits(late)))
     await pay(late)
     await scan()
     expect(await amountsOf(late)).toEqual(['1'])
@@ -479,15 +479,15 @@ describe('an only node', () => {
 
   it('that gives no receipts of blocks cannot be checked: payments stand, and the chain says that it is unproven', async () => {
     await chain.mine({ blocks: 2 })
-    liar.meddle(withoutProof)
-    begin([liar.url])
+    misreporter.meddle(withoutProof)
+    begin([misreporter.url])
     await scan()
     const paid = await request()
     await pay(paid)
     await scan()
     expect([await amountsOf(paid), suspects()]).toEqual([['1'], []])
     expect(unproven()).toMatch(/^the only node has no eth_getBlockReceipts, so nobody notices what it leaves out/)
-    liar.meddle()
+    misreporter.meddle()
     aheadMs += 61_000
     await scan()
     expect(unproven()).toBeUndefined()
@@ -495,19 +495,19 @@ describe('an only node', () => {
 
   it('that empties the blooms of its headers as well is found out by receipts of one block in 50', async () => {
     await chain.mine({ blocks: 2 })
-    begin([liar.url])
+    begin([misreporter.url])
     await scan()
-    liar.meddle(withoutBlooms)
+    misreporter.meddle(withoutBlooms)
     for (let block = 0; block < 60; block++) await chain.mine()
     await scan()
     const omitted = await request()
-    liar.meddle(together(omits(omitted), withoutBlooms))
+    misreporter.meddle(together(omits(omitted), withoutBlooms))
     for (let times = 0; times < 50 && suspects().length === 0; times++) {
       await pay(omitted)
       await scan()
     }
     expect(suspects()).toEqual([expect.stringMatching(/its logs of block \d+ are not those of the block's receipts/)])
-    liar.meddle(omits(omitted))
+    misreporter.meddle(omits(omitted))
     await chain.mine({ blocks: 4 })
     aheadMs += 31_000
     await scan()
@@ -527,10 +527,10 @@ describe('an only node', () => {
 
 it('follows by itself as well: a lie that began later is repaired while the service runs', async () => {
   await chain.mine({ blocks: 2 })
-  begin([liar.url, honest.url], { pollIntervalMs: 20 }, 1).start()
+  begin([misreporter.url, honest.url], { pollIntervalMs: 20 }, 1).start()
   const omitted = await request()
   await expect.poll(() => detection.status()[0]?.scanned, PATIENCE).toBeDefined()
-  liar.meddle(omits(omitted, false))
+  misreporter.meddle(omits(omitted, false))
   await pay(omitted)
   await chain.mine({ blocks: 4 })
   await expect.poll(() => amountsOf(omitted), PATIENCE).toEqual(['1'])

@@ -104,18 +104,18 @@ describe('calls to nodes', () => {
 
   it('tell of a node once when it fails, and once when it answers again', async () => {
     nowMs += 1_000_000
-    const told: unknown[] = []
-    const rpc = client({ onNodeChange: (node, { open }) => told.push([node, open]) })
+    const reported: unknown[] = []
+    const rpc = client({ onNodeChange: (node, { open }) => reported.push([node, open]) })
     const node = new URL(first.url).host
     first.fail(503)
     for (let n = 0; n < 4; n++) {
       expect(await rpc.call('eth_getBalance', getBalance.params)).toBe('0x0')
       nowMs += 40_000
     }
-    expect(told).toEqual([[node, true]])
+    expect(reported).toEqual([[node, true]])
     first.fail()
     await rpc.call('eth_blockNumber', [])
-    expect(told).toEqual([
+    expect(reported).toEqual([
       [node, true],
       [node, false],
     ])

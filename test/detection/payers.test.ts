@@ -157,7 +157,7 @@ async function differences() {
   return report.differences
 }
 
-async function look(): Promise<void> {
+async function scan(): Promise<void> {
   await traced.detection.scanOnce()
   await untraced.detection.scanOnce()
 }
@@ -224,7 +224,7 @@ describe('a payer of tokens', () => {
     await chain.fund(chain.tokens.DAI, paymentBatch, 2n * COIN)
     const swap = swapCalls(1_000000n, wanted.payee as Hex, wanted.paymentReference)
     await run(chain.wallets[0], [zeroTransfer(victim), ...swap])
-    await look()
+    await scan()
     const payer = canonical(paymentBatch)
     expect(await payers(wanted)).toEqual({ traced: [payer], untraced: [payer] })
   })
@@ -244,7 +244,7 @@ describe('a payer of tokens', () => {
     const data = encode('batchERC20PaymentsWithReference', [...terms, references, paid.map(() => 0n), feeAddress])
     await chain.send(sender, { to: batch, data }, { gas: 2_000_000n })
     await chain.send(chain.deployer, { to: batch, data: encode('setBatchFee', [0n]) })
-    await look()
+    await scan()
     const bySender = { traced: [canonical(sender)], untraced: [canonical(sender)] }
     expect([await payers(paid[0] as PaymentRequest), await payers(paid[1] as PaymentRequest)]).toEqual([
       bySender,
@@ -268,7 +268,7 @@ describe('a payer of tokens', () => {
     await chain.fund(DAI, chain.contracts.paymentBatch, 2n * COIN)
     await run(attacker, [zeroTransfer(to), ...swapCalls(1_000000n, attacker, paymentReference)])
     await chain.mine({ blocks: 4 })
-    await look()
+    await scan()
     expect(await paymentsOf(traced.knex, traced.account, wanted)).toMatchObject([{ status: 'CONFIRMED' }])
     expect(await reasons()).toContain('WRONG_PAYEE')
   })
@@ -283,7 +283,7 @@ describe('a payer of tokens', () => {
     const payment = { token: chain.tokens.USDC.address, to: payee, amount: 1_000000n, paymentReference }
     await chain.pay(payee, { kind: 'ERC20', ...payment })
     await chain.send(payee, native(coins, COIN))
-    await look()
+    await scan()
     expect(await reasons()).toEqual(['SELF_PAYMENT', 'SELF_PAYMENT'])
     for (const wanted of [tokens, coins]) expect(await payers(wanted)).toEqual({ traced: [], untraced: [] })
   })
@@ -296,7 +296,7 @@ describe('a payer of coins', () => {
     await setCode(strangers, loggingCode([EXECUTION_SUCCESS]))
     const wanted = await request(coinTerms)
     await run(sender, [native(wanted, COIN), { to: strangers, data: '0x' }])
-    await look()
+    await scan()
     const { paymentBatch } = chain.contracts
     expect(await payers(wanted)).toEqual({ traced: [canonical(paymentBatch)], untraced: [null] })
   })
@@ -311,7 +311,7 @@ describe('a payer of coins', () => {
     const toHimself = native({ ...wanted, payee: canonical(attacker) }, COIN)
     await run(attacker, [toHimself, { to: ENTRY_POINT, data: '0x' }])
     await chain.mine({ blocks: 4 })
-    await look()
+    await scan()
     expect(await paymentsOf(traced.knex, traced.account, wanted)).toMatchObject([
       { status: 'CONFIRMED', payer: canonical(attacker) },
     ])
@@ -338,13 +338,13 @@ describe('a payer of coins', () => {
       value: COIN * BigInt(paid.length),
     })
     await chain.send(sender, batchOf([own, vendors]), { gas: 2_000_000n })
-    await look()
+    await scan()
     const bySender = { traced: [canonical(sender)], untraced: [canonical(sender)] }
     expect([await payers(own), await payers(vendors)]).toEqual([bySender, bySender])
 
     await setCode(vendor, callingCode(native(slipped, 5n, olderProxy)))
     await chain.send(sender, batchOf([own, vendors]), { gas: 2_000_000n })
-    await look()
+    await scan()
     const again = { traced: [canonical(sender), canonical(sender)], untraced: [canonical(sender), null] }
     expect([await payers(own), await payers(vendors)]).toEqual([again, again])
     expect(await payers(slipped)).toEqual({ traced: [vendor], untraced: [null] })
@@ -359,7 +359,7 @@ describe('a payer of coins', () => {
       amount: 100n * 10n ** 8n,
       paymentReference: wanted.paymentReference,
     })
-    await look()
+    await scan()
     expect(await payers(wanted)).toEqual({ traced: [canonical(sender)], untraced: [canonical(sender)] })
   })
 })
@@ -391,7 +391,7 @@ describe('a SingleRequestProxy', () => {
     const { USDC } = chain.tokens
     const [coins, tokens] = [await request(coinTerms), await request({ amount: '1' })]
     const coinProxy = await make(coins)
-    await look()
+    await scan()
     await chain.send(sender, { to: coinProxy, data: '0x', value: COIN })
     // Created in the same step in which it is paid through.
     const tokenProxy = await make(tokens, { token: USDC.address })
@@ -401,7 +401,7 @@ describe('a SingleRequestProxy', () => {
       { to: USDC.address, data: encode('transferFrom', [sender, tokenProxy, 1_000000n]) },
       { to: tokenProxy, data: encode('triggerERC20Payment', []) },
     ])
-    await look()
+    await scan()
     const bySender = { traced: [canonical(sender)], untraced: [canonical(sender)] }
     expect([await payers(coins), await payers(tokens)]).toEqual([bySender, bySender])
   })
@@ -419,7 +419,7 @@ describe('a SingleRequestProxy', () => {
       await chain.fund(USDC, tokenProxy, part)
       await chain.send(first, { to: tokenProxy, data: encode('triggerERC20Payment', []) })
     }
-    await look()
+    await scan()
     for (const { knex, account } of [traced, untraced]) {
       const partsOf = async (of: PaymentRequest) =>
         (await paymentsOf(knex, account, of)).map(({ payer, amount, fees }) => [payer, Number(amount), fees.length])
@@ -442,19 +442,19 @@ describe('a SingleRequestProxy', () => {
     const tokenProxy = await make(wanted, { token: USDC.address })
     await chain.fund(USDC, tokenProxy, 1_000000n)
     await chain.send(chain.wallets[0], { to: tokenProxy, data: encode('triggerERC20Payment', []) })
-    await look()
+    await scan()
     expect(await payers(wanted)).toEqual({ traced: [null], untraced: [null] })
   })
 
   it('is forgotten when a reorg removes the block that created it', async () => {
-    await look()
+    await scan()
     const count = async () => (await traced.knex('single_request_proxies')).length
     const before = await count()
     await make(await request(coinTerms))
-    await look()
+    await scan()
     expect(await count()).toBe(before + 1)
     await chain.reorg(1)
-    await look()
+    await scan()
     expect(await count()).toBe(before)
   })
 })
@@ -472,7 +472,7 @@ describe('an escrow', () => {
     const { payee, paymentReference } = wanted
     const terms = [USDC.address, payee, 1_000000n, paymentReference, 5n, feeAddress]
     await chain.send(sender, { to: escrow, data: encode('payEscrow', terms) }, { gas: 2_000_000n })
-    await look()
+    await scan()
     expect(await payers(wanted)).toEqual({ traced: [], untraced: [] })
     await chain.send(
       sender,
@@ -482,7 +482,7 @@ describe('an escrow', () => {
     // Without an entry in the chains file, the escrow itself is the payer.
     const listed = await openView(chain.rpcUrl, [canonical(escrow)])
     await storeRequest(listed.knex, listed.account, wanted)
-    await Promise.all([look(), listed.detection.scanOnce()])
+    await Promise.all([scan(), listed.detection.scanOnce()])
     expect(await payers(wanted)).toEqual({ traced: [canonical(escrow)], untraced: [canonical(escrow)] })
     expect(await paymentsOf(listed.knex, listed.account, wanted)).toMatchObject([{ payer: null, fees: [] }])
     await listed.database.drop()
@@ -500,7 +500,7 @@ describe('an account with code', () => {
     const call = native(wanted, COIN)
     await setCode(safe, callingCode(call))
     await chain.send(chain.wallets[0], { to: safe, data: executes(call), value: COIN }, { gas: 1_000_000n })
-    await look()
+    await scan()
     expect(await payers(wanted)).toEqual({ traced: [safe], untraced: [safe] })
   })
 
@@ -522,7 +522,7 @@ describe('an account with code', () => {
     for (const call of calls) {
       await chain.send(chain.wallets[1], await signSafeCall(chain, { safe, owner }, call), { gas: 1_000_000n })
     }
-    await look()
+    await scan()
     const bySafe = { traced: [canonical(safe)], untraced: [canonical(safe)] }
     expect([await payers(coins), await payers(tokens)]).toEqual([bySafe, bySafe])
   })
@@ -530,10 +530,10 @@ describe('an account with code', () => {
   it('whose calldata tells of another payment is the payer by a trace alone', async () => {
     const safe = freshAddress('a Safe that lies')
     const wanted = await request(coinTerms)
-    const told = native({ ...wanted, payee: otherPayee }, COIN)
+    const reported = native({ ...wanted, payee: otherPayee }, COIN)
     await setCode(safe, callingCode(native(wanted, COIN)))
-    await chain.send(chain.wallets[0], { to: safe, data: executes(told), value: COIN }, { gas: 1_000_000n })
-    await look()
+    await chain.send(chain.wallets[0], { to: safe, data: executes(reported), value: COIN }, { gas: 1_000_000n })
+    await scan()
     expect(await payers(wanted)).toEqual({ traced: [safe], untraced: [null] })
   })
 
@@ -547,7 +547,7 @@ describe('an account with code', () => {
     await setCode(account, concatHex(['0xef0100', delegate]))
     const data = encode('execute', [call.to, call.value, call.data])
     await chain.send(account, { to: account, data }, { gas: 1_000_000n })
-    await look()
+    await scan()
     expect(await payers(wanted)).toEqual({ traced: [canonical(account)], untraced: [canonical(account)] })
   })
 
@@ -571,7 +571,7 @@ describe('an account with code', () => {
       chain.wallets[0],
       accounts.map((to) => ({ to, data: '0x' as const })),
     )
-    await look()
+    await scan()
     expect(await Promise.all([first, second, third].map(payers))).toEqual([
       { traced: [accounts[0]], untraced: [null] },
       { traced: [accounts[1]], untraced: [null] },
@@ -593,7 +593,7 @@ describe('the EntryPoint of ERC-4337', () => {
     }
     const bundle = await signBundle(chain, entryPoint, operations)
     await chain.send(chain.wallets[0], bundle, { gas: 5_000_000n })
-    await look()
+    await scan()
     const [first, second] = operations.map(({ account }) => canonical(account))
     expect(await Promise.all(wanted.map(payers))).toEqual([
       { traced: [first], untraced: [null] },
@@ -650,9 +650,9 @@ describe('a node', () => {
     const direct = await request(coinTerms)
     const before = [asked('debug_traceTransaction'), asked('trace_transaction'), asked('eth_getTransactionByHash')]
     await chain.send(chain.wallets[0], native(direct, COIN))
-    await look()
+    await scan()
     const through = await payThroughContract()
-    await look()
+    await scan()
     const after = [asked('debug_traceTransaction'), asked('trace_transaction'), asked('eth_getTransactionByHash')]
     // The tests before have asked for traces already.
     expect(after).toEqual([before[0], before[1], (before[2] ?? 0) + 1])
@@ -696,9 +696,9 @@ describe('a node', () => {
     const { read } = await openReader()
     let asked = 0
     node.meddle(({ method }) => {
-      const told = method === 'debug_traceTransaction' ? answer(asked++) : undefined
-      if (told === undefined) return undefined
-      return Promise.resolve('result' in told ? told.result : told)
+      const reported = method === 'debug_traceTransaction' ? answer(asked++) : undefined
+      if (reported === undefined) return undefined
+      return Promise.resolve('result' in reported ? reported.result : reported)
     })
     expect(await read()).toBe(kind)
     expect(asked).toBe(times)

@@ -42,7 +42,7 @@ async function createRequest(terms: Partial<Terms> = {}): Promise<RequestJson> {
 }
 
 /** Reads the chain; with `final`, after enough blocks that everything is final. */
-async function look({ final = false } = {}): Promise<void> {
+async function scan({ final = false } = {}): Promise<void> {
   if (final) await chain.mine({ blocks: FINALITY })
   await service.scan()
 }
@@ -81,14 +81,14 @@ describe('an invoice in US dollars', () => {
     await chain.setFeed(DAI.feed, { answer: 2n * USD })
     await convert(4n * USD)
     await chain.setFeed(DAI.feed, { answer: USD })
-    await look()
+    await scan()
     expect(await balance(request)).toEqual({ status: 'PARTIALLY_PAID', paid: '0', pending: '4', left: '6', over: '0' })
     const quoted = await shop.routes(request.paymentReference, { wallet: from })
     expect(quoted).toMatchObject({ amount: '6', currency: 'USD' })
     await convert(6n * USD)
-    await look()
+    await scan()
     expect(await balance(request)).toEqual({ status: 'PENDING', paid: '0', pending: '10', left: '0', over: '0' })
-    await look({ final: true })
+    await scan({ final: true })
     const payments = await shop.paymentsOf(request)
     const seen = payments.map(({ amount, invoiceAmount, amountInUSD, type, status }) => [
       amount,
@@ -114,7 +114,7 @@ describe('an invoice in US dollars', () => {
     const request = await createRequest({ amount: '300.5', invoiceCurrency: 'USD', paymentCurrency: 'ETH' })
     const before = await chain.nativeBalance(request.payee)
     await pay(request, { from, kind: 'NATIVE_CONVERSION', amount: (3_005n * USD) / 10n, to: request.payee })
-    await look({ final: true })
+    await scan({ final: true })
     const received = (await chain.nativeBalance(request.payee)) - before
     const [payment] = await shop.paymentsOf(request)
     expect(payment).toMatchObject({
@@ -132,7 +132,7 @@ describe('an invoice in US dollars', () => {
     const request = await createRequest({ invoiceCurrency: 'USD', paymentCurrency: currency })
     if (currency === 'ETH') await pay(request, { from, kind: 'NATIVE', amount: 50n * COIN, to: request.payee })
     else await pay(request, { from, amount: 1_000_000000n })
-    await look({ final: true })
+    await scan({ final: true })
     expect(await service.unmatchedOf(shop, request)).toEqual(['NOT_A_CONVERSION'])
     expect(await balance(request)).toEqual({ status: 'OPEN', paid: '0', pending: '0', left: '100', over: '0' })
     expect(await shop.paymentsOf(request)).toEqual([])
@@ -142,7 +142,7 @@ describe('an invoice in US dollars', () => {
     const from = await newWallet(chain, freshSeed())
     const request = await createRequest({ invoiceCurrency: 'EUR' })
     await pay(request, { from, kind: 'ERC20_CONVERSION', token: chain.tokens.USDC.address, amount: 100n * USD })
-    await look({ final: true })
+    await scan({ final: true })
     expect(currencyHash('iso4217', 'EUR')).not.toBe(currencyHash('iso4217', 'USD'))
     expect(await service.unmatchedOf(shop, request)).toEqual(['WRONG_TOKEN'])
     expect(await balance(request)).toMatchObject({ status: 'OPEN', left: '100' })
@@ -157,7 +157,7 @@ describe('an invoice in US dollars', () => {
       { ...common, kind: 'ERC20', amount: 500_000000n },
       { ...common, kind: 'ERC20_CONVERSION', amount: 25n * USD },
     ])
-    await look()
+    await scan()
     const payments = await shop.paymentsOf(request)
     expect(payments.map(({ amount, invoiceAmount }) => [amount, invoiceAmount])).toEqual([
       ['40', '40'],
@@ -173,9 +173,9 @@ describe('payments in parts', () => {
     const from = await newWallet(chain, freshSeed())
     const request = await createRequest()
     await pay(request, { from, amount: 60_000000n })
-    await look()
+    await scan()
     expect(await statesOf(request)).toEqual([['60', 'PENDING', '0']])
-    await look({ final: true })
+    await scan({ final: true })
     expect(await statesOf(request)).toEqual([['60', 'PARTIAL', '0']])
     expect(await balance(request)).toEqual({
       status: 'PARTIALLY_PAID',
@@ -187,18 +187,18 @@ describe('payments in parts', () => {
     const [partial] = (await shop.paymentsOf(request)) as [PaymentJson]
     expect(partial.completed).toBe(false)
     await pay(request, { from, amount: 39_999999n })
-    await look({ final: true })
+    await scan({ final: true })
     expect((await shop.paymentsOf(request))[0]).toEqual(partial)
     expect(await balance(request)).toMatchObject({ status: 'PARTIALLY_PAID', left: '0.000001' })
     await pay(request, { from, amount: 1n })
-    await look()
+    await scan()
     expect(await statesOf(request)).toEqual([
       ['60', 'PARTIAL', '0'],
       ['39.999999', 'PARTIAL', '0'],
       ['0.000001', 'PENDING', '0'],
     ])
     expect(await balance(request)).toMatchObject({ status: 'PENDING', left: '0' })
-    await look({ final: true })
+    await scan({ final: true })
     const all = await shop.paymentsOf(request)
     expect(all.map(({ status, completed }) => `${status} ${completed}`)).toEqual(Array(3).fill('CONFIRMED true'))
     expect(new Set(all.map(({ updatedAt }) => updatedAt)).size).toBe(1)
@@ -213,9 +213,9 @@ describe('payments in parts', () => {
     const request = await createRequest()
     await pay(request, { from, amount: 90_000000n })
     await pay(request, { from, amount: 35_000000n })
-    await look()
+    await scan()
     expect(await balance(request)).toEqual({ status: 'PENDING', paid: '0', pending: '125', left: '0', over: '25' })
-    await look({ final: true })
+    await scan({ final: true })
     expect(await balance(request)).toEqual({ status: 'PAID', paid: '125', pending: '0', left: '0', over: '25' })
     expect((await statesOf(request)).map(([, status]) => status)).toEqual(['CONFIRMED', 'CONFIRMED'])
   })
@@ -228,11 +228,11 @@ describe('refunds', () => {
     const request = await createRequest({ refundAddress, payee: merchant })
     await pay(request, { from, amount: 60_000000n })
     await pay(request, { from, amount: 50_000000n })
-    await look({ final: true })
+    await scan({ final: true })
     const back = async (amount: bigint, final = true) => {
       const paymentReference = refundReference(request, refundAddress)
       const sent = await pay(request, { from: merchant, to: refundAddress, amount, paymentReference })
-      await look({ final })
+      await scan({ final })
       return sent.transactionHash
     }
     const tooMuch = await back(10_000000n)
@@ -248,7 +248,7 @@ describe('refunds', () => {
       ['60', 'CONFIRMED', '10'],
       ['50', 'CONFIRMED', '50'],
     ])
-    await look({ final: true })
+    await scan({ final: true })
     expect(await statesOf(request)).toEqual([
       ['60', 'CONFIRMED', '10'],
       ['50', 'REFUNDED', '50'],
@@ -283,7 +283,7 @@ describe('refunds', () => {
       paymentReference,
     })
     await pay(request, { from, kind: 'NATIVE', to: refundAddress, amount: COIN, paymentReference })
-    await look({ final: true })
+    await scan({ final: true })
     expect(await statesOf(request)).toEqual([['100', 'CONFIRMED', '0']])
     expect(await balance(request)).toEqual({ status: 'PAID', paid: '100', pending: '0', left: '0', over: '0' })
     const reasons = await service.unmatchedOf(shop, { paymentReference })
@@ -306,21 +306,21 @@ describe('refunds', () => {
       const whole = currency === 'ETH' ? '1' : '100'
       const request = await createRequest({ payee, paymentCurrency: currency, amount: whole })
       await move(from, payee, 100n)
-      await look({ final: true })
+      await scan({ final: true })
       await move(payee, friend, 100n)
       await move(friend, from, 100n)
-      await look({ final: true })
+      await scan({ final: true })
       expect(await service.unmatchedOf(shop, request)).toEqual(['WRONG_PAYEE', 'WRONG_PAYEE'])
       expect(await statesOf(request)).toEqual([[whole, 'CONFIRMED', '0']])
       await move(payee, from, 100n)
-      await look()
+      await scan()
       expect(await statesOf(request)).toEqual([[whole, 'CONFIRMED', whole]])
-      await look({ final: true })
+      await scan({ final: true })
       expect(await statesOf(request)).toEqual([[whole, 'REFUNDED', whole]])
       expect(await balance(request)).toEqual({ status: 'REFUNDED', paid: whole, pending: '0', left: '0', over: '0' })
       // A refund does not reopen a request. What is paid later is held again, and is less than the request asks for.
       await move(from, payee, 30n)
-      await look({ final: true })
+      await scan({ final: true })
       expect((await statesOf(request)).map(([, status]) => status)).toEqual(['REFUNDED', 'CONFIRMED'])
       expect(await balance(request)).toMatchObject({ status: 'PAID', left: '0', over: '0' })
     },
@@ -342,12 +342,12 @@ describe('refunds', () => {
     await chain.setFeed(DAI.feed, { answer: 2n * USD })
     await convert(20n)
     await chain.setFeed(DAI.feed, { answer: USD })
-    await look({ final: true })
+    await scan({ final: true })
     expect(await balance(request)).toMatchObject({ status: 'PAID', over: '20' })
     const paymentReference = refundReference(request, refundAddress)
     const token = DAI.address
     await pay(request, { from: merchant, to: refundAddress, token, amount: 10n * COIN, paymentReference })
-    await look({ final: true })
+    await scan({ final: true })
     expect(await statesOf(request)).toEqual([
       ['100', 'CONFIRMED', '0'],
       ['10', 'REFUNDED', '10'],

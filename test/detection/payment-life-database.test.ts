@@ -40,7 +40,7 @@ beforeAll(async () => {
   ;[chain] = await Promise.all([startTestChain({ chainId: 31_541, automine: false }), start()])
   knex = createDatabase(server.connection())
   await migrate(knex)
-  // The time between two looks is half of it, and at least a quarter of a second.
+  // The time between two scans is half of it, and at least a quarter of a second.
   const config = { ...chain.config({ name: 'BASE', finalityDepth: FINALITY }), blockTimeSeconds: 0.5 }
   service = await startLifeService(knex, [config])
   shop = await service.caller('shop')

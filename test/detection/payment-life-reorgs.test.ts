@@ -58,7 +58,7 @@ async function send({ payee, paymentReference }: Payable, dollars: number, from 
   return paid.transactionHash
 }
 
-async function look(blocks = 1): Promise<void> {
+async function scan(blocks = 1): Promise<void> {
   await chain.mine({ blocks })
   await service.scan()
 }
@@ -78,13 +78,13 @@ function drawRequest({ payee = freshPayee() } = {}) {
 describe('a reorg', () => {
   it('removes a PENDING payment, and its request is OPEN again', async () => {
     const request = await shop.createRequest({ payee: freshPayee(), amount: '100' })
-    await look()
+    await scan()
     await send(request, 100)
-    await look()
+    await scan()
     const [payment] = (await shop.paymentsOf(request)) as [PaymentJson]
     expect(payment.status).toBe('PENDING')
     await chain.reorg(1)
-    await look()
+    await scan()
     expect(await shop.reasonOf(`/v1/payments/${payment.id}`)).toEqual([404, 'PAYMENT_NOT_FOUND'])
     expect((await shop.search({ txHash: payment.txHash })).payments).toEqual([])
     expect(await shop.request(request.paymentReference)).toEqual(request)
@@ -94,11 +94,11 @@ describe('a reorg', () => {
 
   it('that mines a payment again keeps its id, in its new block', async () => {
     const request = await shop.createRequest({ payee: freshPayee(), amount: '100' })
-    await look()
+    await scan()
     const first = await send(request, 60)
     await chain.mine()
     const second = await send(request, 40, friend)
-    await look()
+    await scan()
     const before = await shop.paymentsOf(request)
     expect(before.map(({ txHash }) => txHash)).toEqual([first, second])
     // In the other order: the second one first.
@@ -116,16 +116,16 @@ describe('a reorg', () => {
       expect(blockNumber).toBe(String((await chain.receipt(txHash))?.blockNumber))
     }
     expect(await shop.request(request.paymentReference)).toMatchObject({ status: 'PENDING', pendingAmount: '100' })
-    await look(FINALITY)
+    await scan(FINALITY)
     expect((await shop.paymentsOf(request)).map(({ status }) => status)).toEqual(['CONFIRMED', 'CONFIRMED'])
   })
 
   it('removes one part of a payment in parts, and routes ask for it again', async () => {
     const request = await shop.createRequest({ payee: freshPayee(), amount: '100' })
     await send(request, 60)
-    await look(FINALITY + 1)
+    await scan(FINALITY + 1)
     await send(request, 40)
-    await look()
+    await scan()
     expect((await shop.request(request.paymentReference)).outstandingAmount).toBe('0')
     await chain.reorg(1)
     await service.scan()
@@ -133,7 +133,7 @@ describe('a reorg', () => {
     const quoted = await shop.routes(request.paymentReference, { wallet: payer })
     expect(quoted.amount).toBe('40')
     await payAsQuoted({ chain, wallet: payer, request, quoted, token: chain.tokens.USDC })
-    await look(FINALITY + 1)
+    await scan(FINALITY + 1)
     expect(await shop.request(request.paymentReference)).toMatchObject({ status: 'PAID', paidAmount: '100' })
   })
 })
@@ -145,7 +145,7 @@ describe('a payment that came before its request', () => {
   ] as const)('and is %s is attached when it is stored', async (_, blocks, requestStatus, status) => {
     const drawn = drawRequest()
     const txHash = await send(drawn, 100)
-    await look(blocks)
+    await scan(blocks)
     expect((await shop.search({ txHash })).payments).toEqual([])
     const request = await shop.createRequest(drawn.terms)
     expect(request).toMatchObject({ paymentReference: drawn.paymentReference, status: requestStatus })
@@ -153,7 +153,7 @@ describe('a payment that came before its request', () => {
     expect((await database.knex('unmatched_events').where({ reason: 'UNKNOWN_TOPIC' })).length).toBe(0)
     expect(await shop.createRequest(drawn.terms)).toEqual(request)
     expect(await shop.paymentsOf(request)).toHaveLength(1)
-    await look(FINALITY)
+    await scan(FINALITY)
     expect((await shop.request(request.paymentReference)).status).toBe('PAID')
   })
 
@@ -166,7 +166,7 @@ describe('a payment that came before its request', () => {
         await send(drawn, 100)
         if (where === 'in a later block') await chain.mine()
         await send({ ...drawn, payee: payer }, 100, friend)
-        await look(FINALITY + 1)
+        await scan(FINALITY + 1)
         const request = await shop.createRequest(drawn.terms)
         expect(await shop.paymentsOf(request)).toMatchObject([{ status: 'REFUNDED', refundedAmount: '100' }])
         expect(request).toMatchObject({ status: 'REFUNDED', outstandingAmount: '0' })
@@ -188,14 +188,14 @@ describe('a payment that came before its request', () => {
   })
 
   it('is removed by a reorg like any other', async () => {
-    await look()
+    await scan()
     const drawn = drawRequest()
     await send(drawn, 100)
-    await look()
+    await scan()
     const request = await shop.createRequest(drawn.terms)
     expect(await shop.paymentsOf(request)).toHaveLength(1)
     await chain.reorg(1)
-    await look()
+    await scan()
     expect(await shop.request(request.paymentReference)).toMatchObject({ status: 'OPEN', outstandingAmount: '100' })
   })
 })
@@ -203,7 +203,7 @@ describe('a payment that came before its request', () => {
 describe('a chain that is down', () => {
   it('makes routes degraded, and detection goes on where it was', async () => {
     const request = await shop.createRequest({ payee: freshPayee(), amount: '100' })
-    await look()
+    await scan()
     const { asOf } = await shop.search({})
     await send(request, 30)
     await chain.mine()
@@ -230,7 +230,7 @@ describe('a chain that is down', () => {
   it('gets earlier payments of a new request attached when it answers again', async () => {
     const drawn = drawRequest()
     await send(drawn, 100)
-    await look()
+    await scan()
     proxy.fail(503)
     const request = await shop.createRequest(drawn.terms)
     expect(request.status).toBe('OPEN')

@@ -50,7 +50,7 @@ const createRequest = (terms: Partial<Terms> = {}) =>
   shop.createRequest({ payee: freshPayee(), amount: '100', ...terms })
 
 /** Reads both chains after everything on them is final. */
-async function look(): Promise<void> {
+async function scan(): Promise<void> {
   await Promise.all([chain.mine({ blocks: 3 }), other.mine({ blocks: 3 })])
   await service.scan()
 }
@@ -159,7 +159,7 @@ describe('what is no payment', () => {
     const { terms = {}, attack, reasons } = spoofs[name] as Spoof
     const request = await createRequest(terms)
     await attack(request)
-    await look()
+    await scan()
     expect(await shop.request(request.paymentReference)).toEqual(request)
     expect(request).toMatchObject({ status: 'OPEN', outstandingAmount: request.amount, paidAmount: '0' })
     expect(await shop.paymentsOf(request)).toEqual([])
@@ -178,7 +178,7 @@ describe('what is no payment', () => {
       usdc(request, { amount: 40_000000n }),
       usdc(request, { amount: 0n }),
     ])
-    await look()
+    await scan()
     const payments = await shop.paymentsOf(request)
     expect(payments.map(({ amount, eventIndex }) => [amount, eventIndex])).toEqual([['40', 2]])
     expect(await service.unmatchedOf(shop, request)).toEqual(['WRONG_TOKEN', 'WRONG_PAYEE', 'NOTHING_RECEIVED'])
@@ -192,7 +192,7 @@ describe('what is no payment', () => {
       { ...usdc(request, { amount: 7_000000n }), proxy: unlisted },
       usdc(request, { amount: 8_000000n }),
     ])
-    await look()
+    await scan()
     const payments = await shop.paymentsOf(request)
     expect(payments.map(({ amount, eventIndex }) => [amount, eventIndex])).toEqual([['8', 1]])
   })
@@ -204,7 +204,7 @@ describe('an event that claims more than what happened', () => {
     const before = await chain.balanceOf(chain.tokens.USDC, attacker)
     await chain.pay(attacker, { ...usdc(request), feeAmount: 5_000000n, feeAddress: zeroAddress })
     expect(before - (await chain.balanceOf(chain.tokens.USDC, attacker))).toBe(HUNDRED)
-    await look()
+    await scan()
     expect(await shop.paymentsOf(request)).toMatchObject([{ amount: '100', fees: [], status: 'CONFIRMED' }])
     expect(await shop.request(request.paymentReference)).toMatchObject({ status: 'PAID', overpaidAmount: '0' })
   })
@@ -216,7 +216,7 @@ describe('an event that claims more than what happened', () => {
       feeAmount: 99_000000n,
       feeAddress: request.payee,
     })
-    await look()
+    await scan()
     expect(await shop.paymentsOf(request)).toMatchObject([{ amount: '1', fees: [{ amount: '99' }], status: 'PARTIAL' }])
     expect((await shop.request(request.paymentReference)).outstandingAmount).toBe('99')
   })
@@ -226,7 +226,7 @@ describe('an event that claims more than what happened', () => {
     const { TAX } = chain.tokens
     await chain.fund(TAX, attacker, 1_000n * COIN)
     await chain.pay(attacker, usdc(request, { token: TAX.address, amount: 100n * COIN }))
-    await look()
+    await scan()
     expect(await chain.balanceOf(TAX, request.payee)).toBe(99n * COIN)
     expect(await shop.paymentsOf(request)).toMatchObject([{ amount: '99', invoiceAmount: '99', status: 'PARTIAL' }])
     expect(await shop.request(request.paymentReference)).toMatchObject({
@@ -244,7 +244,7 @@ describe('several accounts', () => {
     const copy = await second.createRequest({ requestId, salt, payee, amount: '250' })
     expect(copy.paymentReference).toBe(paymentReference)
     await chain.pay(attacker, usdc(request))
-    await look()
+    await scan()
     const [own] = await shop.paymentsOf(request)
     const [theirs] = await second.paymentsOf(request)
     expect([own?.status, theirs?.status]).toEqual(['CONFIRMED', 'PARTIAL'])
@@ -275,7 +275,7 @@ describe('several accounts', () => {
     const terms = { requestId, salt, payee, amount: '100' }
     await early.createRequest({ ...terms, paymentCurrency: 'DAI' })
     await chain.pay(attacker, usdc(request))
-    await look()
+    await scan()
     await late.createRequest({ ...terms, network: 'POLYGON' })
     expect(await shop.paymentsOf(request)).toHaveLength(1)
     const strangers = [

@@ -65,7 +65,7 @@ let seeds = 0
 const freshWallet = () => newWallet(chain, `refunds ${seeds++}`)
 
 /** Reads the chain after everything on it is final. */
-async function look(): Promise<void> {
+async function scan(): Promise<void> {
   await chain.mine({ blocks: 2 })
   await service.scan()
 }
@@ -92,7 +92,7 @@ async function paidRequest(currency: 'USDC' | 'ETH', ownPayee?: Hex): Promise<Pa
   const refundReference: Hex = `0x${keccak256(toBytes(text)).slice(-16)}`
   const paid = { request, payer, payee, stranger, refundAddress, refundReference, isNative }
   await move(paid, { from: payer, to: payee })
-  await look()
+  await scan()
   expect(await stateOf(paid)).toEqual({ status: 'PAID', payments: [['CONFIRMED', '0']], unmatched: [] })
   return paid
 }
@@ -192,7 +192,7 @@ describe.each(['USDC', 'ETH'] as const)('what somebody else than the payee sends
     const paid = await paidRequest(currency)
     for (const attack of underRefundReference) await attack(paid)
     await move(paid, { from: paid.stranger, to: paid.payer })
-    await look()
+    await scan()
     expect(await stateOf(paid)).toEqual({
       status: 'PAID',
       payments: [['CONFIRMED', '0']],
@@ -204,7 +204,7 @@ describe.each(['USDC', 'ETH'] as const)('what somebody else than the payee sends
 it('a swap to oneself beside a Transfer of 0 from the payee is no refund', async () => {
   const paid = await paidRequest('USDC')
   await swapToOneself(paid)
-  await look()
+  await scan()
   expect(await stateOf(paid)).toEqual({
     status: 'PAID',
     payments: [['CONFIRMED', '0']],
@@ -223,7 +223,7 @@ describe.each(['USDC', 'ETH'] as const)('what the payee sends back, in %s', (cur
     const to = addressOf(paid)
     const isOwn = to === paid.payer
     await move(paid, { from: paid.payee, to, ...(isOwn ? {} : { paymentReference: paid.refundReference }) })
-    await look()
+    await scan()
     expect(await stateOf(paid)).toEqual({ status: 'REFUNDED', payments: [['REFUNDED', whole]], unmatched: [] })
   })
 })
@@ -234,7 +234,7 @@ describe.each(['USDC', 'ETH'] as const)('a refund of what was overpaid, in %s', 
   it('is sent to whoever watches, and found by its hash', async () => {
     const paid = await paidRequest(currency)
     await move(paid, { from: paid.payer, to: paid.payee })
-    await look()
+    await scan()
     const whole = currency === 'ETH' ? '1' : '100'
     expect(await shop.request(paid.request.paymentReference)).toMatchObject({ status: 'PAID', overpaidAmount: whole })
 
@@ -245,7 +245,7 @@ describe.each(['USDC', 'ETH'] as const)('a refund of what was overpaid, in %s', 
     })
     const refund = async () => {
       await move(paid, { from: paid.payee, to: paid.payer })
-      await look()
+      await scan()
     }
     const { messages } = await watchBy('JSON lines', {
       url: service.baseUrl,
@@ -277,7 +277,7 @@ describe('a hot wallet', () => {
   }
   const refundFrom = async (paid: Paid, from: Hex) => {
     await move(paid, { from, to: paid.refundAddress, paymentReference: paid.refundReference })
-    await look()
+    await scan()
   }
   const register = (address: Hex) => shop.call('POST', '/v1/wallets', { body: { address, note: 'hot' } })
 
@@ -369,11 +369,11 @@ describe('a hot wallet', () => {
   it('that paid the payer under the request’s own reference can be accepted, but not with another token', async () => {
     const [hot, paid] = [await freshWallet(), await paidRequest('USDC')]
     await move(paid, { from: hot, to: paid.payer })
-    await look()
+    await scan()
     const accept = async () => {
       const [, , txHash = '', event = ''] = await unmatchedLine()
       const words = ['--chain', 'BASE', '--tx', txHash, '--event', event, '--account', 'shop']
-      return waybill('unmatched', 'accept', ...words, '--as', 'refund', '--reason', 'told by the shop')
+      return waybill('unmatched', 'accept', ...words, '--as', 'refund', '--reason', 'reported by the shop')
     }
     expect((await accept()).code).toBe(0)
     expect(await state(paid)).toEqual(['REFUNDED'])
@@ -381,7 +381,7 @@ describe('a hot wallet', () => {
     await chain.fund(DAI, hot, COIN)
     const { refundAddress: to, refundReference: paymentReference } = paid
     await chain.pay(hot, { kind: 'ERC20', token: DAI.address, amount: COIN, to, paymentReference })
-    await look()
+    await scan()
     expect(await accept()).toMatchObject({ code: 1, stderr: expect.stringContaining('unmatched by WRONG_TOKEN') })
   })
 })
@@ -398,7 +398,7 @@ describe('a conversion at a feed that has stopped', () => {
     const terms = { to: payee, amount: 5n * USD, paymentReference, maxRateTimespanSec: 0n, maxToSpend: 10n * COIN }
     await chain.pay(payer, { kind: 'ERC20_CONVERSION', token: DAI.address, ...terms })
     await chain.setFeed(DAI.feed, { answer: USD })
-    await look()
+    await scan()
     const state = async () => [
       (await shop.request(paymentReference)).status,
       ...(await service.unmatchedOf(shop, { paymentReference })),
@@ -407,7 +407,7 @@ describe('a conversion at a feed that has stopped', () => {
     const refund = async () => {
       await chain.fund(DAI, payee, 5n * COIN)
       await chain.pay(payee, { kind: 'ERC20', token: DAI.address, to: payer, amount: 5n * COIN, paymentReference })
-      await look()
+      await scan()
     }
     return {
       state,
@@ -470,7 +470,7 @@ it('a refund that only a trace proves stays one while no trace can be read', asy
   const { paymentReference } = request
   const back: TestPayment = { kind: 'NATIVE', amount: COIN, to: payer, paymentReference }
   const { transactionHash } = await chain.payInOneTransaction(await freshWallet(), [back])
-  await look()
+  await scan()
   const refunded = [['REFUNDED', '1']]
   expect((await stateOf(paid)).payments).toEqual(refunded)
 
@@ -520,7 +520,7 @@ it('the program of docs/guides/refund-a-payment.md refunds a payment', async () 
     isOver = await Promise.race([ended.then(() => true), sleep(20, false)])
   }
   const { stdout } = await running
-  await look()
+  await scan()
   expect(await stateOf(paid)).toEqual({ status: 'REFUNDED', payments: [['REFUNDED', '100']], unmatched: [] })
   expect((await shop.paymentsOf(paid.request))[0]?.refunds).toMatchObject([{ txHash: stdout.trim() }])
 })

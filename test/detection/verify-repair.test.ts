@@ -32,7 +32,7 @@ const COIN = 10n ** 18n
 let database: TestDatabase
 let knex: Knex
 let chain: TestChain
-let liar: RpcProxy
+let misreporter: RpcProxy
 let honest: RpcProxy
 let folder: string
 let account: Account
@@ -46,16 +46,16 @@ beforeAll(async () => {
     makeTempFolder('reread'),
   ])
   knex = database.knex
-  ;[liar, honest] = await Promise.all([startRpcProxy(chain.rpcUrl), startRpcProxy(chain.rpcUrl)])
+  ;[misreporter, honest] = await Promise.all([startRpcProxy(chain.rpcUrl), startRpcProxy(chain.rpcUrl)])
   const file = join(folder, 'chains.json')
-  const rpcUrls = [liar.url, honest.url]
+  const rpcUrls = [misreporter.url, honest.url]
   await writeFile(file, JSON.stringify({ chains: [{ ...chain.config({ name: 'BASE', finalityDepth: 3 }), rpcUrls }] }))
   environment = { DATABASE_URL: urlOfDatabase(database), CHAINS_FILE: file }
   account = await addAccount(knex, 'shop')
-  detection = detect(knex, [configOf(chain, 'BASE', { rpcUrls: [liar.url] })])
+  detection = detect(knex, [configOf(chain, 'BASE', { rpcUrls: [misreporter.url] })])
 })
 afterAll(async () => {
-  await Promise.all([liar, honest].map((proxy) => proxy?.stop()))
+  await Promise.all([misreporter, honest].map((proxy) => proxy?.stop()))
   await Promise.all([chain?.stop(), database?.drop(), rm(folder, { recursive: true, force: true })])
 })
 
@@ -98,7 +98,7 @@ it('adds what a node leaves out, corrects what it misstates, and removes what it
   const stranger = makeRequest({ payee: payeeOf(999), network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '1' })
   const hashes = [await pay(paid), await pay(omitted), await pay(misstated), await pay(stranger)]
   const model = (await chain.client.rpc.call('eth_getTransactionReceipt', [hashes[0]])) as Receipt
-  liar.meddle(
+  misreporter.meddle(
     together(omits(omitted), omits(stranger), misstates(misstated, COIN / 2n), invents(unpaid, model), withoutBlooms),
   )
   await chain.mine({ blocks: 4 })
@@ -154,26 +154,26 @@ it('finds a payment whose transaction cannot be traced now, and its payer later'
   const call = encodeNativePayment(chain.contracts.ethereumFeeProxy, terms, true)
   await chain.send(chain.wallets[0], encodeBatch(chain.contracts.paymentBatch, [call]), { gas: 5_000_000n })
   const block = String(await headNumber())
-  liar.meddle(together(omits(omitted), withoutBlooms))
+  misreporter.meddle(together(omits(omitted), withoutBlooms))
   await chain.mine({ blocks: 4 })
   await detection.scanOnce()
   expect(await factsOf(omitted)).toEqual([])
 
-  for (const proxy of [liar, honest]) proxy.meddle(withoutTraces)
+  for (const proxy of [misreporter, honest]) proxy.meddle(withoutTraces)
   expect(await repair('--from', block, '--to', block)).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('row'),
   })
   expect(await paymentsOf(knex, account, omitted)).toMatchObject([{ amount: '1', payer: null }])
   expect(await knex('pending_enrichments')).toMatchObject([{ lacks: ['TRACE'] }])
-  for (const proxy of [liar, honest]) proxy.meddle()
+  for (const proxy of [misreporter, honest]) proxy.meddle()
   await knex('pending_enrichments').update({ due_at: new Date() })
   await detection.enrichOnce()
   const whole = { amount: '1', payer: canonical(chain.contracts.paymentBatch) }
   expect(await paymentsOf(knex, account, omitted)).toMatchObject([whole])
 
   // A node that has pruned the block gives its trace to nobody, so the payer that was found stays.
-  for (const proxy of [liar, honest]) proxy.meddle(pruned)
+  for (const proxy of [misreporter, honest]) proxy.meddle(pruned)
   await knex('payments')
     .where({ request_id: Buffer.from(omitted.requestId, 'hex') })
     .update({ amount: '2' })
@@ -188,13 +188,13 @@ it('counts a refund whose payment it found, and keeps imported payments', async 
   const made = makeRequest({ payee: canonical(payee), network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '1' })
   const returned = await storeRequest(knex, account, made)
   const imported = await request()
-  liar.meddle(together(omits(returned), withoutBlooms))
+  misreporter.meddle(together(omits(returned), withoutBlooms))
   await pay(returned)
   await pay(imported)
   const paidAt = await headNumber()
   await chain.mine({ blocks: 4 })
   await detection.scanOnce()
-  liar.meddle()
+  misreporter.meddle()
   await chain.pay(payee, {
     kind: 'NATIVE',
     to: payer,
@@ -217,7 +217,7 @@ it('counts a refund whose payment it found, and keeps imported payments', async 
 
 it('leaves a block that nothing proves as it is, and reports it', async () => {
   const omitted = await request()
-  liar.meddle(together(omits(omitted, false), withoutBlooms, unknownReceipts))
+  misreporter.meddle(together(omits(omitted, false), withoutBlooms, unknownReceipts))
   honest.meddle(unknownReceipts)
   await pay(omitted)
   const paidAt = String(await headNumber())
@@ -229,7 +229,7 @@ it('leaves a block that nothing proves as it is, and reports it', async () => {
   expect(refused.stderr).toMatch(new RegExp(`block ${paidAt}: not provable: .* give different receipts`))
   expect(await factsOf(omitted)).toEqual([])
 
-  liar.meddle(together(withoutBlooms, unknownReceipts))
+  misreporter.meddle(together(withoutBlooms, unknownReceipts))
   const agreed = await repair(...range)
   expect([agreed.code, rowsOf(agreed.stdout).map((row) => row[4])]).toEqual([
     0,
@@ -237,5 +237,5 @@ it('leaves a block that nothing proves as it is, and reports it', async () => {
   ])
   expect((await factsOf(omitted)).map(([, status]) => status)).toEqual(['CONFIRMED'])
   honest.meddle()
-  liar.meddle()
+  misreporter.meddle()
 })

@@ -204,7 +204,7 @@ describe('what detection found', () => {
     expect(report).toMatchObject({ differences: [], counts: { payments: 0, refunds: 1, requests: 1, blocks: 1 } })
   })
 
-  it('is compared up to the last final block, and the rest is told', async () => {
+  it('is compared up to the last final block, and the rest is reported', async () => {
     const { to, block, notes } = await verify({ to: 1_000_000 })
     expect(to).toBe(block.number)
     expect(notes).toEqual([`blocks above ${to} are left out: they are not final, or not read yet`])
@@ -452,7 +452,7 @@ describe('a node', () => {
     )
   }
 
-  it('that leaves logs out is told, and nothing is compared with its block', async () => {
+  it('that leaves logs out is reported, and nothing is compared with its block', async () => {
     const { differences, unproven } = await through(leaveOut)
     expect(differences).toEqual([])
     expect(unproven).toEqual([

@@ -133,12 +133,12 @@ const DETECTED = 'detected'
 async function tell({ account, request }: Scene, lines: readonly Line[]) {
   const nameOf = new Map(lines.map(({ id }, at) => [id, 'abc'[at]]))
   const rows = await exportOf(account)
-  const told = rows.map(({ id, amount, superseded = false }) => [
+  const reported = rows.map(({ id, amount, superseded = false }) => [
     nameOf.get(id) ?? DETECTED,
     superseded === true ? 'superseded' : amount,
   ])
   const { status, paidAmount, pendingAmount } = await balanceOf(database.knex, account, request)
-  return { rows: told.map((row) => row.join(' ')).toSorted(), status, paidAmount, pendingAmount }
+  return { rows: reported.map((row) => row.join(' ')).toSorted(), status, paidAmount, pendingAmount }
 }
 
 /** Lines for what was paid. Amounts are wrong on purpose: once the chain has spoken, they count nothing. */
@@ -371,11 +371,11 @@ it('finds by check what older imports have left, and repairs it', async () => {
   const { knex } = database
   const scene = await openScene([5])
   const twice = await openScene([5])
-  const untold = await openScene([5])
-  for (const each of [scene, twice, untold]) await steps.store(each)
+  const unlisted = await openScene([5])
+  for (const each of [scene, twice, unlisted]) await steps.store(each)
   await steps.settle()
-  const lines = [line(scene), line(twice), line(twice), line(untold, { txHash: undefined })]
-  for (const [at, { account, request, transaction }] of [scene, twice, twice, untold].entries()) {
+  const lines = [line(scene), line(twice), line(twice), line(unlisted, { txHash: undefined })]
+  for (const [at, { account, request, transaction }] of [scene, twice, twice, unlisted].entries()) {
     // As an older version stored it: beside the events.
     const { id, ...rest } = lines[at] as Line
     await importTo(account, [{ ...rest, id, requestId: undefined, txHash: undefined }])
@@ -392,7 +392,7 @@ it('finds by check what older imports have left, and repairs it', async () => {
     ...[lines[1]?.id ?? '', lines[2]?.id ?? ''].toSorted().map((id) => [id, 'superseded']),
     [lines[3]?.id, 'superseded'],
   ])
-  for (const { account } of [scene, twice, untold]) {
+  for (const { account } of [scene, twice, unlisted]) {
     await repairAccount(knex, account.id, { now: new Date(), isLogWrong: false })
   }
   expect(await findDifferences(knex)).toEqual([])
@@ -401,7 +401,7 @@ it('finds by check what older imports have left, and repairs it', async () => {
     rows: ['b superseded', 'c superseded', 'detected 5'],
     paidAmount: '5',
   })
-  expect(await tell(untold, lines)).toMatchObject({ paidAmount: '5' })
+  expect(await tell(unlisted, lines)).toMatchObject({ paidAmount: '5' })
 })
 
 it('counts a line without a transaction until its chain is followed', async () => {

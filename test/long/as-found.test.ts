@@ -5,12 +5,12 @@ import { createDatabase } from '../../src/postgres/knex.ts'
 import { migrate } from '../../src/postgres/migrations/migrate.ts'
 import { settingsThatWork } from '../cases/database-settings.ts'
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/data/database.ts'
-import { makeSetting, placeOf, type Told, useDatabase, writeExport } from '../support/found/use-database.ts'
+import { makeSetting, placeOf, type Reported, useDatabase, writeExport } from '../support/found/use-database.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
 let folder: string
 let file: string
-let expected: Told
+let expected: Reported
 
 beforeAll(async () => {
   folder = await makeTempFolder('as-found-long')
@@ -31,7 +31,7 @@ async function expectSame(database: TestDatabase): Promise<void> {
   }
 }
 
-test.each(settingsThatWork)('with $name = $value everybody is told the same', async (setting) => {
+test.each(settingsThatWork)('with $name = $value everybody is reported the same', async (setting) => {
   const database = await createTestDatabase()
   await makeSetting(database, setting)
   await expectSame(database)
@@ -46,13 +46,13 @@ test.each([
     'of ICU, with one order for upper and lower case',
     `encoding 'UTF8' locale_provider icu icu_locale 'en-US-u-kf-upper-kn-true' locale 'C.UTF-8'`,
   ],
-])('with the collation %s everybody is told the same', async (_, terms) => {
+])('with the collation %s everybody is reported the same', async (_, terms) => {
   const database = await createEmptyDatabase(terms)
   await migrate(database.knex)
   await expectSame(database)
 })
 
-test('with tables in a schema of their own everybody is told the same', async () => {
+test('with tables in a schema of their own everybody is reported the same', async () => {
   const database = await createEmptyDatabase(`encoding 'UTF8' locale 'C'`)
   await database.knex.raw('create schema apps')
   await makeSetting(database, { name: 'search_path', value: 'apps' })

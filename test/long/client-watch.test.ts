@@ -127,7 +127,7 @@ it('a watch sees every change once through 100 cut connections and a restart', a
     () => undefined,
     (error: unknown) => error,
   )
-  // Room for the head of the answer and a few changes.
+  // ServedRouting for the head of the answer and a few changes.
   proxy.limit = 2_000
   for (let round = 1; round <= ROUNDS; round++) {
     await importRound(round)

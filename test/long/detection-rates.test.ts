@@ -172,7 +172,7 @@ async function verdictOn(db: Knex, whose: Account, wanted: PaymentRequest) {
   }
 }
 
-/** Moves the time on, because blocks of the test's node may share a second, and without old state feed rounds are told apart by seconds. */
+/** Moves the time on, because blocks of the test's node may share a second, and without old state feed rounds are distinguished by seconds. */
 const passTime = async (seconds = 10) => chain.mine({ timestampSec: (await now()) + seconds })
 
 async function scanned(wanted: PaymentRequest) {

@@ -106,13 +106,13 @@ describe('two services on one database', () => {
     await repository.revoke(stored.id, NOW)
     const revokedAtMs = performance.now()
     let lastServedAtMs = revokedAtMs
-    const look = async () => {
+    const check = async () => {
       const beganAtMs = performance.now()
       const found = await statuses()
       if (found.includes(200)) lastServedAtMs = beganAtMs
       return found
     }
-    await expect.poll(look).toEqual([401, 401])
+    await expect.poll(check).toEqual([401, 401])
     expect(lastServedAtMs - revokedAtMs).toBeLessThan(5_000)
   })
 
@@ -266,16 +266,16 @@ describe('processes that follow the same chains', () => {
   }
 
   /** How often each process has asked for the head of a chain, which only its follower does. */
-  const looksAt = (chain: number, all: readonly Follower[]) =>
+  const reads = (chain: number, all: readonly Follower[]) =>
     all.map(({ proxies }) => {
-      const isLook = ({ method, params }: { method: string; params: readonly unknown[] }) =>
+      const isScan = ({ method, params }: { method: string; params: readonly unknown[] }) =>
         method === 'eth_getBlockByNumber' && params[0] === 'latest'
-      return proxies[chain]?.calls.filter(isLook).length ?? 0
+      return proxies[chain]?.calls.filter(isScan).length ?? 0
     })
 
   async function whoFollows(chain: number, all: readonly Follower[]): Promise<Follower> {
-    const before = looksAt(chain, all)
-    const grown = () => looksAt(chain, all).map((looks, n) => looks - (before[n] ?? 0))
+    const before = reads(chain, all)
+    const grown = () => reads(chain, all).map((checks, n) => checks - (before[n] ?? 0))
     await expect.poll(() => Math.max(...grown()), PATIENCE).toBeGreaterThanOrEqual(4)
     const holders = all.filter((_, n) => (grown()[n] ?? 0) > 0)
     expect(holders).toHaveLength(1)
@@ -302,7 +302,7 @@ describe('processes that follow the same chains', () => {
   }
 
   /** The states of a request that each process tells, of which one alone finds the payment. */
-  async function statesToldBy(all: readonly Follower[]): Promise<string[][]> {
+  async function statesReportedBy(all: readonly Follower[]): Promise<string[][]> {
     const paymentReference = await newRequest(all[0]?.url ?? '', 0)
     const watches = all.map(({ url }) => {
       const states: string[] = []
@@ -343,7 +343,7 @@ describe('processes that follow the same chains', () => {
     for (const { url } of [one, two, one, two]) await payOnAll(url)
     for (const { url } of both) await expect.poll(() => hashesAt(url), PATIENCE).toEqual(paid.toSorted())
 
-    expect(await statesToldBy(both)).toEqual(both.map(() => ['OPEN', 'PENDING']))
+    expect(await statesReportedBy(both)).toEqual(both.map(() => ['OPEN', 'PENDING']))
 
     const holder = await whoFollows(0, both)
     const survivor = holder === one ? two : one

@@ -69,7 +69,7 @@ function canonical(address: string): Address {
 let seeds = 0
 const freshWallet = () => newWallet(chain, `rechecked ${seeds++}`)
 
-async function look(): Promise<void> {
+async function scan(): Promise<void> {
   await chain.mine({ blocks: FINALITY })
   await service.scan()
 }
@@ -143,7 +143,7 @@ async function tellPayer(made: Made, payer: Hex): Promise<void> {
   const ofRequest = { account_id: shop.accountId, request_id: idOf(made) }
   const row = await knex('payments').where(ofRequest).first('account_id', 'chain_id', 'tx_hash', 'event_index', 'id')
   const { id, ...event } = row
-  await knex('told_payers').insert({
+  await knex('reported_payers').insert({
     ...event,
     payment_id: id,
     topic: Buffer.from(keccak256(made.request.paymentReference).slice(2), 'hex'),
@@ -208,12 +208,12 @@ describe('what older rules stored', () => {
     const { paymentReference } = request
     const token = chain.tokens.USDC.address
     await chain.payInOneTransaction(payer, [{ kind: 'ERC20', token, to: payee, amount: HUNDRED, paymentReference }])
-    await look()
+    await scan()
     strangersHash = await pay(byStranger.stranger, byStranger.refundAddress, byStranger.refundReference)
     const toStranger = await pay(wrongPayer.payee, wrongPayer.stranger, wrongPayer.request.paymentReference)
     await pay(honest.payee, honest.payer, honest.request.paymentReference)
     const toAnybody = await pay(toUnknown.payee, toUnknown.stranger, paymentReference)
-    await look()
+    await scan()
     const states = () => Promise.all(Object.values(forged).map(statusOf))
     expect(await states()).toEqual(['PAID', 'PAID', 'REFUNDED', 'REFUNDED', 'PAID'])
 
@@ -252,11 +252,13 @@ describe('what older rules stored', () => {
     const tried = await waybill('verify')
     expect(await dump()).toBe(before)
     expect(tried.code).toBe(1)
-    const told = rowsOf(tried.stdout)
-    expect(new Set(told.map(([, account]) => account))).toEqual(new Set(['shop']))
+    const reported = rowsOf(tried.stdout)
+    expect(new Set(reported.map(([, account]) => account))).toEqual(new Set(['shop']))
     const fieldsOf = async (made: Made) => {
       const hashes = (await shop.paymentsOf(made.request)).map(({ txHash }) => txHash)
-      return told.filter(([, , hash]) => hashes.includes(hash as Hex)).map(([kind, , , , ...rest]) => [kind, ...rest])
+      return reported
+        .filter(([, , hash]) => hashes.includes(hash as Hex))
+        .map(([kind, , , , ...rest]) => [kind, ...rest])
     }
     expect(await fieldsOf(forged.byStranger)).toEqual([
       ['PAYMENT', 'status', 'REFUNDED', 'CONFIRMED'],
@@ -272,7 +274,9 @@ describe('what older rules stored', () => {
     ])
     expect(await fieldsOf(forged.toUnknown)).toContainEqual(['PAYMENT', 'refundedAmount', '0', '100'])
     expect(await fieldsOf(forged.honest)).toEqual([])
-    const gone = told.filter(([kind, , , , field]) => kind === 'REFUND' && field === 'row').map((line) => line.at(-1))
+    const gone = reported
+      .filter(([kind, , , , field]) => kind === 'REFUND' && field === 'row')
+      .map((line) => line.at(-1))
     expect(gone.toSorted((a = '', b = '') => (a < b ? -1 : 1))).toEqual([
       expect.stringMatching(/^100 USDC-BASE for/),
       'unmatched: NOT_FROM_PAYEE',
@@ -313,17 +317,17 @@ it('a payment to a stranger is not a refund when the bridge reported the payer',
   const { paymentReference } = request
   const token = chain.tokens.USDC.address
   await chain.payInOneTransaction(payer, [{ kind: 'ERC20', token, to: payee, amount: HUNDRED, paymentReference }])
-  await look()
+  await scan()
   // Like the payer that the status of the bridge reports later.
   await forgePayer(made, payer)
   await tellPayer(made, payer)
   await pay(payee, stranger, paymentReference)
-  await look()
+  await scan()
   expect(await statusOf(made)).toBe('PAID')
   expect((await repair()).code).toBe(0)
   expect(await statusOf(made)).toBe('PAID')
   await pay(payee, payer, paymentReference)
-  await look()
+  await scan()
   expect(await statusOf(made)).toBe('REFUNDED')
   expect((await repair()).code).toBe(0)
   expect(await statusOf(made)).toBe('REFUNDED')
@@ -332,7 +336,7 @@ it('a payment to a stranger is not a refund when the bridge reported the payer',
 it('an accepted event counts again when a reorg has moved it to another block', async () => {
   const made = await makeRequest()
   await pay(made.payer, made.payee, made.request.paymentReference)
-  await look()
+  await scan()
   // From a wallet whose key the node has: only its transactions can be mined again.
   const hash = await pay(chain.wallets[0], made.refundAddress, made.refundReference)
   await chain.mine()
@@ -348,7 +352,7 @@ it('an accepted event counts again when a reorg has moved it to another block', 
   const first = await blockOf()
   expect(await statusOf(made)).toBe('PAID')
   await chain.reorg(2, [{ hash, offset: 1 }])
-  await look()
+  await scan()
   expect(await blockOf()).toBe(first + 1n)
   expect(await statusOf(made)).toBe('REFUNDED')
 })

@@ -127,12 +127,12 @@ describe('a request that was cancelled', () => {
       ])
       const answers = await cancelling
       expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
-      const told = new Set(answers.map(({ body }) => body['cancelledAt']))
-      expect(told.size).toBe(1)
+      const reported = new Set(answers.map(({ body }) => body['cancelledAt']))
+      expect(reported.size).toBe(1)
       await running.chain.mine({ blocks: 4 })
       await running.service.detection.scanOnce()
       const { body } = await ask(`/v1/request/${paymentReference}`)
-      expect(body).toMatchObject({ status: 'CANCELLED', paidAmount: '4', cancelledAt: [...told][0] })
+      expect(body).toMatchObject({ status: 'CANCELLED', paidAmount: '4', cancelledAt: [...reported][0] })
     }
     expect(await findDifferences(knex)).toEqual([])
   })

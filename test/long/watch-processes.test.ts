@@ -10,7 +10,7 @@ import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support
 import { changePayments } from '../support/data/write-payments.ts'
 import { startWaybill, type WaybillProcess } from '../support/process.ts'
 
-// A client that watches two processes in turn, one of which is killed, while others write, ends up with the stored payments.
+// A client that watches two processes one after the other, one of which is killed, while others write, ends up with the stored payments.
 
 const LINES = 1_000
 

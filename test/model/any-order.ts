@@ -178,7 +178,7 @@ class Sequence {
   readonly #sent = new Map<Hex, Sent>()
   readonly #lines = new Map<string, Line>()
   /** Sources and payers that the bridge tells, by the delivery's hash. */
-  readonly #told = new Map<Hex, { source: Hex; payer: Hex }>()
+  readonly #reported = new Map<Hex, { source: Hex; payer: Hex }>()
   /** Words that the service has taken. */
   readonly #known = new Map<Hex, Hex>()
   /** Transactions of whose events the service counted one. */
@@ -368,7 +368,7 @@ class Sequence {
         reference === 'REQUEST' &&
         to === cast.payee &&
         standing.has(hash) &&
-        this.#told.get(hash)?.payer !== cast.payee,
+        this.#reported.get(hash)?.payer !== cast.payee,
     )
     const what = this.#plan.weighted({ event: payments.length > 0 ? 60 : 0, foreign: 30, nothing: 10 })
     const amount = BigInt(this.#plan.between(1, 7)) * this.#unit
@@ -427,22 +427,22 @@ class Sequence {
   async #word(): Promise<void> {
     if (this.#form !== forms.TOKEN) return
     const { near, cast } = this.#ground
-    const untold = async () => {
+    const unlisted = async () => {
       const onChain = await this.#canonical()
       return [...this.#sent.values()].filter(
-        ({ hash, isCarried }) => isCarried && onChain.has(hash) && !this.#told.has(hash),
+        ({ hash, isCarried }) => isCarried && onChain.has(hash) && !this.#reported.has(hash),
       )
     }
-    if ((await untold()).length === 0) {
+    if ((await unlisted()).length === 0) {
       await this.#payFrom('executor')
       await this.#mine(1)
     }
-    const { hash } = this.#plan.pick(await untold())
+    const { hash } = this.#plan.pick(await unlisted())
     const imported = new Set([...this.#lines.values()].map(({ txHash }) => txHash))
     const payer = !imported.has(hash) && this.#plan.chance(0.25) ? cast.payee : this.#plan.pick(cast.payers)
     const { transactionHash: source } = await near.send(payer, { to: cast.outsider, data: '0x', value: 1n } as never)
     await near.mine({ blocks: FINALITY + 1 })
-    this.#told.set(hash, { source, payer })
+    this.#reported.set(hash, { source, payer })
     this.#tell('WORD', `${hash.slice(0, 8)} came from ${payer === cast.payee ? 'the payee' : payer.slice(0, 6)}`)
     await this.#sync()
   }
@@ -565,7 +565,7 @@ class Sequence {
     }
     if (!this.#hasTerms) return
     const onChain = await this.#canonical()
-    for (const [hash, { payer }] of this.#told) if (onChain.has(hash)) this.#known.set(hash, payer)
+    for (const [hash, { payer }] of this.#reported) if (onChain.has(hash)) this.#known.set(hash, payer)
     for (const hash of onChain.keys()) if (this.#isCountedPayment(hash)) this.#counted.add(hash)
   }
 
@@ -579,11 +579,11 @@ class Sequence {
   async #drainWords(): Promise<void> {
     const { server, database, far, near, cast } = this.#ground
     server.behave((hash, response) => {
-      const told = this.#told.get(hash as Hex)
-      if (told === undefined) return answer(response, 404, NOT_FOUND)
-      const sending = { chainId: NEAR_ID, txHash: told.source }
+      const reported = this.#reported.get(hash as Hex)
+      if (reported === undefined) return answer(response, 404, NOT_FOUND)
+      const sending = { chainId: NEAR_ID, txHash: reported.source }
       const receiving = { chainId: FAR_ID, txHash: hash }
-      return answer(response, 200, done({ sending, receiving, fromAddress: told.payer }))
+      return answer(response, 200, done({ sending, receiving, fromAddress: reported.payer }))
     })
     const configs = configsOf({ far, near, cast })
     // Whatever waits is due.

@@ -240,8 +240,8 @@ function giveBack(refund: Returned, before: readonly Paid[], entries: Map<string
   for (const payment of [...own, ...others]) {
     const list = entries.get(payment.key) ?? []
     const returned = returnedOf(list)
-    const room = payment.amount - returned
-    const amount = left < room ? left : room
+    const space = payment.amount - returned
+    const amount = left < space ? left : space
     if (amount === 0n) continue
     list.push({ txHash, eventIndex, amount, excess: false })
     parts.push({ payment, worth: worthOfPart(payment, returned + amount) - worthOfPart(payment, returned) })

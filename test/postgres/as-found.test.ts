@@ -24,12 +24,12 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-test('everybody is told the same by a database with every odd setting at once', async () => {
+test('everybody is reported the same by a database with every odd setting at once', async () => {
   for (const setting of settingsThatWork) await makeSetting(odd, setting)
-  const told = await useDatabase(placeOf(odd), file)
-  expect(told).toEqual(await useDatabase(placeOf(plain), file))
-  expect(told.created).toEqual(['one'])
-  expect(told.exported.split('\n')).toHaveLength(61)
+  const reported = await useDatabase(placeOf(odd), file)
+  expect(reported).toEqual(await useDatabase(placeOf(plain), file))
+  expect(reported.created).toEqual(['one'])
+  expect(reported.exported.split('\n')).toHaveLength(61)
 })
 
 /** What a command says on a database, whatever it was asked for. */

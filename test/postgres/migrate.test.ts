@@ -293,9 +293,9 @@ describe('a database of another build of before the first release', () => {
   ])('%s is refused, with export and import named, and unchanged', async (_, statements) => {
     await migrate(db.knex, { migrations: [{ ...first, name: '0001-other' }] })
     for (const statement of statements) await db.knex.raw(statement)
-    for (const look of [migrate, pendingMigrations]) {
-      await expect(look(db.knex)).rejects.toThrow(OtherSchemaError)
-      await expect(look(db.knex)).rejects.toThrow(/waybill export .* into a new database .*waybill import/)
+    for (const check of [migrate, pendingMigrations]) {
+      await expect(check(db.knex)).rejects.toThrow(OtherSchemaError)
+      await expect(check(db.knex)).rejects.toThrow(/waybill export .* into a new database .*waybill import/)
     }
     expect(await db.knex('payments')).toEqual([])
   })

@@ -402,10 +402,10 @@ describe('concurrent writers', () => {
       return each.kind === 'import' ? `import ${each.account} ${each.lines.length % 2}` : `request ${each.request % 2}`
     })
     expect(workers.size).toBe(8)
-    const inTurn = async (some: readonly Step[]) => {
+    const inOrder = async (some: readonly Step[]) => {
       for (const each of some) await run(each)
     }
-    await Promise.all([...workers.values()].map(inTurn))
+    await Promise.all([...workers.values()].map(inOrder))
     knex.off('query-error', onError)
     expect(failed).toEqual([])
     expect(await findDifferences(knex)).toEqual([])

@@ -156,8 +156,8 @@ describe('leases', () => {
   })
 
   test('of a chain: a process that was killed is replaced within 5 seconds, and one that is slow for 2 seconds is not', () => {
-    const lookEveryMs = paceAfter('ELSEWHERE', 0).waitMs
-    expect(CHAIN_LEASE_MS + lookEveryMs).toBeLessThan(5_000)
+    const checkEveryMs = paceAfter('ELSEWHERE', 0).waitMs
+    expect(CHAIN_LEASE_MS + checkEveryMs).toBeLessThan(5_000)
     // It is renewed each third of its time, so that one renewal that is lost or late is made up for.
     expect(CHAIN_LEASE_MS - CHAIN_LEASE_MS / 3).toBeGreaterThanOrEqual(2_000)
   })

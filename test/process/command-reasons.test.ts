@@ -31,7 +31,7 @@ it.each([
   }
 })
 
-it('a database that is connected to and says nothing is told within seconds', async () => {
+it('a database that is connected to and says nothing is reported within seconds', async () => {
   const { user, password, database: name } = database.direct
   const url = `postgres://${user}:${encodeURIComponent(password)}@${proxy.host}:${proxy.port}/${name}`
   proxy.silence()

@@ -118,7 +118,7 @@ const entries: readonly DatedTerms[] = Array.from({ length: COUNT }, (_, n) => {
 
 type Paid = { readonly amount: string; readonly final: boolean; readonly status: number; readonly counts?: boolean }
 
-/** Payments of a request, and the status that they make. Requests take these in turn. */
+/** Payments of a request, and the status that they make. Requests take these one after the other. */
 const payments: readonly (readonly [SettledStatus, readonly Paid[]])[] = [
   ['OPEN', []],
   ['PARTIALLY_PAID', [{ amount: '4', final: true, status: 2 }]],

@@ -44,7 +44,7 @@ afterEach(() => {
   proxies.base.bodies.length = 0
 })
 
-/** A new room for each test: what it learns about a URL must not reach the next test. */
+/** A new routing for each test: what it learns about a URL must not reach the next test. */
 function newRouting(options: Parameters<typeof createTestRouting>[1] = {}): TestRouting & { paymentReference: Hex } {
   const configs = [
     configOf(ethereum, 'ETHEREUM', { rpcUrls: [proxies.ethereum.url] }),

@@ -5,7 +5,7 @@ import { resultIn } from '../../src/nodes/json-rpc.ts'
 import { createRpcNode } from '../../src/nodes/rpc-node.ts'
 import { createGasMeter } from '../../src/routing/gas/gas-meter.ts'
 import { decodeSlotSearch, encodeSlotSearch, type TokenSlots } from '../../src/routing/gas/token-slots.ts'
-import { LOOK_POLICY } from '../../src/routing/scan/scan.ts'
+import { SCAN_POLICY } from '../../src/routing/scan/scan.ts'
 import { startAnvilNode, type TestNode } from '../support/chains/nodes.ts'
 import { deployForPayers, type PayersChain, unusedAddress } from '../support/chains/payers-chain.ts'
 import { offTheLine, takeRandomQuotes } from '../support/chains/random-quotes.ts'
@@ -92,13 +92,13 @@ function answeringEstimates(result: string): ProxyBehaviour {
   return async (exchange, response) => {
     const calls = JSON.parse(exchange.body) as { id: number; method: string; params: unknown[] }[]
     const answers = JSON.parse(await exchange.next()) as { id: number }[]
-    const told = answers.map((answer) => {
+    const reported = answers.map((answer) => {
       const call = calls.find(({ id }) => id === answer.id)
       const error = call && noSimulation(call)
       if (error !== undefined) return { id: answer.id, error }
       return call?.method === 'eth_estimateGas' ? { id: answer.id, result } : answer
     })
-    response.end(JSON.stringify(told))
+    response.end(JSON.stringify(reported))
   }
 }
 
@@ -218,7 +218,7 @@ describe('the gas limits of prepared transactions', () => {
       expect((await chain.send(wallet, transaction)).succeeded).toBe(true)
   })
 
-  it('keep later looks in one request where a URL refuses whole batches for one method', async () => {
+  it('keep later scans in one request where a URL refuses whole batches for one method', async () => {
     proxy.behave(async (exchange, response) => {
       if (exchange.body.includes('eth_simulateV1')) response.writeHead(400).end('{"error":"no such method"}')
       else await passOn(exchange, response)
@@ -396,7 +396,7 @@ describe('the storage places of a token', () => {
   const VYPER = `0x36602414602e576004600052600435602052604060002060005260243560205260406000205460005260206000f35b6003600052600435602052604060002054600052602060 00f3`
 
   async function find(address: string): Promise<TokenSlots | undefined> {
-    const [balance, allowance] = await createRpcNode(node.rpc.url, LOOK_POLICY).ask(
+    const [balance, allowance] = await createRpcNode(node.rpc.url, SCAN_POLICY).ask(
       encodeSlotSearch(canonical(address)),
     )
     return decodeSlotSearch(resultIn(balance), resultIn(allowance))
@@ -439,7 +439,7 @@ describe('the storage places of a token', () => {
     const tokens = chain.config.tokens.slice(0, 2)
     const meter = createGasMeter({
       chain: { multicall, tokens },
-      node: createRpcNode(proxy.url, LOOK_POLICY),
+      node: createRpcNode(proxy.url, SCAN_POLICY),
       slots,
       clock: Date.now,
     })

@@ -173,7 +173,7 @@ export const LIES: readonly Lie[] = [
     amount: '900',
   },
   {
-    name: 'a loss of 144 USD that a surplus makes room for',
+    name: 'a loss of 144 USD that a surplus makes routing for',
     check: 'COST_TOO_HIGH',
     tell: (answer) => answer,
     terms: { impact: 90_000n, surplus: 1_500_000_000n },

@@ -463,9 +463,9 @@ describe('a payment from another chain', () => {
     expect(reasonOf(answer)?.metadata).toEqual(check && { check })
     expect(reasonOf(answer)?.remedy).not.toBe('')
     expect(answer.degraded).toBe(degraded)
-    const told = JSON.stringify([answer, logged])
-    expect(told).not.toContain(API_KEY)
-    expect(told).not.toContain('127.0.0.1')
+    const reported = JSON.stringify([answer, logged])
+    expect(reported).not.toContain(API_KEY)
+    expect(reported).not.toContain('127.0.0.1')
   })
 
   it.each<Lie>(LIES)('rejects a quote that lies by $name', async ({ check, tell, terms, amount }) => {
@@ -489,10 +489,10 @@ describe('a payment from another chain', () => {
 
   it('accepts a loss up to the operator’s cap, and none above it', async () => {
     lifi.charge({ impact: 120_000n })
-    const room = (bps: number) => open({ lossCap: { bps, usd: { units: 1n, places: 0 } } })
+    const routing = (bps: number) => open({ lossCap: { bps, usd: { units: 1n, places: 0 } } })
     const ids = async (routing: TestRouting) => (await routing.find(ask(routing))).routes.map(({ id }) => id)
-    expect(await ids(room(1_200))).toEqual([ID])
-    expect(await ids(room(1_199))).toEqual([])
+    expect(await ids(routing(1_200))).toEqual([ID])
+    expect(await ids(routing(1_199))).toEqual([])
   })
 
   it('asks LI.FI again only when its quota is renewed', async () => {

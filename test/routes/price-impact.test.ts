@@ -262,8 +262,8 @@ describe('a pool that a stranger has moved', () => {
   let market: TestChain
   let pools: UniswapV2
   let tiers: UniswapV3
-  let room: TestRouting
-  let rooms: { readonly unpriced: TestRouting; readonly pegged: TestRouting }
+  let service: TestRouting
+  let services: { readonly unpriced: TestRouting; readonly pegged: TestRouting }
   beforeAll(async () => {
     market = await startTestChain({ baseFeePerGas: 8_000_000_000n })
     const { USDC, USDT, DAI } = market.tokens
@@ -276,9 +276,9 @@ describe('a pool that a stranger has moved', () => {
     await exchanges.swapToPay.approveAll([USDC, USDT, DAI])
     const open = (tokens: Record<string, object> = {}) =>
       createTestRouting([withExchanges(configOf(market, 'ETHEREUM', { tokens }), exchanges, [])])
-    room = open()
+    service = open()
     const none = { usdFeed: undefined, heartbeatSeconds: undefined }
-    rooms = { unpriced: open({ USDT: none }), pegged: open({ USDT: { ...none, pegUsd: '1' } }) }
+    services = { unpriced: open({ USDT: none }), pegged: open({ USDT: { ...none, pegUsd: '1' } }) }
     // So that 100 USDC take some 210 USDT of the pool, of which it says that it is worth as much.
     await pools.trade(449_000n * 10n ** 6n, USDT, USDC)
   })
@@ -286,7 +286,7 @@ describe('a pool that a stranger has moved', () => {
 
   let wallets = 0
   /** A wallet with a thousand of each token, and a request for 100 USDC. */
-  async function ask(routing = room, wei = 10n ** 18n) {
+  async function ask(routing = service, wei = 10n ** 18n) {
     const wallet = freshAddress(`wallet of a moved pool ${wallets++}`)
     await market.setNativeBalance(wallet, wei)
     await market.client.rpc.call('anvil_impersonateAccount', [wallet])
@@ -302,7 +302,7 @@ describe('a pool that a stranger has moved', () => {
     routes.map(({ id, tags, warnings }) => [id, tags, warnings.map(({ reason }) => reason)])
 
   it('has the price impact of what it takes, no tag, and stands last', async () => {
-    const { routes } = await room.find(await ask())
+    const { routes } = await service.find(await ask())
     expect(summary(routes)).toEqual([
       ['ETHEREUM_ETHEREUM_DAI_USDC', ['CHEAPEST', 'FASTEST'], []],
       [`${ID}_UNISWAP_V3`, [], []],
@@ -316,13 +316,13 @@ describe('a pool that a stranger has moved', () => {
     expect(moved.totalCost).toBeGreaterThan(1)
     expect(moved.warnings[0]?.message).toMatch(/^the pools of uniswap-v2 price USDT below the market: 1\.\d+ of/)
     for (const sort of ['CHEAPEST', 'FASTEST'] as const) {
-      expect((await room.find({ ...(await ask()), sort })).routes.at(-1)?.id).toBe(ID)
+      expect((await service.find({ ...(await ask()), sort })).routes.at(-1)?.id).toBe(ID)
     }
   })
 
   it('takes exactly that much, when somebody takes it all the same', async () => {
     const question = await ask()
-    const { route, transactions } = await room.prepare({ ...question, route: ID })
+    const { route, transactions } = await service.prepare({ ...question, route: ID })
     const before = await market.balanceOf(market.tokens.USDT, question.wallet)
     await takeRoute(market, question.wallet, { transactions })
     const spent = before - (await market.balanceOf(market.tokens.USDT, question.wallet))
@@ -333,27 +333,27 @@ describe('a pool that a stranger has moved', () => {
     ['0.01', 'PRICE_IMPACT_ABOVE_MAXIMUM'],
     ['2', 'PRICE_IMPACT_UNCERTAIN'],
   ])('passes no maxPriceImpact, not even %s', async (maxPriceImpact, reason) => {
-    const { routes, unavailable } = await room.find({ ...(await ask()), maxPriceImpact })
+    const { routes, unavailable } = await service.find({ ...(await ask()), maxPriceImpact })
     expect(routes.map(({ id }) => id)).toEqual(['ETHEREUM_ETHEREUM_DAI_USDC', `${ID}_UNISWAP_V3`])
     const entry = unavailable.find(({ token, provider }) => token === 'USDT' && provider === 'uniswap-v2')
     expect(entry).toMatchObject({ reason, remedy: 'leave maxPriceImpact out' })
   })
 
   it('is judged by a peg as well', async () => {
-    const [moved] = (await rooms.pegged.find(await ask(rooms.pegged))).routes.filter(({ id }) => id === ID)
+    const [moved] = (await services.pegged.find(await ask(services.pegged))).routes.filter(({ id }) => id === ID)
     expect(moved?.priceImpact).toBeGreaterThan(1)
     expect(summary([moved as Route])).toEqual([[ID, [], ['SWAP_OFF_MARKET']]])
   })
 
   it('is unchecked without a price: its own price counts, and it stands behind all others without a tag, whatever it seems to cost', async () => {
-    const { routes } = await rooms.unpriced.find(await ask(rooms.unpriced))
+    const { routes } = await services.unpriced.find(await ask(services.unpriced))
     expect(summary(routes)).toEqual([
       ['ETHEREUM_ETHEREUM_DAI_USDC', ['CHEAPEST', 'FASTEST'], []],
       [ID, [], ['PRICE_UNCHECKED']],
       [`${ID}_UNISWAP_V3`, [], ['PRICE_UNCHECKED']],
     ])
     expect(routes[1]?.priceImpact).toBeLessThan(0.01)
-    const strict = await rooms.unpriced.find({ ...(await ask(rooms.unpriced)), maxPriceImpact: '0.9' })
+    const strict = await services.unpriced.find({ ...(await ask(services.unpriced)), maxPriceImpact: '0.9' })
     expect(strict.routes.map(({ id }) => id)).toEqual(['ETHEREUM_ETHEREUM_DAI_USDC'])
     expect(strict.unavailable.filter(({ reason }) => reason === 'PRICE_IMPACT_UNCERTAIN')).toHaveLength(2)
   })
@@ -361,7 +361,7 @@ describe('a pool that a stranger has moved', () => {
   it('is unchecked while its feed is stale', async () => {
     const { timestampSec } = await market.client.head()
     await market.setFeed(market.tokens.USDT.feed, { answer: USD, updatedAtSec: timestampSec - 10_000_000 })
-    const stale = await room.find(await ask())
+    const stale = await service.find(await ask())
     await market.setFeed(market.tokens.USDT.feed, { answer: USD })
     const [first, ...others] = summary(stale.routes)
     expect(first).toEqual(['ETHEREUM_ETHEREUM_DAI_USDC', ['CHEAPEST', 'FASTEST'], []])
@@ -369,7 +369,7 @@ describe('a pool that a stranger has moved', () => {
   })
 
   it('stands behind a route of honest price, but no route without gas carries a tag', async () => {
-    const { routes } = await room.find(await ask(room, 0n))
+    const { routes } = await service.find(await ask(service, 0n))
     expect(routes.map(({ id, tags }) => [id, tags])).toEqual([
       ['ETHEREUM_ETHEREUM_DAI_USDC', []],
       [`${ID}_UNISWAP_V3`, []],
@@ -380,7 +380,7 @@ describe('a pool that a stranger has moved', () => {
   it('moved to the payer’s gain has a price impact below 0', async () => {
     const { USDC, DAI } = market.tokens
     await pools.trade(100_000n * 10n ** 6n, USDC, DAI)
-    const [first] = (await room.find(await ask())).routes
+    const [first] = (await service.find(await ask())).routes
     expect(first?.id).toBe('ETHEREUM_ETHEREUM_DAI_USDC')
     expect(first?.priceImpact).toBeLessThan(-0.1)
     expect(first?.warnings).toEqual([])

@@ -31,12 +31,12 @@ describe('a remedy', () => {
     ofReason.map((scene, i) => [reason, i, scene] as const),
   )
   it.each(all)('of %s makes the route appear (%i)', async (reason, _, arrange) => {
-    const { room, question, at, route, follow } = await arrange()
-    const answer = await room.find(question)
+    const { routing, question, at, route, follow } = await arrange()
+    const answer = await routing.find(question)
     const entry = entryOf(answer, at)
     expect([entry?.reason, idsOf(answer).includes(route)]).toEqual([reason, false])
-    const next = { room, question, ...(await follow(entry?.remedy ?? '')) }
-    expect(idsOf(await next.room.find(next.question))).toContain(route)
+    const next = { routing, question, ...(await follow(entry?.remedy ?? '')) }
+    expect(idsOf(await next.routing.find(next.question))).toContain(route)
   })
 })
 
@@ -72,8 +72,8 @@ describe('the missing amount that a remedy tells', () => {
 
   it.each(kinds)('suffices exactly, and one unit less does not: $name', async ({ token, at, route, terms }) => {
     const wallet = await stage.newWallet()
-    const room = stage.open()
-    const question = { ...stage.ask(room, wallet, terms), chains: ['ETHEREUM'], ...fee() }
+    const routing = stage.open()
+    const question = { ...stage.ask(routing, wallet, terms), chains: ['ETHEREUM'], ...fee() }
     const place = { token, provider: 'request-network', ...at }
     const missing = (answer: RoutesAnswer) => {
       const entry = entryOf(answer, place)
@@ -82,21 +82,21 @@ describe('the missing amount that a remedy tells', () => {
       return parseAmount(amount, decimalsOf(token)) as bigint
     }
     await give(token, wallet, 3n)
-    await give(token, wallet, missing(await room.find(question)) - 1n)
-    expect(missing(await room.find(question))).toBe(1n)
+    await give(token, wallet, missing(await routing.find(question)) - 1n)
+    expect(missing(await routing.find(question))).toBe(1n)
     await give(token, wallet, 1n)
-    expect(idsOf(await room.find(question))).toContain(route ?? DIRECT)
-    const { maxSourceAmount } = await room.prepare({ ...question, route: route ?? DIRECT })
+    expect(idsOf(await routing.find(question))).toContain(route ?? DIRECT)
+    const { maxSourceAmount } = await routing.prepare({ ...question, route: route ?? DIRECT })
     expect(formatAmount(await holdings(token, wallet), decimalsOf(token))).toBe(maxSourceAmount)
   })
 
   it.each(kinds)('suffices exactly for gas, and one unit less does not: $name', async ({ token, at, route, terms }) => {
     const wallet = await stage.newWallet()
     await stage.near.setNativeBalance(wallet, 5n)
-    const room = stage.open()
-    const question = { ...stage.ask(room, wallet, terms), chains: ['ETHEREUM'], ...fee() }
+    const routing = stage.open()
+    const question = { ...stage.ask(routing, wallet, terms), chains: ['ETHEREUM'], ...fee() }
     const place = { token, provider: 'request-network', ...at }
-    const [lack = ''] = read(entryOf(await room.find(question), place)?.remedy ?? '', /^add ([\d.]+) /)
+    const [lack = ''] = read(entryOf(await routing.find(question), place)?.remedy ?? '', /^add ([\d.]+) /)
     await give(token, wallet, parseAmount(lack, decimalsOf(token)) as bigint)
 
     const gasOf = (answer: RoutesAnswer) => {
@@ -104,18 +104,18 @@ describe('the missing amount that a remedy tells', () => {
       const warning = found?.warnings.find(({ reason }) => reason === 'INSUFFICIENT_GAS')?.message
       return { hasEnough: found?.readiness.hasEnoughGas, warning: warning ?? '' }
     }
-    const short = gasOf(await room.find(question))
+    const short = gasOf(await routing.find(question))
     const [amount = ''] = read(short.warning, /; add ([\d.]+) ETH on ETHEREUM$/)
     await give('ETH', wallet, (parseAmount(amount, 18) as bigint) - 1n)
-    expect(gasOf(await room.find(question))).toEqual({
+    expect(gasOf(await routing.find(question))).toEqual({
       hasEnough: false,
       warning: expect.stringMatching(/; add 0\.000000000000000001 ETH on ETHEREUM$/),
     })
     await give('ETH', wallet, 1n)
-    expect(gasOf(await room.find(question))).toEqual({ hasEnough: true, warning: '' })
+    expect(gasOf(await routing.find(question))).toEqual({ hasEnough: true, warning: '' })
 
     // It suffices for wallets that offer twice the base fee, for each of the transactions.
-    const { transactions } = await room.prepare({ ...question, route: route ?? DIRECT })
+    const { transactions } = await routing.prepare({ ...question, route: route ?? DIRECT })
     for (const transaction of transactions) {
       const hash = await send(transaction, await feesNow(stage.near))
       await stage.near.mine()
@@ -125,13 +125,13 @@ describe('the missing amount that a remedy tells', () => {
 
   it('is exactly what a node demands, once gas is measured', async () => {
     const wallet = await stage.newWallet()
-    const room = stage.open()
-    const question = { ...stage.ask(room, wallet, inCoins), chains: ['ETHEREUM'] }
+    const routing = stage.open()
+    const question = { ...stage.ask(routing, wallet, inCoins), chains: ['ETHEREUM'] }
     await stage.near.setNativeBalance(wallet, 2n * 10n ** 18n)
-    const { route } = await room.prepare({ ...question, route: DIRECT })
+    const { route } = await routing.prepare({ ...question, route: DIRECT })
     const [amount = ''] = read(route?.warnings[0]?.message ?? '', /; add ([\d.]+) ETH on ETHEREUM$/)
     const missing = parseAmount(amount, 18) as bigint
-    const [transaction] = (await room.prepare({ ...question, route: DIRECT })).transactions
+    const [transaction] = (await routing.prepare({ ...question, route: DIRECT })).transactions
     if (transaction === undefined) throw new TypeError('nothing is to be sent')
     const fees = await feesNow(stage.near)
     await give('ETH', wallet, missing - 1n)

@@ -1,4 +1,4 @@
-/** Shared by the scenes of remedies: wallets and rooms that get a remedy, and the acts that follow it. */
+/** Shared by the scenes of remedies: wallets and routings that get a remedy, and the acts that follow it. */
 import type { ChainConfig, PaymentContractKind } from '../../src/chains/chains-file.ts'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import type { RoutesAnswer, RoutesQuestion } from '../../src/domain/route.ts'
@@ -56,21 +56,21 @@ export const payingWith = (wallet: EvmAddress) => async (remedy: string) => {
 export async function nearScene(
   token: string,
   scene: Partial<Scene> & { funds?: Parameters<typeof walletWith>[0]; terms?: object; near?: Changes; ask?: object } & {
-    then: (scene: { wallet: EvmAddress; room: TestRouting; question: RoutesQuestion }) => Scene['follow']
+    then: (scene: { wallet: EvmAddress; routing: TestRouting; question: RoutesQuestion }) => Scene['follow']
   },
 ): Promise<Scene> {
   const { funds, terms, near, then, ask, ...rest } = scene
   const wallet = await walletWith(funds)
-  const room = stage.open(near === undefined ? {} : { near })
-  const question = { ...stage.ask(room, wallet, terms), chains: ['ETHEREUM'], ...ask }
-  const follow = then({ wallet, room, question })
-  return { room, question, at: { token, chain: 'ETHEREUM' }, route: DIRECT, follow, ...rest }
+  const routing = stage.open(near === undefined ? {} : { near })
+  const question = { ...stage.ask(routing, wallet, terms), chains: ['ETHEREUM'], ...ask }
+  const follow = then({ wallet, routing, question })
+  return { routing, question, at: { token, chain: 'ETHEREUM' }, route: DIRECT, follow, ...rest }
 }
 
-/** Asks the question again in a room configured as the remedy says. */
+/** Asks the question again in a routing configured as the remedy says. */
 export function reopened(near: Changes, wallet: string, terms: object = {}): Next {
-  const room = stage.open({ near })
-  return { room, question: stage.ask(room, wallet, terms) }
+  const routing = stage.open({ near })
+  return { routing, question: stage.ask(routing, wallet, terms) }
 }
 
 /** A scene of a wallet with tokens of the far chain, with a cross-chain provider. */
@@ -81,16 +81,16 @@ export async function crosschainScene(
     far?: Changes
     lifi?: object
     configs?: readonly ChainConfig[]
-    then: (scene: { wallet: EvmAddress; room: TestRouting; question: RoutesQuestion }) => Scene['follow']
+    then: (scene: { wallet: EvmAddress; routing: TestRouting; question: RoutesQuestion }) => Scene['follow']
   },
 ): Promise<Scene> {
   const { usdt = 1_000n * UNIT, terms, far, lifi = {}, configs, then, ...rest } = scene
   const wallet = await stage.newWallet()
   await fundFar(wallet, usdt)
-  const room = stage.open({ lifi, ...(far && { far }), ...(configs && { configs }) })
-  const question = stage.ask(room, wallet, terms)
-  const follow = then({ wallet, room, question })
-  return { room, question, at: { chain: 'BASE', token: 'USDT' }, route: CROSSCHAIN, follow, ...rest }
+  const routing = stage.open({ lifi, ...(far && { far }), ...(configs && { configs }) })
+  const question = stage.ask(routing, wallet, terms)
+  const follow = then({ wallet, routing, question })
+  return { routing, question, at: { chain: 'BASE', token: 'USDT' }, route: CROSSCHAIN, follow, ...rest }
 }
 
 /** The cross-chain provider fails, and works again after the time that the remedy names. */
@@ -117,11 +117,11 @@ export async function nodeErrs(
   { questions = 1, ...options }: { questions?: number; chainTimeoutMs?: number } = {},
 ): Promise<Scene> {
   const wallet = await walletWith({ USDC: 100n * UNIT })
-  const room = stage.open({ throughProxy: true, ...options })
-  const question = stage.ask(room, wallet)
+  const routing = stage.open({ throughProxy: true, ...options })
+  const question = stage.ask(routing, wallet)
   stage.proxy.behave(behaviour)
   for (let asked = 1; asked < questions; asked++) {
-    const entry = entryOf(await room.find(question), { chain: 'ETHEREUM' })
+    const entry = entryOf(await routing.find(question), { chain: 'ETHEREUM' })
     stage.wait(Number(read(entry?.remedy ?? '', AGAIN)[0]))
   }
   const follow = (remedy: string) => {
@@ -129,7 +129,7 @@ export async function nodeErrs(
     stage.wait(Number(read(remedy, AGAIN)[0]))
     return {}
   }
-  return { room, question, at: { chain: 'ETHEREUM' }, route: DIRECT, follow }
+  return { routing, question, at: { chain: 'ETHEREUM' }, route: DIRECT, follow }
 }
 
 export const SWAPPED = { at: { provider: 'uniswap-v2', token: 'DAI' }, route: 'ETHEREUM_ETHEREUM_DAI_USDC' } as const

@@ -43,9 +43,9 @@ export const crosschainScenes = {
     async () => {
       const wallet = await stage.newWallet()
       await fundFar(wallet, 1_000n * UNIT)
-      const room = stage.open()
+      const routing = stage.open()
       const at = { chain: 'BASE', token: 'USDT' }
-      return { room, question: stage.ask(room, wallet), at, route: DIRECT, follow: payingWith(wallet) }
+      return { routing, question: stage.ask(routing, wallet), at, route: DIRECT, follow: payingWith(wallet) }
     },
   ],
   CROSSCHAIN_DELIVERS_TOKENS: [
@@ -78,13 +78,13 @@ export const crosschainScenes = {
       return crosschainScene({
         usdt: 10n * UNIT,
         then:
-          ({ wallet, room, question }) =>
+          ({ wallet, routing, question }) =>
           async (remedy) => {
             const words = /^add more than ([\d.]+) USDT on BASE; the quote then shows the costs of the bridge$/
             await fundFar(wallet, parseAmount(read(remedy, words)[0] as string, 6) as bigint)
-            const told = entryOf(await room.find(question), { chain: 'BASE', token: 'USDT' })
-            expect(told?.reason).toBe('INSUFFICIENT_BALANCE')
-            const [more = ''] = read(told?.remedy ?? '', /^add ([\d.]+) USDT on BASE$/)
+            const reported = entryOf(await routing.find(question), { chain: 'BASE', token: 'USDT' })
+            expect(reported?.reason).toBe('INSUFFICIENT_BALANCE')
+            const [more = ''] = read(reported?.remedy ?? '', /^add ([\d.]+) USDT on BASE$/)
             await fundFar(wallet, parseAmount(more, 6) as bigint)
             return {}
           },
@@ -154,8 +154,8 @@ export const crosschainScenes = {
           ({ wallet }) =>
           (remedy) => {
             read(remedy, /^ask the operator to check LIFI_API_KEY$/)
-            const room = stage.open({ lifi: { apiKey: 'right' } })
-            return { room, question: stage.ask(room, wallet) }
+            const routing = stage.open({ lifi: { apiKey: 'right' } })
+            return { routing, question: stage.ask(routing, wallet) }
           },
       })
     },
@@ -183,8 +183,8 @@ export const crosschainScenes = {
           ({ wallet }) =>
           (remedy) => {
             read(remedy, /^configure the entry lifi of BASE in the chains file$/)
-            const room = stage.open({ lifi: {} })
-            return { room, question: stage.ask(room, wallet) }
+            const routing = stage.open({ lifi: {} })
+            return { routing, question: stage.ask(routing, wallet) }
           },
       })
     },
@@ -198,8 +198,8 @@ export const crosschainScenes = {
           (remedy) => {
             read(remedy, /^configure a price feed or a peg for USDT in the chains file$/)
             const peg = { usdFeed: undefined, heartbeatSeconds: undefined, pegUsd: '1' }
-            const room = stage.open({ lifi: {}, far: { tokens: { USDT: peg } } })
-            return { room, question: stage.ask(room, wallet) }
+            const routing = stage.open({ lifi: {}, far: { tokens: { USDT: peg } } })
+            return { routing, question: stage.ask(routing, wallet) }
           },
       }),
   ],
@@ -247,7 +247,7 @@ export const crosschainScenes = {
       const wallet = await stage.newWallet()
       await stage.near.fund(stage.near.tokens.USDC, wallet, 200n * UNIT)
       const { USDC } = stage.near.tokens
-      const room = stage.open({
+      const routing = stage.open({
         objectionTo: ({ address }) =>
           address === canonical(USDC.address)
             ? { contract: 'USDC', detail: 'its decimals are 18, and 6 in the file' }
@@ -256,10 +256,10 @@ export const crosschainScenes = {
       const follow = (remedy: string) => {
         read(remedy, /^ask the operator to correct USDC of ETHEREUM in the chains file$/)
         const next = stage.open()
-        return { room: next, question: stage.ask(next, wallet) }
+        return { routing: next, question: stage.ask(next, wallet) }
       }
       const at = { chain: 'ETHEREUM', token: 'USDC' }
-      return { room, question: stage.ask(room, wallet), at, route: DIRECT, follow }
+      return { routing, question: stage.ask(routing, wallet), at, route: DIRECT, follow }
     },
   ],
   CONTRACT_UNREADABLE: [

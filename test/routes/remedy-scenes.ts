@@ -93,13 +93,13 @@ export const ownScenes = {
         funds: { DAI: 200n * COIN },
         terms: inFiat('USD'),
         then:
-          ({ wallet, room, question }) =>
+          ({ wallet, routing, question }) =>
           async (remedy) => {
             const [symbol] = read(
               remedy,
               /^get (\w+) on ETHEREUM elsewhere and pay with it; its own entry says how much is needed$/,
             )
-            const there = entryOf(await room.find(question), { token: symbol })
+            const there = entryOf(await routing.find(question), { token: symbol })
             await add(wallet, read(there?.remedy ?? '', /^add ([\d.]+) (\w+) on ETHEREUM$/))
             return {}
           },
@@ -174,13 +174,13 @@ export const ownScenes = {
         funds: { USDC: 200n * UNIT },
         terms: inFiat('USD', '0.00000001'),
         then:
-          ({ room, question }) =>
+          ({ routing, question }) =>
           async (remedy) => {
             const [amount = ''] = read(remedy, /^pay ([\d.]+) USD or more at once: ask with a larger amount$/)
             const less = ((parseAmount(amount, 8) as bigint) - 1n).toString().padStart(9, '0')
-            const short = await room.find({ ...question, amount: less.replace(/(\d{8})$/, '.$1') })
+            const short = await routing.find({ ...question, amount: less.replace(/(\d{8})$/, '.$1') })
             expect(entryOf(short, { token: 'USDC' })?.reason).toBe('CONVERSION_TOO_SMALL')
-            expect(idsOf(await room.find({ ...question, amount }))).toEqual([DIRECT])
+            expect(idsOf(await routing.find({ ...question, amount }))).toEqual([DIRECT])
             await stage.near.setFeed(feed, { answer: USD })
             return { question: { ...question, amount } }
           },
@@ -251,10 +251,10 @@ export const ownScenes = {
         near: { contracts },
         ...SWAPPED,
         then:
-          ({ room, question }) =>
+          ({ routing, question }) =>
           async (remedy) => {
-            // Told in full where the route is prepared, too.
-            const taken = room.prepare({ ...question, route: SWAPPED.route })
+            // Reported in full where the route is prepared, too.
+            const taken = routing.prepare({ ...question, route: SWAPPED.route })
             await expect(taken).rejects.toMatchObject({
               message: expect.stringContaining(remedy),
               metadata: { remedy },
@@ -273,12 +273,12 @@ export const ownScenes = {
         funds: { DAI: 200n * COIN },
         ...SWAPPED,
         then:
-          ({ room, question }) =>
+          ({ routing, question }) =>
           async (remedy) => {
             const words = /^send a feeAddress, and (feePercentage)=(0) if you charge nothing yourself$/
             const [name = '', value] = read(remedy, words)
             const asked = { ...question, feeAddress: freshAddress('receiver of a fee'), [name]: value }
-            expect(idsOf(await room.find(asked))).toContain(SWAPPED.route)
+            expect(idsOf(await routing.find(asked))).toContain(SWAPPED.route)
             await stage.swapToPay.setFee(0n)
             return { question: asked }
           },

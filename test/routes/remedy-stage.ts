@@ -29,9 +29,9 @@ const COIN = 10n ** 18n
 const UNIT = 10n ** 6n
 export const USD = 10n ** 8n
 
-/** A room, a question to it, and the entry of the answer in question. */
+/** A routing, a question to it, and the entry of the answer in question. */
 export interface Scene {
-  readonly room: TestRouting
+  readonly routing: TestRouting
   readonly question: RoutesQuestion
   readonly at: { readonly chain?: string; readonly token?: string | undefined; readonly provider?: string }
   /** The id of the route that must appear. */
@@ -40,8 +40,8 @@ export interface Scene {
   readonly follow: (remedy: string) => Promise<Next> | Next
 }
 
-/** The new question or the new room, where the remedy says to ask in another way or to configure something. */
-export type Next = Partial<Pick<Scene, 'room' | 'question'>>
+/** The new question or the new routing, where the remedy says to ask in another way or to configure something. */
+export type Next = Partial<Pick<Scene, 'routing' | 'question'>>
 
 export type Changes = Partial<Omit<ChainConfig, 'tokens'>> & { tokens?: Record<string, object> }
 
@@ -49,7 +49,7 @@ export interface Stage extends Exchanges {
   readonly near: TestChain
   readonly far: TestChain
   readonly lifi: LifiServer
-  /** In front of the near chain's node, in rooms opened with `throughProxy`. */
+  /** In front of the near chain's node, in routings opened with `throughProxy`. */
   readonly proxy: RpcProxy
   config(changes?: Changes): ChainConfig
   farConfig(changes?: Changes): ChainConfig
@@ -57,13 +57,13 @@ export interface Stage extends Exchanges {
   /** A new wallet with coins for gas on both chains. */
   newWallet(): Promise<EvmAddress>
   /** A wallet's question about a new request; default 100 USDC of the near chain. */
-  ask(room: TestRouting, wallet: string, terms?: Partial<TestRequest>): RoutesQuestion
+  ask(routing: TestRouting, wallet: string, terms?: Partial<TestRequest>): RoutesQuestion
   /** The path of the chains file from a fiat currency by US dollars, and the feed that it needs. */
   pathFrom(currency: string): ConversionPath
   addFiatFeed(currency: string): Promise<void>
   /** Further tokens of the far chain, worth a dollar each, that the cross-chain provider knows. */
   deployCoupons(count: number): Promise<TokenConfig[]>
-  /** Moves the clock of the rooms, not of the chains. */
+  /** Moves the clock of the routings, not of the chains. */
   wait(seconds: number): void
   reset(): void
   stop(): Promise<void>
@@ -152,10 +152,10 @@ async function startStage(): Promise<Stage> {
       })
     },
     newWallet: walletsOf(ground),
-    ask(room, wallet, terms = {}) {
+    ask(routing, wallet, terms = {}) {
       const currency = { invoiceCurrency: 'USDC-ETHEREUM', paymentCurrency: 'USDC-ETHEREUM' }
       const request = { payee: freshAddress('payee'), amount: '100', network: 'ETHEREUM', ...currency, ...terms }
-      return { paymentReference: room.addRequest(request), wallet }
+      return { paymentReference: routing.addRequest(request), wallet }
     },
     pathFrom: (from) => ({ from, token: 'USDC', via: ['USD'], heartbeatSeconds: 3_600 }),
     addFiatFeed: (currency) => addFiatFeed(near, currency),

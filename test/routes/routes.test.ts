@@ -380,19 +380,19 @@ describe('prices', () => {
   })
 
   describe('of a feed that does not stay as it is', () => {
-    let room: TestRouting
+    let routing: TestRouting
     let question: { paymentReference: Hex; wallet: string }
     /** What a unit of ETH is worth by the answer; undefined where it has no price. */
     const price = async () => {
-      const [gas] = (await room.find(question)).routes[0]?.feeBreakdown ?? []
+      const [gas] = (await routing.find(question)).routes[0]?.feeBreakdown ?? []
       return gas?.amountInUsd === undefined ? undefined : Math.round(Number(gas.amountInUsd) / Number(gas.amount))
     }
     const round = (answer: bigint, updatedAtSec?: number) =>
       ethereum.setFeed(ethereum.native.feed, { answer, ...(updatedAtSec === undefined ? {} : { updatedAtSec }) })
     beforeEach(async () => {
       await round(3_000n * USD)
-      room = createTestRouting([configOf(ethereum, 'ETHEREUM')])
-      question = { paymentReference: room.addRequest(inUsdc('100')), wallet: await newWallet('changing feeds') }
+      routing = createTestRouting([configOf(ethereum, 'ETHEREUM')])
+      question = { paymentReference: routing.addRequest(inUsdc('100')), wallet: await newWallet('changing feeds') }
       expect(await price()).toBe(3_000)
     })
     afterEach(async () => {
@@ -459,9 +459,9 @@ describe('prices', () => {
       expect(await price()).toBe(90_000)
     })
 
-    it('are judged by the round before also where several rounds came since the last look', async () => {
+    it('are judged by the round before also where several rounds came since the last scan', async () => {
       for (const answer of [50_000n, 400_000n, 4_000n]) await round(answer * USD)
-      // Only the second look has asked for the round before.
+      // Only the second scan has asked for the round before.
       expect([await price(), await price()]).toEqual([4_000, undefined])
       await round(4_010n * USD)
       expect(await price()).toBe(4_010)
@@ -471,7 +471,7 @@ describe('prices', () => {
       await round(90_000n * USD)
       const fresh = createTestRouting([configOf(ethereum, 'ETHEREUM')])
       await fresh.learnNodes(new AbortController().signal)
-      room = fresh
+      routing = fresh
       question = { ...question, paymentReference: fresh.addRequest(inUsdc('100')) }
       expect(await price()).toBeUndefined()
     })

@@ -45,7 +45,7 @@ afterEach(() => {
   }
 })
 
-interface Room extends TestRouting {
+interface ServedRouting extends TestRouting {
   readonly paymentReference: Hex
   /** Messages logged about nodes. */
   readonly said: string[]
@@ -54,8 +54,8 @@ interface Room extends TestRouting {
   ask(wallet?: Address, signal?: AbortSignal): ReturnType<TestRouting['find']>
 }
 
-/** A new room with its own clock. */
-function newRoom(overrides: Partial<Omit<ChainConfig, 'tokens'>> = {}): Room {
+/** A new routing with its own clock. */
+function newRouting(overrides: Partial<Omit<ChainConfig, 'tokens'>> = {}): ServedRouting {
   let nowMs = headSec * 1_000
   const said: string[] = []
   const log: Logger['warn'] = (fields, message) => {
@@ -99,26 +99,26 @@ const ANSWERS = 'the node answers again'
 
 describe('requests to a node', () => {
   it('are one for all calls of a wallet at the same time', async () => {
-    const room = newRoom()
-    const served = await Promise.all(Array.from({ length: 20 }, () => isServed(room.ask())))
+    const routing = newRouting()
+    const served = await Promise.all(Array.from({ length: 20 }, () => isServed(routing.ask())))
     expect([served.every(Boolean), first.bodies.length]).toEqual([true, 1])
   })
 
   it('are one for calls that come while it is under way', async () => {
-    const room = newRoom()
+    const routing = newRouting()
     const later: Promise<boolean>[] = []
     first.behave(async (exchange, response) => {
-      later.push(isServed(room.ask()), isServed(room.ask()))
+      later.push(isServed(routing.ask()), isServed(routing.ask()))
       await new Promise((resolve) => setImmediate(resolve))
       await passOn(exchange, response)
     })
-    expect(await isServed(room.ask())).toBe(true)
+    expect(await isServed(routing.ask())).toBe(true)
     expect([await Promise.all(later), first.bodies.length]).toEqual([[true, true], 1])
   })
 
   it('are two for 32 wallets that ask at once', async () => {
-    const room = newRoom()
-    const answers = await Promise.all(wallets(32).map((wallet) => room.ask(wallet)))
+    const routing = newRouting()
+    const answers = await Promise.all(wallets(32).map((wallet) => routing.ask(wallet)))
     expect(answers.every(({ routes, degraded }) => routes.length === 1 && !degraded)).toBe(true)
     expect(first.bodies.map(walletsIn)).toEqual([16, 16])
   })
@@ -133,21 +133,21 @@ describe('requests to a node', () => {
       address: freshAddress('swap'),
       fromBlock: 0,
     } as const
-    const room = newRoom({
+    const routing = newRouting({
       contracts: [...configOf(chain, 'ETHEREUM').contracts, swapToPay],
       swapV2: { router, factory, pairCodeHash: codeHash, feeBps: 30, through: ['DAI'] },
       swapV3: { factory, quoter, router, poolCodeHash: codeHash, fees: [100, 500, 3000, 10_000] },
     })
-    const { routes, unavailable, degraded } = await room.ask()
+    const { routes, unavailable, degraded } = await routing.ask()
     expect([routes.length, degraded, first.bodies.length]).toEqual([1, false, 1])
     expect(new Set(unavailable.map(({ provider }) => provider))).toEqual(new Set(['uniswap-v2', 'uniswap-v3']))
   })
 
   it('give several wallets the same answers as each alone', async () => {
     const [poor, rich] = [freshAddress('poor'), WALLET]
-    const alone = [await newRoom().ask(poor), await newRoom().ask(rich)]
-    const room = newRoom()
-    expect(await Promise.all([room.ask(poor), room.ask(rich)])).toEqual(alone)
+    const alone = [await newRouting().ask(poor), await newRouting().ask(rich)]
+    const routing = newRouting()
+    expect(await Promise.all([routing.ask(poor), routing.ask(rich)])).toEqual(alone)
     expect(first.bodies.map(walletsIn)).toEqual([1, 1, 2])
   })
 
@@ -157,10 +157,10 @@ describe('requests to a node', () => {
       ['an eth_call for more than two', outOfGas],
     ]
     for (const [what, refuse] of tooMuch) {
-      const room = newRoom()
+      const routing = newRouting()
       first.bodies.length = 0
       first.behave((exchange, response) => (walletsIn(exchange.body) > 2 ? refuse : passOn)(exchange, response))
-      const ask = () => Promise.all(wallets(8).map((wallet) => isServed(room.ask(wallet))))
+      const ask = () => Promise.all(wallets(8).map((wallet) => isServed(routing.ask(wallet))))
       expect([what, (await ask()).every(Boolean)]).toEqual([what, true])
       expect(first.bodies.map(walletsIn).toSorted((a, b) => a - b)).toEqual([2, 2, 2, 2, 4, 4, 8])
       expect((await ask()).every(Boolean)).toBe(true)
@@ -169,11 +169,11 @@ describe('requests to a node', () => {
   })
 
   it('wait for the rate limit of the URL, and are then sent together', async () => {
-    const room = newRoom({ requestsPerSecond: 2 })
-    for (let call = 1; call <= 2; call++) expect(await isServed(room.ask())).toBe(true)
+    const routing = newRouting({ requestsPerSecond: 2 })
+    for (let call = 1; call <= 2; call++) expect(await isServed(routing.ask())).toBe(true)
     const later = wallets(3).map(async (wallet, i) => {
       for (let turn = 0; turn < i; turn++) await new Promise((resolve) => setImmediate(resolve))
-      return isServed(room.ask(wallet))
+      return isServed(routing.ask(wallet))
     })
     expect(await Promise.all(later)).toEqual([true, true, true])
     expect(first.bodies.map(walletsIn)).toEqual([1, 1, 3])
@@ -182,7 +182,7 @@ describe('requests to a node', () => {
 
 describe('a caller who leaves', () => {
   it('ends nothing that others wait for', async () => {
-    const room = newRoom()
+    const routing = newRouting()
     const caller = new AbortController()
     const reason = new Error('hung up')
     first.behave(async (exchange, response) => {
@@ -190,93 +190,93 @@ describe('a caller who leaves', () => {
       await passOn(exchange, response)
     })
     const [gone, ...others] = await Promise.allSettled([
-      room.ask(WALLET, caller.signal),
-      isServed(room.ask()),
-      isServed(room.ask(wallets(1)[0])),
+      routing.ask(WALLET, caller.signal),
+      isServed(routing.ask()),
+      isServed(routing.ask(wallets(1)[0])),
     ])
     expect(gone).toEqual({ status: 'rejected', reason })
     expect(others.map((each) => each.status === 'fulfilled' && each.value)).toEqual([true, true])
     expect(first.bodies.length).toBe(1)
   })
 
-  it('does not end the look of the next caller', async () => {
-    const room = newRoom()
+  it('does not end the scan of the next caller', async () => {
+    const routing = newRouting()
     const caller = new AbortController()
     first.behave((_, response) => {
       response.on('close', () => first.behave(passOn))
       caller.abort(new Error('hung up'))
     })
-    await expect(room.ask(WALLET, caller.signal)).rejects.toThrow('hung up')
+    await expect(routing.ask(WALLET, caller.signal)).rejects.toThrow('hung up')
     first.behave(passOn)
-    expect(await isServed(room.ask())).toBe(true)
+    expect(await isServed(routing.ask())).toBe(true)
   })
 
   it('does not count as a failure of the node', async () => {
-    const room = newRoom()
+    const routing = newRouting()
     for (let call = 1; call <= 5; call++) {
       const caller = new AbortController()
       first.behave(() => caller.abort(new Error('hung up')))
-      await expect(room.ask(WALLET, caller.signal)).rejects.toThrow('hung up')
+      await expect(routing.ask(WALLET, caller.signal)).rejects.toThrow('hung up')
     }
     first.behave(passOn)
-    expect([await isServed(room.ask()), room.said]).toEqual([true, []])
+    expect([await isServed(routing.ask()), routing.said]).toEqual([true, []])
   })
 })
 
 describe('a node that fails', () => {
   it('is tried again although another answered first when both were due', async () => {
-    const room = newRoom(bothUrls())
+    const routing = newRouting(bothUrls())
     for (const proxy of [first, second]) proxy.behave(reset)
-    for (let call = 1; call <= 3; call++) expect(await isServed(room.ask())).toBe(false)
+    for (let call = 1; call <= 3; call++) expect(await isServed(routing.ask())).toBe(false)
     for (const proxy of [first, second]) proxy.behave(passOn)
-    room.wait(1_000)
-    expect(await isServed(room.ask())).toBe(true)
+    routing.wait(1_000)
+    expect(await isServed(routing.ask())).toBe(true)
     first.behave(reset)
     // The second is asked beside the first, and serves once it has answered.
-    await vi.waitFor(async () => expect(await isServed(room.ask())).toBe(true), PATIENCE)
+    await vi.waitFor(async () => expect(await isServed(routing.ask())).toBe(true), PATIENCE)
   })
 
   it('costs the full timeout once when it is silent, then no time, and is tried again', async () => {
-    const room = newRoom()
+    const routing = newRouting()
     first.behave(hang)
-    expect((await room.ask()).unavailable[0]).toMatchObject({ reason: 'CHAIN_UNREACHABLE' })
+    expect((await routing.ask()).unavailable[0]).toMatchObject({ reason: 'CHAIN_UNREACHABLE' })
     for (let call = 1; call <= 5; call++) {
-      const { unavailable, degraded } = await room.ask()
+      const { unavailable, degraded } = await routing.ask()
       expect([degraded, unavailable.length]).toEqual([true, 1])
       expect(unavailable[0]).toMatchObject({ chain: 'ETHEREUM', reason: 'CHAIN_UNREACHABLE' })
       expect(unavailable[0]?.message).toMatch(/left alone for a moment$/)
     }
-    expect([first.bodies.length, room.said]).toEqual([1, [FAILS]])
+    expect([first.bodies.length, routing.said]).toEqual([1, [FAILS]])
 
-    room.wait(1_000)
+    routing.wait(1_000)
     first.behave(passOn)
-    expect([await isServed(room.ask()), room.said]).toEqual([true, [FAILS, ANSWERS]])
+    expect([await isServed(routing.ask()), routing.said]).toEqual([true, [FAILS, ANSWERS]])
   })
 
   it('is probed by one call at a time, at growing intervals, and logged once', async () => {
-    const room = newRoom()
+    const routing = newRouting()
     first.behave((_, response) => void response.writeHead(429, { 'retry-after': '1' }).end())
-    await room.ask()
+    await routing.ask()
     let waitedSec = 0
     while (first.bodies.length < 7) {
-      room.wait(1_000)
+      routing.wait(1_000)
       waitedSec += 1
-      await Promise.all(wallets(3).map((wallet) => room.ask(wallet)))
+      await Promise.all(wallets(3).map((wallet) => routing.ask(wallet)))
     }
     // After 1, 2, 4, 8, 16 and 30 seconds.
-    expect([waitedSec, room.said]).toEqual([61, [FAILS]])
+    expect([waitedSec, routing.said]).toEqual([61, [FAILS]])
   })
 
   it('is left alone for as long as it asks', async () => {
-    const room = newRoom()
+    const routing = newRouting()
     first.behave((_, response) => void response.writeHead(429, { 'retry-after': '20' }).end())
-    await room.ask()
+    await routing.ask()
     first.behave(passOn)
-    room.wait(19_999)
-    expect((await room.ask()).unavailable[0]).toMatchObject({ reason: 'CHAIN_UNREACHABLE' })
+    routing.wait(19_999)
+    expect((await routing.ask()).unavailable[0]).toMatchObject({ reason: 'CHAIN_UNREACHABLE' })
     expect(first.bodies.length).toBe(1)
-    room.wait(1)
-    expect([await isServed(room.ask()), first.bodies.length]).toEqual([true, 2])
+    routing.wait(1)
+    expect([await isServed(routing.ask()), first.bodies.length]).toEqual([true, 2])
   })
 
   it.each([
@@ -284,54 +284,54 @@ describe('a node that fails', () => {
     ['500', (_, response) => void response.writeHead(500).end()],
     ['garbage', (_, response) => void response.end('<html>')],
   ] as [string, ProxyBehaviour][])('is left alone after three quick failures in a row: %s', async (_, fault) => {
-    const room = newRoom()
+    const routing = newRouting()
     for (const behaviour of [fault, fault, passOn, fault, fault, fault]) {
       first.behave(behaviour)
-      await room.ask()
+      await routing.ask()
     }
     const asked = first.bodies.length
-    await room.ask()
-    expect([first.bodies.length - asked, room.said]).toEqual([0, [FAILS]])
+    await routing.ask()
+    expect([first.bodies.length - asked, routing.said]).toEqual([0, [FAILS]])
   })
 })
 
 it('a closed idle connection is not a failure of the node', async () => {
-  const room = newRoom()
-  expect(await isServed(room.ask())).toBe(true)
+  const routing = newRouting()
+  expect(await isServed(routing.ask())).toBe(true)
   first.behave((_, response) => {
     first.behave(passOn)
     response.destroy()
   })
-  expect([await isServed(room.ask()), first.bodies.length]).toEqual([true, 3])
+  expect([await isServed(routing.ask()), first.bodies.length]).toEqual([true, 3])
 })
 
 describe('a chain with two URLs', () => {
   it('answers in full while the first is silent, at once from then on, and returns to it', async () => {
-    const room = newRoom(bothUrls())
+    const routing = newRouting(bothUrls())
     first.behave(hang)
-    expect([await isServed(room.ask()), counts()]).toEqual([true, [1, 1]])
-    for (let call = 1; call <= 5; call++) expect(await isServed(room.ask())).toBe(true)
-    expect([counts(), room.said]).toEqual([[1, 6], [FAILS]])
+    expect([await isServed(routing.ask()), counts()]).toEqual([true, [1, 1]])
+    for (let call = 1; call <= 5; call++) expect(await isServed(routing.ask())).toBe(true)
+    expect([counts(), routing.said]).toEqual([[1, 6], [FAILS]])
 
     first.behave(passOn)
-    room.wait(1_000)
-    expect(await isServed(room.ask())).toBe(true)
-    await expect.poll(() => room.said).toEqual([FAILS, ANSWERS])
+    routing.wait(1_000)
+    expect(await isServed(routing.ask())).toBe(true)
+    await expect.poll(() => routing.said).toEqual([FAILS, ANSWERS])
     second.bodies.length = 0
-    expect([await isServed(room.ask()), second.bodies.length]).toEqual([true, 0])
+    expect([await isServed(routing.ask()), second.bodies.length]).toEqual([true, 0])
   })
 
   it('asks the second sooner for a call with little time', async () => {
-    const room = newRoom(bothUrls())
+    const routing = newRouting(bothUrls())
     first.behave(hang)
-    const { paymentReference } = room
+    const { paymentReference } = routing
     // 50 ms of the deadline are kept back for the answer itself.
     const deadlineAtMs = headSec * 1_000 + TIMEOUT_MS / 2 + 50
-    const { routes, degraded } = await room.find({ paymentReference, wallet: WALLET }, { deadlineAtMs })
+    const { routes, degraded } = await routing.find({ paymentReference, wallet: WALLET }, { deadlineAtMs })
     expect([routes.length, degraded, counts()]).toEqual([1, false, [1, 1]])
-    for (let call = 1; call <= 3; call++) await room.find({ paymentReference, wallet: WALLET }, { deadlineAtMs })
+    for (let call = 1; call <= 3; call++) await routing.find({ paymentReference, wallet: WALLET }, { deadlineAtMs })
     // It was silent three times in a row, however briefly.
-    expect([counts(), room.said]).toEqual([[3, 4], [FAILS]])
+    expect([counts(), routing.said]).toEqual([[3, 4], [FAILS]])
   })
 
   const faults: [string, ProxyBehaviour][] = [
@@ -344,42 +344,42 @@ describe('a chain with two URLs', () => {
     ['no Multicall3', changeResults((method, result) => (method === 'eth_call' ? '0x' : result))],
   ]
   it.each(faults)('answers in full in spite of the first: %s', async (_, fault) => {
-    const room = newRoom(bothUrls())
+    const routing = newRouting(bothUrls())
     first.behave(fault)
-    for (let call = 1; call <= 5; call++) expect(await isServed(room.ask())).toBe(true)
+    for (let call = 1; call <= 5; call++) expect(await isServed(routing.ask())).toBe(true)
     // A reset of an idle connection is tried once more.
     expect(counts()[0]).toBeLessThanOrEqual(4)
-    expect([counts()[1], room.said]).toEqual([5, [FAILS]])
+    expect([counts()[1], routing.said]).toEqual([5, [FAILS]])
   })
 
   it('asks the second when the head of the first seems old, and takes the newer head', async () => {
-    const room = newRoom(bothUrls())
+    const routing = newRouting(bothUrls())
     first.behave(olderBy(200))
-    for (let call = 1; call <= 4; call++) expect(await isServed(room.ask())).toBe(true)
+    for (let call = 1; call <= 4; call++) expect(await isServed(routing.ask())).toBe(true)
     // Once beside the second, once to be found out to be behind.
-    expect([counts(), room.said]).toEqual([[2, 4], [FAILS]])
+    expect([counts(), routing.said]).toEqual([[2, 4], [FAILS]])
   })
 
   it('accepts an old head when the second has no newer one', async () => {
-    const room = newRoom(bothUrls())
-    room.wait(200_000)
-    for (let call = 1; call <= 4; call++) expect(await isServed(room.ask())).toBe(true)
-    expect([counts(), room.said]).toEqual([[4, 1], []])
+    const routing = newRouting(bothUrls())
+    routing.wait(200_000)
+    for (let call = 1; call <= 4; call++) expect(await isServed(routing.ask())).toBe(true)
+    expect([counts(), routing.said]).toEqual([[4, 1], []])
   })
 
   it('accepts an old head when the second is silent', async () => {
-    const room = newRoom(bothUrls())
-    room.wait(200_000)
+    const routing = newRouting(bothUrls())
+    routing.wait(200_000)
     second.behave(hang)
-    for (let call = 1; call <= 3; call++) expect(await isServed(room.ask())).toBe(true)
-    expect([counts(), room.said]).toEqual([[3, 1], []])
+    for (let call = 1; call <= 3; call++) expect(await isServed(routing.ask())).toBe(true)
+    expect([counts(), routing.said]).toEqual([[3, 1], []])
   })
 
   it('tells why the first failed when all fail', async () => {
-    const room = newRoom(bothUrls())
+    const routing = newRouting(bothUrls())
     first.behave((_, response) => void response.writeHead(503).end())
     second.behave((_, response) => void response.writeHead(500).end())
-    const { unavailable, degraded } = await room.ask()
+    const { unavailable, degraded } = await routing.ask()
     expect([degraded, unavailable[0]?.message]).toEqual([true, 'ETHEREUM did not answer: HTTP status 503'])
     expect(counts()).toEqual([1, 1])
   })

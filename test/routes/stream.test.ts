@@ -73,8 +73,8 @@ describe('streamed routes', () => {
   })
 
   it('leave out routes above the caller’s maxima, or of other chains and tokens than wanted', async () => {
-    const reasons = async (wishes: object) => {
-      const { routes, unavailable } = await routing.find({ ...question, ...wishes })
+    const reasons = async (preferences: object) => {
+      const { routes, unavailable } = await routing.find({ ...question, ...preferences })
       return [routes.map(({ id }) => id), unavailable.map(({ chain, token, reason }) => `${chain} ${token} ${reason}`)]
     }
     expect(await reasons({ tokens: ['USDC'], chains: ['ETHEREUM'] })).toEqual([['REQUEST_NETWORK_PAYMENT'], []])
@@ -83,8 +83,8 @@ describe('streamed routes', () => {
       ['ETHEREUM USDC FEE_ABOVE_MAXIMUM'],
     ])
     expect(await reasons({ tokens: ['dai-base'] })).toEqual([[], ['BASE DAI NO_CROSSCHAIN_PROVIDER']])
-    const words = async (wishes: object) => {
-      const { routes, unavailable, warnings } = await routing.find({ ...question, ...wishes })
+    const words = async (preferences: object) => {
+      const { routes, unavailable, warnings } = await routing.find({ ...question, ...preferences })
       return [routes.length, unavailable.length, warnings.map(({ reason }) => reason)]
     }
     expect(await words({ chains: ['POLYGON'] })).toEqual([0, 0, ['FILTER_MATCHES_NOTHING']])

@@ -62,7 +62,7 @@ describe('a swap through Uniswap v2, executed on the chain', () => {
     isOff?: boolean
   }
 
-  async function arrange({ from, amount, percentage, known }: Terms, room = routing) {
+  async function arrange({ from, amount, percentage, known }: Terms, service = routing) {
     const seed = `${cases++}`
     const [payer, payee, feeAddress] = ['payer', 'payee', 'fee'].map((who) => freshAddress(`${who} v2 ${seed}`)) as [
       EvmAddress,
@@ -75,7 +75,7 @@ describe('a swap through Uniswap v2, executed on the chain', () => {
     await chain.fund(source, payer, 10n ** BigInt(source.decimals + 6))
     if (known) for (const owner of [payee, feeAddress]) await chain.fund(chain.tokens.USDC, owner, 1n)
     const currency = { invoiceCurrency: 'USDC-ETHEREUM', paymentCurrency: 'USDC-ETHEREUM' }
-    const paymentReference = room.addRequest({ payee, amount, network: 'ETHEREUM', ...currency })
+    const paymentReference = service.addRequest({ payee, amount, network: 'ETHEREUM', ...currency })
     const fee = percentage === undefined ? {} : { feePercentage: percentage, feeAddress }
     const question = { paymentReference, wallet: payer, ...fee }
     const balances = async () => [
@@ -140,9 +140,9 @@ describe('a swap through Uniswap v2, executed on the chain', () => {
   })
 
   it('names what prevents a swap, and appears once that is mended', async () => {
-    const reasonOf = async (room: TestRouting, terms: Terms) => {
-      const { question } = await arrange(terms, room)
-      const { unavailable, routes } = await room.find(question)
+    const reasonOf = async (service: TestRouting, terms: Terms) => {
+      const { question } = await arrange(terms, service)
+      const { unavailable, routes } = await service.find(question)
       const entry = unavailable.find(({ token, provider }) => token === terms.from && provider === 'uniswap-v2')
       return entry?.reason ?? routes.find(({ token }) => token === terms.from)?.id
     }

@@ -114,16 +114,16 @@ describe('a swap through Uniswap v3, executed on the chain', () => {
   })
 
   it('names what prevents a swap', async () => {
-    const reasonOf = async (terms: Terms, room = routing) => {
+    const reasonOf = async (terms: Terms, service = routing) => {
       const { question } = await arrange(terms)
-      const paymentReference = room.addRequest({
+      const paymentReference = service.addRequest({
         payee: freshAddress('payee'),
         amount: terms.amount,
         network: 'ETHEREUM',
         invoiceCurrency: 'USDC-ETHEREUM',
         paymentCurrency: 'USDC-ETHEREUM',
       })
-      const { unavailable } = await room.find({ ...question, paymentReference })
+      const { unavailable } = await service.find({ ...question, paymentReference })
       return unavailable.find(({ token, provider }) => token === terms.from && provider === 'uniswap-v3')?.reason
     }
     expect(await reasonOf({ from: 'DAI', amount: '3000000' })).toBe('INSUFFICIENT_LIQUIDITY')

@@ -63,7 +63,7 @@ function refusePage(screens: () => Screens): void {
   })
 }
 
-/** What changes while the payer looks. */
+/** What changes while the payer watches. */
 function disturbRequest(screens: () => Screens): void {
   it('shows a price that has changed, and pays it when the payer says so', async () => {
     const page = await screens().open(linkOf(screens(), await createRequest(screens())))
@@ -130,17 +130,17 @@ function frame(screens: () => Screens): void {
     const { facts, ...rest } = screens()
     const reference = await createRequest(screens())
     const page = await rest.open('/healthz')
-    const html = `<script>told = []; addEventListener('message', ({ origin, data }) => told.push({ origin, ...data }))</script>
+    const html = `<script>reported = []; addEventListener('message', ({ origin, data }) => reported.push({ origin, ...data }))</script>
       <iframe src="${facts.baseUrl}${linkOf(screens(), reference)}" title="Pay" width="480" height="640"></iframe>`
     // A real server: a browser lets no page that it takes for a public one frame a page of this machine.
     const shop = createServer((_, response) => response.setHeader('content-type', 'text/html').end(html))
     await once(shop.listen(SHOP_PORT, '127.0.0.1'), 'listening')
     await page.goto(`http://127.0.0.1:${SHOP_PORT}/`)
-    const told = () => page.evaluate(() => (globalThis as unknown as { told: readonly object[] }).told)
+    const reported = () => page.evaluate(() => (globalThis as unknown as { reported: readonly object[] }).reported)
     const message = { origin: facts.baseUrl, type: 'waybill:status', paymentReference: reference }
-    await expect.poll(told).toEqual([{ ...message, status: 'OPEN' }])
+    await expect.poll(reported).toEqual([{ ...message, status: 'OPEN' }])
     await rest.call(`/v1/request/${reference}:cancel`, {})
-    await expect.poll(told).toEqual([
+    await expect.poll(reported).toEqual([
       { ...message, status: 'OPEN' },
       { ...message, status: 'CANCELLED' },
     ])

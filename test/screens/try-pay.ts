@@ -177,7 +177,7 @@ function sayEachState(screens: () => Screens): void {
     expect(await wordsOf(cancelled)).toMatch(/Cancelled.*Do not send anything/)
     await page.getByRole('heading', { name: 'Cancelled' }).waitFor()
     await page.goto(facts.baseUrl + linkOf(screens(), expired))
-    // It expires while somebody looks.
+    // It expires while somebody checks.
     await page.getByRole('heading', { name: 'Expired' }).waitFor()
     await page.getByText('Do not send anything').waitFor()
     expect(await findBarriers(page)).toEqual([])

@@ -65,9 +65,9 @@ test('a copy by polling ends equal to the database through kills, imports and re
       for (let nth = 0; nth <= below(3); nth++) {
         hashes.push(await pay(pick(requests) ?? request, 10 + below(60)))
       }
-      await look()
+      await check()
     },
-    look,
+    check,
     async reorg() {
       const head = Number((await chain.client.head()).number)
       const depth = Math.min(1 + below(4), head - first)
@@ -77,7 +77,7 @@ test('a copy by polling ends equal to the database through kills, imports and re
         depth,
         mined.slice(0, below(mined.length + 1)).map((hash) => ({ hash })),
       )
-      await look()
+      await check()
     },
     async importNew() {
       for (let nth = 0; nth <= below(6); nth++) {
@@ -99,10 +99,10 @@ test('a copy by polling ends equal to the database through kills, imports and re
   }
   startConnector()
   for (let step = 0; step < STEPS; step++) await (pick(Object.values(actions)) as () => Promise<void>)()
-  // one that was killed in the middle of a walk goes on, and what was removed in between is told
+  // one that was killed in the middle of a walk goes on, and what was removed in between is reported
   await stopConnector()
   await chain.reorg(2)
-  await look()
+  await check()
   startConnector()
   await expect.poll(copied, { timeout: 20_000 }).toEqual(await stored())
 
@@ -120,7 +120,7 @@ async function pay({ payee, paymentReference }: RequestJson, dollars: number): P
   return (await chain.pay(chain.wallets[0], { ...terms, paymentReference })).transactionHash
 }
 
-async function look(): Promise<void> {
+async function check(): Promise<void> {
   await chain.mine({ blocks: 1 + below(2) })
   await service.scan()
 }

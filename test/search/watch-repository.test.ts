@@ -21,13 +21,13 @@ beforeAll(async () => {
   database = await createTestDatabase()
   for (const account of [1, 2]) await insertBySql(database.knex, account, INSERT.replace('ACCOUNT', String(account)))
   for (const account of [1, 2]) {
-    await inTurn(account, 'update payments set status = 1 where account_id = ? and amount > 4000', changePayments)
+    await inOrder(account, 'update payments set status = 1 where account_id = ? and amount > 4000', changePayments)
   }
   await database.knex.raw('analyze')
 })
 afterAll(() => database.drop())
 
-const inTurn = (accountId: number, sql: string, write: typeof changePayments) =>
+const inOrder = (accountId: number, sql: string, write: typeof changePayments) =>
   database.knex.transaction(async (trx) => {
     const account: LockedAccount = await lockAccount(trx, accountId, new Date())
     await write(account, { sql, bindings: [accountId] })
@@ -102,7 +102,7 @@ test('an event has the payment after the change, and no account sees events of a
     ['ADDED', 4_001n, 'CONFIRMED'],
     ['UPDATED', expect.any(BigInt), 'PENDING'],
   ])
-  await inTurn(1, 'delete from payments where account_id = ? and amount = 4001', changePayments)
+  await inOrder(1, 'delete from payments where account_id = ? and amount = 4001', changePayments)
   const gone = await read({ minAmount: '4001', maxAmount: '4001' }, 10_000n)
   expect(gone.events).toEqual([{ type: 'REMOVED', change: 10_001n, at: expect.any(Date), id: events[0]?.payment?.id }])
   const other = await createWatchRepository(database.knex).read({ ...query({}, 10_000n), filter: { accountId: 2 } })

@@ -63,19 +63,19 @@ async function store(
   return stored.map(({ payment }) => payment.id)
 }
 
-const inTurn = (write: (account: LockedAccount) => Promise<unknown>) =>
+const inOrder = (write: (account: LockedAccount) => Promise<unknown>) =>
   running.database.knex.transaction(async (trx) => {
     await write(await lockAccount(trx, shop.id, NOW))
   })
 
 const setDollars = (paymentId: string, dollars: number) =>
-  inTurn((account) => {
+  inOrder((account) => {
     const sql = 'update payments set amount_in_usd = ? where account_id = ? and id = ?'
     return changePayments(account, { sql, bindings: [dollars, shop.id, paymentId] })
   })
 
 const remove = (paymentId: string) =>
-  inTurn((account) => {
+  inOrder((account) => {
     const sql = 'delete from payments where account_id = ? and id = ?'
     return changePayments(account, { sql, bindings: [shop.id, paymentId] })
   })
@@ -134,7 +134,7 @@ describe.each(watchWays)('over %s', (way) => {
   it('a payment that becomes excluded is removed, and comes back when it is not', async () => {
     let made = ''
     const setStatus = (rank: number) =>
-      inTurn((account) => {
+      inOrder((account) => {
         const sql = 'update payments set status = ? where account_id = ? and id = ?'
         return changePayments(account, { sql, bindings: [rank, shop.id, made] })
       })

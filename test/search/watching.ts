@@ -106,7 +106,7 @@ export function createWriter(knex: Knex, account: Account, seed: number): Writer
     await imports.write(account, lines)
   }
 
-  const inTurn = (write: (locked: Awaited<ReturnType<typeof lockAccount>>) => Promise<unknown>) =>
+  const inOrder = (write: (locked: Awaited<ReturnType<typeof lockAccount>>) => Promise<unknown>) =>
     knex.transaction(async (trx) => {
       await write(await lockAccount(trx, account.id, new Date(START + version)))
     })
@@ -118,7 +118,7 @@ export function createWriter(knex: Knex, account: Account, seed: number): Writer
       const dice = random()
       if (dice < 0.5) await importSome()
       else if (dice < 0.8) {
-        await inTurn(async (locked) => {
+        await inOrder(async (locked) => {
           // two updates in one transaction: nobody could see the state between them, but each is a change of its own
           for (let times = random() < 0.3 ? 2 : 1; times > 0; times -= 1) {
             const sql = `update payments set status = ?, amount_in_usd = ?, reference = ? where account_id = ? and id::text like ?`
@@ -133,7 +133,7 @@ export function createWriter(knex: Knex, account: Account, seed: number): Writer
           }
         })
       } else {
-        await inTurn((locked) => {
+        await inOrder((locked) => {
           const sql = 'delete from payments where account_id = ? and id::text like ?'
           return changePayments(locked, { sql, bindings: [account.id, `${some()}%`] })
         })

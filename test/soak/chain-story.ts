@@ -6,7 +6,7 @@ import type { Hex } from 'viem'
 import type { Fact, PlacedFact } from '../model/expected-state.ts'
 
 /** A block as the chain has it. */
-export interface ToldBlock {
+export interface ReportedBlock {
   readonly number: number
   readonly hash: Hex
   readonly timestampSec: number
@@ -26,8 +26,8 @@ export interface ChainStory {
   head(): number
   /** The canonical block's hash. */
   hashAt(number: number): Hex | undefined
-  /** Adds blocks; those that were at their numbers and above are no longer canonical. @param sinceMs - before the node was told to make them */
-  add(blocks: readonly ToldBlock[], sinceMs: number): void
+  /** Adds blocks; those that were at their numbers and above are no longer canonical. @param sinceMs - before the node was reported to make them */
+  add(blocks: readonly ReportedBlock[], sinceMs: number): void
   /** Removes the blocks above a number, when a node lost them. */
   rewind(number: number, sinceMs: number): void
   /** @param about - the reference of a request */
@@ -41,8 +41,8 @@ export interface ChainStory {
 }
 
 /** @param depthToFinal - a block is final when so many follow it */
-export function createChainStory(network: string, depthToFinal: number, start: ToldBlock): ChainStory {
-  const canonical = new Map<number, ToldBlock>([[start.number, start]])
+export function createChainStory(network: string, depthToFinal: number, start: ReportedBlock): ChainStory {
+  const canonical = new Map<number, ReportedBlock>([[start.number, start]])
   const versions = new Map<Hex, Version[]>()
   /** Highest heads, with the time since which they could be seen. */
   const heads: { sinceMs: number; number: number }[] = [{ sinceMs: 0, number: start.number }]
@@ -73,7 +73,7 @@ export function createChainStory(network: string, depthToFinal: number, start: T
         canonical.set(block.number, block)
         for (const { about } of block.facts) touched.add(about)
       }
-      head = (blocks.at(-1) as ToldBlock).number
+      head = (blocks.at(-1) as ReportedBlock).number
       const added = blocks.flatMap(({ facts }) => facts)
       for (const about of touched) {
         const kept = current(about).filter(({ block }) => block < first.number)

@@ -22,7 +22,7 @@ const FAULTS = {
   single: 2,
   /** Serves an old head. */
   stale: 3,
-  /** Lacks receipts and blocks that it has told of. */
+  /** Lacks receipts and blocks that it has reported of. */
   forgetful: 2,
   /** Answers one block in place of another. */
   contradicts: 2,

@@ -25,7 +25,7 @@ export interface Observed {
   /** Whether a node of a network left out logs since a time. */
   readonly omittedSince: (network: string, ms: number) => boolean
   readonly plan: Plan
-  /** By network: what the last answer with payments told. */
+  /** By network: what the last answer with payments reported. */
   readonly asOf: Map<string, number>
   readonly onDifference: (difference: Difference) => void
 }

@@ -55,7 +55,7 @@ export interface SoakSummary {
   readonly answers: number
   /** Those that lacked what a node had left out in the 30 s before, and balances of a chain that was far behind. */
   readonly excused: number
-  /** Events with a payment that watches told. */
+  /** Events with a payment that watches reported. */
   readonly watched: number
   readonly differences: number
 }
@@ -425,7 +425,7 @@ async function unmatchedDifferences(soak: Soak): Promise<Difference[]> {
   )
 }
 
-/** What watches told in all, beside what is stored. */
+/** What watches reported in all, beside what is stored. */
 async function watchedDifferences({ watchers, services }: Soak): Promise<Difference[]> {
   const [service] = services
   if (service === undefined) return []

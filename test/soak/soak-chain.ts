@@ -12,7 +12,7 @@ import { type Rpc, toQuantity } from '../../demo/network/rpc.ts'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import { deployBatchPayments, deployRequestProxyFactory } from '../detection/request-contracts.ts'
 import { COIN, type Fact } from '../model/expected-state.ts'
-import { type ChainStory, createChainStory, placeFacts, type ToldBlock } from './chain-story.ts'
+import { type ChainStory, createChainStory, placeFacts, type ReportedBlock } from './chain-story.ts'
 import { startHardhatBeneath } from './hardhat-beneath.ts'
 import { type KeptTransaction, type SoakNode, startAnvilBeneath } from './soak-node.ts'
 
@@ -242,13 +242,13 @@ async function mine(ground: Ground): Promise<void> {
 async function tell(ground: Ground, from: number, sinceMs: number): Promise<void> {
   const { rpc, story } = ground
   const head = Number(await rpc.call<Hex>('eth_blockNumber'))
-  const told: ToldBlock[] = []
-  for (let number = from; number <= head; number++) told.push(await tellBlock(ground, number))
-  story.add(told, sinceMs)
-  ground.lastTimeSec = told.at(-1)?.timestampSec ?? ground.lastTimeSec
+  const reported: ReportedBlock[] = []
+  for (let number = from; number <= head; number++) reported.push(await tellBlock(ground, number))
+  story.add(reported, sinceMs)
+  ground.lastTimeSec = reported.at(-1)?.timestampSec ?? ground.lastTimeSec
 }
 
-async function tellBlock({ client, rpc, acts, spec }: Ground, number: number): Promise<ToldBlock> {
+async function tellBlock({ client, rpc, acts, spec }: Ground, number: number): Promise<ReportedBlock> {
   const block = await readBlock(rpc, toQuantity(number))
   const timestampSec = Number(block.timestamp)
   const facts = []

@@ -13,16 +13,16 @@ export async function verifyChains(
     const { code, stdout, stderr } = await runWaybill(['verify', '--chain', network, '--json'], environment)
     const lines = stdout.split('\n').filter((line) => line !== '')
     const parsed = lines.map((line) => JSON.parse(line) as { readonly kind?: string })
-    const told = parsed.filter(({ kind }) => kind !== undefined)
-    found.push(...told.map((detail) => ({ what: `verify differs on ${network}`, detail })))
+    const reported = parsed.filter(({ kind }) => kind !== undefined)
+    found.push(...reported.map((detail) => ({ what: `verify differs on ${network}`, detail })))
     // 3: the node that was killed no longer has the states by which a rate could be proved.
-    if (code !== 0 && code !== 3 && told.length === 0) {
+    if (code !== 0 && code !== 3 && reported.length === 0) {
       found.push({
         what: `verify of ${network} ended with ${code}`,
         detail: { summaries: parsed, stderr: stderr.slice(-2_000) },
       })
     }
-    say(`verify ${network}: exit code ${code}, ${told.length} differences`)
+    say(`verify ${network}: exit code ${code}, ${reported.length} differences`)
   }
   return found
 }

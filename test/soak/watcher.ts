@@ -24,7 +24,7 @@ interface WatcherOptions {
 }
 
 interface WatchState extends WatcherOptions {
-  /** The payments by id, as the last event told them. */
+  /** The payments by id, as the last event reported them. */
   readonly picture: Map<string, PaymentJson>
   cursor: string | undefined
   events: number
@@ -93,7 +93,7 @@ async function watchOnce(state: WatchState, over: AbortSignal): Promise<void> {
   }
 }
 
-/** Paints an event, which must fit what was told before. */
+/** Paints an event, which must fit what was reported before. */
 function take(state: WatchState, event: WatchEvent): void {
   state.cursor = event.watchCursor
   const { type, id, payment } = event
@@ -116,7 +116,7 @@ async function compare({ account, key, picture }: WatchState, service: SoakServi
     return one === undefined || other === undefined || text(one) !== text(other)
   })
   return differing.map((id) => ({
-    what: 'what a watch told is not what is stored',
+    what: 'what a watch reported is not what is stored',
     detail: { account, id, stored: stored.get(id), watched: picture.get(id) },
   }))
 }

@@ -91,12 +91,12 @@ export function runWaybill(
 
 function untilSaid(
   child: ChildProcess,
-  look: () => RegExpExecArray | null,
+  match: () => RegExpExecArray | null,
   { pattern, ended, stream }: { pattern: RegExp; ended: Promise<Ended>; stream: 'stdout' | 'stderr' },
 ): Promise<RegExpExecArray> {
   return new Promise((resolve, reject) => {
     const check = () => {
-      const found = look()
+      const found = match()
       if (found === null) return
       child[stream]?.off('data', check)
       resolve(found)

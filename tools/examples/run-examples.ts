@@ -23,7 +23,7 @@ const EXPECTED = [
   /^route REQUEST_NETWORK_PAYMENT costs \d+\.\d+ USDC-ETHEREUM$/m,
   /^found (?!100 )\d{3,} payments$/m, // more than one page of 100
   /^change HEARTBEAT\b[^]*^watched$/m, // the first event says that the watch has begun
-  // The watch of a request has told its state, then a change that came while it was open.
+  // The watch of a request has reported its state, then a change that came while it was open.
   /^created (0x[0-9a-f]{16})\b[^]*^followed \1 OPEN$\s^followed \1 cancelled$/m,
   /^error \w+ MISSING_FIELD$/m,
   /^violation payee: /m,

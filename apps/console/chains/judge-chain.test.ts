@@ -38,8 +38,8 @@ it.each<[readonly JudgedChain[], string, string, string]>([
     'All 2 chains are followed',
     'Old blocks are still read on POLYGON; new payments are seen meanwhile.',
   ],
-  [[following, stopped], 'bad', '1 of 2 chains needs a look: BSC', 'The others are read as their blocks come.'],
-  [[stopped], 'bad', 'BSC needs a look', ''],
+  [[following, stopped], 'bad', '1 of 2 chains needs attention: BSC', 'The others are read as their blocks come.'],
+  [[stopped], 'bad', 'BSC needs attention', ''],
   [
     [],
     'quiet',

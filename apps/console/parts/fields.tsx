@@ -13,12 +13,12 @@ export function Form({ onSend, ...rest }: ComponentProps<'form'> & { onSend: () 
 interface ButtonProps extends ComponentProps<'button'> {
   readonly text: string
   /** What sets it apart from others: `main`, `plain`, `danger`. */
-  readonly look?: string
+  readonly kind?: string
 }
 
-export function Button({ text, look = '', ...rest }: ButtonProps) {
+export function Button({ text, kind = '', ...rest }: ButtonProps) {
   return (
-    <button type="button" className={`button ${look}`} {...rest}>
+    <button type="button" className={`button ${kind}`} {...rest}>
       {text}
     </button>
   )

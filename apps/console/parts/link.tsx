@@ -26,9 +26,9 @@ export function Link({ to, onClick, ...rest }: LinkProps) {
 }
 
 /** A link that looks like a button. @param props.look - what sets it apart from others: `main`, `plain` */
-export function LinkButton({ text, look = '', to }: { text: string; look?: string; to: string }) {
+export function LinkButton({ text, kind = '', to }: { text: string; kind?: string; to: string }) {
   return (
-    <Link className={`button ${look}`} to={to}>
+    <Link className={`button ${kind}`} to={to}>
       {text}
     </Link>
   )

@@ -65,7 +65,7 @@ function KeyForm({ problem, onKey }: { problem: string | undefined; onKey: (key:
       <Form className="card stack" onSend={send}>
         <h1>{title}</h1>
         <TextField {...{ label, help, wrong }} value={typed} onType={setTyped} type="password" autoFocus isMono />
-        <Button text={enter} look="main" type="submit" />
+        <Button text={enter} kind="main" type="submit" />
       </Form>
     </main>
   )

@@ -7,13 +7,13 @@ export function useVisible(): boolean {
 
 /** Calls back when somebody comes back to the page, or the page back to the network. */
 export function useReturn(onReturn: () => void): void {
-  const look = useEffectEvent(() => {
+  const check = useEffectEvent(() => {
     if (document.visibilityState === 'visible') onReturn()
   })
   useEffect(() => {
     const left = new AbortController()
-    document.addEventListener('visibilitychange', () => look(), { signal: left.signal })
-    globalThis.addEventListener('online', () => look(), { signal: left.signal })
+    document.addEventListener('visibilitychange', () => check(), { signal: left.signal })
+    globalThis.addEventListener('online', () => check(), { signal: left.signal })
     return () => left.abort()
   }, [])
 }

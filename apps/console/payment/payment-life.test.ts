@@ -28,8 +28,8 @@ it('tells block, refunds and statuses in the order in which they happened', () =
     refunds: [refund('7'), refund('20', 300), refund('5', 200)],
     statusHistory: [change(Status.PENDING, 100), change(Status.CONFIRMED, 150), change(Status.REFUNDED, 300)],
   })
-  const told = steps.map((step) =>
+  const reported = steps.map((step) =>
     step.kind === 'status' ? step.status : step.kind === 'refund' ? step.refund.amount : step.kind,
   )
-  expect(told).toEqual(['block', 'PENDING', 'CONFIRMED', '5', '20', 'REFUNDED', '7'])
+  expect(reported).toEqual(['block', 'PENDING', 'CONFIRMED', '5', '20', 'REFUNDED', '7'])
 })

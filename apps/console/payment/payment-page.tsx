@@ -65,12 +65,12 @@ function useLivePayment(id: string) {
 }
 
 function NotFound({ id }: { id: string }) {
-  const { title, says, look } = paymentTexts.notFound
+  const { title, says, hint } = paymentTexts.notFound
   return (
     <Empty title={title}>
       <p className="mono">{id}</p>
       <p className="payment-says">{says}</p>
-      <p>{look}</p>
+      <p>{hint}</p>
     </Empty>
   )
 }

@@ -35,7 +35,7 @@ export function Chart({ state, bars, series, onPeriod }: ChartProps) {
         aria-label={paymentsTexts.chart.label}
       >
         {bars.map((bar, index) => (
-          <BarShape
+          <BarColumn
             key={bar.firstDay}
             bar={bar}
             x={index * width}
@@ -69,7 +69,7 @@ interface BarProps extends Omit<ChartProps, 'bars'> {
   readonly most: number
 }
 
-function BarShape({ bar, x, width, most, state, series, onPeriod }: BarProps) {
+function BarColumn({ bar, x, width, most, state, series, onPeriod }: BarProps) {
   const scale = most === 0 ? 0 : (HEIGHT - 4) / most
   const barWidth = Math.min(width * (1 - GAP), MAX_BAR)
   let top = HEIGHT
@@ -143,7 +143,7 @@ function BarsTable({ state, bars, series, onPeriod }: ChartProps) {
   const rows = bars.toReversed().map(({ firstDay, parts }) => [
     <Button
       text={periodText(state.period, firstDay)}
-      look="plain"
+      kind="plain"
       onClick={() => onPeriod(firstDay, lastDayOf(state.period, firstDay))}
     />,
     count(countOf(parts)),

@@ -60,7 +60,7 @@ export const FilterBox = memo(function FilterBox({ query, onChange }: FilterBoxP
       {filters.length > 0 && (
         <div className="chips row">
           <Chips filters={filters} onRemove={(filter) => onChange((before) => withoutFilter(before, filter))} />
-          <Button text={paymentsTexts.clear} look="plain" onClick={() => onChange(withoutFilters)} />
+          <Button text={paymentsTexts.clear} kind="plain" onClick={() => onChange(withoutFilters)} />
         </div>
       )}
     </search>
@@ -278,7 +278,7 @@ function FilterForm({ known, onFilter }: Omit<AddFilterProps, 'onOpen'>) {
           suggestions={choices.map(([each]) => ({ value: each }))}
         />
       )}
-      <Button text={paymentsTexts.add} look="main" type="submit" />
+      <Button text={paymentsTexts.add} kind="main" type="submit" />
     </Form>
   )
 }

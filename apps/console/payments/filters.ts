@@ -87,7 +87,7 @@ export function sortOf(query: URLSearchParams): Sort {
   return { by: by === 'amount' || by === 'status' ? by : 'date', order }
 }
 
-/** Sorts by a field, or turns its order round. The default is not written. */
+/** Sorts by a field, or reverses its order. The default is not written. */
 export function withSort(query: URLSearchParams, by: SortField): URLSearchParams {
   const before = sortOf(query)
   const order = before.by === by && before.order === 'desc' ? 'asc' : 'desc'

@@ -104,11 +104,11 @@ function TailLine({ connection, isTail, isPaused, held, onToggle, onShow }: Tail
       <span className="quiet small" role="status">
         {word}
       </span>
-      {isTail && held > 0 && <Button text={tail.show} look="plain small" onClick={onShow} />}
+      {isTail && held > 0 && <Button text={tail.show} kind="plain small" onClick={onShow} />}
       {isTail && held === 0 && (
         <Button
           text={isPaused ? tail.goOn : tail.pause}
-          look="plain small"
+          kind="plain small"
           aria-pressed={isPaused}
           onClick={onToggle}
         />

@@ -30,7 +30,7 @@ export interface Bar {
   readonly parts: readonly Part[]
 }
 
-/** Series that are told apart; what is less stands together as the last. */
+/** Series that are distinguished; what is less stands together as the last. */
 const MAX_SERIES = 5
 export const OTHER = ''
 

@@ -50,7 +50,7 @@ function Created({ request, onAnother }: { request: PaymentRequest; onAnother: (
       <Warnings request={request} />
       <PayLink request={request} />
       <div className="row">
-        <LinkButton to={`/requests/${request.paymentReference}`} text={texts.openIt} look="main" />
+        <LinkButton to={`/requests/${request.paymentReference}`} text={texts.openIt} kind="main" />
         <Button text={texts.another} onClick={onAnother} />
       </div>
     </div>
@@ -84,7 +84,7 @@ function RequestForm({ onCreated }: { onCreated: (request: PaymentRequest) => vo
       <Terms field={field} />
       <Optional field={field} />
       <div className="row">
-        <Button text={isPending ? texts.busy : texts.submit} look="main" type="submit" aria-disabled={isPending} />
+        <Button text={isPending ? texts.busy : texts.submit} kind="main" type="submit" aria-disabled={isPending} />
       </div>
     </Form>
   )
@@ -174,9 +174,9 @@ function Soon({ onChoose }: { onChoose: (value: string) => void }) {
   return (
     <div className="row request-soon" role="group" aria-label={label}>
       {[1, 24, 7 * 24, 30 * 24].map((hours) => (
-        <Button key={hours} text={say(hours)} look="plain" onClick={() => onChoose(localMinuteIn(hours, new Date()))} />
+        <Button key={hours} text={say(hours)} kind="plain" onClick={() => onChoose(localMinuteIn(hours, new Date()))} />
       ))}
-      <Button text={never} look="plain" onClick={() => onChoose('')} />
+      <Button text={never} kind="plain" onClick={() => onChoose('')} />
     </div>
   )
 }

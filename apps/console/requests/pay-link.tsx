@@ -31,7 +31,7 @@ export function PayLink({ request }: { request: PaymentRequest }) {
         <>
           <p className={mayPay ? undefined : 'quiet'}>{mayPay ? texts.says : texts.ended}</p>
           <Ready link={linkTo(request.paymentReference, key)} mayPay={mayPay} />
-          {!isDemo && <Button text={texts.keyChange} look="plain" onClick={() => keep(undefined)} />}
+          {!isDemo && <Button text={texts.keyChange} kind="plain" onClick={() => keep(undefined)} />}
         </>
       )}
       <div>
@@ -54,7 +54,7 @@ function Ready({ link, mayPay }: { link: string; mayPay: boolean }) {
       <div className="row">
         <Button
           text={copied === link ? texts.copied : texts.copy}
-          look={mayPay ? 'main' : ''}
+          kind={mayPay ? 'main' : ''}
           onClick={() => void copy(link)}
         />
         <a className="button" href={link} target="_blank" rel="noreferrer">

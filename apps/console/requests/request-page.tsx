@@ -161,7 +161,7 @@ function CancelDialog({ request: { paymentReference } }: { request: PaymentReque
             <Button text={cancelTexts.keep} autoFocus onClick={() => dialog.current?.close()} />
             <Button
               text={isPending ? cancelTexts.busy : cancelTexts.confirm}
-              look="danger"
+              kind="danger"
               disabled={isPending}
               onClick={() => mutate()}
             />

@@ -42,7 +42,7 @@ export function RequestsPage() {
   )
 }
 
-const NewRequest = () => <LinkButton to="/requests/new" text={texts.create} look="main" />
+const NewRequest = () => <LinkButton to="/requests/new" text={texts.create} kind="main" />
 
 function readShown(query: URLSearchParams): Shown {
   return {
@@ -79,7 +79,7 @@ function Search({ shown: { q, view } }: { shown: Shown }) {
         maxLength={256}
       />
       <Button text={texts.search} type="submit" />
-      {q !== '' && <LinkButton to={placeOf({ view })} text={texts.clear} look="plain" />}
+      {q !== '' && <LinkButton to={placeOf({ view })} text={texts.clear} kind="plain" />}
     </Form>
   )
 }

@@ -44,7 +44,7 @@ export function AnswerHead({ question, state, onAgain }: AnswerHeadProps) {
           <LinkButton
             to={`/requests/${encodeURIComponent(question.paymentReference)}`}
             text={whyTexts.openRequest}
-            look="plain"
+            kind="plain"
           />
         </div>
       </div>

@@ -121,8 +121,8 @@ export function sayMoney(amount: string, currency: string): string {
 /** The network of a currency id, `USDC-BASE`; none of an ISO 4217 code, `USD`. */
 const networkOf = (currency: string) => /-([^-]*)$/.exec(currency)?.[1]
 
-/** At most so many ways or remedies are told to a customer. */
-const MAX_TOLD = 3
+/** At most so many ways or remedies are reported to a customer. */
+const MAX_REPORTED = 3
 
 export interface CustomerQuestion {
   readonly reference: string
@@ -137,9 +137,12 @@ export function sayToCustomer(
 ): string {
   const { about, ways, way, gasFirst, helps, asOf } = whyTexts.customer
   const { title, says } = sayVerdict(answer)
-  const told = [...byCost(answer.routes.filter(isReady)), ...byCost(answer.routes.filter((route) => !isReady(route)))]
-  const lines = told
-    .slice(0, MAX_TOLD)
+  const reported = [
+    ...byCost(answer.routes.filter(isReady)),
+    ...byCost(answer.routes.filter((route) => !isReady(route))),
+  ]
+  const lines = reported
+    .slice(0, MAX_REPORTED)
     .flatMap((route) => [
       way(sayWay(route), sayFee(route), formatSpan(route.estimatedDurationSeconds, undefined, 'long')),
       ...route.warnings.filter(({ reason }) => reason === 'INSUFFICIENT_GAS').map(({ message }) => gasFirst(message)),
@@ -155,7 +158,7 @@ export function sayToCustomer(
       ? sentence(`${sentence(title)} ${says}`)
       : `${about(sayMoney(answer.amount, answer.currency), reference, wallet)}\n${sentence(title)}`,
     ...(lines.length > 0 ? [[ways, ...lines].join('\n')] : []),
-    ...(lines.length === 0 && remedies.size > 0 ? [[helps, ...[...remedies].slice(0, MAX_TOLD)].join('\n')] : []),
+    ...(lines.length === 0 && remedies.size > 0 ? [[helps, ...[...remedies].slice(0, MAX_REPORTED)].join('\n')] : []),
     asOf(answeredAt),
   ].join('\n\n')
 }

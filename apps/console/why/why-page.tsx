@@ -229,7 +229,7 @@ function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormProps) {
         suggestions={wallets}
         onType={(value) => setTyped({ ...typed, wallet: value })}
       />
-      <Button text={whyTexts.ask} look="main" type="submit" />
+      <Button text={whyTexts.ask} kind="main" type="submit" />
     </Form>
   )
 }

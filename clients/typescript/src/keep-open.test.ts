@@ -4,7 +4,7 @@ import type { WaybillCallError } from './call-error.ts'
 import { keepOpen } from './keep-open.ts'
 
 /** Streams that are opened one after the other. */
-function openInTurn(streams: readonly (() => AsyncIterable<string>)[]) {
+function openInOrder(streams: readonly (() => AsyncIterable<string>)[]) {
   const signals: AbortSignal[] = []
   const open = (signal: AbortSignal) => {
     signals.push(signal)
@@ -37,7 +37,7 @@ async function take(count: number, messages: AsyncIterable<string>): Promise<str
 describe('keepOpen', () => {
   it('opens again after an error, an end and a silence, and leaves each stream behind it', async () => {
     const errors: WaybillCallError[] = []
-    const { open, signals } = openInTurn([
+    const { open, signals } = openInOrder([
       () => giveThenThrow(['a'], new TypeError('terminated')),
       () => giveThenThrow(['b'], new ConnectError('down', Code.Unavailable)),
       () => giveThenHang(['c']),
@@ -62,7 +62,7 @@ describe('keepOpen', () => {
     Code.Unimplemented,
     Code.FailedPrecondition,
   ])('ends on code %i, which another connection would not change', async (code) => {
-    const { open, signals } = openInTurn([() => giveThenThrow(['a'], new ConnectError('no', code))])
+    const { open, signals } = openInOrder([() => giveThenThrow(['a'], new ConnectError('no', code))])
     await expect(take(2, keepOpen(open, {}))).rejects.toMatchObject({ name: 'WaybillCallError', message: 'no' })
     expect(signals.length).toBe(1)
   })

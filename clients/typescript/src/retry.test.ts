@@ -11,7 +11,7 @@ describe('waitBeforeRetry', () => {
     ['half of it at least', { error: failed('unavailable'), random: 0 }, 125],
     ['no answer to a call that may not be repeated', { error: failed('unavailable'), isSafe: false }, undefined],
     ['too many calls', { error: failed('resource_exhausted', 3_000) }, 3_250],
-    ['never earlier than told', { error: failed('resource_exhausted', 3_000), random: 0 }, 3_000],
+    ['never earlier than reported', { error: failed('resource_exhausted', 3_000), random: 0 }, 3_000],
     ['too many calls that may not be repeated', { error: failed('resource_exhausted', 3_000), isSafe: false }, 3_250],
     ['too large, which a retry does not change', { error: failed('resource_exhausted') }, undefined],
     ['all attempts used', { error: failed('unavailable'), attempt: 2 }, undefined],

@@ -21,7 +21,7 @@ export type WatchFilter = Omit<
   'watchCursor' | 'ticket'
 >
 
-/** Where a watch begins, and who is told of its progress. */
+/** Where a watch begins, and who learns of its progress. */
 export interface WatchOptions extends KeepOpenOptions {
   /** The `watchCursor` of a search or of a change. Default: begin now, at the `watchCursor` of a search. */
   readonly from?: string | undefined

@@ -15,7 +15,7 @@ import { type CallerOptions, requireCaller } from './require-caller.ts'
 import type { Interceptor, Next, ServedMethod, ServedService } from './served-method.ts'
 import type { Places } from './shares.ts'
 import { type ShownToPages, showPages } from './show-pages.ts'
-import { type TurnLimits, takeTurns } from './take-turns.ts'
+import { type SlotLimits, takeSlots } from './take-slots.ts'
 import { type BodyLimits, createBodyWatch } from './watch-bodies.ts'
 
 export interface CallCoreOptions
@@ -25,7 +25,7 @@ export interface CallCoreOptions
     CallerOptions,
     CallLog,
     TimeLimits,
-    TurnLimits {
+    SlotLimits {
   readonly services: readonly ServedService[]
   readonly validate: Validate
   readonly shownToPages: ShownToPages
@@ -59,7 +59,7 @@ export interface StreamAnswer {
 
 /**
  * Makes the call core, which all protocols share. Every call passes the same interceptors in this order: log, deadline, caller, what
- * pages see, whether its server answers, a look whether there is a place, reading and checks of the request, cap, turn. So no request is checked before its caller is known, and none counts as running
+ * pages see, whether its server answers, a check that there is a place, reading and checks of the request, cap, slot. So no request is checked before its caller is known, and none counts as running
  * before it is whole.
  *
  * @returns the methods by path
@@ -77,7 +77,7 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
       watchBody: createBodyWatch(options),
     }),
     capCalls(options, options.places),
-    takeTurns(options),
+    takeSlots(options),
   ]
   const methods = options.services.flatMap((served) => served.methods)
   return new Map(methods.map((method) => [method.path, compose(method, interceptors)]))
@@ -244,9 +244,9 @@ function wrongFields(mistakes: readonly WaybillError[]): ReadonlySet<string> {
 }
 
 /** What an error says of other fields, such as that one is missing; nothing if it is no mistake of the caller. */
-function newsOf(thrown: unknown, told: readonly WaybillError[]): readonly WaybillError[] {
+function newsOf(thrown: unknown, reported: readonly WaybillError[]): readonly WaybillError[] {
   if (!isMistake(thrown)) return []
-  const known = wrongFields(told)
+  const known = wrongFields(reported)
   const violations = violationsOf(thrown).filter(({ field }) => field === '' || !known.has(topOf(field)))
   const { reason, message, metadata } = thrown
   return violations.length === 0 ? [] : [new WaybillError(reason, message, metadata, { violations })]

@@ -9,7 +9,7 @@ import { createCounts, type Holder, type Places, placesOf, USUAL_SHARE } from '.
 export interface CallCaps {
   /** Streams and health checks are not counted. */
   readonly maxCalls: number
-  /** Streams that need a key. They have a cap of their own, since they last long and would leave no room for calls. */
+  /** Streams that need a key. They have a cap of their own, since they last long and would leave no space for calls. */
   readonly maxOpenStreams: number
   /** Streams that need no key, watches of health excepted. */
   readonly maxKeylessStreams: number
@@ -20,7 +20,7 @@ export interface StreamCaps {
   readonly maxStreamsPerKey: number
   /** Over all keys of the account. */
   readonly maxStreamsPerAccount: number
-  /** Of publishable keys together. They are in public hands, so streams with secret keys keep room. */
+  /** Of publishable keys together. They are in public hands, so streams with secret keys keep space. */
   readonly maxPageStreams: number
 }
 

@@ -161,12 +161,12 @@ describe('an error in the trailers of gRPC', () => {
           const error = waybillError(reason, parameters as never, violations && { violations, unlisted })
           const trailers = grpcErrorTrailers(error)
           expect(sizeOf(trailers)).toBeLessThanOrEqual(MAX_ERROR_BYTES)
-          const told = unpack(trailers)
-          expect(told.info).toMatchObject({ reason, domain: 'waybill' })
-          expect(decodeURIComponent(trailers['grpc-message'] ?? '')).toBe(told.message)
-          const last = told.violations.at(-1)
+          const reported = unpack(trailers)
+          expect(reported.info).toMatchObject({ reason, domain: 'waybill' })
+          expect(decodeURIComponent(trailers['grpc-message'] ?? '')).toBe(reported.message)
+          const last = reported.violations.at(-1)
           const counted = last?.field === '' ? Number(/^and (\d+) more/.exec(last.description)?.[1] ?? 0) : 0
-          const listed = told.violations.filter(
+          const listed = reported.violations.filter(
             (each) => each !== last || last.field !== '' || !/^and |^the rest/.test(last.description),
           )
           expect(listed.length + counted).toBe(error.violations.length + error.unlisted.count)

@@ -80,7 +80,7 @@ export function writeRefusal(
 ): void {
   const { error, name, isKeyless } = refused
   const { reason } = error
-  // A caller that is told when to try again may go on trying.
+  // A caller that learns when to try again may go on trying.
   if (retryAfterSeconds(error) !== undefined) log.once(name, reason, write)
   else if (isKeyless && kindOf(reason) !== 'INTERNAL') log.each(write)
   else write()

@@ -6,11 +6,11 @@ const EVERY_MS = 60_000
 const MAX_LINES = 1_000
 
 /**
- * Makes what writes lines of refusals, which anybody can cause without end. What is left out is counted, and told in one line at the end of the
+ * Makes what writes lines of refusals, which anybody can cause without end. What is left out is counted, and reported in one line at the end of the
  * minute.
  */
 export function createRefusalLog(logger: Logger) {
-  let told = new Set<string>()
+  let reported = new Set<string>()
   let lines = 0
   let leftOut = 0
   let timer: NodeJS.Timeout | undefined
@@ -19,7 +19,7 @@ export function createRefusalLog(logger: Logger) {
     timer = undefined
     if (leftOut > 0)
       logger.info({ refusals: leftOut }, 'more refusals like those of the last minute, not logged one by one')
-    told = new Set()
+    reported = new Set()
     lines = 0
     leftOut = 0
   }
@@ -39,9 +39,9 @@ export function createRefusalLog(logger: Logger) {
     /** Of each name and reason one line a minute, for refusals that go on until somebody stops. */
     once(name: string, reason: string, write: () => void): void {
       const key = `${reason} ${name}`
-      if (told.has(key)) leftOut += 1
+      if (reported.has(key)) leftOut += 1
       else {
-        if (told.size < MAX_LINES) told.add(key)
+        if (reported.size < MAX_LINES) reported.add(key)
         tell(write)
       }
     },

@@ -5,8 +5,8 @@ import type { WaybillError } from '../../errors/waybill-error.ts'
 import type { Call, Messages } from './call.ts'
 import type { CallContext } from './call-context.ts'
 
-/** Work whose turns are shared out fairly among keys: reading pages of payments, and summarising all of them. */
-export type TurnKind = 'page' | 'summary'
+/** Work whose slots are shared out fairly among keys: reading pages of payments, and summarising all of them. */
+export type SlotKind = 'page' | 'summary'
 
 /** The scope that each method of a service needs, by local name; `open` for a service that needs no key. */
 export type ServiceAccess<S extends DescService> = 'open' | { readonly [K in keyof S['method']]: Scope | MethodAccess }
@@ -20,8 +20,8 @@ export interface MethodAccess {
   readonly isForPages?: true
   /** Chooses how REST writes its stream, instead of the forms of all streams. */
   readonly chooseForm?: ChooseForm
-  /** The kind of work whose turns are shared out among the keys; none by default. */
-  readonly turn?: TurnKind
+  /** The kind of work whose slots are shared out among the keys; none by default. */
+  readonly slot?: SlotKind
   /** The rows of a message of its stream. The reader's pace is then measured in rows, otherwise in messages. */
   readonly rowsOf?: (message: object) => number
   /** The id of an answer of its stream, for readers of server-sent events, who ask with it for what follows; undefined for none. */
@@ -52,7 +52,7 @@ type Check = (request: Message, context: CallContext) => unknown
 
 /**
  * The checks of a service's methods, by local name. A check is called only for requests that are refused for another reason, so that their
- * senders are told of wrong values in the same answer.
+ * senders learn of wrong values in the same answer.
  */
 export type ServiceChecks<S extends DescService> = {
   readonly [K in keyof S['method']]?: (request: MessageShape<S['method'][K]['input']>, context: CallContext) => unknown

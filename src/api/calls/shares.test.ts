@@ -36,7 +36,7 @@ describe('of 1,000 places with a cap', () => {
     ['an address with publishable keys as well', page, 100, 100, 'CAP_REACHED'],
     ['and one without a key', nobody, 100, 100, 'CAP_REACHED'],
     ['within its share a secret key is never refused', secret, 1_000, 99, 'GRANTED'],
-    ['publishable keys leave room', page, 950, 0, 'FULL'],
+    ['publishable keys leave space', page, 950, 0, 'FULL'],
     ['and so do callers without a key', nobody, 900, 0, 'FULL'],
   ] as const)('%s', (_, holder, taken, held, decision) => {
     expect(decideClaim({ holder, size: 1_000, taken, held, isCapped: true })).toBe(decision)
@@ -48,7 +48,7 @@ it.each([1, 2, 5, 9, 10, 11])('each secret key gets one of %i places', (size) =>
   expect(decideClaim({ holder: nobody, size: 1, taken: 0, held: 0, isCapped: true })).toBe('GRANTED')
 })
 
-it('places that are given back are free, and holders are told apart by name', () => {
+it('places that are given back are free, and holders are distinguished by name', () => {
   const places = createPlaces({ size: 20, isCapped: true })
   const at = (name: string): Holder => ({ ...page, name })
   const first = [places.take(at('a')), places.take(at('a'))]

@@ -27,14 +27,14 @@ export function createHealthService(services: readonly DescService[], isReady: (
   const names = new Set(['', ...services.map((service) => service.typeName)])
   const statusOf = async () => ((await isReady()) ? Status.SERVING : Status.NOT_SERVING)
 
-  let nextLook: Promise<Status> | undefined
+  let nextCheck: Promise<Status> | undefined
   /** The state after the interval. All watches share one reading. */
-  function lookAgain(): Promise<Status> {
-    nextLook ??= delay(WATCH_EVERY_MS, undefined, { ref: false }).then(() => {
-      nextLook = undefined
+  function checkAgain(): Promise<Status> {
+    nextCheck ??= delay(WATCH_EVERY_MS, undefined, { ref: false }).then(() => {
+      nextCheck = undefined
       return statusOf()
     })
-    return nextLook
+    return nextCheck
   }
 
   async function* watch({ service }: HealthCheckRequest, signal: AbortSignal) {
@@ -45,7 +45,7 @@ export function createHealthService(services: readonly DescService[], isReady: (
     let last = await statusOf()
     yield { status: last }
     while (!signal.aborted) {
-      const status = await lookAgain()
+      const status = await checkAgain()
       if (status !== last) yield { status }
       last = status
     }

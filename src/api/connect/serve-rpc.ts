@@ -120,7 +120,7 @@ interface StreamOptions {
   readonly compressMinBytes: number
   /** Aborts when the listener is to stop. Streams end then, since they might last for hours. */
   readonly stopping: AbortSignal
-  /** How long a reader that takes nothing has to make room for the end of a stream. */
+  /** How long a reader that takes nothing has to make space for the end of a stream. */
   readonly drainMs: number
 }
 
@@ -236,7 +236,7 @@ function beginAnswers(header: Headers | undefined, { inbound, form, codec, optio
   const writer = inbound.exchange.begin({ status: 200, headers, hasTrailers: form.protocol === 'grpc' })
   const write = (envelope: Uint8Array) => writeIn(form, writer, envelope)
   return {
-    /** Resolves when there is room for more; rejects when the caller is gone. */
+    /** Resolves when there is space for more; rejects when the caller is gone. */
     async write(answer: object): Promise<void> {
       const encoded = codec.encode(answer, form.format)
       const bytes = typeof encoded === 'string' ? Buffer.from(encoded) : encoded

@@ -8,7 +8,7 @@ export type CorsPolicy = ReturnType<typeof createCorsPolicy>
 /** The origins that publishable keys have. */
 export interface KeyOrigins {
   readonly has: (origin: string) => boolean
-  readonly lookUp: (origin: string) => Promise<boolean>
+  readonly lookup: (origin: string) => Promise<boolean>
 }
 
 /** The caching headers of every answer that depends on its caller. */
@@ -39,7 +39,7 @@ export function createCorsPolicy(origins: readonly string[], ofKeys: KeyOrigins 
       return { 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED_HEADERS }
     },
     /** Whether pages of an origin may call; looks for keys that were made just now. */
-    isAllowed: async (origin: string): Promise<boolean> => isListed(origin) || (await ofKeys?.lookUp(origin)) === true,
+    isAllowed: async (origin: string): Promise<boolean> => isListed(origin) || (await ofKeys?.lookup(origin)) === true,
   }
 }
 

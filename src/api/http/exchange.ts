@@ -32,7 +32,7 @@ export interface AnswerHead {
 
 /** Sends an answer piece by piece. */
 export interface AnswerWriter {
-  /** Resolves when there is room for more; rejects with CALL_CANCELLED when the caller is gone. */
+  /** Resolves when there is space for more; rejects with CALL_CANCELLED when the caller is gone. */
   readonly write: (chunk: Uint8Array) => Promise<void>
   readonly end: (trailers?: HeaderFields) => void
 }

@@ -42,7 +42,7 @@ export function createHttp2(terms: ServerTerms): Http2Server {
   })
   server.on('stream', (stream, headers, flags) => {
     stream.on('error', () => {})
-    // If a reset arrived together with its request, it is seen before the next turn of the event loop, and nothing is begun.
+    // If a reset arrived together with its request, it is seen before the next pass of the event loop, and nothing is begun.
     setImmediate(() => {
       if (stream.closed || stream.destroyed) return
       const guard = stream.session && guards.get(stream.session)
@@ -148,7 +148,7 @@ function guardSession(session: ServerHttp2Session, socket: Socket, terms: Server
   return { held, drain, onError: () => abuse.charge(peer, offences.garbage) }
 }
 
-/** Has a session that must go for other connections told so. */
+/** Has a session that must go for other connections reported so. */
 function holdSession(session: ServerHttp2Session, held: HeldConnection | undefined): HeldConnection | undefined {
   held?.closeBy(() => {
     if (session.destroyed) return
@@ -181,7 +181,7 @@ function boundIdleness(session: ServerHttp2Session, limits: ConnectionLimits, is
 const MAX_DRAINED_BYTES = 512 * 1024
 
 /** How often the bytes read are checked, in milliseconds. */
-const LOOK_MS = 50
+const CHECK_EVERY_MS = 50
 
 /**
  * Bounds the draining of a session, which accepts no new streams while those in flight continue. The session is not closed: Node would then leave it
@@ -192,10 +192,10 @@ const LOOK_MS = 50
 function endOnOverrun(socket: Socket, graceMs: number, onOverrun: () => void): void {
   const readAtStart = socket.bytesRead
   const endAtMs = performance.now() + graceMs
-  const look = setInterval(() => {
+  const check = setInterval(() => {
     if (socket.bytesRead - readAtStart > MAX_DRAINED_BYTES || performance.now() > endAtMs) onOverrun()
-  }, LOOK_MS)
-  socket.once('close', () => clearInterval(look))
+  }, CHECK_EVERY_MS)
+  socket.once('close', () => clearInterval(check))
 }
 
 /** Closes a connection after its last call. */

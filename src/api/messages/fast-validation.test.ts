@@ -69,7 +69,7 @@ function* messagesOf(desc: DescMessage): Generator<Message> {
 }
 
 /** How many messages the fast path accepts, and those of them that break a rule. */
-function look(desc: DescMessage): { readonly accepted: number; readonly wrong: readonly Message[] } {
+function check(desc: DescMessage): { readonly accepted: number; readonly wrong: readonly Message[] } {
   const validator = createValidator()
   const accepted = [...messagesOf(desc)].filter(compileFastValidation(desc))
   return {
@@ -79,7 +79,7 @@ function look(desc: DescMessage): { readonly accepted: number; readonly wrong: r
 }
 
 it.each(requests)('accepts no $typeName that breaks a rule', (desc) => {
-  expect(look(desc).wrong).toEqual([])
+  expect(check(desc).wrong).toEqual([])
 })
 
 it('accepts the requests of most callers', () => {
@@ -158,7 +158,7 @@ const known: readonly (readonly [string, Field, number])[] = [
 ]
 
 it.each(known)('checks %s', (_, field, accepted) => {
-  expect(look(messageWith(field))).toEqual({ accepted, wrong: [] })
+  expect(check(messageWith(field))).toEqual({ accepted, wrong: [] })
 })
 
 const isA = { cel: [{ id: 'a', message: 'a', expression: 'this == "a"' }] }
@@ -173,11 +173,11 @@ it.each<readonly [string, Field]>([
   ['what items are to match', { kind: 'repeated', rules: list({ items: text({ pattern: '^a*$' }) }) }],
   ['numbers between', { type: INT32, rules: number({ greaterThan: { case: 'gt', value: 0 } }) }],
 ])('accepts no message that breaks a rule that it does not check: %s', (_, field) => {
-  expect(look(messageWith(field))).toMatchObject({ wrong: [] })
+  expect(check(messageWith(field))).toMatchObject({ wrong: [] })
 })
 
 it('leaves messages with rules of their own to protovalidate', () => {
-  expect(look(messageWith({ type: MESSAGE, kind: 'optional', rules: {} })).accepted).toBe(1)
+  expect(check(messageWith({ type: MESSAGE, kind: 'optional', rules: {} })).accepted).toBe(1)
   const cel = [{ id: 'a', message: 'a', expression: 'this.value == "a"' }]
-  expect(look(messageWith({ rules: {} }, { cel })).accepted).toBe(0)
+  expect(check(messageWith({ rules: {} }, { cel })).accepted).toBe(0)
 })

@@ -64,10 +64,10 @@ export function createValidate(): Validate {
 }
 
 function describeViolations(violations: readonly Violation[], message: Message): WaybillError {
-  const told = violations.slice(0, MAX_VIOLATIONS)
-  const count = violations.length - told.length
+  const reported = violations.slice(0, MAX_VIOLATIONS)
+  const count = violations.length - reported.length
   return mergeErrors(
-    told.map((violation) => describe(violation, message)),
+    reported.map((violation) => describe(violation, message)),
     count > 0 ? { count, isRestUnchecked: false } : undefined,
   )
 }

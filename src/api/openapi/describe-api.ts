@@ -51,7 +51,7 @@ export function describeApi({ services, release, version }: DescribeApiOptions):
       }),
     ),
   )
-  refuseTwins(described.map(({ operation }) => operation.operationId))
+  refuseDuplicates(described.map(({ operation }) => operation.operationId))
   const { responses, operations } = shareResponses(described)
   const ofErrors = errorSchemas(schemas)
   return {
@@ -105,9 +105,9 @@ function placeOf(
   return { path: written, httpMethod: httpMethod.toLowerCase() as HttpMethod }
 }
 
-function refuseTwins(ids: readonly string[]): void {
-  const twin = ids.find((id, index) => ids.indexOf(id) !== index)
-  if (twin !== undefined) throw new Error(`two operations would have the id ${twin}`)
+function refuseDuplicates(ids: readonly string[]): void {
+  const duplicate = ids.find((id, index) => ids.indexOf(id) !== index)
+  if (duplicate !== undefined) throw new Error(`two operations would have the id ${duplicate}`)
 }
 
 /** Moves errors that several operations share word for word into components: a tenth of the size. */

@@ -74,7 +74,7 @@ export function reasonsOf(method: ServedMethod, { body }: HttpBinding, comments:
     NOT_FOR_PUBLISHABLE_KEYS: isWithKey && !isForPages,
     TOO_MANY_PAGE_STREAMS: isForPages && isStream,
     INVALID_TICKET: method.takesTicket === true,
-    TOO_MANY_AT_ONCE: method.turn !== undefined,
+    TOO_MANY_AT_ONCE: method.slot !== undefined,
     TOO_MANY_STREAMS: isStream,
     UNEXPECTED_BODY: body === '',
     MISSING_FIELD: bounds.some(({ isRequired }) => isRequired),

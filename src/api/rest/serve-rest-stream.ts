@@ -22,7 +22,7 @@ import { chooseStreamFormat } from './stream-format.ts'
 export interface RestStreamOptions {
   /** After how much silence a heartbeat is sent. */
   readonly heartbeatMs: number
-  /** How long a reader that takes nothing has to make room for the end of a stream. */
+  /** How long a reader that takes nothing has to make space for the end of a stream. */
   readonly drainMs: number
   /** Aborts when the listener is to stop. */
   readonly stopping: AbortSignal
@@ -125,7 +125,7 @@ async function sendStream(stream: OpenStream, source: Source, options: RestStrea
 }
 
 /**
- * The pieces of the body. Each message is taken when the reader has room for it.
+ * The pieces of the body. Each message is taken when the reader has space for it.
  *
  * @param terms.onUnencodable - called with the cause if a message cannot be encoded; the body then ends with INTERNAL
  */

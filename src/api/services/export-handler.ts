@@ -52,7 +52,7 @@ export function countExported(answer: object): number {
 
 /**
  * The most payments of a message, about 30 KB: larger texts are garbage-collected late. Clients of gRPC accept messages of 4 MB unless
- * told otherwise.
+ * reported otherwise.
  */
 const MAX_PAYMENTS = 20
 const MAX_ENTRIES = 200

@@ -27,7 +27,7 @@ import { formatAmount } from '../../domain/decimal.ts'
 import { callerOf } from '../calls/call-context.ts'
 import { memberOf } from './payment-filter-input.ts'
 
-/** What the handlers ask of the other rooms. */
+/** What the handlers ask of the other modules. */
 export interface OperationsCalls {
   readonly tokens: TokenDirectory
   /** @param account - whose unmatched events are counted; undefined: those of all */

@@ -17,7 +17,7 @@ import { createRoutesChecks, createRoutesHandlers, type RoutesCalls } from './ro
 import { createSummaryHandlers } from './summary-handler.ts'
 import { createWatchHandlers, type WatchCalls, watchEventId } from './watch-handler.ts'
 
-/** What the services of `payments.v1` ask of the other rooms. */
+/** What the services of `payments.v1` ask of the other modules. */
 export interface PaymentsCalls {
   readonly routes: RoutesCalls
   readonly payments: PaymentReads
@@ -59,10 +59,10 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         ...createWatchHandlers(watch, toProto),
       },
       {
-        searchPayments: { scope: 'payments:read', turn: 'page' },
+        searchPayments: { scope: 'payments:read', slot: 'page' },
         getPayment: 'payments:read',
-        summarizePayments: { scope: 'payments:read', turn: 'summary' },
-        exportPayments: { scope: 'payments:read', turn: 'page', chooseForm: chooseExportForm, rowsOf: countExported },
+        summarizePayments: { scope: 'payments:read', slot: 'summary' },
+        exportPayments: { scope: 'payments:read', slot: 'page', chooseForm: chooseExportForm, rowsOf: countExported },
         watchPayments: { scope: 'payments:read', takesTicket: true, eventIdOf: watchEventId },
         createWatchTicket: 'payments:read',
       },
@@ -76,8 +76,8 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         getPaymentRequest: { scope: 'requests:read', isForPages: true },
         watchPaymentRequest: { scope: 'requests:read', isForPages: true },
         cancelPaymentRequest: 'requests:write',
-        listPaymentRequests: { scope: 'requests:read', turn: 'page' },
-        summarizePaymentRequests: { scope: 'requests:read', turn: 'summary' },
+        listPaymentRequests: { scope: 'requests:read', slot: 'page' },
+        summarizePaymentRequests: { scope: 'requests:read', slot: 'summary' },
         addRefundWallet: 'requests:write',
         listRefundWallets: 'requests:read',
         removeRefundWallet: 'requests:write',
@@ -86,7 +86,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
     ),
     serveService(OperationsService, createOperationsHandlers(operations, findExplorer), {
       listChains: 'chains:read',
-      listUnmatchedEvents: { scope: 'operations:read', turn: 'page' },
+      listUnmatchedEvents: { scope: 'operations:read', slot: 'page' },
     }),
   ]
 }

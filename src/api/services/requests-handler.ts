@@ -28,7 +28,7 @@ import type { ServiceChecks } from '../calls/served-method.ts'
 import { memberOf, wordOf } from './payment-filter-input.ts'
 import type { RefundWalletHandlers } from './refund-wallets-handler.ts'
 
-/** What the handlers ask of the other rooms. */
+/** What the handlers ask of the other modules. */
 export interface RequestsCalls {
   readonly requests: Requests
   readonly summarize: SummarizeRequests

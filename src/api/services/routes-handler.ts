@@ -29,7 +29,7 @@ import { accountOf, type CallContext } from '../calls/call-context.ts'
 import { sendAlong } from '../calls/error-mapping.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
 
-/** What the handlers ask of the routing room. */
+/** What the handlers ask of the routing module. */
 export type RoutesCalls = Omit<Routing, 'warningsOf' | 'learnNodes' | 'findTransfer'>
 
 /** The checks of RoutesService. */

@@ -14,7 +14,7 @@ import { accountOf, callerOf } from '../calls/call-context.ts'
 import { filterInputOf } from './payment-filter-input.ts'
 import type { PaymentToProto } from './payment-to-proto.ts'
 
-/** What the handlers ask of the search room and of the auth room. */
+/** What the handlers ask of the search module and of the auth module. */
 export interface WatchCalls {
   readonly watch: WatchPayments
   issueTicket(caller: Caller): Promise<{ ticket: string; expiresAt: Date }>

@@ -59,19 +59,19 @@ export interface RevokeOthers {
 }
 
 /** How long a call waits for what identifies its caller, in milliseconds. */
-const LOOK_UP_TIMEOUT_MS = 10_000
+const LOOKUP_TIMEOUT_MS = 10_000
 
 export type ApiKeyRepository = ReturnType<typeof createApiKeyRepository>
 
 /** API keys and their accounts. Every change writes its line of the audit log in the same transaction. */
 export function createApiKeyRepository(knex: Knex) {
   /** All calls wait for these reads, so none of them waits for one connection. */
-  function lookUp<T>(query: () => CancellableQuery<T>): Promise<T> {
-    return readPromptly((signal) => runCancellable(knex, query(), signal), LOOK_UP_TIMEOUT_MS)
+  function lookup<T>(query: () => CancellableQuery<T>): Promise<T> {
+    return readPromptly((signal) => runCancellable(knex, query(), signal), LOOKUP_TIMEOUT_MS)
   }
 
   function findAccount(name: string): Promise<Account | undefined> {
-    return lookUp(() => knex('accounts').where({ name }).first<Account | undefined>('id', 'name'))
+    return lookup(() => knex('accounts').where({ name }).first<Account | undefined>('id', 'name'))
   }
 
   async function ensureAccount(name: string): Promise<Account> {
@@ -85,7 +85,7 @@ export function createApiKeyRepository(knex: Knex) {
 
   return {
     async findByHashes(keyHashes: readonly Buffer[]): Promise<StoredApiKey[]> {
-      return (await lookUp(() => selectKeys(knex).whereIn('key_hash', keyHashes))).map(fromRow)
+      return (await lookup(() => selectKeys(knex).whereIn('key_hash', keyHashes))).map(fromRow)
     },
     async findById(id: string): Promise<StoredApiKey | undefined> {
       const [row] = await selectKeys(knex).where('api_keys.id', id)
@@ -93,7 +93,7 @@ export function createApiKeyRepository(knex: Knex) {
     },
     /** The keys that exist, in any order. */
     async findByIds(ids: readonly string[]): Promise<StoredApiKey[]> {
-      return (await lookUp(() => selectKeys(knex).whereIn('api_keys.id', ids))).map(fromRow)
+      return (await lookup(() => selectKeys(knex).whereIn('api_keys.id', ids))).map(fromRow)
     },
     findAccount,
     /** The account of that name, created if there is none. */
@@ -107,7 +107,7 @@ export function createApiKeyRepository(knex: Knex) {
     replace: (replacement: Replacement) => knex.transaction((trx) => replaceKey(trx, replacement)),
     /** The origins of all publishable keys in force, in no order. */
     async listOrigins(now: Date): Promise<string[]> {
-      const { rows } = await lookUp(() =>
+      const { rows } = await lookup(() =>
         knex.raw<{ rows: { origin: string }[] }>(
           `select distinct unnest(origins) as origin from api_keys
            where origins is not null and revoked_at is null and (expires_at is null or expires_at > ?)`,

@@ -80,7 +80,7 @@ describe('the table of chains', () => {
     ])
   })
 
-  it('says who follows a chain where there is room', () => {
+  it('says who follows a chain where there is space', () => {
     const [headings, first, , node] = draw({ width: 140 })
     expect(headings).toMatch(/REORGS {6}FOLLOWED BY {2}SINCE$/)
     expect(first).toMatch(/2, up to 3 {2}web-1\/4711 {3}2 h 1 min$/)

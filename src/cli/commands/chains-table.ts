@@ -54,7 +54,7 @@ const NARROW_COLUMNS = 7
 const BETWEEN = '  '
 /** Columns of block numbers. */
 const NUMBERS: ReadonlySet<number> = new Set([3, 4, 5])
-/** Where parts of a detail are told apart, and where a long one is broken first. */
+/** Where parts of a detail are distinguished, and where a long one is broken first. */
 const DOT = ' · '
 
 /** How many columns fit: one that is cut would show a number that is too small. */

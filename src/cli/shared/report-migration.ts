@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream'
 import type { Logger } from '../../domain/logger.ts'
 import { describeEvent, type MigrationReport } from '../../postgres/migrations/migration-report.ts'
 
-/** How often the building of an index is told where lines stay. */
+/** How often the building of an index is reported where lines stay. */
 const TELL_EVERY_MS = 10_000
 const CLEAR_LINE = '\r\x1b[K'
 

@@ -36,7 +36,7 @@ export async function verifyDerived(
   { stderr, signal, isRepaired, differing }: DerivedTerms,
 ): Promise<DerivedReport> {
   // What requests come to follows from payments and refunds: while these are wrong, it is not worth a line of its own.
-  const isTold = ({ name }: Account, { check }: Difference) =>
+  const isReported = ({ name }: Account, { check }: Difference) =>
     isRepaired || !differing.has(name) || check === 'statistics' || check === 'changes'
   const isDue = everyMs(REPORT_INTERVAL_MS, () => performance.now())
   async function check({ id, name }: Account) {
@@ -59,7 +59,9 @@ export async function verifyDerived(
     const { found, counts } = await check(account)
     const { payments, changes, requests } = counts
     report.accounts.push({ account: account.name, payments: Number(payments), changes: Number(changes), requests })
-    report.differences.push(...found.filter((each) => isTold(account, each)).map((each) => toDifference(account, each)))
+    report.differences.push(
+      ...found.filter((each) => isReported(account, each)).map((each) => toDifference(account, each)),
+    )
     if (found.length === 0 || !isRepaired) continue
     await repairAccount(knex, account.id, {
       signal,

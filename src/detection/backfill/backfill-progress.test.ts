@@ -15,7 +15,7 @@ function begin() {
 }
 
 describe('the progress of a back-fill', () => {
-  it('has a rate and a time once two looks differ, and ends', () => {
+  it('has a rate and a time once two scans differ, and ends', () => {
     const { at } = begin()
     expect(at(0, span(1, 1, 1_000))).toEqual({ from: 1, to: 1_000, done: 0, left: 1_000 })
     const later = at(2, span(1, 201, 1_000))

@@ -108,7 +108,7 @@ function chooseSpan(spans: readonly Span[], finalBlock: number, failed?: Span): 
 const EVENTS_A_STEP = 1_000
 
 /** How long one span is read before the span to read is chosen again. */
-const SPAN_TURN_MS = 5_000
+const SPAN_SLICE_MS = 5_000
 
 /** Reads a span for a while. The next blocks are read and matched while what was found before is written. */
 async function readSpan(
@@ -120,7 +120,7 @@ async function readSpan(
   const { chain, blocks } = state
   const others = spans.filter((each) => each !== chosen)
   const until = Math.min(chosen.until, finalBlock)
-  const endsAtMs = performance.now() + SPAN_TURN_MS
+  const endsAtMs = performance.now() + SPAN_SLICE_MS
   const writing = createSpanWriting(state, chosen, (span) => state.progress.note([...others, span]), signal)
   let outcome: StepOutcome = MORE
   try {

@@ -22,7 +22,7 @@ interface BookedEvents {
 
 type Sources = Pick<
   DetectionRepository,
-  'requestsOfTopics' | 'payersOf' | 'detectedPayersOf' | 'walletsOf' | 'acceptedOf' | 'toldPayersOf'
+  'requestsOfTopics' | 'payersOf' | 'detectedPayersOf' | 'walletsOf' | 'acceptedOf' | 'reportedPayersOf'
 >
 
 /**
@@ -34,12 +34,12 @@ export async function openAccountBook(repository: Sources, { accountId, chainId,
   const transactions = { chainId, txHashes: [...new Set(events.map(({ txHash }) => txHash))] }
   const addresses = new Set(events.flatMap(({ event }) => [event.to, ...(event.paidFrom ? [event.paidFrom] : [])]))
   const carried = events.flatMap(({ event, txHash }) => (event.isCarried ? [txHash] : []))
-  const [requests, wallets, accepted, kept, told] = await Promise.all([
+  const [requests, wallets, accepted, kept, reported] = await Promise.all([
     repository.requestsOfTopics(accountId, [...topics]),
     repository.walletsOf(accountId, [...addresses]),
     repository.acceptedOf(accountId, transactions),
     areReread ? repository.detectedPayersOf(accountId, transactions) : new Map<string, Address | undefined>(),
-    repository.toldPayersOf(accountId, { chainId, txHashes: [...new Set(carried)] }),
+    repository.reportedPayersOf(accountId, { chainId, txHashes: [...new Set(carried)] }),
   ])
   const payers = await repository.payersOf(
     accountId,
@@ -68,8 +68,8 @@ export async function openAccountBook(repository: Sources, { accountId, chainId,
       const acceptance = accepted.get(eventKeyOf({ txHash, eventIndex: event.eventIndex }))
       return acceptance !== undefined && isSameEvent(acceptance, event) ? acceptance.as : undefined
     },
-    /** Who paid an event that a bridge delivered, as the bridge told it. */
-    toldPayerOf: (txHash: Hex, { eventIndex }: SeenEvent) => told.get(eventKeyOf({ txHash, eventIndex })),
+    /** Who paid an event that a bridge delivered, as the bridge reported it. */
+    reportedPayerOf: (txHash: Hex, { eventIndex }: SeenEvent) => reported.get(eventKeyOf({ txHash, eventIndex })),
     /** Who paid by the stored payment of an event that is read again. Undefined where none is stored, or its payer is unknown. */
     storedPayerOf: (txHash: Hex, { eventIndex }: SeenEvent) => kept.get(eventKeyOf({ txHash, eventIndex })),
     addPayment,

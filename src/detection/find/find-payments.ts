@@ -136,7 +136,7 @@ async function eventsByAccount(
       events: own.map(({ event, receipt }) => ({ event, txHash: receipt.txHash })),
       areReread: rereader !== undefined,
     })
-    seen.push({ accountId, events: own.map((each) => withToldPayer(withStoredPayer(each, book), book)), book })
+    seen.push({ accountId, events: own.map((each) => withReportedPayer(withStoredPayer(each, book), book)), book })
   }
   return seen
 }
@@ -148,11 +148,11 @@ function withStoredPayer(read: ReadEvent, book: AccountBook): ReadEvent {
 }
 
 /** A bridge's word alone does not make a payment one to oneself. */
-function withToldPayer(read: ReadEvent, book: AccountBook): ReadEvent {
+function withReportedPayer(read: ReadEvent, book: AccountBook): ReadEvent {
   const { event, receipt } = read
-  const told = event.isCarried ? book.toldPayerOf(receipt.txHash, event) : undefined
-  if (told === undefined || (told.payer === event.to && !told.isProven)) return read
-  return { ...read, event: { ...event, payer: told.payer } }
+  const reported = event.isCarried ? book.reportedPayerOf(receipt.txHash, event) : undefined
+  if (reported === undefined || (reported.payer === event.to && !reported.isProven)) return read
+  return { ...read, event: { ...event, payer: reported.payer } }
 }
 
 type BlockTimes = ReadonlyMap<number, number>

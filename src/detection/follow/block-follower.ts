@@ -66,20 +66,20 @@ export function createBlockFollower(options: BlockFollowerOptions) {
 
 async function step(follower: FollowerState, signal?: AbortSignal): Promise<StepOutcome> {
   try {
-    return await look(follower, signal)
+    return await takeStep(follower, signal)
   } catch (error) {
     const { config, reader, logger } = follower
-    const { doubtsNode, looksAgain, suspicion } = decideFailure(error, follower.suspicion)
+    const { doubtsNode, retries, suspicion } = decideFailure(error, follower.suspicion)
     follower.suspicion = suspicion
     const reason = error instanceof Error ? error.message : String(error)
     if (doubtsNode) reader.doubt(reason)
-    if (!looksAgain) throw error
+    if (!retries) throw error
     logger.debug({ chain: config.name, reason }, 'the chain moved while it was read; it is read again')
     return { kind: 'AGAIN', reason }
   }
 }
 
-async function look(follower: FollowerState, signal: AbortSignal | undefined): Promise<StepOutcome> {
+async function takeStep(follower: FollowerState, signal: AbortSignal | undefined): Promise<StepOutcome> {
   const before = follower.position ?? (await loadPosition(follower, signal))
   if (before === 'ALARM') return ALARM
   follower.position = before

@@ -10,9 +10,9 @@ import {
   type Suspicion,
 } from './suspicion.ts'
 
-describe('after a failed look', () => {
+describe('after a failed scan', () => {
   const moved = new ChainMovedError('no receipt')
-  it.each<[string, error: unknown, before: number, doubtsNode: boolean, looksAgain: boolean, after: number]>([
+  it.each<[string, error: unknown, before: number, doubtsNode: boolean, retries: boolean, after: number]>([
     ['the chain moved: look again', moved, 0, false, true, 1],
     ['the chain moved again: look again', moved, 1, false, true, 2],
     ['the third time in a row it is the node', moved, 2, true, true, 3],
@@ -23,9 +23,9 @@ describe('after a failed look', () => {
     ['a node of another chain is doubted', new RpcError('WRONG_CHAIN', 'other'), 0, true, false, 0],
     ['what is too large is so for every node', new RpcError('TOO_LARGE', 'wide'), 2, false, false, 2],
     ['the database says nothing about a node', new Error('connection terminated'), 2, false, false, 2],
-  ])('%s', (_, error, before, doubtsNode, looksAgain, after) => {
+  ])('%s', (_, error, before, doubtsNode, retries, after) => {
     const decision = decideFailure(error, { contradictions: before })
-    expect(decision).toEqual({ doubtsNode, looksAgain, suspicion: { contradictions: after } })
+    expect(decision).toEqual({ doubtsNode, retries, suspicion: { contradictions: after } })
   })
 
   it('a node is not doubted before it contradicted anything', () => {

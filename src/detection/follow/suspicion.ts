@@ -5,7 +5,7 @@ import { ChainMovedError } from './read-events.ts'
 
 /** What was noticed about the nodes of a chain. */
 export interface Suspicion {
-  /** Looks in a row whose answers contradicted each other, or what was read before. */
+  /** Steps in a row whose answers contradicted each other, or what was read before. */
   readonly contradictions: number
   /** Present while nodes say that a final block was replaced. */
   readonly replacement?: Replacement | undefined
@@ -41,8 +41,8 @@ export function isContradictionOfNode({ contradictions }: Suspicion): boolean {
 interface FailureDecision {
   /** Whether to ask other nodes first for a while. */
   readonly doubtsNode: boolean
-  /** Whether to simply look again; otherwise the error goes to the caller. */
-  readonly looksAgain: boolean
+  /** Whether to simply try again; otherwise the error goes to the caller. */
+  readonly retries: boolean
   readonly suspicion: Suspicion
 }
 
@@ -50,11 +50,11 @@ interface FailureDecision {
 export function decideFailure(error: unknown, suspicion: Suspicion): FailureDecision {
   if (error instanceof ChainMovedError) {
     const noted = noteContradiction(suspicion)
-    return { doubtsNode: isContradictionOfNode(noted), looksAgain: true, suspicion: noted }
+    return { doubtsNode: isContradictionOfNode(noted), retries: true, suspicion: noted }
   }
   // Another node may have what this one lacks. What is too large is so for every node.
   const doubtsNode = error instanceof RpcError && error.kind !== 'TOO_LARGE'
-  return { doubtsNode, looksAgain: false, suspicion }
+  return { doubtsNode, retries: false, suspicion }
 }
 
 /** Notes that nodes say that a final block was replaced. @param node - which of them said so now; undefined where that is unknown */

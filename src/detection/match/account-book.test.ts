@@ -46,7 +46,7 @@ async function acceptedAs(event: SeenEvent) {
       detectedPayersOf: async () => new Map(),
       walletsOf: async () => new Map(),
       acceptedOf: async () => new Map([[eventKeyOf({ txHash, eventIndex: 0 }), accepted]]),
-      toldPayersOf: async () => new Map(),
+      reportedPayersOf: async () => new Map(),
     },
     { accountId: 1, chainId: 'eip155:1', events: [{ event, txHash }], areReread: false },
   )

@@ -9,8 +9,8 @@ import type { SeenEvent } from './read-transaction.ts'
 const payment = { kind: 'PAYMENT', amount: 1n, invoiceAmount: 1n, invoiceDecimals: 8 } as unknown as PaymentMatch
 const at = 1_000_000
 const conversion = (amount: bigint, invoiced: bigint) => {
-  const told = { amount: invoiced, currency: '0x01' as Address, feeAmount: 0n }
-  return { amount, conversion: told } as unknown as SeenEvent
+  const reported = { amount: invoiced, currency: '0x01' as Address, feeAmount: 0n }
+  return { amount, conversion: reported } as unknown as SeenEvent
 }
 const rate = (units: bigint, { ageSec = 0, scale = 100n } = {}): PathRate => ({
   rate: units,

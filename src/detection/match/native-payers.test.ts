@@ -159,7 +159,7 @@ function run(act: Act, self: Address, out: Outcome): CallFrame {
 function compare(root: CallFrame, out: Outcome, calls: KnownCalls | undefined) {
   const receipt = receiptWith(out.logs, { from: root.from, to: root.to })
   return readTransaction(receipt, followed, calls).map(({ payer, paidFrom, emitter }, index) => ({
-    told: { emitter, payer, paidFrom },
+    reported: { emitter, payer, paidFrom },
     truth: out.truths.filter((each) => followed.contracts.has(each.emitter))[index],
   }))
 }
@@ -200,9 +200,9 @@ describe('the payer of a payment in coins, whatever the calls', () => {
         const out: Outcome = { logs: [], truths: [] }
         const root = run(act, bob, out)
         if (root.isReverted) return
-        for (const { told, truth } of compare(root, out, { kind: 'TRACE', root })) {
+        for (const { reported, truth } of compare(root, out, { kind: 'TRACE', root })) {
           const paidFrom = truth?.caller === batch ? undefined : truth?.caller
-          expect(told).toEqual({ emitter: truth?.emitter, payer: truth?.payer, paidFrom })
+          expect(reported).toEqual({ emitter: truth?.emitter, payer: truth?.payer, paidFrom })
         }
       }),
       { numRuns: 500 },
@@ -214,9 +214,9 @@ describe('the payer of a payment in coins, whatever the calls', () => {
       fc.property(anyAct, fc.boolean(), (act, hasCall) => {
         const out: Outcome = { logs: [], truths: [] }
         const root = run(act, bob, out)
-        for (const { told, truth } of compare(root, out, hasCall ? ownCall(root) : undefined)) {
-          expect([undefined, truth?.payer]).toContain(told.payer)
-          expect([undefined, truth?.caller]).toContain(told.paidFrom)
+        for (const { reported, truth } of compare(root, out, hasCall ? ownCall(root) : undefined)) {
+          expect([undefined, truth?.payer]).toContain(reported.payer)
+          expect([undefined, truth?.caller]).toContain(reported.paidFrom)
         }
       }),
       { numRuns: 500 },
@@ -364,7 +364,7 @@ describe('without a trace', () => {
     ['calldata that is cut off', two, { ...bySafe, input: multiSendOf(two).slice(0, 700) as Hex }, []],
     ['an account that another address called', two, { from: bob, to: alice, input: executeList(two) }, []],
   ])('all are unknown where there is %s', (_, paid, transaction, otherLogs) => {
-    for (const told of payersOf(paid, transaction, otherLogs)) expect(told).toEqual([undefined, undefined])
+    for (const reported of payersOf(paid, transaction, otherLogs)) expect(reported).toEqual([undefined, undefined])
   })
 
   it('events of the Safe and of payees do not count as unrelated', () => {
@@ -396,7 +396,7 @@ describe('a trace', () => {
   it('means the same in both forms that nodes answer', () => {
     expect(readCallTracer(toCallTracer(root))).toEqual(withoutIdle(root))
     expect(readParityTrace(toParity(root))).toEqual(withoutIdle(root))
-    expect(compare(root, out, { kind: 'TRACE', root })).toMatchObject([{ told: { payer: alice, paidFrom: alice } }])
+    expect(compare(root, out, { kind: 'TRACE', root })).toMatchObject([{ reported: { payer: alice, paidFrom: alice } }])
   })
 
   it.each([null, undefined, 7, 'text', {}, { structLogs: [] }, { type: 'CALL' }])('is not %j', (json) => {
@@ -408,7 +408,7 @@ describe('a trace', () => {
   it('of another transaction is ignored', () => {
     const other = { ...root, from: victim }
     const [first] = compare(root, out, { kind: 'TRACE', root: other })
-    expect(first?.told.payer).toBeUndefined()
+    expect(first?.reported.payer).toBeUndefined()
   })
 
   it('shows the fee that a batch sends beside its payments', () => {

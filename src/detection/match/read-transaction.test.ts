@@ -108,7 +108,7 @@ describe('decoding', () => {
     ['too short', { ...paid(PAYEE, 7n), data: '0x00' }],
     ['a native payment’s data under the token’s signature', { ...paid(PAYEE, 7n), data: words(1n, 2n, 3n, 4n) }],
     ['no reference', { ...paid(PAYEE, 7n), topics: [eventTopics.erc20Payment] }],
-  ])('refuses other shapes: %s', (_, log) => {
+  ])('refuses other forms: %s', (_, log) => {
     expect(decodeFeeProxyLog(log)).toBeUndefined()
   })
 

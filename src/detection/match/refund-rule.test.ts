@@ -53,14 +53,14 @@ const request: MatchableRequest = {
   refundAddress: REFUND_ADDRESS,
 }
 
-/** An event, and whether the next one is matched by a later look. */
+/** An event, and whether the next one is matched by a later scan. */
 interface Step {
   readonly topic: Hex
   readonly to: Address
   readonly paidFrom: Address | undefined
   readonly payer: Address | undefined
   readonly units: number
-  readonly endsLook: boolean
+  readonly endsStep: boolean
 }
 
 interface Registration extends WalletTime {
@@ -79,7 +79,7 @@ const anyStep: fc.Arbitrary<Step> = fc.record({
   paidFrom: fc.option(fc.constantFrom(...SENDERS), { nil: undefined, freq: 6 }),
   payer: fc.option(fc.constantFrom(...SENDERS), { nil: undefined, freq: 4 }),
   units: fc.constantFrom(0, 40, 60, 100, 130),
-  endsLook: fc.boolean(),
+  endsStep: fc.boolean(),
 })
 
 const anyRegistration: fc.Arbitrary<Registration> = fc
@@ -116,21 +116,21 @@ function toEvent({ topic: eventTopic, to, paidFrom, payer, units }: Placed): See
 
 type Kind = 'PAYMENT' | 'REFUND' | 'UNMATCHED'
 
-/** Matches as detection does: look by look, each with a book of what was stored before. */
+/** Matches as detection does: scan by scan, each with a book of what was stored before. */
 async function matchAll(steps: readonly Placed[], registrations: readonly Registration[]): Promise<Kind[]> {
   const kinds: Kind[] = []
   const stored: Placed[] = []
   for (let from = 0; from < steps.length; ) {
-    const end = steps.findIndex(({ endsLook }, index) => index >= from && endsLook)
-    const look = steps.slice(from, end === -1 ? steps.length : end + 1)
-    from += look.length
+    const end = steps.findIndex(({ endsStep }, index) => index >= from && endsStep)
+    const scan = steps.slice(from, end === -1 ? steps.length : end + 1)
+    from += scan.length
     const book = await openAccountBook(sourcesOf(stored, registrations), {
       accountId: 1,
       chainId: 'eip155:1',
-      events: look.map((step) => ({ event: toEvent(step), txHash: txHashOf(step.place) })),
+      events: scan.map((step) => ({ event: toEvent(step), txHash: txHashOf(step.place) })),
       areReread: false,
     })
-    for (const step of look) {
+    for (const step of scan) {
       const at = { timestampSec: timeOf(step), blockNumber: step.place }
       const match = matchEvent(toEvent(step), book.requestsOf(step.topic), {
         chain: 'BASE',
@@ -143,7 +143,7 @@ async function matchAll(steps: readonly Placed[], registrations: readonly Regist
       if (match.kind === 'PAYMENT') book.addPayment(match.request, step.payer)
       kinds.push(match.kind)
     }
-    stored.push(...look.filter((_, index) => kinds[kinds.length - look.length + index] === 'PAYMENT'))
+    stored.push(...scan.filter((_, index) => kinds[kinds.length - scan.length + index] === 'PAYMENT'))
   }
   return kinds
 }
@@ -161,7 +161,7 @@ function sourcesOf(stored: readonly Placed[], registrations: readonly Registrati
     detectedPayersOf: async () => new Map(),
     walletsOf: async () => Map.groupBy(registrations, ({ wallet }) => wallet),
     acceptedOf: async () => new Map(),
-    toldPayersOf: async () => new Map(),
+    reportedPayersOf: async () => new Map(),
   }
 }
 
@@ -229,7 +229,7 @@ const anySequence = fc
   .map((steps) => steps.map((step, place): Placed => ({ ...step, place })))
 const anyRegistrations = fc.array(anyRegistration, { maxLength: 4 })
 
-it('agrees with a list of conditions, in whichever looks the events are matched', async () => {
+it('agrees with a list of conditions, in whichever scans the events are matched', async () => {
   await fc.assert(
     fc.asyncProperty(anySequence, anyRegistrations, async (steps, registrations) => {
       expect(await matchAll(steps, registrations)).toEqual(matchSlowly(steps, registrations))

@@ -160,8 +160,8 @@ describe('the payer, compared with an oracle that follows every unit', () => {
   it('is the same, or unknown to both', () => {
     fc.assert(
       fc.property(anySteps, (steps) => {
-        const told = read(steps).map(({ received, paidFrom, payer }) => ({ received, paidFrom, payer }))
-        expect(told).toEqual(followUnits(steps))
+        const reported = read(steps).map(({ received, paidFrom, payer }) => ({ received, paidFrom, payer }))
+        expect(reported).toEqual(followUnits(steps))
       }),
       { numRuns: 1_000 },
     )

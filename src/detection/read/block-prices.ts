@@ -25,7 +25,7 @@ export interface UsdPrice {
 }
 
 /** A price to read. */
-export interface PriceWish {
+export interface PriceQuery {
   readonly token: Token
   readonly blockNumber: number
   readonly timestampSec: number
@@ -33,7 +33,7 @@ export interface PriceWish {
 
 export type PriceReader = ReturnType<typeof createPriceReader>
 
-interface FeedWish extends PriceWish {
+interface FeedQuery extends PriceQuery {
   readonly feed: Address
 }
 
@@ -68,43 +68,43 @@ export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnyw
     return remember(before, key, round && { answer: round.answer, decimals })
   }
 
-  async function answerOf(wish: FeedWish, round: RoundRead, decimals: DecimalsRead, through: ContractCaller) {
+  async function answerOf(query: FeedQuery, round: RoundRead, decimals: DecimalsRead, through: ContractCaller) {
     if (round === 'UNREAD' || decimals === 'UNREAD') return 'UNREAD'
     if (round === undefined || decimals === undefined) return undefined
-    const previous = await previousOf(wish.feed, round, decimals, through)
+    const previous = await previousOf(query.feed, round, decimals, through)
     if (previous === 'UNREAD') return 'UNREAD'
-    remember(known, `${wish.feed} ${round.roundId}`, { answer: round.answer, decimals })
+    remember(known, `${query.feed} ${round.roundId}`, { answer: round.answer, decimals })
     return { ...round, decimals, isJump: previous !== undefined && isJump({ ...round, decimals }, previous) }
   }
 
   /** What the feeds answered at the blocks. */
-  async function answersAt(wishes: readonly FeedWish[], through: ContractCaller, signal: AbortSignal | undefined) {
-    const distinct = [...new Map(wishes.map((wish) => [keyOf(wish), wish])).values()]
+  async function answersAt(queries: readonly FeedQuery[], through: ContractCaller, signal: AbortSignal | undefined) {
+    const distinct = [...new Map(queries.map((query) => [keyOf(query), query])).values()]
     const rounds = await roundsAt(distinct, through, signal)
     const decimalsOf = readDecimalsByRound(known, through)
-    const answers = distinct.map(async (wish): Promise<[string, FeedAnswer | 'UNREAD' | undefined]> => {
-      const round = rounds.get(keyOf(wish))
+    const answers = distinct.map(async (query): Promise<[string, FeedAnswer | 'UNREAD' | undefined]> => {
+      const round = rounds.get(keyOf(query))
       const isRound = round !== undefined && round !== 'UNREAD'
-      return [keyOf(wish), await answerOf(wish, round, isRound ? await decimalsOf(wish, round) : undefined, through)]
+      return [keyOf(query), await answerOf(query, round, isRound ? await decimalsOf(query, round) : undefined, through)]
     })
     return new Map(await Promise.all(answers))
   }
 
-  async function roundsAt(distinct: readonly FeedWish[], through: ContractCaller, signal: AbortSignal | undefined) {
+  async function roundsAt(distinct: readonly FeedQuery[], through: ContractCaller, signal: AbortSignal | undefined) {
     const rounds = new Map<string, RoundRead>()
     const calls = distinct.map(({ feed, blockNumber }) => ({ ...readLatestRound(feed), block: blockNumber }))
     const answers = await through.calls(calls)
     // The searches run in parallel, so that `through` merges each step of all of them into one exchange.
-    const search = async (wish: FeedWish, answer: RpcAnswer | undefined) => {
-      rounds.set(keyOf(wish), isRefused(answer) ? await searchRounds(wish, through) : roundIn(answer))
+    const search = async (query: FeedQuery, answer: RpcAnswer | undefined) => {
+      rounds.set(keyOf(query), isRefused(answer) ? await searchRounds(query, through) : roundIn(answer))
     }
-    await Promise.all(distinct.map((wish, index) => search(wish, answers[index])))
-    const open = distinct.flatMap((wish, index) => (rounds.get(keyOf(wish)) === 'UNREAD' ? (calls[index] ?? []) : []))
-    const told = open.length === 0 ? [] : await reader.callsAnywhere(open, signal)
-    for (const wish of distinct) {
-      if (rounds.get(keyOf(wish)) !== 'UNREAD') continue
-      const answer = told[open.findIndex(({ to, block }) => to === wish.feed && block === wish.blockNumber)]
-      rounds.set(keyOf(wish), answer === undefined || isRefused(answer) ? 'UNREAD' : roundIn(answer))
+    await Promise.all(distinct.map((query, index) => search(query, answers[index])))
+    const open = distinct.flatMap((query, index) => (rounds.get(keyOf(query)) === 'UNREAD' ? (calls[index] ?? []) : []))
+    const reported = open.length === 0 ? [] : await reader.callsAnywhere(open, signal)
+    for (const query of distinct) {
+      if (rounds.get(keyOf(query)) !== 'UNREAD') continue
+      const answer = reported[open.findIndex(({ to, block }) => to === query.feed && block === query.blockNumber)]
+      rounds.set(keyOf(query), answer === undefined || isRefused(answer) ? 'UNREAD' : roundIn(answer))
     }
     return rounds
   }
@@ -112,30 +112,30 @@ export function createPriceReader(reader: Pick<ChainReader, 'calls' | 'callsAnyw
   return {
     /**
      * @param through - makes the calls, and merges them with others that are made at the same time
-     * @returns prices in the order of the wishes; undefined where there is none; UNREAD where the nodes could not tell now
+     * @returns prices in the order of the queries; undefined where there is none; UNREAD where the nodes could not tell now
      * @throws RpcError when no node answers
      */
     async pricesAt(
-      wishes: readonly PriceWish[],
+      queries: readonly PriceQuery[],
       signal?: AbortSignal,
       through: ContractCaller = gatherCalls(reader, signal),
     ): Promise<(UsdPrice | 'UNREAD' | undefined)[]> {
-      const asked = wishes.flatMap((wish) =>
-        wish.token.usdFeed === undefined ? [] : [{ ...wish, feed: wish.token.usdFeed }],
+      const asked = queries.flatMap((query) =>
+        query.token.usdFeed === undefined ? [] : [{ ...query, feed: query.token.usdFeed }],
       )
       const answers = await answersAt(asked, through, signal)
-      return wishes.map((wish) => {
-        const { usdFeed } = wish.token
-        if (usdFeed === undefined) return pegOf(wish.token)
-        const answer = answers.get(keyOf({ ...wish, feed: usdFeed }))
-        if (answer === 'UNREAD') return pegOf(wish.token) ?? 'UNREAD'
-        return feedPrice(wish, answer) ?? pegOf(wish.token)
+      return queries.map((query) => {
+        const { usdFeed } = query.token
+        if (usdFeed === undefined) return pegOf(query.token)
+        const answer = answers.get(keyOf({ ...query, feed: usdFeed }))
+        if (answer === 'UNREAD') return pegOf(query.token) ?? 'UNREAD'
+        return feedPrice(query, answer) ?? pegOf(query.token)
       })
     },
   }
 }
 
-const keyOf = ({ feed, blockNumber }: FeedWish) => `${feed} ${blockNumber}`
+const keyOf = ({ feed, blockNumber }: FeedQuery) => `${feed} ${blockNumber}`
 
 function remember<T>(rounds: Map<string, T>, key: string, quoted: T): T {
   if (rounds.size >= MAX_REMEMBERED) rounds.clear()
@@ -146,25 +146,25 @@ function remember<T>(rounds: Map<string, T>, key: string, quoted: T): T {
 /** Reads decimals by round, since a round's answer has those of when it was written, and each call counts on a node with limits. */
 function readDecimalsByRound(known: ReadonlyMap<string, Quoted>, through: ContractCaller) {
   const readings = new Map<string, Promise<DecimalsRead>>()
-  return async (wish: FeedWish, { roundId }: FeedRound): Promise<DecimalsRead> => {
-    const key = `${wish.feed} ${roundId}`
+  return async (query: FeedQuery, { roundId }: FeedRound): Promise<DecimalsRead> => {
+    const key = `${query.feed} ${roundId}`
     const remembered = known.get(key)
     if (remembered !== undefined) return remembered.decimals
-    const reading = readings.get(key) ?? decimalsAt(wish, through)
+    const reading = readings.get(key) ?? decimalsAt(query, through)
     readings.set(key, reading)
     return reading
   }
 }
 
 /** The decimals of a feed at a block; at the newest block where the node no longer has that state. */
-async function decimalsAt(wish: FeedWish, through: ContractCaller): Promise<DecimalsRead> {
-  const [atBlock] = await through.calls([{ ...readDecimals(wish.feed), block: wish.blockNumber }])
+async function decimalsAt(query: FeedQuery, through: ContractCaller): Promise<DecimalsRead> {
+  const [atBlock] = await through.calls([{ ...readDecimals(query.feed), block: query.blockNumber }])
   if (!isRefused(atBlock)) return decimalsIn(atBlock)
-  const [now] = await through.calls([{ ...readDecimals(wish.feed), block: 'latest' }])
+  const [now] = await through.calls([{ ...readDecimals(query.feed), block: 'latest' }])
   return isRefused(now) ? 'UNREAD' : decimalsIn(now)
 }
 
-function feedPrice({ token, timestampSec }: PriceWish, answer: FeedAnswer | undefined): UsdPrice | undefined {
+function feedPrice({ token, timestampSec }: PriceQuery, answer: FeedAnswer | undefined): UsdPrice | undefined {
   if (answer === undefined || !isPrice(answer, token.heartbeatSeconds ?? Number.POSITIVE_INFINITY, timestampSec)) {
     return undefined
   }
@@ -183,7 +183,7 @@ function isRefused(answer: RpcAnswer | undefined): boolean {
 }
 
 /** @returns UNREAD where the rounds do not tell: the node refused some of them, or the feed has none of that time */
-async function searchRounds({ feed, timestampSec }: FeedWish, through: ContractCaller): Promise<RoundRead> {
+async function searchRounds({ feed, timestampSec }: FeedQuery, through: ContractCaller): Promise<RoundRead> {
   let hasRefused = false
   const noting: ContractCaller = {
     async calls(reads, signal) {

@@ -68,7 +68,7 @@ export interface ChainReader {
   /** `eth_call`s, each at its block; the error of one is its answer. */
   calls(reads: readonly ReadAtBlock[], signal?: AbortSignal): Promise<RpcAnswer[]>
   /**
-   * As `calls`, but each node is asked in turn for what those before it refused, since some keep old state and others do not. Reverts are answers.
+   * As `calls`, but each node is asked one after the other for what those before it refused, since some keep old state and others do not. Reverts are answers.
    * Failures do not count against a node.
    *
    * @returns undefined for a call that no node answered
@@ -199,7 +199,7 @@ async function logsFrom(reader: LogReader, wanted: WantedLogs, signal?: AbortSig
     if (error instanceof RpcError && error.kind === 'TIMEOUT') return error
     throw error
   })
-  // Where several nodes failed, the caller is told about the first one.
+  // Where several nodes failed, the caller is reported about the first one.
   if (asking instanceof RpcError) return { ...(tried[0] as Tried), logs: asking, last: undefined }
   const { node, answers } = asking
   const { to } = tried.at(-1) as Tried
@@ -249,11 +249,11 @@ async function callAnywhere(
     const open = reads.filter((read) => !found.has(read))
     if (open.length === 0) break
     const callsOf = (node: number) => (asked.has(node) ? undefined : open.map(contractCall))
-    const turn = await client.tryBatch(callsOf, signal).catch(ignoreRpcError)
-    if (turn === undefined) break
-    asked.add(turn.node)
+    const tried = await client.tryBatch(callsOf, signal).catch(ignoreRpcError)
+    if (tried === undefined) break
+    asked.add(tried.node)
     for (const [index, read] of open.entries()) {
-      const answer = turn.answers[index]
+      const answer = tried.answers[index]
       if (answer?.ok === true || answer?.error.kind === 'REVERTED') found.set(read, answer)
     }
   }

@@ -1,7 +1,7 @@
 import type { Token } from '../../domain/currency.ts'
-import { type PriceReader, type PriceWish, pegOf, type UsdPrice } from './block-prices.ts'
+import { type PriceQuery, type PriceReader, pegOf, type UsdPrice } from './block-prices.ts'
 import { type ContractCaller, gatherCalls } from './gather-calls.ts'
-import type { RatedPath, RateReader, RateWish } from './path-rates.ts'
+import type { RatedPath, RateQuery, RateReader } from './path-rates.ts'
 import { createOptionalSource, type Patience } from './patience.ts'
 
 /** What money was worth when payments were made. */
@@ -15,11 +15,11 @@ export interface Market {
 }
 
 /** A payment whose prices and rates are to be read. */
-export interface ValuedPayment extends PriceWish {
+export interface ValuedPayment extends PriceQuery {
   /** Identifies the payment in {@link Market.pathOf}. */
   readonly event: object
   /** Absent unless it is a conversion. */
-  readonly conversion?: Pick<RateWish, 'invoiceCurrency' | 'isEnough'> | undefined
+  readonly conversion?: Pick<RateQuery, 'invoiceCurrency' | 'isEnough'> | undefined
 }
 
 export type MarketReader = ReturnType<typeof createMarketReader>
@@ -61,7 +61,7 @@ export function createMarketReader(options: {
         asksFeeds ? source.read(ask, patience, signal) : ask(),
       ]).finally(() => ending.abort())
       const pathOf = new Map(converted.map(({ event }, index) => [event, paths[index]]))
-      const priceOf = new Map(priced.map((wish, index) => [`${wish.token.id} ${wish.blockNumber}`, found?.[index]]))
+      const priceOf = new Map(priced.map((query, index) => [`${query.token.id} ${query.blockNumber}`, found?.[index]]))
       const readAt = (token: Token, blockNumber: number) => priceOf.get(`${token.id} ${blockNumber}`)
       return {
         pathOf: (event) => pathOf.get(event),

@@ -20,7 +20,7 @@ export interface RatedPath {
 }
 
 /** A conversion whose rate is to be read. */
-export interface RateWish {
+export interface RateQuery {
   readonly invoiceCurrency: string
   /** What was paid with. */
   readonly token: Token
@@ -57,8 +57,8 @@ export function createRateReader({ reader, conversion, native, tokens }: RateRea
     return findPathRateAt(through, { contract, path, timestampSec, decimalsOf: decimalsIn(token) })
   }
 
-  async function ratedPath(wish: RateWish, requireBlock: () => Promise<void>, through: ContractCaller) {
-    const { invoiceCurrency, token, blockNumber, timestampSec } = wish
+  async function ratedPath(query: RateQuery, requireBlock: () => Promise<void>, through: ContractCaller) {
+    const { invoiceCurrency, token, blockNumber, timestampSec } = query
     const configured = findConversionPath(conversion, invoiceCurrency, token)
     if (conversion === undefined || configured === undefined) return undefined
     const path = addressesOfPath(configured, token)
@@ -66,7 +66,7 @@ export function createRateReader({ reader, conversion, native, tokens }: RateRea
     const at = { path, token, requireBlock }
     const atBlock = await rateAt(conversion.path, { ...at, blockNumber, timestampSec }, through)
     const rated: RatedPath = { maxAgeSeconds, rates: atBlock === undefined ? [] : [atBlock] }
-    if (blockNumber === 0 || wish.isEnough(rated)) return rated
+    if (blockNumber === 0 || query.isEnough(rated)) return rated
     // A search by time finds the parent's rounds: those before this block's second.
     const before = { blockNumber: blockNumber - 1, timestampSec: timestampSec - 1 }
     const atParent = await rateAt(conversion.path, { ...at, ...before }, through)
@@ -76,19 +76,19 @@ export function createRateReader({ reader, conversion, native, tokens }: RateRea
   return {
     /**
      * @param through - makes the calls, and merges those that are made at the same time
-     * @returns paths in the order of the wishes; undefined where none is configured
+     * @returns paths in the order of the queries; undefined where none is configured
      * @throws RpcError when no node answers, or none that knows the block
      */
     async ratesAt(
-      wishes: readonly RateWish[],
+      queries: readonly RateQuery[],
       through: ContractCaller,
       signal?: AbortSignal,
     ): Promise<(RatedPath | undefined)[]> {
-      const last = Math.max(...wishes.map(({ blockNumber }) => blockNumber))
+      const last = Math.max(...queries.map(({ blockNumber }) => blockNumber))
       let checked: Promise<void> | undefined
       // A node that refuses the call because it lags would give the rounds of an earlier block.
       const requireBlock = () => (checked ??= requireHeader(reader, last, signal))
-      return Promise.all(wishes.map((wish) => ratedPath(wish, requireBlock, through)))
+      return Promise.all(queries.map((query) => ratedPath(query, requireBlock, through)))
     },
   }
 }

@@ -16,10 +16,10 @@ import {
   keepSeen,
   type PaymentSource,
   postponeCarried,
+  reportedPayerFrom,
   type SeenSource,
   storeSource,
   takeSourceBack,
-  toldPayerFrom,
 } from '../sql/carried-repository.ts'
 import { findChain } from '../sql/chain-state-repository.ts'
 import { drainDue, repeat } from './due-queue.ts'
@@ -73,8 +73,8 @@ const LEASE_TTL_MS = 60_000
 /** How often a source that is not final yet is checked. */
 const CHECK_EVERY_MS = 15_000
 
-/** For one lookup, source chain included. All lookups of one turn end while the lease is held. */
-const LOOK_UP_MS = 5_000
+/** For one lookup, source chain included. All lookups of one round end while the lease is held. */
+const LOOKUP_MS = 5_000
 
 /** The queue of this process. */
 interface Queue extends CarriedQueueOptions {
@@ -105,11 +105,11 @@ async function drain(queue: Queue, signal: AbortSignal): Promise<void> {
     ttlMs: LEASE_TTL_MS,
     atOnce: ENTRIES_AT_ONCE,
     findDue: (limit: number) => findDueCarried(knex, { now: clock(), onlySeen: isPaused(queue) }, limit),
-    async lookUp(due: readonly CarriedPayment[]) {
+    async lookup(due: readonly CarriedPayment[]) {
       for (const carried of due) {
         signal.throwIfAborted()
         if (carried.seen !== undefined) await checkSeen(queue, carried, carried.seen, signal)
-        else if (!isPaused(queue)) await lookUp(queue, carried, signal)
+        else if (!isPaused(queue)) await lookup(queue, carried, signal)
       }
     },
   }
@@ -121,9 +121,9 @@ function isPaused({ clock, pausedUntilMs }: Queue): boolean {
 }
 
 /** @throws the signal's reason; a lookup that it cut short does not count as an attempt */
-async function lookUp(queue: Queue, carried: CarriedPayment, stopping: AbortSignal): Promise<void> {
+async function lookup(queue: Queue, carried: CarriedPayment, stopping: AbortSignal): Promise<void> {
   const { knex, clock } = queue
-  const signal = AbortSignal.any([stopping, AbortSignal.timeout(LOOK_UP_MS)])
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(LOOKUP_MS)])
   const chainId = Number(carried.chainId.split(':')[1])
   const answer = await queue.findSource({ chainId, txHash: carried.txHash }, signal)
   if (answer.kind === 'NOT_ASKED') queue.pausedUntilMs = clock().getTime() + Math.max(answer.forMs, POLL_EVERY_MS)
@@ -165,8 +165,8 @@ async function checkSeen(
   stopping: AbortSignal,
 ): Promise<void> {
   const { knex, lease, clock } = queue
-  const signal = AbortSignal.any([stopping, AbortSignal.timeout(LOOK_UP_MS)])
-  const payer = await toldPayerFrom(knex, carried, seen.txHash)
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(LOOKUP_MS)])
+  const payer = await reportedPayerFrom(knex, carried, seen.txHash)
   const reader = readerOf(queue, Number(seen.chainId.split(':')[1]))
   const found = reader && payer && (await findSeen(reader, seen, payer, signal).catch(() => 'UNKNOWN' as const))
   stopping.throwIfAborted()

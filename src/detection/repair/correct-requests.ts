@@ -52,7 +52,7 @@ export async function correctRequestIds(
 
 /**
  * Replays topics for an account: reads the events of its requests under these topics again, and attaches what they mean. They may mean something new: the
- * request was stored after its events were read; a bridge told later who paid; the block that created the SingleRequestProxy which paid was read later.
+ * request was stored after its events were read; a bridge reported later who paid; the block that created the SingleRequestProxy which paid was read later.
  * Replaying twice has no further effect. A request whose events are all stored for the account is left out, unless its topic is to be judged `again`.
  *
  * No event is missed between this and the follower: a request is stored before its events are looked up here, and the follower looks up the topics

@@ -12,17 +12,17 @@ interface DueEntries<E> {
   /** The entries that are due, longest due first. */
   readonly findDue: (limit: number) => Promise<readonly E[]>
   /** Looks some up while the lease is held. An entry that was looked up is gone, or due later. */
-  readonly lookUp: (due: readonly E[]) => Promise<void>
+  readonly lookup: (due: readonly E[]) => Promise<void>
 }
 
 /** Looks up what is due until nothing is, or another process does. @throws what looking up throws; the signal's reason */
 export async function drainDue<E>(
-  { knex, lease, ttlMs, atOnce, findDue, lookUp }: DueEntries<E>,
+  { knex, lease, ttlMs, atOnce, findDue, lookup }: DueEntries<E>,
   signal: AbortSignal,
 ): Promise<void> {
   while ((await findDue(1)).length > 0 && (await acquireLease(knex, lease, ttlMs))) {
     try {
-      await lookUp(await findDue(atOnce))
+      await lookup(await findDue(atOnce))
     } finally {
       await releaseLease(knex, lease)
     }

@@ -29,9 +29,9 @@ interface EnrichmentQueueOptions {
 const POLL_EVERY_MS = 2_000
 const ENTRIES_AT_ONCE = 50
 const LEASE_TTL_MS = 120_000
-/** For the entries of one account. A turn has at most ENTRIES_AT_ONCE accounts, and ends when half of its lease is over. */
-const LOOK_UP_MS = 30_000
-const TURN_MS = LEASE_TTL_MS / 2
+/** For the entries of one account. A round has at most ENTRIES_AT_ONCE accounts, and ends when half of its lease is over. */
+const LOOKUP_MS = 30_000
+const SLICE_MS = LEASE_TTL_MS / 2
 
 /** The wait after the second lookup; it doubles after each. */
 const FIRST_WAIT_MS = 10_000
@@ -83,11 +83,11 @@ async function drainChain(options: EnrichmentQueueOptions, chain: OpenChain, sig
     ttlMs: LEASE_TTL_MS,
     atOnce: ENTRIES_AT_ONCE,
     findDue: (limit: number) => findDueEnrichments(knex, chainId, clock(), limit),
-    async lookUp(due: readonly PendingEnrichment[]) {
-      const endMs = performance.now() + TURN_MS
+    async lookup(due: readonly PendingEnrichment[]) {
+      const endMs = performance.now() + SLICE_MS
       for (const [accountId, own] of Map.groupBy(due, (entry) => entry.accountId)) {
         if (performance.now() > endMs) return
-        await lookUp(options, chain, { accountId, entries: own }, signal)
+        await lookup(options, chain, { accountId, entries: own }, signal)
       }
     },
   }
@@ -100,13 +100,13 @@ interface AccountEntries {
 }
 
 /** Reads the transactions again, and writes what is known now. Whatever fails is tried again later. */
-async function lookUp(
+async function lookup(
   options: EnrichmentQueueOptions,
   chain: OpenChain,
   account: AccountEntries,
   stopping: AbortSignal,
 ): Promise<void> {
-  const tooLate = AbortSignal.timeout(LOOK_UP_MS)
+  const tooLate = AbortSignal.timeout(LOOKUP_MS)
   try {
     await enrich(options, chain, account, AbortSignal.any([stopping, tooLate]))
   } catch (error) {

@@ -41,8 +41,8 @@ it.each<[state: string, facts: Partial<ChainFacts>]>([
 
 it('says since when and why what is stored is not proven', () => {
   const unproven = { since: '2026-03-01T11:50:00.000Z', reason: 'no two nodes agree' }
-  const told = describe({ heights, report: { ...report, unproven } })
-  expect(told).toMatchObject({ state: 'FOLLOWING', unproven: { since: before(600), reason: 'no two nodes agree' } })
+  const reported = describe({ heights, report: { ...report, unproven } })
+  expect(reported).toMatchObject({ state: 'FOLLOWING', unproven: { since: before(600), reason: 'no two nodes agree' } })
 })
 
 it('lags by blocks, and by the age of the last block that was read; clocks that differ make neither negative', () => {
@@ -53,9 +53,9 @@ it('lags by blocks, and by the age of the last block that was read; clocks that 
 })
 
 it('says that a report is stale when the process has not written one for 30 seconds', () => {
-  const told = (seconds: number) => describe({ report: { ...report, writtenAt: before(seconds) } }).follower
-  expect(told(30)?.isStale).toBe(false)
-  expect(told(31)).toEqual({
+  const reported = (seconds: number) => describe({ report: { ...report, writtenAt: before(seconds) } }).follower
+  expect(reported(30)?.isStale).toBe(false)
+  expect(reported(31)).toEqual({
     process: 'web-1/4711',
     since: new Date('2026-03-01T11:00:00Z'),
     reportedAt: before(31),

@@ -10,7 +10,7 @@ import {
   requirePageLimit,
   requireTxHash,
 } from '../../domain/require-input.ts'
-import { readAllInTurn, readEach } from '../../errors/gather-errors.ts'
+import { readAllInOrder, readEach } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
 import {
@@ -92,7 +92,7 @@ async function parseFilter(
   const { account: names = [], network = [], reason = [], txHash = [] } = input
   const lists = Object.entries({ account: names, network, reason, txHash })
   readEach(lists, ([field, values]) => requireFewValues(field, values))
-  const { accountIds, chainIds, txHashes, dates } = await readAllInTurn({
+  const { accountIds, chainIds, txHashes, dates } = await readAllInOrder({
     accountIds: async () => {
       readEach(names, requireAccountName)
       const known = account === undefined ? await findAccountIds(knex, names) : new Map([[account.name, account.id]])

@@ -20,7 +20,7 @@ const at = (seconds: number) => {
 const outage = new RpcError('UNREACHABLE', 'gone')
 
 describe('the trouble of a chain', () => {
-  it('is logged at once when a look fails, and again every minute', () => {
+  it('is logged at once when a scan fails, and again every minute', () => {
     for (const seconds of [0, 1, 59, 60, 61, 119, 120]) {
       at(seconds)
       health.failed(new Error(`at ${seconds}`))
@@ -29,7 +29,7 @@ describe('the trouble of a chain', () => {
     expect(health.status()).toEqual({ reachable: true, failing: { since: new Date(0), reason: 'at 120' } })
   })
 
-  it('is logged after ten seconds when looks come to nothing', () => {
+  it('is logged after ten seconds when scans come to nothing', () => {
     for (const seconds of [0, 5, 9]) {
       at(seconds)
       health.waits('no receipt')

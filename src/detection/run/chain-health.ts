@@ -7,7 +7,7 @@ import type { Condition } from '../sql/chain-report.ts'
 export interface HealthStatus {
   /** Why the chain is stopped until an operator restarts it. */
   readonly alarm?: string | undefined
-  /** Whether the last look reached a node; true before the first. */
+  /** Whether the last step reached a node; true before the first. */
   readonly reachable: boolean
   /** What keeps the chain from moving, an unreachable node included; absent while it moves. */
   readonly failing?: Condition | undefined
@@ -62,7 +62,7 @@ export function createChainHealth(options: {
       if (isOutage) logger.warn(failure, 'the chain does not answer; it is tried again')
       else logger.error(failure, 'a look at the chain failed; it is tried again')
     },
-    /** A look read nothing and is to be repeated. That is normal while nodes catch up with each other: it counts as trouble once it has lasted 10 seconds. */
+    /** A step read nothing and is to be repeated. That is normal while nodes catch up with each other: it counts as trouble once it has lasted 10 seconds. */
     waits(reason: string): void {
       const now = clock()
       if (trouble?.isOutage) moved()

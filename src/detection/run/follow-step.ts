@@ -51,7 +51,7 @@ async function sweepWhenDue(follower: FollowedChain): Promise<void> {
 }
 
 function noteDuration(health: ChainHealth, elapsedMs: number): void {
-  if (elapsedMs >= LONG_STEP_MS) health.waits(`one look has taken ${Math.round(elapsedMs / 1_000)} s so far`)
+  if (elapsedMs >= LONG_STEP_MS) health.waits(`one step has taken ${Math.round(elapsedMs / 1_000)} s so far`)
 }
 
 async function noteOutcome({ knex, chainId, health }: FollowedChain, outcome: StepOutcome): Promise<void> {

@@ -8,7 +8,7 @@ describe('the pace of a follower', () => {
     [1, 500],
     [2, 1_000],
     [12, 2_000],
-  ])('on a chain with a block every %d s is a look every %i ms', (blockTimeSeconds, pollMs) => {
+  ])('on a chain with a block every %d s is a scan every %i ms', (blockTimeSeconds, pollMs) => {
     expect(pollIntervalOf(blockTimeSeconds)).toBe(pollMs)
   })
 

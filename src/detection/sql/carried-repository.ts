@@ -190,8 +190,11 @@ export async function takeSourceBack(trx: Knex.Transaction, carried: CarriedPaym
   const columns = { source_tx_hash: null, source_network: null, payer: null, line_hash: null, updated_at: now }
   const sourced = { account_id: accountId, id: paymentId, type: CROSSCHAIN, source_tx_hash: hexToBytes(seen.txHash) }
   await changeWhere(account, sourced, columns)
-  const told = await trx('told_payers').where(ofCarried(carried)).delete().returning<{ topic: Buffer }[]>('topic')
-  const topics = told.map(({ topic }) => ({ accountId, topic: bytesToHex(topic) }))
+  const reported = await trx('reported_payers')
+    .where(ofCarried(carried))
+    .delete()
+    .returning<{ topic: Buffer }[]>('topic')
+  const topics = reported.map(({ topic }) => ({ accountId, topic: bytesToHex(topic) }))
   await addPendingReplays(trx, topics, true)
   await entryOf(trx, carried).update({ ...UNSEEN, attempts: 0, due_at: now })
 }
@@ -203,7 +206,7 @@ async function changeWhere(account: LockedAccount, where: object, columns: objec
   return before.size === 0 ? [] : changePayments(account, before, rows.update(columns).toSQL())
 }
 
-/** Keeps what a bridge told of a payment's event, and has the event read again; replaces what it told before. */
+/** Keeps what a bridge reported of a payment's event, and has the event read again; replaces what it reported before. */
 async function keepWord(
   trx: Knex.Transaction,
   carried: CarriedPayment,
@@ -213,7 +216,7 @@ async function keepWord(
   const { accountId, paymentId, chainId, txHash } = carried
   if (payment_reference === null || event_index === null) return
   const topic = topicOfReference(bytesToHex(payment_reference))
-  await trx('told_payers')
+  await trx('reported_payers')
     .insert({
       ...columnsOf({ accountId, chainId, txHash, eventIndex: event_index }),
       payment_id: paymentId,
@@ -227,20 +230,20 @@ async function keepWord(
   await addPendingReplays(trx, [{ accountId, topic }], true)
 }
 
-/** Who paid an event that a bridge delivered, as the bridge told it. It outlives the payment: it holds at every later reading of the event. */
-export interface ToldPayer {
+/** Who paid an event that a bridge delivered, as the bridge reported it. It outlives the payment: it holds at every later reading of the event. */
+export interface ReportedPayer {
   readonly payer: Address
   /** Whether the source transaction, as we read it, shows the same payer. Only then does it un-count a payment. */
   readonly isProven: boolean
 }
 
 /** Who a bridge said paid from a source; undefined where it said so of another source, or of none. */
-export async function toldPayerFrom(
+export async function reportedPayerFrom(
   knex: Knex,
   carried: CarriedPayment,
   sourceTxHash: Hex,
 ): Promise<Address | undefined> {
-  const row = await knex('told_payers')
+  const row = await knex('reported_payers')
     .where({ ...ofCarried(carried), source_tx_hash: hexToBytes(sourceTxHash) })
     .first<{ payer: Buffer } | undefined>('payer')
   return row && addressFromBytes(row.payer)
@@ -250,15 +253,15 @@ function ofCarried({ accountId, chainId, txHash, paymentId }: CarriedPayment) {
   return { account_id: accountId, chain_id: chainId, tx_hash: hexToBytes(txHash), payment_id: paymentId }
 }
 
-/** Finds what bridges told an account of events in transactions. @returns by {@link findByEvent} */
-export function findToldPayers(
+/** Finds what bridges reported an account of events in transactions. @returns by {@link findByEvent} */
+export function findReportedPayers(
   knex: Knex,
   accountId: number,
   transactions: ChainTransactions,
-): Promise<Map<string, ToldPayer>> {
+): Promise<Map<string, ReportedPayer>> {
   const read = ({ payer, is_proven }: { readonly payer: Buffer; readonly is_proven: boolean }) => ({
     payer: addressFromBytes(payer),
     isProven: is_proven,
   })
-  return findByEvent(knex, 'told_payers', ['payer', 'is_proven'], { accountId, ...transactions }, read)
+  return findByEvent(knex, 'reported_payers', ['payer', 'is_proven'], { accountId, ...transactions }, read)
 }

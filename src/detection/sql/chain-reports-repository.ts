@@ -12,7 +12,7 @@ export interface ChainFacts {
   readonly heights?: ChainHeights | undefined
   /** Why the chain is stopped. */
   readonly alarm?: string | undefined
-  /** What the process that follows the chain, or followed it last, has told. */
+  /** What the process that follows the chain, or followed it last, has reported. */
   readonly report?: (ChainReport & { readonly writtenAt: Date }) | undefined
   /** Whether a process holds the chain's lease. */
   readonly isFollowed: boolean

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { Hex } from '../../domain/hex.ts'
 import { findAccepted } from './accepted-events-repository.ts'
-import { findToldPayers } from './carried-repository.ts'
+import { findReportedPayers } from './carried-repository.ts'
 import { wantSince } from './chain-state-repository.ts'
 import { oldestRequestsOf, sinceRequest } from './oldest-request.ts'
 import { findDetectedPayers, findPayers, findWallets } from './payers-repository.ts'
@@ -25,7 +25,7 @@ export function createDetectionRepository(knex: Knex) {
     detectedPayersOf: on(findDetectedPayers),
     walletsOf: on(findWallets),
     acceptedOf: on(findAccepted),
-    toldPayersOf: on(findToldPayers),
+    reportedPayersOf: on(findReportedPayers),
     requestProxiesAmong: on(findRequestProxies),
     claimedTopics: on(findClaimedTopics),
     eventsOfTopics: on(readEventsOfTopics),

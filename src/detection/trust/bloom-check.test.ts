@@ -21,8 +21,8 @@ describe('a bloom says of followed logs', () => {
     ['nothing when it is full', 'UNKNOWN', `0x${'ff'.repeat(256)}`],
     ['nothing when the node gives none', 'UNKNOWN', undefined],
     ['nothing when it is of another length', 'UNKNOWN', '0xff'],
-  ])('%s', (_, told, bloom) => {
-    expect(judge(bloom)).toBe(told)
+  ])('%s', (_, reported, bloom) => {
+    expect(judge(bloom)).toBe(reported)
   })
 
   it('never NO where the hash does not prove it', () => {

@@ -16,10 +16,10 @@ export function createBlockCheck(nodes: TrustedNodes, offersReceipts: () => bool
   let unknown = 0
 
   function isDue(header: BlockHeader, logs: readonly RpcLog[]): boolean {
-    const told = blooms.judge(header)
-    if (told === 'MAYBE' && logs.length === 0) return true
+    const reported = blooms.judge(header)
+    if (reported === 'MAYBE' && logs.length === 0) return true
     // With a second node, its logs decide.
-    return told !== 'NO' && peers.length === 1 && unknown++ % RECEIPTS_OF_ONE_IN === 0
+    return reported !== 'NO' && peers.length === 1 && unknown++ % RECEIPTS_OF_ONE_IN === 0
   }
 
   /** @returns the block's logs; from its receipts where the node gave others */

@@ -22,11 +22,11 @@ export async function proveBlock(
   nodes: ChainNodes,
   { number, hash, addresses, factories, isProofNeeded }: WantedProof,
 ): Promise<readonly RpcLog[] | undefined> {
-  const told = await Promise.all(Array.from({ length: nodes.count }, (_, node) => readOne(nodes, node, number)))
-  const hashes = new Set(told.flatMap((header) => header?.hash ?? []))
+  const reported = await Promise.all(Array.from({ length: nodes.count }, (_, node) => readOne(nodes, node, number)))
+  const hashes = new Set(reported.flatMap((header) => header?.hash ?? []))
   if (hash === undefined && hashes.size !== 1) return undefined
-  const node = told.findIndex((header) => header !== undefined && header.hash === (hash ?? header.hash))
-  const header = told[node]
+  const node = reported.findIndex((header) => header !== undefined && header.hash === (hash ?? header.hash))
+  const header = reported[node]
   if (header === undefined) return undefined
   const startOf = new Map(addresses.map((address) => [address, 0]))
   const read = await readBlocks({ nodes, startOf, factories, isProofNeeded }, { headers: [header], node }).catch(

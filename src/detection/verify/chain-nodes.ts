@@ -77,7 +77,7 @@ export function openNodes(
      */
     ask: (node: number, calls: readonly RpcCall[]) =>
       hosts.length === 1 ? insist(() => tryOnce(node, calls)) : tryOnce(node, calls),
-    /** Tries work on the nodes in turn, some times over, until one succeeds. @throws the first error where all fail */
+    /** Tries work on the nodes one after the other, some times over, until one succeeds. @throws the first error where all fail */
     onAny: <T>(work: (node: number) => Promise<T>) =>
       hosts.length === 1 ? tryEach(work) : insist(() => tryEach(work)),
   }

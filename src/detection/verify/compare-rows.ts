@@ -32,7 +32,7 @@ export function describeCorrection(corrected: Corrected, account: string): Verif
   ]
 }
 
-/** What some rows are, and how they are told. */
+/** What some rows are, and how they are reported. */
 interface RowTerms<Row> {
   readonly kind: 'PAYMENT' | 'REFUND'
   readonly account: string

@@ -53,9 +53,9 @@ const BLOCKS_AT_ONCE = 8
 export async function readSpanHeaders(nodes: ChainNodes, { from, to }: BlockRun, before?: Hex): Promise<ReadHeaders> {
   return nodes.onAny(async (node) => {
     const headers = await readHeaders(nodes, node, { from, to, before })
-    const told = await askOther(nodes, node, to)
-    if (told !== undefined && told.hash !== headers.at(-1)?.hash) {
-      const hosts = `${nodes.hostOf(node)} and ${nodes.hostOf(told.node)}`
+    const reported = await askOther(nodes, node, to)
+    if (reported !== undefined && reported.hash !== headers.at(-1)?.hash) {
+      const hosts = `${nodes.hostOf(node)} and ${nodes.hostOf(reported.node)}`
       throw new RpcError('INCONSISTENT', `${hosts} have different blocks ${to}`)
     }
     return { headers, node }
@@ -106,12 +106,12 @@ export async function readBlocks(tools: BlockTools, { headers, node }: ReadHeade
 
 /** Keeps the receipts with followed logs, where they are certain. */
 function judgeBlock(tools: BlockTools, { number: block }: Header, { receipts, proof, misreporting }: ProvenReceipts) {
-  const told = misreporting.map((host) => ({
+  const reported = misreporting.map((host) => ({
     block,
     why: `${host} gave receipts that do not have the block's root; another node's were taken`,
     isInfo: true,
   }))
-  const unproven = proof.kind === 'NONE' ? [...told, { block, why: proof.why }] : told
+  const unproven = proof.kind === 'NONE' ? [...reported, { block, why: proof.why }] : reported
   const isLeftOut = proof.kind === 'NONE' && (proof.isContradicted || tools.isProofNeeded)
   const kept = isLeftOut ? [] : receipts.filter(({ logs }) => logs.some((log) => isFollowed(tools, log)))
   return { block, receipts: kept, isLeftOut, unproven }

@@ -69,8 +69,8 @@ export function createHistory({ tools, pinned, signal }: HistoryOptions) {
   async function askAll(txHashes: readonly Hex[]): Promise<(readonly RpcAnswer[])[]> {
     const calls = txHashes.map((txHash) => ({ method: 'eth_getTransactionReceipt', params: [txHash] }))
     const { nodes } = tools
-    const told = await Promise.allSettled(nodes.order().map((node) => nodes.ask(node, calls)))
-    const answers = told.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+    const reported = await Promise.allSettled(nodes.order().map((node) => nodes.ask(node, calls)))
+    const answers = reported.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
     return answers.length > 0 ? answers : [await nodes.onAny((node) => nodes.ask(node, calls))]
   }
 

@@ -76,7 +76,7 @@ async function* headersAhead(
     while (next <= span.to && asked.length < PORTIONS_AHEAD) {
       const portion = { from: next, to: Math.min(span.to, next + atOnce - 1) }
       const headers = readSpanHeaders(nodes, portion)
-      // Its error is thrown when its turn comes.
+      // Its error is thrown when its section is due.
       headers.catch(() => {})
       asked.push({ portion, headers })
       next = portion.to + 1

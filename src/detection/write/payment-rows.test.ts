@@ -94,8 +94,8 @@ describe('a payment that is read once more for a new topic', () => {
       {},
       undefined,
     ],
-  ])('%s', (_, before, told, changes) => {
-    const after = attachFacts(before, { ...facts, ...told })
+  ])('%s', (_, before, reported, changes) => {
+    const after = attachFacts(before, { ...facts, ...reported })
     if (changes === undefined) expect(after).toBe(before)
     else expect(after).toEqual({ ...before, ...changes })
   })
@@ -131,8 +131,8 @@ describe('a payment whose event is read again', () => {
       { amount: '6', payer: other },
       { payer: other },
     ],
-  ])('%s', (_, before, told, changes) => {
-    const after = correctFacts(before, { ...facts, ...told })
+  ])('%s', (_, before, reported, changes) => {
+    const after = correctFacts(before, { ...facts, ...reported })
     if (changes === undefined) expect(after).toBe(before)
     else expect(after).toEqual({ ...before, ...changes })
   })

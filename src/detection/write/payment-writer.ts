@@ -371,7 +371,7 @@ async function restart(writing: Writing, trx: Knex.Transaction, lease: Lease, fr
   await removeAbove(writing, trx, {
     accountIds: await accountsAbove(trx, chainId, number),
     removal: { above: number, alsoFinal: true },
-    // Nothing becomes final here: blocks below that are not final keep their rows and become so in their turn.
+    // Nothing becomes final here: blocks below that are not final keep their rows and become so in their order.
     finalBlock: 0,
     headBlock: stored.headBlock,
   })

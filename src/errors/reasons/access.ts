@@ -64,7 +64,7 @@ export const accessReasons = {
     remedy: 'send bodies whole, and this one again in a moment',
   }),
   TOO_MANY_AT_ONCE: error('LIMITED', {
-    message: 'the call waited too long for its turn: {limit} calls of this kind run at once for one key',
+    message: 'the call waited too long for its slot: {limit} calls of this kind run at once for one key',
     remedy: 'send fewer calls at a time, and this one again in {retryAfterSeconds} s',
   }),
   TOO_MANY_STREAMS: error('LIMITED', {

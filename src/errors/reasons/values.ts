@@ -12,7 +12,7 @@ export const valueReasons = {
     remedy: 'send the address of a wallet',
   }),
   REFUND_ADDRESS_IS_PAYEE: error('INVALID_INPUT', {
-    message: '{field}: "{value}" is the payee: refunds could not be told apart from payments',
+    message: '{field}: "{value}" is the payee: refunds could not be distinguished from payments',
     remedy: 'send the address of the payer, or leave it out',
   }),
   INVALID_REFUND_WALLET: error('INVALID_INPUT', {

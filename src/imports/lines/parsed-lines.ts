@@ -15,7 +15,7 @@ export function parsedLines<T>({ parse, write }: ParsedLines<T>): LineTarget {
   return {
     async prepare(lines) {
       const read: ReadLine<T>[] = []
-      await forEachInTurns(lines, (line) => void read.push(readLine(line, parse)))
+      await forEachYielding(lines, (line) => void read.push(readLine(line, parse)))
       return {
         async store() {
           const items = read.flatMap((one) => (one.ok ? [one.item] : []))
@@ -41,17 +41,17 @@ export function readLine<T>(line: Line, parse: (json: unknown) => T): ReadLine<T
 }
 
 /** How long work runs before it yields. The connection to the database is idle meanwhile. */
-const TURN_MS = 2
+const SLICE_MS = 2
 /** Items between two looks at the clock. */
-const TURN_ITEMS = 16
+const SLICE_ITEMS = 16
 
 /** Runs work on each item and yields to other work every few milliseconds. */
-export async function forEachInTurns<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
-  let turnEndsMs = performance.now() + TURN_MS
+export async function forEachYielding<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
+  let slotEndsMs = performance.now() + SLICE_MS
   for (const [at, item] of items.entries()) {
-    if (at % TURN_ITEMS === 0 && performance.now() > turnEndsMs) {
+    if (at % SLICE_ITEMS === 0 && performance.now() > slotEndsMs) {
       await yieldToOthers()
-      turnEndsMs = performance.now() + TURN_MS
+      slotEndsMs = performance.now() + SLICE_MS
     }
     work(item)
   }

@@ -6,7 +6,7 @@ import { rowOfPayment } from '../../store/payment-row.ts'
 import type { CountedRow } from '../../store/payment-statistics.ts'
 import { idOfLine, LINE_IS_KNOWN, LINE_IS_NEW, lineHashOf } from './line-keys.ts'
 import { type DecimalsOf, parsePayment } from './parse-payment.ts'
-import { forEachInTurns, type ReadLine, readLine } from './parsed-lines.ts'
+import { forEachYielding, type ReadLine, readLine } from './parsed-lines.ts'
 import type { Line } from './read-lines.ts'
 
 /** What an import keeps of a payment. The rest stands in its row alone: to collect so many wide objects costs as much as to parse them. */
@@ -57,7 +57,7 @@ export async function readPaymentBatch(
   const payments = new Map<number, LinePayment>()
   let seemNew = true
 
-  await forEachInTurns(others, (place) => {
+  await forEachYielding(others, (place) => {
     const line = lines[place] as Line
     const parsed = read(line)
     if (!parsed.ok) {

@@ -11,8 +11,8 @@ export async function compareLines(knex: Knex, accountId: number, keys: readonly
   // As texts: the driver would escape each entry.
   const ids = `{${keys.map(({ id }) => id ?? 'NULL').join(',')}}`
   const hashes = `{${keys.map(({ hash }) => (hash === undefined ? 'NULL' : `\\\\x${hash}`)).join(',')}}`
-  const { rows } = await knex.raw<{ rows: { told: string | null }[] }>(COMPARE, [ids, hashes, accountId])
-  return rows[0]?.told ?? ''
+  const { rows } = await knex.raw<{ rows: { reported: string | null }[] }>(COMPARE, [ids, hashes, accountId])
+  return rows[0]?.reported ?? ''
 }
 
 /** `offset 0` keeps the planner from reading all payments of the account: each row is looked up by its key. */
@@ -20,6 +20,6 @@ const COMPARE = `
   select string_agg(
     case when k.id is null then '${LINE_IS_OTHER}' when p.id is null then '${LINE_IS_NEW}'
       when p.line_hash = k.hash then '${LINE_IS_KNOWN}' else '${LINE_IS_OTHER}' end,
-    '' order by k.nth) as told
+    '' order by k.nth) as reported
   from unnest(?::uuid[], ?::bytea[]) with ordinality as k(id, hash, nth)
   left join lateral (select id, line_hash from payments where account_id = ? and id = k.id offset 0) p on true`

@@ -211,7 +211,7 @@ async function findClashes(
   return new Map(rows.map(({ nth, id }) => [Number(nth) - 1, id]))
 }
 
-/** The network is compared outside the look-up: on a new table without statistics the planner would prefer the index of networks. */
+/** The network is compared outside the lookup: on a new table without statistics the planner would prefer the index of networks. */
 const FIND_CLASHES = `
   select k.nth, p.id
   from unnest(?::uuid[], ?::text[], ?::int[], ?::text[]) with ordinality as k(id, tx_hash, event_index, network, nth)

@@ -81,7 +81,7 @@ function packageFolder(name: string): string {
   try {
     return join(dirname(createRequire(import.meta.url).resolve(name)), '..', 'native')
   } catch (cause) {
-    throw unsupported(`its package ${name} is not installed (was npm told to omit optional packages?)`, cause)
+    throw unsupported(`its package ${name} is not installed (was npm reported to omit optional packages?)`, cause)
   }
 }
 

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { createInterface } from 'node:readline'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextSlot } from 'node:timers/promises'
 import { isMainThread } from 'node:worker_threads'
 import type { Logger } from '../../domain/logger.ts'
 import { type ConnectionFactory, folderConnection, tryConnection } from './embedded-connection.ts'
@@ -325,7 +325,7 @@ export async function openEmbeddedServer(options: StartOptions): Promise<OpenedS
     } catch (error) {
       if (!hasReason(error, 'FOLDER_HELD') || Date.now() > deadline) throw error
     }
-    await nextTurn()
+    await nextSlot()
   }
 }
 

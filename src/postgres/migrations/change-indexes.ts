@@ -8,7 +8,7 @@ import type { IndexProgress } from './migration-report.ts'
 export interface IndexWork {
   /** For the statement that works; it takes one connection. */
   readonly knex: Knex
-  readonly look: Look
+  readonly readRows: ReadRows
   readonly onProgress: (progress: IndexProgress) => void
   readonly signal: AbortSignal | undefined
 }
@@ -17,9 +17,9 @@ export interface IndexWork {
  * Runs a statement with one binding on a connection beside the work, outside of a transaction: a build waits for the end of every transaction that
  * reads at a certain moment, so one that stayed open beside it would never end.
  */
-export type Look = <Row>(sql: string, binding: string) => Promise<Row[]>
+export type ReadRows = <Row>(sql: string, binding: string) => Promise<Row[]>
 
-const LOOK_EVERY_MS = 250
+const CHECK_EVERY_MS = 250
 
 /**
  * Builds and drops indexes without stopping writes. What an earlier call left is continued: a valid index of the name counts as built, an
@@ -36,7 +36,7 @@ export async function changeIndexes(changes: readonly IndexChange[], work: Index
 async function build(index: IndexBuild, work: IndexWork): Promise<void> {
   const statement = statementOf(index)
   await untilOrphanEnds(statement, index.build, work)
-  const isValid = await validity(work.look, index.build)
+  const isValid = await validity(work.readRows, index.build)
   if (isValid === true) return
   // of a sharded table perhaps only some shards have it
   if (isValid === false) await run(statementOf({ drop: index.build, table: index.table }), index.build, work)
@@ -44,9 +44,9 @@ async function build(index: IndexBuild, work: IndexWork): Promise<void> {
 }
 
 /** undefined: there is no such index */
-async function validity(look: Look, name: string): Promise<boolean | undefined> {
+async function validity(readRows: ReadRows, name: string): Promise<boolean | undefined> {
   const sql = 'select indisvalid from pg_index where indexrelid = to_regclass(?)'
-  const [row] = await look<{ indisvalid: boolean }>(sql, name)
+  const [row] = await readRows<{ indisvalid: boolean }>(sql, name)
   return row?.indisvalid
 }
 
@@ -54,19 +54,19 @@ async function validity(look: Look, name: string): Promise<boolean | undefined> 
 async function untilOrphanEnds(statement: string, index: string, work: IndexWork): Promise<void> {
   const startedMs = performance.now()
   for (;;) {
-    const rows = await work.look(
+    const rows = await work.readRows(
       `select 1 from pg_stat_activity where datname = current_database() and state = 'active'
          and query like 'create %index concurrently %' and starts_with(?, query)`,
       statement,
     )
     if (rows.length === 0) return
-    work.onProgress(await progressOf(work.look, index, startedMs))
-    await sleep(LOOK_EVERY_MS, undefined, { signal: work.signal })
+    work.onProgress(await progressOf(work.readRows, index, startedMs))
+    await sleep(CHECK_EVERY_MS, undefined, { signal: work.signal })
   }
 }
 
 /** Runs a statement that may take hours, and tells its progress meanwhile. */
-async function run(statement: string, index: string, { knex, look, onProgress, signal }: IndexWork): Promise<void> {
+async function run(statement: string, index: string, { knex, readRows, onProgress, signal }: IndexWork): Promise<void> {
   const startedMs = performance.now()
   const ended = new AbortController()
   const working = withConnection(knex, signal, (connection) => runWithoutTimeouts(knex, connection, statement)).finally(
@@ -74,9 +74,9 @@ async function run(statement: string, index: string, { knex, look, onProgress, s
   )
   const watching = async () => {
     for (;;) {
-      await sleep(LOOK_EVERY_MS, undefined, { signal: ended.signal }).catch(() => {})
+      await sleep(CHECK_EVERY_MS, undefined, { signal: ended.signal }).catch(() => {})
       if (ended.signal.aborted) return
-      onProgress(await progressOf(look, index, startedMs))
+      onProgress(await progressOf(readRows, index, startedMs))
     }
   }
   const [worked, watched] = await Promise.allSettled([working, watching()])
@@ -85,8 +85,8 @@ async function run(statement: string, index: string, { knex, look, onProgress, s
 }
 
 /** The server tells nothing of a distributed table, where others do the work, and nothing before the index has its place in the catalog. */
-async function progressOf(look: Look, index: string, startedMs: number): Promise<IndexProgress> {
-  const [row] = await look<{ phase: string; pid: bigint; done: number | null }>(
+async function progressOf(readRows: ReadRows, index: string, startedMs: number): Promise<IndexProgress> {
+  const [row] = await readRows<{ phase: string; pid: bigint; done: number | null }>(
     `select phase, current_locker_pid as pid,
        case when phase like '%loading tuples%' then tuples_done::float8 / nullif(tuples_total, 0)
          else blocks_done::float8 / nullif(blocks_total, 0) end as done

@@ -6,7 +6,7 @@ import { distributeNewTables } from '../sharding/distribute.ts'
 import { readCluster } from '../sharding/read-cluster.ts'
 import { liftTimeouts } from '../without-timeouts.ts'
 import { createRecords, findPending, recordStep } from './applied-migrations.ts'
-import { changeIndexes, type Look } from './change-indexes.ts'
+import { changeIndexes, type ReadRows } from './change-indexes.ts'
 import { MIGRATIONS } from './list.ts'
 import { buildsIndexes, type IndexMigration, type Migration, type TransactionMigration } from './migration.ts'
 import type { MigrationReport } from './migration-report.ts'
@@ -173,14 +173,14 @@ const ASK_EVERY_MS = 250
 async function runIndexes(knex: Knex, step: IndexMigration, options: MigrateOptions): Promise<boolean> {
   const { signal, report } = options
   return withConnection(knex, signal, async (connection) => {
-    const look: Look = async <Row>(sql: string, binding: string) =>
+    const readRows: ReadRows = async <Row>(sql: string, binding: string) =>
       (await knex.raw<{ rows: Row[] }>(sql, [binding]).connection(connection)).rows
-    while (!(await takeIndexLock(look))) await sleep(ASK_EVERY_MS, undefined, { signal })
+    while (!(await takeIndexLock(readRows))) await sleep(ASK_EVERY_MS, undefined, { signal })
     try {
       if ((await nextOf(knex, options)) !== step) return false
       await changeIndexes(step.indexes, {
         knex,
-        look,
+        readRows,
         onProgress: (progress) => report?.({ kind: 'BUILDING', step: step.name, ...progress }),
         signal,
       })
@@ -190,18 +190,18 @@ async function runIndexes(knex: Knex, step: IndexMigration, options: MigrateOpti
       })
       return true
     } finally {
-      await releaseIndexLock(look, connection)
+      await releaseIndexLock(readRows, connection)
     }
   })
 }
 
-async function takeIndexLock(look: Look): Promise<boolean> {
-  const [row] = await look<{ taken: boolean }>('select pg_try_advisory_lock(?) as taken', INDEX_LOCK_KEY)
+async function takeIndexLock(readRows: ReadRows): Promise<boolean> {
+  const [row] = await readRows<{ taken: boolean }>('select pg_try_advisory_lock(?) as taken', INDEX_LOCK_KEY)
   return row?.taken === true
 }
 
-async function releaseIndexLock(look: Look, connection: PooledConnection): Promise<void> {
-  await look('select pg_advisory_unlock(?)', INDEX_LOCK_KEY).catch((error: unknown) => {
+async function releaseIndexLock(readRows: ReadRows, connection: PooledConnection): Promise<void> {
+  await readRows('select pg_advisory_unlock(?)', INDEX_LOCK_KEY).catch((error: unknown) => {
     // a connection that still has the lock must not go back to the pool
     connection.__knex__disposed = error
   })

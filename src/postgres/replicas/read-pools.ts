@@ -61,8 +61,8 @@ export function createReadPools(options: ReadPoolsOptions) {
   )
   const stopping = new AbortController()
   let probing: Promise<unknown> | undefined
-  /** Reads so far: replicas take turns. */
-  let turn = 0
+  /** Reads so far: replicas alternate. */
+  let reads = 0
 
   async function probePrimary(): Promise<void> {
     const atMs = monotonicMs()
@@ -74,15 +74,15 @@ export function createReadPools(options: ReadPoolsOptions) {
   /** Undefined: the primary has to answer. */
   function nextReplica(): Replica | undefined {
     const usable = replicas.filter((replica) => replica.isUsable())
-    turn += 1
-    return usable[turn % usable.length]
+    reads += 1
+    return usable[reads % usable.length]
   }
 
   return {
     primary,
     replicas: replicas.map(({ knex }) => knex),
     /**
-     * Runs work on a replica in use, in turn, else on the primary. Work that fails on a replica, unless it refuses the request with a
+     * Runs work on a replica in use, alternately, else on the primary. Work that fails on a replica, unless it refuses the request with a
      * WaybillError, runs once more on the primary.
      */
     async read<T>(work: ReadWork<T>, { signal, isTooOld = () => false }: ReadTerms<T> = {}): Promise<T> {

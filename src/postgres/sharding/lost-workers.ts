@@ -40,15 +40,15 @@ async function doesAnswer(knex: Knex, { host, port }: Place): Promise<boolean> {
 
 export type WorkerWatch = ReturnType<typeof watchWorkers>
 
-/** Pause between two looks, in milliseconds. */
-const LOOK_EVERY_MS = 1_000
-/** Looks in a row without an answer after which a worker is lost. One may have hung for the coordinator's sake. */
+/** Pause between two checks, in milliseconds. */
+const CHECK_EVERY_MS = 1_000
+/** Checks in a row without an answer after which a worker is lost. One may have hung for the coordinator's sake. */
 const MAX_MISSES = 2
 
 /**
  * Looks at the workers of a cluster again and again, and so knows which accounts are out of reach while others are served.
  *
- * @param knex - a pool of its own, so that looks do not wait behind statements that hang
+ * @param knex - a pool of its own, so that checks do not wait behind statements that hang
  */
 export function watchWorkers(knex: Knex, logger: Logger) {
   const misses = new Map<string, number>()
@@ -57,10 +57,10 @@ export function watchWorkers(knex: Knex, logger: Logger) {
   const places = new Map<number, string>()
   const listeners: (() => void)[] = []
   const stopping = new AbortController()
-  let looking: Promise<void> = Promise.resolve()
+  let checking: Promise<void> = Promise.resolve()
   let timer: NodeJS.Timeout | undefined
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const workers = await readWorkers(knex)
     const silent = new Set((await findLostWorkers(knex, workers)).map(nameOfPlace))
     for (const worker of workers.map(nameOfPlace)) {
@@ -86,13 +86,13 @@ export function watchWorkers(knex: Knex, logger: Logger) {
 
   function schedule(): void {
     timer = setTimeout(() => {
-      looking = look()
+      checking = check()
         // the coordinator does not answer: its callers learn that themselves
         .catch((err: unknown) => logger.debug({ err }, 'the workers could not be looked at'))
         .finally(() => {
           if (!stopping.signal.aborted) schedule()
         })
-    }, LOOK_EVERY_MS)
+    }, CHECK_EVERY_MS)
     timer.unref()
   }
 
@@ -111,7 +111,7 @@ export function watchWorkers(knex: Knex, logger: Logger) {
     async stop(): Promise<void> {
       stopping.abort()
       clearTimeout(timer)
-      await looking
+      await checking
       await knex.destroy()
     },
   }

@@ -15,7 +15,7 @@ export const TABLE_KINDS: Readonly<Record<string, TableKind>> = {
   refund_wallets: 'account',
   accepted_events: 'account',
   removed_events: 'account',
-  told_payers: 'account',
+  reported_payers: 'account',
   idempotency_keys: 'account',
   account_changes: 'account',
   payment_changes: 'account',

@@ -11,7 +11,7 @@ import {
   requireRequestId,
   requireShortReferences,
 } from '../../domain/require-input.ts'
-import { readAllInTurn, readEach, readEachInTurn } from '../../errors/gather-errors.ts'
+import { readAllInOrder, readEach, readEachInOrder } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { KnownCurrencies } from './request-terms.ts'
 
@@ -76,10 +76,10 @@ export async function parseRequestFilter(input: FilterInput, sources: NameSource
   const { status = [], reference = [], requestId = [], payee = [], network = [], currency = [] } = input
   const lists = { status, reference, requestId, payee, network, currency }
   readEach(Object.entries(lists), ([field, values]) => requireFewValues(field, values))
-  const { networks, currencies, references, requestIds, payees, dates } = await readAllInTurn({
+  const { networks, currencies, references, requestIds, payees, dates } = await readAllInOrder({
     shortReferences: () => requireShortReferences(reference),
-    networks: () => readEachInTurn(network, (text) => resolveNetwork(text, sources)),
-    currencies: () => readEachInTurn(currency, (text) => resolveCurrency(text, sources)),
+    networks: () => readEachInOrder(network, (text) => resolveNetwork(text, sources)),
+    currencies: () => readEachInOrder(currency, (text) => resolveCurrency(text, sources)),
     references: () => readEach(reference, (text) => requireMerchantReference('reference', text)),
     requestIds: () => readEach(requestId, (text) => requireRequestId('requestId', text)),
     payees: () => readEach(payee, (text) => requireAddress('payee', text)),

@@ -252,6 +252,6 @@ const insertNew = (columns: readonly string[]) => `
 const FIND_STORED = 'select * from requests where account_id = ? and request_id = any(?)'
 
 const CANCEL = `
-  update requests set cancelled_at = told.at
-  from unnest(?::bytea[], ?::timestamptz[]) as told(request_id, at)
-  where account_id = ? and requests.request_id = told.request_id and cancelled_at is null`
+  update requests set cancelled_at = reported.at
+  from unnest(?::bytea[], ?::timestamptz[]) as reported(request_id, at)
+  where account_id = ? and requests.request_id = reported.request_id and cancelled_at is null`

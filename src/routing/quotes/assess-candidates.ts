@@ -4,10 +4,10 @@ import type { UnavailableRoute } from '../../domain/route.ts'
 import type { Reason } from '../../errors/reasons.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
 import type { Quote } from '../plans/provider.ts'
-import type { Look } from '../scan/scan.ts'
+import type { RunningScan } from '../scan/scan.ts'
 import { assembleRoute, type UnrankedRoute } from './assemble-route.ts'
 import type { PlannedCandidate } from './plan-candidates.ts'
-import { explainUnwanted, type Wishes } from './wishes.ts'
+import { explainUnwanted, type Preferences } from './preferences.ts'
 
 /** The results of all candidates. */
 export interface Assessment {
@@ -20,7 +20,7 @@ export interface AssessOptions {
   readonly tokens: TokenDirectory
   /** Milliseconds since 1970. */
   readonly clock: () => number
-  readonly wishes?: Wishes | undefined
+  readonly preferences?: Preferences | undefined
   /** When the request expires: no quote lasts longer. */
   readonly requestExpiresAt?: Date | undefined
   /** Called with each result as it comes; a chain that fails comes once for each of its candidates. */
@@ -55,12 +55,12 @@ const DEGRADING: ReadonlySet<string> = new Set<Reason>([
  */
 export async function assessCandidates(
   planned: readonly PlannedCandidate[],
-  look: Look,
+  running: RunningScan,
   options: AssessOptions,
 ): Promise<Assessment> {
   const results = await Promise.all(
     planned.map(async (entry) => {
-      const result = toResult(entry, await assess(entry, look, options), options.wishes ?? {})
+      const result = toResult(entry, await assess(entry, running, options), options.preferences ?? {})
       options.onAssessed?.(result)
       return result
     }),
@@ -73,26 +73,26 @@ export async function assessCandidates(
   }
 }
 
-function toResult(entry: PlannedCandidate, outcome: Outcome, wishes: Partial<Wishes>): Assessed {
+function toResult(entry: PlannedCandidate, outcome: Outcome, preferences: Partial<Preferences>): Assessed {
   if ('chainFailure' in outcome) {
     return { unavailable: { chain: entry.candidate.source.chain, ...outcome.chainFailure }, degraded: true }
   }
   if (!('route' in outcome)) {
     return { unavailable: { ...placeOf(entry), ...outcome }, degraded: DEGRADING.has(outcome.reason) }
   }
-  const unwanted = explainUnwanted(outcome, wishes)
+  const unwanted = explainUnwanted(outcome, preferences)
   if (unwanted === undefined) return { route: outcome }
   return { unavailable: { ...placeOf(entry), ...unwanted }, degraded: false }
 }
 
 type Outcome = UnrankedRoute | Explanation | { readonly chainFailure: Explanation }
 
-async function assess(entry: PlannedCandidate, look: Look, options: AssessOptions): Promise<Outcome> {
+async function assess(entry: PlannedCandidate, running: RunningScan, options: AssessOptions): Promise<Outcome> {
   const { tokens, clock, requestExpiresAt } = options
   const { candidate, provider, plan } = entry
   if ('reason' in plan) return plan
   const { source, destination } = candidate
-  const { outcomes, signal } = look
+  const { outcomes, signal } = running
   const [scan, ofDestination] = await Promise.all([outcomes.get(source.chain), outcomes.get(destination.chain)])
   const native = tokens.native(source.chain)
   if (scan === undefined || native === undefined) throw new TypeError(`${source.chain} was not looked at`)

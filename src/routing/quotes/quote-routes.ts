@@ -17,7 +17,7 @@ import type { Scanner } from '../scan/scan.ts'
 import { warn } from './assemble-route.ts'
 import { type Assessment, type AssessOptions, assessCandidates } from './assess-candidates.ts'
 import { type PlannedCandidate, type PlanningDependencies, planCandidates, readsByChain } from './plan-candidates.ts'
-import { isWanted, type Wishes } from './wishes.ts'
+import { isWanted, type Preferences } from './preferences.ts'
 
 /** Loads a request of an account and its balance; undefined when the account has none under that reference. */
 export type LoadRequest = (
@@ -47,7 +47,7 @@ export interface QuoteDependencies extends PlanningDependencies {
 
 /** A caller's question about a stored request, with everything looked up that needs no chain. */
 export interface Inquiry {
-  /** The answer as far as it is known without looking at a chain. */
+  /** The answer as far as it is known without reading a chain. */
   readonly answer: RoutesAnswer
   /** Absent when there is nothing to search for: then the answer is final. */
   readonly search?: { readonly payment: Payment; readonly candidates: readonly Candidate[] }
@@ -122,19 +122,19 @@ function refusePayee(answer: RoutesAnswer, payee: Address): Inquiry {
   return { answer: { ...answer, warnings }, refusal: waybillError('WALLET_IS_PAYEE', terms) }
 }
 
-/** Lets all providers plan what is wanted, without looking at any chain. */
+/** Lets all providers plan what is wanted, without reading any chain. */
 export function planAll(
   { search }: Inquiry,
   dependencies: QuoteDependencies,
-  wishes: Pick<Wishes, 'chains' | 'tokens'> = {},
+  preferences: Pick<Preferences, 'chains' | 'tokens'> = {},
 ): PlannedCandidate[] {
   if (search === undefined) return []
-  const wanted = search.candidates.filter(({ source }) => isWanted(source, wishes))
+  const wanted = search.candidates.filter(({ source }) => isWanted(source, preferences))
   return planCandidates(wanted, search.payment, dependencies)
 }
 
 /**
- * Looks at the chains and quotes.
+ * Scans the chains and quotes.
  *
  * @throws the signal's reason when it fires. Chains that fail never throw: the result is then `degraded`
  */
@@ -145,11 +145,11 @@ export async function quotePlanned(
   { scanner, tokens, clock, chainTimeoutMs }: QuoteDependencies,
 ): Promise<Assessment> {
   const timeoutMs = timeLeft(chainTimeoutMs, deadlineAtMs, clock())
-  const look = scanner.scan(wallet, readsByChain(planned), { signal, timeoutMs })
+  const scan = scanner.scan(wallet, readsByChain(planned), { signal, timeoutMs })
   try {
-    return await assessCandidates(planned, look, { tokens, clock, ...quoting })
+    return await assessCandidates(planned, scan, { tokens, clock, ...quoting })
   } finally {
-    look.stop()
+    scan.stop()
   }
 }
 

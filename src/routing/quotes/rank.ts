@@ -36,7 +36,7 @@ export function rankRoutes(routes: readonly RankedTerms[], sort?: RouteSort): Ro
 
 /** Sorts routes as {@link rankRoutes} does. @returns a new array */
 export function sortRoutes<T extends RankedTerms>(routes: readonly T[], sort: RouteSort | 'USUAL' = 'USUAL'): T[] {
-  return routes.toSorted(inTurn(byGas, byPrice, orders[sort]))
+  return routes.toSorted(inOrder(byGas, byPrice, orders[sort]))
 }
 
 function compareCost(a: RankedTerms, b: RankedTerms): number {
@@ -57,12 +57,12 @@ const bySpeed: Compare = (a, b) => routeSpeeds.indexOf(a.route.speed) - routeSpe
 const byDuration: Compare = (a, b) => a.route.estimatedDurationSeconds - b.route.estimatedDurationSeconds
 const byId: Compare = (a, b) => (a.route.id < b.route.id ? -1 : a.route.id > b.route.id ? 1 : 0)
 
-const inTurn = (...compares: readonly Compare[]): Compare => {
+const inOrder = (...compares: readonly Compare[]): Compare => {
   return (a, b) => compares.reduce((decided, compare) => decided || compare(a, b), 0)
 }
 
 const orders: Readonly<Record<RouteSort | 'USUAL', Compare>> = {
-  USUAL: inTurn(byDirect, byCost, bySpeed, byId),
-  CHEAPEST: inTurn(byCost, bySpeed, byId),
-  FASTEST: inTurn(byDuration, byCost, byId),
+  USUAL: inOrder(byDirect, byCost, bySpeed, byId),
+  CHEAPEST: inOrder(byCost, bySpeed, byId),
+  FASTEST: inOrder(byDuration, byCost, byId),
 }

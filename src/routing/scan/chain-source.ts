@@ -6,7 +6,7 @@ import { startTimeLimit, type TimeLimit } from '../../nodes/time-limit.ts'
 import type { UrlLimits } from '../../nodes/url-limits.ts'
 import type { GasMeter } from '../gas/gas-meter.ts'
 import type { GasQuestion } from '../gas/gas-question.ts'
-import type { Ask, Reading, ReadLooks } from './look-reader.ts'
+import type { Ask, ReadChain, Reading } from './scan-reader.ts'
 
 /** One URL of a chain: its node, and what is known of how well the node works. */
 export type ChainSource = ReturnType<typeof createChainSource>
@@ -24,7 +24,7 @@ export interface ReadTerms {
 }
 
 interface ChainSourceOptions {
-  readonly readLooks: ReadLooks
+  readonly readChain: ReadChain
   readonly meter: GasMeter
   /** Its name in the log; the rest of its URL may be a key. */
   readonly name: { readonly chain: string; readonly node: string }
@@ -109,7 +109,7 @@ function admit({ breaker, limits, softMs, clock }: State): Admission {
 async function read(state: State, asks: readonly Ask[], terms: ReadTerms): Promise<Reading> {
   const limit = startTimeLimit(terms.timeoutMs, terms.signal)
   try {
-    const reading = await state.readLooks(asks, limit.signal)
+    const reading = await state.readChain(asks, limit.signal)
     state.headSec = Math.max(state.headSec, reading.timestampSec)
     terms.check(reading)
     state.breaker.succeed()

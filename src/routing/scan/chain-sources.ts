@@ -3,7 +3,7 @@ import type { Admission } from '../../nodes/breaker.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { type GasAnswer, type GasQuestion, isComplete } from '../gas/gas-question.ts'
 import { ANOTHER_ANSWERED, type ChainSource, NOT_NEEDED } from './chain-source.ts'
-import type { Ask, Reading } from './look-reader.ts'
+import type { Ask, Reading } from './scan-reader.ts'
 
 /** All URLs of a chain. */
 export type ChainSources = ReturnType<typeof createChainSources>
@@ -72,7 +72,7 @@ async function read(state: State, asks: readonly Ask[], waitMs: number, signal: 
   if (queue.length === 0) throw leftAlone(sources)
   const asked = new Set<ChainSource>()
   try {
-    return await raceInTurn(queue, {
+    return await raceInOrder(queue, {
       hedgeMs: Math.min(softMs, Math.ceil((softMs * waitMs) / timeoutMs)),
       signal,
       start({ source, admission }, elapsedMs, raceSignal) {
@@ -80,7 +80,7 @@ async function read(state: State, asks: readonly Ask[], waitMs: number, signal: 
         const check = (reading: Reading) => checkHead(state, source, reading)
         return source.read(asks, { admission, timeoutMs: Math.max(1, limitMs - elapsedMs), signal: raceSignal, check })
       },
-      isDoubtful: (reading) => looksOld(state, reading),
+      isDoubtful: (reading) => isOld(state, reading),
       onConfirmed: () => {
         state.confirmedUntilMs = clock() + CONFIRMED_MS
       },
@@ -96,7 +96,7 @@ interface Candidate {
   readonly admission: Admission
 }
 
-/** The URLs to ask, in order, and the time for all of them. URLs to be probed are asked beside those that work, or in turn where none works. */
+/** The URLs to ask, in order, and the time for all of them. URLs to be probed are asked beside those that work, or one after the other where none works. */
 function choose(state: State, asks: readonly Ask[]): { queue: readonly Candidate[]; limitMs: number } {
   const { sources, timeoutMs, softMs } = state
   const admitted = sources.map((source): Candidate => ({ source, admission: source.admit() }))
@@ -124,7 +124,7 @@ function checkHead({ sources, clock, behindSeconds }: State, source: ChainSource
 }
 
 /** Whether a second URL is to confirm that the head is as old as this one says. */
-function looksOld({ clock, confirmedUntilMs, behindSeconds }: State, { timestampSec }: Reading): boolean {
+function isOld({ clock, confirmedUntilMs, behindSeconds }: State, { timestampSec }: Reading): boolean {
   const nowMs = clock()
   return nowMs > confirmedUntilMs && nowMs / 1_000 - timestampSec > behindSeconds
 }
@@ -173,7 +173,7 @@ interface Race {
   readonly onConfirmed: () => void
 }
 
-/** One URL's turn in a race. */
+/** One URL of a race. */
 interface Attempt {
   readonly controller: AbortController
   isRunning: boolean
@@ -183,7 +183,7 @@ interface Attempt {
  * Starts with the first URL, goes on to the next when one fails, is slow or gives a doubtful reading, and takes the first good reading. A
  * doubtful one counts once the next URL has failed, is slow or says the same.
  */
-function raceInTurn(queue: readonly Candidate[], race: Race): Promise<Reading> {
+function raceInOrder(queue: readonly Candidate[], race: Race): Promise<Reading> {
   const attempts: Attempt[] = []
   const startedAt = performance.now()
   let timer: NodeJS.Timeout | undefined

@@ -14,11 +14,11 @@ import type { GasQuestion } from '../gas/gas-question.ts'
 import type { TokenSlots } from '../gas/token-slots.ts'
 import { createChainSource } from './chain-source.ts'
 import { type ChainSources, createChainSources } from './chain-sources.ts'
-import { createLookReader } from './look-reader.ts'
-import { createSharedLooks, type SharedLooks } from './shared-looks.ts'
+import { createScanReader } from './scan-reader.ts'
+import { createSharedScans, type SharedScans } from './shared-scans.ts'
 import { type ChainState, createUsualReads } from './wallet-state.ts'
 
-/** The outcome of a look at a chain: its state, or why there is none. */
+/** The outcome of the scan of a chain: its state, or why there is none. */
 export type ScanOutcome =
   | { readonly ok: true; readonly state: ChainState }
   | { readonly ok: false; readonly failure: Explanation }
@@ -30,8 +30,8 @@ export interface ScanOptions {
   readonly timeoutMs: number
 }
 
-/** A look at several chains that is under way. */
-export interface Look {
+/** A scan of several chains that is under way. */
+export interface RunningScan {
   /** By the chain's name. Each settles by itself, and rejects only with the reason of the caller's signal. */
   readonly outcomes: ReadonlyMap<string, Promise<ScanOutcome>>
   /** Fires when the time is over or the caller hangs up. */
@@ -40,7 +40,7 @@ export interface Look {
   stop(): void
 }
 
-/** Looks at several chains at once. */
+/** Scans several chains at once. */
 export type Scanner = ReturnType<typeof createScanner>
 
 interface ScannerOptions {
@@ -59,13 +59,13 @@ export function createScanner(options: ScannerOptions) {
   const { chains, tokens, logger, clock, chainTimeoutMs } = options
   const warnedAtMs = new Map<string, number>()
   const sources = new Map(chains.configured.map((chain) => [chain.name, createSources(chain, options)]))
-  const looks = new Map([...sources].map(([name, ofChain]) => [name, createSharedLooks(ofChain)]))
+  const scans = new Map([...sources].map(([name, ofChain]) => [name, createSharedScans(ofChain)]))
 
   async function scanChain(name: string, wallet: Address, reads: readonly ContractRead[], deadline: Deadline) {
     const chain = chains.config(name) as ChainConfig
-    const ofChain = looks.get(name) as SharedLooks
+    const ofChain = scans.get(name) as SharedScans
     try {
-      const state = await ofChain.look({ wallet, reads }, deadline.timeoutMs, deadline.signal)
+      const state = await ofChain.scan({ wallet, reads }, deadline.timeoutMs, deadline.signal)
       return { ok: true, state } as const
     } catch (error) {
       deadline.throwIfCancelled()
@@ -83,7 +83,7 @@ export function createScanner(options: ScannerOptions) {
   }
 
   /**
-   * Looks at each chain once, by one HTTP request a chain. A chain that is down, slow or misreports never fails the others.
+   * Scans each chain once, by one HTTP request a chain. A chain that is down, slow or misreports never fails the others.
    *
    * @param readsByChain - by the chain's name, what to read beside balances and prices
    * @throws the reason of the caller's signal when it has fired already
@@ -92,7 +92,7 @@ export function createScanner(options: ScannerOptions) {
     wallet: Address,
     readsByChain: ReadonlyMap<string, readonly ContractRead[]>,
     { signal, timeoutMs }: ScanOptions,
-  ): Look {
+  ): RunningScan {
     const deadline = startDeadline(signal, timeoutMs)
     const outcomes = new Map([...readsByChain].map(([name, reads]) => [name, scanChain(name, wallet, reads, deadline)]))
     // Rejections reach whoever awaits them; those that nobody awaits must not count as unhandled.
@@ -104,12 +104,12 @@ export function createScanner(options: ScannerOptions) {
   async function learnRounds(signal: AbortSignal): Promise<void> {
     const noReads = new Map(chains.configured.map(({ name }) => [name, []]))
     for (let time = 0; time < 2; time++) {
-      const look = scan(ZERO_ADDRESS, noReads, { signal, timeoutMs: chainTimeoutMs })
-      for (const [name, outcome] of look.outcomes) {
+      const running = scan(ZERO_ADDRESS, noReads, { signal, timeoutMs: chainTimeoutMs })
+      for (const [name, outcome] of running.outcomes) {
         const scanned = await outcome
         if (scanned.ok) for (const token of tokens.ofChain(name)) scanned.state.priceOf(token)
       }
-      look.stop()
+      running.stop()
     }
   }
 
@@ -149,13 +149,13 @@ const WARN_AGAIN_MS = 60_000
 const SOFT_PART = 1 / 4
 
 /** Answers are small: the longest part is the code of a contract wallet, below 100 kB. The caller's signal holds the time. */
-export const LOOK_POLICY: NodePolicy = {
+export const SCAN_POLICY: NodePolicy = {
   maxAnswerBytes: 1 << 20,
   takesGzip: false,
   maxParallelCalls: Number.POSITIVE_INFINITY,
   halvesBatches: false,
   readsErrorBodies: false,
-  waitsForTurns: false,
+  waitsForSlots: false,
   maxWaitMs: 1_500,
 }
 
@@ -166,9 +166,9 @@ function createSources(chain: ChainConfig, options: ScannerOptions): ChainSource
   const times = { timeoutMs: chainTimeoutMs, softMs: Math.ceil(chainTimeoutMs * SOFT_PART), clock }
   const sources = chain.rpcUrls.map((url) => {
     const ofUrl = limits.of(url)
-    const node = createRpcNode(url, LOOK_POLICY, ofUrl)
+    const node = createRpcNode(url, SCAN_POLICY, ofUrl)
     return createChainSource({
-      readLooks: createLookReader({ chain, node, reads: usual, clock }),
+      readChain: createScanReader({ chain, node, reads: usual, clock }),
       meter: createGasMeter({ chain, node, slots, clock }),
       name: { chain: chain.name, node: node.host },
       limits: ofUrl,
@@ -181,7 +181,7 @@ function createSources(chain: ChainConfig, options: ScannerOptions): ChainSource
 
 type Deadline = ReturnType<typeof startDeadline>
 
-/** Why looks end. One error for all calls, because making one takes longer than most of a call's work. */
+/** Why scans end. One error for all calls, because making one takes longer than most of a call's work. */
 const OVER = new Error('nobody waits any more')
 
 /** One timer for all chains of a call. */

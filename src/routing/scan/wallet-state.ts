@@ -17,7 +17,7 @@ import type { Token } from '../../domain/currency.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { decidePrice, type Price } from './token-prices.ts'
 
-/** What one look at a chain found about a wallet. Balances, prices and time are of one block. */
+/** What one scan of a chain found about a wallet. Balances, prices and time are of one block. */
 export interface ChainState {
   readonly chain: ChainConfig
   readonly timestampSec: number
@@ -49,7 +49,7 @@ interface RawState
   readonly wallet: Address
 }
 
-/** What every look at a chain reads: the chain itself, the tokens' balances and feeds. Shared by all URLs of the chain. */
+/** What every scan of a chain reads: the chain itself, the tokens' balances and feeds. Shared by all URLs of the chain. */
 export type UsualReads = ReturnType<typeof createUsualReads>
 
 /** @param tokens - the chain's, the native coin among them */

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import type { Payment } from '../../domain/payment.ts'
 import { requirePaymentId } from '../../domain/require-input.ts'
-import { readAllInTurn } from '../../errors/gather-errors.ts'
+import { readAllInOrder } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { PaymentFilter, SearchInput } from '../filter/payment-filter.ts'
 import { createPaymentRepository } from '../page/payment-repository.ts'
@@ -75,7 +75,7 @@ export function createExportPages({ knex, parseFilter }: ExportPagesOptions) {
     input: ExportInput,
     signal?: AbortSignal,
   ): AsyncGenerator<readonly ExportedPayment[]> {
-    const { filter, after } = await readAllInTurn({
+    const { filter, after } = await readAllInOrder({
       filter: () => parseFilter(account, input, signal),
       after: () => readAfter(input),
     })

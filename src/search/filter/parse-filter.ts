@@ -9,7 +9,7 @@ import {
   requireTimeZone,
 } from '../../domain/require-input.ts'
 import { DEFAULT_TIME_ZONE, daysOfZone, type ZoneDays } from '../../domain/time-zone.ts'
-import { readAllInTurn, readEach, readEachInTurn } from '../../errors/gather-errors.ts'
+import { readAllInOrder, readEach, readEachInOrder } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { amountBasis, canonicalList, currencyMatchesOf } from './payment-filter.ts'
 import { readFreeText } from './read-free-text.ts'
@@ -77,7 +77,7 @@ export async function parseFilter(
     return [field.name, read] as const
   })
   const ranges = { ranges: () => readEach(lowerBounds, (lower) => requireOrder(lower, reading)) }
-  await readAllInTurn({ ...Object.fromEntries(readers), ...ranges })
+  await readAllInOrder({ ...Object.fromEntries(readers), ...ranges })
   return values
 }
 
@@ -139,7 +139,7 @@ function readList(
   switch (source.read) {
     case 'name': {
       const resolve = (text: string): Promise<readonly unknown[]> => source.resolve(sources, name, text)
-      const resolving = readEachInTurn([...new Set(texts)], resolve)
+      const resolving = readEachInOrder([...new Set(texts)], resolve)
       return resolving.then((resolved) => canonicalList(resolved.flat()))
     }
     case 'text':

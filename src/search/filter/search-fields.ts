@@ -130,7 +130,7 @@ export type FilterWords = {
     : never]: ValueIn<Turned<Filters[N]>>
 }
 
-/** The filter that an exclusion turns round; any other one itself. */
+/** The filter that an exclusion negates; any other one itself. */
 type Turned<F> = F extends { readonly of: infer N extends Excludable } ? Filters[N] : F
 
 /** A filter with its name; optional parts are undefined where a filter has none. */
@@ -144,7 +144,7 @@ export const filterFields = Object.entries(filters).map(([name, filter]) => ({
   ...filter,
 })) as readonly FilterField[]
 
-/** The filter that an exclusion turns round. */
+/** The filter that an exclusion negates. */
 export function turnedField({ of }: Extract<FilterField, { readonly kind: 'exclusion' }>) {
   return { name: of, ...filters[of] } as Extract<FilterField, { readonly name: Excludable }>
 }

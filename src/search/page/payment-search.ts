@@ -8,7 +8,7 @@ import { openCursor, sealCursor } from '../../domain/pages/sealed-cursor.ts'
 import type { Payment } from '../../domain/payment.ts'
 import { DEFAULT_PAGE_LIMIT, requirePageLimit, requirePaymentId } from '../../domain/require-input.ts'
 import { DEFAULT_TIME_ZONE } from '../../domain/time-zone.ts'
-import { readAllInTurn, readOnce } from '../../errors/gather-errors.ts'
+import { readAllInOrder, readOnce } from '../../errors/gather-errors.ts'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { parseFilter } from '../filter/parse-filter.ts'
 import { amountBasis, type PaymentFilter, type SearchInput } from '../filter/payment-filter.ts'
@@ -87,7 +87,7 @@ export function createPaymentSearch(options: PaymentSearchOptions) {
   async function readSent(account: Account, input: SearchInput, ofAccount: AccountNames) {
     const seal = searchSeal(cursorSecret, account.id)
     const carried = readOnce(() => given(input.cursor, (cursor) => openCursor(seal, cursor) as CarriedSearch))
-    const sent = await readAllInTurn({
+    const sent = await readAllInOrder({
       limit: () => requirePageLimit(input.limit),
       // what is wrong with the cursor is reported once, by the last reader
       values: () => parseValues(input, ofAccount, unlessWrong(carried)?.filter.timeZone),

@@ -4,7 +4,7 @@ import { type Address, addressFromBytes } from '../../domain/address.ts'
 import { symbolOfCurrency } from '../../domain/currency.ts'
 import { formatDecimal, readStoredDecimal, sumDecimals } from '../../domain/decimal.ts'
 import { type PaymentStatus, type PaymentType, statusOfRank, typeOfCode } from '../../domain/payment.ts'
-import { readAllInTurn } from '../../errors/gather-errors.ts'
+import { readAllInOrder } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { MAX_GROUPS, requireFewGroups, SUMMARY_TIMEOUT_MS, withinTime } from '../../postgres/summary-limits.ts'
 import type { SearchInput } from '../filter/payment-filter.ts'
@@ -107,7 +107,7 @@ export function readSummaryInput(
   input: SummaryInput,
   signal: AbortSignal | undefined,
 ) {
-  return readAllInTurn({
+  return readAllInOrder({
     groupBy: () => parseGroupBy(input.groupBy),
     sums: () => refuseRepeats('sums', input.sums ?? []),
     top: () => parseTop(input.top),

@@ -17,7 +17,7 @@ export function createShareRead<T>() {
   const queue: (() => void)[] = []
   let running = 0
 
-  async function inTurn(read: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+  async function inOrder(read: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     if (running >= MAX_AT_ONCE) await new Promise<void>((resolve) => queue.push(resolve))
     else running += 1
     try {
@@ -33,7 +33,7 @@ export function createShareRead<T>() {
 
   function begin(name: string, read: (signal: AbortSignal) => Promise<T>): SharedRead<T> {
     const controller = new AbortController()
-    const result = inTurn(read, controller.signal)
+    const result = inOrder(read, controller.signal)
     const reading: SharedRead<T> = { result, controller, callers: 0 }
     const end = () => {
       if (readings.get(name) === reading) readings.delete(name)

@@ -8,7 +8,7 @@ import { scalarReaders } from './scalar-text.ts'
 import { wellKnownReaders } from './well-known-text.ts'
 
 /** A singular field, an element of a list or a value of a map. */
-type Shape =
+type Element =
   | { readonly fieldKind: 'scalar'; readonly scalar: ScalarType }
   | { readonly fieldKind: 'enum'; readonly enum: DescEnum }
   | { readonly fieldKind: 'message'; readonly message: DescMessage }
@@ -72,20 +72,20 @@ export function checkField(field: DescField, json: Json, path: string, check: Js
   switch (field.fieldKind) {
     case 'list': {
       if (!Array.isArray(json)) return refuse(invalid(path, json, 'a list'), check)
-      const shape = shapeOfElement(field, field.listKind)
+      const element = kindOfElement(field, field.listKind)
       let isRight = true
       for (const [index, item] of json.entries()) {
-        if (!checkSingular(shape, item, `${path}[${index}]`, check)) isRight = false
+        if (!checkSingular(element, item, `${path}[${index}]`, check)) isRight = false
       }
       return isRight
     }
     case 'map': {
       if (!isObject(json)) return refuse(invalid(path, json, 'an object'), check)
-      const shape = shapeOfElement(field, field.mapKind)
+      const element = kindOfElement(field, field.mapKind)
       let isRight = true
       for (const [key, item] of Object.entries(json)) {
         const isEntry = checkMapKey(field.mapKey, key, path, check)
-        if (!isEntry || !checkSingular(shape, item, pathTo(path, key), check)) isRight = false
+        if (!isEntry || !checkSingular(element, item, pathTo(path, key), check)) isRight = false
       }
       return isRight
     }
@@ -103,19 +103,19 @@ function refuse(error: TranscodingError, { report }: JsonCheck): false {
   return false
 }
 
-/** The shape of an element of a list or map. Their descriptors name its kind in another property than a field's. */
-function shapeOfElement(field: DescField, fieldKind: 'scalar' | 'enum' | 'message'): Shape {
-  return { ...field, fieldKind } as Shape
+/** The field of an element of a list or map. Their descriptors name its kind in another property than a field's. */
+function kindOfElement(field: DescField, fieldKind: 'scalar' | 'enum' | 'message'): Element {
+  return { ...field, fieldKind } as Element
 }
 
-function checkSingular(shape: Shape, json: Json, path: string, check: JsonCheck): boolean {
-  switch (shape.fieldKind) {
+function checkSingular(element: Element, json: Json, path: string, check: JsonCheck): boolean {
+  switch (element.fieldKind) {
     case 'scalar':
-      return checkScalar(shape.scalar, json, path, check)
+      return checkScalar(element.scalar, json, path, check)
     case 'enum':
-      return checkEnum(shape.enum, json, path, check)
+      return checkEnum(element.enum, json, path, check)
     case 'message':
-      return checkMessage(shape.message, json, path, check)
+      return checkMessage(element.message, json, path, check)
   }
 }
 

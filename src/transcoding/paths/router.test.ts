@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createRouter, DuplicateRouteError } from './router.ts'
-import { type PathTemplate, parseTemplate, shapeOf } from './template-parser.ts'
+import { type PathTemplate, parseTemplate, patternOf } from './template-parser.ts'
 
 function routerOf(...routes: readonly string[]) {
   return createRouter(
@@ -163,7 +163,7 @@ describe('against a matcher that tries every route', () => {
   })
 
   function matchesSlowly(parsed: PathTemplate, request: string): boolean {
-    const pattern = shapeOf(parsed)
+    const pattern = patternOf(parsed)
       .replaceAll('/**', '(?:/ANY)@')
       .replaceAll('/*', '/[^/]+')
       .replaceAll('/ANY', '/[^/]+')

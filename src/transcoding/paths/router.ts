@@ -1,6 +1,6 @@
 import { TranscodingError } from '../errors/transcoding-error.ts'
 import { decodeSegment, decodeSegments, isEncoded } from './percent-decoding.ts'
-import { type PathTemplate, segmentText, shapeOf, type TemplateVariable } from './template-parser.ts'
+import { type PathTemplate, patternOf, segmentText, type TemplateVariable } from './template-parser.ts'
 
 /** The value of a variable of the template, decoded once. */
 export interface PathVariable {
@@ -28,7 +28,7 @@ export class DuplicateRouteError extends Error {
   override readonly name = 'DuplicateRouteError'
 
   constructor(httpMethod: string, template: PathTemplate) {
-    super(`two routes match ${httpMethod} ${shapeOf(template)}`)
+    super(`two routes match ${httpMethod} ${patternOf(template)}`)
   }
 }
 

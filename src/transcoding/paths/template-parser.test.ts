@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseTemplate, shapeOf, TemplateError } from './template-parser.ts'
+import { parseTemplate, patternOf, TemplateError } from './template-parser.ts'
 
 describe('a template that breaks the grammar names the column', () => {
   test.each<[string, number, string]>([
@@ -51,6 +51,6 @@ test('bounds behind "**" count from the end', () => {
   ])
 })
 
-test('the shape leaves variables out', () => {
-  expect(shapeOf(parseTemplate('/v1/{name=shelves/*}/books/{rest=**}:move'))).toBe('/v1/shelves/*/books/**:move')
+test('the form leaves variables out', () => {
+  expect(patternOf(parseTemplate('/v1/{name=shelves/*}/books/{rest=**}:move'))).toBe('/v1/shelves/*/books/**:move')
 })

@@ -59,8 +59,8 @@ export function parseTemplate(text: string): PathTemplate {
   return { segments: parsed.segments, verb, variables }
 }
 
-/** The segments and verb of a template without its variables. Two templates of one shape match the same paths. */
-export function shapeOf({ segments, verb }: PathTemplate): string {
+/** The segments and verb of a template without its variables. Two templates of one form match the same paths. */
+export function patternOf({ segments, verb }: PathTemplate): string {
   const path = segments.map((segment) => `/${segmentText(segment)}`).join('')
   return verb === '' ? path : `${path}:${verb}`
 }

@@ -68,8 +68,8 @@ export function invents(unpaid: PaymentRequest, model: Receipt): Meddle {
 /** Several lies at once; of those that meddle with a call, the first asks the node and the others change its answer. */
 export function together(...lies: readonly Meddle[]): Meddle {
   return (call, ask) => {
-    const told = lies.reduce<() => Promise<unknown>>((before, lie) => () => lie(call, before) ?? before(), ask)
-    return told()
+    const reported = lies.reduce<() => Promise<unknown>>((before, lie) => () => lie(call, before) ?? before(), ask)
+    return reported()
   }
 }
 

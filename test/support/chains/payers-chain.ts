@@ -302,11 +302,11 @@ interface RpcReceipt {
   readonly contractAddress?: Hex | null
 }
 
-const RECEIPT_LOOKS = 400
+const RECEIPT_CHECKS = 400
 
 /** All nodes here mine at once, but geth returns the receipt a moment later, and counts the block as its latest a moment after that. */
 export async function receiptOf(rpc: Rpc, hash: Hex): Promise<RpcReceipt> {
-  for (let look = 0; look < RECEIPT_LOOKS; look++) {
+  for (let check = 0; check < RECEIPT_CHECKS; check++) {
     const receipt = await rpc.call<RpcReceipt | null>('eth_getTransactionReceipt', [hash]).catch(() => null)
     const latest = receipt === null ? -1n : BigInt(await rpc.call<Hex>('eth_blockNumber'))
     if (receipt !== null && BigInt(receipt.blockNumber) <= latest) return receipt

@@ -48,7 +48,7 @@ interface Terms {
   readonly percentage: string | undefined
 }
 
-/** Takes random quotes of all kinds in turn; each fresh pair once. */
+/** Takes random quotes of all kinds one after the other; each fresh pair once. */
 export async function takeRandomQuotes(
   chain: PayersChain,
   { count, seed, baseFee }: { count: number; seed: number /** Wei, held where the node lets one. */; baseFee?: bigint },

@@ -54,8 +54,8 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
   async function answer(call: JsonCall): Promise<unknown> {
     calls.push({ method: call.method, params: call.params })
     const ask = async () => {
-      const told = (await forward(call)) as { result: unknown; error?: unknown }
-      return told.error === undefined ? told.result : { rpcError: told.error }
+      const reported = (await forward(call)) as { result: unknown; error?: unknown }
+      return reported.error === undefined ? reported.result : { rpcError: reported.error }
     }
     const meddled = meddle?.(call, ask)
     if (meddled === undefined) return forward(call)

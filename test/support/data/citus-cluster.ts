@@ -49,7 +49,7 @@ export async function joinWorkers(
   await withDatabase(coordinator, async (knex) => {
     await knex.raw('create extension citus')
     await knex.raw('select citus_set_coordinator_host(?, ?)', [coordinator.host, coordinator.port])
-    await inTurn(connectionTo(), async () => {
+    await inOrder(connectionTo(), async () => {
       for (const [nth, worker] of workers.entries()) {
         const known = await addressOf(worker, nth)
         if (known !== undefined) await knex.raw('select citus_add_node(?, ?)', [known.host, known.port])
@@ -83,7 +83,7 @@ export async function dropEverywhere(
 }
 
 /** A node that is added gets the roles of the whole server, which two databases cannot give it at once. */
-function inTurn(connection: Connection, work: () => Promise<void>): Promise<void> {
+function inOrder(connection: Connection, work: () => Promise<void>): Promise<void> {
   return withDatabase(connection, (knex) =>
     knex.transaction(async (trx) => {
       await trx.raw('select pg_advisory_xact_lock(?)', [JOINING])

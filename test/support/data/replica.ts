@@ -45,7 +45,7 @@ export async function startReplicatedDatabase(): Promise<ReplicatedDatabase> {
   const { user, password, port } = primaryServer.connection()
   const follow = `host='${dataOf(primaryFolder)}' port=${port} user=${user} password=${password} application_name=replica`
   let replicaServer: EmbeddedServer
-  let looking: Knex | undefined
+  let viewing: Knex | undefined
   async function startReplica(): Promise<void> {
     const settings = { ...QUICK, primary_conninfo: follow, wal_retrieve_retry_interval: '100ms' }
     replicaServer = await startTestedServer({ dataDir: replicaFolder, settings })
@@ -53,7 +53,7 @@ export async function startReplicatedDatabase(): Promise<ReplicatedDatabase> {
   await startReplica()
   const replicaConnection = () => replicaServer.connection()
   const primary = createDatabase(primaryServer.connection())
-  const pool = () => (looking ??= createDatabase(replicaConnection(), { poolMax: 1 }))
+  const pool = () => (viewing ??= createDatabase(replicaConnection(), { poolMax: 1 }))
 
   return {
     primary,
@@ -71,8 +71,8 @@ export async function startReplicatedDatabase(): Promise<ReplicatedDatabase> {
       await pool().raw('select pg_wal_replay_resume()')
     },
     async killReplica() {
-      await looking?.destroy()
-      looking = undefined
+      await viewing?.destroy()
+      viewing = undefined
       process.kill(replicaServer.pid, 'SIGQUIT')
       await replicaServer.exited
     },
@@ -87,7 +87,7 @@ export async function startReplicatedDatabase(): Promise<ReplicatedDatabase> {
       return () => signalAll('SIGCONT')
     },
     async stop() {
-      await looking?.destroy()
+      await viewing?.destroy()
       await primary.destroy()
       await replicaServer.stop()
       await primaryServer.stop()

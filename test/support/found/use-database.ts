@@ -17,8 +17,8 @@ const CURSOR_SECRET = Buffer.alloc(32, 7)
 const NOW = Date.parse('2026-03-01T12:00:00.000Z')
 const PAYEE = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 
-/** Everything that a client was told, to be compared between databases. */
-export interface Told {
+/** Everything that a client was reported, to be compared between databases. */
+export interface Reported {
   /** One request, whatever the number of creations with its key. */
   readonly created: readonly string[]
   readonly pages: unknown
@@ -38,7 +38,7 @@ export interface Told {
 export async function useDatabase(
   { connection, url }: { readonly connection: DatabaseConnection; readonly url: string },
   file: string,
-): Promise<Told> {
+): Promise<Reported> {
   const knex = createDatabase(connection)
   try {
     const account = await createApiKeyRepository(knex).ensureAccount('shop')

@@ -74,11 +74,11 @@ function idOf(answer: unknown): string {
   return typeof id === 'string' && id !== '' ? id : wrongAnswer('wallet_sendCalls', answer, 'the id of the batch')
 }
 
-/** Looks after an error that does not say whether the batch was sent. */
-const LOOKS_AFTER_ERROR = 3
+/** Checks after an error that does not say whether the batch was sent. */
+const CHECKS_AFTER_ERROR = 3
 
 async function staysAt({ ask, wallet, pollMs, signal }: WaitTerms, before: bigint): Promise<boolean> {
-  for (let look = 0; look < LOOKS_AFTER_ERROR; look++) {
+  for (let check = 0; check < CHECKS_AFTER_ERROR; check++) {
     await sleep(pollMs, signal)
     if ((await footprint(ask, wallet)) !== before) return false
   }
@@ -117,7 +117,7 @@ function codeOfStatus(status: unknown): number {
 }
 
 /** How often the status may be missing, or not be understood, before the batch counts as lost. */
-const LOOKS_BEFORE_LOST = 20
+const CHECKS_BEFORE_LOST = 20
 
 export async function waitForBatch({ ask, pollMs, signal }: WaitTerms, batchId: string): Promise<PayOutcome> {
   for (let missing = 0; ; ) {
@@ -127,7 +127,7 @@ export async function waitForBatch({ ask, pollMs, signal }: WaitTerms, batchId: 
       if (outcome !== undefined) return outcome
       missing = 0
     } catch (error) {
-      if (++missing >= LOOKS_BEFORE_LOST) {
+      if (++missing >= CHECKS_BEFORE_LOST) {
         return { ...judgeWalletError(error, 'STATUS'), batchId } as PayOutcome
       }
     }

@@ -46,7 +46,7 @@ export interface PayOptions {
   readonly storage?: PaymentStorage | undefined
   /** How long the payer may take to answer a question of the wallet. After it the call ends with the reason NO_ANSWER. Default: 300,000. */
   readonly answerWithinMs?: number | undefined
-  /** Time between two looks at the chain. Default: 1,000. */
+  /** Time between two reads of the chain. Default: 1,000. */
   readonly pollMs?: number | undefined
   /** How long the wallet's node may not know a transaction that was sent until it counts as dropped. Default: 180,000. */
   readonly dropAfterMs?: number | undefined
@@ -195,8 +195,8 @@ interface Quote {
 async function askForQuote(options: PayOptions, maxSourceAmount: string | undefined): Promise<Quote> {
   const { waybill, paymentReference, wallet, route, signal, amount, feePercentage, feeAddress, slippage } = options
   const id = typeof route === 'object' ? route.id : route
-  const wishes = { route: id, amount, feePercentage, feeAddress, slippage, maxSourceAmount }
-  const given = Object.fromEntries(Object.entries(wishes).filter(([, value]) => value !== undefined))
+  const preferences = { route: id, amount, feePercentage, feeAddress, slippage, maxSourceAmount }
+  const given = Object.fromEntries(Object.entries(preferences).filter(([, value]) => value !== undefined))
   let date: string | null = null
   const onHeader = (headers: Headers) => {
     date = headers.get('date')

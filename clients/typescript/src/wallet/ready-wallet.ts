@@ -71,8 +71,8 @@ async function switchChain(terms: WalletTerms, onStep: (step: WalletStep) => voi
   }
 }
 
-/** Between two looks whether a wallet that does not answer has changed its chain all the same. */
-const SILENT_LOOK_MS = 1_000
+/** Between two checks whether a wallet that does not answer has changed its chain all the same. */
+const SILENT_CHECK_MS = 1_000
 
 /** Some mobile wallets change the chain and never say so. */
 async function goToChain({ ask, chainId }: WalletTerms): Promise<void> {
@@ -80,7 +80,7 @@ async function goToChain({ ask, chainId }: WalletTerms): Promise<void> {
   const answer = ask('wallet_switchEthereumChain', [{ chainId }]).finally(() => answered.abort())
   const arrival = async () => {
     for (;;) {
-      await sleep(SILENT_LOOK_MS, answered.signal)
+      await sleep(SILENT_CHECK_MS, answered.signal)
       if (await isOnChain(ask, chainId).catch(() => false)) return
     }
   }

@@ -11,8 +11,8 @@ export interface WaitTerms extends Patience {
   readonly dropAfterMs: number
 }
 
-/** Looks at which the nonce was used and there was still no receipt, before the transaction counts as replaced. */
-const LOOKS_BEFORE_REPLACED = 5
+/** Checks at which the nonce was used and there was still no receipt, before the transaction counts as replaced. */
+const CHECKS_BEFORE_REPLACED = 5
 
 /**
  * Waits until a transaction is mined. A node that fails is asked again.
@@ -22,20 +22,20 @@ const LOOKS_BEFORE_REPLACED = 5
  */
 export async function waitForReceipt({ ask, wallet, pollMs, signal, dropAfterMs }: WaitTerms, hash: string) {
   /** @returns null where the node knows nothing of it; undefined where the node failed */
-  const look = <T>(method: string, params: readonly unknown[]) =>
+  const read = <T>(method: string, params: readonly unknown[]) =>
     ask(method, params).then(
       (answer) => (answer ?? null) as T | null,
       () => undefined,
     )
   let nonce: string | undefined
   let knownAt = performance.now()
-  for (let used = 0; used < LOOKS_BEFORE_REPLACED; ) {
+  for (let used = 0; used < CHECKS_BEFORE_REPLACED; ) {
     signal?.throwIfAborted()
-    const receipt = await look<Receipt>('eth_getTransactionReceipt', [hash])
+    const receipt = await read<Receipt>('eth_getTransactionReceipt', [hash])
     if (receipt) return receipt
-    const found = await look<{ nonce: string }>('eth_getTransactionByHash', [hash])
+    const found = await read<{ nonce: string }>('eth_getTransactionByHash', [hash])
     nonce ??= found?.nonce
-    const next = nonce === undefined ? null : await look<string>('eth_getTransactionCount', [wallet, 'latest'])
+    const next = nonce === undefined ? null : await read<string>('eth_getTransactionCount', [wallet, 'latest'])
     used = nonce !== undefined && next && BigInt(next) > BigInt(nonce) ? used + 1 : 0
     // A node that fails says nothing about the transaction.
     if (found !== null) knownAt = performance.now()

@@ -95,14 +95,14 @@ function kindOf({ codes, words }: ErrorFacts): Kind {
 export function judgeWalletError(error: unknown, step: WalletStep): WalletFailure {
   const facts = readError(error)
   const isSilence = error instanceof NoAnswerError
-  const told = { code: facts.number, message: facts.message }
+  const reported = { code: facts.number, message: facts.message }
   const kind = isSilence ? 'AMBIGUOUS' : kindOf(facts)
-  if (step === 'STATUS') return { outcome: 'UNKNOWN', reason: 'BATCH_LOST', ...told }
+  if (step === 'STATUS') return { outcome: 'UNKNOWN', reason: 'BATCH_LOST', ...reported }
   if (kind === 'REFUSED') return { outcome: 'REFUSED' }
   if (kind === 'AMBIGUOUS' && (step === 'PAY' || step === 'BATCH'))
-    return { outcome: 'UNKNOWN', reason: isSilence ? 'NO_ANSWER' : 'WALLET_ERROR', ...told }
-  if (step === 'SWITCH_CHAIN' || step === 'ADD_CHAIN') return { outcome: 'FAILED', reason: 'WRONG_CHAIN', ...told }
-  return { outcome: 'FAILED', reason: isSilence ? 'NO_ANSWER' : 'WALLET_ERROR', ...told }
+    return { outcome: 'UNKNOWN', reason: isSilence ? 'NO_ANSWER' : 'WALLET_ERROR', ...reported }
+  if (step === 'SWITCH_CHAIN' || step === 'ADD_CHAIN') return { outcome: 'FAILED', reason: 'WRONG_CHAIN', ...reported }
+  return { outcome: 'FAILED', reason: isSilence ? 'NO_ANSWER' : 'WALLET_ERROR', ...reported }
 }
 
 /** Whether the wallet does not know the chain that it was asked to go to, and may be asked to add it. */

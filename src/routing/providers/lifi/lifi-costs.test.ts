@@ -110,9 +110,9 @@ describe('the cost of a cross-chain payment', () => {
         expect(costs.every(({ amount }) => amount > 0n)).toBe(true)
         expect(costs.every(({ token }) => token.id !== OLD.id)).toBe(true)
         const { lines, feeAmount, unpriced } = breakDownCosts(costs, USDC, priceOf)
-        const told = lines.map((line) => parseDecimal(line.amountInFeeCurrency ?? '') as Decimal)
+        const reported = lines.map((line) => parseDecimal(line.amountInFeeCurrency ?? '') as Decimal)
         expect(unpriced).toBeUndefined()
-        expect(sum(told)).toBe(scaled(feeAmount))
+        expect(sum(reported)).toBe(scaled(feeAmount))
       }),
       { numRuns: 1_000 },
     )

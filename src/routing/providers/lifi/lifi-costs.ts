@@ -113,7 +113,7 @@ const MAX_GAIN_BPS = 500
 /**
  * Caps the loss: what leaves the wallet less what the payment needs, at the feeds' prices. Declared fees are added in full, since only the
  * provider claims that they are a part of what leaves. What is guaranteed beyond the need counts as lost; otherwise a large surplus would make
- * room for a large loss.
+ * space for a large loss.
  *
  * @throws RejectedQuoteError where the loss is above the cap, or cannot be priced
  */

@@ -37,7 +37,7 @@ const MAX_EXCLUSIVITY_SECONDS = 600
  * - `bridge`, `integrator`, `referrer`, both `transactionId`: the contracts only emit them
  * - `outputAmountMultiplier` without source swaps, `outputAmount` with them: the facet does not use them
  * - Across's `sendingAssetId` of a native coin: the facet passes the wrapped coin instead
- * - `exclusiveRelayer`: it only has the first turn, for ten minutes at most
+ * - `exclusiveRelayer`: it only may deliver first, for ten minutes at most
  * - in the message `requiresDeposit`, which the executor does not read, and `fromAmount` between what the call takes and what arrives, which
  *   only sets an allowance of the executor
  * - the receivers of fees: fees are a part of the loss, which is capped

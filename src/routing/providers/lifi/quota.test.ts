@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createQuota } from './lifi-endpoint.ts'
 
-const told = (remaining: number, reset: number) =>
+const reported = (remaining: number, reset: number) =>
   new Headers({ 'ratelimit-limit': '75', 'ratelimit-remaining': `${remaining}`, 'ratelimit-reset': `${reset}` })
 
 it('allows everything before the first answer', () => {
@@ -9,10 +9,10 @@ it('allows everything before the first answer', () => {
   expect([quota.take(0), quota.take(0), quota.take(0)]).toEqual([0, 0, 0])
 })
 
-it('stops at the limit that the source told, until its window ends', () => {
+it('stops at the limit that the source reported, until its window ends', () => {
   const quota = createQuota()
   quota.take(0)
-  quota.answered(told(2, 10), 1_000)
+  quota.answered(reported(2, 10), 1_000)
   expect([quota.take(1_000), quota.take(2_000), quota.take(3_000)]).toEqual([0, 0, 8_000])
   expect(quota.take(10_999)).toBe(1)
   expect(quota.take(11_000)).toBe(0)
@@ -22,7 +22,7 @@ it('counts questions under way, which the source may not have counted', () => {
   const quota = createQuota()
   quota.take(0)
   quota.take(0)
-  quota.answered(told(1, 60), 0)
+  quota.answered(reported(1, 60), 0)
   expect(quota.take(0)).toBe(60_000)
   quota.unanswered()
   expect(quota.take(0)).toBe(0)

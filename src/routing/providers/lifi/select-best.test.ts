@@ -7,7 +7,7 @@ afterEach(() => void vi.useRealTimers())
 
 const PATIENCE = { patienceMs: 300 }
 
-/** Lets contenders enter in turn, or withdraw when they are worth nothing. */
+/** Lets contenders enter one after the other, or withdraw when they are worth nothing. */
 async function choose(places: number, worths: readonly (bigint | undefined)[]): Promise<bigint[]> {
   const selection = createSelection({ places, ...PATIENCE })
   const contenders = worths.map(() => selection.expect())

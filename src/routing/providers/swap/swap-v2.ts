@@ -29,7 +29,7 @@ const DEADLINE_SECONDS = 20 * 60
 
 /**
  * Pays with another token of the chain in one transaction, through Request's ERC20SwapToPay (0.4.0 and later): it pulls the most that may be
- * spent, swaps what is needed on a Uniswap-v2-shaped exchange, pays through the fee proxy and returns the rest.
+ * spent, swaps what is needed on a Uniswap-v2-compatible exchange, pays through the fee proxy and returns the rest.
  *
  * @see https://github.com/RequestNetwork/requestNetwork, ERC20SwapToPay
  */

@@ -25,7 +25,7 @@ const NAME = 'uniswap-v3'
 const DEADLINE_SECONDS = 20 * 60
 
 /**
- * Swaps another token of the chain on a Uniswap-v3-shaped exchange into the payer's own wallet, and then pays. No contract does both in one
+ * Swaps another token of the chain on a Uniswap-v3-compatible exchange into the payer's own wallet, and then pays. No contract does both in one
  * transaction. Between the two the wallet holds the payment currency, so the direct route can finish the payment.
  */
 export function createSwapV3Provider(chains: ChainDirectory): Provider {

@@ -10,7 +10,7 @@ import { type UnrankedRoute, warn } from './assemble-route.ts'
 import { priceWarningOf } from './rank.ts'
 
 /** What a caller wants of routes, beside being able to pay. */
-export interface Wishes {
+export interface Preferences {
   readonly sort?: RouteSort | undefined
   readonly maxPriceImpact?: Decimal | undefined
   readonly maxFeeRate?: Decimal | undefined
@@ -18,7 +18,7 @@ export interface Wishes {
   readonly chains?: ReadonlySet<string> | undefined
   /** Ids of the tokens to pay with. */
   readonly tokens?: ReadonlySet<string> | undefined
-  /** Warnings of wishes that no configured chain or token meets. */
+  /** Warnings of preferences that no configured chain or token meets. */
   readonly unmet: readonly RouteWarning[]
 }
 
@@ -28,11 +28,11 @@ export interface Directories {
 }
 
 /**
- * Parses a caller's wishes.
+ * Parses a caller's preferences.
  *
  * @throws WaybillError INVALID_FRACTION, and UNKNOWN_NETWORK or UNKNOWN_CURRENCY for an unknown name
  */
-export function parseWishes(question: RoutesQuestion, directories: Directories): Wishes {
+export function parsePreferences(question: RoutesQuestion, directories: Directories): Preferences {
   const { chains, tokens, ...maxima } = readAll({
     chains: () => readNames('chains', question.chains, directories, chainsOf),
     tokens: () => readNames('tokens', question.tokens, directories, tokensOf),
@@ -52,7 +52,7 @@ export function parseWishes(question: RoutesQuestion, directories: Directories):
 /** Whether the caller wants to pay with a token. */
 export function isWanted(
   source: Pick<Token, 'id' | 'chain'>,
-  { chains, tokens }: Pick<Wishes, 'chains' | 'tokens'>,
+  { chains, tokens }: Pick<Preferences, 'chains' | 'tokens'>,
 ): boolean {
   return (chains?.has(source.chain) ?? true) && (tokens?.has(source.id) ?? true)
 }
@@ -60,7 +60,7 @@ export function isWanted(
 /** Which of the caller's maxima a route exceeds; undefined when none. */
 export function explainUnwanted(
   { feeRate, priceImpact, route }: Pick<UnrankedRoute, 'feeRate' | 'priceImpact' | 'route'>,
-  { maxFeeRate, maxPriceImpact }: Pick<Wishes, 'maxFeeRate' | 'maxPriceImpact'>,
+  { maxFeeRate, maxPriceImpact }: Pick<Preferences, 'maxFeeRate' | 'maxPriceImpact'>,
 ): Explanation | undefined {
   if (maxFeeRate !== undefined && compareDecimals(feeRate, maxFeeRate) > 0) {
     return explain('FEE_ABOVE_MAXIMUM', { feeRate: formatDecimal(feeRate), maxFeeRate: formatDecimal(maxFeeRate) })
@@ -91,13 +91,13 @@ type Meaning =
   | { readonly unmet: RouteWarning }
 
 function readNames(
-  wish: 'chains' | 'tokens',
+  preference: 'chains' | 'tokens',
   texts: readonly string[] | undefined,
   directories: Directories,
   read: (directories: Directories, field: string, text: string) => Meaning,
 ) {
   if (texts === undefined || texts.length === 0) return undefined
-  const meanings = readEach(texts, (text, i) => read(directories, `${wish}[${i}]`, text))
+  const meanings = readEach(texts, (text, i) => read(directories, `${preference}[${i}]`, text))
   return {
     names: new Set(meanings.flatMap((meaning) => ('names' in meaning ? meaning.names : []))),
     unmet: meanings.flatMap((meaning) => ('unmet' in meaning ? [meaning.unmet] : [])),
@@ -134,7 +134,10 @@ function tokensOf({ chains, tokens }: Directories, field: string, text: string):
 }
 
 /** Each name by itself is served, but no token of the one list is on a chain of the other. */
-function unmetTogether(named: Pick<Wishes, 'chains' | 'tokens'>, { tokens }: Directories): readonly RouteWarning[] {
+function unmetTogether(
+  named: Pick<Preferences, 'chains' | 'tokens'>,
+  { tokens }: Directories,
+): readonly RouteWarning[] {
   if (named.chains === undefined || named.tokens === undefined) return []
   if (tokens.all.some((token) => isWanted(token, named))) return []
   const ids = tokens.all.filter(({ chain }) => named.chains?.has(chain)).map(({ id }) => id)
@@ -156,6 +159,6 @@ function warnUnmet(detail: string, remedy: string): RouteWarning {
   return warn('FILTER_MATCHES_NOTHING', { detail, suggestion: remedy })
 }
 
-function suggestion(wish: 'chains' | 'tokens', names: readonly string[]): string {
-  return names.length === 0 ? `leave ${wish} out` : listNames(names)
+function suggestion(preference: 'chains' | 'tokens', names: readonly string[]): string {
+  return names.length === 0 ? `leave ${preference} out` : listNames(names)
 }

@@ -1,19 +1,19 @@
 /** Finds one record by its name, such as a hash in base64. */
-export type LookUp<T> = (name: string) => Promise<T | undefined>
+export type Lookup<T> = (name: string) => Promise<T | undefined>
 
 /**
- * Turns a look-up of many names into one of a single name. Names that wait are looked up together, and never more than one query
+ * Turns a lookup of many names into one of a single name. Names that wait are looked up together, and never more than one query
  * runs at a time: a flood of invented keys uses one database connection and no more.
  *
  * @param options.findMany - finds the records that exist, in any order
  * @param options.nameOf - the name of a record
  * @param options.maxBatch - names in one query
  */
-export function batchLookUps<T>(options: {
+export function batchLookups<T>(options: {
   readonly findMany: (names: readonly string[]) => Promise<readonly T[]>
   readonly nameOf: (found: T) => string
   readonly maxBatch: number
-}): LookUp<T> {
+}): Lookup<T> {
   const { findMany, nameOf, maxBatch } = options
   const waiting = new Map<string, PromiseWithResolvers<T | undefined>>()
   let isRunning = false

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createFairTurns, type FairTurnsOptions, TooManyAtOnceError } from './take-turns.ts'
+import { createFairSlots, type FairSlotsOptions, TooManyAtOnceError } from './take-slots.ts'
 
 const NEVER = new AbortController().signal
 
-/** Turns, and the list of those who have begun. */
-function open(options: Partial<FairTurnsOptions>) {
-  const take = createFairTurns({ places: 4, placesEach: 3, ...options })
+/** Slots, and the list of those who have begun. */
+function open(options: Partial<FairSlotsOptions>) {
+  const take = createFairSlots({ places: 4, placesEach: 3, ...options })
   const begun: string[] = []
   const ends = new Map<string, () => void>()
   const ask = async (name: string, { signal = NEVER, withinMs = 1_000 } = {}) => {
@@ -24,7 +24,7 @@ function open(options: Partial<FairTurnsOptions>) {
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-describe('turns', () => {
+describe('slots', () => {
   it('come at once to a user alone, up to the part of one user', async () => {
     const { begun, askAll } = open({})
     void askAll('a1 a2 a3 a4')

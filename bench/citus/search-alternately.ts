@@ -16,7 +16,7 @@ export interface PlaceTimes {
   readonly classes: ReadonlyMap<string, number>
 }
 
-interface TurnTerms {
+interface SlotTerms {
   readonly seed: number
   readonly rounds: number
   readonly say: (text: string) => void
@@ -32,9 +32,9 @@ const CONNECTIONS = 8
  *
  * @throws Error where a page differs from that of the first database
  */
-export async function searchByTurns(
+export async function searchAlternately(
   places: readonly OpenPlace[],
-  { seed, rounds, say }: TurnTerms,
+  { seed, rounds, say }: SlotTerms,
 ): Promise<PlaceTimes[]> {
   const queries = await drawQueries(places[0] as OpenPlace, seed)
   const subjects = places.map(({ knex }) => createSubject(knex, ACCOUNT))

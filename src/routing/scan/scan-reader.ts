@@ -34,9 +34,9 @@ export interface Reading {
  * @throws RpcError when no ask has its answer: the node is unreachable, on another chain, behind, or its answer cannot be right; the
  *   signal's reason when it fires
  */
-export type ReadLooks = (asks: readonly Ask[], signal: AbortSignal) => Promise<Reading>
+export type ReadChain = (asks: readonly Ask[], signal: AbortSignal) => Promise<Reading>
 
-interface LookReaderOptions {
+interface ScanReaderOptions {
   readonly chain: ChainConfig
   readonly node: RpcNode
   readonly reads: UsualReads
@@ -62,14 +62,14 @@ const TIP_CALL: RpcCall = { method: 'eth_maxPriorityFeePerGas', params: '[]', is
 const TIP_PLACE = 2
 const FIRST_CODE_PLACE = 3
 
-interface State extends LookReaderOptions {
+interface State extends ScanReaderOptions {
   isChainIdKnown: boolean
   /** The wallets that the node has shown to take in one request. */
   maxWallets: number
 }
 
 /** Makes the reader of a URL. It checks the URL's chain id in its first request, and again after a failure. */
-export function createLookReader(options: LookReaderOptions): ReadLooks {
+export function createScanReader(options: ScanReaderOptions): ReadChain {
   const state: State = { ...options, isChainIdKnown: false, maxWallets: Number.POSITIVE_INFINITY }
   return (asks, signal) => read(state, asks, signal)
 }

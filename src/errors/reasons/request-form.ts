@@ -1,7 +1,7 @@
 import { error } from './reason-entry.ts'
 
 /** Reasons of malformed requests: fields, addresses, bodies, headers. */
-export const requestShapeReasons = {
+export const requestFormReasons = {
   MISSING_FIELD: error('INVALID_INPUT', {
     message: '{field} is missing',
     remedy: 'send a value for {field}',

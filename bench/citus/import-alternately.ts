@@ -22,7 +22,7 @@ const ACCOUNTS = [3, 4, 5, 6].map((id) => ({ id, name: `account-${id}` }))
  *
  * @returns payments a second
  */
-export async function importByTurns(
+export async function importAlternately(
   places: readonly OpenPlace[],
   { folder, rounds, say }: ImportTerms,
 ): Promise<number[]> {

@@ -15,25 +15,25 @@ const COIN = 10n ** 18n
 let database: TestDatabase
 let knex: Knex
 let chain: TestChain
-let twin: TestChain
-let liar: RpcProxy
+let duplicate: TestChain
+let misreporter: RpcProxy
 let honest: RpcProxy
 let detection: Detection
 let account: Account
 beforeAll(async () => {
-  ;[database, chain, twin] = await Promise.all([
+  ;[database, chain, duplicate] = await Promise.all([
     createTestDatabase(),
     startTestChain({ chainId: 31_471 }),
     startTestChain({ chainId: 31_471, genesisTimeSec: 1_700_000_000 }),
   ])
-  await twin.mine({ blocks: 100 })
-  ;[liar, honest] = await Promise.all([startRpcProxy(chain.rpcUrl), startRpcProxy(chain.rpcUrl)])
+  await duplicate.mine({ blocks: 100 })
+  ;[misreporter, honest] = await Promise.all([startRpcProxy(chain.rpcUrl), startRpcProxy(chain.rpcUrl)])
   knex = database.knex
   account = await addAccount(knex, 'shop')
 })
 afterAll(async () => {
-  await Promise.all([liar, honest].map((proxy) => proxy?.stop()))
-  await Promise.all([chain?.stop(), twin?.stop(), database?.drop()])
+  await Promise.all([misreporter, honest].map((proxy) => proxy?.stop()))
+  await Promise.all([chain?.stop(), duplicate?.stop(), database?.drop()])
 })
 
 let requests = 0
@@ -41,7 +41,7 @@ let runs = 0
 /** By how much the clock of detection is ahead. */
 let aheadMs = 0
 async function request(): Promise<PaymentRequest> {
-  const payee = canonical(`0x${keccak256(new TextEncoder().encode(`liars ${requests++}`)).slice(-40)}`)
+  const payee = canonical(`0x${keccak256(new TextEncoder().encode(`misreporting nodes ${requests++}`)).slice(-40)}`)
   return storeRequest(knex, account, makeRequest({ payee, network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '1' }))
 }
 
@@ -83,7 +83,7 @@ const lies: readonly { name: string; lie: (unpaid: PaymentRequest) => Meddle }[]
     lie:
       () =>
       ({ method, params }) =>
-        twin.client.rpc.call(method, [...params]),
+        duplicate.client.rpc.call(method, [...params]),
   },
   {
     name: 'has logs that stand in no receipt',
@@ -118,7 +118,7 @@ const lies: readonly { name: string; lie: (unpaid: PaymentRequest) => Meddle }[]
 
 describe('a node that lies, before one that does not,', () => {
   const begin = () =>
-    detect(knex, [configOf(chain, 'BASE', { rpcUrls: [liar.url, honest.url] })], {
+    detect(knex, [configOf(chain, 'BASE', { rpcUrls: [misreporter.url, honest.url] })], {
       owner: `run ${runs++}`,
       clock: () => new Date(Date.now() + aheadMs),
     })
@@ -127,8 +127,8 @@ describe('a node that lies, before one that does not,', () => {
     await detection.scanOnce()
   })
   afterEach(async () => {
-    liar.meddle()
-    liar.fail()
+    misreporter.meddle()
+    misreporter.fail()
     honest.fail()
     aheadMs = 0
     await detection.stop()
@@ -137,15 +137,15 @@ describe('a node that lies, before one that does not,', () => {
 
   it.each(lies)('causes neither missing nor false payments: one that $name', async ({ lie }) => {
     const [paid, unpaid] = [await request(), await request()]
-    liar.meddle(lie(unpaid))
+    misreporter.meddle(lie(unpaid))
     const txHash = await pay(paid)
     const truth = { amount: '1', txHash }
-    for (let looks = 0; looks < 3; looks++) await scanSomehow()
+    for (let scans = 0; scans < 3; scans++) await scanSomehow()
     expect(await stored(unpaid)).toEqual([])
     expect(await stored(paid)).toEqual([{ ...truth, status: 'PENDING' }])
     expect(detection.status()[0]?.alarm).toBeUndefined()
 
-    liar.meddle()
+    misreporter.meddle()
     await detection.scanOnce()
     expect(await stored(paid)).toEqual([{ ...truth, status: 'PENDING' }])
     await chain.mine({ blocks: 3 })
@@ -157,7 +157,7 @@ describe('a node that lies, before one that does not,', () => {
   it('and has another history stops the chain for good after a minute in which no other node answers', async () => {
     const paid = await request()
     const txHash = await pay(paid)
-    liar.meddle(({ method, params }) => twin.client.rpc.call(method, [...params]))
+    misreporter.meddle(({ method, params }) => duplicate.client.rpc.call(method, [...params]))
     honest.fail(503)
     await scanSomehow()
     expect([detection.status()[0]?.alarm, await stored(paid)]).toEqual([undefined, []])
@@ -173,7 +173,7 @@ describe('a node that lies, before one that does not,', () => {
     aheadMs += 61_000
     await scanSomehow()
     expect(detection.status()[0]?.alarm).toMatch(/was final with hash/)
-    liar.meddle()
+    misreporter.meddle()
     await detection.restartFrom('BASE', await chain.client.head().then(({ number }) => Number(number)))
     await detection.scanOnce()
     expect(detection.status()[0]?.alarm).toBeUndefined()
@@ -182,7 +182,7 @@ describe('a node that lies, before one that does not,', () => {
   it('and is on a branch that died is no longer believed once it fails', async () => {
     const answers = new Map<string, unknown>()
     const paid = await request()
-    liar.meddle(async ({ method, params }, ask) => {
+    misreporter.meddle(async ({ method, params }, ask) => {
       const answer = await ask()
       answers.set(JSON.stringify([method, params]), answer)
       return answer
@@ -194,10 +194,10 @@ describe('a node that lies, before one that does not,', () => {
 
     await chain.reorg(1)
     await chain.mine({ blocks: 2 })
-    liar.meddle(({ method, params }) => Promise.resolve(answers.get(JSON.stringify([method, params])) ?? null))
+    misreporter.meddle(({ method, params }) => Promise.resolve(answers.get(JSON.stringify([method, params])) ?? null))
     await scanSomehow()
     expect((await stored(paid)).map(({ status }) => status)).toEqual(['PENDING'])
-    liar.fail(503)
+    misreporter.fail(503)
     await detection.scanOnce()
     await detection.scanOnce()
     expect(await stored(paid)).toEqual([])

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { decodeGasPrice } from './look-reader.ts'
+import { decodeGasPrice } from './scan-reader.ts'
 
 describe('the price of gas', () => {
   const history = (baseFees: number[], tips: number[]) => ({
@@ -46,7 +46,7 @@ describe('the price of gas', () => {
     [{ baseFeePerGas: [`0x${'f'.repeat(65)}`], reward: [] }],
     [{ baseFeePerGas: ['0x1'], reward: [null] }],
     [{ baseFeePerGas: ['0x1'], reward: [['-1']] }],
-  ])('cannot be told from %j', (answer) => {
+  ])('cannot be reported from %j', (answer) => {
     expect(() => decodeGasPrice(answer)).toThrow(/fee history/)
   })
 })

@@ -61,7 +61,7 @@ async function whileLocked<T>(body: () => Promise<T>): Promise<T> {
   })
 }
 
-/** The searches in progress: one without a turn does not reach the database. */
+/** The searches in progress: one without a slot does not reach the database. */
 async function underWay(): Promise<number> {
   const { rows } = await aside.raw<{ rows: unknown[] }>(
     `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
@@ -80,7 +80,7 @@ describe('a key at the limit of its calls in progress', () => {
     const asked = await whileLocked(async () => {
       const all = Array.from({ length: 5 }, () => statusOf(ask(shop)))
       await untilUnderWay(1)
-      // One is in progress and four wait; other keys still have room.
+      // One is in progress and four wait; other keys still have space.
       all.push(statusOf(ask(other)))
       await untilUnderWay(2)
       return all
@@ -117,7 +117,7 @@ describe('a key at the limit of its calls in progress', () => {
     ways.close()
   })
 
-  it('is refused after half of the time of a call, so that calls with a turn have the other half', async () => {
+  it('is refused after half of the time of a call, so that calls with a slot have the other half', async () => {
     const { ways, ask } = await listen({ maxSearchesPerKey: 1 })
     const { shop } = running.keys
     const held = await whileLocked(async () => {
@@ -166,7 +166,7 @@ describe('a key at the limit of its calls in progress', () => {
   })
 })
 
-describe('calls that need no turn find a free connection of the database, however many calls are in progress', () => {
+describe('calls that need no slot find a free connection of the database, however many calls are in progress', () => {
   it('with one server', async () => {
     const { ask } = await listen({})
     expect(await ticketBesideAll(ask)).toBe(200)
@@ -200,16 +200,16 @@ describe('calls that need no turn find a free connection of the database, howeve
   })
 
   /**
-   * Makes a call that looks up its key and writes a row, while two other keys have all their turns.
+   * Makes a call that looks up its key and writes a row, while two other keys have all their slots.
    *
-   * @param turns - the number of their turns: all connections except one
+   * @param slots - the number of their slots: all connections except one
    */
-  async function ticketBesideAll(ask: Ask, turns = 7): Promise<number | undefined> {
+  async function ticketBesideAll(ask: Ask, slots = 7): Promise<number | undefined> {
     const { shop, other, nobody } = running.keys
     const methods = [...Array<string>(4).fill('SearchPayments'), 'SummarizePayments']
     const [status, asked] = await whileLocked(async () => {
       const all = [shop, other].flatMap((key) => methods.map((method) => statusOf(ask(key, { method }))))
-      await untilUnderWay(turns)
+      await untilUnderWay(slots)
       return [await statusOf(ask(nobody, { method: 'CreateWatchTicket' })), Promise.all(all)] as const
     })
     expect(new Set(await asked)).toEqual(new Set([200]))
@@ -217,11 +217,11 @@ describe('calls that need no turn find a free connection of the database, howeve
   }
 })
 
-describe('a turn is given back', () => {
-  /** A listener where one search of a key is in progress and further ones wait for their turn. */
+describe('a slot is given back', () => {
+  /** A listener where one search of a key is in progress and further ones wait for their slot. */
   const open = () => listen({ maxSearchesPerKey: 1 })
 
-  /** @returns the status of one more search of the key, when it has its turn */
+  /** @returns the status of one more search of the key, when it has its slot */
   async function searchOnceMore({ ask }: Awaited<ReturnType<typeof open>>): Promise<() => Promise<unknown>> {
     const status = statusOf(ask(running.keys.shop))
     await untilUnderWay(1)

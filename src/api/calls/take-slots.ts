@@ -2,10 +2,10 @@ import { waybillError } from '../../errors/waybill-error.ts'
 import { startTimer } from './alarms.ts'
 import type { Answers, Call } from './call.ts'
 import { holderOf } from './call-holder.ts'
-import type { Interceptor, TurnKind } from './served-method.ts'
+import type { Interceptor, SlotKind } from './served-method.ts'
 
 /** How much work of each kind this process does at once. */
-export interface TurnLimits {
+export interface SlotLimits {
   /** Pages of searches, lists and exports. */
   readonly maxSearches: number
   readonly maxSearchesPerKey: number
@@ -14,7 +14,7 @@ export interface TurnLimits {
   readonly maxSummariesPerKey: number
 }
 
-/** Each turn holds a connection to a database server. One is left for work that needs no turn; searches have the rest. */
+/** Each slot holds a connection to a database server. One is left for work that needs no slot; searches have the rest. */
 const SUMMARIES_OF_SERVER = 2
 const LEFT_OF_SERVER = 1
 
@@ -22,7 +22,7 @@ const LEFT_OF_SERVER = 1
  * @param servers - database servers that such work is read from
  * @param connections - to each server
  */
-export function turnLimitsOf(servers: number, connections: number): TurnLimits {
+export function slotLimitsOf(servers: number, connections: number): SlotLimits {
   return {
     maxSearches: servers * Math.max(1, connections - SUMMARIES_OF_SERVER - LEFT_OF_SERVER),
     maxSearchesPerKey: 4,
@@ -31,37 +31,37 @@ export function turnLimitsOf(servers: number, connections: number): TurnLimits {
   }
 }
 
-/** The part of its remaining time that a call may wait for its turn. The rest is for the work. */
+/** The part of its remaining time that a call may wait for its slot. The rest is for the work. */
 const WAITING_SHARE = 0.5
 
 /**
- * Gives each key its fair part of expensive work; further calls wait for their turn, however many they are: a call that waits is a running
- * call, and those have shares. A unary call keeps its turn until its work has
- * ended, which may be some time after it was cancelled. A stream takes a turn for each message, and has none while its reader takes the
+ * Gives each key its fair part of expensive work; further calls wait for their slot, however many they are: a call that waits is a running
+ * call, and those have shares. A unary call keeps its slot until its work has
+ * ended, which may be some time after it was cancelled. A stream takes a slot for each message, and has none while its reader takes the
  * message.
  *
  * @throws WaybillError TOO_MANY_AT_ONCE, which says when to retry
  */
-export function takeTurns(limits: TurnLimits): Interceptor {
+export function takeSlots(limits: SlotLimits): Interceptor {
   const { maxSearches, maxSearchesPerKey, maxSummaries, maxSummariesPerKey } = limits
-  const turns: Readonly<Record<TurnKind, TakeTurn>> = {
-    page: createFairTurns({
+  const slots: Readonly<Record<SlotKind, TakeSlot>> = {
+    page: createFairSlots({
       places: maxSearches,
       placesEach: maxSearchesPerKey,
     }),
-    summary: createFairTurns({
+    summary: createFairSlots({
       places: maxSummaries,
       placesEach: maxSummariesPerKey,
     }),
   }
   const limitOf = { page: maxSearchesPerKey, summary: maxSummariesPerKey }
 
-  return ({ turn: kind }, next) => {
+  return ({ slot: kind }, next) => {
     if (kind === undefined) return next
     const take = async (call: Call): Promise<() => void> => {
       const leftMs = (call.deadlineAtMs ?? Number.POSITIVE_INFINITY) - Date.now()
       try {
-        return await turns[kind](holderOf(call).name, {
+        return await slots[kind](holderOf(call).name, {
           signal: call.signal,
           untilMs: performance.now() + leftMs * WAITING_SHARE,
         })
@@ -72,7 +72,7 @@ export function takeTurns(limits: TurnLimits): Interceptor {
       }
     }
     return async (call) => {
-      if (call.method.methodKind !== 'unary') return inTurns((await next(call)) as Answers, () => take(call))
+      if (call.method.methodKind !== 'unary') return inSlices((await next(call)) as Answers, () => take(call))
       const end = await take(call)
       try {
         return await next(call)
@@ -83,11 +83,11 @@ export function takeTurns(limits: TurnLimits): Interceptor {
   }
 }
 
-async function* inTurns(answers: Answers, take: () => Promise<() => void>): Answers {
+async function* inSlices(answers: Answers, take: () => Promise<() => void>): Answers {
   const iterator = answers[Symbol.asyncIterator]()
   try {
     for (;;) {
-      const result = await nextInTurn(iterator, take)
+      const result = await nextInOrder(iterator, take)
       if (result.done === true) return
       yield result.value
     }
@@ -96,7 +96,7 @@ async function* inTurns(answers: Answers, take: () => Promise<() => void>): Answ
   }
 }
 
-async function nextInTurn(iterator: AsyncIterator<object>, take: () => Promise<() => void>) {
+async function nextInOrder(iterator: AsyncIterator<object>, take: () => Promise<() => void>) {
   const end = await take()
   try {
     return await iterator.next()
@@ -106,35 +106,35 @@ async function nextInTurn(iterator: AsyncIterator<object>, take: () => Promise<(
 }
 
 /**
- * Waits for a turn.
+ * Waits for a slot.
  *
  * @param who - equal for those who share one part
  * @param untilMs - how long to wait, on the clock of `performance`
- * @returns ends the turn; to be called once
- * @throws TooManyAtOnceError; the signal's reason when it aborts before the turn has come
+ * @returns ends the slot; to be called once
+ * @throws TooManyAtOnceError; the signal's reason when it aborts before the slot has come
  */
-type TakeTurn = (who: string, terms: WaitTerms) => Promise<() => void>
+type TakeSlot = (who: string, terms: WaitTerms) => Promise<() => void>
 
 interface WaitTerms {
   readonly signal: AbortSignal
   readonly untilMs: number
 }
 
-export interface FairTurnsOptions {
-  /** Turns at once. */
+export interface FairSlotsOptions {
+  /** Slots at once. */
   readonly places: number
-  /** Turns at once of one user. The rest is left for others, who then need not wait for a turn to end. */
+  /** Slots at once of one user. The rest is left for others, who then need not wait for a slot to end. */
   readonly placesEach: number
 }
 
-/** No turn came in time. */
+/** No slot came in time. */
 export class TooManyAtOnceError extends Error {
   override readonly name = 'TooManyAtOnceError'
   /** How long this call has waited, in milliseconds. */
   readonly waitedMs: number
 
   constructor(waitedMs: number) {
-    super(`no turn within ${waitedMs} ms`)
+    super(`no slot within ${waitedMs} ms`)
     this.waitedMs = waitedMs
   }
 }
@@ -143,7 +143,7 @@ interface Waiter {
   readonly begin: () => void
 }
 
-/** Somebody who has turns or waits for some. */
+/** Somebody who has slots or waits for some. */
 interface User {
   running: number
   /** In the order in which they came. */
@@ -151,17 +151,17 @@ interface User {
 }
 
 interface State {
-  readonly options: FairTurnsOptions
-  /** The first has begun or ended a turn the longest ago. */
+  readonly options: FairSlotsOptions
+  /** The first has begun or ended a slot the longest ago. */
   readonly users: Map<string, User>
   running: number
 }
 
 /**
- * Shares out a scarce resource by turns, so that a heavy user does not keep it from others. The next turn goes to the user who has the fewest turns running, and between equals to the one who began or ended a turn the longest
- * ago. A user's own calls have their turns in the order in which they came.
+ * Shares out a scarce resource alternately, so that a heavy user does not keep it from others. The next slot goes to the user who has the fewest slots running, and between equals to the one who began or ended a slot the longest
+ * ago. A user's own calls have their slots in the order in which they came.
  */
-export function createFairTurns(options: FairTurnsOptions): TakeTurn {
+export function createFairSlots(options: FairSlotsOptions): TakeSlot {
   const state: State = { options, users: new Map(), running: 0 }
   const { places, placesEach } = options
   return async (who, terms) => {
@@ -184,7 +184,7 @@ function end(state: State, who: string, user: User): void {
   user.running -= 1
   moveToEnd(state, who, user)
   forgetIdle(state, who, user)
-  giveFreeTurns(state)
+  giveFreeSlots(state)
 }
 
 function moveToEnd({ users }: State, who: string, user: User): void {
@@ -196,7 +196,7 @@ function forgetIdle({ users }: State, who: string, { running, waiting }: User): 
   if (running === 0 && waiting.length === 0) users.delete(who)
 }
 
-function giveFreeTurns(state: State): void {
+function giveFreeSlots(state: State): void {
   while (state.running < state.options.places) {
     const next = nextUser(state)
     if (next === undefined) return

@@ -4,7 +4,7 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import { createTokenDirectory } from '../../chains/token-directory.ts'
 import type { Address } from '../../domain/address.ts'
 import type { RoutesQuestion } from '../../domain/route.ts'
-import { isWanted, parseWishes } from './wishes.ts'
+import { isWanted, parsePreferences } from './preferences.ts'
 
 function config(name: string, chainId: number, symbols: readonly string[]): ChainConfig {
   return {
@@ -24,10 +24,10 @@ function config(name: string, chainId: number, symbols: readonly string[]): Chai
 const configs = [config('ETHEREUM', 1, ['USDC', 'DAI']), config('BASE', 31_337_004, ['USDC'])]
 const directories = { chains: createChainDirectory(configs), tokens: createTokenDirectory(configs) }
 
-const wishesOf = (wishes: Partial<RoutesQuestion>) =>
-  parseWishes({ paymentReference: '', wallet: '', ...wishes }, directories)
+const preferencesOf = (preferences: Partial<RoutesQuestion>) =>
+  parsePreferences({ paymentReference: '', wallet: '', ...preferences }, directories)
 
-describe('a wish that no chain or token meets', () => {
+describe('a preference that no chain or token meets', () => {
   it.each<[Partial<RoutesQuestion>, string]>([
     [{ chains: ['TRON'] }, 'chains[0]: "TRON" is not served here, so no route matches; use one of: ETHEREUM, BASE'],
     [{ chains: ['BASE', 'matic'] }, 'chains[1]: "matic", which is POLYGON, is not served here, so no route'],
@@ -49,19 +49,19 @@ describe('a wish that no chain or token meets', () => {
       'none of the tokens is on any of the chains, so no route matches; use one of: ETH-BASE, USDC-BASE',
     ],
     [{ chains: ['mainnet'], tokens: ['USDC-base', 'ETH-base'] }, 'none of the tokens is on any of the chains'],
-  ])('gives a warning: %j', (wishes, message) => {
-    const { unmet } = wishesOf(wishes)
+  ])('gives a warning: %j', (preferences, message) => {
+    const { unmet } = preferencesOf(preferences)
     expect(unmet).toEqual([{ reason: 'FILTER_MATCHES_NOTHING', message: expect.stringContaining(message) as string }])
   })
 
   it('gives one warning for each name', () => {
-    const { unmet } = wishesOf({ chains: ['TRON', 'polygon', 'BASE'], tokens: ['DAI-BASE'] })
+    const { unmet } = preferencesOf({ chains: ['TRON', 'polygon', 'BASE'], tokens: ['DAI-BASE'] })
     expect(unmet.map(({ message }) => message.split(' ')[0])).toEqual(['chains[0]:', 'chains[1]:', 'tokens[0]:'])
   })
 
   it('gives a warning where nothing is configured', () => {
     const nothing = { chains: createChainDirectory([]), tokens: createTokenDirectory([]) }
-    const { unmet } = parseWishes({ paymentReference: '', wallet: '', chains: ['BASE'] }, nothing)
+    const { unmet } = parsePreferences({ paymentReference: '', wallet: '', chains: ['BASE'] }, nothing)
     expect(unmet[0]?.message).toContain('leave chains out')
   })
 })
@@ -74,9 +74,9 @@ it.each<[Partial<RoutesQuestion>, string[]]>([
   [{ tokens: ['USDC-base', 'ETH-mainnet'] }, ['ETH-ETHEREUM', 'USDC-BASE']],
   [{ chains: ['mainnet'], tokens: ['USDC'] }, ['USDC-ETHEREUM']],
 ])('%j are met by %j', (question, ids) => {
-  const wishes = wishesOf(question)
-  expect(wishes.unmet).toEqual([])
-  expect(directories.tokens.all.filter((token) => isWanted(token, wishes)).map(({ id }) => id)).toEqual(ids)
+  const preferences = preferencesOf(question)
+  expect(preferences.unmet).toEqual([])
+  expect(directories.tokens.all.filter((token) => isWanted(token, preferences)).map(({ id }) => id)).toEqual(ids)
 })
 
 it.each<[Partial<RoutesQuestion>, string, string]>([
@@ -89,7 +89,7 @@ it.each<[Partial<RoutesQuestion>, string, string]>([
   [{ maxFeeRate: '9'.repeat(79) }, 'INVALID_FRACTION', 'maxFeeRate'],
   [{ maxPriceImpact: '-0.1' }, 'INVALID_FRACTION', 'maxPriceImpact'],
 ])('%j is refused with %s', (question, reason, message) => {
-  expect(() => wishesOf(question)).toThrow(
+  expect(() => preferencesOf(question)).toThrow(
     expect.objectContaining({ reason, message: expect.stringContaining(message) as string }) as Error,
   )
 })

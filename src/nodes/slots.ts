@@ -5,7 +5,7 @@ import type { Pacing } from './pacing.ts'
 import { RpcError } from './rpc-error.ts'
 
 /** The queue in which requests to one URL wait until its rate, its pause and its daily budget allow them. */
-export interface Turns {
+export interface Slots {
   /**
    * Waits until a request may be sent, and counts it. Lanes are served in their order of priority.
    *
@@ -14,17 +14,17 @@ export interface Turns {
    * @throws RpcError RATE_LIMITED when the node asked for a longer pause than `maxWaitMs`, or when the daily budget leaves nothing for the lane;
    *   the signal's reason
    */
-  take(calls: number, options: TurnOptions): number | Promise<number>
+  take(calls: number, options: SlotOptions): number | Promise<number>
   /** Milliseconds left of the pause that the node asked for; 0 when it is over. */
   pauseMs(): number
 }
 
-export interface TurnOptions {
+export interface SlotOptions {
   readonly maxWaitMs: number
   readonly signal?: AbortSignal | undefined
 }
 
-export interface TurnsOptions {
+export interface SlotsOptions {
   /** The host of the URL, for errors. */
   readonly host: string
   readonly pacing: Pacing
@@ -49,10 +49,10 @@ interface Waiter {
   readonly calls: number
   readonly lane: Lane
   readonly maxWaitMs: number
-  readonly turn: PromiseWithResolvers<number>
+  readonly slot: PromiseWithResolvers<number>
 }
 
-interface Queue extends TurnsOptions {
+interface Queue extends SlotsOptions {
   readonly sleep: Sleep
   readonly waiters: Waiter[]
   /** Ends the sleep of `serveWaiters`. Absent: it is not running. */
@@ -60,10 +60,10 @@ interface Queue extends TurnsOptions {
 }
 
 /** Makes the queue of one URL, empty. */
-export function createTurns(options: TurnsOptions): Turns {
+export function createSlots(options: SlotsOptions): Slots {
   const queue: Queue = { ...options, sleep: options.sleep ?? sleepUntilAborted, waiters: [], asleep: undefined }
   return {
-    take: (calls, turnOptions) => takeTurn(queue, calls, turnOptions),
+    take: (calls, slotOptions) => takeSlot(queue, calls, slotOptions),
     pauseMs: () => pauseMs(queue),
   }
 }
@@ -72,22 +72,22 @@ async function sleepUntilAborted(ms: number, signal: AbortSignal): Promise<void>
   await sleepFor(ms, undefined, { signal }).catch(() => {})
 }
 
-function takeTurn(queue: Queue, calls: number, { maxWaitMs, signal }: TurnOptions): number | Promise<number> {
+function takeSlot(queue: Queue, calls: number, { maxWaitMs, signal }: SlotOptions): number | Promise<number> {
   const lane = currentLane()
   if (queue.waiters.length === 0 && readyInMs(queue, lane) === 0) return queue.send(calls, lane)
   signal?.throwIfAborted()
-  const turn = Promise.withResolvers<number>()
-  const waiter: Waiter = { calls, lane, maxWaitMs, turn }
+  const slot = Promise.withResolvers<number>()
+  const waiter: Waiter = { calls, lane, maxWaitMs, slot }
   const leave = () => {
     remove(queue, waiter)
-    turn.reject(signal?.reason)
+    slot.reject(signal?.reason)
   }
   signal?.addEventListener('abort', leave, { once: true })
   queue.waiters.push(waiter)
-  // Now, not when the sleep before the first waiter's turn is over.
+  // Now, not when the sleep before the first waiter's slot is over.
   rejectImpatient(queue)
   if (queue.asleep === undefined) void serveWaiters(queue)
-  return turn.promise.finally(() => signal?.removeEventListener('abort', leave))
+  return slot.promise.finally(() => signal?.removeEventListener('abort', leave))
 }
 
 function pauseMs({ pacing, clock }: Queue): number {
@@ -117,7 +117,7 @@ async function serveWaiters(queue: Queue): Promise<void> {
     // A waiter of a higher lane may have come during the sleep. The wait is not computed again: a fixed clock would never reach its end.
     const served = firstWaiter(queue) ?? next
     remove(queue, served)
-    served.turn.resolve(queue.send(served.calls, served.lane))
+    served.slot.resolve(queue.send(served.calls, served.lane))
   }
   queue.asleep = undefined
 }
@@ -151,7 +151,7 @@ function rejectImpatient(queue: Queue): void {
     if (budgetMs === 0 && waitMs <= waiter.maxWaitMs) continue
     remove(queue, waiter)
     const detail = budgetMs > pausedMs ? describeBudget(queue, budgetMs) : `it asked to be left alone${againIn(waitMs)}`
-    waiter.turn.reject(new RpcError('RATE_LIMITED', detail, { host, retryAfterMs: waitMs }))
+    waiter.slot.reject(new RpcError('RATE_LIMITED', detail, { host, retryAfterMs: waitMs }))
   }
 }
 

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { batchLookUps } from './batch-look-ups.ts'
+import { batchLookups } from './batch-lookups.ts'
 
 function start(maxBatch: number) {
   const questions: { names: readonly string[]; answer: PromiseWithResolvers<readonly string[]> }[] = []
-  const lookUp = batchLookUps<string>({
+  const lookup = batchLookups<string>({
     findMany: (names) => {
       const answer = Promise.withResolvers<readonly string[]>()
       questions.push({ names, answer })
@@ -12,12 +12,12 @@ function start(maxBatch: number) {
     nameOf: (found) => found.toLowerCase(),
     maxBatch,
   })
-  return { lookUp, questions }
+  return { lookup, questions }
 }
 
 it('runs one query at a time, for all names that wait, each of them once', async () => {
-  const { lookUp, questions } = start(3)
-  const [first, second, again, ...rest] = ['a', 'b', 'b', 'c', 'd', 'e'].map(lookUp)
+  const { lookup, questions } = start(3)
+  const [first, second, again, ...rest] = ['a', 'b', 'b', 'c', 'd', 'e'].map(lookup)
   expect(questions.map(({ names }) => names)).toEqual([['a']])
   questions[0]?.answer.resolve([])
   expect(await first).toBeUndefined()
@@ -30,10 +30,10 @@ it('runs one query at a time, for all names that wait, each of them once', async
   expect(await rest[2]).toBe('E')
 })
 
-it('rejects the look-ups of a query that failed, and goes on', async () => {
-  const { lookUp, questions } = start(10)
-  const failing = lookUp('a').catch((error: Error) => error.message)
-  const next = lookUp('b')
+it('rejects the lookups of a query that failed, and goes on', async () => {
+  const { lookup, questions } = start(10)
+  const failing = lookup('a').catch((error: Error) => error.message)
+  const next = lookup('b')
   questions[0]?.answer.reject(new Error('gone'))
   expect(await failing).toBe('gone')
   await expect.poll(() => questions.length).toBe(2)
