@@ -90,7 +90,7 @@ describe('what payers are sent to', () => {
     expect(said()).toContain('routes through this contract are taken away')
   })
 
-  it('is what the other node says where one lies, and the operator is reported', async () => {
+  it('is what the other node says where one lies, and the operator learns of it', async () => {
     const token = chain.tokens.DAI.address
     first.meddle(without(token))
     const { wrong, round, said } = compare([config])
