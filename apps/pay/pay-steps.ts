@@ -23,7 +23,7 @@ function shorten(sentence: string): string {
   return sentence.replaceAll(/0x[0-9a-fA-F]{40}/g, (address) => shortAddress(address))
 }
 
-/** A swap may take more than its quote: the payer is reported the limit. */
+/** A swap may take more than its quote: the payer sees the limit. */
 function sayQuote({ maxSourceAmount, route }: PaymentCalldata): string {
   return maxSourceAmount === route?.sourceAmount || route === undefined
     ? payTexts.steps.quoted

@@ -142,7 +142,7 @@ function Missing({ unavailable, isOpen }: Pick<FoundRoutes, 'unavailable'> & { i
 
 const keyOf = ({ chain, token, provider, reason }: Unavailable) => [chain, token, provider, reason].join()
 
-/** From here on a payer is reported what a swap costs him against the market's price. */
+/** From here on the page says what a swap costs against the market's price. */
 const LEAST_IMPACT = 0.001
 
 /**

@@ -18,7 +18,7 @@ export interface OutcomeWords {
 /** EIP-1474: another question is open in the wallet. */
 export const BUSY = -32002
 
-/** What a payer is reported whose wallet may still show a question of before a reload, or of another tab. */
+/** For a payer whose wallet may still show a question from before a reload, or from another tab. */
 export function sayAsked({ wallet, askedAt, isOtherTab }: AskedBefore): OutcomeWords {
   const { title, says, otherTab, next, again } = payTexts.asked
   const what = [

@@ -122,7 +122,7 @@ describe('connections without a key', () => {
     expect(String((await once(socket, 'data'))[0]).slice(0, 12)).toBe(OK)
   })
 
-  it('over HTTP/2 are reported to go, also with a stream open', async () => {
+  it('over HTTP/2 are asked to go, also with a stream open', async () => {
     await listen({ maxConnections: 20 })
     for (let n = 1; n <= 4; n++) {
       for (let each = 0; each < 4; each++) {

@@ -204,7 +204,7 @@ describe('a wallet that does not answer in time', () => {
     expect((await pay(options)).outcome).toBe('MINED')
   })
 
-  it('a batch that failed without a word: who stops waiting then is reported that it may be sent', async () => {
+  it('a batch that failed without a word: who stops waiting then learns that it may be sent', async () => {
     const left = new AbortController()
     const fail = () => {
       left.abort()
@@ -216,7 +216,7 @@ describe('a wallet that does not answer in time', () => {
     expect([end.outcome, kept.size, wallet.prompts]).toEqual(['UNKNOWN', 1, []])
   })
 
-  it('a payment of before a reload: who stops waiting while the wallet is silent is reported that it was sent', async () => {
+  it('a payment of before a reload: who stops waiting while the wallet is silent learns that it was sent', async () => {
     const { options, kept, payer } = await arrange()
     const transactionHash = `0x${'ab'.repeat(32)}`
     const name = `waybill:pay:${options.paymentReference.slice(2)}:${payer.toLowerCase()}`

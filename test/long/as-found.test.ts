@@ -31,7 +31,7 @@ async function expectSame(database: TestDatabase): Promise<void> {
   }
 }
 
-test.each(settingsThatWork)('with $name = $value everybody is reported the same', async (setting) => {
+test.each(settingsThatWork)('with $name = $value everybody gets the same answers', async (setting) => {
   const database = await createTestDatabase()
   await makeSetting(database, setting)
   await expectSame(database)
@@ -46,13 +46,13 @@ test.each([
     'of ICU, with one order for upper and lower case',
     `encoding 'UTF8' locale_provider icu icu_locale 'en-US-u-kf-upper-kn-true' locale 'C.UTF-8'`,
   ],
-])('with the collation %s everybody is reported the same', async (_, terms) => {
+])('with the collation %s everybody gets the same answers', async (_, terms) => {
   const database = await createEmptyDatabase(terms)
   await migrate(database.knex)
   await expectSame(database)
 })
 
-test('with tables in a schema of their own everybody is reported the same', async () => {
+test('with tables in a schema of their own everybody gets the same answers', async () => {
   const database = await createEmptyDatabase(`encoding 'UTF8' locale 'C'`)
   await database.knex.raw('create schema apps')
   await makeSetting(database, { name: 'search_path', value: 'apps' })

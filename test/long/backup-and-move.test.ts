@@ -213,7 +213,7 @@ it('a client goes on with a copy of the stopped folder', async () => {
   })
 })
 
-it('a client whose watch cursor is newer than a restored state is reported so', async () => {
+it('a client whose watch cursor is newer than a restored state learns so', async () => {
   const { dataDir, copyDir, copy } = await copied('earlier')
   const old = await serveFrom(dataDir)
   const { key } = await issueApiKey(createApiKeyRepository(old.knex), { account: 'shop', scopes: SCOPES, now: NOW })

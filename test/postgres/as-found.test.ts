@@ -24,7 +24,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-test('everybody is reported the same by a database with every odd setting at once', async () => {
+test('everybody gets the same answers from a database with every odd setting at once', async () => {
   for (const setting of settingsThatWork) await makeSetting(odd, setting)
   const reported = await useDatabase(placeOf(odd), file)
   expect(reported).toEqual(await useDatabase(placeOf(plain), file))

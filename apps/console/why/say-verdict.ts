@@ -121,7 +121,7 @@ export function sayMoney(amount: string, currency: string): string {
 /** The network of a currency id, `USDC-BASE`; none of an ISO 4217 code, `USD`. */
 const networkOf = (currency: string) => /-([^-]*)$/.exec(currency)?.[1]
 
-/** At most so many ways or remedies are reported to a customer. */
+/** The most ways or remedies that a customer is shown. */
 const MAX_REPORTED = 3
 
 export interface CustomerQuestion {

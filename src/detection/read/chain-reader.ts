@@ -199,7 +199,7 @@ async function logsFrom(reader: LogReader, wanted: WantedLogs, signal?: AbortSig
     if (error instanceof RpcError && error.kind === 'TIMEOUT') return error
     throw error
   })
-  // Where several nodes failed, the caller is reported about the first one.
+  // Where several nodes failed, the caller gets the error of the first one.
   if (asking instanceof RpcError) return { ...(tried[0] as Tried), logs: asking, last: undefined }
   const { node, answers } = asking
   const { to } = tried.at(-1) as Tried

@@ -37,7 +37,7 @@ export function statusOf(follower: FollowedChain): ChainStatus {
   }
 }
 
-/** What operators are reported; undefined while another process follows the chain. */
+/** What operators see; undefined while another process follows the chain. */
 export function factsOf(follower: FollowedChain): FollowerFacts | undefined {
   const { network, limits, followingSince } = follower
   const { following, failing, unproven, backfill, suspects } = statusOf(follower)
