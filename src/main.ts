@@ -29,8 +29,7 @@ if (compileCache !== undefined) enableCompileCache(compileCache)
 
 // Imported only now, since modules that were loaded before do not come from the cache.
 const words = process.argv.slice(2)
-const [{ currentActor }, commands, { runCommandLine }] = await Promise.all([
-  import('./cli/actor.ts'),
+const [commands, { currentActor, runCommandLine }] = await Promise.all([
   import('./cli/commands.ts').then(({ loadCommands }) => loadCommands(words)),
   import('./cli/run-command-line.ts'),
 ])

@@ -10,9 +10,9 @@ import { isPayable, stateOf } from '../shared/request-state.ts'
 import { payTexts } from '../shared/texts.ts'
 import { findSender, originAround } from './checkout-screen.tsx'
 import { linkIntoApp, readLink } from './page-link.ts'
-import { addProgress } from './pay-steps.ts'
 import { readCapabilities, sayRoute } from './routes-screen.tsx'
 import { sayError, sayOutcome } from './say-outcome.ts'
+import { addProgress } from './use-payment.ts'
 
 const KEY = `wbp_${'k'.repeat(40)}`
 

@@ -1,6 +1,5 @@
 import { posix } from 'node:path'
 import { Marked } from 'marked'
-import { escapeHtml, type Html, html } from './html.ts'
 import { type MarkdownDocument, SECTIONS } from './read-documents.ts'
 
 export interface PageFrame {
@@ -157,4 +156,34 @@ function anchor(depth: number, id: string): string {
 /** Without the marks of code, emphasis and links. */
 function plain(text: string): string {
   return text.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[`*]/g, '')
+}
+
+/** Text that is HTML already. Everything else is escaped when it is put into HTML. */
+interface Html {
+  readonly html: string
+}
+
+type Part = Html | string | number | false | undefined | readonly Part[]
+
+/** Puts values into HTML: texts are escaped, HTML stays, lists are joined, undefined and false are nothing. */
+function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
+  return { html: texts.map((text, index) => text + (index < parts.length ? written(parts[index]) : '')).join('') }
+}
+
+function written(part: Part): string {
+  if (part === undefined || part === false) return ''
+  if (typeof part === 'string' || typeof part === 'number') return escapeHtml(String(part))
+  return 'html' in part ? part.html : part.map(written).join('')
+}
+
+const escapes: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => escapes[character] ?? character)
 }

@@ -7,8 +7,18 @@ import type { Address, Hex } from 'viem'
 import { encodeExecute } from '../network/demo-contracts.ts'
 import { toQuantity } from '../network/rpc.ts'
 import { askChain, findChain, type WalletChain } from './wallet-chain.ts'
-import { INVALID_PARAMS, UNAUTHORIZED, UNKNOWN_BATCH, UNSUPPORTED_METHOD, WalletError } from './wallet-error.ts'
-import { isAddress, isBytes, isGas, isQuantity, MAX_GAS } from './wallet-values.ts'
+import {
+  INVALID_PARAMS,
+  isAddress,
+  isBytes,
+  isGas,
+  isQuantity,
+  MAX_GAS,
+  UNAUTHORIZED,
+  UNKNOWN_BATCH,
+  UNSUPPORTED_METHOD,
+  WalletError,
+} from './wallet-error.ts'
 
 /** What a page asks of a wallet. `chainId` is the chain that the page's provider has chosen, in hex; by default the first. */
 export interface WalletCall {

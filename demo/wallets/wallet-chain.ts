@@ -1,7 +1,6 @@
 import type { DemoChain } from '../network/network.ts'
 import { type Rpc, toQuantity } from '../network/rpc.ts'
-import { INTERNAL, UNKNOWN_CHAIN, WalletError } from './wallet-error.ts'
-import { MAX_GAS } from './wallet-values.ts'
+import { INTERNAL, MAX_GAS, UNKNOWN_CHAIN, WalletError } from './wallet-error.ts'
 
 /** A chain as its wallets see it. */
 export interface WalletChain extends Pick<DemoChain, 'spec'> {

@@ -20,10 +20,9 @@ import {
   MAX_HEADERS,
   type RequestHandler,
 } from './http/exchange.ts'
-import { type Inbound, methodNotAllowed, sendHttpError } from './http/http-answer.ts'
+import { type Inbound, methodNotAllowed, reportLimitIn, sendHttpError } from './http/http-answer.ts'
 import { type OpenFiles, openFileMethods, sendOpenFile } from './http/open-files.ts'
 import { type PageCalls, sendPageCall } from './http/page-calls.ts'
-import { reportLimitIn } from './http/rate-limit-headers.ts'
 import { type AbuseCounter, costOfRefusal } from './listener/abuse.ts'
 import type { RestServer } from './rest/serve-rest.ts'
 

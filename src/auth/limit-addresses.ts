@@ -1,5 +1,5 @@
+import { dropOldest } from '../domain/collections.ts'
 import { type LimitState, limitExceeded, type ReportLimit, secondsUntil, WINDOW_MS } from './caller.ts'
-import { dropOldest } from './drop-oldest.ts'
 
 /**
  * Counts one call of an address without a valid key; each process counts by itself.

@@ -1,7 +1,7 @@
+import { dropOldest } from '../domain/collections.ts'
 import type { Logger } from '../domain/logger.ts'
 import { withLimit } from '../postgres/cancellable.ts'
 import { type LimitState, limitExceeded, type ReportLimit, secondsUntil, WINDOW_MS } from './caller.ts'
-import { dropOldest } from './drop-oldest.ts'
 import type { Lease, LeaseCalls } from './sql/call-windows-repository.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { dropOldest } from './drop-oldest.ts'
+import { dropOldest } from '../domain/collections.ts'
 
 /** Records that a key is in use; returns at once. */
 export type RecordUse = (keyId: string) => void

@@ -1,3 +1,4 @@
+import { hostname, userInfo } from 'node:os'
 import { ConfigError } from '../config.ts'
 import { listNames, suggestName } from '../domain/nearest.ts'
 import {
@@ -79,4 +80,17 @@ function messageOf(error: unknown, explainKnown: (error: Error) => string | unde
   if (error instanceof AggregateError) return error.errors.map((each) => messageOf(each, explainKnown)).join('; ')
   const message = explainKnown(error) ?? error.message
   return error.cause === undefined ? message : `${message}: ${messageOf(error.cause, explainKnown)}`
+}
+
+/** Who runs this process: `user@host`. A user without a name, as in many containers, appears as `uid 1000`. */
+export function currentActor(): string {
+  return `${userName()}@${hostname()}`
+}
+
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`
+  }
 }

@@ -19,7 +19,7 @@ import {
 } from './contract-reads.ts'
 import type { ContractRead } from './multicall.ts'
 import { readDecimals, readLatestRound, readRound } from './price-feed.ts'
-import { readSymbol } from './token-names.ts'
+import { readSymbol } from './returned-texts.ts'
 
 const tokenAbi: Abi = erc20Abi
 const abi: Abi = parseAbi([

@@ -1,6 +1,6 @@
 import { encodeAbiParameters, stringToHex } from 'viem'
 import { expect, it } from 'vitest'
-import { decodeText } from './token-names.ts'
+import { decodeText } from './returned-texts.ts'
 
 const asString = (text: string) => encodeAbiParameters([{ type: 'string' }], [text])
 const asWord = (text: string) => stringToHex(text, { size: 32 })

@@ -1,4 +1,4 @@
-import type { Lane } from './lanes.ts'
+import type { Lane } from './node-policy.ts'
 
 /**
  * Divides what a node allows a day among the lanes, so that enough is left for live calls until the day ends. Days are UTC, as providers count

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { inLane } from './lanes.ts'
 import { createNodeLimits, type LimitedChain } from './node-limits.ts'
+import { inLane } from './node-policy.ts'
 import type { UrlLimits } from './url-limits.ts'
 
 const URL_OF_NODE = 'https://rpc.example/secret-key'

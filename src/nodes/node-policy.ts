@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+
 /** What differs between the callers of nodes: routes make few small reads and give up soon; detection reads megabytes of logs. */
 export interface NodePolicy {
   /** The largest answer that is read, after decompression. */
@@ -33,4 +35,25 @@ export interface AskOptions {
   readonly maxWaitMs?: number | undefined
   /** Rounds in a row, with a wait between them, that may bring nothing but refusals for the rate before the question fails; default 5. */
   readonly maxRefusedRounds?: number | undefined
+}
+
+/**
+ * The priority of calls at a node that limits them, highest first:
+ *
+ * - `LIVE`: routes, and following a chain
+ * - `BACKFILL`: old blocks, and commands
+ * - `ENRICHMENT`: figures that a stored payment can get later, and checks of nodes against each other
+ */
+export type Lane = 'LIVE' | 'BACKFILL' | 'ENRICHMENT'
+
+const lanes = new AsyncLocalStorage<Lane>()
+
+/** Does work, and puts all calls that it makes to nodes in a lane, however deep in the work they are made. Outside of it, calls are LIVE. */
+export function inLane<T>(lane: Lane, work: () => T): T {
+  return lanes.run(lane, work)
+}
+
+/** The lane of the work that runs now. */
+export function currentLane(): Lane {
+  return lanes.getStore() ?? 'LIVE'
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleepFor } from 'node:timers/promises'
 import type { DailyBudget } from './daily-budget.ts'
-import { currentLane, type Lane } from './lanes.ts'
+import { currentLane, type Lane } from './node-policy.ts'
 import type { Pacing } from './pacing.ts'
 import { RpcError } from './rpc-error.ts'
 

@@ -1,8 +1,8 @@
 import type { Logger } from '../domain/logger.ts'
 import { createDailyBudget, type DailyBudget } from './daily-budget.ts'
-import { currentLane, type Lane } from './lanes.ts'
 import { type LearnedSize, sizeAfterRefused, sizeAfterTaken, startSize } from './learned-size.ts'
 import type { NodeFigures, NodeRate } from './node-figures.ts'
+import { currentLane, type Lane } from './node-policy.ts'
 import { createPacing, type LearnedRate, type Pacing, type RateRefusal } from './pacing.ts'
 import { createSlots, type Sleep, type SlotOptions } from './slots.ts'
 

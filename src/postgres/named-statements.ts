@@ -1,9 +1,15 @@
 import { createHash } from 'node:crypto'
 import type { Knex } from 'knex'
 import { type PooledConnection, withConnection } from './cancellable.ts'
-import { type ParameterText, toParameter } from './parameters.ts'
 import type { Statement } from './statement.ts'
-import { type PgConnection, sendBatch, type TextRow, type WireStatement } from './wire-batch.ts'
+import {
+  type ParameterText,
+  type PgConnection,
+  sendBatch,
+  type TextRow,
+  toParameter,
+  type WireStatement,
+} from './wire-batch.ts'
 
 /**
  * The fast path of pages of payments. All other SQL goes through Knex.

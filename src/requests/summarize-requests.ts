@@ -5,7 +5,7 @@ import { type Decimal, readStoredDecimal } from '../domain/decimal.ts'
 import { MAX_GROUPS, requireFewGroups, SUMMARY_TIMEOUT_MS, withinTime } from '../postgres/summary-limits.ts'
 import { findMatching, type ListOptions } from './list-requests.ts'
 import type { FilterInput } from './rules/request-filter.ts'
-import { type CurrencySums, sumRequests } from './sql/request-summary-repository.ts'
+import { type CurrencySums, sumRequests } from './sql/request-list-repository.ts'
 
 /** The requests of one invoice currency. Amounts are exact sums, in human units of it. */
 export interface RequestGroup {

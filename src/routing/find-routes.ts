@@ -1,10 +1,23 @@
 import type { Account } from '../domain/account.ts'
-import type { RouteSort, RoutesAnswer, RoutesEvent, RoutesQuestion } from '../domain/route.ts'
+import { ZERO_ADDRESS } from '../domain/address.ts'
+import type { PaymentRequest } from '../domain/payment-request.ts'
+import type { RouteSort, RoutesAnswer, RoutesEvent, RoutesQuestion, RouteWarning } from '../domain/route.ts'
 import { readAll } from '../errors/gather-errors.ts'
+import type { Explanation } from '../errors/waybill-error.ts'
+import { findCandidates } from './plans/candidates.ts'
+import { DEFAULT_LIMIT, type Payment } from './question/due-payment.ts'
 import { type ParsedQuestion, parseQuestion } from './question/parse-question.ts'
 import { type Assessed, keyOf } from './quotes/assess-candidates.ts'
+import { planCandidates } from './quotes/plan-candidates.ts'
 import { type Preferences, parsePreferences } from './quotes/preferences.ts'
-import { inquire, planAll, type QuoteDependencies, type QuoteOptions, quotePlanned } from './quotes/quote-routes.ts'
+import {
+  findDestination,
+  inquire,
+  planAll,
+  type QuoteDependencies,
+  type QuoteOptions,
+  quotePlanned,
+} from './quotes/quote-routes.ts'
 import { type RankedTerms, rankRoutes } from './quotes/rank.ts'
 
 /**
@@ -88,4 +101,48 @@ function tellEvents(sort: RouteSort | undefined, tell: (event: RoutesEvent) => v
     if (!reported.has(key)) tell({ kind: 'UNAVAILABLE', unavailable: result.unavailable })
     reported.add(key)
   }
+}
+
+/**
+ * Explains why no wallet can ever pay a request, by the configuration alone: CHAIN_NOT_SUPPORTED, CURRENCY_NOT_SUPPORTED,
+ * NO_PAYMENT_CONTRACT, NO_CONVERSION_PATH.
+ *
+ * @returns an empty list where some wallet can
+ */
+type WarningsOf = (request: PaymentRequest) => readonly RouteWarning[]
+
+/** Answers depend on network and currencies alone, so few are ever made. */
+const MAX_REMEMBERED = 1_000
+
+/** Makes {@link WarningsOf}. */
+export function createWarningsOf(dependencies: Pick<QuoteDependencies, 'chains' | 'tokens' | 'providers'>): WarningsOf {
+  const remembered = new Map<string, readonly RouteWarning[]>()
+  return (request) => {
+    const key = `${request.network} ${request.paymentCurrency} ${request.invoiceCurrency}`
+    const known = remembered.get(key)
+    if (known !== undefined) return known
+    const explanation = explainUnpayable(request, dependencies)
+    const warnings = explanation === undefined ? [] : [toWarning(explanation)]
+    if (remembered.size >= MAX_REMEMBERED) remembered.clear()
+    remembered.set(key, warnings)
+    return warnings
+  }
+}
+
+function toWarning({ reason, message, remedy }: Explanation): RouteWarning {
+  return { reason, message: `${message}; ${remedy}` }
+}
+
+function explainUnpayable(
+  request: PaymentRequest,
+  { chains, tokens, providers }: Pick<QuoteDependencies, 'chains' | 'tokens' | 'providers'>,
+): Explanation | undefined {
+  const destination = findDestination(request, { chains, tokens })
+  if ('reason' in destination) return destination
+  // Whether the configuration rules a candidate out depends on neither wallet nor amount.
+  const payment: Payment = { request, wallet: ZERO_ADDRESS, destination, amount: 1n, limit: DEFAULT_LIMIT }
+  const planned = planCandidates(findCandidates(request, destination, tokens), payment, { providers })
+  const isPossible = planned.some(({ provider, plan }) => provider !== undefined && !('reason' in plan))
+  const [first] = planned
+  return isPossible || first === undefined || !('reason' in first.plan) ? undefined : first.plan
 }

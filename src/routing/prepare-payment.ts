@@ -1,13 +1,16 @@
+import type { TokenDirectory } from '../chains/token-directory.ts'
 import { toQuantity } from '../contracts/words.ts'
 import type { Account } from '../domain/account.ts'
 import { type Address, formatAddress } from '../domain/address.ts'
-import type { Token } from '../domain/currency.ts'
+import { symbolOfCurrency, type Token } from '../domain/currency.ts'
 import { formatAmount, parseDecimal, powerOfTen, rescale } from '../domain/decimal.ts'
 import { suggestName } from '../domain/nearest.ts'
 import { requireAmount } from '../domain/require-input.ts'
 import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route, RoutesAnswer } from '../domain/route.ts'
 import { readAll } from '../errors/gather-errors.ts'
 import { explain, WaybillError, waybillError } from '../errors/waybill-error.ts'
+import type { Step } from './gas/steps.ts'
+import type { Quote } from './plans/provider.ts'
 import { DEFAULT_LIMIT, type Payment, type SpendingLimit } from './question/due-payment.ts'
 import { parseQuestion } from './question/parse-question.ts'
 import type { UnrankedRoute } from './quotes/assemble-route.ts'
@@ -25,7 +28,6 @@ import {
 } from './quotes/quote-routes.ts'
 import { sortRoutes } from './quotes/rank.ts'
 import { DIRECT_ROUTE_ID } from './quotes/route-id.ts'
-import { stepMessage } from './quotes/step-messages.ts'
 
 /**
  * Quotes one route afresh and returns the transactions that take it.
@@ -256,4 +258,42 @@ function tokenOf(chainText: string, tokenText: string, { chains, tokens }: Direc
     .map(({ symbol }) => symbol)
     .join(', ')
   throw waybillError('CURRENCY_NOT_ON_NETWORK', { field: 'token', value: tokenText, network: resolved.name, known })
+}
+
+/** What the messages of a route's steps are about. */
+interface StepTerms {
+  readonly payment: Payment
+  /** What is paid for. */
+  readonly due: Pick<RoutesAnswer, 'amount' | 'currency'>
+  /** What leaves the wallet. */
+  readonly source: Token
+  readonly quote: Pick<Quote, 'maxPulled'>
+  readonly tokens: TokenDirectory
+}
+
+/** One sentence that tells the payer what a transaction does, to be read before signing. */
+function stepMessage({ kind, effect }: Step, terms: StepTerms): string {
+  const { payment, source } = terms
+  const { destination } = payment
+  const most = `${formatAmount(terms.quote.maxPulled, source.decimals)} ${source.symbol}`
+  switch (kind) {
+    case 'APPROVE_RESET':
+    case 'APPROVE': {
+      if (effect?.kind !== 'ALLOWANCE') return 'Let the payment contract take what is paid.'
+      const token = terms.tokens.byAddress(source.chain, effect.token) ?? source
+      const amount = `${formatAmount(effect.amount, token.decimals)} ${token.symbol}`
+      return kind === 'APPROVE'
+        ? `Let the contract ${formatAddress(effect.spender)} take up to ${amount} from the wallet.`
+        : `Take back what the contract ${formatAddress(effect.spender)} may take: ${token.symbol} demands it before the amount changes.`
+    }
+    case 'SWAP':
+      return `Swap at most ${most} into ${destination.symbol}, which stays in the wallet.`
+    case 'PAY': {
+      const due = `${terms.due.amount} ${symbolOfCurrency(terms.due.currency)}`
+      const to = formatAddress(payment.request.payee)
+      const isConverted = terms.due.currency !== destination.id
+      const paid = isConverted ? `Pay ${due} to ${to} in ${destination.symbol}` : `Pay ${due} to ${to}`
+      return isConverted || source.id !== destination.id ? `${paid}, with at most ${most}.` : `${paid}.`
+    }
+  }
 }

@@ -4,9 +4,8 @@
  */
 
 import { type Book, createBook, type Entry } from '../../demo/bridge/book.ts'
-import { createRelayer } from '../../demo/bridge/bridge.ts'
+import { createRelayer, startBridgeServer } from '../../demo/bridge/bridge.ts'
 import { type BridgeChain, toBridgeChain } from '../../demo/bridge/bridge-chain.ts'
-import { startBridgeServer } from '../../demo/bridge/server.ts'
 import { MAX_UINT256 } from '../../demo/network/demo-contracts.ts'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import type { RoutesQuestion } from '../../src/domain/route.ts'

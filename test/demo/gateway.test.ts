@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Anvil, startAnvil } from '../../demo/network/anvil.ts'
 import type { LocalServer } from '../../demo/network/local-server.ts'
-import { pickHiddenHost, startNodeGateway } from '../../demo/network/node-gateway.ts'
+import { pickHiddenHost, startNodeGateway } from '../../demo/network/network.ts'
 import { createRpc } from '../../demo/network/rpc.ts'
 import { sendRequest } from '../support/clients/raw-http.ts'
 

@@ -113,7 +113,7 @@ describe.skipIf(program === undefined)('behind PgBouncer in transaction mode', (
     await expect(connected).rejects.toThrow(`alter role "${db.direct.user}" set ${setting} = '${needed}'`)
   })
 
-  test('everybody is reported the same with every odd setting that is not refused', async () => {
+  test('everybody gets the same answers with every odd setting that is not refused', async () => {
     const file = join(folder, 'payments.ndjson')
     await writeExport(db, file)
     const odd = await createTestDatabase()

@@ -2,8 +2,12 @@ import type { Knex } from 'knex'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { waybillError } from '../../src/errors/waybill-error.ts'
 import { runCancellable } from '../../src/postgres/cancellable.ts'
-import { createReadPools, type ReadPools, type ReadPoolsOptions } from '../../src/postgres/replicas/read-pools.ts'
-import { probeServer } from '../../src/postgres/replicas/replica.ts'
+import {
+  createReadPools,
+  probeServer,
+  type ReadPools,
+  type ReadPoolsOptions,
+} from '../../src/postgres/replicas/read-pools.ts'
 import { type ReplicatedDatabase, startReplicatedDatabase } from '../support/data/replica.ts'
 import { recordLogs, silentLogger } from '../support/logs.ts'
 

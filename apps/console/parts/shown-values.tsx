@@ -5,7 +5,7 @@ import { formatDistance, formatTime, formatUtc, type StampedTime, toDate } from 
 import { shortAddress } from '../../shared/sentence.ts'
 import { consoleTexts } from '../../shared/texts.ts'
 import { announce } from './announcer.tsx'
-import { useZone } from './zone.ts'
+import { useZone } from './hooks.ts'
 
 interface AmountProps {
   readonly value: string

@@ -19,8 +19,8 @@ import {
 import { symbolOf } from '../../shared/format-amount.ts'
 import { paymentsTexts, stateTexts, suggestTexts } from '../../shared/texts.ts'
 import { Button, Choice, Form, TextField } from '../parts/fields.tsx'
+import { useZone } from '../parts/hooks.ts'
 import { useWaybill } from '../parts/signed-in.tsx'
-import { useZone } from '../parts/zone.ts'
 import {
   FILTER_FIELDS,
   type Filter,

@@ -11,7 +11,7 @@ import {
   type Waybill,
 } from '@waybill/client'
 import { suggestTexts } from '../../shared/texts.ts'
-import { zoneOf } from '../parts/zone.ts'
+import { zoneOf } from '../parts/hooks.ts'
 
 export type Search = NonNullable<Parameters<Waybill['eachPayment']>[0]>
 

@@ -1,6 +1,6 @@
 import { type Payment, WatchPaymentsResponse_Type as Type, type WatchPaymentsResponse } from '@waybill/client'
 import { expect, it } from 'vitest'
-import { applyChanges, type LiveRows, liveRowsOf, MAX_ROWS, resume, startRows } from './live-rows.ts'
+import { applyChanges, type LiveRows, liveRowsOf, MAX_ROWS, resume, startRows } from './use-payments.ts'
 
 const payment = (id: string, seconds: number) => ({ id, timestamp: { seconds: BigInt(seconds), nanos: 0 } }) as Payment
 const change = (type: Type, { id, ...rest }: { id: string }) =>

@@ -1,11 +1,12 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { type PaymentSummary, PaymentSummary_Measure } from '@waybill/client'
+import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
+import { type PaymentSummary, PaymentSummary_Measure, type WatchFilter, type Waybill } from '@waybill/client'
 import { memo, type RefObject, useEffect, useMemo, useRef, useState } from 'react'
 import { formatAmount, formatUsd } from '../../shared/format-amount.ts'
 import { dayIn } from '../../shared/format-time.ts'
 import { paymentsTexts } from '../../shared/texts.ts'
 import { Paging } from '../parts/blocks.tsx'
 import { Button } from '../parts/fields.tsx'
+import { useZone } from '../parts/hooks.ts'
 import { Link } from '../parts/link.tsx'
 import { currentQuery, navigate, rememberPlace, searchOf, useLocation, withParameter } from '../parts/location.ts'
 import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
@@ -13,9 +14,7 @@ import { Page } from '../parts/page.tsx'
 import { missingScope } from '../parts/scope-notice.tsx'
 import { Amount } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
-import { useZone } from '../parts/zone.ts'
 import { Chart, ChartControls, type ChartSetting, ChartTable } from './chart.tsx'
-import { ExportView } from './export-view.tsx'
 import { FilterBox } from './filter-box.tsx'
 import { filtersOf, searchFilters, withFilters, withoutFilters, withoutOrder } from './filters.ts'
 import { PaymentsTable } from './payments-table.tsx'
@@ -245,4 +244,59 @@ function hasFocusedRow(element: HTMLElement): boolean {
 /** Its first rows are above what can be seen. */
 function isScrolledPast(element: HTMLElement): boolean {
   return element.getBoundingClientRect().top < 0
+}
+
+/** Saves the payments of the view as CSV, all pages of it. */
+function ExportView({ query }: { query: URLSearchParams }) {
+  const waybill = useWaybill()
+  const [rows, setRows] = useState(0)
+  const running = useRef<AbortController>(undefined)
+  const { start, cancel, progress, done, name } = paymentsTexts.export
+  const saving = useMutation({
+    mutationFn: async () => {
+      running.current = new AbortController()
+      setRows(0)
+      const file = await read(waybill, searchFilters(query), running.current.signal, setRows)
+      save(new Blob(file.parts, { type: 'text/csv' }), `${name}-${dayIn(new Date())}.csv`)
+      return file.rows
+    },
+  })
+  const isCancelled = running.current?.signal.aborted === true
+  return (
+    <div className="row">
+      <span className="small quiet" role="status">
+        {saving.isPending && progress(formatAmount(String(rows)))}
+        {saving.isSuccess && done(formatAmount(String(saving.data)))}
+        {saving.isError && !isCancelled && <span className="wrong">{saving.error.message}</span>}
+      </span>
+      {saving.isPending ? (
+        <Button text={cancel} onClick={() => running.current?.abort()} />
+      ) : (
+        <Button text={start} onClick={() => saving.mutate()} />
+      )}
+    </div>
+  )
+}
+
+/** The pieces of the file, and how many payments stand in it. */
+async function read(waybill: Waybill, filter: WatchFilter, signal: AbortSignal, onRows: (rows: number) => void) {
+  const parts: Uint8Array<ArrayBuffer>[] = []
+  // The first line names the columns.
+  let rows = -1
+  for await (const part of waybill.exportCsv(filter, { signal })) {
+    parts.push(part)
+    for (const byte of part) if (byte === NEW_LINE) rows++
+    onRows(Math.max(rows, 0))
+  }
+  // The last line is empty.
+  return { parts, rows: rows - 1 }
+}
+
+const NEW_LINE = 10
+
+function save(file: Blob, name: string): void {
+  const url = URL.createObjectURL(file)
+  const link = Object.assign(document.createElement('a'), { href: url, download: name })
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }

@@ -2,11 +2,11 @@ import { type Payment, Payment_Type } from '@waybill/client'
 import { type KeyboardEvent, type MouseEvent, memo, useEffect, useRef } from 'react'
 import { symbolOf } from '../../shared/format-amount.ts'
 import { paymentsTexts } from '../../shared/texts.ts'
+import { useZone } from '../parts/hooks.ts'
 import { Link } from '../parts/link.tsx'
 import { navigate } from '../parts/location.ts'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
 import { Amount, Badge, Copyable, Unknown, Usd, ZonedTime } from '../parts/shown-values.tsx'
-import { useZone } from '../parts/zone.ts'
 import { type SortField, sortOf, withSort } from './filters.ts'
 
 interface PaymentsTableProps {

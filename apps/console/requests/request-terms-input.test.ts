@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { localMinuteIn, noTerms, sayViolations, termsOf } from './request-terms-input.ts'
+import { localMinuteIn, noTerms, sayViolations, termsOf } from './new-request-page.tsx'
 
 it('leaves out what is not typed and takes the invoice to be in the payment currency', () => {
   const typed = { ...noTerms, payee: ' 0x12 ', amount: '5', paymentCurrency: 'USDC-BASE' }

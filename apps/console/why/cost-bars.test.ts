@@ -1,6 +1,6 @@
 import { FeeLine_Type } from '@waybill/client'
 import { expect, it } from 'vitest'
-import { costParts, formatFraction, kindsOf, longestBar } from './cost-bars.ts'
+import { costParts, formatFraction, kindsOf, longestBar } from './route-list.tsx'
 
 const { GAS, SWAP, CROSSCHAIN } = FeeLine_Type
 

@@ -1,17 +1,18 @@
-import { type UnavailableRoute, WaybillCallError } from '@waybill/client'
+import { useQuery } from '@tanstack/react-query'
+import { PaymentRequest_Status, type UnavailableRoute, WaybillCallError } from '@waybill/client'
 import { useEffect, useState } from 'react'
 import { sentence } from '../../shared/sentence.ts'
-import { whyTexts } from '../../shared/texts.ts'
+import { stateTexts, whyTexts } from '../../shared/texts.ts'
 import { Button, Form, TextField } from '../parts/fields.tsx'
 import { Link } from '../parts/link.tsx'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
+import { useSession } from '../parts/signed-in.tsx'
 import { AnswerHead } from './answer-head.tsx'
 import { RouteList } from './route-list.tsx'
-import { byUse, sayVerdict } from './say-verdict.ts'
+import { byUse, sayMoney, sayVerdict } from './say-verdict.ts'
 import { type Question, type RoutesState, useRoutes } from './stream-routes.ts'
-import { useDemoWallets, useOpenRequests } from './suggestions.ts'
 
 export function WhyPage() {
   const { query } = useLocation()
@@ -232,4 +233,43 @@ function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormProps) {
       <Button text={whyTexts.ask} kind="main" type="submit" />
     </Form>
   )
+}
+
+const none: readonly never[] = []
+
+/** Requests that still take a payment, newest first. None where the key may not list them. */
+function useOpenRequests() {
+  const { waybill } = useSession()
+  const { data } = useQuery({
+    queryKey: ['why', 'requests'],
+    queryFn: async ({ signal }) => {
+      const status = [PaymentRequest_Status.OPEN, PaymentRequest_Status.PARTIALLY_PAID]
+      const { requests } = await waybill.listPaymentRequests({ status, limit: 50 }, { signal })
+      return requests.map(({ paymentReference, outstandingAmount, invoiceCurrency, status, reference }) => {
+        const money = sayMoney(outstandingAmount, invoiceCurrency)
+        const state = stateTexts.request[PaymentRequest_Status[status] as keyof typeof stateTexts.request]
+        const says = [money, state, reference].filter((part) => part !== undefined).join(' · ')
+        return { value: paymentReference, says, money, currency: invoiceCurrency }
+      })
+    },
+    staleTime: 30_000,
+  })
+  return data ?? none
+}
+
+/** The wallets of a demo. None elsewhere. */
+function useDemoWallets() {
+  const { isDemo } = useSession()
+  const { data } = useQuery({
+    queryKey: ['why', 'wallets'],
+    queryFn: async ({ signal }) => {
+      const answer = await fetch('/demo/wallets', { signal })
+      if (!answer.ok) return none
+      const wallets = (await answer.json()) as readonly { name: string; address: string; says: string }[]
+      return wallets.map(({ name, address, says }) => ({ value: address, name, says }))
+    },
+    enabled: isDemo,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  return data ?? none
 }

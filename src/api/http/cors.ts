@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { headerOf } from '../calls/call.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
-import { RATE_LIMIT_HEADERS } from './rate-limit-headers.ts'
+import { RATE_LIMIT_HEADERS } from './http-answer.ts'
 
 export type CorsPolicy = ReturnType<typeof createCorsPolicy>
 

@@ -9,13 +9,18 @@ import { type ServedService, serveService } from '../calls/served-method.ts'
 import { chooseExportForm } from './export-forms.ts'
 import { countExported, createExportHandlers } from './export-handler.ts'
 import { createOperationsHandlers, type OperationsCalls } from './operations-handler.ts'
-import { createPaymentChecks, createPaymentSearchHandlers } from './payment-search-handler.ts'
+import {
+  createPaymentChecks,
+  createPaymentSearchHandlers,
+  createWatchHandlers,
+  type WatchCalls,
+  watchEventId,
+} from './payment-search-handler.ts'
 import { createPaymentToProto } from './payment-to-proto.ts'
 import { createRefundWalletHandlers } from './refund-wallets-handler.ts'
 import { createRequestsChecks, createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
 import { createRoutesChecks, createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
 import { createSummaryHandlers } from './summary-handler.ts'
-import { createWatchHandlers, type WatchCalls, watchEventId } from './watch-handler.ts'
 
 /** What the services of `payments.v1` ask of the other modules. */
 export interface PaymentsCalls {

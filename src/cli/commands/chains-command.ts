@@ -1,3 +1,5 @@
+import type { Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { create, toJson } from '@bufbuild/protobuf'
 import { ChainSchema } from '../../../gen/payments/v1/chain_pb.js'
 import { chainToProto } from '../../api/services/operations-handler.ts'
@@ -7,7 +9,7 @@ import { checkChain } from '../../detection/check/check-chain.ts'
 import type { CheckedFact } from '../../detection/check/checked-fact.ts'
 import { findTakenBack } from '../../detection/repair/find-taken-back.ts'
 import { type ListedChain, listChains } from '../../detection/report/list-chains.ts'
-import { ChainFollowedError } from '../../detection/run/chain-lease.ts'
+import { ChainFollowedError } from '../../detection/run/keep-lease.ts'
 import { findChain, type StoredChain } from '../../detection/sql/chain-state-repository.ts'
 import { countAbove, type FoundAbove, type FoundTransaction } from '../../detection/sql/restart-repository.ts'
 import { caip2Of } from '../../domain/chain.ts'
@@ -18,7 +20,6 @@ import { chainNamed, chainsOrDemo, findChains, readSetup, requireChains } from '
 import { withDetection } from '../shared/with-detection.ts'
 import { STORE_VARIABLES, withStore } from '../shared/with-store.ts'
 import { drawChains } from './chains-table.ts'
-import { redraw, type Terminal } from './redraw.ts'
 
 /** `chains check`: one line a fact, columns separated by tabs. */
 const chainsCheck: Command = {
@@ -193,3 +194,63 @@ function exitCodeOf(shown: readonly ListedChain[]): number {
 }
 
 export const commands: readonly Command[] = [chainsStatus, chainsCheck, chainsRestart]
+
+/** What a terminal has beside a stream; absent where the output is a file or a pipe. */
+export interface Terminal extends Writable {
+  readonly isTTY?: boolean
+  readonly columns?: number
+  readonly rows?: number
+}
+
+const HIDE_CURSOR = '\x1b[?25l'
+const SHOW_CURSOR = '\x1b[?25h'
+const CLEAR = '\x1b[2J'
+const HOME = '\x1b[H'
+const CLEAR_LINE = '\x1b[K'
+const CLEAR_BELOW = '\x1b[J'
+
+/**
+ * Draws a page in place, again and again, until the signal fires; also at once when the terminal changes its size.
+ *
+ * @param read - reads what is shown
+ * @param draw - makes the lines of it; called again for a new size
+ * @throws what `read` throws, with the cursor shown again
+ */
+export async function redraw<T>(
+  terminal: Terminal,
+  {
+    everyMs,
+    signal,
+    read,
+    draw,
+  }: {
+    readonly everyMs: number
+    readonly signal: AbortSignal
+    readonly read: () => Promise<T>
+    readonly draw: (shown: T) => readonly string[]
+  },
+): Promise<void> {
+  let shown: T | undefined
+  const write = () => {
+    if (shown === undefined) return
+    // The last line has no line break: at the bottom of the window it would scroll.
+    const lines = draw(shown).map((line) => `${line}${CLEAR_LINE}`)
+    terminal.write(`${HOME}${lines.join('\r\n')}${CLEAR_BELOW}`)
+  }
+  const onResize = () => {
+    terminal.write(CLEAR)
+    write()
+  }
+  terminal.on('resize', onResize)
+  terminal.write(`${HIDE_CURSOR}${CLEAR}`)
+  try {
+    while (!signal.aborted) {
+      shown = await read()
+      write()
+      await sleep(everyMs, undefined, { signal }).catch(() => {})
+    }
+  } finally {
+    terminal.off('resize', onResize)
+    terminal.write(`\r\n${SHOW_CURSOR}`)
+  }
+}

@@ -8,7 +8,7 @@ import { finished } from 'node:stream/promises'
 import type { Knex } from 'knex'
 import { formatPaymentLine } from '../../domain/payment-line.ts'
 import { formatRequestLine } from '../../domain/request-line.ts'
-import { exportRequests } from '../../requests/sql/export-requests-repository.ts'
+import { exportRequests } from '../../requests/sql/request-list-repository.ts'
 import { exportPayments } from '../../search/export/export-payments.ts'
 import {
   type Command,

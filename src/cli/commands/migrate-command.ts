@@ -1,11 +1,28 @@
+import { readStoreConfig } from '../../config.ts'
 import { findPending } from '../../postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../postgres/migrations/list.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
 import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
-import { type Command, counted, EXIT_GOOD, UsageError } from '../shared/command.ts'
+import {
+  type DistributionPlan,
+  distributeTables,
+  type PlannedTable,
+  planDistribution,
+  requireWorkers,
+} from '../../postgres/sharding/distribute.ts'
+import {
+  type Command,
+  type CommandContext,
+  type CommandInput,
+  counted,
+  EXIT_GOOD,
+  UsageError,
+} from '../shared/command.ts'
 import { tellMigration } from '../shared/report-migration.ts'
-import { STORE_VARIABLES, withDatabase } from '../shared/with-store.ts'
-import { distribute, MAX_SHARDS } from './distribute-command.ts'
+import { STORE_VARIABLES, withDatabase, withStore } from '../shared/with-store.ts'
+
+/** More than a cluster needs, and few enough that metadata stays small. */
+const MAX_SHARDS = 1_024
 
 /** `migrate`: one line for each migration that ran. */
 const migrateCommand: Command = {
@@ -49,3 +66,71 @@ const migrateCommand: Command = {
 }
 
 export const commands: readonly Command[] = [migrateCommand]
+
+/** Bytes of a table with its indexes that are copied in a second: a fifth of what bench/README.md tells, since other work and slower disks take their share. */
+const BYTES_A_SECOND = 8 * 1024 * 1024
+
+/**
+ * `migrate --distribute`: one line a table, columns separated by tabs.
+ *
+ * @returns the exit code
+ */
+async function distribute({ options }: CommandInput, context: CommandContext): Promise<number> {
+  const shards = options.shards === undefined ? undefined : parseShards(options.shards)
+  const config = readStoreConfig(context.environment, context.workingFolder)
+  if (config.database.kind !== 'URL') {
+    throw new UsageError('DATABASE_URL is not set: it has to lead to the coordinator of a Citus cluster')
+  }
+  const tell = (text: string) => context.stderr.write(`${text}\n`)
+  return withStore(context, async (knex) => {
+    const plan = await planDistribution(knex, shards)
+    await requireWorkers(knex, plan.cluster)
+    for (const table of plan.tables) context.stdout.write(`${lineOf(table)}\n`)
+    for (const line of describePlan(plan)) tell(line)
+    if (plan.tables.length + plan.leftovers.length === 0) return EXIT_GOOD
+    if (options.yes === undefined) {
+      tell('nothing was changed; with --yes it is done')
+      return EXIT_GOOD
+    }
+    const startedMs = performance.now()
+    const waiting = sayOnce(() => tell('waiting for transactions of the service'))
+    const onTable = ({ name }: PlannedTable) => tell(`${name}: being sharded`)
+    await distributeTables(knex, plan, { onWaiting: waiting, onTable }, context.signal)
+    tell(`done after ${((performance.now() - startedMs) / 1_000).toFixed(1)} s`)
+    return EXIT_GOOD
+  })
+}
+
+function sayOnce(say: () => void): () => void {
+  let isSaid = false
+  return () => {
+    if (!isSaid) say()
+    isSaid = true
+  }
+}
+
+function parseShards(text: string): number {
+  const shards = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (shards >= 1 && shards <= MAX_SHARDS) return shards
+  throw new UsageError(`--shards is "${text}": use a whole number from 1 to ${MAX_SHARDS}`)
+}
+
+function lineOf({ name, column, rows, bytes }: PlannedTable): string {
+  return [name, column, Math.round(rows), bytes].join('\t')
+}
+
+function describePlan({ cluster, tables, leftovers, shards }: DistributionPlan): string[] {
+  const { version, shardNodes } = cluster
+  const on = `Citus ${version}, ${shardNodes.length} ${shardNodes.length === 1 ? 'node takes' : 'nodes take'} shards`
+  if (tables.length + leftovers.length === 0) return [`${on}; all tables are sharded`]
+  const bytes = tables.reduce((sum, table) => sum + table.bytes, 0)
+  const seconds = Math.ceil(bytes / BYTES_A_SECOND)
+  const work =
+    tables.length === 0
+      ? []
+      : [
+          `${tables.length} tables of ${(bytes / 1024 ** 2).toFixed(1)} MiB get ${shards} shards each; writers wait for about ${seconds} s, readers do not`,
+        ]
+  const rest = tables.length + leftovers.length
+  return [on, ...work, `${rest} ${rest === 1 ? 'copy' : 'copies'} on the coordinator will be emptied afterwards`]
+}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError } from '../shared/command.ts'
-import { parseDuration, parseExpiry, parseOrigins, parseRate } from './parse-key-terms.ts'
+import { parseDuration, parseExpiry, parseOrigins, parseRate } from './keys-command.ts'
 
 const NOW = new Date('2026-03-01T12:00:00.000Z')
 

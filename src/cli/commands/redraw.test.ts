@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { expect, it } from 'vitest'
-import { redraw, type Terminal } from './redraw.ts'
+import { redraw, type Terminal } from './chains-command.ts'
 
 /** A terminal that remembers what was written; `columns` is its width. */
 function openTerminal() {

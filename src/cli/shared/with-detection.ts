@@ -4,8 +4,8 @@ import { createTokenDirectory } from '../../chains/token-directory.ts'
 import { createDetection, type Detection } from '../../detection/detection.ts'
 import { createLimitsKeeper } from '../../detection/limits/keep-node-limits.ts'
 import type { Logger } from '../../domain/logger.ts'
-import { inLane } from '../../nodes/lanes.ts'
 import { createNodeLimits, type NodeLimits } from '../../nodes/node-limits.ts'
+import { inLane } from '../../nodes/node-policy.ts'
 
 interface Terms {
   readonly knex: Knex

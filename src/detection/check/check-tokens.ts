@@ -1,6 +1,6 @@
 import type { ChainConfig, TokenConfig } from '../../chains/chains-file.ts'
 import { readDecimals } from '../../contracts/price-feed.ts'
-import { decodeText, readSymbol } from '../../contracts/token-names.ts'
+import { decodeText, readSymbol } from '../../contracts/returned-texts.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { type CheckedFact, judgeOf } from './checked-fact.ts'
 import { type CheckedNode, isWord, readContract } from './checked-node.ts'

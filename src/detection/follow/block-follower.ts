@@ -10,11 +10,15 @@ import { findChain } from '../sql/chain-state-repository.ts'
 import type { PaymentWriter } from '../write/payment-writer.ts'
 import { createFinality, type Finality } from './finality.ts'
 import {
+  ALARM,
   advance,
   type BlockFollowerOptions,
+  CAUGHT_UP,
   type FollowerState,
+  MORE,
   noteAgreement,
   noteDisagreement,
+  type StepOutcome,
   waitForNode,
 } from './follower-state.ts'
 import {
@@ -30,7 +34,6 @@ import {
 } from './next-step.ts'
 import { ChainMovedError, createEventReader, inChainOrder } from './read-events.ts'
 import { createFinalBlocksReader, type WriteFinalBlocks } from './read-final-blocks.ts'
-import { ALARM, CAUGHT_UP, MORE, type StepOutcome } from './step-outcome.ts'
 import { decideFailure, isReplacementCertain, NO_SUSPICION, noteReplacement } from './suspicion.ts'
 
 export type BlockFollower = ReturnType<typeof createBlockFollower>

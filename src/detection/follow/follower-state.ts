@@ -9,7 +9,6 @@ import type { Finality } from './finality.ts'
 import { afterBlocks, type Position } from './next-step.ts'
 import type { EventReader } from './read-events.ts'
 import type { FinalBlocksReader } from './read-final-blocks.ts'
-import type { StepOutcome } from './step-outcome.ts'
 import { isContradictionOfNode, noteContradiction, type Suspicion } from './suspicion.ts'
 
 export interface BlockFollowerOptions {
@@ -70,3 +69,19 @@ export function waitForNode({ reader }: FollowerState, reason: string): StepOutc
   reader.doubt(reason)
   return { kind: 'WAIT', reason }
 }
+
+/**
+ * What a step came to.
+ * - `MORE`: it moved, and there is more to do at once
+ * - `CAUGHT_UP`: there is nothing to do before the next block
+ * - `ALARM`: the chain is stopped
+ * - `AGAIN`: it read nothing, since the chain moved meanwhile or the range was too wide: the next step may do better
+ * - `WAIT`: it read nothing, since the node lacks something
+ */
+export type StepOutcome =
+  | { readonly kind: 'MORE' | 'CAUGHT_UP' | 'ALARM' }
+  | { readonly kind: 'AGAIN' | 'WAIT'; readonly reason: string }
+
+export const MORE: StepOutcome = { kind: 'MORE' }
+export const CAUGHT_UP: StepOutcome = { kind: 'CAUGHT_UP' }
+export const ALARM: StepOutcome = { kind: 'ALARM' }

@@ -8,7 +8,7 @@ import {
   rangeAfterRefused,
   startLogRange,
   widthOf,
-} from './log-range.ts'
+} from './read-final-blocks.ts'
 
 const refused = (message: string, kind: RpcErrorKind = 'TOO_LARGE', refusal: RpcRefusal = { message }) =>
   new RpcError(kind, 'eth_getLogs failed', { refusal })

@@ -9,7 +9,7 @@ import {
   type NodeTraces,
   UNTRIED_NODE,
   whyUnsupported,
-} from './trace-methods.ts'
+} from './trace-reader.ts'
 
 const MINUTE = 60_000
 const NOW = 1_000_000

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { chunksOf } from '../../domain/chunks.ts'
+import { chunksOf } from '../../domain/collections.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { OpenChain } from '../chain/open-chain.ts'
 import { eventKeyOf, type Findings } from '../match/detected.ts'

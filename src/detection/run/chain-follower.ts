@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { caip2Of } from '../../domain/chain.ts'
+import { inLane } from '../../nodes/node-policy.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { CHAIN_LEASE_MS, LeaseLostError } from '../../store/leases-repository.ts'
 import { createBackfill } from '../backfill/backfill.ts'
@@ -10,13 +11,11 @@ import { createChainReporter } from '../report/chain-reporter.ts'
 import { createNodeTrust, type NodeTrust } from '../trust/node-trust.ts'
 import { openNodes } from '../verify/chain-nodes.ts'
 import { verifyChain } from '../verify/verify-chain.ts'
-import { compareNodes, fillStep } from './beside-following.ts'
 import { createChainHealth } from './chain-health.ts'
-import { ChainFollowedError, giveUpLease, holdLease } from './chain-lease.ts'
 import { factsOf, statusOf } from './chain-status.ts'
 import { type FollowOutcome, followStep, noteFailure } from './follow-step.ts'
 import type { ChainFollowerOptions, FollowedChain } from './followed-chain.ts'
-import { keepLease } from './keep-lease.ts'
+import { ChainFollowedError, giveUpLease, holdLease, keepLease } from './keep-lease.ts'
 import { type Pace, paceAfter, paceAfterError, pollIntervalOf } from './step-pace.ts'
 
 export type ChainFollower = ReturnType<typeof createChainFollower>
@@ -230,4 +229,28 @@ async function pause(follower: FollowedChain, { waitMs, failures }: Pace, signal
   const wait = (ending: AbortSignal) => sleepUntil(waitMs, ending)
   if (follower.isFollowing && failures === 0) await keepLease(follower, wait, signal)
   else await wait(signal)
+}
+
+/** What is done beside following, while this process holds the lease of the chain. */
+
+/** Compares the nodes of the chain and repairs what one got wrong, while this process follows it. Never rejects. */
+async function compareNodes(follower: FollowedChain, signal?: AbortSignal): Promise<void> {
+  const { blocks, trust, network, logger } = follower
+  const [final] = blocks.position()?.blocks ?? []
+  if (!follower.isFollowing || final === undefined) return
+  try {
+    await keepLease(follower, (ending) => inLane('ENRICHMENT', () => trust.tick(final, ending)), signal)
+  } catch (error) {
+    if (signal?.aborted || error instanceof LeaseLostError) return
+    logger.warn({ chain: network, err: error }, 'the nodes of the chain could not be compared; it is tried again')
+  }
+}
+
+/** Takes one step of back-fill. @throws what a step throws */
+async function fillStep(follower: FollowedChain, signal?: AbortSignal) {
+  const { backfill, backfillHealth } = follower
+  const outcome = await inLane('BACKFILL', () => keepLease(follower, (ending) => backfill.step(ending), signal))
+  if (outcome.kind === 'AGAIN' || outcome.kind === 'WAIT') backfillHealth.waits(outcome.reason)
+  else backfillHealth.moved()
+  return outcome
 }

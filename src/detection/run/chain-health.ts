@@ -1,5 +1,5 @@
 import { isLogDue, type Logger } from '../../domain/logger.ts'
-import type { Lane } from '../../nodes/lanes.ts'
+import type { Lane } from '../../nodes/node-policy.ts'
 import { isTransportFailure } from '../../nodes/rpc-error.ts'
 import type { Condition } from '../sql/chain-report.ts'
 

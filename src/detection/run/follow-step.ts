@@ -1,11 +1,10 @@
 import { LeaseLostError } from '../../store/leases-repository.ts'
-import type { StepOutcome } from '../follow/step-outcome.ts'
+import type { StepOutcome } from '../follow/follower-state.ts'
 import { findChain } from '../sql/chain-state-repository.ts'
 import { CheckpointMovedError } from '../write/payment-writer.ts'
 import type { ChainHealth } from './chain-health.ts'
-import { holdLease } from './chain-lease.ts'
 import type { FollowedChain } from './followed-chain.ts'
-import { keepLease } from './keep-lease.ts'
+import { holdLease, keepLease } from './keep-lease.ts'
 
 /** How often stored events are compared with stored requests, for pairs of which neither saw the other. */
 const SWEEP_EVERY_MS = 300_000

@@ -3,11 +3,17 @@ import type { Hex } from '../../domain/hex.ts'
 import { findAccepted } from './accepted-events-repository.ts'
 import { findReportedPayers } from './carried-repository.ts'
 import { wantSince } from './chain-state-repository.ts'
-import { oldestRequestsOf, sinceRequest } from './oldest-request.ts'
 import { findDetectedPayers, findPayers, findWallets } from './payers-repository.ts'
 import { readEventsOfTopics } from './request-events-repository.ts'
 import { findRequestProxies } from './request-proxies-repository.ts'
-import { findAccountNames, findAccountsOfTopics, findClaimedTopics, findRequestsOfTopics } from './topics-repository.ts'
+import {
+  findAccountNames,
+  findAccountsOfTopics,
+  findClaimedTopics,
+  findRequestsOfTopics,
+  oldestRequestsOf,
+  sinceRequest,
+} from './topics-repository.ts'
 
 export type DetectionRepository = ReturnType<typeof createDetectionRepository>
 

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { chunksOf } from '../../domain/chunks.ts'
+import { chunksOf } from '../../domain/collections.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import type { Lack, LackingTransaction } from '../match/detected.ts'
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
-import { chunksOf } from '../../domain/chunks.ts'
+import { chunksOf } from '../../domain/collections.ts'
 import type { CreatedProxy } from '../match/detected.ts'
 
 const ROWS_A_STATEMENT = 1_000

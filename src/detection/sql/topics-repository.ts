@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { addressFromBytes } from '../../domain/address.ts'
-import { chunksOf } from '../../domain/chunks.ts'
+import { chunksOf } from '../../domain/collections.ts'
 import { readStoredDecimal } from '../../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import type { MatchableRequest } from '../match/match-event.ts'
@@ -105,4 +105,31 @@ function toMatchable(row: RequestRow): MatchableRequest {
     refundAddress: row.refund_address === null ? undefined : addressFromBytes(row.refund_address),
     refundTopic: row.refund_topic === null ? undefined : bytesToHex(row.refund_topic),
   }
+}
+
+/** Clocks differ, and some merchants store a request after they showed its reference. */
+const BEFORE_REQUEST_MS = 86_400_000
+
+/** The time from which payments of a request are looked for. */
+export function sinceRequest(createdAt: Date): Date {
+  return new Date(createdAt.getTime() - BEFORE_REQUEST_MS)
+}
+
+/** When the oldest request on a chain was created; undefined where there is none. Reads all requests: once for a chain and process. */
+export async function oldestRequestOn(knex: Knex, network: string): Promise<Date | undefined> {
+  const row = await knex('requests').where({ network }).min<{ oldest: Date | null }>({ oldest: 'created_at' }).first()
+  return row?.oldest ?? undefined
+}
+
+/** When the oldest of an account's requests with these topics was created, by canonical name of the chain. */
+export async function oldestRequestsOf(
+  knex: Knex,
+  accountId: number,
+  topics: readonly Hex[],
+): Promise<Map<string, Date>> {
+  const { rows } = await knex.raw<{ rows: { network: string; oldest: Date }[] }>(
+    'select network, min(created_at) as oldest from requests where account_id = ? and topic = any(?) group by network',
+    [accountId, topics.map(hexToBytes)],
+  )
+  return new Map(rows.map(({ network, oldest }) => [network, oldest]))
 }

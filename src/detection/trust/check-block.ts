@@ -1,7 +1,7 @@
 import type { RpcLog } from '../../contracts/decode-events.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
+import { firstDifference } from './compare-logs.ts'
 import { proveBlock } from './prove-block.ts'
-import { firstDifference } from './same-logs.ts'
 import { blame, type TrustedNodes } from './trusted-nodes.ts'
 
 /** Where only receipts can tell and no other node is compared with, they are read of one block in this many. */

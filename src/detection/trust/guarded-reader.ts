@@ -3,9 +3,8 @@ import { RpcError } from '../../nodes/rpc-error.ts'
 import type { ChainReading } from '../chain/open-chain.ts'
 import type { BlockHeader, BlockRange, ChainReader, NodeLogs, WantedLogs } from '../read/chain-reader.ts'
 import type { BlockCheck } from './check-block.ts'
-import { compareLogs } from './compare-logs.ts'
+import { compareLogs, firstDifference, logsWithin } from './compare-logs.ts'
 import type { ReadingLane } from './given-blocks.ts'
-import { firstDifference, logsWithin } from './same-logs.ts'
 import { blame, refuseAside, type TrustedNodes } from './trusted-nodes.ts'
 
 type Nodes = TrustedNodes & { readonly checkBlock: BlockCheck; readonly fills: Map<number, number> }

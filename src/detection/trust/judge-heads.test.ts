@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../domain/hex.ts'
-import { judgeHeads, type NodeHead } from './judge-heads.ts'
+import { judgeHeads, type NodeHead } from './node-trust.ts'
 
 const hash = (digit: string): Hex => `0x${digit.repeat(64)}`
 const good: NodeHead = { chainId: 8453, number: 1_000, timestampSec: 50_000, finalHash: hash('a') }

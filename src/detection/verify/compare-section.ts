@@ -1,11 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
-import { chunksOf } from '../../domain/chunks.ts'
+import { chunksOf } from '../../domain/collections.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { insertAuditEntry } from '../../store/audit-repository.ts'
 import { listStoredAccounts } from '../../store/proof/check-account.ts'
+import type { OpenChain } from '../chain/open-chain.ts'
 import {
   type DetectedPayment,
   type DetectedRefund,
@@ -22,7 +23,7 @@ import { findStoredBetween, onChain, type RequestEvents, readRequestEvents } fro
 import { findAccountsOfTopics } from '../sql/topics-repository.ts'
 import { countUnknown, deleteUnmatchedAt, findUnknownBetween, storeUnmatched } from '../sql/unmatched-repository.ts'
 import { compareUnmatched, describeCorrection } from './compare-rows.ts'
-import type { CompareTerms } from './compare-terms.ts'
+import type { History } from './read-history.ts'
 import type { Section } from './read-sections.ts'
 import type { CountedAmount } from './totals.ts'
 import type { Unproven, VerifyDifference } from './verify-report.ts'
@@ -259,4 +260,20 @@ async function compareUnknown(
     }
     return differences
   })
+}
+
+/** What comparing sections with the database needs. */
+interface CompareTerms {
+  readonly knex: Knex
+  readonly chain: OpenChain
+  /** Absent: all accounts. */
+  readonly account?: Account | undefined
+  /** Who repairs, for the audit log; absent: nothing is written. */
+  readonly repairer?: string | undefined
+  readonly clock: () => Date
+  readonly signal?: AbortSignal | undefined
+  /** Milliseconds until a difference is compared again. */
+  readonly againAfterMs: number
+  /** Reads blocks outside the section, for the other payments of its requests. */
+  readonly history: History
 }

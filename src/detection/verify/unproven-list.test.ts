@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { addUnproven, listUnproven, NOTHING_UNPROVEN } from './unproven-list.ts'
+import { addUnproven, listUnproven, NOTHING_UNPROVEN } from './verify-chain.ts'
 
 it('lists consecutive blocks with the same reason as one, and events once', () => {
   const event = { where: 'event 0 of 0xaa', why: 'no node traces it' }

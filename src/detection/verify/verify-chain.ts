@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import type { Account } from '../../domain/account.ts'
 import type { Address } from '../../domain/address.ts'
-import { type BlockRun, caip2Of } from '../../domain/chain.ts'
+import { type BlockRun, caip2Of, describeRun, withBlocks } from '../../domain/chain.ts'
 import { type OpenChainOptions, openChain } from '../chain/open-chain.ts'
 import { findCreatedProxies } from '../find/find-payments.ts'
 import type { CreatedProxy } from '../match/detected.ts'
@@ -24,8 +24,7 @@ import { readHeader } from './read-headers.ts'
 import { createHistory } from './read-history.ts'
 import { pinnedChanged, readSections, type Section, type SectionSize } from './read-sections.ts'
 import { addAmounts, listTotals, NO_TOTALS, type Totals } from './totals.ts'
-import { addUnproven, listUnproven, NOTHING_UNPROVEN, type UnprovenList } from './unproven-list.ts'
-import type { VerifyDifference, VerifyProgress, VerifyReport } from './verify-report.ts'
+import type { Unproven, UnprovenBlock, VerifyDifference, VerifyProgress, VerifyReport } from './verify-report.ts'
 
 export interface VerifyOptions extends Pick<OpenChainOptions, 'knex' | 'tokens' | 'clock' | 'logger' | 'limits'> {
   readonly chain: ChainConfig
@@ -165,6 +164,8 @@ interface Findings {
   readonly comparedTo?: number | undefined
 }
 
+export const NOTHING_UNPROVEN: UnprovenList = { blocks: new Map(), events: new Map() }
+
 const NO_FINDINGS: Findings = {
   differences: new Map(),
   unproven: NOTHING_UNPROVEN,
@@ -248,4 +249,46 @@ function knowProxies(knex: Knex, chainId: string, repairs: boolean) {
       await storeRequestProxies(knex, chainId, created)
     },
   }
+}
+
+/**
+ * What could not be proved so far. Consecutive blocks with the same reason are one entry: of a chain with one node and unknown hashes no
+ * block can be proved at all.
+ */
+interface UnprovenList {
+  /** By reason. */
+  readonly blocks: ReadonlyMap<string, UnprovenRuns>
+  /** Events, each once. */
+  readonly events: ReadonlyMap<string, Unproven>
+}
+
+interface UnprovenRuns extends Pick<Unproven, 'why' | 'isInfo'> {
+  readonly runs: readonly BlockRun[]
+}
+
+/** @param blocks - above those of the list, lowest first */
+export function addUnproven(
+  list: UnprovenList,
+  { blocks, events }: { readonly blocks: readonly UnprovenBlock[]; readonly events: readonly Unproven[] },
+): UnprovenList {
+  const runsByReason = new Map(list.blocks)
+  const added = Map.groupBy(blocks, ({ why, isInfo }) => `${isInfo === true} ${why}`)
+  for (const [key, some] of added) {
+    const [{ why, isInfo }] = some as [UnprovenBlock]
+    // Once each: two URLs of one host give the same reason twice.
+    const numbers = new Set(some.map(({ block }) => block))
+    const runs = withBlocks(runsByReason.get(key)?.runs ?? [], [...numbers])
+    runsByReason.set(key, { why, isInfo, runs })
+  }
+  return {
+    blocks: runsByReason,
+    events: new Map([...list.events, ...events.map((each) => [JSON.stringify(each), each] as const)]),
+  }
+}
+
+/** Blocks first, lowest first. */
+export function listUnproven({ blocks, events }: UnprovenList): Unproven[] {
+  const runs = [...blocks.values()].flatMap(({ runs: some, ...reason }) => some.map((run) => ({ run, ...reason })))
+  const sorted = runs.toSorted((a, b) => a.run.from - b.run.from)
+  return [...sorted.map(({ run, ...reason }) => ({ where: describeRun(run), ...reason })), ...events.values()]
 }

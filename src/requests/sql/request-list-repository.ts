@@ -1,10 +1,19 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
+import { hexToBytes } from '../../domain/hex.ts'
+import type { PaymentRequest } from '../../domain/payment-request.ts'
+import { inTransaction } from '../../postgres/cancellable.ts'
 import { type ExplainRow, planOf } from '../../postgres/planned-rows.ts'
 import { raw, readRows, type Statement } from '../../postgres/statement.ts'
 import { type AttemptOptions, attemptsAt, DEFAULT_ATTEMPTS, type PageQuery, pageStatement } from './request-attempts.ts'
-import { conditionOf, type MatchingRequests } from './request-conditions.ts'
-import { type BalanceRow, type RequestWithBalance, requestWithBalanceOf } from './request-repository.ts'
+import { conditionOf, MAX_UNPAID, type MatchingRequests } from './request-conditions.ts'
+import {
+  type BalanceRow,
+  type RequestRow,
+  type RequestWithBalance,
+  requestOfRow,
+  requestWithBalanceOf,
+} from './request-repository.ts'
 
 export type RequestListRepository = ReturnType<typeof createRequestListRepository>
 
@@ -57,4 +66,76 @@ function currenciesStatement(account: Account): Statement {
 ) select * from currencies`,
     { id: account.id },
   )
+}
+
+/** The sums of the requests of one invoice currency. Amounts are numerics as text, in human units of it. */
+export interface CurrencySums {
+  readonly invoice_currency: string
+  readonly count: bigint
+  readonly amount: string
+  readonly paid: string
+  readonly pending: string
+  readonly outstanding: string
+  readonly overpaid: string
+}
+
+/**
+ * Adds up what matches, by invoice currency, in one statement, so that all sums are of one moment. Outstanding and overpaid are sums over each
+ * request, as `balanceAt` has them.
+ */
+export async function sumRequests(
+  knex: Knex,
+  account: Account,
+  { matching, rows }: { readonly matching: MatchingRequests; readonly rows: number },
+  signal?: AbortSignal,
+): Promise<CurrencySums[]> {
+  const statement = raw(
+    `select invoice_currency, count(*), sum(amount)::text as amount, sum(paid)::text as paid, sum(pending)::text as pending,
+  coalesce(sum(amount - held) filter (where status <= ${MAX_UNPAID}), 0)::text as outstanding,
+  sum(greatest(held - amount, 0))::text as overpaid
+from requests where ?
+group by invoice_currency limit ?::int`,
+    [conditionOf(account, matching), rows],
+  )
+  return readRows(knex, statement, signal)
+}
+
+/** Requests held in memory at once. */
+const ROWS_A_PAGE = 1_000
+
+/**
+ * Reads all requests of an account in one snapshot, oldest first, one page at a time.
+ *
+ * @throws the signal's reason when it fires
+ */
+export function exportRequests(
+  { knex, accountId, signal }: { readonly knex: Knex; readonly accountId: number; readonly signal?: AbortSignal },
+  onPage: (page: readonly PaymentRequest[]) => Promise<void>,
+): Promise<void> {
+  return inTransaction(
+    knex,
+    signal,
+    async (trx) => {
+      let last: PaymentRequest | undefined
+      for (;;) {
+        const page = await readPage(trx, accountId, last)
+        last = page.at(-1)
+        if (last === undefined) return
+        await onPage(page)
+      }
+    },
+    { isolationLevel: 'repeatable read', readOnly: true },
+  )
+}
+
+async function readPage(trx: Knex, accountId: number, after: PaymentRequest | undefined): Promise<PaymentRequest[]> {
+  const rows = await trx<RequestRow>('requests')
+    .where({ account_id: accountId })
+    .modify((query) => {
+      if (after === undefined) return
+      void query.whereRaw('(created_at, request_id) > (?, ?)', [after.createdAt, hexToBytes(after.requestId)])
+    })
+    .orderBy(['created_at', 'request_id'])
+    .limit(ROWS_A_PAGE)
+  return rows.map(requestOfRow)
 }

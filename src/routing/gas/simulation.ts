@@ -4,7 +4,7 @@
  * @see https://github.com/ethereum/execution-apis, eth_simulateV1
  */
 
-import { revertReason } from '../../contracts/revert-reason.ts'
+import { revertReason } from '../../contracts/returned-texts.ts'
 import { readQuantity, toQuantity } from '../../contracts/words.ts'
 import type { RpcCall } from '../../nodes/json-rpc.ts'
 import { isObject, type RpcRefusal, readRefusal } from '../../nodes/rpc-error.ts'

@@ -7,8 +7,7 @@ import { addDecimals, type Decimal, formatDecimal, MAX_DECIMAL_PLACES } from '..
 import type { RouteFeeLine } from '../../domain/route.ts'
 import { platformFeeOf } from '../question/due-payment.ts'
 import { assembleRoute, type UnrankedRoute } from '../quotes/assemble-route.ts'
-import type { Price } from '../scan/token-prices.ts'
-import type { ChainState } from '../scan/wallet-state.ts'
+import type { ChainState, Price } from '../scan/wallet-state.ts'
 import { breakDownCosts, fractionOf } from './costs.ts'
 
 const aToken = (symbol: string, decimals: number, address?: Address): Token => ({

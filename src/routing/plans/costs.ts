@@ -11,7 +11,7 @@ import {
 } from '../../domain/decimal.ts'
 import type { FeeStage, FeeType } from '../../domain/payment.ts'
 import type { RouteFeeLine } from '../../domain/route.ts'
-import type { Price } from '../scan/token-prices.ts'
+import type { Price } from '../scan/wallet-state.ts'
 
 /** One cost, in base units of its own token. */
 export interface CostLine {

@@ -1,4 +1,7 @@
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import type { ContractRead } from '../../contracts/multicall.ts'
 import { encodeErc20Payment, encodeNativePayment, type ProxyPayment } from '../../contracts/payment-calls.ts'
+import { uintAt } from '../../contracts/words.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import { isErc20, type Token } from '../../domain/currency.ts'
 import { formatAmount } from '../../domain/decimal.ts'
@@ -6,6 +9,7 @@ import type { FeeStage } from '../../domain/payment.ts'
 import { erc20PaymentGas, nativePaymentGas, type PaymentGasFacts } from '../gas/gas.ts'
 import type { Step, Transaction } from '../gas/steps.ts'
 import { type Payment, platformFeeOf } from '../question/due-payment.ts'
+import { type ChainState, readBalance } from '../scan/wallet-state.ts'
 import type { CostLine } from './costs.ts'
 
 /** Request's contracts, as routes and fee lines name them. */
@@ -77,5 +81,21 @@ export function proxyPayment(
     paymentReference: request.paymentReference,
     feeAmount: charged.fee ?? 0n,
     feeAddress: platformFee?.receiver ?? ZERO_ADDRESS,
+  }
+}
+
+/** The reads that tell whether payee and fee receiver hold any of a token: a payment to an empty balance takes more gas. */
+export function receiverReads(chain: ChainConfig, token: Token, { request, platformFee }: Payment) {
+  const payee = readBalance(chain, token, request.payee)
+  const feeReceiver = readBalance(chain, token, platformFee?.receiver ?? ZERO_ADDRESS)
+  const holdsNothing = (state: ChainState, read: ContractRead) => uintAt(state.answerTo(read), 0) === 0n
+  return {
+    reads: platformFee === undefined ? [payee] : [payee, feeReceiver],
+    gasFacts(state: ChainState, fee: bigint | undefined): PaymentGasFacts {
+      const payeeIsNew = holdsNothing(state, payee)
+      if (fee === undefined || fee === 0n) return { payeeIsNew }
+      const sameReceiver = platformFee?.receiver === request.payee
+      return { payeeIsNew, feeReceiver: !sameReceiver && holdsNothing(state, feeReceiver) ? 'NEW' : 'KNOWN' }
+    },
   }
 }

@@ -3,9 +3,8 @@ import { isErc20 } from '../../domain/currency.ts'
 import { ZERO } from '../../domain/decimal.ts'
 import { readApproval } from '../plans/approval.ts'
 import { findContract, secondsOfBlocks, usedOn } from '../plans/configured-contract.ts'
-import { chargedFor, payStep, platformCosts, REQUEST_NETWORK } from '../plans/fee-proxy.ts'
+import { chargedFor, payStep, platformCosts, REQUEST_NETWORK, receiverReads } from '../plans/fee-proxy.ts'
 import type { Provider } from '../plans/provider.ts'
-import { receiverReads } from '../plans/receivers.ts'
 
 /**
  * Pays a request in its payment currency on its chain, through Request's fee proxy: ERC20 tokens by

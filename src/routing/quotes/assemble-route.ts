@@ -9,8 +9,7 @@ import { totalGas } from '../gas/steps.ts'
 import type { Candidate } from '../plans/candidates.ts'
 import { breakDownCosts, type CostLine, fractionOf } from '../plans/costs.ts'
 import type { Quote } from '../plans/provider.ts'
-import type { Price } from '../scan/token-prices.ts'
-import type { ChainState } from '../scan/wallet-state.ts'
+import type { ChainState, Price } from '../scan/wallet-state.ts'
 
 /** A route before it is ranked. */
 export interface UnrankedRoute {

@@ -6,6 +6,7 @@ import {
   type FeedAnswer,
   type FeedRound,
   isJump,
+  isPrice,
   MAX_FEED_DECIMALS,
   readDecimals,
   readLatestRound,
@@ -14,8 +15,8 @@ import {
 import { uintAt } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
+import { type Decimal, parseDecimal } from '../../domain/decimal.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { decidePrice, type Price } from './token-prices.ts'
 
 /** What one scan of a chain found about a wallet. Balances, prices and time are of one block. */
 export interface ChainState {
@@ -166,4 +167,25 @@ export function readBalance(chain: ChainConfig, token: Token, owner: Address): C
   return token.address === undefined
     ? readNativeBalance(chain.multicall, owner)
     : readTokenBalance(token.address, owner)
+}
+
+/** What one unit of a token is worth. */
+export interface Price {
+  /** US dollars, above 0. */
+  readonly usd: Decimal
+  readonly source: 'feed' | 'peg'
+}
+
+/**
+ * Decides a token's price: that of the feed if it is a price now, else the peg, else none.
+ *
+ * @param round - undefined where there is no feed or it could not be read
+ * @param blockTimestampSec - the time of the block in which the feed was read, since feeds live by the chain's clock
+ */
+function decidePrice(token: Token, round: FeedAnswer | undefined, blockTimestampSec: number): Price | undefined {
+  if (round !== undefined && isPrice(round, token.heartbeatSeconds ?? 0, blockTimestampSec)) {
+    return { usd: { units: round.answer, places: round.decimals }, source: 'feed' }
+  }
+  const peg = token.pegUsd === undefined ? undefined : parseDecimal(token.pegUsd)
+  return peg === undefined || peg.units <= 0n ? undefined : { usd: peg, source: 'peg' }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createShareRead } from './share-reads.ts'
+import { createShareRead } from './watch-payments.ts'
 
 const never = new AbortController().signal
 

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { lockAccount } from '../payment-changes.ts'
 import { claimPayments, requestPages, settleStored } from '../request-ledger.ts'
-import { COUNT_PAYMENTS } from './check-statistics.ts'
+import { COUNT_PAYMENTS } from './check-account.ts'
 
 export interface RepairOptions {
   readonly now: Date

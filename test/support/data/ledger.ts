@@ -1,8 +1,7 @@
 import type { Knex } from 'knex'
 import { formatDecimal } from '../../../src/domain/decimal.ts'
 import type { RequestBalance } from '../../../src/domain/payment-request.ts'
-import { checkAccount, listStoredAccounts } from '../../../src/store/proof/check-account.ts'
-import type { Difference } from '../../../src/store/proof/difference.ts'
+import { checkAccount, type Difference, listStoredAccounts } from '../../../src/store/proof/check-account.ts'
 
 /** A balance with its amounts as the API writes them. */
 export function balanceText(balance: RequestBalance) {

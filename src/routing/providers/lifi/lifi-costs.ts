@@ -13,7 +13,7 @@ import {
   ZERO,
 } from '../../../domain/decimal.ts'
 import type { CostLine } from '../../plans/costs.ts'
-import type { Price } from '../../scan/token-prices.ts'
+import type { Price } from '../../scan/wallet-state.ts'
 import type { LifiQuestion } from './lifi-question.ts'
 import type { LifiFee, LifiQuote } from './lifi-quote.ts'
 import { ensure } from './rejected-quote.ts'

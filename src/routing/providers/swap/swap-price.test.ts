@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Token } from '../../../domain/currency.ts'
 import { parseDecimal } from '../../../domain/decimal.ts'
-import type { Price } from '../../scan/token-prices.ts'
+import type { Price } from '../../scan/wallet-state.ts'
 import { priceSwap } from './swap-price.ts'
 
 const tokenOf = (symbol: string, decimals: number): Token => ({

@@ -1,3 +1,5 @@
+import { getCreate2Address, keccak256 } from 'viem/utils'
+import type { Address } from '../../../domain/address.ts'
 import { isErc20, type Token } from '../../../domain/currency.ts'
 import {
   compareDecimals,
@@ -7,13 +9,14 @@ import {
   powerOfTen,
   subtractDecimals,
 } from '../../../domain/decimal.ts'
+import type { Hex } from '../../../domain/hex.ts'
 import type { RouteWarning } from '../../../domain/route.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
 import type { Candidate } from '../../plans/candidates.ts'
 import { directTerms } from '../../plans/fee-proxy.ts'
 import type { Payment } from '../../question/due-payment.ts'
 import { warn } from '../../quotes/assemble-route.ts'
-import type { Price } from '../../scan/token-prices.ts'
+import type { Price } from '../../scan/wallet-state.ts'
 
 /** A ratio of two whole numbers. */
 interface Ratio {
@@ -140,4 +143,28 @@ function offMarketWarnings(midPrice: Ratio, market: Ratio, { exchange, source }:
 /** For numbers that are not negative. */
 function divideHalfUp(dividend: bigint, divisor: bigint): bigint {
   return (2n * dividend + divisor) / (2n * divisor)
+}
+
+/** Whether a token is the first in its pool with another: pools sort tokens by address. */
+export function isFirst(token: Address, other: Address): boolean {
+  return token < other
+}
+
+const known = new Map<string, Address>()
+
+/**
+ * The address of a factory's pool, whether or not the pool has been created.
+ *
+ * @param codeHash - keccak256 of the creation code
+ * @param terms - what identifies the pool; its keccak256 is the salt
+ * @see https://eips.ethereum.org/EIPS/eip-1014
+ */
+export function create2Address(factory: Address, codeHash: Hex, terms: Hex): Address {
+  const key = factory + codeHash + terms
+  const found = known.get(key)
+  if (found !== undefined) return found
+  const made = getCreate2Address({ from: factory as Hex, salt: keccak256(terms), bytecodeHash: codeHash })
+  const address = made.toLowerCase() as Address
+  known.set(key, address)
+  return address
 }

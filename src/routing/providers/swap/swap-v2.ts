@@ -14,13 +14,18 @@ import type { Step } from '../../gas/steps.ts'
 import { readApproval } from '../../plans/approval.ts'
 import { newestContract, secondsOfBlocks, usedOn } from '../../plans/configured-contract.ts'
 import type { CostLine } from '../../plans/costs.ts'
-import { chargedFor, directTerms, platformCosts, proxyPayment, REQUEST_NETWORK } from '../../plans/fee-proxy.ts'
+import {
+  chargedFor,
+  directTerms,
+  platformCosts,
+  proxyPayment,
+  REQUEST_NETWORK,
+  receiverReads,
+} from '../../plans/fee-proxy.ts'
 import type { Plan, Provider } from '../../plans/provider.ts'
-import { receiverReads } from '../../plans/receivers.ts'
 import { maxToSpend, type Payment } from '../../question/due-payment.ts'
 import type { ChainState } from '../../scan/wallet-state.ts'
-import { create2Address, isFirst } from './pool-address.ts'
-import { cheapestSwap, explainCoin, priceSwap, type SwapAmounts } from './swap-price.ts'
+import { cheapestSwap, create2Address, explainCoin, isFirst, priceSwap, type SwapAmounts } from './swap-price.ts'
 
 const NAME = 'uniswap-v2'
 

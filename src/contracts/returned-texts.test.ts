@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { revertReason } from './revert-reason.ts'
+import { revertReason } from './returned-texts.ts'
 
 function errorOf(text: string): string {
   const bytes = Buffer.from(text).toString('hex')
