@@ -1,49 +1,13 @@
 /** The checks that look at the repository as a whole; run by tools/check.ts. */
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findDeadLinks, findUnknownFiles } from './check-links.ts'
 import { type CheckResult, readGit, root, runCommand } from './run-command.ts'
 
-/**
- * Checks proto/ for breaking changes against main; when main itself is checked out without changes of proto/, against the commit before.
- * The base comes from git's objects, so the check works in a work tree, and skips in a shallow clone of one commit.
- */
-export async function checkBreaking(): Promise<CheckResult> {
-  const base = await findBreakingBase()
-  if (!base.found) return { outcome: 'skipped', output: base.reason }
-  return inTemporaryFolder(async (folder) => {
-    const archive = join(folder, 'base.tar')
-    const unpacked = join(folder, 'base')
-    mkdirSync(unpacked)
-    const steps = [
-      ['git', 'archive', '-o', archive, base.commit, 'buf.yaml', 'proto', 'proto_vendor'],
-      ['tar', '-xf', archive, '-C', unpacked],
-      ['buf', 'breaking', '--against', unpacked],
-    ] as const
-    for (const [file, ...args] of steps) {
-      const result = await runCommand(file, args)
-      if (result.outcome !== 'ok') return { outcome: 'failed', output: `against ${base.commit}\n${result.output}` }
-    }
-    return { outcome: 'ok', output: '' }
-  })
-}
-
-type BreakingBase =
-  | { readonly found: true; readonly commit: string }
-  | { readonly found: false; readonly reason: string }
-
-async function findBreakingBase(): Promise<BreakingBase> {
-  if ((await readGit(root, 'rev-parse', '--git-dir')) === undefined)
-    return { found: false, reason: 'git finds no repository here' }
-  const main = (await findCommit('refs/heads/main')) ?? (await findCommit('refs/remotes/origin/main'))
-  if (main === undefined) return { found: false, reason: 'there is no branch main to compare with' }
-  const head = await findCommit('HEAD')
-  const changes = await readGit(root, 'status', '--porcelain', '--', 'proto')
-  const commit = head === main && changes === '' ? await findCommit(`${main}^`) : main
-  if (commit === undefined) return { found: false, reason: 'the clone holds no commit before this one' }
-  const hasProto = (await readGit(root, 'cat-file', '-e', `${commit}:proto`)) !== undefined
-  return hasProto ? { found: true, commit } : { found: false, reason: `${commit.slice(0, 7)} has no proto/ yet` }
+/** Checks proto/ for breaking changes against the last release, whose descriptors `npm run protos:release` wrote. */
+export function checkBreaking(): Promise<CheckResult> {
+  return runCommand('buf', ['breaking', 'proto', '--against', 'proto/released.binpb'])
 }
 
 /** Generates the code into a temporary folder and compares it with gen/ and the client's gen/ in the work tree. */
@@ -116,10 +80,6 @@ function readText(path: string): string {
 
 function report(findings: readonly string[]): CheckResult {
   return { outcome: findings.length === 0 ? 'ok' : 'failed', output: findings.join('\n') }
-}
-
-function findCommit(name: string): Promise<string | undefined> {
-  return readGit(root, 'rev-parse', '--verify', '--quiet', `${name}^{commit}`)
 }
 
 async function inTemporaryFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {

@@ -8,6 +8,7 @@
 
 import { checkModules } from './check-modules.ts'
 import { checkBreaking, checkGenerated, checkLinks, checkLockFile, checkRegistryHosts } from './check-repository.ts'
+import { checkWords } from './check-words.ts'
 import { type Check, type CheckResult, runCommand } from './run-command.ts'
 
 const checks: readonly Check[] = [
@@ -23,6 +24,7 @@ const checks: readonly Check[] = [
   command('chains file of the real networks', 'node', ['tools/extract-real-chains.ts', '--check']),
   { name: 'links of the documents', run: checkLinks },
   { name: 'modules', run: checkModules },
+  { name: 'private words', run: checkWords },
   { name: 'lock file', run: checkLockFile },
   { name: 'registry hosts', run: checkRegistryHosts },
 ]

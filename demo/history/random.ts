@@ -2,7 +2,7 @@ export type Random = ReturnType<typeof createRandom>
 
 /**
  * Random numbers from a fixed seed, so that a second start finds the requests of the first. Mulberry32: 32 bits of state, enough for data that
- * only has to look varied.
+ * only has to seem varied.
  */
 export function createRandom(seed: number) {
   let state = seed >>> 0

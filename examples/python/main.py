@@ -11,7 +11,7 @@ from grpc_status import rpc_status
 
 sys.path.insert(0, "gen")
 from payments.v1 import payment_pb2, payment_request_pb2, payment_request_watch_pb2  # noqa: E402
-from payments.v1 import payment_search_service_pb2, payment_watch_pb2  # noqa: E402
+from payments.v1 import payment_search_service_pb2  # noqa: E402
 from payments.v1 import payment_search_service_pb2_grpc, requests_service_pb2, requests_service_pb2_grpc  # noqa: E402
 from payments.v1 import routes_service_pb2, routes_service_pb2_grpc  # noqa: E402
 
@@ -43,8 +43,8 @@ print("found", found, "payments")
 
 # Five seconds of changes. A longer watch goes on from the last watch_cursor when it breaks off.
 try:
-    for change in payments.WatchPayments(payment_watch_pb2.WatchPaymentsRequest(), timeout=5, metadata=[KEY]):
-        print("change", payment_watch_pb2.WatchPaymentsResponse.Type.Name(change.type), change.id)
+    for change in payments.WatchPayments(payment_search_service_pb2.WatchPaymentsRequest(), timeout=5, metadata=[KEY]):
+        print("change", payment_search_service_pb2.WatchPaymentsResponse.Type.Name(change.type), change.id)
 except grpc.RpcError as error:
     if error.code() != grpc.StatusCode.DEADLINE_EXCEEDED:
         raise

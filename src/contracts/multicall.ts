@@ -19,7 +19,7 @@ export interface ContractRead {
 /** Reads without repetition, in the order in which they were added. */
 export type ReadSet = ReturnType<typeof createReadSet>
 
-/** Makes an empty set. It looks reads up by their parts: a key joined of both would take longer than everything else here. */
+/** Makes an empty set. It finds reads by their parts: a key joined of both would take longer than everything else here. */
 export function createReadSet() {
   const places = new Map<Address, Map<Hex, number>>()
   const list: ContractRead[] = []

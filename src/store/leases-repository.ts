@@ -10,7 +10,7 @@ export interface Lease {
 }
 
 /**
- * How long a process that was killed keeps the lease of a chain. The documentation gives it in seconds. It is renewed once a second, and others look
+ * How long a process that was killed keeps the lease of a chain. The documentation gives it in seconds. It is renewed once a second, and others check
  * every 750 ms, so that another process follows the chain within 5 seconds.
  */
 export const CHAIN_LEASE_MS = 3_000

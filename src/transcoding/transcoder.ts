@@ -51,7 +51,7 @@ export interface EncodedRequest {
   readonly body?: Uint8Array | undefined
 }
 
-/** One binding of one method: how its requests and answers look over HTTP. */
+/** One binding of one method: the form of its requests and answers over HTTP. */
 export interface Route {
   readonly method: DescMethod
   readonly binding: HttpBinding

@@ -85,7 +85,7 @@ describe.skipIf(!testedServer.isCitus)('a worker that hangs', () => {
     return { status: answer.status, tookMs: performance.now() - startedAtMs }
   }
   const search = (shop: Shop) => ask('/payments', shop)
-  /** Reads its account's rows without a turn. */
+  /** Reads its account's rows without a slot. */
   const findRequest = (shop: Shop) => ask('/v1/request/0x0123456789abcdef', shop)
 
   it('makes its own accounts unavailable and no others, however many of them call', async () => {

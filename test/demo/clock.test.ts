@@ -75,7 +75,7 @@ describe('a demo chain whose clock the test moves', () => {
     const second = await readFeed()
     expect(second.round).toBe(first.round + 1n)
     expect(second.updatedAt).toBe(BigInt(Math.floor(nowMs / 1000)))
-    // The answer may equal the first one, at the turn of a wave.
+    // The answer may equal the first one, at the crest of a wave.
     expect(second.answer).toBe(usdPrice(chain.spec, 'POL', Math.floor(nowMs / 1000)))
   })
 

@@ -320,7 +320,7 @@ describe('checkChain', () => {
     expect(unlike(await check(only(created + 6)))[1]).toContain(wrong)
   })
 
-  it('looks no further back than a real node has state', async () => {
+  it('reads no further back than a real node has state', async () => {
     const old = await startTestChain({ chainId: 31_582 })
     await old.mine({ blocks: 60 })
     const [checked] = await checkChain(old.config({ name: 'OLD' }), { clock: () => now })

@@ -77,18 +77,18 @@ describe('two services on one database', () => {
         ...requests.map(({ requestId }) => requestId),
       ]
       const base = path.slice(0, path.indexOf('?'))
-      const page = async (turn: number, target: string) =>
-        (await call(urls()[turn % 2] ?? '', first.keys.shop, { path: target })).json
+      const page = async (round: number, target: string) =>
+        (await call(urls()[round % 2] ?? '', first.keys.shop, { path: target })).json
       const forth: string[][] = []
       let at = await page(0, path)
-      for (let turn = 1; ; turn++) {
+      for (let round = 1; ; round++) {
         forth.push(ids(at))
         if (at.pagination.nextCursor === undefined) break
-        at = await page(turn, `${base}?cursor=${encodeURIComponent(at.pagination.nextCursor)}`)
+        at = await page(round, `${base}?cursor=${encodeURIComponent(at.pagination.nextCursor)}`)
       }
       const back: string[][] = [ids(at)]
-      for (let turn = 1; at.pagination.prevCursor !== undefined; turn++) {
-        at = await page(turn, `${base}?cursor=${encodeURIComponent(at.pagination.prevCursor)}`)
+      for (let round = 1; at.pagination.prevCursor !== undefined; round++) {
+        at = await page(round, `${base}?cursor=${encodeURIComponent(at.pagination.prevCursor)}`)
         back.unshift(ids(at))
       }
       const whole = await page(0, path.replace('limit=2', 'limit=100'))

@@ -172,7 +172,7 @@ describe('requests to a node', () => {
     const routing = newRouting({ requestsPerSecond: 2 })
     for (let call = 1; call <= 2; call++) expect(await isServed(routing.ask())).toBe(true)
     const later = wallets(3).map(async (wallet, i) => {
-      for (let turn = 0; turn < i; turn++) await new Promise((resolve) => setImmediate(resolve))
+      for (let pass = 0; pass < i; pass++) await new Promise((resolve) => setImmediate(resolve))
       return isServed(routing.ask(wallet))
     })
     expect(await Promise.all(later)).toEqual([true, true, true])

@@ -233,9 +233,9 @@ function loadAgain(screens: () => Screens): void {
   })
 }
 
-/** `LOOK=folder` leaves pictures of the states, for somebody to look at. */
+/** `PICTURES_FOLDER=folder` leaves pictures of the states, for somebody to look at. */
 async function picture(page: Page, name: string): Promise<void> {
-  const folder = process.env.LOOK
+  const folder = process.env.PICTURES_FOLDER
   if (folder === undefined) return
   const before = page.viewportSize()
   for (const width of [390, 1440]) {

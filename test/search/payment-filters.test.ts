@@ -2,10 +2,12 @@ import { readFileSync } from 'node:fs'
 import { clone, create, type DescField, toJson } from '@bufbuild/protobuf'
 import { FieldDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import { expect, test } from 'vitest'
-import { ExportPaymentsRequestSchema } from '../../gen/payments/v1/payment_export_pb.js'
-import { SearchPaymentsRequestSchema } from '../../gen/payments/v1/payment_search_service_pb.js'
-import { SummarizePaymentsRequestSchema } from '../../gen/payments/v1/payment_summary_pb.js'
-import { WatchPaymentsRequestSchema } from '../../gen/payments/v1/payment_watch_pb.js'
+import {
+  ExportPaymentsRequestSchema,
+  SearchPaymentsRequestSchema,
+  SummarizePaymentsRequestSchema,
+  WatchPaymentsRequestSchema,
+} from '../../gen/payments/v1/payment_search_service_pb.js'
 import { filterInputOf } from '../../src/api/services/payment-filter-input.ts'
 import { filterFields } from '../../src/search/filter/search-fields.ts'
 import { cases } from './oracle-walks.ts'

@@ -23,7 +23,7 @@ import { PATIENCE } from '../support/patience.ts'
 
 /** Statements that exceed their timeout, and summaries with too many groups, over every protocol. */
 
-/** So many turns that no call waits. */
+/** So many slots that no call waits. */
 const allAtOnce = { maxSearches: 20, maxSearchesPerKey: 20, maxSummaries: 20, maxSummariesPerKey: 20 }
 
 let database: TestDatabase

@@ -83,9 +83,9 @@ async function watchAll(
   const random = seededRandom(seed)
   const watched: Watched = { input, events: [], state: new Map() }
   let watchCursor = await cursorOfBeginning()
-  for (let turn = 0; ; turn++) {
+  for (let round = 0; ; round++) {
     const { signal } = new AbortController()
-    const process = processes[turn % processes.length] as WatchProcess
+    const process = processes[round % processes.length] as WatchProcess
     let left = Math.floor(random() * 60)
     for await (const message of process.watch(account, input, { watchCursor, signal })) {
       watchCursor = message.watchCursor

@@ -140,7 +140,7 @@ async function openSoak(options: SoakOptions): Promise<Soak> {
     ),
   )
   const services = await Promise.all(
-    ['first', 'second'].map((name, turn) => startService(name, { folder, database, chains, nodes, turn })),
+    ['first', 'second'].map((name, place) => startService(name, { folder, database, chains, nodes, place })),
   )
   const soak: Soak = {
     options,
@@ -190,13 +190,13 @@ function noteDifference({ differences, options }: Soak, difference: Difference):
 interface ServiceGround extends Pick<Soak, 'database' | 'chains' | 'nodes'> {
   readonly folder: string
   /** The services prefer different nodes. */
-  readonly turn: number
+  readonly place: number
 }
 
-async function startService(name: string, { folder, database, chains, nodes, turn }: ServiceGround) {
+async function startService(name: string, { folder, database, chains, nodes, place }: ServiceGround) {
   const configs = chains.map((chain, index) => {
     const urls = nodes[index]?.urls ?? []
-    return chain.config([...urls.slice(turn), ...urls.slice(0, turn)])
+    return chain.config([...urls.slice(place), ...urls.slice(0, place)])
   })
   await writeFile(chainsFile(folder, name), JSON.stringify({ chains: configs }))
   const environment = environmentOf({ options: { folder }, database }, name)
@@ -268,12 +268,12 @@ async function liveChain(soak: Soak, index: number, over: AbortSignal): Promise<
   ])
 }
 
-interface Turn {
+interface ActorTerms {
   readonly plan: Plan
   readonly over: AbortSignal
 }
 
-async function pay(chain: SoakChain, payer: PayerActor, { plan, over }: Turn): Promise<void> {
+async function pay(chain: SoakChain, payer: PayerActor, { plan, over }: ActorTerms): Promise<void> {
   while (!over.aborted) {
     await pause(plan.between(0, chain.spec.blockMs), over)
     await payer.act().catch((error: unknown) => {
@@ -284,7 +284,7 @@ async function pay(chain: SoakChain, payer: PayerActor, { plan, over }: Turn): P
 
 const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal }).catch(() => {})
 
-async function mineOn(soak: Soak, chain: SoakChain, { plan, over }: Turn): Promise<void> {
+async function mineOn(soak: Soak, chain: SoakChain, { plan, over }: ActorTerms): Promise<void> {
   let killAfter = Number.POSITIVE_INFINITY
   const { without } = soak.options
   while (!over.aborted) {

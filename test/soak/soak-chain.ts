@@ -170,7 +170,7 @@ async function createSoakChain(parts: Parts): Promise<SoakChain> {
     floor: story.head(),
     lastTimeSec: start.timestampSec,
   }
-  let turn: Promise<unknown> = Promise.resolve()
+  let queue: Promise<unknown> = Promise.resolve()
   const sent = new Map<string, number>()
   return {
     spec,
@@ -183,8 +183,8 @@ async function createSoakChain(parts: Parts): Promise<SoakChain> {
     sent,
     config: (rpcUrls) => configOf(parts, rpcUrls),
     alone(work) {
-      const done = turn.then(work)
-      turn = done.catch(() => {})
+      const done = queue.then(work)
+      queue = done.catch(() => {})
       return done
     },
     async send(act) {

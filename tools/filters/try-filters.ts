@@ -16,12 +16,7 @@ const TABLE = 'src/search/filter/search-fields.ts'
 const PARSING = 'src/search/filter/parse-filter.ts'
 const SQL = 'src/search/sql/filter-conditions.ts'
 const SENT = 'src/api/services/payment-filter-input.ts'
-const REQUESTS = {
-  SearchPaymentsRequest: 'payment_search_service',
-  SummarizePaymentsRequest: 'payment_summary',
-  ExportPaymentsRequest: 'payment_export',
-  WatchPaymentsRequest: 'payment_watch',
-}
+const REQUESTS = ['SearchPaymentsRequest', 'SummarizePaymentsRequest', 'ExportPaymentsRequest', 'WatchPaymentsRequest']
 
 /** A part of a filter: the file that has it, and the file without it. */
 interface Part {
@@ -34,10 +29,11 @@ interface Part {
 function partsOf(field: FilterField): Part[] {
   const { name, kind } = field
   const entry: Part = { name: `${name}: entry of the table`, path: TABLE, remove: (text) => withoutEntry(text, name) }
-  const messages = kind === 'exclusion' ? { PaymentExclusion: 'payment_exclusion' } : REQUESTS
-  const fields = Object.entries(messages).map(([message, file]) => ({
+  const isExclusion = kind === 'exclusion'
+  const messages = isExclusion ? ['PaymentExclusion'] : REQUESTS
+  const fields = messages.map((message) => ({
     name: `${name}: field of ${message}`,
-    path: `proto/payments/v1/${file}.proto`,
+    path: `proto/payments/v1/${isExclusion ? 'payment_exclusion' : 'payment_search_service'}.proto`,
     remove: (text: string) => withoutProtoField(text, message, name.replace('exclude.', '')),
   }))
   const isEnum = kind === 'list' && field.value.read === 'enum'

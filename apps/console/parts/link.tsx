@@ -25,7 +25,7 @@ export function Link({ to, onClick, ...rest }: LinkProps) {
   return <a {...rest} href={ROOT + to} onClick={follow} />
 }
 
-/** A link that looks like a button. @param props.look - what sets it apart from others: `main`, `plain` */
+/** A link in the form of a button. @param props.kind - what sets it apart from others: `main`, `plain` */
 export function LinkButton({ text, kind = '', to }: { text: string; kind?: string; to: string }) {
   return (
     <Link className={`button ${kind}`} to={to}>

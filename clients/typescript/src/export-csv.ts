@@ -1,7 +1,10 @@
 import { create, type JsonValue, type MessageInitShape, toJson } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '../gen/google/rpc/error_details_pb.js'
-import { ExportPaymentsRequest_Format, ExportPaymentsRequestSchema } from '../gen/payments/v1/payment_export_pb.js'
+import {
+  ExportPaymentsRequest_Format,
+  ExportPaymentsRequestSchema,
+} from '../gen/payments/v1/payment_search_service_pb.js'
 import { toCallError } from './call-error.ts'
 import type { WaybillOptions } from './caller.ts'
 

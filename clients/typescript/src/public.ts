@@ -13,16 +13,15 @@ export { type Payment, Payment_Status, Payment_Type } from '../gen/payments/v1/p
 export { type PaymentRequest, PaymentRequest_Status } from '../gen/payments/v1/payment_request_pb.js'
 export type { PaymentRequestSummary } from '../gen/payments/v1/payment_request_summary_pb.js'
 export {
-  SearchPaymentsRequest_IncludeTotal,
-  SearchPaymentsRequest_SortBy,
-  SearchPaymentsRequest_SortOrder,
-} from '../gen/payments/v1/payment_search_service_pb.js'
-export {
   type PaymentSummary,
   PaymentSummary_GroupBy,
   PaymentSummary_Measure,
-} from '../gen/payments/v1/payment_summary_pb.js'
-export { type WatchPaymentsResponse, WatchPaymentsResponse_Type } from '../gen/payments/v1/payment_watch_pb.js'
+  SearchPaymentsRequest_IncludeTotal,
+  SearchPaymentsRequest_SortBy,
+  SearchPaymentsRequest_SortOrder,
+  type WatchPaymentsResponse,
+  WatchPaymentsResponse_Type,
+} from '../gen/payments/v1/payment_search_service_pb.js'
 export { ListPaymentRequestsRequest_IncludeTotal } from '../gen/payments/v1/requests_service_pb.js'
 export {
   type Route,

@@ -4,12 +4,12 @@ import {
   WatchPaymentRequestResponse_Type,
   type WatchPaymentRequestResponseSchema,
 } from '../gen/payments/v1/payment_request_watch_pb.js'
-import type { PaymentSearchService } from '../gen/payments/v1/payment_search_service_pb.js'
 import {
+  type PaymentSearchService,
   type WatchPaymentsRequestSchema,
   type WatchPaymentsResponse,
   WatchPaymentsResponse_Type,
-} from '../gen/payments/v1/payment_watch_pb.js'
+} from '../gen/payments/v1/payment_search_service_pb.js'
 import type { RequestsService } from '../gen/payments/v1/requests_service_pb.js'
 import { toCallError } from './call-error.ts'
 import type { Calls } from './calls.ts'

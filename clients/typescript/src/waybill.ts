@@ -1,10 +1,13 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { OperationsService } from '../gen/payments/v1/operations_service_pb.js'
-import type { ExportPaymentsRequestSchema } from '../gen/payments/v1/payment_export_pb.js'
 import type { Payment } from '../gen/payments/v1/payment_pb.js'
 import type { PaymentRequest } from '../gen/payments/v1/payment_request_pb.js'
-import { PaymentSearchService, type SearchPaymentsRequestSchema } from '../gen/payments/v1/payment_search_service_pb.js'
-import type { WatchPaymentsResponse } from '../gen/payments/v1/payment_watch_pb.js'
+import {
+  type ExportPaymentsRequestSchema,
+  PaymentSearchService,
+  type SearchPaymentsRequestSchema,
+  type WatchPaymentsResponse,
+} from '../gen/payments/v1/payment_search_service_pb.js'
 import { type ListPaymentRequestsRequestSchema, RequestsService } from '../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../gen/payments/v1/routes_service_pb.js'
 import { createCaller, type WaybillOptions } from './caller.ts'

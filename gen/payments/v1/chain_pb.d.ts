@@ -41,7 +41,7 @@ export declare type Chain = Message<"payments.v1.Chain"> & {
   state: Chain_State;
 
   /**
-   * The newest block that a node has told. Absent until one has. Example: `"21000000"`.
+   * The newest block that a node has reported. Absent until one has. Example: `"21000000"`.
    *
    * @generated from field: optional uint64 head_block = 4;
    */
@@ -62,7 +62,7 @@ export declare type Chain = Message<"payments.v1.Chain"> & {
   scannedTime?: Timestamp | undefined;
 
   /**
-   * The last block that no reorg can remove. Absent until a node has told.
+   * The last block that no reorg can remove. Absent until a node has reported.
    *
    * @generated from field: optional uint64 final_block = 7;
    */

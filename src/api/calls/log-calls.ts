@@ -13,7 +13,7 @@ export interface CallLog {
 }
 
 /**
- * Writes one line for each call: method, protocol, code, reason, duration and account. The outermost interceptor, which also turns
+ * Writes one line for each call: method, protocol, code, reason, duration and account. The outermost interceptor, which also makes
  * whatever was thrown into the error that is sent, so that the line and the wire agree.
  */
 export function logCalls({ logger, refusalLog, classify }: CallLog): Interceptor {

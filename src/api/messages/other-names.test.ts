@@ -5,8 +5,8 @@ import {
   SearchPaymentsRequest_SortBySchema,
   SearchPaymentsRequest_SortOrderSchema,
   SearchPaymentsRequestSchema,
+  SummarizePaymentsRequestSchema,
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
-import { SummarizePaymentsRequestSchema } from '../../../gen/payments/v1/payment_summary_pb.js'
 import {
   AddRefundWalletRequestSchema,
   CreatePaymentRequestRequestSchema,

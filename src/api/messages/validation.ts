@@ -128,7 +128,7 @@ type Properties = Readonly<Record<string, unknown>>
 type Holds = (value: unknown) => boolean
 
 /**
- * Compiles a check that accepts most valid messages at a twentieth of the cost of protovalidate. It looks only at the fields that are set,
+ * Compiles a check that accepts most valid messages at a twentieth of the cost of protovalidate. It checks only the fields that are set,
  * and knows only required fields, lengths of texts and lists, bounds of numbers and members of enums. A message that it does not accept must be
  * validated by protovalidate.
  *

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   ExportPaymentsRequest_Format,
   ExportPaymentsRequestSchema,
-} from '../../../gen/payments/v1/payment_export_pb.js'
+} from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { Address } from '../../domain/address.ts'
 import type { Payment } from '../../domain/payment.ts'
 import { formatPaymentLine, toPaymentLine } from '../../domain/payment-line.ts'

@@ -3,7 +3,7 @@ import {
   type ExportPaymentsRequest,
   ExportPaymentsRequest_Format,
   ExportPaymentsRequestSchema,
-} from '../../../gen/payments/v1/payment_export_pb.js'
+} from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { addDecimals, type Decimal, formatDecimal, parseDecimal, sumDecimals, ZERO } from '../../domain/decimal.ts'
 import { type FeeType, feeTypes } from '../../domain/payment.ts'
 import { type FeeEntry, formatPaymentLine, type PaymentLine, toPaymentLine } from '../../domain/payment-line.ts'

@@ -1,8 +1,10 @@
 import { create } from '@bufbuild/protobuf'
 import { createContextValues, createHandlerContext } from '@connectrpc/connect'
 import { expect, it } from 'vitest'
-import { ExportPaymentsRequestSchema } from '../../../gen/payments/v1/payment_export_pb.js'
-import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
+import {
+  ExportPaymentsRequestSchema,
+  PaymentSearchService,
+} from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { Payment } from '../../domain/payment.ts'
 import { callerKey } from '../calls/call-context.ts'
 import { createExportHandlers } from './export-handler.ts'

@@ -1,13 +1,13 @@
 import type { DescMessage, Message } from '@bufbuild/protobuf'
 import { type PaymentExclusion, PaymentExclusionSchema } from '../../../gen/payments/v1/payment_exclusion_pb.js'
-import type { ExportPaymentsRequest } from '../../../gen/payments/v1/payment_export_pb.js'
 import { Payment_Status, Payment_Type } from '../../../gen/payments/v1/payment_pb.js'
 import {
+  type ExportPaymentsRequest,
   type SearchPaymentsRequest,
   SearchPaymentsRequestSchema,
+  type SummarizePaymentsRequest,
+  type WatchPaymentsRequest,
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
-import type { SummarizePaymentsRequest } from '../../../gen/payments/v1/payment_summary_pb.js'
-import type { WatchPaymentsRequest } from '../../../gen/payments/v1/payment_watch_pb.js'
 import { suggestName } from '../../domain/nearest.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { FilterInput, FilterName, FilterWords } from '../../search/filter/search-fields.ts'

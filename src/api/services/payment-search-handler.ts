@@ -9,12 +9,10 @@ import {
   SearchPaymentsRequest_SortBy,
   SearchPaymentsRequest_SortOrder,
   type SearchPaymentsResponseSchema,
-} from '../../../gen/payments/v1/payment_search_service_pb.js'
-import {
   type WatchPaymentsRequest,
   WatchPaymentsResponse_Type,
   type WatchPaymentsResponseSchema,
-} from '../../../gen/payments/v1/payment_watch_pb.js'
+} from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { Caller } from '../../auth/caller.ts'
 import { requirePaymentId } from '../../domain/require-input.ts'
 import { waybillError } from '../../errors/waybill-error.ts'

@@ -1,14 +1,14 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { Payment_Status, Payment_Type } from '../../../gen/payments/v1/payment_pb.js'
-import type { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import {
+  type PaymentSearchService,
   PaymentSummary_GroupBy,
   PaymentSummary_Measure,
   type PaymentSummary_SumSchema,
   type PaymentSummarySchema,
   type SummarizePaymentsRequest,
-} from '../../../gen/payments/v1/payment_summary_pb.js'
+} from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { formatAddress } from '../../domain/address.ts'
 import type { PaymentReads } from '../../search/payment-reads.ts'
 import type { GroupName } from '../../search/sql/read-summary.ts'

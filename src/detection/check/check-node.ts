@@ -124,7 +124,7 @@ async function checkBatches(node: CheckedNode): Promise<{ fact: CheckedFact; cal
 /** Calls that are made to see a rate. They end early, so that the check uses up little of what the node allows. */
 const RATE_CALLS = 20
 
-/** Looks whether the node refuses a few calls in a row. A rate that the chains file states is believed. */
+/** Checks whether the node refuses a few calls in a row. A rate that the chains file states is believed. */
 export async function checkRate(node: CheckedNode): Promise<{ fact: CheckedFact; perSecond: number | undefined }> {
   const limits = node.client.limitsOf(0)
   const { requestsPerSecond } = limits.declared

@@ -48,7 +48,7 @@ describe('a range of logs', () => {
 
   it('that was refused for its logs is wide again where there are none', () => {
     let known = startLogRange()
-    for (let turn = 0; turn < 4; turn++) {
+    for (let round = 0; round < 4; round++) {
       known = rangeAfterRefused(known, widthOf(known), refused('query returned more than 10000 results'))
     }
     expect(widthOf(known)).toBe(125)

@@ -11,7 +11,7 @@ interface DueEntries<E> {
   readonly atOnce: number
   /** The entries that are due, longest due first. */
   readonly findDue: (limit: number) => Promise<readonly E[]>
-  /** Looks some up while the lease is held. An entry that was looked up is gone, or due later. */
+  /** Processes some while the lease is held. An entry that was looked up is gone, or due later. */
   readonly lookup: (due: readonly E[]) => Promise<void>
 }
 

@@ -8,9 +8,6 @@ import type { Payment, Payment_Status, Payment_Type, PaymentSchema } from "./pay
 import type { PaymentExclusion } from "./payment_exclusion_pb.js";
 import type { Pagination } from "./pagination_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { PaymentSummarySchema, SummarizePaymentsRequestSchema } from "./payment_summary_pb.js";
-import type { ExportPaymentsRequestSchema, ExportPaymentsResponseSchema } from "./payment_export_pb.js";
-import type { CreateWatchTicketRequestSchema, WatchPaymentsRequestSchema, WatchPaymentsResponseSchema, WatchTicketSchema } from "./payment_watch_pb.js";
 
 /**
  * Describes the file payments/v1/payment_search_service.proto.
@@ -541,6 +538,1355 @@ export declare type RemovedPayment = Message<"payments.v1.RemovedPayment"> & {
  * Use `create(RemovedPaymentSchema)` to create a new message.
  */
 export declare const RemovedPaymentSchema: GenMessage<RemovedPayment>;
+
+/**
+ * Filters and groupings of a summary. All fields are optional. The filters mean the same as in SearchPayments and have
+ * the same numbers.
+ *
+ * @generated from message payments.v1.SummarizePaymentsRequest
+ */
+export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePaymentsRequest"> & {
+  /**
+   * Only payments whose `timestamp` is at this moment or later. RFC 3339 with an offset, or a bare date, which is the
+   * first instant of that day in `timeZone`. INVALID_DATE, also for a day that the zone skips; INVALID_RANGE if it is
+   * after `toDate`. Examples: `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
+   *
+   * @generated from field: optional string from_date = 1;
+   */
+  fromDate?: string | undefined;
+
+  /**
+   * Only payments whose `timestamp` is at this moment or earlier. RFC 3339 with an offset, or a bare date, which is the
+   * end of that day in `timeZone`. INVALID_DATE, also for a day that the zone skips. Example: `"2026-03-31"`.
+   *
+   * @generated from field: optional string to_date = 2;
+   */
+  toDate?: string | undefined;
+
+  /**
+   * Only payments of this amount or more. A decimal string, not negative, in the one currency that the `currency`
+   * filters name, else in US dollars (`amountInUSD`). A payment whose amount is unknown never matches. INVALID_AMOUNT;
+   * INVALID_RANGE if it is above `maxAmount`. Example: `"100"`.
+   *
+   * @generated from field: optional string min_amount = 3;
+   */
+  minAmount?: string | undefined;
+
+  /**
+   * Only payments of this amount or less: a decimal string in the same unit as `minAmount`. A payment whose amount is
+   * unknown never matches. INVALID_AMOUNT. Example: `"250.5"`.
+   *
+   * @generated from field: optional string max_amount = 4;
+   */
+  maxAmount?: string | undefined;
+
+  /**
+   * Payment currency by symbol or id, else invoice currency by ISO 4217 code. If a name is both, the token of a served
+   * chain wins. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
+   *
+   * @generated from field: repeated string currency = 5;
+   */
+  currency: string[];
+
+  /**
+   * Payment currency by symbol or id. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Example:
+   * `"USDC-BASE"`.
+   *
+   * @generated from field: repeated string payment_currency = 6;
+   */
+  paymentCurrency: string[];
+
+  /**
+   * Invoice currency: an ISO 4217 code, or a token by symbol or id. At most 100 values; any of them matches.
+   * UNKNOWN_CURRENCY. Example: `"USD"`.
+   *
+   * @generated from field: repeated string invoice_currency = 7;
+   */
+  invoiceCurrency: string[];
+
+  /**
+   * Status of the payment. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"CONFIRMED"`.
+   *
+   * @generated from field: repeated payments.v1.Payment.Status status = 8;
+   */
+  status: Payment_Status[];
+
+  /**
+   * How the payment was made. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"DIRECT"`.
+   *
+   * @generated from field: repeated payments.v1.Payment.Type type = 9;
+   */
+  type: Payment_Type[];
+
+  /**
+   * Address of the payer. EVM addresses in any case (a mixed-case one must have a correct EIP-55 checksum), Tron
+   * addresses exactly as written. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: repeated string payer = 10;
+   */
+  payer: string[];
+
+  /**
+   * Address of the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   *
+   * @generated from field: repeated string payee = 11;
+   */
+  payee: string[];
+
+  /**
+   * Address of the payer or the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS.
+   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: repeated string wallet_address = 12;
+   */
+  walletAddress: string[];
+
+  /**
+   * Hash of the source or destination transaction, or of a refund: 64 hexadecimal digits in any case, `0x` optional. Finds every
+   * payment of the transaction. At most 100 values; any of them matches. INVALID_TX_HASH. Example:
+   * `"0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"`.
+   *
+   * @generated from field: repeated string tx_hash = 13;
+   */
+  txHash: string[];
+
+  /**
+   * Id of the request that was paid: `01` and 64 hexadecimal digits, in any case. At most 100 values; any of them
+   * matches. INVALID_REQUEST_ID. Example: `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
+   *
+   * @generated from field: repeated string request_id = 14;
+   */
+  requestId: string[];
+
+  /**
+   * Payment reference of the request that was paid: 16 hexadecimal digits in any case, `0x` optional. At most 100
+   * values; any of them matches. INVALID_PAYMENT_REFERENCE. Example: `"0x1122334455667788"`.
+   *
+   * @generated from field: repeated string payment_reference = 15;
+   */
+  paymentReference: string[];
+
+  /**
+   * The merchant's own reference, exactly as stored: 1 to 256 characters. At most 100 values and 24,576 bytes together;
+   * any of them matches. A query string repeats the parameter; values are not split at commas. INVALID_REFERENCE,
+   * VALUE_TOO_LONG. Example: `"INV-2026-0042"`.
+   *
+   * @generated from field: repeated string reference = 16;
+   */
+  reference: string[];
+
+  /**
+   * Source or destination chain: a name, an alias, a chain id or CAIP-2, in any case. At most 100 values; any of them
+   * matches. UNKNOWN_NETWORK. Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
+   *
+   * @generated from field: repeated string network = 17;
+   */
+  network: string[];
+
+  /**
+   * Free search: 1 to 256 characters, surrounding spaces ignored, not split at commas. An address finds the payments
+   * with that payer or payee. Any other text finds the payments that have it as `reference`, and, if it has their form,
+   * those of that transaction (64 hexadecimal digits), request (`01` and 64 digits), payment reference (16 digits) or
+   * payment id (a UUID). Combined with the other filters by AND. Examples: `"INV-2026-0042"`,
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: optional string q = 23;
+   */
+  q?: string | undefined;
+
+  /**
+   * Source chain, where it was paid, written as `network`. A payment whose source is unknown never matches. At most 100
+   * values; any of them matches. UNKNOWN_NETWORK. Example: `"ARBITRUM"`.
+   *
+   * @generated from field: repeated string source_network = 24;
+   */
+  sourceNetwork: string[];
+
+  /**
+   * Destination chain, where it was received, written as `network`. At most 100 values; any of them matches.
+   * UNKNOWN_NETWORK. Example: `"BASE"`.
+   *
+   * @generated from field: repeated string destination_network = 25;
+   */
+  destinationNetwork: string[];
+
+  /**
+   * Time zone of the bare dates in `fromDate` and `toDate`, and of days, weeks and months of a summary: `UTC` or a name with a
+   * `/` of the IANA database, in any case. A day runs from its first instant to that of the next date, so it may have
+   * 23 or 25 hours. Default: `"UTC"`. UNKNOWN_TIME_ZONE. Example: `"Europe/Zurich"`.
+   *
+   * @generated from field: optional string time_zone = 26;
+   */
+  timeZone?: string | undefined;
+
+  /**
+   * What the payments must not be.
+   *
+   * @generated from field: optional payments.v1.PaymentExclusion exclude = 27;
+   */
+  exclude?: PaymentExclusion | undefined;
+
+  /**
+   * The merchant's own reference begins with this, exactly as stored: 2 to 256 characters. Combined with `reference` by AND.
+   * INVALID_REFERENCE. Example: `"INV-2026-"`.
+   *
+   * @generated from field: optional string reference_prefix = 28;
+   */
+  referencePrefix?: string | undefined;
+
+  /**
+   * Only payments that changed at this moment or later: whose `changedAt` is, written as `fromDate`. INVALID_DATE;
+   * INVALID_RANGE if it is after `changedTo`. Example: `"2026-03-01T12:00:06.789Z"`.
+   *
+   * @generated from field: optional string changed_from = 37;
+   */
+  changedFrom?: string | undefined;
+
+  /**
+   * Only payments whose `changedAt` is at this moment or earlier, written as `toDate`. INVALID_DATE. Example:
+   * `"2026-03-31"`.
+   *
+   * @generated from field: optional string changed_to = 38;
+   */
+  changedTo?: string | undefined;
+
+  /**
+   * What to group by: at most two different groupings, the outer one first. Empty: one sum of all. A query string may
+   * separate them by commas. INVALID_FIELD, UNKNOWN_ENUM_VALUE, TOO_MANY_VALUES. Example: `["MONTH", "STATUS"]`.
+   *
+   * @generated from field: repeated payments.v1.PaymentSummary.GroupBy group_by = 30;
+   */
+  groupBy: PaymentSummary_GroupBy[];
+
+  /**
+   * How many payers or payees get a group of their own, 0 to 100. Default, also for 0: 10. Those with the largest sum
+   * in US dollars are chosen, then those with the most payments; all others share one group, marked by `other`.
+   * INVALID_FIELD.
+   *
+   * @generated from field: optional int32 top = 32;
+   */
+  top?: number | undefined;
+
+  /**
+   * What else to add up, in its own currencies: amounts, invoice amounts, fees, gas, refunds, amounts net of refunds.
+   * Empty: only US dollars. FEES, GAS, REFUNDS and NET read every row whole and take several times as long. A query
+   * string may separate the values by commas.
+   * UNKNOWN_ENUM_VALUE, INVALID_FIELD, TOO_MANY_VALUES. Example: `["AMOUNTS", "FEES"]`.
+   *
+   * @generated from field: repeated payments.v1.PaymentSummary.Measure sums = 33;
+   */
+  sums: PaymentSummary_Measure[];
+};
+
+/**
+ * Describes the message payments.v1.SummarizePaymentsRequest.
+ * Use `create(SummarizePaymentsRequestSchema)` to create a new message.
+ */
+export declare const SummarizePaymentsRequestSchema: GenMessage<SummarizePaymentsRequest>;
+
+/**
+ * Number and value of the payments that match. Payments that are FAILED are counted, and are in no sum unless FAILED is
+ * the only status that the filters leave.
+ *
+ * @generated from message payments.v1.PaymentSummary
+ */
+export declare type PaymentSummary = Message<"payments.v1.PaymentSummary"> & {
+  /**
+   * The groups that hold at least one payment. Order: by the first grouping, then the second; times ascending, statuses
+   * by rank, types in the order of their numbers, networks and currencies by name, payers and payees by `top`, then the unknown ones, then `other`. Empty if
+   * no grouping was asked for.
+   *
+   * @generated from field: repeated payments.v1.PaymentSummary.Group groups = 1;
+   */
+  groups: PaymentSummary_Group[];
+
+  /**
+   * Number of payments that match: the sum over all groups. Example: `1204`.
+   *
+   * @generated from field: int32 count = 2;
+   */
+  count: number;
+
+  /**
+   * Exact sum of their `amountInUSD`: a decimal string. Payments without it add nothing, and neither do those that are
+   * FAILED, unless FAILED is the only status that the filters leave. Example: `"1250300.25"`.
+   *
+   * @generated from field: string amount_in_usd = 3 [json_name = "amountInUSD"];
+   */
+  amountInUsd: string;
+
+  /**
+   * Number of payments that would add to it, but have no `amountInUSD`. Example: `3`.
+   *
+   * @generated from field: int32 count_without_usd = 4 [json_name = "countWithoutUSD"];
+   */
+  countWithoutUsd: number;
+
+  /**
+   * The sums that were asked for, over all groups, by measure, then by symbol. Empty if none was.
+   *
+   * @generated from field: repeated payments.v1.PaymentSummary.Sum sums = 5;
+   */
+  sums: PaymentSummary_Sum[];
+};
+
+/**
+ * Describes the message payments.v1.PaymentSummary.
+ * Use `create(PaymentSummarySchema)` to create a new message.
+ */
+export declare const PaymentSummarySchema: GenMessage<PaymentSummary>;
+
+/**
+ * A sum in one currency.
+ *
+ * @generated from message payments.v1.PaymentSummary.Sum
+ */
+export declare type PaymentSummary_Sum = Message<"payments.v1.PaymentSummary.Sum"> & {
+  /**
+   * What was added up.
+   *
+   * @generated from field: payments.v1.PaymentSummary.Measure measure = 1;
+   */
+  measure: PaymentSummary_Measure;
+
+  /**
+   * Symbol of the currency, on whatever chain. Example: `"USDC"`.
+   *
+   * @generated from field: string symbol = 2;
+   */
+  symbol: string;
+
+  /**
+   * Exact sum: a decimal string in that currency. Example: `"1250300.25"`.
+   *
+   * @generated from field: string amount = 3;
+   */
+  amount: string;
+
+  /**
+   * How many amounts were added: payments, transactions (GAS), lines of fees or refunds. Example: `1204`.
+   *
+   * @generated from field: int32 count = 4;
+   */
+  count: number;
+
+  /**
+   * The same sum by currency id, in the order of their names.
+   *
+   * @generated from field: repeated payments.v1.PaymentSummary.Sum.Part parts = 5;
+   */
+  parts: PaymentSummary_Sum_Part[];
+
+  /**
+   * Exact sum of the known values in US dollars: a decimal string. Example: `"1250300.25"`.
+   *
+   * @generated from field: string amount_in_usd = 6 [json_name = "amountInUSD"];
+   */
+  amountInUsd: string;
+
+  /**
+   * Number of amounts without a known value in US dollars. Example: `3`.
+   *
+   * @generated from field: int32 count_without_usd = 7 [json_name = "countWithoutUSD"];
+   */
+  countWithoutUsd: number;
+};
+
+/**
+ * Describes the message payments.v1.PaymentSummary.Sum.
+ * Use `create(PaymentSummary_SumSchema)` to create a new message.
+ */
+export declare const PaymentSummary_SumSchema: GenMessage<PaymentSummary_Sum>;
+
+/**
+ * The part of a sum that is in one currency id.
+ *
+ * @generated from message payments.v1.PaymentSummary.Sum.Part
+ */
+export declare type PaymentSummary_Sum_Part = Message<"payments.v1.PaymentSummary.Sum.Part"> & {
+  /**
+   * A currency id, or an ISO 4217 code. Example: `"USDC-BASE"`.
+   *
+   * @generated from field: string currency = 1;
+   */
+  currency: string;
+
+  /**
+   * Exact sum: a decimal string. Example: `"1250300.25"`.
+   *
+   * @generated from field: string amount = 2;
+   */
+  amount: string;
+
+  /**
+   * How many amounts were added. Example: `1204`.
+   *
+   * @generated from field: int32 count = 3;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message payments.v1.PaymentSummary.Sum.Part.
+ * Use `create(PaymentSummary_Sum_PartSchema)` to create a new message.
+ */
+export declare const PaymentSummary_Sum_PartSchema: GenMessage<PaymentSummary_Sum_Part>;
+
+/**
+ * The payments that have the same value in every grouping. Only the fields of the groupings asked for are present,
+ * and only with a known value.
+ *
+ * @generated from message payments.v1.PaymentSummary.Group
+ */
+export declare type PaymentSummary_Group = Message<"payments.v1.PaymentSummary.Group"> & {
+  /**
+   * Calendar day. Example: `"2026-03-29"`.
+   *
+   * @generated from field: optional string day = 1;
+   */
+  day?: string | undefined;
+
+  /**
+   * ISO 8601 week. The first days of January may belong to the last week of the year before. Example: `"2026-W13"`.
+   *
+   * @generated from field: optional string week = 2;
+   */
+  week?: string | undefined;
+
+  /**
+   * Calendar month. Example: `"2026-03"`.
+   *
+   * @generated from field: optional string month = 3;
+   */
+  month?: string | undefined;
+
+  /**
+   * Status of the payments. Example: `"CONFIRMED"`.
+   *
+   * @generated from field: optional payments.v1.Payment.Status status = 4;
+   */
+  status?: Payment_Status | undefined;
+
+  /**
+   * Destination chain. Example: `"BASE"`.
+   *
+   * @generated from field: optional string network = 5;
+   */
+  network?: string | undefined;
+
+  /**
+   * Payment currency: a currency id. Example: `"USDC-BASE"`.
+   *
+   * @generated from field: optional string currency = 6;
+   */
+  currency?: string | undefined;
+
+  /**
+   * Address of the payer. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent if the payer is unknown,
+   * and if `other` holds PAYER.
+   *
+   * @generated from field: optional string payer = 7;
+   */
+  payer?: string | undefined;
+
+  /**
+   * Address of the payee. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent if the payee is unknown,
+   * and if `other` holds PAYEE.
+   *
+   * @generated from field: optional string payee = 8;
+   */
+  payee?: string | undefined;
+
+  /**
+   * The groupings for which this group holds everything outside the `top`: PAYER, PAYEE or both. Empty for every
+   * other group.
+   *
+   * @generated from field: repeated payments.v1.PaymentSummary.GroupBy other = 9;
+   */
+  other: PaymentSummary_GroupBy[];
+
+  /**
+   * Number of payments in the group. Example: `1204`.
+   *
+   * @generated from field: int32 count = 10;
+   */
+  count: number;
+
+  /**
+   * Exact sum of their `amountInUSD`: a decimal string. Payments without it add nothing, and neither do those that are
+   * FAILED, unless FAILED is the only status that the filters leave. Example: `"1250300.25"`.
+   *
+   * @generated from field: string amount_in_usd = 11 [json_name = "amountInUSD"];
+   */
+  amountInUsd: string;
+
+  /**
+   * Number of payments that would add to it, but have no `amountInUSD`. Example: `3`.
+   *
+   * @generated from field: int32 count_without_usd = 12 [json_name = "countWithoutUSD"];
+   */
+  countWithoutUsd: number;
+
+  /**
+   * How the payments were made. Example: `"DIRECT"`.
+   *
+   * @generated from field: optional payments.v1.Payment.Type type = 13;
+   */
+  type?: Payment_Type | undefined;
+
+  /**
+   * Invoice currency: an ISO 4217 code or a currency id. Example: `"EUR"`.
+   *
+   * @generated from field: optional string invoice_currency = 14;
+   */
+  invoiceCurrency?: string | undefined;
+
+  /**
+   * The sums that were asked for, by measure, then by symbol. Empty if none was.
+   *
+   * @generated from field: repeated payments.v1.PaymentSummary.Sum sums = 15;
+   */
+  sums: PaymentSummary_Sum[];
+};
+
+/**
+ * Describes the message payments.v1.PaymentSummary.Group.
+ * Use `create(PaymentSummary_GroupSchema)` to create a new message.
+ */
+export declare const PaymentSummary_GroupSchema: GenMessage<PaymentSummary_Group>;
+
+/**
+ * What payments are grouped by.
+ *
+ * @generated from enum payments.v1.PaymentSummary.GroupBy
+ */
+export enum PaymentSummary_GroupBy {
+  /**
+   * Never sent. Refused in a request (UNKNOWN_ENUM_VALUE).
+   *
+   * @generated from enum value: GROUP_BY_UNSPECIFIED = 0;
+   */
+  GROUP_BY_UNSPECIFIED = 0,
+
+  /**
+   * By calendar day of `timestamp` in the time zone.
+   *
+   * @generated from enum value: DAY = 1;
+   */
+  DAY = 1,
+
+  /**
+   * By ISO 8601 week of `timestamp` in the time zone, Monday to Sunday.
+   *
+   * @generated from enum value: WEEK = 2;
+   */
+  WEEK = 2,
+
+  /**
+   * By calendar month of `timestamp` in the time zone.
+   *
+   * @generated from enum value: MONTH = 3;
+   */
+  MONTH = 3,
+
+  /**
+   * By `status`.
+   *
+   * @generated from enum value: STATUS = 4;
+   */
+  STATUS = 4,
+
+  /**
+   * By `network`, the destination chain, where it was received: each payment counts once.
+   *
+   * @generated from enum value: NETWORK = 5;
+   */
+  NETWORK = 5,
+
+  /**
+   * By `currency`, the id of the payment currency.
+   *
+   * @generated from enum value: CURRENCY = 6;
+   */
+  CURRENCY = 6,
+
+  /**
+   * By `payer`: the `top` payers, then all others in one group.
+   *
+   * @generated from enum value: PAYER = 7;
+   */
+  PAYER = 7,
+
+  /**
+   * By `payee`: the `top` payees, then all others in one group.
+   *
+   * @generated from enum value: PAYEE = 8;
+   */
+  PAYEE = 8,
+
+  /**
+   * By `type`.
+   *
+   * @generated from enum value: TYPE = 9;
+   */
+  TYPE = 9,
+
+  /**
+   * By `invoiceCurrency`.
+   *
+   * @generated from enum value: INVOICE_CURRENCY = 10;
+   */
+  INVOICE_CURRENCY = 10,
+}
+
+/**
+ * Describes the enum payments.v1.PaymentSummary.GroupBy.
+ */
+export declare const PaymentSummary_GroupBySchema: GenEnum<PaymentSummary_GroupBy>;
+
+/**
+ * What is added up in its own currencies.
+ *
+ * @generated from enum payments.v1.PaymentSummary.Measure
+ */
+export enum PaymentSummary_Measure {
+  /**
+   * Never sent. Refused in a request (UNKNOWN_ENUM_VALUE).
+   *
+   * @generated from enum value: MEASURE_UNSPECIFIED = 0;
+   */
+  MEASURE_UNSPECIFIED = 0,
+
+  /**
+   * `amount` in `currency`: what was paid, before refunds.
+   *
+   * @generated from enum value: AMOUNTS = 1;
+   */
+  AMOUNTS = 1,
+
+  /**
+   * `invoiceAmount` in `invoiceCurrency`.
+   *
+   * @generated from enum value: INVOICE_AMOUNTS = 2;
+   */
+  INVOICE_AMOUNTS = 2,
+
+  /**
+   * Each line of `fees`, in its currency.
+   *
+   * @generated from enum value: FEES = 3;
+   */
+  FEES = 3,
+
+  /**
+   * `gas.amount` in `gas.currency`, once for each transaction: for that of its matching payments which has the lowest
+   * `eventIndex`, then the lowest id.
+   *
+   * @generated from enum value: GAS = 4;
+   */
+  GAS = 4,
+
+  /**
+   * Each entry of `refunds`, in its currency, whenever the refund was made. Its value in US dollars is not known.
+   *
+   * @generated from enum value: REFUNDS = 5;
+   */
+  REFUNDS = 5,
+
+  /**
+   * `amount` less `refunds`, in their currencies. `count` counts payments. The value in US dollars of a payment with
+   * refunds is not known.
+   *
+   * @generated from enum value: NET = 6;
+   */
+  NET = 6,
+}
+
+/**
+ * Describes the enum payments.v1.PaymentSummary.Measure.
+ */
+export declare const PaymentSummary_MeasureSchema: GenEnum<PaymentSummary_Measure>;
+
+/**
+ * Filters of an export, and where it begins. All fields are optional. The filters mean the same as in SearchPayments
+ * and have the same numbers.
+ *
+ * @generated from message payments.v1.ExportPaymentsRequest
+ */
+export declare type ExportPaymentsRequest = Message<"payments.v1.ExportPaymentsRequest"> & {
+  /**
+   * Only payments whose `timestamp` is at this moment or later. RFC 3339 with an offset, or a bare date, which is the
+   * first instant of that day in `timeZone`. INVALID_DATE, also for a day that the zone skips; INVALID_RANGE if it is
+   * after `toDate`. Examples: `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
+   *
+   * @generated from field: optional string from_date = 1;
+   */
+  fromDate?: string | undefined;
+
+  /**
+   * Only payments whose `timestamp` is at this moment or earlier. RFC 3339 with an offset, or a bare date, which is the
+   * end of that day in `timeZone`. INVALID_DATE, also for a day that the zone skips. Example: `"2026-03-31"`.
+   *
+   * @generated from field: optional string to_date = 2;
+   */
+  toDate?: string | undefined;
+
+  /**
+   * Only payments of this amount or more. A decimal string, not negative, in the one currency that the `currency`
+   * filters name, else in US dollars (`amountInUSD`). A payment whose amount is unknown never matches. INVALID_AMOUNT;
+   * INVALID_RANGE if it is above `maxAmount`. Example: `"100"`.
+   *
+   * @generated from field: optional string min_amount = 3;
+   */
+  minAmount?: string | undefined;
+
+  /**
+   * Only payments of this amount or less: a decimal string in the same unit as `minAmount`. A payment whose amount is
+   * unknown never matches. INVALID_AMOUNT. Example: `"250.5"`.
+   *
+   * @generated from field: optional string max_amount = 4;
+   */
+  maxAmount?: string | undefined;
+
+  /**
+   * Payment currency by symbol or id, else invoice currency by ISO 4217 code. If a name is both, the token of a served
+   * chain wins. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
+   *
+   * @generated from field: repeated string currency = 5;
+   */
+  currency: string[];
+
+  /**
+   * Payment currency by symbol or id. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Example:
+   * `"USDC-BASE"`.
+   *
+   * @generated from field: repeated string payment_currency = 6;
+   */
+  paymentCurrency: string[];
+
+  /**
+   * Invoice currency: an ISO 4217 code, or a token by symbol or id. At most 100 values; any of them matches.
+   * UNKNOWN_CURRENCY. Example: `"USD"`.
+   *
+   * @generated from field: repeated string invoice_currency = 7;
+   */
+  invoiceCurrency: string[];
+
+  /**
+   * Status of the payment. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"CONFIRMED"`.
+   *
+   * @generated from field: repeated payments.v1.Payment.Status status = 8;
+   */
+  status: Payment_Status[];
+
+  /**
+   * How the payment was made. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"DIRECT"`.
+   *
+   * @generated from field: repeated payments.v1.Payment.Type type = 9;
+   */
+  type: Payment_Type[];
+
+  /**
+   * Address of the payer. EVM addresses in any case (a mixed-case one must have a correct EIP-55 checksum), Tron
+   * addresses exactly as written. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: repeated string payer = 10;
+   */
+  payer: string[];
+
+  /**
+   * Address of the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   *
+   * @generated from field: repeated string payee = 11;
+   */
+  payee: string[];
+
+  /**
+   * Address of the payer or the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS.
+   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: repeated string wallet_address = 12;
+   */
+  walletAddress: string[];
+
+  /**
+   * Hash of the source or destination transaction, or of a refund: 64 hexadecimal digits in any case, `0x` optional. Finds every
+   * payment of the transaction. At most 100 values; any of them matches. INVALID_TX_HASH. Example:
+   * `"0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"`.
+   *
+   * @generated from field: repeated string tx_hash = 13;
+   */
+  txHash: string[];
+
+  /**
+   * Id of the request that was paid: `01` and 64 hexadecimal digits, in any case. At most 100 values; any of them
+   * matches. INVALID_REQUEST_ID. Example: `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
+   *
+   * @generated from field: repeated string request_id = 14;
+   */
+  requestId: string[];
+
+  /**
+   * Payment reference of the request that was paid: 16 hexadecimal digits in any case, `0x` optional. At most 100
+   * values; any of them matches. INVALID_PAYMENT_REFERENCE. Example: `"0x1122334455667788"`.
+   *
+   * @generated from field: repeated string payment_reference = 15;
+   */
+  paymentReference: string[];
+
+  /**
+   * The merchant's own reference, exactly as stored: 1 to 256 characters. At most 100 values and 24,576 bytes together;
+   * any of them matches. A query string repeats the parameter; values are not split at commas. INVALID_REFERENCE,
+   * VALUE_TOO_LONG. Example: `"INV-2026-0042"`.
+   *
+   * @generated from field: repeated string reference = 16;
+   */
+  reference: string[];
+
+  /**
+   * Source or destination chain: a name, an alias, a chain id or CAIP-2, in any case. At most 100 values; any of them
+   * matches. UNKNOWN_NETWORK. Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
+   *
+   * @generated from field: repeated string network = 17;
+   */
+  network: string[];
+
+  /**
+   * Free search: 1 to 256 characters, surrounding spaces ignored, not split at commas. An address finds the payments
+   * with that payer or payee. Any other text finds the payments that have it as `reference`, and, if it has their form,
+   * those of that transaction (64 hexadecimal digits), request (`01` and 64 digits), payment reference (16 digits) or
+   * payment id (a UUID). Combined with the other filters by AND. Examples: `"INV-2026-0042"`,
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: optional string q = 23;
+   */
+  q?: string | undefined;
+
+  /**
+   * Source chain, where it was paid, written as `network`. A payment whose source is unknown never matches. At most 100
+   * values; any of them matches. UNKNOWN_NETWORK. Example: `"ARBITRUM"`.
+   *
+   * @generated from field: repeated string source_network = 24;
+   */
+  sourceNetwork: string[];
+
+  /**
+   * Destination chain, where it was received, written as `network`. At most 100 values; any of them matches.
+   * UNKNOWN_NETWORK. Example: `"BASE"`.
+   *
+   * @generated from field: repeated string destination_network = 25;
+   */
+  destinationNetwork: string[];
+
+  /**
+   * Time zone of the bare dates in `fromDate` and `toDate`, and of days, weeks and months of a summary: `UTC` or a name with a
+   * `/` of the IANA database, in any case. A day runs from its first instant to that of the next date, so it may have
+   * 23 or 25 hours. Default: `"UTC"`. UNKNOWN_TIME_ZONE. Example: `"Europe/Zurich"`.
+   *
+   * @generated from field: optional string time_zone = 26;
+   */
+  timeZone?: string | undefined;
+
+  /**
+   * What the payments must not be.
+   *
+   * @generated from field: optional payments.v1.PaymentExclusion exclude = 27;
+   */
+  exclude?: PaymentExclusion | undefined;
+
+  /**
+   * The merchant's own reference begins with this, exactly as stored: 2 to 256 characters. Combined with `reference` by AND.
+   * INVALID_REFERENCE. Example: `"INV-2026-"`.
+   *
+   * @generated from field: optional string reference_prefix = 28;
+   */
+  referencePrefix?: string | undefined;
+
+  /**
+   * Only payments that changed at this moment or later: whose `changedAt` is, written as `fromDate`. INVALID_DATE;
+   * INVALID_RANGE if it is after `changedTo`. Example: `"2026-03-01T12:00:06.789Z"`.
+   *
+   * @generated from field: optional string changed_from = 37;
+   */
+  changedFrom?: string | undefined;
+
+  /**
+   * Only payments whose `changedAt` is at this moment or earlier, written as `toDate`. INVALID_DATE. Example:
+   * `"2026-03-31"`.
+   *
+   * @generated from field: optional string changed_to = 38;
+   */
+  changedTo?: string | undefined;
+
+  /**
+   * Continue a broken export: id of the last payment received. Default: begin with the first payment. Send the same
+   * filters again. The payment need not match them any more. If it has moved, the export continues at the earliest
+   * `timestamp` that it had within the last 7 days: nothing is missed, some payments may repeat.
+   * EXPORT_POSITION_UNKNOWN if it was removed more than 7 days ago; INVALID_PAYMENT_ID. Example:
+   * `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
+   *
+   * @generated from field: optional string after = 30;
+   */
+  after?: string | undefined;
+
+  /**
+   * File format over plain HTTP; wins over `Accept`. Default: as `Accept` says, else NDJSON. gRPC and Connect send
+   * messages and ignore it.
+   *
+   * @generated from field: payments.v1.ExportPaymentsRequest.Format format = 31;
+   */
+  format: ExportPaymentsRequest_Format;
+
+  /**
+   * Columns of a CSV file, in this order, none twice; empty: all. They have the names of the payment's fields; `gasAmount`
+   * and its like hold parts of `gas`, `platformFee` and its like the sums of the lines of `fees` by their type. Only for CSV.
+   * gRPC and Connect ignore them. A query string may separate them by commas. UNKNOWN_ENUM_VALUE, INVALID_FIELD. Example:
+   * `["timestamp", "reference", "amount", "currency", "platformFee", "platformFeeCurrency"]`.
+   *
+   * @generated from field: repeated string columns = 32;
+   */
+  columns: string[];
+};
+
+/**
+ * Describes the message payments.v1.ExportPaymentsRequest.
+ * Use `create(ExportPaymentsRequestSchema)` to create a new message.
+ */
+export declare const ExportPaymentsRequestSchema: GenMessage<ExportPaymentsRequest>;
+
+/**
+ * File format of an export over plain HTTP. A whole file ends with an empty line; without it the file was cut.
+ *
+ * @generated from enum payments.v1.ExportPaymentsRequest.Format
+ */
+export enum ExportPaymentsRequest_Format {
+  /**
+   * The default: as the header `Accept` says, else NDJSON.
+   *
+   * @generated from enum value: FORMAT_UNSPECIFIED = 0;
+   */
+  FORMAT_UNSPECIFIED = 0,
+
+  /**
+   * One JSON object a line, without derived fields, as `waybill import payments` reads them. If the export fails, its
+   * last line is `{"error":{…}}`.
+   *
+   * @generated from enum value: NDJSON = 1;
+   */
+  NDJSON = 1,
+
+  /**
+   * RFC 4180, UTF-8, with a header line. Lists and objects are JSON in their cell. Text that a spreadsheet would run
+   * as a formula has an apostrophe in front. If the export fails, the first cell of its last line is `error`.
+   *
+   * @generated from enum value: CSV = 2;
+   */
+  CSV = 2,
+}
+
+/**
+ * Describes the enum payments.v1.ExportPaymentsRequest.Format.
+ */
+export declare const ExportPaymentsRequest_FormatSchema: GenEnum<ExportPaymentsRequest_Format>;
+
+/**
+ * A part of an export.
+ *
+ * @generated from message payments.v1.ExportPaymentsResponse
+ */
+export declare type ExportPaymentsResponse = Message<"payments.v1.ExportPaymentsResponse"> & {
+  /**
+   * The next 1 to 100 payments, by `timestamp`, then id.
+   *
+   * @generated from field: repeated payments.v1.Payment payments = 1;
+   */
+  payments: Payment[];
+};
+
+/**
+ * Describes the message payments.v1.ExportPaymentsResponse.
+ * Use `create(ExportPaymentsResponseSchema)` to create a new message.
+ */
+export declare const ExportPaymentsResponseSchema: GenMessage<ExportPaymentsResponse>;
+
+/**
+ * Filters of a watch, and where it begins. All fields are optional. The filters mean the same as in SearchPayments and
+ * have the same numbers.
+ *
+ * @generated from message payments.v1.WatchPaymentsRequest
+ */
+export declare type WatchPaymentsRequest = Message<"payments.v1.WatchPaymentsRequest"> & {
+  /**
+   * Only payments whose `timestamp` is at this moment or later. RFC 3339 with an offset, or a bare date, which is the
+   * first instant of that day in `timeZone`. INVALID_DATE, also for a day that the zone skips; INVALID_RANGE if it is
+   * after `toDate`. Examples: `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
+   *
+   * @generated from field: optional string from_date = 1;
+   */
+  fromDate?: string | undefined;
+
+  /**
+   * Only payments whose `timestamp` is at this moment or earlier. RFC 3339 with an offset, or a bare date, which is the
+   * end of that day in `timeZone`. INVALID_DATE, also for a day that the zone skips. Example: `"2026-03-31"`.
+   *
+   * @generated from field: optional string to_date = 2;
+   */
+  toDate?: string | undefined;
+
+  /**
+   * Only payments of this amount or more. A decimal string, not negative, in the one currency that the `currency`
+   * filters name, else in US dollars (`amountInUSD`). A payment whose amount is unknown never matches. INVALID_AMOUNT;
+   * INVALID_RANGE if it is above `maxAmount`. Example: `"100"`.
+   *
+   * @generated from field: optional string min_amount = 3;
+   */
+  minAmount?: string | undefined;
+
+  /**
+   * Only payments of this amount or less: a decimal string in the same unit as `minAmount`. A payment whose amount is
+   * unknown never matches. INVALID_AMOUNT. Example: `"250.5"`.
+   *
+   * @generated from field: optional string max_amount = 4;
+   */
+  maxAmount?: string | undefined;
+
+  /**
+   * Payment currency by symbol or id, else invoice currency by ISO 4217 code. If a name is both, the token of a served
+   * chain wins. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
+   *
+   * @generated from field: repeated string currency = 5;
+   */
+  currency: string[];
+
+  /**
+   * Payment currency by symbol or id. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Example:
+   * `"USDC-BASE"`.
+   *
+   * @generated from field: repeated string payment_currency = 6;
+   */
+  paymentCurrency: string[];
+
+  /**
+   * Invoice currency: an ISO 4217 code, or a token by symbol or id. At most 100 values; any of them matches.
+   * UNKNOWN_CURRENCY. Example: `"USD"`.
+   *
+   * @generated from field: repeated string invoice_currency = 7;
+   */
+  invoiceCurrency: string[];
+
+  /**
+   * Status of the payment. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"CONFIRMED"`.
+   *
+   * @generated from field: repeated payments.v1.Payment.Status status = 8;
+   */
+  status: Payment_Status[];
+
+  /**
+   * How the payment was made. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"DIRECT"`.
+   *
+   * @generated from field: repeated payments.v1.Payment.Type type = 9;
+   */
+  type: Payment_Type[];
+
+  /**
+   * Address of the payer. EVM addresses in any case (a mixed-case one must have a correct EIP-55 checksum), Tron
+   * addresses exactly as written. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: repeated string payer = 10;
+   */
+  payer: string[];
+
+  /**
+   * Address of the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   *
+   * @generated from field: repeated string payee = 11;
+   */
+  payee: string[];
+
+  /**
+   * Address of the payer or the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS.
+   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: repeated string wallet_address = 12;
+   */
+  walletAddress: string[];
+
+  /**
+   * Hash of the source or destination transaction, or of a refund: 64 hexadecimal digits in any case, `0x` optional. Finds every
+   * payment of the transaction. At most 100 values; any of them matches. INVALID_TX_HASH. Example:
+   * `"0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"`.
+   *
+   * @generated from field: repeated string tx_hash = 13;
+   */
+  txHash: string[];
+
+  /**
+   * Id of the request that was paid: `01` and 64 hexadecimal digits, in any case. At most 100 values; any of them
+   * matches. INVALID_REQUEST_ID. Example: `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
+   *
+   * @generated from field: repeated string request_id = 14;
+   */
+  requestId: string[];
+
+  /**
+   * Payment reference of the request that was paid: 16 hexadecimal digits in any case, `0x` optional. At most 100
+   * values; any of them matches. INVALID_PAYMENT_REFERENCE. Example: `"0x1122334455667788"`.
+   *
+   * @generated from field: repeated string payment_reference = 15;
+   */
+  paymentReference: string[];
+
+  /**
+   * The merchant's own reference, exactly as stored: 1 to 256 characters. At most 100 values and 24,576 bytes together;
+   * any of them matches. A query string repeats the parameter; values are not split at commas. INVALID_REFERENCE,
+   * VALUE_TOO_LONG. Example: `"INV-2026-0042"`.
+   *
+   * @generated from field: repeated string reference = 16;
+   */
+  reference: string[];
+
+  /**
+   * Source or destination chain: a name, an alias, a chain id or CAIP-2, in any case. At most 100 values; any of them
+   * matches. UNKNOWN_NETWORK. Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
+   *
+   * @generated from field: repeated string network = 17;
+   */
+  network: string[];
+
+  /**
+   * Free search: 1 to 256 characters, surrounding spaces ignored, not split at commas. An address finds the payments
+   * with that payer or payee. Any other text finds the payments that have it as `reference`, and, if it has their form,
+   * those of that transaction (64 hexadecimal digits), request (`01` and 64 digits), payment reference (16 digits) or
+   * payment id (a UUID). Combined with the other filters by AND. Examples: `"INV-2026-0042"`,
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: optional string q = 23;
+   */
+  q?: string | undefined;
+
+  /**
+   * Source chain, where it was paid, written as `network`. A payment whose source is unknown never matches. At most 100
+   * values; any of them matches. UNKNOWN_NETWORK. Example: `"ARBITRUM"`.
+   *
+   * @generated from field: repeated string source_network = 24;
+   */
+  sourceNetwork: string[];
+
+  /**
+   * Destination chain, where it was received, written as `network`. At most 100 values; any of them matches.
+   * UNKNOWN_NETWORK. Example: `"BASE"`.
+   *
+   * @generated from field: repeated string destination_network = 25;
+   */
+  destinationNetwork: string[];
+
+  /**
+   * Time zone of the bare dates in `fromDate` and `toDate`, and of days, weeks and months of a summary: `UTC` or a name with a
+   * `/` of the IANA database, in any case. A day runs from its first instant to that of the next date, so it may have
+   * 23 or 25 hours. Default: `"UTC"`. UNKNOWN_TIME_ZONE. Example: `"Europe/Zurich"`.
+   *
+   * @generated from field: optional string time_zone = 26;
+   */
+  timeZone?: string | undefined;
+
+  /**
+   * What the payments must not be.
+   *
+   * @generated from field: optional payments.v1.PaymentExclusion exclude = 27;
+   */
+  exclude?: PaymentExclusion | undefined;
+
+  /**
+   * The merchant's own reference begins with this, exactly as stored: 2 to 256 characters. Combined with `reference` by AND.
+   * INVALID_REFERENCE. Example: `"INV-2026-"`.
+   *
+   * @generated from field: optional string reference_prefix = 28;
+   */
+  referencePrefix?: string | undefined;
+
+  /**
+   * Only payments that changed at this moment or later: whose `changedAt` is, written as `fromDate`. INVALID_DATE;
+   * INVALID_RANGE if it is after `changedTo`. Example: `"2026-03-01T12:00:06.789Z"`.
+   *
+   * @generated from field: optional string changed_from = 37;
+   */
+  changedFrom?: string | undefined;
+
+  /**
+   * Only payments whose `changedAt` is at this moment or earlier, written as `toDate`. INVALID_DATE. Example:
+   * `"2026-03-31"`.
+   *
+   * @generated from field: optional string changed_to = 38;
+   */
+  changedTo?: string | undefined;
+
+  /**
+   * Begin after this position: the `watchCursor` of a search or of an event, whatever its filters were. Default: begin
+   * now. Over plain HTTP the header `Last-Event-ID`, which browsers add when they reconnect, wins. Changes are kept for
+   * 7 days. CURSOR_EXPIRED, INVALID_WATCH_CURSOR.
+   *
+   * @generated from field: optional string watch_cursor = 30;
+   */
+  watchCursor?: string | undefined;
+
+  /**
+   * A ticket of CreateWatchTicket instead of the key: the `EventSource` of browsers cannot send headers. Only over
+   * plain HTTP. INVALID_TICKET; INVALID_FIELD if a key is sent too.
+   *
+   * @generated from field: optional string ticket = 31;
+   */
+  ticket?: string | undefined;
+};
+
+/**
+ * Describes the message payments.v1.WatchPaymentsRequest.
+ * Use `create(WatchPaymentsRequestSchema)` to create a new message.
+ */
+export declare const WatchPaymentsRequestSchema: GenMessage<WatchPaymentsRequest>;
+
+/**
+ * One event of a watch: a change of a payment, or a heartbeat. Events come in the order of the changes, each once.
+ *
+ * @generated from message payments.v1.WatchPaymentsResponse
+ */
+export declare type WatchPaymentsResponse = Message<"payments.v1.WatchPaymentsResponse"> & {
+  /**
+   * Kind of the event. Example: `"ADDED"`.
+   *
+   * @generated from field: payments.v1.WatchPaymentsResponse.Type type = 1;
+   */
+  type: WatchPaymentsResponse_Type;
+
+  /**
+   * Id of the payment: a UUID. Absent with HEARTBEAT.
+   *
+   * @generated from field: optional string id = 2;
+   */
+  id?: string | undefined;
+
+  /**
+   * The payment as the change left it. Absent with HEARTBEAT, and with REMOVED if a reorg removed the payment.
+   *
+   * @generated from field: optional payments.v1.Payment payment = 3;
+   */
+  payment?: Payment | undefined;
+
+  /**
+   * Position after this event: send it as `watchCursor` to continue. Opaque. Server-sent events carry it as `id:` too.
+   *
+   * @generated from field: string watch_cursor = 4;
+   */
+  watchCursor: string;
+
+  /**
+   * When the change was made; for HEARTBEAT, when it was sent.
+   *
+   * @generated from field: google.protobuf.Timestamp at = 5;
+   */
+  at?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message payments.v1.WatchPaymentsResponse.
+ * Use `create(WatchPaymentsResponseSchema)` to create a new message.
+ */
+export declare const WatchPaymentsResponseSchema: GenMessage<WatchPaymentsResponse>;
+
+/**
+ * Kind of an event.
+ *
+ * @generated from enum payments.v1.WatchPaymentsResponse.Type
+ */
+export enum WatchPaymentsResponse_Type {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: TYPE_UNSPECIFIED = 0;
+   */
+  TYPE_UNSPECIFIED = 0,
+
+  /**
+   * The payment now matches the filters: it is new, or it has changed.
+   *
+   * @generated from enum value: ADDED = 1;
+   */
+  ADDED = 1,
+
+  /**
+   * The payment matched before, still matches, and has changed.
+   *
+   * @generated from enum value: UPDATED = 2;
+   */
+  UPDATED = 2,
+
+  /**
+   * The payment no longer matches: it has changed, or a reorg removed it.
+   *
+   * @generated from enum value: REMOVED = 3;
+   */
+  REMOVED = 3,
+
+  /**
+   * No payment: every change up to `watchCursor` has been sent. Keep this cursor, since older ones expire. Sent once
+   * after the changes since the given cursor (at once if the watch begins now), then after every 15 seconds without
+   * an event.
+   *
+   * @generated from enum value: HEARTBEAT = 4;
+   */
+  HEARTBEAT = 4,
+}
+
+/**
+ * Describes the enum payments.v1.WatchPaymentsResponse.Type.
+ */
+export declare const WatchPaymentsResponse_TypeSchema: GenEnum<WatchPaymentsResponse_Type>;
+
+/**
+ * Asks for a ticket. No fields: the ticket stands for the key and the account of this call.
+ *
+ * @generated from message payments.v1.CreateWatchTicketRequest
+ */
+export declare type CreateWatchTicketRequest = Message<"payments.v1.CreateWatchTicketRequest"> & {
+};
+
+/**
+ * Describes the message payments.v1.CreateWatchTicketRequest.
+ * Use `create(CreateWatchTicketRequestSchema)` to create a new message.
+ */
+export declare const CreateWatchTicketRequestSchema: GenMessage<CreateWatchTicketRequest>;
+
+/**
+ * A ticket for one call of WatchPayments.
+ *
+ * @generated from message payments.v1.WatchTicket
+ */
+export declare type WatchTicket = Message<"payments.v1.WatchTicket"> & {
+  /**
+   * The ticket: send it as `ticket`. Works once.
+   *
+   * @generated from field: string ticket = 1;
+   */
+  ticket: string;
+
+  /**
+   * When it expires: 60 seconds after it was created.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 2;
+   */
+  expiresAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message payments.v1.WatchTicket.
+ * Use `create(WatchTicketSchema)` to create a new message.
+ */
+export declare const WatchTicketSchema: GenMessage<WatchTicket>;
 
 /**
  * Searches, sums, exports and watches the payments of an account. Every method needs a key with the scope
