@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 import { PATIENCE } from './test/support/patience.ts'
 
 /** Tests that run for minutes or need programs that not every machine has: `npm run test:long`. */
-const longTests = 'test/long/**/*.test.ts'
+const longTests = 'test/**/*.long.test.ts'
 /** Tests that measure the memory of their own process, which other files would change, or that load a module in a changed form. */
 const apart = [
   'test/api/auth-limits.test.ts',
@@ -18,7 +18,11 @@ const leftOut = (process.env.TEST_LEFT_OUT ?? '').split(',').filter((path) => pa
 // Projects run in the order of their names, and the longest file of a project first.
 const alone = { name: 'alone', include: apart, exclude: leftOut }
 /** Tests of functions: they start and leave nothing. */
-const unit = { name: 'unit', include: ['{src,apps,demo,clients/typescript/src,tools}/**/*.test.ts'], isolate: false }
+const unit = {
+  name: 'unit',
+  include: ['{src,apps,demo,clients/typescript/src,tools,bench}/**/*.test.ts'],
+  isolate: false,
+}
 /**
  * Tests with a database, a chain or a port. A worker runs many files and loads each module once, which saves 0.3 s of a core a file. Each
  * file stops in `afterAll` what it started.

@@ -1,7 +1,7 @@
 /**
  * Runs connectrpc's conformance suite against the listener and the call core of this project: every kind of call over Connect, gRPC and
  * gRPC-Web, HTTP/1.1 and HTTP/2, plaintext and TLS, protobuf and JSON, with and without compression. The suite is a program in Go; when
- * Go is missing, this prints so and ends with 0. Otherwise it ends with 1 when a case fails that is not in test/conformance/differences.ts.
+ * Go is missing, this prints so and ends with 0. Otherwise it ends with 1 when a case fails that is not in test/api/conformance/differences.ts.
  *
  *   npm run conformance                          all cases, in about a minute
  *   npm run conformance -- --run 'Errors/**'     some cases; the suite gets these arguments
@@ -11,11 +11,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { type Difference, differences } from '../test/conformance/differences.ts'
+import { type Difference, differences } from '../test/api/conformance/differences.ts'
 
 const MODULE = 'connectrpc.com/conformance'
 const VERSION = 'v1.0.7'
-const folder = resolve(import.meta.dirname, '../test/conformance')
+const folder = resolve(import.meta.dirname, '../test/api/conformance')
 
 if (spawnSync('go', ['version']).error !== undefined) {
   console.log('conformance: skipped, since Go is not installed; the suite is built with it')

@@ -10,7 +10,7 @@
  */
 import { rm } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
-import { runSoak } from '../test/soak/run-soak.ts'
+import { runSoak } from '../test/detection/soak/run-soak.ts'
 import { makeTempFolder } from '../test/support/temp-folder.ts'
 import { installHardhat } from './install/install-hardhat.ts'
 

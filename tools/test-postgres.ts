@@ -20,7 +20,7 @@ import { installPostgres, POSTGRES_VERSIONS } from './install/install-postgres.t
 /** Tests with other databases than these. */
 const OTHER_SERVERS = [
   'test/postgres/embedded.test.ts', // the embedded server itself, whose version is the project's
-  'test/process/demo.test.ts',
+  'test/cli/demo.test.ts',
   'test/demo/**',
 ]
 
@@ -40,10 +40,10 @@ const ONE_SERVER_ONLY = [
   'test/search/classes.test.ts',
   'test/search/slow-statements.test.ts',
   'test/postgres/replicas.test.ts',
-  'test/process/replicas.test.ts',
+  'test/cli/replicas.test.ts',
   'test/search/replica-pages.test.ts',
   'test/postgres/bad-days.test.ts',
-  'test/process/bad-days.test.ts',
+  'test/cli/bad-days.test.ts',
   'test/postgres/schema.test.ts',
   'test/postgres/pooler.test.ts', // starts a pooler of its own
 ]

@@ -29,7 +29,16 @@ for (const [name, path] of Object.entries(nodes)) {
   if (path === undefined) console.error(`${name.toLowerCase()} is not tried: it could not be installed`)
 }
 const names = there.map(([name]) => name.toLowerCase()).join('|')
-const args = ['run', '--mode', 'long', '--testTimeout', '600000', 'test/long/random-quotes.test.ts', '-t', names]
+const args = [
+  'run',
+  '--mode',
+  'long',
+  '--testTimeout',
+  '600000',
+  'test/routing/random-quotes.long.test.ts',
+  '-t',
+  names,
+]
 const { status } =
   there.length === 0
     ? { status: 1 }

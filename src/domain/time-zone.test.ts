@@ -102,7 +102,7 @@ function checkDays(zone: string, spans: readonly (readonly [from: number, to: nu
 /** The 1st and the 16th of each month of five years. */
 const halves = Array.from({ length: 121 }, (_, n) => Date.UTC(2022, Math.floor(n / 2), n % 2 === 0 ? 1 : 16))
 
-// Every day of every zone takes half a minute: test/long/time-zones.test.ts. Here it is the half months in which a zone changes its clocks.
+// Every day of every zone takes half a minute: test/search/time-zones.long.test.ts. Here it is the half months in which a zone changes its clocks.
 test('the days of all zones over five years are those that the runtime shows', () => {
   const others = [
     'Asia/Kolkata',

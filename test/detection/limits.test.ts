@@ -1,6 +1,6 @@
 /**
  * Nodes as they are sold: whatever a node limits, back-fill and following end with every payment, at not much more calls than a client needs
- * that knew the limits. test/long/limits.test.ts has the whole table.
+ * that knew the limits. test/detection/limits.long.test.ts has the whole table.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {

@@ -39,7 +39,7 @@ beforeAll(async () => {
 
 afterAll(() => database.drop())
 
-// Over the six orders every case meets each of the five searches; test/long/oracle.test.ts joins every order with every search.
+// Over the six orders every case meets each of the five searches; test/search/oracle.long.test.ts joins every order with every search.
 describe.each(orders.map((order, nth) => ({ ...order, nth })))(
   'by $sortBy $sortOrder',
   ({ sortBy, sortOrder, nth: orderNth }) => {

@@ -1,5 +1,5 @@
 /**
- * The gas of a payment's transactions. Measured on a node with Request's deployed contracts and plain tokens; `test/routes/quotes.test.ts`
+ * The gas of a payment's transactions. Measured on a node with Request's deployed contracts and plain tokens; `test/routing/quotes.test.ts`
  * compares it with what transactions really use.
  *
  * Most of it depends on storage: writing a balance that was 0 takes 17,100 more than changing one, and setting one to 0 refunds 4,800.

@@ -19,11 +19,11 @@ export interface EchoRequest extends Message {
 
 export const loadEchoService = () => loadTestService('tests.v1.EchoService')
 
-/** Compiles test/protocol-proto against the protos that it imports. */
+/** Compiles test/api/protocol-proto against the protos that it imports. */
 export function loadTestService(typeName: string): DescService {
   const folder = mkdtempSync(join(tmpdir(), 'waybill-protocol-'))
   try {
-    for (const part of ['proto', 'proto_vendor', 'test/protocol-proto']) {
+    for (const part of ['proto', 'proto_vendor', 'test/api/protocol-proto']) {
       cpSync(join(root, part), folder, { recursive: true })
     }
     const service = compileProtos(folder).getService(typeName)

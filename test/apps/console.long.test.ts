@@ -1,0 +1,18 @@
+/** The console as people see it, in a real browser on a running demo. */
+import { describe } from 'vitest'
+import { describeInBrowser } from './screens/in-browser.ts'
+import { tryOwnService } from './screens/try-own-service.ts'
+import { tryPayments } from './screens/try-payments.ts'
+import { tryRequests } from './screens/try-requests.ts'
+
+describeInBrowser('the console', 30, (screens) => {
+  describe('the payments', () => {
+    tryPayments(screens)
+  })
+  describe('a payment and the requests', () => {
+    tryRequests(screens)
+  })
+  describe('a service that is no demo', () => {
+    tryOwnService(screens)
+  })
+})

@@ -1,0 +1,206 @@
+/** What happens to the page to pay on while a payment is made: reloads, a service that is away, other payers, other prices. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { create, toBinary } from '@bufbuild/protobuf'
+import type { Page, Route } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { RetryInfoSchema } from '../../../gen/google/rpc/error_details_pb.js'
+import { PaymentRequestSchema, PaymentRequest_Status as Status } from '../../../gen/payments/v1/payment_request_pb.js'
+import { findBarriers, type Screens } from './open-screens.ts'
+import { answerAll, connect, createRequest, heading, linkOf } from './try-pay.ts'
+
+const payButton = (page: Page) => page.locator('.pay-button:enabled')
+
+export function tryPayTroubles(screens: () => Screens): void {
+  disturbPage(screens)
+  refusePage(screens)
+  disturbRequest(screens)
+  frame(screens)
+  payByKeyboard(screens)
+}
+
+/** A page that is loaded again, or cannot read. */
+function disturbPage(screens: () => Screens): void {
+  it('waits for a payment of before a reload, and asks the wallet for nothing', async () => {
+    const reference = await createRequest(screens())
+    const page = await screens().open(linkOf(screens(), reference))
+    const wallet = screens().facts.wallets.direct?.address.toLowerCase() ?? ''
+    const name = `waybill:pay:${reference.slice(2)}:${wallet}`
+    const sent = JSON.stringify({ transactionHash: `0x${'ab'.repeat(32)}`, chainId: '0x1de2a29' })
+    await page.evaluate(([key = '', value = '']) => localStorage.setItem(key, value), [name, sent])
+    await page.reload()
+    await page.getByText('A payment was sent before').waitFor()
+    await page.getByText('0xabab…abab').waitFor()
+    expect(await page.getByRole('button', { name: /^Pay/ }).count()).toBe(0)
+    expect(await findBarriers(page)).toEqual([])
+    await page.context().close()
+  })
+
+  it('says that the service is away until it is back, though nothing has changed', async () => {
+    const page = await screens().open(linkOf(screens(), await createRequest(screens())))
+    await heading(page).waitFor()
+    await page.route('**/payments.v1.*/**', (route) => route.abort())
+    await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
+    await page.getByText('does not answer').waitFor()
+    expect(await findBarriers(page)).toEqual([])
+    await page.unroute('**/payments.v1.*/**')
+    await page.getByText('does not answer').waitFor({ state: 'hidden', timeout: 20_000 })
+    await page.context().close()
+  })
+}
+
+/** A service that takes no more calls for a while. */
+function refusePage(screens: () => Screens): void {
+  it('looks for ways again when the service said, after it took no more calls', async () => {
+    const page = await screens().open(linkOf(screens(), await createRequest(screens())))
+    await page.route('**/StreamPaymentRoutes', refuseStream, { times: 1 })
+    await connect(page, 'direct')
+    await page.getByText('goes on by itself').waitFor()
+    expect(await findBarriers(page)).toEqual([])
+    await payButton(page).waitFor()
+    expect(await page.getByText('goes on by itself').count()).toBe(0)
+    await page.context().close()
+  })
+}
+
+/** What changes while the payer watches. */
+function disturbRequest(screens: () => Screens): void {
+  it('shows a price that has changed, and pays it when the payer says so', async () => {
+    const page = await screens().open(linkOf(screens(), await createRequest(screens())))
+    await page.route('**/GetPaymentCalldata', lowerLimit, { times: 1 })
+    await connect(page, 'otherToken')
+    await payButton(page).click()
+    await page.getByRole('heading', { name: 'The price has changed' }).waitFor()
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    expect(await findBarriers(page)).toEqual([])
+    await payButton(page).click()
+    expect(await answerAll(page)).toBe(2)
+    await page.context().close()
+  })
+
+  it('asks for nothing more once somebody else has paid', async () => {
+    const reference = await createRequest(screens())
+    const [page, other] = await Promise.all([1, 2].map(() => screens().open(linkOf(screens(), reference))))
+    if (page === undefined || other === undefined) throw new Error('two pages are needed')
+    for (const [each, wallet] of [
+      [page, 'direct'],
+      [other, 'otherToken'],
+    ] as const) {
+      await connect(each, wallet)
+      await payButton(each).waitFor()
+    }
+    await payButton(page).click()
+    await page.getByRole('dialog').waitFor()
+    await payButton(other).click()
+    await answerAll(other)
+    await page.getByText('not final yet').waitFor({ timeout: 40_000 })
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    await page.context().close()
+    await other.context().close()
+  })
+
+  it('asks for no second payment when a reorg takes the first back', { timeout: 60_000 }, async () => {
+    const reference = await createRequest(screens())
+    let status = Status.OPEN
+    const page = await screens().open(linkOf(screens(), reference), {}, async (fresh) => {
+      await fresh.route('**/WatchPaymentRequest', refuseStream)
+      await fresh.route('**/GetPaymentRequest', (route) => answerRequest(route, reference, status))
+    })
+    await connect(page, 'direct')
+    await payButton(page).click()
+    await answerAll(page)
+    for (const [next, title] of [
+      [Status.PENDING, 'not final yet'],
+      [Status.OPEN, 'Your payment is on the chain'],
+    ] as const) {
+      status = next
+      await page.getByRole('heading', { name: title }).waitFor({ timeout: 20_000 })
+    }
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    await page.context().close()
+  })
+}
+
+/** A port of development servers, for whose pages the demo's key is. */
+const SHOP_PORT = 4173
+
+/** The page in a shop's page. */
+function frame(screens: () => Screens): void {
+  it('tells the page that frames it of each state', async () => {
+    const { facts, ...rest } = screens()
+    const reference = await createRequest(screens())
+    const page = await rest.open('/healthz')
+    const html = `<script>reported = []; addEventListener('message', ({ origin, data }) => reported.push({ origin, ...data }))</script>
+      <iframe src="${facts.baseUrl}${linkOf(screens(), reference)}" title="Pay" width="480" height="640"></iframe>`
+    // A real server: a browser lets no page that it takes for a public one frame a page of this machine.
+    const shop = createServer((_, response) => response.setHeader('content-type', 'text/html').end(html))
+    await once(shop.listen(SHOP_PORT, '127.0.0.1'), 'listening')
+    await page.goto(`http://127.0.0.1:${SHOP_PORT}/`)
+    const reported = () => page.evaluate(() => (globalThis as unknown as { reported: readonly object[] }).reported)
+    const message = { origin: facts.baseUrl, type: 'waybill:status', paymentReference: reference }
+    await expect.poll(reported).toEqual([{ ...message, status: 'OPEN' }])
+    await rest.call(`/v1/request/${reference}:cancel`, {})
+    await expect.poll(reported).toEqual([
+      { ...message, status: 'OPEN' },
+      { ...message, status: 'CANCELLED' },
+    ])
+    await page.context().close()
+    shop.closeAllConnections()
+    shop.close()
+  })
+}
+
+function payByKeyboard(screens: () => Screens): void {
+  it('is used by the keyboard alone', async () => {
+    const page = await screens().open(linkOf(screens(), await createRequest(screens())))
+    await page.getByRole('button', { name: /^direct/ }).focus()
+    await page.keyboard.press('Enter')
+    await payButton(page).waitFor()
+    const focused = () => page.evaluate(() => document.activeElement?.textContent)
+    await expect.poll(focused).toBe('Choose how to pay')
+    for (let tabs = 0; !(await focused())?.startsWith('Pay ') && tabs < 15; tabs++) await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    // What does no harm has the focus.
+    await expect.poll(focused).toBe('Refuse')
+    await page.keyboard.press('Escape')
+    await page.getByRole('heading', { name: 'Declined in your wallet' }).waitFor()
+    await expect.poll(focused).toBe('Declined in your wallet')
+    await page.context().close()
+  })
+}
+
+/** Lets less leave the wallet than the route takes: the amount is in the call as text. */
+function lowerLimit(route: Route): Promise<void> {
+  const call = route.request().postDataBuffer()?.toString('latin1') ?? ''
+  return route.continue({ postData: Buffer.from(call.replace(/3\.2(?=\d{8})/, '3.1'), 'latin1') })
+}
+
+function refuseStream(route: Route): Promise<void> {
+  const value = Buffer.from(toBinary(RetryInfoSchema, create(RetryInfoSchema, { retryDelay: { seconds: 2n } })))
+  const details = [{ type: 'google.rpc.RetryInfo', value: value.toString('base64') }]
+  const end = Buffer.from(JSON.stringify({ error: { code: 'resource_exhausted', message: 'too many calls', details } }))
+  const head = Buffer.from([2, 0, 0, 0, end.length])
+  return route.fulfill({ contentType: 'application/connect+proto', body: Buffer.concat([head, end]) })
+}
+
+function answerRequest(route: Route, paymentReference: string, status: Status): Promise<void> {
+  const currency = 'USDC-ETHEREUM'
+  const request = create(PaymentRequestSchema, {
+    paymentReference,
+    payee: '0x532E8b9976FC15D7C002647ac6E3341160FdfA04',
+    amount: '3.25',
+    invoiceCurrency: currency,
+    paymentCurrency: currency,
+    network: 'ETHEREUM',
+    status,
+    paidAmount: '0',
+    pendingAmount: '0',
+    outstandingAmount: '3.25',
+    overpaidAmount: '0',
+  })
+  return route.fulfill({
+    contentType: 'application/proto',
+    body: Buffer.from(toBinary(PaymentRequestSchema, request)),
+  })
+}
