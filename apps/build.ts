@@ -5,6 +5,7 @@
  *   node apps/build.ts              builds
  *   node apps/build.ts --if-stale   builds where apps/dist is missing or older than its sources
  */
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -17,7 +18,16 @@ const dist = join(root, 'apps/dist')
 const manifestPath = join(dist, 'manifest.json')
 
 /** What the build reads, from the project's folder. */
-const sources = ['apps', 'clients/typescript/src', 'docs', 'gen', 'src/api', 'src/errors', 'src/transcoding']
+const sources = [
+  'apps',
+  'clients/typescript/src',
+  'docs',
+  'gen',
+  'src/api',
+  'src/errors',
+  'src/transcoding',
+  'tools/client',
+]
 const sourceFiles = ['README.md', 'CHANGELOG.md', 'package.json', 'package-lock.json']
 
 /** What stands in `manifest.json`. */
@@ -40,6 +50,7 @@ try {
 }
 
 async function buildApps(sourceDigest: string): Promise<void> {
+  await promisify(execFile)(process.execPath, [join(root, 'tools/client/generate-client.ts'), '--if-stale'])
   const [{ bundleApp }, { writeReference }] = await Promise.all([
     import('./bundle/bundle-app.ts'),
     import('./reference/write-reference.ts'),

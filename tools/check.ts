@@ -42,6 +42,10 @@ async function runTimed(check: Check): Promise<CheckResult & { name: string }> {
   return { ...result, name: check.name }
 }
 
+// Types, lint and the search for dead code read the client's generated code.
+const client = await runCommand('node', ['tools/client/generate-client.ts', '--if-stale'])
+if (client.outcome === 'failed') console.error(client.output)
+
 const words = process.argv.slice(2)
 const chosen = checks.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)))
 if (chosen.length === 0) {

@@ -7,8 +7,10 @@ export const builtFolder = join(import.meta.dirname, '../../apps/dist')
 
 /** @throws Error with what the build wrote, when it fails */
 export async function buildApps(): Promise<void> {
-  const { outcome, output } = await runCommand('node', [join(import.meta.dirname, '../../apps/build.ts'), '--if-stale'])
-  if (outcome !== 'ok') throw new Error(output)
+  for (const program of ['tools/client/generate-client.ts', 'apps/build.ts']) {
+    const { outcome, output } = await runCommand('node', [program, '--if-stale'])
+    if (outcome !== 'ok') throw new Error(output)
+  }
 }
 
 export interface Weights {
