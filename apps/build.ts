@@ -50,11 +50,11 @@ try {
 }
 
 async function buildApps(sourceDigest: string): Promise<void> {
-  await promisify(execFile)(process.execPath, [join(root, 'tools/client/generate-client.ts'), '--if-stale'])
   const [{ bundleApp }, { writeReference }] = await Promise.all([
     import('./bundle/bundle-app.ts'),
     import('./reference/write-reference.ts'),
   ])
+  await promisify(execFile)(process.execPath, [join(root, 'tools/client/generate-client.ts'), '--if-stale'])
   const built = (await Promise.all([bundleApp('console'), bundleApp('pay'), writeReference(root)])).flat()
   const compressed = await Promise.all(built.filter(({ path }) => path.includes('/assets/')).map(compress))
   const all = [...built, ...compressed.flat()]
