@@ -53,6 +53,8 @@ export default defineConfig(({ mode }) => ({
     globalSetup: ['test/support/global-setup.ts'],
     // Answers of a service that a test gets are checked against the description of the API.
     setupFiles: ['test/support/described/check-fetch.ts'],
+    // `npm run coverage`: of the service, by its unit and integration tests, without the processes that tests start.
+    coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['**/*.test.ts', '**/testdata/**'], reporter: ['text-summary', 'json-summary'] },
     projects: (mode === 'long' ? [long] : [alone, unit, whole]).map((test) => ({ extends: true as const, test })),
   },
 }))
