@@ -26,7 +26,7 @@ interface ListedRequest {
 interface DemoContent {
   readonly chains: readonly DemoChain[]
   readonly requests: readonly ListedRequest[]
-  /** The request of the page to pay on. */
+  /** The request of the checkout page. */
   readonly toPay: ListedRequest | undefined
 }
 
@@ -54,7 +54,7 @@ export function describeDemo(access: Access, { chains, requests, toPay }: DemoCo
       says,
       ...(kind !== undefined && { kind }),
     })),
-    /** The page to pay one of them on, which a wallet can pay in several ways. */
+    /** The checkout page of one of them, which a wallet can pay in several ways. */
     payUrl: toPay === undefined ? '' : `${access.baseUrl}/pay/${referenceOf(toPay.terms)}?key=${access.publishableKey}`,
   }
 }

@@ -6,7 +6,7 @@ export interface ToConfirm {
   readonly calls: readonly { readonly to: string; readonly value: string; readonly data: string }[]
 }
 
-/** Asks the person. @returns whether he agrees */
+/** Asks the person. @returns whether they agree */
 export type ConfirmRequest = (asked: ToConfirm) => Promise<boolean>
 
 /** EIP-1193: the person said no. */

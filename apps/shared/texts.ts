@@ -300,7 +300,7 @@ export const whyTexts = {
 const duration = (seconds: number) =>
   seconds < 90 ? `about ${seconds} seconds` : `about ${Math.round(seconds / 60)} minutes`
 
-/** The page to pay on. */
+/** The checkout page. */
 export const payTexts = {
   title: (amount: string) => `Pay ${amount}`,
   heading: 'Pay',

@@ -78,7 +78,7 @@ const SEEDS: readonly SeedDraft[] = [
     asks: ['1000', 'USDC', 'ETHEREUM'],
     spoofed: true,
     says:
-      'Open, although a spoofer sent a worthless "USDC" to the payee and real USDC to his own wallet under its reference: ' +
+      'Open, although a spoofer sent a worthless "USDC" to the payee and real USDC to their own wallet under its reference: ' +
       'neither counts.',
   },
   // After all others, since the place decides on payer, payee and time.
@@ -149,7 +149,7 @@ function planSeed(
   return { name: draft.name, says: draft.says, terms, payments }
 }
 
-/** The payee gets a worthless token, and the spoofer pays himself the real one: for both the real proxy emits its event. */
+/** The payee gets a worthless token, and the spoofer pays themselves the real one: for both the real proxy emits its event. */
 function spoofs(payment: PlannedPayment, people: DemoPeople): PlannedPayment[] {
   const spoof = { ...payment, payer: people.spoofer }
   return [

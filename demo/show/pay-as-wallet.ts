@@ -107,7 +107,7 @@ interface Balance {
   decimals: number
 }
 
-/** The wallet's balances of the token that it spends and of the coin for gas, and the payee's of the token that he receives. */
+/** The wallet's balances of the token that it spends and of the coin for gas, and the payee's of the token that they receive. */
 async function readBalances(
   demo: RunningDemo,
   {

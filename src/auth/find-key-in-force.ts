@@ -55,7 +55,7 @@ export interface PageHeaders {
 export const PUBLISHABLE_CALLS_PER_MINUTE = 60
 
 /**
- * Admits a call with a publishable key: of a method for pages, from a page of one of its origins or from the page to pay on, which the service
+ * Admits a call with a publishable key: of a method for pages, from a page of one of its origins or from the checkout page, which the service
  * itself serves. A browser tells of the latter by `sec-fetch-site`; it sends no Origin with a page's own GETs, and the service's with its POSTs.
  *
  * @param page - undefined for a method that is not for pages

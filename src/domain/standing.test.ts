@@ -105,7 +105,7 @@ describe('a refund before the cover', () => {
     ['of an unknown payer lowers nothing', '*40 B-40', 'PARTIALLY_PAID 40 0 60 0', 'REFUNDED 2:40'],
     ['of two payers, one is given back', 'A40 B30 A-40', 'PARTIALLY_PAID 30 0 70 0', 'REFUNDED 3:40', 'PARTIAL'],
     [
-      'to one payer beyond what he paid lowers only his part',
+      'to one payer beyond what they paid lowers only their part',
       'A40 B30 A-50',
       'PARTIALLY_PAID 30 0 70 0',
       'REFUNDED 3:40',

@@ -90,7 +90,7 @@ it('keeps enough of the daily budget for following', async () => {
   expect(limits.figures()).toMatchObject([{ budgetLeft: 99 }])
 })
 
-it('waits for no pause that is longer than the caller has time, and for none after he left', async () => {
+it('waits for no pause that is longer than the caller has time, and for none after they left', async () => {
   const { ofUrl } = limitsOf()
   ofUrl.noteRateRefusal(refusalOf(ofUrl.take(1), 5_000))
   await expect(ofUrl.slot(1, { maxWaitMs: 4_000 })).rejects.toMatchObject({ kind: 'RATE_LIMITED', retryAfterMs: 5_000 })

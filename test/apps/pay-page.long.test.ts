@@ -1,5 +1,5 @@
 /**
- * The page to pay on as people see it, in a real browser on a running demo, and on the same demo what the console says when somebody cannot pay.
+ * The checkout page as people see it, in a real browser on a running demo, and on the same demo what the console says when somebody cannot pay.
  * The rest of the console is tried beside it, in console.test.ts, which takes as long.
  */
 import { describe } from 'vitest'
@@ -10,7 +10,7 @@ import { tryPayTroubles } from './screens/try-pay-troubles.ts'
 import { tryWallets } from './screens/try-wallets.ts'
 import { tryWhy } from './screens/try-why.ts'
 
-describeInBrowser('the page to pay on', 2, (screens) => {
+describeInBrowser('the checkout page', 2, (screens) => {
   tryPay(screens, () => {
     tryPayTroubles(screens)
     tryBrowserWallet(screens)

@@ -129,7 +129,7 @@ describe('a first start', () => {
     rivals = [runWaybill(['serve'], environment()), runWaybill(['serve'], { ...environment(), CHAINS_FILE: 'none' })]
   })
 
-  it('prints a console and a page to pay on, whose request is open and whose wallets are there', async () => {
+  it('prints a console and a checkout page, whose request is open and whose wallets are there', async () => {
     const { payUrl, requests, wallets, publishableKey } = await demoFile()
     expect(demo.stdout()).toContain(`Console   ${url}/console`)
     expect(demo.stdout()).toContain(`Pay       ${payUrl}`)

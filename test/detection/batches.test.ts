@@ -332,7 +332,7 @@ describe('payments of a batch', () => {
     expect(await paymentsIn(untraced, [made, reverted])).toMatchObject([{ event_index: 0, payer: null, fees: [] }])
   })
 
-  it('whose fee address is the payer have no fee, whatever comes back to him', async () => {
+  it('whose fee address is the payer have no fee, whatever comes back to them', async () => {
     const wanted = await request({ invoiceCurrency: 'USD', amount: '10' })
     const path = [USD_HASH, chain.tokens.USDC.address] as const
     const terms = { requestAmount: 10n * DOLLAR, path, maxToSpend: 12_000000n }

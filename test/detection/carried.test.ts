@@ -443,7 +443,7 @@ describe('a payment that a bridge delivered', () => {
     })
   })
 
-  it('has the refunds of its payer alone, whether he is known before or after the money goes', async () => {
+  it('has the refunds of its payer alone, whether they are known before or after the money goes', async () => {
     const rowsOf = async (isKnownBefore: boolean) => {
       const { request } = await deliver()
       const payee = request.payee as Hex
@@ -482,7 +482,7 @@ describe('a payment that a bridge delivered', () => {
 
   it.each<[string, isWallet: boolean, before: string]>([
     ['before its payer is known', false, 'REFUNDED'],
-    ['once its payer is known, where he is a refund wallet of the account', true, 'CONFIRMED'],
+    ['once its payer is known, where they are a refund wallet of the account', true, 'CONFIRMED'],
   ])('is refunded by what the payee sends back, %s', async (_, isWallet, before) => {
     const { request } = await deliver()
     if (isWallet) await registerWallet(payer)

@@ -251,7 +251,7 @@ describe('a payment whose payer is found later', () => {
     expect(await pending()).toEqual([])
   })
 
-  it('has the refunds that went to him, and no others', async () => {
+  it('has the refunds that went to them, and no others', async () => {
     const [, payee, stranger] = chain.wallets
     const wanted = await request({ paymentCurrency: 'ETH-BASE', payee: canonical(payee), amount: '5' })
     node.meddle(({ method }) => (isTrace(method) ? refuse(`the method ${method} does not exist`) : undefined))

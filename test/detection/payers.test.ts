@@ -257,7 +257,7 @@ describe('a payer of tokens', () => {
     ])
   })
 
-  it('who swaps to himself in the payee’s name is not refunded', async () => {
+  it('who swaps to themselves in the payee’s name is not refunded', async () => {
     const [, attacker] = chain.wallets
     const wanted = await request({ amount: '1' })
     const { USDC, DAI } = chain.tokens
@@ -301,7 +301,7 @@ describe('a payer of coins', () => {
     expect(await payers(wanted)).toEqual({ traced: [canonical(paymentBatch)], untraced: [null] })
   })
 
-  it('is not the payee because his own user operation is in the same transaction as a payment to himself', async () => {
+  it('is not the payee because their own user operation is in the same transaction as a payment to themselves', async () => {
     await traced.knex('unmatched_events').delete()
     const [, attacker] = chain.wallets
     const wanted = await request(coinTerms)
@@ -318,7 +318,7 @@ describe('a payer of coins', () => {
     expect(await reasons()).toEqual(['WRONG_PAYEE'])
   })
 
-  it('is the caller of the batch, but not of payments that a vendor makes when he is paid', async () => {
+  it('is the caller of the batch, but not of payments that a vendor makes when they are paid', async () => {
     const [sender] = chain.wallets
     const vendor = freshAddress('a vendor with code')
     const [own, vendors, slipped] = [

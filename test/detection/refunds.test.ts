@@ -143,7 +143,7 @@ async function unmatchedLine(): Promise<string[]> {
 
 type Attack = (paid: Paid) => Promise<unknown>
 
-/** Transfers by the payer himself, by a stranger, and by a stranger through a contract. */
+/** Transfers by the payer themselves, by a stranger, and by a stranger through a contract. */
 const underRefundReference: readonly Attack[] = [
   (paid) => move(paid, { from: paid.payer, to: paid.refundAddress, paymentReference: paid.refundReference }),
   (paid) => move(paid, { from: paid.stranger, to: paid.refundAddress, paymentReference: paid.refundReference }),

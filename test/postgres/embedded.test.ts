@@ -317,7 +317,7 @@ function skipUnlessNobodyCanRun(context: TestContext): void {
 }
 
 describe('other users', () => {
-  test('a user runs a server in his own folder', async (context) => {
+  test('a user runs a server in their own folder', async (context) => {
     skipUnlessNobodyCanRun(context)
     await chown(folder, NOBODY, NOBODY)
     const child = startChild('start', AS_NOBODY)

@@ -209,7 +209,7 @@ function Totals({ summary }: { summary: PaymentSummary | undefined }) {
 
 /**
  * Whether a person is busy with what stands in an area: text in it is selected, its rows have the focus, or it is scrolled away from its top.
- * New rows would then move what he reads.
+ * New rows would then move what they read.
  */
 function useHold(area: RefObject<HTMLElement | null>): boolean {
   const [isHeld, setHeld] = useState(false)

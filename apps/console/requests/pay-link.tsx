@@ -12,7 +12,7 @@ const { pay: texts, one } = requestTexts
 const DEMO_KEY = `wbp_${'demo'.repeat(10)}`
 const STORED_AT = 'waybill.publishable-key'
 
-/** What a merchant hands to the payer: the link of the page to pay on, and the payment reference. */
+/** What a merchant hands to the payer: the link of the checkout page, and the payment reference. */
 export function PayLink({ request }: { request: PaymentRequest }) {
   const { isDemo } = useSession()
   const [key, setKey] = useState(() => (isDemo ? DEMO_KEY : (localStorage.getItem(STORED_AT) ?? undefined)))

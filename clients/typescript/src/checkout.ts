@@ -1,4 +1,4 @@
-/** What a page to pay on needs, and no more: a bundler leaves the rest of the client out. */
+/** What a checkout page needs, and no more: a bundler leaves the rest of the client out. */
 import { RequestsService } from '../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../gen/payments/v1/routes_service_pb.js'
 import { createCaller, type WaybillOptions } from './caller.ts'

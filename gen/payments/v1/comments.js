@@ -664,7 +664,7 @@ export const comments = {
   "payments.v1.UnmatchedEvent.Reason.RATE_OFF": "Less than 98 % arrived at the rate of the configured path, or that path has no rate.",
   "payments.v1.UnmatchedEvent.Reason.REASON_UNSPECIFIED": "Never sent.",
   "payments.v1.UnmatchedEvent.Reason.RECEIPT_TOO_LARGE": "The transaction is too large to be read.",
-  "payments.v1.UnmatchedEvent.Reason.SELF_PAYMENT": "The payee paid himself.",
+  "payments.v1.UnmatchedEvent.Reason.SELF_PAYMENT": "The payee paid themselves.",
   "payments.v1.UnmatchedEvent.Reason.STALE_RATE": "A price feed of the configured path had stopped.",
   "payments.v1.UnmatchedEvent.Reason.UNKNOWN_TOPIC": "No stored request has its reference.",
   "payments.v1.UnmatchedEvent.Reason.WRONG_CHAIN": "The request is to be paid on another chain.",

@@ -214,7 +214,7 @@ export enum UnmatchedEvent_Reason {
   NOTHING_RECEIVED = 7,
 
   /**
-   * The payee paid himself.
+   * The payee paid themselves.
    *
    * @generated from enum value: SELF_PAYMENT = 8;
    */

@@ -163,7 +163,7 @@ function convertedAmount({ amount, received }: SeenEvent, converted: bigint): bi
   return received >= amount ? converted : (converted * received) / amount
 }
 
-/** A payee who pays himself, also through an intermediary, has as much as before. */
+/** Payees who pay themselves, also through an intermediary, have as much as before. */
 function whyNothingMoved({ received, to, paidFrom, payer }: SeenEvent): UnmatchedReason | undefined {
   if (received === 0n) return 'NOTHING_RECEIVED'
   return paidFrom === to || payer === to ? 'SELF_PAYMENT' : undefined
@@ -200,7 +200,7 @@ function judgeRefund(event: SeenEvent, request: MatchableRequest, { chain, token
   const token = paidToken(event, request, tokens)
   if (token === undefined) return { kind: 'UNMATCHED', reason: 'WRONG_TOKEN' }
   if (event.received === 0n) return { kind: 'UNMATCHED', reason: 'NOTHING_RECEIVED' }
-  // Who pays himself returns nothing.
+  // A payee who pays themselves returns nothing.
   if (event.paidFrom === event.to) return { kind: 'UNMATCHED', reason: 'SELF_PAYMENT' }
   return { kind: 'REFUND', request, token, amount: event.received }
 }

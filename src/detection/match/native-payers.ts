@@ -170,7 +170,7 @@ function fromTrace(root: CallFrame, events: readonly NativeEvent[], followed: Fo
   return origins
 }
 
-/** The fee that a batch sent after a payment and before the next. Where the fee address is its caller, what he gets is his own change. */
+/** The fee that a batch sent after a payment and before the next. Where the fee address is its caller, what they get is their own change. */
 function batchFeeAfter(payment: CalledPayment, { steps, caller }: Context): bigint {
   if (payment.feeAddress === caller) return 0n
   for (const step of steps.slice(steps.indexOf(payment) + 1)) {

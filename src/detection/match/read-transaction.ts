@@ -183,7 +183,7 @@ function paidByIntermediary({ intermediaries }: FollowedContracts) {
 /**
  * Finds the fee of a swap or a batch. A swap sends its fee right after it paid. A batch sends its own once for all payments of a token, before or
  * after them, or has its caller send it: it belongs to the last of these payments. Both go to the fee address of the payments. Where that is the
- * payer, what he gets is his own change.
+ * payer, what they get is their own change.
  */
 function addedFeeOf(
   { event: { token, feeAddress }, position, claim: { paidBy } }: Draft,

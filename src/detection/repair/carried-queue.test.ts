@@ -38,7 +38,7 @@ describe('a source transaction', () => {
   it.each<[string, from: Address, logs: RpcLog[], isOf: boolean]>([
     ['of its sender', payer, [], true],
     ['of whoever’s tokens it moves', other, [transferFrom(other), transferFrom(payer)], true],
-    ['of whoever any Transfer names, even one of 0: it only has to name him', other, [transferFrom(payer, 0n)], true],
+    ['of whoever any Transfer names, even one of 0: it only has to name them', other, [transferFrom(payer, 0n)], true],
     ['of nobody else', other, [transferFrom(other)], false],
   ])('is %s', (_, from, logs, isOf) => {
     expect(isTransactionOf(payer, { from, logs })).toBe(isOf)

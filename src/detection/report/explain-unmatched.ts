@@ -69,7 +69,7 @@ const explanations: Readonly<Record<UnmatchedReason, Words | ((event: EventField
     remedy: 'Nothing makes it count, because no money moved.',
   },
   SELF_PAYMENT: {
-    explanation: 'The payee paid himself.',
+    explanation: 'The payee paid themselves.',
     remedy: 'Nothing makes it count, because no money moved.',
   },
   NOT_FROM_PAYEE: {

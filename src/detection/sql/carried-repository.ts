@@ -136,7 +136,7 @@ export async function deleteCarried(knex: Knex, carried: CarriedPayment): Promis
 
 /**
  * Stores where a payment came from. Deletes its entry, unless the source is to be checked until it is final. Does not touch a payment that is gone
- * or whose source is known already. Now that the payer is known, money that went to him may be a refund, and money that went to somebody else is
+ * or whose source is known already. Now that the payer is known, money that went to them may be a refund, and money that went to somebody else is
  * none, so the events of the request are read again.
  *
  * @param check - when to check the source

@@ -41,7 +41,7 @@ export const accessReasons = {
   }),
   NOT_OWN_PAGE: error('FORBIDDEN', {
     message: 'only pages that this demo serves may call {path}',
-    remedy: 'open the page to pay on, whose link the start of the demo prints',
+    remedy: 'open the checkout page, whose link the start of the demo prints',
   }),
   NOT_FOR_PUBLISHABLE_KEYS: error('FORBIDDEN', {
     message: 'a publishable key may read one request and its routes, and nothing else',

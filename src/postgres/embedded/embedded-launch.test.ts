@@ -17,7 +17,7 @@ const facts: LaunchFacts = {
 describe('the launch mode', () => {
   test.each<[string, Partial<LaunchFacts>, object]>([
     ['of a user is plain', {}, { kind: 'plain' }],
-    ['of a user on his own folder is plain', { owner: { uid: 1000, gid: 5 } }, { kind: 'plain' }],
+    ['of a user on their own folder is plain', { owner: { uid: 1000, gid: 5 } }, { kind: 'plain' }],
     [
       'of a user without passwd entry is a namespace with the uid of a user that has one',
       { hasPasswdEntry: false },

@@ -1,4 +1,4 @@
-/** The page to pay on with a wallet of the browser, which announces itself (EIP-6963) and whose person changes the account in it. */
+/** The checkout page with a wallet of the browser, which announces itself (EIP-6963) and whose person changes the account in it. */
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import type { Screens } from './open-screens.ts'

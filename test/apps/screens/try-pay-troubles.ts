@@ -1,4 +1,4 @@
-/** What happens to the page to pay on while a payment is made: reloads, a service that is away, other payers, other prices. */
+/** What happens to the checkout page while a payment is made: reloads, a service that is away, other payers, other prices. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { create, toBinary } from '@bufbuild/protobuf'

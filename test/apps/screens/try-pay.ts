@@ -1,4 +1,4 @@
-/** The page to pay on: payments of each kind with the wallets of the demo, each state in its words, wallets that fail. */
+/** The checkout page: payments of each kind with the wallets of the demo, each state in its words, wallets that fail. */
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { findBarriers, isTooWide, picture, type Screens } from './open-screens.ts'
@@ -57,7 +57,7 @@ async function payBy(page: Page, wallet: string): Promise<number> {
   return answerAll(page)
 }
 
-/** A page that somebody has put away while his payment becomes final. */
+/** A page that somebody has put away while their payment becomes final. */
 interface PutAway {
   page?: Page
   reference?: string

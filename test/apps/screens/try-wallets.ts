@@ -1,4 +1,4 @@
-/** The page to pay on with wallets that are silent, fail, or still show a question when the page is loaded again or opened twice. */
+/** The checkout page with wallets that are silent, fail, or still show a question when the page is loaded again or opened twice. */
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { findBarriers, isTooWide, type Screens } from './open-screens.ts'

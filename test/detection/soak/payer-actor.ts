@@ -183,7 +183,7 @@ function recent({ invoices, plan }: Payer, suits: (invoice: Invoice) => boolean)
 const paidWith = ({ chain }: Payer, { reference, payee }: Invoice) =>
   chain.story.factsOf(reference).filter((fact) => fact.reference === reference && fact.to === lower(payee))
 
-/** A refund by the payee or by his wallet, under the reference of the refund address or to a payer under the request's own. */
+/** A refund by the payee or by their wallet, under the reference of the refund address or to a payer under the request's own. */
 function refund(payer: Payer): readonly Act[] {
   const { plan, chain } = payer
   const { hotWallet } = castOf(chain.accounts)

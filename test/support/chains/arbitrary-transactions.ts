@@ -12,7 +12,7 @@ import { type Address, ZERO_ADDRESS } from '../../../src/domain/address.ts'
 
 const address = (digits: string) => `0x${digits.padEnd(40, '0')}` as Address
 
-/** Who takes part. The victim never moves money: others put his name on Transfers of 0. */
+/** Who takes part. The victim never moves money: others put their name on Transfers of 0. */
 export const cast = {
   alice: address('a1'),
   bob: address('b0b'),
