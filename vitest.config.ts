@@ -54,7 +54,12 @@ export default defineConfig(({ mode }) => ({
     // Answers of a service that a test gets are checked against the description of the API.
     setupFiles: ['test/support/described/check-fetch.ts'],
     // `npm run coverage`: of the service, by its unit and integration tests, without the processes that tests start.
-    coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['**/*.test.ts', '**/testdata/**'], reporter: ['text-summary', 'json-summary'] },
+    coverage: {
+      provider: 'v8',
+      include: ['src/**/*.ts'],
+      exclude: ['**/*.test.ts', '**/testdata/**'],
+      reporter: ['text-summary', 'json-summary'],
+    },
     projects: (mode === 'long' ? [long] : [alone, unit, whole]).map((test) => ({ extends: true as const, test })),
   },
 }))

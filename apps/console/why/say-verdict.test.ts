@@ -91,7 +91,7 @@ it.each<[string, Answer, string, string, string]>([
     'gas where only gas is missing',
     { routes: [noGas(direct)] },
     'warn',
-    'This wallet has the money, but no coins for gas',
+    'This wallet has the funds but no coins for gas',
     'The wallet has 0 ETH for gas and needs about 0.1.',
   ],
   [
@@ -105,28 +105,28 @@ it.each<[string, Answer, string, string, string]>([
     'that sources failed',
     { degraded: true, unavailable: [missing('CHAIN_UNREACHABLE', 'try again in 5 s')] },
     'warn',
-    'As far as is known, this wallet cannot pay 150 USDC on ETHEREUM',
-    'What helps: try again in 5 s. Some sources failed, so ways may be missing: because of CHAIN_UNREACHABLE.',
+    'As far as we can tell, this wallet cannot pay 150 USDC on ETHEREUM',
+    'What helps: try again in 5 s. Some sources failed; options may be missing: because of CHAIN_UNREACHABLE.',
   ],
   [
     'that nothing was asked for that can pay',
     { currency: 'USD' },
     'bad',
     'This wallet cannot pay 150 USD',
-    'No chain or token that was asked for can pay it.',
+    'None of the chosen chains or tokens can pay it.',
   ],
   [
     'that the request is paid, before anything else',
     { warnings: [{ reason: 'REQUEST_ALREADY_PAID', message: 'final payments cover this request' }] },
     'good',
-    'Nothing is to be paid: this request is paid',
+    'This request is already paid',
     'Final payments cover this request.',
   ],
   [
     'that a payment is pending',
     { warnings: [{ reason: 'PAYMENT_PENDING', message: 'wait until they are final' }] },
     'warn',
-    'Do not pay again: a payment is on its way',
+    'Do not pay again: a payment is pending',
     'Wait until they are final.',
   ],
   [
@@ -167,6 +167,6 @@ it('tells a customer the cheapest ways, those without gas last', () => {
 it('tells a customer not to pay twice', () => {
   const warnings = [{ reason: 'PAYMENT_PENDING', message: 'do not pay again' }]
   expect(sayToCustomer(answer({ warnings }), question)).toBe(
-    'Do not pay again: a payment is on its way. Do not pay again.\n\nAs of 2026-11-23 08:40:00 UTC. Fees and rates change.',
+    'Do not pay again: a payment is pending. Do not pay again.\n\nAs of 2026-11-23 08:40:00 UTC. Fees and rates change.',
   )
 })

@@ -93,11 +93,11 @@ function tryKeys(screens: () => Screens, scene: Scene): void {
   it('makes a link to pay with a publishable key, and takes no secret one', async () => {
     const page = await openWith(screens(), scene, `/console/requests/${scene.paid.paymentReference}`)
     await page.getByLabel('Publishable key').fill(scene.key)
-    await page.getByRole('button', { name: 'Make the link' }).click()
+    await page.getByRole('button', { name: 'Create link' }).click()
     await page.getByRole('alert').getByText('This is a secret key').waitFor()
     const publishable = await scene.service.publishableKey()
     await page.getByLabel('Publishable key').fill(publishable)
-    await page.getByRole('button', { name: 'Make the link' }).click()
+    await page.getByRole('button', { name: 'Create link' }).click()
     const link = await page.locator('.pay-link').innerText()
     expect(link).toBe(`${scene.service.baseUrl}/pay/${scene.paid.paymentReference}?key=${publishable}`)
     await page.goto(link)

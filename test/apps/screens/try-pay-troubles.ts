@@ -162,10 +162,10 @@ function payByKeyboard(screens: () => Screens): void {
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').waitFor()
     // What does no harm has the focus.
-    await expect.poll(focused).toBe('Refuse')
+    await expect.poll(focused).toBe('Decline')
     await page.keyboard.press('Escape')
-    await page.getByRole('heading', { name: 'Declined in your wallet' }).waitFor()
-    await expect.poll(focused).toBe('Declined in your wallet')
+    await page.getByRole('heading', { name: 'Payment declined in your wallet' }).waitFor()
+    await expect.poll(focused).toBe('Payment declined in your wallet')
     await page.context().close()
   })
 }

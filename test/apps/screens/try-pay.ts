@@ -35,7 +35,7 @@ export const connect = (page: Page, wallet: string) =>
   page.getByRole('button', { name: new RegExp(`^${wallet}`) }).click()
 
 /** Answers the wallet's dialogs until the page shows another heading than "Paying". @returns how often the wallet asked */
-export async function answerAll(page: Page, answer: 'Confirm' | 'Refuse' = 'Confirm'): Promise<number> {
+export async function answerAll(page: Page, answer: 'Confirm' | 'Decline' = 'Confirm'): Promise<number> {
   const dialog = page.getByRole('dialog')
   for (let asked = 0; ; ) {
     await expect
@@ -134,8 +134,8 @@ function payNothing(screens: () => Screens): void {
     const page = await screens().open(linkOf(screens(), await createRequest(screens(), USDC)))
     await connect(page, 'direct')
     await page.locator('.pay-button:enabled').click()
-    expect(await answerAll(page, 'Refuse')).toBe(1)
-    await page.getByRole('heading', { name: 'Declined in your wallet' }).waitFor()
+    expect(await answerAll(page, 'Decline')).toBe(1)
+    await page.getByRole('heading', { name: 'Payment declined in your wallet' }).waitFor()
     await page.getByRole('button', { name: 'Back to the ways to pay' }).click()
     await page.locator('.pay-button:enabled').waitFor()
     await page.context().close()
@@ -185,8 +185,8 @@ function sayEachState(screens: () => Screens): void {
   })
 
   it.each([
-    ['a key is missing', '', 'This link is not complete'],
-    ['the key is secret', `wb_${'a'.repeat(40)}`, 'This link must not be used'],
+    ['a key is missing', '', 'This link is incomplete'],
+    ['the key is secret', `wb_${'a'.repeat(40)}`, 'Do not use this link'],
     ['the key is not valid', `wbp_${'a'.repeat(40)}`, 'This link is no longer valid'],
   ])('says what is wrong where %s', async (_, key, title) => {
     const asked: string[] = []
@@ -205,11 +205,11 @@ function sayEachState(screens: () => Screens): void {
 /** A wallet that says it makes batches, and fails at them. */
 function failAtBatches(screens: () => Screens): void {
   it.each([
-    [4001, 'Declined in your wallet', 1, 0],
+    [4001, 'Payment declined in your wallet', 1, 0],
     // another id, or none that is known: nothing was sent, and the wallet is asked step by step
     [5750, 'Your payment is on the chain', 1, 2],
     [-32603, 'Your payment is on the chain', 1, 2],
-    [5730, 'Look into your wallet', 1, 0],
+    [5730, 'Check your wallet', 1, 0],
   ])(
     'finds the right words for a wallet whose batch fails with %i, and never asks for a payment twice (10)',
     async (code, words, batches, transactions) => {

@@ -134,7 +134,7 @@ function tryRanges(screens: () => Screens): void {
     const page = await screens().open(`${writtenView}&status=CONFIRMED`)
     const chips = [WRITTEN.from, WRITTEN.to, 'Confirmed']
     await rowsOf(page).first().locator('.row-link').click()
-    await page.getByText('What happened').waitFor()
+    await page.getByText('Timeline').waitFor()
     await page.getByRole('link', { name: 'Payments', exact: true }).first().click()
     await rowsOf(page).first().waitFor()
     expect(await chipsOf(page)).toEqual(chips)

@@ -110,7 +110,7 @@ function tryNewRequest(screens: () => Screens): void {
     await page.getByRole('textbox', { name: 'Your reference' }).fill(reference)
     // Twice, as people do.
     await page.getByRole('button', { name: 'Create request' }).dblclick()
-    await page.getByRole('heading', { name: 'The request is stored' }).waitFor()
+    await page.getByRole('heading', { name: 'Request created' }).waitFor()
     expect(await page.locator('.pay-link').innerText()).toMatch(/\/pay\/0x[0-9a-f]{16}\?key=wbp_(demo){10}$/)
     const { requests } = await screens().call<{ requests: object[] }>(`/v1/request?reference=${reference}`)
     expect(requests).toHaveLength(1)
@@ -143,8 +143,8 @@ function tryNewRequest(screens: () => Screens): void {
     const amount = page.getByRole('textbox', { name: 'Amount' })
     await expect.poll(() => amount.evaluate((input) => document.activeElement === input)).toBe(true)
     expect(await page.locator('.wrong:visible').allInnerTexts()).toEqual([
-      'This field is needed.',
-      'This field is needed.',
+      'Required.',
+      'Required.',
       expect.stringContaining('"0x12" is not a valid address'),
     ])
     expect(await findBarriers(page)).toEqual([])
@@ -156,7 +156,7 @@ function tryNewRequest(screens: () => Screens): void {
     await page.getByRole('combobox', { name: 'Invoice currency' }).fill('NOK')
     await page.keyboard.press('Tab')
     await page.getByRole('button', { name: 'Create request' }).click()
-    await page.getByRole('heading', { name: 'Nobody can pay this request as it is' }).waitFor()
+    await page.getByRole('heading', { name: 'This request cannot be paid as it is' }).waitFor()
     expect(await page.locator('.notice.warn').innerText()).toContain('No conversion of NOK into USDC')
     await close(page)
   })
@@ -285,13 +285,13 @@ async function payFromDemo(screens: Screens, paymentReference: string): Promise<
 
 function tryPayment(screens: () => Screens, findPayment: (filter: string) => Promise<string>): void {
   it.each([
-    ['type=DIRECT', ['What happened', 'Direct']],
+    ['type=DIRECT', ['Timeline', 'Direct']],
     ['type=CONVERSION', ['Conversion', 'Exchange rates']],
     ['type=CROSSCHAIN', ['Paid on', 'Received on', 'Bridge']],
     ['type=RECURRING', ['Recurring']],
-    ['status=PARTIAL', ['The request still needs', 'Partially paid']],
-    ['status=REFUNDED', ['Refunds', 'Returned', 'All of it was returned.']],
-    ['status=FAILED', ['It failed. No money has arrived with it.']],
+    ['status=PARTIAL', ['Outstanding on the request', 'Partially paid']],
+    ['status=REFUNDED', ['Refunds', 'Returned', 'Fully refunded.']],
+    ['status=FAILED', ['Failed. No money arrived.']],
   ])('shows a payment of %s', async (filter, texts) => {
     const id = await findPayment(filter)
     const page = await screens().open(`/console/payments/${id}`)

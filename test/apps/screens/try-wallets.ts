@@ -83,7 +83,7 @@ function beSilent(screens: () => Screens): void {
     await expect.poll(() => questions(page)).toEqual(['eth_sendTransaction'])
     await untilSilent(page)
     await page.getByRole('button', { name: 'Stop waiting' }).click()
-    await page.getByRole('heading', { name: 'Look into your wallet' }).waitFor()
+    await page.getByRole('heading', { name: 'Check your wallet' }).waitFor()
     await picture(page, 'payment-stopped')
     await page.getByRole('button', { name: 'My wallet sent nothing' }).click()
     await payButton(page).click()
@@ -102,7 +102,7 @@ const PHONE = { viewport: { width: 390, height: 844 } }
 function failBefore(screens: () => Screens): void {
   it.each([
     ['an approval', USDC, 'direct', { code: -32603, message: 'Internal JSON-RPC error.' }, 'Your wallet could not pay'],
-    ['an approval, refused in words', USDC, 'direct', { message: 'User rejected' }, 'Declined in your wallet'],
+    ['an approval, refused in words', USDC, 'direct', { message: 'User rejected' }, 'Payment declined in your wallet'],
     [
       'a payment',
       ETHER,
@@ -110,7 +110,7 @@ function failBefore(screens: () => Screens): void {
       { code: -32000, message: 'insufficient funds for gas' },
       'Your wallet could not pay',
     ],
-    ['a payment, refused over WalletConnect', ETHER, 'coinsOnly', { code: 5000 }, 'Declined in your wallet'],
+    ['a payment, refused over WalletConnect', ETHER, 'coinsOnly', { code: 5000 }, 'Payment declined in your wallet'],
     ['a payment beside another question', ETHER, 'coinsOnly', { code: -32002 }, 'Your wallet already shows a request'],
   ] as const)(
     '%s that fails: a way back, and no word of “do not pay again”',
@@ -159,7 +159,7 @@ function askTwice(screens: () => Screens): void {
     await picture(tab, 'asked-before')
     // What the payer refuses in the first tab is open to the second.
     await answer(page, false)
-    await page.getByRole('heading', { name: 'Declined in your wallet' }).waitFor()
+    await page.getByRole('heading', { name: 'Payment declined in your wallet' }).waitFor()
     await payButton(tab).click()
     await tab.getByText('not final yet').waitFor({ timeout: 40_000 })
     expect([await paid(), await questions(page)]).toEqual(['0.02', ['eth_sendTransaction']])

@@ -101,7 +101,7 @@ function tryAnswers(screens: () => Screens): void {
   it('says at each field what is wrong with it', async () => {
     const page = await screens().open('/console/why')
     await page.getByLabel('Payment reference').fill('zz')
-    await page.getByRole('button', { name: 'Find out' }).click()
+    await page.getByRole('button', { name: 'Check' }).click()
     await page.getByText('"zz" is not a payment reference').waitFor()
     for (const field of ['Payment reference', 'Wallet'])
       expect(await page.getByLabel(field, { exact: true }).getAttribute('aria-invalid')).toBe('true')
