@@ -432,7 +432,7 @@ export const payTexts = {
     },
     REPLACED: {
       title: 'Transaction replaced',
-      says: 'It was cancelled or sped up in your wallet. Wait until this page shows which one counts.',
+      says: 'It was cancelled or sped up in your wallet. Do not pay again until this page shows which one counts.',
     },
     REFUSED: { title: 'Payment declined in your wallet', says: 'Nothing was paid. You can choose again.' },
     REVERTED: {
