@@ -350,7 +350,7 @@ export const payTexts = {
       title: 'Payment received, not final yet',
       says: 'Your payment is confirming. Do not pay again. You can close this page.',
     },
-    PAID: { title: 'Paid', says: 'Your payment is final. You are done.' },
+    PAID: { title: 'Paid', says: 'The payment is final. You are done.' },
     REFUNDED: {
       title: 'Refunded',
       says: 'The payment was returned. Do not pay this request again; ask the shop for a new one.',

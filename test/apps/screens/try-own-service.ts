@@ -77,7 +77,7 @@ function tryKeys(screens: () => Screens, scene: Scene): void {
     await page.getByRole('alert').getByText('This is a publishable key').waitFor()
     await page.getByLabel('API key').fill(`wb_${'0'.repeat(40)}`)
     await page.keyboard.press('Enter')
-    await page.getByRole('alert').getByText('The key is not valid').waitFor()
+    await page.getByRole('alert').getByText('This key is invalid').waitFor()
     expect(await findBarriers(page)).toEqual([])
     await page.getByLabel('API key').fill(scene.key)
     await page.keyboard.press('Enter')

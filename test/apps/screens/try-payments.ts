@@ -268,7 +268,7 @@ function tryFaults(screens: () => Screens): void {
     await page.evaluate(() => sessionStorage.setItem('waybill.key', `wb_${'0'.repeat(40)}`))
     await page.reload()
     await page.getByRole('heading', { name: 'Waybill console' }).waitFor()
-    await page.getByText('The key is not valid').waitFor()
+    await page.getByText('This key is invalid').waitFor()
     expect(await findBarriers(page)).toEqual([])
     await page.getByLabel('API key').fill('demo')
     await page.keyboard.press('Enter')

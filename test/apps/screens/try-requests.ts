@@ -91,7 +91,7 @@ export function tryRequests(screens: () => Screens): void {
     }
     await page.getByRole('searchbox').fill('no-such-reference')
     await page.keyboard.press('Enter')
-    await page.getByText('No request is found by “no-such-reference”').waitFor()
+    await page.getByText('No request matches “no-such-reference”').waitFor()
     await close(page)
   })
 }
