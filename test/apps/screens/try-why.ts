@@ -89,7 +89,7 @@ function tryAnswers(screens: () => Screens): void {
   })
 
   it.each([
-    [`status=OPEN&currency=${CURRENCY}`, 'noGas', /has the money, but no coins for gas/],
+    [`status=OPEN&currency=${CURRENCY}`, 'noGas', /has the funds but no coins for gas/],
     ['status=PAID', 'direct', /already paid/],
     ['status=PENDING', 'direct', /Do not pay again/],
   ])('says of a request with %s to the wallet %s: %s', async (query, wallet, says) => {
