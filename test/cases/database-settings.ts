@@ -6,7 +6,7 @@ export interface SettingThatWorks {
   readonly since?: number
 }
 
-/** The rows of the table in docs/guides/postgresql.md whose last column is `works`. */
+/** Settings of the table in docs/guides/postgresql.md that are not refused. */
 export const settingsThatWork: readonly SettingThatWorks[] = [
   { name: 'DateStyle', value: 'German' },
   { name: 'DateStyle', value: 'SQL, DMY' },

@@ -152,7 +152,7 @@ it('the documentation says how long a chain stays with a process that is gone', 
   }
   const seconds = CHAIN_LEASE_MS / 1_000
   expect(await page('internals/detection.md')).toContain(`by a lease in the database of ${seconds} seconds`)
-  expect(await page('guides/repair.md')).toContain(`one that was killed keeps its chains for ${seconds} seconds`)
+  expect(await page('guides/verify.md')).toContain(`one that was killed keeps its chains for ${seconds} seconds`)
 })
 
 describe('chains restart changes nothing', () => {
