@@ -1,7 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 import { ownCacheFolder } from './cli/compile-cache.ts'
+import { endByForce, STOP_GRACE_MS } from './cli/end-by-force.ts'
 
 // V8 lets old objects grow to several times what is in use before it collects them; this keeps a long export from growing the process.
 setFlagsFromString('--heap-growing-percent=50')
@@ -46,36 +46,3 @@ process.exitCode = await runCommandLine(commands, words, {
   actor: currentActor(),
   signal: stopping.signal,
 })
-
-/** How long a stop may take in all, in milliseconds: calls in flight have half of it. Less than the 30 s after which most supervisors kill. */
-const STOP_GRACE_MS = 20_000
-
-/**
- * Ends this process and those that it started at once. A database server recovers at its next start; a chain of the demo continues from its last
- * saved block.
- */
-function endByForce(exitCode: number): never {
-  for (const pid of descendantsOf(process.pid)) {
-    try {
-      process.kill(pid, 'SIGKILL')
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-  process.exit(exitCode)
-}
-
-/** Empty where there is no /proc: servers are started on Linux alone. */
-function descendantsOf(pid: number): readonly number[] {
-  try {
-    const tasks = `/proc/${pid}/task`
-    const children = readdirSync(tasks).flatMap((task) => numbersIn(readFileSync(`${tasks}/${task}/children`, 'utf8')))
-    return children.flatMap((child) => [child, ...descendantsOf(child)])
-  } catch {
-    return []
-  }
-}
-
-function numbersIn(text: string): readonly number[] {
-  return text.split(' ').filter(Boolean).map(Number)
-}
