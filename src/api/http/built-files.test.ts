@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createBuiltFiles } from './built-files.ts'
+import type { OpenFile } from './open-files.ts'
 
 let folder: string
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'waybill-built-'))))
@@ -25,6 +26,8 @@ function build(files: Readonly<Record<string, string>>): void {
   utimesSync(join(folder, 'manifest.json'), builds, builds)
 }
 
+const bodyAt = async (files: ReturnType<typeof open>, path: string) =>
+  String(((await files.read(path)) as OpenFile).body)
 const page = (name: string) => `<html><head><link rel="icon"></head>${name}</html>`
 const whole = {
   'console.html': page('console'),
@@ -43,7 +46,7 @@ describe('files that are built', () => {
     expect(await files.read('/console')).toEqual({ notBuilt: expect.stringMatching(/not built yet/) })
     build(whole)
     expect(await files.read('/console')).toMatchObject({ contentType: 'text/html; charset=utf-8' })
-    expect(String(((await files.read('/console/payments')) as { body: string }).body)).toContain('console')
+    expect(await bodyAt(files, '/console/payments')).toContain('console')
   })
 
   it('are those of the newest build', async () => {
@@ -51,7 +54,7 @@ describe('files that are built', () => {
     const files = open()
     await files.read('/docs/start')
     build({ ...whole, 'docs/start.html': page('newer') })
-    expect(String(((await files.read('/docs/start')) as { body: string }).body)).toContain('newer')
+    expect(await bodyAt(files, '/docs/start')).toContain('newer')
   })
 
   it.each([
@@ -77,9 +80,8 @@ describe('files that are built', () => {
 
   it('begin with the key of a demo in a demo alone', async () => {
     build(whole)
-    const bodyOf = async (demoKey?: string) => String(((await open(demoKey).read('/console')) as { body: string }).body)
-    expect(await bodyOf('demo')).toContain('<meta name="waybill-key" content="demo">')
-    expect(await bodyOf()).not.toContain('waybill-key')
+    expect(await bodyAt(open('demo'), '/console')).toContain('<meta name="waybill-key" content="demo">')
+    expect(await bodyAt(open(), '/console')).not.toContain('waybill-key')
   })
 
   it.each([
