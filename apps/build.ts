@@ -4,11 +4,14 @@
  *
  *   node apps/build.ts              builds
  *   node apps/build.ts --if-stale   builds where apps/dist is missing or older than its sources
+ *   node apps/build.ts --if-stale --after PORT   the same once the service beside it listens, so that its start has the processor
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { parseArgs, promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
 import { type BuiltFile, digestOf } from './bundle/built-file.ts'
@@ -38,8 +41,15 @@ interface Manifest {
   readonly files: Readonly<Record<string, string>>
 }
 
-const { values } = parseArgs({ options: { 'if-stale': { type: 'boolean', default: false } } })
+/** How long the build waits for the service, in milliseconds. */
+const START_MS = 15_000
+const CHECK_EVERY_MS = 200
+
+const { values } = parseArgs({
+  options: { 'if-stale': { type: 'boolean', default: false }, after: { type: 'string' } },
+})
 try {
+  if (values.after !== undefined) await untilListening(Number(values.after))
   const digest = await digestOfSources()
   if (!values['if-stale'] || (await readManifest())?.sources !== digest) await buildApps(digest)
 } catch (error) {
@@ -47,6 +57,17 @@ try {
   const remedy = isNotInstalled ? ' (run `npm ci` without --omit=dev, or copy apps/dist from where it was built)' : ''
   console.error(`apps/dist is missing or older than its sources and cannot be built: ${String(error)}${remedy}`)
   process.exitCode = 1
+}
+
+async function untilListening(port: number): Promise<void> {
+  const giveUpAtMs = performance.now() + START_MS
+  while (performance.now() < giveUpAtMs && !(await isOpen(port))) await setTimeout(CHECK_EVERY_MS)
+}
+
+function isOpen(port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
+  return promise.finally(() => socket.destroy())
 }
 
 async function buildApps(sourceDigest: string): Promise<void> {
