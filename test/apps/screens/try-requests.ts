@@ -176,7 +176,7 @@ function tryStates(screens: () => Screens, { create, findRequest }: Made): void 
     const page = await screens().open('/console/requests')
     const seen: string[] = []
     for (const [reference, words, next, left] of [
-      [part, ['Partially paid'], 'The same link asks for the rest alone', /180\sUSDC-ARBITRUM/],
+      [part, ['Partially paid'], 'The same link asks for the rest', /180\sUSDC-ARBITRUM/],
       [over, ['Paid', 'Overpaid'], 'Refund the rest to the payer', /30\sUSDC-ETHEREUM/],
       [paid, ['Paid'], 'There is nothing left to do', /0\sDAI-BSC/],
       [cancelled.paymentReference, ['Cancelled'], 'Nobody is offered a way to pay it', /12\.5\sUSDC-ETHEREUM/],
