@@ -100,7 +100,7 @@ export const paymentsTexts = {
   gone: 'Gone',
   count: (count: number, written = String(count)) => `${written} ${plural(count, 'payment', 'payments')}`,
   withoutUsd: (count: number) => `${count} without a price in US dollars`,
-  more: (count: number) => `and ${count} ${plural(count, 'currency', 'currencies')} more`,
+  more: (count: number) => `and ${count} more ${plural(count, 'currency', 'currencies')}`,
   types: { DIRECT: 'Direct', CONVERSION: 'Conversion', CROSSCHAIN: 'Across chains', RECURRING: 'Recurring' },
   columns: {
     date: 'Time',
