@@ -4,7 +4,7 @@ import type { Logger } from '../domain/logger.ts'
 const FRESH_MS = 1_000
 /** How long an unknown page waits for the database. */
 const PATIENCE_MS = 1_000
-/** After how long a revoked key's origin is no longer reported. */
+/** How long the origin of a revoked key may still be answered as allowed. */
 const STALE_MS = 5_000
 
 /**

@@ -258,7 +258,7 @@ describe('refunds that an import brought', () => {
       'PAID 100 0 0 0',
       'CONFIRMED 77:100!',
     ],
-    ['may be reported without entries', { otherwiseReturned: exact('100') }, 'REFUNDED 100 0 0 0', 'REFUNDED'],
+    ['may be known without entries', { otherwiseReturned: exact('100') }, 'REFUNDED 100 0 0 0', 'REFUNDED'],
   ])('%s', (_, given, ...expected) => {
     expect(stand(given)).toEqual(expected)
   })

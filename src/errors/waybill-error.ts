@@ -59,7 +59,7 @@ function shown(name: string, value: string | number): string {
   return ownTexts.has(name) ? shorten(printable(value, MAX_READ_LENGTH), MAX_OWN_TEXT_SIZE) : printable(value)
 }
 
-/** Templates of the table split into texts and names, one after the other. */
+/** Templates of the table split into texts and names, alternating. */
 const partsOf = new Map<string, readonly string[]>()
 
 function fill(template: string, parameters: Readonly<Record<string, string | number>>): string {

@@ -115,7 +115,7 @@ describe('what a node counts', () => {
     expect([pacing.maxCalls(), pacing.rate()?.unit]).toEqual([Number.POSITIVE_INFINITY, 'REQUESTS'])
   })
 
-  it('is not reported by small batches that it serves, nor by a refusal a minute later', () => {
+  it('is not learned from small batches that it serves, nor by a refusal a minute later', () => {
     const { clock, pacing, refuse } = refusedTwice()
     pacing.noteServed(2)
     expect(pacing.maxCalls()).toBe(50)

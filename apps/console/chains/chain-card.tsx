@@ -48,8 +48,8 @@ function Problems({ chain }: { chain: Chain }) {
           {chain.state === Chain_State.STOPPED && <p className="mono small">{chainsTexts.restart(chain.network)}</p>}
         </div>
       )}
-      <Lasting trouble={chain.trouble} reported={chainsTexts.trouble} />
-      <Lasting trouble={chain.unproven} reported={chainsTexts.unproven} />
+      <Lasting trouble={chain.trouble} says={chainsTexts.trouble} />
+      <Lasting trouble={chain.unproven} says={chainsTexts.unproven} />
       {chain.suspects.map(({ host, reason, at }) => (
         <p key={host + reason} className="notice warn">
           {chainsTexts.suspect(host, reason)} <Time at={at} distance />
@@ -59,11 +59,11 @@ function Problems({ chain }: { chain: Chain }) {
   )
 }
 
-function Lasting({ trouble, reported }: { trouble: Chain['trouble']; reported: (reason: string) => string }) {
+function Lasting({ trouble, says }: { trouble: Chain['trouble']; says: (reason: string) => string }) {
   if (trouble === undefined) return null
   return (
     <p className="notice warn">
-      {reported(trouble.reason)}
+      {says(trouble.reason)}
       {', '}
       {chainsTexts.since} <Time at={trouble.since} />
     </p>

@@ -110,8 +110,8 @@ async function nextInOrder(iterator: AsyncIterator<object>, take: () => Promise<
  *
  * @param who - equal for those who share one part
  * @param untilMs - how long to wait, on the clock of `performance`
- * @returns ends the slot; to be called once
- * @throws TooManyAtOnceError; the signal's reason when it aborts before the slot has come
+ * @returns gives the slot back; to be called once
+ * @throws TooManyAtOnceError; the signal's reason when it aborts before a slot is free
  */
 type TakeSlot = (who: string, terms: WaitTerms) => Promise<() => void>
 
@@ -123,11 +123,11 @@ interface WaitTerms {
 export interface FairSlotsOptions {
   /** Slots at once. */
   readonly places: number
-  /** Slots at once of one user. The rest is left for others, who then need not wait for a slot to end. */
+  /** Slots at once of one user. The rest is left for others, who then need not wait for a slot. */
   readonly placesEach: number
 }
 
-/** No slot came in time. */
+/** No slot was free in time. */
 export class TooManyAtOnceError extends Error {
   override readonly name = 'TooManyAtOnceError'
   /** How long this call has waited, in milliseconds. */
@@ -152,14 +152,14 @@ interface User {
 
 interface State {
   readonly options: FairSlotsOptions
-  /** The first has begun or ended a slot the longest ago. */
+  /** Whoever took or gave back a slot longest ago comes first. */
   readonly users: Map<string, User>
   running: number
 }
 
 /**
- * Shares out a scarce resource alternately, so that a heavy user does not keep it from others. The next slot goes to the user who has the fewest slots running, and between equals to the one who began or ended a slot the longest
- * ago. A user's own calls have their slots in the order in which they came.
+ * Shares out a scarce resource, so that a heavy user does not keep it from others. The next slot goes to the user with the fewest slots, and
+ * between equals to the one who took or gave back a slot longest ago. A user's own calls get slots in the order in which they came.
  */
 export function createFairSlots(options: FairSlotsOptions): TakeSlot {
   const state: State = { options, users: new Map(), running: 0 }

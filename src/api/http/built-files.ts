@@ -56,7 +56,7 @@ export function createBuiltFiles({ folder, originsOfKey, demoKey }: BuiltFilesOp
     paths: ['/console', '/docs', '/llms.txt'],
     covers: (path) => nameOf(path) !== undefined,
     async read(path, query) {
-      if (path !== '/' && path.endsWith('/')) return { location: path.replace(/\/+$/, '') }
+      if (path.endsWith('/')) return { location: path.replace(/\/+$/, '') }
       const name = nameOf(path)
       const current = await load()
       if (current === undefined) return notBuilt

@@ -148,7 +148,7 @@ function guardSession(session: ServerHttp2Session, socket: Socket, terms: Server
   return { held, drain, onError: () => abuse.charge(peer, offences.garbage) }
 }
 
-/** Has a session that must go for other connections reported so. */
+/** Lets a session be closed in favour of other connections, with a GOAWAY that says so. */
 function holdSession(session: ServerHttp2Session, held: HeldConnection | undefined): HeldConnection | undefined {
   held?.closeBy(() => {
     if (session.destroyed) return

@@ -25,9 +25,12 @@ export function createOpenApiFiles(services: readonly ServedService[]): OpenFile
     async read(path) {
       const version = versions[path]
       if (version === undefined) return undefined
-      const file = made.get(path) ?? describe(version)
-      made.set(path, file)
-      return file
+      const making = made.get(path) ?? describe(version)
+      made.set(path, making)
+      return making.catch((error: unknown) => {
+        made.delete(path)
+        throw error
+      })
     },
   }
 }

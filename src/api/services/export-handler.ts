@@ -51,8 +51,7 @@ export function countExported(answer: object): number {
 }
 
 /**
- * The most payments of a message, about 30 KB: larger texts are garbage-collected late. Clients of gRPC accept messages of 4 MB unless
- * reported otherwise.
+ * The most payments of a message, about 30 KB: larger texts are garbage-collected late. Clients of gRPC accept messages of 4 MB by default.
  */
 const MAX_PAYMENTS = 20
 const MAX_ENTRIES = 200

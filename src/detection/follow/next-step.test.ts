@@ -43,7 +43,7 @@ describe('a chain is forked', () => {
     ['when another block is at its number', view(block(12, 'b'), block(10, 'b')), true],
     ['when it became shorter and its head is another block', view(block(9, 'b')), true],
     ['not when the node is behind on the same branch', view(block(9)), false],
-    ['not when the node is behind the stored blocks: that cannot be reported', view(block(3, 'b')), false],
+    ['not when the node is behind the stored blocks: that cannot be decided', view(block(3, 'b')), false],
   ])('%s', (_, seen, forked) => {
     expect(isForked(positionAt(10), seen)).toBe(forked)
   })

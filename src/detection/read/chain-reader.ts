@@ -68,7 +68,7 @@ export interface ChainReader {
   /** `eth_call`s, each at its block; the error of one is its answer. */
   calls(reads: readonly ReadAtBlock[], signal?: AbortSignal): Promise<RpcAnswer[]>
   /**
-   * As `calls`, but each node is asked one after the other for what those before it refused, since some keep old state and others do not. Reverts are answers.
+   * As `calls`, but what one node refused the next one is asked for, since some keep old state and others do not. Reverts are answers.
    * Failures do not count against a node.
    *
    * @returns undefined for a call that no node answered

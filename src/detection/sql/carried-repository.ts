@@ -253,7 +253,7 @@ function ofCarried({ accountId, chainId, txHash, paymentId }: CarriedPayment) {
   return { account_id: accountId, chain_id: chainId, tx_hash: hexToBytes(txHash), payment_id: paymentId }
 }
 
-/** Finds what bridges reported an account of events in transactions. @returns by {@link findByEvent} */
+/** Finds what bridges reported to an account about events in transactions. @returns by {@link findByEvent} */
 export function findReportedPayers(
   knex: Knex,
   accountId: number,

@@ -27,7 +27,7 @@ export interface Unproven {
   /** The blocks or the event: `blocks 7 to 9`, `event 0 of 0x…`. */
   readonly where: string
   readonly why: string
-  /** Whether it is reported for information: another node proved it, or the service will look it up. Then the verification still counts as decided. */
+  /** Whether it is for information only: another node proved it, or the service will look it up. Then the verification still counts as decided. */
   readonly isInfo?: boolean | undefined
 }
 

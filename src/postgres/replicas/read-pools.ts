@@ -82,7 +82,7 @@ export function createReadPools(options: ReadPoolsOptions) {
     primary,
     replicas: replicas.map(({ knex }) => knex),
     /**
-     * Runs work on a replica in use, alternately, else on the primary. Work that fails on a replica, unless it refuses the request with a
+     * Runs work on the next replica in use, else on the primary. Work that fails on a replica, unless it refuses the request with a
      * WaybillError, runs once more on the primary.
      */
     async read<T>(work: ReadWork<T>, { signal, isTooOld = () => false }: ReadTerms<T> = {}): Promise<T> {
