@@ -7,31 +7,30 @@
  *   node apps/build.ts --if-stale --after PORT   the same once the service beside it listens, so that its start has the processor
  */
 import { execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { parseArgs, promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
-import { type BuiltFile, digestOf } from './bundle/built-file.ts'
+import { type BuiltFile, digestOf, digestOfFiles } from './bundle/built-file.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'apps/dist')
 const manifestPath = join(dist, 'manifest.json')
 
-/** What the build reads, from the project's folder. */
-const sources = [
-  'apps',
-  'clients/typescript/src',
-  'docs',
-  'gen',
-  'src/api',
-  'src/errors',
-  'src/transcoding',
-  'tools/client',
+/** What the build reads. Tests and what it wrote itself do not count. */
+const SOURCES = [
+  'apps/{bundle,console,pay,reference,shared}/**/*.*',
+  'apps/*.ts',
+  'clients/typescript/src/**/*.ts',
+  'docs/**/*.*',
+  'gen/**/*.*',
+  'src/{api,errors,transcoding}/**/*.ts',
+  'tools/client/*.ts',
+  '{README,CHANGELOG}.md',
+  'package*.json',
 ]
-const sourceFiles = ['README.md', 'CHANGELOG.md', 'package.json', 'package-lock.json']
 
 /** What stands in `manifest.json`. */
 interface Manifest {
@@ -50,7 +49,7 @@ const { values } = parseArgs({
 })
 try {
   if (values.after !== undefined) await untilListening(Number(values.after))
-  const digest = await digestOfSources()
+  const digest = digestOfFiles(root, SOURCES)
   if (!values['if-stale'] || (await readManifest())?.sources !== digest) await buildApps(digest)
 } catch (error) {
   const isNotInstalled = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
@@ -86,7 +85,8 @@ async function buildApps(sourceDigest: string): Promise<void> {
   }
   await place(manifestPath, JSON.stringify(manifest))
   const kept = new Set(['manifest.json', ...all.map(({ path }) => path)])
-  const left = (await filesBelow(dist)).filter((path) => !kept.has(path))
+  // Another build beside this one writes its files under names of its own first.
+  const left = (await filesBelow(dist)).filter((path) => !kept.has(path) && !path.endsWith('.tmp'))
   await Promise.all(left.map((path) => rm(join(dist, path), { force: true })))
 }
 
@@ -110,17 +110,6 @@ async function place(path: string, body: Uint8Array | string): Promise<void> {
 async function readManifest(): Promise<Manifest | undefined> {
   const text = await readFile(manifestPath, 'utf8').catch(() => undefined)
   return text === undefined ? undefined : (JSON.parse(text) as Manifest)
-}
-
-async function digestOfSources(): Promise<string> {
-  const found = await Promise.all(
-    sources.map(async (folder) => (await filesBelow(join(root, folder))).map((path) => `${folder}/${path}`)),
-  )
-  const paths = [...found.flat().filter((path) => !/^apps\/dist\/|\.test\.ts$/.test(path)), ...sourceFiles].toSorted()
-  const texts = await Promise.all(paths.map((path) => readFile(join(root, path))))
-  const digest = createHash('sha256')
-  for (const [at, text] of texts.entries()) digest.update(`${paths[at]} ${text.length}\n`).update(text)
-  return digest.digest('base64url')
 }
 
 async function filesBelow(folder: string): Promise<string[]> {

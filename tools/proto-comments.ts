@@ -29,7 +29,7 @@ export function printComments(comments: ReadonlyMap<string, string>): { readonly
   }
 }
 
-/** A path is a place in a FileDescriptorProto: numbers of fields and indexes, one after the other. */
+/** A path is a place in a FileDescriptorProto: numbers of fields and indexes, alternating. */
 function commentsOf(file: FileDescriptorProto): [string, string][] {
   const texts = new Map(
     file.sourceCodeInfo?.location.map(({ path, leadingComments }) => [path.join('.'), unwrap(leadingComments)]),

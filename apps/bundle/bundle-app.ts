@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { build, type Metafile } from 'esbuild'
 import { type BuiltFile, digestOf } from './built-file.ts'
 
-export type AppName = 'console' | 'pay'
+type AppName = 'console' | 'pay'
 
 const root = join(import.meta.dirname, '../..')
 const titles: Readonly<Record<AppName, string>> = { console: 'Waybill', pay: 'Pay' }
@@ -42,7 +42,7 @@ export async function bundleApp(name: AppName): Promise<readonly BuiltFile[]> {
     title: titles[name],
     script: urlOf(script),
     style: urlOf(outputOf(entries[1])),
-    preload: importsOf(script, metafile).map(urlOf),
+    preload: importsOf(script, metafile.outputs).map(urlOf),
     licences: `/${licences.path}`,
   })
   return [
@@ -53,11 +53,11 @@ export async function bundleApp(name: AppName): Promise<readonly BuiltFile[]> {
 }
 
 /** Scripts that the first one imports statically, so that a browser loads all at once. */
-function importsOf(path: string, { outputs }: Metafile, seen = new Set<string>()): string[] {
+function importsOf(path: string, outputs: Metafile['outputs'], seen = new Set<string>()): string[] {
   for (const imported of outputs[path]?.imports ?? []) {
     if (imported.kind !== 'import-statement' || seen.has(imported.path)) continue
     seen.add(imported.path)
-    importsOf(imported.path, { inputs: {}, outputs }, seen)
+    importsOf(imported.path, outputs, seen)
   }
   return [...seen]
 }

@@ -5,50 +5,49 @@
  *   node tools/client/generate-client.ts --if-stale   generates where it is missing or older than proto/
  */
 import { execFileSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { digestOfFiles } from '../../apps/bundle/built-file.ts'
 import { writeClientImage } from './client-image.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const gen = join(root, 'clients/typescript/gen')
-/** Holds the digest of what the code was generated from. */
-const mark = join(gen, '.sources')
+/** The file in `gen` that holds the digest of what the code was generated from. */
+const MARK = '.sources'
 
 /** What the code is made of. */
-const SOURCES = ['proto/**/*.proto', 'proto_vendor/**/*.proto', 'tools/client/*.ts', 'clients/typescript/buf.gen.yaml']
+const SOURCES = [
+  'proto{,_vendor}/**/*.proto',
+  'tools/client/*.ts',
+  'clients/typescript/buf.gen.yaml',
+  'package-lock.json',
+]
 
 if (import.meta.main) {
-  const digest = digestOfSources()
+  const digest = digestOfFiles(root, SOURCES)
   if (!process.argv.includes('--if-stale') || readMark() !== digest) generate(digest)
 }
 
 function generate(digest: string): void {
-  const temporary = mkdtempSync(join(tmpdir(), 'waybill-image-'))
+  const temporary = mkdtempSync(join(root, 'clients/typescript/.gen-'))
   try {
     const image = join(temporary, 'client.binpb')
     writeClientImage(root, image)
-    rmSync(gen, { recursive: true, force: true })
-    const template = ['--template', 'clients/typescript/buf.gen.yaml']
+    const template = ['--template', 'clients/typescript/buf.gen.yaml', '--output', temporary]
     execFileSync('buf', ['generate', image, ...template], { cwd: root, stdio: 'inherit' })
-    writeFileSync(mark, digest)
+    const made = join(temporary, 'clients/typescript/gen')
+    writeFileSync(join(made, MARK), digest)
+    // Moved whole, so that a build or a test beside this never reads half of it.
+    rmSync(gen, { recursive: true, force: true })
+    renameSync(made, gen)
   } finally {
     rmSync(temporary, { recursive: true, force: true })
   }
 }
 
-function digestOfSources(): string {
-  const digest = createHash('sha256')
-  for (const path of [...globSync(SOURCES, { cwd: root }).toSorted(), 'package-lock.json']) {
-    digest.update(`${path}\n`).update(readFileSync(join(root, path)))
-  }
-  return digest.digest('hex')
-}
-
 function readMark(): string | undefined {
   try {
-    return readFileSync(mark, 'utf8')
+    return readFileSync(join(gen, MARK), 'utf8')
   } catch {
     return undefined
   }
