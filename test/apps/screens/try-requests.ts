@@ -177,9 +177,9 @@ function tryStates(screens: () => Screens, { create, findRequest }: Made): void 
     const seen: string[] = []
     for (const [reference, words, next, left] of [
       [part, ['Partially paid'], 'The same link asks for the rest', /180\sUSDC-ARBITRUM/],
-      [over, ['Paid', 'Overpaid'], 'Refund the rest to the payer', /30\sUSDC-ETHEREUM/],
-      [paid, ['Paid'], 'There is nothing left to do', /0\sDAI-BSC/],
-      [cancelled.paymentReference, ['Cancelled'], 'Nobody is offered a way to pay it', /12\.5\sUSDC-ETHEREUM/],
+      [over, ['Paid', 'Overpaid'], 'Refund the overpayment to the payer', /30\sUSDC-ETHEREUM/],
+      [paid, ['Paid'], 'Nothing left to do', /0\sDAI-BSC/],
+      [cancelled.paymentReference, ['Cancelled'], 'It can no longer be paid through its link', /12\.5\sUSDC-ETHEREUM/],
       [expired.paymentReference, ['Expired'], 'Create a new request', /12\.5\sUSDC-ETHEREUM/],
     ] as const) {
       await page.goto(new URL(`/console/requests/${reference}`, page.url()).href)
