@@ -220,10 +220,10 @@ describe('the topics to replay when a request is stored', () => {
     const first = await findReplays(knex, account.id, [topic])
     await addPendingReplays(knex, [{ accountId: account.id, topic }], false)
     await deleteReplays(knex, first)
-    const second = await nextReplays(knex, first[0]?.note ?? 0n, 10)
+    const second = await nextReplays(knex, first[0]?.note ?? 0, 10)
     expect(second).toMatchObject([{ accountId: account.id, topic }])
     await deleteReplays(knex, second)
-    expect(await nextReplays(knex, 0n, 10)).toEqual([])
+    expect(await nextReplays(knex, 0, 10)).toEqual([])
   })
 
   it.each(['requests', 'reference_topics'])(

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { findRoundAt } from '../../src/detection/read/block-prices.ts'
 import { createChainReader } from '../../src/detection/read/chain-reader.ts'
-import { findRoundAt } from '../../src/detection/read/feed-rounds.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { startSize } from '../../src/nodes/learned-size.ts'
 import { createNodeLimits } from '../../src/nodes/node-limits.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { keepLease } from '../../src/detection/run/keep-lease.ts'
-import { paceAfter } from '../../src/detection/run/step-pace.ts'
+import { paceAfter } from '../../src/detection/run/follow-step.ts'
+import { keepLease } from '../../src/detection/run/followed-chain.ts'
 import { inTransaction } from '../../src/postgres/cancellable.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import {

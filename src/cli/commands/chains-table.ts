@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import { describeRate } from '../../detection/backfill/backfill-progress.ts'
 import type { ChainState, ListedChain } from '../../detection/report/list-chains.ts'
-import type { NodeReport } from '../../detection/sql/chain-report.ts'
+import type { NodeReport } from '../../detection/sql/chain-reports-repository.ts'
 import { counted } from '../shared/command.ts'
 
 /** How `chains status` is drawn. */

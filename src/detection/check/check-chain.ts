@@ -6,13 +6,11 @@ import { readDecimals, readLatestRound } from '../../contracts/price-feed.ts'
 import { type Address, isZeroAddress } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { roundIn } from '../read/feed-rounds.ts'
+import { roundIn } from '../read/block-prices.ts'
 import { pathRateIn } from '../read/path-rates.ts'
-import { checkContracts } from './check-contracts.ts'
+import { checkContracts, checkTokens } from './check-contracts.ts'
 import { checkNode } from './check-node.ts'
-import { checkTokens } from './check-tokens.ts'
-import { type CheckedFact, judgeOf } from './checked-fact.ts'
-import { type CheckedNode, isWord, openNode, readContract } from './checked-node.ts'
+import { type CheckedFact, type CheckedNode, isWord, judgeOf, openNode, readContract } from './checked-node.ts'
 
 /** The checks of a chain on one of its RPC URLs. */
 interface CheckedUrl {

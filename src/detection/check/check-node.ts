@@ -3,8 +3,7 @@ import { followedTopics } from '../../contracts/decode-events.ts'
 import { toQuantity } from '../../contracts/words.ts'
 import { ZERO_ADDRESS } from '../../domain/address.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { type CheckedFact, judgeOf, type Verdict } from './checked-fact.ts'
-import { ask, type CheckedNode, findLast } from './checked-node.ts'
+import { ask, type CheckedFact, type CheckedNode, findLast, judgeOf, type Verdict } from './checked-node.ts'
 
 /** A node whose head is older than this, and than so many blocks, has stopped. */
 const OLD_HEAD_SEC = 120

@@ -4,10 +4,8 @@ import type { Logger } from '../../domain/logger.ts'
 import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { hiderOf, nameNodes } from './check-chain.ts'
-import { addressesOfPayers, checkCode, type NamedAddress } from './check-contracts.ts'
-import { checkDecimals } from './check-tokens.ts'
-import type { CheckedFact } from './checked-fact.ts'
-import { type CheckedNode, openNode } from './checked-node.ts'
+import { addressesOfPayers, checkCode, checkDecimals, type NamedAddress } from './check-contracts.ts'
+import { type CheckedFact, type CheckedNode, openNode } from './checked-node.ts'
 
 /** What is wrong with a contract or token of the chains file. */
 interface WrongAddress {

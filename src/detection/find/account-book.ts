@@ -3,9 +3,8 @@ import type { Hex } from '../../domain/hex.ts'
 import { eventKeyOf } from '../match/detected.ts'
 import type { AcceptedAs, MatchableRequest } from '../match/match-event.ts'
 import type { SeenEvent } from '../match/read-transaction.ts'
-import type { Acceptance } from '../sql/accepted-events-repository.ts'
+import type { Acceptance, FirstPayment, WalletTime } from '../sql/account-events-repository.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
-import type { FirstPayment, WalletTime } from '../sql/payers-repository.ts'
 
 /** What an account has stored about some events. Payments that are found while matching are added in the order of the chain. */
 export type AccountBook = Awaited<ReturnType<typeof openAccountBook>>
@@ -52,14 +51,14 @@ export async function openAccountBook(repository: Sources, { accountId, chainId,
   /** @param payer - undefined where it is unknown */
   const addPayment = ({ requestId }: MatchableRequest, payer: Address | undefined) =>
     void found.set(requestId, (found.get(requestId) ?? new Set<Address | undefined>()).add(payer))
+  const hasPaidBefore = (at: FirstPayment, { requestId }: MatchableRequest, payer: Address | undefined) =>
+    found.get(requestId)?.has(payer) === true || isEarlier(payers.get(requestId)?.get(payer), at)
   return {
     requestsOf: (topic: Hex): readonly MatchableRequest[] => byTopic.get(topic) ?? [],
     /** Whether an address paid the request earlier. */
-    hasPaidBefore: (at: FirstPayment, { requestId }: MatchableRequest, address: Address) =>
-      found.get(requestId)?.has(address) === true || isEarlier(payers.get(requestId)?.firstOf.get(address), at),
+    hasPaidBefore,
     /** Whether an earlier payment of the request has an unknown payer. */
-    hasUnknownPayerBefore: (at: FirstPayment, { requestId }: MatchableRequest) =>
-      found.get(requestId)?.has(undefined) === true || isEarlier(payers.get(requestId)?.unknown, at),
+    hasUnknownPayerBefore: (at: FirstPayment, request: MatchableRequest) => hasPaidBefore(at, request, undefined),
     /** Whether an address was a registered refund wallet of the account at that time. */
     isWalletAt: (at: FirstPayment, address: Address) =>
       (wallets.get(address) ?? []).some((time) => isRegisteredAt(time, at)),

@@ -1,21 +1,21 @@
+import type { TokenDirectory } from '../../chains/token-directory.ts'
 import { decodeCreatedProxyLog, type FeeProxyEvent, type RpcLog } from '../../contracts/decode-events.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { buildPayment, buildRefund, lacksOfGas } from '../match/build-payment.ts'
 import { type CreatedProxy, eventKeyOf, type Findings, type Lack, type LackingTransaction } from '../match/detected.ts'
-import type { FollowedContracts } from '../match/followed-contracts.ts'
-import { judgeRate } from '../match/judge-rate.ts'
-import { type Match, matchEvent, matchPayment } from '../match/match-event.ts'
+import type { FollowedContracts, ObservedChain } from '../match/followed-contracts.ts'
+import { judgeRate, type Match, matchEvent, matchPayment } from '../match/match-event.ts'
 import { addressesIn, needsCalls } from '../match/native-payers.ts'
 import { type ReadEvent, readTransaction, type SeenEvent } from '../match/read-transaction.ts'
 import { decodeLog, describeMatched, describeUnread, type LoggedEvent } from '../match/unmatched-events.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
-import type { Market, ValuedPayment } from '../read/market.ts'
+import type { Market, MarketReader, ValuedPayment } from '../read/market.ts'
 import type { Patience } from '../read/patience.ts'
-import type { ReadCalls } from '../read/trace-reader.ts'
-import type { FirstPayment } from '../sql/payers-repository.ts'
+import type { ReadCalls, TraceReader } from '../read/trace-reader.ts'
+import type { FirstPayment } from '../sql/account-events-repository.ts'
+import type { DetectionRepository } from '../sql/detection-repository.ts'
 import { type AccountBook, openAccountBook } from './account-book.ts'
-import type { FindingTools } from './finding-tools.ts'
 
 /** Logs of followed contracts, and how to read what else is needed about them. */
 interface LoggedEvents {
@@ -313,4 +313,15 @@ const NO_CALLS: ReadCalls = { known: new Map(), failed: new Set() }
 function withIntermediaries(followed: FollowedContracts, added: readonly Address[]): FollowedContracts {
   if (added.length === 0) return followed
   return { ...followed, intermediaries: new Set([...followed.intermediaries, ...added]) }
+}
+
+/** What finding the payments of one chain needs beside its logs. */
+export interface FindingTools {
+  readonly chain: ObservedChain
+  readonly tokens: TokenDirectory
+  readonly repository: DetectionRepository
+  readonly market: MarketReader
+  readonly traces: TraceReader
+  /** How long figures are waited for while the chain is followed. */
+  readonly live: Patience
 }

@@ -4,9 +4,8 @@ import { caip2Of } from '../../domain/chain.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { ChainReader } from '../read/chain-reader.ts'
-import { readBlocks } from '../sql/chain-blocks-repository.ts'
-import { declareContracts } from '../sql/chain-contracts-repository.ts'
-import { findChain } from '../sql/chain-state-repository.ts'
+import { declareContracts } from '../sql/chain-spans-repository.ts'
+import { findChain, readBlocks } from '../sql/chain-state-repository.ts'
 import type { PaymentWriter } from '../write/payment-writer.ts'
 import { createFinality, type Finality } from './finality.ts'
 import {
@@ -24,17 +23,20 @@ import {
 import {
   afterRewind,
   chooseStep,
+  decideFailure,
   decideFork,
   isForked,
+  isReplacementCertain,
   linkHeaders,
   type NextStep,
+  NO_SUSPICION,
+  noteReplacement,
   type Position,
   takeBlocksRead,
   withHeights,
 } from './next-step.ts'
 import { ChainMovedError, createEventReader, inChainOrder } from './read-events.ts'
 import { createFinalBlocksReader, type WriteFinalBlocks } from './read-final-blocks.ts'
-import { decideFailure, isReplacementCertain, NO_SUSPICION, noteReplacement } from './suspicion.ts'
 
 export type BlockFollower = ReturnType<typeof createBlockFollower>
 

@@ -6,10 +6,9 @@ import type { OpenChain } from '../chain/open-chain.ts'
 import type { Findings } from '../match/detected.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
 import type { Finality } from './finality.ts'
-import { afterBlocks, type Position } from './next-step.ts'
+import { afterBlocks, isContradictionOfNode, noteContradiction, type Position, type Suspicion } from './next-step.ts'
 import type { EventReader } from './read-events.ts'
 import type { FinalBlocksReader } from './read-final-blocks.ts'
-import { isContradictionOfNode, noteContradiction, type Suspicion } from './suspicion.ts'
 
 export interface BlockFollowerOptions {
   readonly knex: Knex

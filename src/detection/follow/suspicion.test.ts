@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { ChainMovedError } from './read-events.ts'
 import {
   decideFailure,
   isContradictionOfNode,
@@ -8,7 +7,8 @@ import {
   NO_SUSPICION,
   noteReplacement,
   type Suspicion,
-} from './suspicion.ts'
+} from './next-step.ts'
+import { ChainMovedError } from './read-events.ts'
 
 describe('after a failed scan', () => {
   const moved = new ChainMovedError('no receipt')

@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Address } from '../../domain/address.ts'
-import type { PathRate } from '../read/path-rate-rounds.ts'
-import { judgeRate } from './judge-rate.ts'
-import type { Match, PaymentMatch } from './match-event.ts'
+import type { PathRate } from '../read/path-rates.ts'
+import { judgeRate, type Match, type PaymentMatch } from './match-event.ts'
 import type { SeenEvent } from './read-transaction.ts'
 
 const payment = { kind: 'PAYMENT', amount: 1n, invoiceAmount: 1n, invoiceDecimals: 8 } as unknown as PaymentMatch

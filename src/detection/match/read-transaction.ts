@@ -9,8 +9,13 @@ import {
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import type { KnownCalls } from '../read/call-frames.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
-import { type Claim, createTransferClaims, type PlacedTransfer } from './claim-transfers.ts'
-import { followMoney, type MoneySources } from './follow-money.ts'
+import {
+  type Claim,
+  createTransferClaims,
+  followMoney,
+  type MoneySources,
+  type PlacedTransfer,
+} from './follow-money.ts'
 import type { FollowedContracts } from './followed-contracts.ts'
 import { findNativeOrigins, type NativeOrigins } from './native-payers.ts'
 

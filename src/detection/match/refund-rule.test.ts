@@ -6,7 +6,7 @@ import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { decideStanding, type LedgerPayment, type LedgerRefund, type PaymentStanding } from '../../domain/standing.ts'
 import { openAccountBook } from '../find/account-book.ts'
-import type { FirstPayment, KnownPayers, WalletTime } from '../sql/payers-repository.ts'
+import type { FirstPayment, KnownPayers, WalletTime } from '../sql/account-events-repository.ts'
 import { type MatchableRequest, matchEvent } from './match-event.ts'
 import type { SeenEvent } from './read-transaction.ts'
 
@@ -151,9 +151,7 @@ async function matchAll(steps: readonly Placed[], registrations: readonly Regist
 function sourcesOf(stored: readonly Placed[], registrations: readonly Registration[]) {
   const placeOf = (step: Placed): FirstPayment => ({ timestampSec: timeOf(step), blockNumber: step.place })
   const payers = (): KnownPayers => {
-    const unknown = stored.find(({ payer }) => payer === undefined)
-    const known = stored.toReversed().flatMap((step) => (step.payer ? [[step.payer, placeOf(step)] as const] : []))
-    return { firstOf: new Map(known), ...(unknown && { unknown: placeOf(unknown) }) }
+    return new Map(stored.toReversed().map((step) => [step.payer, placeOf(step)]))
   }
   return {
     requestsOfTopics: async () => [request],

@@ -6,13 +6,18 @@ import type { OpenChain } from '../chain/open-chain.ts'
 import { eventKeyOf, type Findings, type UnmatchedEvent } from '../match/detected.ts'
 import { type AcceptedAs, acceptableReasons } from '../match/match-event.ts'
 import { UNHURRIED } from '../read/patience.ts'
-import { type Acceptance, deleteAcceptance, findAccepted, storeAcceptance } from '../sql/accepted-events-repository.ts'
-import type { AccountEvent } from '../sql/account-event.ts'
+import {
+  type Acceptance,
+  type AccountEvent,
+  deleteAcceptance,
+  findAccepted,
+  storeAcceptance,
+} from '../sql/account-events-repository.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
-import { isCounted } from '../sql/request-events-repository.ts'
+import { isCounted } from '../sql/topics-repository.ts'
 import { findUnmatched } from '../sql/unmatched-repository.ts'
 import type { Correction } from '../write/payment-writer.ts'
-import { type ReadAgain, readAgain } from './read-again.ts'
+import { type ReadAgain, readAgain } from './correct-requests.ts'
 
 /** An operator's decision on an event of an account. */
 interface EventDecision {

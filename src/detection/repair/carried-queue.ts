@@ -22,7 +22,7 @@ import {
   takeSourceBack,
 } from '../sql/carried-repository.ts'
 import { findChain } from '../sql/chain-state-repository.ts'
-import { drainDue, repeat } from './due-queue.ts'
+import { createDueQueue } from './due-queue.ts'
 
 /**
  * Asks a service that knows bridges where a delivery came from. Chain ids are EIP-155 numbers. Never rejects.
@@ -85,35 +85,32 @@ interface Queue extends CarriedQueueOptions {
 
 /** Makes the queue of one process. It looks up where payments came from that bridges delivered, and checks that until it is final. The entries are in the database. */
 export function createCarriedQueue(options: CarriedQueueOptions) {
-  const queue: Queue = { ...options, lease: { name: 'carried-payments', owner: options.owner }, pausedUntilMs: 0 }
-  const { logger } = options
-  const onError = (err: unknown) =>
-    logger.warn({ err }, 'the sources of bridge payments could not be looked up; they will be tried again')
-  return {
-    /** Looks up what is due, once. @throws the signal's reason */
-    drain: (signal = new AbortController().signal) => drain(queue, signal),
-    /** Looks up what is due until the signal fires. */
-    run: (signal: AbortSignal) => repeat(() => drain(queue, signal), { everyMs: POLL_EVERY_MS, onError, signal }),
-  }
-}
-
-async function drain(queue: Queue, signal: AbortSignal): Promise<void> {
-  const { knex, clock, lease } = queue
-  const entries = {
+  const { knex, clock, logger } = options
+  const lease = { name: 'carried-payments', owner: options.owner }
+  const queue: Queue = { ...options, lease, pausedUntilMs: 0 }
+  const { drain, run } = createDueQueue<CarriedPayment>({
     knex,
     lease,
     ttlMs: LEASE_TTL_MS,
     atOnce: ENTRIES_AT_ONCE,
-    findDue: (limit: number) => findDueCarried(knex, { now: clock(), onlySeen: isPaused(queue) }, limit),
-    async lookup(due: readonly CarriedPayment[]) {
+    pollEveryMs: POLL_EVERY_MS,
+    findDue: (limit) => findDueCarried(knex, { now: clock(), onlySeen: isPaused(queue) }, limit),
+    async lookup(due, signal) {
       for (const carried of due) {
         signal.throwIfAborted()
         if (carried.seen !== undefined) await checkSeen(queue, carried, carried.seen, signal)
         else if (!isPaused(queue)) await lookup(queue, carried, signal)
       }
     },
+    onError: (err) =>
+      logger.warn({ err }, 'the sources of bridge payments could not be looked up; they will be tried again'),
+  })
+  return {
+    /** Looks up what is due, once. @throws the signal's reason */
+    drain: (signal = new AbortController().signal) => drain(signal),
+    /** Looks up what is due until the signal fires. */
+    run,
   }
-  await drainDue(entries, signal)
 }
 
 function isPaused({ clock, pausedUntilMs }: Queue): boolean {

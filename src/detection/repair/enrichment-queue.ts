@@ -13,9 +13,8 @@ import {
   postponeEnrichment,
 } from '../sql/enrichments-repository.ts'
 import type { Corrected } from '../write/payment-writer.ts'
-import { correctRequestIds } from './correct-requests.ts'
-import { drainDue, repeat } from './due-queue.ts'
-import { readAgain } from './read-again.ts'
+import { correctRequestIds, readAgain } from './correct-requests.ts'
+import { createDueQueue } from './due-queue.ts'
 
 interface EnrichmentQueueOptions {
   readonly knex: Knex
@@ -53,45 +52,37 @@ export function waitAfterLookup(attempts: number, ageMs: number): number | undef
  * who paid. The entries are in the database. Chains are looked at beside each other, so that one whose nodes hang delays no other.
  */
 export function createEnrichmentQueue(options: EnrichmentQueueOptions) {
-  const { chains, logger } = options
+  const queues = options.chains.map((chain) => createChainQueue(options, chain))
   return {
     /** Looks up what is due, once. @throws errors of the database */
     async drain(): Promise<void> {
-      for (const chain of chains) await drainChain(options, chain, new AbortController().signal)
+      for (const queue of queues) await queue.drain(new AbortController().signal)
     },
     /** Looks up what is due until the signal fires; never rejects. */
-    async run(signal: AbortSignal): Promise<void> {
-      const runChain = (chain: OpenChain) => {
-        const onError = (err: unknown) =>
-          logger.warn(
-            { chain: chain.tools.chain.name, err },
-            'missing figures of payments could not be looked up; they will be tried again',
-          )
-        return repeat(() => drainChain(options, chain, signal), { everyMs: POLL_EVERY_MS, onError, signal })
-      }
-      await Promise.all(chains.map(runChain))
-    },
+    run: (signal: AbortSignal) => Promise.all(queues.map((queue) => queue.run(signal))),
   }
 }
 
-async function drainChain(options: EnrichmentQueueOptions, chain: OpenChain, signal: AbortSignal): Promise<void> {
-  const { knex, clock, owner } = options
-  const { chainId } = chain.tools.chain
-  const entries = {
+function createChainQueue(options: EnrichmentQueueOptions, chain: OpenChain) {
+  const { knex, clock, owner, logger } = options
+  const { chainId, name } = chain.tools.chain
+  return createDueQueue<PendingEnrichment>({
     knex,
     lease: { name: `enrich:${chainId}`, owner },
     ttlMs: LEASE_TTL_MS,
     atOnce: ENTRIES_AT_ONCE,
-    findDue: (limit: number) => findDueEnrichments(knex, chainId, clock(), limit),
-    async lookup(due: readonly PendingEnrichment[]) {
+    pollEveryMs: POLL_EVERY_MS,
+    findDue: (limit) => findDueEnrichments(knex, chainId, clock(), limit),
+    async lookup(due, signal) {
       const endMs = performance.now() + SLICE_MS
-      for (const [accountId, own] of Map.groupBy(due, (entry) => entry.accountId)) {
+      for (const [accountId, entries] of Map.groupBy(due, (entry) => entry.accountId)) {
         if (performance.now() > endMs) return
-        await lookup(options, chain, { accountId, entries: own }, signal)
+        await lookup(options, chain, { accountId, entries }, signal)
       }
     },
-  }
-  await drainDue(entries, signal)
+    onError: (err) =>
+      logger.warn({ chain: name, err }, 'missing figures of payments could not be looked up; they will be tried again'),
+  })
 }
 
 interface AccountEntries {

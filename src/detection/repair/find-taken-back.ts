@@ -6,7 +6,7 @@ import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { createRpcClient } from '../../nodes/rpc-client.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { createChainReader } from '../read/chain-reader.ts'
-import { type FoundTransaction, findLatest } from '../sql/restart-repository.ts'
+import { type FoundTransaction, findLatest } from '../sql/account-rows-repository.ts'
 
 /**
  * How many of the highest transactions are checked. A reorg removes the highest blocks, so these are affected first; several, because some may have

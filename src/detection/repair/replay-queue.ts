@@ -152,7 +152,7 @@ export function newlyKnown(
 /** Replays page by page. A topic whose replay is running may have been added anew since that began, so it is waited for and replayed here. */
 async function drain(queue: Queue, signal: AbortSignal | undefined): Promise<void> {
   const { knex, busy } = queue
-  for (let after = 0n; ; ) {
+  for (let after = 0; ; ) {
     if (signal?.aborted) return
     const page = await nextReplays(knex, after, REPLAYS_A_PAGE)
     const last = page.at(-1)

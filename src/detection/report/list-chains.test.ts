@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { NO_REORGS } from '../sql/chain-report.ts'
-import type { ChainFacts } from '../sql/chain-reports-repository.ts'
+import { type ChainFacts, NO_REORGS } from '../sql/chain-reports-repository.ts'
 import { describeChain } from './list-chains.ts'
 
 const NOW = new Date('2026-03-01T12:00:00Z')

@@ -1,11 +1,15 @@
 import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
-import type { BackfillReport, Condition, NodeReport, NodeSuspect, ReorgCount } from '../sql/chain-report.ts'
 import {
+  type BackfillReport,
   type ChainFacts,
   type ChainHeights,
+  type Condition,
   countUnmatched,
+  type NodeReport,
+  type NodeSuspect,
+  type ReorgCount,
   readChainFacts,
   type UnmatchedCount,
 } from '../sql/chain-reports-repository.ts'

@@ -7,16 +7,31 @@ import { createBackfill } from '../backfill/backfill.ts'
 import { type OpenChain, openChain } from '../chain/open-chain.ts'
 import { createBlockFollower } from '../follow/block-follower.ts'
 import type { Findings } from '../match/detected.ts'
+import { repeat } from '../repair/due-queue.ts'
 import { createChainReporter } from '../report/chain-reporter.ts'
 import { createNodeTrust, type NodeTrust } from '../trust/node-trust.ts'
 import { openNodes } from '../verify/chain-nodes.ts'
 import { verifyChain } from '../verify/verify-chain.ts'
 import { createChainHealth } from './chain-health.ts'
-import { factsOf, statusOf } from './chain-status.ts'
-import { type FollowOutcome, followStep, noteFailure } from './follow-step.ts'
-import type { ChainFollowerOptions, FollowedChain } from './followed-chain.ts'
-import { ChainFollowedError, giveUpLease, holdLease, keepLease } from './keep-lease.ts'
-import { type Pace, paceAfter, paceAfterError, pollIntervalOf } from './step-pace.ts'
+import {
+  type FollowOutcome,
+  followStep,
+  noteFailure,
+  type Pace,
+  paceAfter,
+  paceAfterError,
+  pollIntervalOf,
+} from './follow-step.ts'
+import {
+  ChainFollowedError,
+  type ChainFollowerOptions,
+  type FollowedChain,
+  factsOf,
+  giveUpLease,
+  holdLease,
+  keepLease,
+  statusOf,
+} from './followed-chain.ts'
 
 export type ChainFollower = ReturnType<typeof createChainFollower>
 
@@ -136,9 +151,9 @@ const MAX_FRUITLESS_STEPS = 50
 /** Steps until there is nothing new and nothing left to back-fill. @throws what a step throws; ChainFollowedError */
 async function scanOnce(follower: FollowedChain): Promise<void> {
   try {
-    await repeat(follower.network, () => followStep(follower))
+    await stepAll(follower.network, () => followStep(follower))
     // The steps of a back-fill may be too short to renew the lease, and yet together take longer than it lasts.
-    await repeat(follower.network, async () =>
+    await stepAll(follower.network, async () =>
       (await holdLease(follower)) ? fillStep(follower) : { kind: 'ELSEWHERE' as const },
     )
   } finally {
@@ -149,7 +164,7 @@ async function scanOnce(follower: FollowedChain): Promise<void> {
 }
 
 /** Steps until nothing is left to do. */
-async function repeat(network: string, takeStep: () => Promise<FollowOutcome>): Promise<void> {
+async function stepAll(network: string, takeStep: () => Promise<FollowOutcome>): Promise<void> {
   for (let fruitless = 0; ; ) {
     const outcome = await takeStep()
     if (outcome.kind === 'ELSEWHERE') throw new ChainFollowedError(network)
@@ -160,12 +175,18 @@ async function repeat(network: string, takeStep: () => Promise<FollowOutcome>): 
 }
 
 const COMPARE_EVERY_MS = 2_000
+const REPORT_EVERY_MS = 3_000
 
-/** Follows, back-fills and compares nodes until the signal fires: in loops of their own, so that following never waits for the others. Never rejects. */
+/** Follows, back-fills, compares nodes and reports until the signal fires: in loops of their own, so that following never waits for the others. Never rejects. */
 async function runLoops(follower: FollowedChain, signal: AbortSignal): Promise<void> {
-  const stopReporting = follower.reporter.start()
-  await Promise.all([follow(follower, signal), fill(follower, signal), watchNodes(follower, signal)])
-  await stopReporting()
+  const { reporter, pollMs } = follower
+  await Promise.all([
+    follow(follower, signal),
+    fill(follower, signal),
+    repeat(() => compareNodes(follower, signal), { everyMs: Math.max(pollMs, COMPARE_EVERY_MS), signal }),
+    repeat(reporter.write, { everyMs: REPORT_EVERY_MS, signal }),
+  ])
+  await reporter.write()
   await giveUpLease(follower)
 }
 
@@ -215,13 +236,6 @@ async function loop(follower: FollowedChain, { step, onError, pause }: LoopParts
 
 function sleepUntil(ms: number, signal: AbortSignal): Promise<unknown> {
   return sleep(ms, undefined, { signal }).catch(() => {})
-}
-
-async function watchNodes(follower: FollowedChain, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await compareNodes(follower, signal)
-    await sleepUntil(Math.max(follower.pollMs, COMPARE_EVERY_MS), signal)
-  }
 }
 
 /** Waits for the next step. A process that fails does not renew its lease meanwhile: perhaps another reaches the nodes. */

@@ -1,7 +1,7 @@
 import { isLogDue, type Logger } from '../../domain/logger.ts'
 import type { Lane } from '../../nodes/node-policy.ts'
 import { isTransportFailure } from '../../nodes/rpc-error.ts'
-import type { Condition } from '../sql/chain-report.ts'
+import type { Condition } from '../sql/chain-reports-repository.ts'
 
 /** The health of a chain. */
 export interface HealthStatus {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { FollowOutcome } from './follow-step.ts'
-import { paceAfter, paceAfterError, pollIntervalOf } from './step-pace.ts'
+import { type FollowOutcome, paceAfter, paceAfterError, pollIntervalOf } from './follow-step.ts'
 
 describe('the pace of a follower', () => {
   it.each<[blockTimeSeconds: number, pollMs: number]>([

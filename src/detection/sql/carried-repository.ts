@@ -6,8 +6,9 @@ import { topicOfReference } from '../../domain/payment-reference.ts'
 import { changePayments, type LockedAccount, lockAccount, readPayments } from '../../store/payment-changes.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
 import { settleStored } from '../../store/request-ledger.ts'
-import { type ChainTransactions, columnsOf, findByEvent } from './account-event.ts'
+import { type ChainTransactions, columnsOf, findByEvent } from './account-events-repository.ts'
 import { addPendingReplays } from './pending-replays-repository.ts'
+import { readRow } from './read-row.ts'
 
 /** A payment that a bridge delivered and whose source (chain, transaction, payer) is still to be looked up, or is not final yet. */
 export interface CarriedPayment {
@@ -42,18 +43,6 @@ export interface PaymentSource {
   readonly isProven: boolean
 }
 
-interface Row {
-  readonly account_id: number
-  readonly payment_id: string
-  readonly chain_id: string
-  readonly tx_hash: Buffer
-  readonly attempts: number
-  readonly source_chain_id: string | null
-  readonly source_tx_hash: Buffer | null
-  readonly source_block_number: bigint | null
-  readonly source_block_hash: Buffer | null
-}
-
 const UNSEEN = { source_chain_id: null, source_tx_hash: null, source_block_number: null, source_block_hash: null }
 
 const CROSSCHAIN = codeOfType('CROSSCHAIN')
@@ -79,27 +68,20 @@ export async function findDueCarried(
   { now, onlySeen }: { readonly now: Date; readonly onlySeen: boolean },
   limit: number,
 ): Promise<CarriedPayment[]> {
-  const query = knex<Row>('carried_payments').where('due_at', '<=', now).orderBy('due_at').limit(limit)
+  const query = knex('carried_payments').where('due_at', '<=', now).orderBy('due_at').limit(limit)
   const rows = await (onlySeen ? query.whereNotNull('source_tx_hash') : query)
-  return rows.map((row) => ({
-    accountId: row.account_id,
-    paymentId: row.payment_id,
-    chainId: row.chain_id,
-    txHash: bytesToHex(row.tx_hash),
-    attempts: row.attempts,
-    seen: seenIn(row),
-  }))
+  return rows.map((row) => toCarried(readRow(row)))
 }
 
-function seenIn({ source_chain_id, source_tx_hash, source_block_number, source_block_hash }: Row) {
-  if (source_chain_id === null || source_tx_hash === null) return undefined
-  if (source_block_number === null || source_block_hash === null) return undefined
-  return {
-    chainId: source_chain_id,
-    txHash: bytesToHex(source_tx_hash),
-    blockNumber: Number(source_block_number),
-    blockHash: bytesToHex(source_block_hash),
-  }
+type CarriedFields = Omit<CarriedPayment, 'seen'> & {
+  readonly [Name in keyof SeenSource as `source${Capitalize<Name>}`]?: SeenSource[Name]
+}
+
+function toCarried(entry: CarriedFields): CarriedPayment {
+  const { sourceChainId: chainId, sourceTxHash: txHash } = entry
+  const { sourceBlockNumber: blockNumber, sourceBlockHash: blockHash } = entry
+  const isSeen = chainId !== undefined && txHash !== undefined && blockNumber !== undefined && blockHash !== undefined
+  return { ...entry, seen: isSeen ? { chainId, txHash, blockNumber, blockHash } : undefined }
 }
 
 /** Keeps an entry until its source is final. */
@@ -176,11 +158,7 @@ export async function storeSource(
   if (row.request_id !== null) await settleStored(account, [row.request_id])
 }
 
-interface DeliveredRow {
-  readonly payment_reference: Buffer | null
-  readonly event_index: number | null
-  readonly request_id: Buffer | null
-}
+type DeliveredRow = Pick<PaymentRow, 'payment_reference' | 'event_index' | 'request_id'>
 
 /** Takes a source back that a reorg removed from its chain: source and payer are unknown again, and are looked up again. */
 export async function takeSourceBack(trx: Knex.Transaction, carried: CarriedPayment, now: Date): Promise<void> {
@@ -259,9 +237,5 @@ export function findReportedPayers(
   accountId: number,
   transactions: ChainTransactions,
 ): Promise<Map<string, ReportedPayer>> {
-  const read = ({ payer, is_proven }: { readonly payer: Buffer; readonly is_proven: boolean }) => ({
-    payer: addressFromBytes(payer),
-    isProven: is_proven,
-  })
-  return findByEvent(knex, 'reported_payers', ['payer', 'is_proven'], { accountId, ...transactions }, read)
+  return findByEvent(knex, 'reported_payers', 'payer, is_proven', { accountId, ...transactions })
 }

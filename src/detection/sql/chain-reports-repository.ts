@@ -1,8 +1,9 @@
 import type { Knex } from 'knex'
+import type { NodeFigures } from '../../nodes/node-figures.ts'
 import { runCancellable } from '../../postgres/cancellable.ts'
 import type { Lease } from '../../store/leases-repository.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
-import type { ChainReport } from './chain-report.ts'
+import { readRow } from './read-row.ts'
 
 /** What is stored of a chain, for operators. */
 export interface ChainFacts {
@@ -25,16 +26,9 @@ export interface ChainHeights {
   readonly final: number
 }
 
-interface FactsRow {
-  readonly chain_id: string
-  readonly scanned_block: bigint | null
-  readonly scanned_time: Date
-  readonly head_block: bigint
-  readonly final_block: bigint
-  readonly alarm: string | null
-  readonly written_at: Date
-  readonly report: ChainReport | null
-  readonly is_followed: boolean
+interface FactsRow extends Omit<ChainFacts, 'heights' | 'report'>, ChainHeights {
+  readonly report?: ChainReport
+  readonly writtenAt: Date
 }
 
 /** Reads what is stored of these chains. @param chainIds - CAIP-2; the answer is in their order */
@@ -43,8 +37,8 @@ export async function readChainFacts(
   chainIds: readonly string[],
   signal?: AbortSignal,
 ): Promise<ChainFacts[]> {
-  const query = knex.raw<{ rows: FactsRow[] }>(
-    `select c.chain_id, s.scanned_block, s.scanned_time, s.head_block, s.final_block, s.alarm, r.written_at, r.report,
+  const query = knex.raw<{ rows: object[] }>(
+    `select c.chain_id, s.scanned_block as scanned, s.scanned_time, s.head_block as head, s.final_block as final, s.alarm, r.written_at, r.report,
        l.name is not null as is_followed
      from unnest(?::text[]) with ordinality as c (chain_id, place)
      left join chain_state s on s.chain_id = c.chain_id
@@ -54,24 +48,17 @@ export async function readChainFacts(
     [[...chainIds]],
   )
   const { rows } = await runCancellable(knex, query, signal)
-  return rows.map(toFacts)
+  return rows.map((row) => toFacts(readRow(row)))
 }
 
 function toFacts(row: FactsRow): ChainFacts {
+  const { chainId, alarm, report, writtenAt, isFollowed, ...heights } = row
   return {
-    chainId: row.chain_id,
-    heights:
-      row.scanned_block === null
-        ? undefined
-        : {
-            scanned: Number(row.scanned_block),
-            scannedTime: row.scanned_time,
-            head: Number(row.head_block),
-            final: Number(row.final_block),
-          },
-    alarm: row.alarm ?? undefined,
-    report: row.report === null ? undefined : { ...row.report, writtenAt: row.written_at },
-    isFollowed: row.is_followed,
+    chainId,
+    heights: heights.scanned === undefined ? undefined : heights,
+    alarm,
+    report: report && { ...report, writtenAt },
+    isFollowed,
   }
 }
 
@@ -117,4 +104,57 @@ export async function countUnmatched(
     .orderBy(['chain_id', 'reason'])
   if (accountId !== undefined) void query.where('account_id', accountId)
   return runCancellable<UnmatchedCount[]>(knex, query, signal)
+}
+
+/**
+ * What the process that follows a chain reports about it. Stored as JSON, so times are ISO 8601 texts. Leaves out what `chain_state` holds.
+ */
+export interface ChainReport {
+  /** Host and process id. */
+  readonly process: string
+  readonly followingSince: string
+  /** What keeps the chain from moving; absent while it moves. */
+  readonly trouble?: Condition<string> | undefined
+  /** Why what is stored is not proven; absent where it is. */
+  readonly unproven?: Condition<string> | undefined
+  readonly reorgs: ReorgCount
+  /** In the order of the configuration. */
+  readonly nodes: readonly NodeReport[]
+  /** Absent where no old blocks are left to read. */
+  readonly backfill?: BackfillReport | undefined
+  /** Nodes that are suspected to answer wrongly. */
+  readonly suspects?: readonly NodeSuspect[] | undefined
+}
+
+/** Something that lasts. */
+export interface Condition<Time = Date> {
+  readonly since: Time
+  readonly reason: string
+}
+
+/** The reorgs of a chain that were seen, also by earlier processes. */
+export interface ReorgCount {
+  readonly count: number
+  /** In blocks that were removed. */
+  readonly deepest: number
+  readonly lastAt?: string | undefined
+}
+
+export const NO_REORGS: ReorgCount = { count: 0, deepest: 0 }
+
+/** A node of the chain, as this process knows it. */
+export type NodeReport = Omit<NodeFigures, 'chain' | 'place'>
+
+/** How far back-fill has come. */
+export interface BackfillReport {
+  readonly blocksDone: number
+  readonly blocksTotal: number
+  readonly blocksPerSecond?: number | undefined
+  readonly secondsLeft?: number | undefined
+}
+
+export interface NodeSuspect {
+  readonly host: string
+  readonly reason: string
+  readonly at: string
 }

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
+import { queryRows, readRow } from './read-row.ts'
 
 /** Blocks that are read for some contracts beside following the chain, lowest first. Block numbers include both ends. */
 export interface Span {
@@ -12,25 +13,14 @@ export interface Span {
 
 /** The spans of a chain that are not read to their end, the highest first; contracts with the same blocks are together. */
 export async function readSpans(knex: Knex, chainId: string): Promise<Span[]> {
-  const { rows } = await knex.raw<{ rows: SpanRow[] }>(
-    `select array_agg(address order by address) as addresses, from_block, next_block, until_block
+  const spans = await queryRows<Span & { readonly addresses: Buffer[] }>(
+    knex,
+    `select array_agg(address order by address) as addresses, from_block as "from", next_block as next, until_block as until
      from chain_spans where chain_id = ? group by from_block, next_block, until_block
      order by until_block desc, next_block desc, from_block desc`,
     [chainId],
   )
-  return rows.map(({ addresses, from_block, next_block, until_block }) => ({
-    addresses: addresses.map(addressFromBytes),
-    from: Number(from_block),
-    next: Number(next_block),
-    until: Number(until_block),
-  }))
-}
-
-interface SpanRow {
-  readonly addresses: readonly Buffer[]
-  readonly from_block: bigint
-  readonly next_block: bigint
-  readonly until_block: bigint
+  return spans.map((span) => ({ ...span, addresses: span.addresses.map(addressFromBytes) }))
 }
 
 /** @param readTime - the time of the block below, where all is read up to that; undefined: it is not known */
@@ -93,29 +83,77 @@ export async function limitSpans(trx: Knex.Transaction, chainId: string, number:
   await deleteReadSpans(trx, chainId)
 }
 
-/** Drops what is left to read for a contract below a block. */
-export async function deleteSpansBelow(
-  trx: Knex.Transaction,
-  chainId: string,
-  address: Address,
-  number: number,
-): Promise<void> {
-  await trx.raw(
-    `update chain_spans set next_block = greatest(next_block, ?::bigint) where chain_id = ? and address = ?`,
-    [number, chainId, addressToBytes(address)],
-  )
-  await deleteReadSpans(trx, chainId)
+async function deleteReadSpans(trx: Knex.Transaction, chainId: string): Promise<void> {
+  await trx('chain_spans').where({ chain_id: chainId }).whereRaw('next_block > until_block').delete()
 }
 
-export async function deleteSpansOfOthers(
+/** A contract, and the lowest block from which its events are read or are to be read. */
+export interface ReadContract {
+  readonly address: Address
+  readonly fromBlock: number
+}
+
+/**
+ * Stores which contracts are followed from now on. The blocks up to `scannedBlock` have not been read for a contract that is new, so the chain's start is
+ * forgotten until {@link moveContracts} has made spans of them. A contract that is no longer listed is forgotten with its spans.
+ */
+export async function declareContracts(
   trx: Knex.Transaction,
   chainId: string,
   addresses: readonly Address[],
+  scannedBlock: number,
 ): Promise<void> {
   const listed = addresses.map(addressToBytes)
-  await trx.raw('delete from chain_spans where chain_id = ? and not (address = any(?))', [chainId, listed])
+  await forgetContracts(trx, chainId, listed)
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
+    `insert into chain_contracts (chain_id, address, from_block)
+     select ?, address, ? from unnest(?::bytea[]) as listed (address)
+     on conflict (chain_id, address) do nothing`,
+    [chainId, scannedBlock + 1, listed],
+  )
+  if (rowCount > 0) await trx('chain_state').where({ chain_id: chainId }).update({ start_block: null })
 }
 
-async function deleteReadSpans(trx: Knex.Transaction, chainId: string): Promise<void> {
-  await trx('chain_spans').where({ chain_id: chainId }).whereRaw('next_block > until_block').delete()
+/** Forgets what was read for which contract. @param except - addresses of contracts that are still listed */
+export async function forgetContracts(trx: Knex.Transaction, chainId: string, except: Buffer[] = []): Promise<void> {
+  for (const table of ['chain_contracts', 'chain_spans']) {
+    await trx(table).where({ chain_id: chainId }).whereNotIn('address', except).delete()
+  }
+}
+
+/** From which block each contract is read. */
+export async function readContracts(knex: Knex, chainId: string): Promise<Map<Address, number>> {
+  const rows = await knex('chain_contracts')
+    .select('address', 'from_block')
+    .where({ chain_id: chainId })
+    .orderBy('address')
+  const contracts = rows.map((row) => readRow<ReadContract>(row))
+  return new Map(contracts.map(({ address, fromBlock }) => [address, fromBlock]))
+}
+
+/**
+ * Moves the blocks from which contracts are read. Blocks below the old one become spans.
+ *
+ * @param mayRaise - whether a higher block counts too: then what is left to read below it is dropped
+ */
+export async function moveContracts(
+  trx: Knex.Transaction,
+  chainId: string,
+  wanted: readonly ReadContract[],
+  mayRaise: boolean,
+): Promise<void> {
+  const known = await readContracts(trx, chainId)
+  for (const { address, fromBlock } of wanted) {
+    const before = known.get(address)
+    if (before === undefined || before === fromBlock || (before < fromBlock && !mayRaise)) continue
+    const at = { chain_id: chainId, address: addressToBytes(address) }
+    if (before > fromBlock) await insertSpans(trx, chainId, [{ address, from: fromBlock, until: before - 1 }])
+    // What is left to read below it is dropped.
+    else
+      await trx('chain_spans')
+        .where(at)
+        .update('next_block', trx.raw('greatest(next_block, ?::bigint)', [fromBlock]))
+    await trx('chain_contracts').where(at).update({ from_block: fromBlock })
+  }
+  await deleteReadSpans(trx, chainId)
 }

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
-import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { type Hex, hexToBytes } from '../../domain/hex.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
+import { readRow } from './read-row.ts'
 
 /** A row of `chain_state`: how far a chain was read. */
 export interface StoredChain {
@@ -32,32 +33,16 @@ export interface StoredBlock {
   readonly hash: Hex
 }
 
-interface ChainRow {
-  readonly chain_id: string
-  readonly network: string
-  readonly genesis_hash: Buffer
-  readonly scanned_block: bigint
-  readonly scanned_hash: Buffer
-  readonly scanned_time: Date
-  readonly head_block: bigint
-  readonly final_block: bigint
-  readonly has_finalized_tag: boolean
-  readonly alarm: string | null
-  readonly start_block: bigint | null
-  readonly start_since: Date | null
-  readonly wanted_since: Date | null
-}
-
 /** @param chainId - CAIP-2 */
 export async function findChain(knex: Knex, chainId: string): Promise<StoredChain | undefined> {
-  const row = await knex('chain_state').where({ chain_id: chainId }).first<ChainRow | undefined>()
-  return row && toStoredChain(row)
+  const row = await knex('chain_state').where({ chain_id: chainId }).first()
+  return row && readRow<StoredChain>(row)
 }
 
 /** Reads the row and locks it until the transaction ends. Whoever writes rows of a chain takes this lock first. */
 export async function lockChain(trx: Knex.Transaction, chainId: string): Promise<StoredChain | undefined> {
-  const row = await trx('chain_state').where({ chain_id: chainId }).forUpdate().first<ChainRow | undefined>()
-  return row && toStoredChain(row)
+  const row = await trx('chain_state').where({ chain_id: chainId }).forUpdate().first()
+  return row && readRow<StoredChain>(row)
 }
 
 /** Inserts the row of a chain unless it exists. @returns whether it was inserted */
@@ -132,20 +117,86 @@ function columnsOfCheckpoint({ number, hash, timestampSec }: Omit<BlockHeader, '
   return { scanned_block: number, scanned_hash: hexToBytes(hash), scanned_time: new Date(timestampSec * 1_000) }
 }
 
-function toStoredChain(row: ChainRow): StoredChain {
-  return {
-    chainId: row.chain_id,
-    network: row.network,
-    genesisHash: bytesToHex(row.genesis_hash),
-    scannedBlock: Number(row.scanned_block),
-    scannedHash: bytesToHex(row.scanned_hash),
-    scannedTime: row.scanned_time,
-    headBlock: Number(row.head_block),
-    finalBlock: Number(row.final_block),
-    hasFinalizedTag: row.has_finalized_tag,
-    alarm: row.alarm ?? undefined,
-    startBlock: row.start_block === null ? undefined : Number(row.start_block),
-    startSince: row.start_since ?? undefined,
-    wantedSince: row.wanted_since ?? undefined,
+/** The stored blocks of a chain, lowest first: the last final one and all above it that were read. */
+export async function readBlocks(knex: Knex, chainId: string): Promise<StoredBlock[]> {
+  const rows = await knex('chain_blocks').select('number', 'hash').where({ chain_id: chainId }).orderBy('number')
+  return rows.map((row) => readRow<StoredBlock>(row))
+}
+
+/** Accounts that have payments or refunds in blocks up to a number, or above it. */
+export async function accountsInBlocks(
+  trx: Knex,
+  chainId: string,
+  operator: '<=' | '>',
+  number: number,
+): Promise<number[]> {
+  const rows = await trx('chain_blocks')
+    .select<{ account_ids: number[] }[]>('account_ids')
+    .where({ chain_id: chainId })
+    .where('number', operator, number)
+    .whereRaw(`account_ids <> '{}'`)
+  return rows.flatMap(({ account_ids }) => account_ids)
+}
+
+/**
+ * @param accountsByBlock - by block number, the accounts that have payments or refunds in it
+ */
+export async function insertBlocks(
+  trx: Knex,
+  chainId: string,
+  blocks: readonly BlockHeader[],
+  accountsByBlock: ReadonlyMap<number, readonly number[]>,
+): Promise<void> {
+  if (blocks.length === 0) return
+  await trx('chain_blocks').insert(
+    blocks.map(({ number, hash, timestampSec }) => ({
+      chain_id: chainId,
+      number,
+      hash: hexToBytes(hash),
+      timestamp: new Date(timestampSec * 1_000),
+      account_ids: accountsByBlock.get(number) ?? [],
+    })),
+  )
+}
+
+/**
+ * Deletes the blocks below the last final one, which stays as the parent of those above it. Its payments are final, so nothing more happens to
+ * them and its list of accounts is emptied.
+ */
+export async function deleteFinalBlocks(trx: Knex, chainId: string, finalBlock: number): Promise<void> {
+  await trx('chain_blocks').where({ chain_id: chainId }).where('number', '<', finalBlock).delete()
+  await trx('chain_blocks')
+    .where({ chain_id: chainId, number: finalBlock })
+    .whereRaw(`account_ids <> '{}'`)
+    .update({ account_ids: [] })
+}
+
+/** Deletes the blocks above a number, and what belongs to them but for payments and refunds. */
+export async function deleteBlocksAbove(trx: Knex, chainId: string, number: number): Promise<void> {
+  for (const table of ['unmatched_events', 'single_request_proxies', 'pending_enrichments']) {
+    await trx(table).where({ chain_id: chainId }).where('block_number', '>', number).delete()
   }
+  await trx('chain_blocks').where({ chain_id: chainId }).where('number', '>', number).delete()
+}
+
+/** @returns seconds */
+export async function timeOfBlock(trx: Knex, chainId: string, number: number): Promise<number> {
+  const { timestamp } = await trx('chain_blocks')
+    .where({ chain_id: chainId, number })
+    .first<{ timestamp: Date }>('timestamp')
+  return timestamp.getTime() / 1_000
+}
+
+/** Adds an account to the accounts of blocks, so that their finality or removal reaches its payments. */
+export async function addAccountToBlocks(
+  trx: Knex,
+  chainId: string,
+  accountId: number,
+  numbers: readonly number[],
+): Promise<void> {
+  await trx('chain_blocks')
+    .where({ chain_id: chainId })
+    .whereIn('number', [...new Set(numbers)])
+    .whereRaw('not (? = any(account_ids))', [accountId])
+    .update({ account_ids: trx.raw('account_ids || ?::integer', [accountId]) })
 }

@@ -1,10 +1,8 @@
 import type { Knex } from 'knex'
 import type { Hex } from '../../domain/hex.ts'
-import { findAccepted } from './accepted-events-repository.ts'
+import { findAccepted, findDetectedPayers, findPayers, findWallets } from './account-events-repository.ts'
 import { findReportedPayers } from './carried-repository.ts'
 import { wantSince } from './chain-state-repository.ts'
-import { findDetectedPayers, findPayers, findWallets } from './payers-repository.ts'
-import { readEventsOfTopics } from './request-events-repository.ts'
 import { findRequestProxies } from './request-proxies-repository.ts'
 import {
   findAccountNames,
@@ -12,6 +10,7 @@ import {
   findClaimedTopics,
   findRequestsOfTopics,
   oldestRequestsOf,
+  readEventsOfTopics,
   sinceRequest,
 } from './topics-repository.ts'
 

@@ -2,21 +2,13 @@ import type { Knex } from 'knex'
 import { chunksOf } from '../../domain/collections.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import type { Lack, LackingTransaction } from '../match/detected.ts'
+import { readRow } from './read-row.ts'
 
 /** A transaction of which a figure is to be looked up again. */
 export interface PendingEnrichment extends LackingTransaction {
   /** Lookups after which something was still lacking. */
   readonly attempts: number
   readonly queuedAt: Date
-}
-
-interface Row {
-  readonly account_id: number
-  readonly tx_hash: Buffer
-  readonly block_number: bigint
-  readonly lacks: readonly Lack[]
-  readonly attempts: number
-  readonly queued_at: Date
 }
 
 const ROWS_A_STATEMENT = 1_000
@@ -53,19 +45,13 @@ export async function findDueEnrichments(
   now: Date,
   limit: number,
 ): Promise<PendingEnrichment[]> {
-  const rows = await knex<Row>('pending_enrichments')
+  const rows = await knex('pending_enrichments')
     .where('chain_id', chainId)
     .where('due_at', '<=', now)
     .orderBy('due_at')
     .limit(limit)
-  return rows.map((row) => ({
-    accountId: row.account_id,
-    txHash: bytesToHex(row.tx_hash),
-    blockNumber: Number(row.block_number),
-    lacks: new Set(row.lacks),
-    attempts: row.attempts,
-    queuedAt: row.queued_at,
-  }))
+  const entries = rows.map((row) => readRow<PendingEnrichment & { readonly lacks: Lack[] }>(row))
+  return entries.map((entry) => ({ ...entry, lacks: new Set(entry.lacks) }))
 }
 
 /** @param dueAt - undefined: not to be looked up any more */

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { chunksOf } from '../../domain/collections.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { queryRows, readRow } from './read-row.ts'
 
 /** A topic that an account knows. */
 export interface KnownTopic {
@@ -11,15 +12,8 @@ export interface KnownTopic {
 /** A topic whose earlier events are still to be replayed for the account. */
 export interface PendingReplay extends KnownTopic {
   /** Number of the entry: higher than that of all earlier ones. An entry that is added again gets a new number. */
-  readonly note: bigint
+  readonly note: number
   /** Whether also events that are stored for the account already are to be judged again. */
-  readonly again: boolean
-}
-
-interface Row {
-  readonly account_id: number
-  readonly topic: Buffer
-  readonly note: bigint
   readonly again: boolean
 }
 
@@ -27,21 +21,19 @@ const ROWS_A_STATEMENT = 2_000
 
 /** @returns those of the topics that are pending for the account, in any order */
 export async function findReplays(knex: Knex, accountId: number, topics: readonly Hex[]): Promise<PendingReplay[]> {
-  const found: Row[] = []
+  const found: PendingReplay[] = []
   for (const some of chunksOf(topics, ROWS_A_STATEMENT)) {
-    const { rows } = await knex.raw<{ rows: Row[] }>(
-      'select account_id, topic, note, again from pending_replays where topic = any(?) and account_id = ?',
-      [some.map(hexToBytes), accountId],
-    )
-    found.push(...rows)
+    const statement =
+      'select account_id, topic, note, again from pending_replays where topic = any(?) and account_id = ?'
+    found.push(...(await queryRows<PendingReplay>(knex, statement, [some.map(hexToBytes), accountId])))
   }
-  return found.map(toReplay)
+  return found
 }
 
 /** @returns the next entries after a number, in the order of their numbers; 0 for the first */
-export async function nextReplays(knex: Knex, after: bigint, limit: number): Promise<PendingReplay[]> {
-  const rows = await knex<Row>('pending_replays').where('note', '>', after).orderBy('note').limit(limit)
-  return rows.map(toReplay)
+export async function nextReplays(knex: Knex, after: number, limit: number): Promise<PendingReplay[]> {
+  const rows = await knex('pending_replays').where('note', '>', after).orderBy('note').limit(limit)
+  return rows.map((row) => readRow<PendingReplay>(row))
 }
 
 /**
@@ -60,16 +52,12 @@ export async function addPendingReplays(knex: Knex, topics: readonly KnownTopic[
 export async function deleteReplays(knex: Knex, replays: readonly PendingReplay[]): Promise<void> {
   const topics = replays.map(({ topic }) => hexToBytes(topic))
   const accountIds = replays.map(({ accountId }) => accountId)
-  const notes = replays.map(({ note }) => note.toString())
+  const notes = replays.map(({ note }) => note)
   await knex.raw(
     `delete from pending_replays p using unnest(?::bytea[], ?::integer[], ?::bigint[]) as d (topic, account_id, note)
      where p.topic = d.topic and p.account_id = d.account_id and p.note = d.note`,
     [topics, accountIds, notes],
   )
-}
-
-function toReplay({ account_id, topic, note, again }: Row): PendingReplay {
-  return { accountId: account_id, topic: bytesToHex(topic), note, again }
 }
 
 /** Topics of requests that were stored a moment ago, whose earlier events may not be attached yet. */

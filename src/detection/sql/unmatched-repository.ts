@@ -1,12 +1,13 @@
 import type { Knex } from 'knex'
 import { chunksOf } from '../../domain/collections.ts'
-import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { type Hex, hexToBytes } from '../../domain/hex.ts'
 import type { CutPosition } from '../../domain/pages/cut-page.ts'
 import { runCancellable } from '../../postgres/cancellable.ts'
 import type { EventPlace, UnmatchedEvent } from '../match/detected.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
-import { type AccountEvent, columnsOf } from './account-event.ts'
+import { type AccountEvent, columnsOf } from './account-events-repository.ts'
 import type { KnownTopic } from './pending-replays-repository.ts'
+import { queryRows, readRow } from './read-row.ts'
 
 const ROWS_A_STATEMENT = 500
 
@@ -45,16 +46,10 @@ export interface UnmatchedPage {
   readonly position?: UnmatchedPosition | undefined
 }
 
-interface ListedRow extends UnmatchedRow {
-  readonly network: string | null
-  readonly chain_id: string
-  readonly name: string | null
-}
-
 /** The order of a list: time and block first, since some chains have several blocks a second, then what makes a row unique. */
 const ORDER = ['u.timestamp', 'u.chain_id', 'u.block_number', 'u.tx_hash', 'u.event_index', 'u.account_id'] as const
 
-const COLUMNS = [...ORDER, 'c.network', 'a.name', 'u.reason', 'u.topic', 'u.event'] as const
+const COLUMNS = [...ORDER, 'c.network', 'a.name as account', 'u.reason', 'u.topic', 'u.event'] as const
 
 /** Lists unmatched events in reading order: newest first, or oldest first where the position says so. */
 export async function listUnmatched(
@@ -67,7 +62,7 @@ export async function listUnmatched(
   const query = knex('unmatched_events as u')
     .leftJoin('chain_state as c', 'c.chain_id', 'u.chain_id')
     .leftJoin('accounts as a', 'a.id', 'u.account_id')
-    .select<ListedRow[]>(...COLUMNS)
+    .select<object[]>(...COLUMNS)
     .orderBy(ORDER.map((column) => ({ column, order })))
     .limit(rows)
   narrow(query, filter)
@@ -83,13 +78,8 @@ export async function listUnmatched(
       accountId,
     ])
   }
-  const listed = await runCancellable<ListedRow[]>(knex, query, signal)
-  return listed.map((row) => ({
-    ...toUnmatched(row),
-    chainId: row.chain_id,
-    network: row.network ?? row.chain_id,
-    account: row.name ?? undefined,
-  }))
+  const listed = (await runCancellable<object[]>(knex, query, signal)).map((row) => readRow<ListedUnmatched>(row))
+  return listed.map((event) => ({ ...event, network: event.network ?? event.chainId }))
 }
 
 function narrow(query: Knex.QueryBuilder, filter: UnmatchedFilter): void {
@@ -131,17 +121,17 @@ export async function storeUnmatched(trx: Knex, chainId: string, events: readonl
 }
 
 /** Pairs of account and topic, among these, under which money went to somebody who was not known as a payer. */
-export async function findReturnsToUnknown(
+export function findReturnsToUnknown(
   trx: Knex,
   chainId: string,
   { accountIds, topics }: { readonly accountIds: readonly number[]; readonly topics: readonly Hex[] },
 ): Promise<KnownTopic[]> {
-  const { rows } = await trx.raw<{ rows: { account_id: number; topic: Buffer }[] }>(
+  return queryRows(
+    trx,
     `select distinct account_id, topic from unmatched_events
      where chain_id = ? and account_id = any(?) and topic = any(?) and reason = 'WRONG_PAYEE'`,
     [chainId, [...accountIds], topics.map(hexToBytes)],
   )
-  return rows.map(({ account_id, topic }) => ({ accountId: account_id, topic: bytesToHex(topic) }))
 }
 
 /** Deletes the unmatched events of no account in these transactions whose topics are known now. */
@@ -157,48 +147,24 @@ export async function deleteUnknown(
 }
 
 /** Deletes the account's unmatched events at these places. @returns those that were stored */
-export async function deleteUnmatchedAt(
+export function deleteUnmatchedAt(
   trx: Knex,
   chainId: string,
   accountId: number,
   places: readonly EventPlace[],
 ): Promise<UnmatchedEvent[]> {
-  const { rows } = await trx.raw<{ rows: UnmatchedRow[] }>(
+  return queryRows(
+    trx,
     `delete from unmatched_events u using unnest(?::bytea[], ?::integer[]) as e (tx_hash, event_index)
      where u.chain_id = ? and u.account_id = ? and u.tx_hash = e.tx_hash and u.event_index = e.event_index returning u.*`,
     [places.map(({ txHash }) => hexToBytes(txHash)), places.map(({ eventIndex }) => eventIndex), chainId, accountId],
   )
-  return rows.map(toUnmatched)
-}
-
-interface UnmatchedRow {
-  readonly tx_hash: Buffer
-  readonly event_index: number
-  readonly account_id: number
-  readonly reason: UnmatchedReason
-  readonly topic: Buffer
-  readonly block_number: bigint
-  readonly timestamp: Date
-  readonly event: Readonly<Record<string, string>>
-}
-
-function toUnmatched(row: UnmatchedRow): UnmatchedEvent {
-  return {
-    accountId: row.account_id,
-    reason: row.reason,
-    topic: bytesToHex(row.topic),
-    txHash: bytesToHex(row.tx_hash),
-    eventIndex: row.event_index,
-    blockNumber: Number(row.block_number),
-    timestamp: row.timestamp,
-    event: row.event,
-  }
 }
 
 /** @returns undefined where the account has no such unmatched event */
 export async function findUnmatched(knex: Knex, of: AccountEvent): Promise<UnmatchedEvent | undefined> {
-  const row = await knex('unmatched_events').where(columnsOf(of)).first<UnmatchedRow | undefined>()
-  return row && toUnmatched(row)
+  const row = await knex('unmatched_events').where(columnsOf(of)).first()
+  return row && readRow<UnmatchedEvent>(row)
 }
 
 /** The unmatched events of unknown topics that are stored in some blocks. */
@@ -209,8 +175,7 @@ export async function findUnknownBetween(
   const rows = await knex('unmatched_events')
     .where({ chain_id: chainId, account_id: 0, reason: 'UNKNOWN_TOPIC' })
     .whereBetween('block_number', [from, to])
-    .select<UnmatchedRow[]>('*')
-  return rows.map(toUnmatched)
+  return rows.map((row) => readRow<UnmatchedEvent>(row))
 }
 
 /** How many unmatched events of unknown topics a chain has. Old ones are deleted beyond a number. */

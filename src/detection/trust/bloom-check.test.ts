@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { followedTopics } from '../../contracts/decode-events.ts'
 import { bloomOf } from '../../contracts/logs-bloom.ts'
 import { bytesToHex } from '../../domain/hex.ts'
-import { createBloomCheck, falsePositives } from './bloom-check.ts'
+import { createBloomCheck, falsePositives } from './check-block.ts'
 
 const PROXY = `0x${'12'.repeat(20)}`
 const OTHER = `0x${'34'.repeat(20)}`

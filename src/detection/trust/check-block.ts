@@ -1,7 +1,8 @@
-import type { RpcLog } from '../../contracts/decode-events.ts'
+import { followedTopics, type RpcLog } from '../../contracts/decode-events.ts'
+import { type BloomBits, bloomBitsOf, mayHold } from '../../contracts/logs-bloom.ts'
+import { hexToBytes } from '../../domain/hex.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
-import { firstDifference } from './compare-logs.ts'
-import { proveBlock } from './prove-block.ts'
+import { firstDifference, proveBlock } from './compare-logs.ts'
 import { blame, type TrustedNodes } from './trusted-nodes.ts'
 
 /** Where only receipts can tell and no other node is compared with, they are read of one block in this many. */
@@ -12,7 +13,8 @@ export type BlockCheck = ReturnType<typeof createBlockCheck>
 
 /** Makes the check of one chain. @param offersReceipts - whether its nodes offer `eth_getBlockReceipts`, as far as is known */
 export function createBlockCheck(nodes: TrustedNodes, offersReceipts: () => boolean) {
-  const { addresses, factories, blooms, peers } = nodes
+  const { addresses, factories, peers } = nodes
+  const blooms = createBloomCheck(addresses)
   let unknown = 0
 
   function isDue(header: BlockHeader, logs: readonly RpcLog[]): boolean {
@@ -37,4 +39,39 @@ export function createBlockCheck(nodes: TrustedNodes, offersReceipts: () => bool
     await blame(nodes, node, 'LOGS', `its logs of block ${number} are not those of the block's receipts`)
     return proven
   }
+}
+
+/** A bloom whose chance of a false "maybe" is higher is too full to tell: to read receipts each time would cost more than following. */
+const MAX_FALSE_POSITIVES = 0.02
+
+/** Makes what decides by a header's bloom whether to read the receipts of a block for which the node gave no logs. No I/O. */
+export function createBloomCheck(addresses: readonly string[]) {
+  const ofAddresses = addresses.map(bloomBitsOf)
+  const ofTopics = followedTopics.map(bloomBitsOf)
+  return {
+    /**
+     * - `MAYBE`: its few bits have a followed event
+     * - `NO`: none is in it, by a bloom that the block's hash proves
+     * - `UNKNOWN`: the bloom is too full, absent, or of a header whose hash cannot be computed
+     */
+    judge({ logsBloom, isHashed }: Pick<BlockHeader, 'logsBloom' | 'isHashed'>): 'MAYBE' | 'NO' | 'UNKNOWN' {
+      if (logsBloom === undefined || !/^0x[0-9a-f]{512}$/i.test(logsBloom)) return 'UNKNOWN'
+      const bytes = hexToBytes(logsBloom)
+      const isThere = (values: readonly BloomBits[]) => values.some((bits) => mayHold(bytes, bits))
+      if (!isThere(ofAddresses) || !isThere(ofTopics)) return isHashed ? 'NO' : 'UNKNOWN'
+      const isFull = falsePositives(bytes, ofAddresses.length, ofTopics.length) > MAX_FALSE_POSITIVES
+      return isFull ? 'UNKNOWN' : 'MAYBE'
+    },
+  }
+}
+
+/** How likely a bloom says "maybe" although no followed log is in the block. */
+export function falsePositives(bloom: Uint8Array, addresses: number, topics: number): number {
+  const set = bloom.reduce((sum, byte) => sum + bitsIn(byte), 0)
+  const one = (set / (bloom.length * 8)) ** 3
+  return (1 - (1 - one) ** addresses) * (1 - (1 - one) ** topics)
+}
+
+function bitsIn(byte: number): number {
+  return byte.toString(2).replaceAll('0', '').length
 }

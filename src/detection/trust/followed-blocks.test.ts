@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createFollowedBlocks } from './followed-blocks.ts'
+import { createFollowedBlocks } from './trusted-nodes.ts'
 
 it('remembers as many blocks as a fast chain makes before one is final', () => {
   const followed = createFollowedBlocks()

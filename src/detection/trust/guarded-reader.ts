@@ -4,8 +4,7 @@ import type { ChainReading } from '../chain/open-chain.ts'
 import type { BlockHeader, BlockRange, ChainReader, NodeLogs, WantedLogs } from '../read/chain-reader.ts'
 import type { BlockCheck } from './check-block.ts'
 import { compareLogs, firstDifference, logsWithin } from './compare-logs.ts'
-import type { ReadingLane } from './given-blocks.ts'
-import { blame, refuseAside, type TrustedNodes } from './trusted-nodes.ts'
+import { blame, type ReadingLane, refuseAside, type TrustedNodes } from './trusted-nodes.ts'
 
 type Nodes = TrustedNodes & { readonly checkBlock: BlockCheck; readonly fills: Map<number, number> }
 type LaneReading = ChainReading & { readonly lane: ReadingLane }

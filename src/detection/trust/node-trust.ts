@@ -7,17 +7,14 @@ import { resultIn } from '../../nodes/json-rpc.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
 import { ignoreRpcError, isObject, RpcError } from '../../nodes/rpc-error.ts'
 import type { ChainReading, OpenChain } from '../chain/open-chain.ts'
-import type { Condition } from '../sql/chain-report.ts'
+import type { Condition } from '../sql/chain-reports-repository.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
-import { createBloomCheck } from './bloom-check.ts'
 import { createBlockCheck } from './check-block.ts'
 import { compareLogs } from './compare-logs.ts'
-import { createFollowedBlocks } from './followed-blocks.ts'
-import { createGivenBlocks, type ReadingLane } from './given-blocks.ts'
 import { guardReader } from './guarded-reader.ts'
 import { createSetAside, type NodeFault } from './set-aside.ts'
 import { forgetProven, readQueued } from './sql/unproven-blocks-repository.ts'
-import { blame, type TrustedNodes } from './trusted-nodes.ts'
+import { blame, createFollowedBlocks, createGivenBlocks, type ReadingLane, type TrustedNodes } from './trusted-nodes.ts'
 
 export type NodeTrust = ReturnType<typeof createNodeTrust>
 
@@ -63,7 +60,6 @@ export function createNodeTrust(options: NodeTrustOptions) {
     aside,
     given: createGivenBlocks(knex, chainId, hosts),
     followed: createFollowedBlocks(),
-    blooms: createBloomCheck(addresses),
     openNodes: options.openNodes,
   }
   let offersReceipts: boolean | undefined

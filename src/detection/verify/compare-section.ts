@@ -19,14 +19,18 @@ import { batchesOf, type CorrectedBatch, correctBatch } from '../repair/correct-
 import { lockChain } from '../sql/chain-state-repository.ts'
 import { openLookups } from '../sql/enrichments-repository.ts'
 import { pendingTopics } from '../sql/pending-replays-repository.ts'
-import { findStoredBetween, onChain, type RequestEvents, readRequestEvents } from '../sql/request-events-repository.ts'
-import { findAccountsOfTopics } from '../sql/topics-repository.ts'
+import {
+  findAccountsOfTopics,
+  findStoredBetween,
+  onChain,
+  type RequestEvents,
+  readRequestEvents,
+} from '../sql/topics-repository.ts'
 import { countUnknown, deleteUnmatchedAt, findUnknownBetween, storeUnmatched } from '../sql/unmatched-repository.ts'
 import { compareUnmatched, describeCorrection } from './compare-rows.ts'
 import type { History } from './read-history.ts'
 import type { Section } from './read-sections.ts'
-import type { CountedAmount } from './totals.ts'
-import type { Unproven, VerifyDifference } from './verify-report.ts'
+import type { CountedAmount, Unproven, VerifyDifference } from './verify-report.ts'
 
 /** The result of comparing a section. */
 export interface Outcome {

@@ -7,8 +7,7 @@ import type { BlockRun } from '../../domain/chain.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { ignoreRpcError, isObject, RpcError } from '../../nodes/rpc-error.ts'
 import { type TransactionReceipt, toReceipt } from '../read/chain-reader.ts'
-import { type ChainNodes, inParallel, resultsOf } from './chain-nodes.ts'
-import { type Header, readHeaders } from './read-headers.ts'
+import { type ChainNodes, type Header, inParallel, readHeaders, resultsOf } from './chain-nodes.ts'
 import type { UnprovenBlock } from './verify-report.ts'
 
 /** The followed events of some consecutive blocks. */

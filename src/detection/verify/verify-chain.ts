@@ -6,8 +6,7 @@ import { type BlockRun, caip2Of, describeRun, withBlocks } from '../../domain/ch
 import { type OpenChainOptions, openChain } from '../chain/open-chain.ts'
 import { findCreatedProxies } from '../find/find-payments.ts'
 import type { CreatedProxy } from '../match/detected.ts'
-import { readContracts } from '../sql/chain-contracts-repository.ts'
-import { readSpans } from '../sql/chain-spans-repository.ts'
+import { readContracts, readSpans } from '../sql/chain-spans-repository.ts'
 import { findChain } from '../sql/chain-state-repository.ts'
 import { createDetectionRepository } from '../sql/detection-repository.ts'
 import {
@@ -16,15 +15,30 @@ import {
   storeRequestProxies,
 } from '../sql/request-proxies-repository.ts'
 import { finalisedBlockOf } from '../write/block-rules.ts'
-import { openNodes } from './chain-nodes.ts'
+import { openNodes, readHeader } from './chain-nodes.ts'
 import { compareSection, type Outcome } from './compare-section.ts'
-import { type ChainPosition, planRange, type RangePlan } from './plan-range.ts'
 import type { BlockTools } from './read-blocks.ts'
-import { readHeader } from './read-headers.ts'
 import { createHistory } from './read-history.ts'
-import { pinnedChanged, readSections, type Section, type SectionSize } from './read-sections.ts'
-import { addAmounts, listTotals, NO_TOTALS, type Totals } from './totals.ts'
-import type { Unproven, UnprovenBlock, VerifyDifference, VerifyProgress, VerifyReport } from './verify-report.ts'
+import {
+  type ChainPosition,
+  pinnedChanged,
+  planRange,
+  type RangePlan,
+  readSections,
+  type Section,
+  type SectionSize,
+} from './read-sections.ts'
+import {
+  addAmounts,
+  listTotals,
+  NO_TOTALS,
+  type Totals,
+  type Unproven,
+  type UnprovenBlock,
+  type VerifyDifference,
+  type VerifyProgress,
+  type VerifyReport,
+} from './verify-report.ts'
 
 export interface VerifyOptions extends Pick<OpenChainOptions, 'knex' | 'tokens' | 'clock' | 'logger' | 'limits'> {
   readonly chain: ChainConfig

@@ -7,33 +7,39 @@ import { settleStored } from '../../store/request-ledger.ts'
 import { type EventPlace, eventKeyOf, type Findings, type UnmatchedEvent } from '../match/detected.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
 import {
+  accountsAbove,
   findUnproven,
   loadPaymentsByEvents,
   loadRefundsByTransactions,
   type Removal,
 } from '../sql/account-rows-repository.ts'
 import {
+  forgetContracts,
+  insertSpans,
+  limitSpans,
+  markRead,
+  moveContracts,
+  type ReadContract,
+  readContracts,
+  type Span,
+} from '../sql/chain-spans-repository.ts'
+import {
   accountsInBlocks,
   addAccountToBlocks,
   deleteBlocksAbove,
   deleteFinalBlocks,
   insertBlocks,
-  readBlocks,
-  timeOfBlock,
-} from '../sql/chain-blocks-repository.ts'
-import { forgetContracts, moveContracts, type ReadContract, readContracts } from '../sql/chain-contracts-repository.ts'
-import { insertSpans, limitSpans, markRead, type Span } from '../sql/chain-spans-repository.ts'
-import {
   insertChain,
   lockChain,
+  readBlocks,
   type StoredBlock,
   type StoredChain,
+  timeOfBlock,
   updateChain,
 } from '../sql/chain-state-repository.ts'
 import { queueEnrichments } from '../sql/enrichments-repository.ts'
 import { addPendingReplays } from '../sql/pending-replays-repository.ts'
 import { storeRequestProxies } from '../sql/request-proxies-repository.ts'
-import { accountsAbove } from '../sql/restart-repository.ts'
 import { findAccountsOfTopics } from '../sql/topics-repository.ts'
 import {
   deleteUnknown,
@@ -45,7 +51,6 @@ import {
 import { type AccountChange, type AppliedChange, applyAccountChange } from './account-change.ts'
 import { accountsByBlock, blocksToStore, finalisedBlockOf, findCanonical, judgeRestart } from './block-rules.ts'
 import { rowKeyAt, rowKeyOf, type WrittenChain } from './payment-rows.ts'
-import { runTrial } from './run-trial.ts'
 
 /** Another process moved the chain's checkpoint, so what was to be written was decided on an old state. */
 export class CheckpointMovedError extends Error {
@@ -141,6 +146,9 @@ export interface Corrected extends AppliedChange {
   readonly undecided: readonly UnmatchedEvent[]
 }
 
+/** Thrown to roll back a transaction whose result alone was wanted. */
+const TRIAL_ENDED = new Error('a trial is rolled back')
+
 export type PaymentWriter = ReturnType<typeof createPaymentWriter>
 
 /** What the writer of one chain works with. */
@@ -179,10 +187,17 @@ export function createPaymentWriter(writing: Writing) {
      *
      * @returns undefined for a chain that was never followed
      */
-    correct: ({ isTrial = false, ...given }: Correction, signal?: AbortSignal) =>
-      runTrial<Corrected | undefined>(isTrial, (finish) =>
-        inTransaction(knex, signal, async (trx) => finish(await correct(writing, trx, given))),
-      ),
+    async correct({ isTrial = false, ...given }: Correction, signal?: AbortSignal): Promise<Corrected | undefined> {
+      let corrected: Corrected | undefined
+      const work = async (trx: Knex.Transaction) => {
+        corrected = await correct(writing, trx, given)
+        if (isTrial) throw TRIAL_ENDED
+      }
+      await inTransaction(knex, signal, work).catch((error: unknown) => {
+        if (error !== TRIAL_ENDED) throw error
+      })
+      return corrected
+    },
     /** Writes what was found in a span. @throws LeaseLostError, SpanMovedError */
     writeSpan: inOne(writeSpan),
     /** Sets where reading the chain starts, and makes spans of what is not read yet. @throws LeaseLostError */

@@ -1,0 +1,45 @@
+import type { Knex } from 'knex'
+import { addressFromBytes } from '../../domain/address.ts'
+import { bytesToHex } from '../../domain/hex.ts'
+
+/** How many bytes have the columns whose bytes are not written as `0x` and digits. */
+const ADDRESS_BYTES = 21
+const REQUEST_ID_BYTES = 33
+
+const fieldsByColumn = new Map<string, string>()
+
+/**
+ * Reads a row as the fields of an interface: the column `block_number` is the field `blockNumber`, null is undefined, a bigint a number. Bytes are an
+ * address, the digits of a request's id, or `0x` and digits. Texts, times and JSON stay as they are.
+ */
+export function readRow<T>(row: object): T {
+  const fields: Record<string, unknown> = {}
+  for (const [column, value] of Object.entries(row)) fields[fieldOf(column)] = readValue(value)
+  return fields as T
+}
+
+/** Runs a statement. @returns its rows, by {@link readRow} */
+export async function queryRows<T>(
+  knex: Knex,
+  sql: string,
+  bindings: Knex.RawBinding[] | Knex.ValueDict,
+): Promise<T[]> {
+  const { rows } = await knex.raw<{ rows: object[] }>(sql, bindings)
+  return rows.map((row) => readRow<T>(row))
+}
+
+function fieldOf(column: string): string {
+  const known = fieldsByColumn.get(column)
+  if (known !== undefined) return known
+  const field = column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  fieldsByColumn.set(column, field)
+  return field
+}
+
+function readValue(value: unknown): unknown {
+  if (value === null) return undefined
+  if (typeof value === 'bigint') return Number(value)
+  if (!(value instanceof Uint8Array)) return value
+  if (value.length === ADDRESS_BYTES) return addressFromBytes(value)
+  return value.length === REQUEST_ID_BYTES ? bytesToHex(value).slice(2) : bytesToHex(value)
+}
