@@ -2,15 +2,16 @@ import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { type BlockFollowerOptions, CAUGHT_UP, MORE, type StepOutcome } from '../follow/follower-state.ts'
+import { type BlockFollowerOptions } from '../follow/follower-state.ts'
+import { CAUGHT_UP, MORE, type StepOutcome } from '../follow/next-step.ts'
 import { createEventReader } from '../follow/read-events.ts'
-import { createFinalBlocksReader, type FinalBlocksReader } from '../follow/read-final-blocks.ts'
+import { createFinalBlocksReader } from '../follow/read-final-blocks.ts'
 import type { Findings } from '../match/detected.ts'
 import type { BlockHeader, ChainReader } from '../read/chain-reader.ts'
 import { type ReadContract, readSpans, type Span } from '../sql/chain-spans-repository.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
 import { oldestRequestOn, sinceRequest } from '../sql/topics-repository.ts'
-import { SpanMovedError } from '../write/payment-writer.ts'
+import { SpanMovedError, type Start } from '../write/payment-writer.ts'
 import { type BackfillMeter, createBackfillMeter } from './backfill-progress.ts'
 
 export type Backfill = ReturnType<typeof createBackfill>
@@ -18,7 +19,7 @@ export type Backfill = ReturnType<typeof createBackfill>
 type BackfillOptions = Omit<BlockFollowerOptions, 'onReorg'>
 
 interface State extends BackfillOptions {
-  readonly blocks: FinalBlocksReader
+  readonly readBlocks: ReturnType<typeof createFinalBlocksReader>
   /** Whether this process has stored the first block that follows from its chains file. */
   isStartApplied: boolean
   /** The span that could not be read the last time: others are read before it. */
@@ -33,10 +34,10 @@ interface State extends BackfillOptions {
 export function createBackfill(options: BackfillOptions) {
   const { chain, logger, clock } = options
   const { reader, tools } = chain.backfill
-  const events = createEventReader({ reader, tools, logger })
+  const readEvents = createEventReader({ reader, tools, logger })
   const state: State = {
     ...options,
-    blocks: createFinalBlocksReader({ reader, events, clock }),
+    readBlocks: createFinalBlocksReader({ reader, readEvents, clock }),
     isStartApplied: false,
     failed: undefined,
     progress: createBackfillMeter(() => performance.now()),
@@ -115,7 +116,7 @@ async function readSpan(
   finalBlock: number,
   signal: AbortSignal | undefined,
 ): Promise<StepOutcome> {
-  const { chain, blocks } = state
+  const { chain, readBlocks } = state
   const others = spans.filter((each) => each !== chosen)
   const until = Math.min(chosen.until, finalBlock)
   const endsAtMs = performance.now() + SPAN_SLICE_MS
@@ -125,9 +126,7 @@ async function readSpan(
     while (writing.next() <= until && performance.now() < endsAtMs) {
       const from = writing.next()
       const wanted = { from, until: Math.min(until, from + writing.width() - 1), addresses: chosen.addresses }
-      const read = await blocks.read(wanted, (last, findings) => writing.write(last, findings), signal)
-      outcome = read.kind === 'LACKING' ? { kind: 'WAIT', reason: read.reason } : read
-      if (read.kind === 'LACKING') chain.backfill.reader.doubt(read.reason)
+      outcome = await readBlocks(wanted, writing.write, signal)
       // After a range that was too wide, a narrower one is asked for at once.
       if (outcome.kind === 'WAIT') break
     }
@@ -192,14 +191,8 @@ function createSpanWriting(
   }
 }
 
-/** The first block of a chain to read. */
-interface FoundStart {
-  readonly block: number
-  /** The time at or after which `block` is the first; undefined where the chains file gives the block. */
-  readonly since: Date | undefined
-  /** Whether it replaces a lower stored start: one from the chains file does, one from the time of a request does not. */
-  readonly mayRaise: boolean
-}
+/** The first block of a chain to read. It replaces a lower stored one where it is from the chains file, not where it is from the time of a request. */
+type FoundStart = Pick<Start, 'block' | 'since' | 'mayRaise'>
 
 /** Whether the start has to be found again: none is stored, the chains file has changed, or an older request was stored. */
 function isStartOutdated(stored: StoredChain, { startBlock, since }: ChainConfig): boolean {

@@ -1,37 +1,34 @@
-import type { Knex } from 'knex'
-import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
+import { followedContracts } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import type { ChainReader } from '../read/chain-reader.ts'
 import { declareContracts } from '../sql/chain-spans-repository.ts'
 import { findChain, readBlocks } from '../sql/chain-state-repository.ts'
-import type { PaymentWriter } from '../write/payment-writer.ts'
-import { createFinality, type Finality } from './finality.ts'
+import { createFinality } from './finality.ts'
 import {
-  ALARM,
   advance,
   type BlockFollowerOptions,
-  CAUGHT_UP,
   type FollowerState,
-  MORE,
   noteAgreement,
   noteDisagreement,
-  type StepOutcome,
   waitForNode,
 } from './follower-state.ts'
 import {
+  ALARM,
   afterRewind,
+  CAUGHT_UP,
   chooseStep,
   decideFailure,
   decideFork,
   isForked,
   isReplacementCertain,
   linkHeaders,
+  MORE,
   type NextStep,
   NO_SUSPICION,
   noteReplacement,
   type Position,
+  type StepOutcome,
   takeBlocksRead,
   withHeights,
 } from './next-step.ts'
@@ -43,13 +40,13 @@ export type BlockFollower = ReturnType<typeof createBlockFollower>
 /** Makes the follower of one chain: of final blocks that were missed as ranges of logs, then block by block by hash. What is far below is read by back-fill. */
 export function createBlockFollower(options: BlockFollowerOptions) {
   const { config, chain, logger, clock } = options
-  const events = createEventReader({ ...chain, logger })
+  const readEvents = createEventReader({ ...chain, logger })
   const follower: FollowerState = {
     ...options,
     ...chain,
     finality: createFinality({ network: config.name, config: config.finality, logger, clock }),
-    events,
-    finalBlocks: createFinalBlocksReader({ reader: chain.reader, events, clock }),
+    readEvents,
+    readFinalBlocks: createFinalBlocksReader({ reader: chain.reader, readEvents, clock }),
     position: undefined,
     suspicion: NO_SUSPICION,
   }
@@ -108,8 +105,7 @@ async function take(
       return jump(follower, at, next.to, signal)
     case 'CATCH_UP': {
       const write: WriteFinalBlocks = (last, findings) => advance(follower, at, { blocks: [last], findings }, signal)
-      const outcome = await follower.finalBlocks.read(next, write, signal)
-      return outcome.kind === 'LACKING' ? waitForNode(follower, outcome.reason) : outcome
+      return follower.readFinalBlocks(next, write, signal)
     }
     case 'FOLLOW': {
       const followed = await followBlocks(follower, at, next.numbers, signal)
@@ -157,7 +153,7 @@ async function followBlocks(
   numbers: readonly number[],
   signal: AbortSignal | undefined,
 ): Promise<StepOutcome> {
-  const { reader, events } = follower
+  const { reader, readEvents } = follower
   const linked = linkHeaders(at.scanned, await reader.headers(numbers, signal))
   const hashesAsked = linked.map(({ hash }) => hash)
   const { blocks, logs, refusal } = takeBlocksRead(linked, await reader.logsOfBlocks(hashesAsked, signal))
@@ -170,19 +166,13 @@ async function followBlocks(
   if (current?.hash !== tip.hash) throw new ChainMovedError(`block ${tip.number} was replaced while it was read`)
   const hashes = new Set(blocks.map(({ hash }) => hash))
   const isCanonical = (_: number, hash: Hex) => hashes.has(hash)
-  const findings = await events.read({ logs: inChainOrder(logs), blocks, areFinal: false, isCanonical }, signal)
+  const findings = await readEvents({ logs: inChainOrder(logs), blocks, areFinal: false, isCanonical }, signal)
   await advance(follower, at, { blocks, findings }, signal)
   return tip.number === at.headBlock ? CAUGHT_UP : MORE
 }
 
 /** What loading a chain's position needs. */
-interface PositionSource {
-  readonly knex: Knex
-  readonly config: ChainConfig
-  readonly reader: ChainReader
-  readonly writer: PaymentWriter
-  readonly finality: Finality
-}
+type PositionSource = Pick<FollowerState, 'knex' | 'config' | 'reader' | 'writer' | 'finality'>
 
 /**
  * Reads from the database how far a chain was read. Begins to follow one that was never followed.

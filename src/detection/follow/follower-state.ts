@@ -6,9 +6,16 @@ import type { OpenChain } from '../chain/open-chain.ts'
 import type { Findings } from '../match/detected.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
 import type { Finality } from './finality.ts'
-import { afterBlocks, isContradictionOfNode, noteContradiction, type Position, type Suspicion } from './next-step.ts'
+import {
+  afterBlocks,
+  isContradictionOfNode,
+  noteContradiction,
+  type Position,
+  type StepOutcome,
+  type Suspicion,
+} from './next-step.ts'
 import type { EventReader } from './read-events.ts'
-import type { FinalBlocksReader } from './read-final-blocks.ts'
+import type { createFinalBlocksReader } from './read-final-blocks.ts'
 
 export interface BlockFollowerOptions {
   readonly knex: Knex
@@ -26,8 +33,8 @@ export interface BlockFollowerOptions {
 /** A follower of blocks: what it works with, and what it remembers. The rules are in `next-step.ts`, `suspicion.ts`, `finality.ts`, `log-range.ts`. */
 export interface FollowerState extends BlockFollowerOptions, OpenChain {
   readonly finality: Finality
-  readonly events: EventReader
-  readonly finalBlocks: FinalBlocksReader
+  readonly readEvents: EventReader
+  readonly readFinalBlocks: ReturnType<typeof createFinalBlocksReader>
   position: Position | undefined
   suspicion: Suspicion
 }
@@ -68,19 +75,3 @@ export function waitForNode({ reader }: FollowerState, reason: string): StepOutc
   reader.doubt(reason)
   return { kind: 'WAIT', reason }
 }
-
-/**
- * What a step came to.
- * - `MORE`: it moved, and there is more to do at once
- * - `CAUGHT_UP`: there is nothing to do before the next block
- * - `ALARM`: the chain is stopped
- * - `AGAIN`: it read nothing, since the chain moved meanwhile or the range was too wide: the next step may do better
- * - `WAIT`: it read nothing, since the node lacks something
- */
-export type StepOutcome =
-  | { readonly kind: 'MORE' | 'CAUGHT_UP' | 'ALARM' }
-  | { readonly kind: 'AGAIN' | 'WAIT'; readonly reason: string }
-
-export const MORE: StepOutcome = { kind: 'MORE' }
-export const CAUGHT_UP: StepOutcome = { kind: 'CAUGHT_UP' }
-export const ALARM: StepOutcome = { kind: 'ALARM' }

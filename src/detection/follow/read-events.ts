@@ -2,7 +2,8 @@ import type { RpcLog } from '../../contracts/decode-events.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { isLogDue, type Logger } from '../../domain/logger.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { type FindingTools, findPayments } from '../find/find-payments.ts'
+import type { OpenChain } from '../chain/open-chain.ts'
+import { findPayments } from '../find/find-payments.ts'
 import type { Findings } from '../match/detected.ts'
 import type { BlockHeader, ChainReader, TransactionReceipt } from '../read/chain-reader.ts'
 import { BACKFILL } from '../read/patience.ts'
@@ -25,9 +26,7 @@ interface ReadLogs {
 
 export type EventReader = ReturnType<typeof createEventReader>
 
-interface EventReaderOptions {
-  readonly tools: FindingTools
-  readonly reader: ChainReader
+interface EventReaderOptions extends Pick<OpenChain, 'tools' | 'reader'> {
   readonly logger: Logger
 }
 
@@ -35,23 +34,22 @@ interface EventReaderOptions {
 export function createEventReader(options: EventReaderOptions) {
   const { tools, reader, logger } = options
   let warnedAtMs: number | undefined
-  return {
-    /** @throws ChainMovedError where the blocks are not final; RpcError */
-    async read(from: ReadLogs, signal: AbortSignal | undefined): Promise<Findings> {
-      const logged = {
-        logs: from.logs,
-        receipts: (hashes: readonly Hex[]) => readReceipts(options, hashes, from, signal),
-        blockTimes: (numbers: readonly number[]) => readBlockTimes(reader, { numbers, ...from }, signal),
-        patience: from.areFinal ? BACKFILL : tools.live,
-      }
-      const findings = await findPayments(tools, logged, signal)
-      const warning = describeRateProblem(findings)
-      if (warning !== undefined && isLogDue(warnedAtMs, performance.now())) {
-        warnedAtMs = performance.now()
-        logger.warn({ chain: tools.chain.name, ...warning }, 'a conversion was not counted because of its rate')
-      }
-      return findings
-    },
+
+  /** @throws ChainMovedError where the blocks are not final; RpcError */
+  return async (from: ReadLogs, signal: AbortSignal | undefined): Promise<Findings> => {
+    const logged = {
+      logs: from.logs,
+      receipts: (hashes: readonly Hex[]) => readReceipts(options, hashes, from, signal),
+      blockTimes: (numbers: readonly number[]) => readBlockTimes(reader, { numbers, ...from }, signal),
+      patience: from.areFinal ? BACKFILL : tools.live,
+    }
+    const findings = await findPayments(tools, logged, signal)
+    const warning = describeRateProblem(findings)
+    if (warning !== undefined && isLogDue(warnedAtMs, performance.now())) {
+      warnedAtMs = performance.now()
+      logger.warn({ chain: tools.chain.name, ...warning }, 'a conversion was not counted because of its rate')
+    }
+    return findings
   }
 }
 
@@ -110,10 +108,8 @@ export function inChainOrder(logs: readonly RpcLog[]): RpcLog[] {
   })
 }
 
-interface TimesWanted {
+interface TimesWanted extends Pick<ReadLogs, 'blocks' | 'logs'> {
   readonly numbers: readonly number[]
-  readonly blocks: readonly BlockHeader[]
-  readonly logs: readonly RpcLog[]
 }
 
 /** Finds the timestamps of blocks, in seconds by number: in headers and logs that were read already, else on the chain. */

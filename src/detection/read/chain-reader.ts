@@ -8,7 +8,6 @@ import type { Hex } from '../../domain/hex.ts'
 import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
 import { ignoreRpcError, RpcError } from '../../nodes/rpc-error.ts'
-import type { UrlLimits } from '../../nodes/url-limits.ts'
 
 /** A block as far as following a chain needs it. */
 export interface BlockHeader {
@@ -51,36 +50,7 @@ export interface TransactionReceipt {
 }
 
 /** Asks a chain's nodes what detection needs. All methods throw RpcError, or the signal's reason. */
-export interface ChainReader {
-  view(tip: number, askFinalized: boolean, signal?: AbortSignal): Promise<ChainView>
-  /** Blocks by number, as the chain is now; undefined where the node has not reached them. */
-  headers(numbers: readonly number[], signal?: AbortSignal): Promise<(BlockHeader | undefined)[]>
-  /** Logs of followed events in a range, and the last block of the range, from one node. */
-  logsInRange(range: BlockRange, signal?: AbortSignal): Promise<{ logs: RpcLog[]; last: BlockHeader | undefined }>
-  /** Reads logs as in `logsInRange`, of as many blocks as suit the node that is asked. */
-  logsFrom(wanted: WantedLogs, signal?: AbortSignal): Promise<NodeLogs>
-  /** What is known of the limits of a node, by its place among the URLs. */
-  limitsOf(node: number): UrlLimits
-  /** Logs of followed events, block by block; the node's error for a block that it refused or does not know. */
-  logsOfBlocks(hashes: readonly Hex[], signal?: AbortSignal): Promise<(RpcLog[] | RpcError)[]>
-  /** Receipts; the node's error where it refused, undefined where it does not know the transaction. */
-  receipts(hashes: readonly Hex[], signal?: AbortSignal): Promise<(TransactionReceipt | RpcError | undefined)[]>
-  /** `eth_call`s, each at its block; the error of one is its answer. */
-  calls(reads: readonly ReadAtBlock[], signal?: AbortSignal): Promise<RpcAnswer[]>
-  /**
-   * As `calls`, but what one node refused the next one is asked for, since some keep old state and others do not. Reverts are answers.
-   * Failures do not count against a node.
-   *
-   * @returns undefined for a call that no node answered
-   */
-  callsAnywhere(reads: readonly ReadAtBlock[], signal?: AbortSignal): Promise<(RpcAnswer | undefined)[]>
-  /**
-   * Distrusts the node that answered last: other nodes are asked first for a while, and it is asked for its chain id again.
-   *
-   * @returns which node that was; undefined where none has answered since the last doubt
-   */
-  doubt(why: string): number | undefined
-}
+export type ChainReader = ReturnType<typeof createChainReader>
 
 /** Blocks `from` to `to`, both included. */
 export interface BlockRange {
@@ -122,11 +92,16 @@ interface LogReader {
 }
 
 /** Makes the reader of one chain. @param addresses - the contracts whose logs are read */
-export function createChainReader(client: RpcClient, addresses: readonly Address[]): ChainReader {
+export function createChainReader(client: RpcClient, addresses: readonly Address[]) {
   const ofLogs: LogReader = { client, addresses }
   return {
-    doubt: (why) => client.doubt(why),
-    async view(tip, askFinalized, signal) {
+    /**
+     * Distrusts the node that answered last: other nodes are asked first for a while, and it is asked for its chain id again.
+     *
+     * @returns which node that was; undefined where none has answered since the last doubt
+     */
+    doubt: (why: string) => client.doubt(why),
+    async view(tip: number, askFinalized: boolean, signal?: AbortSignal): Promise<ChainView> {
       const calls = [blockCall('latest'), blockCall(toQuantity(tip))]
       if (askFinalized) calls.push(blockCall('finalized'))
       const [head, atTip, finalized] = await client.batch(calls, signal)
@@ -134,32 +109,41 @@ export function createChainReader(client: RpcClient, addresses: readonly Address
       if (latest === undefined) throw new RpcError('UNREACHABLE', 'the node has no latest block')
       return { head: latest, atTip: toHeader(resultOf(atTip)), finalized: finalized && readTag(finalized) }
     },
-    async headers(numbers, signal) {
-      const answers = await client.batch(
-        numbers.map((number) => blockCall(toQuantity(number))),
-        signal,
-      )
-      return answers.map((answer) => toHeader(resultOf(answer)))
+    /** Blocks by number, as the chain is now; undefined where the node has not reached them. */
+    async headers(numbers: readonly number[], signal?: AbortSignal): Promise<(BlockHeader | undefined)[]> {
+      const calls = numbers.map((number) => blockCall(toQuantity(number)))
+      return (await client.batch(calls, signal)).map((answer) => toHeader(resultOf(answer)))
     },
-    async logsInRange({ from, to, addresses: only = addresses }, signal) {
+    /** Logs of followed events in a range, and the last block of the range, from one node. */
+    async logsInRange({ from, to, addresses: only = addresses }: BlockRange, signal?: AbortSignal) {
       const read = await logsFrom(ofLogs, { from, until: to, addresses: only, blocksAt: () => to - from + 1 }, signal)
       if (read.logs instanceof RpcError) throw read.logs
       return { logs: read.logs, last: read.last }
     },
-    logsFrom: (wanted, signal) => logsFrom(ofLogs, wanted, signal),
-    limitsOf: (node) => client.limitsOf(node),
-    logsOfBlocks: (hashes, signal) => logsOfBlocks(ofLogs, hashes, signal),
-    async receipts(hashes, signal) {
-      const answers = await client.batch(
-        hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
-        signal,
-      )
+    /** Reads logs as in `logsInRange`, of as many blocks as suit the node that is asked. */
+    logsFrom: (wanted: WantedLogs, signal?: AbortSignal) => logsFrom(ofLogs, wanted, signal),
+    /** What is known of the limits of a node, by its place among the URLs. */
+    limitsOf: (node: number) => client.limitsOf(node),
+    /** Logs of followed events, block by block; the node's error for a block that it refused or does not know. */
+    logsOfBlocks: (hashes: readonly Hex[], signal?: AbortSignal) => logsOfBlocks(ofLogs, hashes, signal),
+    /** Receipts; the node's error where it refused, undefined where it does not know the transaction. */
+    async receipts(
+      hashes: readonly Hex[],
+      signal?: AbortSignal,
+    ): Promise<(TransactionReceipt | RpcError | undefined)[]> {
+      const calls = hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }))
+      const answers = await client.batch(calls, signal)
       return answers.map((answer) => (answer.ok ? toReceipt(answer.result) : answer.error))
     },
-    calls(reads, signal) {
-      return client.batch(reads.map(contractCall), signal)
-    },
-    callsAnywhere: (reads, signal) => callAnywhere(client, reads, signal),
+    /** `eth_call`s, each at its block; the error of one is its answer. */
+    calls: (reads: readonly ReadAtBlock[], signal?: AbortSignal) => client.batch(reads.map(contractCall), signal),
+    /**
+     * As `calls`, but what one node refused the next one is asked for, since some keep old state and others do not. Reverts are answers.
+     * Failures do not count against a node.
+     *
+     * @returns undefined for a call that no node answered
+     */
+    callsAnywhere: (reads: readonly ReadAtBlock[], signal?: AbortSignal) => callAnywhere(client, reads, signal),
   }
 }
 
@@ -270,7 +254,8 @@ function blockCall(block: string): RpcCall {
   return { method: 'eth_getBlockByNumber', params: [block, false] }
 }
 
-function resultOf(answer: RpcAnswer | undefined): unknown {
+/** @throws the node's error */
+export function resultOf(answer: RpcAnswer | undefined): unknown {
   if (answer === undefined) throw new RpcError('UNREACHABLE', 'the node left a call unanswered')
   if (!answer.ok) throw answer.error
   return answer.result

@@ -7,6 +7,7 @@ import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
 import { createRpcClient } from '../../nodes/rpc-client.ts'
 import { isObject, isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
 import type { OpenChainOptions } from '../chain/open-chain.ts'
+import { type BlockHeader, resultOf } from '../read/chain-reader.ts'
 
 export type ChainNodes = ReturnType<typeof openNodes>
 
@@ -86,14 +87,6 @@ export function openNodes(
   }
 }
 
-/** The results of calls that must all succeed. @throws RpcError */
-export function resultsOf(answers: readonly RpcAnswer[]): unknown[] {
-  return answers.map((answer) => {
-    if (!answer.ok) throw answer.error
-    return answer.result
-  })
-}
-
 /**
  * Does work on each item, on at most `atOnce` of them in parallel.
  *
@@ -124,11 +117,7 @@ export async function inParallel<T, R>(
 }
 
 /** A block's header. */
-export interface Header {
-  readonly number: number
-  readonly hash: Hex
-  readonly parentHash: Hex
-  readonly timestampSec: number
+export interface Header extends Pick<BlockHeader, 'number' | 'hash' | 'parentHash' | 'timestampSec'> {
   readonly receiptsRoot: Hex
   readonly logsBloom: Uint8Array
   /** Hashes of its transactions, in order. */
@@ -162,7 +151,8 @@ export async function readHeaders(
 ): Promise<Header[]> {
   const host = nodes.hostOf(node)
   const calls = Array.from({ length: to - from + 1 }, (_, place) => callFor(from + place))
-  const [served, ...results] = resultsOf(await nodes.ask(node, [{ method: 'eth_chainId', params: [] }, ...calls]))
+  const answers = await nodes.ask(node, [{ method: 'eth_chainId', params: [] }, ...calls])
+  const [served, ...results] = answers.map(resultOf)
   if (Number(served) !== nodes.chainId) {
     throw new RpcError('WRONG_CHAIN', `it serves chain ${Number(served)}, not ${nodes.chainId}`, { host })
   }

@@ -6,8 +6,8 @@ import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import type { BlockRun } from '../../domain/chain.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { ignoreRpcError, isObject, RpcError } from '../../nodes/rpc-error.ts'
-import { type TransactionReceipt, toReceipt } from '../read/chain-reader.ts'
-import { type ChainNodes, type Header, inParallel, readHeaders, resultsOf } from './chain-nodes.ts'
+import { resultOf, type TransactionReceipt, toReceipt } from '../read/chain-reader.ts'
+import { type ChainNodes, type Header, inParallel, readHeaders } from './chain-nodes.ts'
 import type { UnprovenBlock } from './verify-report.ts'
 
 /** The followed events of some consecutive blocks. */
@@ -193,11 +193,8 @@ async function readReceipts(nodes: ChainNodes, header: Header, isRootKnown: bool
     })
     if (answer === undefined) continue
     if (isRootKnown && answer.hasRoot) {
-      return {
-        receipts: toReceipts(answer, header),
-        proof: { kind: 'ROOT' },
-        misreporting: answers.map(({ host }) => host),
-      }
+      const misreporting = answers.map(({ host }) => host)
+      return { receipts: toReceipts(answer, header), proof: { kind: 'ROOT' }, misreporting }
     }
     const same = answers.find((other) => contentOf(other) === contentOf(answer))
     if (same !== undefined) return { receipts: toReceipts(answer, header), proof: { kind: 'AGREED' }, misreporting: [] }
@@ -211,11 +208,8 @@ async function readReceipts(nodes: ChainNodes, header: Header, isRootKnown: bool
 function explainDoubt(answers: readonly Answer[], isRootKnown: boolean): Proof {
   const hosts = answers.map(({ host }) => host).join(' and ')
   if (answers.length > 1) {
-    return {
-      kind: 'NONE',
-      why: `${hosts} give different receipts, and none has the block's root`,
-      isContradicted: true,
-    }
+    const why = `${hosts} give different receipts, and none has the block's root`
+    return { kind: 'NONE', why, isContradicted: true }
   }
   if (!isRootKnown) {
     const why = `the header's hash cannot be computed, and there is no second node that agrees with ${hosts}`
@@ -232,10 +226,10 @@ async function readFrom(nodes: ChainNodes, node: number, header: Header): Promis
   const isComplete =
     receipts.length === transactions.length &&
     receipts.every((receipt, place) => receipt['transactionHash'] === transactions[place])
-  if (!isComplete)
-    throw new RpcError('INCONSISTENT', `the receipts of block ${header.number} are not those of its transactions`, {
-      host,
-    })
+  if (!isComplete) {
+    const text = `the receipts of block ${header.number} are not those of its transactions`
+    throw new RpcError('INCONSISTENT', text, { host })
+  }
   const counted = withoutStateSync(receipts)
   const hasRoot = [receipts, counted].some(
     (some) => receiptsRootOf(some) === header.receiptsRoot && isGasConsistent(some),
@@ -269,19 +263,14 @@ async function readRaw(nodes: ChainNodes, node: number, { hash, transactions }: 
 async function readEach(nodes: ChainNodes, node: number, transactions: readonly Hex[]): Promise<unknown[]> {
   if (transactions.length === 0) return []
   const calls = transactions.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }))
-  return resultsOf(await nodes.ask(node, calls))
+  return (await nodes.ask(node, calls)).map(resultOf)
 }
 
 /** @throws RpcError INCONSISTENT where the value is no receipt */
 function checkReceipt(value: unknown, host: string): RawReceipt {
+  const texts = ['transactionHash', 'from', 'gasUsed', 'cumulativeGasUsed', 'logsBloom']
   const isReceipt =
-    isObject(value) &&
-    typeof value['transactionHash'] === 'string' &&
-    typeof value['from'] === 'string' &&
-    typeof value['gasUsed'] === 'string' &&
-    typeof value['cumulativeGasUsed'] === 'string' &&
-    typeof value['logsBloom'] === 'string' &&
-    Array.isArray(value['logs'])
+    isObject(value) && texts.every((field) => typeof value[field] === 'string') && Array.isArray(value['logs'])
   if (!isReceipt) throw new RpcError('INCONSISTENT', 'a receipt lacks a field', { host })
   return value as unknown as RawReceipt
 }

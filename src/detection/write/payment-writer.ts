@@ -99,7 +99,7 @@ interface SpanRead {
 }
 
 /** Where reading a chain starts. */
-interface Start {
+export interface Start {
   readonly lease: Lease
   readonly block: number
   /** The time from which the block was found; undefined where it was given. */
