@@ -8,6 +8,7 @@ import { createEventReader } from '../follow/read-events.ts'
 import { createFinalBlocksReader } from '../follow/read-final-blocks.ts'
 import type { Findings } from '../match/detected.ts'
 import type { BlockHeader, ChainReader } from '../read/chain-reader.ts'
+import { findLast } from '../read/find-last.ts'
 import { type ReadContract, readSpans, type Span } from '../sql/chain-spans-repository.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
 import { oldestRequestOn, sinceRequest } from '../sql/topics-repository.ts'
@@ -245,16 +246,12 @@ async function findFirstBlock(
   signal: AbortSignal | undefined,
 ): Promise<number> {
   if (since.getTime() <= 0) return 0
-  let low = 0
-  let high = until + 1
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2)
-    const [header] = await reader.headers([middle], signal)
-    if (header === undefined) throw new RpcError('UNREACHABLE', `the node does not have block ${middle}`)
-    if (header.timestampSec * 1_000 >= since.getTime()) high = middle
-    else low = middle + 1
+  const isBefore = async (block: number) => {
+    const [header] = await reader.headers([block], signal)
+    if (header === undefined) throw new RpcError('UNREACHABLE', `the node does not have block ${block}`)
+    return header.timestampSec * 1_000 < since.getTime()
   }
-  return low
+  return (await findLast(-1, until, isBefore)) + 1
 }
 
 /** From which block each contract is read. The genesis block has no logs. */

@@ -2,6 +2,7 @@ import type { ChainConfig, ConversionPath, LifiConfig } from '../../chains/chain
 import { addressesOfPath, maxRateAgeSeconds } from '../../chains/conversion-path.ts'
 import { readPathRate } from '../../contracts/contract-reads.ts'
 import { addressOfWord, FACET_QUESTIONS, RECEIVER_QUESTIONS } from '../../contracts/lifi-calldata.ts'
+import type { ContractRead } from '../../contracts/multicall.ts'
 import { readDecimals, readLatestRound } from '../../contracts/price-feed.ts'
 import { type Address, isZeroAddress } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
@@ -163,25 +164,23 @@ async function* checkConversions(
 ): AsyncGenerator<CheckedFact, void> {
   if (conversion === undefined) return
   for (const path of conversion.paths) {
-    const into: PathEnd | undefined = [native, ...tokens].find(({ symbol }) => symbol === path.token)
-    if (into !== undefined) yield await checkPath(node, { contract: conversion.path, path, into }, clock())
+    const { symbol: coin } = native
+    const into = path.token === coin ? { symbol: coin } : tokens.find(({ symbol }) => symbol === path.token)
+    if (into !== undefined) {
+      yield await checkPath(node, path, readPathRate(conversion.path, addressesOfPath(path, into)), clock())
+    }
   }
-}
-
-interface PathEnd {
-  readonly symbol: string
-  /** Absent for the native coin. */
-  readonly address?: Address
 }
 
 /** Without a rate nobody can pay by this path, and payments by other paths do not count. */
 async function checkPath(
   node: CheckedNode,
-  { contract, path, into }: { readonly contract: Address; readonly path: ConversionPath; readonly into: PathEnd },
+  path: ConversionPath,
+  rateRead: ContractRead,
   now: Date,
 ): Promise<CheckedFact> {
   const judge = judgeOf('conversion', `${path.from} to ${path.token}`)
-  const answer = await readContract(node, readPathRate(contract, addressesOfPath(path, into)))
+  const answer = await readContract(node, rateRead)
   if (answer instanceof RpcError) return judge('wrong', `getRate() fails: ${answer.message}`)
   const rate = pathRateIn({ ok: true, result: answer })
   if (rate === undefined) return judge('wrong', 'getRate() answers no rate')

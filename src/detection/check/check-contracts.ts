@@ -4,17 +4,9 @@ import { decodeText, readSymbol } from '../../contracts/returned-texts.ts'
 import { toQuantity } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
+import { findLast } from '../read/find-last.ts'
 import type { NodeBlocks } from './check-node.ts'
-import {
-  ask,
-  type CheckedFact,
-  type CheckedNode,
-  findLast,
-  isWord,
-  type Judge,
-  judgeOf,
-  readContract,
-} from './checked-node.ts'
+import { ask, type CheckedFact, type CheckedNode, isWord, type Judge, judgeOf, readContract } from './checked-node.ts'
 
 /**
  * Checks that there is code at every address of the chains file, and that each payment contract was created at its `fromBlock`.

@@ -3,7 +3,8 @@ import { followedTopics } from '../../contracts/decode-events.ts'
 import { toQuantity } from '../../contracts/words.ts'
 import { ZERO_ADDRESS } from '../../domain/address.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { ask, type CheckedFact, type CheckedNode, findLast, judgeOf, type Verdict } from './checked-node.ts'
+import { findLast } from '../read/find-last.ts'
+import { ask, type CheckedFact, type CheckedNode, judgeOf, type Verdict } from './checked-node.ts'
 
 /** A node whose head is older than this, and than so many blocks, has stopped. */
 const OLD_HEAD_SEC = 120

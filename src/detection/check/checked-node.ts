@@ -61,21 +61,6 @@ export function isWord(data: string): boolean {
 }
 
 /**
- * Finds the last of `low`…`high` for which something holds, by binary search: it must hold up to some number and not above. `low` is not tried: it
- * must hold for that.
- */
-export async function findLast(low: number, high: number, holds: (at: number) => Promise<boolean>): Promise<number> {
-  let last = low
-  let above = high + 1
-  while (above - last > 1) {
-    const middle = Math.floor((last + above) / 2)
-    if (await holds(middle)) last = middle
-    else above = middle
-  }
-  return last
-}
-
-/**
  * The result of one check of a node, or of something on its chain:
  *
  * - `ok`: it is as the chains file says

@@ -4,7 +4,7 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
 import type { NodeLimits } from '../../nodes/node-limits.ts'
-import type { LearnedLimits, UrlLimits } from '../../nodes/url-limits.ts'
+import type { UrlLimits } from '../../nodes/url-limits.ts'
 import {
   addUse,
   readNodeLimits,
@@ -12,20 +12,6 @@ import {
   type StoredUrl,
   writeLearned,
 } from './sql/node-limits-repository.ts'
-
-/**
- * Keeps in the database what is known of the nodes' limits: what was learned, so that a restart does not learn it again, and what was spent of
- * daily budgets, so that all processes on the database share them. Nothing here throws: if it fails, the process learns again, and counts only
- * what it spends itself.
- */
-export interface LimitsKeeper {
-  /** Continues from what is stored. @param chainId - CAIP-2; all chains where absent */
-  readonly recall: (chainId?: string) => Promise<void>
-  /** Stores what was spent and, of chains that this process follows, what was learned; reads what other processes have spent. */
-  store(): Promise<void>
-  /** Stores every few seconds. @returns a function that stores once more and ends it */
-  start(): () => Promise<void>
-}
 
 export interface LimitsKeeperOptions {
   readonly knex: Knex
@@ -46,27 +32,68 @@ interface KeptUrl extends StoredUrl {
   written: string | undefined
 }
 
-interface Keeper extends LimitsKeeperOptions {
-  readonly urls: readonly KeptUrl[]
-  /** Whether the last attempt failed. The log says so once. */
-  isFailing: boolean
-}
-
-/** Makes the keeper of the limits of all configured URLs. Does nothing until it is asked. */
-export function createLimitsKeeper(options: LimitsKeeperOptions): LimitsKeeper {
-  const { chains, limits } = options
+/**
+ * Makes what keeps in the database what is known of the limits of all configured URLs: what was learned, so that a restart does not learn it again, and
+ * what was spent of daily budgets, so that all processes on the database share them. Nothing here throws: if it fails, the process learns again, and
+ * counts only what it spends itself.
+ */
+export function createLimitsKeeper({ knex, chains, limits, logger, owner }: LimitsKeeperOptions) {
   const urls = chains.flatMap(({ chainId, rpcUrls }) =>
     rpcUrls.map((url): KeptUrl => {
       const { host } = new URL(url)
       return { chainId: caip2Of(chainId), urlHash: hashOf(url), host, limits: limits.of(url), written: undefined }
     }),
   )
-  const keeper: Keeper = { ...options, urls, isFailing: false }
-  const store = () => quietly(keeper, () => storeAll(keeper))
+  const counted = urls.filter((url) => url.limits.budget !== undefined)
+  /** Whether the last attempt failed. The log says so once. */
+  let isFailing = false
+
+  async function quietly(work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+      isFailing = false
+    } catch (err) {
+      const text = 'limits of nodes are not kept in the database; they are learned again after a restart'
+      if (!isFailing) logger.warn({ err }, text)
+      isFailing = true
+    }
+  }
+
+  async function recall(wanted: readonly KeptUrl[]): Promise<void> {
+    for (const [url, stored] of await readStored(knex, wanted)) {
+      recallUse(url, stored)
+      const { learned } = stored
+      if (learned?.learnedUnder === conditionsOf(url.limits)) url.limits.recall(learned)
+    }
+  }
+
+  async function storeAll(): Promise<void> {
+    for (const url of counted) await storeUse(knex, url)
+    for (const [url, stored] of await readStored(knex, counted)) recallUse(url, stored)
+    if (owner !== undefined) for (const url of urls) await storeLearned(knex, owner, url)
+  }
+
+  const store = () => quietly(storeAll)
   return {
-    recall: (chainId) => quietly(keeper, () => recallAll(keeper, chainId)),
+    /** Continues from what is stored. @param chainId - CAIP-2; all chains where absent */
+    recall: (chainId?: string) =>
+      quietly(() => recall(urls.filter((url) => chainId === undefined || url.chainId === chainId))),
+    /** Stores what was spent and, of chains that this process follows, what was learned; reads what other processes have spent. */
     store,
-    start: () => startStoring(store),
+    /** Stores every few seconds. @returns a function that stores once more and ends it */
+    start() {
+      let storing: Promise<void> | undefined
+      const timer = setInterval(() => {
+        storing ??= store().finally(() => {
+          storing = undefined
+        })
+      }, STORE_EVERY_MS)
+      return async () => {
+        clearInterval(timer)
+        await storing
+        await store()
+      }
+    },
   }
 }
 
@@ -74,59 +101,11 @@ function hashOf(url: string): string {
   return createHash('sha256').update(url).digest('hex').slice(0, 32)
 }
 
-function startStoring(store: () => Promise<void>): () => Promise<void> {
-  let storing: Promise<void> | undefined
-  const timer = setInterval(() => {
-    storing ??= store().finally(() => {
-      storing = undefined
-    })
-  }, STORE_EVERY_MS)
-  return async () => {
-    clearInterval(timer)
-    await storing
-    await store()
-  }
-}
-
-async function quietly(keeper: Keeper, work: () => Promise<void>): Promise<void> {
-  try {
-    await work()
-    keeper.isFailing = false
-  } catch (err) {
-    if (!keeper.isFailing) {
-      keeper.logger.warn(
-        { err },
-        'limits of nodes are not kept in the database; they are learned again after a restart',
-      )
-    }
-    keeper.isFailing = true
-  }
-}
-
-async function recallAll({ knex, urls }: Keeper, chainId: string | undefined): Promise<void> {
-  const wanted = urls.filter((url) => chainId === undefined || url.chainId === chainId)
-  for (const [url, stored] of pairsOf(wanted, await readNodeLimits(knex, chainsOf(wanted)))) {
-    recallUse(url, stored)
-    const { learned } = stored
-    if (learned?.learnedUnder === conditionsOf(url.limits)) url.limits.recall(learned)
-  }
-}
-
 function recallUse({ limits }: KeptUrl, { day, used }: StoredLimits): void {
   if (day !== null) limits.budget?.recall({ day, amount: used })
 }
 
-async function storeAll(keeper: Keeper): Promise<void> {
-  const { knex, urls } = keeper
-  const counted = urls.filter(({ limits }) => limits.budget !== undefined)
-  for (const url of counted) await storeUse(keeper, url)
-  if (counted.length > 0) {
-    for (const [url, stored] of pairsOf(counted, await readNodeLimits(knex, chainsOf(counted)))) recallUse(url, stored)
-  }
-  for (const url of urls) await storeLearned(keeper, url)
-}
-
-async function storeUse({ knex }: Keeper, url: KeptUrl): Promise<void> {
+async function storeUse(knex: Knex, url: KeptUrl): Promise<void> {
   const { budget } = url.limits
   const use = budget?.takeUnstored()
   if (use === undefined) return
@@ -138,18 +117,15 @@ async function storeUse({ knex }: Keeper, url: KeptUrl): Promise<void> {
   }
 }
 
-async function storeLearned({ knex, owner }: Keeper, url: KeptUrl): Promise<void> {
+async function storeLearned(knex: Knex, owner: string, url: KeptUrl): Promise<void> {
   const { limits, chainId } = url
   const learned = limits.learned()
+  const isNothing = Object.values(learned).every((each) => each === undefined)
   // A limit that no longer holds has to be removed from the row.
-  if (owner === undefined || (isNothing(learned) && url.written === undefined)) return
+  if (isNothing && url.written === undefined) return
   const text = JSON.stringify({ ...learned, learnedUnder: conditionsOf(limits) } satisfies StoredLimits['learned'])
   if (text === url.written) return
   if (await writeLearned(knex, { name: `follow:${chainId}`, owner }, url, text)) url.written = text
-}
-
-function isNothing(learned: LearnedLimits): boolean {
-  return Object.values(learned).every((each) => each === undefined)
 }
 
 /** Changes with `LearnedLimits`. */
@@ -161,11 +137,10 @@ function conditionsOf({ declared }: UrlLimits): string {
   return JSON.stringify([FORM, requestsPerSecond, maxLogRange, maxBatch])
 }
 
-function chainsOf(urls: readonly KeptUrl[]): string[] {
-  return [...new Set(urls.map(({ chainId }) => chainId))]
-}
-
-function pairsOf(urls: readonly KeptUrl[], rows: readonly StoredLimits[]): [KeptUrl, StoredLimits][] {
+/** Those of the URLs of which something is stored, with that. */
+async function readStored(knex: Knex, urls: readonly KeptUrl[]): Promise<[KeptUrl, StoredLimits][]> {
+  if (urls.length === 0) return []
+  const rows = await readNodeLimits(knex, [...new Set(urls.map(({ chainId }) => chainId))])
   const byKey = new Map(rows.map((row) => [`${row.chainId} ${row.urlHash}`, row]))
   return urls.flatMap((url): [KeptUrl, StoredLimits][] => {
     const row = byKey.get(`${url.chainId} ${url.urlHash}`)

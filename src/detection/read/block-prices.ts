@@ -14,6 +14,7 @@ import type { Token } from '../../domain/currency.ts'
 import { type Decimal, parseDecimal } from '../../domain/decimal.ts'
 import type { RpcAnswer } from '../../nodes/json-rpc.ts'
 import type { ChainReader } from './chain-reader.ts'
+import { findLast } from './find-last.ts'
 import { type ContractCaller, gatherCalls } from './gather-calls.ts'
 
 /** What one unit of a currency was worth in US dollars. */
@@ -229,7 +230,7 @@ export async function findRoundAt(
   const latestPhase = latest.roundId >> PHASE_BITS
   for (let phase = latestPhase; phase >= 0n && phase > latestPhase - PHASES_SEARCHED; phase--) {
     const first = phase << PHASE_BITS
-    const last = phase === latestPhase ? latest.roundId & ROUND_MASK : await lastRoundOf(first, at)
+    const last = phase === latestPhase ? Number(latest.roundId & ROUND_MASK) : await lastRoundOf(first, at)
     const found = await searchPhase(first, last, timestampSec, at)
     if (found !== undefined) return found
   }
@@ -243,41 +244,30 @@ async function getRound(reader: ContractCaller, feed: Address, roundId: bigint, 
   return roundIn(answer)
 }
 
+/** No phase has as many rounds. */
+const MAX_ROUNDS = 2 ** 32
+
 /** The highest round of an earlier phase, found by doubling; 0 for a phase without rounds. */
-async function lastRoundOf(first: bigint, at: RoundAt): Promise<bigint> {
-  let low = 0n
-  let high = 1n
-  while (high < 1n << 32n && (await at(first + high)) !== undefined) {
-    low = high
-    high *= 2n
-  }
-  while (low + 1n < high) {
-    const middle = (low + high) / 2n
-    if ((await at(first + middle)) === undefined) high = middle
-    else low = middle
-  }
-  return low
+async function lastRoundOf(first: bigint, at: RoundAt): Promise<number> {
+  const isThere = async (round: number) => (await at(first + BigInt(round))) !== undefined
+  let above = 1
+  while (above < MAX_ROUNDS && (await isThere(above))) above *= 2
+  return findLast(Math.floor(above / 2), above - 1, isThere)
 }
 
 /** The last of the rounds 1…last that is not after the time. A round that the feed no longer answers is older than all that it answers. */
 async function searchPhase(
   first: bigint,
-  last: bigint,
+  last: number,
   timestampSec: number,
   at: RoundAt,
 ): Promise<FeedRound | undefined> {
-  let low = 0n
-  let high = last + 1n
   let found: FeedRound | undefined
-  while (low + 1n < high) {
-    const middle = (low + high) / 2n
-    const round = await at(first + middle)
-    if (round !== undefined && round.updatedAtSec > timestampSec) {
-      high = middle
-      continue
-    }
-    low = middle
+  await findLast(0, last, async (number) => {
+    const round = await at(first + BigInt(number))
+    if (round !== undefined && round.updatedAtSec > timestampSec) return false
     found = round
-  }
+    return true
+  })
   return found
 }

@@ -1,5 +1,6 @@
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
+import { isObject } from '../../nodes/rpc-error.ts'
 
 /** What is known about a transaction's calls beside its receipt: all of them by a trace, or only the sender's own. `value` in wei. */
 export type KnownCalls =
@@ -29,22 +30,36 @@ const KINDS: Readonly<Record<string, CallFrame['kind']>> = {
   CREATE2: 'CREATE',
 }
 
-interface FrameJson {
-  readonly type?: unknown
-  readonly from?: unknown
-  readonly to?: unknown
-  readonly value?: unknown
-  readonly input?: unknown
-  readonly error?: unknown
-  readonly calls?: unknown
-}
-
 /** Reads what `debug_traceTransaction` answers with the callTracer; undefined for anything else. */
 export function readCallTracer(json: unknown): CallFrame | undefined {
-  if (typeof json !== 'object' || json === null) return undefined
-  const { type, from, to, value, input, error, calls } = json as FrameJson
-  if (typeof type !== 'string' || typeof from !== 'string') return undefined
-  const inner = Array.isArray(calls) ? calls : []
+  if (!isObject(json) || typeof json['type'] !== 'string' || typeof json['from'] !== 'string') return undefined
+  const { type, calls } = json
+  const inner = Array.isArray(calls) ? calls.flatMap((each) => readCallTracer(each) ?? []) : []
+  return { ...toFrame(type, json), calls: inner.filter(canPay) }
+}
+
+/** Reverted and static calls cannot pay and are dropped, since a trace can be large. */
+function canPay({ kind, isReverted }: Pick<CallFrame, 'kind' | 'isReverted'>): boolean {
+  return kind !== 'STATIC' && !isReverted
+}
+
+/** Reads what `trace_transaction` answers, a flat list in which each call names its place in the tree; undefined for anything else. */
+export function readParityTrace(json: unknown): CallFrame | undefined {
+  if (!Array.isArray(json)) return undefined
+  const frames = new Map<string, CallFrame & { readonly calls: CallFrame[] }>()
+  for (const trace of json.filter(isObject)) {
+    const { type, action, result, error, traceAddress } = trace
+    if (!isObject(action) || typeof action['from'] !== 'string' || !Array.isArray(traceAddress)) continue
+    const created = isObject(result) ? result['address'] : undefined
+    const kind = type === 'create' ? 'CREATE' : String(action['callType'])
+    const frame = { ...toFrame(kind, { ...action, to: action['to'] ?? created, error }), calls: [] }
+    frames.set(traceAddress.join(), frame)
+    if (traceAddress.length > 0 && canPay(frame)) frames.get(traceAddress.slice(0, -1).join())?.calls.push(frame)
+  }
+  return frames.get('')
+}
+
+function toFrame(type: string, { from, to, value, input, error }: Readonly<Record<string, unknown>>) {
   return {
     // Other kinds, such as SELFDESTRUCT, call nobody.
     kind: KINDS[type.toUpperCase()] ?? 'STATIC',
@@ -53,48 +68,7 @@ export function readCallTracer(json: unknown): CallFrame | undefined {
     value: toValue(value),
     input: toInput(input),
     isReverted: isError(error),
-    calls: inner.flatMap((each) => readCallTracer(each) ?? []).filter(canPay),
   }
-}
-
-/** Reverted and static calls cannot pay and are dropped, since a trace can be large. */
-function canPay({ kind, isReverted }: CallFrame): boolean {
-  return kind !== 'STATIC' && !isReverted
-}
-
-interface ParityTrace {
-  readonly type?: unknown
-  readonly action?: FrameJson & { readonly callType?: unknown }
-  readonly result?: { readonly address?: unknown } | null
-  readonly error?: unknown
-  readonly traceAddress?: readonly number[]
-}
-
-/** Reads what `trace_transaction` answers, a flat list in which each call names its place in the tree; undefined for anything else. */
-export function readParityTrace(json: unknown): CallFrame | undefined {
-  if (!Array.isArray(json)) return undefined
-  const frames = new Map<string, CallFrame & { readonly calls: CallFrame[] }>()
-  for (const trace of json as (ParityTrace | null | undefined)[]) {
-    const { action, traceAddress } = trace ?? {}
-    if (!trace || typeof action?.from !== 'string' || !Array.isArray(traceAddress)) continue
-    const frame = toFrame(trace, action)
-    frames.set(traceAddress.join(), frame)
-    if (traceAddress.length > 0 && canPay(frame)) frames.get(traceAddress.slice(0, -1).join())?.calls.push(frame)
-  }
-  return frames.get('')
-}
-
-function toFrame({ type, result, error }: ParityTrace, action: NonNullable<ParityTrace['action']>) {
-  const called = typeof action.callType === 'string' ? action.callType : 'none'
-  return {
-    kind: type === 'create' ? 'CREATE' : (KINDS[called.toUpperCase()] ?? 'STATIC'),
-    from: toAddress(action.from),
-    to: toAddress(action.to ?? result?.address),
-    value: toValue(action.value),
-    input: toInput(action.input),
-    isReverted: isError(error),
-    calls: [] as CallFrame[],
-  } as const
 }
 
 const isError = (error: unknown) => error !== undefined && error !== null && error !== ''

@@ -2,12 +2,11 @@ import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import {
-  type BackfillReport,
   type ChainFacts,
   type ChainHeights,
+  type ChainReport,
   type Condition,
   countUnmatched,
-  type NodeReport,
   type NodeSuspect,
   type ReorgCount,
   readChainFacts,
@@ -27,22 +26,17 @@ import { countLacking, type LackCount } from '../sql/enrichments-repository.ts'
 export type ChainState = 'NOT_STARTED' | 'CATCHING_UP' | 'FOLLOWING' | 'FAILING' | 'STOPPED' | 'NOT_FOLLOWED'
 
 /** A chain as operators see it. */
-export interface ListedChain {
+export interface ListedChain
+  extends Pick<ChainFacts, 'chainId' | 'heights' | 'alarm'>,
+    Pick<ChainReport, 'nodes' | 'backfill'> {
   /** Canonical name. */
   readonly network: string
-  /** CAIP-2. */
-  readonly chainId: string
   readonly state: ChainState
-  /** Absent until a block is read. */
-  readonly heights?: ChainHeights | undefined
   readonly lag?: { readonly blocks: number; readonly seconds: number } | undefined
-  readonly alarm?: string | undefined
   readonly trouble?: Condition | undefined
   /** Why what is stored is not proven; absent where it is. */
   readonly unproven?: Condition | undefined
   readonly reorgs?: ReorgCount | undefined
-  readonly backfill?: BackfillReport | undefined
-  readonly nodes: readonly NodeReport[]
   readonly suspects: readonly NodeSuspect[]
   /** The process that follows the chain, or did last. */
   readonly follower?:

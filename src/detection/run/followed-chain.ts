@@ -62,11 +62,8 @@ export interface FollowedChain
 }
 
 /** The status of a chain, as far as this process knows. Block numbers are absent until it has looked at the chain. */
-export interface ChainStatus extends HealthStatus {
+export interface ChainStatus extends HealthStatus, Partial<Omit<ChainHeights, 'scannedTime'>> {
   readonly network: string
-  readonly scanned?: number | undefined
-  readonly head?: number | undefined
-  readonly final?: number | undefined
   /** Whether this process is the one that follows the chain. */
   readonly following: boolean
   /** Old blocks that this process reads beside following; absent where none are left, or another process reads them. */

@@ -48,12 +48,8 @@ export async function lockChain(trx: Knex.Transaction, chainId: string): Promise
 /** Inserts the row of a chain unless it exists. @returns whether it was inserted */
 export async function insertChain(
   trx: Knex.Transaction,
-  chain: {
-    readonly chainId: string
-    readonly network: string
-    readonly genesisHash: Hex
+  chain: Pick<StoredChain, 'chainId' | 'network' | 'genesisHash' | 'headBlock'> & {
     readonly checkpoint: BlockHeader
-    readonly headBlock: number
     readonly now: Date
   },
 ): Promise<boolean> {
@@ -75,12 +71,9 @@ export async function insertChain(
 }
 
 /** What changes in the row of a chain; what is undefined stays as it is. */
-interface ChainUpdate {
+interface ChainUpdate extends Partial<Pick<StoredChain, 'headBlock' | 'finalBlock' | 'hasFinalizedTag'>> {
   /** The block that is now the last one read. */
   readonly checkpoint?: Omit<BlockHeader, 'parentHash'> | undefined
-  readonly headBlock?: number
-  readonly finalBlock?: number
-  readonly hasFinalizedTag?: boolean
   /** null ends an alarm. */
   readonly alarm?: string | null
   readonly startBlock?: number
@@ -130,12 +123,12 @@ export async function accountsInBlocks(
   operator: '<=' | '>',
   number: number,
 ): Promise<number[]> {
-  const rows = await trx('chain_blocks')
-    .select<{ account_ids: number[] }[]>('account_ids')
+  const lists = await trx('chain_blocks')
     .where({ chain_id: chainId })
     .where('number', operator, number)
     .whereRaw(`account_ids <> '{}'`)
-  return rows.flatMap(({ account_ids }) => account_ids)
+    .pluck<number[][]>('account_ids')
+  return lists.flat()
 }
 
 /**

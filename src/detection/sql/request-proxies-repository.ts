@@ -2,22 +2,19 @@ import type { Knex } from 'knex'
 import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
 import { chunksOf } from '../../domain/collections.ts'
 import type { CreatedProxy } from '../match/detected.ts'
+import { queryRows } from './read-row.ts'
 
 const ROWS_A_STATEMENT = 1_000
 
 /** Inserts SingleRequestProxies of a chain; those that are stored already stay as they are. */
 export async function storeRequestProxies(trx: Knex, chainId: string, proxies: readonly CreatedProxy[]): Promise<void> {
   for (const some of chunksOf(proxies, ROWS_A_STATEMENT)) {
-    await trx('single_request_proxies')
-      .insert(
-        some.map(({ address, blockNumber }) => ({
-          chain_id: chainId,
-          address: addressToBytes(address),
-          block_number: blockNumber,
-        })),
-      )
-      .onConflict(['chain_id', 'address'])
-      .ignore()
+    const rows = some.map(({ address, blockNumber }) => ({
+      chain_id: chainId,
+      address: addressToBytes(address),
+      block_number: blockNumber,
+    }))
+    await trx('single_request_proxies').insert(rows).onConflict(['chain_id', 'address']).ignore()
   }
 }
 
@@ -28,11 +25,12 @@ export async function findRequestProxies(
   addresses: readonly Address[],
 ): Promise<Set<Address>> {
   if (addresses.length === 0) return new Set()
-  const { rows } = await knex.raw<{ rows: { address: Buffer }[] }>(
+  const rows = await queryRows<{ readonly address: Address }>(
+    knex,
     'select address from single_request_proxies where chain_id = ? and address = any(?)',
     [chainId, addresses.map(addressToBytes)],
   )
-  return new Set(rows.map(({ address }) => addressFromBytes(address)))
+  return new Set(rows.map(({ address }) => address))
 }
 
 /** The proxies that are stored as created in some blocks, both ends included. */

@@ -69,14 +69,8 @@ export async function listUnmatched(
   if (position !== undefined) {
     const [timestamp, chainId, blockNumber, txHash, eventIndex, accountId] = position.key
     const comparison = `${order === 'asc' ? '>' : '<'}${position.inclusive ? '=' : ''}`
-    void query.whereRaw(`(${ORDER.join(', ')}) ${comparison} (?::timestamptz, ?, ?, ?, ?, ?)`, [
-      new Date(timestamp),
-      chainId,
-      blockNumber,
-      hexToBytes(txHash),
-      eventIndex,
-      accountId,
-    ])
+    const values = [new Date(timestamp), chainId, blockNumber, hexToBytes(txHash), eventIndex, accountId]
+    void query.whereRaw(`(${ORDER.join(', ')}) ${comparison} (?::timestamptz, ?, ?, ?, ?, ?)`, values)
   }
   const listed = (await runCancellable<object[]>(knex, query, signal)).map((row) => readRow<ListedUnmatched>(row))
   return listed.map((event) => ({ ...event, network: event.network ?? event.chainId }))

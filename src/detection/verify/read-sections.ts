@@ -125,7 +125,7 @@ export interface ChainPosition {
 
 /** The pinned block, as of which everything is computed, and the blocks to compare. */
 export interface RangePlan {
-  readonly pinned: { readonly number: number; readonly hash: Hex; readonly isHashed: boolean }
+  readonly pinned: Pick<Header, 'number' | 'hash'>
   readonly spans: readonly BlockRun[]
   /** Sentences that say which blocks are left out, and why. */
   readonly notes: readonly string[]
@@ -142,8 +142,7 @@ export async function planRange(
   position: ChainPosition,
   asked: BlockRun,
 ): Promise<RangePlan> {
-  const header = await nodes.onAny((node) => readPinned(chain, nodes, node, position.finalBlock))
-  const pinned = { number: header.number, hash: header.hash, isHashed: header.isHashed }
+  const pinned = await nodes.onAny((node) => readPinned(chain, nodes, node, position.finalBlock))
   const notes: string[] = []
   // The genesis block has no logs.
   const first = Math.max(1, Math.min(...position.startOf.values()))

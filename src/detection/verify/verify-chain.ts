@@ -32,7 +32,6 @@ import {
   addAmounts,
   listTotals,
   NO_TOTALS,
-  type Totals,
   type Unproven,
   type UnprovenBlock,
   type VerifyDifference,
@@ -100,7 +99,7 @@ async function openWork(options: VerifyOptions) {
   const history = createHistory({ tools, pinned: plan.pinned.number, signal })
   const { account } = options
   const terms = { knex, chain: opened, account, repairer, clock, signal, againAfterMs, history }
-  return { options, tools, plan, terms, proxies, found: NO_FINDINGS, blocksRead: 0 }
+  return { options, tools, plan, terms, proxies, found: createFindings(repairs), blocksRead: 0 }
 }
 
 async function readPosition(knex: Knex, chain: ChainConfig): Promise<ChainPosition> {
@@ -119,19 +118,18 @@ async function readPosition(knex: Knex, chain: ChainConfig): Promise<ChainPositi
 }
 
 async function compareAll(work: Work): Promise<void> {
-  const { options, tools, plan, terms, proxies } = work
-  const { signal, section: size, onProgress, repairer } = options
+  const { options, tools, plan, terms, proxies, found } = work
+  const { signal, section: size, onProgress } = options
   const blocksTotal = blocksIn(plan)
   let events = 0
   const onPortion = (blocks: number, eventsOfThese: number) => {
     work.blocksRead += blocks
     events += eventsOfThese
-    onProgress?.({ blocksDone: work.blocksRead, blocksTotal, events, differences: differencesIn(work.found).length })
+    onProgress?.({ blocksDone: work.blocksRead, blocksTotal, events, differences: found.differences().length })
   }
   for await (const section of readSections(tools, plan, { size, signal, onPortion })) {
     await proxies.note(section.span, findCreatedProxies(section.logs, terms.chain.tools.chain.followed))
-    const outcome = await compareSection(terms, section)
-    work.found = withSection(work.found, section, outcome, repairer !== undefined)
+    found.add(section, await compareSection(terms, section))
   }
   const { number, hash } = plan.pinned
   const last = await tools.nodes.onAny((node) => readHeader(tools.nodes, node, number))
@@ -145,84 +143,67 @@ function blocksIn({ spans }: RangePlan): number {
 function reportOf({ options, plan, found, blocksRead }: Work, isStopped: boolean): VerifyReport {
   const [first, last] = [plan.spans[0], plan.spans.at(-1)]
   const from = first?.from ?? 0
-  const totals = listTotals(found.totals)
-  const sumOf = (field: 'payments' | 'refunds') => totals.reduce((sum, total) => sum + total[field], 0)
+  const { comparedTo = from - 1, ...findings } = found.report()
   return {
     network: options.chain.name,
     block: { number: plan.pinned.number, hash: plan.pinned.hash },
     from,
-    to: isStopped ? (found.comparedTo ?? from - 1) : (last?.to ?? 0),
+    to: isStopped ? comparedTo : (last?.to ?? 0),
     stopped: isStopped ? { blocksTotal: blocksIn(plan), blocksRead } : undefined,
     notes: plan.notes,
-    differences: differencesIn(found),
-    unproven: listUnproven(found.unproven),
-    totals,
-    counts: {
-      ...found.counts,
-      payments: sumOf('payments'),
-      refunds: sumOf('refunds'),
-      requests: found.requests.size,
-    },
+    ...findings,
   }
 }
 
-/** The findings of the sections so far. */
-interface Findings {
+/** Makes what gathers the findings of the sections. @param repairs - whether differences are repaired, so that later sections cannot see them */
+function createFindings(repairs: boolean) {
   /** By request, so that a later section which compares the request again replaces them; those of no request by their own text. */
-  readonly differences: ReadonlyMap<string, readonly VerifyDifference[]>
-  readonly unproven: UnprovenList
-  readonly requests: ReadonlySet<string>
-  readonly totals: Totals
-  readonly counts: Pick<VerifyReport['counts'], 'blocks' | 'receiptsRead' | 'unmatched'>
-  /** The last block that was compared; absent: none. */
-  readonly comparedTo?: number | undefined
+  const byRequest = new Map<string, VerifyDifference[]>()
+  const requests = new Set<string>()
+  const counts = { blocks: 0, receiptsRead: 0, unmatched: 0 }
+  let unproven = NOTHING_UNPROVEN
+  let totals = NO_TOTALS
+  let comparedTo: number | undefined
+
+  /** Each once: the same row is seen with each request that it has a part in. */
+  const differences = (): VerifyDifference[] => [
+    ...new Map([...byRequest.values()].flat().map((each) => [JSON.stringify(each), each])).values(),
+  ]
+  return {
+    differences,
+    add({ span: { from, to }, receiptsRead, ...section }: Section, outcome: Outcome): void {
+      const touched = [...outcome.touched].flatMap(([{ name }, ids]) => [...ids].map((id) => requestKey(name, id)))
+      for (const key of touched) {
+        if (!repairs) byRequest.delete(key)
+        requests.add(key)
+      }
+      for (const difference of outcome.differences) {
+        const key = keyOf(difference)
+        byRequest.set(key, [...(byRequest.get(key) ?? []), difference])
+      }
+      unproven = addUnproven(unproven, { blocks: section.unproven, events: outcome.unproven })
+      totals = addAmounts(totals, outcome.counted)
+      counts.blocks += to - from + 1
+      counts.receiptsRead += receiptsRead
+      counts.unmatched += outcome.unmatched
+      comparedTo = to
+    },
+    /** As parts of a report. `comparedTo` is the last block that was compared; undefined: none. */
+    report() {
+      const listed = listTotals(totals)
+      const sumOf = (field: 'payments' | 'refunds') => listed.reduce((sum, total) => sum + total[field], 0)
+      return {
+        comparedTo,
+        differences: differences(),
+        unproven: listUnproven(unproven),
+        totals: listed,
+        counts: { ...counts, payments: sumOf('payments'), refunds: sumOf('refunds'), requests: requests.size },
+      }
+    },
+  }
 }
 
 export const NOTHING_UNPROVEN: UnprovenList = { blocks: new Map(), events: new Map() }
-
-const NO_FINDINGS: Findings = {
-  differences: new Map(),
-  unproven: NOTHING_UNPROVEN,
-  requests: new Set(),
-  totals: NO_TOTALS,
-  counts: { blocks: 0, receiptsRead: 0, unmatched: 0 },
-}
-
-/** Adds the findings of a section. @param isRepaired - whether differences of the sections before were repaired, so that this one cannot see them */
-function withSection(found: Findings, section: Section, outcome: Outcome, isRepaired: boolean): Findings {
-  const { touched } = outcome
-  const differences = new Map(found.differences)
-  const requests = new Set(found.requests)
-  for (const [account, ids] of touched) {
-    for (const id of ids) {
-      if (!isRepaired) differences.delete(requestKey(account.name, id))
-      requests.add(requestKey(account.name, id))
-    }
-  }
-  for (const difference of outcome.differences) {
-    const key = keyOf(difference)
-    differences.set(key, [...(differences.get(key) ?? []), difference])
-  }
-  const { from, to } = section.span
-  return {
-    ...found,
-    differences,
-    unproven: addUnproven(found.unproven, { blocks: section.unproven, events: outcome.unproven }),
-    requests,
-    counts: {
-      blocks: found.counts.blocks + to - from + 1,
-      receiptsRead: found.counts.receiptsRead + section.receiptsRead,
-      unmatched: found.counts.unmatched + outcome.unmatched,
-    },
-    totals: addAmounts(found.totals, outcome.counted),
-    comparedTo: to,
-  }
-}
-
-/** Each once: the same row is seen with each request that it has a part in. */
-function differencesIn({ differences }: Findings): VerifyDifference[] {
-  return [...new Map([...differences.values()].flat().map((each) => [JSON.stringify(each), each])).values()]
-}
 
 function keyOf(difference: VerifyDifference): string {
   const { account = '', requestId } = difference
