@@ -61,13 +61,8 @@ export function createDetection(options: DetectionOptions) {
   const readers = new Map(followers.map(({ network, chain }) => [network, chain.reader]))
   const { findSource, clock } = options
   const carried = findSource && createCarriedQueue({ knex, chains, findSource, readers, logger, clock, owner })
-  const enrichments = createEnrichmentQueue({
-    knex,
-    chains: followers.map(({ chain }) => chain),
-    logger,
-    clock,
-    owner,
-  })
+  const opened = followers.map(({ chain }) => chain)
+  const enrichments = createEnrichmentQueue({ knex, chains: opened, logger, clock, owner })
   const followerOf = (network: string): ChainFollower => {
     const follower = followers.find((each) => each.network === network)
     if (follower === undefined) throw new RangeError(`${network} is not followed`)

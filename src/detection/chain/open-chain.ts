@@ -7,10 +7,8 @@ import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { createRpcClient, type RpcClient } from '../../nodes/rpc-client.ts'
 import type { FindingTools } from '../find/find-payments.ts'
 import { sortContracts } from '../match/followed-contracts.ts'
-import { createPriceReader } from '../read/block-prices.ts'
 import { type ChainReader, createChainReader } from '../read/chain-reader.ts'
 import { createMarketReader } from '../read/market.ts'
-import { createRateReader } from '../read/path-rates.ts'
 import { LIVE } from '../read/patience.ts'
 import { createTraceReader } from '../read/trace-reader.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
@@ -94,10 +92,8 @@ function openReading(options: OpenChainOptions): ChainReading {
     onExchange,
     limits: options.limits,
   })
-  const reader = createChainReader(
-    client,
-    followedContracts(config).map(({ address }) => address),
-  )
+  const addresses = followedContracts(config).map(({ address }) => address)
+  const reader = createChainReader(client, addresses)
   const native = tokens.native(network)
   if (native === undefined) throw new Error(`the chain ${network} is not in the directory of tokens`)
   const tools: FindingTools = {
@@ -110,13 +106,7 @@ function openReading(options: OpenChainOptions): ChainReading {
     },
     tokens,
     repository,
-    market: createMarketReader({
-      reader,
-      native,
-      prices: createPriceReader(reader),
-      rates: createRateReader({ reader, conversion: config.conversion, native, tokens }),
-      clock,
-    }),
+    market: createMarketReader({ reader, conversion: config.conversion, native, tokens, clock }),
     traces: createTraceReader({ client, network, logger, clock }),
     live: { ...LIVE, ms: options.patienceMs ?? LIVE.ms },
   }

@@ -11,7 +11,15 @@ import { roundIn } from '../read/block-prices.ts'
 import { pathRateIn } from '../read/path-rates.ts'
 import { checkContracts, checkTokens } from './check-contracts.ts'
 import { checkNode } from './check-node.ts'
-import { type CheckedFact, type CheckedNode, isWord, judgeOf, openNode, readContract } from './checked-node.ts'
+import {
+  type CheckedFact,
+  type CheckedNode,
+  isWord,
+  judgeOf,
+  type NodeOptions,
+  openNode,
+  readContract,
+} from './checked-node.ts'
 
 /** The checks of a chain on one of its RPC URLs. */
 interface CheckedUrl {
@@ -20,14 +28,7 @@ interface CheckedUrl {
   readonly facts: readonly CheckedFact[]
 }
 
-interface CheckChainOptions {
-  readonly clock: () => Date
-  /** For one exchange with a node; default 10,000. */
-  readonly timeoutMs?: number
-  /** The longest pause that is waited for when a node asks for one; default 15,000. */
-  readonly maxWaitMs?: number
-  readonly signal?: AbortSignal | undefined
-}
+type CheckChainOptions = Pick<NodeOptions, 'clock' | 'timeoutMs' | 'maxWaitMs' | 'signal'>
 
 /**
  * Checks a chain of the chains file against each of its nodes. Only reads.

@@ -12,8 +12,8 @@ export interface CheckedNode {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Makes a client for one URL alone, so that no other node answers in its place. */
-export function openNode(options: {
+/** How to reach one node. */
+export interface NodeOptions {
   readonly url: string
   readonly chainId: number
   readonly clock: () => Date
@@ -21,10 +21,15 @@ export function openNode(options: {
   readonly chains?: readonly LimitedChain[]
   /** What the process knows of its nodes' limits; by default what the chains file states alone. */
   readonly limits?: NodeLimits | undefined
+  /** For one exchange with a node; default 10,000. */
   readonly timeoutMs?: number
+  /** The longest pause that is waited for when a node asks for one. */
   readonly maxWaitMs?: number
   readonly signal?: AbortSignal | undefined
-}): CheckedNode {
+}
+
+/** Makes a client for one URL alone, so that no other node answers in its place. */
+export function openNode(options: NodeOptions): CheckedNode {
   const { url, signal, chains = [], limits = createNodeLimits(chains), ...rest } = options
   let exchanges = 0
   const onExchange = () => {

@@ -11,6 +11,7 @@ import { type ReadEvent, readTransaction, type SeenEvent } from '../match/read-t
 import { decodeLog, describeMatched, describeUnread, type LoggedEvent } from '../match/unmatched-events.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
 import type { Market, MarketReader, ValuedPayment } from '../read/market.ts'
+import type { RatedPath } from '../read/path-rates.ts'
 import type { Patience } from '../read/patience.ts'
 import type { ReadCalls, TraceReader } from '../read/trace-reader.ts'
 import type { FirstPayment } from '../sql/account-events-repository.ts'
@@ -178,13 +179,10 @@ function findValuedPayments(
     const match = matchPayment(event, book.requestsOf(event.topic), { chain: chain.name, tokens })
     if (match === undefined) return []
     const at = placeOf(times, receipt)
-    const conversion =
-      event.conversion &&
-      ({
-        invoiceCurrency: match.request.invoiceCurrency,
-        isEnough: (path) => judgeRate(match, event, { path, timestampSec: at.timestampSec }).kind === 'PAYMENT',
-      } satisfies ValuedPayment['conversion'])
-    return [{ event, token: match.token, ...at, conversion }]
+    const { invoiceCurrency } = match.request
+    const isEnough = (path: RatedPath) =>
+      judgeRate(match, event, { path, timestampSec: at.timestampSec }).kind === 'PAYMENT'
+    return [{ event, token: match.token, ...at, conversion: event.conversion && { invoiceCurrency, isEnough } }]
   })
 }
 
@@ -265,16 +263,9 @@ interface KnownTransactions {
   readonly patience: Patience
 }
 
-/** What was read of them. */
-interface KnownEvents {
-  readonly events: readonly ReadEvent[]
-  /** Left out: the node that traces them failed. */
-  readonly untraced: ReadonlySet<Hex>
-}
-
 /**
  * Reads the payment events of transactions. Where a receipt leaves open who paid in coins, the transaction's calls are read too; and addresses in
- * it that are SingleRequestProxies count as intermediaries.
+ * it that are SingleRequestProxies count as intermediaries. Those in `untraced` are left out: the node that traces them failed.
  *
  * @throws RpcError
  */
@@ -282,13 +273,13 @@ async function readKnownEvents(
   { chain, repository, traces }: Pick<FindingTools, 'chain' | 'repository' | 'traces'>,
   { receipts, proxies, directory, neverTraced, patience }: KnownTransactions,
   signal: AbortSignal | undefined,
-): Promise<KnownEvents> {
+): Promise<{ readonly events: readonly ReadEvent[]; readonly untraced: Findings['untraced'] }> {
   const { followed } = chain
   const isKnown = ({ topic }: FeeProxyEvent) => directory.has(topic)
   const unclear = receipts.filter((receipt) => needsCalls(receipt, followed, isKnown))
   const { known, failed } = unclear.length === 0 ? NO_CALLS : await traces.read(unclear, patience, signal)
   // A payer that was found by a trace before must not be lost because no trace can be read now.
-  const untraced: KnownEvents['untraced'] = new Set(
+  const untraced: Findings['untraced'] = new Set(
     neverTraced === undefined ? [] : [...failed].filter((txHash) => !neverTraced.has(txHash)),
   )
   const addresses = followed.factories.size === 0 ? [] : addressesIn(receipts, known)

@@ -1,8 +1,5 @@
-import type { Knex } from 'knex'
-import type { ChainConfig } from '../../chains/chains-file.ts'
-import type { Logger } from '../../domain/logger.ts'
 import type { Lease } from '../../store/leases-repository.ts'
-import type { OpenChain } from '../chain/open-chain.ts'
+import type { OpenChain, OpenChainOptions } from '../chain/open-chain.ts'
 import type { Findings } from '../match/detected.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
 import type { Finality } from './finality.ts'
@@ -17,13 +14,9 @@ import {
 import type { EventReader } from './read-events.ts'
 import type { createFinalBlocksReader } from './read-final-blocks.ts'
 
-export interface BlockFollowerOptions {
-  readonly knex: Knex
-  readonly config: ChainConfig
+export interface BlockFollowerOptions extends Pick<OpenChainOptions, 'knex' | 'config' | 'logger' | 'clock'> {
   readonly lease: Lease
   readonly chain: OpenChain
-  readonly logger: Logger
-  readonly clock: () => Date
   /** Called after each commit with what was found. */
   readonly onCommitted: (findings: Findings) => Promise<void>
   /** Called after a reorg was taken back, with the number of blocks that it removed. */

@@ -22,11 +22,6 @@ export type WriteFinalBlocks = (last: BlockHeader, findings: Findings) => Promis
 /** What was known of the ranges of a URL when a range was last read. */
 const intact = new WeakMap<UrlLimits, LogRange>()
 
-/** What is known of the ranges of a URL: all who read its chain share it. */
-function rangeOfUrl(limits: UrlLimits): LogRange {
-  return limits.logRange() ?? startOf(limits)
-}
-
 function startOf(limits: UrlLimits): LogRange {
   return startLogRange(limits.declared.maxLogRange)
 }
@@ -46,7 +41,8 @@ interface FinalBlocksOptions {
 
 /** Makes what reads final blocks of one chain as ranges of logs, as wide as the node and the limits of a step allow. It keeps the width for each node. */
 export function createFinalBlocksReader({ reader, readEvents, clock }: FinalBlocksOptions) {
-  const rangeOf = (node: number) => rangeOfUrl(reader.limitsOf(node))
+  /** All who read the chain of a URL share it. */
+  const rangeOf = (node: number) => reader.limitsOf(node).logRange() ?? startOf(reader.limitsOf(node))
   const learn = (node: number, range: LogRange) => reader.limitsOf(node).noteLogRange(range, widthOf(range))
   const waitFor = (reason: string): StepOutcome => {
     // Another node may have what this one lacks.

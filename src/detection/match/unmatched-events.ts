@@ -31,9 +31,11 @@ export function describeMatched(
   timestampSec: number,
 ): UnmatchedEvent[] {
   if (match.kind !== 'UNMATCHED') return []
-  const { reason, detail } = match
-  const { eventIndex } = event
-  return [unmatchedOf({ accountId, reason, eventIndex, ...receipt, event }, timestampSec, detail)]
+  const { txHash, blockNumber } = receipt
+  const { eventIndex, topic } = event
+  const timestamp = new Date(timestampSec * 1_000)
+  const fields = { ...fieldsOf(event), ...match.detail }
+  return [{ accountId, reason: match.reason, topic, txHash, eventIndex, blockNumber, timestamp, event: fields }]
 }
 
 /**
@@ -47,20 +49,8 @@ export function describeUnread(
   reason: 'UNKNOWN_TOPIC' | 'RECEIPT_TOO_LARGE',
   timestampSec: number,
 ): UnmatchedEvent {
-  return unmatchedOf(
-    { accountId: 0, reason, eventIndex: Number(log.logIndex), txHash, blockNumber, event },
-    timestampSec,
-  )
-}
-
-function unmatchedOf(
-  of: Omit<UnmatchedEvent, 'topic' | 'timestamp' | 'event'> & { readonly event: FeeProxyEvent & Partial<SeenEvent> },
-  timestampSec: number,
-  detail?: Readonly<Record<string, string>>,
-): UnmatchedEvent {
-  const { accountId, reason, txHash, eventIndex, blockNumber, event } = of
-  const place = { txHash, eventIndex, blockNumber, timestamp: new Date(timestampSec * 1_000) }
-  return { accountId, reason, topic: event.topic, ...place, event: { ...fieldsOf(event), ...detail } }
+  const place = { txHash, eventIndex: Number(log.logIndex), blockNumber, timestamp: new Date(timestampSec * 1_000) }
+  return { accountId: 0, reason, topic: event.topic, ...place, event: fieldsOf(event) }
 }
 
 /** Stored as JSON, so a field that is unknown is left out. */

@@ -32,8 +32,6 @@ export interface PriceQuery {
   readonly timestampSec: number
 }
 
-export type PriceReader = ReturnType<typeof createPriceReader>
-
 interface FeedQuery extends PriceQuery {
   readonly feed: Address
 }
@@ -173,13 +171,13 @@ function feedPrice({ token, timestampSec }: PriceQuery, answer: FeedAnswer | und
   return { usd: { units: answer.answer, places: answer.decimals }, source: 'feed', at }
 }
 
-function decimalsIn(answer: RpcAnswer | undefined): number | undefined {
+export function decimalsIn(answer: RpcAnswer | undefined): number | undefined {
   const decimals = answer?.ok === true && String(answer.result).length === 66 ? Number(answer.result) : undefined
   return decimals !== undefined && decimals <= MAX_FEED_DECIMALS ? decimals : undefined
 }
 
 /** Whether the node did not answer: a revert is an answer. */
-function isRefused(answer: RpcAnswer | undefined): boolean {
+export function isRefused(answer: RpcAnswer | undefined): answer is Extract<RpcAnswer, { readonly ok: false }> {
   return answer?.ok === false && answer.error.kind !== 'REVERTED'
 }
 

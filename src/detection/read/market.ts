@@ -1,7 +1,8 @@
 import type { Token } from '../../domain/currency.ts'
-import { type PriceQuery, type PriceReader, pegOf, type UsdPrice } from './block-prices.ts'
-import { type ContractCaller, gatherCalls } from './gather-calls.ts'
-import type { RatedPath, RateQuery, RateReader } from './path-rates.ts'
+import { createPriceReader, type PriceQuery, pegOf, type UsdPrice } from './block-prices.ts'
+import type { ChainReader } from './chain-reader.ts'
+import { gatherCalls } from './gather-calls.ts'
+import { createRateReader, type RatedPath, type RateQuery, type RateReaderOptions } from './path-rates.ts'
 import { createOptionalSource, type Patience } from './patience.ts'
 
 /** What money was worth when payments were made. */
@@ -22,17 +23,18 @@ export interface ValuedPayment extends PriceQuery {
   readonly conversion?: Pick<RateQuery, 'invoiceCurrency' | 'isEnough'> | undefined
 }
 
+interface MarketReaderOptions {
+  readonly reader: ChainReader
+  readonly clock: () => Date
+}
+
 export type MarketReader = ReturnType<typeof createMarketReader>
 
 /** Makes what reads what the money of one chain was worth. */
-export function createMarketReader(options: {
-  readonly reader: ContractCaller
-  readonly native: Token
-  readonly prices: PriceReader
-  readonly rates: RateReader
-  readonly clock: () => Date
-}) {
-  const { reader, native, prices, rates, clock } = options
+export function createMarketReader(options: RateReaderOptions & MarketReaderOptions) {
+  const { reader, native, clock } = options
+  const prices = createPriceReader(reader)
+  const rates = createRateReader(options)
   const source = createOptionalSource(clock)
   return {
     /**

@@ -3,13 +3,13 @@ import { addressesOfPath, addressInPath, findConversionPath, maxRateAgeSeconds }
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import { readAggregator, readPathRate } from '../../contracts/contract-reads.ts'
 import type { ContractRead } from '../../contracts/multicall.ts'
-import { MAX_FEED_DECIMALS, readDecimals, readLatestRound } from '../../contracts/price-feed.ts'
+import { readDecimals, readLatestRound } from '../../contracts/price-feed.ts'
 import { addressOf, splitWords, uintOf } from '../../contracts/words.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import { FIAT_DECIMALS, type Token } from '../../domain/currency.ts'
 import type { RpcAnswer } from '../../nodes/json-rpc.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { findRoundAt } from './block-prices.ts'
+import { decimalsIn, findRoundAt, isRefused } from './block-prices.ts'
 import type { ChainReader } from './chain-reader.ts'
 import type { ContractCaller } from './gather-calls.ts'
 
@@ -32,9 +32,7 @@ export interface RateQuery {
   isEnough(path: RatedPath): boolean
 }
 
-export type RateReader = ReturnType<typeof createRateReader>
-
-interface RateReaderOptions {
+export interface RateReaderOptions {
   readonly reader: Pick<ChainReader, 'headers'>
   readonly conversion: ConversionConfig | undefined
   readonly native: Token
@@ -54,7 +52,7 @@ export function createRateReader({ reader, conversion, native, tokens }: RateRea
   async function rateAt(contract: Address, moment: Moment, through: ContractCaller): Promise<PathRate | undefined> {
     const { path, token, blockNumber, timestampSec } = moment
     const [answer] = await through.calls([{ ...readPathRate(contract, path), block: blockNumber }])
-    if (answer?.ok !== false || answer.error.kind === 'REVERTED') return pathRateIn(answer)
+    if (!isRefused(answer)) return pathRateIn(answer)
     await moment.requireBlock()
     return findPathRateAt(through, { contract, path, timestampSec, decimalsOf: decimalsIn(token) })
   }
@@ -193,7 +191,7 @@ async function readLeg(
 /** @throws RpcError for any failure but a revert, since the node may answer otherwise a moment later */
 async function callLatest(reader: ContractCaller, read: ContractRead) {
   const [answer] = await reader.calls([{ ...read, block: 'latest' }])
-  if (answer?.ok === false && answer.error.kind !== 'REVERTED') throw answer.error
+  if (isRefused(answer)) throw answer.error
   return answer
 }
 
@@ -207,11 +205,7 @@ async function findAggregator(reader: ContractCaller, contract: Address, [input,
 /** An address without a contract represents a fiat currency. */
 async function findDecimals(reader: ContractCaller, address: Address): Promise<number | undefined> {
   const answer = await callLatest(reader, readDecimals(address))
-  if (answer?.ok === true && answer.result === '0x') return FIAT_DECIMALS
-  const word = wordIn(answer)
-  if (word === undefined) return undefined
-  const decimals = uintOf(word)
-  return decimals <= MAX_FEED_DECIMALS ? Number(decimals) : undefined
+  return answer?.ok === true && answer.result === '0x' ? FIAT_DECIMALS : decimalsIn(answer)
 }
 
 /** The digits of an answer that is one word. */

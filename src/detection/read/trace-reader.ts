@@ -57,8 +57,7 @@ async function readCalls(
   patience: Patience,
   signal: AbortSignal | undefined,
 ): Promise<ReadCalls> {
-  const tooLate = AbortSignal.timeout(patience.ms)
-  const limit: Limit = { signal, tooLate, ended: signal === undefined ? tooLate : AbortSignal.any([signal, tooLate]) }
+  const limit: Limit = { signal, tooLate: AbortSignal.timeout(patience.ms) }
   const known = new Map<Hex, KnownCalls>()
   const failed = new Set<Hex>()
   for (const some of chunksOf(receipts, TRACES_AT_ONCE)) {
@@ -76,8 +75,6 @@ async function readCalls(
 interface Limit {
   readonly signal: AbortSignal | undefined
   readonly tooLate: AbortSignal
-  /** Fires with either. */
-  readonly ended: AbortSignal
 }
 
 /** Asks until a node answers with traces, or with errors of its own. Finding out which node traces how costs no try. */
@@ -100,7 +97,12 @@ async function readTraces(tracing: Tracing, hashes: readonly Hex[], limit: Limit
       for (const hash of missing) failed.add(hash)
     } else {
       failed.clear()
-      collectTraces(missing, round, { traces, failed })
+      for (const [index, hash] of missing.entries()) {
+        const answer = round.answers[index]
+        const trace = readTrace(round.method, answer)
+        if (trace !== undefined) traces.set(hash, trace)
+        else if (!isStateGone(answer)) failed.add(hash)
+      }
       if (!round.answers.some(isNotKnownYet)) break
     }
     tries += limit.tooLate.aborted ? MAX_TRIES : 1
@@ -120,13 +122,7 @@ type Round =
   | { readonly kind: 'FAILED'; readonly asked: ReadonlySet<number>; readonly error: RpcError }
   /** The node does not trace by the method that it was asked for. */
   | { readonly kind: 'UNSUPPORTED'; readonly node: number; readonly why: string }
-  | Answered
-
-interface Answered {
-  readonly kind: 'ANSWERED'
-  readonly method: NodeTraces['method']
-  readonly answers: readonly RpcAnswer[]
-}
+  | { readonly kind: 'ANSWERED'; readonly method: TraceMethod; readonly answers: readonly RpcAnswer[] }
 
 async function askRound(tracing: Tracing, hashes: readonly Hex[], limit: Limit): Promise<Round> {
   const { client, clock, nodes } = tracing
@@ -137,7 +133,9 @@ async function askRound(tracing: Tracing, hashes: readonly Hex[], limit: Limit):
     asked.add(node)
     return hashes.map((hash) => traceCall(method, hash))
   }
-  const answered = await orRpcError(limit.tooLate.aborted ? LATE : client.tryBatch(callsOf, limit.ended), limit)
+  const { signal, tooLate } = limit
+  const ended = signal === undefined ? tooLate : AbortSignal.any([signal, tooLate])
+  const answered = await orRpcError(tooLate.aborted ? LATE : client.tryBatch(callsOf, ended), limit)
   if (answered === undefined) return { kind: 'NOT_ASKED' }
   if (answered instanceof RpcError) return { kind: 'FAILED', asked, error: answered }
   const { node, answers } = answered
@@ -162,18 +160,6 @@ async function orRpcError<T>(asking: Promise<T> | RpcError, { signal, tooLate }:
     signal?.throwIfAborted()
     if (tooLate.aborted) return LATE
     throw error
-  }
-}
-
-function collectTraces(
-  hashes: readonly Hex[],
-  { method, answers }: Answered,
-  { traces, failed }: { readonly traces: Map<Hex, CallFrame>; readonly failed: Set<Hex> },
-): void {
-  for (const [index, hash] of hashes.entries()) {
-    const trace = readTrace(method, answers[index])
-    if (trace !== undefined) traces.set(hash, trace)
-    else if (!isStateGone(answers[index])) failed.add(hash)
   }
 }
 

@@ -1,13 +1,12 @@
-import type { Knex } from 'knex'
 import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import { decodeTransferLog } from '../../contracts/decode-events.ts'
 import type { Address } from '../../domain/address.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Hex } from '../../domain/hex.ts'
-import type { Logger } from '../../domain/logger.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { assertLeaseHeld, type Lease } from '../../store/leases-repository.ts'
+import type { OpenChainOptions } from '../chain/open-chain.ts'
 import type { ChainReader, TransactionReceipt } from '../read/chain-reader.ts'
 import {
   type CarriedPayment,
@@ -46,14 +45,11 @@ interface BridgeTransfer {
   readonly payer: Address
 }
 
-interface CarriedQueueOptions {
-  readonly knex: Knex
+interface CarriedQueueOptions extends Pick<OpenChainOptions, 'knex' | 'logger' | 'clock'> {
   readonly chains: ChainDirectory
   readonly findSource: FindSource
   /** Readers of the followed chains, by canonical name. */
   readonly readers: ReadonlyMap<string, ChainReader>
-  readonly logger: Logger
-  readonly clock: () => Date
   /** Unique to this run of this process: of those that share a database, one looks up at a time. */
   readonly owner: string
 }

@@ -1,9 +1,8 @@
 import type { Knex } from 'knex'
 import type { Hex } from '../../domain/hex.ts'
-import type { Logger } from '../../domain/logger.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
-import type { OpenChain } from '../chain/open-chain.ts'
+import type { OpenChain, OpenChainOptions } from '../chain/open-chain.ts'
 import type { Lack } from '../match/detected.ts'
 import { UNHURRIED } from '../read/patience.ts'
 import {
@@ -16,11 +15,8 @@ import type { Corrected } from '../write/payment-writer.ts'
 import { correctRequestIds, readAgain } from './correct-requests.ts'
 import { createDueQueue } from './due-queue.ts'
 
-interface EnrichmentQueueOptions {
-  readonly knex: Knex
+interface EnrichmentQueueOptions extends Pick<OpenChainOptions, 'knex' | 'logger' | 'clock'> {
   readonly chains: readonly OpenChain[]
-  readonly logger: Logger
-  readonly clock: () => Date
   /** Unique to this run of this process: of those that share a database, one looks up figures of a chain at a time. */
   readonly owner: string
 }

@@ -1,10 +1,8 @@
-import type { Knex } from 'knex'
-import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Hex } from '../../domain/hex.ts'
-import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { createRpcClient } from '../../nodes/rpc-client.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
+import type { OpenChainOptions } from '../chain/open-chain.ts'
 import { createChainReader } from '../read/chain-reader.ts'
 import { type FoundTransaction, findLatest } from '../sql/account-rows-repository.ts'
 
@@ -14,13 +12,6 @@ import { type FoundTransaction, findLatest } from '../sql/account-rows-repositor
  */
 const TRANSACTIONS_CHECKED = 100
 
-interface TakenBackOptions {
-  readonly knex: Knex
-  readonly config: ChainConfig
-  readonly limits: NodeLimits
-  readonly clock: () => Date
-}
-
 /**
  * Checks whether what a restart from a block would keep is still part of the chain.
  *
@@ -28,7 +19,7 @@ interface TakenBackOptions {
  * @throws RpcError
  */
 export async function findTakenBack(
-  { knex, config, limits, clock }: TakenBackOptions,
+  { knex, config, limits, clock }: Pick<OpenChainOptions, 'knex' | 'config' | 'limits' | 'clock'>,
   block: number,
 ): Promise<FoundTransaction | undefined> {
   const kept = await findLatest(knex, caip2Of(config.chainId), block, TRANSACTIONS_CHECKED)

@@ -1,10 +1,8 @@
-import type { Knex } from 'knex'
 import { chunksOf } from '../../domain/collections.ts'
 import type { Hex } from '../../domain/hex.ts'
-import { isLogDue, type Logger } from '../../domain/logger.ts'
-import type { OpenChain } from '../chain/open-chain.ts'
+import { isLogDue } from '../../domain/logger.ts'
+import type { OpenChain, OpenChainOptions } from '../chain/open-chain.ts'
 import type { Findings } from '../match/detected.ts'
-import type { DetectionRepository } from '../sql/detection-repository.ts'
 import {
   addPendingReplays,
   deleteReplays,
@@ -26,11 +24,7 @@ const LATER_ATTEMPT_MS = 60_000
 const TOPICS_AN_ATTEMPT = 500
 const REPLAYS_A_PAGE = 2_000
 
-interface QueueOptions {
-  readonly knex: Knex
-  readonly repository: DetectionRepository
-  readonly logger: Logger
-}
+type QueueOptions = Pick<OpenChainOptions, 'knex' | 'repository' | 'logger'>
 
 /** The queue of this process. */
 interface Queue extends QueueOptions {

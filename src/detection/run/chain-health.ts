@@ -25,11 +25,6 @@ interface Trouble extends Condition {
   readonly loggedAtMs: number | undefined
 }
 
-interface Alarm {
-  readonly text: string
-  readonly loggedAtMs: number
-}
-
 /** Makes what tracks why a chain does not move. It shows that in the status, and logs it when it begins and every minute that it lasts. */
 export function createChainHealth(options: {
   /** Fields of each log line. `lane` where the health is that of a part of the work. */
@@ -39,7 +34,7 @@ export function createChainHealth(options: {
 }) {
   const { fields, logger, clock } = options
   let trouble: Trouble | undefined
-  let alarm: Alarm | undefined
+  let alarm: { readonly text: string; readonly loggedAtMs: number } | undefined
 
   function moved(): void {
     if (trouble?.loggedAtMs !== undefined) {

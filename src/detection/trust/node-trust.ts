@@ -1,4 +1,3 @@
-import type { Knex } from 'knex'
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import { toQuantity } from '../../contracts/words.ts'
 import { type BlockRun, caip2Of } from '../../domain/chain.ts'
@@ -6,7 +5,7 @@ import type { Logger } from '../../domain/logger.ts'
 import { resultIn } from '../../nodes/json-rpc.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
 import { ignoreRpcError, isObject, RpcError } from '../../nodes/rpc-error.ts'
-import type { ChainReading, OpenChain } from '../chain/open-chain.ts'
+import type { ChainReading, OpenChain, OpenChainOptions } from '../chain/open-chain.ts'
 import type { Condition } from '../sql/chain-reports-repository.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
 import { createBlockCheck } from './check-block.ts'
@@ -18,12 +17,10 @@ import { blame, createFollowedBlocks, createGivenBlocks, type ReadingLane, type 
 
 export type NodeTrust = ReturnType<typeof createNodeTrust>
 
-export interface NodeTrustOptions extends Pick<TrustedNodes, 'openNodes'> {
-  readonly knex: Knex
-  readonly config: ChainConfig
+export interface NodeTrustOptions
+  extends Pick<TrustedNodes, 'openNodes'>,
+    Pick<OpenChainOptions, 'knex' | 'config' | 'logger' | 'clock'> {
   readonly chain: Pick<OpenChain, 'peers' | 'tools' | 'client' | 'backfill'>
-  readonly logger: Logger
-  readonly clock: () => Date
   readonly repair: RepairBlocks
 }
 
