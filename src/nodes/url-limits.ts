@@ -16,7 +16,7 @@ export interface DeclaredLimits {
   readonly maxBatch?: number | undefined
 }
 
-/** How many blocks one call for logs spans at a node. `detection/follow/log-range.ts` has its rules. */
+/** How many blocks one call for logs spans at a node. `detection/follow/read-final-blocks.ts` has its rules. */
 export interface LogRange {
   /** The width that the node takes where logs are few. */
   readonly blocks: LearnedSize

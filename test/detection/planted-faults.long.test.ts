@@ -145,7 +145,7 @@ const faults: readonly Fault[] = [
   },
   {
     rule: 'a conversion counts at the rate of our own path',
-    file: 'detection/match/judge-rate.ts',
+    file: 'detection/match/match-event.ts',
     right: 'const MIN_PERCENT = 98n',
     wrong: 'const MIN_PERCENT = 101n',
   },

@@ -23,7 +23,7 @@ export interface BlockFollowerOptions extends Pick<OpenChainOptions, 'knex' | 'c
   readonly onReorg: (blocks: number) => void
 }
 
-/** A follower of blocks: what it works with, and what it remembers. The rules are in `next-step.ts`, `suspicion.ts`, `finality.ts`, `log-range.ts`. */
+/** A follower of blocks: what it works with, and what it remembers. The rules are in `next-step.ts`, `finality.ts` and `read-final-blocks.ts`. */
 export interface FollowerState extends BlockFollowerOptions, OpenChain {
   readonly finality: Finality
   readonly readEvents: EventReader

@@ -1,5 +1,5 @@
 import { LeaseLostError } from '../../store/leases-repository.ts'
-import { type StepOutcome } from '../follow/next-step.ts'
+import type { StepOutcome } from '../follow/next-step.ts'
 import { findChain } from '../sql/chain-state-repository.ts'
 import { CheckpointMovedError } from '../write/payment-writer.ts'
 import type { ChainHealth } from './chain-health.ts'
