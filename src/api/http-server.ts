@@ -70,21 +70,26 @@ function createInbound(
   exchange: Exchange,
   { extraHeaders, cors, readClientAddress, abuse }: HttpServerOptions,
 ): Inbound {
+  const { headers, holdConnectionFor, onHangUp } = exchange
   const requestId = requestIdOf(exchange)
   const grpcHeaders = { 'x-request-id': requestId, ...extraHeaders }
   const commonHeaders = {
     ...grpcHeaders,
     ...privateHeaders,
-    ...cors.headersFor(headerOf(exchange.headers, 'origin')),
+    ...cors.headersFor(headerOf(headers, 'origin')),
   }
   const reportLimit = reportLimitIn(commonHeaders, grpcHeaders)
   let isKeyless = false
   return {
     exchange,
     requestId,
+    headers,
     commonHeaders,
     grpcHeaders,
-    clientAddress: () => readClientAddress(exchange.peerAddress(), exchange.headers),
+    holdConnectionFor,
+    onHangUp,
+    receivedBytes: () => exchange.received.bytes,
+    clientAddress: () => readClientAddress(exchange.peerAddress(), headers),
     reportLimit(state) {
       isKeyless = state?.policy === 'address'
       reportLimit(state)

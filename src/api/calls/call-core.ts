@@ -40,11 +40,8 @@ export interface CallCoreOptions
 /** A method with its interceptors, ready to be called. */
 export type CallableMethod = ReturnType<typeof compose>
 
-/** The answer of a unary method, with its headers and trailers. */
-export interface UnaryAnswer extends Given {
-  /** What the handler returned. */
-  readonly plain: object
-}
+/** How a unary call ended: what its handler returned, or an error that is already logged. With the headers and trailers of the handler. */
+export type UnaryOutcome = Given & ({ readonly plain: object } | { readonly error: WaybillError })
 
 /** The answers of a method that takes or answers a stream. A method that answers once has one. */
 export interface StreamAnswer {
@@ -93,22 +90,20 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[]) {
     eventIdOf,
     /** Whether it has no side effects, so that it may be called by GET. */
     readsOnly: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
-    /**
-     * Runs a call of a unary method from beginning to end.
-     *
-     * @throws WaybillError and nothing else; already logged
-     */
-    async callUnary(incoming: IncomingCall): Promise<UnaryAnswer> {
+    /** Runs a call of a unary method from beginning to end. Never rejects. */
+    async callUnary(incoming: IncomingCall): Promise<UnaryOutcome> {
       const call = new Call(desc, incoming)
-      try {
-        const plain = await run(call)
-        return { plain, ...givenOf(call) }
-      } catch (error) {
-        incoming.onFailure?.(givenOf(call))
-        throw error
-      }
+      const outcome = await run(call).then(
+        (plain) => ({ plain }),
+        (error: WaybillError) => ({ error }),
+      )
+      return { ...outcome, header: call.givenResponseHeader(), trailer: call.givenResponseTrailer() }
     },
-    /** As `callUnary`, for the methods that take or answer a stream. Iterating the answers throws nothing but WaybillError, too. */
+    /**
+     * Runs a call of a method that takes or answers a stream.
+     *
+     * @throws WaybillError and nothing else, also when the answers are read; already logged
+     */
     async callStream(incoming: IncomingCall): Promise<StreamAnswer> {
       const call = new Call(desc, incoming)
       const answers = (await run(call)) as Answers
@@ -116,10 +111,6 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[]) {
       return { answers, signal: call.signal, header, trailer: () => call.givenResponseTrailer() }
     },
   }
-}
-
-function givenOf(call: Call): Given {
-  return { header: call.givenResponseHeader(), trailer: call.givenResponseTrailer() }
 }
 
 /** The innermost step: the handler. */

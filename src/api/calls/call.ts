@@ -28,17 +28,15 @@ export interface CallOrigin {
 export interface IncomingCall extends CallOrigin {
   readonly protocol: Protocol
   /**
-   * The caller's timeout, in milliseconds; undefined for none.
+   * The caller's timeout, in milliseconds; undefined for none, as in REST.
    *
    * @throws WaybillError when the timeout is malformed
    */
-  readonly readTimeoutMs: () => number | undefined
+  readonly readTimeoutMs?: () => number | undefined
   /** Reads and decodes the request. Called once, after the caller is known; not for methods that take a stream. */
   readonly readRequest: () => Promise<Message>
   /** The requests of a method that takes a stream. */
   readonly requests?: Messages
-  /** Gets the headers and trailers of the handler when a unary call fails. */
-  readonly onFailure?: (given: Given) => void
   /** Reads the ticket that stands in for a key. Called only where no key was sent. */
   readonly readTicket?: () => string | null
   /** Fires when the process stops. Only streams end then; other calls may finish. */

@@ -11,24 +11,23 @@ import {
   fieldsOf,
   type Inbound,
   methodNotAllowed,
-  originOf,
   UNBUFFERED,
 } from '../http/http-answer.ts'
 import { findCompression } from '../http/request-body.ts'
-import { createBase64Decoder } from './base64-text.ts'
+import { compileCodec, type MessageCodec } from '../messages/message-codec.ts'
 import { connectEnd, grpcTrailers, rpcHeaders, sendRpcError } from './call-outcome.ts'
 import { maxBodyBytesOf, openEnvelopes, sealEnvelope, sealWebTrailers } from './envelope.ts'
-import { compileCodec, type Endpoint, type MessageCodec } from './message-codec.ts'
-import { readConnectTimeout, readGrpcTimeout } from './read-timeout.ts'
+import { readTimeout } from './read-timeout.ts'
 import { type RpcForm, readRpcForm, UNKNOWN_FORM } from './rpc-form.ts'
 import {
+  type Endpoint,
+  formOfConnectGet,
   isConnectGet,
   readConnectGet,
-  readConnectPost,
   refuseOtherVersions,
-  serveConnectUnary,
-} from './serve-connect.ts'
-import { serveGrpcUnary, type UnaryOptions } from './serve-grpc.ts'
+  serveUnary,
+  type UnaryOptions,
+} from './serve-unary.ts'
 
 export interface RpcOptions extends UnaryOptions, StreamOptions {
   /** By path. */
@@ -90,14 +89,14 @@ async function serveEndpoint(inbound: Inbound, endpoint: Endpoint<RpcOptions>, f
   const { exchange } = inbound
   const { method } = endpoint
   const isUnary = method.desc.methodKind === 'unary'
-  if (isUnary && isConnectGet(exchange, method)) return serveConnectUnary(endpoint, inbound, readConnectGet(exchange))
+  if (isUnary && isConnectGet(exchange, method)) {
+    return serveUnary(endpoint, inbound, formOfConnectGet(exchange), readConnectGet)
+  }
   if (exchange.method !== 'POST') throw methodNotAllowed(exchange, httpMethodsOf(method))
   // Connect has envelopes for methods with streams alone.
   const isOfKind = form.protocol !== 'connect' || form.isEnveloped === !isUnary
   if (!form.isServed || !isOfKind) throw unsupportedContentType(exchange, isUnary)
-  if (!isUnary) return serveStream(endpoint, inbound, form)
-  if (form.protocol !== 'connect') return serveGrpcUnary(endpoint, inbound, form)
-  return serveConnectUnary(endpoint, inbound, readConnectPost(exchange, form.format))
+  return isUnary ? serveUnary(endpoint, inbound, form) : serveStream(endpoint, inbound, form)
 }
 
 function unsupportedContentType({ headers }: Exchange, isUnary: boolean): WaybillError {
@@ -145,13 +144,12 @@ async function serveStream(endpoint: Endpoint<StreamOptions>, inbound: Inbound, 
 
 function incomingCall({ codec, options }: Endpoint<StreamOptions>, inbound: Inbound, form: RpcForm): IncomingCall {
   const { maxStreamMessageBytes, stopping } = options
-  const { headers } = inbound.exchange
-  const isConnect = form.protocol === 'connect'
+  const { headers } = inbound
   const requests = readRequests(inbound, form, { decode: codec.decode, maxBytes: maxStreamMessageBytes })
   return {
-    ...originOf(inbound),
+    ...inbound,
     protocol: form.protocol,
-    readTimeoutMs: () => (isConnect ? readConnectTimeout(headers) : readGrpcTimeout(headers)),
+    readTimeoutMs: () => readTimeout(form, headers),
     readRequest: async () => {
       // Known before the body is asked for.
       const isTooLarge = Number(headers['content-length']) > maxBodyBytesOf(form, maxStreamMessageBytes)
@@ -173,15 +171,8 @@ async function* readRequests(
   const encoding = headerOf(exchange.headers, isConnect ? 'connect-content-encoding' : 'grpc-encoding') ?? undefined
   // Checked even if no message is compressed, so that the caller learns of it with its first call.
   findCompression(encoding)
-  const pieces = readPieces(exchange)
-  const body = form.isText ? decodeText(pieces) : pieces
-  for await (const message of openEnvelopes(body, { encoding, maxBytes })) yield decode(message, form.format)
-}
-
-async function* decodeText(pieces: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-  const decoder = createBase64Decoder()
-  for await (const piece of pieces) yield decoder.push(piece)
-  decoder.end()
+  const terms = { isText: form.isText, encoding, maxBytes }
+  for await (const message of openEnvelopes(readPieces(exchange), terms)) yield decode(message, form.format)
 }
 
 /** The one request of a call that takes no stream. */

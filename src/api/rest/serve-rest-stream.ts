@@ -13,7 +13,6 @@ import {
   chooseEncoding,
   fieldsOf,
   type Inbound,
-  originOf,
   sendHttpError,
   UNBUFFERED,
 } from '../http/http-answer.ts'
@@ -36,45 +35,42 @@ export interface RestCall {
 }
 
 /**
- * Makes what answers a call with a stream of JSON lines or server-sent events. The headers are sent with the first message or the first heartbeat, so that a failure before is an ordinary error
- * with its HTTP status.
+ * Answers a call with a stream of JSON lines or server-sent events. The headers are sent with the first message or the first heartbeat, so that
+ * a failure before is an ordinary error with its HTTP status.
  */
-export function createRestStreamServer(options: RestStreamOptions) {
-  return async (inbound: Inbound, call: RestCall): Promise<void> => {
-    const { exchange } = inbound
-    // Ends the call when the caller hangs up, or earlier.
-    const hangUp = hangUpSignal()
-    exchange.onHangUp(hangUp.fire)
-    let format: StreamFormat | undefined
+export async function serveStream(inbound: Inbound, call: RestCall, options: RestStreamOptions): Promise<void> {
+  const { exchange } = inbound
+  // Ends the call when the caller hangs up, or earlier.
+  const hangUp = hangUpSignal()
+  exchange.onHangUp(hangUp.fire)
+  let format: StreamFormat | undefined
+  try {
+    const answered = await call.method.callStream({
+      ...inbound,
+      protocol: 'rest',
+      readTicket: () => new URLSearchParams(exchange.rawQuery).get('ticket'),
+      readRequest: async () => {
+        const read = await readInFormat(exchange, call)
+        format = read.format
+        return read.request
+      },
+      onHangUp: hangUp.listen,
+      stopping: options.stopping,
+    })
+    const source = readAhead(answered.answers)
     try {
-      const answered = await call.method.callStream({
-        ...originOf(inbound),
-        protocol: 'rest',
-        readTicket: () => new URLSearchParams(exchange.rawQuery).get('ticket'),
-        readTimeoutMs: () => undefined,
-        readRequest: async () => {
-          const read = await readInFormat(exchange, call)
-          format = read.format
-          return read.request
-        },
-        onHangUp: hangUp.listen,
-        stopping: options.stopping,
-      })
-      const source = readAhead(answered.answers)
-      try {
-        await source.next(options.heartbeatMs)
-        if (format === undefined) throw new TypeError('a stream was answered before its request was read')
-        const stream = { inbound, call, answered, format }
-        if (exchange.method === 'HEAD') sendHead(stream)
-        else await sendStream(stream, source, options)
-      } finally {
-        hangUp.fire()
-        source.leave()
-      }
-    } catch (error) {
-      if (!(error instanceof WaybillError)) throw error
-      sendHttpError(inbound, error)
+      await source.next(options.heartbeatMs)
+      if (format === undefined) throw new TypeError('a stream was answered before its request was read')
+      const stream = { inbound, call, answered, format }
+      if (exchange.method === 'HEAD') sendHead(stream)
+      else await sendStream(stream, source, options)
+    } finally {
+      hangUp.fire()
+      source.leave()
     }
+  } catch (error) {
+    if (!(error instanceof WaybillError)) throw error
+    sendHttpError(inbound, error)
   }
 }
 
