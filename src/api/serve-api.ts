@@ -7,7 +7,7 @@ import { type CallCaps, type StreamCaps, streamCapsOf } from './calls/cap-calls.
 import type { LostServers } from './calls/end-lost-calls.ts'
 import type { ClassifyFailure } from './calls/error-mapping.ts'
 import type { TimeLimits } from './calls/keep-deadline.ts'
-import { createRefusalLog } from './calls/refusal-log.ts'
+import { createRefusalLog } from './calls/log-calls.ts'
 import type { CountOpen, IsKeyInForce } from './calls/require-caller.ts'
 import type { ServedService } from './calls/served-method.ts'
 import { createPlaces } from './calls/shares.ts'

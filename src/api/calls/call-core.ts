@@ -4,7 +4,7 @@ import { mergeErrors, violationsOf } from '../../errors/gather-errors.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
-import { compileUnknownCheck, type UnknownCheck } from '../messages/unknown-numbers.ts'
+import { refuseUnknownNumbers } from '../messages/unknown-numbers.ts'
 import type { Validate } from '../messages/validation.ts'
 import { type Answers, Call, type Given, type IncomingCall, type Messages } from './call.ts'
 import { type CallCaps, capCalls, refuseWhenFull, type StreamCaps } from './cap-calls.ts'
@@ -149,14 +149,18 @@ interface ReadTerms {
   readonly watchBody: (call: Call) => () => void
 }
 
+/** Refuses a request. */
+type Check = (request: Message) => void
+
 /** Reads the request. Refuses fields and enum numbers that its definition does not know, and values that break its rules. */
 function checkRequests(validate: Validate, terms: ReadTerms): Interceptor {
   return (method, next) => {
     const { desc } = method
-    const checks = [compileUnknownCheck(desc.input), (request: Message) => validate(desc.input, request)]
+    const { input } = desc
+    const checks: readonly Check[] = [(each) => refuseUnknownNumbers(input, each), (each) => validate(input, each)]
     if (desc.methodKind === 'bidi_streaming' || desc.methodKind === 'client_streaming') {
       return (call) => {
-        call.requests = checkAll(call.incoming.requests ?? none(), desc.input, checks)
+        call.requests = checkAll(call.incoming.requests ?? none(), input, checks)
         return next(call)
       }
     }
@@ -202,7 +206,7 @@ async function tellAll(
   thrown: unknown,
   call: Call,
   { desc, check: checkValues }: ServedMethod,
-  checks: readonly UnknownCheck[],
+  checks: readonly Check[],
 ): Promise<unknown> {
   const first = withReason(thrown, desc.input)
   if (!isMistake(first)) return first
@@ -248,7 +252,7 @@ function topOf(path: string): string {
   return path.split(/[.[]/, 1)[0] ?? path
 }
 
-async function* checkAll(requests: Messages, input: DescMessage, checks: readonly UnknownCheck[]): Messages {
+async function* checkAll(requests: Messages, input: DescMessage, checks: readonly Check[]): Messages {
   // Errors of the handler are not caught here: a generator does not see what its reader throws.
   try {
     for await (const request of requests) {

@@ -1,8 +1,7 @@
 import type { Authenticate } from '../../auth/authenticate.ts'
 import type { ReportLimit } from '../../auth/caller.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import { headerOf, whenComplete } from './call.ts'
-import { holderOf } from './call-holder.ts'
+import { headerOf, holderOf, whenComplete } from './call.ts'
 import { isHealth } from './cap-calls.ts'
 import type { Interceptor } from './served-method.ts'
 

@@ -2,8 +2,7 @@ import type { DescMethod, DescService, Message, MessageShape } from '@bufbuild/p
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { Scope } from '../../auth/rules/api-key.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
-import type { Call, Messages } from './call.ts'
-import type { CallContext } from './call-context.ts'
+import type { Call, CallContext, Messages } from './call.ts'
 
 /** Work whose slots are shared out fairly among keys: reading pages of payments, and summarising all of them. */
 export type SlotKind = 'page' | 'summary'

@@ -6,7 +6,7 @@ import {
   PaymentSearchService,
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { Payment } from '../../domain/payment.ts'
-import { callerKey } from '../calls/call-context.ts'
+import { callerKey } from '../calls/call.ts'
 import { createPaymentSearchHandlers } from './payment-search-handler.ts'
 import { createPaymentToProto } from './payment-to-proto.ts'
 

@@ -24,7 +24,7 @@ import type { ListedUnmatched } from '../../detection/sql/unmatched-repository.t
 import type { Account } from '../../domain/account.ts'
 import { type Address, formatAddress } from '../../domain/address.ts'
 import { formatAmount } from '../../domain/decimal.ts'
-import { callerOf } from '../calls/call-context.ts'
+import { callerOf } from '../calls/call.ts'
 import { memberOf, paginationOf } from './payment-filter-input.ts'
 
 /** What the handlers ask of the other modules. */

@@ -15,7 +15,7 @@ import { type Payment, paymentStatuses, paymentTypes } from '../../domain/paymen
 import type { SearchInput } from '../../search/filter/payment-filter.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
 import type { PaymentReads } from '../../search/payment-reads.ts'
-import { callerKey } from '../calls/call-context.ts'
+import { callerKey } from '../calls/call.ts'
 import { createPaymentSearchHandlers } from './payment-search-handler.ts'
 import { createPaymentToProto } from './payment-to-proto.ts'
 

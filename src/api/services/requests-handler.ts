@@ -25,7 +25,7 @@ import type { RefundWallet } from '../../requests/sql/refund-wallet-repository.t
 import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
 import type { RequestGroup, SummarizeRequests } from '../../requests/summarize-requests.ts'
 import type { WatchRequest } from '../../requests/watch-request.ts'
-import { accountOf, callerOf } from '../calls/call-context.ts'
+import { accountOf, callerOf } from '../calls/call.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
 import { memberOf, paginationOf, wordOf } from './payment-filter-input.ts'
 

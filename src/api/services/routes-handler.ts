@@ -25,7 +25,7 @@ import type {
 import { WaybillError } from '../../errors/waybill-error.ts'
 import type { QuoteChangedError } from '../../routing/prepare-payment.ts'
 import type { Routing } from '../../routing/routing.ts'
-import { accountOf, type CallContext } from '../calls/call-context.ts'
+import { accountOf, type CallContext } from '../calls/call.ts'
 import { sendAlong } from '../calls/error-mapping.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
 
