@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import type { Logger } from '../domain/logger.ts'
 import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
 import { headerOf, keylessAt } from './calls/call.ts'
+import type { CallCoreOptions } from './calls/call-core.ts'
 import { takePlace } from './calls/cap-calls.ts'
 import { toWaybillError, wireFormOfError } from './calls/error-mapping.ts'
-import { logOutcome, outcomeOf, type RefusalLog, writeRefusal } from './calls/log-calls.ts'
+import { logOutcome, outcomeOf, writeRefusal } from './calls/log-calls.ts'
 import type { CountOpen } from './calls/require-caller.ts'
-import type { Places } from './calls/shares.ts'
 import { sendRpcError } from './connect/call-outcome.ts'
 import type { RpcServer } from './connect/serve-rpc.ts'
 import type { ReadClientAddress } from './http/client-address.ts'
@@ -24,18 +23,14 @@ import { type PageCalls, sendPageCall } from './http/page-calls.ts'
 import { type AbuseCounter, costOfRefusal } from './listener/abuse.ts'
 import type { RestServer } from './rest/serve-rest.ts'
 
-export interface HttpServerOptions {
+export interface HttpServerOptions extends Pick<CallCoreOptions, 'logger' | 'refusalLog' | 'places'> {
   readonly rest: RestServer
   readonly rpc: RpcServer
-  readonly logger: Logger
-  readonly refusalLog: RefusalLog
   /** Whether this process can answer. The answer does not say why not. */
   readonly isReady: () => Promise<boolean>
   /** Counts requests that are no calls: preflights, unknown paths and methods. Not health checks. */
   readonly countOpen: CountOpen
   readonly abuse: Pick<AbuseCounter, 'charge' | 'isBarred'>
-  /** Of running calls. */
-  readonly places: Places
   readonly readClientAddress: ReadClientAddress
   readonly cors: CorsPolicy
   /** Whether a host may be asked for, by `Host` or `:authority`. */

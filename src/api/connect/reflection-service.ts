@@ -58,6 +58,7 @@ export function createReflectionServices(
 
 function createAnswer(serviceNames: readonly string[], files: readonly DescFile[]) {
   const registry = createRegistry(...files)
+  const symbols = filesBySymbol(registry)
   const filesByName = new Map(files.map((file) => [file.proto.name, file]))
   const extensions = [...registry].filter((desc) => desc.kind === 'extension')
   const extensionsOf = (typeName: string) => extensions.filter((desc) => desc.extendee.typeName === typeName)
@@ -69,7 +70,7 @@ function createAnswer(serviceNames: readonly string[], files: readonly DescFile[
       case 'fileByFilename':
         return fileAnswer(filesByName.get(request.value), request.value)
       case 'fileContainingSymbol':
-        return fileAnswer(fileOfSymbol(registry, request.value), request.value)
+        return fileAnswer(symbols.get(request.value), request.value)
       case 'fileContainingExtension': {
         const { containingType, extensionNumber } = request.value
         const found = extensionsOf(containingType).find((desc) => desc.number === extensionNumber)
@@ -86,28 +87,24 @@ function createAnswer(serviceNames: readonly string[], files: readonly DescFile[
   }
 }
 
-/** Finds a type or a service, or the one that has a member of this name: `payments.v1.RoutesService.GetPaymentRoutes`. */
-function fileOfSymbol(registry: Registry, symbol: string): DescFile | undefined {
-  const found = registry.get(symbol)
-  if (found !== undefined) return found.file
-  const parent = registry.get(symbol.slice(0, Math.max(0, symbol.lastIndexOf('.'))))
-  const member = symbol.slice(symbol.lastIndexOf('.') + 1)
-  return parent !== undefined && memberNames(parent).includes(member) ? parent.file : undefined
+/** The file of each type and service, and of each member by the name of what holds it: `payments.v1.RoutesService.GetPaymentRoutes`. */
+function filesBySymbol(registry: Registry): ReadonlyMap<string, DescFile> {
+  return new Map(
+    [...registry].flatMap((desc) =>
+      [desc.typeName, ...membersOf(desc).map(({ name }) => `${desc.typeName}.${name}`)].map((name) => [
+        name,
+        desc.file,
+      ]),
+    ),
+  )
 }
 
-type Parent = NonNullable<ReturnType<Registry['get']>>
+type Definition = NonNullable<ReturnType<Registry['get']>>
 
-function memberNames(parent: Parent): readonly string[] {
-  switch (parent.kind) {
-    case 'service':
-      return parent.methods.map((method) => method.name)
-    case 'message':
-      return parent.fields.map((field) => field.name)
-    case 'enum':
-      return parent.values.map((value) => value.name)
-    case 'extension':
-      return []
-  }
+function membersOf(desc: Definition): readonly { readonly name: string }[] {
+  if (desc.kind === 'service') return desc.methods
+  if (desc.kind === 'message') return desc.fields
+  return desc.kind === 'enum' ? desc.values : []
 }
 
 function fileAnswer(file: DescFile | undefined, asked: string): Answer {

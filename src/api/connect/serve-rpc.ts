@@ -2,8 +2,8 @@ import type { Message, Registry } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { headerOf, type IncomingCall, type Messages } from '../calls/call.ts'
 import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
-import { breakOffStuck } from '../http/break-off-stuck.ts'
-import { type AnswerWriter, type Exchange, readPieces } from '../http/exchange.ts'
+import type { AnswerWriter, Exchange } from '../http/exchange.ts'
+import { breakOffStuck } from '../http/exchange.ts'
 import {
   type ContentEncoding,
   chooseEncoding,
@@ -13,7 +13,7 @@ import {
   methodNotAllowed,
   UNBUFFERED,
 } from '../http/http-answer.ts'
-import { findCompression } from '../http/request-body.ts'
+import { findCompression, readPieces } from '../http/request-body.ts'
 import { compileCodec, type MessageCodec } from '../messages/message-codec.ts'
 import { connectEnd, grpcTrailers, rpcHeaders, sendRpcError } from './call-outcome.ts'
 import { maxBodyBytesOf, openEnvelopes, sealEnvelope, sealWebTrailers } from './envelope.ts'

@@ -8,9 +8,9 @@ import {
 } from 'node:http2'
 import type { Socket } from 'node:net'
 import { createAlarms } from '../calls/alarms.ts'
+import type { Holder } from '../calls/shares.ts'
 import { http2Exchange, MAX_HEADER_BYTES } from '../http/exchange.ts'
-import { offences } from './abuse.ts'
-import { type Allowance, createAllowance } from './allowance.ts'
+import { type Allowance, createAllowance, offences } from './abuse.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import type { HeldConnection } from './connection-shares.ts'
 import { LINGER_MS, type ServerTerms } from './refuse-connection.ts'
@@ -46,12 +46,12 @@ export function createHttp2(terms: ServerTerms): Http2Server {
     setImmediate(() => {
       if (stream.closed || stream.destroyed) return
       const guard = stream.session && guards.get(stream.session)
-      const of = {
-        held: guard?.held,
-        endsWithHeaders: (flags & END_STREAM) !== 0,
+      const ofConnection = {
+        hasBody: (flags & END_STREAM) === 0,
         endConnection: () => guard?.drain('refused'),
+        holdConnectionFor: (holder: Holder) => guard?.held?.holdFor(holder),
       }
-      void serve(stream, handle(http2Exchange(stream, headers, of)))
+      void serve(stream, handle(http2Exchange(stream, headers, ofConnection)))
     })
   })
   const setAlarm = createAlarms()

@@ -6,8 +6,7 @@ import type { Route } from '../../transcoding/transcoder.ts'
 import type { Answers } from '../calls/call.ts'
 import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
 import type { StreamFormat } from '../calls/served-method.ts'
-import { breakOffStuck } from '../http/break-off-stuck.ts'
-import { type AnswerWriter, type Exchange, type HeaderFields, hangUpSignal } from '../http/exchange.ts'
+import { type AnswerWriter, breakOffStuck, type Exchange, type HeaderFields, hangUpSignal } from '../http/exchange.ts'
 import {
   type ContentEncoding,
   chooseEncoding,

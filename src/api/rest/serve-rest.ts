@@ -4,7 +4,7 @@ import type { PathVariable, RouteMatch } from '../../transcoding/paths/router.ts
 import { InvalidHttpRuleError, type Route, type Transcoder } from '../../transcoding/transcoder.ts'
 import type { CallableMethod } from '../calls/call-core.ts'
 import { pathOf } from '../calls/served-method.ts'
-import { type Exchange, type HeaderFields, readBody } from '../http/exchange.ts'
+import type { Exchange, HeaderFields } from '../http/exchange.ts'
 import {
   acceptsJson,
   encodeBody,
@@ -16,7 +16,7 @@ import {
   weakEtagOf,
 } from '../http/http-answer.ts'
 import { readMediaType } from '../http/media-type.ts'
-import { decodeContent, findCompression } from '../http/request-body.ts'
+import { decodeContent, findCompression, readBody } from '../http/request-body.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
 import { findNearestLiteralPath, findNearestPath } from './nearest-path.ts'
 import { type RestCall, type RestStreamOptions, serveStream } from './serve-rest-stream.ts'
