@@ -181,7 +181,7 @@ function logRefused(
   const protocol = rpc.formOf(exchange)?.protocol ?? 'rest'
   const path = exchange.rawPath.slice(0, MAX_LOGGED)
   const fields = { requestId, httpMethod: exchange.method, path, ...outcomeOf(error, protocol, startMs) }
-  const write = () => logOutcome(logger, { fields, error, protocol }, 'request')
+  const write = () => logOutcome(logger, 'request', { fields, error, protocol })
   writeRefusal(refusalLog, { error, name: inbound.clientAddress(), isKeyless: true }, write)
 }
 

@@ -1,5 +1,4 @@
 import { clearField, type DescMessage, type DescMethod, type Message } from '@bufbuild/protobuf'
-import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { mergeErrors, violationsOf } from '../../errors/gather-errors.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
@@ -81,15 +80,14 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
 }
 
 function compose(method: ServedMethod, interceptors: readonly Interceptor[]) {
-  const { desc, path, chooseForm, eventIdOf } = method
+  const { desc, path, readsOnly, chooseForm, eventIdOf } = method
   const run = interceptors.reduceRight((next, interceptor) => interceptor(method, next), invoke(method))
   return {
     desc,
     path,
     chooseForm,
     eventIdOf,
-    /** Whether it has no side effects, so that it may be called by GET. */
-    readsOnly: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
+    readsOnly,
     /** Runs a call of a unary method from beginning to end. Never rejects. */
     async callUnary(incoming: IncomingCall): Promise<UnaryOutcome> {
       const call = new Call(desc, incoming)
@@ -113,33 +111,23 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[]) {
   }
 }
 
-/** The innermost step: the handler. */
+/** The innermost step: the handler. The request has been read by then. */
 function invoke({ desc, handler }: ServedMethod): Next {
   switch (desc.methodKind) {
     case 'unary':
-      return async (call) => (await handler(requestOf(call), call)) as object
+      return async (call) => (await handler(call.request as Message, call)) as object
     case 'server_streaming':
-      return async (call) => handler(requestOf(call), call) as Answers
+      return async (call) => handler(call.request as Message, call) as Answers
     case 'bidi_streaming':
-      return async (call) => handler(requestsOf(call), call) as Answers
+      return async (call) => handler(call.requests as Messages, call) as Answers
     case 'client_streaming':
-      return async (call) => answerOnce(() => handler(requestsOf(call), call))
+      return async (call) => answerOnce(() => handler(call.requests as Messages, call))
   }
 }
 
 /** The one answer of a method as a stream: the protocols write both alike. */
 async function* answerOnce(answer: () => unknown): Answers {
   yield (await answer()) as object
-}
-
-function requestOf({ request }: Call): Message {
-  if (request === undefined) throw new TypeError('a handler was reached before its request was read')
-  return request
-}
-
-function requestsOf({ requests }: Call): Messages {
-  if (requests === undefined) throw new TypeError('a handler was reached before its requests were there')
-  return requests
 }
 
 interface ReadTerms {

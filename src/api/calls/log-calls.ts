@@ -24,7 +24,7 @@ export function logCalls({ logger, refusalLog, classify }: CallLog): Interceptor
         const { protocol } = call.incoming
         const outcome = outcomeOf(error, protocol, startMs)
         const fields = { requestId, method, protocol, ...outcome, account: caller?.account.name }
-        const write = () => logOutcome(logger, { fields, error, protocol }, 'call')
+        const write = () => logOutcome(logger, 'call', { fields, error, protocol })
         if (error === undefined) return write()
         writeRefusal(refusalLog, { error, name: holderOf(call).name, isKeyless: caller === undefined }, write)
       }
@@ -93,14 +93,12 @@ export function outcomeOf(error: WaybillError | undefined, protocol: Protocol, s
   }
 }
 
-interface Outcome {
-  readonly fields: object
-  readonly error: WaybillError | undefined
-  readonly protocol: Protocol
-}
-
 /** Writes a failure of this process as an error, an unavailable dependency as a warning, a mistake of the caller as information. */
-export function logOutcome(logger: Logger, { fields, error, protocol }: Outcome, message: string): void {
+export function logOutcome(
+  logger: Logger,
+  message: 'call' | 'request',
+  { fields, error, protocol }: { fields: object; error: WaybillError | undefined; protocol: Protocol },
+): void {
   if (error === undefined) return logger.info(fields, message)
   const { httpStatus } = wireFormOfError(error, protocol)
   const withCause = error.cause === undefined ? fields : { ...fields, err: error.cause }

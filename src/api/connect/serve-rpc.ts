@@ -2,8 +2,7 @@ import type { Message, Registry } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { headerOf, type IncomingCall, type Messages } from '../calls/call.ts'
 import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
-import type { AnswerWriter, Exchange } from '../http/exchange.ts'
-import { breakOffStuck } from '../http/exchange.ts'
+import { breakOffStuck, type Exchange } from '../http/exchange.ts'
 import {
   type ContentEncoding,
   chooseEncoding,
@@ -225,7 +224,8 @@ function beginAnswers(header: Headers | undefined, { inbound, form, codec, optio
   const ofStream = { ...UNBUFFERED, ...(encoding && { [encodingHeader]: encoding }) }
   const headers = rpcHeaders(inbound, form, fieldsOf(header), ofStream)
   const writer = inbound.exchange.begin({ status: 200, headers, hasTrailers: form.protocol === 'grpc' })
-  const write = (envelope: Uint8Array) => writeIn(form, writer, envelope)
+  const write = (envelope: Uint8Array) =>
+    writer.write(form.isText ? Buffer.from(Buffer.from(envelope).toString('base64')) : envelope)
   return {
     /** Resolves when there is space for more; rejects when the caller is gone. */
     async write(answer: object): Promise<void> {
@@ -240,10 +240,6 @@ function beginAnswers(header: Headers | undefined, { inbound, form, codec, optio
       writer.end(form.protocol === 'grpc' ? grpcTrailers(trailer, error) : undefined)
     },
   }
-}
-
-function writeIn({ isText }: RpcForm, writer: AnswerWriter, envelope: Uint8Array): Promise<void> {
-  return writer.write(isText ? Buffer.from(Buffer.from(envelope).toString('base64')) : envelope)
 }
 
 /** Chosen among the compressions that the caller accepts; if it names none, that of its requests. */

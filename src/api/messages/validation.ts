@@ -1,5 +1,6 @@
 import {
   create,
+  type DescEnum,
   type DescField,
   type DescMessage,
   getOption,
@@ -181,7 +182,7 @@ function listHolds(field: DescField & { fieldKind: 'list' }, rules: FieldRules):
 
 function elementHolds({ scalar, enum: ofEnum, message }: DescField, type: FieldRules['type'] | undefined): Holds {
   if (type?.case === 'string' && scalar === ScalarType.STRING) return textHolds(type.value)
-  if (type?.case === 'enum' && ofEnum !== undefined) return enumHolds(type.value, new Set(ofEnum.values.map(numberOf)))
+  if (type?.case === 'enum' && ofEnum !== undefined) return enumHolds(type.value, ofEnum)
   if (type?.case === 'int32' && scalar === ScalarType.INT32) return numberHolds(type.value)
   return type?.case === undefined && message === undefined ? () => true : refuse
 }
@@ -202,13 +203,9 @@ function numberHolds(rules: Int32Rules): Holds {
   return (value) => (value as number) >= least && (value as number) <= most
 }
 
-function enumHolds(rules: EnumRules, numbers: ReadonlySet<number>): Holds {
+function enumHolds(rules: EnumRules, desc: DescEnum): Holds {
   if (!knows(EnumRulesSchema, rules, ['defined_only', 'not_in'])) return refuse
-  return (value) => numbers.has(value as number) && !rules.notIn.includes(value as number)
-}
-
-function numberOf({ number }: { readonly number: number }): number {
-  return number
+  return (value) => desc.value[value as number] !== undefined && !rules.notIn.includes(value as number)
 }
 
 /** Whether all rules that are set are among those that are checked here. */

@@ -61,7 +61,8 @@ export async function serveStream(inbound: Inbound, call: RestCall, options: Res
       await source.next(options.heartbeatMs)
       if (format === undefined) throw new TypeError('a stream was answered before its request was read')
       const stream = { inbound, call, answered, format }
-      if (exchange.method === 'HEAD') sendHead(stream)
+      if (exchange.method === 'HEAD')
+        exchange.begin({ status: 200, headers: headersOf(stream), hasTrailers: false }).end()
       else await sendStream(stream, source, options)
     } finally {
       hangUp.fire()
@@ -163,10 +164,6 @@ function headersOf({ inbound: { commonHeaders }, answered, format }: OpenStream)
     ...format.headers,
     'content-type': format.contentType,
   }
-}
-
-function sendHead(stream: OpenStream): void {
-  stream.inbound.exchange.begin({ status: 200, headers: headersOf(stream), hasTrailers: false }).end()
 }
 
 async function writePiece(writer: AnswerWriter, compressor: StreamCompressor | undefined, text: string): Promise<void> {

@@ -1,6 +1,6 @@
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import type { PathVariable, RouteMatch } from '../../transcoding/paths/router.ts'
+import type { RouteMatch } from '../../transcoding/paths/router.ts'
 import { InvalidHttpRuleError, type Route, type Transcoder } from '../../transcoding/transcoder.ts'
 import type { CallableMethod } from '../calls/call-core.ts'
 import { pathOf } from '../calls/served-method.ts'
@@ -17,6 +17,7 @@ import {
 } from '../http/http-answer.ts'
 import { readMediaType } from '../http/media-type.ts'
 import { decodeContent, findCompression, readBody } from '../http/request-body.ts'
+import { writtenPath } from '../messages/proto-options.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
 import { findNearestLiteralPath, findNearestPath } from './nearest-path.ts'
 import { type RestCall, type RestStreamOptions, serveStream } from './serve-rest-stream.ts'
@@ -84,14 +85,13 @@ type MatchedRoute = Extract<RouteMatch<Route>, { readonly kind: 'match' }>
 
 /** Makes ROUTE_NOT_FOUND, which suggests the nearest path. */
 function createNotFound({ transcoder, otherPaths }: RestOptions) {
-  const routePaths = [...new Set(transcoder.routes.map(writtenPath))]
+  const routePaths = [...new Set(transcoder.routes.map(({ binding, method }) => writtenPath(binding, method)))]
   const templates = transcoder.routes.map(({ template }) => template)
-  const findNearest = (rawPath: string) =>
-    rawPath.length > MAX_SUGGESTED_FOR
-      ? undefined
-      : (findNearestPath(rawPath, templates) ?? findNearestLiteralPath(rawPath, otherPaths))
   return (rawPath: string): WaybillError => {
-    const nearest = findNearest(rawPath)
+    const isShort = rawPath.length <= MAX_SUGGESTED_FOR
+    const nearest = isShort
+      ? (findNearestPath(rawPath, templates) ?? findNearestLiteralPath(rawPath, otherPaths))
+      : undefined
     const suggestion = nearest === undefined ? `use one of: ${routePaths.join(', ')}` : `did you mean ${nearest}?`
     return waybillError('ROUTE_NOT_FOUND', { path: rawPath, suggestion })
   }
@@ -104,7 +104,9 @@ async function serveUnary(inbound: Inbound, call: RestCall, { compressMinBytes }
     ...inbound,
     protocol: 'rest',
     readRequest: async () => {
-      refuseOtherThanJson(exchange.headers.accept)
+      const { accept } = exchange.headers
+      if (!acceptsJson(accept))
+        throw waybillError('NOT_ACCEPTABLE', { value: accept ?? '', expected: 'application/json' })
       return call.readRequest()
     },
   })
@@ -144,12 +146,6 @@ function refuseRequestStream(method: DescMethod): void {
   throw new InvalidHttpRuleError(method, 'a method that takes a stream cannot be called by plain HTTP')
 }
 
-/** The path with its variables by their JSON names, as in the documentation. */
-function writtenPath({ binding, method }: Route): string {
-  const jsonNames = new Map(method.input.fields.map(({ name, jsonName }) => [name, jsonName]))
-  return binding.path.replaceAll(/(?<=\{)\w+/g, (name) => jsonNames.get(name) ?? name)
-}
-
 /**
  * Reads and decodes the request of a route.
  *
@@ -157,7 +153,7 @@ function writtenPath({ binding, method }: Route): string {
  */
 async function readRestRequest(
   exchange: Exchange,
-  { route, variables }: { readonly route: Route; readonly variables: readonly PathVariable[] },
+  { route, variables }: MatchedRoute,
   maxBytes: number,
 ): Promise<Message> {
   const { headers, rawQuery } = exchange
@@ -171,11 +167,6 @@ async function readRestRequest(
   const sent = await readBody(exchange, maxBytes)
   const body = await decodeContent(sent, encoding, maxBytes)
   return route.decodeRequest({ variables, rawQuery, body })
-}
-
-/** @throws WaybillError NOT_ACCEPTABLE when Accept does not allow JSON */
-function refuseOtherThanJson(accept: string | undefined): void {
-  if (!acceptsJson(accept)) throw waybillError('NOT_ACCEPTABLE', { value: accept ?? '', expected: 'application/json' })
 }
 
 function isJson(contentType: string): boolean {
