@@ -58,7 +58,9 @@ export function createReflectionServices(
 
 function createAnswer(serviceNames: readonly string[], files: readonly DescFile[]) {
   const registry = createRegistry(...files)
-  const symbols = filesBySymbol(registry)
+  const filesBySymbol = new Map(
+    [...registry].flatMap((desc) => symbolsOf(desc).map((name) => [name, desc.file] as const)),
+  )
   const filesByName = new Map(files.map((file) => [file.proto.name, file]))
   const extensions = [...registry].filter((desc) => desc.kind === 'extension')
   const extensionsOf = (typeName: string) => extensions.filter((desc) => desc.extendee.typeName === typeName)
@@ -70,7 +72,7 @@ function createAnswer(serviceNames: readonly string[], files: readonly DescFile[
       case 'fileByFilename':
         return fileAnswer(filesByName.get(request.value), request.value)
       case 'fileContainingSymbol':
-        return fileAnswer(symbols.get(request.value), request.value)
+        return fileAnswer(filesBySymbol.get(request.value), request.value)
       case 'fileContainingExtension': {
         const { containingType, extensionNumber } = request.value
         const found = extensionsOf(containingType).find((desc) => desc.number === extensionNumber)
@@ -87,21 +89,12 @@ function createAnswer(serviceNames: readonly string[], files: readonly DescFile[
   }
 }
 
-/** The file of each type and service, and of each member by the name of what holds it: `payments.v1.RoutesService.GetPaymentRoutes`. */
-function filesBySymbol(registry: Registry): ReadonlyMap<string, DescFile> {
-  return new Map(
-    [...registry].flatMap((desc) =>
-      [desc.typeName, ...membersOf(desc).map(({ name }) => `${desc.typeName}.${name}`)].map((name) => [
-        name,
-        desc.file,
-      ]),
-    ),
-  )
+/** The names of a type or service and of its members: `payments.v1.RoutesService.GetPaymentRoutes`. */
+function symbolsOf(desc: NonNullable<ReturnType<Registry['get']>>): readonly string[] {
+  return [desc.typeName, ...membersOf(desc).map(({ name }) => `${desc.typeName}.${name}`)]
 }
 
-type Definition = NonNullable<ReturnType<Registry['get']>>
-
-function membersOf(desc: Definition): readonly { readonly name: string }[] {
+function membersOf(desc: Parameters<typeof symbolsOf>[0]): readonly { readonly name: string }[] {
   if (desc.kind === 'service') return desc.methods
   if (desc.kind === 'message') return desc.fields
   return desc.kind === 'enum' ? desc.values : []
