@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
 import { createContextValues } from '@connectrpc/connect'
 import { Metadata, type MethodDefinition, Server, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js'
-import { callerKey } from '../../src/api/calls/call-context.ts'
+import { callerKey } from '../../src/api/calls/call.ts'
 import { grpcErrorTrailers } from '../../src/api/calls/error-mapping.ts'
 import type { ServedMethod } from '../../src/api/calls/served-method.ts'
-import { compileUnknownCheck } from '../../src/api/messages/unknown-numbers.ts'
+import { refuseUnknownNumbers } from '../../src/api/messages/unknown-numbers.ts'
 import { createValidate } from '../../src/api/messages/validation.ts'
 import { WaybillError, waybillError } from '../../src/errors/waybill-error.ts'
 import { authenticate, logger, services } from './calls.ts'
@@ -54,7 +54,6 @@ interface UnaryCall {
 
 function handlerOf({ desc, path, scope, handler }: ServedMethod) {
   const validate = createValidate()
-  const refuseUnknown = compileUnknownCheck(desc.input)
 
   async function answer(call: UnaryCall): Promise<object> {
     const controller = new AbortController()
@@ -71,7 +70,7 @@ function handlerOf({ desc, path, scope, handler }: ServedMethod) {
       const account = (call.metadata.get('x-account')[0] as string | undefined) ?? null
       if (scope === 'open') throw new TypeError(path)
       const caller = await authenticate({ apiKey, account, address: () => call.getPeer() }, scope, () => {})
-      refuseUnknown(call.request)
+      refuseUnknownNumbers(desc.input, call.request)
       validate(desc.input, call.request)
       const { keyId } = caller
       const values = createContextValues().set(callerKey, { account: caller.account, keyId })

@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import type { Logger } from '../domain/logger.ts'
 import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
-import { headerOf } from './calls/call.ts'
-import { keylessAt } from './calls/call-holder.ts'
+import { headerOf, keylessAt } from './calls/call.ts'
+import type { CallCoreOptions } from './calls/call-core.ts'
 import { takePlace } from './calls/cap-calls.ts'
 import { toWaybillError, wireFormOfError } from './calls/error-mapping.ts'
 import { logOutcome, outcomeOf, writeRefusal } from './calls/log-calls.ts'
-import type { RefusalLog } from './calls/refusal-log.ts'
 import type { CountOpen } from './calls/require-caller.ts'
-import type { Places } from './calls/shares.ts'
 import { sendRpcError } from './connect/call-outcome.ts'
 import type { RpcServer } from './connect/serve-rpc.ts'
 import type { ReadClientAddress } from './http/client-address.ts'
@@ -26,18 +23,14 @@ import { type PageCalls, sendPageCall } from './http/page-calls.ts'
 import { type AbuseCounter, costOfRefusal } from './listener/abuse.ts'
 import type { RestServer } from './rest/serve-rest.ts'
 
-export interface HttpServerOptions {
+export interface HttpServerOptions extends Pick<CallCoreOptions, 'logger' | 'refusalLog' | 'places'> {
   readonly rest: RestServer
   readonly rpc: RpcServer
-  readonly logger: Logger
-  readonly refusalLog: RefusalLog
   /** Whether this process can answer. The answer does not say why not. */
   readonly isReady: () => Promise<boolean>
   /** Counts requests that are no calls: preflights, unknown paths and methods. Not health checks. */
   readonly countOpen: CountOpen
   readonly abuse: Pick<AbuseCounter, 'charge' | 'isBarred'>
-  /** Of running calls. */
-  readonly places: Places
   readonly readClientAddress: ReadClientAddress
   readonly cors: CorsPolicy
   /** Whether a host may be asked for, by `Host` or `:authority`. */
@@ -70,21 +63,26 @@ function createInbound(
   exchange: Exchange,
   { extraHeaders, cors, readClientAddress, abuse }: HttpServerOptions,
 ): Inbound {
+  const { headers, holdConnectionFor, onHangUp } = exchange
   const requestId = requestIdOf(exchange)
   const grpcHeaders = { 'x-request-id': requestId, ...extraHeaders }
   const commonHeaders = {
     ...grpcHeaders,
     ...privateHeaders,
-    ...cors.headersFor(headerOf(exchange.headers, 'origin')),
+    ...cors.headersFor(headerOf(headers, 'origin')),
   }
   const reportLimit = reportLimitIn(commonHeaders, grpcHeaders)
   let isKeyless = false
   return {
     exchange,
     requestId,
+    headers,
     commonHeaders,
     grpcHeaders,
-    clientAddress: () => readClientAddress(exchange.peerAddress(), exchange.headers),
+    holdConnectionFor,
+    onHangUp,
+    receivedBytes: () => exchange.received.bytes,
+    clientAddress: () => readClientAddress(exchange.peerAddress(), headers),
     reportLimit(state) {
       isKeyless = state?.policy === 'address'
       reportLimit(state)
@@ -183,7 +181,7 @@ function logRefused(
   const protocol = rpc.formOf(exchange)?.protocol ?? 'rest'
   const path = exchange.rawPath.slice(0, MAX_LOGGED)
   const fields = { requestId, httpMethod: exchange.method, path, ...outcomeOf(error, protocol, startMs) }
-  const write = () => logOutcome(logger, { fields, error, protocol }, 'request')
+  const write = () => logOutcome(logger, 'request', { fields, error, protocol })
   writeRefusal(refusalLog, { error, name: inbound.clientAddress(), isKeyless: true }, write)
 }
 

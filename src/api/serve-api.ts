@@ -1,17 +1,11 @@
 import { createRegistry } from '@bufbuild/protobuf'
-import type { Authenticate } from '../auth/authenticate.ts'
 import type { Logger } from '../domain/logger.ts'
 import { compileRoutes } from '../transcoding/transcoder.ts'
-import { createCallCore } from './calls/call-core.ts'
+import { type CallCoreOptions, createCallCore } from './calls/call-core.ts'
 import { type CallCaps, type StreamCaps, streamCapsOf } from './calls/cap-calls.ts'
-import type { LostServers } from './calls/end-lost-calls.ts'
-import type { ClassifyFailure } from './calls/error-mapping.ts'
 import type { TimeLimits } from './calls/keep-deadline.ts'
-import { createRefusalLog } from './calls/refusal-log.ts'
-import type { CountOpen, IsKeyInForce } from './calls/require-caller.ts'
-import type { ServedService } from './calls/served-method.ts'
+import { createRefusalLog } from './calls/log-calls.ts'
 import { createPlaces } from './calls/shares.ts'
-import type { ShownToPages } from './calls/show-pages.ts'
 import { type SlotLimits, slotLimitsOf } from './calls/take-slots.ts'
 import type { BodyLimits } from './calls/watch-bodies.ts'
 import { createHealthService } from './connect/health-service.ts'
@@ -24,31 +18,20 @@ import type { PageCalls } from './http/page-calls.ts'
 import { createRequestHandler, healthPaths } from './http-server.ts'
 import { createAbuseCounter } from './listener/abuse.ts'
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from './listener/connection-limits.ts'
-import { type Listener, startListener } from './listener/listener.ts'
-import type { TlsCertificate } from './listener/tls-certificate.ts'
+import { type Listener, type ListenerOptions, startListener } from './listener/listener.ts'
 import { httpRuleOf, isCommaSeparated } from './messages/proto-options.ts'
 import { createValidate } from './messages/validation.ts'
 import { createRestServer } from './rest/serve-rest.ts'
 
-export interface ApiOptions {
-  readonly host: string
-  /** 0 for any free port. */
-  readonly port: number
-  /** Undefined serves plaintext. */
-  readonly tls?: TlsCertificate | undefined
-  readonly services: readonly ServedService[]
-  readonly authenticate: Authenticate
-  /** Asked at intervals while a stream is open. Without it keys stay in force. */
-  readonly isKeyInForce?: IsKeyInForce
-  /** Counts calls that need no key, and requests that are no calls. Nothing is counted by default. */
-  readonly countOpen?: CountOpen
+/** By default, calls without a key are not counted, keys of open streams stay in force, all failures are INTERNAL, and pages see nothing. */
+type CallOptions = Pick<CallCoreOptions, 'services' | 'authenticate' | 'logger'> &
+  Partial<Pick<CallCoreOptions, 'countOpen' | 'isKeyInForce' | 'classify' | 'shownToPages' | 'lostServers'>>
+
+export interface ApiOptions extends CallOptions, Pick<ListenerOptions, 'host' | 'port' | 'tls'> {
   /** Proxies whose forwarding headers are trusted, as addresses and networks; none by default. */
   readonly trustedProxies?: readonly string[]
-  readonly logger: Logger
   /** Whether the process can answer: the database is reachable and migrated. A rejection counts as no, and is logged. */
   readonly ready: () => Promise<boolean>
-  /** Recognises failures of the database. Other failures are INTERNAL. */
-  readonly classify?: ClassifyFailure
   /** Origins whose pages may call; none by default. */
   readonly corsOrigins?: readonly string[]
   /** Origins whose pages have publishable keys. */
@@ -57,10 +40,6 @@ export interface ApiOptions {
   readonly isHostAllowed?: (authority: string) => boolean
   /** Additional headers of every answer. */
   readonly extraHeaders?: Readonly<Record<string, string>>
-  /** The fields of answers that pages with publishable keys may see; none by default. */
-  readonly shownToPages?: ShownToPages
-  /** Undefined where all accounts are on one server. */
-  readonly lostServers?: LostServers | undefined
   /** JSON names of fields that change without the resource having changed. Entity tags leave them out. */
   readonly volatileFields?: readonly string[]
   /** Files that need no key; none by default. */

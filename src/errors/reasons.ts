@@ -3,20 +3,16 @@
  * `api/calls/error-mapping.ts` alone knows which code and status a kind has on the wire.
  */
 
-import { accessReasons } from './reasons/access.ts'
+import { callReasons } from './reasons/calls.ts'
+import { inputReasons } from './reasons/input.ts'
 import { missingRouteReasons } from './reasons/missing-routes.ts'
-import { outcomeReasons } from './reasons/outcomes.ts'
-import { requestFormReasons } from './reasons/request-form.ts'
-import { valueReasons } from './reasons/values.ts'
 import { warningReasons } from './reasons/warnings.ts'
 
 export type { ReasonKind } from './reasons/reason-entry.ts'
 
 export const reasons = {
-  ...requestFormReasons,
-  ...valueReasons,
-  ...accessReasons,
-  ...outcomeReasons,
+  ...inputReasons,
+  ...callReasons,
   ...warningReasons,
   ...missingRouteReasons,
 } as const

@@ -38,17 +38,11 @@ export function bindingsOf(rule: HttpRule): readonly HttpBinding[] {
 const token = /^[A-Za-z0-9!#$%&'*+\-.^_`|~]+$/
 
 function patternOf({ pattern }: HttpRule): { httpMethod: string; path: string } {
-  switch (pattern.case) {
-    case undefined:
-      throw new Error('the rule has no pattern: one of get, put, post, delete, patch, custom')
-    case 'custom':
-      if (!token.test(pattern.value.kind)) throw new Error(`${JSON.stringify(pattern.value.kind)} is no HTTP method`)
-      return { httpMethod: pattern.value.kind, path: pattern.value.path }
-    case 'get':
-    case 'put':
-    case 'post':
-    case 'delete':
-    case 'patch':
-      return { httpMethod: pattern.case.toUpperCase(), path: pattern.value }
+  if (pattern.case === undefined) {
+    throw new Error('the rule has no pattern: one of get, put, post, delete, patch, custom')
   }
+  if (pattern.case !== 'custom') return { httpMethod: pattern.case.toUpperCase(), path: pattern.value }
+  const { kind, path } = pattern.value
+  if (!token.test(kind)) throw new Error(`${JSON.stringify(kind)} is no HTTP method`)
+  return { httpMethod: kind, path }
 }

@@ -1,6 +1,6 @@
 import type { DescField, DescMessage, Message } from '@bufbuild/protobuf'
 import { quote, type ReportMistake, reportThrown, TranscodingError, throwMistake } from './errors/transcoding-error.ts'
-import { findTextReader, readText } from './messages/field-text.ts'
+import { findTextReader, readText, type TextReader } from './messages/field-text.ts'
 import { MAX_DEPTH } from './messages/json-text.ts'
 import {
   appendToField,
@@ -11,10 +11,9 @@ import {
   otherMember,
   writeField,
 } from './messages/message-fields.ts'
-import type { TextReader } from './messages/scalar-text.ts'
 import { decodeQueryComponent } from './paths/percent-decoding.ts'
 
-export interface QueryMappingOptions {
+interface QueryMappingOptions {
   /** The fields that the path template binds, by proto names. */
   readonly boundInPath: readonly string[]
   /** The field bound in the body, `*` for all, empty for none. */
@@ -24,7 +23,7 @@ export interface QueryMappingOptions {
 }
 
 /** Writes the parameters of a query string into the fields of a message. By default the first mistake is thrown. */
-export type QueryMapper = (message: Message, rawQuery: string, report?: ReportMistake) => void
+type QueryMapper = (message: Message, rawQuery: string, report?: ReportMistake) => void
 
 /** The field that a parameter names. */
 interface Target {
@@ -62,11 +61,13 @@ export function compileQueryMapping(input: DescMessage, options: QueryMappingOpt
     const name = decodeQueryComponent(equals < 0 ? pair : pair.slice(0, equals))
     const text = equals < 0 ? '' : decodeQueryComponent(pair.slice(equals + 1), name)
     const target = findTarget(name)
-    if (target.field.fieldKind !== 'list') {
-      if (seen.given.has(target.canonical)) throw duplicate(name, text)
-      seen.given.add(target.canonical)
-    }
-    assign(message, target, { name, text }, seen)
+    const { parents, field, reader, canonical } = target
+    if (field.fieldKind === 'list') return append(openOwner(message, parents, name), target, { name, text }, seen)
+    if (seen.given.has(canonical)) throw duplicate(name, text)
+    seen.given.add(canonical)
+    const owner = openOwner(message, parents, name)
+    refuseOtherMember(owner, field, name)
+    writeField(owner, field, readText(reader, name, text))
   }
 
   return (message, rawQuery, report = throwMistake) => {
@@ -90,19 +91,6 @@ interface SeenParameters {
   /** How many elements of each list were wrong and left out. */
   readonly wrong: Map<string, number>
   readonly report: ReportMistake
-}
-
-function assign(
-  message: Message,
-  target: Target,
-  { name, text }: { readonly name: string; readonly text: string },
-  seen: SeenParameters,
-): void {
-  const { parents, field, reader } = target
-  const owner = openOwner(message, parents, name)
-  if (field.fieldKind === 'list') return append(owner, target, { name, text }, seen)
-  refuseOtherMember(owner, field, name)
-  writeField(owner, field, readText(reader, name, text))
 }
 
 /** The message that holds a field, created if it is not set. */

@@ -8,10 +8,10 @@ import {
   type Message,
   type Registry,
 } from '@bufbuild/protobuf'
-import { type BodyMapper, compileBodyMapping } from './body-mapping.ts'
+import { compileBodyMapping } from './body-mapping.ts'
 import { decodeReporting, quote, reportThrown, TranscodingError } from './errors/transcoding-error.ts'
 import { bindingsOf, type HttpBinding, type HttpRule } from './http-rule.ts'
-import { findTextReader, readText } from './messages/field-text.ts'
+import { findTextReader, readText, type TextReader } from './messages/field-text.ts'
 import {
   compileFieldSerializer,
   compileJsonSerializer,
@@ -20,10 +20,9 @@ import {
   type StableJson,
 } from './messages/json-serializer.ts'
 import { fieldsOf, type MessageField, readField, writeField } from './messages/message-fields.ts'
-import type { TextReader } from './messages/scalar-text.ts'
 import { createRouter, type PathVariable } from './paths/router.ts'
 import { type PathTemplate, parseTemplate } from './paths/template-parser.ts'
-import { compileQueryMapping, openOwner, type QueryMapper, refuseOtherMember } from './query-mapping.ts'
+import { compileQueryMapping, openOwner, refuseOtherMember } from './query-mapping.ts'
 
 export interface TranscoderOptions {
   /**
@@ -125,9 +124,11 @@ function compileRoute(
 ): Route {
   const { registry, isCommaSeparated = () => false, isVolatile = () => false } = options
   const mapBody = compileBodyMapping(method.input, binding.body, registry)
-  const variables = compilePathVariables(method.input, template)
+  const targets = new Map(
+    template.variables.map(({ fieldPath }) => [fieldPath, compileVariable(method.input, fieldPath)] as const),
+  )
   const mapQuery = compileQueryMapping(method.input, {
-    boundInPath: [...variables.keys()],
+    boundInPath: [...targets.keys()],
     boundInBody: binding.body,
     isCommaSeparated,
   })
@@ -135,7 +136,22 @@ function compileRoute(
     method,
     binding,
     template,
-    decodeRequest: (request) => decodeRequest(method.input, request, { mapBody, variables, mapQuery }),
+    decodeRequest({ variables, rawQuery, body }) {
+      const message = create(method.input)
+      return decodeReporting(message, (report) => {
+        // The body comes first, so that values of path and query are compared with those of the body.
+        mapBody(message, body, report)
+        for (const variable of variables) {
+          const target = targets.get(variable.fieldPath)
+          try {
+            if (target !== undefined) assignVariable(message, target, variable)
+          } catch (thrown) {
+            reportThrown(thrown, report)
+          }
+        }
+        mapQuery(message, rawQuery, report)
+      })
+    },
     encodeResponse: compileResponse(method.output, binding.responseBody, registry),
     encodeStable:
       binding.responseBody === '' && holdsField(method.output, isVolatile)
@@ -144,37 +160,10 @@ function compileRoute(
   }
 }
 
-interface RequestMappers {
-  readonly mapBody: BodyMapper
-  readonly variables: ReadonlyMap<string, VariableTarget>
-  readonly mapQuery: QueryMapper
-}
-
-/** Reads the body first, so that values of path and query are compared with those of the body. */
-function decodeRequest(input: DescMessage, request: EncodedRequest, mappers: RequestMappers): Message {
-  const message = create(input)
-  return decodeReporting(message, (report) => {
-    mappers.mapBody(message, request.body, report)
-    for (const variable of request.variables) {
-      const target = mappers.variables.get(variable.fieldPath)
-      try {
-        if (target !== undefined) assignVariable(message, target, variable)
-      } catch (thrown) {
-        reportThrown(thrown, report)
-      }
-    }
-    mappers.mapQuery(message, request.rawQuery, report)
-  })
-}
-
 interface VariableTarget {
   readonly parents: readonly MessageField[]
   readonly field: DescField
   readonly reader: TextReader
-}
-
-function compilePathVariables(input: DescMessage, template: PathTemplate): ReadonlyMap<string, VariableTarget> {
-  return new Map(template.variables.map(({ fieldPath }) => [fieldPath, compileVariable(input, fieldPath)]))
 }
 
 function compileVariable(input: DescMessage, fieldPath: string): VariableTarget {

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Interceptor } from '@connectrpc/connect'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
-import { callerKey } from '../../src/api/calls/call-context.ts'
+import { callerKey } from '../../src/api/calls/call.ts'
 import type { ServedService } from '../../src/api/calls/served-method.ts'
 import type { Authenticate } from '../../src/auth/authenticate.ts'
 

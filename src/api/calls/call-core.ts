@@ -1,10 +1,9 @@
 import { clearField, type DescMessage, type DescMethod, type Message } from '@bufbuild/protobuf'
-import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { mergeErrors, violationsOf } from '../../errors/gather-errors.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
-import { compileUnknownCheck, type UnknownCheck } from '../messages/unknown-numbers.ts'
+import { refuseUnknownNumbers } from '../messages/unknown-numbers.ts'
 import type { Validate } from '../messages/validation.ts'
 import { type Answers, Call, type Given, type IncomingCall, type Messages } from './call.ts'
 import { type CallCaps, capCalls, refuseWhenFull, type StreamCaps } from './cap-calls.ts'
@@ -40,11 +39,8 @@ export interface CallCoreOptions
 /** A method with its interceptors, ready to be called. */
 export type CallableMethod = ReturnType<typeof compose>
 
-/** The answer of a unary method, with its headers and trailers. */
-export interface UnaryAnswer extends Given {
-  /** What the handler returned. */
-  readonly plain: object
-}
+/** How a unary call ended: what its handler returned, or an error that is already logged. With the headers and trailers of the handler. */
+export type UnaryOutcome = Given & ({ readonly plain: object } | { readonly error: WaybillError })
 
 /** The answers of a method that takes or answers a stream. A method that answers once has one. */
 export interface StreamAnswer {
@@ -84,31 +80,28 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
 }
 
 function compose(method: ServedMethod, interceptors: readonly Interceptor[]) {
-  const { desc, path, chooseForm, eventIdOf } = method
+  const { desc, path, readsOnly, chooseForm, eventIdOf } = method
   const run = interceptors.reduceRight((next, interceptor) => interceptor(method, next), invoke(method))
   return {
     desc,
     path,
     chooseForm,
     eventIdOf,
-    /** Whether it has no side effects, so that it may be called by GET. */
-    readsOnly: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
-    /**
-     * Runs a call of a unary method from beginning to end.
-     *
-     * @throws WaybillError and nothing else; already logged
-     */
-    async callUnary(incoming: IncomingCall): Promise<UnaryAnswer> {
+    readsOnly,
+    /** Runs a call of a unary method from beginning to end. Never rejects. */
+    async callUnary(incoming: IncomingCall): Promise<UnaryOutcome> {
       const call = new Call(desc, incoming)
-      try {
-        const plain = await run(call)
-        return { plain, ...givenOf(call) }
-      } catch (error) {
-        incoming.onFailure?.(givenOf(call))
-        throw error
-      }
+      const outcome = await run(call).then(
+        (plain) => ({ plain }),
+        (error: WaybillError) => ({ error }),
+      )
+      return { ...outcome, header: call.givenResponseHeader(), trailer: call.givenResponseTrailer() }
     },
-    /** As `callUnary`, for the methods that take or answer a stream. Iterating the answers throws nothing but WaybillError, too. */
+    /**
+     * Runs a call of a method that takes or answers a stream.
+     *
+     * @throws WaybillError and nothing else, also when the answers are read; already logged
+     */
     async callStream(incoming: IncomingCall): Promise<StreamAnswer> {
       const call = new Call(desc, incoming)
       const answers = (await run(call)) as Answers
@@ -118,37 +111,23 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[]) {
   }
 }
 
-function givenOf(call: Call): Given {
-  return { header: call.givenResponseHeader(), trailer: call.givenResponseTrailer() }
-}
-
-/** The innermost step: the handler. */
+/** The innermost step: the handler. The request has been read by then. */
 function invoke({ desc, handler }: ServedMethod): Next {
   switch (desc.methodKind) {
     case 'unary':
-      return async (call) => (await handler(requestOf(call), call)) as object
+      return async (call) => (await handler(call.request as Message, call)) as object
     case 'server_streaming':
-      return async (call) => handler(requestOf(call), call) as Answers
+      return async (call) => handler(call.request as Message, call) as Answers
     case 'bidi_streaming':
-      return async (call) => handler(requestsOf(call), call) as Answers
+      return async (call) => handler(call.requests as Messages, call) as Answers
     case 'client_streaming':
-      return async (call) => answerOnce(() => handler(requestsOf(call), call))
+      return async (call) => answerOnce(() => handler(call.requests as Messages, call))
   }
 }
 
 /** The one answer of a method as a stream: the protocols write both alike. */
 async function* answerOnce(answer: () => unknown): Answers {
   yield (await answer()) as object
-}
-
-function requestOf({ request }: Call): Message {
-  if (request === undefined) throw new TypeError('a handler was reached before its request was read')
-  return request
-}
-
-function requestsOf({ requests }: Call): Messages {
-  if (requests === undefined) throw new TypeError('a handler was reached before its requests were there')
-  return requests
 }
 
 interface ReadTerms {
@@ -158,14 +137,18 @@ interface ReadTerms {
   readonly watchBody: (call: Call) => () => void
 }
 
+/** Refuses a request. */
+type Check = (request: Message) => void
+
 /** Reads the request. Refuses fields and enum numbers that its definition does not know, and values that break its rules. */
 function checkRequests(validate: Validate, terms: ReadTerms): Interceptor {
   return (method, next) => {
     const { desc } = method
-    const checks = [compileUnknownCheck(desc.input), (request: Message) => validate(desc.input, request)]
+    const { input } = desc
+    const checks: readonly Check[] = [(each) => refuseUnknownNumbers(input, each), (each) => validate(input, each)]
     if (desc.methodKind === 'bidi_streaming' || desc.methodKind === 'client_streaming') {
       return (call) => {
-        call.requests = checkAll(call.incoming.requests ?? none(), desc.input, checks)
+        call.requests = checkAll(call.incoming.requests ?? none(), input, checks)
         return next(call)
       }
     }
@@ -211,7 +194,7 @@ async function tellAll(
   thrown: unknown,
   call: Call,
   { desc, check: checkValues }: ServedMethod,
-  checks: readonly UnknownCheck[],
+  checks: readonly Check[],
 ): Promise<unknown> {
   const first = withReason(thrown, desc.input)
   if (!isMistake(first)) return first
@@ -257,7 +240,7 @@ function topOf(path: string): string {
   return path.split(/[.[]/, 1)[0] ?? path
 }
 
-async function* checkAll(requests: Messages, input: DescMessage, checks: readonly UnknownCheck[]): Messages {
+async function* checkAll(requests: Messages, input: DescMessage, checks: readonly Check[]): Messages {
   // Errors of the handler are not caught here: a generator does not see what its reader throws.
   try {
     for await (const request of requests) {

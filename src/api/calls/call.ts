@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { DescMethod, Message } from '@bufbuild/protobuf'
-import { type ContextValues, createContextValues } from '@connectrpc/connect'
+import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from '@connectrpc/connect'
 import type { Caller, ReportLimit } from '../../auth/caller.ts'
+import type { Account } from '../../domain/account.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
-import { type CallContext, callerKey } from './call-context.ts'
-import type { Holder } from './shares.ts'
+import { type Holder, USUAL_SHARE } from './shares.ts'
 
 export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web'
 
@@ -28,17 +28,15 @@ export interface CallOrigin {
 export interface IncomingCall extends CallOrigin {
   readonly protocol: Protocol
   /**
-   * The caller's timeout, in milliseconds; undefined for none.
+   * The caller's timeout, in milliseconds; undefined for none, as in REST.
    *
    * @throws WaybillError when the timeout is malformed
    */
-  readonly readTimeoutMs: () => number | undefined
+  readonly readTimeoutMs?: () => number | undefined
   /** Reads and decodes the request. Called once, after the caller is known; not for methods that take a stream. */
   readonly readRequest: () => Promise<Message>
   /** The requests of a method that takes a stream. */
   readonly requests?: Messages
-  /** Gets the headers and trailers of the handler when a unary call fails. */
-  readonly onFailure?: (given: Given) => void
   /** Reads the ticket that stands in for a key. Called only where no key was sent. */
   readonly readTicket?: () => string | null
   /** Fires when the process stops. Only streams end then; other calls may finish. */
@@ -56,6 +54,31 @@ export type Messages = AsyncIterable<Message>
 
 /** The answers of a stream, each a message or what `create` takes to make it. */
 export type Answers = AsyncIterable<object>
+
+/**
+ * The key of the caller in a handler's context values; undefined for methods that need no key. Handlers take Connect's own
+ * {@link HandlerContext} and find their caller in its values, so that they run on any of Connect's servers.
+ */
+export const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'caller' })
+
+/**
+ * The caller of a method that needs a key.
+ *
+ * @throws TypeError when the method needs none
+ */
+export function callerOf({ values }: Pick<HandlerContext, 'values'>): Caller {
+  const caller = values.get(callerKey)
+  if (caller === undefined) throw new TypeError('the handler of a method that needs no key asked for the caller')
+  return caller
+}
+
+/** What handlers here use of Connect's context; that of a call has no more. */
+export type CallContext = Omit<HandlerContext, 'service' | 'protocolName' | 'requestMethod' | 'url'>
+
+/** The account of {@link callerOf}. */
+export function accountOf(context: Pick<HandlerContext, 'values'>): Account {
+  return callerOf(context).account
+}
 
 /**
  * A call on its way through the call core. It is also the context that Connect's handlers get. Signal, headers and values are made when they are
@@ -137,6 +160,24 @@ export class Call implements CallContext {
     this.#controller ??= new AbortController()
     this.#controller.abort(error)
   }
+}
+
+/** Who holds the places of a call. Called once its caller is known. */
+export function holderOf(call: Call): Holder {
+  call.holder ??= findHolder(call)
+  return call.holder
+}
+
+function findHolder({ caller, incoming }: Call): Holder {
+  if (caller === undefined) return keylessAt(incoming.clientAddress())
+  const { pageAddress, share = USUAL_SHARE } = caller
+  if (pageAddress !== undefined) return { standing: 'publishable', name: pageAddress, share: 0 }
+  // A platform key acts for many accounts, each of which counts by itself.
+  return { standing: 'secret', name: `${caller.keyId} ${caller.account.id}`, share }
+}
+
+export function keylessAt(address: string): Holder {
+  return { standing: 'keyless', name: address, share: 0 }
 }
 
 /** The value of a header; null when it was not sent. Values of a header that was sent more than once are joined by commas. */

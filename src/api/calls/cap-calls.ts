@@ -1,7 +1,5 @@
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import { type Call, isStream, whenComplete } from './call.ts'
-import { callerOf } from './call-context.ts'
-import { holderOf } from './call-holder.ts'
+import { type Call, callerOf, holderOf, isStream, whenComplete } from './call.ts'
 import type { Answer, Interceptor, Next, ServedMethod } from './served-method.ts'
 import { createCounts, type Holder, type Places, placesOf, USUAL_SHARE } from './shares.ts'
 
@@ -150,17 +148,10 @@ function createPools(size: number, refuse: () => WaybillError): (holder: string 
 
 /** Takes from several pools, or from none if one is empty. */
 function takeAll(...takes: readonly (() => GiveBack)[]): GiveBack {
-  const taken: GiveBack[] = []
-  const giveBack = () => {
-    for (const give of taken) give()
-  }
-  try {
-    for (const take of takes) taken.push(take())
-    return giveBack
-  } catch (error) {
-    giveBack()
-    throw error
-  }
+  using taken = new DisposableStack()
+  for (const take of takes) taken.defer(take())
+  const kept = taken.move()
+  return () => kept.dispose()
 }
 
 /** Runs the call and calls `giveBack` once: when the call has failed, or its answer is complete or abandoned. */

@@ -1,6 +1,5 @@
 import { waybillError } from '../../errors/waybill-error.ts'
-import type { Call } from './call.ts'
-import { callerOf } from './call-context.ts'
+import { type Call, callerOf } from './call.ts'
 import { holdUntilOver } from './cap-calls.ts'
 import type { Interceptor } from './served-method.ts'
 

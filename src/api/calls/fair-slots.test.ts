@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createFairSlots, type FairSlotsOptions, TooManyAtOnceError } from './take-slots.ts'
+import { createFairSlots, type FairSlotsOptions } from './take-slots.ts'
 
 const NEVER = new AbortController().signal
 
@@ -81,7 +81,7 @@ describe('slots', () => {
     const late = ask('a2', { withinMs: 300 }).catch((error: unknown) => error)
     void ask('a3')
     await vi.advanceTimersByTimeAsync(300)
-    expect(await late).toEqual(new TooManyAtOnceError(300))
+    expect(await late).toMatchObject({ reason: 'TOO_MANY_AT_ONCE', metadata: { limit: '1', retryAfterSeconds: '1' } })
     await end('a1')
     expect(begun).toEqual(['a1', 'a3'])
     expect(vi.getTimerCount()).toBe(0)

@@ -30,7 +30,7 @@ export function keepDeadline(limits: TimeLimits): Interceptor {
     const isLong = desc.methodKind !== 'unary'
     const limitMs = isLong ? maxStreamMs : maxCallMs
     return async (call) => {
-      const askedMs = call.incoming.readTimeoutMs()
+      const askedMs = call.incoming.readTimeoutMs?.()
       if (askedMs !== undefined && askedMs <= 0) throw waybillError('DEADLINE_EXCEEDED', { timeoutMs: 0 })
       const isOurs = askedMs === undefined || askedMs > limitMs
       const timeoutMs = isOurs ? limitMs : askedMs

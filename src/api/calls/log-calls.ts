@@ -1,9 +1,7 @@
 import type { Logger } from '../../domain/logger.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import { type Answers, type Call, isStream, type Protocol } from './call.ts'
-import { holderOf } from './call-holder.ts'
+import { type Answers, type Call, holderOf, isStream, type Protocol } from './call.ts'
 import { type ClassifyFailure, codeName, retryAfterSeconds, toWaybillError, wireFormOfError } from './error-mapping.ts'
-import type { RefusalLog } from './refusal-log.ts'
 import type { Interceptor } from './served-method.ts'
 
 export interface CallLog {
@@ -26,7 +24,7 @@ export function logCalls({ logger, refusalLog, classify }: CallLog): Interceptor
         const { protocol } = call.incoming
         const outcome = outcomeOf(error, protocol, startMs)
         const fields = { requestId, method, protocol, ...outcome, account: caller?.account.name }
-        const write = () => logOutcome(logger, { fields, error, protocol }, 'call')
+        const write = () => logOutcome(logger, 'call', { fields, error, protocol })
         if (error === undefined) return write()
         writeRefusal(refusalLog, { error, name: holderOf(call).name, isKeyless: caller === undefined }, write)
       }
@@ -95,18 +93,64 @@ export function outcomeOf(error: WaybillError | undefined, protocol: Protocol, s
   }
 }
 
-interface Outcome {
-  readonly fields: object
-  readonly error: WaybillError | undefined
-  readonly protocol: Protocol
-}
-
 /** Writes a failure of this process as an error, an unavailable dependency as a warning, a mistake of the caller as information. */
-export function logOutcome(logger: Logger, { fields, error, protocol }: Outcome, message: string): void {
+export function logOutcome(
+  logger: Logger,
+  message: 'call' | 'request',
+  { fields, error, protocol }: { fields: object; error: WaybillError | undefined; protocol: Protocol },
+): void {
   if (error === undefined) return logger.info(fields, message)
   const { httpStatus } = wireFormOfError(error, protocol)
   const withCause = error.cause === undefined ? fields : { ...fields, err: error.cause }
   if (httpStatus === 500) return logger.error(withCause, message)
   if (httpStatus > 500 && httpStatus !== 501) return logger.warn(withCause, message)
   logger.info(fields, message)
+}
+
+export type RefusalLog = ReturnType<typeof createRefusalLog>
+
+const EVERY_MS = 60_000
+const MAX_LINES = 1_000
+
+/**
+ * Makes what writes lines of refusals, which anybody can cause without end. What is left out is counted, and reported in one line at the end of the
+ * minute.
+ */
+export function createRefusalLog(logger: Logger) {
+  let reported = new Set<string>()
+  let lines = 0
+  let leftOut = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function endMinute(): void {
+    timer = undefined
+    if (leftOut > 0)
+      logger.info({ refusals: leftOut }, 'more refusals like those of the last minute, not logged one by one')
+    reported = new Set()
+    lines = 0
+    leftOut = 0
+  }
+
+  function tell(write: () => void): void {
+    timer ??= setTimeout(endMinute, EVERY_MS).unref()
+    if (lines >= MAX_LINES) leftOut += 1
+    else {
+      lines += 1
+      write()
+    }
+  }
+
+  return {
+    /** So many lines a minute in all, for single mistakes of callers without a key. */
+    each: tell,
+    /** Of each name and reason one line a minute, for refusals that go on until somebody stops. */
+    once(name: string, reason: string, write: () => void): void {
+      const key = `${reason} ${name}`
+      if (reported.has(key)) leftOut += 1
+      else {
+        if (reported.size < MAX_LINES) reported.add(key)
+        tell(write)
+      }
+    },
+  }
 }

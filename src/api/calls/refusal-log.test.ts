@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { recordLogs } from '../../../test/support/logs.ts'
-import { createRefusalLog } from './refusal-log.ts'
+import { createRefusalLog } from './log-calls.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -1,8 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Authenticate } from '../../auth/authenticate.ts'
 import type { ReportLimit } from '../../auth/caller.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import { headerOf, whenComplete } from './call.ts'
-import { holderOf } from './call-holder.ts'
+import { headerOf, holderOf, whenComplete } from './call.ts'
 import { isHealth } from './cap-calls.ts'
 import type { Interceptor } from './served-method.ts'
 
@@ -54,45 +54,23 @@ export function requireCaller({ authenticate, countOpen, isKeyInForce, recheckMs
       const { keyId } = call.caller
       if (desc.methodKind === 'unary' || isKeyInForce === undefined) return next(call)
       const answer = await next(call)
-      const stopChecking = recheck(() => isKeyInForce(keyId), {
-        everyMs: recheckMs,
-        onNo: () => call.end?.(waybillError('INVALID_API_KEY', {})),
-        // A stream may also be abandoned before anybody has begun to read it.
-        signal: call.signal,
-      })
-      return whenComplete(answer, stopChecking)
+      const over = new AbortController()
+      // A stream may also be abandoned before anybody has begun to read it.
+      const signal = AbortSignal.any([call.signal, over.signal])
+      untilNo(() => isKeyInForce(keyId), recheckMs, signal).then(
+        () => call.end?.(waybillError('INVALID_API_KEY', {})),
+        () => {},
+      )
+      return whenComplete(answer, () => over.abort())
     }
   }
 }
 
-interface Recheck {
-  readonly everyMs: number
-  readonly onNo: () => void
-  /** Aborting it stops the checks as well. */
-  readonly signal: AbortSignal
-}
-
-/**
- * Asks at intervals until the answer is no.
- *
- * @returns stops the checks
- */
-function recheck(ask: () => Promise<boolean>, { everyMs, onNo, signal }: Recheck): () => void {
-  let timer: NodeJS.Timeout
-  let isOver = false
-  const check = async () => {
+/** Asks at intervals until the answer is no. Rejects when the signal aborts. */
+async function untilNo(ask: () => Promise<boolean>, everyMs: number, signal: AbortSignal): Promise<void> {
+  do {
+    await delay(everyMs, undefined, { signal })
     // A database that does not answer ends no stream.
-    const isSo = await ask().catch(() => true)
-    if (isOver || signal.aborted) return
-    if (isSo) begin()
-    else onNo()
-  }
-  const begin = () => {
-    timer = setTimeout(() => void check(), everyMs)
-  }
-  begin()
-  return () => {
-    isOver = true
-    clearTimeout(timer)
-  }
+  } while (await ask().catch(() => true))
+  signal.throwIfAborted()
 }

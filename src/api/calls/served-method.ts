@@ -1,9 +1,9 @@
 import type { DescMethod, DescService, Message, MessageShape } from '@bufbuild/protobuf'
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { Scope } from '../../auth/rules/api-key.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
-import type { Call, Messages } from './call.ts'
-import type { CallContext } from './call-context.ts'
+import type { Call, CallContext, Messages } from './call.ts'
 
 /** Work whose slots are shared out fairly among keys: reading pages of payments, and summarising all of them. */
 export type SlotKind = 'page' | 'summary'
@@ -40,6 +40,8 @@ export interface ServedMethod extends Omit<MethodAccess, 'scope'> {
   /** `/payments.v1.RoutesService/GetPaymentRoutes` */
   readonly path: string
   readonly scope: Scope | 'open'
+  /** Whether it has no side effects, so that it may be called by GET. */
+  readonly readsOnly: boolean
   readonly handler: Handler
   readonly check: Check | undefined
 }
@@ -78,6 +80,7 @@ export function serveService<S extends DescService>(
       ...(typeof given === 'object' ? given : { scope: given }),
       desc,
       path: pathOf(desc),
+      readsOnly: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
       handler: handler.bind(handlers) as Handler,
       check: checks[localName] as Check | undefined,
     }

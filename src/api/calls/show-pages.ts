@@ -15,7 +15,7 @@ type ShownFields = 'all' | readonly string[]
 export function showPages(shown: ShownToPages): Interceptor {
   return ({ desc: { output }, isForPages }, next) => {
     if (!isForPages) return next
-    const reduce = reducerOf(output, shown)
+    const reduce = (answer: object) => reduceMessage(answer, output, shown)
     return async (call) => {
       const answer = await next(call)
       if (call.caller?.pageAddress === undefined) return answer
@@ -24,38 +24,34 @@ export function showPages(shown: ShownToPages): Interceptor {
   }
 }
 
-type Reduce = (message: object) => object
-
-async function* reduceEach(answers: Answers, reduce: Reduce): Answers {
+async function* reduceEach(answers: Answers, reduce: (answer: object) => object): Answers {
   for await (const answer of answers) yield reduce(answer)
 }
 
 /** Reduces a message, or what `create` takes to make it, to the fields that are shown. */
-function reducerOf(desc: DescMessage, shown: ShownToPages): Reduce {
+function reduceMessage(message: object, desc: DescMessage, shown: ShownToPages): object {
   const names = shown[desc.typeName] ?? []
-  if (names === 'all') return (message) => message
-  const fields = desc.fields.filter(({ localName }) => names.includes(localName))
-  return (message) => {
-    const given = message as Readonly<Record<string, unknown>>
-    const reduced: Record<string, unknown> = {}
-    for (const field of fields) {
-      const { localName, oneof } = field
-      if (oneof === undefined) {
-        if (given[localName] !== undefined) reduced[localName] = reduceValue(given[localName], field, shown)
-        continue
-      }
-      const chosen = given[oneof.localName] as { readonly case?: string; readonly value?: unknown } | undefined
-      if (chosen?.case !== localName) continue
-      reduced[oneof.localName] = { case: localName, value: reduceValue(chosen.value, field, shown) }
+  if (names === 'all') return message
+  const given = message as Readonly<Record<string, unknown>>
+  const reduced: Record<string, unknown> = {}
+  for (const field of desc.fields) {
+    const { localName, oneof } = field
+    if (!names.includes(localName)) continue
+    if (oneof === undefined) {
+      if (given[localName] !== undefined) reduced[localName] = reduceValue(given[localName], field, shown)
+      continue
     }
-    return reduced
+    const chosen = given[oneof.localName] as { readonly case?: string; readonly value?: unknown } | undefined
+    if (chosen?.case !== localName) continue
+    reduced[oneof.localName] = { case: localName, value: reduceValue(chosen.value, field, shown) }
   }
+  return reduced
 }
 
 function reduceValue(value: unknown, { message, fieldKind }: DescField, shown: ShownToPages): unknown {
   // No message of ours has a map.
   if (fieldKind === 'map') return {}
   if (message === undefined) return value
-  const reduce = reducerOf(message, shown)
-  return Array.isArray(value) ? value.map((each: object) => reduce(each)) : reduce(value as object)
+  if (Array.isArray(value)) return value.map((each: object) => reduceMessage(each, message, shown))
+  return reduceMessage(value as object, message, shown)
 }

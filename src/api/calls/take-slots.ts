@@ -1,7 +1,6 @@
-import { waybillError } from '../../errors/waybill-error.ts'
+import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { startTimer } from './alarms.ts'
-import type { Answers, Call } from './call.ts'
-import { holderOf } from './call-holder.ts'
+import { type Answers, type Call, holderOf } from './call.ts'
 import type { Interceptor, SlotKind } from './served-method.ts'
 
 /** How much work of each kind this process does at once. */
@@ -45,31 +44,16 @@ const WAITING_SHARE = 0.5
 export function takeSlots(limits: SlotLimits): Interceptor {
   const { maxSearches, maxSearchesPerKey, maxSummaries, maxSummariesPerKey } = limits
   const slots: Readonly<Record<SlotKind, TakeSlot>> = {
-    page: createFairSlots({
-      places: maxSearches,
-      placesEach: maxSearchesPerKey,
-    }),
-    summary: createFairSlots({
-      places: maxSummaries,
-      placesEach: maxSummariesPerKey,
-    }),
+    page: createFairSlots({ places: maxSearches, placesEach: maxSearchesPerKey }),
+    summary: createFairSlots({ places: maxSummaries, placesEach: maxSummariesPerKey }),
   }
-  const limitOf = { page: maxSearchesPerKey, summary: maxSummariesPerKey }
 
   return ({ slot: kind }, next) => {
     if (kind === undefined) return next
     const take = async (call: Call): Promise<() => void> => {
       const leftMs = (call.deadlineAtMs ?? Number.POSITIVE_INFINITY) - Date.now()
-      try {
-        return await slots[kind](holderOf(call).name, {
-          signal: call.signal,
-          untilMs: performance.now() + leftMs * WAITING_SHARE,
-        })
-      } catch (error) {
-        if (!(error instanceof TooManyAtOnceError)) throw error
-        const retryAfterSeconds = Math.max(1, Math.ceil(error.waitedMs / 1000))
-        throw waybillError('TOO_MANY_AT_ONCE', { limit: limitOf[kind], retryAfterSeconds })
-      }
+      const untilMs = performance.now() + leftMs * WAITING_SHARE
+      return slots[kind](holderOf(call).name, { signal: call.signal, untilMs })
     }
     return async (call) => {
       if (call.method.methodKind !== 'unary') return inSlices((await next(call)) as Answers, () => take(call))
@@ -111,7 +95,7 @@ async function nextInOrder(iterator: AsyncIterator<object>, take: () => Promise<
  * @param who - equal for those who share one part
  * @param untilMs - how long to wait, on the clock of `performance`
  * @returns gives the slot back; to be called once
- * @throws TooManyAtOnceError; the signal's reason when it aborts before a slot is free
+ * @throws WaybillError TOO_MANY_AT_ONCE; the signal's reason when it aborts before a slot is free
  */
 type TakeSlot = (who: string, terms: WaitTerms) => Promise<() => void>
 
@@ -127,118 +111,88 @@ export interface FairSlotsOptions {
   readonly placesEach: number
 }
 
-/** No slot was free in time. */
-export class TooManyAtOnceError extends Error {
-  override readonly name = 'TooManyAtOnceError'
-  /** How long this call has waited, in milliseconds. */
-  readonly waitedMs: number
-
-  constructor(waitedMs: number) {
-    super(`no slot within ${waitedMs} ms`)
-    this.waitedMs = waitedMs
-  }
-}
-
-interface Waiter {
-  readonly begin: () => void
-}
-
 /** Somebody who has slots or waits for some. */
 interface User {
   running: number
-  /** In the order in which they came. */
-  readonly waiting: Waiter[]
-}
-
-interface State {
-  readonly options: FairSlotsOptions
-  /** Whoever took or gave back a slot longest ago comes first. */
-  readonly users: Map<string, User>
-  running: number
+  /** What begins each call that waits, in the order in which they came. */
+  readonly waiting: (() => void)[]
 }
 
 /**
  * Shares out a scarce resource, so that a heavy user does not keep it from others. The next slot goes to the user with the fewest slots, and
  * between equals to the one who took or gave back a slot longest ago. A user's own calls get slots in the order in which they came.
  */
-export function createFairSlots(options: FairSlotsOptions): TakeSlot {
-  const state: State = { options, users: new Map(), running: 0 }
-  const { places, placesEach } = options
-  return async (who, terms) => {
-    terms.signal.throwIfAborted()
-    const user = state.users.get(who) ?? { running: 0, waiting: [] }
-    if (state.running < places && user.running < placesEach) begin(state, who, user)
-    else await wait(state, who, user, terms)
-    return () => end(state, who, user)
+export function createFairSlots({ places, placesEach }: FairSlotsOptions): TakeSlot {
+  /** Whoever took or gave back a slot longest ago comes first. */
+  const users = new Map<string, User>()
+  let running = 0
+
+  function change(who: string, user: User, by: 1 | -1): void {
+    running += by
+    user.running += by
+    users.delete(who)
+    users.set(who, user)
   }
-}
 
-function begin(state: State, who: string, user: User): void {
-  state.running += 1
-  user.running += 1
-  moveToEnd(state, who, user)
-}
-
-function end(state: State, who: string, user: User): void {
-  state.running -= 1
-  user.running -= 1
-  moveToEnd(state, who, user)
-  forgetIdle(state, who, user)
-  giveFreeSlots(state)
-}
-
-function moveToEnd({ users }: State, who: string, user: User): void {
-  users.delete(who)
-  users.set(who, user)
-}
-
-function forgetIdle({ users }: State, who: string, { running, waiting }: User): void {
-  if (running === 0 && waiting.length === 0) users.delete(who)
-}
-
-function giveFreeSlots(state: State): void {
-  while (state.running < state.options.places) {
-    const next = nextUser(state)
-    if (next === undefined) return
-    const [who, user] = next
-    begin(state, who, user)
-    user.waiting.shift()?.begin()
+  function forgetIdle(who: string, user: User): void {
+    if (user.running === 0 && user.waiting.length === 0) users.delete(who)
   }
-}
 
-function nextUser({ users, options: { placesEach } }: State): readonly [string, User] | undefined {
-  let next: readonly [string, User] | undefined
-  for (const entry of users) {
-    const [, { running, waiting }] = entry
-    const isNext = running < placesEach && running < (next?.[1].running ?? placesEach)
-    if (waiting.length > 0 && isNext) next = entry
+  function end(who: string, user: User): void {
+    change(who, user, -1)
+    forgetIdle(who, user)
+    while (running < places) {
+      const next = nextUser()
+      if (next === undefined) return
+      change(...next, 1)
+      next[1].waiting.shift()?.()
+    }
   }
-  return next
-}
 
-function wait(state: State, who: string, user: User, { signal, untilMs }: WaitTerms): Promise<void> {
-  const sinceMs = performance.now()
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const settle = () => {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', onAbort)
+  function nextUser(): [string, User] | undefined {
+    let next: [string, User] | undefined
+    for (const entry of users) {
+      const [, user] = entry
+      const isNext = user.running < placesEach && user.running < (next?.[1].running ?? placesEach)
+      if (user.waiting.length > 0 && isNext) next = entry
+    }
+    return next
   }
-  const waiter: Waiter = {
-    begin() {
+
+  function wait(who: string, user: User, { signal, untilMs }: WaitTerms): Promise<void> {
+    const sinceMs = performance.now()
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const settle = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', onAbort)
+    }
+    const begin = () => {
       settle()
       resolve()
-    },
+    }
+    const leave = (error: unknown) => {
+      settle()
+      user.waiting.splice(user.waiting.indexOf(begin), 1)
+      forgetIdle(who, user)
+      reject(error)
+    }
+    const onAbort = () => leave(signal.reason)
+    const timer = startTimer(() => leave(tooManyAtOnce(placesEach, performance.now() - sinceMs)), untilMs - sinceMs)
+    signal.addEventListener('abort', onAbort, { once: true })
+    users.set(who, user)
+    user.waiting.push(begin)
+    return promise
   }
-  const leave = (error: unknown) => {
-    settle()
-    user.waiting.splice(user.waiting.indexOf(waiter), 1)
-    forgetIdle(state, who, user)
-    reject(error)
+
+  return async (who, terms) => {
+    terms.signal.throwIfAborted()
+    const user = users.get(who) ?? { running: 0, waiting: [] }
+    if (running < places && user.running < placesEach) change(who, user, 1)
+    else await wait(who, user, terms)
+    return () => end(who, user)
   }
-  const onAbort = () => leave(signal.reason)
-  const timer = startTimer(() => leave(new TooManyAtOnceError(performance.now() - sinceMs)), untilMs - sinceMs)
-  signal.addEventListener('abort', onAbort, { once: true })
-  state.users.set(who, user)
-  user.waiting.push(waiter)
-  return promise
+}
+
+function tooManyAtOnce(limit: number, waitedMs: number): WaybillError {
+  return waybillError('TOO_MANY_AT_ONCE', { limit, retryAfterSeconds: Math.max(1, Math.ceil(waitedMs / 1000)) })
 }

@@ -1,7 +1,6 @@
 import { waybillError } from '../../errors/waybill-error.ts'
 import { createAlarms } from './alarms.ts'
-import type { Call } from './call.ts'
-import { holderOf } from './call-holder.ts'
+import { type Call, holderOf } from './call.ts'
 import { createPlaces, placesOf, USUAL_SHARE } from './shares.ts'
 
 /** How the bodies of requests may arrive. */

@@ -33,10 +33,14 @@ export function connectEnd(trailer: Headers | undefined, error?: WaybillError): 
  */
 export function sendRpcError(inbound: Inbound, form: RpcForm, error: WaybillError, given?: Given): void {
   inbound.onRefused(error)
-  if (form.protocol !== 'connect') sendGrpcError(inbound, form, error, given)
+  const headers = { ...fieldsOf(given?.header), ...encodingHeaders(form, error) }
+  if (form.protocol !== 'connect') {
+    sendGrpc(inbound, form, { headers, envelope: undefined, trailers: grpcTrailers(given?.trailer, error) })
+  }
   // A stream of Connect always has status 200. But clients recognise a Content-Type that is not served by status 415.
   else if (form.isEnveloped && error.reason !== 'UNSUPPORTED_CONTENT_TYPE') {
-    sendConnectStreamError(inbound, form, error, given)
+    const body = connectEnd(given?.trailer, error)
+    inbound.exchange.send({ status: 200, headers: rpcHeaders(inbound, form, headers), body })
   } else sendConnectError(inbound, error, given)
 }
 
@@ -45,11 +49,6 @@ function encodingHeaders(form: RpcForm, { reason }: WaybillError): HeaderFields 
   if (reason !== 'UNSUPPORTED_CONTENT_ENCODING') return undefined
   if (form.protocol === 'connect') return { 'connect-accept-encoding': ACCEPTED_ENCODINGS.join(',') }
   return { 'grpc-accept-encoding': ['identity', ...ACCEPTED_ENCODINGS].join(',') }
-}
-
-function sendGrpcError(inbound: Inbound, form: RpcForm, error: WaybillError, given: Given | undefined): void {
-  const headers = { ...fieldsOf(given?.header), ...encodingHeaders(form, error) }
-  sendGrpc(inbound, form, { headers, envelope: undefined, trailers: grpcTrailers(given?.trailer, error) })
 }
 
 export interface GrpcAnswer {
@@ -87,11 +86,6 @@ export function rpcHeaders(
 ): HeaderFields {
   const headers: HeaderFields = { ...(form.protocol === 'grpc' ? grpcHeaders : commonHeaders) }
   return Object.assign(headers, ...given, { 'content-type': contentTypeOf(form) }) as HeaderFields
-}
-
-function sendConnectStreamError(inbound: Inbound, form: RpcForm, error: WaybillError, given: Given | undefined): void {
-  const headers = rpcHeaders(inbound, form, fieldsOf(given?.header), encodingHeaders(form, error))
-  inbound.exchange.send({ status: 200, headers, body: connectEnd(given?.trailer, error) })
 }
 
 function sendConnectError({ exchange, commonHeaders }: Inbound, error: WaybillError, given: Given | undefined): void {

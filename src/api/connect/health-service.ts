@@ -12,11 +12,6 @@ import { type ServedService, serveService } from '../calls/served-method.ts'
 /** How often the state is read for watches, in milliseconds. */
 const WATCH_EVERY_MS = 1000
 
-/** For watches of an unknown service, whose state never changes: services are not added while the process runs. */
-async function untilAborted(signal: AbortSignal): Promise<void> {
-  if (!signal.aborted) await once(signal, 'abort')
-}
-
 /**
  * Makes grpc.health.v1. Every service is as ready as the process, which has the empty name. Needs no key.
  *
@@ -40,7 +35,9 @@ export function createHealthService(services: readonly DescService[], isReady: (
   async function* watch({ service }: HealthCheckRequest, signal: AbortSignal) {
     if (!names.has(service)) {
       yield { status: Status.SERVICE_UNKNOWN }
-      return untilAborted(signal)
+      // Services are not added while the process runs, so this state never changes.
+      if (!signal.aborted) await once(signal, 'abort')
+      return
     }
     let last = await statusOf()
     yield { status: last }

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { headerOf } from '../calls/call.ts'
+import type { RpcForm } from './rpc-form.ts'
 
 const unitMs: Readonly<Record<string, number>> = {
   H: 3_600_000,
@@ -37,6 +38,11 @@ export function readConnectTimeout(headers: IncomingHttpHeaders): number | undef
   if (value === null) return undefined
   if (!/^\d{1,10}$/.test(value)) throw invalid('connect-timeout-ms', value)
   return Number(value)
+}
+
+/** Reads the timeout of a call in the header of its protocol. */
+export function readTimeout({ protocol }: Pick<RpcForm, 'protocol'>, headers: IncomingHttpHeaders): number | undefined {
+  return protocol === 'connect' ? readConnectTimeout(headers) : readGrpcTimeout(headers)
 }
 
 function invalid(field: string, value: string) {

@@ -58,6 +58,9 @@ export function createReflectionServices(
 
 function createAnswer(serviceNames: readonly string[], files: readonly DescFile[]) {
   const registry = createRegistry(...files)
+  const filesBySymbol = new Map(
+    [...registry].flatMap((desc) => symbolsOf(desc).map((name) => [name, desc.file] as const)),
+  )
   const filesByName = new Map(files.map((file) => [file.proto.name, file]))
   const extensions = [...registry].filter((desc) => desc.kind === 'extension')
   const extensionsOf = (typeName: string) => extensions.filter((desc) => desc.extendee.typeName === typeName)
@@ -69,7 +72,7 @@ function createAnswer(serviceNames: readonly string[], files: readonly DescFile[
       case 'fileByFilename':
         return fileAnswer(filesByName.get(request.value), request.value)
       case 'fileContainingSymbol':
-        return fileAnswer(fileOfSymbol(registry, request.value), request.value)
+        return fileAnswer(filesBySymbol.get(request.value), request.value)
       case 'fileContainingExtension': {
         const { containingType, extensionNumber } = request.value
         const found = extensionsOf(containingType).find((desc) => desc.number === extensionNumber)
@@ -86,28 +89,15 @@ function createAnswer(serviceNames: readonly string[], files: readonly DescFile[
   }
 }
 
-/** Finds a type or a service, or the one that has a member of this name: `payments.v1.RoutesService.GetPaymentRoutes`. */
-function fileOfSymbol(registry: Registry, symbol: string): DescFile | undefined {
-  const found = registry.get(symbol)
-  if (found !== undefined) return found.file
-  const parent = registry.get(symbol.slice(0, Math.max(0, symbol.lastIndexOf('.'))))
-  const member = symbol.slice(symbol.lastIndexOf('.') + 1)
-  return parent !== undefined && memberNames(parent).includes(member) ? parent.file : undefined
+/** The names of a type or service and of its members: `payments.v1.RoutesService.GetPaymentRoutes`. */
+function symbolsOf(desc: NonNullable<ReturnType<Registry['get']>>): readonly string[] {
+  return [desc.typeName, ...membersOf(desc).map(({ name }) => `${desc.typeName}.${name}`)]
 }
 
-type Parent = NonNullable<ReturnType<Registry['get']>>
-
-function memberNames(parent: Parent): readonly string[] {
-  switch (parent.kind) {
-    case 'service':
-      return parent.methods.map((method) => method.name)
-    case 'message':
-      return parent.fields.map((field) => field.name)
-    case 'enum':
-      return parent.values.map((value) => value.name)
-    case 'extension':
-      return []
-  }
+function membersOf(desc: Parameters<typeof symbolsOf>[0]): readonly { readonly name: string }[] {
+  if (desc.kind === 'service') return desc.methods
+  if (desc.kind === 'message') return desc.fields
+  return desc.kind === 'enum' ? desc.values : []
 }
 
 function fileAnswer(file: DescFile | undefined, asked: string): Answer {

@@ -1,6 +1,6 @@
 import type { Protocol } from '../calls/call.ts'
 import { readMediaType } from '../http/media-type.ts'
-import type { MessageFormat } from '../messages/decode-message.ts'
+import type { MessageFormat } from '../messages/message-codec.ts'
 
 /** How a call of gRPC, gRPC-Web or Connect is written, as its Content-Type says. */
 export interface RpcForm {

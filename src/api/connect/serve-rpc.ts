@@ -2,8 +2,7 @@ import type { Message, Registry } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { headerOf, type IncomingCall, type Messages } from '../calls/call.ts'
 import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
-import { breakOffStuck } from '../http/break-off-stuck.ts'
-import { type AnswerWriter, type Exchange, readPieces } from '../http/exchange.ts'
+import { breakOffStuck, type Exchange } from '../http/exchange.ts'
 import {
   type ContentEncoding,
   chooseEncoding,
@@ -11,24 +10,23 @@ import {
   fieldsOf,
   type Inbound,
   methodNotAllowed,
-  originOf,
   UNBUFFERED,
 } from '../http/http-answer.ts'
-import { findCompression } from '../http/request-body.ts'
-import { createBase64Decoder } from './base64-text.ts'
+import { findCompression, readPieces } from '../http/request-body.ts'
+import { compileCodec, type MessageCodec } from '../messages/message-codec.ts'
 import { connectEnd, grpcTrailers, rpcHeaders, sendRpcError } from './call-outcome.ts'
 import { maxBodyBytesOf, openEnvelopes, sealEnvelope, sealWebTrailers } from './envelope.ts'
-import { compileCodec, type Endpoint, type MessageCodec } from './message-codec.ts'
-import { readConnectTimeout, readGrpcTimeout } from './read-timeout.ts'
+import { readTimeout } from './read-timeout.ts'
 import { type RpcForm, readRpcForm, UNKNOWN_FORM } from './rpc-form.ts'
 import {
+  type Endpoint,
+  formOfConnectGet,
   isConnectGet,
   readConnectGet,
-  readConnectPost,
   refuseOtherVersions,
-  serveConnectUnary,
-} from './serve-connect.ts'
-import { serveGrpcUnary, type UnaryOptions } from './serve-grpc.ts'
+  serveUnary,
+  type UnaryOptions,
+} from './serve-unary.ts'
 
 export interface RpcOptions extends UnaryOptions, StreamOptions {
   /** By path. */
@@ -90,14 +88,14 @@ async function serveEndpoint(inbound: Inbound, endpoint: Endpoint<RpcOptions>, f
   const { exchange } = inbound
   const { method } = endpoint
   const isUnary = method.desc.methodKind === 'unary'
-  if (isUnary && isConnectGet(exchange, method)) return serveConnectUnary(endpoint, inbound, readConnectGet(exchange))
+  if (isUnary && isConnectGet(exchange, method)) {
+    return serveUnary(endpoint, inbound, formOfConnectGet(exchange), readConnectGet)
+  }
   if (exchange.method !== 'POST') throw methodNotAllowed(exchange, httpMethodsOf(method))
   // Connect has envelopes for methods with streams alone.
   const isOfKind = form.protocol !== 'connect' || form.isEnveloped === !isUnary
   if (!form.isServed || !isOfKind) throw unsupportedContentType(exchange, isUnary)
-  if (!isUnary) return serveStream(endpoint, inbound, form)
-  if (form.protocol !== 'connect') return serveGrpcUnary(endpoint, inbound, form)
-  return serveConnectUnary(endpoint, inbound, readConnectPost(exchange, form.format))
+  return isUnary ? serveUnary(endpoint, inbound, form) : serveStream(endpoint, inbound, form)
 }
 
 function unsupportedContentType({ headers }: Exchange, isUnary: boolean): WaybillError {
@@ -145,13 +143,12 @@ async function serveStream(endpoint: Endpoint<StreamOptions>, inbound: Inbound, 
 
 function incomingCall({ codec, options }: Endpoint<StreamOptions>, inbound: Inbound, form: RpcForm): IncomingCall {
   const { maxStreamMessageBytes, stopping } = options
-  const { headers } = inbound.exchange
-  const isConnect = form.protocol === 'connect'
+  const { headers } = inbound
   const requests = readRequests(inbound, form, { decode: codec.decode, maxBytes: maxStreamMessageBytes })
   return {
-    ...originOf(inbound),
+    ...inbound,
     protocol: form.protocol,
-    readTimeoutMs: () => (isConnect ? readConnectTimeout(headers) : readGrpcTimeout(headers)),
+    readTimeoutMs: () => readTimeout(form, headers),
     readRequest: async () => {
       // Known before the body is asked for.
       const isTooLarge = Number(headers['content-length']) > maxBodyBytesOf(form, maxStreamMessageBytes)
@@ -173,15 +170,8 @@ async function* readRequests(
   const encoding = headerOf(exchange.headers, isConnect ? 'connect-content-encoding' : 'grpc-encoding') ?? undefined
   // Checked even if no message is compressed, so that the caller learns of it with its first call.
   findCompression(encoding)
-  const pieces = readPieces(exchange)
-  const body = form.isText ? decodeText(pieces) : pieces
-  for await (const message of openEnvelopes(body, { encoding, maxBytes })) yield decode(message, form.format)
-}
-
-async function* decodeText(pieces: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-  const decoder = createBase64Decoder()
-  for await (const piece of pieces) yield decoder.push(piece)
-  decoder.end()
+  const terms = { isText: form.isText, encoding, maxBytes }
+  for await (const message of openEnvelopes(readPieces(exchange), terms)) yield decode(message, form.format)
 }
 
 /** The one request of a call that takes no stream. */
@@ -234,7 +224,8 @@ function beginAnswers(header: Headers | undefined, { inbound, form, codec, optio
   const ofStream = { ...UNBUFFERED, ...(encoding && { [encodingHeader]: encoding }) }
   const headers = rpcHeaders(inbound, form, fieldsOf(header), ofStream)
   const writer = inbound.exchange.begin({ status: 200, headers, hasTrailers: form.protocol === 'grpc' })
-  const write = (envelope: Uint8Array) => writeIn(form, writer, envelope)
+  const write = (envelope: Uint8Array) =>
+    writer.write(form.isText ? Buffer.from(Buffer.from(envelope).toString('base64')) : envelope)
   return {
     /** Resolves when there is space for more; rejects when the caller is gone. */
     async write(answer: object): Promise<void> {
@@ -249,10 +240,6 @@ function beginAnswers(header: Headers | undefined, { inbound, form, codec, optio
       writer.end(form.protocol === 'grpc' ? grpcTrailers(trailer, error) : undefined)
     },
   }
-}
-
-function writeIn({ isText }: RpcForm, writer: AnswerWriter, envelope: Uint8Array): Promise<void> {
-  return writer.write(isText ? Buffer.from(Buffer.from(envelope).toString('base64')) : envelope)
 }
 
 /** Chosen among the compressions that the caller accepts; if it names none, that of its requests. */

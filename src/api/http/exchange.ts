@@ -81,102 +81,12 @@ export function splitTarget(target: string): { readonly rawPath: string; readonl
   return { rawPath: question === 0 ? '/' : local.slice(0, question), rawQuery: local.slice(question + 1) }
 }
 
-/**
- * Reads a whole body.
- *
- * @param statedLimit - the limit to name in the error, where the body holds more than the caller's message
- * @throws WaybillError BODY_TOO_LARGE as soon as more than `maxBytes` arrive, CALL_CANCELLED when the body is cut off
- */
-export function readBody(
-  { hasBody, headers, body, received, askForBody, isCutOff }: Exchange,
-  maxBytes: number,
-  statedLimit = maxBytes,
-): Promise<Uint8Array> {
-  if (!hasBody) return Promise.resolve(new Uint8Array())
-  if (Number(headers['content-length']) > maxBytes) {
-    return Promise.reject(waybillError('BODY_TOO_LARGE', { limit: statedLimit }))
-  }
-  // A body without bytes ends by itself, even if nobody reads it.
-  if (body.readableEnded && !isCutOff()) return Promise.resolve(new Uint8Array())
-  if (body.destroyed) return Promise.reject(waybillError('CALL_CANCELLED', {}))
-  askForBody()
-  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
-  const chunks: Uint8Array[] = []
-  let isOver = false
-  const leave = () => {
-    isOver = true
-    body.off('data', onData)
-    body.off('end', onEnd)
-    body.off('error', onBroken)
-    body.off('close', onBroken)
-  }
-  const onData = (chunk: Uint8Array) => {
-    received.bytes += chunk.length
-    if (received.bytes <= maxBytes) {
-      chunks.push(chunk)
-      return
-    }
-    leave()
-    body.pause()
-    reject(waybillError('BODY_TOO_LARGE', { limit: statedLimit }))
-  }
-  const onBroken = (cause?: Error) => {
-    if (isOver) return
-    leave()
-    reject(waybillError('CALL_CANCELLED', {}, { cause }))
-  }
-  const onEnd = () => {
-    if (isCutOff()) return onBroken()
-    // After `end` only `close` can fire. Removing the listeners would cost as much as reading the body.
-    isOver = true
-    resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
-    chunks.length = 0
-  }
-  body.on('data', onData)
-  body.on('end', onEnd)
-  body.on('error', onBroken)
-  body.on('close', onBroken)
-  return promise
-}
-
-/**
- * Reads a body in pieces, as they are asked for. The rest of it may be left unread.
- *
- * @throws WaybillError CALL_CANCELLED when the body is cut off
- */
-export async function* readPieces({ body, askForBody, isCutOff }: Exchange): AsyncIterable<Uint8Array> {
-  askForBody()
-  try {
-    // Destroying the body would break off the answer as well.
-    yield* body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>
-  } catch (cause) {
-    throw waybillError('CALL_CANCELLED', {}, { cause })
-  }
-  if (isCutOff()) throw waybillError('CALL_CANCELLED', {})
-}
-
-/** A connection, as far as its exchanges need it. */
-interface Held {
-  readonly holdFor: (holder: Holder) => void
-}
-
-interface Http2Terms {
-  readonly held: Held | undefined
-  /** Whether there is no body. */
-  readonly endsWithHeaders: boolean
-  readonly endConnection: () => void
-}
-
-interface Http1Terms {
-  readonly held: Held | undefined
-  /** Whether to close the connection after the answer. */
-  readonly isStopping: () => boolean
-}
-
 export function http1Exchange(
   request: IncomingMessage,
   response: ServerResponse,
-  { held, isStopping }: Http1Terms,
+  holdConnectionFor: Exchange['holdConnectionFor'],
+  /** Whether to close the connection after the answer. */
+  isStopping: () => boolean,
 ): Exchange {
   const { headers } = request
   const hangUp = hangUpSignal()
@@ -204,7 +114,7 @@ export function http1Exchange(
     endConnection() {
       isLast = true
     },
-    holdConnectionFor: (holder) => held?.holdFor(holder),
+    holdConnectionFor,
     askForBody() {
       // HTTP/1.0 has no such answer.
       if (request.httpVersion === '1.1' && waitsForContinue(headers) && !response.headersSent) response.writeContinue()
@@ -243,7 +153,7 @@ export function http1Exchange(
 export function http2Exchange(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  { held, endsWithHeaders, endConnection }: Http2Terms,
+  ofConnection: Pick<Exchange, 'hasBody' | 'endConnection' | 'holdConnectionFor'>,
 ): Exchange {
   const method = pseudo(headers, ':method')
   const hangUp = hangUpSignal()
@@ -278,11 +188,9 @@ export function http2Exchange(
     headers,
     authority: pseudo(headers, ':authority') || (headers.host ?? ''),
     peerAddress: () => stream.session?.socket?.remoteAddress ?? '',
-    hasBody: !endsWithHeaders,
+    ...ofConnection,
     body: stream,
     received: { bytes: 0 },
-    endConnection,
-    holdConnectionFor: (holder) => held?.holdFor(holder),
     askForBody() {
       if (waitsForContinue(headers) && !begun && !stream.destroyed) stream.additionalHeaders({ ':status': 100 })
     },
@@ -371,5 +279,25 @@ async function writeTo(stream: ServerResponse | ServerHttp2Stream, chunk: Uint8A
   } finally {
     stream.off('drain', onDrain)
     stream.off('close', onClose)
+  }
+}
+
+/**
+ * Breaks off an answer when its call has ended and its reader takes nothing: the writer would wait for space for ever.
+ *
+ * @param ended - aborts when the call ends before its answer is complete
+ * @param drainMs - how long the reader then has to make space for the end
+ * @returns to be called when the answer is complete
+ */
+export function breakOffStuck(exchange: Exchange, ended: AbortSignal, drainMs: number): () => void {
+  let timer: NodeJS.Timeout | undefined
+  const onEnded = () => {
+    timer = setTimeout(exchange.abandon, drainMs)
+  }
+  if (ended.aborted) onEnded()
+  else ended.addEventListener('abort', onEnded, { once: true })
+  return () => {
+    ended.removeEventListener('abort', onEnded)
+    clearTimeout(timer)
   }
 }

@@ -10,17 +10,12 @@ import { firstElements, partsOf } from './media-type.ts'
 import { ACCEPTED_ENCODINGS } from './request-body.ts'
 
 /** A request as the protocols get it. */
-export interface Inbound {
+export interface Inbound extends CallOrigin {
   readonly exchange: Exchange
-  readonly requestId: string
   /** The headers of every answer to it. */
   readonly commonHeaders: HeaderFields
   /** As `commonHeaders`, for gRPC, whose answers no cache keeps and no page reads. */
   readonly grpcHeaders: HeaderFields
-  /** The caller's address, in the form by which callers without a key are counted. */
-  readonly clientAddress: () => string
-  /** Adds the caller's rate limit to both headers. */
-  readonly reportLimit: ReportLimit
   /** Called with each error that is sent. */
   readonly onRefused: (error: WaybillError) => void
 }
@@ -32,21 +27,6 @@ export function fieldsOf(headers: Headers | undefined): HeaderFields {
 
 /** A header of every stream: proxies such as nginx would otherwise hold messages back until their buffer is full. */
 export const UNBUFFERED: HeaderFields = { 'x-accel-buffering': 'no' }
-
-/** What the call core needs to know about a request, whatever its protocol. */
-export function originOf({ exchange, requestId, clientAddress, reportLimit }: Inbound): CallOrigin {
-  const { headers, onHangUp, received, holdConnectionFor } = exchange
-  const receivedBytes = () => received.bytes
-  return {
-    requestId,
-    headers,
-    clientAddress,
-    reportLimit,
-    receivedBytes,
-    holdConnectionFor,
-    onHangUp,
-  }
-}
 
 /** METHOD_NOT_ALLOWED, which names the methods that the path takes. */
 export function methodNotAllowed({ method, rawPath, authority }: Exchange, allow: readonly string[]): WaybillError {

@@ -3,8 +3,8 @@ import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
 import { parseJson } from '../../transcoding/messages/json-text.ts'
 import { headerOf } from '../calls/call.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
-import { readBody } from './exchange.ts'
 import { type Inbound, methodNotAllowed } from './http-answer.ts'
+import { readBody } from './request-body.ts'
 
 /** What a page that the process itself serves may ask beside the API: a demo's wallets. JSON goes in and out. */
 export interface PageCalls {

@@ -23,17 +23,17 @@ export interface Servers {
 }
 
 /** The connections that the listener has to close when it stops. */
-export interface OpenConnections {
-  readonly sockets: Set<Socket>
-  /** Those of which it is not known yet what they speak, in plaintext or within TLS. */
-  readonly undecided: Set<Socket>
-  /** Those beyond the limits that are being refused with an answer. */
-  readonly refused: Set<Socket>
-  readonly sessions: Set<ServerHttp2Session>
-}
+export type OpenConnections = ReturnType<typeof noConnections>
 
-export function noConnections(): OpenConnections {
-  return { sockets: new Set(), undecided: new Set(), refused: new Set(), sessions: new Set() }
+export function noConnections() {
+  return {
+    sockets: new Set<Socket>(),
+    /** Those of which it is not known yet what they speak, in plaintext or within TLS. */
+    undecided: new Set<Socket>(),
+    /** Those beyond the limits that are being refused with an answer. */
+    refused: new Set<Socket>(),
+    sessions: new Set<ServerHttp2Session>(),
+  }
 }
 
 /** At most so many connections beyond the limits are refused with an answer at once; the others are closed without one. */
@@ -68,15 +68,13 @@ export function acceptConnection(acceptance: Acceptance, socket: Socket): void {
 function handOver(acceptance: Acceptance, socket: Socket, protocol: Protocol): void {
   if (protocol === 'tls') startTls(acceptance, socket)
   else if (acceptance.servers.tls === undefined) serve(acceptance, socket, protocol)
-  else
-    refuse(acceptance, socket, { error: notServed('this port speaks TLS only; call it by https'), version: protocol })
+  else refuse(acceptance, socket, notServed('this port speaks TLS only; call it by https'), protocol)
 }
 
 function startTls(acceptance: Acceptance, socket: Socket): void {
   const { tls } = acceptance.servers
   if (tls === undefined) {
-    const error = notServed('this port does not speak TLS; call it by http')
-    return refuse(acceptance, socket, { error, version: '1.1' })
+    return refuse(acceptance, socket, notServed('this port does not speak TLS; call it by http'), '1.1')
   }
   socket.on('error', () => {})
   // A client that closes its side during the handshake is gone, and nothing else would notice. After the handshake it may be a client of
@@ -111,13 +109,8 @@ function serve(acceptance: Acceptance, socket: Socket, version: HttpVersion): vo
   servers.http2.emit('connection', socket)
 }
 
-interface Refusal {
-  readonly error: WaybillError
-  /** The version of HTTP of the answer. */
-  readonly version: HttpVersion
-}
-
-function refuse(acceptance: Acceptance, socket: Socket, { error, version }: Refusal): void {
+/** @param version - of HTTP, of the answer */
+function refuse(acceptance: Acceptance, socket: Socket, error: WaybillError, version: HttpVersion): void {
   if (version === '1.1') return refuseHttp1(error, socket, acceptance)
   logRefused(acceptance, error)
   const isExcess = error.reason === 'TOO_MANY_CONNECTIONS'
@@ -127,7 +120,7 @@ function refuse(acceptance: Acceptance, socket: Socket, { error, version }: Refu
 
 function refuseExcess(acceptance: Acceptance, socket: Socket, protocol: Protocol): void {
   const error = waybillError('TOO_MANY_CONNECTIONS', {})
-  if (protocol !== 'tls') return refuse(acceptance, socket, { error, version: protocol })
+  if (protocol !== 'tls') return refuse(acceptance, socket, error, protocol)
   // A handshake only to refuse would cost what the limit is to save.
   logRefused(acceptance, error)
   socket.destroy()

@@ -1,5 +1,4 @@
-import { type AbuseLimits, DEFAULT_ABUSE_LIMITS } from './abuse.ts'
-import type { Allowance } from './allowance.ts'
+import { type AbuseLimits, type Allowance, DEFAULT_ABUSE_LIMITS } from './abuse.ts'
 
 /** Limits of connections, apart from their calls. */
 export interface ConnectionLimits {

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import type { Holder } from '../calls/shares.ts'
 import { http1Exchange, MAX_HEADER_BYTES, MAX_HEADERS } from '../http/exchange.ts'
 import { costOfRefusal } from './abuse.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
@@ -51,7 +52,8 @@ export function createHttp1(terms: ServerTerms): Server {
     }
     const hostFault = faultOfHost(request)
     if (hostFault !== undefined) return refuseOnce(waybillError('INVALID_HOST', { detail: hostFault }), request.socket)
-    await handle(http1Exchange(request, response, { held, isStopping: () => stopping.aborted }))
+    const holdFor = (holder: Holder) => held?.holdFor(holder)
+    await handle(http1Exchange(request, response, holdFor, () => stopping.aborted))
     boundTaking(response, request.socket, limits.requestTimeoutMs)
     boundRest(request)
   }

@@ -8,9 +8,9 @@ import {
 } from 'node:http2'
 import type { Socket } from 'node:net'
 import { createAlarms } from '../calls/alarms.ts'
+import type { Holder } from '../calls/shares.ts'
 import { http2Exchange, MAX_HEADER_BYTES } from '../http/exchange.ts'
-import { offences } from './abuse.ts'
-import { type Allowance, createAllowance } from './allowance.ts'
+import { createAllowance, offences } from './abuse.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import type { HeldConnection } from './connection-shares.ts'
 import { LINGER_MS, type ServerTerms } from './refuse-connection.ts'
@@ -46,12 +46,12 @@ export function createHttp2(terms: ServerTerms): Http2Server {
     setImmediate(() => {
       if (stream.closed || stream.destroyed) return
       const guard = stream.session && guards.get(stream.session)
-      const of = {
-        held: guard?.held,
-        endsWithHeaders: (flags & END_STREAM) !== 0,
+      const ofConnection = {
+        hasBody: (flags & END_STREAM) === 0,
         endConnection: () => guard?.drain('refused'),
+        holdConnectionFor: (holder: Holder) => guard?.held?.holdFor(holder),
       }
-      void serve(stream, handle(http2Exchange(stream, headers, of)))
+      void serve(stream, handle(http2Exchange(stream, headers, ofConnection)))
     })
   })
   const setAlarm = createAlarms()
@@ -77,7 +77,9 @@ function guardSession(session: ServerHttp2Session, socket: Socket, terms: Server
   const nowMs = () => performance.now()
   const peer = socket.remoteAddress ?? ''
   const held = holdSession(session, terms.shares.of(socket))
-  const allowedResets = terms.isManyClients(peer) ? times(limits.resets, MANY_CLIENTS) : limits.resets
+  const { burst, perSecond } = limits.resets
+  const clients = terms.isManyClients(peer) ? MANY_CLIENTS : 1
+  const allowedResets = { burst: burst * clients, perSecond: perSecond * clients }
   let resets = createAllowance(allowedResets, nowMs)
   let controls = createAllowance(limits.controlFrames, nowMs)
   const open = new Set<ServerHttp2Stream>()
@@ -208,10 +210,6 @@ function closeDrained(session: ServerHttp2Session, socket: Socket): void {
 
 /** A proxy may cancel so many times as many calls as a client, since it does so for its clients. */
 const MANY_CLIENTS = 10
-
-function times({ burst, perSecond }: Allowance, factor: number): Allowance {
-  return { burst: burst * factor, perSecond: perSecond * factor }
-}
 
 /** How many times the limit of headers nghttp2 accepts, so that we refuse them with a reason. */
 const HTTP2_HEADER_ALLOWANCE = 2

@@ -2,7 +2,7 @@ import { create, type DescMessage, type MessageInitShape, toBinary } from '@bufb
 import { DescriptorProtoSchema, ListValueSchema } from '@bufbuild/protobuf/wkt'
 import { expect, it } from 'vitest'
 import { SearchPaymentsRequestSchema } from '../../../gen/payments/v1/payment_search_service_pb.js'
-import { checkBinary } from './decode-message.ts'
+import { checkBinary } from './message-codec.ts'
 
 const limits = { maxValues: 100, maxDepth: 100 }
 

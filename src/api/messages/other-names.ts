@@ -3,11 +3,11 @@
  * nearest name would be misleading (`page` is near `payer`).
  */
 
+/** Names are separated by spaces. */
 interface OtherNames {
-  /** In lower case, without `_`, `-` and brackets. */
-  readonly others: readonly string[]
+  readonly others: string
   /** The first of these that the message or enum has is suggested. */
-  readonly ours: readonly string[]
+  readonly ours: string
   /** What else to know. */
   readonly note?: string
   /** Said if the message has none of `ours` but has the field `among`: the nearest name would be misleading there. */
@@ -19,121 +19,111 @@ const RANGE = 'a range is minAmount and maxAmount'
 
 const parameters: readonly OtherNames[] = [
   {
-    others: list(
+    others:
       'startDate start startTime startsAt from since after begin dateFrom createdFrom createdAfter fromTimestamp fromTime',
-    ),
-    ours: ['fromDate'],
+    ours: 'fromDate',
   },
   {
-    others: list('endDate end endTime endsAt to until before dateTo createdTo createdBefore toTimestamp toTime'),
-    ours: ['toDate'],
+    others: 'endDate end endTime endsAt to until before dateTo createdTo createdBefore toTimestamp toTime',
+    ours: 'toDate',
   },
   {
-    others: list(
+    others:
       'updatedFrom updatedAfter updatedSince updatedAt modifiedFrom modifiedAfter modifiedSince changedAfter changedSince ifModifiedSince lastModified',
-    ),
-    ours: ['changedFrom'],
+    ours: 'changedFrom',
   },
   {
-    others: list('updatedTo updatedBefore updatedUntil modifiedTo modifiedBefore changedBefore changedUntil'),
-    ours: ['changedTo'],
+    others: 'updatedTo updatedBefore updatedUntil modifiedTo modifiedBefore changedBefore changedUntil',
+    ours: 'changedTo',
   },
   {
-    others: list(
+    others:
       'offset page pageNumber pageNo pageIndex skip pageToken nextPageToken nextToken startingAfter continuation position',
-    ),
-    ours: ['cursor'],
+    ours: 'cursor',
     note: PAGES,
   },
-  { others: list('pageSize perPage size count take first maxResults maxItems pageLimit rows'), ours: ['limit'] },
-  { others: list('sort sortField sortKey orderBy'), ours: ['sortBy', 'sort'] },
-  { others: list('order direction dir sortDirection sortDir'), ours: ['sortOrder', 'sort'] },
-  { others: list('tx txId transaction transactionHash transactionId hash'), ours: ['txHash'] },
-  { others: list('address wallet account owner'), ours: ['walletAddress', 'wallet'] },
-  { others: list('walletAddress'), ours: ['payee'] },
+  { others: 'pageSize perPage size count take first maxResults maxItems pageLimit rows', ours: 'limit' },
+  { others: 'sort sortField sortKey orderBy', ours: 'sortBy sort' },
+  { others: 'order direction dir sortDirection sortDir', ours: 'sortOrder sort' },
+  { others: 'tx txId transaction transactionHash transactionId hash', ours: 'txHash' },
+  { others: 'address wallet account owner', ours: 'walletAddress wallet' },
+  { others: 'walletAddress', ours: 'payee' },
   {
-    others: list('payer sender senderAddress fromAddress payerAddress payerWallet'),
-    ours: ['payer', 'wallet'],
+    others: 'payer sender senderAddress fromAddress payerAddress payerWallet',
+    ours: 'payer wallet',
     otherwise: { among: 'payee', say: 'a request names no payer: anybody may pay it' },
   },
   {
-    others: list('paymentReference'),
-    ours: [],
+    others: 'paymentReference',
+    ours: '',
     otherwise: { among: 'includeTotal', say: 'GET /v1/request/{paymentReference} finds that one request' },
   },
   {
-    others: list('recipient receiver receiverAddress recipientAddress toAddress payeeAddress merchant beneficiary'),
-    ours: ['payee'],
+    others: 'recipient receiver receiverAddress recipientAddress toAddress payeeAddress merchant beneficiary',
+    ours: 'payee',
   },
-  { others: list('chain chainId chainName blockchain'), ours: ['network', 'chains'] },
-  { others: list('sourceChain fromChain fromNetwork originNetwork originChain'), ours: ['sourceNetwork'] },
-  { others: list('destinationChain toChain toNetwork targetNetwork targetChain'), ours: ['destinationNetwork'] },
-  { others: list('network networkId blockchain'), ours: ['chains'] },
-  { others: list('token asset coin symbol tokenSymbol'), ours: ['currency', 'tokens', 'paymentCurrency'] },
-  { others: list('currency currencies'), ours: ['tokens', 'invoiceCurrency'] },
-  { others: list('state paymentStatus requestStatus statuses'), ours: ['status'] },
-  { others: list('kind paymentType'), ours: ['type'] },
+  { others: 'chain chainId chainName blockchain', ours: 'network chains' },
+  { others: 'sourceChain fromChain fromNetwork originNetwork originChain', ours: 'sourceNetwork' },
+  { others: 'destinationChain toChain toNetwork targetNetwork targetChain', ours: 'destinationNetwork' },
+  { others: 'network networkId blockchain', ours: 'chains' },
+  { others: 'token asset coin symbol tokenSymbol', ours: 'currency tokens paymentCurrency' },
+  { others: 'currency currencies', ours: 'tokens invoiceCurrency' },
+  { others: 'state paymentStatus requestStatus statuses', ours: 'status' },
+  { others: 'kind paymentType', ours: 'type' },
   {
-    others: list('amount amountGte amountFrom minimum minimumAmount minValue amountMin'),
-    ours: ['minAmount'],
+    others: 'amount amountGte amountFrom minimum minimumAmount minValue amountMin',
+    ours: 'minAmount',
     note: RANGE,
   },
-  { others: list('amountLte amountTo maximum maximumAmount maxValue amountMax'), ours: ['maxAmount'], note: RANGE },
-  { others: list('value price total'), ours: ['amount'] },
-  { others: list('search query filter keyword text term'), ours: ['q'] },
-  { others: list('withTotal withCount includeCount totalCount countTotal total'), ours: ['includeTotal'] },
+  { others: 'amountLte amountTo maximum maximumAmount maxValue amountMax', ours: 'maxAmount', note: RANGE },
+  { others: 'value price total', ours: 'amount' },
+  { others: 'search query filter keyword text term', ours: 'q' },
+  { others: 'withTotal withCount includeCount totalCount countTotal total', ours: 'includeTotal' },
   {
-    others: list('invoice invoiceId invoiceNumber orderId externalId merchantReference memo description'),
-    ours: ['reference'],
+    others: 'invoice invoiceId invoiceNumber orderId externalId merchantReference memo description',
+    ours: 'reference',
   },
   {
-    others: list('referenceStartsWith referenceBeginsWith referenceLike startsWith beginsWith prefix'),
-    ours: ['referencePrefix'],
+    others: 'referenceStartsWith referenceBeginsWith referenceLike startsWith beginsWith prefix',
+    ours: 'referencePrefix',
   },
   ...['status', 'type', 'network', 'currency', 'payer', 'payee'].map((of) => ({
-    others: list(`not.${of} no.${of} without.${of} excluded.${of} exclude.${of} ${of}.not ${of}.ne ${of}.nin`),
-    ours: [`exclude.${of}`, 'exclude'],
+    others: `not.${of} no.${of} without.${of} excluded.${of} exclude.${of} ${of}.not ${of}.ne ${of}.nin`,
+    ours: `exclude.${of} exclude`,
   })),
-  { others: list('groupField granularity interval period bucket'), ours: ['groupBy'] },
-  { others: list('tz zone'), ours: ['timeZone'] },
-  { others: list('maxFee'), ours: ['maxFeeRate'], note: 'a fraction of what the payee receives' },
-  { others: list('maxSlippage slippageTolerance'), ours: ['slippage'], note: 'in percent' },
-  { others: list('fee feePercent platformFee feeBps feeRate'), ours: ['feePercentage'], note: 'in percent' },
-  { others: list('feeRecipient feeReceiver feeWallet'), ours: ['feeAddress'] },
-  { others: list('routeId'), ours: ['route'] },
+  { others: 'groupField granularity interval period bucket', ours: 'groupBy' },
+  { others: 'tz zone', ours: 'timeZone' },
+  { others: 'maxFee', ours: 'maxFeeRate', note: 'a fraction of what the payee receives' },
+  { others: 'maxSlippage slippageTolerance', ours: 'slippage', note: 'in percent' },
+  { others: 'fee feePercent platformFee feeBps feeRate', ours: 'feePercentage', note: 'in percent' },
+  { others: 'feeRecipient feeReceiver feeWallet', ours: 'feeAddress' },
+  { others: 'routeId', ours: 'route' },
 ]
 
 const values: readonly OtherNames[] = [
-  { others: list('paid'), ours: ['CONFIRMED'], note: 'requests are PAID, payments CONFIRMED' },
-  { others: list('confirmed'), ours: ['PAID'], note: 'requests are PAID, payments CONFIRMED' },
-  {
-    others: list('completed complete success successful succeeded settled done captured finalized'),
-    ours: ['CONFIRMED', 'PAID'],
-  },
-  { others: list('open unpaid new created outstanding awaiting'), ours: ['OPEN', 'PENDING'] },
-  { others: list('processing inProgress unconfirmed waiting'), ours: ['PENDING'] },
-  { others: list('partial partiallyPaid underpaid'), ours: ['PARTIAL', 'PARTIALLY_PAID'] },
-  { others: list('refund returned reversed'), ours: ['REFUNDED'] },
-  { others: list('failure error errored rejected'), ours: ['FAILED'] },
-  { others: list('cancelled canceled voided void'), ours: ['CANCELLED', 'FAILED'] },
-  { others: list('expired overdue timedOut'), ours: ['EXPIRED', 'FAILED'] },
-  { others: list('overpaid excess'), ours: ['PAID'], note: 'overpaid=true finds the overpaid ones' },
-  { others: list('time timestamp created createdAt blockTime'), ours: ['DATE', 'DAY'] },
-  { others: list('updated updatedAt modified modifiedAt changedAt lastModified'), ours: ['CHANGED'] },
-  { others: list('date'), ours: ['DAY'] },
-  { others: list('value price usd'), ours: ['AMOUNT'] },
-  { others: list('ascending asc up oldest'), ours: ['ASC'] },
-  { others: list('descending down newest latest'), ours: ['DESC'] },
-  { others: list('true yes 1'), ours: ['EXACT'] },
-  { others: list('false no 0'), ours: ['NONE'] },
-  { others: list('cost price fee totalCost cheap'), ours: ['CHEAPEST'] },
-  { others: list('speed time duration fast quickest'), ours: ['FASTEST'] },
-  { others: list('swap bridge crossChainSwap'), ours: ['CROSSCHAIN'] },
+  { others: 'paid', ours: 'CONFIRMED', note: 'requests are PAID, payments CONFIRMED' },
+  { others: 'confirmed', ours: 'PAID', note: 'requests are PAID, payments CONFIRMED' },
+  { others: 'completed complete success successful succeeded settled done captured finalized', ours: 'CONFIRMED PAID' },
+  { others: 'open unpaid new created outstanding awaiting', ours: 'OPEN PENDING' },
+  { others: 'processing inProgress unconfirmed waiting', ours: 'PENDING' },
+  { others: 'partial partiallyPaid underpaid', ours: 'PARTIAL PARTIALLY_PAID' },
+  { others: 'refund returned reversed', ours: 'REFUNDED' },
+  { others: 'failure error errored rejected', ours: 'FAILED' },
+  { others: 'cancelled canceled voided void', ours: 'CANCELLED FAILED' },
+  { others: 'expired overdue timedOut', ours: 'EXPIRED FAILED' },
+  { others: 'overpaid excess', ours: 'PAID', note: 'overpaid=true finds the overpaid ones' },
+  { others: 'time timestamp created createdAt blockTime', ours: 'DATE DAY' },
+  { others: 'updated updatedAt modified modifiedAt changedAt lastModified', ours: 'CHANGED' },
+  { others: 'date', ours: 'DAY' },
+  { others: 'value price usd', ours: 'AMOUNT' },
+  { others: 'ascending asc up oldest', ours: 'ASC' },
+  { others: 'descending down newest latest', ours: 'DESC' },
+  { others: 'true yes 1', ours: 'EXACT' },
+  { others: 'false no 0', ours: 'NONE' },
+  { others: 'cost price fee totalCost cheap', ours: 'CHEAPEST' },
+  { others: 'speed time duration fast quickest', ours: 'FASTEST' },
+  { others: 'swap bridge crossChainSwap', ours: 'CROSSCHAIN' },
 ]
-
-function list(names: string): readonly string[] {
-  return names.split(' ').map(normalise)
-}
 
 /** Makes `page[size]`, `page_size` and `pageSize` one name, `filter[status]` the name `status`, and `status!` the name `statusnot`. */
 function normalise(name: string): string {
@@ -149,8 +139,8 @@ const MAX_NAME_LENGTH = 64
 
 function createSuggestion(table: readonly OtherNames[]) {
   const byName = Map.groupBy(
-    table.flatMap((entry) => entry.others.map((other) => ({ other, entry }))),
-    ({ other }) => other,
+    table.flatMap((entry) => entry.others.split(' ').map((other) => ({ name: normalise(other), entry }))),
+    ({ name }) => name,
   )
   return (given: string, known: readonly string[]): string | undefined => {
     if (given.length > MAX_NAME_LENGTH) return undefined
@@ -158,7 +148,7 @@ function createSuggestion(table: readonly OtherNames[]) {
     const same = known.find((each) => normalise(each) === name)
     if (same !== undefined) return `did you mean "${same}"?`
     for (const { entry } of byName.get(name) ?? []) {
-      const ours = entry.ours.find((each) => known.includes(each))
+      const ours = entry.ours.split(' ').find((each) => known.includes(each))
       if (ours !== undefined) return [`did you mean "${ours}"?`, entry.note].filter(Boolean).join(' ')
       if (entry.otherwise && known.includes(entry.otherwise.among)) return entry.otherwise.say
     }

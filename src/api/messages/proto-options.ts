@@ -2,11 +2,17 @@ import { type DescField, type DescMethod, getOption, hasOption } from '@bufbuild
 import { field as fieldRules } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js'
 import { http } from '../../../gen/google/api/annotations_pb.js'
 import { comma_separated } from '../../../gen/payments/v1/options_pb.js'
-import type { HttpRule } from '../../transcoding/http-rule.ts'
+import type { HttpBinding, HttpRule } from '../../transcoding/http-rule.ts'
 
 /** The google.api.http option of a method; undefined if it has none. */
 export function httpRuleOf(method: DescMethod): HttpRule | undefined {
   return hasOption(method, http) ? getOption(method, http) : undefined
+}
+
+/** The path of a binding with its variables by their JSON names, as in the documentation. */
+export function writtenPath({ path }: HttpBinding, { input }: DescMethod): string {
+  const jsonNames = new Map(input.fields.map(({ name, jsonName }) => [name, jsonName]))
+  return path.replaceAll(/(?<=\{)\w+/g, (name) => jsonNames.get(name) ?? name)
 }
 
 /** The texts that a field, or each element of a list, may be; none if any is allowed. */

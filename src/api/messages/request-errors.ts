@@ -1,6 +1,6 @@
 import type { DescField, DescMessage } from '@bufbuild/protobuf'
 import { findNearestName, suggestName } from '../../domain/nearest.ts'
-import { type FieldViolation, WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
 import { MAX_DEPTH, MAX_VALUES } from '../../transcoding/messages/json-text.ts'
 import { suggestOwnName, suggestOwnValue } from './other-names.ts'
@@ -17,15 +17,10 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
   const options = { cause: error }
   const suggestion = error.suggestion === undefined ? '' : `did you mean "${error.suggestion}"?`
   switch (error.kind) {
-    case 'UNKNOWN_PARAMETER':
-      return waybillError(
-        'UNKNOWN_PARAMETER',
-        {
-          field,
-          suggestion: suggestOwnName(field, error.known) ?? (suggestion || suggestParameter(field, error.known)),
-        },
-        options,
-      )
+    case 'UNKNOWN_PARAMETER': {
+      const own = suggestOwnName(field, error.known) ?? (suggestion || suggestParameter(field, error.known))
+      return waybillError('UNKNOWN_PARAMETER', { field, suggestion: own }, options)
+    }
     case 'NOT_MAPPABLE':
       return waybillError('UNKNOWN_PARAMETER', { field, suggestion: suggestion || problemOf(error) }, options)
     case 'BODY_FIELD_OVERRIDDEN':
@@ -64,8 +59,13 @@ function invalidUtf8(error: TranscodingError, options: { readonly cause: unknown
 /** UNKNOWN_FIELD with the field as its violation, which its template does not name. */
 export function unknownField(field: string, detail: string, cause?: unknown): WaybillError {
   const { message } = waybillError('UNKNOWN_FIELD', { detail })
-  const violation: FieldViolation = { field, reason: 'UNKNOWN_FIELD', description: message }
-  return new WaybillError('UNKNOWN_FIELD', message, { field, detail }, { cause, violations: [violation] })
+  return new WaybillError('UNKNOWN_FIELD', message, { field, detail }, { cause })
+}
+
+/** INVALID_LIMIT with the field as its violation. */
+export function invalidLimit(value: string): WaybillError {
+  const { message } = waybillError('INVALID_LIMIT', { value })
+  return new WaybillError('INVALID_LIMIT', message, { field: 'limit', value }, {})
 }
 
 /** UNKNOWN_ENUM_VALUE, which suggests names of the enum. */
@@ -80,13 +80,6 @@ export function unknownEnumValue(
 /** The names of an enum that callers may use: all but the zero value, which means that nothing was said. */
 export function usableNames(desc: { readonly values: readonly { readonly number: number; readonly name: string }[] }) {
   return desc.values.filter((value) => value.number !== 0).map((value) => value.name)
-}
-
-/** INVALID_LIMIT with the field as its violation. */
-export function invalidLimit(value: string): WaybillError {
-  const { message } = waybillError('INVALID_LIMIT', { value })
-  const violation: FieldViolation = { field: 'limit', reason: 'INVALID_LIMIT', description: message }
-  return new WaybillError('INVALID_LIMIT', message, { field: 'limit', value }, { violations: [violation] })
 }
 
 function invalidValue(error: TranscodingError, desc: DescField | undefined, field: string): WaybillError {

@@ -1,5 +1,6 @@
 import {
   create,
+  type DescEnum,
   type DescField,
   type DescMessage,
   getOption,
@@ -7,7 +8,7 @@ import {
   type Message,
   ScalarType,
 } from '@bufbuild/protobuf'
-import type { Path } from '@bufbuild/protobuf/reflect'
+import { type Path, type ReflectList, type ReflectMap, type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect'
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt'
 import { createValidator, type Violation } from '@bufbuild/protovalidate'
 import {
@@ -59,15 +60,15 @@ export function createValidate(): Validate {
     const result = validator.validate(desc, message)
     if (result.kind === 'valid') return
     if (result.kind === 'error') throw result.error
-    throw describeViolations(result.violations, message)
+    throw describeViolations(result.violations, desc, message)
   }
 }
 
-function describeViolations(violations: readonly Violation[], message: Message): WaybillError {
+function describeViolations(violations: readonly Violation[], desc: DescMessage, message: Message): WaybillError {
   const reported = violations.slice(0, MAX_VIOLATIONS)
   const count = violations.length - reported.length
   return mergeErrors(
-    reported.map((violation) => describe(violation, message)),
+    reported.map((violation) => describe(violation, desc, message)),
     count > 0 ? { count, isRestUnchecked: false } : undefined,
   )
 }
@@ -75,12 +76,16 @@ function describeViolations(violations: readonly Violation[], message: Message):
 const tooLong = new Set(['string.max_len', 'string.max_bytes', 'bytes.max_len'])
 const tooMany = new Set(['repeated.max_items', 'map.max_pairs'])
 
-function describe({ field: path, ruleId, message: detail }: Violation, message: Message): WaybillError {
+function describe(
+  { field: path, ruleId, message: detail }: Violation,
+  input: DescMessage,
+  message: Message,
+): WaybillError {
   const field = jsonPathOf(path)
   if (ruleId === 'required') return waybillError('MISSING_FIELD', { field })
   if (tooLong.has(ruleId)) return waybillError('VALUE_TOO_LONG', { field, detail })
   if (tooMany.has(ruleId)) return waybillError('TOO_MANY_VALUES', { field, detail })
-  const value = valueAt(message, path)
+  const value = valueAt(input, message, path)
   const ofField = path.findLast((part) => part.kind === 'field')
   if (ruleId === 'string.in') {
     return unknownEnumValue({ field, value: String(value), known: ofField ? allowedTexts(ofField) : [] })
@@ -105,22 +110,14 @@ function jsonPathOf(path: Path): string {
   return text
 }
 
-function valueAt(message: Message, path: Path): unknown {
-  let value: unknown = message
+function valueAt(desc: DescMessage, message: Message, path: Path): unknown {
+  let value: unknown = reflect(desc, message)
   for (const part of path) {
-    const properties = value as Record<string, unknown>
-    if (part.kind === 'list_sub') value = properties[part.index]
-    else if (part.kind === 'map_sub') value = properties[String(part.key)]
-    else if (part.kind === 'field' && part.oneof !== undefined)
-      value = propertyOf(properties[part.oneof.localName], 'value')
-    else if (part.kind === 'field') value = properties[part.localName]
-    if (value === undefined || value === null) return undefined
+    if (part.kind === 'list_sub') value = (value as ReflectList).get(part.index)
+    else if (part.kind === 'map_sub') value = (value as ReflectMap).get(part.key)
+    else if (part.kind === 'field') value = (value as ReflectMessage).get(part)
   }
   return value
-}
-
-function propertyOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
 }
 
 type Properties = Readonly<Record<string, unknown>>
@@ -185,7 +182,7 @@ function listHolds(field: DescField & { fieldKind: 'list' }, rules: FieldRules):
 
 function elementHolds({ scalar, enum: ofEnum, message }: DescField, type: FieldRules['type'] | undefined): Holds {
   if (type?.case === 'string' && scalar === ScalarType.STRING) return textHolds(type.value)
-  if (type?.case === 'enum' && ofEnum !== undefined) return enumHolds(type.value, new Set(ofEnum.values.map(numberOf)))
+  if (type?.case === 'enum' && ofEnum !== undefined) return enumHolds(type.value, ofEnum)
   if (type?.case === 'int32' && scalar === ScalarType.INT32) return numberHolds(type.value)
   return type?.case === undefined && message === undefined ? () => true : refuse
 }
@@ -206,13 +203,9 @@ function numberHolds(rules: Int32Rules): Holds {
   return (value) => (value as number) >= least && (value as number) <= most
 }
 
-function enumHolds(rules: EnumRules, numbers: ReadonlySet<number>): Holds {
+function enumHolds(rules: EnumRules, desc: DescEnum): Holds {
   if (!knows(EnumRulesSchema, rules, ['defined_only', 'not_in'])) return refuse
-  return (value) => numbers.has(value as number) && !rules.notIn.includes(value as number)
-}
-
-function numberOf({ number }: { readonly number: number }): number {
-  return number
+  return (value) => desc.value[value as number] !== undefined && !rules.notIn.includes(value as number)
 }
 
 /** Whether all rules that are set are among those that are checked here. */

@@ -2,9 +2,9 @@ import type { DescMethod } from '@bufbuild/protobuf'
 import { PaymentSchema } from '../../../gen/payments/v1/payment_pb.js'
 import { derivedPaymentFields } from '../../domain/payment-line.ts'
 import type { ServedMethod } from '../calls/served-method.ts'
+import { endsOfStreams } from './error-responses.ts'
 import { answerSchema, describeSymbol, inlineAnswerSchema, type MessageSchemas } from './message-schemas.ts'
 import { type JsonSchema, type MediaType, refTo } from './openapi-document.ts'
-import { endsOfStreams } from './operation-reasons.ts'
 
 /** The version of OpenAPI. From 3.2 on it can say of what a stream consists. */
 export type OpenApiVersion = '3.1' | '3.2'

@@ -6,7 +6,7 @@ import { createPaymentsServices, type PaymentsCalls } from '../services/payments
 import { headersOfMethods } from './common-parts.ts'
 import { describeApi } from './describe-api.ts'
 import type { JsonSchema, Parameter } from './openapi-document.ts'
-import { firstSentence, readComment, reasonsIn } from './read-comment.ts'
+import { firstSentence, readComment, reasonsIn } from './read-definitions.ts'
 
 /** Nothing is called. */
 const services = createPaymentsServices({} as PaymentsCalls)

@@ -1,15 +1,13 @@
-import type { DescField, DescMethod } from '@bufbuild/protobuf'
-import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
+import type { DescField } from '@bufbuild/protobuf'
 import { comments } from '../../../gen/payments/v1/comments.js'
 import { bindingsOf, type HttpBinding } from '../../transcoding/http-rule.ts'
 import { findTextReader } from '../../transcoding/messages/field-text.ts'
 import { parseTemplate } from '../../transcoding/paths/template-parser.ts'
 import type { ServedMethod, ServedService } from '../calls/served-method.ts'
-import { httpRuleOf, isCommaSeparated } from '../messages/proto-options.ts'
+import { httpRuleOf, isCommaSeparated, writtenPath } from '../messages/proto-options.ts'
 import { answerContent, isExport, type OpenApiVersion } from './answer-content.ts'
 import { everyAnswer, headers, headersOfMethod, parameters, securitySchemes, TICKET } from './common-parts.ts'
-import { byStatus, errorResponse, errorSchemas, headersOf, tableOfReasons } from './error-responses.ts'
-import { boundsOf } from './field-rules.ts'
+import { byStatus, errorResponse, errorSchemas, headersOf, reasonsOf, tableOfReasons } from './error-responses.ts'
 import {
   createMessageSchemas,
   describeSymbol,
@@ -27,8 +25,7 @@ import {
   type Reference,
   refTo,
 } from './openapi-document.ts'
-import { reasonsOf } from './operation-reasons.ts'
-import { firstSentence } from './read-comment.ts'
+import { boundsOf, firstSentence } from './read-definitions.ts'
 
 export interface DescribeApiOptions {
   readonly services: readonly ServedService[]
@@ -59,7 +56,11 @@ export function describeApi({ services, release, version }: DescribeApiOptions):
       namedBindings(method).map(({ operationId, binding, aliasOf }): PlacedOperation => {
         const operation = describeOperation(method, binding, terms)
         const alias = aliasOf === undefined ? {} : { 'x-alias-of': aliasOf }
-        return { ...placeOf(binding, method.desc), operation: { operationId, ...operation, ...alias } }
+        return {
+          path: writtenPath(binding, method.desc),
+          httpMethod: binding.httpMethod.toLowerCase() as HttpMethod,
+          operation: { operationId, ...operation, ...alias },
+        }
       }),
     ),
   )
@@ -71,10 +72,7 @@ export function describeApi({ services, release, version }: DescribeApiOptions):
     info: { title: 'Waybill', version: release, description: about, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: '/', description: 'The process that serves this document.' }],
     tags: [
-      ...services.map(({ service }) => ({
-        name: service.name,
-        description: describeSymbol(schemas, service.typeName),
-      })),
+      ...services.map(({ service: { name, typeName } }) => ({ name, description: describeSymbol(schemas, typeName) })),
       { name: 'Health', description: 'Whether the process can answer. No key.' },
     ],
     paths: pathsOf([...operations, ...healthOperations]),
@@ -107,16 +105,6 @@ function namedBindings({ desc }: ServedMethod) {
   })
 }
 
-/** The path with its variables by their JSON names. */
-function placeOf(
-  { path, httpMethod }: HttpBinding,
-  { input }: DescMethod,
-): Pick<PlacedOperation, 'path' | 'httpMethod'> {
-  const jsonNames = new Map(input.fields.map(({ name, jsonName }) => [name, jsonName]))
-  const written = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => `{${jsonNames.get(name) ?? name}}`)
-  return { path: written, httpMethod: httpMethod.toLowerCase() as HttpMethod }
-}
-
 function refuseDuplicates(ids: readonly string[]): void {
   const duplicate = ids.find((id, index) => ids.indexOf(id) !== index)
   if (duplicate !== undefined) throw new Error(`two operations would have the id ${duplicate}`)
@@ -124,35 +112,28 @@ function refuseDuplicates(ids: readonly string[]): void {
 
 /** Moves errors that several operations share word for word into components: a tenth of the size. */
 function shareResponses(described: readonly PlacedOperation[]) {
-  const texts = described.flatMap(({ operation }) =>
-    Object.entries(operation.responses).map(([status, response]) => `${status} ${JSON.stringify(response)}`),
-  )
-  const counts = Map.groupBy(texts, (text) => text)
+  const textOf = ([status, response]: readonly [string, ApiResponse | Reference]) =>
+    `${status} ${JSON.stringify(response)}`
+  const given = described.flatMap(({ operation }) => Object.entries(operation.responses))
   const names = new Map<string, string>()
   const responses: Record<string, ApiResponse> = {}
-
-  function share(status: string, response: ApiResponse | Reference): ApiResponse | Reference {
-    const text = `${status} ${JSON.stringify(response)}`
-    if ('$ref' in response || response['x-reasons'] === undefined || counts.get(text)?.length === 1) return response
-    let name = names.get(text)
-    if (name === undefined) {
-      const before = [...names.values()].filter((each) => each.startsWith(`Error${status}`)).length
-      name = before === 0 ? `Error${status}` : `Error${status}x${before + 1}`
-      names.set(text, name)
-      responses[name] = response
-    }
-    return refTo('responses', name)
+  for (const [text, same] of Map.groupBy(given, textOf)) {
+    const [first] = same
+    if (first === undefined || same.length === 1 || !('x-reasons' in first[1])) continue
+    const [status, response] = first
+    const before = Object.keys(responses).filter((each) => each.startsWith(`Error${status}`)).length
+    const name = before === 0 ? `Error${status}` : `Error${status}x${before + 1}`
+    names.set(text, name)
+    responses[name] = response
   }
-
-  const operations = described.map(({ operation, ...place }) => ({
-    ...place,
-    operation: {
-      ...operation,
-      responses: Object.fromEntries(
-        Object.entries(operation.responses).map(([status, response]) => [status, share(status, response)]),
-      ),
-    },
-  }))
+  const share = (entry: [string, ApiResponse | Reference]) => {
+    const name = names.get(textOf(entry))
+    return name === undefined ? entry : [entry[0], refTo('responses', name)]
+  }
+  const operations = described.map(({ operation, ...place }) => {
+    const shared = Object.fromEntries(Object.entries(operation.responses).map(share))
+    return { ...place, operation: { ...operation, responses: shared } }
+  })
   return { responses, operations }
 }
 
@@ -208,7 +189,7 @@ function describeOperation(
 ): Omit<Operation, 'operationId'> {
   const { desc, path } = method
   const inPath = parseTemplate(binding.path).variables.map(({ fieldPath }) => fieldPath)
-  const description = describeSymbol(terms.schemas, nameOf(method))
+  const description = describeSymbol(terms.schemas, `${desc.parent.typeName}.${desc.name}`)
   return {
     tags: [desc.parent.name],
     summary: firstSentence(description),
@@ -220,10 +201,6 @@ function describeOperation(
     'x-rpc': path,
     ...(method.isForPages && { 'x-publishable': true as const }),
   }
-}
-
-function nameOf({ desc }: ServedMethod): string {
-  return `${desc.parent.typeName}.${desc.name}`
 }
 
 type WithPath = DescribeTerms & { readonly inPath: readonly string[] }
@@ -290,20 +267,18 @@ function responsesOf(
   const isCached = isCacheable(method, binding)
   const own = isExport(method.desc) ? (['Disposition'] as const) : []
   const headers = headersOf([...everyAnswer, ...(isCached ? (['ETag'] as const) : own)])
-  const errors = [...byStatus(reasonsOf(method, binding, schemas.comments))]
+  const errors = [...byStatus(reasonsOf(method, binding, schemas.comments))].map(
+    ([status, names]) => [status, errorResponse(status, names)] as const,
+  )
   return {
     200: { ...answerContent(method, schemas, version), headers },
     ...(isCached && { 304: { description: 'Nothing has changed since the answer of `if-none-match`.', headers } }),
-    ...(Object.fromEntries(errors.map(([status, names]) => [String(status), errorResponse(status, names)])) as Record<
-      string,
-      ApiResponse
-    >),
+    ...Object.fromEntries(errors),
   }
 }
 
 /** Whether the answer has an entity tag. */
-function isCacheable({ desc }: ServedMethod, { httpMethod }: HttpBinding): boolean {
-  const readsOnly = desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS
+function isCacheable({ desc, readsOnly }: ServedMethod, { httpMethod }: HttpBinding): boolean {
   return readsOnly && httpMethod === 'GET' && desc.methodKind === 'unary'
 }
 

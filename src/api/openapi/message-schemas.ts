@@ -1,8 +1,7 @@
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf'
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt'
-import { boundsOf } from './field-rules.ts'
 import { type Json, type JsonSchema, refTo } from './openapi-document.ts'
-import { readComment } from './read-comment.ts'
+import { boundsOf, readComment } from './read-definitions.ts'
 
 /** Comments of proto/ by full names: `payments.v1.Payment.status`. */
 export type Comments = Readonly<Record<string, string>>

@@ -65,18 +65,13 @@ export interface ApiResponse {
   readonly 'x-reasons'?: readonly string[]
 }
 
-export interface RequestBody {
-  readonly required: boolean
-  readonly content: Readonly<Record<string, MediaType>>
-}
-
 export interface Operation {
   readonly operationId: string
   readonly tags: readonly string[]
   readonly summary: string
   readonly description: string
   readonly parameters: readonly (Parameter | Reference)[]
-  readonly requestBody?: RequestBody
+  readonly requestBody?: { readonly required: boolean; readonly content: Readonly<Record<string, MediaType>> }
   readonly responses: Readonly<Record<string, ApiResponse | Reference>>
   readonly security: readonly Readonly<Record<string, readonly string[]>>[]
   /** The path of the same method in gRPC, gRPC-Web and Connect. */
@@ -85,11 +80,6 @@ export interface Operation {
   readonly 'x-publishable'?: true
   /** The operation of which this one is another path. */
   readonly 'x-alias-of'?: string
-}
-
-export interface Tag {
-  readonly name: string
-  readonly description: string
 }
 
 /** A reason of the table, for programs. */
@@ -123,7 +113,7 @@ export interface OpenApiDocument {
     readonly license: { readonly name: string; readonly identifier: string }
   }
   readonly servers: readonly { readonly url: string; readonly description: string }[]
-  readonly tags: readonly Tag[]
+  readonly tags: readonly { readonly name: string; readonly description: string }[]
   readonly paths: Readonly<Record<string, PathItem>>
   readonly components: Components
   readonly 'x-reasons': Readonly<Record<string, ReasonOfTable>>

@@ -6,14 +6,12 @@ import type { Route } from '../../transcoding/transcoder.ts'
 import type { Answers } from '../calls/call.ts'
 import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
 import type { StreamFormat } from '../calls/served-method.ts'
-import { breakOffStuck } from '../http/break-off-stuck.ts'
-import { type AnswerWriter, type Exchange, type HeaderFields, hangUpSignal } from '../http/exchange.ts'
+import { type AnswerWriter, breakOffStuck, type Exchange, type HeaderFields, hangUpSignal } from '../http/exchange.ts'
 import {
   type ContentEncoding,
   chooseEncoding,
   fieldsOf,
   type Inbound,
-  originOf,
   sendHttpError,
   UNBUFFERED,
 } from '../http/http-answer.ts'
@@ -36,45 +34,43 @@ export interface RestCall {
 }
 
 /**
- * Makes what answers a call with a stream of JSON lines or server-sent events. The headers are sent with the first message or the first heartbeat, so that a failure before is an ordinary error
- * with its HTTP status.
+ * Answers a call with a stream of JSON lines or server-sent events. The headers are sent with the first message or the first heartbeat, so that
+ * a failure before is an ordinary error with its HTTP status.
  */
-export function createRestStreamServer(options: RestStreamOptions) {
-  return async (inbound: Inbound, call: RestCall): Promise<void> => {
-    const { exchange } = inbound
-    // Ends the call when the caller hangs up, or earlier.
-    const hangUp = hangUpSignal()
-    exchange.onHangUp(hangUp.fire)
-    let format: StreamFormat | undefined
+export async function serveStream(inbound: Inbound, call: RestCall, options: RestStreamOptions): Promise<void> {
+  const { exchange } = inbound
+  // Ends the call when the caller hangs up, or earlier.
+  const hangUp = hangUpSignal()
+  exchange.onHangUp(hangUp.fire)
+  let format: StreamFormat | undefined
+  try {
+    const answered = await call.method.callStream({
+      ...inbound,
+      protocol: 'rest',
+      readTicket: () => new URLSearchParams(exchange.rawQuery).get('ticket'),
+      readRequest: async () => {
+        const read = await readInFormat(exchange, call)
+        format = read.format
+        return read.request
+      },
+      onHangUp: hangUp.listen,
+      stopping: options.stopping,
+    })
+    const source = readAhead(answered.answers)
     try {
-      const answered = await call.method.callStream({
-        ...originOf(inbound),
-        protocol: 'rest',
-        readTicket: () => new URLSearchParams(exchange.rawQuery).get('ticket'),
-        readTimeoutMs: () => undefined,
-        readRequest: async () => {
-          const read = await readInFormat(exchange, call)
-          format = read.format
-          return read.request
-        },
-        onHangUp: hangUp.listen,
-        stopping: options.stopping,
-      })
-      const source = readAhead(answered.answers)
-      try {
-        await source.next(options.heartbeatMs)
-        if (format === undefined) throw new TypeError('a stream was answered before its request was read')
-        const stream = { inbound, call, answered, format }
-        if (exchange.method === 'HEAD') sendHead(stream)
-        else await sendStream(stream, source, options)
-      } finally {
-        hangUp.fire()
-        source.leave()
-      }
-    } catch (error) {
-      if (!(error instanceof WaybillError)) throw error
-      sendHttpError(inbound, error)
+      await source.next(options.heartbeatMs)
+      if (format === undefined) throw new TypeError('a stream was answered before its request was read')
+      const stream = { inbound, call, answered, format }
+      if (exchange.method === 'HEAD')
+        exchange.begin({ status: 200, headers: headersOf(stream), hasTrailers: false }).end()
+      else await sendStream(stream, source, options)
+    } finally {
+      hangUp.fire()
+      source.leave()
     }
+  } catch (error) {
+    if (!(error instanceof WaybillError)) throw error
+    sendHttpError(inbound, error)
   }
 }
 
@@ -168,10 +164,6 @@ function headersOf({ inbound: { commonHeaders }, answered, format }: OpenStream)
     ...format.headers,
     'content-type': format.contentType,
   }
-}
-
-function sendHead(stream: OpenStream): void {
-  stream.inbound.exchange.begin({ status: 200, headers: headersOf(stream), hasTrailers: false }).end()
 }
 
 async function writePiece(writer: AnswerWriter, compressor: StreamCompressor | undefined, text: string): Promise<void> {

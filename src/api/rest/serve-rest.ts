@@ -1,10 +1,10 @@
 import type { DescMethod, Message } from '@bufbuild/protobuf'
-import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import type { PathVariable, RouteMatch } from '../../transcoding/paths/router.ts'
+import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import type { RouteMatch } from '../../transcoding/paths/router.ts'
 import { InvalidHttpRuleError, type Route, type Transcoder } from '../../transcoding/transcoder.ts'
-import type { CallableMethod, UnaryAnswer } from '../calls/call-core.ts'
+import type { CallableMethod } from '../calls/call-core.ts'
 import { pathOf } from '../calls/served-method.ts'
-import { type Exchange, type HeaderFields, readBody } from '../http/exchange.ts'
+import type { Exchange, HeaderFields } from '../http/exchange.ts'
 import {
   acceptsJson,
   encodeBody,
@@ -12,15 +12,15 @@ import {
   type Inbound,
   matchesEtag,
   methodNotAllowed,
-  originOf,
   sendHttpError,
   weakEtagOf,
 } from '../http/http-answer.ts'
 import { readMediaType } from '../http/media-type.ts'
-import { decodeContent, findCompression } from '../http/request-body.ts'
+import { decodeContent, findCompression, readBody } from '../http/request-body.ts'
+import { writtenPath } from '../messages/proto-options.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
 import { findNearestLiteralPath, findNearestPath } from './nearest-path.ts'
-import { createRestStreamServer, type RestCall, type RestStreamOptions } from './serve-rest-stream.ts'
+import { type RestCall, type RestStreamOptions, serveStream } from './serve-rest-stream.ts'
 
 export interface RestOptions extends RestStreamOptions {
   readonly transcoder: Transcoder
@@ -39,8 +39,6 @@ export function createRestServer(options: RestOptions) {
   const { transcoder, methods } = options
   for (const { method } of transcoder.routes) refuseRequestStream(method)
   const routeMethods = transcoder.routes.map(({ binding }) => binding.httpMethod).filter((method) => method !== '*')
-  const serveUnary = createUnaryServer(options)
-  const serveStream = createRestStreamServer(options)
   const notFound = createNotFound(options)
 
   function serveRoute(inbound: Inbound, match: MatchedRoute): Promise<void> {
@@ -48,7 +46,7 @@ export function createRestServer(options: RestOptions) {
     const method = methods.get(pathOf(route.method))
     if (method === undefined) throw new TypeError(`${String(route.method)} has a route and no handler`)
     const call = { method, route, readRequest: () => readRestRequest(inbound.exchange, match, options.maxBodyBytes) }
-    return method.desc.methodKind === 'unary' ? serveUnary(inbound, call) : serveStream(inbound, call)
+    return method.desc.methodKind === 'unary' ? serveUnary(inbound, call, options) : serveStream(inbound, call, options)
   }
 
   return {
@@ -87,67 +85,52 @@ type MatchedRoute = Extract<RouteMatch<Route>, { readonly kind: 'match' }>
 
 /** Makes ROUTE_NOT_FOUND, which suggests the nearest path. */
 function createNotFound({ transcoder, otherPaths }: RestOptions) {
-  const routePaths = [...new Set(transcoder.routes.map(writtenPath))]
+  const routePaths = [...new Set(transcoder.routes.map(({ binding, method }) => writtenPath(binding, method)))]
   const templates = transcoder.routes.map(({ template }) => template)
-  const findNearest = (rawPath: string) =>
-    rawPath.length > MAX_SUGGESTED_FOR
-      ? undefined
-      : (findNearestPath(rawPath, templates) ?? findNearestLiteralPath(rawPath, otherPaths))
   return (rawPath: string): WaybillError => {
-    const nearest = findNearest(rawPath)
+    const isShort = rawPath.length <= MAX_SUGGESTED_FOR
+    const nearest = isShort
+      ? (findNearestPath(rawPath, templates) ?? findNearestLiteralPath(rawPath, otherPaths))
+      : undefined
     const suggestion = nearest === undefined ? `use one of: ${routePaths.join(', ')}` : `did you mean ${nearest}?`
     return waybillError('ROUTE_NOT_FOUND', { path: rawPath, suggestion })
   }
 }
 
-/** Serves a method that answers with one message. */
-function createUnaryServer({ compressMinBytes }: RestOptions) {
-  async function sendAnswer(inbound: Inbound, { method, route }: RestCall, answer: UnaryAnswer): Promise<void> {
-    const { exchange, commonHeaders } = inbound
-    const cacheable = isCacheable(method, exchange.method)
-    const encodeStable = cacheable ? route.encodeStable : undefined
-    const { text, stable = text } = encodeStable?.(answer.plain) ?? { text: route.encodeResponse(answer.plain) }
-    const headers: HeaderFields = {
-      ...commonHeaders,
-      ...fieldsOf(answer.header),
-      'content-type': 'application/json',
-    }
-    if (cacheable) {
-      const etag = weakEtagOf(stable)
-      headers.etag = etag
-      if (matchesEtag(exchange.headers['if-none-match'], etag)) {
-        exchange.send({ status: 304, headers })
-        return
-      }
-    }
-    const acceptEncoding = exchange.headers['accept-encoding']?.toString()
-    const encoded = await encodeBody(text, acceptEncoding, compressMinBytes)
-    exchange.send({ status: 200, headers: { ...headers, ...encoded.headers }, body: encoded.body })
+/** Answers a call of a method that answers with one message. */
+async function serveUnary(inbound: Inbound, call: RestCall, { compressMinBytes }: RestOptions): Promise<void> {
+  const { exchange, commonHeaders } = inbound
+  const outcome = await call.method.callUnary({
+    ...inbound,
+    protocol: 'rest',
+    readRequest: async () => {
+      const { accept } = exchange.headers
+      if (!acceptsJson(accept))
+        throw waybillError('NOT_ACCEPTABLE', { value: accept ?? '', expected: 'application/json' })
+      return call.readRequest()
+    },
+  })
+  if ('error' in outcome) return sendHttpError(inbound, outcome.error)
+  const { method, route } = call
+  const cacheable = isCacheable(method, exchange.method)
+  const encodeStable = cacheable ? route.encodeStable : undefined
+  const { text, stable = text } = encodeStable?.(outcome.plain) ?? { text: route.encodeResponse(outcome.plain) }
+  const headers: HeaderFields = {
+    ...commonHeaders,
+    ...fieldsOf(outcome.header),
+    'content-type': 'application/json',
   }
-
-  return async (inbound: Inbound, call: RestCall): Promise<void> => {
-    try {
-      const answer = await call.method.callUnary({
-        ...originOf(inbound),
-        protocol: 'rest',
-        readTimeoutMs: noTimeout,
-        readRequest: async () => {
-          refuseOtherThanJson(inbound.exchange.headers.accept)
-          return call.readRequest()
-        },
-      })
-      await sendAnswer(inbound, call, answer)
-    } catch (error) {
-      if (!(error instanceof WaybillError)) throw error
-      sendHttpError(inbound, error)
-    }
+  if (cacheable) {
+    headers.etag = weakEtagOf(stable)
+    if (matchesEtag(exchange.headers['if-none-match'], headers.etag)) return exchange.send({ status: 304, headers })
   }
+  const acceptEncoding = exchange.headers['accept-encoding']?.toString()
+  const encoded = await encodeBody(text, acceptEncoding, compressMinBytes)
+  exchange.send({ status: 200, headers: { ...headers, ...encoded.headers }, body: encoded.body })
 }
 
 /** A path that is much longer than all paths is no typing error, and to compare 60 kB of slashes would take milliseconds. */
 const MAX_SUGGESTED_FOR = 256
-
-function noTimeout(): undefined {}
 
 function withOptions(allow: readonly string[]): readonly string[] {
   return [...new Set([...allow, 'OPTIONS'])].toSorted()
@@ -163,12 +146,6 @@ function refuseRequestStream(method: DescMethod): void {
   throw new InvalidHttpRuleError(method, 'a method that takes a stream cannot be called by plain HTTP')
 }
 
-/** The path with its variables by their JSON names, as in the documentation. */
-function writtenPath({ binding, method }: Route): string {
-  const jsonNames = new Map(method.input.fields.map(({ name, jsonName }) => [name, jsonName]))
-  return binding.path.replaceAll(/(?<=\{)\w+/g, (name) => jsonNames.get(name) ?? name)
-}
-
 /**
  * Reads and decodes the request of a route.
  *
@@ -176,7 +153,7 @@ function writtenPath({ binding, method }: Route): string {
  */
 async function readRestRequest(
   exchange: Exchange,
-  { route, variables }: { readonly route: Route; readonly variables: readonly PathVariable[] },
+  { route, variables }: MatchedRoute,
   maxBytes: number,
 ): Promise<Message> {
   const { headers, rawQuery } = exchange
@@ -190,11 +167,6 @@ async function readRestRequest(
   const sent = await readBody(exchange, maxBytes)
   const body = await decodeContent(sent, encoding, maxBytes)
   return route.decodeRequest({ variables, rawQuery, body })
-}
-
-/** @throws WaybillError NOT_ACCEPTABLE when Accept does not allow JSON */
-function refuseOtherThanJson(accept: string | undefined): void {
-  if (!acceptsJson(accept)) throw waybillError('NOT_ACCEPTABLE', { value: accept ?? '', expected: 'application/json' })
 }
 
 function isJson(contentType: string): boolean {

@@ -5,7 +5,7 @@ import {
   ExportPaymentsRequestSchema,
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { addDecimals, type Decimal, formatDecimal, parseDecimal, sumDecimals, ZERO } from '../../domain/decimal.ts'
-import { type FeeType, feeTypes } from '../../domain/payment.ts'
+import { type FeeType, feeTypes, type Payment } from '../../domain/payment.ts'
 import { type FeeEntry, formatPaymentLine, type PaymentLine, toPaymentLine } from '../../domain/payment-line.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { ExportedPayment } from '../../search/export/export-pages.ts'
@@ -13,7 +13,62 @@ import { httpErrorBody } from '../calls/error-mapping.ts'
 import type { StreamFormat } from '../calls/served-method.ts'
 import { allowedTexts } from '../messages/proto-options.ts'
 import { chooseStreamFormat } from '../rest/stream-format.ts'
-import { paymentsOf } from './export-handler.ts'
+import type { PaymentToProto } from './payment-to-proto.ts'
+
+/**
+ * An answer of an export. It holds the payments as they are, for the files of plain HTTP, and makes the fields of the message only when
+ * a message is sent. A class because of its getter, for the same reason as Call in calls/call.ts.
+ */
+class ExportAnswer {
+  readonly batch: readonly ExportedPayment[]
+  readonly toProto: PaymentToProto
+
+  constructor(batch: readonly ExportedPayment[], toProto: PaymentToProto) {
+    this.batch = batch
+    this.toProto = toProto
+  }
+
+  get payments() {
+    return this.batch.map(this.toProto)
+  }
+}
+
+/** The payments of an answer of ExportPayments, as the handler gave it. */
+export function paymentsOf(answer: object): readonly ExportedPayment[] {
+  return (answer as ExportAnswer).batch
+}
+
+/** The number of payments in such an answer. */
+export function countExported(answer: object): number {
+  return paymentsOf(answer).length
+}
+
+/**
+ * The most payments of a message, about 30 KB: larger texts are garbage-collected late. Clients of gRPC accept messages of 4 MB by default.
+ */
+const MAX_PAYMENTS = 20
+const MAX_ENTRIES = 200
+
+/** Splits a page into answers, by the number of payments and of the entries in their lists, which may be many. */
+export function* exportAnswers(page: readonly ExportedPayment[], toProto: PaymentToProto): Generator<ExportAnswer> {
+  let batch: ExportedPayment[] = []
+  let entries = 0
+  for (const payment of page) {
+    const added = entriesOf(payment)
+    if (batch.length === MAX_PAYMENTS || (batch.length > 0 && entries + added > MAX_ENTRIES)) {
+      yield new ExportAnswer(batch, toProto)
+      batch = []
+      entries = 0
+    }
+    batch.push(payment)
+    entries += added
+  }
+  if (batch.length > 0) yield new ExportAnswer(batch, toProto)
+}
+
+function entriesOf({ fees, exchangeRates, refunds, statusHistory }: Payment): number {
+  return fees.length + exchangeRates.length + refunds.length + statusHistory.length
+}
 
 /*
  * Every form ends with an empty line: behind a proxy that speaks HTTP/1.0 a body ends when the connection does, so nothing else tells a cut

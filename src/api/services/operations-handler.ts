@@ -24,8 +24,8 @@ import type { ListedUnmatched } from '../../detection/sql/unmatched-repository.t
 import type { Account } from '../../domain/account.ts'
 import { type Address, formatAddress } from '../../domain/address.ts'
 import { formatAmount } from '../../domain/decimal.ts'
-import { callerOf } from '../calls/call-context.ts'
-import { memberOf } from './payment-filter-input.ts'
+import { callerOf } from '../calls/call.ts'
+import { memberOf, paginationOf } from './payment-filter-input.ts'
 
 /** What the handlers ask of the other modules. */
 export interface OperationsCalls {
@@ -59,11 +59,7 @@ export function createOperationsHandlers(
       const { account, operates } = callerOf(context)
       const visible = operates === 'ALL' ? undefined : account
       const page = await calls.listUnmatched(visible, inputOf(request), context.signal)
-      const { limit, nextCursor, prevCursor } = page
-      return {
-        events: page.events.map((event) => eventToProto(event, calls)),
-        pagination: { limit, hasMore: nextCursor !== undefined, nextCursor, prevCursor },
-      }
+      return { events: page.events.map((event) => eventToProto(event, calls)), pagination: paginationOf(page) }
     },
   }
 }

@@ -1,4 +1,5 @@
-import type { DescMessage, Message } from '@bufbuild/protobuf'
+import type { DescMessage, Message, MessageInitShape } from '@bufbuild/protobuf'
+import { Pagination_TotalRelation, type PaginationSchema } from '../../../gen/payments/v1/pagination_pb.js'
 import { type PaymentExclusion, PaymentExclusionSchema } from '../../../gen/payments/v1/payment_exclusion_pb.js'
 import { Payment_Status, Payment_Type } from '../../../gen/payments/v1/payment_pb.js'
 import {
@@ -11,6 +12,7 @@ import {
 import { suggestName } from '../../domain/nearest.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { FilterInput, FilterName, FilterWords } from '../../search/filter/search-fields.ts'
+import type { PaymentPage } from '../../search/page/payment-search.ts'
 
 /** The fields of a search that are no filters. */
 const noFilters: readonly string[] = [
@@ -105,4 +107,11 @@ export function wordOf<E extends Readonly<Record<string, unknown>>>(
   number: number,
 ): Lowercase<Member<E>> | undefined {
   return number === 0 ? undefined : (memberOf(field, members, number).toLowerCase() as Lowercase<Member<E>>)
+}
+
+/** The pagination of an answer with one page of a list. */
+export function paginationOf(page: PaymentPage['pagination']): MessageInitShape<typeof PaginationSchema> {
+  const { limit, nextCursor, prevCursor, total } = page
+  const totalRelation = total && Pagination_TotalRelation[total.relation]
+  return { limit, hasMore: nextCursor !== undefined, nextCursor, prevCursor, total: total?.count, totalRelation }
 }

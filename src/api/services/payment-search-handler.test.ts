@@ -14,7 +14,8 @@ import { type Address, parseAddress } from '../../domain/address.ts'
 import { type Payment, paymentStatuses, paymentTypes } from '../../domain/payment.ts'
 import type { SearchInput } from '../../search/filter/payment-filter.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
-import { callerKey } from '../calls/call-context.ts'
+import type { PaymentReads } from '../../search/payment-reads.ts'
+import { callerKey } from '../calls/call.ts'
 import { createPaymentSearchHandlers } from './payment-search-handler.ts'
 import { createPaymentToProto } from './payment-to-proto.ts'
 
@@ -190,7 +191,7 @@ test('every status and type has its own enum value', () => {
 /** Handlers over a search that records its input and returns one page. */
 function handlersOver(page: PaymentPage) {
   const asked: SearchInput[] = []
-  const handlers = createPaymentSearchHandlers({
+  const reads: Pick<PaymentReads, 'search' | 'getPayment'> = {
     async search(_, input) {
       asked.push(input)
       return page
@@ -198,7 +199,8 @@ function handlersOver(page: PaymentPage) {
     async getPayment(_, id) {
       return { ...least, id }
     },
-  })
+  }
+  const handlers = createPaymentSearchHandlers(reads as PaymentReads, {} as never, createPaymentToProto())
   return { handlers, asked }
 }
 

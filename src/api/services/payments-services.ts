@@ -6,21 +6,17 @@ import { type FindExplorer, noExplorer } from '../../chains/explorer.ts'
 import type { RefundWallets } from '../../requests/refund-wallets.ts'
 import type { PaymentReads } from '../../search/payment-reads.ts'
 import { type ServedService, serveService } from '../calls/served-method.ts'
-import { chooseExportForm } from './export-forms.ts'
-import { countExported, createExportHandlers } from './export-handler.ts'
+import { chooseExportForm, countExported } from './export-forms.ts'
 import { createOperationsHandlers, type OperationsCalls } from './operations-handler.ts'
 import {
   createPaymentChecks,
   createPaymentSearchHandlers,
-  createWatchHandlers,
   type WatchCalls,
   watchEventId,
 } from './payment-search-handler.ts'
 import { createPaymentToProto } from './payment-to-proto.ts'
-import { createRefundWalletHandlers } from './refund-wallets-handler.ts'
 import { createRequestsChecks, createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
 import { createRoutesChecks, createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
-import { createSummaryHandlers } from './summary-handler.ts'
 
 /** What the services of `payments.v1` ask of the other modules. */
 export interface PaymentsCalls {
@@ -57,12 +53,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
     ),
     serveService(
       PaymentSearchService,
-      {
-        ...createPaymentSearchHandlers(payments, toProto),
-        ...createSummaryHandlers(payments),
-        ...createExportHandlers(payments, toProto),
-        ...createWatchHandlers(watch, toProto),
-      },
+      createPaymentSearchHandlers(payments, watch, toProto),
       {
         searchPayments: { scope: 'payments:read', slot: 'page' },
         getPayment: 'payments:read',
@@ -75,7 +66,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
     ),
     serveService(
       RequestsService,
-      { ...createRequestsHandlers(requests), ...createRefundWalletHandlers(wallets) },
+      createRequestsHandlers(requests, wallets),
       {
         createPaymentRequest: 'requests:write',
         getPaymentRequest: { scope: 'requests:read', isForPages: true },

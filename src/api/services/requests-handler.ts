@@ -1,13 +1,13 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
-import { Pagination_TotalRelation, type PaginationSchema } from '../../../gen/payments/v1/pagination_pb.js'
 import { PaymentRequest_Status, type PaymentRequestSchema } from '../../../gen/payments/v1/payment_request_pb.js'
 import type {
   PaymentRequestSummary_GroupSchema,
   SummarizePaymentRequestsRequest,
 } from '../../../gen/payments/v1/payment_request_summary_pb.js'
 import { WatchPaymentRequestResponse_Type } from '../../../gen/payments/v1/payment_request_watch_pb.js'
+import type { RefundWalletSchema } from '../../../gen/payments/v1/refund_wallet_pb.js'
 import {
   type ListPaymentRequestsRequest,
   ListPaymentRequestsRequest_IncludeTotal,
@@ -18,15 +18,16 @@ import { formatDecimal } from '../../domain/decimal.ts'
 import { paymentReferenceOf } from '../../domain/payment-reference.ts'
 import type { PaymentRequest } from '../../domain/payment-request.ts'
 import type { RouteWarning } from '../../domain/route.ts'
-import type { ListedRequests, ListInput } from '../../requests/list-requests.ts'
+import type { ListInput } from '../../requests/list-requests.ts'
+import type { RefundWallets } from '../../requests/refund-wallets.ts'
 import type { Requests } from '../../requests/requests.ts'
+import type { RefundWallet } from '../../requests/sql/refund-wallet-repository.ts'
 import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
 import type { RequestGroup, SummarizeRequests } from '../../requests/summarize-requests.ts'
 import type { WatchRequest } from '../../requests/watch-request.ts'
-import { accountOf } from '../calls/call-context.ts'
+import { accountOf, callerOf } from '../calls/call.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
-import { memberOf, wordOf } from './payment-filter-input.ts'
-import type { RefundWalletHandlers } from './refund-wallets-handler.ts'
+import { memberOf, paginationOf, wordOf } from './payment-filter-input.ts'
 
 /** What the handlers ask of the other modules. */
 export interface RequestsCalls {
@@ -36,8 +37,6 @@ export interface RequestsCalls {
   /** Why no wallet can pay a request as the service is configured; empty if one could. */
   readonly warningsOf: (request: PaymentRequest) => readonly RouteWarning[]
 }
-
-type RequestHandlers = Omit<ServiceImpl<typeof RequestsService>, keyof RefundWalletHandlers>
 
 /** The checks of RequestsService. */
 export function createRequestsChecks(calls: RequestsCalls): ServiceChecks<typeof RequestsService> {
@@ -53,8 +52,11 @@ export function createRequestsChecks(calls: RequestsCalls): ServiceChecks<typeof
   }
 }
 
-/** Serves RequestsService, except its refund wallets. */
-export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {
+/** Serves RequestsService. */
+export function createRequestsHandlers(
+  calls: RequestsCalls,
+  wallets: RefundWallets,
+): ServiceImpl<typeof RequestsService> {
   const toProto = (found: RequestWithBalance) => requestToProto(found, calls.warningsOf(found.request))
   return {
     async createPaymentRequest(request, context) {
@@ -88,6 +90,18 @@ export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {
       const { groups, count } = await calls.summarize(accountOf(context), filterInputOf(request), context.signal)
       return { groups: groups.map(groupToProto), count }
     },
+    async addRefundWallet(wallet, context) {
+      const caller = callerOf(context)
+      return walletToProto(await wallets.add(caller.account, wallet, caller, context.signal))
+    },
+    async listRefundWallets({ includeRemoved = false }, context) {
+      const found = await wallets.list(accountOf(context), includeRemoved, context.signal)
+      return { wallets: found.map(walletToProto), pagination: { limit: MAX_WALLETS_A_PAGE, hasMore: false } }
+    },
+    async removeRefundWallet({ address }, context) {
+      const caller = callerOf(context)
+      return walletToProto(await wallets.remove(caller.account, address, caller, context.signal))
+    },
   }
 }
 
@@ -99,22 +113,6 @@ function listInputOf(request: ListPaymentRequestsRequest): ListInput {
 /** The filters of a request, which have the same names there. */
 function filterInputOf<R extends ListPaymentRequestsRequest | SummarizePaymentRequestsRequest>(request: R) {
   return { ...request, status: request.status.map((number) => memberOf('status', PaymentRequest_Status, number)) }
-}
-
-function paginationOf({
-  limit,
-  nextCursor,
-  prevCursor,
-  total,
-}: ListedRequests): MessageInitShape<typeof PaginationSchema> {
-  return {
-    limit,
-    hasMore: nextCursor !== undefined,
-    nextCursor,
-    prevCursor,
-    total: total?.count,
-    totalRelation: total && Pagination_TotalRelation[total.relation],
-  }
 }
 
 function groupToProto({ invoiceCurrency, symbol, network, count, ...amounts }: RequestGroup) {
@@ -150,4 +148,21 @@ function requestToProto({ request, balance }: RequestWithBalance, warnings: read
     cancelledAt: cancelledAt && timestampFromDate(cancelledAt),
     warnings: [...warnings],
   } satisfies MessageInitShape<typeof PaymentRequestSchema>
+}
+
+/** The most wallets that an account can ever register, so there is always one page. */
+const MAX_WALLETS_A_PAGE = 1_000
+
+function walletToProto({
+  address,
+  note,
+  registeredAt,
+  removedAt,
+}: RefundWallet): MessageInitShape<typeof RefundWalletSchema> {
+  return {
+    address: formatAddress(address),
+    note,
+    registeredAt: timestampFromDate(registeredAt),
+    removedAt: removedAt && timestampFromDate(removedAt),
+  }
 }

@@ -12,7 +12,7 @@ import { decimalToNumber, formatDecimal } from '../../domain/decimal.ts'
 import type { RoutesAnswer } from '../../domain/route.ts'
 import { compileBinarySerializer } from '../../transcoding/messages/binary-serializer.ts'
 import { compileJsonSerializer } from '../../transcoding/messages/json-serializer.ts'
-import { callerKey } from '../calls/call-context.ts'
+import { callerKey } from '../calls/call.ts'
 import { createRoutesHandlers } from './routes-handler.ts'
 
 const account = { id: 7, name: 'shop' }

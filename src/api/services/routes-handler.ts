@@ -25,7 +25,7 @@ import type {
 import { WaybillError } from '../../errors/waybill-error.ts'
 import type { QuoteChangedError } from '../../routing/prepare-payment.ts'
 import type { Routing } from '../../routing/routing.ts'
-import { accountOf, type CallContext } from '../calls/call-context.ts'
+import { accountOf, type CallContext } from '../calls/call.ts'
 import { sendAlong } from '../calls/error-mapping.ts'
 import type { ServiceChecks } from '../calls/served-method.ts'
 
@@ -60,14 +60,10 @@ export function createRoutesHandlers(calls: RoutesCalls, findExplorer: FindExplo
 
 /** Adds the new quote to a QUOTE_CHANGED error. */
 function throwWithQuote(error: unknown): never {
-  if (!isQuoteChanged(error)) throw error
-  const route = toRoute(error.route)
+  if (!(error instanceof WaybillError) || error.reason !== 'QUOTE_CHANGED') throw error
+  const route = toRoute((error as QuoteChangedError).route)
   const forms = [route, { ...route, warnings: [] }, { ...route, warnings: [], feeBreakdown: [] }]
   throw sendAlong(error, ...forms.map((form) => ({ desc: RouteSchema, message: create(RouteSchema, form) })))
-}
-
-function isQuoteChanged(error: unknown): error is QuoteChangedError {
-  return error instanceof WaybillError && error.reason === 'QUOTE_CHANGED'
 }
 
 function optionsOf({ signal, timeoutMs }: CallContext) {

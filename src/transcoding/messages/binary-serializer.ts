@@ -105,16 +105,11 @@ function compileField(field: DescField): Write {
   const isPacked = field.fieldKind === 'list' && field.listKind !== 'message' && !isText(field)
   const writeValue = valueWriter(field)
   const tag = number * 8 + (isPacked ? LENGTH_DELIMITED : wireTypeOf(field))
-  const writeTagged: Write = (out, value) => {
-    writeVarint(out, tag)
-    writeValue(out, value)
-  }
+  const writeTagged = withTag(tag, writeValue)
   if (field.fieldKind === 'list') {
+    const writePacked = delimited((out, value) => writeEach(out, value, writeValue))
     const writeList = isPacked
-      ? withTag(
-          tag,
-          delimited((out, value) => writeEach(out, value, writeValue)),
-        )
+      ? withTag(tag, writePacked)
       : (out: Output, value: unknown) => writeEach(out, value, writeTagged)
     return (out, message) => {
       const list = (message as Properties)[localName] as readonly unknown[] | undefined

@@ -12,7 +12,7 @@ import {
   toJson,
 } from '@bufbuild/protobuf'
 import { FeatureSet_FieldPresence, hasCustomJsonRepresentation, type Timestamp } from '@bufbuild/protobuf/wkt'
-import { MAX_TIMESTAMP_SEC, MIN_TIMESTAMP_SEC } from './well-known-text.ts'
+import { MAX_TIMESTAMP_SEC, MIN_TIMESTAMP_SEC } from './field-text.ts'
 
 /** Writes a message as JSON text. Takes a message, or an object from which `create` would make one. */
 export type JsonSerializer = (message: object) => string

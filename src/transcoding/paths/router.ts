@@ -45,17 +45,13 @@ export class DuplicateRouteError extends Error {
 export function createRouter<T>(entries: Iterable<RouteEntry<T>>) {
   const byMethod = new Map<string, RoutesOfMethod<T>>()
   for (const entry of entries) {
-    const routes = byMethod.get(entry.httpMethod) ?? { byVerb: new Map<string, Node<T>>(), verbs: [] }
+    const routes = byMethod.get(entry.httpMethod) ?? []
     byMethod.set(entry.httpMethod, routes)
     insert(routes, entry)
   }
-  const everyMethod = byMethod.get('*')
 
-  function find(httpMethod: string, path: Path): Leaf<T> | undefined {
-    const own = byMethod.get(httpMethod)
-    const found = own && findInMethod(own, path)
-    if (found !== undefined) return found
-    return everyMethod && httpMethod !== '*' ? findInMethod(everyMethod, path) : undefined
+  function find(httpMethod: string, path: Path): Found<T> | undefined {
+    return findInMethod(byMethod.get(httpMethod) ?? [], path) ?? findInMethod(byMethod.get('*') ?? [], path)
   }
 
   return {
@@ -72,8 +68,8 @@ export function createRouter<T>(entries: Iterable<RouteEntry<T>>) {
       if (segments === undefined) return { kind: 'not_found' }
       const path: Path = { segments, decode: needsDecoding ? decodeSegment : asItIs }
 
-      const leaf = find(httpMethod, path) ?? (httpMethod === 'HEAD' ? find('GET', path) : undefined)
-      if (leaf !== undefined) return { kind: 'match', route: leaf.route, variables: capture(leaf, path) }
+      const found = find(httpMethod, path) ?? (httpMethod === 'HEAD' ? find('GET', path) : undefined)
+      if (found !== undefined) return { kind: 'match', route: found.leaf.route, variables: capture(found) }
 
       const allow = new Set([...byMethod].filter(([, routes]) => findInMethod(routes, path)).map(([method]) => method))
       if (allow.size === 0) return { kind: 'not_found' }
@@ -94,12 +90,8 @@ function asItIs(segment: string): string {
   return segment
 }
 
-interface RoutesOfMethod<T> {
-  /** A tree for each verb, and one for paths without a verb under the empty text. */
-  readonly byVerb: Map<string, Node<T>>
-  /** The declared verbs with their colon, longest first. */
-  readonly verbs: string[]
-}
+/** A tree for each verb, with its colon: the longest verb first, and paths without a verb last. */
+type RoutesOfMethod<T> = { readonly verb: string; readonly tree: Node<T> }[]
 
 /** A node of the tree: the segments that may follow one prefix. */
 interface Node<T> {
@@ -115,17 +107,23 @@ interface Leaf<T> {
   readonly template: PathTemplate
 }
 
+interface Found<T> {
+  readonly leaf: Leaf<T>
+  /** Without the verb. */
+  readonly path: Path
+}
+
 function newNode<T>(): Node<T> {
   return { literals: new Map<string, Node<T>>(), one: undefined, any: [], leaf: undefined }
 }
 
 function insert<T>(routes: RoutesOfMethod<T>, { httpMethod, template, route }: RouteEntry<T>): void {
-  let node = routes.byVerb.get(template.verb)
+  const verb = template.verb === '' ? '' : `:${template.verb}`
+  let node = routes.find((each) => each.verb === verb)?.tree
   if (node === undefined) {
     node = newNode<T>()
-    routes.byVerb.set(template.verb, node)
-    if (template.verb !== '') routes.verbs.push(`:${template.verb}`)
-    routes.verbs.sort((a, b) => b.length - a.length)
+    routes.push({ verb, tree: node })
+    routes.sort((a, b) => b.verb.length - a.verb.length)
   }
   const leaf = { route, template }
   for (const [index, segment] of template.segments.entries()) {
@@ -171,32 +169,24 @@ function splitPath(rawPath: string): readonly string[] | undefined {
   return segments.includes('') ? undefined : segments
 }
 
-function findInMethod<T>({ byVerb, verbs }: RoutesOfMethod<T>, path: Path): Leaf<T> | undefined {
-  const last = path.segments.at(-1)
-  for (const verb of verbs) {
-    if (last === undefined || !last.endsWith(verb)) continue
-    const found = findWithVerb(byVerb, path, last, verb)
-    if (found !== undefined) return found
+function findInMethod<T>(routes: RoutesOfMethod<T>, path: Path): Found<T> | undefined {
+  for (const { verb, tree } of routes) {
+    const segments = withoutVerb(path.segments, verb)
+    if (segments === undefined) continue
+    const rest = { ...path, segments }
+    const leaf = findFrom(tree, rest, 0)
+    if (leaf !== undefined) return { leaf, path: rest }
   }
-  const plain = byVerb.get('')
-  return plain && findFrom(plain, path, 0)
+  return undefined
 }
 
-function findWithVerb<T>(
-  byVerb: ReadonlyMap<string, Node<T>>,
-  path: Path,
-  last: string,
-  verb: string,
-): Leaf<T> | undefined {
-  const tree = byVerb.get(verb.slice(1))
-  const segments = withoutVerb(path.segments, last, verb)
-  return tree && segments && findFrom(tree, { ...path, segments }, 0)
-}
-
-/** Removes the verb from the last segment. The rest must not be empty, except for the path `/:verb`. */
-function withoutVerb(path: readonly string[], last: string, verb: string): readonly string[] | undefined {
+/** Removes the verb from the last segment; undefined if it is not there. The rest must not be empty, except for the path `/:verb`. */
+function withoutVerb(segments: readonly string[], verb: string): readonly string[] | undefined {
+  if (verb === '') return segments
+  const last = segments.at(-1)
+  if (last?.endsWith(verb) !== true) return undefined
   const rest = last.slice(0, -verb.length)
-  const before = path.slice(0, -1)
+  const before = segments.slice(0, -1)
   if (rest !== '') return [...before, rest]
   return before.length === 0 ? [] : undefined
 }
@@ -222,14 +212,10 @@ function endsWithSegments({ segments, decode }: Path, from: number, suffix: read
   return start >= from && suffix.every((text, index) => text === decode(segments[start + index] ?? ''))
 }
 
-function capture<T>({ template }: Leaf<T>, { segments, decode }: Path): readonly PathVariable[] {
-  if (template.variables.length === 0) return []
-  const last = segments.at(-1)
-  const verb = template.verb === '' ? '' : `:${template.verb}`
-  const captured = verb === '' || last === undefined ? segments : (withoutVerb(segments, last, verb) ?? segments)
-  return template.variables.map((variable) => ({
+function capture<T>({ leaf, path }: Found<T>): readonly PathVariable[] {
+  return leaf.template.variables.map((variable) => ({
     fieldPath: variable.fieldPath,
-    value: captureOne(variable, { segments: captured, decode }),
+    value: captureOne(variable, path),
   }))
 }
 

@@ -2,6 +2,7 @@ import {
   create,
   type DescField,
   type DescMessage,
+  type DescMethod,
   fromBinary,
   type Message,
   type Registry,
@@ -11,30 +12,39 @@ import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { compileBodyMapping } from '../../transcoding/body-mapping.ts'
 import { decodeReporting, TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
+import { compileBinarySerializer } from '../../transcoding/messages/binary-serializer.ts'
+import { compileJsonSerializer } from '../../transcoding/messages/json-serializer.ts'
 import { MAX_DEPTH, MAX_VALUES } from '../../transcoding/messages/json-text.ts'
 
 /** The two encodings of a message. */
 export type MessageFormat = 'binary' | 'json'
 
-/** Decodes one message. */
-export type MessageDecoder = (bytes: Uint8Array, format: MessageFormat) => Message
+export type MessageCodec = ReturnType<typeof compileCodec>
 
 /**
- * Compiles the one decoder of a request message, which unary calls and streams of every RPC protocol use. JSON is decoded as strictly as
- * in REST, and both formats have the same limits, so that a mistake has the same reason whichever way it comes. Unknown fields and enum
- * numbers of binary messages are refused after decoding; see unknown-numbers.ts.
- *
- * The decoder throws TranscodingError and WaybillError.
+ * Compiles what decodes the requests of a method and encodes its answers, for unary calls and streams of every RPC protocol.
  *
  * @param registry - finds the types in google.protobuf.Any
  */
-export function compileDecoder(desc: DescMessage, registry: Registry): MessageDecoder {
-  const mapBody = compileBodyMapping(desc, '*', registry)
-  return (bytes, format) => {
-    if (format === 'binary') return decodeBinary(desc, bytes)
-    if (bytes.length === 0) throw waybillError('MALFORMED_BODY', { detail: 'it is empty' })
-    const message = create(desc)
-    return decodeReporting(message, (report) => mapBody(message, bytes, report))
+export function compileCodec({ input, output }: DescMethod, registry: Registry) {
+  const mapBody = compileBodyMapping(input, '*', registry)
+  const toJson = compileJsonSerializer(output, registry)
+  const toBinary = compileBinarySerializer(output)
+  return {
+    /**
+     * Decodes a request. JSON is decoded as strictly as in REST, and both formats have the same limits, so that a mistake has the same reason
+     * whichever way it comes. Unknown fields and enum numbers of binary messages are refused after decoding; see unknown-numbers.ts.
+     *
+     * @throws TranscodingError, WaybillError
+     */
+    decode(bytes: Uint8Array, format: MessageFormat): Message {
+      if (format === 'binary') return decodeBinary(input, bytes)
+      if (bytes.length === 0) throw waybillError('MALFORMED_BODY', { detail: 'it is empty' })
+      const message = create(input)
+      return decodeReporting(message, (report) => mapBody(message, bytes, report))
+    },
+    /** @param answer - a message, or what `create` takes to make it */
+    encode: (answer: object, format: MessageFormat) => (format === 'json' ? toJson(answer) : toBinary(answer)),
   }
 }
 
