@@ -1,4 +1,4 @@
-import { isHashOf } from '../../contracts/block-hash.ts'
+import { isHashOf } from '../../contracts/block-proofs.ts'
 import { followedTopics, type RpcLog } from '../../contracts/decode-events.ts'
 import type { ContractRead } from '../../contracts/multicall.ts'
 import { toQuantity } from '../../contracts/words.ts'
@@ -6,9 +6,9 @@ import type { Address } from '../../domain/address.ts'
 import { chunksOf } from '../../domain/collections.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
+import type { UrlLimits } from '../../nodes/node-limits.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
 import { ignoreRpcError, RpcError } from '../../nodes/rpc-error.ts'
-import type { UrlLimits } from '../../nodes/url-limits.ts'
 
 /** A block as far as following a chain needs it. */
 export interface BlockHeader {

@@ -1,4 +1,4 @@
-import type { NodeFigures } from '../../nodes/node-figures.ts'
+import type { NodeFigures } from '../../nodes/node-limits.ts'
 
 /**
  * What the process that follows a chain reports about it. Stored as JSON, so times are ISO 8601 texts. Leaves out what `chain_state` holds.
