@@ -1,4 +1,4 @@
-import { isHashOf, type RpcHeader } from '../../contracts/block-hash.ts'
+import { isHashOf, type RpcHeader } from '../../contracts/block-proofs.ts'
 import { readQuantity, toQuantity } from '../../contracts/words.ts'
 import { type Hex, hexToBytes } from '../../domain/hex.ts'
 import { isObject, RpcError } from '../../nodes/rpc-error.ts'
