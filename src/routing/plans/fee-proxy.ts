@@ -8,7 +8,7 @@ import { formatAmount } from '../../domain/decimal.ts'
 import type { FeeStage } from '../../domain/payment.ts'
 import { erc20PaymentGas, nativePaymentGas, type PaymentGasFacts } from '../gas/gas.ts'
 import type { Step, Transaction } from '../gas/steps.ts'
-import { type Payment, platformFeeOf } from '../question/due-payment.ts'
+import { type Payment, platformFeeOf } from '../question/parse-question.ts'
 import { type ChainState, readBalance } from '../scan/wallet-state.ts'
 import type { CostLine } from './costs.ts'
 

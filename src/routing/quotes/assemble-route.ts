@@ -6,9 +6,8 @@ import { type Reason } from '../../errors/reasons.ts'
 import { type Explanation, explain, explainInOneLine, type ReasonParameters } from '../../errors/waybill-error.ts'
 import { gasToAllow } from '../gas/gas.ts'
 import { totalGas } from '../gas/steps.ts'
-import type { Candidate } from '../plans/candidates.ts'
 import { breakDownCosts, type CostLine, fractionOf } from '../plans/costs.ts'
-import type { Quote } from '../plans/provider.ts'
+import type { Candidate, Quote } from '../plans/provider.ts'
 import type { ChainState, Price } from '../scan/wallet-state.ts'
 
 /** A route before it is ranked. */

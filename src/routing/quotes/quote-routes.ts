@@ -10,9 +10,15 @@ import { closureOf, type PaymentRequest, type RequestBalance } from '../../domai
 import { requireReceiver } from '../../domain/require-input.ts'
 import type { RoutesAnswer, RouteWarning, UnavailableRoute } from '../../domain/route.ts'
 import { type Explanation, explain, type WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import { type Candidate, findCandidates, isFiatRequest } from '../plans/candidates.ts'
-import { DEFAULT_LIMIT, type Payment, platformFeeOf } from '../question/due-payment.ts'
-import { checkAmount, checkTotal, type ParsedQuestion } from '../question/parse-question.ts'
+import { type Candidate, findCandidates, isFiatRequest } from '../plans/provider.ts'
+import {
+  checkAmount,
+  checkTotal,
+  DEFAULT_LIMIT,
+  type ParsedQuestion,
+  type Payment,
+  platformFeeOf,
+} from '../question/parse-question.ts'
 import type { Scanner } from '../scan/scan.ts'
 import { warn } from './assemble-route.ts'
 import { type Assessment, type AssessOptions, assessCandidates } from './assess-candidates.ts'

@@ -1,7 +1,7 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { Admission } from '../../nodes/breaker.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { type GasAnswer, type GasQuestion, isComplete } from '../gas/gas-question.ts'
+import { type GasAnswer, type GasQuestion, isComplete } from '../gas/steps.ts'
 import { ANOTHER_ANSWERED, type ChainSource, NOT_NEEDED } from './chain-source.ts'
 import type { Ask, Reading } from './scan-reader.ts'
 

@@ -11,8 +11,7 @@ import {
 } from '../../../contracts/lifi-calldata.ts'
 import { type Address, ZERO_ADDRESS } from '../../../domain/address.ts'
 import type { Hex } from '../../../domain/hex.ts'
-import type { LifiQuestion } from './lifi-question.ts'
-import { ensure } from './rejected-quote.ts'
+import { ensure, type LifiQuestion } from './lifi-question.ts'
 
 /** What a deposit is checked against. */
 interface DepositTerms {

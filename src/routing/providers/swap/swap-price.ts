@@ -12,9 +12,9 @@ import {
 import type { Hex } from '../../../domain/hex.ts'
 import type { RouteWarning } from '../../../domain/route.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
-import type { Candidate } from '../../plans/candidates.ts'
 import { directTerms } from '../../plans/fee-proxy.ts'
-import type { Payment } from '../../question/due-payment.ts'
+import type { Candidate } from '../../plans/provider.ts'
+import type { Payment } from '../../question/parse-question.ts'
 import { warn } from '../../quotes/assemble-route.ts'
 import type { Price } from '../../scan/wallet-state.ts'
 

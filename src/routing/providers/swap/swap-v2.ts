@@ -23,7 +23,7 @@ import {
   receiverReads,
 } from '../../plans/fee-proxy.ts'
 import type { Plan, Provider } from '../../plans/provider.ts'
-import { maxToSpend, type Payment } from '../../question/due-payment.ts'
+import { maxToSpend, type Payment } from '../../question/parse-question.ts'
 import type { ChainState } from '../../scan/wallet-state.ts'
 import { cheapestSwap, create2Address, explainCoin, isFirst, priceSwap, type SwapAmounts } from './swap-price.ts'
 
@@ -122,7 +122,7 @@ function planSwap(swap: Swap): Plan {
       const gasFacts = receivers.gasFacts(state, fee === undefined ? undefined : fee + protocolFee)
       const pay: Step = {
         kind: 'PAY',
-        gasLimit: swapToPayGas({ ...gasFacts, hops: best.path.length - 1 }),
+        gasLimit: swapToPayGas(gasFacts, best.path.length - 1),
         transaction: () => ({ to: swapToPay, data: encodeSwappedPayment(call()), value: 0n }),
       }
       const steps = [...approval.upTo(limit).steps, pay]

@@ -13,7 +13,7 @@ import { readApproval } from '../../plans/approval.ts'
 import { findContract, secondsOfBlocks, usedOn } from '../../plans/configured-contract.ts'
 import { chargedFor, directTerms, payStep, platformCosts, receiverReads } from '../../plans/fee-proxy.ts'
 import type { Plan, Provider } from '../../plans/provider.ts'
-import { maxToSpend, type Payment } from '../../question/due-payment.ts'
+import { maxToSpend, type Payment } from '../../question/parse-question.ts'
 import type { ChainState } from '../../scan/wallet-state.ts'
 import { cheapestSwap, create2Address, explainCoin, isFirst, priceSwap, type SwapAmounts } from './swap-price.ts'
 
