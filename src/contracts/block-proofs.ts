@@ -77,13 +77,13 @@ function rootOfList(values: readonly Uint8Array[]): Hex {
 }
 
 /** RLP. @see https://ethereum.org/developers/docs/data-structures-and-encoding/rlp */
-export function encodeRlp(value: Rlp): Uint8Array {
+function encodeRlp(value: Rlp): Uint8Array {
   // Its type asks for lists that can be changed, which it does not do.
   return toRlp(value as Parameters<typeof toRlp>[0], 'bytes')
 }
 
 /** A number as RLP holds it: without leading zeros, and 0 as no bytes at all. */
-export function quantityBytes(quantity: string): Uint8Array {
+function quantityBytes(quantity: string): Uint8Array {
   const digits = quantity.replace(/^0x0*/, '')
   return hexToBytes(digits.length % 2 === 0 ? digits : `0${digits}`)
 }

@@ -38,7 +38,7 @@ export async function measureRoute(found: UnrankedRoute, options: MeasureOptions
   const l1Fees = l1FeesOf(quote, state) ?? []
   const steps = quote.steps.map((step, place): Step => {
     const l1Gas = l1GasOf(l1Fees[place] ?? 0n, state)
-    return measuredStep(step, measured[place], { l1Gas, tableLimit: found.gasLimits[place] ?? 0n })
+    return measuredStep(step, measured[place], l1Gas, found.gasLimits[place] ?? 0n)
   })
   const again = assembleRoute({ ...quoted, quote: { ...quote, steps } })
   return {
@@ -64,14 +64,12 @@ function laterThanAnyBlock({ timestampSec, chain }: ChainState, nowMs: number): 
   return Math.max(timestampSec, Math.ceil(nowMs / 1_000)) + Math.max(1, Math.ceil(chain.blockTimeSeconds))
 }
 
-interface OtherGas {
-  /** What its chain counts as gas for publishing the transaction. */
-  readonly l1Gas: bigint
-  readonly tableLimit: bigint
-}
-
-/** The step with what a node measured. Its limit is never below the table's. */
-function measuredStep(step: Step, gas: StepGas | undefined, { l1Gas, tableLimit }: OtherGas): Step {
+/**
+ * The step with what a node measured. Its limit is never below the table's.
+ *
+ * @param l1Gas - what its chain counts as gas for publishing the transaction
+ */
+function measuredStep(step: Step, gas: StepGas | undefined, l1Gas: bigint, tableLimit: bigint): Step {
   if (gas === undefined) return step
   // A simulation has no gas price, so it leaves out the gas for publishing on the parent chain; an estimate includes it.
   const most = gas.way === 'SIMULATED' ? gas.most + l1Gas : gas.most

@@ -53,14 +53,6 @@ export function explainCoin(exchange: string, { source, destination }: Candidate
   })
 }
 
-/** What a swap loses. */
-interface SwapLoss {
-  /** What the pools keep, in base units of the output token at their price before the trade. */
-  readonly lpFee: bigint
-  /** The loss against the market beside that, as a fraction of what the payee receives; 8 places. Below 0 where the pools give more. */
-  readonly priceImpact: Decimal
-}
-
 /** What a swap is judged by. */
 interface Market {
   readonly exchange: string
@@ -105,12 +97,14 @@ export function splitLoss(
   { amountIn, amountOut, midPrice, kept }: SwapAmounts,
   received: bigint,
   price: Ratio = midPrice,
-): SwapLoss {
+) {
   const lost = amountIn * price.numerator - amountOut * price.denominator
   const moved = { units: lost * kept.denominator - kept.numerator * price.denominator, places: 0 }
   const whole = { units: received * price.denominator * kept.denominator, places: 0 }
   return {
+    /** What the pools keep, in base units of the output token at their price before the trade. */
     lpFee: divideHalfUp(kept.numerator, kept.denominator),
+    /** The loss against the market beside that, as a fraction of what the payee receives; 8 places. Below 0 where the pools give more. */
     priceImpact: divideDecimals(moved, whole, IMPACT_PLACES),
   }
 }

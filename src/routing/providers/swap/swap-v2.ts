@@ -126,18 +126,17 @@ function planSwap(swap: Swap): Plan {
         transaction: () => ({ to: swapToPay, data: encodeSwappedPayment(call()), value: 0n }),
       }
       const steps = [...approval.upTo(limit).steps, pay]
-      const price = priceSwap(best, { exchange: NAME, source, destination, priceOf, received: amount })
-      const protocol: CostLine = { ...price.cost, type: 'PROTOCOL', provider: REQUEST_NETWORK, amount: protocolFee }
+      const { cost, ...price } = priceSwap(best, { exchange: NAME, source, destination, priceOf, received: amount })
+      const protocol: CostLine = { ...cost, type: 'PROTOCOL', provider: REQUEST_NETWORK, amount: protocolFee }
       return {
         sourceAmount: best.amountIn,
         maxPulled: limit,
         received: amount,
-        costs: [...platformCosts(fee, destination), ...(protocolFee === 0n ? [] : [protocol]), price.cost],
-        priceImpact: price.priceImpact,
+        costs: [...platformCosts(fee, destination), ...(protocolFee === 0n ? [] : [protocol]), cost],
         steps,
         durationSeconds: secondsOfBlocks(chain, steps.length),
         atomic: true,
-        warnings: price.warnings,
+        ...price,
         expiresAtMs: deadlineSec * 1_000,
       }
     },
