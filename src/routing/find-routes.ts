@@ -30,7 +30,12 @@ export function readRoutesQuestion(
   })
 }
 
-/** Makes {@link find} of some dependencies. */
+/**
+ * Makes the function that finds the routes by which a wallet can pay a request now, best first, and explains why each other candidate is not a route.
+ *
+ * It throws WaybillError for input that is not valid (INVALID_…, MISSING_FIELD, INCOMPLETE_FEE, UNKNOWN_…), and REQUEST_NOT_FOUND; the signal's
+ * reason when it fires. Chains that fail never throw: the answer is then `degraded`.
+ */
 export function createFindRoutes(dependencies: QuoteDependencies) {
   return (account: Account, question: RoutesQuestion, options: QuoteOptions) =>
     find(account, question, options, dependencies)
@@ -55,12 +60,6 @@ export function createStreamRoutes(dependencies: QuoteDependencies) {
   }
 }
 
-/**
- * Finds the routes by which a wallet can pay a request now, best first, and explains why each other candidate is not a route.
- *
- * @throws WaybillError for input that is not valid (INVALID_…, MISSING_FIELD, INCOMPLETE_FEE, UNKNOWN_…), and REQUEST_NOT_FOUND; the signal's
- *   reason when it fires. Chains that fail never throw: the answer is then `degraded`
- */
 async function find(
   account: Account,
   rawQuestion: RoutesQuestion,

@@ -56,10 +56,10 @@ export function readPaymentQuestion(question: PaymentQuestion, directories: Para
 /**
  * Makes the function that quotes one route afresh and returns the transactions that take it.
  *
- * @throws WaybillError as `findRoutes` does; UNKNOWN_ROUTE for an id that no route of this request has, ROUTE_UNAVAILABLE with the reason where
- *   it is no route now, ROUTE_NOT_QUOTED where a source of the quote failed, ROUTE_WOULD_FAIL where one of its transactions would revert,
- *   REQUEST_COVERED where nothing is left to pay, REQUEST_CANCELLED or REQUEST_EXPIRED where payments are no longer wanted, and
- *   QuoteChangedError where it takes more than `maxSourceAmount`
+ * It throws WaybillError as `findRoutes` does; UNKNOWN_ROUTE for an id that no route of this request has, ROUTE_UNAVAILABLE with the reason where
+ * it is no route now, ROUTE_NOT_QUOTED where a source of the quote failed, ROUTE_WOULD_FAIL where one of its transactions would revert,
+ * REQUEST_COVERED where nothing is left to pay, REQUEST_CANCELLED or REQUEST_EXPIRED where payments are no longer wanted, and
+ * QuoteChangedError where it takes more than `maxSourceAmount`.
  */
 export function createPreparePayment(dependencies: QuoteDependencies) {
   return async (account: Account, rawQuestion: PaymentQuestion, options: QuoteOptions): Promise<PreparedPayment> => {
