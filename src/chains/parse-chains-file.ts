@@ -28,10 +28,6 @@ interface RawNode extends NodeLimitsConfig {
 /** Values of variables, by name. */
 type Environment = Readonly<Record<string, string | undefined>>
 
-interface RawFile {
-  chains: RawChain[]
-}
-
 /** By EIP-155 number. Deeper than any reorg that these chains have had; for Ethereum, two epochs and a block. */
 const FINALITY_DEPTHS = new Map([
   [1, 65],
@@ -55,7 +51,7 @@ export function parseChainsFile(text: string, environment: Environment): ParsedC
     return { ok: false, faults: [`it is not JSON: ${(error as Error).message}`] }
   }
   const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strict: true, allowUnionTypes: true })
-  const validate = ajv.compile<RawFile>(schema)
+  const validate = ajv.compile<{ chains: RawChain[] }>(schema)
   if (!validate(json)) return { ok: false, faults: (validate.errors ?? []).map(describeFormFault) }
   const faults: string[] = []
   const read = json.chains.map((chain, index) => readChain(chain, `chains[${index}]`, environment, faults))

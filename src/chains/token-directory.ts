@@ -4,27 +4,15 @@ import { namesOf, suggestName } from '../domain/nearest.ts'
 import { type ChainDirectory, createChainDirectory } from './chain-directory.ts'
 import type { ChainConfig } from './chains-file.ts'
 
-/** A currency id with the canonical name of its network, as it is stored. */
-interface CurrencyIdReading {
-  readonly id: string
-  readonly symbol: string
-  /** Canonical chain name. */
-  readonly chain: string
-}
-
 /**
  * Reads a currency id whose network may be in any case, an alias, a chain id or CAIP-2: `USDC-matic`, `USDC-137` and `USDC-eip155:137` are
  * all `USDC-POLYGON`. Symbols and aliases may contain `-`, so there may be several readings.
  *
  * @param alsoKnown - further canonical names of chains, for instance those that an account imported
- * @returns the reading with the longest network first; none where the text does not end in the name of a chain. The symbol is as it was
+ * @returns ids as they are stored, each with symbol and canonical chain name, the longest network first; none where the text does not end in the name of a chain. The symbol is as it was
  *   written; it is not checked that the chain has such a token
  */
-export function readCurrencyId(
-  text: string,
-  chains: Pick<ChainDirectory, 'resolve'>,
-  alsoKnown?: ReadonlySet<string>,
-): readonly CurrencyIdReading[] {
+export function readCurrencyId(text: string, chains: Pick<ChainDirectory, 'resolve'>, alsoKnown?: ReadonlySet<string>) {
   return splitCurrencyId(text).flatMap(({ symbol, network }) => {
     const resolved = chains.resolve(network, alsoKnown)
     return resolved.kind === 'chain' ? [{ id: currencyId(symbol, resolved.name), symbol, chain: resolved.name }] : []

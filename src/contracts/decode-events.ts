@@ -29,16 +29,6 @@ export interface FeeProxyEvent {
   readonly feeAddress: Address
 }
 
-/** What a conversion proxy's event adds: the same payment in the invoice currency (fiat: 8 decimals). */
-interface ConversionEvent {
-  readonly emitter: Address
-  readonly topic: Hex
-  readonly amount: bigint
-  /** A token's address, or the address that stands for a fiat currency or native coin. */
-  readonly currency: Address
-  readonly feeAmount: bigint
-}
-
 /** A transfer of a token. `value` in its base units. */
 export interface TransferEvent {
   readonly token: Address
@@ -107,8 +97,12 @@ function feeProxyTerms([to, amount, feeAmount, feeAddress]: readonly [string, st
   }
 }
 
-/** Decodes `TransferWithConversionAndReference`. @returns undefined for other logs */
-export function decodeConversionLog({ address, topics, data }: LogContent): ConversionEvent | undefined {
+/**
+ * Decodes `TransferWithConversionAndReference`.
+ *
+ * @returns what it adds to the event of a fee proxy: the same payment in the invoice currency (fiat: 8 decimals); undefined for other logs
+ */
+export function decodeConversionLog({ address, topics, data }: LogContent) {
   const [kind, topic] = topics
   if (kind !== eventTopics.conversion || topic === undefined) return undefined
   const words = splitWords(data.slice(2), 4)
@@ -118,6 +112,7 @@ export function decodeConversionLog({ address, topics, data }: LogContent): Conv
     emitter: address.toLowerCase() as Address,
     topic: topic as Hex,
     amount: uintOf(amount),
+    /** A token's address, or the address that stands for a fiat currency or native coin. */
     currency: addressOf(currency),
     feeAmount: uintOf(feeAmount),
   }

@@ -10,3 +10,17 @@ export function dropOldest(map: Map<unknown, unknown>, maxSize: number): void {
     map.delete(oldest)
   }
 }
+
+/** Makes the function that gives the number by which a value of a list is stored: its place, from 1. */
+export function numberIn<T>(list: readonly T[]) {
+  return (value: T) => list.indexOf(value) + 1
+}
+
+/** Makes the function that gives the value of a stored number. @param what - for the RangeError of a number that none has: `payment type has` */
+export function valueIn<T>(list: readonly T[], what: string) {
+  return (number: number): T => {
+    const value = list[number - 1]
+    if (value === undefined) throw new RangeError(`no ${what} the number ${number}`)
+    return value
+  }
+}

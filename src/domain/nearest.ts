@@ -80,7 +80,57 @@ function createCountEdits(wanted: string, endMs: number): (name: string, limit: 
   const letters = new Uint16Array(wanted.length)
   for (let j = 0; j < wanted.length; j++) letters[j] = wanted.charCodeAt(j)
   const rows = [0, 1, 2].map(() => new Int32Array(wanted.length + 2)) as [Int32Array, Int32Array, Int32Array]
+  let [beforePrevious, previous, current] = rows
   let cells = 0
+
+  /**
+   * Computes only the cells near the diagonal, and stops at the row where the limit is exceeded.
+   *
+   * @param start - how many letters are equal at the beginning
+   * @param same - how many of the others are equal at the end
+   * @param limit - at least the difference in length
+   */
+  function compare(name: string, start: number, same: number, limit: number): number {
+    const width = letters.length - start - same
+    const height = name.length - start - same
+    const beyond = limit + 1
+    let leastOfPrevious = 0
+    for (let j = 0; j <= width; j++) previous[j] = j
+    for (let i = 1; i <= height; i++) {
+      const from = Math.max(1, i - limit)
+      const to = Math.min(width, i + limit)
+      cells += to - from + 1
+      // The next rows read the cells beside the band.
+      let before = from === 1 ? i : beyond
+      current[from - 1] = before
+      current[to + 1] = beyond
+      let least = before
+      let diagonal = previous[from - 1] as number
+      const letter = name.charCodeAt(start + i - 1)
+      const letterBefore = i > 1 ? name.charCodeAt(start + i - 2) : -1
+      for (let j = from; j <= to; j++) {
+        const above = previous[j] as number
+        const wantedLetter = letters[start + j - 1]
+        let edits = diagonal
+        if (wantedLetter !== letter) {
+          edits = Math.min(diagonal, above, before) + 1
+          if (wantedLetter === letterBefore && j > 1 && letters[start + j - 2] === letter) {
+            edits = Math.min(edits, (beforePrevious[j - 2] as number) + 1)
+          }
+        }
+        current[j] = edits
+        diagonal = above
+        before = edits
+        if (edits < least) least = edits
+      }
+      // A swap looks back two rows.
+      if (least > limit && leastOfPrevious >= limit) return beyond
+      leastOfPrevious = least
+      ;[beforePrevious, previous, current] = [previous, current, beforePrevious]
+    }
+    return previous[width] as number
+  }
+
   return (name, limit) => {
     if (limit < 0 || Math.abs(name.length - wanted.length) > limit) return limit + 1
     if (cells > UNTIMED_CELLS && (cells > MAX_CELLS || performance.now() > endMs)) return undefined
@@ -91,71 +141,8 @@ function createCountEdits(wanted: string, endMs: number): (name: string, limit: 
     while (same < shorter - start && letters[wanted.length - 1 - same] === name.charCodeAt(name.length - 1 - same)) {
       same += 1
     }
-    const counted = compare({ letters, name, start, same, limit, rows })
-    cells += counted.cells
-    return counted.edits
+    return compare(name, start, same, limit)
   }
-}
-
-interface Compared {
-  readonly letters: Uint16Array
-  readonly name: string
-  /** How many letters are equal at the beginning, and how many of the others at the end. */
-  readonly start: number
-  readonly same: number
-  /** At least the difference in length. */
-  readonly limit: number
-  /** Scratch space. Each has space for two more than the letters. */
-  readonly rows: readonly [Int32Array, Int32Array, Int32Array]
-}
-
-interface Counted {
-  readonly edits: number
-  readonly cells: number
-}
-
-/** Computes only the cells near the diagonal, and stops at the row where the limit is exceeded. */
-function compare({ letters, name, start, same, limit, rows }: Compared): Counted {
-  const width = letters.length - start - same
-  const height = name.length - start - same
-  const beyond = limit + 1
-  let [beforePrevious, previous, current] = rows
-  let leastOfPrevious = 0
-  let cells = 0
-  for (let j = 0; j <= width; j++) previous[j] = j
-  for (let i = 1; i <= height; i++) {
-    const from = Math.max(1, i - limit)
-    const to = Math.min(width, i + limit)
-    cells += to - from + 1
-    // The next rows read the cells beside the band.
-    let before = from === 1 ? i : beyond
-    current[from - 1] = before
-    current[to + 1] = beyond
-    let least = before
-    let diagonal = previous[from - 1] as number
-    const letter = name.charCodeAt(start + i - 1)
-    const letterBefore = i > 1 ? name.charCodeAt(start + i - 2) : -1
-    for (let j = from; j <= to; j++) {
-      const above = previous[j] as number
-      const wanted = letters[start + j - 1]
-      let edits = diagonal
-      if (wanted !== letter) {
-        edits = Math.min(diagonal, above, before) + 1
-        if (wanted === letterBefore && j > 1 && letters[start + j - 2] === letter) {
-          edits = Math.min(edits, (beforePrevious[j - 2] as number) + 1)
-        }
-      }
-      current[j] = edits
-      diagonal = above
-      before = edits
-      if (edits < least) least = edits
-    }
-    // A swap looks back two rows.
-    if (least > limit && leastOfPrevious >= limit) return { edits: beyond, cells }
-    leastOfPrevious = least
-    ;[beforePrevious, previous, current] = [previous, current, beforePrevious]
-  }
-  return { edits: previous[width] as number, cells }
 }
 
 /**

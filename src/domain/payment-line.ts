@@ -1,99 +1,16 @@
 import { type Address, formatAddress, parseAddress } from './address.ts'
 import { formatTxHash } from './chain.ts'
-import type {
-  ExchangeRate,
-  FeeStage,
-  FeeType,
-  Payment,
-  PaymentFee,
-  PaymentGas,
-  PaymentRefund,
-  PaymentStatus,
-  PaymentType,
-} from './payment.ts'
+import type { ExchangeRate, Payment, PaymentFee, PaymentGas, PaymentRefund, PaymentStatus } from './payment.ts'
 
 /**
  * A payment as one line of a file: the JSON that search returns, without the derived fields. Export writes it, import reads it. Values have
  * the wire forms of the API; what is unknown is absent.
  */
-export interface PaymentLine {
-  readonly id: string
-  readonly status: PaymentStatus
-  /** Absent until the payment is final, because it changes with each block. */
-  readonly confirmations?: number | undefined
-  readonly type?: PaymentType | undefined
-  readonly timestamp: string
-  readonly updatedAt?: string | undefined
-  readonly amount: string
-  readonly currency: string
-  readonly amountInUSD?: string | undefined
-  readonly invoiceAmount?: string | undefined
-  readonly invoiceCurrency?: string | undefined
-  readonly network: string
-  readonly chainId?: string | undefined
-  readonly txHash?: string | undefined
-  readonly blockNumber?: string | undefined
-  readonly eventIndex?: number | undefined
-  readonly sourceNetwork?: string | undefined
-  readonly sourceTxHash?: string | undefined
-  readonly payer?: string | undefined
-  readonly payee?: string | undefined
-  readonly initiator?: string | undefined
-  readonly tokenAddress?: string | undefined
-  readonly requestId?: string | undefined
-  readonly paymentReference?: string | undefined
-  readonly reference?: string | undefined
-  readonly fees?: readonly FeeEntry[] | undefined
-  readonly exchangeRates?: readonly RateEntry[] | undefined
-  readonly gas?: GasEntry | undefined
-  readonly refunds?: readonly RefundEntry[] | undefined
-  readonly refundedAmount?: string | undefined
-  readonly statusHistory?: readonly StatusEntry[] | undefined
-  readonly superseded?: true | undefined
-}
-
-export interface FeeEntry {
-  readonly type: FeeType
-  readonly stage: FeeStage
-  readonly provider?: string | undefined
-  readonly amount: string
-  readonly currency: string
-  readonly amountInUSD?: string | undefined
-  readonly receiverAddress?: string | undefined
-  readonly network?: string | undefined
-}
-
-export interface RateEntry {
-  readonly from: string
-  readonly to: string
-  readonly rate: string
-  readonly source: string
-  readonly at?: string | undefined
-}
-
-export interface GasEntry {
-  readonly used?: string | undefined
-  readonly price?: string | undefined
-  readonly amount: string
-  readonly currency: string
-  readonly amountInUSD?: string | undefined
-}
-
-export interface RefundEntry {
-  readonly amount: string
-  readonly currency: string
-  readonly network: string
-  readonly txHash: string
-  readonly eventIndex?: number | undefined
-  readonly timestamp?: string | undefined
-  readonly recipient?: string | undefined
-  readonly excess?: boolean | undefined
-}
-
-export interface StatusEntry {
-  readonly status: PaymentStatus
-  readonly at: string
-}
+export type PaymentLine = ReturnType<typeof toPaymentLine>
+export type FeeEntry = ReturnType<typeof toFee>
+export type RateEntry = ReturnType<typeof toRate>
+export type GasEntry = ReturnType<typeof toGas>
+export type RefundEntry = ReturnType<typeof toRefund>
 
 /** Fields of search answers that follow from others, and the stamp, which is that of one database. Export does not write them and import ignores them. */
 export const derivedPaymentFields: ReadonlySet<string> = new Set([
@@ -115,11 +32,12 @@ export function formatPaymentLine(payment: Payment): string {
 }
 
 /** The values of a payment's line. */
-export function toPaymentLine(payment: Payment): PaymentLine {
+export function toPaymentLine(payment: Payment) {
   const { network, sourceNetwork = network, txHash, sourceTxHash, blockNumber } = payment
   return {
     id: payment.id,
     status: payment.status,
+    // Absent until the payment is final, because it changes with each block.
     confirmations: isFinalStatus(payment.status) ? payment.confirmations : undefined,
     type: payment.type,
     timestamp: formatTime(payment.timestamp),
@@ -153,20 +71,20 @@ export function toPaymentLine(payment: Payment): PaymentLine {
   }
 }
 
-function toFee({ type, stage, provider, amount, currency, amountInUsd, ...rest }: PaymentFee): FeeEntry {
+function toFee({ type, stage, provider, amount, currency, amountInUsd, ...rest }: PaymentFee) {
   const receiverAddress = given(rest.receiverAddress, formatStoredAddress)
   return { type, stage, provider, amount, currency, amountInUSD: amountInUsd, receiverAddress, network: rest.network }
 }
 
-function toRate({ from, to, rate, source, at }: ExchangeRate): RateEntry {
+function toRate({ from, to, rate, source, at }: ExchangeRate) {
   return { from, to, rate, source, at: given(at, (time) => formatTime(new Date(time))) }
 }
 
-function toGas({ used, price, amount, currency, amountInUsd }: PaymentGas): GasEntry {
+function toGas({ used, price, amount, currency, amountInUsd }: PaymentGas) {
   return { used, price, amount, currency, amountInUSD: amountInUsd }
 }
 
-function toRefund({ amount, currency, network, txHash, eventIndex, ...rest }: PaymentRefund): RefundEntry {
+function toRefund({ amount, currency, network, txHash, eventIndex, ...rest }: PaymentRefund) {
   const timestamp = given(rest.timestamp, (text) => formatTime(new Date(text)))
   const recipient = given(rest.recipient, formatStoredAddress)
   const hash = formatTxHash(network, txHash)

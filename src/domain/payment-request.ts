@@ -1,4 +1,5 @@
 import type { Address } from './address.ts'
+import { numberIn, valueIn } from './collections.ts'
 import { type Decimal, subtractDecimals, ZERO } from './decimal.ts'
 import type { Hex } from './hex.ts'
 
@@ -52,16 +53,10 @@ export const requestStatuses = [...settledStatuses, 'CANCELLED', 'EXPIRED'] as c
 export type RequestStatus = (typeof requestStatuses)[number]
 
 /** The number that a status is stored as. */
-export function rankOfSettledStatus(status: SettledStatus): number {
-  return settledStatuses.indexOf(status) + 1
-}
+export const rankOfSettledStatus = numberIn(settledStatuses)
 
 /** The status of a stored rank. */
-export function settledStatusOfRank(rank: number): SettledStatus {
-  const status = settledStatuses[rank - 1]
-  if (status === undefined) throw new RangeError(`no status of a request has the rank ${rank}`)
-  return status
-}
+export const settledStatusOfRank = valueIn(settledStatuses, 'status of a request has')
 
 /** Whether something is still to be paid. */
 export function isUnpaid(status: RequestStatus): status is (typeof unpaidStatuses)[number] {

@@ -1,4 +1,5 @@
 import type { Address } from './address.ts'
+import { numberIn, valueIn } from './collections.ts'
 import type { DecimalString } from './decimal.ts'
 import type { Hex } from './hex.ts'
 
@@ -120,25 +121,13 @@ export interface StatusChange {
 }
 
 /** The number that a status is stored and sorted by. */
-export function rankOfStatus(status: PaymentStatus): number {
-  return paymentStatuses.indexOf(status) + 1
-}
+export const rankOfStatus = numberIn(paymentStatuses)
 
 /** The status of a stored rank. */
-export function statusOfRank(rank: number): PaymentStatus {
-  const status = paymentStatuses[rank - 1]
-  if (status === undefined) throw new RangeError(`no payment status has the rank ${rank}`)
-  return status
-}
+export const statusOfRank = valueIn(paymentStatuses, 'payment status has')
 
 /** The number that a type is stored by. */
-export function codeOfType(type: PaymentType): number {
-  return paymentTypes.indexOf(type) + 1
-}
+export const codeOfType = numberIn(paymentTypes)
 
 /** The type of a stored number. */
-export function typeOfCode(code: number): PaymentType {
-  const type = paymentTypes[code - 1]
-  if (type === undefined) throw new RangeError(`no payment type has the number ${code}`)
-  return type
-}
+export const typeOfCode = valueIn(paymentTypes, 'payment type has')

@@ -3,7 +3,7 @@ import { waybillError } from '../errors/waybill-error.ts'
 import { type Address, type AddressFamily, addressFamily, isZeroAddress, parseAddress } from './address.ts'
 import { type ParsedMoment, parseDateBound } from './date-bound.ts'
 import { type Decimal, explainAboveMaximum, parseDecimal, trimPlaces } from './decimal.ts'
-import { type Hex, parseTxHash } from './hex.ts'
+import { parseTxHash } from './hex.ts'
 import { suggestName } from './nearest.ts'
 import { parsePaymentId } from './payment-id.ts'
 import { parsePaymentReference, parseRequestId, parseSalt } from './payment-reference.ts'
@@ -14,30 +14,22 @@ import { parseTimeZone, timeZoneNames, type ZoneDays } from './time-zone.ts'
  * everywhere or nowhere. Each function throws the WaybillError of its rule, with the field and the value.
  */
 
-/** @throws WaybillError INVALID_PAYMENT_REFERENCE */
-export function requirePaymentReference(field: string, value: string): Hex {
-  return parsePaymentReference(value) ?? refuse(waybillError('INVALID_PAYMENT_REFERENCE', { field, value }))
+type FormReason = `INVALID_${'PAYMENT_REFERENCE' | 'PAYMENT_ID' | 'REQUEST_ID' | 'SALT' | 'TX_HASH'}`
+
+/** The rule of a value that has one form. @param parse - gives undefined for any other text */
+function requireForm<T>(reason: FormReason, parse: (text: string) => T | undefined) {
+  return (field: string, value: string): T => {
+    const parsed = parse(value)
+    if (parsed === undefined) throw waybillError(reason, { field, value })
+    return parsed
+  }
 }
 
-/** @throws WaybillError INVALID_PAYMENT_ID */
-export function requirePaymentId(field: string, value: string): string {
-  return parsePaymentId(value) ?? refuse(waybillError('INVALID_PAYMENT_ID', { field, value }))
-}
-
-/** @throws WaybillError INVALID_REQUEST_ID */
-export function requireRequestId(field: string, value: string): string {
-  return parseRequestId(value) ?? refuse(waybillError('INVALID_REQUEST_ID', { field, value }))
-}
-
-/** @throws WaybillError INVALID_SALT */
-export function requireSalt(field: string, value: string): string {
-  return parseSalt(value) ?? refuse(waybillError('INVALID_SALT', { field, value }))
-}
-
-/** @throws WaybillError INVALID_TX_HASH */
-export function requireTxHash(field: string, value: string): Hex {
-  return parseTxHash(value) ?? refuse(waybillError('INVALID_TX_HASH', { field, value }))
-}
+export const requirePaymentReference = requireForm('INVALID_PAYMENT_REFERENCE', parsePaymentReference)
+export const requirePaymentId = requireForm('INVALID_PAYMENT_ID', parsePaymentId)
+export const requireRequestId = requireForm('INVALID_REQUEST_ID', parseRequestId)
+export const requireSalt = requireForm('INVALID_SALT', parseSalt)
+export const requireTxHash = requireForm('INVALID_TX_HASH', parseTxHash)
 
 /** @throws WaybillError INVALID_ADDRESS */
 export function requireAddress(field: string, value: string): Address {
@@ -229,8 +221,4 @@ export function requireShortReferences(values: readonly string[]): void {
   if (bytes <= MAX_REFERENCE_BYTES) return
   const detail = `together they take ${bytes} bytes, at most ${MAX_REFERENCE_BYTES}`
   throw waybillError('VALUE_TOO_LONG', { field: 'reference', detail })
-}
-
-function refuse(error: Error): never {
-  throw error
 }

@@ -131,8 +131,8 @@ export interface PreparedPayment {
   readonly route: Route
   /** What the wallet has to send, in order, each after the one before is mined. */
   readonly transactions: readonly PreparedTransaction[]
-  /** What each transaction does, in the same order. */
-  readonly steps: readonly PreparedStep[]
+  /** What each transaction does, in the same order, in words for the payer. */
+  readonly steps: readonly { readonly kind: StepKind; readonly message: string }[]
   /** The most that can leave the wallet, with platform fee and without gas, in units of the route's token. */
   readonly maxSourceAmount: string
   /** AMOUNT_ABOVE_OUTSTANDING where more than the outstanding balance is paid, and how gas was found where not by simulation. */
@@ -150,12 +150,6 @@ export interface PreparedTransaction {
   readonly gas?: Hex | undefined
   /** EIP-155. */
   readonly chainId: Hex
-}
-
-/** What a transaction does, in words for the payer. */
-interface PreparedStep {
-  readonly kind: StepKind
-  readonly message: string
 }
 
 /** A result while routes are searched, sent as soon as it is known. The answer comes last. */

@@ -22,21 +22,7 @@ interface SourceFault {
   readonly retryAfterMs?: number | undefined
 }
 
-export interface Breaker {
-  /** `PROBE` is given to one caller at a time, who must then call `succeed`, `fail` or `abandon`. */
-  admit(nowMs: number): Admission
-  isClosed(): boolean
-  succeed(): void
-  fail(fault: SourceFault, nowMs: number): void
-  /**
-   * A question ended without showing whether the source works, for instance because its caller gave up.
-   *
-   * @param admission - what `admit` gave for this question: only the caller of a probe ends it
-   */
-  abandon(admission: Admission): void
-  /** Milliseconds until it admits a question again, for a caller whose question has just failed. */
-  againInMs(nowMs: number): number
-}
+export type Breaker = ReturnType<typeof createBreaker>
 
 /** Called when it opens, with the reason, and when it closes; not when a failed probe keeps it open. */
 export type OnBreakerChange = (
@@ -44,7 +30,7 @@ export type OnBreakerChange = (
 ) => void
 
 /** Makes a breaker, closed. */
-export function createBreaker(onChange: OnBreakerChange): Breaker {
+export function createBreaker(onChange: OnBreakerChange) {
   let failures = 0
   /** Openings since it was last closed. */
   let openings = 0
@@ -60,14 +46,15 @@ export function createBreaker(onChange: OnBreakerChange): Breaker {
   }
 
   return {
-    admit(nowMs) {
+    /** `PROBE` is given to one caller at a time, who must then call `succeed`, `fail` or `abandon`. */
+    admit(nowMs: number): Admission {
       if (openUntilMs === undefined) return 'YES'
       if (isProbing || nowMs < openUntilMs) return 'NO'
       isProbing = true
       return 'PROBE'
     },
     isClosed: () => openUntilMs === undefined,
-    succeed() {
+    succeed(): void {
       const wasOpen = openUntilMs !== undefined
       failures = 0
       openings = 0
@@ -75,7 +62,7 @@ export function createBreaker(onChange: OnBreakerChange): Breaker {
       isProbing = false
       if (wasOpen) onChange({ open: false })
     },
-    fail(fault, nowMs) {
+    fail(fault: SourceFault, nowMs: number): void {
       isProbing = false
       failures += 1
       if (openUntilMs !== undefined) {
@@ -83,10 +70,16 @@ export function createBreaker(onChange: OnBreakerChange): Breaker {
         if (nowMs >= openUntilMs) open(fault, nowMs)
       } else if (fault.opensAtOnce || fault.retryAfterMs !== undefined || failures >= MAX_FAILURES) open(fault, nowMs)
     },
-    abandon(admission) {
+    /**
+     * A question ended without showing whether the source works, for instance because its caller gave up.
+     *
+     * @param admission - what `admit` gave for this question: only the caller of a probe ends it
+     */
+    abandon(admission: Admission): void {
       if (admission === 'PROBE') isProbing = false
     },
-    againInMs(nowMs) {
+    /** Milliseconds until it admits a question again, for a caller whose question has just failed. */
+    againInMs(nowMs: number): number {
       // The failure that the caller asks about may not have been counted yet.
       return openUntilMs !== undefined && openUntilMs > nowMs ? openUntilMs - nowMs : cooldownMs()
     },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import type { UrlLimits } from './node-limits.ts'
 import { createNodeLimits, type LimitedChain } from './node-limits.ts'
 import { inLane } from './node-policy.ts'
-import type { UrlLimits } from './url-limits.ts'
 
 const URL_OF_NODE = 'https://rpc.example/secret-key'
 

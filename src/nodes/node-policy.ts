@@ -9,8 +9,6 @@ export interface NodePolicy {
   readonly timeoutMs?: number | undefined
   /** Requests of one question that are under way at a time, where the node takes no batches or only small ones. */
   readonly maxParallelCalls: number
-  /** Calls in one HTTP request, where the node takes as many; default what the URL's limits allow. */
-  readonly maxBatch?: number | undefined
   /** Whether a batch that is too large is halved. Else it fails as TOO_LARGE, and the caller asks for less. */
   readonly halvesBatches: boolean
   /**

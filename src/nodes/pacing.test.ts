@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { createPacing } from './pacing.ts'
+import { Pacing } from './pacing.ts'
 
 it('allows a second’s worth at once, and then requests at the rate', () => {
   let nowMs = 5_000
-  const pacing = createPacing(4, () => nowMs)
+  const pacing = new Pacing(4, () => nowMs)
   for (let taken = 0; taken < 4; taken++) {
     expect(pacing.readyInMs()).toBe(0)
     pacing.take()
@@ -19,14 +19,14 @@ it('allows a second’s worth at once, and then requests at the rate', () => {
 })
 
 it('counts requests that were made too early', () => {
-  const pacing = createPacing(1, () => 0)
+  const pacing = new Pacing(1, () => 0)
   pacing.take()
   pacing.take()
   expect(pacing.readyInMs()).toBe(2_000)
 })
 
 it('allows everything without a rate', () => {
-  const pacing = createPacing(undefined, () => 0)
+  const pacing = new Pacing(undefined, () => 0)
   for (let taken = 0; taken < 100; taken++) pacing.take()
   expect(pacing.readyInMs()).toBe(0)
 })
@@ -34,7 +34,7 @@ it('allows everything without a rate', () => {
 describe('a learned rate', () => {
   function refusedOnce() {
     const clock = { nowMs: 0 }
-    const pacing = createPacing(undefined, () => clock.nowMs)
+    const pacing = new Pacing(undefined, () => clock.nowMs)
     const refuse = () => pacing.noteRefusal({ request: pacing.take(), calls: 1, refused: 1, waitMs: 0 })
     pacing.noteServed(1)
     refuse()
@@ -84,7 +84,7 @@ describe('what a node counts', () => {
   /** A node that has served one batch of 100 calls and has refused it twice since. */
   function refusedTwice() {
     const clock = { nowMs: 0 }
-    const pacing = createPacing(undefined, () => clock.nowMs)
+    const pacing = new Pacing(undefined, () => clock.nowMs)
     const refuse = (calls: number, refused = calls) =>
       pacing.noteRefusal({ request: pacing.take(calls), calls, refused, waitMs: 0 })
     pacing.noteServed(100)

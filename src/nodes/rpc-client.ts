@@ -1,54 +1,13 @@
 import { type Admission, type Breaker, createBreaker, type OnBreakerChange } from './breaker.ts'
 import type { RpcAnswer, RpcCall } from './json-rpc.ts'
+import type { UrlLimits } from './node-limits.ts'
 import { createNodeLimits, type NodeLimits } from './node-limits.ts'
 import type { AskOptions, NodePolicy } from './node-policy.ts'
 import { isTransportFailure, RpcError } from './rpc-error.ts'
 import { createRpcNode, type RpcNode } from './rpc-node.ts'
-import type { UrlLimits } from './url-limits.ts'
 
 /** The JSON-RPC client of one chain. It prefers one URL and asks the next only when that fails, since two nodes seldom have the same head. */
-export interface RpcClient {
-  /** @throws RpcError; the signal's reason */
-  call(method: string, params: RpcCall['params'], signal?: AbortSignal): Promise<unknown>
-  /**
-   * Makes all calls at one and the same node.
-   *
-   * @returns in the order of the calls, whatever the order in which they ran
-   * @throws RpcError when no URL answers; the signal's reason
-   */
-  batch(calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcAnswer[]>
-  /**
-   * Makes calls that differ by node, since their limits differ.
-   *
-   * @param callsOf - what to ask a node, by its place among the URLs
-   * @throws as {@link batch}
-   */
-  batchBy(callsOf: (node: number) => readonly RpcCall[], signal?: AbortSignal): Promise<NodeAnswers>
-  /**
-   * Makes calls that not every node offers. Its breaker counts no failure.
-   *
-   * @param callsOf - what to ask a node, by its place among the URLs; undefined where it is not to be asked
-   * @returns which node answered; undefined where none was to be asked
-   * @throws RpcError when none of those that were asked answers; the signal's reason
-   */
-  tryBatch(
-    callsOf: (node: number) => readonly RpcCall[] | undefined,
-    signal?: AbortSignal,
-  ): Promise<NodeAnswers | undefined>
-  /** What is known of the limits of a URL, by its place among them. */
-  limitsOf(node: number): UrlLimits
-  /**
-   * Avoids the URL that answered last for 30 seconds, and has its chain id checked again. Does nothing where none has answered since the last
-   * doubt.
-   *
-   * @returns its place among the URLs
-   */
-  doubt(why: string): number | undefined
-  /** The place among the URLs of the one that answered last; undefined where none has since the last doubt. */
-  answeredLast(): number | undefined
-  /** Asks a URL only after all others, until a time in milliseconds since 1970. @param node - its place among the URLs */
-  avoid(node: number, untilMs: number): void
-}
+export type RpcClient = ReturnType<typeof createRpcClient>
 
 /** Answers, and the place of the URL that gave them among the URLs. */
 export interface NodeAnswers {
@@ -70,8 +29,6 @@ export interface RpcClientOptions {
   readonly timeoutMs?: number | undefined
   /** The largest answer that is read; default 64 MiB. */
   readonly maxAnswerBytes?: number
-  /** Calls in one HTTP request; default 100. */
-  readonly maxBatch?: number
   /** The limits of all nodes that the process asks; default none that are known. */
   readonly limits?: NodeLimits | undefined
   /** The longest pause that is waited for, where a node asks for one and no other URL is left; default 60,000. */
@@ -111,13 +68,16 @@ const FASTER_BY = 4
 /** Calls in a usual request, to compare a node that counts requests with one that counts calls. */
 const USUAL_CALLS = 10
 
+/** What to ask a node, by its place among the URLs. */
+type CallsOf<None = never> = (node: number) => readonly RpcCall[] | None
+
 /** Makes the client of one chain. Does nothing until it is called. */
-export function createRpcClient(options: RpcClientOptions): RpcClient {
+export function createRpcClient(options: RpcClientOptions) {
   const chain = toChain(options)
   const { endpoints, nowMs } = chain
   let answeredLast: Endpoint | undefined
 
-  async function batchBy(callsOf: (node: number) => readonly RpcCall[], signal?: AbortSignal): Promise<NodeAnswers> {
+  async function batchBy(callsOf: CallsOf, signal?: AbortSignal): Promise<NodeAnswers> {
     let failure: RpcError | undefined
     for (const candidate of byPreference(endpoints, nowMs)) {
       const { endpoint } = candidate
@@ -138,25 +98,48 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
   }
 
   return {
+    /**
+     * Makes all calls at one and the same node.
+     *
+     * @returns in the order of the calls, whatever the order in which they ran
+     * @throws RpcError when no URL answers; the signal's reason
+     */
     batch,
+    /** Makes calls that differ by node, since their limits differ. @throws as `batch` */
     batchBy,
-    limitsOf: (node) => (endpoints[node] as Endpoint).limits,
-    async call(method, params, signal) {
+    /** What is known of the limits of a URL, by its place among them. */
+    limitsOf: (node: number) => (endpoints[node] as Endpoint).limits,
+    /** @throws RpcError; the signal's reason */
+    async call(method: string, params: RpcCall['params'], signal?: AbortSignal): Promise<unknown> {
       const [answer] = await batch([{ method, params }], signal)
       if (answer === undefined) throw new RpcError('INCONSISTENT', `no answer to ${method}`)
       if (!answer.ok) throw answer.error
       return answer.result
     },
-    tryBatch: (callsOf, signal) => askUncounted(chain, callsOf, signal),
+    /**
+     * Makes calls that not every node offers, at those for which there are any. Its breaker counts no failure.
+     *
+     * @returns undefined where no node was to be asked
+     * @throws RpcError when none of those that were asked answers; the signal's reason
+     */
+    tryBatch: (callsOf: CallsOf<undefined>, signal?: AbortSignal) => askUncounted(chain, callsOf, signal),
+    /** The place among the URLs of the one that answered last; undefined where none has since the last doubt. */
     answeredLast: () => (answeredLast === undefined ? undefined : endpoints.indexOf(answeredLast)),
-    avoid(node, untilMs) {
+    /** Asks a URL only after all others, until a time in milliseconds since 1970. @param node - its place among the URLs */
+    avoid(node: number, untilMs: number): void {
       const avoided = endpoints[node]
       if (avoided === undefined) return
       avoided.isVerified = false
       avoided.doubtedUntilMs = untilMs
       if (answeredLast === avoided) answeredLast = undefined
     },
-    doubt(why) {
+    /**
+     * Avoids the URL that answered last for 30 seconds, and has its chain id checked again. Does nothing where none has answered since the last
+     * doubt.
+     *
+     * @returns its place among the URLs
+     */
+    doubt(why: string): number | undefined {
       const doubted = answeredLast
       if (doubted === undefined) return undefined
       answeredLast = undefined
@@ -177,7 +160,6 @@ function toChain({ urls, chainId, clock, onNodeChange, ...options }: RpcClientOp
     takesGzip: true,
     timeoutMs: options.timeoutMs ?? 10_000,
     maxParallelCalls: 8,
-    maxBatch: options.maxBatch,
     halvesBatches: true,
     readsErrorBodies: true,
     waitsForSlots: true,
@@ -289,12 +271,12 @@ async function askCounted(
   }
 }
 
-/** Asks the wanted URLs one after the other. Their breakers count neither success nor failure. @see RpcClient.tryBatch */
+/** Asks the wanted URLs one after the other. Their breakers count neither success nor failure. @see createRpcClient, `tryBatch` */
 async function askUncounted(
   chain: Chain,
-  callsOf: (node: number) => readonly RpcCall[] | undefined,
+  callsOf: CallsOf<undefined>,
   signal: AbortSignal | undefined,
-): ReturnType<RpcClient['tryBatch']> {
+): Promise<NodeAnswers | undefined> {
   const { endpoints, nowMs } = chain
   const wanted = new Map(endpoints.map((endpoint, node) => [endpoint, callsOf(node)]))
   const asked = endpoints.filter((endpoint) => wanted.get(endpoint) !== undefined)

@@ -2,7 +2,7 @@ import { classifyRefusal, QUOTA_STATUS, retryAfterMsOf } from './classify-refusa
 import { type HttpPost, type HttpReply, ReplyTooLargeError } from './http-post.ts'
 import { encodeBatch, encodeCall, type RpcCall } from './json-rpc.ts'
 import type { NodePolicy } from './node-policy.ts'
-import { isObject, RpcError, type RpcErrorKind, type RpcRefusal, readRefusal } from './rpc-error.ts'
+import { isObject, RpcError, type RpcErrorKind, readRefusal } from './rpc-error.ts'
 import { startTimeLimit } from './time-limit.ts'
 
 /** Sends one HTTP request to a node, and reads from its status and body what the node meant. */
@@ -86,9 +86,13 @@ function readFailure(
         : undefined
   const method = calls.length === 1 ? (calls[0] as RpcCall).method : 'a batch'
   const kind = refusal && classifyRefusal(refusal, method)
-  const error = errorOfStatus({ status, headers, host, refusal })
-  if (status === 429 || status === QUOTA_STATUS || kind === 'RATE_LIMITED')
-    return { kind: 'REFUSED', error: toRateLimited(error, host) }
+  const retryAfterMs = readRetryAfter(headers) ?? (refusal && retryAfterMsOf(refusal))
+  const detail = `HTTP status ${status}${status === 429 ? ', too many requests' : ''}`
+  const errorOf = (errorKind: RpcErrorKind) => new RpcError(errorKind, detail, { host, refusal, retryAfterMs })
+  if (status === 429 || status === QUOTA_STATUS || kind === 'RATE_LIMITED') {
+    return { kind: 'REFUSED', error: errorOf('RATE_LIMITED') }
+  }
+  const error = errorOf(status === 413 ? 'TOO_LARGE' : 'UNREACHABLE')
   if (kind !== undefined && BELIEVED_KINDS.has(kind)) return { kind: 'ANSWER', json }
   // The URL's key is refused, so every call would be: another URL has to be asked.
   if (status === 401) throw error
@@ -101,23 +105,6 @@ function readFailure(
   }
   if (isClientError || BATCH_REFUSED_STATUSES.has(status)) return { kind: 'REFUSED', error }
   throw error
-}
-
-interface FailedStatus {
-  readonly status: number
-  readonly headers: HttpReply['headers']
-  readonly host: string
-  readonly refusal: RpcRefusal | undefined
-}
-
-function errorOfStatus({ status, headers, host, refusal }: FailedStatus): RpcError {
-  const retryAfterMs = readRetryAfter(headers) ?? (refusal && retryAfterMsOf(refusal))
-  const detail = `HTTP status ${status}${status === 429 ? ', too many requests' : ''}`
-  return new RpcError(status === 413 ? 'TOO_LARGE' : 'UNREACHABLE', detail, { host, refusal, retryAfterMs })
-}
-
-function toRateLimited({ detail, refusal, retryAfterMs }: RpcError, host: string): RpcError {
-  return new RpcError('RATE_LIMITED', detail, { host, refusal, retryAfterMs })
 }
 
 /** Reads `Retry-After`, in milliseconds. A date is compared with the node's `Date` header where there is one. */

@@ -1,13 +1,5 @@
 /** A signal that fires after a time, or with another signal. */
-export interface TimeLimit {
-  readonly signal: AbortSignal
-  /** Whether the time ran out before the other signal fired. */
-  isOver(): boolean
-  /** Whole milliseconds since the start. */
-  elapsedMs(): number
-  /** Ends the timer. Call it when nothing waits for the signal any more. */
-  stop(): void
-}
+export type TimeLimit = ReturnType<typeof startTimeLimit>
 
 const TIME_IS_OVER = new Error('the time is over')
 
@@ -16,7 +8,7 @@ const TIME_IS_OVER = new Error('the time is over')
  *
  * @param timeoutMs - whole milliseconds; undefined: only the other signal ends it
  */
-export function startTimeLimit(timeoutMs: number | undefined, signal: AbortSignal | undefined): TimeLimit {
+export function startTimeLimit(timeoutMs: number | undefined, signal: AbortSignal | undefined) {
   const startedAt = performance.now()
   const elapsedMs = () => Math.round(performance.now() - startedAt)
   // Without a timeout the other signal is enough. A controller and a listener would cost more than the rest of a request.
@@ -35,8 +27,11 @@ export function startTimeLimit(timeoutMs: number | undefined, signal: AbortSigna
   signal?.addEventListener('abort', follow, { once: true })
   return {
     signal: controller.signal,
+    /** Whether the time ran out before the other signal fired. */
     isOver: () => isOver,
+    /** Whole milliseconds since the start. */
     elapsedMs,
+    /** Ends the timer. Call it when nothing waits for the signal any more. */
     stop() {
       clearTimeout(timer)
       signal?.removeEventListener('abort', follow)

@@ -4,9 +4,8 @@ import type { PaymentRequest } from '../domain/payment-request.ts'
 import type { RouteSort, RoutesAnswer, RoutesEvent, RoutesQuestion, RouteWarning } from '../domain/route.ts'
 import { readAll } from '../errors/gather-errors.ts'
 import type { Explanation } from '../errors/waybill-error.ts'
-import { findCandidates } from './plans/candidates.ts'
-import { DEFAULT_LIMIT, type Payment } from './question/due-payment.ts'
-import { type ParsedQuestion, parseQuestion } from './question/parse-question.ts'
+import { findCandidates } from './plans/provider.ts'
+import { DEFAULT_LIMIT, type ParsedQuestion, type Payment, parseQuestion } from './question/parse-question.ts'
 import { type Assessed, keyOf } from './quotes/assess-candidates.ts'
 import { planCandidates } from './quotes/plan-candidates.ts'
 import { type Preferences, parsePreferences } from './quotes/preferences.ts'
@@ -20,21 +19,6 @@ import {
 } from './quotes/quote-routes.ts'
 import { type RankedTerms, rankRoutes } from './quotes/rank.ts'
 
-/**
- * Finds the routes by which a wallet can pay a request now, best first, and explains why each other candidate is not a route.
- *
- * @throws WaybillError for input that is not valid (INVALID_…, MISSING_FIELD, INCOMPLETE_FEE, UNKNOWN_…), and REQUEST_NOT_FOUND; the signal's
- *   reason when it fires. Chains that fail never throw: the answer is then `degraded`
- */
-export type FindRoutes = (account: Account, question: RoutesQuestion, options: QuoteOptions) => Promise<RoutesAnswer>
-
-/** As {@link FindRoutes}, but yields each route as soon as it is known. */
-export type StreamRoutes = (
-  account: Account,
-  question: RoutesQuestion,
-  options: QuoteOptions,
-) => AsyncGenerator<RoutesEvent>
-
 /** Parses what a caller asks. @throws WaybillError for input that is not valid */
 export function readRoutesQuestion(
   question: RoutesQuestion,
@@ -46,14 +30,24 @@ export function readRoutesQuestion(
   })
 }
 
-/** Makes {@link FindRoutes}. */
-export function createFindRoutes(dependencies: QuoteDependencies): FindRoutes {
-  return (account, question, options) => find(account, question, options, dependencies)
+/**
+ * Makes the function that finds the routes by which a wallet can pay a request now, best first, and explains why each other candidate is not a route.
+ *
+ * It throws WaybillError for input that is not valid (INVALID_…, MISSING_FIELD, INCOMPLETE_FEE, UNKNOWN_…), and REQUEST_NOT_FOUND; the signal's
+ * reason when it fires. Chains that fail never throw: the answer is then `degraded`.
+ */
+export function createFindRoutes(dependencies: QuoteDependencies) {
+  return (account: Account, question: RoutesQuestion, options: QuoteOptions) =>
+    find(account, question, options, dependencies)
 }
 
-/** Makes {@link StreamRoutes}. */
-export function createStreamRoutes(dependencies: QuoteDependencies): StreamRoutes {
-  return async function* (account, question, options) {
+/** As {@link createFindRoutes}, but each route comes as soon as it is known. */
+export function createStreamRoutes(dependencies: QuoteDependencies) {
+  return async function* (
+    account: Account,
+    question: RoutesQuestion,
+    options: QuoteOptions,
+  ): AsyncGenerator<RoutesEvent> {
     const { promise: started, resolve } = Promise.withResolvers<ReadableStreamDefaultController<RoutesEvent>>()
     const events = new ReadableStream<RoutesEvent>({ start: resolve })
     const controller = await started
@@ -103,21 +97,20 @@ function tellEvents(sort: RouteSort | undefined, tell: (event: RoutesEvent) => v
   }
 }
 
-/**
- * Explains why no wallet can ever pay a request, by the configuration alone: CHAIN_NOT_SUPPORTED, CURRENCY_NOT_SUPPORTED,
- * NO_PAYMENT_CONTRACT, NO_CONVERSION_PATH.
- *
- * @returns an empty list where some wallet can
- */
-type WarningsOf = (request: PaymentRequest) => readonly RouteWarning[]
-
 /** Answers depend on network and currencies alone, so few are ever made. */
 const MAX_REMEMBERED = 1_000
 
-/** Makes {@link WarningsOf}. */
-export function createWarningsOf(dependencies: Pick<QuoteDependencies, 'chains' | 'tokens' | 'providers'>): WarningsOf {
+type Configured = Pick<QuoteDependencies, 'chains' | 'tokens' | 'providers'>
+
+/**
+ * Makes the function that explains why no wallet can ever pay a request, by the configuration alone: CHAIN_NOT_SUPPORTED, CURRENCY_NOT_SUPPORTED,
+ * NO_PAYMENT_CONTRACT, NO_CONVERSION_PATH.
+ *
+ * @returns a function that gives an empty list where some wallet can
+ */
+export function createWarningsOf(dependencies: Configured) {
   const remembered = new Map<string, readonly RouteWarning[]>()
-  return (request) => {
+  return (request: PaymentRequest): readonly RouteWarning[] => {
     const key = `${request.network} ${request.paymentCurrency} ${request.invoiceCurrency}`
     const known = remembered.get(key)
     if (known !== undefined) return known
@@ -133,10 +126,7 @@ function toWarning({ reason, message, remedy }: Explanation): RouteWarning {
   return { reason, message: `${message}; ${remedy}` }
 }
 
-function explainUnpayable(
-  request: PaymentRequest,
-  { chains, tokens, providers }: Pick<QuoteDependencies, 'chains' | 'tokens' | 'providers'>,
-): Explanation | undefined {
+function explainUnpayable(request: PaymentRequest, { chains, tokens, providers }: Configured): Explanation | undefined {
   const destination = findDestination(request, { chains, tokens })
   if ('reason' in destination) return destination
   // Whether the configuration rules a candidate out depends on neither wallet nor amount.

@@ -11,8 +11,7 @@ import { readAll } from '../errors/gather-errors.ts'
 import { explain, WaybillError, waybillError } from '../errors/waybill-error.ts'
 import type { Step } from './gas/steps.ts'
 import type { Quote } from './plans/provider.ts'
-import { DEFAULT_LIMIT, type Payment, type SpendingLimit } from './question/due-payment.ts'
-import { parseQuestion } from './question/parse-question.ts'
+import { DEFAULT_LIMIT, type Payment, parseQuestion, type SpendingLimit } from './question/parse-question.ts'
 import type { UnrankedRoute } from './quotes/assemble-route.ts'
 import { type MeasuredRoute, measureRoute } from './quotes/measure-route.ts'
 import { type PlannedCandidate, planCandidates } from './quotes/plan-candidates.ts'
@@ -28,20 +27,6 @@ import {
 } from './quotes/quote-routes.ts'
 import { sortRoutes } from './quotes/rank.ts'
 import { DIRECT_ROUTE_ID } from './quotes/route-id.ts'
-
-/**
- * Quotes one route afresh and returns the transactions that take it.
- *
- * @throws WaybillError as FindRoutes does; UNKNOWN_ROUTE for an id that no route of this request has, ROUTE_UNAVAILABLE with the reason where
- *   it is no route now, ROUTE_NOT_QUOTED where a source of the quote failed, ROUTE_WOULD_FAIL where one of its transactions would revert,
- *   REQUEST_COVERED where nothing is left to pay, REQUEST_CANCELLED or REQUEST_EXPIRED where payments are no longer wanted, and
- *   QuoteChangedError where it takes more than `maxSourceAmount`
- */
-export type PreparePayment = (
-  account: Account,
-  question: PaymentQuestion,
-  options: QuoteOptions,
-) => Promise<PreparedPayment>
 
 /** QUOTE_CHANGED: the route now takes more than the caller allows. It carries the new quote. */
 export class QuoteChangedError extends WaybillError {
@@ -68,9 +53,16 @@ export function readPaymentQuestion(question: PaymentQuestion, directories: Para
   })
 }
 
-/** Makes {@link PreparePayment}. */
-export function createPreparePayment(dependencies: QuoteDependencies): PreparePayment {
-  return async (account, rawQuestion, options) => {
+/**
+ * Makes the function that quotes one route afresh and returns the transactions that take it.
+ *
+ * It throws WaybillError as `findRoutes` does; UNKNOWN_ROUTE for an id that no route of this request has, ROUTE_UNAVAILABLE with the reason where
+ * it is no route now, ROUTE_NOT_QUOTED where a source of the quote failed, ROUTE_WOULD_FAIL where one of its transactions would revert,
+ * REQUEST_COVERED where nothing is left to pay, REQUEST_CANCELLED or REQUEST_EXPIRED where payments are no longer wanted, and
+ * QuoteChangedError where it takes more than `maxSourceAmount`.
+ */
+export function createPreparePayment(dependencies: QuoteDependencies) {
+  return async (account: Account, rawQuestion: PaymentQuestion, options: QuoteOptions): Promise<PreparedPayment> => {
     const { question, slippage, choice } = readPaymentQuestion(rawQuestion, dependencies)
     const inquiry = await inquire(account, question, options.signal, dependencies)
     const { candidate, ids, payment } = findChosen(inquiry, choice, dependencies)

@@ -4,13 +4,13 @@ import type { Logger } from '../domain/logger.ts'
 import type { PaymentQuestion, RoutesQuestion } from '../domain/route.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
 import { createFindRoutes, createStreamRoutes, createWarningsOf, readRoutesQuestion } from './find-routes.ts'
-import type { ObjectionTo, Provider } from './plans/provider.ts'
+import type { ObjectionTo } from './plans/provider.ts'
 import { createPreparePayment, readPaymentQuestion } from './prepare-payment.ts'
 import { createConversionProvider } from './providers/conversion.ts'
 import { createDirectProvider } from './providers/direct.ts'
 import { createFindTransfer } from './providers/lifi/find-transfer.ts'
 import { createLifiProvider } from './providers/lifi/lifi.ts'
-import { createLifiClient, type LifiClient, type LifiOptions } from './providers/lifi/lifi-client.ts'
+import { createLifiClient, type LifiOptions } from './providers/lifi/lifi-client.ts'
 import { createSwapV2Provider } from './providers/swap/swap-v2.ts'
 import { createSwapV3Provider } from './providers/swap/swap-v3.ts'
 import type { LoadRequest } from './quotes/quote-routes.ts'
@@ -46,7 +46,14 @@ export type Routing = ReturnType<typeof createRouting>
 export function createRouting(options: RoutingOptions) {
   const { chains, tokens, loadRequest, clock, logger, chainTimeoutMs = CHAIN_TIMEOUT_MS } = options
   const lifi = options.lifi && createLifiClient({ ...options.lifi, clock, logger, fetch })
-  const providers = createProviders(chains, tokens, lifi)
+  // Routes of the first of each kind have the plain ids.
+  const providers = [
+    createDirectProvider(chains),
+    createConversionProvider(chains),
+    createSwapV2Provider(chains, tokens),
+    createSwapV3Provider(chains),
+    ...(lifi === undefined ? [] : [createLifiProvider({ client: lifi, chains, tokens })]),
+  ]
   checkRouteIds(tokens.all, new Set(providers.map((provider) => provider.name)))
   const limits = options.limits ?? createNodeLimits(chains.configured, { clock })
   const scanner = createScanner({ chains, tokens, clock, logger, chainTimeoutMs, limits })
@@ -65,23 +72,4 @@ export function createRouting(options: RoutingOptions) {
     /** undefined without a cross-chain provider. */
     findTransfer: lifi && createFindTransfer(lifi, logger),
   }
-}
-
-/**
- * Makes all providers. Routes of the first of each kind have the plain ids.
- *
- * @param lifi - undefined without a cross-chain provider
- */
-function createProviders(
-  chains: ChainDirectory,
-  tokens: TokenDirectory,
-  lifi: LifiClient | undefined,
-): readonly Provider[] {
-  return [
-    createDirectProvider(chains),
-    createConversionProvider(chains),
-    createSwapV2Provider(chains, tokens),
-    createSwapV3Provider(chains),
-    ...(lifi === undefined ? [] : [createLifiProvider({ client: lifi, chains, tokens })]),
-  ]
 }

@@ -57,7 +57,10 @@ describe('calls to nodes', () => {
   })
 
   it('are cut into batches that a node takes', async () => {
-    const rpc = client({ maxBatch: 2 })
+    const limits = createNodeLimits([
+      { name: 'BASE', rpcUrls: [first.url], nodeLimits: { [first.url]: { maxBatch: 2 } } },
+    ])
+    const rpc = client({ limits })
     await rpc.call('eth_blockNumber', [])
     const before = first.exchanges()
     expect(await rpc.batch([getNumber, getNumber, getBalance, getNumber, getNumber])).toHaveLength(5)

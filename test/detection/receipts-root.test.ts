@@ -3,9 +3,16 @@ import { readFileSync } from 'node:fs'
 import { createWalletClient, type Hex, http, parseGwei } from 'viem'
 import { mnemonicToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { blockHashOf, type RpcHeader } from '../../src/contracts/block-hash.ts'
-import { bloomBitsOf, bloomOf, mayHold } from '../../src/contracts/logs-bloom.ts'
-import { type EncodableReceipt, encodeReceipt, receiptsRootOf } from '../../src/contracts/receipts-root.ts'
+import {
+  blockHashOf,
+  bloomBitsOf,
+  bloomOf,
+  type EncodableReceipt,
+  encodeReceipt,
+  mayHold,
+  type RpcHeader,
+  receiptsRootOf,
+} from '../../src/contracts/block-proofs.ts'
 import { bytesToHex, hexToBytes } from '../../src/domain/hex.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 

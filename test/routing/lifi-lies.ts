@@ -14,7 +14,7 @@ import {
   type SwapData,
   wordOfAddress,
 } from '../../src/contracts/lifi-calldata.ts'
-import type { QuoteCheck } from '../../src/routing/providers/lifi/rejected-quote.ts'
+import type { QuoteCheck } from '../../src/routing/providers/lifi/lifi-question.ts'
 import type { LifiAnswer, LifiTerms } from '../support/lifi-server.ts'
 import { freshAddress } from '../support/routing.ts'
 

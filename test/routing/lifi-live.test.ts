@@ -5,7 +5,7 @@ import { parseChainsFile } from '../../src/chains/parse-chains-file.ts'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import { createLifiProvider } from '../../src/routing/providers/lifi/lifi.ts'
 import { createLifiClient } from '../../src/routing/providers/lifi/lifi-client.ts'
-import type { Payment } from '../../src/routing/question/due-payment.ts'
+import type { Payment } from '../../src/routing/question/parse-question.ts'
 import { silentLogger } from '../support/logs.ts'
 import { freshAddress } from '../support/routing.ts'
 

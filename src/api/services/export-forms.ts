@@ -201,7 +201,7 @@ const csvColumns: ReadonlyMap<string, Column> = new Map(
 /** `platformFee`, `platformFeeCurrency` and `platformFeeInUSD`. */
 function columnsOfFee(type: FeeType): [string, Column][] {
   const name = `${type.toLowerCase()}Fee`
-  const linesOf = ({ fees = [] }: PaymentLine) => fees.filter((fee) => fee.type === type)
+  const linesOf = ({ fees }: PaymentLine) => fees.filter((fee) => fee.type === type)
   return [
     [name, (line) => listOf([...sumByCurrency(linesOf(line)).values()].map(formatDecimal))],
     [`${name}Currency`, (line) => listOf([...sumByCurrency(linesOf(line)).keys()])],

@@ -3,9 +3,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import type { DeclaredLimits } from '../../nodes/node-limits.ts'
 import { createNodeLimits } from '../../nodes/node-limits.ts'
 import { createRpcClient } from '../../nodes/rpc-client.ts'
-import type { DeclaredLimits } from '../../nodes/url-limits.ts'
 import { checkRate } from './check-node.ts'
 
 /** Calls that the node has answered in each second of the clock, and how many it answers. */

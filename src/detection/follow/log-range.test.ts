@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { LogRange } from '../../nodes/node-limits.ts'
 import { RpcError, type RpcErrorKind, type RpcRefusal } from '../../nodes/rpc-error.ts'
-import type { LogRange } from '../../nodes/url-limits.ts'
 import {
   hasTooManyLogs,
   isRangeTooWide,

@@ -3,8 +3,7 @@ import type { Knex } from 'knex'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
-import type { NodeLimits } from '../../nodes/node-limits.ts'
-import type { UrlLimits } from '../../nodes/url-limits.ts'
+import type { NodeLimits, UrlLimits } from '../../nodes/node-limits.ts'
 import {
   addUse,
   readNodeLimits,

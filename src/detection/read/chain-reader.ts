@@ -1,4 +1,4 @@
-import { isHashOf } from '../../contracts/block-hash.ts'
+import { isHashOf } from '../../contracts/block-proofs.ts'
 import { followedTopics, type RpcLog } from '../../contracts/decode-events.ts'
 import type { ContractRead } from '../../contracts/multicall.ts'
 import { toQuantity } from '../../contracts/words.ts'

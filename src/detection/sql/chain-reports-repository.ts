@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { NodeFigures } from '../../nodes/node-figures.ts'
+import type { NodeFigures } from '../../nodes/node-limits.ts'
 import { runCancellable } from '../../postgres/cancellable.ts'
 import type { Lease } from '../../store/leases-repository.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'

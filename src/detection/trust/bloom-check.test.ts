@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { bloomOf } from '../../contracts/block-proofs.ts'
 import { followedTopics } from '../../contracts/decode-events.ts'
-import { bloomOf } from '../../contracts/logs-bloom.ts'
 import { bytesToHex } from '../../domain/hex.ts'
 import { createBloomCheck, falsePositives } from './check-block.ts'
 

@@ -1,5 +1,5 @@
+import { type BloomBits, bloomBitsOf, mayHold } from '../../contracts/block-proofs.ts'
 import { followedTopics, type RpcLog } from '../../contracts/decode-events.ts'
-import { type BloomBits, bloomBitsOf, mayHold } from '../../contracts/logs-bloom.ts'
 import { hexToBytes } from '../../domain/hex.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
 import { firstDifference, proveBlock } from './compare-logs.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ChainConfig } from '../../chains/chains-file.ts'
-import { isHashOf, type RpcHeader } from '../../contracts/block-hash.ts'
+import { isHashOf, type RpcHeader } from '../../contracts/block-proofs.ts'
 import { readQuantity, toQuantity } from '../../contracts/words.ts'
 import { type Hex, hexToBytes } from '../../domain/hex.ts'
 import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'

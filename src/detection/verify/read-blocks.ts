@@ -1,6 +1,11 @@
+import {
+  type BloomBits,
+  bloomBitsOf,
+  type EncodableReceipt,
+  mayHold,
+  receiptsRootOf,
+} from '../../contracts/block-proofs.ts'
 import { eventTopics, followedTopics, type RpcLog } from '../../contracts/decode-events.ts'
-import { type BloomBits, bloomBitsOf, mayHold } from '../../contracts/logs-bloom.ts'
-import { type EncodableReceipt, receiptsRootOf } from '../../contracts/receipts-root.ts'
 import { readQuantity, toQuantity } from '../../contracts/words.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import type { BlockRun } from '../../domain/chain.ts'

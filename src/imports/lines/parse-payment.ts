@@ -12,6 +12,7 @@ import {
   type PaymentRefund,
   paymentStatuses,
   paymentTypes,
+  type StatusChange,
 } from '../../domain/payment.ts'
 import { parsePaymentId } from '../../domain/payment-id.ts'
 import {
@@ -22,7 +23,6 @@ import {
   type PaymentLine,
   type RateEntry,
   type RefundEntry,
-  type StatusEntry,
 } from '../../domain/payment-line.ts'
 import { requireAmount } from '../../domain/require-input.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
@@ -87,7 +87,7 @@ const refund: Readers<RefundEntry> = {
   excess: readFlag,
 }
 
-const statusChange: Readers<StatusEntry> = { status: oneOf(paymentStatuses), at: readTimeText }
+const statusChange: Readers<StatusChange> = { status: oneOf(paymentStatuses), at: readTimeText }
 
 const payment: Readers<PaymentLine> = {
   id: (path, value) => {

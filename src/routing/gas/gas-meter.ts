@@ -7,9 +7,15 @@ import type { Address } from '../../domain/address.ts'
 import { type RpcAnswer, type RpcCall, resultIn } from '../../nodes/json-rpc.ts'
 import { isRevert, isUnknownMethod, RpcError } from '../../nodes/rpc-error.ts'
 import type { RpcNode } from '../../nodes/rpc-node.ts'
-import { type GasAnswer, type GasCall, type GasQuestion, isPlausibleGas, type StepGas } from './gas-question.ts'
 import { decodeSimulation, EMPTY_SIMULATION, encodeSimulation } from './simulation.ts'
-import type { StepEffect } from './steps.ts'
+import {
+  type GasAnswer,
+  type GasCall,
+  type GasQuestion,
+  isPlausibleGas,
+  type StepEffect,
+  type StepGas,
+} from './steps.ts'
 import { decodeSlotSearch, encodeSlotSearch, type TokenSlots } from './token-slots.ts'
 
 /** Measures the gas of transactions through one URL. It remembers what its node can do. */
@@ -165,11 +171,11 @@ function isBehind(timestamp: RpcAnswer | undefined, { quotedAtSec }: GasQuestion
 
 /** What a node can do; undefined while it is not known. */
 interface Abilities {
-  simulates: boolean | undefined
+  simulates?: boolean
   /** Takes state overrides with estimates. */
-  overrides: boolean | undefined
+  overrides?: boolean | undefined
   /** Whether the storage places of the chain's tokens were searched. */
-  isSearched: boolean
+  isSearched?: boolean
 }
 
 /** Remembers from its answers what a node can do. */
@@ -182,12 +188,12 @@ const SUSPECTED_FOR_MS = 60_000
 
 /** @param clock - milliseconds since 1970 */
 export function createNodeAbilities(clock: () => number) {
-  let abilities = nothingKnown()
+  let abilities: Abilities = {}
   let forgetAtMs = clock() + FORGOTTEN_AFTER_MS
 
   function known(): Abilities {
     if (clock() <= forgetAtMs) return abilities
-    abilities = nothingKnown()
+    abilities = {}
     forgetAtMs = clock() + FORGOTTEN_AFTER_MS
     return abilities
   }
@@ -215,10 +221,6 @@ export function createNodeAbilities(clock: () => number) {
      */
     suspect: suspectUnlessKnown,
   }
-}
-
-function nothingKnown(): Abilities {
-  return { simulates: undefined, overrides: undefined, isSearched: false }
 }
 
 /**

@@ -40,22 +40,33 @@ export interface PaymentGasFacts {
   readonly feeReceiver?: 'NEW' | 'KNOWN' | undefined
 }
 
+/**
+ * What the receivers add to the gas of a payment.
+ *
+ * @param newReceiver - for each that holds nothing
+ * @param fee - for paying a fee
+ */
+function receiverGas({ payeeIsNew, feeReceiver }: PaymentGasFacts, newReceiver: bigint, fee: bigint): bigint {
+  let gas = payeeIsNew ? newReceiver : 0n
+  if (feeReceiver !== undefined) gas += fee
+  if (feeReceiver === 'NEW') gas += newReceiver
+  return gas
+}
+
 const ERC20_PAYMENT = 50_400n
 const ERC20_FEE = 10_800n
 
+/** What is known before a payment in a token. */
+interface Erc20GasFacts extends PaymentGasFacts {
+  /** The allowance is used up exactly. */
+  readonly clearsAllowance: boolean
+  /** The payer's balance is used up exactly. */
+  readonly clearsBalance: boolean
+}
+
 /** The gas of `transferFromWithReferenceAndFee` of the ERC20 fee proxy. */
-export function erc20PaymentGas(
-  facts: PaymentGasFacts & {
-    /** The allowance is used up exactly. */
-    readonly clearsAllowance: boolean
-    /** The payer's balance is used up exactly. */
-    readonly clearsBalance: boolean
-  },
-): bigint {
-  let gas = ERC20_PAYMENT
-  if (facts.payeeIsNew) gas += NEW_SLOT
-  if (facts.feeReceiver !== undefined) gas += ERC20_FEE
-  if (facts.feeReceiver === 'NEW') gas += NEW_SLOT
+export function erc20PaymentGas(facts: Erc20GasFacts): bigint {
+  let gas = ERC20_PAYMENT + receiverGas(facts, NEW_SLOT, ERC20_FEE)
   if (facts.clearsAllowance) gas -= CLEARED_SLOT
   if (facts.clearsBalance) gas -= CLEARED_SLOT
   return withMarginForTokens(gas)
@@ -67,38 +78,21 @@ const NEW_ACCOUNT = 25_000n
 
 /** The gas of `transferExactEthWithReferenceAndFee` of the native fee proxy. */
 export function nativePaymentGas(facts: PaymentGasFacts): bigint {
-  let gas = NATIVE_PAYMENT
-  if (facts.payeeIsNew) gas += NEW_ACCOUNT
-  if (facts.feeReceiver !== undefined) gas += NATIVE_FEE
-  if (facts.feeReceiver === 'NEW') gas += NEW_ACCOUNT
-  return withMarginForCalldata(gas)
-}
-
-/** What is known before a conversion, with the number of price feeds on its path. */
-export interface ConversionGasFacts extends PaymentGasFacts {
-  readonly feeds: number
+  return withMarginForCalldata(NATIVE_PAYMENT + receiverGas(facts, NEW_ACCOUNT, NATIVE_FEE))
 }
 
 const ERC20_CONVERSION = 47_600n
 const NATIVE_CONVERSION = 55_000n
 const FURTHER_FEED = 18_600n
 
-/** The gas of `transferFromWithReferenceAndFee` of the ERC20 conversion proxy. */
-export function erc20ConversionGas(
-  facts: ConversionGasFacts & { readonly clearsAllowance: boolean; readonly clearsBalance: boolean },
-): bigint {
-  return erc20PaymentGas(facts) + withMarginForTokens(ERC20_CONVERSION + FURTHER_FEED * BigInt(facts.feeds - 1))
+/** The gas of `transferFromWithReferenceAndFee` of the ERC20 conversion proxy. @param feeds - price feeds on its path */
+export function erc20ConversionGas(facts: Erc20GasFacts, feeds: number): bigint {
+  return erc20PaymentGas(facts) + withMarginForTokens(ERC20_CONVERSION + FURTHER_FEED * BigInt(feeds - 1))
 }
 
-/** The gas of `transferWithReferenceAndFee` of the native conversion proxy. */
-export function nativeConversionGas(facts: ConversionGasFacts): bigint {
-  return nativePaymentGas(facts) + withMarginForTokens(NATIVE_CONVERSION + FURTHER_FEED * BigInt(facts.feeds - 1))
-}
-
-/** What is known before a payment by ERC20SwapToPay. */
-export interface SwapGasFacts extends PaymentGasFacts {
-  /** Pools on its path. */
-  readonly hops: number
+/** The gas of `transferWithReferenceAndFee` of the native conversion proxy. @param feeds - price feeds on its path */
+export function nativeConversionGas(facts: PaymentGasFacts, feeds: number): bigint {
+  return nativePaymentGas(facts) + withMarginForTokens(NATIVE_CONVERSION + FURTHER_FEED * BigInt(feeds - 1))
 }
 
 const SWAP_TO_PAY = 167_000n
@@ -113,13 +107,12 @@ const SWAP_FEE = 6_800n
 /**
  * The gas of `swapTransferWithReference` of ERC20SwapToPay, once its router and the proxy may spend its tokens. The first swap of a pool takes
  * 40,000 more.
+ *
+ * @param hops - pools on its path
  */
-export function swapToPayGas(facts: SwapGasFacts): bigint {
-  let gas = SWAP_TO_PAY + FURTHER_HOP * BigInt(facts.hops - 1)
-  if (facts.payeeIsNew) gas += SWAP_NEW_SLOT
-  if (facts.feeReceiver !== undefined) gas += SWAP_FEE
-  if (facts.feeReceiver === 'NEW') gas += SWAP_NEW_SLOT
-  return (gas * 11n) / 10n
+export function swapToPayGas(facts: PaymentGasFacts, hops: number): bigint {
+  const swap = SWAP_TO_PAY + FURTHER_HOP * BigInt(hops - 1)
+  return ((swap + receiverGas(facts, SWAP_NEW_SLOT, SWAP_FEE)) * 11n) / 10n
 }
 
 const ROUTER_V3 = 52_000n

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Address } from '../../domain/address.ts'
-import type { GasQuestion } from './gas-question.ts'
 import { decodeSimulation, encodeSimulation } from './simulation.ts'
+import type { GasQuestion } from './steps.ts'
 
 const WALLET = '0x00000000000000000000000000000000000000aa' as Address
 const call = { to: WALLET, data: '0x01', value: 0n } as const

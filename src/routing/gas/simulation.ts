@@ -9,7 +9,7 @@ import { readQuantity, toQuantity } from '../../contracts/words.ts'
 import type { RpcCall } from '../../nodes/json-rpc.ts'
 import { isObject, type RpcRefusal, readRefusal } from '../../nodes/rpc-error.ts'
 import { gasToAllow } from './gas.ts'
-import { type GasAnswer, type GasQuestion, isPlausibleGas, type StepGas } from './gas-question.ts'
+import { type GasAnswer, type GasQuestion, isPlausibleGas, type StepGas } from './steps.ts'
 
 /** The simulated wallet holds this much more than the real one: a lack of gas is shown by the route's readiness, not by a failed simulation. */
 const SPARE_WEI = 1n << 80n

@@ -33,3 +33,51 @@ export interface Transaction {
 export function totalGas(steps: readonly Pick<Step, 'gasLimit'>[]): bigint {
   return steps.reduce((sum, step) => sum + step.gasLimit, 0n)
 }
+
+/** The transactions of a route of which the gas is to be measured. */
+export interface GasQuestion {
+  readonly wallet: Address
+  /** The wallet's balance in wei. */
+  readonly balance: bigint
+  /** The time of the block that the route was quoted on. */
+  readonly quotedAtSec: number
+  /** The time at which the transactions are simulated: later than any block so far. */
+  readonly simulateAtSec: number
+  /** In the order in which they are sent; at least one. */
+  readonly calls: readonly GasCall[]
+}
+
+/** A transaction to measure. */
+export interface GasCall extends Transaction {
+  readonly effect?: StepEffect | undefined
+}
+
+/** The gas of one transaction, as a node measured it. */
+export type StepGas =
+  /** `used` after refunds; `most` before them, which the gas limit has to cover. */
+  | { readonly way: 'SIMULATED'; readonly used: bigint; readonly most: bigint }
+  /** The lowest limit with which it succeeds. Refunds, at most a fifth of it, are not known. */
+  | { readonly way: 'ESTIMATED'; readonly most: bigint }
+
+/** What a node measured. */
+export type GasAnswer =
+  /** In the order of the calls; undefined for one that could not be measured. */
+  | { readonly steps: readonly (StepGas | undefined)[] }
+  /** A transaction would be reverted, with what its contract says. */
+  | { readonly reverted: { readonly place: number; readonly detail: string } }
+
+/** Whether each call was measured, so that no other node has to be asked. */
+export function isComplete(answer: GasAnswer): boolean {
+  return 'reverted' in answer || answer.steps.every((step) => step !== undefined)
+}
+
+/** Every transaction takes at least this. */
+const MIN_GAS = 21_000n
+
+/** A node that names more is wrong: no chain mines a payment that takes a whole block. */
+const MAX_GAS = 30_000_000n
+
+/** Whether a node's figure can be the gas of a transaction. It decides the limit that a wallet signs. */
+export function isPlausibleGas(gas: bigint): boolean {
+  return gas >= MIN_GAS && gas <= MAX_GAS
+}

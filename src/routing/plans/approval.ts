@@ -36,19 +36,13 @@ export function approvalSteps({ token, spender, allowance, need }: Pull): Step[]
   return [approve('APPROVE', need, approveGas({ fromZero: allowance === 0n }))]
 }
 
-/** The transactions by which a wallet lets a contract pull a token, and what the contract may pull after them. */
-interface Approval {
-  readonly steps: readonly Step[]
-  readonly allowance: bigint
-}
-
 /** What a contract may pull of a token from a wallet. A native coin is sent, not pulled. */
 export function readApproval(token: Token, wallet: Address, spender: Address) {
   const reads = isErc20(token) ? [readAllowance(token.address, wallet, spender)] : []
   return {
     reads,
-    /** @returns `upTo`, which approves what the contract needs */
-    decode(state: ChainState): Explanation | { readonly upTo: (need: bigint) => Approval } {
+    /** @returns `upTo`, which gives the transactions that approve what the contract needs, and what it may pull after them */
+    decode(state: ChainState): Explanation | { readonly upTo: (need: bigint) => { steps: Step[]; allowance: bigint } } {
       if (!isErc20(token)) return { upTo: () => ({ steps: [], allowance: 0n }) }
       const [allowance] = reads.map((read) => uintAt(state.answerTo(read), 0))
       if (allowance === undefined) {

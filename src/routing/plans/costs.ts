@@ -22,17 +22,6 @@ export interface CostLine {
   readonly amount: bigint
 }
 
-/** Costs as they appear in an answer. */
-export interface CostBreakdown {
-  readonly lines: readonly RouteFeeLine[]
-  /** Exactly the sum of the lines' `amountInFeeCurrency`. */
-  readonly feeAmount: Decimal
-  /** Exactly the sum of the counted lines' `amountInUsd`; undefined when the fee currency has no price. */
-  readonly feeInUsd: Decimal | undefined
-  /** A token without a price, because of which a line is not counted. */
-  readonly unpriced: Token | undefined
-}
-
 /**
  * Counts costs in one currency. Each line is rounded half-even to 18 places and the rounded lines are added, so the sum is exact to the last
  * digit. A line of unknown price is listed with its own amount alone, and is not counted.
@@ -43,7 +32,7 @@ export function breakDownCosts(
   costs: readonly CostLine[],
   feeCurrency: Token,
   priceOf: (token: Token) => Price | undefined,
-): CostBreakdown {
+) {
   const counted = costs.map((cost) => countCost(cost, feeCurrency, priceOf))
   const inFeeCurrency = counted.filter((line) => line.inFeeCurrency !== undefined)
   const uncounted = counted.find((line) => line.inFeeCurrency === undefined)
@@ -51,19 +40,16 @@ export function breakDownCosts(
   const unpriced = uncounted && (priceOf(uncounted.cost.token) === undefined ? uncounted.cost.token : feeCurrency)
   return {
     lines: counted.map(toFeeLine),
+    /** Exactly the sum of the lines' `amountInFeeCurrency`. */
     feeAmount: sumDecimals(inFeeCurrency.map((line) => line.inFeeCurrency ?? ZERO)),
+    /** Exactly the sum of the counted lines' `amountInUsd`; undefined when the fee currency has no price. */
     feeInUsd: priceOf(feeCurrency) === undefined ? undefined : feeInUsd,
+    /** A token without a price, because of which a line is not counted. */
     unpriced,
   }
 }
 
-interface CountedCost {
-  readonly cost: CostLine
-  readonly inFeeCurrency: Decimal | undefined
-  readonly inUsd: Decimal | undefined
-}
-
-function countCost(cost: CostLine, feeCurrency: Token, priceOf: (token: Token) => Price | undefined): CountedCost {
+function countCost(cost: CostLine, feeCurrency: Token, priceOf: (token: Token) => Price | undefined) {
   const amount: Decimal = { units: cost.amount, places: cost.token.decimals }
   const price = priceOf(cost.token)
   const exactUsd = price && { units: amount.units * price.usd.units, places: amount.places + price.usd.places }
@@ -79,7 +65,7 @@ function inCurrency(exactUsd: Decimal | undefined, price: Price | undefined): De
   return divideDecimals(exactUsd, price.usd, MAX_DECIMAL_PLACES)
 }
 
-function toFeeLine({ cost, inFeeCurrency, inUsd }: CountedCost): RouteFeeLine {
+function toFeeLine({ cost, inFeeCurrency, inUsd }: ReturnType<typeof countCost>): RouteFeeLine {
   return {
     type: cost.type,
     stage: cost.stage,

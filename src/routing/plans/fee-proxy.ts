@@ -8,26 +8,24 @@ import { formatAmount } from '../../domain/decimal.ts'
 import type { FeeStage } from '../../domain/payment.ts'
 import { erc20PaymentGas, nativePaymentGas, type PaymentGasFacts } from '../gas/gas.ts'
 import type { Step, Transaction } from '../gas/steps.ts'
-import { type Payment, platformFeeOf } from '../question/due-payment.ts'
+import { type Payment, platformFeeOf } from '../question/parse-question.ts'
 import { type ChainState, readBalance } from '../scan/wallet-state.ts'
 import type { CostLine } from './costs.ts'
 
 /** Request's contracts, as routes and fee lines name them. */
 export const REQUEST_NETWORK = 'request-network'
 
-/** What a payment through the fee proxy takes from the wallet, in base units of what is paid. */
-export interface Charged {
-  readonly amount: bigint
-  /** The platform's fee; undefined where the caller asked for none. */
-  readonly fee: bigint | undefined
-  readonly total: bigint
-}
-
-/** The amount, and on top of it the platform's fee. */
-export function chargedFor({ amount, platformFee }: Payment): Charged {
-  const fee = platformFee === undefined ? undefined : platformFeeOf(amount, platformFee.percentage)
+/**
+ * What a payment through the fee proxy takes from the wallet, in base units of what is paid: the amount, and on top of it the platform's fee,
+ * which is undefined where the caller asked for none.
+ */
+export function chargedFor({ amount, platformFee }: Payment) {
+  const fee = platformFee && platformFeeOf(amount, platformFee.percentage)
   return { amount, fee, total: amount + (fee ?? 0n) }
 }
+
+/** What {@link chargedFor} gives. */
+export type Charged = ReturnType<typeof chargedFor>
 
 /** The platform's fee as a cost. The fee proxy takes it, wherever the payment comes from. @param fee - undefined where the caller asked for none */
 export function platformCosts(fee: bigint | undefined, token: Token, stage: FeeStage = 'SENDING'): CostLine[] {

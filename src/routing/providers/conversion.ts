@@ -1,11 +1,10 @@
 import type { ChainDirectory } from '../../chains/chain-directory.ts'
-import type { ChainConfig, ConversionPath } from '../../chains/chains-file.ts'
+import type { ConversionPath } from '../../chains/chains-file.ts'
 import { addressesOfPath, findConversionPath, maxRateAgeSeconds } from '../../chains/conversion-path.ts'
 import { readConversion } from '../../contracts/contract-reads.ts'
 import type { ContractRead } from '../../contracts/multicall.ts'
 import { encodeErc20Conversion, encodeNativeConversion } from '../../contracts/payment-calls.ts'
 import { uintAt } from '../../contracts/words.ts'
-import type { Address } from '../../domain/address.ts'
 import { FIAT_DECIMALS, isErc20, type Token } from '../../domain/currency.ts'
 import { formatAmount, ZERO } from '../../domain/decimal.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
@@ -15,7 +14,7 @@ import { readApproval } from '../plans/approval.ts'
 import { findContract, secondsOfBlocks, usedOn } from '../plans/configured-contract.ts'
 import { chargedFor, platformCosts, proxyPayment, REQUEST_NETWORK, receiverReads } from '../plans/fee-proxy.ts'
 import type { Plan, Provider } from '../plans/provider.ts'
-import { maxToSpend, type Payment } from '../question/due-payment.ts'
+import { maxToSpend, type Payment } from '../question/parse-question.ts'
 import type { ChainState } from '../scan/wallet-state.ts'
 
 /** The contract scales its rates by this, so converting this amount gives the rate itself. */
@@ -31,33 +30,22 @@ export function createConversionProvider(chains: ChainDirectory): Provider {
   return {
     name: REQUEST_NETWORK,
     kind: 'CONVERSION',
-    plan({ source: token }, payment) {
-      const found = findContract(chains, token, isErc20(token) ? 'ERC20_CONVERSION_PROXY' : 'ETH_CONVERSION_PROXY')
-      if ('reason' in found) return found
-      const { chain, contract: proxy } = found
-      const from = payment.request.invoiceCurrency
-      const way = findConversionPath(chain.conversion, from, token)
-      if (chain.conversion === undefined || way === undefined) {
-        return explain('NO_CONVERSION_PATH', { invoiceCurrency: from, token: token.symbol, chain: chain.name })
-      }
-      return planConversion({ chain, proxy, token, payment, way, contract: chain.conversion.path })
-    },
+    plan: ({ source }, payment) => planConversion(chains, source, payment),
   }
 }
 
-interface Conversion {
-  readonly chain: ChainConfig
-  readonly proxy: Address
-  /** What the payee receives: a token or the native coin. */
-  readonly token: Token
-  readonly payment: Payment
-  readonly way: ConversionPath
-  /** The ChainlinkConversionPath. */
-  readonly contract: Address
-}
-
-function planConversion(conversion: Conversion): Plan {
-  const { chain, proxy, token, payment, way, contract } = conversion
+/** @param token - what the payee receives: a token or the native coin */
+function planConversion(chains: ChainDirectory, token: Token, payment: Payment): Plan | Explanation {
+  const found = findContract(chains, token, isErc20(token) ? 'ERC20_CONVERSION_PROXY' : 'ETH_CONVERSION_PROXY')
+  if ('reason' in found) return found
+  const { chain, contract: proxy } = found
+  const { invoiceCurrency } = payment.request
+  const way = findConversionPath(chain.conversion, invoiceCurrency, token)
+  if (chain.conversion === undefined || way === undefined) {
+    return explain('NO_CONVERSION_PATH', { invoiceCurrency, token: token.symbol, chain: chain.name })
+  }
+  // The ChainlinkConversionPath.
+  const { path: contract } = chain.conversion
   const path = addressesOfPath(way, token)
   // Amounts in the invoice currency, 8 decimals.
   const invoiced = chargedFor(payment)
@@ -73,23 +61,21 @@ function planConversion(conversion: Conversion): Plan {
     contracts: usedOn(chain.name, token.address, proxy, contract),
     reads: [...Object.values(reads), ...approvals.reads, ...receivers.reads],
     quote(state) {
-      const converted = convertedBy(conversion, state, reads)
+      const converted = convertedBy(way, payment, state, reads)
       if ('reason' in converted) return converted
       const approval = approvals.decode(state)
       if ('reason' in approval) return approval
       const { amount, total, staleAtSec } = converted
       const limit = maxToSpend(total, payment.limit)
       const fee = payment.platformFee && converted.fee
-      const facts = { ...receivers.gasFacts(state, fee), feeds: path.length - 1 }
+      const facts = receivers.gasFacts(state, fee)
+      const feeds = path.length - 1
       const { steps: approve, allowance } = approval.upTo(limit)
+      const [clearsAllowance, clearsBalance] = [allowance === total, state.balanceOf(token) === total]
       const pay: Step = isErc20(token)
         ? {
             kind: 'PAY',
-            gasLimit: erc20ConversionGas({
-              ...facts,
-              clearsAllowance: allowance === total,
-              clearsBalance: state.balanceOf(token) === total,
-            }),
+            gasLimit: erc20ConversionGas({ ...facts, clearsAllowance, clearsBalance }, feeds),
             transaction: () => ({
               to: proxy,
               data: encodeErc20Conversion({ ...call(), maxToSpend: limit }),
@@ -98,7 +84,7 @@ function planConversion(conversion: Conversion): Plan {
           }
         : {
             kind: 'PAY',
-            gasLimit: nativeConversionGas(facts),
+            gasLimit: nativeConversionGas(facts, feeds),
             transaction: () => ({ to: proxy, data: encodeNativeConversion(call()), value: limit }),
           }
       const steps = [...approve, pay]
@@ -117,24 +103,21 @@ function planConversion(conversion: Conversion): Plan {
   }
 }
 
-/** Amounts in base units of the token at the current rate, each converted and truncated by itself as the proxy does. */
-interface Converted {
-  readonly amount: bigint
-  readonly fee: bigint
-  readonly total: bigint
-  /** When the proxy begins to refuse the rate as too old, in seconds since 1970. */
-  readonly staleAtSec: number
-}
-
+/**
+ * Amounts in base units of the token at the current rate, each converted and truncated by itself as the proxy does.
+ *
+ * @returns also `staleAtSec`: when the proxy begins to refuse the rate as too old, in seconds since 1970
+ */
 function convertedBy(
-  { way, chain, payment }: Conversion,
+  way: ConversionPath,
+  payment: Payment,
   state: ChainState,
   reads: Readonly<Record<'amount' | 'fee' | 'rate', ContractRead>>,
-): Converted | Explanation {
+) {
   const answer = state.answerTo(reads.amount)
   const [amount, oldestSec] = [uintAt(answer, 0), uintAt(answer, 1)]
   const [fee, rate] = [uintAt(state.answerTo(reads.fee), 0), uintAt(state.answerTo(reads.rate), 0)]
-  const pair = { invoiceCurrency: way.from, token: way.token, chain: chain.name }
+  const pair = { invoiceCurrency: way.from, token: way.token, chain: state.chain.name }
   if (amount === undefined || oldestSec === undefined || fee === undefined || !rate) return explain('NO_RATE', pair)
   if (amount === 0n) {
     return explain('CONVERSION_TOO_SMALL', {

@@ -6,9 +6,8 @@ import { type Reason } from '../../errors/reasons.ts'
 import { type Explanation, explain, explainInOneLine, type ReasonParameters } from '../../errors/waybill-error.ts'
 import { gasToAllow } from '../gas/gas.ts'
 import { totalGas } from '../gas/steps.ts'
-import type { Candidate } from '../plans/candidates.ts'
 import { breakDownCosts, type CostLine, fractionOf } from '../plans/costs.ts'
-import type { Quote } from '../plans/provider.ts'
+import type { Candidate, Quote } from '../plans/provider.ts'
 import type { ChainState, Price } from '../scan/wallet-state.ts'
 
 /** A route before it is ranked. */
@@ -131,7 +130,7 @@ function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedG
     ({ gasLimit, allow }, i) => allow ?? gasToAllow(gasLimit + l1GasOf(l1Fees[i] ?? 0n, state)),
   )
   const demanded = limits.map((limit, i) => (quote.steps[i]?.allow === undefined ? gasToAllow(limit) : limit))
-  const need = gasNeeded(quote.steps, { l1Fees, limits: demanded, state })
+  const need = gasNeeded(quote, l1Fees, demanded, state)
   const spent = candidate.source.id === native.id ? quote.maxPulled : 0n
   const have = (state.balanceOf(native) ?? 0n) - spent
   const line = { type: 'GAS', stage: 'SENDING', token: native } as const
@@ -143,19 +142,19 @@ function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedG
   return { ...counted, isEnough: false, warnings: [warn('INSUFFICIENT_GAS', { ...lack, currency })] }
 }
 
-interface StepCosts {
-  /** By step, wei. */
-  readonly l1Fees: readonly bigint[]
-  /** By step, gas. */
-  readonly limits: readonly bigint[]
-  readonly state: ChainState
-}
-
 /**
  * The wei that a wallet must hold to send all steps, one after the other. A wallet sends a transaction only where it could pay for its whole
  * gas limit at the price that it offers, though less is used in the end. A limit that was not measured may be a quarter above the table.
+ *
+ * @param l1Fees - by step, wei
+ * @param limits - by step, gas
  */
-function gasNeeded(steps: Quote['steps'], { l1Fees, limits, state: { chain, maxFeePerGas } }: StepCosts): bigint {
+function gasNeeded(
+  { steps }: Quote,
+  l1Fees: readonly bigint[],
+  limits: readonly bigint[],
+  { chain, maxFeePerGas }: ChainState,
+): bigint {
   let spent = 0n
   let needed = 0n
   for (const [i, { gasLimit }] of steps.entries()) {

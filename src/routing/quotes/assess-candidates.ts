@@ -96,22 +96,22 @@ async function assess(entry: PlannedCandidate, running: RunningScan, options: As
   const [scan, ofDestination] = await Promise.all([outcomes.get(source.chain), outcomes.get(destination.chain)])
   const native = tokens.native(source.chain)
   if (scan === undefined || native === undefined) throw new TypeError(`${source.chain} was not looked at`)
-  if (!scan.ok) return { chainFailure: scan.failure }
-  const unreadable = [source, native].find((token) => scan.state.balanceOf(token) === undefined)
+  if ('reason' in scan) return { chainFailure: scan }
+  const unreadable = [source, native].find((token) => scan.balanceOf(token) === undefined)
   if (unreadable !== undefined) return explainUnreadableBalance(unreadable)
-  if (plan.readsOfDestination !== undefined && ofDestination?.ok === false) return ofDestination.failure
+  if (plan.readsOfDestination !== undefined && ofDestination && 'reason' in ofDestination) return ofDestination
   const priceOf = (token: Token) => {
     const ofToken = token.chain === source.chain ? scan : ofDestination
-    return ofToken?.ok ? ofToken.state.priceOf(token) : undefined
+    return ofToken && 'priceOf' in ofToken ? ofToken.priceOf(token) : undefined
   }
-  const quote = await plan.quote(scan.state, { priceOf, signal })
+  const quote = await plan.quote(scan, { priceOf, signal })
   if ('reason' in quote || provider === undefined) return quote as Exclude<typeof quote, Quote>
   return assembleRoute({
     id: provider.routeId,
     provider: provider.name,
     candidate,
     quote,
-    state: scan.state,
+    state: scan,
     native,
     priceOf,
     expiresAt: new Date(Math.min(clock() + QUOTE_LIFETIME_MS, requestExpiresAt?.getTime() ?? Number.POSITIVE_INFINITY)),

@@ -2,8 +2,7 @@ import type { Address } from '../../domain/address.ts'
 import type { RouteWarning, StepKind } from '../../domain/route.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { gasToAllow } from '../gas/gas.ts'
-import type { GasAnswer, GasQuestion, StepGas } from '../gas/gas-question.ts'
-import type { Step } from '../gas/steps.ts'
+import type { GasAnswer, GasQuestion, Step, StepGas } from '../gas/steps.ts'
 import type { Scanner, ScanOptions } from '../scan/scan.ts'
 import type { ChainState } from '../scan/wallet-state.ts'
 import { assembleRoute, l1FeesOf, l1GasOf, type UnrankedRoute, warn } from './assemble-route.ts'
@@ -39,7 +38,7 @@ export async function measureRoute(found: UnrankedRoute, options: MeasureOptions
   const l1Fees = l1FeesOf(quote, state) ?? []
   const steps = quote.steps.map((step, place): Step => {
     const l1Gas = l1GasOf(l1Fees[place] ?? 0n, state)
-    return measuredStep(step, measured[place], { l1Gas, tableLimit: found.gasLimits[place] ?? 0n })
+    return measuredStep(step, measured[place], l1Gas, found.gasLimits[place] ?? 0n)
   })
   const again = assembleRoute({ ...quoted, quote: { ...quote, steps } })
   return {
@@ -65,14 +64,12 @@ function laterThanAnyBlock({ timestampSec, chain }: ChainState, nowMs: number): 
   return Math.max(timestampSec, Math.ceil(nowMs / 1_000)) + Math.max(1, Math.ceil(chain.blockTimeSeconds))
 }
 
-interface OtherGas {
-  /** What its chain counts as gas for publishing the transaction. */
-  readonly l1Gas: bigint
-  readonly tableLimit: bigint
-}
-
-/** The step with what a node measured. Its limit is never below the table's. */
-function measuredStep(step: Step, gas: StepGas | undefined, { l1Gas, tableLimit }: OtherGas): Step {
+/**
+ * The step with what a node measured. Its limit is never below the table's.
+ *
+ * @param l1Gas - what its chain counts as gas for publishing the transaction
+ */
+function measuredStep(step: Step, gas: StepGas | undefined, l1Gas: bigint, tableLimit: bigint): Step {
   if (gas === undefined) return step
   // A simulation has no gas price, so it leaves out the gas for publishing on the parent chain; an estimate includes it.
   const most = gas.way === 'SIMULATED' ? gas.most + l1Gas : gas.most

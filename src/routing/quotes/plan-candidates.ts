@@ -1,10 +1,9 @@
 import type { ContractRead } from '../../contracts/multicall.ts'
 import { formatAmount } from '../../domain/decimal.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
-import { type Candidate, isFiatRequest } from '../plans/candidates.ts'
 import { directTerms } from '../plans/fee-proxy.ts'
-import type { ObjectionTo, Plan, Provider } from '../plans/provider.ts'
-import type { Payment } from '../question/due-payment.ts'
+import { type Candidate, isFiatRequest, type ObjectionTo, type Plan, type Provider } from '../plans/provider.ts'
+import type { Payment } from '../question/parse-question.ts'
 import type { ChainState } from '../scan/wallet-state.ts'
 import { routeId } from './route-id.ts'
 

@@ -10,9 +10,15 @@ import { closureOf, type PaymentRequest, type RequestBalance } from '../../domai
 import { requireReceiver } from '../../domain/require-input.ts'
 import type { RoutesAnswer, RouteWarning, UnavailableRoute } from '../../domain/route.ts'
 import { type Explanation, explain, type WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import { type Candidate, findCandidates, isFiatRequest } from '../plans/candidates.ts'
-import { DEFAULT_LIMIT, type Payment, platformFeeOf } from '../question/due-payment.ts'
-import { checkAmount, checkTotal, type ParsedQuestion } from '../question/parse-question.ts'
+import { type Candidate, findCandidates, isFiatRequest } from '../plans/provider.ts'
+import {
+  checkAmount,
+  checkTotal,
+  DEFAULT_LIMIT,
+  type ParsedQuestion,
+  type Payment,
+  platformFeeOf,
+} from '../question/parse-question.ts'
 import type { Scanner } from '../scan/scan.ts'
 import { warn } from './assemble-route.ts'
 import { type Assessment, type AssessOptions, assessCandidates } from './assess-candidates.ts'
@@ -184,24 +190,14 @@ interface StoredRequest {
   readonly balance: RequestBalance
 }
 
-/** What is to be paid now. */
-interface AmountDue {
-  /** Units of the request's invoice currency; 0 when payments cover the request. */
-  readonly amount: Decimal
-  readonly warnings: readonly RouteWarning[]
-}
-
 /**
  * Decides how much is to be paid: nothing when payments cover the request, even ones that are not final; else the amount that the caller asked
  * for; else the outstanding balance.
  *
+ * @returns units of the request's invoice currency; 0 when payments cover the request
  * @throws WaybillError INVALID_AMOUNT when the amount has more decimals than its currency, or is too large for a contract
  */
-function decideAmount(
-  asked: Decimal | undefined,
-  { request, balance }: StoredRequest,
-  tokens: TokenDirectory,
-): AmountDue {
+function decideAmount(asked: Decimal | undefined, { request, balance }: StoredRequest, tokens: TokenDirectory) {
   const currency = { id: request.invoiceCurrency, decimals: invoiceDecimals(request, tokens) }
   if (asked !== undefined) checkAmount(asked, currency)
   const outstanding = balance.outstandingAmount

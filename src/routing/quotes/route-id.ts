@@ -1,6 +1,5 @@
 import type { Token } from '../../domain/currency.ts'
-import type { Candidate } from '../plans/candidates.ts'
-import type { Provider } from '../plans/provider.ts'
+import type { Candidate, Provider } from '../plans/provider.ts'
 
 /** The id of paying a request in its payment currency on its chain. */
 export const DIRECT_ROUTE_ID = 'REQUEST_NETWORK_PAYMENT'

@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../../domain/logger.ts'
 import { type Admission, type Breaker, createBreaker } from '../../nodes/breaker.ts'
+import type { UrlLimits } from '../../nodes/node-limits.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { startTimeLimit, type TimeLimit } from '../../nodes/time-limit.ts'
-import type { UrlLimits } from '../../nodes/url-limits.ts'
 import type { GasMeter } from '../gas/gas-meter.ts'
-import type { GasQuestion } from '../gas/gas-question.ts'
+import type { GasQuestion } from '../gas/steps.ts'
 import type { Ask, ReadChain, Reading } from './scan-reader.ts'
 
 /** One URL of a chain: its node, and what is known of how well the node works. */

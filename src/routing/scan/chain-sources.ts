@@ -1,7 +1,7 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { Admission } from '../../nodes/breaker.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { type GasAnswer, type GasQuestion, isComplete } from '../gas/gas-question.ts'
+import { type GasAnswer, type GasQuestion, isComplete } from '../gas/steps.ts'
 import { ANOTHER_ANSWERED, type ChainSource, NOT_NEEDED } from './chain-source.ts'
 import type { Ask, Reading } from './scan-reader.ts'
 
@@ -173,18 +173,12 @@ interface Race {
   readonly onConfirmed: () => void
 }
 
-/** One URL of a race. */
-interface Attempt {
-  readonly controller: AbortController
-  isRunning: boolean
-}
-
 /**
  * Starts with the first URL, goes on to the next when one fails, is slow or gives a doubtful reading, and takes the first good reading. A
  * doubtful one counts once the next URL has failed, is slow or says the same.
  */
 function raceInOrder(queue: readonly Candidate[], race: Race): Promise<Reading> {
-  const attempts: Attempt[] = []
+  const attempts: { readonly controller: AbortController; isRunning: boolean }[] = []
   const startedAt = performance.now()
   let timer: NodeJS.Timeout | undefined
   let doubtful: Reading | undefined
@@ -205,7 +199,7 @@ function raceInOrder(queue: readonly Candidate[], race: Race): Promise<Reading> 
         else resolve(doubtful)
         return
       }
-      const attempt: Attempt = { controller: new AbortController(), isRunning: true }
+      const attempt = { controller: new AbortController(), isRunning: true }
       const place = attempts.push(attempt) - 1
       const elapsedMs = Math.round(performance.now() - startedAt)
       race.start(candidate, elapsedMs, attempt.controller.signal).then(

@@ -198,14 +198,6 @@ function checkChainId(chain: ChainConfig, answers: readonly RpcAnswer[]): void {
   throw new RpcError('WRONG_CHAIN', `it says that its chain id is ${id ?? 'none'}, not ${chain.chainId}`)
 }
 
-/** The price of a unit of gas, in wei. */
-export interface GasPrice {
-  /** What a unit is expected to cost: the next block's base fee and a tip. */
-  readonly gasPrice: bigint
-  /** What wallets demand for a unit before they send: twice the next block's base fee and the tip. */
-  readonly maxFeePerGas: bigint
-}
-
 /**
  * Decodes the price of gas. The tip is the larger of the median that was paid in blocks with transactions and the
  * node's suggestion: empty blocks report a tip of 0, and wallets send the tip that their node suggests.
@@ -214,7 +206,7 @@ export interface GasPrice {
  * @param suggested - the answer to `eth_maxPriorityFeePerGas`; undefined where the node gave none
  * @throws RpcError when it is no fee history
  */
-export function decodeGasPrice(history: unknown, suggested?: unknown): GasPrice {
+export function decodeGasPrice(history: unknown, suggested?: unknown): Pick<ChainState, 'gasPrice' | 'maxFeePerGas'> {
   const { baseFeePerGas, reward, gasUsedRatio } = (history ?? {}) as Partial<Record<string, unknown>>
   const nextBaseFee = Array.isArray(baseFeePerGas) ? readQuantity(baseFeePerGas.at(-1)) : undefined
   if (nextBaseFee === undefined || !Array.isArray(reward)) throw new RpcError('INCONSISTENT', 'no fee history')

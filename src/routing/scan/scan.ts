@@ -10,18 +10,13 @@ import type { NodePolicy } from '../../nodes/node-policy.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { createRpcNode } from '../../nodes/rpc-node.ts'
 import { createGasMeter } from '../gas/gas-meter.ts'
-import type { GasQuestion } from '../gas/gas-question.ts'
+import type { GasQuestion } from '../gas/steps.ts'
 import type { TokenSlots } from '../gas/token-slots.ts'
 import { createChainSource } from './chain-source.ts'
 import { type ChainSources, createChainSources } from './chain-sources.ts'
 import { createScanReader } from './scan-reader.ts'
 import { createSharedScans, type SharedScans } from './shared-scans.ts'
 import { type ChainState, createUsualReads } from './wallet-state.ts'
-
-/** The outcome of the scan of a chain: its state, or why there is none. */
-export type ScanOutcome =
-  | { readonly ok: true; readonly state: ChainState }
-  | { readonly ok: false; readonly failure: Explanation }
 
 export interface ScanOptions {
   /** Fires when the caller hangs up; the scan then throws its reason. */
@@ -32,8 +27,8 @@ export interface ScanOptions {
 
 /** A scan of several chains that is under way. */
 export interface RunningScan {
-  /** By the chain's name. Each settles by itself, and rejects only with the reason of the caller's signal. */
-  readonly outcomes: ReadonlyMap<string, Promise<ScanOutcome>>
+  /** By the chain's name, its state or why there is none. Each settles by itself, and rejects only with the reason of the caller's signal. */
+  readonly outcomes: ReadonlyMap<string, Promise<ChainState | Explanation>>
   /** Fires when the time is over or the caller hangs up. */
   readonly signal: AbortSignal
   /** Ends what is still under way. To be called once the outcomes are no longer needed. */
@@ -65,13 +60,12 @@ export function createScanner(options: ScannerOptions) {
     const chain = chains.config(name) as ChainConfig
     const ofChain = scans.get(name) as SharedScans
     try {
-      const state = await ofChain.scan({ wallet, reads }, deadline.timeoutMs, deadline.signal)
-      return { ok: true, state } as const
+      return await ofChain.scan({ wallet, reads }, deadline.timeoutMs, deadline.signal)
     } catch (error) {
       deadline.throwIfCancelled()
       const failure = explainFailure(chain, error, deadline, ofChain.againInMs())
       report(name, failure)
-      return { ok: false, failure } as const
+      return failure
     }
   }
 
@@ -107,7 +101,7 @@ export function createScanner(options: ScannerOptions) {
       const running = scan(ZERO_ADDRESS, noReads, { signal, timeoutMs: chainTimeoutMs })
       for (const [name, outcome] of running.outcomes) {
         const scanned = await outcome
-        if (scanned.ok) for (const token of tokens.ofChain(name)) scanned.state.priceOf(token)
+        if ('priceOf' in scanned) for (const token of tokens.ofChain(name)) scanned.priceOf(token)
       }
       running.stop()
     }

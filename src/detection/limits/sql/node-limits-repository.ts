@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { LearnedLimits } from '../../../nodes/url-limits.ts'
+import type { LearnedLimits } from '../../../nodes/node-limits.ts'
 import type { Lease } from '../../../store/leases-repository.ts'
 
 /** A URL of a chain, without what may be secret in it. */

@@ -7,7 +7,7 @@ import type { LifiClient } from './lifi-client.ts'
 /**
  * The outcome of a question for a transfer.
  * - `UNKNOWN`: no reliable answer yet
- * - `NEVER`: no answer will be usable, so it is not asked again
+ * - `NEVER`: it came from a chain with other transaction hashes than ours, so it is not asked again
  * - `NOT_ASKED`: the quota or the breaker forbids it, for this long
  */
 type TransferAnswer =
@@ -15,18 +15,16 @@ type TransferAnswer =
   | { readonly kind: 'UNKNOWN' | 'NEVER' }
   | { readonly kind: 'NOT_ASKED'; readonly forMs: number }
 
-/** Finds the source of a bridge's delivery. Never rejects. */
-export type FindTransfer = (delivery: Delivery, signal: AbortSignal) => Promise<TransferAnswer>
-
-export function createFindTransfer(client: LifiClient, logger: Logger): FindTransfer {
-  return async (delivery, signal) => {
+/** Makes the function that finds the source of a bridge's delivery. It never rejects. */
+export function createFindTransfer(client: LifiClient, logger: Logger) {
+  return async (delivery: Delivery, signal: AbortSignal): Promise<TransferAnswer> => {
     const answer = await client.status(delivery.txHash, { signal })
     if (!answer.ok) {
       return answer.isAsked ? { kind: 'UNKNOWN' } : { kind: 'NOT_ASKED', forMs: answer.forMs }
     }
     const reading = readLifiStatus(answer.body, delivery)
-    if (reading.kind !== 'CONTRADICTION') return reading
-    const about = { provider: client.name, ...delivery, detail: reading.detail }
+    if (typeof reading !== 'string') return reading
+    const about = { provider: client.name, ...delivery, detail: reading }
     logger.warn(about, 'the status of a bridge transfer contradicts its delivery')
     return { kind: 'UNKNOWN' }
   }
@@ -47,50 +45,36 @@ interface Transfer {
   readonly payer: Address
 }
 
-/**
- * What an answer of `/v1/status` says about a delivery.
- * - `UNKNOWN`: nothing yet
- * - `NEVER`: it came from a chain with other transaction hashes than ours, so asking again is useless
- * - `CONTRADICTION`: it cannot be true of this delivery
- */
-type StatusReading =
-  | { readonly kind: 'FOUND'; readonly transfer: Transfer }
-  | { readonly kind: 'UNKNOWN' | 'NEVER' }
-  | { readonly kind: 'CONTRADICTION'; readonly detail: string }
-
 type Fields<T> = Partial<Record<keyof T, unknown>>
 
 /** Statuses of transfers that have not ended. */
 const NOT_ENDED: ReadonlySet<unknown> = new Set<StatusMessage>(['NOT_FOUND', 'INVALID', 'PENDING'])
 const HASH = /^0x[0-9a-f]{64}$/
 
-/** Reads an answer without trusting it: it must be about this delivery, and name a transaction and a wallet on another chain. */
-function readLifiStatus(body: unknown, { chainId, txHash }: Delivery): StatusReading {
+/**
+ * Reads an answer of `/v1/status` without trusting it: it must be about this delivery, and name a transaction and a wallet on another chain.
+ *
+ * @returns a text where it cannot be true of this delivery: why not
+ */
+function readLifiStatus(body: unknown, { chainId, txHash }: Delivery): TransferAnswer | string {
   const { status, substatus, sending, receiving, fromAddress } = fieldsOf<FullStatusData>(body)
   if (NOT_ENDED.has(status)) return { kind: 'UNKNOWN' }
-  if (status !== 'DONE') return contradiction(`its status is ${quoted(status)}`)
-  if (substatus === 'REFUNDED') return contradiction('it says that the money was refunded')
-  const [sent, received] = [
-    fieldsOf<FullStatusData['sending']>(sending),
-    fieldsOf<FullStatusData['sending']>(receiving),
-  ]
-  if (received.chainId !== chainId || lowerCase(received.txHash) !== txHash)
-    return contradiction('it is for another delivery')
+  if (status !== 'DONE') return `its status is ${quoted(status)}`
+  if (substatus === 'REFUNDED') return 'it says that the money was refunded'
+  const sent = fieldsOf<FullStatusData['sending']>(sending)
+  const received = fieldsOf<FullStatusData['sending']>(receiving)
+  if (received.chainId !== chainId || lowerCase(received.txHash) !== txHash) return 'it is for another delivery'
   const sourceChainId = sent.chainId
   if (typeof sourceChainId !== 'number' || !Number.isSafeInteger(sourceChainId) || sourceChainId <= 0) {
-    return contradiction('it names no source chain')
+    return 'it names no source chain'
   }
-  if (sourceChainId === chainId) return contradiction('it names the destination chain as the source')
+  if (sourceChainId === chainId) return 'it names the destination chain as the source'
   const [sourceTxHash, payer] = [lowerCase(sent.txHash), lowerCase(fromAddress)]
-  if (sourceTxHash === '' || payer === '') return contradiction('it does not say who sent it')
+  if (sourceTxHash === '' || payer === '') return 'it does not say who sent it'
   const parsed = parseAddress(payer)
   if (!HASH.test(sourceTxHash) || !parsed.ok || !payer.startsWith('0x')) return { kind: 'NEVER' }
-  if (isZeroAddress(parsed.address)) return contradiction('its sender is the zero address')
+  if (isZeroAddress(parsed.address)) return 'its sender is the zero address'
   return { kind: 'FOUND', transfer: { sourceChainId, sourceTxHash: sourceTxHash as Hex, payer: parsed.address } }
-}
-
-function contradiction(detail: string): StatusReading {
-  return { kind: 'CONTRADICTION', detail }
 }
 
 function fieldsOf<T>(value: unknown): Fields<T> {

@@ -9,9 +9,8 @@ import { type Decimal, parseDecimal } from '../../../domain/decimal.ts'
 import { breakDownCosts } from '../../plans/costs.ts'
 import type { Price } from '../../scan/wallet-state.ts'
 import { checkLoss, costOfBridging, priceImpactOf, USUAL_LOSS_CAP, usdOf } from './lifi-costs.ts'
-import type { LifiQuestion } from './lifi-question.ts'
+import { type LifiQuestion, RejectedQuoteError } from './lifi-question.ts'
 import type { LifiFee, LifiQuote } from './lifi-quote.ts'
-import { RejectedQuoteError } from './rejected-quote.ts'
 
 const address = (digit: string) => `0x${digit.repeat(40)}` as Address
 const chainOf = (name: string, chainId: number, tokens: readonly [string, number, string][]): ChainConfig => ({

@@ -14,9 +14,8 @@ import {
 } from '../../../domain/decimal.ts'
 import type { CostLine } from '../../plans/costs.ts'
 import type { Price } from '../../scan/wallet-state.ts'
-import type { LifiQuestion } from './lifi-question.ts'
+import { ensure, type LifiQuestion } from './lifi-question.ts'
 import type { LifiFee, LifiQuote } from './lifi-quote.ts'
-import { ensure } from './rejected-quote.ts'
 
 interface Known {
   readonly provider: string

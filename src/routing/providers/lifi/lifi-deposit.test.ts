@@ -16,7 +16,7 @@ import {
 import type { Token } from '../../../domain/currency.ts'
 import type { Hex } from '../../../domain/hex.ts'
 import { checkDeposit } from './lifi-deposit.ts'
-import { RejectedQuoteError } from './rejected-quote.ts'
+import { RejectedQuoteError } from './lifi-question.ts'
 
 const address = (byte: string) => `0x${byte.repeat(20)}` as EvmAddress
 const [WALLET, PROXY, DIAMOND] = [address('61'), address('b2'), address('c3')]

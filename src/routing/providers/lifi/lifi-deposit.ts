@@ -11,8 +11,7 @@ import {
 } from '../../../contracts/lifi-calldata.ts'
 import { type Address, ZERO_ADDRESS } from '../../../domain/address.ts'
 import type { Hex } from '../../../domain/hex.ts'
-import type { LifiQuestion } from './lifi-question.ts'
-import { ensure } from './rejected-quote.ts'
+import { ensure, type LifiQuestion } from './lifi-question.ts'
 
 /** What a deposit is checked against. */
 interface DepositTerms {
@@ -73,27 +72,21 @@ function checkSource({ bridge, swaps, across }: AcrossDeposit, { question, fromA
   ensure(isAsset && isInput, 'WRONG_SOURCE', `it bridges ${bridge.sendingAssetId}, not ${question.source.id}`)
   const agrees = bridge.hasSourceSwaps === (swaps !== undefined)
   ensure(agrees, 'UNVERIFIABLE', 'it contradicts itself about calls before the bridge')
-  const taken = swaps === undefined ? bridge.minAmount : takenBefore(swaps, { asset, left: bridge.minAmount, question })
+  const taken = swaps === undefined ? bridge.minAmount : takenBefore(swaps, asset, bridge.minAmount, question)
   ensure(taken === fromAmount, 'WRONG_SOURCE', `it takes ${taken} base units and says ${fromAmount}`)
-}
-
-interface BeforeBridge {
-  readonly asset: Address
-  /** Base units that are bridged at least. */
-  readonly left: bigint
-  readonly question: LifiQuestion
 }
 
 /**
  * Calls before the bridge may only take LI.FI's fee. A swap would be calldata of one of many exchanges, which nobody here can check.
  *
+ * @param left - base units that are bridged at least
  * @returns base units that are pulled from the wallet
  */
-function takenBefore(swaps: readonly SwapData[], { asset, left, question }: BeforeBridge): bigint {
+function takenBefore(swaps: readonly SwapData[], asset: Address, left: bigint, { pins }: LifiQuestion): bigint {
   let [taken, spent] = [0n, 0n]
   for (const swap of swaps) {
     const { callTo, approveTo } = swap
-    const isPinned = question.pins.feeContracts.some((each) => each === callTo) && approveTo === callTo
+    const isPinned = pins.feeContracts.some((each) => each === callTo) && approveTo === callTo
     ensure(isPinned, 'FOREIGN_CONTRACT', `it calls ${callTo} before the bridge`)
     const fees = decodeTakenFees(swap.callData)
     const isFee = fees?.token === asset && swap.sendingAssetId === asset && swap.receivingAssetId === asset

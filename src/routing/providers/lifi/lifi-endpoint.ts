@@ -1,4 +1,4 @@
-import { type Breaker, createBreaker, type OnBreakerChange } from '../../../nodes/breaker.ts'
+import { type Admission, createBreaker, type OnBreakerChange } from '../../../nodes/breaker.ts'
 import { failureOfAnswer, type LifiFailure, NO_ANSWER, type ParsedBody } from './lifi-failure.ts'
 
 /** The outcome of a question to LI.FI: JSON that is not checked yet, or why there is none. */
@@ -23,26 +23,83 @@ interface LifiEndpointOptions {
 }
 
 /** The query of a GET (`?txHash=0x…`), or the JSON body of a POST. */
-type LifiInput = { readonly query: string } | { readonly json: string }
+interface LifiInput {
+  readonly query?: string
+  readonly json?: string
+}
 
 /** The largest answer that is read; usual ones have some 10 kB. */
 const MAX_ANSWER_BYTES = 1 << 20
-
-interface State extends LifiEndpointOptions {
-  readonly quota: Quota
-  readonly breaker: Breaker
-  lastFault: LifiFailure
-  probe: { readonly call: object; readonly answer: Promise<LifiAnswer> } | undefined
-}
 
 /**
  * Makes one of LI.FI's endpoints, with a quota and a breaker of its own: limits differ by endpoint, and one may fail while others work. It counts
  * quota and failures, so a process must make only one.
  */
-export function createLifiEndpoint(options: LifiEndpointOptions) {
-  const { clock } = options
-  const breaker = createBreaker(options.onChange)
-  const state: State = { ...options, quota: createQuota(), breaker, lastFault: NO_ANSWER, probe: undefined }
+export function createLifiEndpoint({ url, apiKey, timeoutMs, fetch, clock, onChange }: LifiEndpointOptions) {
+  const quota = createQuota()
+  const breaker = createBreaker(onChange)
+  let lastFault = NO_ANSWER
+  let probe: { readonly call: object; readonly answer: Promise<LifiAnswer> } | undefined
+
+  /** Asks where the breaker admits it; waits for the probe of the same call. */
+  async function ask(input: LifiInput, call: object): Promise<LifiAnswer> {
+    const admission = breaker.admit(clock())
+    if (admission === 'NO') {
+      if (probe?.call !== call) return notAsked(lastFault, breaker.againInMs(clock()))
+      await probe.answer
+      return ask(input, call)
+    }
+    const answer = askCounted(input, admission)
+    if (admission === 'YES') return answer
+    const own = { call, answer }
+    probe = own
+    return answer.finally(() => {
+      if (probe === own) probe = undefined
+    })
+  }
+
+  /** Asks where the quota allows it, and counts in the breaker how it went. */
+  async function askCounted(input: LifiInput, admission: Admission): Promise<LifiAnswer> {
+    const waitMs = quota.take(clock())
+    if (waitMs > 0) {
+      breaker.abandon(admission)
+      return notAsked({ kind: 'QUOTA', seconds: Math.ceil(waitMs / 1_000) }, waitMs)
+    }
+    const answer = await send(input)
+    if (answer.ok || !isFault(answer.failure)) {
+      breaker.succeed()
+      return answer
+    }
+    lastFault = answer.failure
+    const detail = 'detail' in lastFault ? lastFault.detail : lastFault.kind
+    breaker.fail({ detail, opensAtOnce: lastFault.kind !== 'UNREACHABLE' }, clock())
+    return answer
+  }
+
+  async function send({ query = '', json }: LifiInput): Promise<LifiAnswer> {
+    const signal = AbortSignal.timeout(timeoutMs)
+    const headers = new Headers({ accept: 'application/json' })
+    if (apiKey !== undefined) headers.set('x-lifi-api-key', apiKey)
+    if (json !== undefined) headers.set('content-type', 'application/json')
+    const post = json === undefined ? {} : { method: 'POST', body: json }
+    let isAnswered = false
+    try {
+      const response = await fetch(url + query, { redirect: 'error', signal, headers, ...post })
+      isAnswered = true
+      quota.answered(response.headers, clock())
+      const parsed = parse(await readLimited(response))
+      if (response.status === 200 && parsed.ok) return { ok: true, body: parsed.value, atMs: clock() }
+      const failure = failureOfAnswer({ status: response.status, body: parsed, headers: response.headers, apiKey })
+      if (failure.kind === 'QUOTA') quota.refused(response.headers, clock())
+      return failed(failure)
+    } catch (error) {
+      if (!isAnswered) quota.unanswered()
+      if (signal.aborted) return failed(NO_ANSWER)
+      if (error instanceof AnswerTooLargeError) return failed({ kind: 'INCONSISTENT', detail: error.message })
+      return failed({ kind: 'UNREACHABLE', detail: describeNetworkError(error) })
+    }
+  }
+
   return {
     /**
      * Asks. Never rejects.
@@ -50,81 +107,10 @@ export function createLifiEndpoint(options: LifiEndpointOptions) {
      * @param call - the same object for all questions of one API call: while one of them probes a failed endpoint, the others wait for the
      *   outcome instead of failing
      */
-    ask: (input: LifiInput, call: object) => askAdmitted(state, input, call),
+    ask,
     /** Milliseconds until it is asked again, if a question has just failed like this; 0 where the question itself was wrong. */
     againInMs: (failure: LifiFailure) => (isFault(failure) ? breaker.againInMs(clock()) : 0),
   }
-}
-
-/** Asks where the breaker admits it; waits for the probe of the same call. */
-async function askAdmitted(state: State, input: LifiInput, call: object): Promise<LifiAnswer> {
-  const { breaker, clock, probe } = state
-  const admission = breaker.admit(clock())
-  if (admission === 'NO') {
-    if (probe?.call !== call) return notAsked(state.lastFault, breaker.againInMs(clock()))
-    await probe.answer
-    return askAdmitted(state, input, call)
-  }
-  const answer = askCounted(state, input, admission)
-  if (admission === 'YES') return answer
-  const own = { call, answer }
-  state.probe = own
-  return answer.finally(() => {
-    if (state.probe === own) state.probe = undefined
-  })
-}
-
-/** Asks where the quota allows it, and counts in the breaker how it went. */
-async function askCounted(state: State, input: LifiInput, admission: 'YES' | 'PROBE'): Promise<LifiAnswer> {
-  const { quota, breaker, clock } = state
-  const waitMs = quota.take(clock())
-  if (waitMs > 0) {
-    breaker.abandon(admission)
-    return notAsked({ kind: 'QUOTA', seconds: Math.ceil(waitMs / 1_000) }, waitMs)
-  }
-  const answer = await send(state, input)
-  if (answer.ok || !isFault(answer.failure)) {
-    breaker.succeed()
-    return answer
-  }
-  state.lastFault = answer.failure
-  breaker.fail({ detail: describe(answer.failure), opensAtOnce: answer.failure.kind !== 'UNREACHABLE' }, clock())
-  return answer
-}
-
-async function send({ quota, clock, fetch, apiKey, ...options }: State, input: LifiInput): Promise<LifiAnswer> {
-  const signal = AbortSignal.timeout(options.timeoutMs)
-  let isAnswered = false
-  try {
-    const response = await fetch(...toRequest(options.url, apiKey, input, signal))
-    isAnswered = true
-    quota.answered(response.headers, clock())
-    const parsed = parse(await readLimited(response))
-    if (response.status === 200 && parsed.ok) return { ok: true, body: parsed.value, atMs: clock() }
-    const { status, headers } = response
-    const failure = failureOfAnswer({ status, body: parsed, headers, apiKey })
-    if (failure.kind === 'QUOTA') quota.refused(headers, clock())
-    return failed(failure)
-  } catch (error) {
-    if (!isAnswered) quota.unanswered()
-    if (signal.aborted) return failed(NO_ANSWER)
-    if (error instanceof AnswerTooLargeError) return failed({ kind: 'INCONSISTENT', detail: error.message })
-    return failed({ kind: 'UNREACHABLE', detail: describeNetworkError(error) })
-  }
-}
-
-function toRequest(
-  url: string,
-  apiKey: string | undefined,
-  input: LifiInput,
-  signal: AbortSignal,
-): [url: string, init: RequestInit] {
-  const headers = new Headers({ accept: 'application/json' })
-  if (apiKey !== undefined) headers.set('x-lifi-api-key', apiKey)
-  const usual = { redirect: 'error', signal, headers } as const
-  if ('query' in input) return [url + input.query, usual]
-  headers.set('content-type', 'application/json')
-  return [url, { ...usual, method: 'POST', body: input.json }]
 }
 
 /** The answer for a question that was sent and failed. */
@@ -139,10 +125,6 @@ function notAsked(failure: LifiFailure, forMs: number): LifiAnswer {
 /** Whether the endpoint failed, and not the question. */
 function isFault({ kind }: LifiFailure): boolean {
   return kind === 'TIMEOUT' || kind === 'UNREACHABLE' || kind === 'INCONSISTENT' || kind === 'UNAUTHORIZED'
-}
-
-function describe(failure: LifiFailure): string {
-  return 'detail' in failure ? failure.detail : failure.kind
 }
 
 function parse(text: string): ParsedBody {
@@ -175,9 +157,6 @@ function describeNetworkError(error: unknown): string {
   return typeof cause?.code === 'string' ? cause.code : 'the connection failed'
 }
 
-/** How often a source may be asked, by the `ratelimit-*` headers of its answers. No I/O, no timers. */
-type Quota = ReturnType<typeof createQuota>
-
 /** The pause after too many questions, where the source does not say until when. */
 const USUAL_PAUSE_MS = 60_000
 
@@ -189,7 +168,7 @@ interface Allowance {
   readonly untilMs: number
 }
 
-/** Makes the quota of a source that has not answered yet. */
+/** Makes the quota of a source that has not answered yet: how often it may be asked, by the `ratelimit-*` headers of its answers. No I/O, no timers. */
 export function createQuota() {
   let allowance: Allowance | undefined
   let underWay = 0

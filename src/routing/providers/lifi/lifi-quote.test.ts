@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { type LifiAnswer, quoteOf } from '../../../../test/support/lifi-server.ts'
 import type { EvmAddress } from '../../../contracts/lifi-calldata.ts'
 import type { Token } from '../../../domain/currency.ts'
+import { RejectedQuoteError } from './lifi-question.ts'
 import { readLifiQuote } from './lifi-quote.ts'
-import { RejectedQuoteError } from './rejected-quote.ts'
 
 const address = (digit: string) => `0x${digit.repeat(40)}` as EvmAddress
 const [WALLET, PROXY] = [address('6'), address('2')]

@@ -2,8 +2,7 @@ import { type Address, isZeroAddress, parseAddress } from '../../../domain/addre
 import type { Token } from '../../../domain/currency.ts'
 import type { Hex } from '../../../domain/hex.ts'
 import { checkDeposit } from './lifi-deposit.ts'
-import type { LifiPins, LifiQuestion } from './lifi-question.ts'
-import { ensure } from './rejected-quote.ts'
+import { ensure, type LifiPins, type LifiQuestion } from './lifi-question.ts'
 
 /** A quote of LI.FI that was checked against its question. Amounts in base units. */
 export interface LifiQuote {

@@ -22,14 +22,12 @@ import { approvalSteps } from '../../plans/approval.ts'
 import { findContract, secondsOfBlocks, usedOn } from '../../plans/configured-contract.ts'
 import { type Charged, chargedFor, directTerms, erc20Payment, platformCosts } from '../../plans/fee-proxy.ts'
 import type { Plan, Provider, Quote, QuoteContext } from '../../plans/provider.ts'
-import type { Payment } from '../../question/due-payment.ts'
+import type { Payment } from '../../question/parse-question.ts'
 import { lackOf, warn } from '../../quotes/assemble-route.ts'
-import type { LifiClient } from './lifi-client.ts'
+import { explainFailure, explainRejection, explainTooSmall, type LifiClient } from './lifi-client.ts'
 import { checkLoss, costOfBridging, priceImpactOf, usdOf } from './lifi-costs.ts'
-import { explainFailure, explainRejection, explainTooSmall } from './lifi-explain.ts'
-import type { LifiPins, LifiQuestion } from './lifi-question.ts'
+import { type LifiPins, type LifiQuestion, RejectedQuoteError } from './lifi-question.ts'
 import { type LifiQuote, readLifiQuote } from './lifi-quote.ts'
-import { RejectedQuoteError } from './rejected-quote.ts'
 import { createSelection, type Selection } from './select-best.ts'
 
 interface LifiProviderOptions {
@@ -105,7 +103,7 @@ export function createLifiProvider(options: LifiProviderOptions): Provider {
       return planBridging(options, {
         chain,
         payment,
-        question: questionOf({ chain, far, source, destination, proxy, payment, pins }),
+        question: questionOf(chain, far, payment, proxy, { source, destination, pins }),
         contender: selectionFor(payment).expect(),
       })
     },
@@ -167,19 +165,18 @@ function planBridging(options: LifiProviderOptions, bridging: Bridging): Plan {
   }
 }
 
-interface Ends {
-  readonly chain: ChainConfig
-  readonly far: ChainConfig
-  readonly source: Token
-  readonly destination: Erc20
-  /** The fee proxy of the far end. */
-  readonly proxy: Address
-  readonly payment: Payment
-  readonly pins: LifiPins
-}
-
-/** Asks for exactly the amount that the call pays out; the bridge has to guarantee that it arrives. */
-function questionOf({ chain, far, source, destination, proxy, payment, pins }: Ends): LifiQuestion {
+/**
+ * Asks for exactly the amount that the call pays out; the bridge has to guarantee that it arrives.
+ *
+ * @param proxy - the fee proxy of the far end
+ */
+function questionOf(
+  chain: ChainConfig,
+  far: ChainConfig,
+  payment: Payment,
+  proxy: Address,
+  { source, destination, pins }: Pick<LifiQuestion, 'source' | 'pins'> & { readonly destination: Erc20 },
+): LifiQuestion {
   const charged = chargedFor(payment)
   const { data } = erc20Payment(proxy, destination.address, payment, charged)
   const call: ContractCall = {

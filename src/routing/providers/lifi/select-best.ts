@@ -45,16 +45,12 @@ export function createSelection({ places, patienceMs }: SelectionOptions) {
   return {
     /** Announces one more contender. To be called for all before the first enters. */
     expect() {
-      let isOutstanding = true
       outstanding += 1
-      const arrive = () => {
-        if (isOutstanding) outstanding -= 1
-        isOutstanding = false
-      }
+      // Either is called once.
       return {
         /** @param worth - higher is better. @returns whether it is chosen */
         enter(worth: bigint) {
-          arrive()
+          outstanding -= 1
           return new Promise<boolean>((decideEntry) => {
             entries.push({ worth, decide: decideEntry })
             timer ??= setTimeout(losePatience, patienceMs)
@@ -63,7 +59,7 @@ export function createSelection({ places, patienceMs }: SelectionOptions) {
         },
         /** Takes it out of the selection. */
         withdraw(): void {
-          arrive()
+          outstanding -= 1
           settle()
         },
       }

@@ -12,9 +12,9 @@ import {
 import type { Hex } from '../../../domain/hex.ts'
 import type { RouteWarning } from '../../../domain/route.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
-import type { Candidate } from '../../plans/candidates.ts'
 import { directTerms } from '../../plans/fee-proxy.ts'
-import type { Payment } from '../../question/due-payment.ts'
+import type { Candidate } from '../../plans/provider.ts'
+import type { Payment } from '../../question/parse-question.ts'
 import { warn } from '../../quotes/assemble-route.ts'
 import type { Price } from '../../scan/wallet-state.ts'
 
@@ -51,14 +51,6 @@ export function explainCoin(exchange: string, { source, destination }: Candidate
     chain: source.chain,
     ...directTerms(payment),
   })
-}
-
-/** What a swap loses. */
-interface SwapLoss {
-  /** What the pools keep, in base units of the output token at their price before the trade. */
-  readonly lpFee: bigint
-  /** The loss against the market beside that, as a fraction of what the payee receives; 8 places. Below 0 where the pools give more. */
-  readonly priceImpact: Decimal
 }
 
 /** What a swap is judged by. */
@@ -105,12 +97,14 @@ export function splitLoss(
   { amountIn, amountOut, midPrice, kept }: SwapAmounts,
   received: bigint,
   price: Ratio = midPrice,
-): SwapLoss {
+) {
   const lost = amountIn * price.numerator - amountOut * price.denominator
   const moved = { units: lost * kept.denominator - kept.numerator * price.denominator, places: 0 }
   const whole = { units: received * price.denominator * kept.denominator, places: 0 }
   return {
+    /** What the pools keep, in base units of the output token at their price before the trade. */
     lpFee: divideHalfUp(kept.numerator, kept.denominator),
+    /** The loss against the market beside that, as a fraction of what the payee receives; 8 places. Below 0 where the pools give more. */
     priceImpact: divideDecimals(moved, whole, IMPACT_PLACES),
   }
 }

@@ -23,7 +23,7 @@ import {
   receiverReads,
 } from '../../plans/fee-proxy.ts'
 import type { Plan, Provider } from '../../plans/provider.ts'
-import { maxToSpend, type Payment } from '../../question/due-payment.ts'
+import { maxToSpend, type Payment } from '../../question/parse-question.ts'
 import type { ChainState } from '../../scan/wallet-state.ts'
 import { cheapestSwap, create2Address, explainCoin, isFirst, priceSwap, type SwapAmounts } from './swap-price.ts'
 
@@ -122,22 +122,21 @@ function planSwap(swap: Swap): Plan {
       const gasFacts = receivers.gasFacts(state, fee === undefined ? undefined : fee + protocolFee)
       const pay: Step = {
         kind: 'PAY',
-        gasLimit: swapToPayGas({ ...gasFacts, hops: best.path.length - 1 }),
+        gasLimit: swapToPayGas(gasFacts, best.path.length - 1),
         transaction: () => ({ to: swapToPay, data: encodeSwappedPayment(call()), value: 0n }),
       }
       const steps = [...approval.upTo(limit).steps, pay]
-      const price = priceSwap(best, { exchange: NAME, source, destination, priceOf, received: amount })
-      const protocol: CostLine = { ...price.cost, type: 'PROTOCOL', provider: REQUEST_NETWORK, amount: protocolFee }
+      const { cost, ...price } = priceSwap(best, { exchange: NAME, source, destination, priceOf, received: amount })
+      const protocol: CostLine = { ...cost, type: 'PROTOCOL', provider: REQUEST_NETWORK, amount: protocolFee }
       return {
         sourceAmount: best.amountIn,
         maxPulled: limit,
         received: amount,
-        costs: [...platformCosts(fee, destination), ...(protocolFee === 0n ? [] : [protocol]), price.cost],
-        priceImpact: price.priceImpact,
+        costs: [...platformCosts(fee, destination), ...(protocolFee === 0n ? [] : [protocol]), cost],
         steps,
         durationSeconds: secondsOfBlocks(chain, steps.length),
         atomic: true,
-        warnings: price.warnings,
+        ...price,
         expiresAtMs: deadlineSec * 1_000,
       }
     },

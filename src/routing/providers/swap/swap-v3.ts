@@ -13,7 +13,7 @@ import { readApproval } from '../../plans/approval.ts'
 import { findContract, secondsOfBlocks, usedOn } from '../../plans/configured-contract.ts'
 import { chargedFor, directTerms, payStep, platformCosts, receiverReads } from '../../plans/fee-proxy.ts'
 import type { Plan, Provider } from '../../plans/provider.ts'
-import { maxToSpend, type Payment } from '../../question/due-payment.ts'
+import { maxToSpend, type Payment } from '../../question/parse-question.ts'
 import type { ChainState } from '../../scan/wallet-state.ts'
 import { cheapestSwap, create2Address, explainCoin, isFirst, priceSwap, type SwapAmounts } from './swap-price.ts'
 
@@ -108,17 +108,16 @@ function planSwap(swap: Swap): Plan {
       const { steps: approve, allowance } = ofProxy.upTo(total)
       const pay = payStep(proxy, destination, payment, { gasFacts: receivers.gasFacts(state, fee), balance, allowance })
       const steps = [...ofRouter.upTo(limit).steps, exchanging, ...approve, pay]
-      const price = priceSwap(best, { exchange: NAME, source, destination, priceOf, received: amount })
+      const { cost, ...price } = priceSwap(best, { exchange: NAME, source, destination, priceOf, received: amount })
       return {
         sourceAmount: best.amountIn,
         maxPulled: limit,
         received: amount,
-        costs: [...platformCosts(fee, destination), price.cost],
-        priceImpact: price.priceImpact,
+        costs: [...platformCosts(fee, destination), cost],
         steps,
         durationSeconds: secondsOfBlocks(chain, steps.length),
         atomic: false,
-        warnings: price.warnings,
+        ...price,
         expiresAtMs: deadlineSec * 1_000,
       }
     },

@@ -1,8 +1,6 @@
 /**
- * The receiptsRoot of a block's header, computed from the receipts that a node gives: the root of a Merkle-Patricia trie over the encoded
- * receipts, with their places as keys. A node that leaves a log out of a receipt, or changes one, gives receipts with another root.
- *
- * @see https://eips.ethereum.org/EIPS/eip-2718#receipts, https://ethereum.org/developers/docs/data-structures-and-encoding/patricia-merkle-trie
+ * What a block's header says of it, computed from what a node gives: the root of its receipts, its bloom, its hash. A node that leaves
+ * something out, or changes it, gives another value than the header's.
  */
 import { keccak_256 } from '@noble/hashes/sha3'
 import { toRlp } from 'viem/utils'
@@ -40,8 +38,9 @@ const PLAIN_TYPES: ReadonlySet<number> = new Set([1, 2, 3, 4, 0x64, 0x65, 0x66, 
 const DEPOSIT_TYPE = 0x7e
 
 /**
- * The root of a block's receipts.
+ * The receiptsRoot of a block: the root of a Merkle-Patricia trie over its encoded receipts, with their places as keys.
  *
+ * @see https://eips.ethereum.org/EIPS/eip-2718#receipts, https://ethereum.org/developers/docs/data-structures-and-encoding/patricia-merkle-trie
  * @param receipts - all of the block, in order
  * @returns undefined where the encoding of a receipt is not known
  */
@@ -78,13 +77,13 @@ function rootOfList(values: readonly Uint8Array[]): Hex {
 }
 
 /** RLP. @see https://ethereum.org/developers/docs/data-structures-and-encoding/rlp */
-export function encodeRlp(value: Rlp): Uint8Array {
+function encodeRlp(value: Rlp): Uint8Array {
   // Its type asks for lists that can be changed, which it does not do.
   return toRlp(value as Parameters<typeof toRlp>[0], 'bytes')
 }
 
 /** A number as RLP holds it: without leading zeros, and 0 as no bytes at all. */
-export function quantityBytes(quantity: string): Uint8Array {
+function quantityBytes(quantity: string): Uint8Array {
   const digits = quantity.replace(/^0x0*/, '')
   return hexToBytes(digits.length % 2 === 0 ? digits : `0${digits}`)
 }
@@ -132,4 +131,101 @@ function compactPath(path: readonly number[], endsInLeaf: boolean): Uint8Array {
 
 function nibblesOf(bytes: Uint8Array): number[] {
   return [...bytes].flatMap((byte) => [byte >> 4, byte & 15])
+}
+
+/** The bits that a value sets, as places in a bloom. */
+export type BloomBits = readonly { readonly byte: number; readonly mask: number }[]
+
+/**
+ * A bloom has 2,048 bits, of which each log sets three for its address and three for each of its topics. A bit that is not set proves that no
+ * log has the value; set bits prove nothing.
+ *
+ * @see https://ethereum.github.io/yellowpaper/paper.pdf section 4.3.1
+ */
+const BLOOM_BYTES = 256
+
+/** The three bits of an address or a topic. @param value - `0x` and its digits */
+export function bloomBitsOf(value: string): BloomBits {
+  const hash = keccak_256(hexToBytes(value))
+  return [0, 2, 4].map((at) => {
+    const bit = (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 0x7ff
+    return { byte: BLOOM_BYTES - 1 - (bit >> 3), mask: 1 << (bit & 7) }
+  })
+}
+
+/** Whether a bloom has all bits of a value. @param bloom - 256 bytes; one of another length excludes nothing */
+export function mayHold(bloom: Uint8Array, bits: BloomBits): boolean {
+  return bloom.length !== BLOOM_BYTES || bits.every(({ byte, mask }) => ((bloom[byte] ?? 0) & mask) !== 0)
+}
+
+/** The bloom of some logs. */
+export function bloomOf(logs: readonly { readonly address: string; readonly topics: readonly string[] }[]): Uint8Array {
+  const bloom = new Uint8Array(BLOOM_BYTES)
+  for (const value of logs.flatMap(({ address, topics }) => [address, ...topics])) {
+    for (const { byte, mask } of bloomBitsOf(value)) bloom[byte] = (bloom[byte] ?? 0) | mask
+  }
+  return bloom
+}
+
+/** A block's header, as nodes return it. Quantities are hexadecimal. */
+export type RpcHeader = Readonly<Partial<Record<string, unknown>>>
+
+/** Fields of fixed length are encoded as they are, quantities without leading zeros. */
+type Field = readonly [name: string, form: 'BYTES' | 'QUANTITY']
+
+const FIRST_FIELDS: readonly Field[] = [
+  ['parentHash', 'BYTES'],
+  ['sha3Uncles', 'BYTES'],
+  ['miner', 'BYTES'],
+  ['stateRoot', 'BYTES'],
+  ['transactionsRoot', 'BYTES'],
+  ['receiptsRoot', 'BYTES'],
+  ['logsBloom', 'BYTES'],
+  ['difficulty', 'QUANTITY'],
+  ['number', 'QUANTITY'],
+  ['gasLimit', 'QUANTITY'],
+  ['gasUsed', 'QUANTITY'],
+  ['timestamp', 'QUANTITY'],
+  ['extraData', 'BYTES'],
+  ['mixHash', 'BYTES'],
+  ['nonce', 'BYTES'],
+]
+
+/** Added by EIPs 1559, 4895, 4844, 4788 and 7685, in this order. A header has the first of them, up to the last that it has. */
+const LATER_FIELDS: readonly Field[] = [
+  ['baseFeePerGas', 'QUANTITY'],
+  ['withdrawalsRoot', 'BYTES'],
+  ['blobGasUsed', 'QUANTITY'],
+  ['excessBlobGas', 'QUANTITY'],
+  ['parentBeaconBlockRoot', 'BYTES'],
+  ['requestsHash', 'BYTES'],
+]
+
+/**
+ * The hash of a header with the fields that Ethereum knows. Chains that hash further fields have other hashes, so a difference alone proves
+ * no lie.
+ *
+ * @returns undefined where a field that every header has is absent
+ */
+export function blockHashOf(header: RpcHeader): Hex | undefined {
+  const last = LATER_FIELDS.findLastIndex(([name]) => typeof header[name] === 'string')
+  const fields = [...FIRST_FIELDS, ...LATER_FIELDS.slice(0, last + 1)]
+  const content = fields.map(([name, form]) => encodeField(header[name], form))
+  if (content.slice(0, FIRST_FIELDS.length).includes(undefined)) return undefined
+  return bytesToHex(keccak_256(encodeRlp(content.map((bytes) => bytes ?? new Uint8Array()))))
+}
+
+/** Whether a header names the hash of its fields. False as well where the chain hashes other fields. */
+export function isHashOf(header: RpcHeader): boolean {
+  try {
+    return blockHashOf(header) === header['hash']
+  } catch {
+    // A field is not hexadecimal.
+    return false
+  }
+}
+
+function encodeField(value: unknown, form: Field[1]): Uint8Array | undefined {
+  if (typeof value !== 'string') return undefined
+  return form === 'BYTES' ? hexToBytes(value) : quantityBytes(value)
 }
