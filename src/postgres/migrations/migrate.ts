@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
-import { inTransaction, type PooledConnection, withConnection } from '../cancellable.ts'
+import { inTransaction, withConnection } from '../cancellable.ts'
 import { classifyDatabaseError } from '../database-error.ts'
+import type { SessionClient } from '../session.ts'
 import { distributeNewTables } from '../sharding/distribute.ts'
 import { readCluster } from '../sharding/read-cluster.ts'
 import { liftTimeouts } from '../without-timeouts.ts'
@@ -200,7 +201,7 @@ async function takeIndexLock(readRows: ReadRows): Promise<boolean> {
   return row?.taken === true
 }
 
-async function releaseIndexLock(readRows: ReadRows, connection: PooledConnection): Promise<void> {
+async function releaseIndexLock(readRows: ReadRows, connection: SessionClient): Promise<void> {
   await readRows('select pg_advisory_unlock(?)', INDEX_LOCK_KEY).catch((error: unknown) => {
     // a connection that still has the lock must not go back to the pool
     connection.__knex__disposed = error
