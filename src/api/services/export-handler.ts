@@ -1,7 +1,7 @@
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { Payment } from '../../domain/payment.ts'
-import type { ExportedPayment } from '../../search/export/export-pages.ts'
+import type { ExportedPayment } from '../../search/export/export-payments.ts'
 import type { PaymentReads } from '../../search/payment-reads.ts'
 import { accountOf } from '../calls/call-context.ts'
 import { filterInputOf } from './payment-filter-input.ts'

@@ -1,8 +1,7 @@
 import { readStoreConfig } from '../../config.ts'
-import { findPending } from '../../postgres/migrations/applied-migrations.ts'
+import { findPending, requireMigratable } from '../../postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../postgres/migrations/list.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
-import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
 import {
   type DistributionPlan,
   distributeTables,

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import { inTransaction, withConnection } from '../cancellable.ts'
 import { classifyDatabaseError } from '../database-error.ts'
-import type { SessionClient } from '../session.ts'
 import { distributeNewTables } from '../sharding/distribute.ts'
 import { readCluster } from '../sharding/read-cluster.ts'
 import { liftTimeouts } from '../without-timeouts.ts'
@@ -10,7 +9,7 @@ import { createRecords, findPending, recordStep } from './applied-migrations.ts'
 import { changeIndexes, type ReadRows } from './change-indexes.ts'
 import { MIGRATIONS } from './list.ts'
 import { buildsIndexes, type IndexMigration, type Migration, type TransactionMigration } from './migration.ts'
-import type { MigrationReport } from './migration-report.ts'
+import type { IndexProgress, MigrationReport } from './migration-report.ts'
 
 export interface MigrateOptions {
   /** Every step of the schema, oldest first; default {@link MIGRATIONS}. */
@@ -26,15 +25,6 @@ export interface MigrateOptions {
   readonly maxTries?: number
   /** The pause after the first failed try, in milliseconds; it doubles up to ten seconds; default 1,000. */
   readonly firstPauseMs?: number
-}
-
-/** The database is a worker of a Citus cluster, which has the rows of some accounts and no others. */
-class WorkerError extends Error {
-  override readonly name = 'WorkerError'
-
-  constructor() {
-    super('DATABASE_URL leads to a worker of a Citus cluster. Give it the coordinator.')
-  }
 }
 
 /** The key of the advisory lock: the bytes of "waybillm", which no other program is likely to use. */
@@ -58,7 +48,9 @@ const NEWEST_ROWS = { isolationLevel: 'read committed' } as const
  */
 export async function migrate(knex: Knex, options: MigrateOptions = {}): Promise<string[]> {
   const ran: string[] = []
-  if ((await readCluster(knex))?.isWorker === true) throw new WorkerError()
+  if ((await readCluster(knex))?.isWorker === true) {
+    throw new Error('DATABASE_URL leads to a worker of a Citus cluster. Give it the coordinator.')
+  }
   const { isNew } = await findPending(knex, options.migrations ?? MIGRATIONS)
   const complete = { ...options, contract: options.contract === true || isNew }
   for (;;) {
@@ -93,10 +85,8 @@ export async function pendingMigrations(knex: Knex, migrations: readonly Migrati
   return expanding.map(({ name }) => name)
 }
 
-async function nextOf(
-  knex: Knex,
-  { migrations = MIGRATIONS, contract }: MigrateOptions,
-): Promise<Migration | undefined> {
+async function nextOf(knex: Knex, options: MigrateOptions): Promise<Migration | undefined> {
+  const { migrations = MIGRATIONS, contract } = options
   const { expanding, contracting } = await findPending(knex, migrations)
   const pending = new Set(contract === true ? [...expanding, ...contracting] : expanding)
   return migrations.find((step) => pending.has(step))
@@ -123,13 +113,8 @@ async function tryRepeatedly(
       if (!isWorthRetrying(error, first)) throw error
       if (tries >= maxTries) throw new Error(`${first.name} was tried ${tries} times`, { cause: error })
       const pauseMs = Math.min(firstPauseMs * 2 ** (tries - 1), LONGEST_PAUSE_MS)
-      report?.({
-        kind: 'FAILED',
-        step: first.name,
-        error: error as Error,
-        blockers: await findBlockers(knex),
-        pauseMs,
-      })
+      const blockers = await findBlockers(knex)
+      report?.({ kind: 'FAILED', step: first.name, error: error as Error, blockers, pauseMs })
       await sleep(pauseMs, undefined, { signal })
     }
   }
@@ -176,35 +161,24 @@ async function runIndexes(knex: Knex, step: IndexMigration, options: MigrateOpti
   return withConnection(knex, signal, async (connection) => {
     const readRows: ReadRows = async <Row>(sql: string, binding: string) =>
       (await knex.raw<{ rows: Row[] }>(sql, [binding]).connection(connection)).rows
-    while (!(await takeIndexLock(readRows))) await sleep(ASK_EVERY_MS, undefined, { signal })
+    const lock = async (ask: string) =>
+      (await readRows<{ done: boolean }>(`select ${ask}(?) as done`, INDEX_LOCK_KEY))[0]
+    while ((await lock('pg_try_advisory_lock'))?.done !== true) await sleep(ASK_EVERY_MS, undefined, { signal })
     try {
       if ((await nextOf(knex, options)) !== step) return false
-      await changeIndexes(step.indexes, {
-        knex,
-        readRows,
-        onProgress: (progress) => report?.({ kind: 'BUILDING', step: step.name, ...progress }),
-        signal,
-      })
+      const onProgress = (progress: IndexProgress) => report?.({ kind: 'BUILDING', step: step.name, ...progress })
+      await changeIndexes(step.indexes, { knex, readRows, onProgress, signal })
       await inTransaction(knex, signal, async (trx) => {
         await createRecords(trx)
         await recordStep(trx, step)
       })
       return true
     } finally {
-      await releaseIndexLock(readRows, connection)
+      await lock('pg_advisory_unlock').catch((error: unknown) => {
+        // a connection that still has the lock must not go back to the pool
+        connection.__knex__disposed = error
+      })
     }
-  })
-}
-
-async function takeIndexLock(readRows: ReadRows): Promise<boolean> {
-  const [row] = await readRows<{ taken: boolean }>('select pg_try_advisory_lock(?) as taken', INDEX_LOCK_KEY)
-  return row?.taken === true
-}
-
-async function releaseIndexLock(readRows: ReadRows, connection: SessionClient): Promise<void> {
-  await readRows('select pg_advisory_unlock(?)', INDEX_LOCK_KEY).catch((error: unknown) => {
-    // a connection that still has the lock must not go back to the pool
-    connection.__knex__disposed = error
   })
 }
 

@@ -1,13 +1,13 @@
 import type { Knex } from 'knex'
+import { type IncludeTotal, MAX_CHEAP_COUNT, MAX_COUNT, MAX_EXACT_COUNT, type Total } from '../../domain/pages/total.ts'
 import { type ExplainRow, type PlanNode, planOf } from '../../postgres/planned-rows.ts'
 import { allOf, raw, readRows, type Statement, timeText } from '../../postgres/statement.ts'
 import { givenFilters, type PaymentFilter } from '../filter/payment-filter.ts'
-import type { FilterName } from '../filter/search-fields.ts'
-import { filterFields } from '../filter/search-fields.ts'
+import { type FilterName, filterFields } from '../filter/search-fields.ts'
 import { accountIs, columnsOf, conditionsOf, matchCondition } from './filter-conditions.ts'
 
 /** What the statistics of an account say about the number of matches. */
-export interface StatisticsCount {
+interface StatisticsCount {
   readonly atLeast: number
   /** Equal to `atLeast` where the statistics know the number exactly. */
   readonly atMost: number
@@ -15,38 +15,80 @@ export interface StatisticsCount {
   readonly likely: number | undefined
 }
 
-/** What PostgreSQL's planner expects of counting the matches. */
-export interface PlannedCount {
-  readonly matches: number
-  /** Of counting up to the cap, in the planner's units: about 100 to the millisecond. */
-  readonly cost: number
+/** Counting is cheap at this planner's cost, of some 50 ms. */
+const MAX_CHEAP_COST = 5_000
+
+/** A count that was expected to be cheap is cancelled after this long. */
+const CHEAP_COUNT_TIMEOUT_MS = 300
+
+/**
+ * Counts the matches as exactly as `includeTotal` demands; undefined for `none`. Where the statistics know the number, it is exact at any
+ * size, even for `estimated`.
+ */
+export async function countMatches(
+  knex: Knex,
+  filter: PaymentFilter,
+  includeTotal: IncludeTotal,
+  signal: AbortSignal | undefined,
+): Promise<Total | undefined> {
+  if (includeTotal === 'none') return undefined
+  const known = await countByStatistics(knex, filter, signal)
+  const { atLeast, atMost } = known
+  if (atLeast === atMost) return { count: Math.min(atMost, MAX_COUNT), relation: 'EXACT' }
+  if (includeTotal === 'estimated') return estimate(knex, filter, known, signal)
+  const count = atLeast > MAX_EXACT_COUNT ? atLeast : await countRows(knex, filter, MAX_EXACT_COUNT, signal)
+  return count > MAX_EXACT_COUNT ? { count: MAX_EXACT_COUNT, relation: 'AT_LEAST' } : { count, relation: 'EXACT' }
 }
 
-export type TotalRepository = ReturnType<typeof createTotalRepository>
+async function estimate(
+  knex: Knex,
+  filter: PaymentFilter,
+  { atLeast, atMost, likely }: StatisticsCount,
+  signal: AbortSignal | undefined,
+): Promise<Total> {
+  const planned = await planCount(knex, filter, signal)
+  const isCheap = atLeast <= MAX_CHEAP_COUNT && planned.cost <= MAX_CHEAP_COST
+  const count = isCheap ? await countCheaply(knex, filter, signal) : undefined
+  if (count !== undefined && count <= MAX_CHEAP_COUNT) return { count, relation: 'EXACT' }
+  const expected = Math.min(Math.round(likely ?? planned.matches), atMost)
+  return { count: Math.min(Math.max(expected, atLeast, count ?? 0), MAX_COUNT), relation: 'ESTIMATED' }
+}
 
-/** Makes what counts the payments of one account that match a filter. */
-export function createTotalRepository(knex: Knex) {
-  return {
-    /** Sums the statistics, which are exact in every transaction. Reads at most some thousand rows. */
-    async countByStatistics(filter: PaymentFilter, signal?: AbortSignal): Promise<StatisticsCount> {
-      const [row] = await readRows<StatisticsCountRow>(knex, statisticsCountStatement(filter), signal)
-      const [atLeast, atMost, likely] = [Number(row?.at_least), Number(row?.at_most), Number(row?.likely)]
-      const isCovered = givenFilters(filter).every((name) => isDate(name) || isHeld(filter, name))
-      return isCovered ? { atLeast, atMost, likely } : { atLeast: 0, atMost, likely: undefined }
-    },
-    /** Counts the matches themselves, up to `cap`. */
-    async countRows(filter: PaymentFilter, cap: number, signal?: AbortSignal): Promise<number> {
-      const [row] = await readRows<{ count: bigint }>(knex, countStatement(filter, cap), signal)
-      return Number(row?.count ?? 0n)
-    },
-    /** Asks PostgreSQL's planner; reads no payments. */
-    async planCount(filter: PaymentFilter, cap: number, signal?: AbortSignal): Promise<PlannedCount> {
-      const explain = raw('explain (format json) ?', [countStatement(filter, cap)])
-      const [row] = await readRows<ExplainRow>(knex, explain, signal)
-      const plan = planOf(row)
-      return { matches: uncappedRows(plan), cost: plan?.['Total Cost'] ?? 0 }
-    },
+/** Undefined where it took too long. */
+async function countCheaply(knex: Knex, filter: PaymentFilter, signal: AbortSignal | undefined) {
+  const tooLong = AbortSignal.timeout(CHEAP_COUNT_TIMEOUT_MS)
+  try {
+    return await countRows(knex, filter, MAX_CHEAP_COUNT, signal ? AbortSignal.any([signal, tooLong]) : tooLong)
+  } catch (error) {
+    if (error === tooLong.reason && tooLong.aborted) return undefined
+    throw error
   }
+}
+
+/** Sums the statistics, which are exact in every transaction. Reads at most some thousand rows. */
+async function countByStatistics(
+  knex: Knex,
+  filter: PaymentFilter,
+  signal: AbortSignal | undefined,
+): Promise<StatisticsCount> {
+  const [row] = await readRows<StatisticsCountRow>(knex, statisticsCountStatement(filter), signal)
+  const [atLeast, atMost, likely] = [Number(row?.at_least), Number(row?.at_most), Number(row?.likely)]
+  const isCovered = givenFilters(filter).every((name) => isDate(name) || isHeld(filter, name))
+  return isCovered ? { atLeast, atMost, likely } : { atLeast: 0, atMost, likely: undefined }
+}
+
+/** Counts the matches themselves, up to one more than `most`. */
+async function countRows(knex: Knex, filter: PaymentFilter, most: number, signal: AbortSignal | undefined) {
+  const [row] = await readRows<{ count: bigint }>(knex, countStatement(filter, most + 1), signal)
+  return Number(row?.count ?? 0n)
+}
+
+/** What PostgreSQL's planner expects of a cheap count; reads no payments. Costs are in its units: about 100 to the millisecond. */
+async function planCount(knex: Knex, filter: PaymentFilter, signal: AbortSignal | undefined) {
+  const explain = raw('explain (format json) ?', [countStatement(filter, MAX_CHEAP_COUNT + 1)])
+  const [row] = await readRows<ExplainRow>(knex, explain, signal)
+  const plan = planOf(row)
+  return { matches: uncappedRows(plan), cost: plan?.['Total Cost'] ?? 0 }
 }
 
 /** `select count(*) as count from (select 1 from payments where … limit 10001) as matches` */
