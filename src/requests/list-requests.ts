@@ -49,14 +49,14 @@ export async function listRequests(
   signal?: AbortSignal,
 ): Promise<ListedRequests> {
   const currencies = readOnce(() => lists.currencies(account, signal))
-  const { seal, given, carried, sentLimit } = await readList({ known, cursorSecret }, { account, input, currencies })
+  const { seal, given, carried, sentLimit } = await readList({ known, cursorSecret }, account, input, currencies)
   const filter = carried?.filter ?? given
   const limit = sentLimit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
   const matching = await match(filter, currencies, now())
   // One request more than the page holds tells whether another page follows.
   const query = { matching, rows: limit + 1, position: carried?.position }
   const found = await lists.page(account, query, signal)
-  const total = await countMatches(lists, { account, matching, includeTotal: input.includeTotal ?? 'none', signal })
+  const total = await countMatches(lists, account, matching, input.includeTotal ?? 'none', signal)
   const cursorAt = (position: PagePosition) => sealCursor(seal, { filter, limit, position } satisfies Carried)
   const { entries, ...cursors } = cutPage(found, { limit, position: carried?.position }, positionOf, cursorAt)
   return { requests: entries, limit, ...cursors, total }
@@ -92,18 +92,14 @@ export function checkList(
   signal?: AbortSignal,
 ): Promise<unknown> {
   const currencies = readOnce(() => options.lists.currencies(account, signal))
-  return readList(options, { account, input, currencies })
-}
-
-interface SentList {
-  readonly account: Account
-  readonly input: ListInput
-  readonly currencies: ReadCurrencies
+  return readList(options, account, input, currencies)
 }
 
 async function readList(
   { known, cursorSecret }: Pick<ListOptions, 'known' | 'cursorSecret'>,
-  { account, input, currencies }: SentList,
+  account: Account,
+  input: ListInput,
+  currencies: ReadCurrencies,
 ) {
   // The version is raised when a filter is added or means something else, too: processes that do not know it refuse the cursor.
   const seal = { secret: cursorSecret, scope: `${account.name}/requests`, version: 5 }
@@ -116,16 +112,12 @@ async function readList(
   return { seal, ...sent }
 }
 
-interface Counting {
-  readonly account: Account
-  readonly matching: MatchingRequests
-  readonly includeTotal: IncludeTotal
-  readonly signal: AbortSignal | undefined
-}
-
 async function countMatches(
   lists: RequestListRepository,
-  { account, matching, includeTotal, signal }: Counting,
+  account: Account,
+  matching: MatchingRequests,
+  includeTotal: IncludeTotal,
+  signal: AbortSignal | undefined,
 ): Promise<Total | undefined> {
   if (includeTotal === 'none') return undefined
   const limit = includeTotal === 'exact' ? MAX_EXACT_COUNT : MAX_CHEAP_COUNT

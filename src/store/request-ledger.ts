@@ -2,8 +2,13 @@ import type { Knex } from 'knex'
 import { formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
 import { hexToBytes } from '../domain/hex.ts'
 import { rankOfSettledStatus } from '../domain/payment-request.ts'
-import { copyNewPayments } from './copy-new-payments.ts'
-import { changePayments, deletePayments, type LockedAccount, readPaymentsById } from './payment-changes.ts'
+import {
+  changePayments,
+  copyNewPayments,
+  deletePayments,
+  type LockedAccount,
+  readPaymentsById,
+} from './payment-changes.ts'
 import type { PaymentRow } from './payment-row.ts'
 import { type LedgerRequestRow, type RefundRow, type RequestStanding, settleRequests } from './settle-requests.ts'
 import { type RemovedEvent, removedKey, type Superseding, supersedeImports } from './supersede-imports.ts'
@@ -143,7 +148,7 @@ export async function absorbPayments(
 export async function claimPayments(account: LockedAccount, requestIds: readonly Buffer[]): Promise<void> {
   const { trx, accountId } = account
   const asked = [accountId, accountId, [...requestIds]]
-  const { rows } = await trx.raw<{ rows: ClaimedRow[] }>(FIND_CLAIMED, asked)
+  const { rows } = await trx.raw<{ rows: { id: string; request_id: Buffer; updated_at: Date }[] }>(FIND_CLAIMED, asked)
   if (rows.length === 0) return
   const before = await readPaymentsById(
     account,
@@ -155,12 +160,6 @@ export async function claimPayments(account: LockedAccount, requestIds: readonly
     rows.map(({ updated_at }) => updated_at),
   ]
   await changePayments(account, before, { sql: CLAIM, bindings: [...columns, accountId] })
-}
-
-interface ClaimedRow {
-  readonly id: string
-  readonly request_id: Buffer
-  readonly updated_at: Date
 }
 
 /** The rules by which an event counts for a request, as far as the fields of an imported payment allow. */

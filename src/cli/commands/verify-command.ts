@@ -11,7 +11,6 @@ import { listStoredAccounts } from '../../store/proof/check-account.ts'
 import {
   type Command,
   type CommandContext,
-  EXIT_FAILED,
   EXIT_STOPPED,
   parseAccountName,
   parseBlock,
@@ -19,7 +18,7 @@ import {
 } from '../shared/command.ts'
 import { chainNamed, findChains, readSetup } from '../shared/read-chains.ts'
 import { withNodeLimits } from '../shared/with-detection.ts'
-import { findAccount, STORE_VARIABLES, withStore } from '../shared/with-store.ts'
+import { STORE_VARIABLES, withAccount } from '../shared/with-store.ts'
 import { type DerivedReport, verifyDerived } from '../verify/verify-derived.ts'
 import { blockReporter, messageOfStop, type Verified, writeReports } from '../verify/verify-output.ts'
 
@@ -49,9 +48,7 @@ const verifyCommand: Command = {
     const chosen = await chooseChains(options.chain, context)
     const isWhole = range.from === undefined && range.to === undefined
     const repairer = options.repair === undefined ? undefined : context.actor
-    const work = withStore(context, async (knex) => {
-      const account = name === undefined ? undefined : await findAccount(knex, name, context)
-      if (name !== undefined && account === undefined) return EXIT_FAILED
+    const work = withAccount(context, name, async (knex, account) => {
       const verified: Verified[] = []
       for (const chain of chosen.verified) {
         const isNew = (await findChain(knex, caip2Of(chain.chainId))) === undefined

@@ -6,11 +6,12 @@ import type { Payment } from '../../domain/payment.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { classifyDatabaseError } from '../../postgres/database-error.ts'
-import { copyPaymentTexts, nameRequestOfRow } from '../../store/copy-new-payments.ts'
 import {
+  copyPaymentTexts,
   type LockedAccount,
   lockAccount,
   logArrivals,
+  nameRequestOfRow,
   readPaymentsById,
   replacePayments,
   type StoredPayments,

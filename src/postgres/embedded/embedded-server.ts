@@ -30,12 +30,6 @@ import {
   unprivileged,
 } from './embedded-launch.ts'
 
-/** How an embedded server ended. */
-export interface ServerExit {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-}
-
 export type EmbeddedServer = ReturnType<typeof runningServer>
 
 export interface StartOptions {
@@ -220,7 +214,7 @@ function endGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 /** A server that this process started. It ends when this process ends, even when that is killed. */
 function runningServer(child: ChildProcess, folder: ServerFolder) {
   /** Resolves when the server has ended, for any reason. */
-  const exited = new Promise<ServerExit>((resolve) => {
+  const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     const done = () => resolve({ code: child.exitCode, signal: child.signalCode })
     if (child.exitCode !== null || child.signalCode !== null) done()
     else child.once('exit', done)

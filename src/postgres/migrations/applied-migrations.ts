@@ -28,16 +28,6 @@ export class OtherSchemaError extends Error {
   }
 }
 
-/** The steps that a database lacks. */
-export interface PendingMigrations {
-  /** Steps that processes of older releases do not notice. */
-  readonly expanding: readonly Migration[]
-  /** Steps that remove what older releases use. */
-  readonly contracting: readonly Migration[]
-  /** Whether the database has no step yet. */
-  readonly isNew: boolean
-}
-
 interface AppliedStep {
   readonly name: string
   /** The step that a process has to know to run beside this one; null for none. */
@@ -52,7 +42,7 @@ interface AppliedStep {
  * @throws DatabaseTooNewError when the database has a step that removed what this version uses
  * @throws OtherSchemaError when the database does not begin with the first step
  */
-export async function findPending(knex: Knex, migrations: readonly Migration[]): Promise<PendingMigrations> {
+export async function findPending(knex: Knex, migrations: readonly Migration[]) {
   const applied = await appliedSteps(knex)
   const ran = new Set(applied.map(({ name }) => name))
   const [first] = migrations
@@ -61,10 +51,15 @@ export async function findPending(knex: Knex, migrations: readonly Migration[]):
   const tooNew = applied.filter(({ name, needs }) => !known.has(name) && needs !== null && !known.has(needs))
   if (tooNew.length > 0) throw new DatabaseTooNewError(tooNew.map(({ name }) => name))
   const pending = migrations.filter(({ name }) => !ran.has(name))
-  const [contracting = [], expanding = []] = [true, false].map((isContract) =>
-    pending.filter(({ contract }) => (contract !== undefined) === isContract),
-  )
-  return { expanding, contracting, isNew: applied.length === 0 }
+  const isContract = ({ contract }: Migration) => contract !== undefined
+  return {
+    /** Steps that processes of older releases do not notice. */
+    expanding: pending.filter((step) => !isContract(step)),
+    /** Steps that remove what older releases use. */
+    contracting: pending.filter(isContract),
+    /** Whether the database has no step yet. */
+    isNew: applied.length === 0,
+  }
 }
 
 /** @throws OtherSchemaError when the database has the tables and does not say how it got them */

@@ -55,12 +55,6 @@ export async function readCluster(knex: Knex): Promise<CitusCluster | undefined>
   }
 }
 
-interface WorkerRow {
-  readonly place: string
-  readonly success: boolean
-  readonly result: string
-}
-
 /** Settings that the SQL of the service relies on. Its own connections set them, but Citus does not pass that on to the workers. */
 const NEEDED = `current_setting('timezone') in ('UTC', 'Etc/UTC', 'GMT') and current_setting('bytea_output') = 'hex'`
 
@@ -91,7 +85,7 @@ export async function tellCluster(knex: Knex, logger: Logger): Promise<boolean> 
 }
 
 async function tellSettings(knex: Knex, logger: Logger): Promise<void> {
-  const { rows } = await knex.raw<{ rows: WorkerRow[] }>(
+  const { rows } = await knex.raw<{ rows: { place: string; success: boolean; result: string }[] }>(
     `select nodename || ':' || nodeport as place, success, result from run_command_on_workers(?)`,
     [`select ${NEEDED}`],
   )

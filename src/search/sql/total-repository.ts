@@ -71,7 +71,11 @@ async function countByStatistics(
   filter: PaymentFilter,
   signal: AbortSignal | undefined,
 ): Promise<StatisticsCount> {
-  const [row] = await readRows<StatisticsCountRow>(knex, statisticsCountStatement(filter), signal)
+  const [row] = await readRows<Record<'at_least' | 'at_most' | 'likely', string>>(
+    knex,
+    statisticsCountStatement(filter),
+    signal,
+  )
   const [atLeast, atMost, likely] = [Number(row?.at_least), Number(row?.at_most), Number(row?.likely)]
   const isCovered = givenFilters(filter).every((name) => isDate(name) || isHeld(filter, name))
   return isCovered ? { atLeast, atMost, likely } : { atLeast: 0, atMost, likely: undefined }
@@ -114,12 +118,6 @@ const STATISTICS_COLUMNS: ReadonlySet<string> = new Set([
 /** Whether the statistics have all columns that a filter asks for. */
 function isHeld(filter: PaymentFilter, name: FilterName): boolean {
   return columnsOf(filter, [name]).every((column) => STATISTICS_COLUMNS.has(column))
-}
-
-interface StatisticsCountRow {
-  readonly at_least: string
-  readonly at_most: string
-  readonly likely: string
 }
 
 /**
