@@ -74,11 +74,8 @@ function makeSpace({ prepared: { names, maxStatements } }: SessionClient, coming
 }
 
 function runUnnamed(connection: SessionClient, asked: readonly Asked[]) {
-  return sendBatch(
-    connection,
-    asked.map((each) => ({ ...each, name: '', parse: true })),
-    [],
-  )
+  const batch = asked.map((each) => ({ ...each, name: '', parse: true }))
+  return sendBatch(connection, batch, [])
 }
 
 /**

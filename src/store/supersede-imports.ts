@@ -25,10 +25,8 @@ export type ComparedRow = Pick<
  */
 export function matchImports(rows: Iterable<ComparedRow>) {
   const all = [...rows]
-  const met = meetEvents(
-    all.filter(isOnlyImported),
-    all.filter(({ detected }) => detected),
-  )
+  const events = all.filter(({ detected }) => detected)
+  const met = meetEvents(all.filter(isOnlyImported), events)
   const claims = Map.groupBy(
     [...met].flatMap(([row, of]) => (isEventNamed(row) ? [] : of.map((event) => ({ row, event })))),
     ({ event }) => event,

@@ -30,9 +30,6 @@ export interface MigrateOptions {
 /** The key of the advisory lock: the bytes of "waybillm", which no other program is likely to use. */
 const LOCK_KEY = '8602248640120188013'
 
-const LOCK_TIMEOUT_MS = 1_000
-const MAX_TRIES = 60
-const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 10_000
 
 /** An older snapshot would not show the steps that another process has run while this one waited. */
@@ -98,7 +95,7 @@ async function tryRepeatedly(
   knex: Knex,
   options: MigrateOptions,
 ): Promise<readonly Migration[]> {
-  const { maxTries = MAX_TRIES, firstPauseMs = FIRST_PAUSE_MS, report, signal } = options
+  const { maxTries = 60, firstPauseMs = 1_000, report, signal } = options
   const [first] = steps as [Migration]
   for (let tries = 1; ; tries++) {
     const startedMs = performance.now()
@@ -140,7 +137,7 @@ async function runSteps(knex: Knex, steps: readonly TransactionMigration[], opti
     await createRecords(trx)
     if ((await nextOf(trx, options)) !== steps[0]) return false
     // who waits for a strong lock holds up everybody who comes after it
-    await trx.raw(`select set_config('lock_timeout', ?, true)`, [`${options.lockTimeoutMs ?? LOCK_TIMEOUT_MS}ms`])
+    await trx.raw(`select set_config('lock_timeout', ?, true)`, [`${options.lockTimeoutMs ?? 1_000}ms`])
     for (const step of steps) {
       await step.up(trx)
       await distributeNewTables(trx)

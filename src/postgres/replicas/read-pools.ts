@@ -39,14 +39,10 @@ export interface ReadPoolsOptions {
   readonly maxLagMs?: number | undefined
 }
 
-const PROBE_EVERY_MS = 500
-const PROBE_TIMEOUT_MS = 1_000
-const MAX_LAG_MS = 10_000
-
 /** A primary and its replicas, for work that only reads. What a replica answers is at most {@link ReadPoolsOptions.maxLagMs} old. */
 export function createReadPools(options: ReadPoolsOptions) {
   const { primary, database, logger, monotonicMs } = options
-  const { probeEveryMs = PROBE_EVERY_MS, probeTimeoutMs = PROBE_TIMEOUT_MS, maxLagMs = MAX_LAG_MS } = options
+  const { probeEveryMs = 500, probeTimeoutMs = 1_000, maxLagMs = 10_000 } = options
   let history: PrimaryHistory = []
   const replicas = options.replicas.map((replica) =>
     createReplica({

@@ -16,13 +16,7 @@ import { amountBasis, type PaymentFilter, type SearchInput } from '../filter/pay
 import type { AccountNames } from '../filter/resolve-names.ts'
 import { type FilterValues, filterFields, sortKeysOf } from '../filter/search-fields.ts'
 import type { LadderOptions } from '../plan/ladder.ts'
-import {
-  type CarriedSearch,
-  encodeWatchCursor,
-  type PagePosition,
-  searchSeal,
-  watchSeal,
-} from '../query/search-cursor.ts'
+import { type CarriedSearch, encodeWatchCursor, type PagePosition, searchSeal, watchSeal } from '../query/page-query.ts'
 import { type AccountNamesReader, createAccountNamesReader } from '../sql/account-names.ts'
 import type { ChainProgress } from '../sql/chain-progress.ts'
 import type { RemovedPayment } from '../sql/removed-payments.ts'
