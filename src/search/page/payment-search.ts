@@ -19,8 +19,8 @@ import type { LadderOptions } from '../plan/ladder.ts'
 import { type CarriedSearch, encodeWatchCursor, type PagePosition, searchSeal, watchSeal } from '../query/page-query.ts'
 import { type AccountNamesReader, createAccountNamesReader } from '../sql/account-names.ts'
 import type { ChainProgress } from '../sql/chain-progress.ts'
+import { countMatches } from '../sql/count-matches.ts'
 import type { RemovedPayment } from '../sql/removed-payments.ts'
-import { countMatches } from '../sql/total-repository.ts'
 import { createPaymentRepository, type Entry, isRemoved } from './payment-repository.ts'
 
 /** One page of a search. */
