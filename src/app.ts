@@ -43,7 +43,7 @@ import { createWatchRequest } from './requests/watch-request.ts'
 import type { LifiOptions } from './routing/providers/lifi/lifi-client.ts'
 import { createRouting } from './routing/routing.ts'
 import { createPaymentSearch } from './search/page/payment-search.ts'
-import { createPaymentReads, createPooledReads, type PaymentReads } from './search/payment-reads.ts'
+import { createPaymentReads, createPooledReads } from './search/payment-reads.ts'
 import { createWatchRepository } from './search/sql/watch-repository.ts'
 import { createWatchHub } from './search/watch/watch-hub.ts'
 import { createWatchPayments, type WatchPayments } from './search/watch/watch-payments.ts'
@@ -133,8 +133,10 @@ export async function composeService(options: ServiceOptions) {
   const summarizeRequests = createSummarizeRequests({ knex, lists, known: shared, now })
   const watchRequest = createWatchRequest({ readMany: (...asked) => requestRepository.findMany(...asked), logger, now })
   const wallets = createRefundWallets({ repository: createRefundWalletRepository(knex), chains: options.chains, now })
-  const reads = composeReads(options, shared)
-  const auth = await composeAuth(options)
+  const { readPools } = options
+  const reads = readPools === undefined ? createPaymentReads({ ...shared, knex }) : createPooledReads(readPools, shared)
+  const processKeys = await keysOf(options)
+  const auth = createAuth({ knex, logger, now, processKeys, openCallsPerMinute: options.openCallsPerMinute })
   const services = createPaymentsServices({
     routes,
     requests: { requests, summarize: summarizeRequests, watch: watchRequest, warningsOf: routes.warningsOf },
@@ -193,10 +195,6 @@ function composeOperations({ knex, now }: ServiceOptions, { chains, tokens, curs
   }
 }
 
-function composeReads({ knex, readPools }: ServiceOptions, shared: Shared): PaymentReads {
-  return readPools === undefined ? createPaymentReads({ ...shared, knex }) : createPooledReads(readPools, shared)
-}
-
 function composeWatch({ knex, logger, now }: ServiceOptions, shared: Shared): WatchPayments {
   const search = createPaymentSearch({ ...shared, knex })
   const repository = createWatchRepository(knex)
@@ -209,28 +207,18 @@ function composeWatch({ knex, logger, now }: ServiceOptions, shared: Shared): Wa
   })
 }
 
-async function composeAuth(options: ServiceOptions): Promise<Auth> {
-  const { knex, logger, now, demo, openCallsPerMinute } = options
-  const processKeys = demo === undefined ? [] : await keysOf(knex, demo)
-  return createAuth({ knex, logger, now, processKeys, openCallsPerMinute })
-}
-
-async function keysOf(knex: Knex, { account: name, publishable }: DemoKeys): Promise<ProcessKey[]> {
-  const account = await createApiKeyRepository(knex).ensureAccount(name)
+async function keysOf({ knex, demo }: ServiceOptions): Promise<ProcessKey[]> {
+  if (demo === undefined) return []
+  const account = await createApiKeyRepository(knex).ensureAccount(demo.account)
   return [
-    { key: name, account },
-    { ...publishable, account },
+    { key: demo.account, account },
+    { ...demo.publishable, account },
   ]
-}
-
-interface Listened {
-  readonly services: readonly ServedService[]
-  readonly auth: Auth
 }
 
 async function listen(
   { knex, readPools, lostServers, logger, demo }: ServiceOptions,
-  { services, auth, ...options }: ListenOptions & Listened,
+  { services, auth, ...options }: ListenOptions & { readonly services: readonly ServedService[]; readonly auth: Auth },
 ): Promise<Listener> {
   return serveApi({
     ...options,
@@ -249,7 +237,14 @@ async function listen(
       createBuiltFiles({ folder: BUILT, originsOfKey: auth.originsOfKey, demoKey: demo?.account }),
     ]),
     pageCalls: demo?.wallets,
-    ready: async () => (await readPromptly((signal) => readPending(knex, signal), READY_TIMEOUT_MS)).length === 0,
+    async ready() {
+      const read = (trx: Knex.Transaction) => pendingMigrations(trx)
+      const pending = await readPromptly(
+        (signal) => inTransaction(knex, signal, read, { readOnly: true }),
+        READY_TIMEOUT_MS,
+      )
+      return pending.length === 0
+    },
     volatileFields: VOLATILE_FIELDS,
     shownToPages: SHOWN_TO_PAGES,
     ...(demo !== undefined && demoRestrictions),
@@ -262,10 +257,6 @@ const BUILT = join(import.meta.dirname, '../apps/dist')
 /** How long a probe waits for the database, in milliseconds. */
 const READY_TIMEOUT_MS = 3_000
 
-function readPending(knex: Knex, signal: AbortSignal): Promise<string[]> {
-  return inTransaction(knex, signal, (trx) => pendingMigrations(trx), { readOnly: true })
-}
-
 /** The demo's key is public, so a web page could call the demo through a name that resolves to loopback. */
 const demoRestrictions = {
   extraHeaders: { 'x-waybill-demo': 'true' },
@@ -273,14 +264,7 @@ const demoRestrictions = {
 }
 
 function classifyFailure(error: unknown) {
-  switch (classifyDatabaseError(error)) {
-    case 'timeout':
-      return 'DATABASE_TIMEOUT'
-    case 'unavailable':
-      return 'DATABASE_UNAVAILABLE'
-    case 'serialization':
-    case 'unique':
-    case 'other':
-      return undefined
-  }
+  const kind = classifyDatabaseError(error)
+  if (kind === 'timeout') return 'DATABASE_TIMEOUT'
+  return kind === 'unavailable' ? 'DATABASE_UNAVAILABLE' : undefined
 }

@@ -8,17 +8,16 @@ export interface StoreConfig {
   /** Absolute. */
   readonly dataDir: string
   readonly logLevel: LogLevel
-  readonly database: { readonly kind: 'EMBEDDED' } | UrlDatabase
-}
-
-/** An external PostgreSQL. */
-interface UrlDatabase {
-  readonly kind: 'URL'
-  readonly url: string
-  /** Streaming replicas, for reads only. */
-  readonly replicaUrls: readonly string[]
-  /** Prepared statements to keep on each connection; undefined decides at each connection. */
-  readonly maxPrepared: number | undefined
+  readonly database:
+    | { readonly kind: 'EMBEDDED' }
+    | {
+        readonly kind: 'URL'
+        readonly url: string
+        /** Streaming replicas, for reads only. */
+        readonly replicaUrls: readonly string[]
+        /** Prepared statements to keep on each connection; undefined decides at each connection. */
+        readonly maxPrepared: number | undefined
+      }
 }
 
 /** The configuration of the service. */
@@ -82,53 +81,41 @@ export class ConfigError extends Error {
 }
 
 /** The variables and their meaning, for help texts. */
-export const configHelp: readonly (readonly [name: string, meaning: string])[] = [
-  ['HOST', 'address to listen on (default 127.0.0.1; the demo listens on loopback only)'],
-  ['PORT', 'port to listen on (default 8080)'],
-  ['DATA_DIR', 'folder of the embedded database and the demo (default ./data)'],
-  ['LOG_LEVEL', `${logLevels.join(', ')} (default info)`],
-  ['TLS_CERT', 'PEM file of the certificate chain; the port then speaks TLS only; needs TLS_KEY'],
-  ['TLS_KEY', 'PEM file of the private key of TLS_CERT, without passphrase'],
-  ['CORS_ORIGINS', 'origins that browsers may call from, separated by commas, or * (default none)'],
-  [
-    'TRUSTED_PROXIES',
+export const configHelp: readonly (readonly [name: string, meaning: string])[] = Object.entries({
+  HOST: 'address to listen on (default 127.0.0.1; the demo listens on loopback only)',
+  PORT: 'port to listen on (default 8080)',
+  DATA_DIR: 'folder of the embedded database and the demo (default ./data)',
+  LOG_LEVEL: `${logLevels.join(', ')} (default info)`,
+  TLS_CERT: 'PEM file of the certificate chain; the port then speaks TLS only; needs TLS_KEY',
+  TLS_KEY: 'PEM file of the private key of TLS_CERT, without passphrase',
+  CORS_ORIGINS: 'origins that browsers may call from, separated by commas, or * (default none)',
+  TRUSTED_PROXIES:
     'addresses and networks (10.0.0.0/8) of proxies whose X-Forwarded-For or Forwarded header is trusted (default none)',
-  ],
-  ['MAX_CONNECTIONS', 'connections at once (default 8000)'],
-  [
-    'MAX_CONNECTIONS_PER_ADDRESS',
+  MAX_CONNECTIONS: 'connections at once (default 8000)',
+  MAX_CONNECTIONS_PER_ADDRESS:
     'idle connections of one address without a secret key, TRUSTED_PROXIES excepted (default a tenth of MAX_CONNECTIONS)',
-  ],
-  ['MAX_CALLS', 'calls at once (default 1000)'],
-  ['MAX_STREAMS', 'streams at once, not counted as calls (default 1000)'],
-  ['MAX_STREAMS_PER_KEY', 'streams of one key at once (default a tenth of MAX_STREAMS)'],
-  ['MAX_STREAMS_PER_ACCOUNT', 'streams of all keys of one account at once (default a fifth of MAX_STREAMS)'],
-  ['MIN_EXPORT_ROWS_PER_SECOND', 'minimum speed at which an export must be read, in payments a second (default 10)'],
-  ['MAX_SEARCHES_PER_KEY', 'searches, lists and exports of one key at once; further ones wait (default 4)'],
-  ['MAX_SUMMARIES_PER_KEY', 'summaries of one key at once; further ones wait (default 1)'],
-  ['DATABASE_URL', 'postgres:// URL instead of the embedded database; needs CHAINS_FILE'],
-  [
-    'DATABASE_REPLICA_URLS',
+  MAX_CALLS: 'calls at once (default 1000)',
+  MAX_STREAMS: 'streams at once, not counted as calls (default 1000)',
+  MAX_STREAMS_PER_KEY: 'streams of one key at once (default a tenth of MAX_STREAMS)',
+  MAX_STREAMS_PER_ACCOUNT: 'streams of all keys of one account at once (default a fifth of MAX_STREAMS)',
+  MIN_EXPORT_ROWS_PER_SECOND: 'minimum speed at which an export must be read, in payments a second (default 10)',
+  MAX_SEARCHES_PER_KEY: 'searches, lists and exports of one key at once; further ones wait (default 4)',
+  MAX_SUMMARIES_PER_KEY: 'summaries of one key at once; further ones wait (default 1)',
+  DATABASE_URL: 'postgres:// URL instead of the embedded database; needs CHAINS_FILE',
+  DATABASE_REPLICA_URLS:
     'postgres:// URLs of streaming replicas for searches, summaries and exports, separated by commas (default none)',
-  ],
-  ['DATABASE_CONNECTIONS', 'connections to each database server, 4 to 100 (default 8)'],
-  [
-    'DATABASE_PREPARED_STATEMENTS',
+  DATABASE_CONNECTIONS: 'connections to each database server, 4 to 100 (default 8)',
+  DATABASE_PREPARED_STATEMENTS:
     'auto; on for a pooler that gives each client a server connection of its own; or off (default auto: none behind a pooler without support)',
-  ],
-  [
-    'CHAINS_FILE',
+  CHAINS_FILE:
     'JSON file of the chains to serve (see chains/mainnets.json), or none for search only; without CHAINS_FILE and DATABASE_URL the demo runs',
-  ],
-  ['DEMO_DAYS', 'days of earlier payments that the demo imports, 0 to 400 (default 180)'],
-  ['LIFI_URL', 'https:// URL of LI.FI (https://li.quest), for cross-chain routes (default none; not in the demo)'],
-  ['LIFI_API_KEY', 'API key of LI.FI, for a larger quota (default none)'],
-  [
-    'LIFI_MAX_LOSS_PERCENT',
+  DEMO_DAYS: 'days of earlier payments that the demo imports, 0 to 400 (default 180)',
+  LIFI_URL: 'https:// URL of LI.FI (https://li.quest), for cross-chain routes (default none; not in the demo)',
+  LIFI_API_KEY: 'API key of LI.FI, for a larger quota (default none)',
+  LIFI_MAX_LOSS_PERCENT:
     'the most that a cross-chain payment may lose in percent, 0 to 50, at most two decimals (default 10)',
-  ],
-  ['LIFI_MAX_LOSS_USD', 'the same in US dollars; the larger of both counts (default 8)'],
-]
+  LIFI_MAX_LOSS_USD: 'the same in US dollars; the larger of both counts (default 8)',
+})
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -143,23 +130,22 @@ export function readConfig(
   environment: Environment,
   workingFolder: string,
 ): { readonly config: Config; readonly faults: readonly string[] } {
-  const faults: string[] = []
-  const read = readerOf(environment)
-  const store = readStore(read, workingFolder, faults)
-  const tls = readTls(read('TLS_CERT'), read('TLS_KEY'), workingFolder, faults)
-  const chains = readChains(read, store.database.kind, workingFolder, faults)
-  const lifi = readLifi(read, faults)
-  const databaseConnections = readConnections(read('DATABASE_CONNECTIONS'), faults)
+  const sent = sentOf(environment, workingFolder)
+  const { read, faults } = sent
+  const store = readStore(sent)
+  const tls = readTls(sent)
+  const chains = readChains(sent, store.database.kind)
+  const lifi = readLifi(sent)
   const config: Config = {
     ...store,
-    databaseConnections,
+    databaseConnections: readConnections(sent),
     lifi,
     host: readHost(read('HOST') ?? '127.0.0.1', chains.kind, faults),
     port: readPort(read('PORT') ?? '8080', faults),
     tls,
     corsOrigins: readOrigins(read('CORS_ORIGINS') ?? '', faults),
     trustedProxies: readProxies(read('TRUSTED_PROXIES') ?? '', faults),
-    limits: readLimits(read, faults),
+    limits: readLimits(sent),
     chains,
   }
   return { config, faults }
@@ -167,21 +153,30 @@ export function readConfig(
 
 /** Reads the configuration of a command that needs the database only. Parameters as {@link readConfig}. @throws ConfigError with all faults */
 export function readStoreConfig(environment: Environment, workingFolder: string): StoreConfig {
-  const faults: string[] = []
-  const config = readStore(readerOf(environment), workingFolder, faults)
-  if (faults.length > 0) throw new ConfigError(faults)
+  const sent = sentOf(environment, workingFolder)
+  const config = readStore(sent)
+  if (sent.faults.length > 0) throw new ConfigError(sent.faults)
   return config
 }
 
-function readerOf(environment: Environment) {
-  return (name: string) => (environment[name] === '' ? undefined : environment[name])
+type Sent = ReturnType<typeof sentOf>
+
+function sentOf(environment: Environment, workingFolder: string) {
+  return {
+    read: (name: string) => (environment[name] === '' ? undefined : environment[name]),
+    /** The absolute path of a file or folder. */
+    pathOf: (path: string) => resolve(workingFolder, path),
+    /** What is wrong, as far as it has been read. */
+    faults: [] as string[],
+  }
 }
 
-function readStore(read: (name: string) => string | undefined, workingFolder: string, faults: string[]): StoreConfig {
+function readStore(sent: Sent): StoreConfig {
+  const { read, pathOf, faults } = sent
   return {
-    dataDir: resolve(workingFolder, read('DATA_DIR') ?? 'data'),
+    dataDir: pathOf(read('DATA_DIR') ?? 'data'),
     logLevel: readLogLevel(read('LOG_LEVEL') ?? 'info', faults),
-    database: readDatabase(read, faults),
+    database: readDatabase(sent),
   }
 }
 
@@ -192,7 +187,7 @@ const MAX_PREPARED = new Map([
   ['off', 0],
 ])
 
-function readDatabase(read: (name: string) => string | undefined, faults: string[]): Config['database'] {
+function readDatabase({ read, faults }: Sent): Config['database'] {
   const url = read('DATABASE_URL')
   const replicaUrls = listOf(read('DATABASE_REPLICA_URLS') ?? '')
   const prepared = (read('DATABASE_PREPARED_STATEMENTS') ?? 'auto').toLowerCase()
@@ -212,7 +207,8 @@ function readDatabase(read: (name: string) => string | undefined, faults: string
   return { kind: 'URL', url, replicaUrls, maxPrepared: MAX_PREPARED.get(prepared) }
 }
 
-function readConnections(text: string | undefined, faults: string[]): number | undefined {
+function readConnections({ read, faults }: Sent): number | undefined {
+  const text = read('DATABASE_CONNECTIONS')
   if (text === undefined) return undefined
   if (!/^([4-9]|[1-9]\d|100)$/.test(text)) {
     faults.push(`DATABASE_CONNECTIONS is "${text}": use a whole number from 4 to 100`)
@@ -225,15 +221,10 @@ function isPostgresUrl(url: string): boolean {
   return protocol === 'postgres:' || protocol === 'postgresql:'
 }
 
-function readChains(
-  read: (name: string) => string | undefined,
-  database: Config['database']['kind'],
-  workingFolder: string,
-  faults: string[],
-): Config['chains'] {
+function readChains({ read, pathOf, faults }: Sent, database: Config['database']['kind']): Config['chains'] {
   const file = read('CHAINS_FILE')
   if (file === 'none') return { kind: 'NONE' }
-  if (file !== undefined) return { kind: 'FILE', path: resolve(workingFolder, file) }
+  if (file !== undefined) return { kind: 'FILE', path: pathOf(file) }
   if (database === 'URL') {
     faults.push(
       'DATABASE_URL is set and CHAINS_FILE is not. Set CHAINS_FILE to a chains file, or to none for search only; ' +
@@ -263,7 +254,7 @@ function readPort(text: string, faults: string[]): number {
 }
 
 /** Quotes neither value, since people put keys into the wrong variable. */
-function readLifi(read: (name: string) => string | undefined, faults: string[]): Config['lifi'] {
+function readLifi({ read, faults }: Sent): Config['lifi'] {
   const [url, apiKey] = [read('LIFI_URL'), read('LIFI_API_KEY')]
   const lossCap = readLossCap(read('LIFI_MAX_LOSS_PERCENT') ?? '10', read('LIFI_MAX_LOSS_USD') ?? '8', faults)
   if (url === undefined) {
@@ -297,21 +288,15 @@ function readLossCap(percent: string, usd: string, faults: string[]): NonNullabl
   return { bps: Math.round(Number(percent) * 100), usd: dollars ?? { units: 0n, places: 0 } }
 }
 
-function readTls(
-  cert: string | undefined,
-  key: string | undefined,
-  workingFolder: string,
-  faults: string[],
-): Config['tls'] {
-  if (cert !== undefined && key !== undefined) {
-    return { certPath: resolve(workingFolder, cert), keyPath: resolve(workingFolder, key) }
-  }
+function readTls({ read, pathOf, faults }: Sent): Config['tls'] {
+  const [cert, key] = [read('TLS_CERT'), read('TLS_KEY')]
+  if (cert !== undefined && key !== undefined) return { certPath: pathOf(cert), keyPath: pathOf(key) }
   if (cert !== undefined) faults.push('TLS_CERT is set and TLS_KEY is not: set both or neither')
   if (key !== undefined) faults.push('TLS_KEY is set and TLS_CERT is not: set both or neither')
   return undefined
 }
 
-function readLimits(read: (name: string) => string | undefined, faults: string[]): CapacityLimits {
+function readLimits({ read, faults }: Sent): CapacityLimits {
   const limits: { -readonly [K in keyof CapacityLimits]: number } = {}
   for (const [name, limit] of capacities) {
     const text = read(name)

@@ -4,7 +4,7 @@ import { codeOfType, paymentStatuses, rankOfStatus } from '../../src/domain/paym
 import { amountBasis, type PaymentFilter, type SortOrder } from '../../src/search/filter/payment-filter.ts'
 import type { CurrencyMatch } from '../../src/search/filter/resolve-names.ts'
 import type { SortBy } from '../../src/search/filter/search-fields.ts'
-import type { PagePosition } from '../../src/search/query/search-cursor.ts'
+import type { PagePosition } from '../../src/search/query/page-query.ts'
 
 /**
  * Plain SQL: `select … from payments where … order by … limit`, as somebody writes it who knows PostgreSQL and these indexes, but has no

@@ -8,7 +8,7 @@ import { amountBasis, type PaymentFilter, type SearchInput } from '../../src/sea
 import type { FilterValues } from '../../src/search/filter/search-fields.ts'
 import { sortKeysOf } from '../../src/search/filter/search-fields.ts'
 import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../../src/search/page/payment-search.ts'
-import { type CarriedSearch, type PagePosition, searchSeal } from '../../src/search/query/search-cursor.ts'
+import { type CarriedSearch, type PagePosition, searchSeal } from '../../src/search/query/page-query.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
 import { benchChains, benchTokens } from './bench-chains.ts'
 import type { SampledPayment } from './sample-payments.ts'

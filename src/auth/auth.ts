@@ -23,14 +23,9 @@ export interface AuthOptions {
   /** Calls a minute of an address without a key; 0 for no limit; {@link DEFAULT_OPEN_CALLS_PER_MINUTE} when absent. */
   readonly openCallsPerMinute?: number | undefined
   /** Replaces the clocks of the database and of this machine in tests of limits. */
-  readonly limitClock?: LimitClock | undefined
+  readonly limitClock?: { readonly now: () => Date; readonly monotonicMs: () => number } | undefined
   /** How long a call waits for the count that all processes share; 250 ms by default. */
   readonly leaseTimeoutMs?: number
-}
-
-export interface LimitClock {
-  readonly now: () => Date
-  readonly monotonicMs: () => number
 }
 
 const DEFAULT_OPEN_CALLS_PER_MINUTE = 300
@@ -48,13 +43,8 @@ export function createAuth(options: AuthOptions) {
   const lease = createLeaseCalls(knex, { now: limitClock?.now })
   const countCall = createCountCall({ lease, monotonicMs, logger, leaseTimeoutMs })
   const findKeyInForce = createFindKeyInForce({ repository, now, processKeys })
-  const tickets = createWatchTickets({
-    repository: createWatchTicketsRepository(knex),
-    findKeyInForce,
-    countCall,
-    countAddress,
-    now,
-  })
+  const ticketsRepository = createWatchTicketsRepository(knex)
+  const tickets = createWatchTickets({ repository: ticketsRepository, findKeyInForce, countCall, countAddress, now })
   const authenticate = createAuthenticate({
     repository,
     now,

@@ -20,34 +20,35 @@ export interface IssuedApiKey {
 /** Calls a minute of a key that was created without a limit of its own. */
 export const DEFAULT_CALLS_PER_MINUTE = 300
 
+/** Whose key is created, and how long it lives. */
+interface NewKey {
+  /** A name that {@link isAccountName} allows. The account is created if there is none. */
+  readonly account: string
+  readonly now: Date
+  readonly expiresAt?: Date | undefined
+  /** For the audit log. */
+  readonly actor?: string
+}
+
 /**
- * Creates a key for an account, and the account if there is none.
+ * Creates a key for an account.
  *
- * @param terms.account - a name that {@link isAccountName} allows
  * @param terms.callsPerMinute - 0 for no limit; {@link DEFAULT_CALLS_PER_MINUTE} when absent
  * @param terms.share - the part of a process's running calls that nobody takes from the key, above 0 and at most 1; a tenth when absent
- * @param terms.actor - for the audit log
  * @throws RangeError for scopes that {@link explainScopes} refuses
  */
 export async function issueApiKey(
   repository: ApiKeyRepository,
-  terms: {
-    readonly account: string
+  terms: NewKey & {
     readonly scopes: readonly Scope[]
-    readonly now: Date
     readonly callsPerMinute?: number
     readonly share?: number | undefined
-    readonly expiresAt?: Date | undefined
-    readonly actor?: string
   },
 ): Promise<IssuedApiKey> {
-  const { scopes, now, callsPerMinute = DEFAULT_CALLS_PER_MINUTE, share, expiresAt, actor = SERVICE } = terms
+  const { scopes, callsPerMinute = DEFAULT_CALLS_PER_MINUTE, share } = terms
   const detail = explainScopes(scopes)
   if (detail !== undefined) throw new RangeError(detail)
-  const account = await repository.ensureAccount(terms.account)
-  const issued = drawKey({ account, scopes, callsPerMinute, share, createdAt: now, expiresAt })
-  await repository.insert(issued.stored, { actor, at: now })
-  return issued
+  return issue(repository, terms, { scopes, callsPerMinute, share })
 }
 
 /**
@@ -58,18 +59,20 @@ export async function issueApiKey(
  */
 export async function issuePublishableKey(
   repository: ApiKeyRepository,
-  terms: {
-    readonly account: string
-    readonly origins: readonly string[]
-    readonly now: Date
-    readonly expiresAt?: Date | undefined
-    readonly actor?: string
-  },
+  terms: NewKey & { readonly origins: readonly string[] },
 ): Promise<IssuedApiKey> {
-  const { origins, now, expiresAt, actor = SERVICE } = terms
+  const { origins } = terms
   if (origins.length === 0) throw new RangeError('a publishable key needs at least one origin')
-  const account = await repository.ensureAccount(terms.account)
-  const issued = drawKey({ account, scopes: PUBLISHABLE_SCOPES, callsPerMinute: 0, origins, createdAt: now, expiresAt })
+  return issue(repository, terms, { scopes: PUBLISHABLE_SCOPES, callsPerMinute: 0, origins })
+}
+
+async function issue(
+  repository: ApiKeyRepository,
+  { account: name, now, expiresAt, actor = SERVICE }: NewKey,
+  own: Pick<StoredApiKey, 'scopes' | 'callsPerMinute' | 'share' | 'origins'>,
+): Promise<IssuedApiKey> {
+  const account = await repository.ensureAccount(name)
+  const issued = drawKey({ ...own, account, createdAt: now, expiresAt })
   await repository.insert(issued.stored, { actor, at: now })
   return issued
 }

@@ -1,4 +1,5 @@
 import type { Logger } from '../domain/logger.ts'
+import { withLimit } from '../postgres/cancellable.ts'
 
 /** How old the origins may be that an unknown one is compared with: a key works at once, and a page that asks again and again costs little. */
 const FRESH_MS = 1_000
@@ -54,17 +55,8 @@ export function createPageOrigins(options: {
      */
     async lookup(origin: string): Promise<boolean> {
       if (origins.has(origin)) void refreshAfter(STALE_MS)
-      else await atMost(PATIENCE_MS, refreshAfter(FRESH_MS))
+      else await withLimit(PATIENCE_MS, async () => refreshAfter(FRESH_MS)).catch(() => {})
       return origins.has(origin)
     },
   }
-}
-
-/** Waits for work, but no longer than a time. */
-async function atMost(ms: number, work: Promise<void> | undefined): Promise<void> {
-  if (work === undefined) return
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  await Promise.race([work, promise])
-  clearTimeout(timer)
 }

@@ -1,44 +1,19 @@
 import type { Knex } from 'knex'
 import pg from 'pg'
 import { NoAnswerError } from './database-error.ts'
+import type { SessionClient } from './session.ts'
 
 /** pg's connection; its types leave these out. */
-interface CancelConnection {
+interface CancelConnection extends pg.Connection {
   connect(port: number | string, host?: string): void
   requestSsl(): void
   cancel(processID: number, secretKey: number): void
-  on(event: 'connect' | 'sslconnect' | 'end', listener: () => void): void
-  on(event: 'error', listener: (error: Error) => void): void
-  readonly stream: { destroy(): void }
-}
-
-/** The parts of a pg connection from Knex's pool that this file uses. */
-export interface PooledConnection {
-  readonly processID: number
-  readonly secretKey: number
-  readonly host: string
-  readonly port: number
-  readonly ssl: boolean | object
-  readonly sslNegotiation: string
-  /** idle, in a transaction, in a failed transaction */
-  getTransactionStatus(): 'I' | 'T' | 'E' | null
-  /** whether the server has finished everything that was sent */
-  readonly readyForQuery: boolean
-  /** ends the connection at once; what is asked on it rejects with the reason */
-  breakOff(reason: Error): void
-  /** how long the server may owe an answer without sending anything; undefined for any time */
-  limitSilence(limitMs: number | undefined): void
-  /** `drain`: the server has finished and nothing is queued; `end`: the connection has ended */
-  once(event: 'drain' | 'end', listener: () => void): unknown
-  off(event: 'drain' | 'end', listener: () => void): unknown
-  /** set on a connection, it keeps Knex's pool from handing it out again */
-  __knex__disposed?: unknown
 }
 
 /** The parts of Knex's client that its types leave out. */
 interface KnexClient {
-  acquireConnection(): Promise<PooledConnection>
-  releaseConnection(connection: PooledConnection): Promise<void>
+  acquireConnection(): Promise<SessionClient>
+  releaseConnection(connection: SessionClient): Promise<void>
 }
 
 /** Pause between two cancels, in ms. A cancel that arrives between two statements does nothing, so it is repeated until the work ends. */
@@ -166,11 +141,11 @@ export function inTransaction<T>(
 export async function withConnection<T>(
   knex: Knex,
   signal: AbortSignal | undefined,
-  work: (connection: PooledConnection) => Promise<T>,
+  work: (connection: SessionClient) => Promise<T>,
 ): Promise<T> {
   const client = knex.client as KnexClient
   const connection = await acquire(client, signal)
-  const canceller = cancelOnAbort(connection, signal)
+  const endCancelling = cancelOnAbort(connection, signal)
   try {
     return await work(connection)
   } catch (error) {
@@ -179,7 +154,7 @@ export async function withConnection<T>(
     throw error
   } finally {
     // a cancel still on its way would hit the connection's next user
-    await canceller.finish()
+    await endCancelling()
     // the next user must neither wait for an answer that is overdue nor get an open transaction, where the rollback failed
     const isOpen = !knex.isTransaction && connection.getTransactionStatus() !== 'I'
     if (isOpen || !connection.readyForQuery) connection.breakOff(new NoAnswerError(CANCEL_TIMEOUT_MS))
@@ -188,7 +163,7 @@ export async function withConnection<T>(
 }
 
 /** Waiting for the pool cannot be cancelled, so a connection that comes after the signal goes back at once. */
-async function acquire(client: KnexClient, signal: AbortSignal | undefined): Promise<PooledConnection> {
+async function acquire(client: KnexClient, signal: AbortSignal | undefined): Promise<SessionClient> {
   signal?.throwIfAborted()
   const acquiring = client.acquireConnection()
   if (signal === undefined) return acquiring
@@ -205,34 +180,30 @@ async function acquire(client: KnexClient, signal: AbortSignal | undefined): Pro
   }
 }
 
-function cancelOnAbort(connection: PooledConnection, signal: AbortSignal | undefined) {
+/** @returns ends it: call it when the work has ended */
+function cancelOnAbort(connection: SessionClient, signal: AbortSignal | undefined): () => Promise<void> {
   const finished = Promise.withResolvers<void>()
   let cancelling: Promise<void> | undefined
   const onAbort = () => {
     cancelling = cancelUntil(finished.promise, connection)
   }
   signal?.addEventListener('abort', onAbort, { once: true })
-  const finish = async () => {
+  return async () => {
     signal?.removeEventListener('abort', onAbort)
     finished.resolve()
     await cancelling
   }
-  return { finish }
 }
 
 /** Cancels what runs on a connection until the work on it has ended. Where the server does not react, the connection is broken off, which ends the work. */
-async function cancelUntil(ended: Promise<unknown>, connection: PooledConnection): Promise<void> {
+async function cancelUntil(ended: Promise<void>, connection: SessionClient): Promise<void> {
   const tooLong = AbortSignal.timeout(CANCEL_TIMEOUT_MS)
-  const over = ended.then(
-    () => true,
-    () => true,
-  )
-  let hasEnded: boolean | undefined
-  while (hasEnded !== true && !tooLong.aborted) {
+  let hasEnded = false
+  while (!hasEnded && !tooLong.aborted) {
     await requestCancel(connection, tooLong).catch(() => {})
-    hasEnded = await pause(CANCEL_EVERY_MS, over)
+    hasEnded = await endsWithin(CANCEL_EVERY_MS, ended)
   }
-  if (hasEnded !== true) connection.breakOff(new NoAnswerError(CANCEL_TIMEOUT_MS))
+  if (!hasEnded) connection.breakOff(new NoAnswerError(CANCEL_TIMEOUT_MS))
 }
 
 /**
@@ -243,7 +214,7 @@ async function cancelUntil(ended: Promise<unknown>, connection: PooledConnection
  * @returns when the server has closed the request's connection, which does not tell whether a statement was running
  * @throws the error of the connection
  */
-async function requestCancel(client: PooledConnection, signal: AbortSignal): Promise<void> {
+async function requestCancel(client: SessionClient, signal: AbortSignal): Promise<void> {
   const { host, port, ssl, sslNegotiation } = client
   const connection = new pg.Connection({ ssl, sslNegotiation } as object) as unknown as CancelConnection
   const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -271,25 +242,21 @@ async function requestCancel(client: PooledConnection, signal: AbortSignal): Pro
  * Waits until the server is ready, but not for long: it reports an error before it releases the statement's locks and reports the state of the
  * transaction.
  */
-export async function untilReady(
-  connection: Pick<PooledConnection, 'readyForQuery' | '__knex__disposed' | 'once' | 'off'>,
-): Promise<void> {
+export async function untilReady(connection: SessionClient): Promise<void> {
   if (connection.readyForQuery || connection.__knex__disposed !== undefined) return
   const { promise, resolve } = Promise.withResolvers<void>()
   connection.once('drain', resolve)
   connection.once('end', resolve)
-  await pause(CANCEL_TIMEOUT_MS, promise)
+  await endsWithin(CANCEL_TIMEOUT_MS, promise)
   connection.off('drain', resolve)
   connection.off('end', resolve)
 }
 
-/** Waits for the promise, but no longer than `ms`; undefined when it took longer. */
-async function pause<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
-  const { promise: elapsed, resolve } = Promise.withResolvers<undefined>()
-  const timer = setTimeout(resolve, ms)
-  try {
-    return await Promise.race([promise, elapsed])
-  } finally {
-    clearTimeout(timer)
-  }
+/** Waits for the promise, but no longer than `ms`. @returns whether it has settled */
+async function endsWithin(ms: number, promise: Promise<void>): Promise<boolean> {
+  const elapsed = Promise.withResolvers<false>()
+  const timer = setTimeout(elapsed.resolve, ms, false)
+  const ended = await Promise.race([promise.then(() => true), elapsed.promise])
+  clearTimeout(timer)
+  return ended
 }

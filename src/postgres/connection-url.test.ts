@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { readConnectionUrl } from './connection-url.ts'
+import { readConnectionUrl } from './check-database.ts'
 
 const read = (parameters: string, host = 'db.example.com') =>
   readConnectionUrl(`postgres://u:hush@${host}/waybill${parameters}`)

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import pg from 'pg'
+import type { SessionClient } from './session.ts'
 
 /** A value of a column for COPY; of a JSON column an object or a list. */
 export type CopyValue = string | number | bigint | boolean | Date | Buffer | object | null
@@ -8,16 +9,6 @@ export type CopyValue = string | number | bigint | boolean | Date | Buffer | obj
 export interface CopyTarget {
   readonly table: string
   readonly columns: readonly string[]
-}
-
-/** The parts of a pg connection that this file uses during COPY. */
-interface CopyConnection {
-  sendCopyFromChunk(chunk: Buffer): void
-  endCopyFrom(): void
-}
-
-interface TransactionClient {
-  acquireConnection(): Promise<{ query(query: CopyQuery): void }>
 }
 
 /** Bytes of one CopyData message. */
@@ -53,9 +44,8 @@ export async function copyText(
   { table, columns }: CopyTarget,
   chunks: Iterable<Buffer>,
 ): Promise<void> {
-  const client = trx.client as TransactionClient
   // the client of a transaction gives its own connection, which must not be released
-  const connection = await client.acquireConnection()
+  const connection: SessionClient = await trx.client.acquireConnection()
   const { promise: done, resolve, reject } = Promise.withResolvers<void>()
   const statement = `copy ${table} (${columns.join(', ')}) from stdin`
   connection.query(new CopyQuery(statement, chunks, (error) => (error ? reject(error) : resolve())))
@@ -73,7 +63,7 @@ class CopyQuery extends pg.Query {
   }
 
   /** pg calls this when the server is ready for rows. */
-  handleCopyInResponse(connection: CopyConnection): void {
+  handleCopyInResponse(connection: { sendCopyFromChunk(chunk: Buffer): void; endCopyFrom(): void }): void {
     for (const chunk of this.#chunks) connection.sendCopyFromChunk(chunk)
     connection.endCopyFrom()
   }

@@ -3,9 +3,9 @@ import knexModule, { type Knex } from 'knex'
 import { types } from 'pg'
 import type { Logger } from '../domain/logger.ts'
 import { untilReady } from './cancellable.ts'
-import { readConnectionUrl } from './connection-url.ts'
+import { readConnectionUrl } from './check-database.ts'
 import { parseTimestamp } from './parse-timestamp.ts'
-import { openSession, type Session, SessionClient, type SessionOptions, silenceLimitOf } from './session.ts'
+import { openSession, SessionClient, type SessionOptions, silenceLimitOf } from './session.ts'
 import { sendBatch } from './wire-batch.ts'
 
 /** How to reach a PostgreSQL: a `postgres://` URL, or the settings of an embedded server. */
@@ -129,14 +129,6 @@ function namePlainly(error: Error & { statement?: string }, { sql }: { readonly 
 /** A connection that is idle for so long is asked whether it still stands, in milliseconds: a host that is gone sends no word. */
 const KEEP_ALIVE_MS = 10_000
 
-/** The parts of a pg connection that this file uses. */
-interface RawConnection extends Session {
-  end(done: () => void): void
-  readonly connection: { on(event: 'errorMessage', listener: (message: ServerMessage) => void): void }
-  /** set on a connection, it keeps Knex's pool from handing it out again */
-  __knex__disposed?: unknown
-}
-
 interface ServerMessage {
   readonly severity?: string
   readonly code?: string
@@ -148,9 +140,9 @@ export function connectionsOf(knex: Knex): number {
 }
 
 function sessionSetup({ checkConnection, ...options }: DatabaseOptions) {
-  return callbackify(async (connection: RawConnection) => {
+  return callbackify(async (connection: SessionClient) => {
     // between the server's last message and the end of the connection the pool might still hand it out
-    connection.connection.on('errorMessage', (message) => {
+    connection.connection.on('errorMessage', (message: ServerMessage) => {
       if (isLastMessage(message)) connection.__knex__disposed = message
     })
     try {
@@ -164,7 +156,7 @@ function sessionSetup({ checkConnection, ...options }: DatabaseOptions) {
   })
 }
 
-async function askRow(connection: RawConnection, sql: string): Promise<readonly (string | null)[]> {
+async function askRow(connection: SessionClient, sql: string): Promise<readonly (string | null)[]> {
   const statement = { name: '', text: sql, parameters: [], parse: true }
   const [rows] = await sendBatch(connection, [statement], [])
   return rows?.[0] ?? []

@@ -1,15 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Knex } from 'knex'
-import { type PooledConnection, withConnection } from './cancellable.ts'
+import { withConnection } from './cancellable.ts'
+import type { SessionClient } from './session.ts'
 import type { Statement } from './statement.ts'
-import {
-  type ParameterText,
-  type PgConnection,
-  sendBatch,
-  type TextRow,
-  toParameter,
-  type WireStatement,
-} from './wire-batch.ts'
+import { sendBatch, type TextRow, toParameter, type WireStatement } from './wire-batch.ts'
 
 /**
  * The fast path of pages of payments. All other SQL goes through Knex.
@@ -20,29 +14,6 @@ import {
  *
  * Cancelling and timeouts work as in cancellable.ts; given a transaction, statements run inside it.
  */
-
-/** The statements that a connection has prepared, by name, the least recently used first. */
-interface PreparedNames {
-  readonly names: Set<string>
-  readonly maxStatements: number
-}
-
-/** A prepared statement with a generic plan takes some 100 KB of the backend's memory. */
-const MAX_PREPARED = 100
-
-const prepared = new WeakMap<object, PreparedNames>()
-
-/** Sets how many statements a connection may keep prepared. With 0 each is parsed every time, without a name. */
-export function limitPrepared(connection: object, maxStatements: number): void {
-  prepared.set(connection, { names: new Set(), maxStatements })
-}
-
-function preparedOn(connection: object): PreparedNames {
-  const known = prepared.get(connection)
-  if (known !== undefined) return known
-  limitPrepared(connection, MAX_PREPARED)
-  return preparedOn(connection)
-}
 
 /**
  * Runs statements in one round trip, one after the other. Outside a transaction each sees what was committed when it began, and either all
@@ -59,47 +30,42 @@ export async function runNamed(
     const { sql, bindings } = statement.toSQL()
     return { ...compiled(sql), parameters: bindings.map(toParameter) }
   })
-  return withConnection(knex, signal, async (pooled) => {
-    const connection = pooled as PooledConnection & PgConnection
-    const known = preparedOn(connection)
-    if (known.maxStatements === 0) return runUnnamed(connection, asked)
+  return withConnection(knex, signal, async (connection) => {
+    if (connection.prepared.maxStatements === 0) return runUnnamed(connection, asked)
     const inTransaction = connection.getTransactionStatus() !== 'I'
     try {
-      return await runPrepared(connection, known, asked)
+      return await runPrepared(connection, asked)
     } catch (error) {
       if (!isStale(error)) throw error
       // the statements may be gone from the server, or belong to a table that has changed since
-      known.names.clear()
+      connection.prepared.names.clear()
       if (inTransaction) throw error
       return runUnnamed(connection, asked)
     }
   })
 }
 
-interface Asked {
-  readonly name: string
-  readonly text: string
-  readonly parameters: readonly ParameterText[]
-}
+type Asked = Omit<WireStatement, 'parse'>
 
-async function runPrepared(connection: PgConnection, known: PreparedNames, asked: readonly Asked[]) {
+async function runPrepared(connection: SessionClient, asked: readonly Asked[]) {
+  const { names } = connection.prepared
   const seen = new Set<string>()
   const batch = asked.map((each): WireStatement => {
-    const isParsed = known.names.has(each.name) || seen.has(each.name)
+    const isParsed = names.has(each.name) || seen.has(each.name)
     seen.add(each.name)
     return { ...each, parse: !isParsed }
   })
-  const closed = [...batch.filter(({ parse }) => parse).map(({ name }) => name), ...makeSpace(known, seen)]
+  const closed = [...batch.filter(({ parse }) => parse).map(({ name }) => name), ...makeSpace(connection, seen)]
   const results = await sendBatch(connection, batch, closed)
   for (const name of seen) {
-    known.names.delete(name)
-    known.names.add(name)
+    names.delete(name)
+    names.add(name)
   }
   return results
 }
 
 /** Evicts the least recently used statements until `coming` fits; the caller closes them on the server. */
-function makeSpace({ names, maxStatements }: PreparedNames, coming: ReadonlySet<string>): string[] {
+function makeSpace({ prepared: { names, maxStatements } }: SessionClient, coming: ReadonlySet<string>): string[] {
   const added = [...coming].filter((name) => !names.has(name)).length
   const surplus = Math.max(0, names.size + added - maxStatements)
   const leaving = [...names].filter((name) => !coming.has(name)).slice(0, surplus)
@@ -107,12 +73,9 @@ function makeSpace({ names, maxStatements }: PreparedNames, coming: ReadonlySet<
   return leaving
 }
 
-function runUnnamed(connection: PgConnection, asked: readonly Asked[]) {
-  return sendBatch(
-    connection,
-    asked.map((each) => ({ ...each, name: '', parse: true })),
-    [],
-  )
+function runUnnamed(connection: SessionClient, asked: readonly Asked[]) {
+  const batch = asked.map((each) => ({ ...each, name: '', parse: true }))
+  return sendBatch(connection, batch, [])
 }
 
 /**
@@ -124,11 +87,8 @@ function isStale(error: unknown): boolean {
   return code === '26000' || code === '42P05' || (code === '0A000' && routine === 'RevalidateCachedQuery')
 }
 
-interface Compiled {
-  readonly name: string
-  /** With `$1`, `$2`, … */
-  readonly text: string
-}
+/** Its text has `$1`, `$2`, … */
+type Compiled = Pick<WireStatement, 'name' | 'text'>
 
 /** Texts whose compiled form is remembered. A service has few, apart from combinations of filters. */
 const MAX_TEXTS = 5_000

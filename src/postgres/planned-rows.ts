@@ -5,11 +5,7 @@ export interface PlanNode {
   readonly 'Total Cost': number
   readonly Plans?: readonly PlanNode[]
   /** Of Citus: how the workers run the statement. */
-  readonly 'Distributed Query'?: DistributedQuery
-}
-
-interface DistributedQuery {
-  readonly Job?: { readonly Tasks?: readonly { readonly 'Remote Plan'?: unknown }[] }
+  readonly 'Distributed Query'?: { readonly Job?: { readonly Tasks?: readonly { readonly 'Remote Plan'?: unknown }[] } }
 }
 
 /** The one column of EXPLAIN (FORMAT JSON). */

@@ -1,8 +1,6 @@
-import type { Duplex } from 'node:stream'
 import pg from 'pg'
 import { NoAnswerError } from './database-error.ts'
-import { limitPrepared } from './named-statements.ts'
-import { type PgConnection, sendBatch, type WireStatement } from './wire-batch.ts'
+import { sendBatch, type WireStatement } from './wire-batch.ts'
 
 /** A setting that results or answers depend on. */
 interface RequiredSetting {
@@ -34,17 +32,11 @@ const SESSION_SETTINGS: readonly RequiredSetting[] = [
 
 const REQUIRED = [...STARTUP_SETTINGS, ...SESSION_SETTINGS]
 
-/** A setting has a value that Waybill cannot work with and cannot change. */
-class DatabaseSettingError extends Error {
-  override readonly name = 'DatabaseSettingError'
-}
-
 /** The parts of a pg client that its types leave out. */
 interface UntypedClient {
   getStartupConf(): Record<string, string>
   query(...asked: unknown[]): unknown
   end(done?: () => void): Promise<void> | undefined
-  readonly connection: { readonly stream: Duplex }
 }
 
 const inherited = pg.Client.prototype as unknown as UntypedClient
@@ -54,6 +46,9 @@ const GRACE_MS = 5_000
 
 /** The limit where the server has none: a statement of a command may read a whole table before it has a row to send. */
 const LONGEST_SILENCE_MS = 3_600_000
+
+/** A prepared statement with a generic plan takes some 100 KB of the backend's memory. */
+const MAX_PREPARED = 100
 
 /** How long the server may take to close a connection. */
 const END_TIMEOUT_MS = 1_000
@@ -70,6 +65,11 @@ export function silenceLimitOf(statementTimeoutMs: number): number {
 export class SessionClient extends pg.Client {
   /** Whether the server has answered everything that was sent. */
   declare readonly readyForQuery: boolean
+  declare readonly processID: number
+  declare readonly secretKey: number
+  declare readonly sslNegotiation: string
+  /** The names of the prepared statements, the least recently used first. With a maximum of 0 each is parsed every time, without a name. */
+  readonly prepared = { names: new Set<string>(), maxStatements: MAX_PREPARED }
   /** Set on a connection, it keeps Knex's pool from handing it out again. */
   __knex__disposed?: unknown
   #silenceLimitMs: number
@@ -79,12 +79,8 @@ export class SessionClient extends pg.Client {
     super(config)
     // until the pool hands the connection out for the first time
     this.#silenceLimitMs = config.connectionTimeoutMillis ?? 0
-    this.once('connect', () => this.#stream.on('data', () => this.#alarm?.refresh()))
+    this.once('connect', () => this.connection.stream.on('data', () => this.#alarm?.refresh()))
     this.once('end', () => clearTimeout(this.#alarm))
-  }
-
-  get #stream(): Duplex {
-    return (this as unknown as UntypedClient).connection.stream
   }
 
   getStartupConf(): Record<string, string> {
@@ -122,24 +118,19 @@ export class SessionClient extends pg.Client {
   /** Ends the connection without the server's help: what is asked on it rejects with the reason, and the pool replaces it. */
   breakOff(reason: Error): void {
     this.__knex__disposed = reason
-    this.#stream.destroy(reason)
+    this.connection.stream.destroy(reason)
   }
 
   override end(): Promise<void>
   override end(done: (error?: Error) => void): void
   override end(done?: () => void): Promise<void> | undefined {
-    const forced = setTimeout(() => this.#stream.destroy(), END_TIMEOUT_MS).unref()
+    const forced = setTimeout(() => this.connection.stream.destroy(), END_TIMEOUT_MS).unref()
     this.once('end', () => clearTimeout(forced))
     const ending = inherited.end.call(this, done)
     // pg waits for an answer that was only announced
-    if (!this.readyForQuery) this.#stream.destroy()
+    if (!this.readyForQuery) this.connection.stream.destroy()
     return ending
   }
-}
-
-/** The parts of a connected pg client that this file uses. */
-export interface Session extends PgConnection {
-  readonly processID: number
 }
 
 export interface SessionOptions {
@@ -164,10 +155,10 @@ const READ_SQL = `select name, current_setting(name), current_user from unnest($
 /**
  * Prepares a new connection in one round trip: sets what results depend on, and finds out whether a pooler is between.
  *
- * @throws DatabaseSettingError when a pooler is between and a setting is not as needed
+ * @throws Error when a pooler is between and a setting is not as needed
  */
 export async function openSession(
-  session: Session,
+  session: SessionClient,
   { statementTimeoutMs = 0, maxPrepared }: SessionOptions,
 ): Promise<void> {
   const settings = Object.fromEntries(SESSION_SETTINGS.map(({ name, value }) => [name, value]))
@@ -180,16 +171,15 @@ export async function openSession(
   const [opened, read] = await sendBatch(session, batch, [PROBE])
   const [isDirect, keepsName] = opened?.[0] ?? []
   const isShared = isDirect !== 't' && keepsName === 't'
-  const limit = maxPrepared ?? (isShared ? 0 : undefined)
-  if (limit !== undefined) limitPrepared(session, limit)
+  session.prepared.maxStatements = maxPrepared ?? (isShared ? 0 : MAX_PREPARED)
   for (const [at, [, value, user]] of (read ?? []).entries()) {
     const required = REQUIRED[at] as RequiredSetting
     if (!required.accepts(value ?? '')) throw settingError(required, value ?? '', user ?? '')
   }
 }
 
-function settingError({ name, value }: RequiredSetting, found: string, user: string): DatabaseSettingError {
-  return new DatabaseSettingError(
+function settingError({ name, value }: RequiredSetting, found: string, user: string): Error {
+  return new Error(
     `${name} is "${found}" and has to be "${value}". A pooler is between, so Waybill cannot set it for its connections alone. ` +
       `Run: alter role "${user}" set ${name} = '${value}'; then let the pooler open new connections to the server.`,
   )

@@ -1,9 +1,3 @@
-/** The parts of a pg client that this file uses. */
-export interface PgConnection {
-  query(query: Submittable): void
-  getTransactionStatus(): 'I' | 'T' | 'E' | null
-}
-
 /** pg's writer of the extended query protocol. */
 interface Wire {
   readonly stream: { cork(): void; uncork(): void }
@@ -48,7 +42,7 @@ export interface WireStatement {
  * @throws the server's error of the first statement that fails; later ones did not run
  */
 export function sendBatch(
-  connection: PgConnection,
+  connection: { query(query: Submittable): void },
   statements: readonly WireStatement[],
   closed: readonly string[],
 ): Promise<TextRow[][]> {

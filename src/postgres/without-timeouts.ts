@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { PooledConnection } from './cancellable.ts'
+import type { SessionClient } from './session.ts'
 
 /** `transaction_timeout` came with PostgreSQL 17. */
 const TIMEOUTS = `select name, current_setting(name) as value from pg_settings
@@ -9,7 +9,7 @@ const TIMEOUTS = `select name, current_setting(name) as value from pg_settings
 export async function liftTimeouts(trx: Knex.Transaction): Promise<void> {
   await trx.raw(`select set_config(name, '0', true) from (${TIMEOUTS}) t`)
   // the client of a transaction gives its own connection; the pool sets the limit again
-  const connection: PooledConnection = await trx.client.acquireConnection()
+  const connection: SessionClient = await trx.client.acquireConnection()
   connection.limitSilence(undefined)
 }
 
@@ -19,7 +19,7 @@ export async function liftTimeouts(trx: Knex.Transaction): Promise<void> {
  *
  * @throws Error when a pooler is between and the role has a timeout
  */
-export async function runWithoutTimeouts(knex: Knex, connection: PooledConnection, statement: string): Promise<void> {
+export async function runWithoutTimeouts(knex: Knex, connection: SessionClient, statement: string): Promise<void> {
   const timeouts = await limitsOf(knex, connection)
   const set = async (value: (timeout: Timeout) => string) => {
     for (const timeout of timeouts) {
@@ -44,7 +44,7 @@ interface Timeout {
 }
 
 /** The timeouts that are in force. */
-async function limitsOf(knex: Knex, connection: PooledConnection): Promise<Timeout[]> {
+async function limitsOf(knex: Knex, connection: SessionClient): Promise<Timeout[]> {
   const { rows } = await knex
     .raw<{ rows: (Timeout & { pid: number })[] }>(`select t.*, pg_backend_pid() as pid from (${TIMEOUTS}) t`)
     .connection(connection)

@@ -47,10 +47,8 @@ export function createRequestImport(options: {
      * request that was cancelled elsewhere is cancelled here.
      */
     async write(account: Account, batch: readonly ReadRequest[]): Promise<readonly RequestOutcome[]> {
-      const { inserted, stored } = await repository.insertAll(
-        account,
-        batch.map(({ request }) => request),
-      )
+      const requests = batch.map(({ request }) => request)
+      const { inserted, stored } = await repository.insertAll(account, requests)
       const cancelled = new Map<string, CancelledRequest>()
       const outcomes = batch.map(({ terms, request }): RequestOutcome => {
         // Of several lines with the same id, the first was stored.

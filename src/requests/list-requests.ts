@@ -1,6 +1,7 @@
 import type { Account } from '../domain/account.ts'
 import { cutPage, requireSame } from '../domain/pages/cut-page.ts'
 import { openCursor, sealCursor } from '../domain/pages/sealed-cursor.ts'
+import { type IncludeTotal, MAX_CHEAP_COUNT, MAX_COUNT, MAX_EXACT_COUNT, type Total } from '../domain/pages/total.ts'
 import { DEFAULT_PAGE_LIMIT, requirePageLimit } from '../domain/require-input.ts'
 import { readAllInOrder, readOnce } from '../errors/gather-errors.ts'
 import { type FilterInput, findCurrencies, parseRequestFilter, type RequestFilter } from './rules/request-filter.ts'
@@ -10,28 +11,11 @@ import type { MatchingRequests } from './sql/request-conditions.ts'
 import type { RequestListRepository } from './sql/request-list-repository.ts'
 import type { RequestWithBalance } from './sql/request-repository.ts'
 
-/** An exact count stops here, so that its cost is bounded. */
-const MAX_EXACT_COUNT = 10_000
-
-/** Instead of estimating, matches are counted up to this number. */
-const MAX_CHEAP_COUNT = 1_000
-
-/** The largest count that the API's int32 holds. */
-const MAX_COUNT = 2 ** 31 - 1
-
-export type IncludeTotal = 'none' | 'estimated' | 'exact'
-
 /** What a caller asks for. Absent fields were not given. */
 export interface ListInput extends FilterInput {
   readonly limit?: number | undefined
   readonly cursor?: string | undefined
   readonly includeTotal?: IncludeTotal | undefined
-}
-
-/** How many requests match, and how exact the count is. */
-export interface RequestTotal {
-  readonly count: number
-  readonly relation: 'EXACT' | 'AT_LEAST' | 'ESTIMATED'
 }
 
 /** A page of requests, newest first. */
@@ -41,7 +25,7 @@ export interface ListedRequests {
   readonly nextCursor: string | undefined
   readonly prevCursor: string | undefined
   /** Undefined where it was not asked for. */
-  readonly total: RequestTotal | undefined
+  readonly total: Total | undefined
 }
 
 /** What lists are made of. */
@@ -65,14 +49,14 @@ export async function listRequests(
   signal?: AbortSignal,
 ): Promise<ListedRequests> {
   const currencies = readOnce(() => lists.currencies(account, signal))
-  const { seal, given, carried, sentLimit } = await readList({ known, cursorSecret }, { account, input, currencies })
+  const { seal, given, carried, sentLimit } = await readList({ known, cursorSecret }, account, input, currencies)
   const filter = carried?.filter ?? given
   const limit = sentLimit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
   const matching = await match(filter, currencies, now())
   // One request more than the page holds tells whether another page follows.
   const query = { matching, rows: limit + 1, position: carried?.position }
   const found = await lists.page(account, query, signal)
-  const total = await countMatches(lists, { account, matching, includeTotal: input.includeTotal ?? 'none', signal })
+  const total = await countMatches(lists, account, matching, input.includeTotal ?? 'none', signal)
   const cursorAt = (position: PagePosition) => sealCursor(seal, { filter, limit, position } satisfies Carried)
   const { entries, ...cursors } = cutPage(found, { limit, position: carried?.position }, positionOf, cursorAt)
   return { requests: entries, limit, ...cursors, total }
@@ -108,18 +92,14 @@ export function checkList(
   signal?: AbortSignal,
 ): Promise<unknown> {
   const currencies = readOnce(() => options.lists.currencies(account, signal))
-  return readList(options, { account, input, currencies })
-}
-
-interface SentList {
-  readonly account: Account
-  readonly input: ListInput
-  readonly currencies: ReadCurrencies
+  return readList(options, account, input, currencies)
 }
 
 async function readList(
   { known, cursorSecret }: Pick<ListOptions, 'known' | 'cursorSecret'>,
-  { account, input, currencies }: SentList,
+  account: Account,
+  input: ListInput,
+  currencies: ReadCurrencies,
 ) {
   // The version is raised when a filter is added or means something else, too: processes that do not know it refuse the cursor.
   const seal = { secret: cursorSecret, scope: `${account.name}/requests`, version: 5 }
@@ -132,17 +112,13 @@ async function readList(
   return { seal, ...sent }
 }
 
-interface Counting {
-  readonly account: Account
-  readonly matching: MatchingRequests
-  readonly includeTotal: IncludeTotal
-  readonly signal: AbortSignal | undefined
-}
-
 async function countMatches(
   lists: RequestListRepository,
-  { account, matching, includeTotal, signal }: Counting,
-): Promise<RequestTotal | undefined> {
+  account: Account,
+  matching: MatchingRequests,
+  includeTotal: IncludeTotal,
+  signal: AbortSignal | undefined,
+): Promise<Total | undefined> {
   if (includeTotal === 'none') return undefined
   const limit = includeTotal === 'exact' ? MAX_EXACT_COUNT : MAX_CHEAP_COUNT
   const count = await lists.count(account, matching, limit + 1, signal)

@@ -59,6 +59,31 @@ export function createRequests(options: RequestsOptions) {
     return requireFound(await repository.findByReference(account, reference, signal), reference)
   }
 
+  /** Refuses an expired request. A repeated call gets the request of the first call, even when that has expired meanwhile. */
+  async function refuseUnlessRepeated(account: Account, terms: Terms, { idempotencyKey, signal }: CreateOptions) {
+    const { requestId, expiresAt } = terms
+    const first =
+      idempotencyKey !== undefined
+        ? await repository.findIdempotencyClaim(account, idempotencyKey, signal)
+        : requestId && (await repository.findById(account, requestId, signal))
+    if (first) return
+    throw waybillError('EXPIRY_PAST', { field: 'expiresAt', value: expiresAt?.toISOString() ?? '' })
+  }
+
+  /** @returns the request with the id that the first call with this idempotency key drew; without a key, as it was drawn */
+  async function claimRequest(account: Account, terms: Terms, drawn: PaymentRequest, how: CreateOptions) {
+    const { idempotencyKey: key, signal } = how
+    if (key === undefined) return drawn
+    if (!IDEMPOTENCY_KEY.test(key)) {
+      throw waybillError('INVALID_IDEMPOTENCY_KEY', { detail: 'it is empty, too long, or has other characters' })
+    }
+    const { requestId, createdAt } = drawn
+    const termsHash = hashTerms(terms)
+    const claim = await repository.claimIdempotencyKey(account, { key, termsHash, requestId, createdAt }, signal)
+    if (!claim.termsHash.equals(termsHash)) throw waybillError('IDEMPOTENCY_KEY_REUSED', {})
+    return claim.requestId === requestId ? drawn : requestOfTerms({ ...terms, requestId: claim.requestId }, createdAt)
+  }
+
   return {
     /**
      * Stores a request, or returns the stored one of the same id and terms.
@@ -66,8 +91,17 @@ export function createRequests(options: RequestsOptions) {
      * @throws WaybillError for invalid terms, REQUEST_TERMS_DIFFER, IDEMPOTENCY_KEY_REUSED, INVALID_IDEMPOTENCY_KEY, and EXPIRY_PAST for a new
      *   request whose expiry is past
      */
-    create: (account: Account, input: TermsInput, how: CreateOptions = {}) =>
-      createRequest(options, account, input, how),
+    async create(account: Account, input: TermsInput, how: CreateOptions = {}): Promise<RequestWithBalance> {
+      const terms = parseTerms(input, known)
+      const drawn = requestOfTerms(terms, now())
+      const isPast = terms.expiresAt !== undefined && terms.expiresAt <= drawn.createdAt
+      if (isPast) await refuseUnlessRepeated(account, terms, how)
+      const claimed = await claimRequest(account, terms, drawn, how)
+      const stored = await repository.insert(account, claimed, how.signal)
+      refuseOtherTerms(terms, stored)
+      await onStored(account, [stored])
+      return requireFound(await repository.findById(account, stored.requestId, how.signal), stored.requestId)
+    },
 
     /**
      * Stores many requests that were created elsewhere. A request whose id is stored stays as it is.
@@ -107,58 +141,6 @@ export function createRequests(options: RequestsOptions) {
       get: (text: string) => void requirePaymentReference('paymentReference', text),
     },
   }
-}
-
-async function createRequest(
-  options: RequestsOptions,
-  account: Account,
-  input: TermsInput,
-  { idempotencyKey, signal }: CreateOptions,
-): Promise<RequestWithBalance> {
-  const { repository, known, now, onStored } = options
-  const terms = parseTerms(input, known)
-  const drawn = requestOfTerms(terms, now())
-  if (terms.expiresAt !== undefined && terms.expiresAt <= drawn.createdAt) {
-    await refuseUnlessRepeated(repository, account, terms, { idempotencyKey, signal })
-  }
-  const claimed = await claimRequest(repository, account, { terms, drawn }, { idempotencyKey, signal })
-  const stored = await repository.insert(account, claimed, signal)
-  refuseOtherTerms(terms, stored)
-  await onStored(account, [stored])
-  return requireFound(await repository.findById(account, stored.requestId, signal), stored.requestId)
-}
-
-/** Refuses an expired request. A repeated call gets the request of the first call, even when that has expired meanwhile. */
-async function refuseUnlessRepeated(
-  repository: RequestRepository,
-  account: Account,
-  { requestId, expiresAt }: Terms,
-  { idempotencyKey, signal }: CreateOptions,
-): Promise<void> {
-  const first =
-    idempotencyKey !== undefined
-      ? await repository.findIdempotencyClaim(account, idempotencyKey, signal)
-      : requestId && (await repository.findById(account, requestId, signal))
-  if (first) return
-  throw waybillError('EXPIRY_PAST', { field: 'expiresAt', value: expiresAt?.toISOString() ?? '' })
-}
-
-/** @returns the request with the id that the first call with this idempotency key drew; without a key, as it was drawn */
-async function claimRequest(
-  repository: RequestRepository,
-  account: Account,
-  { terms, drawn }: { readonly terms: Terms; readonly drawn: PaymentRequest },
-  { idempotencyKey: key, signal }: CreateOptions,
-): Promise<PaymentRequest> {
-  if (key === undefined) return drawn
-  if (!IDEMPOTENCY_KEY.test(key)) {
-    throw waybillError('INVALID_IDEMPOTENCY_KEY', { detail: 'it is empty, too long, or has other characters' })
-  }
-  const { requestId, createdAt } = drawn
-  const termsHash = hashTerms(terms)
-  const claim = await repository.claimIdempotencyKey(account, { key, termsHash, requestId, createdAt }, signal)
-  if (!claim.termsHash.equals(termsHash)) throw waybillError('IDEMPOTENCY_KEY_REUSED', {})
-  return claim.requestId === requestId ? drawn : requestOfTerms({ ...terms, requestId: claim.requestId }, createdAt)
 }
 
 function requireFound(found: RequestWithBalance | undefined, value: string): RequestWithBalance {

@@ -24,29 +24,21 @@ export interface RequestGroup {
   readonly overpaidAmount: Decimal
 }
 
-/** Number and amounts of requests. */
-export interface RequestSummary {
-  /** By name of the currency. */
-  readonly groups: readonly RequestGroup[]
-  readonly count: number
-}
-
-/**
- * Adds up an account's requests that match all filters, by invoice currency.
- *
- * @throws WaybillError as `parseRequestFilter`; TOO_MANY_GROUPS, SUMMARY_TIMEOUT; the signal's reason when it fires
- */
-export type SummarizeRequests = (account: Account, input: FilterInput, signal?: AbortSignal) => Promise<RequestSummary>
+export type SummarizeRequests = ReturnType<typeof createSummarizeRequests>
 
 /** What summaries are made of. */
 export interface SummaryOptions extends Omit<ListOptions, 'cursorSecret'> {
   readonly knex: Knex
 }
 
-/** Creates the summaries of requests. */
-export function createSummarizeRequests(options: SummaryOptions): SummarizeRequests {
+/**
+ * Creates what adds up an account's requests that match all filters, by invoice currency. Groups are in the order of its name.
+ *
+ * @throws WaybillError as `parseRequestFilter`; TOO_MANY_GROUPS, SUMMARY_TIMEOUT; the signal's reason when it fires
+ */
+export function createSummarizeRequests(options: SummaryOptions) {
   const { knex } = options
-  return async (account, input, signal) => {
+  return async (account: Account, input: FilterInput, signal?: AbortSignal) => {
     const matching = await findMatching(options, account, input, signal)
     const query = { matching, rows: MAX_GROUPS + 1 }
     const rows = await withinTime(SUMMARY_TIMEOUT_MS, signal, (bounded) => sumRequests(knex, account, query, bounded))

@@ -3,7 +3,7 @@ import type { Account } from '../domain/account.ts'
 import type { Payment } from '../domain/payment.ts'
 import { readAllInOrder } from '../errors/gather-errors.ts'
 import type { ReadPools } from '../postgres/replicas/read-pools.ts'
-import { createExportPages, type ExportInput, readAfter } from './export/export-pages.ts'
+import { createExportPages, type ExportInput, readAfter } from './export/export-payments.ts'
 import { createPaymentSearch, type PaymentSearchOptions } from './page/payment-search.ts'
 import { createSummarizePayments, readSummaryInput, type SummaryInput } from './totals/summarize-payments.ts'
 

@@ -32,21 +32,12 @@ export async function insertAuditEntry(knex: Knex, entry: AuditEntry): Promise<v
 }
 
 /** Lists entries, oldest first; of all accounts by default. */
-export async function listAuditEntries(
-  knex: Knex,
-  { account }: { readonly account?: string | undefined } = {},
-): Promise<AuditEntry[]> {
+export async function listAuditEntries(knex: Knex, { account }: { readonly account?: string | undefined } = {}) {
   const query = knex('audit_log').orderBy('id')
   if (account !== undefined) void query.where({ account })
-  const rows = await query.select<(Omit<AuditEntry, 'keyId'> & { key_id: string | null })[]>(
-    'at',
-    'actor',
-    'action',
-    'key_id',
-    'account',
-    'details',
-  )
-  return rows.map(({ key_id, ...entry }) => ({ ...entry, keyId: key_id ?? undefined }))
+  const columns = ['at', 'actor', 'action', 'key_id', 'account', 'details']
+  const rows = await query.select<(Omit<AuditEntry, 'keyId'> & { key_id: string | null })[]>(columns)
+  return rows.map(({ key_id, ...entry }): AuditEntry => ({ ...entry, keyId: key_id ?? undefined }))
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { generatePayments } from '../../test/support/data/search-payments.ts'
-import { encodePaymentRow, nameRequestOfRow } from './copy-new-payments.ts'
+import { encodePaymentRow, nameRequestOfRow } from './payment-changes.ts'
 import { rowOfPayment } from './payment-row.ts'
 
 const origin = {

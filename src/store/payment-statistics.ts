@@ -16,11 +16,7 @@ const statisticsColumns = {
 }
 
 /** Payments that a combination gained, or lost where `n` is negative. An unknown `source_network` or `invoice_currency` is '', an unknown `type` -1. */
-export interface Arrivals {
-  readonly network: string
-  readonly source_network: string
-  readonly currency: string
-  readonly currency_symbol: string
+interface Arrivals extends Readonly<Record<'network' | 'source_network' | 'currency' | 'currency_symbol', string>> {
   readonly invoice_currency: string
   readonly type: number
   readonly status: number
@@ -69,14 +65,10 @@ export const COUNTED_COLUMNS = [
 
 export type CountedRow = Pick<PaymentRow, (typeof COUNTED_COLUMNS)[number]>
 
-/** A row that was written and is not as it was before. */
-interface ChangedRow {
-  readonly before?: CountedRow | undefined
-  readonly after?: CountedRow | undefined
-}
-
 /** What combinations of the statistics gained and lost. */
-export function countMoves(changes: readonly ChangedRow[]): Arrivals[] {
+export function countMoves(
+  changes: readonly { readonly before?: CountedRow | undefined; readonly after?: CountedRow | undefined }[],
+): Arrivals[] {
   const moves = new Map<string, Arrivals>()
   const count = (row: CountedRow | undefined, n: 1 | -1) => {
     if (row === undefined) return

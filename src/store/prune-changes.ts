@@ -40,7 +40,11 @@ export async function pruneDueChanges({ knex, now, owner, signal, step = STEP }:
   for (const accountId of await findDueAccounts(knex, before)) {
     for (let isMore = true; isMore; ) {
       const startedMs = performance.now()
-      const count = await pruneStep(knex, { accountId, before, step, signal })
+      const count = await inTransaction(knex, signal, async (trx) => {
+        await lockAccount(trx, accountId, before)
+        const { rows } = await trx.raw<{ rows: { count: bigint }[] }>(PRUNE, { accountId, before, step })
+        return Number(rows[0]?.count ?? 0)
+      })
       pruned += count
       isMore = count === step
       if (!(await acquireLease(knex, lease, LEASE_TTL_MS))) return pruned
@@ -71,22 +75,6 @@ async function findDueAccounts(knex: Knex, before: Date): Promise<number[]> {
   return rows.map(({ account_id }) => account_id)
 }
 
-interface Step {
-  readonly accountId: number
-  readonly before: Date
-  readonly step: number
-  readonly signal: AbortSignal | undefined
-}
-
-function pruneStep(knex: Knex, { accountId, before, step, signal }: Step): Promise<number> {
-  return inTransaction(knex, signal, async (trx) => {
-    await lockAccount(trx, accountId, before)
-    const bindings = [accountId, accountId, step, before, accountId, accountId, accountId]
-    const { rows } = await trx.raw<{ rows: { count: bigint }[] }>(PRUNE, bindings)
-    return Number(rows[0]?.count ?? 0)
-  })
-}
-
 /**
  * Deletes up to the first change that is kept, even if later ones are older: the clocks of processes differ, and the log must not get a gap. It
  * starts after the last pruned change, because deleted entries stay in the index until it is vacuumed.
@@ -94,17 +82,17 @@ function pruneStep(knex: Knex, { accountId, before, step, signal }: Step): Promi
 const PRUNE = `
   with oldest as (
     select change, at from payment_changes
-    where account_id = ? and change > (select pruned_change from account_changes where account_id = ?)
-    order by change limit ?
+    where account_id = :accountId and change > (select pruned_change from account_changes where account_id = :accountId)
+    order by change limit :step
   ), bound as (
-    select coalesce(min(change) filter (where at >= ?) - 1, max(change)) as change from oldest
+    select coalesce(min(change) filter (where at >= :before) - 1, max(change)) as change from oldest
   ), gone as (
     delete from payment_changes c using bound
-    where c.account_id = ? and c.change <= bound.change
-      and c.change > (select pruned_change from account_changes where account_id = ?)
+    where c.account_id = :accountId and c.change <= bound.change
+      and c.change > (select pruned_change from account_changes where account_id = :accountId)
     returning c.change
   ), noted as (
     update account_changes a set pruned_change = greatest(a.pruned_change, bound.change) from bound
-    where a.account_id = ? and bound.change is not null
+    where a.account_id = :accountId and bound.change is not null
   )
   select count(*) from gone`

@@ -2,8 +2,13 @@ import type { Knex } from 'knex'
 import { formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
 import { hexToBytes } from '../domain/hex.ts'
 import { rankOfSettledStatus } from '../domain/payment-request.ts'
-import { copyNewPayments } from './copy-new-payments.ts'
-import { changePayments, deletePayments, type LockedAccount, readPaymentsById } from './payment-changes.ts'
+import {
+  changePayments,
+  copyNewPayments,
+  deletePayments,
+  type LockedAccount,
+  readPaymentsById,
+} from './payment-changes.ts'
 import type { PaymentRow } from './payment-row.ts'
 import { type LedgerRequestRow, type RefundRow, type RequestStanding, settleRequests } from './settle-requests.ts'
 import { type RemovedEvent, removedKey, type Superseding, supersedeImports } from './supersede-imports.ts'
@@ -47,11 +52,8 @@ export async function settleStored(
   const known = await loadSuperseding(account, requests, payments)
   const { rows, absorbed } = supersedeImports(payments, { ...known, now, ...(written && { written }) })
   await absorbPayments(account, absorbed, stored)
-  const refunds = await loadRefunds(
-    trx,
-    accountId,
-    requests.map(({ request_id }) => request_id.toString('hex')),
-  )
+  const ids = requests.map(({ request_id }) => request_id.toString('hex'))
+  const refunds = await loadRefunds(trx, accountId, ids)
   const { settled, standings } = settleRequests({ requests, payments: rows, refunds, stored, now })
   await savePayments(account, { rows: settled, stored })
   await saveStandings(account, standings)
@@ -71,13 +73,10 @@ export async function loadMeeting(
   const own = await loadPayments(trx, accountId, requests)
   const found = own.filter(({ detected }) => detected)
   const hashes = new Set(found.flatMap(({ tx_hash, source_tx_hash }) => [tx_hash, source_tx_hash].map(digitsOf)))
-  const sharing = await loadPaymentsOfTransactions(
-    trx,
-    accountId,
-    [...hashes].flatMap((hash) => hash ?? []),
-  )
-  const known = new Set(requests.map(({ request_id }) => digitsOf(request_id)))
-  const others = sharing.flatMap(({ request_id }) => digitsOf(request_id) ?? []).filter((id) => !known.has(id))
+  const known = [...hashes].flatMap((hash) => hash ?? [])
+  const sharing = await loadPaymentsOfTransactions(trx, accountId, known)
+  const loaded = new Set(requests.map(({ request_id }) => digitsOf(request_id)))
+  const others = sharing.flatMap(({ request_id }) => digitsOf(request_id) ?? []).filter((id) => !loaded.has(id))
   const more = await loadRequests(trx, accountId, others)
   const ofMore = await loadPayments(trx, accountId, more)
   const payments = new Map([...own, ...sharing, ...ofMore].map((row) => [row.id, row]))
@@ -143,24 +142,12 @@ export async function absorbPayments(
 export async function claimPayments(account: LockedAccount, requestIds: readonly Buffer[]): Promise<void> {
   const { trx, accountId } = account
   const asked = [accountId, accountId, [...requestIds]]
-  const { rows } = await trx.raw<{ rows: ClaimedRow[] }>(FIND_CLAIMED, asked)
+  const { rows } = await trx.raw<{ rows: { id: string; request_id: Buffer; updated_at: Date }[] }>(FIND_CLAIMED, asked)
   if (rows.length === 0) return
-  const before = await readPaymentsById(
-    account,
-    rows.map(({ id }) => id),
-  )
-  const columns = [
-    rows.map(({ id }) => id),
-    rows.map(({ request_id }) => request_id),
-    rows.map(({ updated_at }) => updated_at),
-  ]
+  const ids = rows.map(({ id }) => id)
+  const before = await readPaymentsById(account, ids)
+  const columns = [ids, rows.map(({ request_id }) => request_id), rows.map(({ updated_at }) => updated_at)]
   await changePayments(account, before, { sql: CLAIM, bindings: [...columns, accountId] })
-}
-
-interface ClaimedRow {
-  readonly id: string
-  readonly request_id: Buffer
-  readonly updated_at: Date
 }
 
 /** The rules by which an event counts for a request, as far as the fields of an imported payment allow. */

@@ -64,16 +64,8 @@ export interface RequestStanding extends SettledAmounts {
   readonly requestId: Buffer
 }
 
-/** What settling makes of requests and their payments. */
-interface Settled {
-  /** All payments; the given row itself where nothing changed. */
-  readonly settled: readonly PaymentRow[]
-  /** Of the requests that changed. */
-  readonly standings: readonly RequestStanding[]
-}
-
 /** Settles requests by `domain/standing.ts`. Reads and writes nothing. */
-export function settleRequests({ requests, payments, refunds, stored, now }: Settling): Settled {
+export function settleRequests({ requests, payments, refunds, stored, now }: Settling) {
   const requestOf = new Map(requests.map((request) => [request.request_id.toString('hex'), request]))
   const groups = Map.groupBy(payments, (row) => row.request_id?.toString('hex') ?? '')
   const refundsOf = Map.groupBy(refunds, (row) => row.request_id.toString('hex'))
@@ -94,7 +86,12 @@ export function settleRequests({ requests, payments, refunds, stored, now }: Set
       row.superseded ? leaveOut(row, now) : applyState(row, states.get(row.id), { stored, now }),
     )
   })
-  return { settled: [...withoutRequest, ...ofRequests], standings }
+  return {
+    /** All payments; the given row itself where nothing changed. */
+    settled: [...withoutRequest, ...ofRequests],
+    /** Of the requests that changed. */
+    standings,
+  }
 }
 
 function isStored(

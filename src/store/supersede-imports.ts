@@ -15,14 +15,6 @@ export type ComparedRow = Pick<
   | 'payment_reference'
 >
 
-/** Which imported payments are what detection has found. */
-export interface ImportMatches {
-  /** By the id of the event's payment, the id of the imported payment that becomes it. */
-  readonly adopted: ReadonlyMap<string, string>
-  /** Ids of imported payments that count nowhere, because events count there. */
-  readonly superseded: ReadonlySet<string>
-}
-
 /**
  * Compares imported payments with the events that detection has counted in the same account. They meet by network, by transaction (that of the event,
  * or the one on the source chain), and by request or payment reference. Where they meet, events alone count: an imported payment that names no event
@@ -31,17 +23,17 @@ export interface ImportMatches {
  * @param rows - all payments of the account that may meet, in any order
  * @see CHAIN, "Imports beside detection"
  */
-export function matchImports(rows: Iterable<ComparedRow>): ImportMatches {
+export function matchImports(rows: Iterable<ComparedRow>) {
   const all = [...rows]
-  const met = meetEvents(
-    all.filter(isOnlyImported),
-    all.filter(({ detected }) => detected),
-  )
+  const events = all.filter(({ detected }) => detected)
+  const met = meetEvents(all.filter(isOnlyImported), events)
   const claims = Map.groupBy(
     [...met].flatMap(([row, of]) => (isEventNamed(row) ? [] : of.map((event) => ({ row, event })))),
     ({ event }) => event,
   )
+  /** By the id of the event's payment, the id of the imported payment that becomes it. */
   const adopted = new Map<string, string>()
+  /** Ids of imported payments that count nowhere, because events count there. */
   const superseded = new Set<string>()
   for (const [row, of] of met) {
     const [event] = of

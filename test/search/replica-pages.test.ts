@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { createReadPools, type ReadPools } from '../../src/postgres/replicas/read-pools.ts'
-import type { ExportInput } from '../../src/search/export/export-pages.ts'
+import type { ExportInput } from '../../src/search/export/export-payments.ts'
 import type { SearchInput } from '../../src/search/filter/payment-filter.ts'
 import { createPooledReads, type PaymentReads } from '../../src/search/payment-reads.ts'
 import { type ReplicatedDatabase, startReplicatedDatabase } from '../support/data/replica.ts'

@@ -8,7 +8,7 @@ import { addDecimals, type Decimal, formatDecimal, parseDecimal, sumDecimals, ZE
 import { type FeeType, feeTypes, type Payment } from '../../domain/payment.ts'
 import { type FeeEntry, formatPaymentLine, type PaymentLine, toPaymentLine } from '../../domain/payment-line.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import type { ExportedPayment } from '../../search/export/export-pages.ts'
+import type { ExportedPayment } from '../../search/export/export-payments.ts'
 import { httpErrorBody } from '../calls/error-mapping.ts'
 import type { StreamFormat } from '../calls/served-method.ts'
 import { allowedTexts } from '../messages/proto-options.ts'

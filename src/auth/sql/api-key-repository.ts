@@ -27,20 +27,10 @@ export interface StoredApiKey {
   readonly lastUsedAt?: Date | undefined
 }
 
-interface Row {
-  id: string
-  key_hash: Buffer
-  account_id: number
-  account_name: string
-  hint: string
-  scopes: Scope[]
-  calls_per_minute: number
-  share: number | null
-  origins: string[] | null
-  created_at: Date
-  expires_at: Date | null
-  revoked_at: Date | null
-  last_used_at: Date | null
+type Row = ReturnType<typeof toRow> & {
+  readonly account_name: string
+  readonly revoked_at: Date | null
+  readonly last_used_at: Date | null
 }
 
 /** The actor in the audit log when no person changes a key. */
@@ -144,21 +134,7 @@ export function createApiKeyRepository(knex: Knex) {
 function selectKeys(knex: Knex) {
   return knex('api_keys')
     .join('accounts', 'accounts.id', 'api_keys.account_id')
-    .select<Row[]>(
-      'api_keys.id',
-      'key_hash',
-      'account_id',
-      'accounts.name as account_name',
-      'hint',
-      'scopes',
-      'calls_per_minute',
-      'share',
-      'origins',
-      'api_keys.created_at',
-      'expires_at',
-      'revoked_at',
-      'last_used_at',
-    )
+    .select<Row[]>('api_keys.*', 'accounts.name as account_name')
 }
 
 async function insertKey(trx: Knex, key: StoredApiKey, change: Change): Promise<void> {
@@ -231,13 +207,7 @@ function audit(
   return insertAuditEntry(knex, { at, actor, action, keyId: key.id, account: key.account.name, details })
 }
 
-function termsOf({
-  scopes,
-  callsPerMinute,
-  share,
-  origins,
-  expiresAt,
-}: StoredApiKey): Readonly<Record<string, unknown>> {
+function termsOf({ scopes, callsPerMinute, share, origins, expiresAt }: StoredApiKey) {
   return { scopes, callsPerMinute, share, origins, expiresAt: expiresAt?.toISOString() }
 }
 

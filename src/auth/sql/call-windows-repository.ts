@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { runCancellable } from '../../postgres/cancellable.ts'
+import { raw, readRows } from '../../postgres/statement.ts'
 
 /** The calls of a key that a process wants to lease. */
 export interface LeaseTerms {
@@ -35,15 +35,8 @@ export function createLeaseCalls(knex: Knex, options: { readonly now?: (() => Da
   return async ({ keyId, limit, wanted }, signal) => {
     const shift = Number.parseInt(keyId.slice(0, 8), 16) % 60
     const now = options.now?.() ?? null
-    const query = knex.raw<{ rows: { granted: number; used: number; left_ms: number }[] }>(LEASE, {
-      keyId,
-      limit,
-      wanted,
-      shift,
-      now,
-    })
-    const { rows } = await runCancellable(knex, query, signal)
-    const [row] = rows
+    const statement = raw(LEASE, { keyId, limit, wanted, shift, now })
+    const [row] = await readRows<{ granted: number; used: number; left_ms: number }>(knex, statement, signal)
     if (row === undefined) throw new Error(`the lease of key ${keyId} returned no row`)
     return { granted: row.granted, remaining: limit - row.used, leftMs: row.left_ms }
   }

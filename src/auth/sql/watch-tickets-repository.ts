@@ -37,11 +37,7 @@ export function createWatchTicketsRepository(knex: Knex) {
         .where({ ticket_hash: ticketHash })
         .where('expires_at', '>', now)
         .delete()
-        .returning<{ key_id: string; account_id: number; account_name: string }[]>([
-          'key_id',
-          'account_id',
-          'account_name',
-        ])
+        .returning<{ key_id: string; account_id: number; account_name: string }[]>('*')
       return taken && { keyId: taken.key_id, account: { id: taken.account_id, name: taken.account_name } }
     },
   }

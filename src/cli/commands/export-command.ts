@@ -22,10 +22,14 @@ import {
 } from '../shared/command.ts'
 import { STORE_VARIABLES, withAccount } from '../shared/with-store.ts'
 
-type WriteRows = (knex: Knex, accountId: number, out: Writable, signal: AbortSignal) => Promise<number>
+/** Reads all rows of an account, and writes their lines. */
+type ExportRows = (
+  of: { readonly knex: Knex; readonly accountId: number; readonly signal: AbortSignal },
+  write: (lines: readonly string[]) => Promise<void>,
+) => Promise<void>
 
 /** `export payments --account A`: one line for each. */
-function exportOf(path: string, thing: string, write: WriteRows): Command {
+function exportOf(path: string, thing: string, exportRows: ExportRows): Command {
   return {
     path: ['export', path],
     summary: `Write all ${thing}s of an account, oldest first, in the form that import reads: one JSON object a line.`,
@@ -35,77 +39,64 @@ function exportOf(path: string, thing: string, write: WriteRows): Command {
         'file to write, readable only by its owner; replaced once everything is written (default standard output)',
     },
     environment: STORE_VARIABLES,
-    run: (input, context) => runExport(thing, write, input, context),
+    run: (input, context) => runExport(thing, exportRows, input, context),
   }
 }
 
 export const commands: readonly Command[] = [
-  exportOf('requests', 'payment request', writeRequests),
-  exportOf('payments', 'payment', writePayments),
+  exportOf('requests', 'payment request', (of, write) =>
+    exportRequests(of, (page) => write(page.map(formatRequestLine))),
+  ),
+  exportOf('payments', 'payment', ({ accountId, ...of }, write) =>
+    exportPayments({ ...of, filter: { accountId } }, (page) => write(page.map(formatPaymentLine))),
+  ),
 ]
 
-async function runExport(thing: string, write: WriteRows, { options }: CommandInput, context: CommandContext) {
+async function runExport(thing: string, exportRows: ExportRows, { options }: CommandInput, context: CommandContext) {
   const name = parseAccountName(options.account)
   const target = options.output === undefined ? undefined : resolve(context.workingFolder, options.output)
-  if (target !== undefined) await refuseOtherThanFile('--output', target, ', or leave it out for standard output')
+  if (target !== undefined) await refuseOtherThanFile(target)
   return withAccount(context, name, async (knex, account) => {
-    const writeAll = (out: Writable) => write(knex, account.id, out, context.signal)
-    const count = await (target === undefined ? writeAll(context.stdout) : replaceFile(target, writeAll))
+    let count = 0
+    const writeAll = (out: Writable) =>
+      exportRows({ knex, accountId: account.id, signal: context.signal }, async (lines) => {
+        count += lines.length
+        await writeFully(out, lines.map((line) => `${line}\n`).join(''))
+      })
+    await (target === undefined ? writeAll(context.stdout) : replaceFile(target, writeAll))
     context.stderr.write(`${counted(count, thing)}\n`)
     return EXIT_GOOD
   })
 }
 
-async function writePayments(knex: Knex, accountId: number, out: Writable, signal: AbortSignal): Promise<number> {
-  let count = 0
-  await exportPayments({ knex, filter: { accountId }, signal }, async (page) => {
-    count += page.length
-    if (page.length > 0) await writeFully(out, page.map((payment) => `${formatPaymentLine(payment)}\n`).join(''))
-  })
-  return count
-}
-
-async function writeRequests(knex: Knex, accountId: number, out: Writable, signal: AbortSignal): Promise<number> {
-  let count = 0
-  await exportRequests({ knex, accountId, signal }, async (page) => {
-    count += page.length
-    await writeFully(out, page.map((request) => `${formatRequestLine(request)}\n`).join(''))
-  })
-  return count
-}
-
 /**
  * Only a regular file may be replaced: renaming onto a folder fails at the very end, and a device or a link would be lost.
  *
- * @param name - how the command line names the file: `--output`
- * @param otherwise - what else can be done: `, or leave it out`
- * @returns whether the file exists
  * @throws UsageError
  */
-async function refuseOtherThanFile(name: string, target: string, otherwise = ''): Promise<boolean> {
+async function refuseOtherThanFile(target: string): Promise<void> {
   const found = await lstat(target).catch(() => undefined)
-  if (found === undefined || found.isFile()) return found !== undefined
+  if (found === undefined || found.isFile()) return
   const what = found.isSymbolicLink() ? 'a symbolic link' : 'not a regular file'
-  throw new UsageError(`${name} is ${target}, which is ${what}: name a file${otherwise}`)
+  throw new UsageError(`--output is ${target}, which is ${what}: name a file, or leave it out for standard output`)
 }
 
 /**
  * Writes a new file beside the target, which is renamed to it once it is complete and on the disk. Only its owner can read it, whatever the
  * mode of the file that it replaces. Its random name keeps others from placing a link there first. A failure leaves no file.
  */
-async function replaceFile<T>(target: string, write: (out: Writable) => Promise<T>): Promise<T> {
+async function replaceFile(target: string, write: (out: Writable) => Promise<void>): Promise<void> {
   const part = `${target}.${randomUUID()}.part`
   const stream = createWriteStream(part, { flags: 'wx', mode: 0o600, flush: true })
   try {
     await once(stream, 'open')
     // An error of the stream is thrown by the next write.
     stream.on('error', () => {})
-    const result = await write(stream)
+    await write(stream)
     stream.end()
     await finished(stream)
     await rename(part, target)
     await syncFolder(dirname(target))
-    return result
   } catch (error) {
     stream.destroy()
     await rm(part, { force: true })

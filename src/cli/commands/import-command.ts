@@ -84,17 +84,14 @@ async function runImport(
       const of = await createApiKeyRepository(knex).ensureAccount(name)
       const { signal, stderr } = context
       const progress = reportImport(stderr, performance.now.bind(performance))
-      const target = makeTarget(knex, of)
-      let counts: ImportCounts
-      try {
-        counts = await importLines(source, target, { signal, onBatch: (soFar, bad) => progress.onBatch(soFar, bad) })
-      } catch (error) {
-        await progress.end('failed: the counted lines are stored; run the command again to continue')
+      const toContinue = 'the counted lines are stored; run the command again to continue'
+      const onBatch: typeof progress.onBatch = (soFar, bad) => progress.onBatch(soFar, bad)
+      const importing = importLines(source, makeTarget(knex, of), { signal, onBatch })
+      const counts = await importing.catch(async (error: unknown) => {
+        await progress.end(`failed: ${toContinue}`)
         throw error
-      }
-      await progress.end(
-        signal.aborted ? 'stopped: the counted lines are stored; run the command again to continue' : 'done',
-      )
+      })
+      await progress.end(signal.aborted ? `stopped: ${toContinue}` : 'done')
       return signal.aborted || counts.bad > 0 ? EXIT_FAILED : EXIT_GOOD
     })
   } finally {

@@ -107,11 +107,8 @@ const keysList: Command = {
     const name = options.account === undefined ? undefined : parseAccountName(options.account)
     const keys = await withRepository(context, (repository) => repository.list(name))
     const now = new Date()
-    writeList(
-      context,
-      keys.map((key) => lineOf(key, now)),
-      'key',
-    )
+    const lines = keys.map((key) => lineOf(key, now))
+    writeList(context, lines, 'key')
     return EXIT_GOOD
   },
 }

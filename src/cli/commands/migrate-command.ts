@@ -1,8 +1,7 @@
 import { readStoreConfig } from '../../config.ts'
-import { findPending } from '../../postgres/migrations/applied-migrations.ts'
+import { findPending, requireMigratable } from '../../postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../postgres/migrations/list.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
-import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
 import {
   type DistributionPlan,
   distributeTables,
@@ -93,20 +92,16 @@ async function distribute({ options }: CommandInput, context: CommandContext): P
       return EXIT_GOOD
     }
     const startedMs = performance.now()
-    const waiting = sayOnce(() => tell('waiting for transactions of the service'))
+    let isWaiting = false
+    const onWaiting = () => {
+      if (!isWaiting) tell('waiting for transactions of the service')
+      isWaiting = true
+    }
     const onTable = ({ name }: PlannedTable) => tell(`${name}: being sharded`)
-    await distributeTables(knex, plan, { onWaiting: waiting, onTable }, context.signal)
+    await distributeTables(knex, plan, { onWaiting, onTable }, context.signal)
     tell(`done after ${((performance.now() - startedMs) / 1_000).toFixed(1)} s`)
     return EXIT_GOOD
   })
-}
-
-function sayOnce(say: () => void): () => void {
-  let isSaid = false
-  return () => {
-    if (!isSaid) say()
-    isSaid = true
-  }
 }
 
 function parseShards(text: string): number {

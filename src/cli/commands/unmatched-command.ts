@@ -21,7 +21,6 @@ import { createLogger } from '../../observability/create-logger.ts'
 import {
   type Command,
   type CommandInput,
-  EXIT_FAILED,
   EXIT_GOOD,
   parseAccountName,
   UsageError,
@@ -29,7 +28,7 @@ import {
 } from '../shared/command.ts'
 import { chainNamed, chainsOrDemo, findChains, readSetup } from '../shared/read-chains.ts'
 import { withDetection } from '../shared/with-detection.ts'
-import { findAccount, STORE_VARIABLES, withAccount, withStore } from '../shared/with-store.ts'
+import { STORE_VARIABLES, withAccount } from '../shared/with-store.ts'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 100_000
@@ -73,9 +72,7 @@ const unmatchedList: Command = {
     const chainId = chains && options.chain && caip2Of(chainNamed(chains, options.chain).chainId)
     const textLines = isExplained ? explanationOf : lineOf
     const lineOfEvent = isJson && chains !== undefined ? jsonLines(createTokenDirectory(chains.configured)) : textLines
-    return withStore(context, async (knex) => {
-      const account = name === undefined ? undefined : await findAccount(knex, name, context)
-      if (name !== undefined && account === undefined) return EXIT_FAILED
+    return withAccount(context, name, async (knex, account) => {
       const filter = {
         accountIds: account && [account.id],
         chainIds: chainId ? [chainId] : undefined,

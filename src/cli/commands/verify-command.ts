@@ -5,23 +5,25 @@ import { createTokenDirectory } from '../../chains/token-directory.ts'
 import { type Config, readConfig } from '../../config.ts'
 import { findChain } from '../../detection/sql/chain-state-repository.ts'
 import { verifyChain } from '../../detection/verify/verify-chain.ts'
+import type { VerifyDifference } from '../../detection/verify/verify-report.ts'
+import type { Account } from '../../domain/account.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import { createLogger } from '../../observability/create-logger.ts'
-import { listStoredAccounts } from '../../store/proof/check-account.ts'
+import { checkAccount, type Difference, listStoredAccounts } from '../../store/proof/check-account.ts'
+import { repairAccount } from '../../store/proof/repair-account.ts'
 import {
   type Command,
   type CommandContext,
-  EXIT_FAILED,
   EXIT_STOPPED,
   parseAccountName,
   parseBlock,
   UsageError,
 } from '../shared/command.ts'
 import { chainNamed, findChains, readSetup } from '../shared/read-chains.ts'
+import { everyMs } from '../shared/report-migration.ts'
 import { withNodeLimits } from '../shared/with-detection.ts'
-import { findAccount, STORE_VARIABLES, withStore } from '../shared/with-store.ts'
-import { type DerivedReport, verifyDerived } from '../verify/verify-derived.ts'
-import { blockReporter, messageOfStop, type Verified, writeReports } from '../verify/verify-output.ts'
+import { STORE_VARIABLES, withAccount } from '../shared/with-store.ts'
+import { blockReporter, type DerivedReport, messageOfStop, type Verified, writeReports } from './verify-output.ts'
 
 /** `verify`: one line a difference, columns separated by tabs; or one JSON object a line. */
 const verifyCommand: Command = {
@@ -49,9 +51,7 @@ const verifyCommand: Command = {
     const chosen = await chooseChains(options.chain, context)
     const isWhole = range.from === undefined && range.to === undefined
     const repairer = options.repair === undefined ? undefined : context.actor
-    const work = withStore(context, async (knex) => {
-      const account = name === undefined ? undefined : await findAccount(knex, name, context)
-      if (name !== undefined && account === undefined) return EXIT_FAILED
+    const work = withAccount(context, name, async (knex, account) => {
       const verified: Verified[] = []
       for (const chain of chosen.verified) {
         const isNew = (await findChain(knex, caip2Of(chain.chainId))) === undefined
@@ -132,4 +132,72 @@ function parseRange({ from, to, chain }: Readonly<Record<string, string | undefi
   }
   if (range.from === undefined || range.to === undefined || range.from <= range.to) return range
   throw new UsageError(`--from ${range.from} is above --to ${range.to}: give the lower block first`)
+}
+
+interface DerivedTerms extends Pick<CommandContext, 'stderr' | 'signal'> {
+  readonly isRepaired: boolean
+  /** Names of accounts of which blocks differ. */
+  readonly differing: ReadonlySet<string>
+}
+
+/** How often progress is reported. */
+const REPORT_INTERVAL_MS = 1_000
+
+/** Compares, and repairs, what is derived from the payments of accounts: statistics, the log of changes, the standing of requests. */
+async function verifyDerived(
+  knex: Knex,
+  accounts: readonly Account[],
+  { stderr, signal, isRepaired, differing }: DerivedTerms,
+): Promise<DerivedReport> {
+  // What requests come to follows from payments and refunds: while these are wrong, it is not worth a line of its own.
+  const isReported = ({ name }: Account, { check }: Difference) =>
+    isRepaired || !differing.has(name) || check === 'statistics' || check === 'changes'
+  const isDue = everyMs(REPORT_INTERVAL_MS, () => performance.now())
+  async function check({ id, name }: Account) {
+    const found: Difference[] = []
+    const counts = await checkAccount(knex, id, {
+      signal,
+      onProgress(what) {
+        if (isDue()) stderr.write(`${name}: ${what}\n`)
+      },
+      onDifference: (difference) => void found.push(difference),
+    })
+    return { found, counts }
+  }
+  const report = {
+    accounts: [] as DerivedReport['accounts'][number][],
+    differences: [] as VerifyDifference[],
+    left: [] as VerifyDifference[],
+  }
+  for (const account of accounts) {
+    const { found, counts } = await check(account)
+    const { payments, changes, requests } = counts
+    report.accounts.push({ account: account.name, payments: Number(payments), changes: Number(changes), requests })
+    report.differences.push(
+      ...found.filter((each) => isReported(account, each)).map((each) => toDifference(account, each)),
+    )
+    if (found.length === 0 || !isRepaired) continue
+    await repairAccount(knex, account.id, {
+      signal,
+      now: new Date(),
+      isLogWrong: found.some((each) => each.check === 'changes'),
+    })
+    const again = await check(account)
+    report.left.push(...again.found.map((each) => toDifference(account, each)))
+  }
+  return report
+}
+
+function toDifference({ name }: Account, { check, where, stored, expected }: Difference): VerifyDifference {
+  const of = { account: name, stored, chain: expected }
+  switch (check) {
+    case 'statistics':
+      return { kind: 'STATISTICS', field: where, ...of }
+    case 'changes':
+      return { kind: 'CHANGES', field: where, ...of }
+    case 'payment':
+      return { kind: 'PAYMENT', paymentId: where, field: 'settled', ...of }
+    case 'request':
+      return { kind: 'REQUEST', requestId: where, field: 'settled', ...of }
+  }
 }

@@ -25,15 +25,9 @@ export async function serveChains(
     openStore(config, context, { stack, logger }),
     loaded ?? loadApp(),
   ])
-  const service = await composeService({
-    knex,
-    readPools,
-    lostServers,
-    lifi: config.lifi,
-    chains,
-    logger,
-    now: () => new Date(),
-  })
+  const { lifi } = config
+  const now = () => new Date()
+  const service = await composeService({ knex, readPools, lostServers, lifi, chains, logger, now })
   service.detection.start()
   stack.defer(() => service.detection.stop())
   stack.defer(reportBackfill(context.stderr, () => service.detection.status()))

@@ -131,10 +131,8 @@ function explainWords(message: string, names: readonly string[]): string {
   const unknown = /^Unknown option '(-[^']*)'/.exec(message)
   if (unknown === null) return message
   const [fault, word = ''] = unknown
-  return `${fault}; ${suggestName(
-    word,
-    names.map((name) => `--${name}`),
-  )}`
+  const options = names.map((name) => `--${name}`)
+  return `${fault}; ${suggestName(word, options)}`
 }
 
 function refuseRepeats(tokens: readonly { kind: string; name?: string }[]): void {
@@ -148,16 +146,14 @@ function refuseRepeats(tokens: readonly { kind: string; name?: string }[]): void
 /** The help text of one command. */
 export function helpOf(command: Command): string {
   const { options, positionals } = readTakes(command)
+  const variables = configHelp.filter(([name]) => command.environment.includes(name))
   const explained = (list: typeof options) => list.map(({ text, help }) => [text, help] as const)
   return [
     command.summary,
     `Usage: ${['waybill', ...command.path, ...Object.keys(command.takes ?? {})].join(' ')}`,
     table('Arguments', explained(positionals)),
     table('Options', [...explained(options), ['--help', 'show this text']]),
-    table(
-      'Environment',
-      configHelp.filter(([name]) => command.environment.includes(name)),
-    ),
+    table('Environment', variables),
   ]
     .filter((part) => part !== '')
     .join('\n\n')
@@ -165,13 +161,11 @@ export function helpOf(command: Command): string {
 
 /** The help text of the whole command line. */
 export function helpOfAll(commands: readonly Command[]): string {
+  const lines = commands.map(({ path, summary }) => [path.join(' '), firstSentence(summary)] as const)
   return [
     'Waybill finds the routes by which a wallet can pay a request, and searches payments across chains.',
     'Usage: waybill COMMAND [OPTIONS]',
-    table(
-      'Commands',
-      commands.map(({ path, summary }) => [path.join(' '), firstSentence(summary)]),
-    ),
+    table('Commands', lines),
     table('Environment', configHelp),
     'waybill COMMAND --help explains one command. Exit code: 0 success, 1 partial or complete failure, 2 wrong usage, 3 could not be decided, 130 stopped by a signal.',
   ].join('\n\n')

@@ -5,8 +5,8 @@ import type { Account } from '../../domain/account.ts'
 import { checkDatabase } from '../../postgres/check-database.ts'
 import { openEmbeddedServer } from '../../postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../postgres/knex.ts'
+import { requireMigratable } from '../../postgres/migrations/applied-migrations.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
-import { requireMigratable } from '../../postgres/migrations/require-migratable.ts'
 import { type CommandContext, EXIT_FAILED } from './command.ts'
 import { tellMigration } from './report-migration.ts'
 
@@ -25,27 +25,19 @@ export function withStore<T>(context: CommandContext, work: (knex: Knex) => Prom
   })
 }
 
-/** As {@link withStore}, with the account of a name. Where there is none, says so on standard error, and fails. */
-export function withAccount(
+/** As {@link withStore}, with the account of a name, if there is a name. Where there is no such account, says so on standard error, and fails. */
+export function withAccount<Name extends string | undefined>(
   context: CommandContext,
-  name: string,
-  work: (knex: Knex, account: Account) => Promise<number>,
+  name: Name,
+  work: (knex: Knex, account: Name extends string ? Account : undefined) => Promise<number>,
 ): Promise<number> {
   return withStore(context, async (knex) => {
-    const account = await findAccount(knex, name, context)
-    return account === undefined ? EXIT_FAILED : work(knex, account)
+    const account = name === undefined ? undefined : await createApiKeyRepository(knex).findAccount(name)
+    if (name === undefined || account !== undefined)
+      return work(knex, account as Name extends string ? Account : undefined)
+    context.stderr.write(`there is no account "${name}"\n`)
+    return EXIT_FAILED
   })
-}
-
-/** @returns undefined when there is no account of that name, after a message on standard error */
-export async function findAccount(
-  knex: Knex,
-  name: string,
-  { stderr }: Pick<CommandContext, 'stderr'>,
-): Promise<Account | undefined> {
-  const found = await createApiKeyRepository(knex).findAccount(name)
-  if (found === undefined) stderr.write(`there is no account "${name}"\n`)
-  return found
 }
 
 /** As {@link withStore}, without migrating. */

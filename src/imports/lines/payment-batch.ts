@@ -1,7 +1,7 @@
 import type { Payment } from '../../domain/payment.ts'
 import { isFinalStatus } from '../../domain/payment-line.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
-import { encodePaymentRow } from '../../store/copy-new-payments.ts'
+import { encodePaymentRow } from '../../store/payment-changes.ts'
 import { rowOfPayment } from '../../store/payment-row.ts'
 import type { CountedRow } from '../../store/payment-statistics.ts'
 import { idOfLine, LINE_IS_KNOWN, LINE_IS_NEW, lineHashOf } from './line-keys.ts'

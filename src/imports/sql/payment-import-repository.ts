@@ -6,11 +6,12 @@ import type { Payment } from '../../domain/payment.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { classifyDatabaseError } from '../../postgres/database-error.ts'
-import { copyPaymentTexts, nameRequestOfRow } from '../../store/copy-new-payments.ts'
 import {
+  copyPaymentTexts,
   type LockedAccount,
   lockAccount,
   logArrivals,
+  nameRequestOfRow,
   readPaymentsById,
   replacePayments,
   type StoredPayments,
@@ -180,11 +181,8 @@ async function leaveOutClashes(
   { batch, due, outcomes, toCome }: Checking,
 ): Promise<readonly Due[]> {
   const withEvent = due.filter(({ place }) => eventOf(batch[place] as LinePayment) !== undefined)
-  const clashes = await findClashes(
-    trx,
-    account,
-    withEvent.map(({ place }) => batch[place] as LinePayment),
-  )
+  const payments = withEvent.map(({ place }) => batch[place] as LinePayment)
+  const clashes = await findClashes(trx, account, payments)
   if ([...clashes.values()].some((id) => toCome.has(id))) throw new OrderMattersError()
   const places = new Map([...clashes].map(([nth, id]) => [withEvent[nth]?.place, id]))
   return due.filter(({ place, isWanted }) => {
@@ -233,18 +231,14 @@ async function store(
   const { trx, accountId } = account
   const payments = [...added, ...replaced]
   if (payments.length === 0) return []
-  const before = await readPaymentsById(
-    account,
-    replaced.map(({ id }) => id),
-  )
+  const ids = replaced.map(({ id }) => id)
+  const before = await readPaymentsById(account, ids)
   const hasRequests = await hasAnyRequest(trx, accountId)
   const named = hasRequests ? await nameRequests(trx, accountId, payments) : payments
   const rows = named.map(({ row }) => row)
   await replacePayments(account, before, () => copyPaymentTexts(account, rows))
-  await logArrivals(
-    account,
-    added.map(({ counted }) => counted),
-  )
+  const arrivals = added.map(({ counted }) => counted)
+  await logArrivals(account, arrivals)
   if (!hasRequests) return []
   const found = await findRequestsOfTransactions(trx, accountId, payments.flatMap(hashesOf))
   return [

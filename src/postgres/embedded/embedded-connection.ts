@@ -1,17 +1,12 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
 import { NoAnswerError } from '../database-error.ts'
+import type { DatabaseConnection } from '../knex.ts'
 import { SessionClient } from '../session.ts'
 import { type ServerFolder } from './embedded-files.ts'
 import { SUPERUSER } from './embedded-launch.ts'
 
 /** Settings of one connection, as pg takes them. */
-export interface Connection {
-  readonly host: string
-  readonly port: number
-  readonly user: string
-  readonly password: string
-  readonly database: string
-}
+export type Connection = Exclude<DatabaseConnection, string>
 
 /** Makes the settings of a new connection, to the named database or to the service's own. */
 export type ConnectionFactory = (database?: string) => Connection

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { EmbeddedServerError } from './embedded-error.ts'
-import { findBinaries } from './embedded-files.ts'
+import { EmbeddedServerError, findBinaries } from './embedded-files.ts'
 import { chooseLaunchMode, findTools, identityCommand, type LaunchFacts, parsePasswd } from './embedded-launch.ts'
 
 const nobody = { uid: 65534, gid: 65534 }

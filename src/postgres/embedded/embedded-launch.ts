@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { EmbeddedServerError } from './embedded-error.ts'
-import type { ServerBinaries, ServerFolder } from './embedded-files.ts'
+import { EmbeddedServerError, type ServerBinaries, type ServerFolder } from './embedded-files.ts'
 
 /** A user of the system. */
 export interface Identity {
@@ -101,9 +100,10 @@ export function findTools(searchPath: string): LaunchTools {
 
 /** The beginning of a command line that runs the rest as the chosen user, to be killed by SIGINT when the parent ends. */
 export function identityCommand(tools: LaunchTools, mode: LaunchMode): string[] {
+  const endsWithParent = ['--pdeathsig', 'INT']
   switch (mode.kind) {
     case 'plain':
-      return [tools.setpriv, '--pdeathsig', 'INT']
+      return [tools.setpriv, ...endsWithParent]
     case 'namespace':
       return [
         tools.unshare,
@@ -111,8 +111,7 @@ export function identityCommand(tools: LaunchTools, mode: LaunchMode): string[] 
         `--map-user=${mode.uid}`,
         `--map-group=${mode.gid}`,
         tools.setpriv,
-        '--pdeathsig',
-        'INT',
+        ...endsWithParent,
       ]
     case 'switch':
       return [
@@ -123,8 +122,7 @@ export function identityCommand(tools: LaunchTools, mode: LaunchMode): string[] 
         '--securebits=+no_setuid_fixup',
         '--inh-caps=+dac_override',
         '--ambient-caps=+dac_override',
-        '--pdeathsig',
-        'INT',
+        ...endsWithParent,
       ]
   }
 }

@@ -7,9 +7,9 @@ import { setImmediate as nextSlot } from 'node:timers/promises'
 import { isMainThread } from 'node:worker_threads'
 import type { Logger } from '../../domain/logger.ts'
 import { type ConnectionFactory, folderConnection, tryConnection } from './embedded-connection.ts'
-import { EmbeddedServerError } from './embedded-error.ts'
 import {
   dataOwner,
+  EmbeddedServerError,
   findBinaries,
   holderPid,
   prepareFolder,
@@ -20,6 +20,7 @@ import {
 import {
   chooseLaunchMode,
   findTools,
+  type Identity,
   identityCommand,
   type LaunchMode,
   type LaunchTools,
@@ -28,12 +29,6 @@ import {
   parsePasswd,
   unprivileged,
 } from './embedded-launch.ts'
-
-/** How an embedded server ended. */
-export interface ServerExit {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-}
 
 export type EmbeddedServer = ReturnType<typeof runningServer>
 
@@ -59,6 +54,9 @@ const LOCK_WAIT_SEC = 5
 /** How long a fast shutdown may take before an immediate one, in ms. */
 const FAST_SHUTDOWN_MS = 30_000
 
+/** How long a release waits for processes that joined, in ms. */
+const RELEASE_TIMEOUT_MS = 60_000
+
 /** Log lines for the operator. Errors of connections and statements concern their callers, who report them. */
 const OPERATOR_LINE = / PANIC: |terminated by signal|could not |No space left/
 
@@ -80,10 +78,6 @@ const MAX_LOG_LINES = 20
  * @throws EmbeddedServerError
  */
 export async function startEmbeddedServer(options: StartOptions): Promise<EmbeddedServer> {
-  return (await launchServer(options)).server
-}
-
-async function launchServer(options: StartOptions): Promise<{ server: EmbeddedServer; child: ChildProcess }> {
   options.signal?.throwIfAborted()
   requireMainThread()
   const folder = serverFolder(options.dataDir)
@@ -102,9 +96,8 @@ async function launchServer(options: StartOptions): Promise<{ server: EmbeddedSe
   })
   const child = launch(command, folder)
   options.onLaunched?.()
-  const log = followLog(child, options.logger)
-  await untilReady({ child, folder, log, signal: options.signal })
-  return { server: runningServer(child, folder), child }
+  await untilReady(child, folder, options)
+  return runningServer(child, folder)
 }
 
 function requireMainThread(): void {
@@ -118,7 +111,8 @@ async function findLaunchMode(folder: ServerFolder, tools: LaunchTools, binaries
   const uid = process.geteuid?.() ?? 0
   const owner = await dataOwner(folder)
   const users = parsePasswd(await readFile('/etc/passwd', 'utf8').catch(() => ''))
-  const namespaceWorks = uid === 0 && owner === undefined && probeNamespace(tools, { users, folder, binaries })
+  const namespaceWorks =
+    uid === 0 && owner === undefined && probeNamespace(tools, users, [folder.root, binaries.postgres])
   return chooseLaunchMode({ uid, hasPasswdEntry: hasPasswdEntry(), owner, users, namespaceWorks, path: folder.data })
 }
 
@@ -131,84 +125,55 @@ function hasPasswdEntry(): boolean {
   }
 }
 
-interface Reach {
-  readonly users: Parameters<typeof unprivileged>[0]
-  readonly folder: ServerFolder
-  readonly binaries: ServerBinaries
-}
-
 /** In a namespace root may not enter folders of other users, so the probe checks access to the folder and the programs. */
-function probeNamespace(tools: LaunchTools, { users, folder, binaries }: Reach): boolean {
+function probeNamespace(tools: LaunchTools, users: readonly Identity[], reached: readonly string[]): boolean {
   const [command = '', ...args] = identityCommand(tools, { kind: 'namespace', ...unprivileged(users) })
   const script = '[ -w "$1" ] && [ -x "$2" ]'
-  const probe = spawnSync(command, [...args, tools.sh, '-c', script, 'probe', folder.root, binaries.postgres])
+  const probe = spawnSync(command, [...args, tools.sh, '-c', script, 'probe', ...reached])
   return probe.status === 0
 }
 
 /** In a session of its own, the server does not get Ctrl-C from the terminal, which would stop it before the calls that use it. */
-function launch([command = '', ...args]: string[], folder: ServerFolder): ChildProcess {
+function launch([command = '', ...args]: string[], folder: ServerFolder) {
   const env = { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' }
   return spawn(command, args, { cwd: folder.root, env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
-/** The server's log as it comes. */
-interface ServerLog {
-  /** The latest lines. */
-  readonly last: string[]
-  onLine: (line: string) => void
-}
-
-function followLog(child: ChildProcess, logger: Logger | undefined): ServerLog {
-  const log: ServerLog = { last: [], onLine: () => {} }
-  if (child.stderr === null) return log
+/** Follows the server's log: its first lines tell when the server is ready, or why it is not. */
+async function untilReady(
+  child: ReturnType<typeof launch>,
+  folder: ServerFolder,
+  { logger, signal }: StartOptions,
+): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const last: string[] = []
   createInterface({ input: child.stderr, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) => {
-    log.last.push(line)
-    if (log.last.length > MAX_LOG_LINES) log.last.shift()
+    last.push(line)
+    if (last.length > MAX_LOG_LINES) last.shift()
     if (OPERATOR_LINE.test(line)) logger?.warn({ postgres: line }, 'embedded PostgreSQL')
     else logger?.debug({ postgres: line }, 'embedded PostgreSQL')
-    log.onLine(line)
-  })
-  return log
-}
-
-interface Starting {
-  readonly child: ChildProcess
-  readonly folder: ServerFolder
-  readonly log: ServerLog
-  readonly signal: AbortSignal | undefined
-}
-
-async function untilReady({ child, folder, log, signal }: Starting): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  // 'close' comes after the last line of stderr; 'exit' may come before it
-  const onClose = (code: number | null) => {
-    explainExit(code, folder, log.last).then(reject, reject)
-  }
-  const onError = (cause: Error) =>
-    reject(new EmbeddedServerError('FAILED', `PostgreSQL did not start: ${cause.message}`, { cause }))
-  const onAbort = () => {
-    endGroup(child, 'SIGINT')
-    child.once('close', () => reject(signal?.reason))
-    child.off('close', onClose)
-  }
-  log.onLine = (line) => {
     if (READY.test(line)) resolve()
-  }
-  child.once('close', onClose)
-  child.once('error', onError)
+  })
+  // it comes after the last line of stderr; 'exit' may come before it
+  child.once('close', (code) => {
+    if (signal?.aborted) reject(signal.reason)
+    else explainExit(code, folder, last.join('\n')).then(reject, reject)
+  })
+  child.once('error', (cause) =>
+    reject(new EmbeddedServerError('FAILED', `PostgreSQL did not start: ${cause.message}`, { cause })),
+  )
+  const onAbort = () => endGroup(child, 'SIGINT')
   signal?.addEventListener('abort', onAbort, { once: true })
   try {
     await promise
   } finally {
-    log.onLine = () => {}
-    child.off('close', onClose)
-    child.off('error', onError)
     signal?.removeEventListener('abort', onAbort)
   }
 }
 
-async function explainExit(code: number | null, folder: ServerFolder, last: string[]): Promise<EmbeddedServerError> {
-  const log = last.join('\n')
+const INCOMPATIBLE = /initialized by PostgreSQL version (\d+), which is not compatible with this version (\d+)/
+
+async function explainExit(code: number | null, folder: ServerFolder, log: string): Promise<EmbeddedServerError> {
   if (code === LOCK_HELD) {
     const pid = await holderPid(folder)
     const holder = pid === undefined ? 'Another process' : `The process with pid ${pid}`
@@ -219,8 +184,14 @@ async function explainExit(code: number | null, folder: ServerFolder, last: stri
     const message = `The disk that holds ${folder.root} is full. Free some space or choose another DATA_DIR.`
     return new EmbeddedServerError('DISK_FULL', message)
   }
-  const otherVersion = explainVersion(log, folder)
-  if (otherVersion !== undefined) return new EmbeddedServerError('OTHER_VERSION', otherVersion)
+  const [, old, present] = INCOMPATIBLE.exec(log) ?? []
+  if (old !== undefined) {
+    const message =
+      `The database in ${folder.root} is of PostgreSQL ${old}, and PostgreSQL ${present} is installed here, which cannot read its files. ` +
+      `Dump it with the release of Waybill that came with PostgreSQL ${old}, move ${folder.root} away, and restore it with this release. ` +
+      'docs/guides/backup-and-move.md tells each step.'
+    return new EmbeddedServerError('OTHER_VERSION', message)
+  }
   if (/Permission denied|wrong ownership/.test(log)) {
     const message = `PostgreSQL has no access to its folder ${folder.root} or to its programs:\n${log}`
     return new EmbeddedServerError('OTHER_OWNER', message)
@@ -228,19 +199,6 @@ async function explainExit(code: number | null, folder: ServerFolder, last: stri
   return new EmbeddedServerError(
     'FAILED',
     `PostgreSQL did not start in ${folder.root} (exit ${code}). Its log ends with:\n${log}`,
-  )
-}
-
-const INCOMPATIBLE = /initialized by PostgreSQL version (\d+), which is not compatible with this version (\d+)/
-
-/** What to do when PostgreSQL says that its files are of another major version; undefined when it does not. */
-function explainVersion(log: string, { root }: Pick<ServerFolder, 'root'>): string | undefined {
-  const [, old, present] = INCOMPATIBLE.exec(log) ?? []
-  if (old === undefined) return undefined
-  return (
-    `The database in ${root} is of PostgreSQL ${old}, and PostgreSQL ${present} is installed here, which cannot read its files. ` +
-    `Dump it with the release of Waybill that came with PostgreSQL ${old}, move ${root} away, and restore it with this release. ` +
-    'docs/guides/backup-and-move.md tells each step.'
   )
 }
 
@@ -256,21 +214,28 @@ function endGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 /** A server that this process started. It ends when this process ends, even when that is killed. */
 function runningServer(child: ChildProcess, folder: ServerFolder) {
   /** Resolves when the server has ended, for any reason. */
-  const exited = new Promise<ServerExit>((resolve) => {
+  const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     const done = () => resolve({ code: child.exitCode, signal: child.signalCode })
     if (child.exitCode !== null || child.signalCode !== null) done()
     else child.once('exit', done)
   })
-  /** Ends all connections and the server, and waits until it has ended. May be called twice. */
-  const stop = async (): Promise<void> => {
-    // to the postmaster alone, which tells its processes: a backend takes SIGINT for a cancel of its statement
-    child.kill('SIGINT')
-    const forced = setTimeout(() => child.kill('SIGQUIT'), FAST_SHUTDOWN_MS)
+  /** Signals the postmaster alone, which tells its processes: a backend takes SIGINT for a cancel of its statement. */
+  const end = async (signal: NodeJS.Signals, forcedBy: NodeJS.Signals, afterMs: number): Promise<void> => {
+    child.kill(signal)
+    const forced = setTimeout(() => child.kill(forcedBy), afterMs)
     await exited
     clearTimeout(forced)
   }
-  // the connection stays valid after a restart on the same folder
-  return { connection: folderConnection(folder), pid: child.pid ?? 0, stop, exited }
+  return {
+    // it stays valid after a restart on the same folder
+    connection: folderConnection(folder),
+    pid: child.pid ?? 0,
+    exited,
+    /** Ends all connections and the server, and waits until it has ended. May be called twice. */
+    stop: () => end('SIGINT', 'SIGQUIT', FAST_SHUTDOWN_MS),
+    /** Lets no new connections in, and waits until the last one has closed and the server has ended. */
+    release: () => end('SIGTERM', 'SIGINT', RELEASE_TIMEOUT_MS),
+  }
 }
 
 /** A server in use, started by this process or another. */
@@ -302,9 +267,6 @@ export async function joinEmbeddedServer(dataDir: string): Promise<OpenedServer>
 /** How long to alternate between joining and starting while another process starts or stops its server, in ms. */
 const OPEN_TIMEOUT_MS = 30_000
 
-/** How long a release waits for processes that joined, in ms. */
-const RELEASE_TIMEOUT_MS = 60_000
-
 /**
  * Joins the server that runs on `dataDir`, or starts one; a folder never has two. For commands, which run beside a service or alone. A
  * service calls {@link startEmbeddedServer}, because a joined server ends with the process that started it.
@@ -321,7 +283,8 @@ export async function openEmbeddedServer(options: StartOptions): Promise<OpenedS
     }
     try {
       // the wait for the lock is the pause between two attempts
-      return releasable(await launchServer({ ...options, lockWaitSec: 0.1 }), options.logger)
+      const { connection, release } = await startEmbeddedServer({ ...options, lockWaitSec: 0.1 })
+      return { connection, started: true, release }
     } catch (error) {
       if (!hasReason(error, 'FOLDER_HELD') || Date.now() > deadline) throw error
     }
@@ -331,19 +294,4 @@ export async function openEmbeddedServer(options: StartOptions): Promise<OpenedS
 
 function hasReason(error: unknown, reason: EmbeddedServerError['reason']): boolean {
   return error instanceof EmbeddedServerError && error.reason === reason
-}
-
-function releasable(
-  { server, child }: { server: EmbeddedServer; child: ChildProcess },
-  logger: Logger | undefined,
-): OpenedServer {
-  const release = async () => {
-    // smart shutdown: no new connections; the server ends when the last one has closed
-    child.kill('SIGTERM')
-    logger?.debug({ pid: server.pid }, 'the embedded PostgreSQL will stop when no process uses it')
-    const forced = setTimeout(() => child.kill('SIGINT'), RELEASE_TIMEOUT_MS)
-    await server.exited
-    clearTimeout(forced)
-  }
-  return { connection: server.connection, started: true, release }
 }

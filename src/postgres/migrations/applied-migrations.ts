@@ -1,5 +1,7 @@
 import type { Knex } from 'knex'
-import type { Migration } from './migration.ts'
+import { withConnection } from '../cancellable.ts'
+import { MIGRATIONS } from './list.ts'
+import { buildsIndexes, type Migration } from './migration.ts'
 
 /** The database has steps that this version of the program does not know and cannot run beside. */
 export class DatabaseTooNewError extends Error {
@@ -26,16 +28,6 @@ export class OtherSchemaError extends Error {
   }
 }
 
-/** The steps that a database lacks. */
-export interface PendingMigrations {
-  /** Steps that processes of older releases do not notice. */
-  readonly expanding: readonly Migration[]
-  /** Steps that remove what older releases use. */
-  readonly contracting: readonly Migration[]
-  /** Whether the database has no step yet. */
-  readonly isNew: boolean
-}
-
 interface AppliedStep {
   readonly name: string
   /** The step that a process has to know to run beside this one; null for none. */
@@ -50,7 +42,7 @@ interface AppliedStep {
  * @throws DatabaseTooNewError when the database has a step that removed what this version uses
  * @throws OtherSchemaError when the database does not begin with the first step
  */
-export async function findPending(knex: Knex, migrations: readonly Migration[]): Promise<PendingMigrations> {
+export async function findPending(knex: Knex, migrations: readonly Migration[]) {
   const applied = await appliedSteps(knex)
   const ran = new Set(applied.map(({ name }) => name))
   const [first] = migrations
@@ -59,10 +51,15 @@ export async function findPending(knex: Knex, migrations: readonly Migration[]):
   const tooNew = applied.filter(({ name, needs }) => !known.has(name) && needs !== null && !known.has(needs))
   if (tooNew.length > 0) throw new DatabaseTooNewError(tooNew.map(({ name }) => name))
   const pending = migrations.filter(({ name }) => !ran.has(name))
-  const [contracting = [], expanding = []] = [true, false].map((isContract) =>
-    pending.filter(({ contract }) => (contract !== undefined) === isContract),
-  )
-  return { expanding, contracting, isNew: applied.length === 0 }
+  const isContract = ({ contract }: Migration) => contract !== undefined
+  return {
+    /** Steps that processes of older releases do not notice. */
+    expanding: pending.filter((step) => !isContract(step)),
+    /** Steps that remove what older releases use. */
+    contracting: pending.filter(isContract),
+    /** Whether the database has no step yet. */
+    isNew: applied.length === 0,
+  }
 }
 
 /** @throws OtherSchemaError when the database has the tables and does not say how it got them */
@@ -86,4 +83,44 @@ export async function createRecords(trx: Knex.Transaction): Promise<void> {
   await trx.raw(
     'create table if not exists schema_steps (name text primary key, needs text, applied_at timestamptz not null default now())',
   )
+}
+
+interface Rights {
+  readonly role: string
+  readonly mayCreate: boolean
+  /** Whether the tables belong to the role, or to one that it is a member of; true where there are none. */
+  readonly owns: boolean
+  readonly pid: number
+}
+
+const RIGHTS_SQL = `select current_user as role, has_schema_privilege(current_schema(), 'CREATE') as "mayCreate", pg_backend_pid() as pid,
+  coalesce((select pg_has_role(relowner, 'USAGE') from pg_class where oid = to_regclass('schema_steps')), true) as owns`
+
+/**
+ * Checks that the schema is up to date or that this connection can bring it there, so that a role which only serves ends with a plain word.
+ *
+ * @throws Error with what the operator should run
+ * @throws DatabaseTooNewError when the database has a step that removed what this version uses
+ */
+export async function requireMigratable(knex: Knex): Promise<void> {
+  const { expanding, isNew } = await findPending(knex, MIGRATIONS)
+  const [first] = expanding
+  if (first === undefined) return
+  const { rights, isPooled } = await withConnection(knex, undefined, async (connection) => {
+    const { rows } = await knex.raw<{ rows: Rights[] }>(RIGHTS_SQL).connection(connection)
+    const found = rows[0] as Rights
+    return { rights: found, isPooled: found.pid !== connection.processID }
+  })
+  const lacking = isNew ? 'The database has no tables yet' : `The schema lacks the migration ${first.name}`
+  if (!rights.mayCreate || !rights.owns) {
+    throw new Error(
+      `${lacking}, and the role "${rights.role}" may not make it. Run waybill migrate with a DATABASE_URL of the role that owns the tables.`,
+    )
+  }
+  // it takes settings of a session and transactions on two connections
+  if (isPooled && !isNew && expanding.some(buildsIndexes)) {
+    throw new Error(
+      `${lacking}, which builds an index, and a pooler is between. Run waybill migrate with a DATABASE_URL of the server itself.`,
+    )
+  }
 }

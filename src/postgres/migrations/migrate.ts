@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
-import { inTransaction, type PooledConnection, withConnection } from '../cancellable.ts'
+import { inTransaction, withConnection } from '../cancellable.ts'
 import { classifyDatabaseError } from '../database-error.ts'
 import { distributeNewTables } from '../sharding/distribute.ts'
 import { readCluster } from '../sharding/read-cluster.ts'
@@ -9,7 +9,7 @@ import { createRecords, findPending, recordStep } from './applied-migrations.ts'
 import { changeIndexes, type ReadRows } from './change-indexes.ts'
 import { MIGRATIONS } from './list.ts'
 import { buildsIndexes, type IndexMigration, type Migration, type TransactionMigration } from './migration.ts'
-import type { MigrationReport } from './migration-report.ts'
+import type { IndexProgress, MigrationReport } from './migration-report.ts'
 
 export interface MigrateOptions {
   /** Every step of the schema, oldest first; default {@link MIGRATIONS}. */
@@ -27,21 +27,9 @@ export interface MigrateOptions {
   readonly firstPauseMs?: number
 }
 
-/** The database is a worker of a Citus cluster, which has the rows of some accounts and no others. */
-class WorkerError extends Error {
-  override readonly name = 'WorkerError'
-
-  constructor() {
-    super('DATABASE_URL leads to a worker of a Citus cluster. Give it the coordinator.')
-  }
-}
-
 /** The key of the advisory lock: the bytes of "waybillm", which no other program is likely to use. */
 const LOCK_KEY = '8602248640120188013'
 
-const LOCK_TIMEOUT_MS = 1_000
-const MAX_TRIES = 60
-const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 10_000
 
 /** An older snapshot would not show the steps that another process has run while this one waited. */
@@ -57,7 +45,9 @@ const NEWEST_ROWS = { isolationLevel: 'read committed' } as const
  */
 export async function migrate(knex: Knex, options: MigrateOptions = {}): Promise<string[]> {
   const ran: string[] = []
-  if ((await readCluster(knex))?.isWorker === true) throw new WorkerError()
+  if ((await readCluster(knex))?.isWorker === true) {
+    throw new Error('DATABASE_URL leads to a worker of a Citus cluster. Give it the coordinator.')
+  }
   const { isNew } = await findPending(knex, options.migrations ?? MIGRATIONS)
   const complete = { ...options, contract: options.contract === true || isNew }
   for (;;) {
@@ -92,10 +82,8 @@ export async function pendingMigrations(knex: Knex, migrations: readonly Migrati
   return expanding.map(({ name }) => name)
 }
 
-async function nextOf(
-  knex: Knex,
-  { migrations = MIGRATIONS, contract }: MigrateOptions,
-): Promise<Migration | undefined> {
+async function nextOf(knex: Knex, options: MigrateOptions): Promise<Migration | undefined> {
+  const { migrations = MIGRATIONS, contract } = options
   const { expanding, contracting } = await findPending(knex, migrations)
   const pending = new Set(contract === true ? [...expanding, ...contracting] : expanding)
   return migrations.find((step) => pending.has(step))
@@ -107,7 +95,7 @@ async function tryRepeatedly(
   knex: Knex,
   options: MigrateOptions,
 ): Promise<readonly Migration[]> {
-  const { maxTries = MAX_TRIES, firstPauseMs = FIRST_PAUSE_MS, report, signal } = options
+  const { maxTries = 60, firstPauseMs = 1_000, report, signal } = options
   const [first] = steps as [Migration]
   for (let tries = 1; ; tries++) {
     const startedMs = performance.now()
@@ -122,13 +110,8 @@ async function tryRepeatedly(
       if (!isWorthRetrying(error, first)) throw error
       if (tries >= maxTries) throw new Error(`${first.name} was tried ${tries} times`, { cause: error })
       const pauseMs = Math.min(firstPauseMs * 2 ** (tries - 1), LONGEST_PAUSE_MS)
-      report?.({
-        kind: 'FAILED',
-        step: first.name,
-        error: error as Error,
-        blockers: await findBlockers(knex),
-        pauseMs,
-      })
+      const blockers = await findBlockers(knex)
+      report?.({ kind: 'FAILED', step: first.name, error: error as Error, blockers, pauseMs })
       await sleep(pauseMs, undefined, { signal })
     }
   }
@@ -154,7 +137,7 @@ async function runSteps(knex: Knex, steps: readonly TransactionMigration[], opti
     await createRecords(trx)
     if ((await nextOf(trx, options)) !== steps[0]) return false
     // who waits for a strong lock holds up everybody who comes after it
-    await trx.raw(`select set_config('lock_timeout', ?, true)`, [`${options.lockTimeoutMs ?? LOCK_TIMEOUT_MS}ms`])
+    await trx.raw(`select set_config('lock_timeout', ?, true)`, [`${options.lockTimeoutMs ?? 1_000}ms`])
     for (const step of steps) {
       await step.up(trx)
       await distributeNewTables(trx)
@@ -175,35 +158,24 @@ async function runIndexes(knex: Knex, step: IndexMigration, options: MigrateOpti
   return withConnection(knex, signal, async (connection) => {
     const readRows: ReadRows = async <Row>(sql: string, binding: string) =>
       (await knex.raw<{ rows: Row[] }>(sql, [binding]).connection(connection)).rows
-    while (!(await takeIndexLock(readRows))) await sleep(ASK_EVERY_MS, undefined, { signal })
+    const lock = async (ask: string) =>
+      (await readRows<{ done: boolean }>(`select ${ask}(?) as done`, INDEX_LOCK_KEY))[0]
+    while ((await lock('pg_try_advisory_lock'))?.done !== true) await sleep(ASK_EVERY_MS, undefined, { signal })
     try {
       if ((await nextOf(knex, options)) !== step) return false
-      await changeIndexes(step.indexes, {
-        knex,
-        readRows,
-        onProgress: (progress) => report?.({ kind: 'BUILDING', step: step.name, ...progress }),
-        signal,
-      })
+      const onProgress = (progress: IndexProgress) => report?.({ kind: 'BUILDING', step: step.name, ...progress })
+      await changeIndexes(step.indexes, { knex, readRows, onProgress, signal })
       await inTransaction(knex, signal, async (trx) => {
         await createRecords(trx)
         await recordStep(trx, step)
       })
       return true
     } finally {
-      await releaseIndexLock(readRows, connection)
+      await lock('pg_advisory_unlock').catch((error: unknown) => {
+        // a connection that still has the lock must not go back to the pool
+        connection.__knex__disposed = error
+      })
     }
-  })
-}
-
-async function takeIndexLock(readRows: ReadRows): Promise<boolean> {
-  const [row] = await readRows<{ taken: boolean }>('select pg_try_advisory_lock(?) as taken', INDEX_LOCK_KEY)
-  return row?.taken === true
-}
-
-async function releaseIndexLock(readRows: ReadRows, connection: PooledConnection): Promise<void> {
-  await readRows('select pg_advisory_unlock(?)', INDEX_LOCK_KEY).catch((error: unknown) => {
-    // a connection that still has the lock must not go back to the pool
-    connection.__knex__disposed = error
   })
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { faultOf, type PrimaryHistory, type ServerState } from './judge-replica.ts'
+import { faultOf, type PrimaryHistory, type ServerState } from './read-pools.ts'
 
 const history: PrimaryHistory = [
   { atMs: 1_000, position: 10n, cluster: 'one' },

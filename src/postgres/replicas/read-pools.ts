@@ -5,7 +5,6 @@ import { WaybillError } from '../../errors/waybill-error.ts'
 import { readPromptly, withLimit } from '../cancellable.ts'
 import { createDatabase, type DatabaseConnection, type DatabaseOptions } from '../knex.ts'
 import { raw, readRows } from '../statement.ts'
-import { faultOf, type PrimaryHistory, type ReplicaFault, type ServerState } from './judge-replica.ts'
 
 /** Work that only reads. */
 export type ReadWork<T> = (pool: Knex, signal: AbortSignal | undefined) => Promise<T>
@@ -40,14 +39,10 @@ export interface ReadPoolsOptions {
   readonly maxLagMs?: number | undefined
 }
 
-const PROBE_EVERY_MS = 500
-const PROBE_TIMEOUT_MS = 1_000
-const MAX_LAG_MS = 10_000
-
 /** A primary and its replicas, for work that only reads. What a replica answers is at most {@link ReadPoolsOptions.maxLagMs} old. */
 export function createReadPools(options: ReadPoolsOptions) {
   const { primary, database, logger, monotonicMs } = options
-  const { probeEveryMs = PROBE_EVERY_MS, probeTimeoutMs = PROBE_TIMEOUT_MS, maxLagMs = MAX_LAG_MS } = options
+  const { probeEveryMs = 500, probeTimeoutMs = 1_000, maxLagMs = 10_000 } = options
   let history: PrimaryHistory = []
   const replicas = options.replicas.map((replica) =>
     createReplica({
@@ -152,13 +147,10 @@ function blame(replica: Replica, error: unknown, signal: AbortSignal | undefined
 
 type Replica = ReturnType<typeof createReplica>
 
-interface ReplicaOptions {
+interface ReplicaOptions extends Pick<ReadPoolsOptions, 'database' | 'logger' | 'monotonicMs'> {
   readonly connection: DatabaseConnection
   /** For the log; without a password. */
   readonly name: string
-  readonly database: DatabaseOptions
-  readonly logger: Logger
-  readonly monotonicMs: () => number
   /** How long a probe may take. */
   readonly probeTimeoutMs: number
   /** Judges what it said when it was last asked. */
@@ -249,4 +241,48 @@ export async function probeServer(knex: Knex, signal?: AbortSignal): Promise<Ser
 function stateOfRow([isReplica, position = null, cluster, startedAt]: readonly (string | null)[]): ServerState {
   if (position === null || !cluster || !startedAt) throw new Error('the server did not report its position in the log')
   return { isReplica: isReplica === 'true', position: BigInt(position), cluster, startedAt }
+}
+
+/** What a server says about itself. */
+export interface ServerState {
+  readonly isReplica: boolean
+  /** How much of the primary's log it has replayed, or as the primary written to disk, in bytes. It only grows. */
+  readonly position: bigint
+  /** The system identifier: a primary and its replicas have the same. */
+  readonly cluster: string
+  /** When the server process was started: tells it from another one that answers at the same address later. */
+  readonly startedAt: string
+}
+
+/** What the primary said at recent moments of this process. Tells how old a replica's data are at most, without comparing clocks of two machines. */
+export type PrimaryHistory = readonly PrimaryMoment[]
+
+interface PrimaryMoment extends Pick<ServerState, 'position' | 'cluster'> {
+  /** Monotonic time, from before the primary was asked. */
+  readonly atMs: number
+}
+
+/** Why a replica gets no reads. */
+type ReplicaFault =
+  | 'it does not answer'
+  | 'it is not a replica'
+  | 'it belongs to another database cluster'
+  | 'it is not known to be within the lag allowed'
+
+/**
+ * Why a replica gets no reads; undefined: it may have them. It has to have replayed everything that the primary had at some moment since `sinceMs`.
+ *
+ * @param state - what it said when it was last asked; undefined where it did not answer
+ */
+export function faultOf(
+  state: ServerState | undefined,
+  history: PrimaryHistory,
+  sinceMs: number,
+): ReplicaFault | undefined {
+  if (state === undefined) return 'it does not answer'
+  if (!state.isReplica) return 'it is not a replica'
+  const recent = history.filter(({ atMs }) => atMs >= sinceMs)
+  if (recent.some(({ cluster }) => cluster !== state.cluster)) return 'it belongs to another database cluster'
+  if (recent.some(({ position }) => position <= state.position)) return undefined
+  return 'it is not known to be within the lag allowed'
 }

@@ -25,11 +25,6 @@ export interface PlannedTable extends ShardedTable {
   readonly bytes: number
 }
 
-/** Why a database cannot be sharded. The message says what to do. */
-class NotDistributableError extends Error {
-  override readonly name = 'NotDistributableError'
-}
-
 /** The versions with which the tests of the service have passed. */
 const OLDEST_MAJOR = 13
 
@@ -48,7 +43,7 @@ const LOCK_RETRY_MS = 250
  * Finds out what is to be done.
  *
  * @param shards - undefined: the number of the tables that are sharded already, or Citus's own
- * @throws NotDistributableError
+ * @throws Error why the database cannot be sharded, and what to do
  */
 export async function planDistribution(knex: Knex, shards: number | undefined): Promise<DistributionPlan> {
   const cluster = await requireCoordinator(knex)
@@ -58,8 +53,8 @@ export async function planDistribution(knex: Knex, shards: number | undefined): 
   })
   for (const { name, column, found } of ours) {
     if (found.column === column) continue
-    const how = found.column === undefined ? 'replicated to all workers' : `sharded by ${found.column}`
-    throw new NotDistributableError(
+    const how = found.column === null ? 'replicated to all workers' : `sharded by ${found.column}`
+    throw new Error(
       `the table ${name} is ${how}; it has to be sharded by ${column}: undo it with undistribute_table('${name}')`,
     )
   }
@@ -67,13 +62,13 @@ export async function planDistribution(knex: Knex, shards: number | undefined): 
   const [first] = ofAccounts
   const apart = ofAccounts.find(({ found }) => found.colocation !== first?.found.colocation)
   if (first !== undefined && apart !== undefined) {
-    throw new NotDistributableError(
+    throw new Error(
       `the tables ${first.name} and ${apart.name} are sharded apart; an account's rows have to be on one worker: undo it with undistribute_table('${apart.name}')`,
     )
   }
   const present = ours[0]?.found.shards
   if (shards !== undefined && present !== undefined && shards !== present) {
-    throw new NotDistributableError(
+    throw new Error(
       `the tables have ${present} shards, not ${shards}: leave --shards out, or change all of them with alter_distributed_table('payments', shard_count := ${shards}, cascade_to_colocated := true)`,
     )
   }
@@ -96,34 +91,34 @@ export async function planDistribution(knex: Knex, shards: number | undefined): 
 async function requireCoordinator(knex: Knex): Promise<CitusCluster> {
   const cluster = await readCluster(knex)
   if (cluster === undefined) {
-    throw new NotDistributableError(
+    throw new Error(
       'the database has no Citus: install it on every node, then run "create extension citus" in this database on each of them',
     )
   }
   const { version, shardNodes } = cluster
   if (Number.parseInt(version, 10) < OLDEST_MAJOR) {
-    throw new NotDistributableError(`Citus ${version} is too old: ${OLDEST_MAJOR} or later is needed`)
+    throw new Error(`Citus ${version} is too old: ${OLDEST_MAJOR} or later is needed`)
   }
   if (shardNodes.length === 0) {
-    throw new NotDistributableError(
+    throw new Error(
       `the coordinator knows no workers: add each with select citus_add_node('HOST', PORT) in this database`,
     )
   }
   const lost = shardNodes.find(({ isActive }) => !isActive)
   if (lost !== undefined) {
-    throw new NotDistributableError(
+    throw new Error(
       `the worker ${lost.host}:${lost.port} is disabled: bring it back with citus_activate_node, or remove it with citus_remove_node`,
     )
   }
   return cluster
 }
 
-/** @throws NotDistributableError where a worker does not answer the coordinator */
+/** @throws Error where a worker does not answer the coordinator */
 export async function requireWorkers(knex: Knex, { shardNodes }: CitusCluster): Promise<void> {
   const lost = await findLostWorkers(knex, shardNodes)
   if (lost.length === 0) return
   const names = lost.map(nameOfPlace).join(', ')
-  throw new NotDistributableError(
+  throw new Error(
     `the coordinator gets no answer from ${lost.length === 1 ? 'the worker' : 'the workers'} ${names}: bring ${lost.length === 1 ? 'it' : 'them'} back, then run the command again`,
   )
 }
@@ -225,17 +220,11 @@ async function withLockedTables(
 
 /** Shards one table, and copies its rows to the workers. */
 async function shardTable(trx: Knex.Transaction, { name, column }: ShardedTable, shards: number): Promise<void> {
-  const [first] = SHARDED_TABLES
-  const together = column === 'account_id' && name !== first?.name ? first?.name : undefined
-  if (together === undefined) {
-    await trx.raw(`select create_distributed_table(?::regclass, ?, colocate_with => 'none', shard_count => ?::int)`, [
-      name,
-      column,
-      shards,
-    ])
-    return
-  }
-  await trx.raw('select create_distributed_table(?::regclass, ?, colocate_with => ?)', [name, column, together])
+  const first = SHARDED_TABLES[0]?.name ?? ''
+  const isWithFirst = column === 'account_id' && name !== first
+  const placed = isWithFirst ? 'colocate_with => ?' : `colocate_with => 'none', shard_count => ?::int`
+  const bindings = [name, column, isWithFirst ? first : shards]
+  await trx.raw(`select create_distributed_table(?::regclass, ?, ${placed})`, bindings)
 }
 
 /** Shards the tables that a migration has just created, where the others are sharded. They are empty. */

@@ -25,6 +25,7 @@ export interface FilterInput {
   readonly currency?: readonly string[] | undefined
   readonly fromDate?: string | undefined
   readonly toDate?: string | undefined
+  /** Whether more is held than asked for. */
   readonly overpaid?: boolean | undefined
 }
 
@@ -39,15 +40,11 @@ export interface CurrencyMatch {
  * Which requests of an account a list has. Values are in canonical form, sorted and without repeats, so that equal filters are equal JSON,
  * which cursors carry. An absent filter was not given; an empty list matches nothing.
  */
-export interface RequestFilter extends DateRange {
-  readonly status?: readonly RequestStatus[] | undefined
-  readonly reference?: readonly string[] | undefined
-  readonly requestId?: readonly string[] | undefined
+export interface RequestFilter
+  extends DateRange,
+    Pick<FilterInput, 'status' | 'reference' | 'requestId' | 'network' | 'overpaid'> {
   readonly payee?: readonly Address[] | undefined
-  readonly network?: readonly string[] | undefined
   readonly currency?: readonly CurrencyMatch[] | undefined
-  /** Whether more is held than asked for. */
-  readonly overpaid?: boolean | undefined
 }
 
 /** What networks and currencies of a filter mean among the requests of an account. */
@@ -85,11 +82,9 @@ export async function parseRequestFilter(input: FilterInput, sources: NameSource
     payees: () => readEach(payee, (text) => requireAddress('payee', text)),
     dates: () => requireDateRange(input),
   })
+  const statuses = requestStatuses.filter((each) => status.includes(each))
   return {
-    status: ifGiven(
-      status,
-      requestStatuses.filter((each) => status.includes(each)),
-    ),
+    status: ifGiven(status, statuses),
     reference: ifGiven(reference, sortedSet(references)),
     requestId: ifGiven(requestId, sortedSet(requestIds)),
     payee: ifGiven(payee, sortedSet(payees)),
@@ -133,10 +128,8 @@ async function resolveNetwork(text: string, { chains, currencies }: NameSources)
 
 async function resolveCurrency(text: string, sources: NameSources): Promise<readonly CurrencyMatch[]> {
   const { chains, tokens, currencies } = sources
-  const configured = matchPayment(
-    text,
-    tokens.bySymbol(text).map(({ id }) => id),
-  )
+  const named = tokens.bySymbol(text).map(({ id }) => id)
+  const configured = matchPayment(text, named)
   if (configured.length > 0) return configured
   const token = tokens.byId(text)
   if (token !== undefined) return [{ of: 'payment', symbol: token.symbol, id: token.id }]

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
 import { inTransaction, runCancellable } from '../../postgres/cancellable.ts'
-import { type AuditAction, type AuditEntry, insertAuditEntry } from '../../store/audit-repository.ts'
+import { type AuditEntry, insertAuditEntry } from '../../store/audit-repository.ts'
 import { lockAccount } from '../../store/payment-changes.ts'
 
 /** A wallet from which an account refunds. */
@@ -67,7 +67,8 @@ export function createRefundWalletRepository(knex: Knex) {
           note: note ?? null,
         }
         await trx('refund_wallets').insert(row).onConflict(['account_id', 'address', 'registration']).merge(['note'])
-        await audit(trx, 'ADD_WALLET', { account, address, change, note })
+        const details = { address, note }
+        await insertAuditEntry(trx, { ...change, action: 'ADD_WALLET', account: account.name, details })
         return fromRow(row)
       }),
     /** In the order of their registration. */
@@ -95,7 +96,7 @@ export function createRefundWalletRepository(knex: Knex) {
           .update({ removed_at: change.at })
           .returning('*')
         if (row === undefined) return undefined
-        await audit(trx, 'REMOVE_WALLET', { account, address, change })
+        await insertAuditEntry(trx, { ...change, action: 'REMOVE_WALLET', account: account.name, details: { address } })
         return fromRow(row)
       }),
   }
@@ -111,17 +112,6 @@ async function countWallets(trx: Knex, account: Account): Promise<WalletCounts> 
 
 async function countRegistrations(trx: Knex, ofAddress: Pick<Row, 'account_id' | 'address'>): Promise<number> {
   return (await trx('refund_wallets').where(ofAddress).select('registration')).length
-}
-
-interface AuditedChange {
-  readonly account: Account
-  readonly address: Address
-  readonly change: WalletChange
-  readonly note?: string | undefined
-}
-
-function audit(trx: Knex, action: AuditAction, { account, address, change, note }: AuditedChange): Promise<void> {
-  return insertAuditEntry(trx, { ...change, action, account: account.name, details: { address, note } })
 }
 
 function fromRow({ address, registered_at, removed_at, note }: Omit<Row, 'account_id' | 'registration'>): RefundWallet {

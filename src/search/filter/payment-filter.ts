@@ -1,3 +1,4 @@
+import type { IncludeTotal } from '../../domain/pages/total.ts'
 import { paymentStatuses } from '../../domain/payment.ts'
 import type { CurrencyMatch } from './resolve-names.ts'
 import {
@@ -57,7 +58,6 @@ export function canonicalList<T>(values: Iterable<T>): T[] {
 }
 
 export type SortOrder = 'asc' | 'desc'
-export type IncludeTotal = 'none' | 'estimated' | 'exact'
 
 /**
  * A search as it came over the wire: strings not yet parsed, enums already decoded. Undefined was not sent. An empty list counts as not

@@ -98,12 +98,7 @@ const filters = {
   txHash: { kind: 'list', value: txHash, columns: ['tx_hash', 'source_tx_hash', 'refunds'] },
   requestId: { kind: 'list', value: requestId, columns: ['request_id'] },
   paymentReference: { kind: 'list', value: paymentReference, columns: ['payment_reference'] },
-  reference: {
-    kind: 'list',
-    value: merchantReference,
-    columns: ['reference'],
-    checkAll: requireShortReferences,
-  },
+  reference: { kind: 'list', value: merchantReference, columns: ['reference'], checkAll: requireShortReferences },
   network: { kind: 'list', value: network, columns: ['network', 'source_network'] },
   sourceNetwork: { kind: 'list', value: network, columns: ['source_network'] },
   destinationNetwork: { kind: 'list', value: network, columns: ['network'] },
@@ -188,19 +183,9 @@ export type SortBy = 'date' | 'amount' | 'status' | 'changed'
 
 /** The sort keys of the three amounts. */
 export const amountColumns: Readonly<Record<AmountBasis, SortKey>> = {
-  amount: { column: 'amount', type: 'numeric', nullable: false, valueOf: ({ amount }) => amount },
-  invoiceAmount: {
-    column: 'invoice_amount',
-    type: 'numeric',
-    nullable: true,
-    valueOf: ({ invoiceAmount }) => invoiceAmount ?? null,
-  },
-  amountInUsd: {
-    column: 'amount_in_usd',
-    type: 'numeric',
-    nullable: true,
-    valueOf: ({ amountInUsd }) => amountInUsd ?? null,
-  },
+  amount: keyOf('amount', 'numeric', ({ amount }) => amount),
+  invoiceAmount: nullable(keyOf('invoice_amount', 'numeric', ({ invoiceAmount }) => invoiceAmount ?? null)),
+  amountInUsd: nullable(keyOf('amount_in_usd', 'numeric', ({ amountInUsd }) => amountInUsd ?? null)),
 }
 
 /** One key of an order. A key that can be null is the only one of its order, apart from the id. */
@@ -212,24 +197,17 @@ export interface SortKey {
   readonly valueOf: (payment: Payment) => string | number | null
 }
 
-const timestampKey: SortKey = {
-  column: 'timestamp',
-  type: 'timestamptz',
-  nullable: false,
-  valueOf: ({ timestamp }) => timestamp.toISOString(),
+function keyOf(column: string, type: ColumnType, valueOf: SortKey['valueOf']): SortKey {
+  return { column, type, nullable: false, valueOf }
 }
-const changedKey: SortKey = {
-  column: 'changed_at',
-  type: 'timestamptz',
-  nullable: false,
-  valueOf: ({ changedAt }) => changedAt?.toISOString() ?? null,
+
+function nullable(key: SortKey): SortKey {
+  return { ...key, nullable: true }
 }
-const statusKey: SortKey = {
-  column: 'status',
-  type: 'smallint',
-  nullable: false,
-  valueOf: ({ status }) => rankOfStatus(status),
-}
+
+const timestampKey = keyOf('timestamp', 'timestamptz', ({ timestamp }) => timestamp.toISOString())
+const changedKey = keyOf('changed_at', 'timestamptz', ({ changedAt }) => changedAt?.toISOString() ?? null)
+const statusKey = keyOf('status', 'smallint', ({ status }) => rankOfStatus(status))
 
 /** The keys of an order. The id always follows them; all have the direction of the order. */
 export function sortKeysOf(sortBy: SortBy, basis: AmountBasis): readonly SortKey[] {

@@ -48,11 +48,7 @@ const PROGRESS_MAX_AGE_MS = 1_000
  * @param ladder - how pages are tried; tests give low limits
  */
 export function createPaymentRepository(knex: Knex, ladder?: LadderOptions) {
-  const readPage = createPageReader({
-    run: (statement, signal) => readRows(knex, statement, signal),
-    columns: readPaymentColumns,
-    ladder,
-  })
+  const readPage = createPageReader(knex, ladder)
   const withProgress = createProgressReader(knex)
   return {
     /** The payments after a position, nearest first. `confirmations` is known only of final payments. */
@@ -137,39 +133,26 @@ function createProgressReader(knex: Knex): WithProgress {
 /** Runs a statement; rows are the texts that the server writes. */
 type ReadTexts = (statement: Statement, signal: AbortSignal | undefined) => Promise<readonly TextRow[]>
 
-/** Runs a statement; rows are objects by the names of their columns. */
-type RunStatement = <Row>(statement: Statement, signal: AbortSignal | undefined) => Promise<Row[]>
-
 /** The rows of a page, and the last change of the account that they reflect. */
 interface ReadRows {
-  /** Each begins with the requested columns. */
+  /** Each begins with {@link readPaymentColumns}. */
   readonly rows: readonly TextRow[]
   readonly lastChange: bigint
   /** The stamp of that change; undefined in other orders than that of changes, and where nothing has changed. */
   readonly lastChangedAt: Date | undefined
 }
 
-interface PageReaderOptions {
-  /** Reads statistics. */
-  readonly run: RunStatement
-  /** Columns of `payments`; the first is the id. */
-  readonly columns: readonly string[]
-  readonly ladder?: LadderOptions | undefined
-}
-
-type ReadPage = (query: PageQuery, readTexts: ReadTexts, signal?: AbortSignal) => Promise<ReadRows>
-
 /** Makes the function that reads pages: attempt after attempt, until one gives the page. Each is one statement, and so one snapshot. */
-function createPageReader({ run, columns, ladder = DEFAULT_LADDER }: PageReaderOptions): ReadPage {
-  const statisticsOf = createCachedStatistics(run)
+function createPageReader(knex: Knex, ladder: LadderOptions = DEFAULT_LADDER) {
+  const statisticsOf = createCachedStatistics(knex)
 
-  return async function readPage(asked, readTexts, signal) {
+  return async (asked: PageQuery, readTexts: ReadTexts, signal?: AbortSignal): Promise<ReadRows> => {
     const query = { ...asked, filter: statusesLeft(singleReadingAsFilter(asked.filter)) }
     const ways = waysOf(query)
     const statistics = ways.every(needsNoGuess) ? NO_STATISTICS : await statisticsOf(query.filter.accountId, signal)
     for (const step of ladderOf(ways, query, statistics, ladder)) {
-      const rows = await readTexts(pageStatement(step, { query, columns }), signal)
-      const page = pageOf(rows, { rows: query.rows, columns: columns.length })
+      const rows = await readTexts(pageStatement(step, { query, columns: readPaymentColumns }), signal)
+      const page = pageOf(rows, query.rows)
       if (page !== undefined) return page
     }
     throw new Error('the last attempt at a page had a limit')
@@ -177,11 +160,11 @@ function createPageReader({ run, columns, ladder = DEFAULT_LADDER }: PageReaderO
 }
 
 /** Undefined where the limit of entries was reached before the page was full. The columns `last_change`, `cut` and `last_changed_at` follow the requested ones. */
-function pageOf(rows: readonly TextRow[], asked: { rows: number; columns: number }): ReadRows | undefined {
-  const payments = rows.filter(([id]) => id !== null).slice(0, asked.rows)
-  const isCut = rows.at(-1)?.[asked.columns + 1] === 't'
-  if (isCut && payments.length < asked.rows) return undefined
-  const [lastChange, , lastChangedAt = null] = rows[0]?.slice(asked.columns) ?? []
+function pageOf(rows: readonly TextRow[], asked: number): ReadRows | undefined {
+  const payments = rows.filter(([id]) => id !== null).slice(0, asked)
+  const isCut = rows.at(-1)?.[readPaymentColumns.length + 1] === 't'
+  if (isCut && payments.length < asked) return undefined
+  const [lastChange, , lastChangedAt = null] = rows[0]?.slice(readPaymentColumns.length) ?? []
   return {
     rows: payments,
     lastChange: BigInt(lastChange ?? 0),
@@ -201,19 +184,15 @@ export function singleReadingAsFilter(filter: PaymentFilter): PaymentFilter {
 const FRESH_MS = 120_000
 const MAX_ACCOUNTS = 200
 
-interface CachedEntry {
-  readonly statistics: AccountStatistics
-  /** When they were read, or begun to be read again, in milliseconds. */
-  atMs: number
-}
-
 /** The statistics of accounts, as this process remembers them. Old ones are returned, and read again in the background. */
-function createCachedStatistics(run: RunStatement) {
-  const entries = new Map<number, CachedEntry>()
+function createCachedStatistics(knex: Knex) {
+  /** `atMs`: when they were read, or begun to be read again. */
+  const entries = new Map<number, { readonly statistics: AccountStatistics; atMs: number }>()
 
   async function read(accountId: number, signal: AbortSignal | undefined): Promise<AccountStatistics> {
-    const rows = await run<StatisticsRow>(statisticsStatement(accountId), signal)
-    const statistics = statisticsOfRows([...rows, ...(await run<StatisticsRow>(namesStatement, signal))])
+    const rows = await readRows<StatisticsRow>(knex, statisticsStatement(accountId), signal)
+    const names = await readRows<StatisticsRow>(knex, namesStatement, signal)
+    const statistics = statisticsOfRows([...rows, ...names])
     if (entries.size >= MAX_ACCOUNTS) entries.clear()
     entries.set(accountId, { statistics, atMs: performance.now() })
     return statistics

@@ -5,27 +5,22 @@ import type { Account } from '../../domain/account.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import { cutPage, requireSame } from '../../domain/pages/cut-page.ts'
 import { openCursor, sealCursor } from '../../domain/pages/sealed-cursor.ts'
+import type { Total } from '../../domain/pages/total.ts'
 import type { Payment } from '../../domain/payment.ts'
 import { DEFAULT_PAGE_LIMIT, requirePageLimit, requirePaymentId } from '../../domain/require-input.ts'
 import { DEFAULT_TIME_ZONE } from '../../domain/time-zone.ts'
 import { readAllInOrder, readOnce } from '../../errors/gather-errors.ts'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { parseFilter } from '../filter/parse-filter.ts'
-import { amountBasis, type IncludeTotal, type PaymentFilter, type SearchInput } from '../filter/payment-filter.ts'
+import { amountBasis, type PaymentFilter, type SearchInput } from '../filter/payment-filter.ts'
 import type { AccountNames } from '../filter/resolve-names.ts'
 import { type FilterValues, filterFields, sortKeysOf } from '../filter/search-fields.ts'
 import type { LadderOptions } from '../plan/ladder.ts'
-import {
-  type CarriedSearch,
-  encodeWatchCursor,
-  type PagePosition,
-  searchSeal,
-  watchSeal,
-} from '../query/search-cursor.ts'
+import { type CarriedSearch, encodeWatchCursor, type PagePosition, searchSeal, watchSeal } from '../query/page-query.ts'
 import { type AccountNamesReader, createAccountNamesReader } from '../sql/account-names.ts'
 import type { ChainProgress } from '../sql/chain-progress.ts'
+import { countMatches } from '../sql/count-matches.ts'
 import type { RemovedPayment } from '../sql/removed-payments.ts'
-import { createTotalRepository, type StatisticsCount, type TotalRepository } from '../sql/total-repository.ts'
 import { createPaymentRepository, type Entry, isRemoved } from './payment-repository.ts'
 
 /** One page of a search. */
@@ -77,7 +72,6 @@ export interface PaymentSearchOptions {
 export function createPaymentSearch(options: PaymentSearchOptions) {
   const { knex, namesKnex = knex, chains, tokens, cursorSecret, ladder } = options
   const repository = createPaymentRepository(knex, ladder)
-  const totals = createTotalRepository(knex)
   const names = createAccountNamesReader(namesKnex)
 
   const parseValues = (input: SearchInput, account: AccountNames, zone?: string) =>
@@ -114,7 +108,7 @@ export function createPaymentSearch(options: PaymentSearchOptions) {
     // one row more than the page holds tells whether another page follows
     const query = { ...asked, rows: asked.limit + 1 }
     const found = await repository.pageAsOf(query, signal, input.noCache)
-    const total = await countMatches(totals, asked.filter, input.includeTotal ?? 'none', signal)
+    const total = await countMatches(knex, asked.filter, input.includeTotal ?? 'none', signal)
     const { lastChange } = found
     const carry = { ...asked, filter: carried?.filter ?? values, lastChange: String(lastChange) }
     const { entries, ...cursors } = cutPage(
@@ -228,87 +222,4 @@ function asOfChains(chains: ChainDirectory, progress: readonly ChainProgress[]):
     const chain = byChain.get(caip2Of(chainId))
     return { network: name, block: chain?.readBlock, time: chain?.readTime }
   })
-}
-
-/** How many payments match, and how exact the count is. */
-interface Total {
-  readonly count: number
-  readonly relation: 'EXACT' | 'AT_LEAST' | 'ESTIMATED'
-}
-
-/** An exact count stops here, so that its cost is bounded. */
-const MAX_EXACT_COUNT = 10_000
-
-/** Instead of estimating, matches are counted where that is cheap: up to this number, at a planner's cost of some 50 ms. */
-const MAX_CHEAP_COUNT = 1_000
-const MAX_CHEAP_COST = 5_000
-
-/** A count that was expected to be cheap is cancelled after this long. */
-const CHEAP_COUNT_TIMEOUT_MS = 300
-
-/** The largest count that the API's int32 holds. */
-const MAX_COUNT = 2 ** 31 - 1
-
-/**
- * Counts the matches as exactly as `includeTotal` demands; undefined for `none`. Where the statistics know the number, it is exact at any
- * size, even for `estimated`.
- */
-async function countMatches(
-  repository: TotalRepository,
-  filter: PaymentFilter,
-  includeTotal: IncludeTotal,
-  signal: AbortSignal | undefined,
-): Promise<Total | undefined> {
-  if (includeTotal === 'none') return undefined
-  const known = await repository.countByStatistics(filter, signal)
-  if (known.atLeast === known.atMost) return { count: Math.min(known.atMost, MAX_COUNT), relation: 'EXACT' }
-  return includeTotal === 'exact'
-    ? countExactly(repository, filter, known, signal)
-    : estimate(repository, filter, known, signal)
-}
-
-async function countExactly(
-  repository: TotalRepository,
-  filter: PaymentFilter,
-  { atLeast }: StatisticsCount,
-  signal: AbortSignal | undefined,
-): Promise<Total> {
-  const capped = { count: MAX_EXACT_COUNT, relation: 'AT_LEAST' } as const
-  if (atLeast > MAX_EXACT_COUNT) return capped
-  const count = await repository.countRows(filter, MAX_EXACT_COUNT + 1, signal)
-  return count > MAX_EXACT_COUNT ? capped : { count, relation: 'EXACT' }
-}
-
-async function estimate(
-  repository: TotalRepository,
-  filter: PaymentFilter,
-  known: StatisticsCount,
-  signal: AbortSignal | undefined,
-): Promise<Total> {
-  const planned = await repository.planCount(filter, MAX_CHEAP_COUNT + 1, signal)
-  const isCheap = known.atLeast <= MAX_CHEAP_COUNT && planned.cost <= MAX_CHEAP_COST
-  const count = isCheap ? await countCheaply(repository, filter, signal) : undefined
-  if (count !== undefined && count <= MAX_CHEAP_COUNT) return { count, relation: 'EXACT' }
-  const likely = Math.round(known.likely ?? planned.matches)
-  const atLeast = Math.max(known.atLeast, count ?? 0)
-  return { count: Math.min(Math.max(Math.min(likely, known.atMost), atLeast), MAX_COUNT), relation: 'ESTIMATED' }
-}
-
-/** Undefined where it took too long. */
-async function countCheaply(
-  repository: TotalRepository,
-  filter: PaymentFilter,
-  signal: AbortSignal | undefined,
-): Promise<number | undefined> {
-  const tooLong = AbortSignal.timeout(CHEAP_COUNT_TIMEOUT_MS)
-  try {
-    return await repository.countRows(
-      filter,
-      MAX_CHEAP_COUNT + 1,
-      signal ? AbortSignal.any([signal, tooLong]) : tooLong,
-    )
-  } catch (error) {
-    if (error === tooLong.reason && tooLong.aborted) return undefined
-    throw error
-  }
 }

@@ -148,10 +148,8 @@ function shareOf(name: FilterName, query: PageQuery, statistics: AccountStatisti
 }
 
 function atMostAll(shares: readonly number[]): number {
-  return Math.min(
-    1,
-    shares.reduce((one, other) => one + other, 0),
-  )
+  const sum = shares.reduce((one, other) => one + other, 0)
+  return Math.min(1, sum)
 }
 
 function shareOfCurrency({ of, symbol, id }: CurrencyMatch, shares: AccountStatistics['shares']): number {
@@ -190,10 +188,8 @@ function shareOfAmounts({ filter }: PageQuery, { samples }: AccountStatistics): 
   const all = samplesOf(filter, samples)
   const n = all.reduce((sum, sample) => sum + sample.n, 0)
   if (n === 0) return SHARE_OF_AMOUNTS
-  const within = all.reduce(
-    (sum, { known }) => sum + countBelow(known, most, true) - countBelow(known, least, false),
-    0,
-  )
+  const countWithin = ({ known }: AmountSample) => countBelow(known, most, true) - countBelow(known, least, false)
+  const within = all.reduce((sum, sample) => sum + countWithin(sample), 0)
   return (within + 0.5) / (n + 0.5)
 }
 

@@ -1,4 +1,6 @@
 import type { Knex } from 'knex'
+import { dropOldest } from '../../domain/collections.ts'
+import { readOnce } from '../../errors/gather-errors.ts'
 import { raw, readRows, type Statement } from '../../postgres/statement.ts'
 import type { AccountNames } from '../filter/resolve-names.ts'
 
@@ -28,8 +30,7 @@ export function createAccountNamesReader(knex: Knex) {
     const cached = known?.seq === seq ? known : { seq, sets: new Map() }
     accounts.delete(accountId)
     accounts.set(accountId, cached)
-    const [oldest] = accounts.keys()
-    if (accounts.size > MAX_ACCOUNTS && oldest !== undefined) accounts.delete(oldest)
+    dropOldest(accounts, MAX_ACCOUNTS)
     return cached
   }
 
@@ -65,13 +66,13 @@ export function createAccountNamesReader(knex: Knex) {
     /** The names as they are. */
     read(accountId: number, signal: AbortSignal | undefined): AccountNames {
       const { newest, namesOf } = reading(accountId, signal)
-      return namesOf(once(newest))
+      return namesOf(readOnce(newest))
     },
     /** The names as this process knows them from an earlier call. They may have become more since. */
     remembered(accountId: number, signal: AbortSignal | undefined) {
       const { newest, namesOf } = reading(accountId, signal)
       let used: CachedNames | undefined
-      const cached = once(async () => {
+      const cached = readOnce(async () => {
         used = accounts.get(accountId)
         return used ?? newest()
       })
@@ -109,9 +110,4 @@ function distinctNames(accountId: number, column: 'currency' | 'currency_symbol'
   return raw(`select distinct ${column} as name from payment_statistics where account_id = ? and ${column} <> ''`, [
     accountId,
   ])
-}
-
-function once<T>(ask: () => Promise<T>): () => Promise<T> {
-  let asked: Promise<T> | undefined
-  return () => (asked ??= ask())
 }

@@ -1,8 +1,7 @@
 import { allOf, raw, type Statement, TRUE } from '../../postgres/statement.ts'
 import type { PaymentFilter, SortOrder } from '../filter/payment-filter.ts'
 import type { SortKey } from '../filter/search-fields.ts'
-import { directionOf, keysOf, type PageQuery } from '../query/page-query.ts'
-import type { PagePosition } from '../query/search-cursor.ts'
+import { directionOf, keysOf, type PagePosition, type PageQuery } from '../query/page-query.ts'
 
 /**
  * The order of a page and the place where it begins. A place is compared as a row value, `(timestamp, id) < (?, ?)`, which an index

@@ -15,15 +15,10 @@ const POLL_MS = 250
 /** Watchers of one account in this process. */
 const MAX_PER_ACCOUNT = 100
 
-interface Watched {
-  readonly accountId: number
-  readonly change: bigint
-}
-
 /** Makes the place where watchers wait for changes: one poll of the database for all of them, none while nobody waits. */
 export function createWatchHub({ readLastChanges, logger }: WatchHubOptions) {
   const places = new Map<number, number>()
-  const wait = createPoll<Watched, true>({
+  const wait = createPoll<{ readonly accountId: number; readonly change: bigint }, true>({
     pollMs: POLL_MS,
     logger,
     groupOf: () => 0,

@@ -2,7 +2,7 @@ import type { Account } from '../../domain/account.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { PaymentFilter, SearchInput } from '../filter/payment-filter.ts'
 import type { PaymentSearch } from '../page/payment-search.ts'
-import { decodeWatchCursor, encodeWatchCursor, watchSeal } from '../query/search-cursor.ts'
+import { decodeWatchCursor, encodeWatchCursor, watchSeal } from '../query/page-query.ts'
 import type { LogExtent, WatchBatch, WatchEvent, WatchRepository } from '../sql/watch-repository.ts'
 import type { WatchHub } from './watch-hub.ts'
 

@@ -125,22 +125,9 @@ const FIND_GAPS = `
   ) steps
   where change <> previous + 1 order by change limit ?`
 
-interface MisfitRow {
-  readonly change: bigint
-  readonly payment_id: string
-  readonly stored: string
-  readonly expected: string
-}
-
 async function findMisfits(trx: Knex, accountId: number): Promise<Difference[]> {
-  const bindings = [accountId, accountId, MAX_DIFFERENCES]
-  const { rows } = await trx.raw<{ rows: MisfitRow[] }>(FIND_MISFITS, bindings)
-  return rows.map(({ change, payment_id: id, stored, expected }) => ({
-    check: 'changes',
-    where: `${change} of ${id}`,
-    stored,
-    expected,
-  }))
+  const { rows } = await trx.raw<{ rows: FoundRow[] }>(FIND_MISFITS, [accountId, accountId, MAX_DIFFERENCES])
+  return rows.map((row) => ({ check: 'changes', ...row }))
 }
 
 /** What can be wrong with a change: the condition, what is stored, what is expected. The first one that holds is reported. Kinds: 1 insert, 2 update, 3 delete. */
@@ -161,7 +148,7 @@ const cases = (result: 1 | 2) => MISFITS.map((misfit) => `when ${misfit[0]} then
 
 /** Binds the account twice, then a limit. */
 const FIND_MISFITS = `
-  select change, payment_id, stored, expected from (
+  select change || ' of ' || payment_id as "where", stored, expected from (
     select c.change, c.payment_id,
       case ${cases(1)} end as stored,
       case ${cases(2)} end as expected
@@ -173,33 +160,15 @@ const FIND_MISFITS = `
   ) checked
   where stored is not null order by change limit ?`
 
-interface NameRow {
-  readonly request_id: Buffer
-  readonly payment_id: string
-}
-
 /** Checks that the topics of all requests are stored, and that no payment names a request by its reference without belonging to it. */
 async function checkNames(trx: Knex, accountId: number): Promise<Difference[]> {
   const unknown = await findUnknownTopics(trx, accountId)
   const claims = [accountId, accountId, MAX_DIFFERENCES]
-  const { rows: unclaimed } = await trx.raw<{ rows: NameRow[] }>(FIND_UNCLAIMED, claims)
+  const { rows: unclaimed } = await trx.raw<{ rows: FoundRow[] }>(FIND_UNCLAIMED, claims)
+  const lacking = { stored: 'a topic is missing', expected: 'its topics are stored' }
   return [
-    ...unknown.map(
-      (requestId): Difference => ({
-        check: 'request',
-        where: requestId.toString('hex'),
-        stored: 'a topic is missing',
-        expected: 'its topics are stored',
-      }),
-    ),
-    ...unclaimed.map(
-      ({ request_id, payment_id }): Difference => ({
-        check: 'payment',
-        where: payment_id,
-        stored: 'no request',
-        expected: `request ${request_id.toString('hex')}, whose reference it names`,
-      }),
-    ),
+    ...unknown.map((id): Difference => ({ check: 'request', where: id.toString('hex'), ...lacking })),
+    ...unclaimed.map((row): Difference => ({ check: 'payment', ...row })),
   ]
 }
 
@@ -243,7 +212,9 @@ const FIND_TOPICS = 'select topic from reference_topics where topic = any(?) and
 
 /** Binds the account twice, then a limit. */
 const FIND_UNCLAIMED = `
-  select r.request_id, p.id as payment_id from requests r
+  select p.id as "where", 'no request' as stored,
+    'request ' || encode(r.request_id, 'hex') || ', whose reference it names' as expected
+  from requests r
   join payments p on p.payment_reference = r.payment_reference and p.network = r.network
   where r.account_id = ? and p.account_id = ? and p.request_id is null and (p.payee is null or p.payee = r.payee)
   order by p.id limit ?`
@@ -324,6 +295,9 @@ export interface Difference {
   readonly stored: string
   readonly expected: string
 }
+
+/** A row that is a difference. */
+type FoundRow = Omit<Difference, 'check'>
 
 /** Differences of one kind that are reported, at most: enough to see what is wrong where a whole table is. */
 const MAX_DIFFERENCES = 1_000

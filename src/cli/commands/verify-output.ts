@@ -16,7 +16,6 @@ import {
   writeFully,
 } from '../shared/command.ts'
 import { everyMs } from '../shared/report-migration.ts'
-import type { DerivedReport } from './verify-derived.ts'
 
 /** How often progress is reported. */
 const REPORT_INTERVAL_MS = 1_000
@@ -30,6 +29,19 @@ export interface Verified {
   readonly to?: number | undefined
   readonly startedAt: Date
   readonly finishedAt: Date
+}
+
+/** What was compared of the rows that are derived from payments. */
+export interface DerivedReport {
+  readonly accounts: readonly {
+    readonly account: string
+    readonly payments: number
+    readonly changes: number
+    readonly requests: number
+  }[]
+  readonly differences: readonly VerifyDifference[]
+  /** Those that a repair left. */
+  readonly left: readonly VerifyDifference[]
 }
 
 interface Reports {
@@ -91,19 +103,10 @@ export function blockReporter({ stderr }: Pick<CommandContext, 'stderr'>, { name
   }
 }
 
-function lineOf(difference: VerifyDifference): string {
-  const {
-    kind,
-    account = '-',
-    txHash,
-    requestId,
-    paymentId,
-    eventIndex = '-',
-    field,
-    stored = '-',
-    chain = '-',
-  } = difference
-  return [kind, account, txHash ?? requestId ?? paymentId ?? '-', eventIndex, field, stored, chain].join('\t')
+function lineOf({ kind, account, txHash, requestId, paymentId, eventIndex, ...values }: VerifyDifference): string {
+  const { field, stored, chain } = values
+  const columns = [kind, account, txHash ?? requestId ?? paymentId, eventIndex, field, stored, chain]
+  return columns.map((column) => column ?? '-').join('\t')
 }
 
 function summaryOf({ report, account, startedAt, finishedAt }: Verified): object {

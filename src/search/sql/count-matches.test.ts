@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { countStatement } from './total-repository.ts'
+import { countStatement } from './count-matches.ts'
 
 test('a count has the conditions of the filter and a cap', () => {
   const filter = { accountId: 7, network: ['BASE', 'BSC'] }
