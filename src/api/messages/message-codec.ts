@@ -37,7 +37,7 @@ export function compileCodec({ input, output }: DescMethod, registry: Registry) 
      *
      * @throws TranscodingError, WaybillError
      */
-    decode(bytes: Uint8Array, format: MessageFormat): Message {
+    decode: (bytes: Uint8Array, format: MessageFormat): Message => {
       if (format === 'binary') return decodeBinary(input, bytes)
       if (bytes.length === 0) throw waybillError('MALFORMED_BODY', { detail: 'it is empty' })
       const message = create(input)

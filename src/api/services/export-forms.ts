@@ -34,7 +34,7 @@ class ExportAnswer {
 }
 
 /** The payments of an answer of ExportPayments, as the handler gave it. */
-export function paymentsOf(answer: object): readonly ExportedPayment[] {
+function paymentsOf(answer: object): readonly ExportedPayment[] {
   return (answer as ExportAnswer).batch
 }
 

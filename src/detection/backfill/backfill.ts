@@ -127,7 +127,7 @@ async function readSpan(
     while (writing.next() <= until && performance.now() < endsAtMs) {
       const from = writing.next()
       const wanted = { from, until: Math.min(until, from + writing.width() - 1), addresses: chosen.addresses }
-      outcome = await readBlocks(wanted, writing.write, signal)
+      outcome = await readBlocks(wanted, (last, findings) => writing.write(last, findings), signal)
       // After a range that was too wide, a narrower one is asked for at once.
       if (outcome.kind === 'WAIT') break
     }

@@ -3,7 +3,7 @@ import { type Address, addressToBytes } from '../../domain/address.ts'
 import { type Hex, hexToBytes } from '../../domain/hex.ts'
 import { type EventPlace, eventKeyOf } from '../match/detected.ts'
 import type { AcceptedAs } from '../match/match-event.ts'
-import { queryRows } from './read-row.ts'
+import { queryRows } from './read-rows.ts'
 
 /** One event of one chain, for one account. */
 export interface AccountEvent extends EventPlace {

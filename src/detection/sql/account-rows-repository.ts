@@ -12,7 +12,7 @@ import type { PaymentRow } from '../../store/payment-row.ts'
 import { loadPayments, loadPaymentsOfTransactions } from '../../store/request-ledger.ts'
 import type { RefundRow } from '../../store/settle-requests.ts'
 import type { RemovedEvent } from '../../store/supersede-imports.ts'
-import { queryRows } from './read-row.ts'
+import { queryRows } from './read-rows.ts'
 
 /** Keeps a statement under 65,535 parameters. */
 const ROWS_A_STATEMENT = 500

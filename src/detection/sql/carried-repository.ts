@@ -8,7 +8,7 @@ import type { PaymentRow } from '../../store/payment-row.ts'
 import { settleStored } from '../../store/request-ledger.ts'
 import { type ChainTransactions, columnsOf, findByEvent } from './account-events-repository.ts'
 import { addPendingReplays } from './pending-replays-repository.ts'
-import { readRow } from './read-row.ts'
+import { readRows } from './read-rows.ts'
 
 /** A payment that a bridge delivered and whose source (chain, transaction, payer) is still to be looked up, or is not final yet. */
 export interface CarriedPayment {
@@ -70,7 +70,7 @@ export async function findDueCarried(
 ): Promise<CarriedPayment[]> {
   const query = knex('carried_payments').where('due_at', '<=', now).orderBy('due_at').limit(limit)
   const rows = await (onlySeen ? query.whereNotNull('source_tx_hash') : query)
-  return rows.map((row) => toCarried(readRow(row)))
+  return readRows<CarriedFields>(rows).map(toCarried)
 }
 
 type CarriedFields = Omit<CarriedPayment, 'seen'> & {

@@ -3,7 +3,7 @@ import type { NodeFigures } from '../../nodes/node-limits.ts'
 import { runCancellable } from '../../postgres/cancellable.ts'
 import type { Lease } from '../../store/leases-repository.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
-import { readRow } from './read-row.ts'
+import { readRows } from './read-rows.ts'
 
 /**
  * What the process that follows a chain reports about it. Stored as JSON, so times are ISO 8601 texts. Leaves out what `chain_state` holds.
@@ -101,7 +101,7 @@ export async function readChainFacts(
     [[...chainIds]],
   )
   const { rows } = await runCancellable(knex, query, signal)
-  return rows.map((row) => toFacts(readRow(row)))
+  return readRows<FactsRow>(rows).map(toFacts)
 }
 
 function toFacts(row: FactsRow): ChainFacts {

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
-import { queryRows, readRow } from './read-row.ts'
+import { queryRows, readRows } from './read-rows.ts'
 
 /** Blocks that are read for some contracts beside following the chain, lowest first. Block numbers include both ends. */
 export interface Span {
@@ -127,7 +127,7 @@ export async function readContracts(knex: Knex, chainId: string): Promise<Map<Ad
     .select('address', 'from_block')
     .where({ chain_id: chainId })
     .orderBy('address')
-  const contracts = rows.map((row) => readRow<ReadContract>(row))
+  const contracts = readRows<ReadContract>(rows)
   return new Map(contracts.map(({ address, fromBlock }) => [address, fromBlock]))
 }
 

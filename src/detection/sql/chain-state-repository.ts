@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { type Hex, hexToBytes } from '../../domain/hex.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
-import { readRow } from './read-row.ts'
+import { readRows } from './read-rows.ts'
 
 /** A row of `chain_state`: how far a chain was read. */
 export interface StoredChain {
@@ -35,14 +35,14 @@ export interface StoredBlock {
 
 /** @param chainId - CAIP-2 */
 export async function findChain(knex: Knex, chainId: string): Promise<StoredChain | undefined> {
-  const row = await knex('chain_state').where({ chain_id: chainId }).first()
-  return row && readRow<StoredChain>(row)
+  const [stored] = readRows<StoredChain>(await knex('chain_state').where({ chain_id: chainId }))
+  return stored
 }
 
 /** Reads the row and locks it until the transaction ends. Whoever writes rows of a chain takes this lock first. */
 export async function lockChain(trx: Knex.Transaction, chainId: string): Promise<StoredChain | undefined> {
-  const row = await trx('chain_state').where({ chain_id: chainId }).forUpdate().first()
-  return row && readRow<StoredChain>(row)
+  const [stored] = readRows<StoredChain>(await trx('chain_state').where({ chain_id: chainId }).forUpdate())
+  return stored
 }
 
 /** Inserts the row of a chain unless it exists. @returns whether it was inserted */
@@ -113,7 +113,7 @@ function columnsOfCheckpoint({ number, hash, timestampSec }: Omit<BlockHeader, '
 /** The stored blocks of a chain, lowest first: the last final one and all above it that were read. */
 export async function readBlocks(knex: Knex, chainId: string): Promise<StoredBlock[]> {
   const rows = await knex('chain_blocks').select('number', 'hash').where({ chain_id: chainId }).orderBy('number')
-  return rows.map((row) => readRow<StoredBlock>(row))
+  return readRows<StoredBlock>(rows)
 }
 
 /** Accounts that have payments or refunds in blocks up to a number, or above it. */

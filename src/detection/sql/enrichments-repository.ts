@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { chunksOf } from '../../domain/collections.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import type { Lack, LackingTransaction } from '../match/detected.ts'
-import { readRow } from './read-row.ts'
+import { readRows } from './read-rows.ts'
 
 /** A transaction of which a figure is to be looked up again. */
 export interface PendingEnrichment extends LackingTransaction {
@@ -50,7 +50,7 @@ export async function findDueEnrichments(
     .where('due_at', '<=', now)
     .orderBy('due_at')
     .limit(limit)
-  const entries = rows.map((row) => readRow<PendingEnrichment & { readonly lacks: Lack[] }>(row))
+  const entries = readRows<PendingEnrichment & { readonly lacks: Lack[] }>(rows)
   return entries.map((entry) => ({ ...entry, lacks: new Set(entry.lacks) }))
 }
 

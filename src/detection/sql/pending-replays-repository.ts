@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { chunksOf } from '../../domain/collections.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
-import { queryRows, readRow } from './read-row.ts'
+import { queryRows, readRows } from './read-rows.ts'
 
 /** A topic that an account knows. */
 export interface KnownTopic {
@@ -33,7 +33,7 @@ export async function findReplays(knex: Knex, accountId: number, topics: readonl
 /** @returns the next entries after a number, in the order of their numbers; 0 for the first */
 export async function nextReplays(knex: Knex, after: number, limit: number): Promise<PendingReplay[]> {
   const rows = await knex('pending_replays').where('note', '>', after).orderBy('note').limit(limit)
-  return rows.map((row) => readRow<PendingReplay>(row))
+  return readRows<PendingReplay>(rows)
 }
 
 /**

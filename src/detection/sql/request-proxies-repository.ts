@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
 import { chunksOf } from '../../domain/collections.ts'
 import type { CreatedProxy } from '../match/detected.ts'
-import { queryRows } from './read-row.ts'
+import { queryRows } from './read-rows.ts'
 
 const ROWS_A_STATEMENT = 1_000
 

@@ -6,7 +6,7 @@ import { type EventPlace, eventKeyOf } from '../match/detected.ts'
 import type { MatchableRequest } from '../match/match-event.ts'
 import { type AccountEvent, columnsOf } from './account-events-repository.ts'
 import type { KnownTopic } from './pending-replays-repository.ts'
-import { queryRows } from './read-row.ts'
+import { queryRows } from './read-rows.ts'
 
 const TOPICS_A_STATEMENT = 2_000
 

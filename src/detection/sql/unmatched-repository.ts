@@ -7,7 +7,7 @@ import type { EventPlace, UnmatchedEvent } from '../match/detected.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
 import { type AccountEvent, columnsOf } from './account-events-repository.ts'
 import type { KnownTopic } from './pending-replays-repository.ts'
-import { queryRows, readRow } from './read-row.ts'
+import { queryRows, readRows } from './read-rows.ts'
 
 const ROWS_A_STATEMENT = 500
 
@@ -72,7 +72,7 @@ export async function listUnmatched(
     const values = [new Date(timestamp), chainId, blockNumber, hexToBytes(txHash), eventIndex, accountId]
     void query.whereRaw(`(${ORDER.join(', ')}) ${comparison} (?::timestamptz, ?, ?, ?, ?, ?)`, values)
   }
-  const listed = (await runCancellable<object[]>(knex, query, signal)).map((row) => readRow<ListedUnmatched>(row))
+  const listed = readRows<ListedUnmatched>(await runCancellable<object[]>(knex, query, signal))
   return listed.map((event) => ({ ...event, network: event.network ?? event.chainId }))
 }
 
@@ -157,8 +157,8 @@ export function deleteUnmatchedAt(
 
 /** @returns undefined where the account has no such unmatched event */
 export async function findUnmatched(knex: Knex, of: AccountEvent): Promise<UnmatchedEvent | undefined> {
-  const row = await knex('unmatched_events').where(columnsOf(of)).first()
-  return row && readRow<UnmatchedEvent>(row)
+  const [stored] = readRows<UnmatchedEvent>(await knex('unmatched_events').where(columnsOf(of)))
+  return stored
 }
 
 /** The unmatched events of unknown topics that are stored in some blocks. */
@@ -169,7 +169,7 @@ export async function findUnknownBetween(
   const rows = await knex('unmatched_events')
     .where({ chain_id: chainId, account_id: 0, reason: 'UNKNOWN_TOPIC' })
     .whereBetween('block_number', [from, to])
-  return rows.map((row) => readRow<UnmatchedEvent>(row))
+  return readRows<UnmatchedEvent>(rows)
 }
 
 /** How many unmatched events of unknown topics a chain has. Old ones are deleted beyond a number. */

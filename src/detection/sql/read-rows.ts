@@ -9,23 +9,25 @@ const REQUEST_ID_BYTES = 33
 const fieldsByColumn = new Map<string, string>()
 
 /**
- * Reads a row as the fields of an interface: the column `block_number` is the field `blockNumber`, null is undefined, a bigint a number. Bytes are an
- * address, the digits of a request's id, or `0x` and digits. Texts, times and JSON stay as they are.
+ * Reads rows as objects with the fields of an interface: the column `block_number` is the field `blockNumber`, null is undefined, a bigint a number.
+ * Bytes are an address, the digits of a request's id, or `0x` and digits. Texts, times and JSON stay as they are.
  */
-export function readRow<T>(row: object): T {
-  const fields: Record<string, unknown> = {}
-  for (const [column, value] of Object.entries(row)) fields[fieldOf(column)] = readValue(value)
-  return fields as T
+export function readRows<T>(rows: readonly object[]): T[] {
+  return rows.map((row) => {
+    const fields: Record<string, unknown> = {}
+    for (const [column, value] of Object.entries(row)) fields[fieldOf(column)] = readValue(value)
+    return fields as T
+  })
 }
 
-/** Runs a statement. @returns its rows, by {@link readRow} */
+/** Runs a statement. @returns its rows, by {@link readRows} */
 export async function queryRows<T>(
   knex: Knex,
   sql: string,
   bindings: Knex.RawBinding[] | Knex.ValueDict,
 ): Promise<T[]> {
   const { rows } = await knex.raw<{ rows: object[] }>(sql, bindings)
-  return rows.map((row) => readRow<T>(row))
+  return readRows(rows)
 }
 
 function fieldOf(column: string): string {
