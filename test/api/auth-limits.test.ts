@@ -330,7 +330,10 @@ describe('wrong keys', () => {
     expect(outcomes).toEqual(['INVALID_API_KEY', 'INVALID_API_KEY', 'RATE_LIMITED'])
   })
 
-  it('25,000 at once from as many addresses, after as many as the limiter remembers: few statements, bounded memory, and a good key among them', async () => {
+  it('25,000 at once from as many addresses, after as many as the limiter remembers: few statements, bounded memory, and a good key among them', {
+    timeout: 60_000,
+  }, async () => {
+    // 75,000 calls, each with a key of its own.
     const { call } = startProcess({ openCallsPerMinute: 300 })
     const good = await issue()
     let underWay = 0

@@ -29,12 +29,16 @@ it('a misspelt name among 12,000 imported names of 65 letters does not delay oth
   const misspell = () => ask(running.keys.nobody, `currency=${'0123456789abcdef'.repeat(4).slice(0, 60)}`)
   // The first call reads the names, which are cached then.
   const { status } = await misspell()
-  const loop = monitorEventLoopDelay({ resolution: 1 })
-  loop.enable()
-  const [misspelt, other] = await Promise.all([misspell(), ask(running.keys.other, 'limit=1')])
-  loop.disable()
-  expect([status, misspelt.status, other.status]).toEqual([400, 400, 200])
-  expect(await misspelt.text()).toContain('UNKNOWN_CURRENCY')
-  // The comparison takes 8 ms; the rest is for a machine that is busy with other tests.
-  expect(loop.max / 1_000_000).toBeLessThan(150)
+  const longestMs: number[] = []
+  for (let i = 0; i < 5; i += 1) {
+    const loop = monitorEventLoopDelay({ resolution: 1 })
+    loop.enable()
+    const [misspelt, other] = await Promise.all([misspell(), ask(running.keys.other, 'limit=1')])
+    loop.disable()
+    expect([status, misspelt.status, other.status]).toEqual([400, 400, 200])
+    expect(await misspelt.text()).toContain('UNKNOWN_CURRENCY')
+    longestMs.push(loop.max / 1_000_000)
+  }
+  // The comparison takes 8 ms. Other tests may delay one of the calls, but hardly all five.
+  expect(Math.min(...longestMs)).toBeLessThan(150)
 })
