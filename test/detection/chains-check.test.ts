@@ -130,8 +130,8 @@ describe('checkChain', () => {
       ],
     ],
     ['a missing multicall', () => ({ multicall: nobody }), () => [/^code multicall wrong: there is no contract/]],
-    ['a missing swap intermediary', () => ({ swapIntermediaries: [nobody] }), () => [/^code swap intermediary wrong/]],
-    ['a missing intermediary', () => ({ intermediaries: [nobody] }), () => [/^code intermediary wrong/]],
+    ['a missing swap intermediary', () => ({ swapIntermediaries: [nobody] }), () => [/^code swapIntermediaries wrong/]],
+    ['a missing intermediary', () => ({ intermediaries: [nobody] }), () => [/^code intermediaries wrong/]],
     [
       'a fromBlock that is too high',
       () => withFirst({ fromBlock: first().fromBlock + 1 }),
@@ -206,7 +206,7 @@ describe('checkChain', () => {
       ['receiver executor', lifi.receiver],
     ])
     const codes = facts.filter(({ check: kind, subject }) => kind === 'code' && subject.startsWith('lifi'))
-    expect(codes.map(({ subject }) => subject)).toEqual(['lifi diamond', 'lifi receiverAcrossV4', 'lifi feeContract'])
+    expect(codes.map(({ subject }) => subject)).toEqual(['lifi.diamond', 'lifi.feeContracts', 'lifi.receiverAcrossV4'])
   })
 
   it.each<[string, () => Partial<LifiConfig>, () => (string | RegExp)[]]>([
@@ -234,8 +234,8 @@ describe('checkChain', () => {
       'missing contracts',
       () => ({ diamond: nobody, feeContracts: [nobody] }),
       () => [
-        /^code lifi diamond wrong/,
-        /^code lifi feeContract wrong/,
+        /^code lifi.diamond wrong/,
+        /^code lifi.feeContracts wrong/,
         /^lifi startBridge.* unknown/,
         /^lifi swapAndStartBridge.* unknown/,
       ],

@@ -10,6 +10,7 @@ import {
 } from '../../gen/payments/v1/payment_search_service_pb.js'
 import { filterInputOf } from '../../src/api/services/payment-filter-input.ts'
 import { filterFields } from '../../src/search/filter/search-fields.ts'
+import { indexes } from '../../src/search/plan/sources.ts'
 import { cases } from './oracle-walks.ts'
 
 const others = [SummarizePaymentsRequestSchema, ExportPaymentsRequestSchema, WatchPaymentsRequestSchema]
@@ -55,4 +56,22 @@ test('every filter has a case in the oracle, and a row in the reference', () => 
   const rows = readFileSync('docs/reference/payments.md', 'utf8').match(/^\| `.*$/gm) ?? []
   const firstCells = rows.map((row) => row.split('|')[1]).join()
   expect(names.filter((name) => !firstCells.includes(`\`${name}\``))).toEqual([])
+})
+
+test('the indexes that searches choose among are those of the schema', () => {
+  const schema = readFileSync('src/postgres/schema.sql', 'utf8')
+  const created = schema.matchAll(
+    /create index (\w+) on payments \(account_id, ([\w, ]+), id\)(?:\s+include \(([\w, ]+)\))?/g,
+  )
+  const columns = new Map([...created].map(([, name = '', keys = '', includes]) => [name, { keys, includes }]))
+  for (const [name, { order, hasStatus, includes }] of Object.entries(indexes)) {
+    // The rest stand for several indexes, or for a range of one.
+    if (!name.startsWith('payments_')) continue
+    const index = columns.get(name)
+    expect(index, name).toBeDefined()
+    expect(index?.keys, name).toMatch(new RegExp(`(^|, )${hasStatus ? 'status, ' : ''}${order}$`))
+    const keys = index?.keys.split(', ') ?? []
+    const held = (others: readonly string[]) => new Set([...keys, ...others])
+    expect(held(includes), name).toEqual(held(index?.includes?.split(', ') ?? []))
+  }
 })

@@ -134,8 +134,8 @@ export declare type Route = Message<"payments.v1.Route"> & {
   estimatedDurationSeconds: number;
 
   /**
-   * Who carries out the payment: `request-network` (direct payment or conversion), `uniswap-v2` or `uniswap-v3` (swap),
-   * `lifi` (bridge). Example: `"request-network"`.
+   * Who carries out the payment: `request-network` for a direct payment or a conversion, the exchange for a swap, the
+   * bridge's provider for a bridge. Further names may come. Example: `"uniswap-v3"`.
    *
    * @generated from field: string provider = 16;
    */

@@ -1,4 +1,5 @@
-import type { ChainConfig, LifiConfig, PaymentContractConfig, TokenConfig } from '../../chains/chains-file.ts'
+import type { ChainConfig, PaymentContractConfig, TokenConfig } from '../../chains/chains-file.ts'
+import { configuredAddresses } from '../../chains/configured-addresses.ts'
 import { readDecimals } from '../../contracts/price-feed.ts'
 import { decodeText, readSymbol } from '../../contracts/returned-texts.ts'
 import { toQuantity } from '../../contracts/words.ts'
@@ -18,7 +19,7 @@ export async function* checkContracts(
   config: ChainConfig,
   blocks: NodeBlocks,
 ): AsyncGenerator<CheckedFact, void> {
-  for (const named of addressesOf(config)) yield await checkCode(node, named)
+  for (const named of contractsOf(config)) yield await checkCode(node, named)
   for (const contract of config.contracts) yield await checkFromBlock(node, contract, blocks)
 }
 
@@ -28,48 +29,11 @@ export interface NamedAddress {
   readonly address: Address
 }
 
-/** The tokens of a chain and the contracts that payers are sent to, or whose answers decide what they send. */
-export function addressesOfPayers(config: ChainConfig): NamedAddress[] {
-  return [
-    { subject: 'multicall', address: config.multicall },
-    ...config.contracts.map((contract) => ({ subject: nameOf(contract), address: contract.address })),
-    ...config.tokens.map(({ symbol, address }) => ({ subject: symbol, address })),
-    ...addressesOfLifi(config.lifi),
-    ...namedAddresses('swapV2', config.swapV2, ['router', 'factory']),
-    ...namedAddresses('swapV3', config.swapV3, ['factory', 'quoter', 'router']),
-    ...namedAddresses('conversion', config.conversion, ['path']),
-  ]
-}
-
-function addressesOf(config: ChainConfig): NamedAddress[] {
-  const feedOf = ({ symbol, usdFeed }: { symbol: string; usdFeed?: Address | undefined }) =>
-    usdFeed === undefined ? [] : [{ subject: `feed ${symbol}`, address: usdFeed }]
-  return [
-    ...addressesOfPayers(config),
-    ...[config.native, ...config.tokens].flatMap(feedOf),
-    ...(config.intermediaries ?? []).map((address) => ({ subject: 'intermediary', address })),
-    ...(config.swapIntermediaries ?? []).map((address) => ({ subject: 'swap intermediary', address })),
-    ...(config.executors ?? []).map((address) => ({ subject: 'executor', address })),
-  ]
-}
-
-function addressesOfLifi(lifi: LifiConfig | undefined): NamedAddress[] {
-  if (lifi === undefined) return []
-  const { feeContracts = [], spokePool } = lifi
-  return [
-    ...namedAddresses('lifi', lifi, ['diamond', 'receiverAcrossV4']),
-    ...feeContracts.map((address) => ({ subject: 'lifi feeContract', address })),
-    // Its executor is one of the chain's executors.
-    ...(spokePool === undefined ? [] : [{ subject: 'lifi spokePool', address: spokePool }]),
-  ]
-}
-
-function namedAddresses<K extends string>(
-  of: string,
-  config: Readonly<Record<K, Address>> | undefined,
-  names: readonly K[],
-): NamedAddress[] {
-  return config === undefined ? [] : names.map((name) => ({ subject: `${of} ${name}`, address: config[name] }))
+/** Every contract that the chains file names. */
+export function contractsOf(config: ChainConfig): NamedAddress[] {
+  const named = [...configuredAddresses(config)].map(([address, subject]) => ({ subject, address }))
+  // A step of a conversion may be the chain's coin, whose address has no code.
+  return named.filter(({ subject }) => subject !== 'conversion.paths.via')
 }
 
 const nameOf = ({ kind, version }: PaymentContractConfig) => `${kind} ${version}`

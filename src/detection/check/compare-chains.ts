@@ -4,7 +4,7 @@ import type { Logger } from '../../domain/logger.ts'
 import type { NodeLimits } from '../../nodes/node-limits.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { hiderOf, nameNodes } from './check-chain.ts'
-import { addressesOfPayers, checkCode, checkDecimals, type NamedAddress } from './check-contracts.ts'
+import { checkCode, checkDecimals, contractsOf, type NamedAddress } from './check-contracts.ts'
 import { type CheckedFact, type CheckedNode, openNode } from './checked-node.ts'
 
 /** What is wrong with a contract or token of the chains file. */
@@ -124,7 +124,7 @@ async function askAll(node: CheckedNode, config: ChainConfig): Promise<NodeAnswe
     const before = answers.get(address)
     if (before === undefined || !isWrong(before)) answers.set(address, fact)
   }
-  for (const named of addressesOfPayers(config)) keep(named, await checkCode(node, named))
+  for (const named of contractsOf(config)) keep(named, await checkCode(node, named))
   for (const token of config.tokens) keep(token, await checkDecimals(node, token))
   return answers
 }
@@ -133,7 +133,7 @@ async function askAll(node: CheckedNode, config: ChainConfig): Promise<NodeAnswe
 function decide(chain: ComparedChain, { logger }: ComparisonOptions): void {
   const { config, nodes, wrong: before } = chain
   const wrong = new Map<Address, WrongAddress>()
-  for (const { subject, address } of addressesOfPayers(config)) {
+  for (const { subject, address } of contractsOf(config)) {
     const heard = nodes.filter(
       ({ answers }) => answers[0]?.get(address)?.verdict === 'ok' || saysWrong(answers[0], address),
     )

@@ -1,7 +1,7 @@
 import type { Address } from '../../domain/address.ts'
 import type { DecimalString } from '../../domain/decimal.ts'
 import type { Hex } from '../../domain/hex.ts'
-import type { ExchangeRate, PaymentFee, PaymentGas, PaymentType } from '../../domain/payment.ts'
+import type { Payment } from '../../domain/payment.ts'
 import type { UnmatchedReason } from './match-event.ts'
 
 /** Identifies a payment event on one chain. */
@@ -28,29 +28,36 @@ export interface PlacedSighting extends Sighting {
   readonly logIndex: number
 }
 
-/** A payment as it was read from the chain. Amounts are in human units. */
-export interface DetectedPayment extends PlacedSighting {
-  readonly id: string
-  readonly requestId: string
-  readonly type: PaymentType
-  readonly amount: DecimalString
-  readonly currency: string
-  readonly amountInUsd?: DecimalString | undefined
-  readonly invoiceAmount: DecimalString
-  readonly invoiceCurrency: string
-  /** Absent where it is not certain. */
-  readonly payer?: Address | undefined
-  readonly payee: Address
-  /** The sender of the transaction. */
-  readonly initiator: Address
-  /** Absent for the chain's coin. */
-  readonly tokenAddress?: Address | undefined
-  readonly paymentReference: Hex
-  readonly reference?: string | undefined
-  readonly fees: readonly PaymentFee[]
-  readonly exchangeRates: readonly ExchangeRate[]
-  readonly gas?: PaymentGas | undefined
-}
+/** What a payment that was found on chain has, and an imported one may lack. */
+type FoundField =
+  | 'requestId'
+  | 'type'
+  | 'invoiceAmount'
+  | 'invoiceCurrency'
+  | 'payee'
+  | 'initiator'
+  | 'paymentReference'
+
+/** The fields of a payment that detection knows by the chain that it reads, or that are decided when the payment is written. */
+type OtherField =
+  | 'status'
+  | 'statusHistory'
+  | 'confirmations'
+  | 'superseded'
+  | 'updatedAt'
+  | 'changedAt'
+  | 'refunds'
+  | 'refundedAmount'
+  | 'network'
+  | 'chainId'
+  | 'sourceNetwork'
+  | 'sourceTxHash'
+
+/** A payment as it was read from the chain. Its payer is absent where it is not certain, its token for the chain's coin. */
+export type DetectedPayment = PlacedSighting &
+  Omit<Payment, keyof PlacedSighting | FoundField | OtherField> & {
+    readonly [F in FoundField]: NonNullable<Payment[F]>
+  }
 
 /** A refund as it was read from the chain. */
 export interface DetectedRefund extends PlacedSighting {

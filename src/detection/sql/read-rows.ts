@@ -2,20 +2,28 @@ import type { Knex } from 'knex'
 import { addressFromBytes } from '../../domain/address.ts'
 import { bytesToHex } from '../../domain/hex.ts'
 
-/** How many bytes have the columns whose bytes are not written as `0x` and digits. */
-const ADDRESS_BYTES = 21
-const REQUEST_ID_BYTES = 33
+/** How the bytes of a column are written; those of all others as `0x` and digits. */
+const writers: Readonly<Record<string, (bytes: Uint8Array) => string>> = {
+  address: addressFromBytes,
+  initiator: addressFromBytes,
+  payee: addressFromBytes,
+  payer: addressFromBytes,
+  recipient: addressFromBytes,
+  refund_address: addressFromBytes,
+  token_address: addressFromBytes,
+  request_id: (bytes) => bytesToHex(bytes).slice(2),
+}
 
 const fieldsByColumn = new Map<string, string>()
 
 /**
  * Reads rows as objects with the fields of an interface: the column `block_number` is the field `blockNumber`, null is undefined, a bigint a number.
- * Bytes are an address, the digits of a request's id, or `0x` and digits. Texts, times and JSON stay as they are.
+ * Bytes are an address or the digits of a request's id by the column's name, else `0x` and digits. Texts, times and JSON stay as they are.
  */
 export function readRows<T>(rows: readonly object[]): T[] {
   return rows.map((row) => {
     const fields: Record<string, unknown> = {}
-    for (const [column, value] of Object.entries(row)) fields[fieldOf(column)] = readValue(value)
+    for (const [column, value] of Object.entries(row)) fields[fieldOf(column)] = readValue(column, value)
     return fields as T
   })
 }
@@ -38,10 +46,8 @@ function fieldOf(column: string): string {
   return field
 }
 
-function readValue(value: unknown): unknown {
+function readValue(column: string, value: unknown): unknown {
   if (value === null) return undefined
   if (typeof value === 'bigint') return Number(value)
-  if (!(value instanceof Uint8Array)) return value
-  if (value.length === ADDRESS_BYTES) return addressFromBytes(value)
-  return value.length === REQUEST_ID_BYTES ? bytesToHex(value).slice(2) : bytesToHex(value)
+  return value instanceof Uint8Array ? (writers[column] ?? bytesToHex)(value) : value
 }

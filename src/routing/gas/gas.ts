@@ -1,16 +1,22 @@
 /**
- * The gas of a payment's transactions. Measured on a node with Request's deployed contracts and plain tokens; `test/routing/quotes.test.ts`
+ * The gas of a payment's transactions; that of a swap stands in its provider. Measured on a node with Request's deployed contracts and plain tokens; `test/routing/quotes.test.ts`
  * compares it with what transactions really use.
  *
  * Most of it depends on storage: writing a balance that was 0 takes 17,100 more than changing one, and setting one to 0 refunds 4,800.
  */
 
-const NEW_SLOT = 17_100n
+/** What writing a balance that was 0 adds. */
+export const NEW_SLOT = 17_100n
 const CLEARED_SLOT = 4_800n
 
 /** Tokens and price feeds differ: a token with a fee on transfers used 19 % more than a plain one. */
 function withMarginForTokens(measured: bigint): bigint {
   return (measured * 6n) / 5n
+}
+
+/** Pools differ in what they keep at each swap. */
+export function withMarginForPools(measured: bigint): bigint {
+  return (measured * 11n) / 10n
 }
 
 /** Only the length of calldata differs: native coins move alike everywhere. */
@@ -46,7 +52,7 @@ export interface PaymentGasFacts {
  * @param newReceiver - for each that holds nothing
  * @param fee - for paying a fee
  */
-function receiverGas({ payeeIsNew, feeReceiver }: PaymentGasFacts, newReceiver: bigint, fee: bigint): bigint {
+export function receiverGas({ payeeIsNew, feeReceiver }: PaymentGasFacts, newReceiver: bigint, fee: bigint): bigint {
   let gas = payeeIsNew ? newReceiver : 0n
   if (feeReceiver !== undefined) gas += fee
   if (feeReceiver === 'NEW') gas += newReceiver
@@ -93,38 +99,6 @@ export function erc20ConversionGas(facts: Erc20GasFacts, feeds: number): bigint 
 /** The gas of `transferWithReferenceAndFee` of the native conversion proxy. @param feeds - price feeds on its path */
 export function nativeConversionGas(facts: PaymentGasFacts, feeds: number): bigint {
   return nativePaymentGas(facts) + withMarginForTokens(NATIVE_CONVERSION + FURTHER_FEED * BigInt(feeds - 1))
-}
-
-const SWAP_TO_PAY = 167_000n
-const FURTHER_HOP = 46_400n
-
-/**
- * Such a payment clears so much storage that it gets the largest refund, a fifth of its gas. So whatever is added counts four fifths.
- */
-const SWAP_NEW_SLOT = 13_700n
-const SWAP_FEE = 6_800n
-
-/**
- * The gas of `swapTransferWithReference` of ERC20SwapToPay, once its router and the proxy may spend its tokens. The first swap of a pool takes
- * 40,000 more.
- *
- * @param hops - pools on its path
- */
-export function swapToPayGas(facts: PaymentGasFacts, hops: number): bigint {
-  const swap = SWAP_TO_PAY + FURTHER_HOP * BigInt(hops - 1)
-  return ((swap + receiverGas(facts, SWAP_NEW_SLOT, SWAP_FEE)) * 11n) / 10n
-}
-
-const ROUTER_V3 = 52_000n
-
-/**
- * The gas of `exactOutputSingle` of SwapRouter02.
- *
- * @param poolGas - by QuoterV2
- * @param receiverIsNew - the wallet's balance of the bought token is 0
- */
-export function swapV3Gas({ poolGas, receiverIsNew }: { poolGas: bigint; receiverIsNew: boolean }): bigint {
-  return ((ROUTER_V3 + poolGas + (receiverIsNew ? NEW_SLOT : 0n)) * 11n) / 10n
 }
 
 /**

@@ -107,12 +107,12 @@ const INDEX_BY_TIME: Readonly<Record<string, IndexName>> = {
   reference: 'payments_reference',
   network: 'payments_network',
   source_network: 'payments_source_network',
-}
+} satisfies Partial<Record<BranchColumn, IndexName>>
 /** The same in the order of US dollars. */
 const INDEX_BY_USD: Readonly<Record<string, IndexName>> = {
   payer: 'payments_payer_usd',
   payee: 'payments_payee_usd',
-}
+} satisfies Partial<Record<BranchColumn, IndexName>>
 
 /** All sources of a query. A transaction or a free text names few payments, so that other sources are left out. */
 export function sourcesOf(query: PageQuery): Source[] {

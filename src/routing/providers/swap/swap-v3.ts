@@ -7,7 +7,7 @@ import { encodeAddress, encodeUint, uintAt } from '../../../contracts/words.ts'
 import type { Address } from '../../../domain/address.ts'
 import { type Erc20, isErc20 } from '../../../domain/currency.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
-import { swapV3Gas } from '../../gas/gas.ts'
+import { NEW_SLOT, withMarginForPools } from '../../gas/gas.ts'
 import type { Step } from '../../gas/steps.ts'
 import { readApproval } from '../../plans/approval.ts'
 import { findContract, secondsOfBlocks, usedOn } from '../../plans/configured-contract.ts'
@@ -21,6 +21,9 @@ const NAME = 'uniswap-v3'
 
 /** The exchange refuses the swap when it is mined later than this. */
 const DEADLINE_SECONDS = 20 * 60
+
+/** The gas of `exactOutputSingle` of SwapRouter02, without that of the pool. */
+const ROUTER = 52_000n
 
 /**
  * Swaps another token of the chain on a Uniswap-v3-compatible exchange into the payer's own wallet, and then pays. No contract does both in one
@@ -101,7 +104,8 @@ function planSwap(swap: Swap): Plan {
         })
       const exchanging: Step = {
         kind: 'SWAP',
-        gasLimit: swapV3Gas({ poolGas: best.poolGas, receiverIsNew: held === 0n }),
+        // The pool's is measured by QuoterV2.
+        gasLimit: withMarginForPools(ROUTER + best.poolGas + (held === 0n ? NEW_SLOT : 0n)),
         effect: { kind: 'BALANCE', token: destination.address, amount: balance },
         transaction: () => ({ to: router, data: encodeSwap(), value: 0n }),
       }
