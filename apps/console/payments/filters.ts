@@ -17,14 +17,12 @@ export type Search = NonNullable<Parameters<Waybill['eachPayment']>[0]>
 
 export type FilterField = keyof typeof suggestTexts.fields
 
-/** Filters of the search that have no title, which does not compile: the link names days and excluded values otherwise. */
-type Untitled = Exclude<
-  keyof WatchFilter,
-  FilterField | 'fromDate' | 'toDate' | 'timeZone' | 'exclude' | '$typeName' | '$unknown'
->
-export const FILTER_FIELDS = Object.keys(
-  suggestTexts.fields satisfies Record<Untitled, string>,
-) as readonly FilterField[]
+export const FILTER_FIELDS = Object.keys(suggestTexts.fields) as readonly FilterField[]
+
+/** The filters of the search of which a link names the days, the zone or the excluded values otherwise. */
+type OtherwiseNamed = 'fromDate' | 'toDate' | 'timeZone' | 'exclude' | '$typeName' | '$unknown'
+/** Compiles only while every other filter of the search has a title. */
+suggestTexts.fields satisfies Readonly<Record<Exclude<keyof WatchFilter, OtherwiseNamed>, string>>
 
 /** Those that may be days. */
 const DATES = ['from', 'to', 'changedFrom', 'changedTo'] as const
