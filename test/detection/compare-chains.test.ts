@@ -83,7 +83,7 @@ describe('what payers are sent to', () => {
       detail: `there is no contract at ${NOWHERE}`,
     })
     expect(wrong(chain.tokens.USDC.address, 'BASE')).toEqual({
-      contract: 'USDC',
+      contract: 'the token USDC',
       detail: 'its decimals are 6, and 18 in the file',
     })
     expect(wrong(chain.tokens.USDC.address)).toBeUndefined()
@@ -102,7 +102,7 @@ describe('what payers are sent to', () => {
     const both = compare([config])
     second.meddle(without(token))
     await both.round()
-    expect(both.wrong(token)).toMatchObject({ contract: 'DAI' })
+    expect(both.wrong(token)).toMatchObject({ contract: 'the token DAI' })
     second.meddle()
     await both.round()
     expect(both.wrong(token)).toBeUndefined()
