@@ -121,6 +121,8 @@ export async function composeService(options: ServiceOptions) {
     clock: now,
     findSource: routes.findTransfer,
   })
+  const processKeys = await keysOf(options)
+  const auth = createAuth({ knex, logger, now, processKeys, openCallsPerMinute: options.openCallsPerMinute })
   const lists = createRequestListRepository(knex)
   const requests = createRequests({
     repository: requestRepository,
@@ -129,14 +131,13 @@ export async function composeService(options: ServiceOptions) {
     cursorSecret: shared.cursorSecret,
     now,
     onStored: (account, stored) => detection.onRequestsStored(account, stored),
+    originsOf: auth.originsOfAccount,
   })
   const summarizeRequests = createSummarizeRequests({ knex, lists, known: shared, now })
   const watchRequest = createWatchRequest({ readMany: (...asked) => requestRepository.findMany(...asked), logger, now })
   const wallets = createRefundWallets({ repository: createRefundWalletRepository(knex), chains: options.chains, now })
   const { readPools } = options
   const reads = readPools === undefined ? createPaymentReads({ ...shared, knex }) : createPooledReads(readPools, shared)
-  const processKeys = await keysOf(options)
-  const auth = createAuth({ knex, logger, now, processKeys, openCallsPerMinute: options.openCallsPerMinute })
   const services = createPaymentsServices({
     routes,
     requests: { requests, summarize: summarizeRequests, watch: watchRequest, warningsOf: routes.warningsOf },

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Knex } from 'knex'
+import type { Account } from '../domain/account.ts'
 import type { Logger } from '../domain/logger.ts'
 import { createAuthenticate, type ProcessKey, storedFormOf } from './authenticate.ts'
 import type { Caller, ReportLimit } from './caller.ts'
@@ -74,6 +75,11 @@ export function createAuth(options: AuthOptions) {
       const own = processKeys.find((each) => timingSafeEqual(each.keyHash, keyHash))
       const [found] = own !== undefined || !isApiKey(key) ? [own] : await repository.findByHashes([keyHash])
       return found !== undefined && isInForce(found, now()) ? found.origins : undefined
+    },
+    /** The origins of the publishable keys in force of an account. */
+    originsOfAccount: async (account: Account): Promise<ReadonlySet<string>> => {
+      const own = processKeys.filter((key) => key.account.id === account.id).flatMap(({ origins = [] }) => origins)
+      return new Set([...own, ...(await repository.listOrigins(now(), account.id))])
     },
     /** The origins of all publishable keys. */
     pageOrigins: createPageOrigins({

@@ -3,12 +3,13 @@ import { type Account, isAccountName } from '../domain/account.ts'
 import { dropOldest } from '../domain/collections.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { batchLookups } from './batch-lookups.ts'
-import type { Caller, ReportLimit } from './caller.ts'
+import type { Caller, Page, ReportLimit } from './caller.ts'
 import { admitPage, isInForce, type PageHeaders } from './find-key-in-force.ts'
 import type { CountAddress } from './limit-addresses.ts'
 import type { CountCall } from './limit-calls.ts'
 import type { RecordUse } from './record-use.ts'
 import { hashApiKey, isApiKey, isOperators, PUBLISHABLE_SCOPES, type Scope, scopes } from './rules/api-key.ts'
+import type { Shop } from './rules/shop.ts'
 import type { ApiKeyRepository, StoredApiKey } from './sql/api-key-repository.ts'
 import type { WatchTickets } from './watch-tickets.ts'
 
@@ -41,6 +42,7 @@ export interface ProcessKey {
   readonly account: Account
   /** The origins whose pages may use it; undefined for a secret key. */
   readonly origins?: readonly string[] | undefined
+  readonly shop?: Shop | undefined
 }
 
 export interface AuthenticateOptions {
@@ -136,9 +138,10 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (key === undefined) throw waybillError('INVALID_API_KEY', {})
     if (!processKeys.includes(key)) recordUse(key.id)
     if (key.origins !== undefined) {
-      countPage(address(), report)
+      const caller: Page = { address: address(), origins: key.origins, shop: key.shop ?? {} }
+      countPage(caller.address, report)
       admitPage(key.origins, page?.())
-      return { account: await chooseAccount(key, account), keyId: key.id, pageAddress: address() }
+      return { account: await chooseAccount(key, account), keyId: key.id, page: caller }
     }
     await countCall(key.id, key.callsPerMinute, report)
     if (!key.scopes.includes(scope)) throw waybillError('MISSING_SCOPE', { scope })
@@ -148,10 +151,11 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 }
 
 /** Gives a process key the form of a stored one: every scope but the platform's, and no limit. */
-export function storedFormOf({ key, account, origins }: ProcessKey): StoredApiKey {
+export function storedFormOf({ key, account, origins, shop }: ProcessKey): StoredApiKey {
   const ownScopes = origins === undefined ? scopes.filter((scope) => scope !== 'accounts:any') : PUBLISHABLE_SCOPES
   const keyHash = hashApiKey(key)
-  return { id: key, keyHash, account, hint: key, scopes: ownScopes, callsPerMinute: 0, origins, createdAt: new Date(0) }
+  const own = { scopes: ownScopes, callsPerMinute: 0, origins, shop }
+  return { ...own, id: key, keyHash, account, hint: key, createdAt: new Date(0) }
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Account } from '../domain/account.ts'
 import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
+import type { Shop } from './rules/shop.ts'
 
 /** The key behind a call, and the account it acts for. */
 export interface Caller {
@@ -13,8 +14,17 @@ export interface Caller {
   readonly operates?: 'ALL' | 'ACCOUNT' | undefined
   /** The part of the process's running calls that nobody takes from the key, 0 to 1; absent for the usual one, and for a publishable key. */
   readonly share?: number | undefined
-  /** The client address behind a publishable key, by which its calls are counted; absent for a secret key. */
-  readonly pageAddress?: string | undefined
+  /** The page that calls with a publishable key; absent for a secret key. */
+  readonly page?: Page | undefined
+}
+
+/** A page with a publishable key. */
+export interface Page {
+  /** The client address, by which its calls are counted. */
+  readonly address: string
+  /** The origins of the key. */
+  readonly origins: readonly string[]
+  readonly shop: Shop
 }
 
 /** The state of a caller's limit, after the call that was just counted. */

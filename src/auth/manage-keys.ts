@@ -8,6 +8,7 @@ import {
   PUBLISHABLE_SCOPES,
   type Scope,
 } from './rules/api-key.ts'
+import type { Shop } from './rules/shop.ts'
 import { type ApiKeyRepository, SERVICE, type StoredApiKey } from './sql/api-key-repository.ts'
 
 /** A new key. */
@@ -59,17 +60,17 @@ export async function issueApiKey(
  */
 export async function issuePublishableKey(
   repository: ApiKeyRepository,
-  terms: NewKey & { readonly origins: readonly string[] },
+  terms: NewKey & { readonly origins: readonly string[]; readonly shop?: Shop | undefined },
 ): Promise<IssuedApiKey> {
-  const { origins } = terms
+  const { origins, shop } = terms
   if (origins.length === 0) throw new RangeError('a publishable key needs at least one origin')
-  return issue(repository, terms, { scopes: PUBLISHABLE_SCOPES, callsPerMinute: 0, origins })
+  return issue(repository, terms, { scopes: PUBLISHABLE_SCOPES, callsPerMinute: 0, origins, shop })
 }
 
 async function issue(
   repository: ApiKeyRepository,
   { account: name, now, expiresAt, actor = SERVICE }: NewKey,
-  own: Pick<StoredApiKey, 'scopes' | 'callsPerMinute' | 'share' | 'origins'>,
+  own: Pick<StoredApiKey, 'scopes' | 'callsPerMinute' | 'share' | 'origins' | 'shop'>,
 ): Promise<IssuedApiKey> {
   const account = await repository.ensureAccount(name)
   const issued = drawKey({ ...own, account, createdAt: now, expiresAt })
@@ -78,7 +79,7 @@ async function issue(
 }
 
 /**
- * Creates a key with the account, scopes, origins, limit and share of another, which expires after the overlap; until then both are valid. If the
+ * Creates a key with the account, scopes, origins, shop, limit and share of another, which expires after the overlap; until then both are valid. If the
  * old key had a lifetime, the new one has the same.
  *
  * @returns undefined when there is no such key, or it is revoked or expired
@@ -90,10 +91,10 @@ export async function rotateApiKey(
   const { id, overlapMs, now, actor = SERVICE } = terms
   const old = await repository.findById(id)
   if (old === undefined) return undefined
-  const { account, scopes, callsPerMinute, share, origins } = old
+  const { account, scopes, callsPerMinute, share, origins, shop } = old
   const lifetimeMs = old.expiresAt && old.expiresAt.getTime() - old.createdAt.getTime()
   const expiresAt = lifetimeMs === undefined ? undefined : new Date(now.getTime() + lifetimeMs)
-  const issued = drawKey({ account, scopes, callsPerMinute, share, origins, createdAt: now, expiresAt })
+  const issued = drawKey({ account, scopes, callsPerMinute, share, origins, shop, createdAt: now, expiresAt })
   const oldExpiresAt = new Date(now.getTime() + overlapMs)
   const change = { actor, at: now }
   const isReplaced = await repository.replace({ oldId: id, key: issued.stored, oldExpiresAt, change })

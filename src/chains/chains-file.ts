@@ -71,6 +71,7 @@ interface PriceConfig {
 interface NativeCoinConfig extends PriceConfig {
   readonly symbol: string
   readonly decimals: number
+  readonly logo?: string
 }
 
 export interface TokenConfig extends PriceConfig {
@@ -78,6 +79,8 @@ export interface TokenConfig extends PriceConfig {
   readonly symbol: string
   readonly address: Address
   readonly decimals: number
+  /** An https address, or a data URI. */
+  readonly logo?: string
   /** Whether it is a bridged copy of a token that also exists natively. */
   readonly bridged?: boolean
   /** Whether an allowance has to be set to 0 before it can be changed, as for USDT on Ethereum. */

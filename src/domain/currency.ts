@@ -20,6 +20,8 @@ export interface Token {
   readonly usdFeed?: Address | undefined
   readonly heartbeatSeconds?: number
   readonly pegUsd?: string
+  /** An https address, or a data URI. */
+  readonly logo?: string
 }
 
 /** A token with a contract. */

@@ -3,7 +3,7 @@ import { numberIn, valueIn } from './collections.ts'
 import { type Decimal, subtractDecimals, ZERO } from './decimal.ts'
 import type { Hex } from './hex.ts'
 
-/** A payment request. All fields but `cancelledAt` are its terms, which never change. What was not given is absent, or undefined. */
+/** A payment request. All fields but `title` and `cancelledAt` are its terms, which never change. What was not given is absent, or undefined. */
 export interface PaymentRequest {
   /** `01` and 64 lower-case digits. */
   readonly requestId: string
@@ -21,6 +21,10 @@ export interface PaymentRequest {
   readonly network: string
   readonly reference?: string | undefined
   readonly refundAddress?: Address | undefined
+  /** What payers read. It is no term: a request that is sent again keeps its own. */
+  readonly title?: string | undefined
+  /** Where payers go back to. */
+  readonly returnUrl?: string | undefined
   readonly createdAt: Date
   /** From then on the request has no routes. */
   readonly expiresAt?: Date | undefined

@@ -16,6 +16,8 @@ export interface TermsInput {
   readonly salt?: string | undefined
   /** RFC 3339, or a day, whose end is meant. */
   readonly expiresAt?: string | undefined
+  readonly title?: string | undefined
+  readonly returnUrl?: string | undefined
 }
 
 /** A request that was created elsewhere, as a line states it: the terms of creation, and what the answer adds. */
@@ -32,7 +34,7 @@ export interface RequestLine extends TermsInput {
  */
 export function formatRequestLine(request: PaymentRequest): string {
   const { requestId, salt, paymentReference, payee, amount, invoiceCurrency, paymentCurrency, network } = request
-  const { reference, refundAddress, expiresAt, createdAt, cancelledAt } = request
+  const { reference, refundAddress, expiresAt, title, returnUrl, createdAt, cancelledAt } = request
   return JSON.stringify({
     requestId,
     salt,
@@ -45,6 +47,8 @@ export function formatRequestLine(request: PaymentRequest): string {
     reference,
     refundAddress: refundAddress && formatAddress(refundAddress),
     expiresAt,
+    title,
+    returnUrl,
     createdAt,
     cancelledAt,
   })

@@ -136,6 +136,36 @@ export function requireMerchantReference(field: string, value: string): string {
   return value
 }
 
+const MAX_TITLE_LENGTH = 80
+
+/** Reads what payers read of a request. @throws WaybillError INVALID_TITLE */
+export function requireTitle(field: string, value: string): string {
+  // Characters that change the direction of text would let a title show another sum than it has.
+  const turns = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u.test(value)
+  const detail =
+    explainText(value, MAX_TITLE_LENGTH) ??
+    (turns ? 'it has a character that changes the direction of text' : undefined)
+  if (detail !== undefined) throw waybillError('INVALID_TITLE', { field, detail })
+  return value
+}
+
+const LOCAL_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
+
+/** Reads the address of a page that payers go back to. @throws WaybillError INVALID_RETURN_URL */
+export function requireReturnUrl(field: string, value: string): string {
+  const detail = explainReturnUrl(value)
+  if (detail !== undefined) throw waybillError('INVALID_RETURN_URL', { field, value, detail })
+  return value
+}
+
+function explainReturnUrl(value: string): string | undefined {
+  const url = URL.parse(value)
+  if (url === null || /[\s\p{Cc}]/u.test(value)) return 'it is no address of a page'
+  const isSafe = url.protocol === 'https:' || (url.protocol === 'http:' && LOCAL_HOSTS.has(url.hostname))
+  if (!isSafe) return 'it does not begin with https://'
+  return url.username === '' && url.password === '' ? undefined : 'it has a user name or a password'
+}
+
 /** Fewer characters would begin too many references. */
 const MIN_PREFIX_LENGTH = 2
 

@@ -32,7 +32,7 @@ create table accounts (
   created_at timestamptz(3) not null default now()
 );
 
--- origins: of a publishable key; null for a secret one.
+-- origins, shop: of a publishable key; null for a secret one.
 -- share: the part of a process's running calls that nobody takes from the key; null for the usual one.
 create table api_keys (
   key_hash bytea primary key,
@@ -46,6 +46,7 @@ create table api_keys (
   revoked_at timestamptz(3),
   last_used_at timestamptz(3),
   origins text[],
+  shop jsonb,
   share double precision
 );
 create index api_keys_account on api_keys (account_id);
@@ -204,6 +205,8 @@ create table requests (
   created_at timestamptz(3) not null,
   expires_at timestamptz(3),
   cancelled_at timestamptz(3),
+  title text,
+  return_url text,
   status smallint not null default 1,
   paid numeric not null default 0,
   pending numeric not null default 0,

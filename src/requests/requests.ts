@@ -48,6 +48,8 @@ export interface RequestsOptions {
   readonly cursorSecret: Uint8Array
   readonly now: () => Date
   readonly onStored: RequestsStored
+  /** The origins of the account's publishable keys in force: where its pages are. */
+  readonly originsOf: (account: Account) => Promise<ReadonlySet<string>>
 }
 
 /** Creates the service of payment requests of accounts. */
@@ -57,6 +59,13 @@ export function createRequests(options: RequestsOptions) {
   async function get(account: Account, text: string, signal?: AbortSignal): Promise<RequestWithBalance> {
     const reference = requirePaymentReference('paymentReference', text)
     return requireFound(await repository.findByReference(account, reference, signal), reference)
+  }
+
+  /** Whoever sends payers to a page has a key for pages of that origin. */
+  async function refuseForeignPage(account: Account, returnUrl: string | undefined): Promise<void> {
+    if (returnUrl === undefined || (await options.originsOf(account)).has(new URL(returnUrl).origin)) return
+    const detail = 'no publishable key of the account has its origin'
+    throw waybillError('INVALID_RETURN_URL', { field: 'returnUrl', value: returnUrl, detail })
   }
 
   /** Refuses an expired request. A repeated call gets the request of the first call, even when that has expired meanwhile. */
@@ -93,6 +102,7 @@ export function createRequests(options: RequestsOptions) {
      */
     async create(account: Account, input: TermsInput, how: CreateOptions = {}): Promise<RequestWithBalance> {
       const terms = parseTerms(input, known)
+      await refuseForeignPage(account, terms.returnUrl)
       const drawn = requestOfTerms(terms, now())
       const isPast = terms.expiresAt !== undefined && terms.expiresAt <= drawn.createdAt
       if (isPast) await refuseUnlessRepeated(account, terms, how)

@@ -6,7 +6,7 @@ import { readAll } from '../errors/gather-errors.ts'
 import type { Explanation } from '../errors/waybill-error.ts'
 import { findCandidates } from './plans/provider.ts'
 import { DEFAULT_LIMIT, type ParsedQuestion, type Payment, parseQuestion } from './question/parse-question.ts'
-import { type Assessed, keyOf } from './quotes/assess-candidates.ts'
+import { type Assessed, type AssessOptions, keyOf } from './quotes/assess-candidates.ts'
 import { planCandidates } from './quotes/plan-candidates.ts'
 import { type Preferences, parsePreferences } from './quotes/preferences.ts'
 import {
@@ -41,6 +41,29 @@ export function createFindRoutes(dependencies: QuoteDependencies) {
     find(account, question, options, dependencies)
 }
 
+/** An address without a key: the last 20 bytes of keccak256 of `waybill: a wallet that nobody has`. It has approved nothing. */
+const NOBODY = '0x5c9adcd72cd7bcb0667f38e3ec65fa0d6d7b2726'
+
+/**
+ * Makes the function that finds the ways to pay a request now, for a wallet that holds enough. Candidates that no provider serves are left out.
+ *
+ * It throws as {@link createFindRoutes} does.
+ */
+export function createFindOptions(dependencies: QuoteDependencies) {
+  return async (account: Account, paymentReference: string, options: QuoteOptions): Promise<RoutesAnswer> => {
+    const question = { paymentReference, wallet: NOBODY }
+    const answer = await find(account, question, options, dependencies, { holdsEnough: true })
+    const routes = answer.routes.map((route) => ({
+      ...route,
+      readiness: { ...route.readiness, hasEnoughGas: undefined },
+    }))
+    const unavailable = answer.unavailable.filter(
+      ({ token, provider }) => token === undefined || provider !== undefined,
+    )
+    return { ...answer, routes, unavailable }
+  }
+}
+
 /** As {@link createFindRoutes}, but each route comes as soon as it is known. */
 export function createStreamRoutes(dependencies: QuoteDependencies) {
   return async function* (
@@ -52,7 +75,7 @@ export function createStreamRoutes(dependencies: QuoteDependencies) {
     const events = new ReadableStream<RoutesEvent>({ start: resolve })
     const controller = await started
     const onAssessed = tellEvents(question.sort, (event) => controller.enqueue(event))
-    const answer = find(account, question, options, dependencies, onAssessed).finally(() => controller.close())
+    const answer = find(account, question, options, dependencies, { onAssessed }).finally(() => controller.close())
     // It is awaited after the events; until then a rejection must not count as unhandled.
     answer.catch(() => {})
     yield* events
@@ -65,7 +88,7 @@ async function find(
   rawQuestion: RoutesQuestion,
   options: QuoteOptions,
   dependencies: QuoteDependencies,
-  onAssessed?: (result: Assessed) => void,
+  how: Pick<AssessOptions, 'holdsEnough' | 'onAssessed'> = {},
 ): Promise<RoutesAnswer> {
   const { question, preferences } = readRoutesQuestion(rawQuestion, dependencies)
   const inquiry = await inquire(account, question, options.signal, dependencies)
@@ -73,7 +96,7 @@ async function find(
   if (inquiry.search === undefined) return answer
   const { wallet } = question
   const { expiresAt: requestExpiresAt } = inquiry.search.payment.request
-  const quoting = { wallet, preferences, requestExpiresAt, onAssessed }
+  const quoting = { wallet, preferences, requestExpiresAt, ...how }
   const quoted = await quotePlanned(planAll(inquiry, dependencies, preferences), quoting, options, dependencies)
   return { ...answer, ...quoted, routes: rankRoutes(quoted.routes, preferences.sort) }
 }

@@ -1,9 +1,17 @@
 import type { ChainDirectory } from '../chains/chain-directory.ts'
+import { listCurrencies } from '../chains/list-currencies.ts'
 import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Logger } from '../domain/logger.ts'
+import { requirePaymentReference } from '../domain/require-input.ts'
 import type { PaymentQuestion, RoutesQuestion } from '../domain/route.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
-import { createFindRoutes, createStreamRoutes, createWarningsOf, readRoutesQuestion } from './find-routes.ts'
+import {
+  createFindOptions,
+  createFindRoutes,
+  createStreamRoutes,
+  createWarningsOf,
+  readRoutesQuestion,
+} from './find-routes.ts'
 import type { ObjectionTo } from './plans/provider.ts'
 import { createPreparePayment, readPaymentQuestion } from './prepare-payment.ts'
 import { createConversionProvider } from './providers/conversion.ts'
@@ -62,6 +70,10 @@ export function createRouting(options: RoutingOptions) {
   return {
     findRoutes: createFindRoutes(dependencies),
     streamRoutes: createStreamRoutes(dependencies),
+    findOptions: createFindOptions(dependencies),
+    /** Parses what `findOptions` asks for. @throws WaybillError for input that is not valid */
+    checkReference: (text: string) => void requirePaymentReference('paymentReference', text),
+    currencies: listCurrencies(chains, tokens),
     preparePayment: createPreparePayment(dependencies),
     /** Parses a question for routes, as both methods do. @throws WaybillError for input that is not valid */
     checkQuestion: (question: RoutesQuestion) => void readRoutesQuestion(question, dependencies),

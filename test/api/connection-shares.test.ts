@@ -17,7 +17,7 @@ const service = loadEchoService()
 const authenticate: Authenticate = async ({ apiKey, address }) => {
   if (apiKey === null) throw waybillError('MISSING_API_KEY', {})
   const caller = { account: { id: 1, name: 'acme' }, keyId: apiKey }
-  return apiKey.startsWith('page') ? { ...caller, pageAddress: address() } : caller
+  return apiKey.startsWith('page') ? { ...caller, page: { address: address(), origins: [], shop: {} } } : caller
 }
 
 let listener: Listener

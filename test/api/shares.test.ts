@@ -21,7 +21,7 @@ const authenticate: Authenticate = async ({ apiKey, account, address }) => {
   const caller = { account: { id: Number(account ?? 1), name: 'acme' }, keyId: apiKey }
   const [, share] = /^share-([\d.]+)/.exec(apiKey) ?? []
   if (share !== undefined) return { ...caller, share: Number(share) }
-  return apiKey.startsWith('page') ? { ...caller, pageAddress: address() } : caller
+  return apiKey.startsWith('page') ? { ...caller, page: { address: address(), origins: [], shop: {} } } : caller
 }
 
 let listener: Listener

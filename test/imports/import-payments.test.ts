@@ -340,6 +340,7 @@ describe('an imported payment of a request', () => {
       cursorSecret: Buffer.alloc(32, 7),
       now: () => new Date('2026-03-01T00:00:00Z'),
       onStored: async () => {},
+      originsOf: async () => new Set<string>(),
     })
   const terms = {
     payee: addressOf(0x77),

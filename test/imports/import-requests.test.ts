@@ -36,6 +36,7 @@ beforeAll(async () => {
     cursorSecret: Buffer.alloc(32, 7),
     now: () => NOW,
     onStored: async () => {},
+    originsOf: async () => new Set<string>(),
   })
 })
 afterAll(() => database.drop())

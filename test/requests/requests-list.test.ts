@@ -69,6 +69,7 @@ beforeAll(async () => {
       repository: createRequestRepository(knex),
       cursorSecret: Buffer.alloc(32, 7),
       onStored: async () => {},
+      originsOf: async () => new Set<string>(),
     }),
   )
   requests = services[0] as Requests

@@ -34,6 +34,7 @@ beforeAll(async () => {
     repository: createRequestRepository(knex),
     cursorSecret: Buffer.alloc(32, 7),
     onStored: async () => {},
+    originsOf: async () => new Set<string>(),
   })
   summarize = createSummarizeRequests({ ...common, knex })
   await knex.raw('set statement_timeout = 0')

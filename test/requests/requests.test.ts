@@ -43,6 +43,7 @@ beforeAll(async () => {
     known: { chains: sampleChainDirectory, tokens: sampleTokenDirectory },
     cursorSecret: Buffer.alloc(32, 7),
     now: () => new Date((clock += 1)),
+    originsOf: async () => new Set(['https://shop.example']),
     onStored: async (_, made) => {
       stored.push(...made.map(({ requestId }) => requestId))
     },

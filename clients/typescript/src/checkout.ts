@@ -21,7 +21,14 @@ export type { Eip1193Provider, SendingProvider, WalletProvider } from './wallet/
 /** The calls that a publishable key may make. */
 export type Checkout = Pick<
   Waybill,
-  'getPaymentRequest' | 'watchPaymentRequest' | 'getPaymentRoutes' | 'streamPaymentRoutes' | 'getPaymentCalldata'
+  | 'getPaymentRequest'
+  | 'watchPaymentRequest'
+  | 'getShop'
+  | 'getPaymentOptions'
+  | 'listCurrencies'
+  | 'getPaymentRoutes'
+  | 'streamPaymentRoutes'
+  | 'getPaymentCalldata'
 >
 
 /** Creates a client of one request's calls, for `pay` and what stands around it. */
@@ -31,6 +38,7 @@ export function createCheckout(options: WaybillOptions): Checkout {
   return {
     ...makeCalls(caller, RoutesService),
     getPaymentRequest: requests.getPaymentRequest,
+    getShop: requests.getShop,
     watchPaymentRequest: (reference, more) => watchPaymentRequest(requests, reference, more),
   }
 }

@@ -169,6 +169,21 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
    * @generated from field: optional string refund_reference = 20;
    */
   refundReference?: string | undefined;
+
+  /**
+   * What payers read on the checkout page. Absent if none was given. Example: `"2 tickets, row 5"`.
+   *
+   * @generated from field: optional string title = 21;
+   */
+  title?: string | undefined;
+
+  /**
+   * Where the checkout page sends payers back to. Absent if none was given, and for publishable keys without its origin.
+   * Example: `"https://shop.example/orders/42"`.
+   *
+   * @generated from field: optional string return_url = 22;
+   */
+  returnUrl?: string | undefined;
 };
 
 /**

@@ -9,6 +9,7 @@ import type { Pagination } from "./pagination_pb.js";
 import type { RefundWallet, RefundWalletSchema } from "./refund_wallet_pb.js";
 import type { WatchPaymentRequestRequestSchema, WatchPaymentRequestResponseSchema } from "./payment_request_watch_pb.js";
 import type { PaymentRequestSummarySchema, SummarizePaymentRequestsRequestSchema } from "./payment_request_summary_pb.js";
+import type { ShopSchema } from "./shop_pb.js";
 
 /**
  * Describes the file payments/v1/requests_service.proto.
@@ -105,6 +106,24 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
    * @generated from field: optional string expires_at = 10;
    */
   expiresAt?: string | undefined;
+
+  /**
+   * What payers read on the checkout page: 1 to 80 characters, no control characters and none that changes the
+   * direction of text. It is not compared when the same request is sent again. Default: none. INVALID_TITLE. Example:
+   * `"2 tickets, row 5"`.
+   *
+   * @generated from field: optional string title = 11;
+   */
+  title?: string | undefined;
+
+  /**
+   * Where the checkout page sends payers back to, once the request is paid, expired or cancelled: an https address of
+   * at most 2,048 characters, whose origin is one of a publishable key of the account. Default: none.
+   * INVALID_RETURN_URL. Example: `"https://shop.example/orders/42"`.
+   *
+   * @generated from field: optional string return_url = 12;
+   */
+  returnUrl?: string | undefined;
 };
 
 /**
@@ -333,6 +352,20 @@ export declare type ListPaymentRequestsResponse = Message<"payments.v1.ListPayme
 export declare const ListPaymentRequestsResponseSchema: GenMessage<ListPaymentRequestsResponse>;
 
 /**
+ * The shop of the key that calls.
+ *
+ * @generated from message payments.v1.GetShopRequest
+ */
+export declare type GetShopRequest = Message<"payments.v1.GetShopRequest"> & {
+};
+
+/**
+ * Describes the message payments.v1.GetShopRequest.
+ * Use `create(GetShopRequestSchema)` to create a new message.
+ */
+export declare const GetShopRequestSchema: GenMessage<GetShopRequest>;
+
+/**
  * The wallet to register.
  *
  * @generated from message payments.v1.AddRefundWalletRequest
@@ -511,6 +544,16 @@ export declare const RequestsService: GenService<{
     methodKind: "unary";
     input: typeof SummarizePaymentRequestsRequestSchema;
     output: typeof PaymentRequestSummarySchema;
+  },
+  /**
+   * Returns who asks payers for money, as the checkout page of a publishable key shows it.
+   *
+   * @generated from rpc payments.v1.RequestsService.GetShop
+   */
+  getShop: {
+    methodKind: "unary";
+    input: typeof GetShopRequestSchema;
+    output: typeof ShopSchema;
   },
   /**
    * Registers a wallet from which the account sends refunds. What it sent before does not count as a refund. A wallet

@@ -5,6 +5,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Route, UnavailableRoute, Warning } from "./route_pb.js";
+import type { Pagination } from "./pagination_pb.js";
 import type { PaymentCalldataSchema } from "./payment_calldata_pb.js";
 
 /**
@@ -143,6 +144,206 @@ export enum GetPaymentRoutesRequest_Sort {
  * Describes the enum payments.v1.GetPaymentRoutesRequest.Sort.
  */
 export declare const GetPaymentRoutesRequest_SortSchema: GenEnum<GetPaymentRoutesRequest_Sort>;
+
+/**
+ * Asks for the ways to pay one request.
+ *
+ * @generated from message payments.v1.GetPaymentOptionsRequest
+ */
+export declare type GetPaymentOptionsRequest = Message<"payments.v1.GetPaymentOptionsRequest"> & {
+  /**
+   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. Required (MISSING_FIELD).
+   * INVALID_PAYMENT_REFERENCE; REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
+   *
+   * @generated from field: string payment_reference = 1;
+   */
+  paymentReference: string;
+};
+
+/**
+ * Describes the message payments.v1.GetPaymentOptionsRequest.
+ * Use `create(GetPaymentOptionsRequestSchema)` to create a new message.
+ */
+export declare const GetPaymentOptionsRequestSchema: GenMessage<GetPaymentOptionsRequest>;
+
+/**
+ * The ways to pay one request.
+ *
+ * @generated from message payments.v1.GetPaymentOptionsResponse
+ */
+export declare type GetPaymentOptionsResponse = Message<"payments.v1.GetPaymentOptionsResponse"> & {
+  /**
+   * The ways, best first, each a route without a wallet: costs and time are estimates, and `hasEnoughGas` is absent.
+   *
+   * @generated from field: repeated payments.v1.Route options = 1;
+   */
+  options: Route[];
+
+  /**
+   * What is to be paid, in human units of `currency`: the outstanding amount, a decimal string. Example: `"150"`.
+   *
+   * @generated from field: string amount = 2;
+   */
+  amount: string;
+
+  /**
+   * Currency of `amount`: the request's invoice currency, a currency id or an ISO 4217 code. Example: `"USDC-BASE"`.
+   *
+   * @generated from field: string currency = 3;
+   */
+  currency: string;
+
+  /**
+   * What to know about the request as a whole, as in GetPaymentRoutes. May be empty.
+   *
+   * @generated from field: repeated payments.v1.Warning warnings = 4;
+   */
+  warnings: Warning[];
+
+  /**
+   * Candidates of which a provider gives no option now, and chains that did not answer, with reason and remedy.
+   *
+   * @generated from field: repeated payments.v1.UnavailableRoute unavailable = 5;
+   */
+  unavailable: UnavailableRoute[];
+
+  /**
+   * Whether a chain or a provider failed or was cut off, so that options may be missing.
+   *
+   * @generated from field: bool degraded = 6;
+   */
+  degraded: boolean;
+};
+
+/**
+ * Describes the message payments.v1.GetPaymentOptionsResponse.
+ * Use `create(GetPaymentOptionsResponseSchema)` to create a new message.
+ */
+export declare const GetPaymentOptionsResponseSchema: GenMessage<GetPaymentOptionsResponse>;
+
+/**
+ * Asks for the currencies.
+ *
+ * @generated from message payments.v1.ListCurrenciesRequest
+ */
+export declare type ListCurrenciesRequest = Message<"payments.v1.ListCurrenciesRequest"> & {
+};
+
+/**
+ * Describes the message payments.v1.ListCurrenciesRequest.
+ * Use `create(ListCurrenciesRequestSchema)` to create a new message.
+ */
+export declare const ListCurrenciesRequestSchema: GenMessage<ListCurrenciesRequest>;
+
+/**
+ * The currencies of the service.
+ *
+ * @generated from message payments.v1.ListCurrenciesResponse
+ */
+export declare type ListCurrenciesResponse = Message<"payments.v1.ListCurrenciesResponse"> & {
+  /**
+   * The currencies, chain by chain, the coin of a chain first.
+   *
+   * @generated from field: repeated payments.v1.Currency currencies = 1;
+   */
+  currencies: Currency[];
+
+  /**
+   * Position of this page, which is the only one.
+   *
+   * @generated from field: payments.v1.Pagination pagination = 2;
+   */
+  pagination?: Pagination | undefined;
+};
+
+/**
+ * Describes the message payments.v1.ListCurrenciesResponse.
+ * Use `create(ListCurrenciesResponseSchema)` to create a new message.
+ */
+export declare const ListCurrenciesResponseSchema: GenMessage<ListCurrenciesResponse>;
+
+/**
+ * A token or coin of a chain.
+ *
+ * @generated from message payments.v1.Currency
+ */
+export declare type Currency = Message<"payments.v1.Currency"> & {
+  /**
+   * Symbol and chain. Example: `"USDC-BASE"`.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * As its issuer writes it. Example: `"USDC"`.
+   *
+   * @generated from field: string symbol = 2;
+   */
+  symbol: string;
+
+  /**
+   * Canonical name of its chain. Example: `"BASE"`.
+   *
+   * @generated from field: string chain = 3;
+   */
+  chain: string;
+
+  /**
+   * CAIP-2 id of its chain. Example: `"eip155:8453"`.
+   *
+   * @generated from field: string chain_id = 4;
+   */
+  chainId: string;
+
+  /**
+   * Its contract, in EIP-55 form. Absent for the coin of a chain.
+   *
+   * @generated from field: optional string address = 5;
+   */
+  address?: string | undefined;
+
+  /**
+   * Decimals of its base unit. Example: `6`.
+   *
+   * @generated from field: int32 decimals = 6;
+   */
+  decimals: number;
+
+  /**
+   * Whether it is the coin of its chain, in which gas is paid.
+   *
+   * @generated from field: bool native = 7;
+   */
+  native: boolean;
+
+  /**
+   * Whether it is a bridged copy of a token that also exists natively.
+   *
+   * @generated from field: bool bridged = 8;
+   */
+  bridged: boolean;
+
+  /**
+   * Fiat currencies, as ISO 4217 codes, whose requests may be paid in it by conversion. Example: `["EUR", "USD"]`.
+   *
+   * @generated from field: repeated string fiat_currencies = 9;
+   */
+  fiatCurrencies: string[];
+
+  /**
+   * Its logo: an https address, or a data URI. Absent where none is configured.
+   *
+   * @generated from field: optional string logo = 10;
+   */
+  logo?: string | undefined;
+};
+
+/**
+ * Describes the message payments.v1.Currency.
+ * Use `create(CurrencySchema)` to create a new message.
+ */
+export declare const CurrencySchema: GenMessage<Currency>;
 
 /**
  * The routes by which one wallet can pay one request.
@@ -504,6 +705,28 @@ export declare const RoutesService: GenService<{
     methodKind: "server_streaming";
     input: typeof StreamPaymentRoutesRequestSchema;
     output: typeof StreamPaymentRoutesResponseSchema;
+  },
+  /**
+   * Lists the ways to pay a request by chain and token, as they are now for any wallet that holds enough and has approved
+   * nothing: what a checkout page shows before a wallet is connected. Order and errors as GetPaymentRoutes.
+   *
+   * @generated from rpc payments.v1.RoutesService.GetPaymentOptions
+   */
+  getPaymentOptions: {
+    methodKind: "unary";
+    input: typeof GetPaymentOptionsRequestSchema;
+    output: typeof GetPaymentOptionsResponseSchema;
+  },
+  /**
+   * Lists the currencies that requests are paid in: the tokens and coins of the service's chains, in the order of its
+   * configuration.
+   *
+   * @generated from rpc payments.v1.RoutesService.ListCurrencies
+   */
+  listCurrencies: {
+    methodKind: "unary";
+    input: typeof ListCurrenciesRequestSchema;
+    output: typeof ListCurrenciesResponseSchema;
   },
   /**
    * Quotes one route anew and returns the transactions by which the wallet takes it, with gas limits measured on a

@@ -170,8 +170,8 @@ export function holderOf(call: Call): Holder {
 
 function findHolder({ caller, incoming }: Call): Holder {
   if (caller === undefined) return keylessAt(incoming.clientAddress())
-  const { pageAddress, share = USUAL_SHARE } = caller
-  if (pageAddress !== undefined) return { standing: 'publishable', name: pageAddress, share: 0 }
+  const { page, share = USUAL_SHARE } = caller
+  if (page !== undefined) return { standing: 'publishable', name: page.address, share: 0 }
   // A platform key acts for many accounts, each of which counts by itself.
   return { standing: 'secret', name: `${caller.keyId} ${caller.account.id}`, share }
 }

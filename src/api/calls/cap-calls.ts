@@ -106,8 +106,8 @@ function capStreams({ maxOpenStreams, maxStreamsPerKey, maxStreamsPerAccount, ma
   const takeOfPages = createPools(maxPageStreams, tooManyOfPages)
   const takeOfPageAddress = createPools(MAX_STREAMS_PER_PAGE_ADDRESS, tooManyOfPages)
   return (call: Call): GiveBack => {
-    const { keyId, account, pageAddress } = callerOf(call)
-    return pageAddress === undefined
+    const { keyId, account, page } = callerOf(call)
+    return page === undefined
       ? takeAll(
           () => takeAny('all'),
           () => takeOfKey(keyId),
@@ -115,7 +115,7 @@ function capStreams({ maxOpenStreams, maxStreamsPerKey, maxStreamsPerAccount, ma
         )
       : takeAll(
           () => takeAny('all'),
-          () => takeOfPageAddress(pageAddress),
+          () => takeOfPageAddress(page.address),
           () => takeOfPages('all'),
         )
   }

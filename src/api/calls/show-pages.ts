@@ -18,7 +18,7 @@ export function showPages(shown: ShownToPages): Interceptor {
     const reduce = (answer: object) => reduceMessage(answer, output, shown)
     return async (call) => {
       const answer = await next(call)
-      if (call.caller?.pageAddress === undefined) return answer
+      if (call.caller?.page === undefined) return answer
       return isStream(answer) ? reduceEach(answer, reduce) : reduce(answer)
     }
   }

@@ -47,6 +47,8 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
       {
         getPaymentRoutes: { scope: 'routes:read', isForPages: true },
         streamPaymentRoutes: { scope: 'routes:read', isForPages: true },
+        getPaymentOptions: { scope: 'routes:read', isForPages: true },
+        listCurrencies: { scope: 'routes:read', isForPages: true },
         getPaymentCalldata: { scope: 'routes:read', isForPages: true },
       },
       createRoutesChecks(routes),
@@ -72,6 +74,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         getPaymentRequest: { scope: 'requests:read', isForPages: true },
         watchPaymentRequest: { scope: 'requests:read', isForPages: true },
         cancelPaymentRequest: 'requests:write',
+        getShop: { scope: 'requests:read', isForPages: true },
         listPaymentRequests: { scope: 'requests:read', slot: 'page' },
         summarizePaymentRequests: { scope: 'requests:read', slot: 'summary' },
         addRefundWallet: 'requests:write',

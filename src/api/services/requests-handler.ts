@@ -13,6 +13,7 @@ import {
   ListPaymentRequestsRequest_IncludeTotal,
   type RequestsService,
 } from '../../../gen/payments/v1/requests_service_pb.js'
+import type { Caller } from '../../auth/caller.ts'
 import { formatAddress } from '../../domain/address.ts'
 import { formatDecimal } from '../../domain/decimal.ts'
 import { paymentReferenceOf } from '../../domain/payment-reference.ts'
@@ -58,6 +59,12 @@ export function createRequestsHandlers(
   wallets: RefundWallets,
 ): ServiceImpl<typeof RequestsService> {
   const toProto = (found: RequestWithBalance) => requestToProto(found, calls.warningsOf(found.request))
+  const toCaller = (found: RequestWithBalance, { page }: Caller) => {
+    const request = toProto(found)
+    // The address is checked again: the key that it was checked with may be revoked.
+    const isOwn = request.returnUrl === undefined || page?.origins.includes(new URL(request.returnUrl).origin) !== false
+    return isOwn ? request : { ...request, returnUrl: undefined }
+  }
   return {
     async createPaymentRequest(request, context) {
       const idempotencyKey = context.requestHeader.get('idempotency-key') ?? undefined
@@ -65,16 +72,17 @@ export function createRequestsHandlers(
       return toProto(await calls.requests.create(accountOf(context), request, options))
     },
     async getPaymentRequest(request, context) {
-      return toProto(await calls.requests.get(accountOf(context), request.paymentReference, context.signal))
+      const caller = callerOf(context)
+      return toCaller(await calls.requests.get(caller.account, request.paymentReference, context.signal), caller)
     },
     async cancelPaymentRequest(request, context) {
       return toProto(await calls.requests.cancel(accountOf(context), request.paymentReference, context.signal))
     },
     async *watchPaymentRequest(request, context) {
-      const account = accountOf(context)
-      const first = await calls.requests.get(account, request.paymentReference, context.signal)
-      for await (const message of calls.watch(account, first, context.signal)) {
-        const found = message.type === 'STATE' ? toProto(message.found) : undefined
+      const caller = callerOf(context)
+      const first = await calls.requests.get(caller.account, request.paymentReference, context.signal)
+      for await (const message of calls.watch(caller.account, first, context.signal)) {
+        const found = message.type === 'STATE' ? toCaller(message.found, caller) : undefined
         yield {
           type: WatchPaymentRequestResponse_Type[message.type],
           request: found,
@@ -90,6 +98,7 @@ export function createRequestsHandlers(
       const { groups, count } = await calls.summarize(accountOf(context), filterInputOf(request), context.signal)
       return { groups: groups.map(groupToProto), count }
     },
+    getShop: (_, context) => callerOf(context).page?.shop ?? {},
     async addRefundWallet(wallet, context) {
       const caller = callerOf(context)
       return walletToProto(await wallets.add(caller.account, wallet, caller, context.signal))

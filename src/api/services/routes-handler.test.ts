@@ -73,7 +73,15 @@ const answer: RoutesAnswer = {
 const refuse = (): never => {
   throw new TypeError('this method is not called here')
 }
-const unasked = { streamRoutes: refuse, preparePayment: refuse, checkQuestion: refuse, checkPayment: refuse }
+const unasked = {
+  streamRoutes: refuse,
+  preparePayment: refuse,
+  findOptions: refuse,
+  checkQuestion: refuse,
+  checkReference: refuse,
+  checkPayment: refuse,
+  currencies: [],
+}
 
 describe('GetPaymentRoutes', () => {
   it('writes an answer with the field names of the contract', async () => {

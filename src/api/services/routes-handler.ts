@@ -37,6 +37,7 @@ export function createRoutesChecks(calls: RoutesCalls): ServiceChecks<typeof Rou
   return {
     getPaymentRoutes: (request) => calls.checkQuestion(questionOf(request)),
     streamPaymentRoutes: (request) => calls.checkQuestion(questionOf(request)),
+    getPaymentOptions: ({ paymentReference }) => calls.checkReference(paymentReference),
     getPaymentCalldata: (request) => calls.checkPayment(request),
   }
 }
@@ -51,6 +52,20 @@ export function createRoutesHandlers(calls: RoutesCalls, findExplorer: FindExplo
       const events = calls.streamRoutes(accountOf(context), questionOf(request), optionsOf(context))
       for await (const event of events) yield toStreamed(event)
     },
+    async getPaymentOptions({ paymentReference }, context) {
+      const found = await calls.findOptions(accountOf(context), paymentReference, optionsOf(context))
+      const { routes: options, ...answer } = toResponse(found)
+      return { ...answer, options }
+    },
+    listCurrencies: () => ({
+      currencies: calls.currencies.map((currency) => ({
+        ...currency,
+        address: currency.address && formatAddress(currency.address),
+        native: currency.address === undefined,
+        fiatCurrencies: [...currency.fiatCurrencies],
+      })),
+      pagination: { limit: calls.currencies.length, hasMore: false },
+    }),
     async getPaymentCalldata(request, context) {
       const prepared = calls.preparePayment(accountOf(context), request, optionsOf(context))
       return toCalldata(await prepared.catch(throwWithQuote), findExplorer)
@@ -102,7 +117,7 @@ function toCalldata(
   }
 }
 
-function toResponse(answer: RoutesAnswer): MessageInitShape<typeof GetPaymentRoutesResponseSchema> {
+function toResponse(answer: RoutesAnswer) {
   return {
     routes: answer.routes.map(toRoute),
     amount: answer.amount,
@@ -110,7 +125,7 @@ function toResponse(answer: RoutesAnswer): MessageInitShape<typeof GetPaymentRou
     warnings: [...answer.warnings],
     unavailable: [...answer.unavailable],
     degraded: answer.degraded,
-  }
+  } satisfies MessageInitShape<typeof GetPaymentRoutesResponseSchema>
 }
 
 function toRoute(route: Route): MessageInitShape<typeof RouteSchema> {

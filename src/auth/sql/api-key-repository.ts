@@ -3,6 +3,7 @@ import type { Account } from '../../domain/account.ts'
 import { type CancellableQuery, readPromptly, runCancellable } from '../../postgres/cancellable.ts'
 import { type AuditAction, insertAuditEntry } from '../../store/audit-repository.ts'
 import type { Scope } from '../rules/api-key.ts'
+import type { Shop } from '../rules/shop.ts'
 
 /** A key as it is stored: only its hash, never the key. */
 export interface StoredApiKey {
@@ -20,6 +21,8 @@ export interface StoredApiKey {
   readonly share?: number | undefined
   /** The origins whose pages may use it; undefined for a secret key. A key with origins is publishable. */
   readonly origins?: readonly string[] | undefined
+  /** Of a publishable key. */
+  readonly shop?: Shop | undefined
   readonly createdAt: Date
   readonly expiresAt?: Date | undefined
   readonly revokedAt?: Date | undefined
@@ -95,13 +98,14 @@ export function createApiKeyRepository(knex: Knex) {
      * @returns false when the old key is revoked or expired; then nothing is changed
      */
     replace: (replacement: Replacement) => knex.transaction((trx) => replaceKey(trx, replacement)),
-    /** The origins of all publishable keys in force, in no order. */
-    async listOrigins(now: Date): Promise<string[]> {
+    /** The origins of all publishable keys in force, or of those of one account, in no order. */
+    async listOrigins(now: Date, accountId?: number): Promise<string[]> {
       const { rows } = await lookup(() =>
         knex.raw<{ rows: { origin: string }[] }>(
           `select distinct unnest(origins) as origin from api_keys
-           where origins is not null and revoked_at is null and (expires_at is null or expires_at > ?)`,
-          [now],
+           where origins is not null and revoked_at is null and (expires_at is null or expires_at > ?)
+           and (cast(? as integer) is null or account_id = ?)`,
+          [now, accountId ?? null, accountId ?? null],
         ),
       )
       return rows.map(({ origin }) => origin)
@@ -207,8 +211,8 @@ function audit(
   return insertAuditEntry(knex, { at, actor, action, keyId: key.id, account: key.account.name, details })
 }
 
-function termsOf({ scopes, callsPerMinute, share, origins, expiresAt }: StoredApiKey) {
-  return { scopes, callsPerMinute, share, origins, expiresAt: expiresAt?.toISOString() }
+function termsOf({ scopes, callsPerMinute, share, origins, shop, expiresAt }: StoredApiKey) {
+  return { scopes, callsPerMinute, share, origins, shop: shop?.name, expiresAt: expiresAt?.toISOString() }
 }
 
 function toRow(key: StoredApiKey) {
@@ -221,6 +225,7 @@ function toRow(key: StoredApiKey) {
     calls_per_minute: key.callsPerMinute,
     share: key.share ?? null,
     origins: key.origins === undefined ? null : [...key.origins],
+    shop: key.shop ?? null,
     created_at: key.createdAt,
     expires_at: key.expiresAt ?? null,
   }
@@ -236,6 +241,7 @@ function fromRow(row: Row): StoredApiKey {
     callsPerMinute: row.calls_per_minute,
     share: row.share ?? undefined,
     origins: row.origins ?? undefined,
+    shop: row.shop ?? undefined,
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
     revokedAt: row.revoked_at ?? undefined,

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { PUBLISHABLE_CALLS_PER_MINUTE } from '../../auth/find-key-in-force.ts'
 import {
   DEFAULT_CALLS_PER_MINUTE,
@@ -7,6 +8,7 @@ import {
   rotateApiKey,
 } from '../../auth/manage-keys.ts'
 import { explainScopes, isOperators, isScope, type Scope, scopes } from '../../auth/rules/api-key.ts'
+import { parseShop, type Shop } from '../../auth/rules/shop.ts'
 import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../../auth/sql/api-key-repository.ts'
 import { parseDateBound } from '../../domain/date-bound.ts'
 import { explainOrigin } from '../../domain/hosts/origin.ts'
@@ -37,6 +39,10 @@ const keysCreate: Command = {
     '[--scopes a,b]': `what the key may do, one or more of ${scopes.join(', ')}; not for a publishable key`,
     '[--publishable]': 'a key that may stand in web pages; needs --origins',
     '[--origins o,p]': 'the exact origins of those pages, such as https://shop.example,https://www.shop.example',
+    '[--name TEXT]': 'of a publishable key: the shop that the checkout page names, at most 80 characters',
+    '[--logo FILE]': 'of a publishable key: its logo, a PNG, JPEG, GIF, WebP or SVG of at most 16 KiB',
+    '[--color #RRGGBB]': 'of a publishable key: the colour of the checkout page’s buttons',
+    '[--radius N]': 'of a publishable key: the radius of its corners in pixels, 0 to 32',
     '[--operator]': 'for operations:read, which shows unmatched events of all accounts: the key is the operator’s',
     '[--rate N]': `calls a minute (default ${DEFAULT_CALLS_PER_MINUTE}; 0 for no limit)`,
     '[--share S]':
@@ -54,11 +60,12 @@ const keysCreate: Command = {
     }
     if (options['publishable'] !== undefined) {
       refuseBeside('publishable', options, ['scopes', 'operator', 'rate', 'share'])
-      const terms = { ...common, origins: parseOrigins(options['origins']) }
+      const terms = { ...common, origins: parseOrigins(options['origins']), shop: await readShop(options) }
       showOnce(await withRepository(context, (repository) => issuePublishableKey(repository, terms)), context)
       return EXIT_GOOD
     }
-    if (options['origins'] !== undefined) throw new UsageError('--origins goes with --publishable')
+    const forPages = ['origins', ...SHOP_OPTIONS].find((name) => options[name] !== undefined)
+    if (forPages !== undefined) throw new UsageError(`--${forPages} goes with --publishable`)
     const terms = {
       ...common,
       scopes: parseScopes(options.scopes, options['operator'] !== undefined),
@@ -307,6 +314,22 @@ export function parseOrigins(text = ''): readonly string[] {
     if (detail !== undefined) throw new UsageError(`--origins has "${origin}", which is no origin: ${detail}`)
   }
   return origins
+}
+
+const SHOP_OPTIONS = ['name', 'logo', 'color', 'radius']
+
+/** Reads what the checkout page of a key shows of its shop. @throws UsageError */
+async function readShop({ name, logo: file, color, radius }: CommandInput['options']): Promise<Shop | undefined> {
+  const reading = file === undefined ? undefined : readFile(file)
+  const logo = await reading?.catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(`--logo "${file}" cannot be read: ${error.code ?? error.message}`)
+  })
+  try {
+    return parseShop({ name, logo, color, radius })
+  } catch (error) {
+    if (error instanceof RangeError) throw new UsageError(`--${error.message}`)
+    throw error
+  }
 }
 
 function durationOf(text: string): number | undefined {

@@ -172,6 +172,14 @@ export const inputReasons = {
     message: '{field} is not a valid reference: {detail}',
     remedy: 'send at most 256 characters, none of them a control character',
   }),
+  INVALID_TITLE: error('INVALID_INPUT', {
+    message: '{field} is not a valid title: {detail}',
+    remedy: 'send at most 80 characters of plain text',
+  }),
+  INVALID_RETURN_URL: error('INVALID_INPUT', {
+    message: '{field} "{value}" is no page that payers can be sent back to: {detail}',
+    remedy: 'send an https address whose origin is among those of a publishable key of the account',
+  }),
   INVALID_IDEMPOTENCY_KEY: error('INVALID_INPUT', {
     message: 'the header idempotency-key is not valid: {detail}',
     remedy: 'send 1 to 255 visible ASCII characters',

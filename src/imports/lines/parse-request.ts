@@ -13,6 +13,8 @@ const fields: { readonly [K in keyof RequestLine]-?: Reader<unknown> } = {
   salt: readString,
   paymentReference: readString,
   expiresAt: readString,
+  title: readString,
+  returnUrl: readString,
   createdAt: readTime,
   cancelledAt: readTime,
 }

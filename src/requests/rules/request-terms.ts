@@ -15,7 +15,9 @@ import {
   requireMerchantReference,
   requireReceiver,
   requireRequestId,
+  requireReturnUrl,
   requireSalt,
+  requireTitle,
 } from '../../domain/require-input.ts'
 import { readAll, readOnce } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
@@ -55,6 +57,8 @@ export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
     reference: () => given(input.reference, (text) => requireMerchantReference('reference', text)),
     requestId: () => given(input.requestId, (text) => requireRequestId('requestId', text)),
     salt: () => given(input.salt, (text) => requireSalt('salt', text)),
+    title: () => given(input.title, (text) => requireTitle('title', text)),
+    returnUrl: () => given(input.returnUrl, (text) => requireReturnUrl('returnUrl', text)),
     // The end of a day is meant. Whether it is past is checked later: a line of an import may be older.
     expiresAt: () => given(input.expiresAt, (text) => new Date(requireDate('expiresAt', text).lastMs)),
   })
@@ -164,6 +168,7 @@ const comparedTerms = [
   'reference',
   'refundAddress',
   'expiresAt',
+  'returnUrl',
 ] as const
 
 /** The names of the terms that differ from those of a stored request. A salt that was not given matches any. */
@@ -178,10 +183,13 @@ function comparable(terms: Pick<Terms, (typeof comparedTerms)[number]>, name: (t
 }
 
 /**
- * A hash of the given terms and of what is sent beside them. Hashes are stored with idempotency keys, and imported requests have ids that
+ * A hash of the given terms, without the title, and of what is sent beside them. Hashes are stored with idempotency keys, and imported requests have ids that
  * are made of them: the same terms must have the same hash in every version.
  */
-export function hashTerms({ amount, ...terms }: Terms, beside: { readonly createdAt?: Date | undefined } = {}): Buffer {
+export function hashTerms(
+  { amount, title: _, ...terms }: Terms,
+  beside: { readonly createdAt?: Date | undefined } = {},
+): Buffer {
   const given = Object.entries(terms).filter(([, value]) => value !== undefined)
   const entries = [...given, ...Object.entries(beside), ['amount', formatDecimal(amount)] as const]
   const sorted = entries.toSorted(([a], [b]) => (a < b ? -1 : 1))

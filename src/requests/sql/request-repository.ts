@@ -206,6 +206,8 @@ function rowOfRequest(account: Account, request: PaymentRequest) {
     refund_address: request.refundAddress === undefined ? null : addressToBytes(request.refundAddress),
     created_at: request.createdAt,
     expires_at: request.expiresAt ?? null,
+    title: request.title ?? null,
+    return_url: request.returnUrl ?? null,
     cancelled_at: request.cancelledAt ?? null,
   }
 }
@@ -237,6 +239,8 @@ export function requestOfRow(row: RequestRow): PaymentRequest {
     refundAddress: row.refund_address === null ? undefined : addressFromBytes(row.refund_address),
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
+    title: row.title ?? undefined,
+    returnUrl: row.return_url ?? undefined,
     cancelledAt: row.cancelled_at ?? undefined,
   }
 }

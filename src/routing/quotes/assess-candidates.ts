@@ -5,6 +5,7 @@ import type { Reason } from '../../errors/reasons.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
 import type { Quote } from '../plans/provider.ts'
 import type { RunningScan } from '../scan/scan.ts'
+import type { ChainState } from '../scan/wallet-state.ts'
 import { assembleRoute, type UnrankedRoute } from './assemble-route.ts'
 import type { PlannedCandidate } from './plan-candidates.ts'
 import { explainUnwanted, type Preferences } from './preferences.ts'
@@ -23,6 +24,8 @@ export interface AssessOptions {
   readonly preferences?: Preferences | undefined
   /** When the request expires: no quote lasts longer. */
   readonly requestExpiresAt?: Date | undefined
+  /** Whether the wallet counts as one that holds enough of everything. */
+  readonly holdsEnough?: boolean | undefined
   /** Called with each result as it comes; a chain that fails comes once for each of its candidates. */
   readonly onAssessed?: ((result: Assessed) => void) | undefined
 }
@@ -88,12 +91,13 @@ function toResult(entry: PlannedCandidate, outcome: Outcome, preferences: Partia
 type Outcome = UnrankedRoute | Explanation | { readonly chainFailure: Explanation }
 
 async function assess(entry: PlannedCandidate, running: RunningScan, options: AssessOptions): Promise<Outcome> {
-  const { tokens, clock, requestExpiresAt } = options
+  const { tokens, clock, requestExpiresAt, holdsEnough } = options
   const { candidate, provider, plan } = entry
   if ('reason' in plan) return plan
   const { source, destination } = candidate
   const { outcomes, signal } = running
-  const [scan, ofDestination] = await Promise.all([outcomes.get(source.chain), outcomes.get(destination.chain)])
+  const [found, ofDestination] = await Promise.all([outcomes.get(source.chain), outcomes.get(destination.chain)])
+  const scan = found === undefined || 'reason' in found || !holdsEnough ? found : withEnough(found)
   const native = tokens.native(source.chain)
   if (scan === undefined || native === undefined) throw new TypeError(`${source.chain} was not looked at`)
   if ('reason' in scan) return { chainFailure: scan }
@@ -116,6 +120,14 @@ async function assess(entry: PlannedCandidate, running: RunningScan, options: As
     priceOf,
     expiresAt: new Date(Math.min(clock() + QUOTE_LIFETIME_MS, requestExpiresAt?.getTime() ?? Number.POSITIVE_INFINITY)),
   })
+}
+
+/** More than any payment takes; sums of it still fit a contract's number. */
+const ENOUGH = 1n << 200n
+
+function withEnough(state: ChainState): ChainState {
+  const balanceOf = (token: Token) => (state.balanceOf(token) === undefined ? undefined : ENOUGH)
+  return { ...state, balanceOf, walletIsContract: false }
 }
 
 /** Balances of the native coin are read through Multicall3. */

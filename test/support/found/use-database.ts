@@ -49,6 +49,7 @@ export async function useDatabase(
       cursorSecret: CURSOR_SECRET,
       now: () => new Date(NOW),
       onStored: async () => {},
+      originsOf: async () => new Set<string>(),
     })
     const terms = {
       payee: PAYEE,
