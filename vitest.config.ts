@@ -38,6 +38,7 @@ const long = { name: 'long', include: [longTests] }
 export default defineConfig(({ mode }) => ({
   resolve: {
     alias: {
+      '@waybill/client/wallet': join(import.meta.dirname, 'clients/typescript/src/wallet.ts'),
       '@waybill/client/checkout': join(import.meta.dirname, 'clients/typescript/src/checkout.ts'),
       '@waybill/client': join(import.meta.dirname, 'clients/typescript/src/public.ts'),
     },

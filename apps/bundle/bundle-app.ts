@@ -16,8 +16,7 @@ export async function bundleApp(name: AppName): Promise<readonly BuiltFile[]> {
     entryPoints: [...entries],
     bundle: true,
     minify: true,
-    // The checkout page is small and loads one script.
-    splitting: name === 'console',
+    splitting: true,
     format: 'esm',
     target: 'es2022',
     jsx: 'automatic',
@@ -44,6 +43,7 @@ export async function bundleApp(name: AppName): Promise<readonly BuiltFile[]> {
     style: urlOf(outputOf(entries[1])),
     preload: importsOf(script, metafile.outputs).map(urlOf),
     licences: `/${licences.path}`,
+    body: bodies[name],
   })
   return [
     { path: `${name}.html`, body: page },
@@ -77,6 +77,12 @@ async function noticesOf({ inputs }: Metafile): Promise<string> {
   return (await Promise.all(notices)).join(`\n${'-'.repeat(80)}\n\n`)
 }
 
+/** The outline of a checkout, so that something stands on the page while a slow line brings its script. */
+const bodies: Readonly<Record<AppName, string>> = {
+  console: '',
+  pay: '<main class="pay stack gap-5" aria-busy="true"><div class="request"><span class="bone short"></span><span class="bone sum"></span><span class="bone"></span></div><div class="screen stack gap-3"><span class="bone short"></span><span class="bone high"></span><span class="bone high"></span></div></main>',
+}
+
 /** A mark of three lines that meet, in one colour that shows on light and dark. */
 const ICON = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="none" stroke="#3b82f6" stroke-width="2" stroke-linecap="round" d="M2 3h4l4 5h4M2 13h4l4-5M2 8h8"/></svg>')}`
 
@@ -89,12 +95,14 @@ interface PageParts {
   readonly style: string
   readonly preload: readonly string[]
   readonly licences: string
+  /** What stands in the page until its script has run. */
+  readonly body: string
 }
 
-const pageOf = ({ title, script, style, preload, licences }: PageParts) => `<!doctype html>
+const pageOf = ({ title, script, style, preload, licences, body }: PageParts) => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>${title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <link rel="icon" href="${ICON}"><link rel="license" href="${licences}"><link rel="stylesheet" id="${ARIA_STYLE}" href="${style}">
 ${preload.map((part) => `<link rel="modulepreload" href="${part}">`).join('')}<script type="module" src="${script}"></script></head>
-<body><div id="root"></div><noscript>This page needs JavaScript.</noscript></body></html>
+<body><div id="root">${body}</div><noscript>This page needs JavaScript.</noscript></body></html>
 `

@@ -1,18 +1,24 @@
 /** @jsxImportSource preact */
-import { type Checkout as Client, findAsked, type PaymentRequest, type Route } from '@waybill/client/checkout'
+import type { Checkout as Client, PaymentRequest, Route } from '@waybill/client/checkout'
+import { findAsked } from '@waybill/client/checkout'
 import { useEffect, useState } from 'preact/hooks'
-import { formatAmount, symbolOf } from '../shared/format-amount.ts'
+import { chainName } from '../shared/chain-name.ts'
+import { formatAmount, formatReadAmount, formatWorth, symbolOf } from '../shared/format-amount.ts'
 import { formatTime, formatUtc, toDate } from '../shared/format-time.ts'
 import { isPayable, type RequestState, stateOf } from '../shared/request-state.ts'
 import { shortAddress } from '../shared/sentence.ts'
-import { payTexts } from '../shared/texts.ts'
 import { ConfirmDialog, useConfirm } from './confirm-dialog.tsx'
 import { type Connected, ConnectScreen } from './connect-screen.tsx'
+import { sendToFrame } from './frame.ts'
+import { payTexts } from './language.ts'
+import { type Options, OptionsList, useOptions } from './options-list.tsx'
 import { AskedScreen, PayingScreen } from './paying-screen.tsx'
+import { type Receipt, ReceiptView, useReceipt } from './receipt.tsx'
 import { RoutesScreen } from './routes-screen.tsx'
 import { Address, Money, Problem, Screen, Transaction } from './screen-parts.tsx'
 import { type MadePayment, usePayment } from './use-payment.ts'
 import { reasonOf, useRequest, type WatchedRequest } from './use-request.ts'
+import { type Shop, useShop } from './use-shop.ts'
 
 interface CheckoutProps {
   readonly paymentReference: string
@@ -23,21 +29,29 @@ interface CheckoutProps {
 export function Checkout({ paymentReference, checkout }: CheckoutProps) {
   const { request, error, lag } = useRequest(checkout, paymentReference)
   const state = request && stateOf(request)
+  const shop = useShop(checkout)
   useEffect(() => {
-    if (state !== undefined) tellFrame({ paymentReference, status: state })
+    if (state !== undefined) sendToFrame({ type: 'waybill:status', paymentReference, status: state })
   }, [paymentReference, state])
   useEffect(() => {
-    if (request !== undefined) document.title = payTexts.title(amountText(request))
+    if (request !== undefined) document.title = titleOf(request)
   }, [request])
+  const outstanding = request?.outstandingAmount ?? ''
+  const options = useOptions({
+    checkout,
+    paymentReference,
+    outstanding,
+    isPayable: state !== undefined && isPayable(state),
+  })
   if (error !== undefined) return <Problem {...problemOf(error)} onRetry={() => location.reload()} />
   if (request === undefined || state === undefined) return <Waiting lag={lag} />
   return (
     <main class="pay stack gap-5">
-      <Head request={request} state={state} />
+      <Head {...{ request, state, shop, options }} />
       <p class="away small" role="status">
         {lag === 'AWAY' && `${payTexts.away} ${payTexts.stale}`}
       </p>
-      <Steps {...{ request, state, checkout }} />
+      <Steps {...{ request, state, checkout, shop, options }} />
     </main>
   )
 }
@@ -64,17 +78,38 @@ const amountText = ({ amount, invoiceCurrency }: PaymentRequest) =>
 /** Characters of an amount that no longer fit a narrow page in large type. */
 const LONG = 14
 
-function Head({ request, state }: { request: PaymentRequest; state: RequestState }) {
+const titleOf = (request: PaymentRequest) =>
+  isPayable(stateOf(request))
+    ? payTexts.title(amountText(request))
+    : `${payTexts.headings[stateOf(request)]} · ${amountText(request)}`
+
+interface HeadProps {
+  readonly request: PaymentRequest
+  readonly state: RequestState
+  readonly shop: Shop
+  readonly options: Options | undefined
+}
+
+/** Who asks for what: the shop, the request's title and amount, what it is worth, and how far it is paid. */
+function Head({ request, state, shop, options }: HeadProps) {
   const { amount, invoiceCurrency, payee, paidAmount, pendingAmount, outstandingAmount, expiresAt, network } = request
   const isPart = state === 'PARTIALLY_PAID'
   return (
     <header class="request">
-      <p class="quiet small">{payTexts.heading}</p>
+      {(shop.name !== undefined || shop.logo !== undefined) && (
+        <p class="shop row gap-2">
+          {shop.logo !== undefined && <img src={shop.logo} alt="" height={32} />}
+          {shop.name !== undefined && <strong>{shop.name}</strong>}
+        </p>
+      )}
+      {request.title !== undefined && <p class="title">{request.title}</p>}
+      <p class="quiet small">{payTexts.headings[state]}</p>
       <h1 class={amountText(request).length > LONG ? 'sum long' : 'sum'}>
         <Money value={isPart ? outstandingAmount : amount} currency={invoiceCurrency} />
       </h1>
-      <p class="quiet">
-        {payTexts.to} <Address value={payee} /> {payTexts.routes.on(network)}
+      <Worth request={request} options={options} />
+      <p class="quiet small">
+        {payTexts.to} <Address value={payee} /> {payTexts.routes.on(chainName(network))}
       </p>
       {isPart && (
         <p class="small">
@@ -95,14 +130,22 @@ function Head({ request, state }: { request: PaymentRequest; state: RequestState
   )
 }
 
-interface StepsProps {
-  readonly request: PaymentRequest
-  readonly state: RequestState
+/** What the amount is worth in another currency: of a request in coins in US dollars, of one in fiat in coins. */
+function Worth({ request, options }: Pick<HeadProps, 'request' | 'options'>) {
+  const { paymentCurrency, invoiceCurrency, network } = request
+  const direct = options?.options.find(({ token, chain }) => token === symbolOf(paymentCurrency) && chain === network)
+  if (direct === undefined) return null
+  const inCoins = `≈ ${formatReadAmount(direct.sourceAmount)} ${direct.token}`
+  const inDollars = direct.sourceAmountInUsd === undefined ? '' : formatWorth(direct.sourceAmountInUsd)
+  return <p class="quiet number">{invoiceCurrency === paymentCurrency ? inDollars : inCoins}</p>
+}
+
+interface StepsProps extends HeadProps {
   readonly checkout: Client
 }
 
 /** Connect, choose, pay; or the state of a request that cannot be paid. */
-function Steps({ request, state, checkout }: StepsProps) {
+function Steps({ request, state, checkout, shop, options }: StepsProps) {
   const { paymentReference, outstandingAmount: outstanding } = request
   const { confirm, asked: question } = useConfirm()
   const [connected, setConnected] = useConnected()
@@ -119,7 +162,8 @@ function Steps({ request, state, checkout }: StepsProps) {
   useEffect(() => {
     if (!mayPay) question?.answer(false)
   }, [mayPay, question])
-  if (!mayPay) return <Settled {...{ request, state, payment }} />
+  const receipt = useReceipt(paymentReference, payment, connected?.address)
+  if (!mayPay) return <Settled {...{ request, state, payment, receipt, shop }} />
   const connect = (found: Connected) => {
     setConnected(found)
     void resume(found)
@@ -159,11 +203,19 @@ function Steps({ request, state, checkout }: StepsProps) {
         <p class="notice warn stack gap-3">{payTexts.sentFrom(shortAddress(sender))}</p>
       )}
       {connected === undefined ? (
-        <ConnectScreen sender={isReconnecting ? sender : undefined} confirm={confirm} onConnected={connect} />
+        <>
+          <ConnectScreen
+            sender={isReconnecting ? sender : undefined}
+            paymentUri={options?.paymentUri}
+            confirm={confirm}
+            onConnected={connect}
+          />
+          <OptionsList found={options} network={request.network} />
+        </>
       ) : (
         <RoutesScreen
           key={connected.address}
-          {...{ checkout, paymentReference, connected, outstanding }}
+          {...{ checkout, paymentReference, connected, outstanding, network: request.network }}
           onOther={other}
           onChoose={payBy}
         />
@@ -217,14 +269,16 @@ const tones: Partial<Record<RequestState, string>> = {
   CANCELLED: 'bad',
 }
 
-interface SettledProps extends Pick<StepsProps, 'request' | 'state'> {
+interface SettledProps extends Pick<StepsProps, 'request' | 'state' | 'shop'> {
+  readonly receipt: Receipt | undefined
   /** What this page has paid, or was about to. */
   readonly payment: MadePayment | undefined
 }
 
-function Settled({ request, state, payment }: SettledProps) {
+/** How it ended, with what this browser has paid, and a way back to the shop. */
+function Settled({ request, state, payment, receipt, shop }: SettledProps) {
   const { title, says } = payTexts.states[state]
-  const hash = payment?.hashes.at(-1)
+  const hash = receipt === undefined ? payment?.hashes.at(-1) : undefined
   return (
     <Screen title={title} tone={tones[state] ?? ''}>
       <p role="status">
@@ -239,31 +293,20 @@ function Settled({ request, state, payment }: SettledProps) {
       {payment?.isAsking === true && <p>{payTexts.refuseNow}</p>}
       {hash !== undefined && <Transaction hash={hash} explorer={payment?.explorer} />}
       {state === 'PENDING' && <progress aria-label={payTexts.steps.final} />}
+      {receipt === undefined ? (
+        <p class="small quiet">
+          {payTexts.receipt.reference} <Address value={request.paymentReference} />
+        </p>
+      ) : (
+        <ReceiptView {...{ receipt, request }} />
+      )}
+      {request.returnUrl !== undefined && (
+        <a class="button main pay-button no-print" href={request.returnUrl} target="_top">
+          {payTexts.back(shop.name)}
+        </a>
+      )}
     </Screen>
   )
-}
-
-/**
- * Tells the page that frames this one. The policy lets only pages of the key's origins frame it, and the message goes to the origin of the page
- * that does.
- */
-function tellFrame(status: { readonly paymentReference: string; readonly status: string }): void {
-  if (window.parent === window) return
-  const origin = originAround({ ancestors: location.ancestorOrigins, referrer: document.referrer })
-  if (origin !== undefined) window.parent.postMessage({ type: 'waybill:status', ...status }, origin)
-}
-
-interface Around {
-  /** Not every browser has it. */
-  readonly ancestors: ArrayLike<string> | undefined
-  /** For a frame: the page around it, unless that page keeps it to itself. */
-  readonly referrer: string
-}
-
-/** The origin of the page around this one; undefined where no browser tells it. */
-export function originAround({ ancestors, referrer }: Around): string | undefined {
-  const around = ancestors?.[0] ?? (URL.canParse(referrer) ? new URL(referrer).origin : '')
-  return /^https?:/.test(around) ? around : undefined
 }
 
 /** What `pay` keeps of payments that were sent and have not ended: an entry of `localStorage` for each request and wallet. */

@@ -1,8 +1,8 @@
 /** @jsxImportSource preact */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { formatAmount } from '../shared/format-amount.ts'
-import { payTexts } from '../shared/texts.ts'
 import type { ConfirmRequest, ToConfirm } from './demo-wallet-provider.ts'
+import { payTexts } from './language.ts'
 import { Button } from './screen-parts.tsx'
 
 export interface Asked extends ToConfirm {

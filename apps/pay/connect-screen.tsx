@@ -1,9 +1,9 @@
 /** @jsxImportSource preact */
-import { type ConnectOutcome, connectWallet, type Eip1193Provider } from '@waybill/client/checkout'
+import type { ConnectOutcome, Eip1193Provider } from '@waybill/client/wallet'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { payTexts } from '../shared/texts.ts'
 import { type ConfirmRequest, createDemoProvider } from './demo-wallet-provider.ts'
-import { linkIntoApp } from './page-link.ts'
+import { payTexts } from './language.ts'
+import { PhoneWays } from './phone-ways.tsx'
 import { BUSY } from './say-outcome.ts'
 import { Screen, useSilence } from './screen-parts.tsx'
 
@@ -18,6 +18,8 @@ interface ConnectProps {
   /** The address that this browser has paid the request from before: its wallet is connected again where it needs no question. */
   readonly sender: string | undefined
   readonly confirm: ConfirmRequest
+  /** The payment as an EIP-681 address, where one can express it. */
+  readonly paymentUri: string | undefined
   readonly onConnected: (connected: Connected) => void
 }
 
@@ -53,7 +55,10 @@ function useConnecting(onConnected: ConnectProps['onConnected']) {
     setAsking(wallet)
     setProblem(undefined)
     const { name, provider } = wallet
-    const end = await connectWallet({ provider, signal: own.signal }).catch(() => undefined)
+    const calls = import('@waybill/client/wallet')
+    const end = await calls
+      .then(({ connectWallet }) => connectWallet({ provider, signal: own.signal }))
+      .catch(() => undefined)
     if (own.signal.aborted || end === undefined) return
     setAsking(undefined)
     if (end.outcome === 'CONNECTED') onConnected({ name, address: end.wallet, provider })
@@ -62,7 +67,7 @@ function useConnecting(onConnected: ConnectProps['onConnected']) {
   return { connect, asking, problem }
 }
 
-export function ConnectScreen({ sender, confirm, onConnected }: ConnectProps) {
+export function ConnectScreen({ sender, confirm, paymentUri, onConnected }: ConnectProps) {
   const { wallets: texts } = payTexts
   const [wallets, setWallets] = useState<readonly Wallet[]>([])
   const [demo, setDemo] = useState<readonly Wallet[]>()
@@ -79,6 +84,7 @@ export function ConnectScreen({ sender, confirm, onConnected }: ConnectProps) {
       isLeft = true
     }
   }, [sender, wallets, demo])
+  const hasNone = wallets.length === 0 && demo?.length === 0
   const list = (found: readonly Wallet[]) => (
     <ul class="wallets stack gap-2">
       {found.map((wallet) => (
@@ -106,12 +112,8 @@ export function ConnectScreen({ sender, confirm, onConnected }: ConnectProps) {
           {list(demo)}
         </>
       )}
-      {wallets.length === 0 && demo?.length === 0 && (
-        <div class="notice stack gap-2">
-          <p>{texts.none}</p>
-          <a href={linkIntoApp(location)}>{texts.mobile}</a>
-        </div>
-      )}
+      {hasNone && <p class="quiet small">{texts.none}</p>}
+      <PhoneWays isOpen={hasNone} paymentUri={paymentUri} />
     </Screen>
   )
 }
@@ -150,7 +152,7 @@ function findWallets(onWallets: (wallets: readonly Wallet[]) => void): () => voi
   dispatchEvent(new Event('eip6963:requestProvider'))
   const { ethereum } = globalThis as { ethereum?: Eip1193Provider }
   if (found.size === 0 && ethereum !== undefined) {
-    found.set(INJECTED, { id: INJECTED, name: 'Browser wallet', provider: ethereum })
+    found.set(INJECTED, { id: INJECTED, name: payTexts.wallets.unnamed, provider: ethereum })
     tell()
   }
   return () => removeEventListener('eip6963:announceProvider', announce)

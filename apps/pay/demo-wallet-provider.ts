@@ -1,4 +1,4 @@
-import type { Eip1193Provider } from '@waybill/client/checkout'
+import type { Eip1193Provider } from '@waybill/client/wallet'
 
 /** A transaction that a wallet shows before it signs. */
 export interface ToConfirm {

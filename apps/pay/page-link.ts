@@ -17,7 +17,15 @@ export function readLink({ pathname, search }: { readonly pathname: string; read
   return link
 }
 
-/** Opens the page in MetaMask's browser on a phone. The link takes the page's address as it is, without its scheme. */
-export function linkIntoApp({ host, pathname, search }: Pick<Location, 'host' | 'pathname' | 'search'>): string {
-  return `https://link.metamask.io/dapp/${host}${pathname}${search}`
+/** Wallets with a browser of their own, and the link that opens an address in it. Each is a page of the wallet where the app is not installed. */
+const apps: readonly (readonly [wallet: string, link: (address: string) => string])[] = [
+  // The address as it is, without its scheme.
+  ['MetaMask', (address) => `https://link.metamask.io/dapp/${address.replace(/^https?:\/\//, '')}`],
+  ['Trust Wallet', (address) => `https://link.trustwallet.com/open_url?coin_id=60&url=${encodeURIComponent(address)}`],
+  ['Coinbase Wallet', (address) => `https://go.cb-w.com/dapp?cb_url=${encodeURIComponent(address)}`],
+]
+
+/** Links that open a page in the browsers of the usual wallets on a phone. */
+export function linksIntoApps(address: string): readonly { readonly wallet: string; readonly href: string }[] {
+  return apps.map(([wallet, link]) => ({ wallet, href: link(address) }))
 }

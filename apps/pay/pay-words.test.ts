@@ -1,17 +1,14 @@
-import {
-  type PayOutcome,
-  type Route,
-  Route_StepKind,
-  Route_Tag,
-  PaymentRequest_Status as Status,
-} from '@waybill/client/checkout'
+import { type Route, Route_StepKind, Route_Tag, PaymentRequest_Status as Status } from '@waybill/client/checkout'
+import type { PayOutcome } from '@waybill/client/wallet'
 import { describe, expect, it } from 'vitest'
 import { isPayable, stateOf } from '../shared/request-state.ts'
-import { payTexts } from '../shared/texts.ts'
-import { findSender, originAround } from './checkout-screen.tsx'
-import { linkIntoApp, readLink } from './page-link.ts'
-import { readCapabilities, sayRoute } from './routes-screen.tsx'
+import { findSender } from './checkout-screen.tsx'
+import { originAround } from './frame.ts'
+import { payTexts } from './language.ts'
+import { linksIntoApps, readLink } from './page-link.ts'
+import { readCapabilities } from './routes-screen.tsx'
 import { sayError, sayOutcome } from './say-outcome.ts'
+import { sayRoute } from './say-route.ts'
 import { addProgress } from './use-payment.ts'
 
 const KEY = `wbp_${'k'.repeat(40)}`
@@ -31,11 +28,14 @@ describe('the link', () => {
     expect(readLink({ pathname, search }).problem).toBe(problem)
   })
 
-  it('into the app of a wallet carries the page without its scheme, as it is', () => {
-    const page = new URL(`https://pay.example.com:8443/pay/0x1122334455667788?key=${KEY}&lang=de`)
-    expect(linkIntoApp(page)).toBe(
+  it('into the apps of wallets carries the page as each of them takes it', () => {
+    const page = `https://pay.example.com:8443/pay/0x1122334455667788?key=${KEY}&lang=de`
+    const encoded = encodeURIComponent(page)
+    expect(linksIntoApps(page).map(({ href }) => href)).toEqual([
       `https://link.metamask.io/dapp/pay.example.com:8443/pay/0x1122334455667788?key=${KEY}&lang=de`,
-    )
+      `https://link.trustwallet.com/open_url?coin_id=60&url=${encoded}`,
+      `https://go.cb-w.com/dapp?cb_url=${encoded}`,
+    ])
   })
 
   it('leaves a secret key out of what the page goes on with', () => {
@@ -159,6 +159,7 @@ describe('the words of a route', () => {
     feeAmount: '1',
     feeCurrency: 'USDC-BASE',
     feeInUsd: '0.004',
+    sourceAmountInUsd: '1234.5600001',
     feeIsComplete: true,
     priceImpact: 0,
     estimatedDurationSeconds: 20,
@@ -168,9 +169,12 @@ describe('the words of a route', () => {
   } as unknown as Route
 
   it('marks what is cut off and what is less than a cent', () => {
-    const said = sayRoute(route, false)
+    const said = sayRoute(route, { makesBatches: false, network: 'BASE' })
     expect(said).toMatchObject({
-      pays: '1,234.123456… DAI',
+      pays: '1,234.12… DAI',
+      exactly: '1,234.123456789 DAI',
+      worth: '≈ $1,234.56',
+      where: 'on Base',
       costs: 'Fees < $0.01 · about 20 seconds',
       confirmations: '2 confirmations in your wallet',
       tags: ['Fastest'],
@@ -187,12 +191,26 @@ describe('the words of a route', () => {
       false,
       { costs: 'Fees < $0.01 and others of unknown price · about 20 seconds' },
     ],
+    [
+      'a payment that is approved first and crosses chains',
+      { chain: 'BSC', readiness: { steps: [APPROVE, PAY], needsApproval: true } },
+      false,
+      { where: 'on BNB Chain', notes: [payTexts.reasons.approval, payTexts.reasons.bridge] },
+    ],
     ['a pool that moves', { priceImpact: 0.0123 }, false, { warnings: [expect.stringContaining('1.2%')] }],
     [
       'no gas',
-      { warnings: [{ reason: 'INSUFFICIENT_GAS', message: 'the wallet has 0 ETH for gas; add 0.1 ETH on BASE' }] },
+      {
+        warnings: [
+          {
+            reason: 'INSUFFICIENT_GAS',
+            message: '',
+            metadata: { missing: '0.001263', currency: 'ETH', chain: 'BASE' },
+          },
+        ],
+      },
       false,
-      { warnings: ['The wallet has 0 ETH for gas; add 0.1 ETH on BASE.'] },
+      { warnings: ['You need about 0.00127 ETH more on Base for the network fee.'] },
     ],
     [
       'every warning of the service, beside what the page says itself',
@@ -201,7 +219,7 @@ describe('the words of a route', () => {
       { warnings: ['A pool is off.', 'uniswap-v2 has no price.', expect.stringContaining('2%')] },
     ],
   ])('%s', (_, change, makesBatches, words) => {
-    expect(sayRoute({ ...route, ...change } as Route, makesBatches)).toMatchObject(words)
+    expect(sayRoute({ ...route, ...change } as Route, { makesBatches, network: 'BASE' })).toMatchObject(words)
   })
 })
 

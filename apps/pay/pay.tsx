@@ -1,13 +1,15 @@
 /** @jsxImportSource preact */
 import { createCheckout } from '@waybill/client/checkout'
 import { render } from 'preact'
-import { payTexts } from '../shared/texts.ts'
 import { Checkout } from './checkout-screen.tsx'
+import { showHeight } from './frame.ts'
+import { payTexts, useLanguage } from './language.ts'
 import { readLink } from './page-link.ts'
 import { Problem } from './screen-parts.tsx'
 
+await useLanguage()
 const link = readLink(location)
-document.title = payTexts.heading
+document.title = payTexts.headings.OPEN
 
 const page =
   link.problem === undefined ? (
@@ -18,4 +20,8 @@ const page =
   ) : (
     <Problem {...payTexts.problems[link.problem]} />
   )
-render(page, document.getElementById('root') as HTMLElement)
+const root = document.getElementById('root') as HTMLElement
+// The outline that stood here while the script was loading.
+root.replaceChildren()
+render(page, root)
+showHeight(root)

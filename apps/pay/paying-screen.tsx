@@ -1,7 +1,8 @@
 /** @jsxImportSource preact */
-import type { AskedBefore, Route } from '@waybill/client/checkout'
+import type { Route } from '@waybill/client/checkout'
+import type { AskedBefore } from '@waybill/client/wallet'
 import { formatAmount } from '../shared/format-amount.ts'
-import { payTexts } from '../shared/texts.ts'
+import { payTexts } from './language.ts'
 import { type OutcomeWords, sayAsked, sayError, sayOutcome } from './say-outcome.ts'
 import { Button, Screen, Transaction, useSilence } from './screen-parts.tsx'
 import type { MadePayment, PaymentEnd } from './use-payment.ts'
@@ -21,7 +22,7 @@ interface PayingProps {
 /** Each step of a payment, and how it ended. The request's own state then takes over. */
 export function PayingScreen({ payment, isMoreLeft, onBack, onAgain, onAskAgain, onStop }: PayingProps) {
   const { steps, end, hashes, explorer, isAsking } = payment
-  const { title, says, tone, mayRetry, again } = end === undefined ? WAITING : wordsOf(end)
+  const { title, says, tone, mayRetry, again } = end === undefined ? waiting() : wordsOf(end)
   const isSilent = useSilence(isAsking && end === undefined ? steps.at(-1)?.id : undefined)
   const fresh = end === undefined ? undefined : newQuoteOf(end)
   const hash = hashes.at(-1)
@@ -72,7 +73,7 @@ export function AskedScreen({ asked, onAskAgain }: { asked: AskedBefore; onAskAg
   )
 }
 
-const WAITING: OutcomeWords = { title: payTexts.steps.title, says: '', tone: '', mayRetry: false }
+const waiting = (): OutcomeWords => ({ title: payTexts.steps.title, says: '', tone: '', mayRetry: false })
 
 const wordsOf = (end: PaymentEnd): OutcomeWords => ('outcome' in end ? sayOutcome(end.outcome) : sayError(end.error))
 

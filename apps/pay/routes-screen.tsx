@@ -1,17 +1,20 @@
 /** @jsxImportSource preact */
-import { type Checkout, type Route, Route_StepKind, Route_Tag, type StreamedRoutes } from '@waybill/client/checkout'
+import type { Checkout, Route, StreamedRoutes } from '@waybill/client/checkout'
 import { useEffect, useState } from 'preact/hooks'
-import { formatAmount, formatShortAmount, formatUsd } from '../shared/format-amount.ts'
+import { chainName } from '../shared/chain-name.ts'
 import { toDate } from '../shared/format-time.ts'
-import { sentence } from '../shared/sentence.ts'
-import { payTexts } from '../shared/texts.ts'
 import type { Connected } from './connect-screen.tsx'
+import { payTexts } from './language.ts'
+import { whenSeen } from './refresh.ts'
+import { sayReason, sayRoute } from './say-route.ts'
 import { Address, Button, Screen } from './screen-parts.tsx'
 import { isRefusedForNow } from './use-request.ts'
 
 interface RoutesProps {
   readonly checkout: Checkout
   readonly paymentReference: string
+  /** The chain on which the payee is paid. */
+  readonly network: string
   readonly connected: Connected
   /** What is left to pay. */
   readonly outstanding: string
@@ -19,15 +22,22 @@ interface RoutesProps {
   readonly onOther: () => void
 }
 
-/** The ways to pay, the best first; or why there is none, and what would change that. */
-export function RoutesScreen({ checkout, paymentReference, connected, outstanding, onChoose, onOther }: RoutesProps) {
+/** Whether the wallet could take a route now. Where it is not known, the wallet may have a way of its own to pay for gas. */
+const canTake = ({ readiness }: Route) => readiness?.hasEnoughGas !== false
+
+/** The ways to pay, the best first, and those that lack something below; or why there is none, and what would change that. */
+export function RoutesScreen(props: RoutesProps) {
+  const { checkout, paymentReference, network, connected, outstanding, onChoose, onOther } = props
   const { routes: texts, wallets } = payTexts
   const found = useRoutes({ checkout, paymentReference, outstanding, wallet: connected.address })
   const makesBatches = useBatching(connected)
   const [id, setId] = useState<string>()
-  const { routes, isComplete, error } = found
+  const { routes: all, isComplete, error } = found
+  const [routes, lacking] = [all.filter(canTake), all.filter((each) => !canTake(each))]
   const route = routes.find((each) => each.id === id) ?? routes[0]
   const isPoor = isComplete && routes.length === 0 && error === undefined
+  const say = (each: Route) => sayRoute(each, { makesBatches: makesBatches(each.chainId), network })
+  const chosen = route && say(route)
   return (
     <Screen title={isPoor ? texts.none : texts.title}>
       <p class="small payer">
@@ -46,94 +56,129 @@ export function RoutesScreen({ checkout, paymentReference, connected, outstandin
           {found.isBusy === true ? payTexts.busy : texts.searching}
         </p>
       )}
-      {routes.length > 0 && <RouteChoice {...{ routes, makesBatches }} chosen={route?.id} onChange={setId} />}
+      {chosen !== undefined && <RouteChoice said={routes.map(say)} chosen={chosen.id} onChange={setId} />}
       {found.isDegraded && <p class="small quiet">{texts.degraded}</p>}
-      {found.warnings.map(({ reason, message }) => (
-        <p key={reason} class="notice warn stack gap-2">
-          {sentence(message)}
+      {found.warnings.map((warning) => (
+        <p key={warning.reason} class="notice warn stack gap-2">
+          {sayReason(warning)}
         </p>
       ))}
-      {isPoor && found.unavailable.length > 0 && <p>{texts.noneSays}</p>}
-      {isComplete && <Missing unavailable={found.unavailable} isOpen={isPoor} />}
-      {route !== undefined && (
-        <Button
-          text={texts.pay(`${formatAmount(route.sourceAmount)} ${route.token}`)}
-          kind="main pay-button"
-          isOff={!isComplete}
-          onClick={() => onChoose(route)}
-        />
+      {route !== undefined && chosen !== undefined && (
+        <>
+          <Button
+            text={texts.pay(chosen.pays)}
+            kind="main pay-button"
+            isOff={!isComplete}
+            onClick={() => onChoose(route)}
+          />
+          {chosen.exactly !== chosen.pays && <p class="small quiet number exactly">{chosen.exactly}</p>}
+          {chosen.notes.map((note) => (
+            <p key={note} class="small quiet">
+              {note}
+            </p>
+          ))}
+        </>
       )}
+      {isPoor && <p>{texts.noneSays}</p>}
+      {isComplete && <Missing lacking={lacking.map(say)} unavailable={found.unavailable} isOpen={isPoor} />}
     </Screen>
   )
 }
 
+type SaidRoute = ReturnType<typeof sayRoute>
+
 interface ChoiceProps {
-  readonly routes: readonly Route[]
-  readonly makesBatches: MakesBatches
-  readonly chosen: string | undefined
+  readonly said: readonly SaidRoute[]
+  readonly chosen: string
   readonly onChange: (id: string) => void
 }
 
 /** Shown before somebody asks for more, so that the button to pay stays in sight. */
 const FIRST = 4
 
-function RouteChoice({ routes, makesBatches, chosen, onChange }: ChoiceProps) {
+function RouteChoice({ said, chosen, onChange }: ChoiceProps) {
   const [isOpen, setOpen] = useState(false)
-  const shown = isOpen ? routes : routes.slice(0, FIRST)
-  const say = (route: Route) => sayRoute(route, makesBatches(route.chainId))
+  const shown = isOpen ? said : said.slice(0, FIRST)
   return (
     <fieldset class="routes stack gap-2">
       <legend class="unseen">{payTexts.routes.title}</legend>
-      {shown.map(say).map(({ id, pays, where, costs, tags, confirmations, warnings }) => (
-        <label key={id} class="route">
-          <input type="radio" name="route" value={id} checked={id === chosen} onChange={() => onChange(id)} />
-          <span class="route-main grow">
-            <span class="route-title row gap-1">
-              <span>
-                <strong class="number">{pays}</strong> <span class="quiet">{where}</span>
-              </span>
-              <span class="row gap-1">
-                {tags.map((tag) => (
-                  <span key={tag} class="badge good">
-                    {tag}
-                  </span>
-                ))}
-              </span>
-            </span>
-            <span class="small quiet">{costs}</span>
-            <span class="small quiet">{confirmations}</span>
-            {warnings.map((warning) => (
-              <span key={warning} class="small warning">
-                {warning}
-              </span>
-            ))}
-          </span>
+      {shown.map((route) => (
+        <label key={route.id} class="route">
+          <input
+            type="radio"
+            name="route"
+            value={route.id}
+            checked={route.id === chosen}
+            onChange={() => onChange(route.id)}
+          />
+          <RouteLines {...route} />
         </label>
       ))}
-      {shown.length < routes.length && (
-        <Button
-          text={payTexts.routes.others(routes.length - shown.length)}
-          kind="plain"
-          onClick={() => setOpen(true)}
-        />
+      {shown.length < said.length && (
+        <Button text={payTexts.routes.others(said.length - shown.length)} kind="plain" onClick={() => setOpen(true)} />
       )}
     </fieldset>
   )
 }
 
-/** Why the other ways cannot be taken, the most helpful first: one line for each remedy. */
-function Missing({ unavailable, isOpen }: Pick<FoundRoutes, 'unavailable'> & { isOpen: boolean }) {
-  if (unavailable.length === 0) return null
+function RouteLines({ pays, exactly, worth, where, costs, tags, confirmations, warnings }: SaidRoute) {
   return (
-    <details class="missing" open={isOpen}>
-      <summary class="small">{payTexts.routes.more(unavailable.length)}</summary>
+    <span class="route-main grow">
+      <span class="route-title row gap-1">
+        <span>
+          <strong class="number" title={exactly}>
+            {pays}
+          </strong>{' '}
+          <span class="quiet">{where}</span>
+        </span>
+        <span class="row gap-1">
+          {tags.map((tag) => (
+            <span key={tag} class="badge good">
+              {tag}
+            </span>
+          ))}
+        </span>
+      </span>
+      <span class="small quiet number">{worth}</span>
+      <span class="small quiet">{costs}</span>
+      <span class="small quiet">{confirmations}</span>
+      {warnings.map((warning) => (
+        <span key={warning} class="small warning">
+          {warning}
+        </span>
+      ))}
+    </span>
+  )
+}
+
+interface MissingProps extends Pick<FoundRoutes, 'unavailable'> {
+  /** Routes for which the wallet lacks the gas. */
+  readonly lacking: readonly SaidRoute[]
+  readonly isOpen: boolean
+}
+
+/** The other ways, what each is missing, the nearest first: they cannot be chosen. */
+function Missing({ lacking, unavailable, isOpen }: MissingProps) {
+  const count = lacking.length + unavailable.length
+  if (count === 0) return null
+  return (
+    <details class="missing" open={isOpen || lacking.length > 0}>
+      <summary class="small">{payTexts.routes.more(count)}</summary>
       <ul class="bullets small stack gap-2">
+        {lacking.map(({ id, pays, where, warnings }) => (
+          <li key={id}>
+            <strong class="number">{pays}</strong> <span class="quiet">{where}</span>
+            {warnings.map((warning) => (
+              <p key={warning}>{warning}</p>
+            ))}
+          </li>
+        ))}
         {unavailable.map((each) => (
           <li key={keyOf(each)}>
-            <strong>{[each.token, each.chain].filter((part) => part !== undefined).join(' · ')}</strong>
-            <p>
-              {sentence(each.message)} <span class="quiet">{sentence(each.remedy)}</span>
-            </p>
+            <strong>
+              {[each.token, chainName(each.chain ?? '')].filter((part) => part !== undefined).join(' · ')}
+            </strong>
+            <p>{sayReason(each)}</p>
           </li>
         ))}
       </ul>
@@ -142,46 +187,6 @@ function Missing({ unavailable, isOpen }: Pick<FoundRoutes, 'unavailable'> & { i
 }
 
 const keyOf = ({ chain, token, provider, reason }: Unavailable) => [chain, token, provider, reason].join()
-
-/** From here on the page says what a swap costs against the market's price. */
-const LEAST_IMPACT = 0.001
-
-/**
- * What a payer reads of a route.
- *
- * @param makesBatches - whether the wallet makes approval and payment one step on this chain
- */
-export function sayRoute(route: Route, makesBatches: boolean) {
-  const { routes } = payTexts
-  const { CHEAPEST, FASTEST } = Route_Tag
-  const steps = route.readiness?.steps.filter((kind) => kind !== Route_StepKind.STEP_KIND_UNSPECIFIED).length ?? 1
-  const known =
-    route.feeInUsd === undefined
-      ? `${formatShortAmount(route.feeAmount)} ${route.feeCurrency}`
-      : formatUsd(route.feeInUsd)
-  const fees = route.feeIsComplete ? known : routes.andMore(known)
-  return {
-    id: route.id,
-    /** `24.5 USDC` */
-    pays: `${formatShortAmount(route.sourceAmount)} ${route.token}`,
-    where: routes.on(route.chain),
-    /** `Fees $0.12, about 20 seconds` */
-    costs: routes.costs(fees, route.estimatedDurationSeconds),
-    tags: [
-      ...(route.tags.includes(CHEAPEST) ? [routes.cheapest] : []),
-      ...(route.tags.includes(FASTEST) ? [routes.fastest] : []),
-    ],
-    /** `2 confirmations in your wallet` */
-    confirmations: routes.confirmations(makesBatches ? 1 : steps),
-    warnings: [
-      // The service's words name what is missing, and what a pool that is off the market takes.
-      ...route.warnings.map(({ message }) => sentence(message)),
-      ...(route.priceImpact >= LEAST_IMPACT ? [routes.impact(percent.format(route.priceImpact))] : []),
-    ],
-  }
-}
-
-const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumSignificantDigits: 2 })
 
 /** @param chainId - `eip155:1` */
 type MakesBatches = (chainId: string) => boolean
@@ -222,7 +227,7 @@ interface FoundRoutes {
   /** The best first. */
   readonly routes: readonly Route[]
   readonly unavailable: readonly Unavailable[]
-  readonly warnings: readonly { readonly reason: string; readonly message: string }[]
+  readonly warnings: StreamedRoutes['warnings']
   readonly isComplete: boolean
   readonly isDegraded: boolean
   /** Whether the service has refused the last call for now. The page asks again at the time that the service named. */
@@ -278,15 +283,6 @@ function useRoutes({ checkout, paymentReference, wallet, outstanding }: RoutesTe
     return () => left.abort()
   }, [checkout, paymentReference, wallet, outstanding, round])
   return { ...found, refresh: () => setRound((before) => before + 1) }
-}
-
-/** Calls back after a time, and not before somebody looks at the page. */
-function whenSeen(waitMs: number, signal: AbortSignal, callBack: () => void): void {
-  const timer = setTimeout(() => {
-    if (document.visibilityState === 'visible') callBack()
-    else document.addEventListener('visibilitychange', callBack, { once: true, signal })
-  }, waitMs)
-  signal.addEventListener('abort', () => clearTimeout(timer))
 }
 
 function refreshInMs(routes: readonly Route[]): number {

@@ -1,8 +1,9 @@
-import { type AskedBefore, type PayOutcome, WaybillCallError } from '@waybill/client/checkout'
+import { WaybillCallError } from '@waybill/client/checkout'
+import type { AskedBefore, PayOutcome } from '@waybill/client/wallet'
 import { formatAmount } from '../shared/format-amount.ts'
 import { formatTime } from '../shared/format-time.ts'
 import { shortAddress } from '../shared/sentence.ts'
-import { payTexts } from '../shared/texts.ts'
+import { payTexts } from './language.ts'
 
 /** What a payer learns of how the payment ended. */
 export interface OutcomeWords {

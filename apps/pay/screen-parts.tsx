@@ -1,9 +1,9 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { formatAmount, formatShortAmount, symbolOf } from '../shared/format-amount.ts'
+import { formatAmount, formatReadAmount, symbolOf } from '../shared/format-amount.ts'
 import { shortAddress } from '../shared/sentence.ts'
-import { payTexts } from '../shared/texts.ts'
+import { payTexts } from './language.ts'
 
 /** One screen: its heading gets the focus when it appears, so that a screen reader says what changed. */
 export function Screen({ title, tone, children }: { title: string; tone?: string; children?: ComponentChildren }) {
@@ -70,24 +70,39 @@ export function Problem({ title, says, onRetry }: { title: string; says: string;
   )
 }
 
-/** Every digit on hover, as many as fit otherwise, cut with a sign of it. */
+/** At most six digits that count; all of them once they are pressed. */
 export function Money({ value, currency }: { value: string; currency: string }) {
+  const [isWhole, setWhole] = useState(false)
+  const [short, whole] = [formatReadAmount(value), formatAmount(value)]
+  const symbol = symbolOf(currency)
+  if (short === whole) return <span class="number">{`${whole} ${symbol}`}</span>
   return (
-    <span class="number" title={`${formatAmount(value)} ${currency}`}>
-      {formatShortAmount(value)} {symbolOf(currency)}
-    </span>
+    <button type="button" class="bare number" title={`${whole} ${symbol}`} onClick={() => setWhole(!isWhole)}>
+      {`${isWhole ? whole : short} ${symbol}`}
+    </button>
   )
 }
 
-export function Address({ value }: { value: string }) {
+/** Copies a text, and says so for a moment. */
+export function CopyButton({ text, value }: { text: string; value: string }) {
+  const { isCopied, copy } = useCopy(value)
+  return <Button text={isCopied ? payTexts.copied : text} onClick={copy} />
+}
+
+function useCopy(value: string) {
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
     await copyText(value)
     setCopied(true)
     setTimeout(() => setCopied(false), 1_500)
   }
+  return { isCopied, copy: () => void copy() }
+}
+
+export function Address({ value }: { value: string }) {
+  const { isCopied, copy } = useCopy(value)
   return (
-    <button type="button" class="bare copy mono" title={value} onClick={() => void copy()}>
+    <button type="button" class="bare copy mono" title={value} onClick={copy}>
       <span class="unseen">{payTexts.copy} </span>
       {shortAddress(value)}
       <span role="status">{isCopied ? ` ${payTexts.copied}` : ''}</span>

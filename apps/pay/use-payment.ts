@@ -1,17 +1,10 @@
-import {
-  type Checkout,
-  type PaymentCalldata,
-  type PayOutcome,
-  type PayProgress,
-  pay,
-  type Route,
-  resumePay,
-} from '@waybill/client/checkout'
+import type { Checkout, PaymentCalldata, Route } from '@waybill/client/checkout'
+import type { PayOutcome, PayProgress, resumePay } from '@waybill/client/wallet'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { formatAmount } from '../shared/format-amount.ts'
 import { shortAddress } from '../shared/sentence.ts'
-import { payTexts } from '../shared/texts.ts'
 import type { Connected } from './connect-screen.tsx'
+import { payTexts } from './language.ts'
 
 export type PaymentEnd = { readonly outcome: PayOutcome } | { readonly error: Error }
 
@@ -83,9 +76,13 @@ export function usePayment({ checkout, paymentReference, outstanding, isPayable 
   return {
     payment,
     begin: (connected: Connected, route: Route, askAgain: boolean) =>
-      run(connected, route, (terms) => pay({ ...terms, waybill: checkout, route, askAgain })),
+      run(connected, route, async (terms) => {
+        const { pay } = await import('@waybill/client/wallet')
+        return pay({ ...terms, waybill: checkout, route, askAgain })
+      }),
     /** Waits for a payment of before a reload. */
-    resume: (connected: Connected) => run(connected, undefined, resumePay),
+    resume: (connected: Connected) =>
+      run(connected, undefined, async (terms) => (await import('@waybill/client/wallet')).resumePay(terms)),
     /** Ends the wait for a wallet that does not answer. */
     stop: () => left.current?.abort(STOPPED),
     leave: () => setPayment(undefined),

@@ -1,5 +1,12 @@
 import { expect, it, vi } from 'vitest'
-import { formatAmount, formatShortAmount, formatUsd } from './format-amount.ts'
+import {
+  formatAmount,
+  formatAtLeast,
+  formatReadAmount,
+  formatShortAmount,
+  formatUsd,
+  formatWorth,
+} from './format-amount.ts'
 
 it.each([
   ['0', '0'],
@@ -43,4 +50,37 @@ it('makes a format of dollars once', () => {
   expect(formatUsd('12.5', 'en')).toBe('$12.50')
   expect(made).not.toHaveBeenCalled()
   made.mockRestore()
+})
+
+it.each([
+  ['24.5', '24.5'],
+  ['24.573841575314190454', '24.5738…'],
+  ['0.046991904957724905', '0.0469919…'],
+  ['0.0000001', '0.0000001'],
+  ['1234567.891', '1,234,567…'],
+  ['1234567', '1,234,567'],
+  ['99999.90', '99,999.9'],
+  ['-0.12345678', '-0.123456…'],
+  ['150.000000000000000000', '150'],
+])('people read %s as %s: six digits that count', (amount, written) => {
+  expect(formatReadAmount(amount, 'en-US')).toBe(written)
+})
+
+it.each([
+  ['0.001263', 3, '0.00127'],
+  ['0.00127', 3, '0.00127'],
+  ['137.5', 6, '137.5'],
+  ['1234.5678', 3, '1,240'],
+  ['0.000000000000000001', 3, '0.000000000000000001'],
+  ['115792089237316195423.570985008687907853', 6, '115,793,000,000,000,000,000'],
+])('what is missing, %s, is in %i digits at least %s', (amount, digits, written) => {
+  expect(formatAtLeast(amount, digits, 'en-US')).toBe(written)
+})
+
+it.each([
+  ['24.5', '≈ $24.50'],
+  ['24.5738', '≈ $24.57'],
+  ['0.001', '< $0.01'],
+])('a worth of %s is %s', (amount, written) => {
+  expect(formatWorth(amount, 'en-US')).toBe(written)
 })

@@ -29,6 +29,29 @@ export function formatShortAmount(amount: string, decimals = 6, locale?: string)
   return formatAmount(`${whole}.${fraction.slice(0, kept)}`, locale) + MORE
 }
 
+/** Digits that people read of an amount, beside whole coins, which are never cut. */
+const SIGNIFICANT = 6
+
+/**
+ * An amount as people read it: at most 6 digits that count, cut with a sign of it, whole units always: `24.573841575` → `24.5738…`,
+ * `0.00126999999` → `0.00126999…`.
+ */
+export function formatReadAmount(amount: string, locale?: string): string {
+  const [whole = '0', fraction = ''] = amount.split('.')
+  const kept = /^-?0$/.test(whole)
+    ? (/^0*/.exec(fraction)?.[0].length ?? 0) + SIGNIFICANT
+    : Math.max(0, SIGNIFICANT - whole.replace('-', '').length)
+  const cut = fraction.slice(0, kept).replace(/0+$/, '')
+  const isWhole = /^0*$/.test(fraction.slice(kept))
+  return formatAmount(cut === '' ? whole : `${whole}.${cut}`, locale) + (isWhole ? '' : MORE)
+}
+
+/** What is missing, rounded up so that it suffices: `0.001263` → `0.00127` of three digits that count. */
+export function formatAtLeast(amount: string, digits = SIGNIFICANT, locale?: string): string {
+  const options = { maximumSignificantDigits: digits, roundingMode: 'ceil' } as const
+  return formatOnce(Intl.NumberFormat, locale, options).format(amount as Intl.StringNumericLiteral)
+}
+
 /**
  * US dollars to the cent: `$12.50`; `≈ $12.34` where digits were rounded away, `< $0.01` for less than a cent.
  *
@@ -41,6 +64,12 @@ export function formatUsd(amount: string, locale?: string): string {
   if (fraction.length <= 2) return format.format(amount as Intl.StringNumericLiteral)
   if (amount.startsWith('0.00')) return `< ${format.format(0.01)}`
   return `≈ ${format.format(amount as Intl.StringNumericLiteral)}`
+}
+
+/** What an amount is worth in US dollars, which no feed knows exactly: `≈ $12.34`. */
+export function formatWorth(amount: string, locale?: string): string {
+  const usd = formatUsd(amount, locale)
+  return /^[≈<]/.test(usd) ? usd : `≈ ${usd}`
 }
 
 /** `USDC-BASE` → `USDC`; what has no network stays as it is. */

@@ -76,13 +76,21 @@ const units = [
 
 const formats = new Map<string, unknown>()
 
+let chosen: string | undefined
+
+/** Numbers and times take the form of this locale; without one, the browser's. */
+export function setLocale(locale: string): void {
+  chosen = locale
+}
+
 /** A format of Intl. To make one takes longer than to use it a hundred times. */
 export function formatOnce<Options, Format>(
   Kind: new (locale: string | undefined, options: Options) => Format,
   locale: string | undefined,
   options: Options,
 ): Format {
-  const key = JSON.stringify([Kind.name, locale, options])
-  if (!formats.has(key)) formats.set(key, new Kind(locale, options))
+  const form = locale ?? chosen
+  const key = JSON.stringify([Kind.name, form, options])
+  if (!formats.has(key)) formats.set(key, new Kind(form, options))
   return formats.get(key) as Format
 }

@@ -4,7 +4,7 @@
  * @see https://github.com/RequestNetwork/requestNetwork, packages/smart-contracts
  */
 import { encodeFunctionData, parseAbi } from 'viem/utils'
-import type { Address } from '../domain/address.ts'
+import { type Address, formatAddress } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
 import type { ExactOutput } from './contract-reads.ts'
 
@@ -89,6 +89,18 @@ export function encodeErc20Payment(token: Address, payment: ProxyPayment): Hex {
 export function encodeNativePayment(payment: ProxyPayment): Hex {
   const functionName = 'transferExactEthWithReferenceAndFee'
   return encodeFunctionData({ abi: NATIVE_FEE_PROXY, functionName, args: termsOf(payment) })
+}
+
+/**
+ * EthereumFeeProxy's call as an address that wallets on phones open. It says all of the payment, its reference as well.
+ *
+ * @see https://eips.ethereum.org/EIPS/eip-681
+ */
+export function nativePaymentUri(proxy: Address, chainId: number, payment: ProxyPayment): string {
+  const { to, amount, paymentReference, feeAmount, feeAddress } = payment
+  const [target, payee, feeReceiver] = [proxy, to, feeAddress].map(formatAddress)
+  const terms = `address=${payee}&bytes=${paymentReference}&uint256=${feeAmount}&address=${feeReceiver}`
+  return `ethereum:${target}@${chainId}/transferExactEthWithReferenceAndFee?${terms}&value=${amount + feeAmount}`
 }
 
 /** Erc20ConversionProxy's call. */

@@ -43,6 +43,7 @@ export interface Route {
   readonly chainId: string
   readonly tokenAddress?: Address | undefined
   readonly sourceAmount: string
+  readonly sourceAmountInUsd?: string | undefined
   readonly feeAmount: string
   /** Currency id. */
   readonly feeCurrency: string
@@ -78,6 +79,8 @@ export interface RouteFeeLine {
 export interface RouteWarning {
   readonly reason: string
   readonly message: string
+  /** Values that a page may show in its own words, by name. */
+  readonly metadata?: Readonly<Record<string, string>>
 }
 
 export interface RouteReadiness {
@@ -111,6 +114,12 @@ export interface RoutesAnswer {
   readonly unavailable: readonly UnavailableRoute[]
   /** Whether a source failed or was cut off, so that routes may be missing. */
   readonly degraded: boolean
+}
+
+/** The ways to pay one request, for any wallet that holds enough. */
+export interface OptionsAnswer extends RoutesAnswer {
+  /** The direct payment as an EIP-681 address; undefined where none can express it. */
+  readonly paymentUri: string | undefined
 }
 
 /** A question for the transactions of one route, as the caller wrote it: by the route's id, by chain and token, or neither for the direct route. */

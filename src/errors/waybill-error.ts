@@ -79,7 +79,17 @@ function fill(template: string, parameters: Readonly<Record<string, string | num
  */
 export function explain<R extends Reason>(reason: R, parameters: ReasonParameters<R>): Explanation {
   const entry = reasons[reason]
-  return { reason, message: fill(entry.message, parameters), remedy: fill(entry.remedy, parameters) }
+  const texts = { message: fill(entry.message, parameters), remedy: fill(entry.remedy, parameters) }
+  const names = SHOWN_VALUES[reason]
+  if (names === undefined) return { reason, ...texts }
+  const given = parameters as Readonly<Record<string, string | number>>
+  return { reason, ...texts, metadata: Object.fromEntries(names.map((name) => [name, String(given[name])])) }
+}
+
+/** What pages show of a reason in the words of their own language. */
+const SHOWN_VALUES: { readonly [R in Reason]?: readonly (keyof ReasonParameters<R>)[] } = {
+  INSUFFICIENT_BALANCE: ['missing', 'token', 'chain'],
+  INSUFFICIENT_GAS: ['missing', 'currency', 'chain'],
 }
 
 /** Message and remedy as one sentence: what was wrong, then what to do. */

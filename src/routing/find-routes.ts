@@ -1,10 +1,21 @@
+import { nativePaymentUri } from '../contracts/payment-calls.ts'
 import type { Account } from '../domain/account.ts'
 import { ZERO_ADDRESS } from '../domain/address.ts'
+import { isErc20 } from '../domain/currency.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
-import type { RouteSort, RoutesAnswer, RoutesEvent, RoutesQuestion, RouteWarning } from '../domain/route.ts'
+import type {
+  OptionsAnswer,
+  RouteSort,
+  RoutesAnswer,
+  RoutesEvent,
+  RoutesQuestion,
+  RouteWarning,
+} from '../domain/route.ts'
 import { readAll } from '../errors/gather-errors.ts'
 import type { Explanation } from '../errors/waybill-error.ts'
-import { findCandidates } from './plans/provider.ts'
+import { findContract } from './plans/configured-contract.ts'
+import { chargedFor, proxyPayment } from './plans/fee-proxy.ts'
+import { findCandidates, isFiatRequest } from './plans/provider.ts'
 import { DEFAULT_LIMIT, type ParsedQuestion, type Payment, parseQuestion } from './question/parse-question.ts'
 import { type Assessed, type AssessOptions, keyOf } from './quotes/assess-candidates.ts'
 import { planCandidates } from './quotes/plan-candidates.ts'
@@ -37,8 +48,8 @@ export function readRoutesQuestion(
  * reason when it fires. Chains that fail never throw: the answer is then `degraded`.
  */
 export function createFindRoutes(dependencies: QuoteDependencies) {
-  return (account: Account, question: RoutesQuestion, options: QuoteOptions) =>
-    find(account, question, options, dependencies)
+  return async (account: Account, question: RoutesQuestion, options: QuoteOptions): Promise<RoutesAnswer> =>
+    (await find(account, question, options, dependencies)).answer
 }
 
 /** An address without a key: the last 20 bytes of keccak256 of `waybill: a wallet that nobody has`. It has approved nothing. */
@@ -50,9 +61,9 @@ const NOBODY = '0x5c9adcd72cd7bcb0667f38e3ec65fa0d6d7b2726'
  * It throws as {@link createFindRoutes} does.
  */
 export function createFindOptions(dependencies: QuoteDependencies) {
-  return async (account: Account, paymentReference: string, options: QuoteOptions): Promise<RoutesAnswer> => {
+  return async (account: Account, paymentReference: string, options: QuoteOptions): Promise<OptionsAnswer> => {
     const question = { paymentReference, wallet: NOBODY }
-    const answer = await find(account, question, options, dependencies, { holdsEnough: true })
+    const { answer, payment } = await find(account, question, options, dependencies, { holdsEnough: true })
     const routes = answer.routes.map((route) => ({
       ...route,
       readiness: { ...route.readiness, hasEnoughGas: undefined },
@@ -60,8 +71,16 @@ export function createFindOptions(dependencies: QuoteDependencies) {
     const unavailable = answer.unavailable.filter(
       ({ token, provider }) => token === undefined || provider !== undefined,
     )
-    return { ...answer, routes, unavailable }
+    return { ...answer, routes, unavailable, paymentUri: payment && uriOf(payment, dependencies) }
   }
+}
+
+function uriOf(payment: Payment, { chains }: QuoteDependencies): string | undefined {
+  const { request, destination } = payment
+  if (isErc20(destination) || isFiatRequest(request)) return undefined
+  const found = findContract(chains, destination, 'ETHEREUM_FEE_PROXY')
+  if ('reason' in found) return undefined
+  return nativePaymentUri(found.contract, found.chain.chainId, proxyPayment(payment, chargedFor(payment)))
 }
 
 /** As {@link createFindRoutes}, but each route comes as soon as it is known. */
@@ -75,11 +94,11 @@ export function createStreamRoutes(dependencies: QuoteDependencies) {
     const events = new ReadableStream<RoutesEvent>({ start: resolve })
     const controller = await started
     const onAssessed = tellEvents(question.sort, (event) => controller.enqueue(event))
-    const answer = find(account, question, options, dependencies, { onAssessed }).finally(() => controller.close())
+    const finding = find(account, question, options, dependencies, { onAssessed }).finally(() => controller.close())
     // It is awaited after the events; until then a rejection must not count as unhandled.
-    answer.catch(() => {})
+    finding.catch(() => {})
     yield* events
-    yield { kind: 'ANSWER', answer: await answer }
+    yield { kind: 'ANSWER', answer: (await finding).answer }
   }
 }
 
@@ -89,16 +108,17 @@ async function find(
   options: QuoteOptions,
   dependencies: QuoteDependencies,
   how: Pick<AssessOptions, 'holdsEnough' | 'onAssessed'> = {},
-): Promise<RoutesAnswer> {
+): Promise<{ readonly answer: RoutesAnswer; readonly payment?: Payment }> {
   const { question, preferences } = readRoutesQuestion(rawQuestion, dependencies)
   const inquiry = await inquire(account, question, options.signal, dependencies)
   const answer = { ...inquiry.answer, warnings: [...inquiry.answer.warnings, ...preferences.unmet] }
-  if (inquiry.search === undefined) return answer
+  if (inquiry.search === undefined) return { answer }
   const { wallet } = question
-  const { expiresAt: requestExpiresAt } = inquiry.search.payment.request
+  const { payment } = inquiry.search
+  const { expiresAt: requestExpiresAt } = payment.request
   const quoting = { wallet, preferences, requestExpiresAt, ...how }
   const quoted = await quotePlanned(planAll(inquiry, dependencies, preferences), quoting, options, dependencies)
-  return { ...answer, ...quoted, routes: rankRoutes(quoted.routes, preferences.sort) }
+  return { answer: { ...answer, ...quoted, routes: rankRoutes(quoted.routes, preferences.sort) }, payment }
 }
 
 /** Tells results as events; at most one for each candidate. */

@@ -12,8 +12,9 @@ import { makeTempFolder } from '../support/temp-folder.ts'
 const run = promisify(execFile)
 
 const PROGRAM = `
-import { createWaybill, pay, WaybillCallError, type PayOutcome, type Payment, type Waybill } from '@waybill/client'
+import { createWaybill, WaybillCallError, type Payment, type Waybill } from '@waybill/client'
 import { createCheckout } from '@waybill/client/checkout'
+import { pay, type PayOutcome } from '@waybill/client/wallet'
 
 const [baseUrl = '', apiKey = ''] = process.argv.slice(2)
 const waybill: Waybill = createWaybill({ baseUrl, apiKey })

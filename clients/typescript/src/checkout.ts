@@ -1,4 +1,4 @@
-/** What a checkout page needs, and no more: a bundler leaves the rest of the client out. */
+/** What a checkout page needs but for its wallets, and no more: a bundler leaves the rest of the client out. */
 import { RequestsService } from '../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../gen/payments/v1/routes_service_pb.js'
 import { createCaller, type WaybillOptions } from './caller.ts'
@@ -13,10 +13,6 @@ export type { GetPaymentRoutesResponse as StreamedRoutes } from '../gen/payments
 export { type FieldViolation, WaybillCallError } from './call-error.ts'
 export type { WaybillOptions } from './caller.ts'
 export { findAsked } from './wallet/asked-mark.ts'
-export { type ConnectOutcome, connectWallet } from './wallet/connect.ts'
-export type { AskedBefore, PayOutcome, PayProgress } from './wallet/outcome.ts'
-export { type PayOptions, pay, resumePay } from './wallet/pay.ts'
-export type { Eip1193Provider, SendingProvider, WalletProvider } from './wallet/provider.ts'
 
 /** The calls that a publishable key may make. */
 export type Checkout = Pick<

@@ -193,6 +193,13 @@ export declare type Route = Message<"payments.v1.Route"> & {
    * @generated from field: bool fee_is_complete = 23;
    */
   feeIsComplete: boolean;
+
+  /**
+   * `sourceAmount` in US dollars: a decimal string. Absent if no price is known. Example: `"150.73"`.
+   *
+   * @generated from field: optional string source_amount_in_usd = 24 [json_name = "sourceAmountInUSD"];
+   */
+  sourceAmountInUsd?: string | undefined;
 };
 
 /**
@@ -376,6 +383,14 @@ export declare type Warning = Message<"payments.v1.Warning"> & {
    * @generated from field: string message = 2;
    */
   message: string;
+
+  /**
+   * Values that a page may show in its own words, by name: of INSUFFICIENT_GAS `missing`, `currency` and `chain`. Empty
+   * for other reasons. Example: `{"missing": "0.00127", "currency": "ETH", "chain": "ETHEREUM"}`.
+   *
+   * @generated from field: map<string, string> metadata = 3;
+   */
+  metadata: { [key: string]: string };
 };
 
 /**
@@ -434,7 +449,8 @@ export declare type UnavailableRoute = Message<"payments.v1.UnavailableRoute"> &
 
   /**
    * Values that programs may act on, by name. `check` of CROSSCHAIN_REJECTED is the check that an answer of the
-   * provider failed. Empty for other reasons. Example: `{"check": "…"}`.
+   * provider failed; INSUFFICIENT_BALANCE has `missing`, `token` and `chain`. Empty for other reasons. Example:
+   * `{"missing": "137.5", "token": "USDC", "chain": "BASE"}`.
    *
    * @generated from field: map<string, string> metadata = 7;
    */

@@ -213,6 +213,14 @@ export declare type GetPaymentOptionsResponse = Message<"payments.v1.GetPaymentO
    * @generated from field: bool degraded = 6;
    */
   degraded: boolean;
+
+  /**
+   * The direct payment as an EIP-681 address that wallets on phones open. Only where one can express it with its
+   * reference: of a request in the coin of a chain. A plain transfer to the payee has no reference and is not found.
+   *
+   * @generated from field: optional string payment_uri = 7;
+   */
+  paymentUri?: string | undefined;
 };
 
 /**

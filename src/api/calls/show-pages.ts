@@ -49,9 +49,7 @@ function reduceMessage(message: object, desc: DescMessage, shown: ShownToPages):
 }
 
 function reduceValue(value: unknown, { message, fieldKind }: DescField, shown: ShownToPages): unknown {
-  // No message of ours has a map.
-  if (fieldKind === 'map') return {}
-  if (message === undefined) return value
+  if (message === undefined || fieldKind === 'map') return value
   if (Array.isArray(value)) return value.map((each: object) => reduceMessage(each, message, shown))
   return reduceMessage(value as object, message, shown)
 }

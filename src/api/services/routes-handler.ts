@@ -55,7 +55,7 @@ export function createRoutesHandlers(calls: RoutesCalls, findExplorer: FindExplo
     async getPaymentOptions({ paymentReference }, context) {
       const found = await calls.findOptions(accountOf(context), paymentReference, optionsOf(context))
       const { routes: options, ...answer } = toResponse(found)
-      return { ...answer, options }
+      return { ...answer, options, paymentUri: found.paymentUri }
     },
     listCurrencies: () => ({
       currencies: calls.currencies.map((currency) => ({

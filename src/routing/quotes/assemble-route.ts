@@ -1,6 +1,14 @@
 import { caip2Of } from '../../domain/chain.ts'
 import type { Token } from '../../domain/currency.ts'
-import { addDecimals, type Decimal, decimalToNumber, formatAmount, formatDecimal } from '../../domain/decimal.ts'
+import {
+  addDecimals,
+  type Decimal,
+  decimalToNumber,
+  formatAmount,
+  formatDecimal,
+  MAX_DECIMAL_PLACES,
+  multiplyDecimals,
+} from '../../domain/decimal.ts'
 import type { Route, RouteSpeed, RouteWarning } from '../../domain/route.ts'
 import { type Reason } from '../../errors/reasons.ts'
 import { type Explanation, explain, explainInOneLine, type ReasonParameters } from '../../errors/waybill-error.ts'
@@ -86,6 +94,7 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
       chainId: caip2Of(state.chain.chainId),
       tokenAddress: source.address,
       sourceAmount: formatAmount(quote.sourceAmount, source.decimals),
+      sourceAmountInUsd: worthOf(quote.sourceAmount, source, quoted.priceOf(source)),
       feeAmount: formatDecimal(costs.feeAmount),
       feeCurrency: destination.id,
       feeInUsd: costs.feeInUsd && formatDecimal(costs.feeInUsd),
@@ -101,6 +110,11 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
       readiness: { hasEnoughGas: gas.isEnough, needsApproval: steps.includes('APPROVE'), steps },
     },
   }
+}
+
+/** @returns US dollars; undefined without a price */
+function worthOf(amount: bigint, { decimals }: Token, price: Price | undefined): string | undefined {
+  return price && formatDecimal(multiplyDecimals({ units: amount, places: decimals }, price.usd, MAX_DECIMAL_PLACES))
 }
 
 /** What a wallet lacks of a token, for messages. */
@@ -186,5 +200,6 @@ export function l1GasOf(l1Fee: bigint, { chain, gasPrice }: ChainState): bigint 
 
 /** Makes a warning from the table of reasons. */
 export function warn<R extends Reason>(reason: R, parameters: ReasonParameters<R>): RouteWarning {
-  return { reason, message: explainInOneLine(reason, parameters) }
+  const { metadata } = explain(reason, parameters)
+  return { reason, message: explainInOneLine(reason, parameters), ...(metadata && { metadata }) }
 }

@@ -1,0 +1,126 @@
+/** @jsxImportSource preact */
+import type { PaymentRequest } from '@waybill/client/checkout'
+import { useEffect, useState } from 'preact/hooks'
+import { chainName } from '../shared/chain-name.ts'
+import { formatAmount } from '../shared/format-amount.ts'
+import { formatTime, formatUtc } from '../shared/format-time.ts'
+import { payTexts } from './language.ts'
+import { Address, Button } from './screen-parts.tsx'
+import type { MadePayment } from './use-payment.ts'
+
+/** What this browser has paid, kept for a later visit of the page. Amounts are decimal strings. */
+export interface Receipt {
+  readonly hash: string
+  /** The explorer's page of a transaction: a template with `{hash}`. */
+  readonly explorer?: string | undefined
+  readonly amount?: string | undefined
+  readonly token?: string | undefined
+  readonly chain?: string | undefined
+  readonly wallet?: string | undefined
+  /** Milliseconds since 1970. */
+  readonly sentAt: number
+}
+
+const nameOf = (paymentReference: string) => `waybill:receipt:${paymentReference.toLowerCase().replace(/^0x/, '')}`
+
+function readReceipt(paymentReference: string): Receipt | undefined {
+  try {
+    const text = localStorage.getItem(nameOf(paymentReference))
+    return text === null ? undefined : (JSON.parse(text) as Receipt)
+  } catch {
+    // The browser denies the page its storage, or something else wrote there.
+    return undefined
+  }
+}
+
+function writeReceipt(paymentReference: string, receipt: Receipt | undefined): void {
+  try {
+    if (receipt === undefined) localStorage.removeItem(nameOf(paymentReference))
+    else localStorage.setItem(nameOf(paymentReference), JSON.stringify(receipt))
+  } catch {
+    // Without storage the receipt ends with the page.
+  }
+}
+
+/** The receipt of the page's payment once it was sent, or of an earlier visit. A payment that failed has none. */
+export function useReceipt(paymentReference: string, payment: MadePayment | undefined, wallet: string | undefined) {
+  const [receipt, setReceipt] = useState(() => readReceipt(paymentReference))
+  const hash = payment?.isSent === true ? payment.hashes.at(-1) : undefined
+  const hasFailed = payment?.end !== undefined && 'outcome' in payment.end && payment.end.outcome.outcome === 'REVERTED'
+  useEffect(() => {
+    if (hash === undefined) return
+    const { route, explorer } = payment ?? {}
+    const before = readReceipt(paymentReference)
+    const next: Receipt = {
+      // A payment of before a reload has no route any more.
+      ...before,
+      hash,
+      ...(explorer !== undefined && { explorer }),
+      ...(route && { amount: route.sourceAmount, token: route.token, chain: route.chain }),
+      ...(wallet !== undefined && { wallet }),
+      sentAt: before?.hash === hash ? before.sentAt : Date.now(),
+    }
+    const kept = hasFailed ? undefined : next
+    writeReceipt(paymentReference, kept)
+    setReceipt(kept)
+  }, [paymentReference, hash, hasFailed])
+  return receipt
+}
+
+/** What was paid, to keep and to print. */
+export function ReceiptView({ receipt, request }: { receipt: Receipt; request: PaymentRequest }) {
+  const { receipt: texts } = payTexts
+  const { hash, explorer, amount, token, chain, wallet, sentAt } = receipt
+  const link = explorer?.replace('{hash}', hash)
+  const at = new Date(sentAt)
+  return (
+    <section class="receipt stack gap-2" aria-label={texts.title}>
+      <h3>{texts.title}</h3>
+      <dl class="pairs small">
+        {amount !== undefined && token !== undefined && (
+          <>
+            <dt>{texts.amount}</dt>
+            <dd>
+              {formatAmount(amount)} {token} {chain !== undefined && payTexts.routes.on(chainName(chain))}
+            </dd>
+          </>
+        )}
+        {wallet !== undefined && (
+          <>
+            <dt>{texts.from}</dt>
+            <dd>
+              <Address value={wallet} />
+            </dd>
+          </>
+        )}
+        <dt>{texts.to}</dt>
+        <dd>
+          <Address value={request.payee} />
+        </dd>
+        <dt>{texts.time}</dt>
+        <dd>
+          <time dateTime={at.toISOString()} title={formatUtc(at)}>
+            {formatTime(at)}
+          </time>
+        </dd>
+        <dt>{payTexts.transaction}</dt>
+        <dd>
+          <Address value={hash} />
+          {link !== undefined && /^https?:/.test(link) && (
+            <>
+              {' · '}
+              <a href={link} target="_blank" rel="noreferrer">
+                {payTexts.openTransaction}
+              </a>
+            </>
+          )}
+        </dd>
+        <dt>{texts.reference}</dt>
+        <dd>
+          <Address value={request.paymentReference} />
+        </dd>
+      </dl>
+      <Button text={texts.print} kind="no-print" onClick={() => print()} />
+    </section>
+  )
+}
