@@ -85,6 +85,7 @@ export function createPayableRequestKeeper(
       symbol,
       chain: name,
       reference: `to-pay-${kind}-${serial}`,
+      title: 'Two books and postage',
       createdAtSec: Math.floor(now().getTime() / 1_000),
     })
     return { kind, terms, says }

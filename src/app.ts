@@ -56,7 +56,7 @@ import { getOrCreateSecret } from './store/settings-repository.ts'
 export interface DemoKeys {
   /** The account's name, which is also its secret key. */
   readonly account: string
-  readonly publishable: { readonly key: string; readonly origins: readonly string[] }
+  readonly publishable: Omit<ProcessKey, 'account'>
   /** What its pages may ask of its wallets. */
   readonly wallets?: PageCalls | undefined
 }

@@ -24,6 +24,8 @@ export interface DemoRequestTerms {
   paymentCurrency: string
   network: DemoChainName
   reference: string
+  /** What payers read. */
+  title?: string
   /** RFC 3339. */
   expiresAt?: string
   /** Not one of the terms, as `createdAt`. */
@@ -61,6 +63,7 @@ interface RequestDraft {
   symbol: string
   chain: DemoChainName
   reference: string
+  title?: string | undefined
   createdAtSec: number
   expiresAtSec?: number | undefined
   cancelledAtSec?: number | undefined
@@ -68,7 +71,7 @@ interface RequestDraft {
 
 /** Completes a draft; id and salt are derived from its name only. */
 export function draftTerms(draft: RequestDraft): DemoRequestTerms {
-  const { expiresAtSec, cancelledAtSec } = draft
+  const { expiresAtSec, cancelledAtSec, title } = draft
   const paymentCurrency = currencyId(draft.symbol, draft.chain)
   return {
     requestId: `01${digest(`request ${draft.name}`)}`,
@@ -79,6 +82,7 @@ export function draftTerms(draft: RequestDraft): DemoRequestTerms {
     paymentCurrency,
     network: draft.chain,
     reference: draft.reference,
+    ...(title !== undefined && { title }),
     ...(expiresAtSec !== undefined && { expiresAt: new Date(expiresAtSec * 1000).toISOString() }),
     ...(cancelledAtSec !== undefined && { cancelledAt: new Date(cancelledAtSec * 1000) }),
     createdAt: new Date(draft.createdAtSec * 1000),

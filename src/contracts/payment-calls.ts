@@ -99,7 +99,7 @@ export function encodeNativePayment(payment: ProxyPayment): Hex {
 export function nativePaymentUri(proxy: Address, chainId: number, payment: ProxyPayment): string {
   const { to, amount, paymentReference, feeAmount, feeAddress } = payment
   const [target, payee, feeReceiver] = [proxy, to, feeAddress].map(formatAddress)
-  const terms = `address=${payee}&bytes=${paymentReference}&uint256=${feeAmount}&address=${feeReceiver}`
+  const terms = `address=${payee}&uint256=${amount}&bytes=${paymentReference}&uint256=${feeAmount}&address=${feeReceiver}`
   return `ethereum:${target}@${chainId}/transferExactEthWithReferenceAndFee?${terms}&value=${amount + feeAmount}`
 }
 

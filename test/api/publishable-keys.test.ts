@@ -18,10 +18,15 @@ const methods = [RoutesService, PaymentSearchService, RequestsService, Operation
 const FOR_PAGES = [
   'GetPaymentRoutes',
   'StreamPaymentRoutes',
+  'GetPaymentOptions',
+  'ListCurrencies',
   'GetPaymentCalldata',
   'GetPaymentRequest',
   'WatchPaymentRequest',
+  'GetShop',
 ]
+
+const TERMS = { amount: '20', invoiceCurrency: 'USDC', paymentCurrency: 'USDC', network: 'ETHEREUM' }
 
 let running: TestService
 let key: string
@@ -33,10 +38,9 @@ beforeAll(async () => {
   key = await issue('shop', [SHOP, 'https://www.shop.example'])
   const { chain, keys, url } = running
   await chain.fund(chain.tokens.USDC, chain.wallets[0], 1_000_000000n)
-  const terms = { amount: '20', invoiceCurrency: 'USDC', paymentCurrency: 'USDC', network: 'ETHEREUM' }
   const init = { method: 'POST', headers: { 'x-api-key': keys.shop, 'content-type': 'application/json' } }
   const more = { payee: chain.wallets[1], reference: 'INV-7', refundAddress: chain.wallets[2] }
-  const created = await fetch(`${url}/v1/request`, { ...init, body: JSON.stringify({ ...terms, ...more }) })
+  const created = await fetch(`${url}/v1/request`, { ...init, body: JSON.stringify({ ...TERMS, ...more }) })
   paymentReference = ((await created.json()) as { paymentReference: string }).paymentReference
 })
 afterAll(() => running?.stop())
@@ -197,6 +201,30 @@ describe('a publishable key', () => {
     const { details } = (await answer.json()) as { details?: { reason?: string }[] }
     return details?.[0]?.reason
   }
+
+  it('shows its shop, and the way back only to pages of its own origins', async () => {
+    const { url, keys } = running
+    const repository = createApiKeyRepository(running.database.knex)
+    const shop = { name: 'Bay Books', color: '#0a7d4f' }
+    const terms = { account: 'shop', now: NOW }
+    const named = await issuePublishableKey(repository, { ...terms, origins: [SHOP], shop })
+    const elsewhere = await issuePublishableKey(repository, { ...terms, origins: ['https://other.example'] })
+    const shown = await get(url, { apiKey: named.key, origin: SHOP }, '/v1/shop')
+    expect(await shown.json()).toEqual(shop)
+    const bare = await get(url, { apiKey: elsewhere.key, origin: 'https://other.example' }, '/v1/shop')
+    expect(await bare.json()).toEqual({})
+
+    const more = { title: 'Two books', returnUrl: `${SHOP}/orders/7` }
+    const body = JSON.stringify({ ...TERMS, payee: running.chain.wallets[1], ...more })
+    const init = { method: 'POST', headers: { 'x-api-key': keys.shop, 'content-type': 'application/json' }, body }
+    const created = (await (await fetch(`${url}/v1/request`, init)).json()) as { paymentReference: string }
+    expect(created).toMatchObject(more)
+    const path = `/v1/request/${created.paymentReference}`
+    expect(await (await get(url, { apiKey: named.key, origin: SHOP }, path)).json()).toMatchObject(more)
+    const seen = await get(url, { apiKey: elsewhere.key, origin: 'https://other.example' }, path)
+    const { title, returnUrl } = (await seen.json()) as { title?: string; returnUrl?: string }
+    expect([title, returnUrl]).toEqual(['Two books', undefined])
+  })
 
   it('does not see requests of other accounts, and names none', async () => {
     const other = await issue('other', [SHOP])

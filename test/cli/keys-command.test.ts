@@ -1,3 +1,6 @@
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { rowsOf, runCommand } from '../support/run-command.ts'
@@ -67,6 +70,21 @@ it('a publishable key is made for its origins', async () => {
   ])
 })
 
+it('a publishable key has the shop that pages show, and its successor has it too', async () => {
+  const logo = join(await mkdtemp(join(tmpdir(), 'waybill-logo-')), 'logo.svg')
+  await writeFile(logo, '<svg xmlns="http://www.w3.org/2000/svg"/>')
+  const words = ['keys', 'create', '--account', 'shops', '--publishable', '--origins', 'https://a.example']
+  const shop = ['--name', 'Bay Books', '--logo', logo, '--color', '#0A7D4F', '--radius', '8']
+  expect((await waybill(...words, ...shop)).code).toBe(0)
+  const [[id = ''] = []] = rowsOf((await waybill('keys', 'list', '--account', 'shops')).stdout)
+  await waybill('keys', 'rotate', id)
+  const accountId = database.knex('accounts').select('id').where({ name: 'shops' })
+  const stored = await database.knex('api_keys').where('account_id', accountId).pluck('shop')
+  const data = `data:image/svg+xml;base64,${Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>').toString('base64')}`
+  const shown = { name: 'Bay Books', logo: data, color: '#0a7d4f', cornerRadius: 8 }
+  expect(stored).toEqual([shown, shown])
+})
+
 it('a key has no limit, its own limit or the default, and may expire', async () => {
   const create = (...words: string[]) =>
     waybill('keys', 'create', '--account', 'terms', '--scopes', 'routes:read', ...words)
@@ -131,6 +149,27 @@ it.each([
   ]),
   ['keys', 'create', '--account', 'acme', '--publishable', '--origins', 'https://a.example', '--share', '0.1'],
   ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--origins', 'https://a.example'],
+  ...[
+    ['--name', ''],
+    ['--name', 'x'.repeat(81)],
+    ['--color', 'green'],
+    ['--color', '#0a7d4'],
+    ['--radius', '33'],
+    ['--radius', '-1'],
+    ['--logo', 'no-such-file.png'],
+    ['--logo', 'package.json'],
+    ['--logo', 'package-lock.json'],
+  ].map((words) => [
+    'keys',
+    'create',
+    '--account',
+    'acme',
+    '--publishable',
+    '--origins',
+    'https://a.example',
+    ...words,
+  ]),
+  ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--name', 'Bay Books'],
   ['keys', 'create', '--account', 'acme', '--scopes', 'routes:reed'],
   ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--expires', '2020-01-01'],
   ['keys', 'create', '--account', 'acme', '--scopes', 'operations:read'],

@@ -161,11 +161,51 @@ describe('createPaymentRequest', () => {
     ['refundAddress', { refundAddress: formatAddress(addressOf(78)) }],
     ['salt', { salt: '0000000000000001' }],
     ['invoiceCurrency', { invoiceCurrency: 'USD' }],
+    ['returnUrl', { returnUrl: 'https://shop.example/orders/1' }],
   ])('refuses the same id with another %s', async (term, change) => {
     const { request } = await requests.create(acme, TERMS)
     const error = await errorOf(requests.create(acme, { ...TERMS, requestId: request.requestId, ...change }))
     expect(error.reason).toBe('REQUEST_TERMS_DIFFER')
     expect(error.message).toContain(term)
+  })
+
+  it('keeps the title that a request has: it is no term', async () => {
+    const { request } = await requests.create(acme, { ...TERMS, title: 'Two books' })
+    const again = { ...TERMS, requestId: request.requestId, title: 'Three books' }
+    expect((await requests.create(acme, again)).request).toEqual(request)
+    expect(request.title).toBe('Two books')
+    const keyed = await requests.create(acme, { ...TERMS, title: 'One book' }, { idempotencyKey: 'titled' })
+    const repeated = await requests.create(acme, { ...TERMS, title: 'No book' }, { idempotencyKey: 'titled' })
+    expect(repeated.request).toEqual(keyed.request)
+  })
+
+  it.each([
+    ['title', '', 'INVALID_TITLE', 'it is empty'],
+    ['title', 'x'.repeat(81), 'INVALID_TITLE', 'more than 80 characters'],
+    ['title', 'two\nlines', 'INVALID_TITLE', 'control character'],
+    ['title', 'Pay 1 \u202e0001 \u202cUSDC', 'INVALID_TITLE', 'changes the direction of text'],
+    ['title', '\ud800', 'INVALID_TITLE', 'not valid Unicode'],
+    ['returnUrl', '', 'INVALID_RETURN_URL', 'no address of a page'],
+    ['returnUrl', '/orders/1', 'INVALID_RETURN_URL', 'no address of a page'],
+    ['returnUrl', 'https://shop.example/a b', 'INVALID_RETURN_URL', 'no address of a page'],
+    ['returnUrl', 'http://shop.example/', 'INVALID_RETURN_URL', 'does not begin with https://'],
+    ['returnUrl', 'javascript:alert(1)', 'INVALID_RETURN_URL', 'does not begin with https://'],
+    ['returnUrl', 'https://shop.example@evil.example/', 'INVALID_RETURN_URL', 'a user name or a password'],
+    ['returnUrl', 'https://evil.example/', 'INVALID_RETURN_URL', 'no publishable key'],
+    ['returnUrl', 'https://shop.example.evil.example/', 'INVALID_RETURN_URL', 'no publishable key'],
+    ['returnUrl', 'https://shop.example:8443/', 'INVALID_RETURN_URL', 'no publishable key'],
+  ])('refuses the %s %j: %s, %s', async (field, value, reason, says) => {
+    const error = await errorOf(requests.create(acme, { ...TERMS, [field]: value }))
+    expect(error.reason).toBe(reason)
+    expect(error.message).toContain(says)
+  })
+
+  it.each([
+    ['title', 'Deux livres \u2019 \u{1f4da} مرحبا'],
+    ['title', '\u{1f4da}'.repeat(80)],
+    ['returnUrl', 'https://shop.example/orders/1?a=b#top'],
+  ])('takes the %s %j', async (field, value) => {
+    expect((await requests.create(acme, { ...TERMS, [field]: value })).request).toMatchObject({ [field]: value })
   })
 
   it('keeps accounts apart: the same id and terms are stored once for each', async () => {

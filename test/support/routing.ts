@@ -15,6 +15,7 @@ import { type Decimal, type DecimalString, readStoredDecimal, ZERO } from '../..
 import type { Hex } from '../../src/domain/hex.ts'
 import { balanceAt, type PaymentRequest, type SettledAmounts } from '../../src/domain/payment-request.ts'
 import type {
+  OptionsAnswer,
   PaymentQuestion,
   PreparedPayment,
   RoutesAnswer,
@@ -111,6 +112,7 @@ export interface TestRouting {
   /** Stores a request with its counted payments. @returns the payment reference */
   addRequest(request: TestRequest, counted?: TestSums): Hex
   find(question: RoutesQuestion, options?: Partial<QuoteOptions>): Promise<RoutesAnswer>
+  findOptions(paymentReference: string): Promise<OptionsAnswer>
   prepare(question: PaymentQuestion): Promise<PreparedPayment>
   stream(question: RoutesQuestion, options?: Partial<QuoteOptions>): AsyncGenerator<RoutesEvent>
   learnNodes(signal: AbortSignal): Promise<void>
@@ -124,7 +126,7 @@ export function createTestRouting(
   > = {},
 ): TestRouting {
   const requests = new Map<string, { request: PaymentRequest; settled: SettledAmounts }>()
-  const { findRoutes, streamRoutes, preparePayment, learnNodes } = createRouting({
+  const { findOptions, findRoutes, streamRoutes, preparePayment, learnNodes } = createRouting({
     chains: createChainDirectory(configs),
     tokens: createTokenDirectory(configs),
     clock: Date.now,
@@ -149,6 +151,7 @@ export function createTestRouting(
     },
     prepare: (question) => preparePayment(ACCOUNT, question, { signal: new AbortController().signal }),
     stream: (question, more = {}) => streamRoutes(ACCOUNT, question, { signal: new AbortController().signal, ...more }),
+    findOptions: (paymentReference) => findOptions(ACCOUNT, paymentReference, { signal: new AbortController().signal }),
     find: (question, more = {}) => findRoutes(ACCOUNT, question, { signal: new AbortController().signal, ...more }),
   }
 }

@@ -25,6 +25,14 @@ const DEMO = 'demo'
 /** A key for pages; it has the form of others, so that clients can check it. */
 const PUBLISHABLE_KEY = `wbp_${DEMO.repeat(10)}`
 
+/** The shop of the demo's checkout pages: its logo is an open book. */
+const DEMO_SHOP = {
+  name: 'Bay Books',
+  logo: `data:image/svg+xml;base64,${Buffer.from(
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><path fill="none" stroke="#2f8f5b" stroke-width="2.5" stroke-linejoin="round" d="M16 9C12 6 7 6 3 7v18c4-1 9-1 13 2 4-3 9-3 13-2V7c-4-1-9-1-13 2zm0 0v18"/></svg>',
+  ).toString('base64')}`,
+}
+
 /** Where the development servers of web projects listen. */
 const DEVELOPMENT_PORTS = [3000, 4173, 5173, 8000]
 
@@ -61,7 +69,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   signal.throwIfAborted()
   await forgetFreshChains(knex, demo, { logger, now })
   const lifi = { name: DEMO_BRIDGE, url: demo.bridgeUrl }
-  const publishable = { key: PUBLISHABLE_KEY, origins: originsOf(config.port) }
+  const publishable = { key: PUBLISHABLE_KEY, origins: originsOf(config.port), shop: DEMO_SHOP }
   const keys = { account: DEMO, publishable, wallets: demo.wallets }
   const service = await composeService({ knex, chains: demo.configs, logger, now, demo: keys, lifi })
   await demo.seed(await createDemoRequests(knex, service))

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest'
+import { parseShop } from './shop.ts'
+
+const bytes = (text: string) => Buffer.from(text, 'latin1')
+
+describe('a shop', () => {
+  it.each([
+    ['PNG', '\x89PNG\r\n\x1a\n', 'png'],
+    ['JPEG', '\xff\xd8\xff\xe0', 'jpeg'],
+    ['GIF', 'GIF89a', 'gif'],
+    ['WebP', 'RIFF\0\0\0\0WEBP', 'webp'],
+    ['SVG', '<?xml version="1.0"?>\n<!-- a --><svg xmlns="http://www.w3.org/2000/svg"/>', 'svg+xml'],
+  ])('takes a logo in %s', (_, start, type) => {
+    expect(parseShop({ logo: bytes(start) })?.logo).toBe(`data:image/${type};base64,${bytes(start).toString('base64')}`)
+  })
+
+  it.each([
+    ['a page', { logo: bytes('<html><svg></svg></html>') }, /^logo: .*no PNG/],
+    ['an empty file', { logo: bytes('') }, /^logo: /],
+    ['a large file', { logo: bytes(`GIF89a${'x'.repeat(16_384)}`) }, /^logo: it has 16390 bytes/],
+    ['no name', { name: '' }, /^name "": it is empty/],
+    ['a long name', { name: 'x'.repeat(81) }, /more than 80 characters/],
+    ['a name of two lines', { name: 'a\nb' }, /control character/],
+    ['a colour by name', { color: 'green' }, /^color "green"/],
+    ['a colour with more behind it', { color: '#0a7d4f;x' }, /^color/],
+    ['a radius that is no number', { radius: '4px' }, /^radius "4px"/],
+    ['too large a radius', { radius: '33' }, /^radius "33"/],
+  ])('refuses %s', (_, input, message) => {
+    expect(() => parseShop(input)).toThrow(message)
+  })
+
+  it('is none where nothing was given', () => {
+    expect(parseShop({})).toBeUndefined()
+    expect(parseShop({ radius: '0' })).toEqual({ cornerRadius: 0 })
+  })
+})
