@@ -5,6 +5,7 @@
 import { describe } from 'vitest'
 import { describeInBrowser } from './screens/in-browser.ts'
 import { tryBrowserWallet } from './screens/try-browser-wallet.ts'
+import { tryCheckout } from './screens/try-checkout.ts'
 import { tryPay } from './screens/try-pay.ts'
 import { tryPayTroubles } from './screens/try-pay-troubles.ts'
 import { tryWallets } from './screens/try-wallets.ts'
@@ -12,6 +13,7 @@ import { tryWhy } from './screens/try-why.ts'
 
 describeInBrowser('the checkout page', 2, (screens) => {
   tryPay(screens, () => {
+    tryCheckout(screens)
     tryPayTroubles(screens)
     tryBrowserWallet(screens)
     tryWallets(screens)

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { OpenFile, OpenFiles } from './open-files.ts'
@@ -46,10 +47,10 @@ export function createBuiltFiles({ folder, originsOfKey, demoKey }: BuiltFilesOp
       return { contentType, body, compressed: { gzip: gzip!, br: br! }, etag, isImmutable: true }
     }
     if (!name.endsWith('.html')) return { contentType, body, etag: `W/${etag}` }
-    if (name !== CONSOLE || demoKey === undefined)
-      return { contentType, body, etag: `W/${etag}`, policy: policyFor([]) }
+    const policy = policyFor([], body)
+    if (name !== CONSOLE || demoKey === undefined) return { contentType, body, etag: `W/${etag}`, policy }
     const page = body.toString().replace('<link', `<meta name="waybill-key" content="${demoKey}"><link`)
-    return { contentType, body: page, etag: `W/"${digests[name]}-demo"`, policy: policyFor([]) }
+    return { contentType, body: page, etag: `W/"${digests[name]}-demo"`, policy }
   }
 
   return {
@@ -70,7 +71,10 @@ export function createBuiltFiles({ folder, originsOfKey, demoKey }: BuiltFilesOp
       })
       if (name !== CHECKOUT) return file
       const key = new URLSearchParams(query).get('key')
-      return { ...file, policy: async () => policyFor((key === null ? undefined : await originsOfKey(key)) ?? []) }
+      return {
+        ...file,
+        policy: async () => policyFor((key === null ? undefined : await originsOfKey(key)) ?? [], file.body),
+      }
     },
   }
 }
@@ -97,15 +101,21 @@ const notBuilt = {
     'The console, the checkout page and the documentation are not built yet: `npm start` builds them beside the start, `npm run build` alone.',
 }
 
-/** Nothing from another host and no inline script. Icons of wallets are data. */
-const policyFor = (framedBy: readonly string[]) =>
+/** Nothing from another host, no inline script, and no style but that of the page as it was built. Icons of wallets are data. */
+const policyFor = (framedBy: readonly string[], page: Uint8Array | string) =>
   [
     "default-src 'none'",
     "script-src 'self'",
-    "style-src 'self'",
+    ["style-src 'self'", ...stylesOf(Buffer.from(page).toString())].join(' '),
     "connect-src 'self'",
     "img-src 'self' data:",
     "base-uri 'none'",
     "form-action 'none'",
     `frame-ancestors ${framedBy.length === 0 ? "'none'" : framedBy.join(' ')}`,
   ].join('; ')
+
+/** The hashes of the styles that stand in a page. */
+function stylesOf(page: string): string[] {
+  const styles = page.matchAll(/<style>([^<]*)<\/style>/g)
+  return [...styles].map(([, text = '']) => `'sha256-${hash('sha256', text, 'base64')}'`)
+}

@@ -136,7 +136,9 @@ function frame(screens: () => Screens): void {
     const shop = createServer((_, response) => response.setHeader('content-type', 'text/html').end(html))
     await once(shop.listen(SHOP_PORT, '127.0.0.1'), 'listening')
     await page.goto(`http://127.0.0.1:${SHOP_PORT}/`)
-    const reported = () => page.evaluate(() => (globalThis as unknown as { reported: readonly object[] }).reported)
+    const sent = () => page.evaluate(() => (globalThis as unknown as { reported: readonly Said[] }).reported)
+    const reported = async () => (await sent()).filter(({ type }) => type === 'waybill:status')
+    const heights = async () => (await sent()).flatMap(({ height }) => height ?? [])
     const message = { origin: facts.baseUrl, type: 'waybill:status', paymentReference: reference }
     await expect.poll(reported).toEqual([{ ...message, status: 'OPEN' }])
     await rest.call(`/v1/request/${reference}:cancel`, {})
@@ -144,10 +146,18 @@ function frame(screens: () => Screens): void {
       { ...message, status: 'OPEN' },
       { ...message, status: 'CANCELLED' },
     ])
+    const inFrame = page.frameLocator('iframe').locator('#root')
+    await expect.poll(async () => (await heights()).at(-1)).toBe(Math.ceil((await inFrame.boundingBox())?.height ?? 0))
     await page.context().close()
     shop.closeAllConnections()
     shop.close()
   })
+}
+
+/** A message of the page in the frame. */
+interface Said {
+  readonly type: string
+  readonly height?: number
 }
 
 function payByKeyboard(screens: () => Screens): void {

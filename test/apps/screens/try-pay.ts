@@ -99,7 +99,7 @@ function comeBack(screens: () => Screens, away: PutAway): void {
     await expect.poll(read, { timeout: 120_000, interval: 500 }).toBe('PAID')
     const backAt = performance.now()
     await hide(page, false)
-    await page.getByRole('heading', { name: 'Paid', exact: true }).waitFor()
+    await page.getByRole('heading', { name: 'Payment complete' }).waitFor()
     expect(performance.now() - backAt).toBeLessThan(2_000)
     expect(await findBarriers(page)).toEqual([])
     await picture(page, 'pay-paid')
@@ -121,7 +121,7 @@ function payEachWay(screens: () => Screens): void {
     const page = await screens().open(linkOf(screens(), reference))
     expect(await payBy(page, wallet)).toEqual(confirmations ?? expect.any(Number))
     await page
-      .getByText(/not final yet|^Paid$/)
+      .getByText(/not final yet|Payment complete/)
       .first()
       .waitFor({ timeout: 60_000 })
     await page.context().close()
@@ -148,7 +148,9 @@ function payNothing(screens: () => Screens): void {
     })
     await connect(page, 'empty')
     await page.getByRole('heading', { name: 'This wallet cannot pay' }).waitFor()
-    expect(await page.locator('.missing').innerText()).toMatch(/USDC.*ETHEREUM/)
+    expect(await page.locator('.missing').innerText()).toMatch(
+      /USDC · Ethereum\s+You need 3.25 USDC more on Ethereum\./,
+    )
     expect(await isTooWide(page)).toBe(false)
     expect(await findBarriers(page)).toEqual([])
     await page.context().close()
@@ -170,15 +172,17 @@ function sayEachState(screens: () => Screens): void {
       await heading(page).waitFor()
       return (await page.getByRole('main').innerText()).replaceAll(/\s+/g, ' ')
     }
-    expect(await wordsOf(seeded('Paid'))).toMatch(/250 DAI.*Paid The payment is final/)
-    expect(await wordsOf(seeded('Overpaid'))).toMatch(/Paid The payment is final.*refund the overpayment: 30 USDC/)
+    expect(await wordsOf(seeded('Paid'))).toMatch(/Paid 250 DAI.*Payment complete The payment is final/)
+    expect(await wordsOf(seeded('Overpaid'))).toMatch(
+      /Payment complete The payment is final.*refund the overpayment: 30 USDC/,
+    )
     expect(await wordsOf(seeded('Partially paid'))).toMatch(/180 USDC.*120 \/ 300 USDC.*Choose a wallet/)
     expect(await wordsOf(seeded('Pending'))).toMatch(/not final yet.*Do not pay again/)
     expect(await wordsOf(cancelled)).toMatch(/Cancelled.*Do not send anything/)
-    await page.getByRole('heading', { name: 'Cancelled' }).waitFor()
+    await page.getByRole('heading', { name: 'The shop has cancelled this request' }).waitFor()
     await page.goto(facts.baseUrl + linkOf(screens(), expired))
     // It expires while somebody checks.
-    await page.getByRole('heading', { name: 'Expired' }).waitFor()
+    await page.getByRole('heading', { name: 'This request has expired' }).waitFor()
     await page.getByText('Do not send anything').waitFor()
     expect(await findBarriers(page)).toEqual([])
     await page.context().close()

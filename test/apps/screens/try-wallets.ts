@@ -128,17 +128,6 @@ function failBefore(screens: () => Screens): void {
       await page.context().close()
     },
   )
-
-  it('opens in the app of a wallet, where the browser has none', async () => {
-    const { link, page } = await openWith(screens(), {})
-    const phone = await page.context().newPage()
-    await phone.route('**/demo/wallets', (route) => route.abort())
-    await phone.goto(screens().facts.baseUrl + link)
-    const app = phone.getByRole('link', { name: 'Open this page in MetaMask' })
-    const { host } = new URL(screens().facts.baseUrl)
-    expect(await app.getAttribute('href')).toBe(`https://link.metamask.io/dapp/${host}${link}`)
-    await page.context().close()
-  })
 }
 
 /** One question, two pages. */
