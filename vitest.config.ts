@@ -60,6 +60,7 @@ export default defineConfig(({ mode }) => ({
       include: ['src/**/*.ts'],
       exclude: ['**/*.test.ts', '**/testdata/**'],
       reporter: ['text-summary', 'json-summary'],
+      reportOnFailure: true,
     },
     projects: (mode === 'long' ? [long] : [alone, unit, whole]).map((test) => ({ extends: true as const, test })),
   },
