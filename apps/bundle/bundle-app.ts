@@ -109,7 +109,7 @@ interface PageParts {
 const pageOf = ({ title, script, style, preload, licences, body }: PageParts) => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>${title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
-<link rel="icon" href="${ICON}"><link rel="license" href="${licences}"><link rel="preload" as="style" href="${style}">
+<link rel="icon" href="${ICON}"><link rel="license" href="${licences}">
 ${preload.map((part) => `<link rel="modulepreload" href="${part}">`).join('')}<script type="module" src="${script}"></script>
 <style>${OUTLINE}</style></head>
 <body><div id="root">${body}</div><link rel="stylesheet" id="${ARIA_STYLE}" href="${style}"><noscript>This page needs JavaScript.</noscript></body></html>
