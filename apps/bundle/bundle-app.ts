@@ -84,8 +84,8 @@ const bodies: Readonly<Record<AppName, string>> = {
 }
 
 /**
- * The look of an outline. It stands in the page itself, and the sheet of styles after the outline, so that nothing else has to come before a browser
- * paints: on a slow line each file takes seconds. The policy allows it by its hash.
+ * The styles of an outline. They stand in the page itself, and the sheet of all styles after the outline, so that nothing else has to come before a browser
+ * paints: on a slow line each file takes seconds. The policy allows them by their hash.
  */
 const OUTLINE =
   ':root{color-scheme:light dark}body{margin:0;background:light-dark(#fff,#10141a)}.bone{display:block;height:1.25rem;width:14rem;max-width:100%;margin:.5rem auto;border-radius:6px;background:light-dark(#f1f3f6,#1b222c)}.bone.sum{height:2.5rem}.bone.high{width:min(29rem,90%);height:4rem}'

@@ -6,7 +6,7 @@ import { whenSeen } from './refresh.ts'
 import { sayRoute } from './say-route.ts'
 import { Button } from './screen-parts.tsx'
 
-/** Prices move: they are asked for again after this time while somebody looks. */
+/** Prices move: they are asked for again after this time while the page is open. */
 const AGAIN_MS = 60_000
 
 export interface Options {

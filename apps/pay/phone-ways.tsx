@@ -68,7 +68,7 @@ function QrCode({ text, says }: { text: string; says: string }) {
   const dots = rows.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])))
   const size = Math.max(1, rows.length)
   return (
-    <svg class="qr" role="img" aria-label={says} viewBox={`0 0 ${size} ${size}`} shape-rendering="crispEdges">
+    <svg class="qr" role="img" aria-label={says} viewBox={`0 0 ${size} ${size}`}>
       <rect width={size} height={size} fill="#fff" />
       <path d={dots.join('')} fill="#000" />
     </svg>

@@ -141,10 +141,10 @@ const MAX_TITLE_LENGTH = 80
 /** Reads what payers read of a request. @throws WaybillError INVALID_TITLE */
 export function requireTitle(field: string, value: string): string {
   // Characters that change the direction of text would let a title show another sum than it has.
-  const turns = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u.test(value)
+  const isReordered = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u.test(value)
   const detail =
     explainText(value, MAX_TITLE_LENGTH) ??
-    (turns ? 'it has a character that changes the direction of text' : undefined)
+    (isReordered ? 'it has a character that changes the direction of text' : undefined)
   if (detail !== undefined) throw waybillError('INVALID_TITLE', { field, detail })
   return value
 }

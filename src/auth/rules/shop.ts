@@ -1,6 +1,6 @@
 import { explainText } from '../../domain/require-input.ts'
 
-/** Who asks payers for money, and how the checkout page of a publishable key looks. It stands in public pages. */
+/** Who asks payers for money, and the styles of the checkout page of a publishable key. All of it is public. */
 export interface Shop {
   readonly name?: string | undefined
   /** A data URI of an image, because the page loads nothing from other hosts. */

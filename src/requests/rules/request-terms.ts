@@ -187,10 +187,10 @@ function comparable(terms: Pick<Terms, (typeof comparedTerms)[number]>, name: (t
  * are made of them: the same terms must have the same hash in every version.
  */
 export function hashTerms(
-  { amount, title: _, ...terms }: Terms,
+  { amount, ...terms }: Terms,
   beside: { readonly createdAt?: Date | undefined } = {},
 ): Buffer {
-  const given = Object.entries(terms).filter(([, value]) => value !== undefined)
+  const given = Object.entries({ ...terms, title: undefined }).filter(([, value]) => value !== undefined)
   const entries = [...given, ...Object.entries(beside), ['amount', formatDecimal(amount)] as const]
   const sorted = entries.toSorted(([a], [b]) => (a < b ? -1 : 1))
   return createHash('sha256').update(JSON.stringify(sorted)).digest()

@@ -1,5 +1,5 @@
 /** What a payer reads on the checkout page: who asks, in their language, what each way costs, what is missing, and what stays of a payment. */
-import decodeQR from 'qr/decode.js'
+import { decodeQR } from 'qr/decode.js'
 import { expect, it } from 'vitest'
 import { findBarriers, isTooWide, type Screens } from './open-screens.ts'
 import { answerAll, connect, createRequest, linkOf } from './try-pay.ts'
@@ -132,7 +132,7 @@ function keepReceipts(screens: () => Screens): void {
     const receipt = page.getByRole('region', { name: 'Receipt' })
     await receipt.waitFor({ timeout: 60_000 })
     const words = await receipt.innerText()
-    expect(words).toMatch(/Paid\s+3.25 USDC on Ethereum\s+From\s[^]*To\s[^]*Sent\s[^]*Transaction\s+Copy 0x/)
+    expect(words).toMatch(/Paid\s+3.25 USDC on Ethereum\s+From\s[^]*To\s[^]*Sent\s[^]*Transaction\s+Copy\s+0x/)
     await page.reload()
     await receipt.waitFor()
     expect(await receipt.innerText()).toBe(words)
