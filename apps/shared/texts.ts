@@ -43,6 +43,13 @@ export const feeTexts = {
   },
 } as const
 
+/** What is wrong with a typed amount. */
+export const amountTexts = {
+  none: (example: string) => `Enter an amount above 0, such as ${example}.`,
+  either: (whole: string, fraction: string) =>
+    `Is this ${whole} or ${fraction}? Enter it without a sign between thousands.`,
+} as const
+
 const plural = (count: number, one: string, many: string) => (count === 1 ? one : many)
 
 /** The frame of the console and what all its pages share. */

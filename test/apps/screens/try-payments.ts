@@ -168,7 +168,7 @@ function tryRanges(screens: () => Screens): void {
 }
 
 function trySearches(screens: () => Screens): void {
-  it('4. sets the same filter once, and Enter searches instead of opening the menu', async () => {
+  it('4. sets the same filter once, and Enter takes the first suggestion instead of opening the menu', async () => {
     const page = await screens().open('/console')
     const box = page.getByRole('combobox', { name: 'Search payments' })
     for (const _ of [1, 2]) {
@@ -180,10 +180,25 @@ function trySearches(screens: () => Screens): void {
     await box.fill('INV')
     await page.keyboard.press('Enter')
     await expect.poll(() => chipsOf(page)).toEqual(['INV', 'Failed'])
+    expect(page.url()).toContain('referencePrefix=INV')
     expect(await page.getByRole('listbox').isVisible()).toBe(false)
-    await page.getByRole('row', { name: 'Search INV', exact: true }).focus()
+    await page.getByRole('row', { name: 'Your reference begins with INV', exact: true }).focus()
     await page.keyboard.press('Delete')
     await expect.poll(() => chipsOf(page)).toEqual(['Failed'])
+    await page.context().close()
+  })
+
+  it.each([
+    ['pending', 'status=PENDING'],
+    ['yesterday', `from=${isoDay(new Date(Date.now() - DAY_MS))}&to=${isoDay(new Date(Date.now() - DAY_MS))}`],
+    ['POLYGON', 'network=POLYGON'],
+    ['2026-11-20', 'from=2026-11-20&to=2026-11-20'],
+    ['order-poly', 'referencePrefix=order-poly'],
+    ['>19,90', 'minAmount=19.90'],
+  ])('takes the filter that %s and Enter mean, at once after the page has come', async (typed, filter) => {
+    const page = await screens().open('/console', { timezoneId: 'UTC' })
+    await search(page, typed)
+    await expect.poll(() => page.url()).toContain(`?${filter}`)
     await page.context().close()
   })
 
