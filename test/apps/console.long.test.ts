@@ -4,10 +4,14 @@ import { describeInBrowser } from './screens/in-browser.ts'
 import { tryOwnService } from './screens/try-own-service.ts'
 import { tryPayments } from './screens/try-payments.ts'
 import { tryRequests } from './screens/try-requests.ts'
+import { trySums } from './screens/try-sums.ts'
 
 describeInBrowser('the console', 30, (screens) => {
   describe('the payments', () => {
     tryPayments(screens)
+  })
+  describe('sums and the chart', () => {
+    trySums(screens)
   })
   describe('a payment and the requests', () => {
     tryRequests(screens)

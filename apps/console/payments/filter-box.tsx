@@ -1,5 +1,3 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { PaymentSummary_GroupBy } from '@waybill/client'
 import { memo, useEffect, useEffectEvent, useRef, useState } from 'react'
 import {
   Button as AriaButton,
@@ -14,14 +12,13 @@ import {
   TagList,
   Text,
 } from 'react-aria-components'
-import { symbolOf } from '../../shared/format-amount.ts'
 import { paymentsTexts, stateTexts, suggestTexts } from '../../shared/texts.ts'
 import { Button } from '../parts/fields.tsx'
 import { useZone } from '../parts/hooks.ts'
-import { useWaybill } from '../parts/signed-in.tsx'
 import { AddFilter } from './add-filter.tsx'
 import { type Filter, filtersOf, withFilters, withoutFilter, withoutFilters } from './filters.ts'
 import { type KnownNames, type Suggestion, suggest } from './suggest.ts'
+import { noNames, useKnownNames } from './use-known-names.ts'
 
 interface FilterBoxProps {
   readonly query: URLSearchParams
@@ -185,40 +182,4 @@ function useFocusKey(input: React.RefObject<HTMLInputElement | null>): void {
     document.addEventListener('keydown', focus)
     return () => document.removeEventListener('keydown', focus)
   }, [input])
-}
-
-/** The networks and currencies of the account's payments, read when somebody first goes to the box. */
-function useKnownNames(isWanted: boolean): KnownNames | undefined {
-  const waybill = useWaybill()
-  const { NETWORK, CURRENCY } = PaymentSummary_GroupBy
-  const { data, isError } = useQuery({
-    queryKey: ['known-names'],
-    enabled: isWanted,
-    staleTime: 600_000,
-    placeholderData: keepPreviousData,
-    queryFn: async ({ signal }) => {
-      const [networks, currencies] = await Promise.all([
-        waybill.summarizePayments({ groupBy: [NETWORK], top: 100 }, { signal }),
-        waybill.summarizePayments({ groupBy: [CURRENCY], top: 100 }, { signal }),
-      ])
-      return {
-        network: networks.groups.flatMap(({ network = [] }) => network),
-        currency: withSymbols(currencies.groups.flatMap(({ currency = [] }) => currency)),
-      }
-    },
-  })
-  // Without them there is less to complete with.
-  return isError ? noNames : data && { ...noNames, ...data }
-}
-
-const noNames: KnownNames = {
-  status: Object.keys(stateTexts.payment),
-  type: Object.keys(paymentsTexts.types),
-  network: [],
-  currency: [],
-}
-
-/** `USDC`, which is every `USDC-…`, before its ids. */
-function withSymbols(ids: readonly string[]): string[] {
-  return [...new Set([...ids.map(symbolOf), ...ids])]
 }

@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { runWaybill } from '../../support/process.ts'
 import { findBarriers, isTooWide, picture, type Screens, untilWritten } from './open-screens.ts'
+import { isoDay, WRITTEN, writtenView } from './written-days.ts'
 
 interface Imported {
   readonly reference: string
@@ -21,10 +22,6 @@ interface Shown {
 }
 
 const DAY_MS = 86_400_000
-
-/** Days to which the demo adds no payment while a test compares two lists of them. */
-const WRITTEN = { from: isoDay(new Date(Date.now() - 8 * DAY_MS)), to: isoDay(new Date(Date.now() - 2 * DAY_MS)) }
-const writtenView = `/console/payments?from=${WRITTEN.from}&to=${WRITTEN.to}&zone=UTC`
 
 /** Imports payments as a merchant would. */
 async function importPayments({ environment, dataDir }: Screens, payments: readonly Imported[]): Promise<void> {
@@ -155,7 +152,8 @@ function tryRanges(screens: () => Screens): void {
     })
     const shown = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' }).format(new Date(local))
     expect(await rowsOf(page).locator('time').innerText()).toContain(shown)
-    await expect.poll(() => page.locator('.chart .bar title').first().textContent()).toContain(shown)
+    await page.locator('.chart .bar').first().hover()
+    await expect.poll(() => page.locator('.chart-read').innerText()).toContain(shown)
     await page.locator('.chart .bar').first().click()
     await expect.poll(() => page.url()).toMatch(new RegExp(`from=${local}&to=${local}&zone=Asia%2F(Kolkata|Calcutta)`))
     await rowsOf(page).getByText(reference).waitFor()
@@ -298,7 +296,3 @@ async function readLines(path: string): Promise<string[]> {
 }
 
 const ago = (ms: number) => new Date(Math.floor((Date.now() - ms) / 1_000) * 1_000).toISOString()
-
-function isoDay(at: Date): string {
-  return at.toISOString().slice(0, 10)
-}
