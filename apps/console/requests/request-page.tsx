@@ -226,7 +226,7 @@ function Found({ payments, hasMore }: { payments: readonly Payment[]; hasMore: b
   const { noPayments, morePayments, payments: title, paymentColumns } = texts
   if (payments.length === 0) return <p className="quiet">{noPayments}</p>
   const rows = payments.map((payment) => [
-    <Link to={`/payments/${payment.id}`}>
+    <Link to={`/payments/${payment.id}`} className="row-link">
       <Time at={payment.timestamp} />
     </Link>,
     <PaymentBadge status={payment.status} superseded={payment.superseded} />,
@@ -236,7 +236,13 @@ function Found({ payments, hasMore }: { payments: readonly Payment[]; hasMore: b
   ])
   return (
     <>
-      <Table label={title} columns={paymentColumns} rows={rows} numbers={[2, 3]} />
+      <Table
+        label={title}
+        columns={paymentColumns}
+        rows={rows}
+        links={payments.map(({ id }) => `/payments/${id}`)}
+        numbers={[2, 3]}
+      />
       {hasMore && <p className="small quiet">{morePayments}</p>}
     </>
   )

@@ -151,7 +151,7 @@ function RequestTable({ requests }: { requests: readonly PaymentRequest[] }) {
     return [
       <Link
         to={`/requests/${paymentReference}`}
-        className={reference === undefined ? 'mono' : undefined}
+        className={reference === undefined ? 'row-link mono' : 'row-link'}
         title={reference}
       >
         {reference ?? paymentReference}
@@ -165,7 +165,10 @@ function RequestTable({ requests }: { requests: readonly PaymentRequest[] }) {
       expiresAt === undefined ? <span className="quiet">{never}</span> : <Time at={expiresAt} />,
     ]
   })
-  return <Table label={table} columns={columns} rows={rows} numbers={[2, 4]} className="table request-table" />
+  const links = requests.map(({ paymentReference }) => `/requests/${paymentReference}`)
+  return (
+    <Table label={table} columns={columns} rows={rows} links={links} numbers={[2, 4]} className="table request-table" />
+  )
 }
 
 /** Zero is quiet, so that what is left stands out. */
