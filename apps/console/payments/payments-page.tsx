@@ -7,7 +7,15 @@ import { paymentsTexts } from '../../shared/texts.ts'
 import { Paging } from '../parts/blocks.tsx'
 import { Button } from '../parts/fields.tsx'
 import { Link } from '../parts/link.tsx'
-import { currentQuery, navigate, rememberPlace, searchOf, useLocation, withParameter } from '../parts/location.ts'
+import {
+  currentQuery,
+  isReturn,
+  navigate,
+  rememberPlace,
+  searchOf,
+  useLocation,
+  withParameter,
+} from '../parts/location.ts'
 import { Empty, ErrorNotice, failureOf, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
@@ -128,7 +136,8 @@ function Nothing({ query }: { query: URLSearchParams }) {
  * New rows would then move what they read.
  */
 function useHold(area: RefObject<HTMLElement | null>): boolean {
-  const [isHeld, setHeld] = useState(false)
+  // Who comes back finds the rows as they were, until the page is scrolled to where it was.
+  const [isHeld, setHeld] = useState(isReturn)
   useEffect(() => {
     const read = () => {
       const element = area.current
@@ -137,10 +146,16 @@ function useHold(area: RefObject<HTMLElement | null>): boolean {
     const left = new AbortController()
     for (const event of ['selectionchange', 'focusin', 'focusout', 'scroll'])
       document.addEventListener(event, read, { passive: true, signal: left.signal })
-    return () => left.abort()
+    const timer = setTimeout(read, RETURN_MS)
+    return () => {
+      clearTimeout(timer)
+      left.abort()
+    }
   }, [area])
   return isHeld
 }
+
+const RETURN_MS = 300
 
 function hasSelection(element: HTMLElement): boolean {
   const selection = getSelection()
