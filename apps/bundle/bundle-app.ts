@@ -8,6 +8,13 @@ type AppName = 'console' | 'pay'
 const root = join(import.meta.dirname, '../..')
 const titles: Readonly<Record<AppName, string>> = { console: 'Waybill', pay: 'Pay' }
 
+/** What is seen until the script has come, which takes seconds on a slow line: the frame, styled by the sheet that comes first. */
+const LINES = '<span class="waiting-line"></span>'.repeat(10)
+const skeletons: Readonly<Record<AppName, string>> = {
+  console: `<header class="top row"><span class="brand">Waybill</span></header><main class="page" aria-busy="true"><div class="waiting stack gap-3">${LINES}</div></main>`,
+  pay: '',
+}
+
 /** Bundles an app: its page, scripts, styles, and the licences of the packages in them. */
 export async function bundleApp(name: AppName): Promise<readonly BuiltFile[]> {
   const entries = [`apps/${name}/${name}.tsx`, `apps/${name}/${name}.css`] as const
@@ -40,6 +47,7 @@ export async function bundleApp(name: AppName): Promise<readonly BuiltFile[]> {
   const urlOf = (path: string) => `/${folder}/${basename(path)}`
   const page = pageOf({
     title: titles[name],
+    skeleton: skeletons[name],
     script: urlOf(script),
     style: urlOf(outputOf(entries[1])),
     preload: importsOf(script, metafile.outputs).map(urlOf),
@@ -85,16 +93,17 @@ const ARIA_STYLE = 'react-aria-pressable-style'
 
 interface PageParts {
   readonly title: string
+  readonly skeleton: string
   readonly script: string
   readonly style: string
   readonly preload: readonly string[]
   readonly licences: string
 }
 
-const pageOf = ({ title, script, style, preload, licences }: PageParts) => `<!doctype html>
+const pageOf = ({ title, skeleton, script, style, preload, licences }: PageParts) => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>${title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <link rel="icon" href="${ICON}"><link rel="license" href="${licences}"><link rel="stylesheet" id="${ARIA_STYLE}" href="${style}">
 ${preload.map((part) => `<link rel="modulepreload" href="${part}">`).join('')}<script type="module" src="${script}"></script></head>
-<body><div id="root"></div><noscript>This page needs JavaScript.</noscript></body></html>
+<body><div id="root">${skeleton}</div><noscript>This page needs JavaScript.</noscript></body></html>
 `

@@ -82,6 +82,12 @@ export const consoleTexts = {
     away: 'The service is not responding. Check your connection and try again.',
     broken: 'The console crashed',
     reload: 'Reload',
+    page: { title: 'This page failed', says: 'The other pages still work.', back: 'Back' },
+  },
+  away: {
+    title: 'The service is not responding.',
+    asOf: (time: string) => `What you see is as of ${time}.`,
+    again: 'Trying again…',
   },
   values: {
     copy: 'Copy',
@@ -515,7 +521,6 @@ export const paymentTexts = {
   title: 'Payment',
   back: 'Payments',
   inUsd: 'at the time of its block',
-  stale: 'Out of date: the service is not responding. Retrying…',
   states: {
     PENDING: 'Not final yet. A reorg could still remove it, so wait before you deliver.',
     PARTIAL: 'Final, but the request is not fully paid.',
@@ -762,9 +767,16 @@ export const requestTexts = {
       never: 'Never',
     },
     required: 'Required.',
+    wrong: {
+      INVALID_ADDRESS: 'This address is incomplete or mistyped. Copy it again.',
+      UNKNOWN_CURRENCY: 'This currency is not known here. Choose one of the list.',
+      CURRENCY_NOT_ON_NETWORK: 'This currency is not known on that network. Choose one of the list.',
+      EXPIRY_PAST: 'Choose a time in the future.',
+    },
+    noNetwork: 'Say on which network, as in USDC-BASE.',
     submit: 'Create request',
     busy: 'Creating…',
-    other: 'Some fields need attention.',
+    other: (fields: number) => (fields === 1 ? '1 field needs attention.' : `${fields} fields need attention.`),
     done: 'Request created',
     doneLine: 'Send the payer the link, or use the payment reference on your own page.',
     doneInVain: 'No wallet can pay it as it is; see below. Open it to cancel it.',

@@ -5,6 +5,7 @@ import { tryOwnService } from './screens/try-own-service.ts'
 import { tryPayments } from './screens/try-payments.ts'
 import { tryRequests } from './screens/try-requests.ts'
 import { trySums } from './screens/try-sums.ts'
+import { tryTruth } from './screens/try-truth.ts'
 import { tryVisits } from './screens/try-visits.ts'
 
 describeInBrowser('the console', 30, (screens) => {
@@ -16,6 +17,9 @@ describeInBrowser('the console', 30, (screens) => {
   })
   describe('into a row and back', () => {
     tryVisits(screens)
+  })
+  describe('away, failed and slow', () => {
+    tryTruth(screens)
   })
   describe('a payment and the requests', () => {
     tryRequests(screens)

@@ -2,6 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { PaymentSummary_GroupBy } from '@waybill/client'
 import { symbolOf } from '../../shared/format-amount.ts'
 import { paymentsTexts, stateTexts } from '../../shared/texts.ts'
+import { aside } from '../parts/away.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import type { KnownNames } from './suggest.ts'
 
@@ -11,6 +12,7 @@ export function useKnownNames(isWanted: boolean): KnownNames | undefined {
   const { NETWORK, CURRENCY } = PaymentSummary_GroupBy
   const { data, isError } = useQuery({
     queryKey: ['known-names'],
+    meta: aside,
     enabled: isWanted,
     staleTime: 600_000,
     placeholderData: keepPreviousData,

@@ -7,6 +7,7 @@ import {
   type Waybill,
 } from '@waybill/client'
 import { useEffect, useEffectEvent, useMemo, useState } from 'react'
+import { watched } from '../parts/away.tsx'
 import { useVisible } from '../parts/hooks.ts'
 import { isReturn } from '../parts/location.ts'
 import { useWaybill } from '../parts/signed-in.tsx'
@@ -35,6 +36,7 @@ export function usePayments(query: URLSearchParams, isPaused: boolean) {
     refetchOnWindowFocus: false,
     refetchOnReconnect: false,
     structuralSharing: false,
+    meta: watched,
   })
   const isTail = isTailOf(query)
   const [followed, setFollowed] = useState<FollowedPage>({ answer: undefined, live: startRows([]) })

@@ -8,7 +8,7 @@ import { isAboveZero } from '../parts/decimals.ts'
 import { Button, Form } from '../parts/fields.tsx'
 import { Link, LinkButton } from '../parts/link.tsx'
 import { navigate, rememberPlace, searchOf, useLocation } from '../parts/location.ts'
-import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
+import { Empty, ErrorNotice, failureOf, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { Amount, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
@@ -108,12 +108,14 @@ function nameOfView(view: ViewName): string {
 
 function List({ shown }: { shown: Shown }) {
   const waybill = useWaybill()
-  const { data, error, refetch, isPlaceholderData } = useQuery({
+  const found = useQuery({
     queryKey: ['requests', shown],
     queryFn: ({ signal }) => findRequests(waybill, shown, signal),
     placeholderData: keepPreviousData,
   })
-  if (error !== null) return <ErrorNotice error={error} onRetry={() => void refetch()} />
+  const { data, refetch, isPlaceholderData } = found
+  const failure = failureOf(found)
+  if (failure !== undefined) return <ErrorNotice error={failure} onRetry={() => void refetch()} />
   if (data === undefined) return <Waiting lines={20} />
   return (
     <div className="request-list" aria-busy={isPlaceholderData}>
