@@ -43,7 +43,7 @@ export async function bundleApp(name: AppName): Promise<readonly BuiltFile[]> {
     style: urlOf(outputOf(entries[1])),
     preload: importsOf(script, metafile.outputs).map(urlOf),
     licences: `/${licences.path}`,
-    body: bodies[name],
+    body: outlines[name],
   })
   return [
     { path: `${name}.html`, body: page },
@@ -77,10 +77,13 @@ async function noticesOf({ inputs }: Metafile): Promise<string> {
   return (await Promise.all(notices)).join(`\n${'-'.repeat(80)}\n\n`)
 }
 
-/** The outline of a checkout, so that something stands on the page while a slow line brings its script. */
-const bodies: Readonly<Record<AppName, string>> = {
-  console: '',
-  pay: `<main class="pay" aria-busy="true">${['', 'sum', '', 'high', 'high', 'high'].map((size) => `<span class="bone ${size}"></span>`).join('')}</main>`,
+/** The outline of a page, which stands there while a slow line brings its script. */
+const outlineOf = (lines: readonly string[], name = '') =>
+  `<main aria-busy="true">${name}${lines.map((size) => `<span class="bone ${size}"></span>`).join('')}</main>`
+
+const outlines: Readonly<Record<AppName, string>> = {
+  console: outlineOf(['', ...Array.from({ length: 9 }, () => 'wide')], '<b class="outline-name">Waybill</b>'),
+  pay: outlineOf(['', 'sum', '', 'high', 'high', 'high']),
 }
 
 /**
@@ -88,7 +91,7 @@ const bodies: Readonly<Record<AppName, string>> = {
  * paints: on a slow line each file takes seconds. The policy allows them by their hash.
  */
 const OUTLINE =
-  ':root{color-scheme:light dark}body{margin:0;background:light-dark(#fff,#10141a)}.bone{display:block;height:1.25rem;width:14rem;max-width:100%;margin:.5rem auto;border-radius:6px;background:light-dark(#f1f3f6,#1b222c)}.bone.sum{height:2.5rem}.bone.high{width:min(29rem,90%);height:4rem}'
+  ':root{color-scheme:light dark}body{margin:0;background:light-dark(#fff,#10141a)}.bone{display:block;height:1.25rem;width:14rem;max-width:100%;margin:.5rem auto;border-radius:6px;background:light-dark(#f1f3f6,#1b222c)}.bone.sum{height:2.5rem}.bone.high{width:min(29rem,90%);height:4rem}.bone.wide{width:90%}.outline-name{display:block;margin:.75rem 1.25rem;font:600 1rem/1.5 system-ui,sans-serif}'
 
 /** A mark of three lines that meet, in one colour that shows on light and dark. */
 const ICON = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="none" stroke="#3b82f6" stroke-width="2" stroke-linecap="round" d="M2 3h4l4 5h4M2 13h4l4-5M2 8h8"/></svg>')}`

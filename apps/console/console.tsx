@@ -3,6 +3,7 @@ import { Component, lazy, type ReactNode, StrictMode, Suspense } from 'react'
 import { createRoot } from 'react-dom/client'
 import { consoleTexts } from '../shared/texts.ts'
 import { Announcer } from './parts/announcer.tsx'
+import { AwayBanner } from './parts/away.tsx'
 import { Button } from './parts/fields.tsx'
 import { Link } from './parts/link.tsx'
 import { type Location, lastPlace, useLocation } from './parts/location.ts'
@@ -47,7 +48,10 @@ function Frame() {
         {consoleTexts.skip}
       </a>
       <Navigation path={location.path} />
-      <Suspense fallback={<Waiting lines={8} />}>{pageOf(location)}</Suspense>
+      <Guard key={location.path} isPage>
+        <Suspense fallback={<Waiting lines={8} />}>{pageOf(location)}</Suspense>
+      </Guard>
+      <AwayBanner />
       <Announcer />
     </div>
   )
@@ -104,8 +108,14 @@ function Navigation({ path }: { path: string }) {
   )
 }
 
+interface GuardProps {
+  readonly children: ReactNode
+  /** One page in the frame, around which the rest works on. */
+  readonly isPage?: boolean
+}
+
 /** Shows what went wrong in the page itself, where a blank page would be left. */
-class Guard extends Component<{ readonly children: ReactNode }, { readonly error?: Error }> {
+class Guard extends Component<GuardProps, { readonly error?: Error }> {
   override state: { readonly error?: Error } = {}
 
   static getDerivedStateFromError(error: Error) {
@@ -115,11 +125,19 @@ class Guard extends Component<{ readonly children: ReactNode }, { readonly error
   override render() {
     const { error } = this.state
     if (error === undefined) return this.props.children
+    const { broken, reload, page } = consoleTexts.errors
+    const { isPage = false } = this.props
     return (
-      <main className="page" role="alert">
-        <h1>{consoleTexts.errors.broken}</h1>
-        <p className="mono">{error.message}</p>
-        <Button text={consoleTexts.errors.reload} onClick={() => globalThis.location.reload()} />
+      <main className="page stack" id="main">
+        <div role="alert">
+          <h1>{isPage ? page.title : broken}</h1>
+          {isPage && <p>{page.says}</p>}
+          <p className="mono quiet">{error.message}</p>
+        </div>
+        <div className="row">
+          <Button text={reload} kind="main" onClick={() => globalThis.location.reload()} />
+          {isPage && <Button text={page.back} onClick={() => history.back()} />}
+        </div>
       </main>
     )
   }

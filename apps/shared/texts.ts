@@ -43,6 +43,13 @@ export const feeTexts = {
   },
 } as const
 
+/** What is wrong with a typed amount. */
+export const amountTexts = {
+  none: (example: string) => `Enter an amount above 0, such as ${example}.`,
+  either: (whole: string, fraction: string) =>
+    `Is this ${whole} or ${fraction}? Enter it without a sign between thousands.`,
+} as const
+
 const plural = (count: number, one: string, many: string) => (count === 1 ? one : many)
 
 /** The frame of the console and what all its pages share. */
@@ -75,6 +82,12 @@ export const consoleTexts = {
     away: 'The service is not responding. Check your connection and try again.',
     broken: 'The console crashed',
     reload: 'Reload',
+    page: { title: 'This page failed', says: 'The other pages still work.', back: 'Back' },
+  },
+  away: {
+    title: 'The service is not responding.',
+    asOf: (time: string) => `What you see is as of ${time}.`,
+    again: 'Trying again…',
   },
   values: {
     copy: 'Copy',
@@ -98,9 +111,24 @@ export const paymentsTexts = {
   filterValue: 'Value',
   add: 'Add',
   gone: 'Gone',
-  count: (count: number, written = String(count)) => `${written} ${plural(count, 'payment', 'payments')}`,
-  withoutUsd: (count: number) => `${count} without a price in US dollars`,
-  more: (count: number) => `and ${count} more ${plural(count, 'currency', 'currencies')}`,
+  count: (count: number) => `${count.toLocaleString()} ${plural(count, 'payment', 'payments')}`,
+  withoutUsd: (count: number) => `${count.toLocaleString()} without a price in US dollars`,
+  more: (count: number) => `and ${count.toLocaleString()} more ${plural(count, 'currency', 'currencies')}`,
+  fewer: 'Show fewer currencies',
+  sums: {
+    title: 'What came in, by currency',
+    currency: 'Currency',
+    columns: [
+      ['gross', 'Gross'],
+      ['refunded', 'Refunded'],
+      ['net', 'Net'],
+    ],
+    gross: 'gross',
+    failed: 'Failed',
+    failedCount: (count: number) => `${count.toLocaleString()} failed ${plural(count, 'payment', 'payments')}`,
+    besides: (count: number, usd = '') =>
+      `Not included: ${count.toLocaleString()} failed ${plural(count, 'payment', 'payments')}${usd && `, ${usd}`}`,
+  },
   types: { DIRECT: 'Direct', CONVERSION: 'Conversion', CROSSCHAIN: 'Across chains', RECURRING: 'Recurring' },
   columns: {
     date: 'Time',
@@ -116,7 +144,7 @@ export const paymentsTexts = {
     live: 'Live',
     still: 'Live updates show on the first page, sorted by time',
     lost: 'Connection lost. Reconnecting…',
-    paused: (held: number) => `Paused, ${held} new`,
+    paused: (held: number) => `Paused, ${held.toLocaleString()} new`,
     show: 'Show',
     pause: 'Pause',
     goOn: 'Resume',
@@ -133,7 +161,7 @@ export const paymentsTexts = {
     period: 'Period',
     payments: 'Payments',
     other: 'Other',
-    most: (amount: string) => (amount === '' ? '' : `highest: ${amount}`),
+    help: 'Arrow keys choose a period. Enter, or a second touch, shows its payments.',
     measure: 'Show',
     by: 'by',
     split: 'split by',
@@ -301,7 +329,6 @@ export const paymentTexts = {
   title: 'Payment',
   back: 'Payments',
   inUsd: 'at the time of its block',
-  stale: 'Out of date: the service is not responding. Retrying…',
   states: {
     PENDING: 'Not final yet. A reorg could still remove it, so wait before you deliver.',
     PARTIAL: 'Final, but the request is not fully paid.',
@@ -548,9 +575,16 @@ export const requestTexts = {
       never: 'Never',
     },
     required: 'Required.',
+    wrong: {
+      INVALID_ADDRESS: 'This address is incomplete or mistyped. Copy it again.',
+      UNKNOWN_CURRENCY: 'This currency is not known here. Choose one of the list.',
+      CURRENCY_NOT_ON_NETWORK: 'This currency is not known on that network. Choose one of the list.',
+      EXPIRY_PAST: 'Choose a time in the future.',
+    },
+    noNetwork: 'Say on which network, as in USDC-BASE.',
     submit: 'Create request',
     busy: 'Creating…',
-    other: 'Some fields need attention.',
+    other: (fields: number) => (fields === 1 ? '1 field needs attention.' : `${fields} fields need attention.`),
     done: 'Request created',
     doneLine: 'Send the payer the link, or use the payment reference on your own page.',
     doneInVain: 'No wallet can pay it as it is; see below. Open it to cancel it.',

@@ -2,7 +2,7 @@
 import type { Waybill } from '@waybill/client'
 import type { ReactNode } from 'react'
 import { consoleTexts } from '../../shared/texts.ts'
-import { LinkButton } from './link.tsx'
+import { LinkButton, linkedRow } from './link.tsx'
 
 export function Card({ id, title, children }: { id: string; title: string; children: ReactNode }) {
   return (
@@ -58,10 +58,12 @@ interface TableProps {
   /** The column that says what its row is about. */
   readonly name?: number
   readonly className?: string
+  /** The place that each row links to as a whole, by a link of class `row-link` in it. */
+  readonly links?: readonly string[]
 }
 
 /** A table that is wider than its place is scrolled, by keys too. Its rows have no state of their own. */
-export function Table({ label, columns, rows, numbers: [first, last], name, className = 'table' }: TableProps) {
+export function Table({ label, columns, rows, numbers: [first, last], name, className = 'table', links }: TableProps) {
   const classOf = (column: number) => (column >= first && column <= last ? 'right' : undefined)
   return (
     <div className="table-scroll" role="group" tabIndex={0} aria-label={label}>
@@ -77,7 +79,7 @@ export function Table({ label, columns, rows, numbers: [first, last], name, clas
         </thead>
         <tbody>
           {rows.map((cells, index) => (
-            <tr key={index}>
+            <tr key={index} {...(links?.[index] !== undefined && linkedRow(links[index]))}>
               {columns.map((title, column) => {
                 const Cell = column === name ? 'th' : 'td'
                 return (

@@ -14,9 +14,77 @@ const listeners = new Set<() => void>()
 let current = read()
 
 globalThis.addEventListener?.('popstate', () => {
+  clearTimeout(keeping)
+  show(true)
+  restoreScroll(entry().scroll)
+})
+
+/** What an entry of the browser's history keeps. */
+interface Entry {
+  /** How far its page was scrolled. */
+  readonly scroll?: number
+  /** The place from which a link led here. */
+  readonly from?: string
+}
+
+const entry = () => (history.state ?? {}) as Entry
+let isReturned = false
+
+/** Whether somebody came here by Back or Forward, and so expects what was here before. */
+export const isReturn = (): boolean => isReturned
+
+/** Goes back to a place if a link there led here, so that it is as it was left. @returns whether it did */
+export function goBackTo(place: string): boolean {
+  const isThere = entry().from === place
+  if (isThere) history.back()
+  return isThere
+}
+
+function show(isByHistory: boolean): void {
+  isReturned = isByHistory
   current = read()
   for (const listener of listeners) listener()
-})
+}
+
+let restoring: AbortController | undefined
+
+/** Scrolls to where an entry was left, once its page is as long again; not if the person scrolls first. */
+function restoreScroll(scroll = 0): void {
+  restoring?.abort()
+  const ended = new AbortController()
+  restoring = ended
+  const { signal } = ended
+  const observer = new ResizeObserver(() => {
+    if (document.documentElement.scrollHeight - innerHeight < scroll) return
+    ended.abort()
+    scrollTo(0, scroll)
+  })
+  signal.addEventListener('abort', () => observer.disconnect())
+  for (const event of ['wheel', 'touchmove', 'keydown', 'mousedown'])
+    addEventListener(event, () => ended.abort(), { passive: true, signal })
+  observer.observe(document.body)
+}
+
+function keepScroll(): void {
+  clearTimeout(keeping)
+  if (restoring?.signal.aborted ?? true) history.replaceState({ ...entry(), scroll: scrollY }, '')
+}
+
+/** Browsers take few changes of the history at once. */
+const KEEP_MS = 150
+let keeping: ReturnType<typeof setTimeout> | undefined
+
+if (globalThis.history !== undefined) {
+  history.scrollRestoration = 'manual'
+  const schedule = () => {
+    clearTimeout(keeping)
+    keeping = setTimeout(keepScroll, KEEP_MS)
+  }
+  addEventListener('scroll', schedule, { passive: true })
+  addEventListener('pagehide', keepScroll)
+  // After a reload, or Back from another site.
+  if (entry().scroll !== undefined) addEventListener('DOMContentLoaded', () => restoreScroll(entry().scroll))
+}
 
 function read(): Location {
   const { pathname, search } = globalThis.location ?? { pathname: ROOT, search: '' }
@@ -48,11 +116,16 @@ function subscribe(listener: () => void): () => void {
  */
 export function navigate(to: string, { replace = false }: { replace?: boolean } = {}): void {
   const url = ROOT + to
-  if (replace) history.replaceState(history.state, '', url)
-  else history.pushState(null, '', url)
   const before = current.path
-  current = read()
-  for (const listener of listeners) listener()
+  keepScroll()
+  if (replace) history.replaceState(history.state, '', url)
+  else
+    history.pushState(
+      { from: (before === '/' ? '/payments' : before) + searchOf(current.query) } satisfies Entry,
+      '',
+      url,
+    )
+  show(false)
   if (current.path !== before) window.scrollTo(0, 0)
 }
 

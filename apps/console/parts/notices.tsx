@@ -42,6 +42,22 @@ export function ErrorNotice({ error, onRetry }: { error: Error; onRetry?: (() =>
   )
 }
 
+/** Whether no answer came, or one that says that the service cannot answer now. */
+function isAway(error: unknown): boolean {
+  return error instanceof WaybillCallError && (error.reason === 'NETWORK' || error.code === 'unavailable')
+}
+
+/** What a page has to say of a query that failed: nothing while the service is away and an earlier answer is there, since the frame says how old it is. */
+export function failureOf({
+  error,
+  data,
+}: {
+  readonly error: Error | null
+  readonly data: unknown
+}): Error | undefined {
+  return error === null || (data !== undefined && isAway(error)) ? undefined : error
+}
+
 export function isNotFound(error: unknown): boolean {
   return error instanceof WaybillCallError && error.code === 'not_found'
 }

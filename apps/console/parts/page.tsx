@@ -1,5 +1,6 @@
 import { type ReactNode, useEffect, useRef } from 'react'
 import { Link } from './link.tsx'
+import { goBackTo, isReturn } from './location.ts'
 
 interface PageProps {
   /** Of the window, and the heading where there is no other. */
@@ -19,12 +20,12 @@ export function Page({ title, heading = title, back, actions, children }: PagePr
   }, [title])
   useEffect(() => {
     if (isFirst) isFirst = false
-    else headingRef.current?.focus()
+    else headingRef.current?.focus({ preventScroll: isReturn() })
   }, [])
   return (
     <main className="page" id="main">
       {back !== undefined && (
-        <Link to={back.to} className="back">
+        <Link to={back.to} className="back" onFollow={() => goBackTo(back.to)}>
           <span aria-hidden="true">← </span>
           {back.title}
         </Link>

@@ -7,7 +7,7 @@ import { isAboveZero } from '../parts/decimals.ts'
 import { useReturn } from '../parts/hooks.ts'
 import { Link, LinkButton } from '../parts/link.tsx'
 import { lastPlace } from '../parts/location.ts'
-import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
+import { Empty, ErrorNotice, failureOf, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
 import { Amount, AmountHeading, Copyable, Time, Unknown, Usd } from '../parts/shown-values.tsx'
@@ -22,9 +22,11 @@ import { Timeline } from './payment-timeline.tsx'
 const POLL_MS: Readonly<Partial<Record<StatusName, number>>> = { PENDING: 2_000, PARTIAL: 10_000 }
 
 export function PaymentPage({ id }: { id: string }) {
-  const { data: payment, error, refetch } = useLivePayment(id)
+  const query = useLivePayment(id)
+  const { data: payment, error, refetch } = query
   const { title, back } = paymentTexts
   const isGone = isNotFound(error)
+  const failure = failureOf(query)
   const amount = payment === undefined ? undefined : `${formatAmount(payment.amount)} ${payment.currency}`
   return (
     <Page
@@ -34,10 +36,8 @@ export function PaymentPage({ id }: { id: string }) {
     >
       {payment === undefined && error === null && <Waiting lines={16} />}
       {payment === undefined && isGone && <NotFound id={id} />}
-      {payment === undefined && error !== null && !isGone && (
-        <ErrorNotice error={error} onRetry={() => void refetch()} />
-      )}
-      {payment !== undefined && <PaymentView payment={payment} isGone={isGone} isStale={error !== null && !isGone} />}
+      {failure !== undefined && !isGone && <ErrorNotice error={failure} onRetry={() => void refetch()} />}
+      {payment !== undefined && <PaymentView payment={payment} isGone={isGone} />}
     </Page>
   )
 }
@@ -84,11 +84,10 @@ interface ViewProps {
   readonly payment: Payment
   /** It was there a moment ago and is no more. */
   readonly isGone: boolean
-  readonly isStale: boolean
 }
 
-function PaymentView({ payment, isGone, isStale }: ViewProps) {
-  const { gone, stale, states, inUsd } = paymentTexts
+function PaymentView({ payment, isGone }: ViewProps) {
+  const { gone, states, inUsd } = paymentTexts
   const name = statusNameOf(payment.status)
   return (
     <div className="stack">
@@ -97,11 +96,6 @@ function PaymentView({ payment, isGone, isStale }: ViewProps) {
           <h2>{gone.title}</h2>
           <p>{gone.says}</p>
         </div>
-      )}
-      {isStale && (
-        <p className="notice warn" role="status">
-          {stale}
-        </p>
       )}
       <p className="payment-lead row">
         {payment.reference !== undefined && <strong>{payment.reference}</strong>}

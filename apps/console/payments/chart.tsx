@@ -1,17 +1,24 @@
-import { useState } from 'react'
-import { formatAmount, formatUsd } from '../../shared/format-amount.ts'
-import { formatDay } from '../../shared/format-time.ts'
-import { paymentsTexts, stateTexts } from '../../shared/texts.ts'
-import { Table } from '../parts/blocks.tsx'
-import { addDecimals } from '../parts/decimals.ts'
-import { Button, Choice } from '../parts/fields.tsx'
-import { lastDayOf, type Period } from './periods.ts'
-import { type Bar, type ChartState, heightOf, OTHER, seriesOf } from './sums.ts'
+import { type KeyboardEvent, type PointerEvent, useId, useRef, useState } from 'react'
+import { paymentsTexts } from '../../shared/texts.ts'
+import {
+  barText,
+  dayText,
+  nameText,
+  periodText,
+  seriesText,
+  ticksFor,
+  tickText,
+  totalOf,
+  totalText,
+} from './chart-texts.ts'
+import { lastDayOf } from './periods.ts'
+import { type Bar, type ChartState, heightOf, seriesOf } from './sums.ts'
 
 interface ChartProps {
   readonly state: ChartState
   readonly bars: readonly Bar[]
   readonly series: readonly string[]
+  readonly colourOf: (name: string) => string
   /** Shows the payments of a period. */
   readonly onPeriod: (from: string, to: string) => void
 }
@@ -22,39 +29,45 @@ const GAP = 0.2
 /** A few bars do not fill the chart. */
 const MAX_BAR = 60
 
-/** Bars over time, each split into parts, and the same as a table for those who cannot see or point. */
-export function Chart({ state, bars, series, onPeriod }: ChartProps) {
-  const most = Math.max(...bars.map((bar) => totalOf(bar, state)), 0)
-  const width = WIDTH / Math.max(bars.length, 1)
+/** Bars over time, each split into parts. The numbers of the bar that is pointed at, touched or chosen by key stand above and below them. */
+export function Chart(props: ChartProps) {
+  const { state, bars, series, colourOf } = props
+  const [chosen, setChosen] = useState<number>()
+  const active = chosen === undefined ? undefined : bars[chosen]
+  const parts = active?.parts ?? bars.flatMap((bar) => bar.parts)
+  const ticks = ticksFor(Math.max(...bars.map((bar) => totalOf(bar, state)), 0), state.measure === 'count' ? 1 : 0.01)
+  const [first, last] = [bars[0]?.firstDay, bars.at(-1)?.firstDay]
   return (
     <figure className="chart">
-      <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={paymentsTexts.chart.label}
-      >
-        {bars.map((bar, index) => (
-          <BarColumn
-            key={bar.firstDay}
-            bar={bar}
-            x={index * width}
-            width={width}
-            most={most}
-            {...{ state, series, onPeriod }}
-          />
-        ))}
-      </svg>
+      <p className="chart-read small number">
+        {first !== undefined && last !== undefined && (
+          <>
+            <strong>
+              {active === undefined
+                ? periodText(state.period, first, lastDayOf(state.period, last))
+                : periodText(state.period, active.firstDay)}
+            </strong>{' '}
+            {totalText(parts)}
+          </>
+        )}
+      </p>
+      <div className="chart-plot">
+        <ol className="chart-ticks number small quiet" aria-hidden="true">
+          {ticks.map((tick) => (
+            <li key={tick}>{tickText(tick, state.measure)}</li>
+          ))}
+        </ol>
+        <BarArea {...props} ticks={ticks} chosen={chosen} onChoose={setChosen} />
+      </div>
       <div className="chart-axis number small quiet" aria-hidden="true">
-        <span>{bars[0] !== undefined && dayText(bars[0].firstDay)}</span>
-        <span>{paymentsTexts.chart.most(measureText(bars, state))}</span>
-        <span>{bars.length > 1 && dayText(bars.at(-1)!.firstDay)}</span>
+        <span>{first !== undefined && dayText(first)}</span>
+        <span>{last !== undefined && last !== first && dayText(last)}</span>
       </div>
       <ul className="legend small row">
-        {series.map((name, index) => (
+        {series.map((name) => (
           <li key={name}>
-            <span className="swatch" style={{ background: seriesColour(index) }} aria-hidden="true" />
-            {nameText(name, state)}
+            <span className="swatch" style={{ background: colourOf(name) }} aria-hidden="true" />
+            {nameText(name, state)} <span className="number quiet">{seriesText(name, parts, series, state)}</span>
           </li>
         ))}
       </ul>
@@ -62,30 +75,110 @@ export function Chart({ state, bars, series, onPeriod }: ChartProps) {
   )
 }
 
-interface BarProps extends Omit<ChartProps, 'bars'> {
+interface AreaProps extends ChartProps {
+  readonly ticks: readonly number[]
+  readonly chosen: number | undefined
+  readonly onChoose: (index: number | undefined) => void
+}
+
+/** One control for all bars, since a bar may be narrower than a finger: it is moved along them, and opens the one it stands on. */
+function BarArea({ state, bars, series, colourOf, onPeriod, ticks, chosen, onChoose }: AreaProps) {
+  const help = useId()
+  /** A first touch shows numbers alone. */
+  const isArmed = useRef(false)
+  const highest = ticks.at(-1) ?? 1
+  const width = WIDTH / Math.max(bars.length, 1)
+  const at = chosen ?? bars.length - 1
+  const open = () => {
+    const bar = bars[at]
+    if (bar !== undefined) onPeriod(bar.firstDay, lastDayOf(state.period, bar.firstDay))
+  }
+  const indexAt = ({ clientX, currentTarget }: PointerEvent) => {
+    const { left, width: whole } = currentTarget.getBoundingClientRect()
+    return Math.max(0, Math.min(bars.length - 1, Math.floor(((clientX - left) / whole) * bars.length)))
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    const next = nextIndex(event.key, at, bars.length)
+    if (next !== undefined) onChoose(next)
+    else if (event.key === 'Enter' || event.key === ' ') open()
+    else return
+    event.preventDefault()
+  }
+  if (bars.length === 0) return <div className="chart-area" />
+  return (
+    <div
+      className="chart-area"
+      role="slider"
+      tabIndex={0}
+      aria-label={paymentsTexts.chart.label}
+      aria-valuemin={1}
+      aria-valuemax={bars.length}
+      aria-valuenow={at + 1}
+      aria-valuetext={barText(bars[at]!, state, series)}
+      aria-describedby={help}
+      onKeyDown={onKeyDown}
+      onFocus={() => onChoose(at)}
+      onBlur={() => onChoose(undefined)}
+      onPointerMove={(event) => onChoose(indexAt(event))}
+      onPointerLeave={({ pointerType }) => pointerType === 'mouse' && onChoose(undefined)}
+      onPointerDown={(event) => {
+        isArmed.current = event.pointerType === 'mouse' || indexAt(event) === chosen
+        onChoose(indexAt(event))
+      }}
+      onClick={() => isArmed.current && open()}
+    >
+      <span id={help} className="unseen">
+        {paymentsTexts.chart.help}
+      </span>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
+        {ticks.map((tick) => {
+          const y = HEIGHT * (1 - tick / highest)
+          return <line key={tick} className="chart-line" x1={0} x2={WIDTH} y1={y} y2={y} />
+        })}
+        {bars.map((bar, index) => (
+          <BarColumn
+            key={bar.firstDay}
+            x={index * width}
+            scale={HEIGHT / highest}
+            isChosen={index === chosen}
+            {...{ bar, width, state, series, colourOf }}
+          />
+        ))}
+      </svg>
+    </div>
+  )
+}
+
+function nextIndex(key: string, at: number, count: number): number | undefined {
+  const next = { ArrowLeft: at - 1, ArrowDown: at - 1, ArrowRight: at + 1, ArrowUp: at + 1, Home: 0, End: count - 1 }[
+    key
+  ]
+  return next === undefined ? undefined : Math.max(0, Math.min(count - 1, next))
+}
+
+interface BarProps extends Pick<ChartProps, 'state' | 'series' | 'colourOf'> {
   readonly bar: Bar
   readonly x: number
   readonly width: number
-  readonly most: number
+  /** Height of one of what is measured. */
+  readonly scale: number
+  readonly isChosen: boolean
 }
 
-function BarColumn({ bar, x, width, most, state, series, onPeriod }: BarProps) {
-  const scale = most === 0 ? 0 : (HEIGHT - 4) / most
+function BarColumn({ bar, x, width, scale, isChosen, state, series, colourOf }: BarProps) {
   const barWidth = Math.min(width * (1 - GAP), MAX_BAR)
   let top = HEIGHT
-  const last = lastDayOf(state.period, bar.firstDay)
   return (
-    <g className="bar" onClick={() => onPeriod(bar.firstDay, last)}>
-      <title>{barText(bar, state)}</title>
+    <g className={isChosen ? 'bar chosen' : 'bar'}>
       <rect className="bar-ground" x={x} y={0} width={width} height={HEIGHT} />
-      {series.map((name, index) => {
+      {series.map((name) => {
         const parts = bar.parts.filter((part) => seriesOf(part.name, series) === name)
         const height = parts.reduce((sum, part) => sum + heightOf(part, state.measure), 0) * scale
         top -= height
         return (
           <rect
             key={name}
-            fill={seriesColour(index)}
+            style={{ fill: colourOf(name) }}
             x={x + (width - barWidth) / 2}
             y={top}
             width={barWidth}
@@ -94,101 +187,5 @@ function BarColumn({ bar, x, width, most, state, series, onPeriod }: BarProps) {
         )
       })}
     </g>
-  )
-}
-
-const seriesColour = (index: number) => `var(--series-${index + 1})`
-
-function totalOf({ parts }: Bar, { measure }: ChartState): number {
-  return parts.reduce((sum, part) => sum + heightOf(part, measure), 0)
-}
-
-function barText({ firstDay, parts }: Bar, { period }: ChartState): string {
-  return `${periodText(period, firstDay)}: ${paymentsTexts.count(countOf(parts))}, ${usdOf(parts)}`
-}
-
-function periodText(period: Period, firstDay: string): string {
-  if (period === 'day') return dayText(firstDay)
-  return `${dayText(firstDay)} – ${dayText(lastDayOf(period, firstDay))}`
-}
-
-/** A day is the same in every zone, so it is written as a moment of UTC. */
-const dayText = (day: string) => formatDay(new Date(`${day}T00:00:00Z`), 'UTC')
-
-function measureText(bars: readonly Bar[], state: ChartState): string {
-  const highest = bars.toSorted((left, right) => totalOf(right, state) - totalOf(left, state))[0]
-  return highest === undefined ? '' : partText(highest.parts, state)
-}
-
-function nameText(name: string, { split }: ChartState): string {
-  if (name === OTHER) return paymentsTexts.chart.other
-  return split === 'status' ? stateTexts.payment[name as keyof typeof stateTexts.payment] : name
-}
-
-/** The same figures in words, made when somebody opens them: they change with each payment. */
-export function ChartTable(props: ChartProps) {
-  const [isOpen, setOpen] = useState(false)
-  return (
-    <details className="chart-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary className="quiet">{paymentsTexts.chart.table}</summary>
-      {isOpen && <BarsTable {...props} />}
-    </details>
-  )
-}
-
-/** A row for each period, which is a button that shows its payments. */
-function BarsTable({ state, bars, series, onPeriod }: ChartProps) {
-  const { chart, columns: titles, count } = paymentsTexts
-  const columns = [chart.period, chart.payments, titles.usd, ...series.map((name) => nameText(name, state))]
-  const rows = bars.toReversed().map(({ firstDay, parts }) => [
-    <Button
-      text={periodText(state.period, firstDay)}
-      kind="plain"
-      onClick={() => onPeriod(firstDay, lastDayOf(state.period, firstDay))}
-    />,
-    count(countOf(parts)),
-    usdOf(parts),
-    ...series.map((name) =>
-      partText(
-        parts.filter((part) => seriesOf(part.name, series) === name),
-        state,
-      ),
-    ),
-  ])
-  return <Table label={chart.label} columns={columns} rows={rows} numbers={[1, columns.length]} />
-}
-
-const countOf = (parts: Bar['parts']) => parts.reduce((sum, { count }) => sum + count, 0)
-const usdOf = (parts: Bar['parts']) => formatUsd(addDecimals(parts.map(({ usd }) => usd)))
-
-function partText(parts: Bar['parts'], { measure }: ChartState): string {
-  return measure === 'usd' ? usdOf(parts) : formatAmount(String(countOf(parts)))
-}
-
-interface ControlsProps {
-  readonly state: ChartState
-  readonly onChange: (name: ChartSetting, value: string) => void
-}
-
-/** What of the chart is in the link. */
-export type ChartSetting = 'by' | 'split' | 'measure'
-
-export function ChartControls({ state, onChange }: ControlsProps) {
-  const { chart } = paymentsTexts
-  const choice = (name: ChartSetting, value: string, titles: Readonly<Record<string, string>>) => (
-    <Choice
-      isSmall
-      label={chart[name]}
-      value={value}
-      options={Object.entries(titles)}
-      onChoose={(chosen) => onChange(name, chosen)}
-    />
-  )
-  return (
-    <div className="chart-controls row">
-      {choice('measure', state.measure, chart.measures)}
-      {choice('by', state.period, chart.periods)}
-      {choice('split', state.split, chart.splits)}
-    </div>
   )
 }

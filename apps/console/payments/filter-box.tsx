@@ -1,11 +1,7 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { PaymentSummary_GroupBy } from '@waybill/client'
-import { memo, useEffect, useRef, useState } from 'react'
+import { memo, useEffect, useEffectEvent, useRef, useState } from 'react'
 import {
   Button as AriaButton,
   ComboBox,
-  Dialog,
-  DialogTrigger,
   Input,
   Label,
   ListBox,
@@ -16,21 +12,13 @@ import {
   TagList,
   Text,
 } from 'react-aria-components'
-import { symbolOf } from '../../shared/format-amount.ts'
 import { paymentsTexts, stateTexts, suggestTexts } from '../../shared/texts.ts'
-import { Button, Choice, Form, TextField } from '../parts/fields.tsx'
+import { Button } from '../parts/fields.tsx'
 import { useZone } from '../parts/hooks.ts'
-import { useWaybill } from '../parts/signed-in.tsx'
-import {
-  FILTER_FIELDS,
-  type Filter,
-  type FilterField,
-  filtersOf,
-  withFilters,
-  withoutFilter,
-  withoutFilters,
-} from './filters.ts'
+import { AddFilter } from './add-filter.tsx'
+import { type Filter, filtersOf, withFilters, withoutFilter, withoutFilters } from './filters.ts'
 import { type KnownNames, type Suggestion, suggest } from './suggest.ts'
+import { noNames, useKnownNames } from './use-known-names.ts'
 
 interface FilterBoxProps {
   readonly query: URLSearchParams
@@ -52,7 +40,7 @@ export const FilterBox = memo(function FilterBox({ query, onChange }: FilterBoxP
           onFilters={(added) => onChange((before) => withFilters(before, added))}
         />
         <AddFilter
-          known={known}
+          known={known ?? noNames}
           onOpen={() => setOpened(true)}
           onFilter={(added) => onChange((before) => withFilters(before, [added]))}
         />
@@ -101,7 +89,8 @@ function valueText(field: Filter['field'], value: string): string {
 }
 
 interface SearchBoxProps {
-  readonly known: KnownNames
+  /** Undefined until they have come. */
+  readonly known: KnownNames | undefined
   readonly onFocus: () => void
   readonly onFilters: (filters: readonly Filter[]) => void
 }
@@ -121,17 +110,26 @@ function EmptyBox({ known, hasFocus, onFocus, onFilters }: SearchBoxProps & { re
   const [typed, setTyped] = useState('')
   const input = useRef<HTMLInputElement>(null)
   useFocusKey(input)
-  const suggestions = suggest(typed, known, { now: new Date(), zone })
+  const suggestions = suggest(typed, known ?? noNames, { now: new Date(), zone })
   const choose = (id: unknown) => {
     const found = suggestions.find((each) => each.id === id)
     if (found !== undefined) onFilters(found.filters)
   }
+  // Who is quicker than the names of networks and currencies waits for them: they stand before other suggestions.
+  const [isEntered, setEntered] = useState(false)
+  const takeFirst = useEffectEvent(() => choose(suggestions[0]?.id))
+  useEffect(() => {
+    if (isEntered && known !== undefined) takeFirst()
+  }, [isEntered, known])
   return (
     <ComboBox
       className="grow"
       items={suggestions}
       inputValue={typed}
-      onInputChange={setTyped}
+      onInputChange={(text) => {
+        setTyped(text)
+        setEntered(false)
+      }}
       selectedKey={null}
       onSelectionChange={choose}
       onFocus={onFocus}
@@ -150,10 +148,10 @@ function EmptyBox({ known, hasFocus, onFocus, onFilters }: SearchBoxProps & { re
         autoComplete="off"
         maxLength={256}
         onKeyDown={(event) => {
-          // Enter without a choice searches everywhere for what was typed: it never opens the menu.
+          // Enter without a choice takes the first suggestion, and never opens the menu.
           if (event.key !== 'Enter' || event.currentTarget.getAttribute('aria-activedescendant')) return
           event.preventDefault()
-          if (typed.trim() !== '') choose('q')
+          if (typed.trim() !== '') setEntered(true)
         }}
       />
       <Popover className="popover" offset={4}>
@@ -184,110 +182,4 @@ function useFocusKey(input: React.RefObject<HTMLInputElement | null>): void {
     document.addEventListener('keydown', focus)
     return () => document.removeEventListener('keydown', focus)
   }, [input])
-}
-
-/** The networks and currencies of the account's payments, read when somebody first goes to the box. */
-function useKnownNames(isWanted: boolean): KnownNames {
-  const waybill = useWaybill()
-  const { NETWORK, CURRENCY } = PaymentSummary_GroupBy
-  const { data } = useQuery({
-    queryKey: ['known-names'],
-    enabled: isWanted,
-    staleTime: 600_000,
-    placeholderData: keepPreviousData,
-    queryFn: async ({ signal }) => {
-      const [networks, currencies] = await Promise.all([
-        waybill.summarizePayments({ groupBy: [NETWORK], top: 100 }, { signal }),
-        waybill.summarizePayments({ groupBy: [CURRENCY], top: 100 }, { signal }),
-      ])
-      return {
-        network: networks.groups.flatMap(({ network = [] }) => network),
-        currency: withSymbols(currencies.groups.flatMap(({ currency = [] }) => currency)),
-      }
-    },
-  })
-  return {
-    status: Object.keys(stateTexts.payment),
-    type: Object.keys(paymentsTexts.types),
-    ...(data ?? { network: [], currency: [] }),
-  }
-}
-
-/** `USDC`, which is every `USDC-…`, before its ids. */
-function withSymbols(ids: readonly string[]): string[] {
-  return [...new Set([...ids.map(symbolOf), ...ids])]
-}
-
-interface AddFilterProps {
-  readonly known: KnownNames
-  readonly onOpen: () => void
-  readonly onFilter: (filter: Filter) => void
-}
-
-/** Every filter of the search by name, for those who would rather choose than type. */
-function AddFilter({ known, onOpen, onFilter }: AddFilterProps) {
-  return (
-    <DialogTrigger onOpenChange={(isOpen) => isOpen && onOpen()}>
-      <AriaButton className="button">{paymentsTexts.addFilter}</AriaButton>
-      <Popover className="popover" placement="bottom end" offset={4}>
-        <Dialog className="add-filter" aria-label={paymentsTexts.addFilter}>
-          {({ close }) => (
-            <FilterForm
-              known={known}
-              onFilter={(filter) => {
-                onFilter(filter)
-                close()
-              }}
-            />
-          )}
-        </Dialog>
-      </Popover>
-    </DialogTrigger>
-  )
-}
-
-function FilterForm({ known, onFilter }: Omit<AddFilterProps, 'onOpen'>) {
-  const [field, setField] = useState<FilterField>('status')
-  const [value, setValue] = useState('')
-  const choices = choicesOf(field, known)
-  const send = () => {
-    const chosen = value.trim() || (isClosed(field) ? choices[0]?.[0] : undefined)
-    if (chosen !== undefined && chosen !== '') onFilter({ field, value: chosen })
-  }
-  return (
-    <Form className="stack" onSend={send}>
-      <Choice
-        label={paymentsTexts.filterField}
-        value={field}
-        options={FILTER_FIELDS.filter((each) => each !== 'q').map((each) => [each, suggestTexts.fields[each]])}
-        onChoose={(chosen) => {
-          setField(chosen as FilterField)
-          setValue('')
-        }}
-      />
-      {isClosed(field) ? (
-        <Choice label={paymentsTexts.filterValue} value={value} options={choices} onChoose={setValue} />
-      ) : (
-        <TextField
-          label={paymentsTexts.filterValue}
-          wrong={undefined}
-          type={/^(?:from|to|changed.*)$/.test(field) ? 'date' : 'text'}
-          inputMode={field === 'minAmount' || field === 'maxAmount' ? 'decimal' : undefined}
-          value={value}
-          onType={setValue}
-          suggestions={choices.map(([each]) => ({ value: each }))}
-        />
-      )}
-      <Button text={paymentsTexts.add} kind="main" type="submit" />
-    </Form>
-  )
-}
-
-const isClosed = (field: FilterField) => /(?:^|\.)(?:status|type)$/.test(field)
-
-function choicesOf(field: FilterField, known: KnownNames): (readonly [value: string, title: string])[] {
-  if (field.endsWith('status')) return Object.entries(stateTexts.payment)
-  if (field.endsWith('type')) return Object.entries(paymentsTexts.types)
-  const names = /network$/i.test(field) ? known.network : /currency$/i.test(field) ? known.currency : []
-  return names.map((name) => [name, name])
 }

@@ -1,26 +1,29 @@
-import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
-import { type PaymentSummary, PaymentSummary_Measure, type WatchFilter, type Waybill } from '@waybill/client'
-import { memo, type RefObject, useEffect, useMemo, useRef, useState } from 'react'
-import { formatAmount, formatUsd } from '../../shared/format-amount.ts'
+import { useMutation } from '@tanstack/react-query'
+import type { WatchFilter, Waybill } from '@waybill/client'
+import { type RefObject, useEffect, useMemo, useRef, useState } from 'react'
+import { formatAmount } from '../../shared/format-amount.ts'
 import { dayIn } from '../../shared/format-time.ts'
 import { paymentsTexts } from '../../shared/texts.ts'
 import { Paging } from '../parts/blocks.tsx'
 import { Button } from '../parts/fields.tsx'
-import { useZone } from '../parts/hooks.ts'
 import { Link } from '../parts/link.tsx'
-import { currentQuery, navigate, rememberPlace, searchOf, useLocation, withParameter } from '../parts/location.ts'
-import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
+import {
+  currentQuery,
+  isReturn,
+  navigate,
+  rememberPlace,
+  searchOf,
+  useLocation,
+  withParameter,
+} from '../parts/location.ts'
+import { Empty, ErrorNotice, failureOf, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
-import { missingScope } from '../parts/scope-notice.tsx'
-import { Amount } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
-import { Chart, ChartControls, type ChartSetting, ChartTable } from './chart.tsx'
 import { FilterBox } from './filter-box.tsx'
-import { filtersOf, searchFilters, withFilters, withoutFilters, withoutOrder } from './filters.ts'
+import { filtersOf, searchFilters, withoutFilters, withoutOrder } from './filters.ts'
 import { PaymentsTable } from './payments-table.tsx'
-import { choosePeriod } from './periods.ts'
-import { barsOf, type ChartState, groupsOf, MEASURES, PERIODS, SPLITS } from './sums.ts'
-import { type Connection, SUMS_MS, usePayments } from './use-payments.ts'
+import { SumsCard } from './sums-card.tsx'
+import { type Connection, usePayments } from './use-payments.ts'
 
 const show = (query: URLSearchParams) => navigate(`/payments${searchOf(query)}`)
 const change = (make: (before: URLSearchParams) => URLSearchParams) => show(make(currentQuery()))
@@ -34,7 +37,7 @@ export function PaymentsPage() {
     <Page title={paymentsTexts.title} actions={<ExportView query={query} />}>
       <div className="stack">
         <FilterBox query={unordered} onChange={change} />
-        <Sums query={unordered} />
+        <SumsCard query={unordered} onChange={change} />
         <List query={query} />
       </div>
     </Page>
@@ -56,7 +59,8 @@ function List({ query }: { query: URLSearchParams }) {
   useEffect(() => {
     if (!isPaused) resume()
   }, [isPaused])
-  if (page.error !== null) return <ErrorNotice error={page.error} onRetry={() => void page.refetch()} />
+  const failure = failureOf(page)
+  if (failure !== undefined) return <ErrorNotice error={failure} onRetry={() => void page.refetch()} />
   if (page.data === undefined) return <Waiting lines={12} />
   return (
     <section ref={area} aria-label={paymentsTexts.title} aria-busy={page.isPlaceholderData}>
@@ -127,92 +131,13 @@ function Nothing({ query }: { query: URLSearchParams }) {
   )
 }
 
-/** How much was paid, in all and over time. */
-const Sums = memo(function Sums({ query }: { query: URLSearchParams }) {
-  const waybill = useWaybill()
-  const zone = useZone()
-  const state = chartStateOf(query, dayIn(new Date(), zone))
-  const filter = useMemo(() => searchFilters(query), [query])
-  const groupBy = groupsOf(state)
-  const summary = useQuery({
-    queryKey: ['sums', filter, groupBy, zone],
-    queryFn: ({ signal }) =>
-      waybill.summarizePayments(
-        { ...filter, groupBy, timeZone: zone, sums: [PaymentSummary_Measure.AMOUNTS] },
-        { signal },
-      ),
-    placeholderData: keepPreviousData,
-    // While the page can be seen.
-    refetchInterval: SUMS_MS,
-  })
-  // The list says it.
-  if (missingScope(summary.error) !== undefined) return null
-  if (summary.error !== null) return <ErrorNotice error={summary.error} onRetry={() => void summary.refetch()} />
-  const chart = summary.data === undefined ? { bars: [], series: [] } : barsOf(summary.data, state)
-  return (
-    <section className="card stack gap-3" aria-label={paymentsTexts.chart.label}>
-      <div className="sums-head stack gap-2">
-        <Totals summary={summary.data} />
-        <ChartControls state={state} onChange={changeChart} />
-      </div>
-      <Chart {...chart} state={state} onPeriod={showDays} />
-      <ChartTable {...chart} state={state} onPeriod={showDays} />
-    </section>
-  )
-})
-
-function changeChart(name: ChartSetting, value: string): void {
-  change((before) => withParameter(before, name, value))
-}
-
-function showDays(from: string, to: string): void {
-  change((before) =>
-    withFilters(before, [
-      { field: 'from', value: from },
-      { field: 'to', value: to },
-    ]),
-  )
-}
-
-function chartStateOf(query: URLSearchParams, today: string): ChartState {
-  const one = <T extends string>(name: string, options: readonly T[], otherwise: T) =>
-    options.find((option) => option === query.get(name)) ?? otherwise
-  return {
-    period: one('by', PERIODS, choosePeriod(query.get('from'), query.get('to'), today)),
-    split: one('split', SPLITS, 'network'),
-    measure: one('measure', MEASURES, 'usd'),
-  }
-}
-
-const MAX_SUMS = 4
-
-function Totals({ summary }: { summary: PaymentSummary | undefined }) {
-  const { count, withoutUsd, more } = paymentsTexts
-  if (summary === undefined) return <Waiting />
-  const sums = summary.sums.toSorted((left, right) => right.count - left.count)
-  return (
-    <div className="totals row">
-      <strong className="total number">{count(summary.count, formatAmount(String(summary.count)))}</strong>
-      <span className="total number" title={`${formatAmount(summary.amountInUsd)} USD`}>
-        {formatUsd(summary.amountInUsd)}
-      </span>
-      {summary.countWithoutUsd > 0 && <span className="quiet small">{withoutUsd(summary.countWithoutUsd)}</span>}
-      <span className="quiet small sums-list row">
-        {sums.slice(0, MAX_SUMS).map(({ symbol, amount }) => (
-          <Amount key={symbol} value={amount} currency={symbol} decimals={2} />
-        ))}
-        {sums.length > MAX_SUMS && <span>{more(sums.length - MAX_SUMS)}</span>}
-      </span>
-    </div>
-  )
-}
-
 /**
  * Whether a person is busy with what stands in an area: text in it is selected, its rows have the focus, or it is scrolled away from its top.
  * New rows would then move what they read.
  */
 function useHold(area: RefObject<HTMLElement | null>): boolean {
-  const [isHeld, setHeld] = useState(false)
+  // Who comes back finds the rows as they were, until the page is scrolled to where it was.
+  const [isHeld, setHeld] = useState(isReturn)
   useEffect(() => {
     const read = () => {
       const element = area.current
@@ -221,10 +146,16 @@ function useHold(area: RefObject<HTMLElement | null>): boolean {
     const left = new AbortController()
     for (const event of ['selectionchange', 'focusin', 'focusout', 'scroll'])
       document.addEventListener(event, read, { passive: true, signal: left.signal })
-    return () => left.abort()
+    const timer = setTimeout(read, RETURN_MS)
+    return () => {
+      clearTimeout(timer)
+      left.abort()
+    }
   }, [area])
   return isHeld
 }
+
+const RETURN_MS = 300
 
 function hasSelection(element: HTMLElement): boolean {
   const selection = getSelection()

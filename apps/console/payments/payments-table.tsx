@@ -1,10 +1,9 @@
 import { type Payment, Payment_Type } from '@waybill/client'
-import { type KeyboardEvent, type MouseEvent, memo, useEffect, useRef } from 'react'
+import { type KeyboardEvent, memo, useEffect, useRef } from 'react'
 import { symbolOf } from '../../shared/format-amount.ts'
 import { paymentsTexts } from '../../shared/texts.ts'
 import { useZone } from '../parts/hooks.ts'
-import { Link } from '../parts/link.tsx'
-import { navigate } from '../parts/location.ts'
+import { Link, linkedRow } from '../parts/link.tsx'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
 import { Amount, Badge, Copyable, Unknown, Usd, ZonedTime } from '../parts/shown-values.tsx'
 import { type SortField, sortOf, withSort } from './filters.ts'
@@ -78,9 +77,10 @@ interface PaymentRowProps {
 
 /** Shown again only when its payment changes: of a tail that is every row but the new ones. */
 const PaymentRow = memo(function PaymentRow({ payment, zone, isGone }: PaymentRowProps) {
+  const { columns } = paymentsTexts
   const to = `/payments/${payment.id}`
   return (
-    <tr className={isGone ? 'gone' : undefined} onClick={(event) => openRow(event, to)}>
+    <tr {...linkedRow(to)} className={isGone ? 'linked gone' : 'linked'}>
       <td>
         <Link to={to} className="row-link">
           <ZonedTime at={payment.timestamp} zone={zone} />
@@ -102,10 +102,10 @@ const PaymentRow = memo(function PaymentRow({ payment, zone, isGone }: PaymentRo
       <td>
         <Networks payment={payment} />
       </td>
-      <td>
+      <td data-name={columns.payer}>
         <Copyable value={payment.payer} />
       </td>
-      <td>
+      <td data-name={columns.payee}>
         <Copyable value={payment.payee} />
       </td>
       <td className="reference" title={payment.reference}>
@@ -125,13 +125,6 @@ function Networks({ payment: { sourceNetwork, network, type } }: { payment: Paym
       {network}
     </span>
   )
-}
-
-/** A click anywhere in a row opens it, but not one that selects text or copies a value. */
-function openRow(event: MouseEvent<HTMLTableRowElement>, to: string): void {
-  const target = event.target as HTMLElement
-  if (target.closest('a, button') !== null || getSelection()?.isCollapsed === false) return
-  navigate(to)
 }
 
 function moveBetweenRows(event: KeyboardEvent<HTMLTableElement>): void {

@@ -1,5 +1,6 @@
 /** What the one box suggests for what has been typed. */
 import { dayIn } from '../../shared/format-time.ts'
+import { readAmount } from '../../shared/read-amount.ts'
 import { suggestTexts } from '../../shared/texts.ts'
 import { FILTER_FIELDS, type Filter, type FilterField } from './filters.ts'
 import { addDays, lastDayOf } from './periods.ts'
@@ -20,18 +21,27 @@ const MAX_OF_KIND = 4
 /** Fewer letters stand in nearly every name, so they have to begin a word. */
 const LETTERS_WITHIN = 3
 
-/** @param today - in the viewer's zone, `2026-11-23` */
+/** The first is what Enter takes. */
 export function suggest(typed: string, known: KnownNames, { now, zone }: { now: Date; zone: string }): Suggestion[] {
   const text = typed.trim()
   if (text === '') return suggestDays('', now, zone).slice(0, 5)
+  const identifiers = suggestIdentifiers(text)
   return [
-    ...suggestIdentifiers(text),
+    ...identifiers,
     ...suggestNames(text, known),
-    ...suggestAmounts(text),
     ...suggestDays(text, now, zone),
     ...suggestMarked(text, known, { now, zone }),
+    ...(identifiers.length === 0 ? suggestReference(text) : []),
+    ...suggestAmounts(text),
     search(text),
   ]
+}
+
+/** The beginning of a reference, which may be its whole; also of digits alone, as order numbers are. `INV-*` says that it is no name. */
+function suggestReference(text: string): Suggestion[] {
+  const isPaymentId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
+  const [, prefix] = /^([\p{L}\p{N}#].+?)\*?$/u.exec(text) ?? []
+  return prefix === undefined || isPaymentId ? [] : [of('referencePrefix', prefix)]
 }
 
 function suggestNames(text: string, known: KnownNames): Suggestion[] {
@@ -39,10 +49,9 @@ function suggestNames(text: string, known: KnownNames): Suggestion[] {
   return fields.flatMap((field) => complete(field, text, known[field]))
 }
 
-/** `-failed` and `not failed`, `INV-*`, `changed today` */
+/** `-failed` and `not failed`, `changed today` */
 function suggestMarked(text: string, known: KnownNames, { now, zone }: { now: Date; zone: string }): Suggestion[] {
   const [, excluded = ''] = /^(?:[-!]|not\s)\s*(\S.*)$/i.exec(text) ?? []
-  const [, prefix] = /^(.{2,})\*$/.exec(text) ?? []
   const [, changed] = /^changed\b\s*(.*)$/i.exec(text) ?? []
   const excludable = excluded === '' ? [] : [...suggestIdentifiers(excluded), ...suggestNames(excluded, known)]
   return [
@@ -50,7 +59,6 @@ function suggestMarked(text: string, known: KnownNames, { now, zone }: { now: Da
       const field = FILTER_FIELDS.find((each) => each === `exclude.${filter?.field}`)
       return field === undefined || filter === undefined ? [] : [of(field, filter.value)]
     }),
-    ...(prefix === undefined ? [] : [of('referencePrefix', prefix)]),
     ...(changed === undefined ? [] : suggestDays(changed, now, zone)).map(({ says, filters: [from, to] }) =>
       span(says, from?.value ?? '', to?.value ?? '', 'changed'),
     ),
@@ -91,24 +99,25 @@ function suggestIdentifiers(text: string): Suggestion[] {
   return []
 }
 
-const AMOUNT = String.raw`\d+(?:\.\d+)?`
-
-/** `>100`, `<=5`, `10-20`, `100` */
+/** `>100`, `<=5`, `10-20`, `19,90`; none where the viewer may mean one of two. */
 function suggestAmounts(text: string): Suggestion[] {
   if (/^\d{4}-\d\d(?:-\d\d)?$/.test(text)) return []
-  const [, sign, bound] = new RegExp(`^([<>])=?\\s*(${AMOUNT})$`).exec(text) ?? []
-  if (bound !== undefined) return [of(sign === '>' ? 'minAmount' : 'maxAmount', bound)]
-  const [, least, most] = new RegExp(`^(${AMOUNT})\\s*(?:-|–|\\.\\.)\\s*(${AMOUNT})$`).exec(text) ?? []
-  if (least !== undefined && most !== undefined) {
-    const filters: Filter[] = [
-      { field: 'minAmount', value: least },
-      { field: 'maxAmount', value: most },
-    ]
-    return [{ id: 'range', title: suggestTexts.between, says: `${least} – ${most}`, filters }]
+  const [, sign, bound = text] = /^([<>])=?(.+)$/.exec(text) ?? []
+  const only = readAmount(bound)
+  const [least, most] = text.split(/-|–|\.\./, 2).map((part) => readAmount(part))
+  if (typeof only === 'string') {
+    const fields = sign === '>' ? (['minAmount'] as const) : sign === '<' ? (['maxAmount'] as const) : RANGE
+    return fields.map((field) => of(field, only))
   }
-  if (new RegExp(`^${AMOUNT}$`).test(text)) return [of('minAmount', text), of('maxAmount', text)]
-  return []
+  if (typeof least !== 'string' || typeof most !== 'string') return []
+  const filters: Filter[] = [
+    { field: 'minAmount', value: least },
+    { field: 'maxAmount', value: most },
+  ]
+  return [{ id: 'range', title: suggestTexts.between, says: `${least} – ${most}`, filters }]
 }
+
+const RANGE = ['minAmount', 'maxAmount'] as const
 
 /** Named spans of days, a day and a month by number. */
 function suggestDays(text: string, now: Date, zone: string): Suggestion[] {

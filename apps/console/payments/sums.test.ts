@@ -1,7 +1,7 @@
-import { Payment_Status } from '@waybill/client'
+import { Payment_Status, PaymentSummary_Measure as SumOf } from '@waybill/client'
 import { expect, it } from 'vitest'
 import { choosePeriod, fillPeriods, firstDayOf, lastDayOf } from './periods.ts'
-import { barsOf, OTHER } from './sums.ts'
+import { barsOf, isFailedOnly, OTHER, sumsByCurrency } from './sums.ts'
 
 it.each([
   ['day', '2026-11-23', '2026-11-23', '2026-11-23'],
@@ -48,4 +48,34 @@ it('puts the largest series first and small ones together', () => {
     ['2026-02-01', 0],
     ['2026-03-01', 1],
   ])
+})
+
+it('puts gross, refunded and net of a currency side by side, and counts each payment once', () => {
+  const sum = (measure: SumOf, symbol: string, amount: string, count: number) => ({ measure, symbol, amount, count })
+  const sums = [
+    sum(SumOf.AMOUNTS, 'ETH', '2', 1),
+    sum(SumOf.AMOUNTS, 'USDC', '100.5', 3),
+    sum(SumOf.REFUNDS, 'USDC', '0.5', 2),
+    sum(SumOf.NET, 'ETH', '2', 1),
+    sum(SumOf.NET, 'USDC', '100', 3),
+  ]
+  expect(sumsByCurrency({ sums: sums as never })).toMatchObject({
+    count: 4,
+    currencies: [
+      { symbol: 'USDC', gross: '100.5', refunded: '0.5', net: '100' },
+      { symbol: 'ETH', gross: '2', refunded: '0', net: '2' },
+    ],
+  })
+})
+
+const { PENDING, PARTIAL, CONFIRMED, REFUNDED, FAILED } = Payment_Status
+it.each([
+  [{}, false],
+  [{ status: [FAILED] }, true],
+  [{ status: [FAILED, PENDING] }, false],
+  [{ status: [FAILED, PENDING], exclude: { status: [PENDING] } }, true],
+  [{ exclude: { status: [PENDING, PARTIAL, CONFIRMED, REFUNDED] } }, true],
+  [{ exclude: { status: [FAILED] } }, false],
+])('knows whether %j leaves failed payments alone', (filter, expected) => {
+  expect(isFailedOnly(filter)).toBe(expected)
 })

@@ -1,5 +1,11 @@
 /** Sums of the payments that match, over periods and parts, for the chart. */
-import { Payment_Status, type PaymentSummary, PaymentSummary_GroupBy } from '@waybill/client'
+import {
+  Payment_Status,
+  type PaymentSummary,
+  PaymentSummary_GroupBy,
+  PaymentSummary_Measure as SumOf,
+  type WatchFilter,
+} from '@waybill/client'
 import { fillPeriods, firstDayOf, type Period } from './periods.ts'
 
 export const PERIODS: readonly Period[] = ['day', 'week', 'month']
@@ -63,3 +69,51 @@ export function heightOf({ count, usd }: Part, measure: Measure): number {
 }
 
 export const seriesOf = (name: string, series: readonly string[]) => (series.includes(name) ? name : OTHER)
+
+const STATUSES = [
+  Payment_Status.PENDING,
+  Payment_Status.PARTIAL,
+  Payment_Status.CONFIRMED,
+  Payment_Status.REFUNDED,
+  Payment_Status.FAILED,
+]
+
+/** Whether a filter leaves failed payments alone: sums are of these then, and otherwise of money that moved. */
+export function isFailedOnly({ status = [], exclude }: Pick<WatchFilter, 'status' | 'exclude'>): boolean {
+  const asked = status.length === 0 ? STATUSES : status
+  return asked.every((each) => each === Payment_Status.FAILED || exclude?.status?.includes(each) === true)
+}
+
+/** The same filter without failed payments, or of these alone. */
+export function withoutFailed<Filter extends WatchFilter>(filter: Filter): Filter {
+  const excluded = filter.exclude?.status ?? []
+  return { ...filter, exclude: { ...filter.exclude, status: [...excluded, Payment_Status.FAILED] } }
+}
+
+export const failedOf = <Filter extends WatchFilter>(filter: Filter): Filter => ({
+  ...filter,
+  status: [Payment_Status.FAILED],
+})
+
+/** What came in of one currency, on whatever network: decimal strings, as the service adds them up. */
+export interface CurrencySums {
+  readonly symbol: string
+  readonly gross: string
+  readonly refunded: string
+  readonly net: string
+}
+
+/** How many payments are in the sums, and the sums by currency, those with most payments first. */
+export function sumsByCurrency({ sums }: Pick<PaymentSummary, 'sums'>) {
+  const bySymbol = Map.groupBy(sums, ({ symbol }) => symbol)
+  const rows = [...bySymbol].map(([symbol, ofSymbol]) => {
+    const sumOf = (measure: SumOf) => ofSymbol.find((sum) => sum.measure === measure)
+    const amounts = sumOf(SumOf.AMOUNTS)
+    const [refunded, net] = [SumOf.REFUNDS, SumOf.NET].map((measure) => sumOf(measure)?.amount ?? '0')
+    return { symbol, count: amounts?.count ?? 0, gross: amounts?.amount ?? '0', refunded: refunded!, net: net! }
+  })
+  return {
+    count: rows.reduce((total, { count }) => total + count, 0),
+    currencies: rows.toSorted((left, right) => right.count - left.count) satisfies CurrencySums[] as CurrencySums[],
+  }
+}

@@ -1,4 +1,4 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import {
   type Payment,
   type WatchFilter,
@@ -7,7 +7,9 @@ import {
   type Waybill,
 } from '@waybill/client'
 import { useEffect, useEffectEvent, useMemo, useState } from 'react'
+import { watched } from '../parts/away.tsx'
 import { useVisible } from '../parts/hooks.ts'
+import { isReturn } from '../parts/location.ts'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { searchFilters, searchOfPage, sortOf } from './filters.ts'
 
@@ -22,21 +24,25 @@ export type Connection = 'live' | 'lost' | 'off'
 /** One page of payments, kept current by the watch. */
 export function usePayments(query: URLSearchParams, isPaused: boolean) {
   const waybill = useWaybill()
+  const queries = useQueryClient()
   const address = query.toString()
   const search = useMemo(() => searchOfPage(new URLSearchParams(address), PAGE_SIZE), [address])
   const page = useQuery({
     queryKey: ['payments', search],
     queryFn: ({ signal }) => waybill.searchPayments(search, { signal }),
     placeholderData: keepPreviousData,
-    // The watch keeps it current.
-    staleTime: Number.POSITIVE_INFINITY,
-    gcTime: 0,
+    // The watch keeps it current. Who comes back to it finds it as it was left.
+    staleTime: () => (isReturn() ? Number.POSITIVE_INFINITY : 0),
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
+    structuralSharing: false,
+    meta: watched,
   })
   const isTail = isTailOf(query)
   const [followed, setFollowed] = useState<FollowedPage>({ answer: undefined, live: startRows([]) })
   const change = (make: (live: LiveRows) => LiveRows) =>
     setFollowed(({ answer, live }) => ({ answer, live: make(live) }))
-  const connection = useChanges({
+  const { connection, position } = useChanges({
     waybill,
     filter: useMemo(() => searchFilters(new URLSearchParams(address)) as WatchFilter, [address]),
     from: page.isPlaceholderData ? undefined : page.data?.watchCursor,
@@ -44,10 +50,23 @@ export function usePayments(query: URLSearchParams, isPaused: boolean) {
     onLost: () => void page.refetch(),
   })
   useEffect(() => {
-    if (page.data !== undefined) setFollowed({ answer: page.data, live: startRows(page.data.payments) })
+    if (page.data !== undefined) setFollowed({ answer: page.data, live: leftRowsOf(page.data) })
   }, [page.data])
+  const leave = useEffectEvent(() => {
+    if (followed.answer !== page.data || page.data === undefined) return
+    const left = { ...page.data, ...(position.at !== undefined && { watchCursor: position.at }) }
+    leftRows.set(left, followed.live)
+    queries.setQueryData(['payments', search], left)
+  })
+  useEffect(() => () => leave(), [])
   return { page, live: liveRowsOf(followed, page.data), connection, isTail, resume: () => change(resume) }
 }
+
+type Answer = { readonly payments: readonly Payment[] }
+
+/** The rows of pages as they were left. */
+const leftRows = new WeakMap<Answer, LiveRows>()
+const leftRowsOf = (answer: Answer) => leftRows.get(answer) ?? startRows(answer.payments)
 
 /** New payments come in at the top of the first page alone, and only where the newest are at the top. */
 function isTailOf(query: URLSearchParams): boolean {
@@ -66,7 +85,7 @@ interface Changes {
 }
 
 /** Follows the changes of the payments that match while the page is visible, from where the page was read or where it stopped following. */
-function useChanges({ waybill, filter, from, onChanges, onLost }: Changes): Connection {
+function useChanges({ waybill, filter, from, onChanges, onLost }: Changes) {
   const [connection, setConnection] = useState<Connection>('off')
   const isVisible = useVisible()
   const [position] = useState<{ from?: string | undefined; at?: string | undefined }>({})
@@ -101,7 +120,7 @@ function useChanges({ waybill, filter, from, onChanges, onLost }: Changes): Conn
       batch.end()
     }
   }, [waybill, filter, from, isVisible, position])
-  return connection
+  return { connection, position }
 }
 
 /** Gathers changes for a moment. */
@@ -146,13 +165,13 @@ export function startRows(rows: readonly Payment[]): LiveRows {
 
 /** Rows that are followed, and the answer of the search that they began with. */
 interface FollowedPage {
-  readonly answer: { readonly payments: readonly Payment[] } | undefined
+  readonly answer: Answer | undefined
   readonly live: LiveRows
 }
 
 /** The rows to show: as an answer has them until they are followed, then as they are, also when none is left. */
 export function liveRowsOf({ answer, live }: FollowedPage, latest: FollowedPage['answer']): LiveRows {
-  return latest === undefined || latest === answer ? live : startRows(latest.payments)
+  return latest === undefined || latest === answer ? live : leftRowsOf(latest)
 }
 
 interface TailState {

@@ -1,14 +1,9 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import {
-  type FieldViolation,
-  PaymentSummary_GroupBy as GroupBy,
-  type PaymentRequest,
-  type Waybill,
-  WaybillCallError,
-} from '@waybill/client'
+import { PaymentSummary_GroupBy as GroupBy, type PaymentRequest, type Waybill, WaybillCallError } from '@waybill/client'
 import { useEffect, useRef, useState } from 'react'
 import { viewerZone } from '../../shared/format-time.ts'
 import { requestTexts } from '../../shared/texts.ts'
+import { aside } from '../parts/away.tsx'
 import { Button, Form, type SuggestedValue, TextField, type TextFieldProps } from '../parts/fields.tsx'
 import { LinkButton } from '../parts/link.tsx'
 import { lastPlace } from '../parts/location.ts'
@@ -17,6 +12,7 @@ import { Page } from '../parts/page.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { PayLink } from './pay-link.tsx'
 import { Warnings } from './request-badges.tsx'
+import { localMinuteIn, noTerms, sayViolations, type TermName, type TypedTerms, termsOf } from './typed-terms.ts'
 
 const { create: texts } = requestTexts
 
@@ -61,7 +57,7 @@ function RequestForm({ onCreated }: { onCreated: (request: PaymentRequest) => vo
   const { create, isPending, error } = useCreate(onCreated)
   const form = useRef<HTMLFormElement>(null)
   const violations = error instanceof WaybillCallError ? error.fieldViolations : []
-  const wrong = sayViolations(violations, texts.required)
+  const wrong = sayViolations(violations, typed.amount)
   useEffect(() => {
     if (error !== null) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus()
   }, [error])
@@ -76,7 +72,7 @@ function RequestForm({ onCreated }: { onCreated: (request: PaymentRequest) => vo
       {error !== null && violations.length === 0 && <ErrorNotice error={error} />}
       {violations.length > 0 && (
         <p className="notice bad" role="alert">
-          {texts.other}
+          {texts.other(Object.keys(wrong).length)}
         </p>
       )}
       <Terms field={field} />
@@ -196,6 +192,7 @@ function useCompletion(): Completion {
   const waybill = useWaybill()
   const { data } = useQuery({
     queryKey: ['completion'],
+    meta: aside,
     queryFn: ({ signal }) => readCompletion(waybill, signal),
     staleTime: 60_000,
   })
@@ -226,69 +223,4 @@ function invoiceCurrencies(paymentCurrency: string): readonly SuggestedValue[] {
   const names = new Intl.DisplayNames(undefined, { type: 'currency' })
   const fiat = FIAT.map((code) => ({ value: code, says: names.of(code) ?? code }))
   return paymentCurrency === '' ? fiat : [{ value: paymentCurrency, says: '' }, ...fiat]
-}
-
-/** What is typed for a new request, and what the service says of it. */
-/** The fields as they are typed; empty ones are left out of the terms. */
-export const noTerms = {
-  payee: '',
-  amount: '',
-  invoiceCurrency: '',
-  paymentCurrency: '',
-  reference: '',
-  refundAddress: '',
-  /** Of an input of date and time, in the browser's zone: `2026-11-24T10:00`. */
-  expiresAt: '',
-}
-
-type TypedTerms = Readonly<typeof noTerms>
-type TermName = keyof TypedTerms
-
-/** What is sent. An invoice without a currency of its own is in the one it is paid in. */
-export function termsOf(typed: TypedTerms) {
-  const trimmed = Object.entries(typed).map(([name, text]) => [name, text.trim()])
-  const { paymentCurrency, invoiceCurrency, reference, refundAddress, expiresAt, ...needed } = Object.fromEntries(
-    trimmed,
-  ) as TypedTerms
-  return {
-    ...needed,
-    paymentCurrency,
-    invoiceCurrency: invoiceCurrency === '' ? paymentCurrency : invoiceCurrency,
-    ...(reference !== '' && { reference }),
-    ...(refundAddress !== '' && { refundAddress }),
-    ...(expiresAt !== '' && { expiresAt: new Date(expiresAt).toISOString() }),
-  }
-}
-
-/**
- * What the service finds wrong, at the fields where it was typed.
- *
- * @param required - says that a field is needed
- */
-export function sayViolations(
-  violations: readonly FieldViolation[],
-  required: string,
-): Readonly<Partial<Record<TermName, string>>> {
-  return Object.fromEntries(
-    violations
-      // It is sent with the payment currency, which is missing then.
-      .filter(({ field, reason }) => field !== 'invoiceCurrency' || reason !== 'MISSING_FIELD')
-      .map(({ field, reason, description }) => [
-        // The network is the second half of the payment currency.
-        field === 'network' ? 'paymentCurrency' : field,
-        reason === 'MISSING_FIELD' && field !== 'network' ? required : sentenceOf(field, description),
-      ]),
-  )
-}
-
-/** `payee: "0x12" is not …` → `"0x12" is not …`, since it stands at the field. */
-function sentenceOf(field: string, description: string): string {
-  const prefix = `${field}: `
-  return description.startsWith(prefix) ? description.slice(prefix.length) : description
-}
-
-/** A moment from now as an input of date and time shows it, in the browser's zone. */
-export function localMinuteIn(hours: number, now: Date): string {
-  const at = new Date(now.getTime() + hours * 3_600_000)
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }

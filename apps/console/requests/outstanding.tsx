@@ -3,7 +3,7 @@ import { type PaymentRequestSummary, PaymentRequest_Status as Status } from '@wa
 import { formatAmount } from '../../shared/format-amount.ts'
 import { requestTexts } from '../../shared/texts.ts'
 import { addDecimals } from '../parts/decimals.ts'
-import { ErrorNotice } from '../parts/notices.tsx'
+import { ErrorNotice, failureOf } from '../parts/notices.tsx'
 import { missingScope } from '../parts/scope-notice.tsx'
 import { Amount } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
@@ -15,22 +15,24 @@ const owed = { status: [Status.OPEN, Status.PARTIALLY_PAID] }
 export function Outstanding() {
   const waybill = useWaybill()
   const { title, note, adding } = requestTexts.outstanding
-  const { data, error, refetch } = useQuery({
+  const summary = useQuery({
     queryKey: ['requests', 'outstanding'],
     queryFn: async ({ signal }) => sumOutstanding((await waybill.summarizePaymentRequests(owed, { signal })).groups),
     staleTime: 30_000,
   })
+  const { data, refetch } = summary
+  const failure = failureOf(summary)
   // The list says it.
-  if (missingScope(error) !== undefined) return null
+  if (missingScope(summary.error) !== undefined) return null
   return (
     <section className="owed card row gap-wide" aria-labelledby="outstanding">
       <div>
         <h2 id="outstanding">{title}</h2>
         <p className="quiet small owed-note">{note}</p>
       </div>
-      {error !== null && <ErrorNotice error={error} onRetry={() => void refetch()} />}
-      {error === null && data !== undefined && <Sums sums={data} />}
-      {error === null && data === undefined && (
+      {failure !== undefined && <ErrorNotice error={failure} onRetry={() => void refetch()} />}
+      {failure === undefined && data !== undefined && <Sums sums={data} />}
+      {failure === undefined && data === undefined && (
         <p className="quiet" role="status">
           {adding}
         </p>

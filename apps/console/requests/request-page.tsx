@@ -3,13 +3,14 @@ import { type Payment, type PaymentRequest, WaybillCallError } from '@waybill/cl
 import { useEffect, useRef, useState } from 'react'
 import { isPayable, stateOf } from '../../shared/request-state.ts'
 import { requestTexts } from '../../shared/texts.ts'
+import { watched } from '../parts/away.tsx'
 import { Card, Facts, Table } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
 import { Button } from '../parts/fields.tsx'
 import { useVisible } from '../parts/hooks.ts'
 import { Link, LinkButton } from '../parts/link.tsx'
 import { lastPlace } from '../parts/location.ts'
-import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
+import { Empty, ErrorNotice, failureOf, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
 import { Amount, AmountHeading, Copyable, MaybeAmount, Time } from '../parts/shown-values.tsx'
@@ -27,10 +28,12 @@ export function RequestPage({ paymentReference }: { paymentReference: string }) 
     queryFn: ({ signal }) => waybill.getPaymentRequest({ paymentReference }, { signal }),
     // What the watch says is newer than another answer would be.
     staleTime: Number.POSITIVE_INFINITY,
+    meta: watched,
   })
   const { isCut } = useWatchedRequest(paymentReference, first.isSuccess)
   const { data: request, error, refetch } = first
   const isUnknown = isNotFound(error)
+  const failure = failureOf(first)
   const name = request?.reference ?? paymentReference
   return (
     <Page
@@ -41,7 +44,7 @@ export function RequestPage({ paymentReference }: { paymentReference: string }) 
     >
       {request === undefined && error === null && <Waiting lines={16} />}
       {isUnknown && <NotFound paymentReference={paymentReference} />}
-      {error !== null && !isUnknown && <ErrorNotice error={error} onRetry={() => void refetch()} />}
+      {failure !== undefined && !isUnknown && <ErrorNotice error={failure} onRetry={() => void refetch()} />}
       {request !== undefined && <RequestView request={request} isCut={isCut} />}
     </Page>
   )
@@ -208,14 +211,16 @@ const MOST = 100
 function RequestPayments({ request }: { request: PaymentRequest }) {
   const waybill = useWaybill()
   const { paymentReference, status, paidAmount, pendingAmount, overpaidAmount } = request
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ['request', paymentReference, 'payments', status, paidAmount, pendingAmount, overpaidAmount],
     queryFn: ({ signal }) => waybill.searchPayments({ paymentReference: [paymentReference], limit: MOST }, { signal }),
     placeholderData: keepPreviousData,
   })
+  const { data, error, refetch } = query
+  const failure = failureOf(query)
   return (
     <Card id="payments" title={texts.payments}>
-      {error !== null && <ErrorNotice error={error} onRetry={() => void refetch()} />}
+      {failure !== undefined && <ErrorNotice error={failure} onRetry={() => void refetch()} />}
       {error === null && data === undefined && <Waiting lines={2} />}
       {data !== undefined && <Found payments={data.payments} hasMore={data.pagination?.hasMore === true} />}
     </Card>
@@ -226,7 +231,7 @@ function Found({ payments, hasMore }: { payments: readonly Payment[]; hasMore: b
   const { noPayments, morePayments, payments: title, paymentColumns } = texts
   if (payments.length === 0) return <p className="quiet">{noPayments}</p>
   const rows = payments.map((payment) => [
-    <Link to={`/payments/${payment.id}`}>
+    <Link to={`/payments/${payment.id}`} className="row-link">
       <Time at={payment.timestamp} />
     </Link>,
     <PaymentBadge status={payment.status} superseded={payment.superseded} />,
@@ -236,7 +241,13 @@ function Found({ payments, hasMore }: { payments: readonly Payment[]; hasMore: b
   ])
   return (
     <>
-      <Table label={title} columns={paymentColumns} rows={rows} numbers={[2, 3]} />
+      <Table
+        label={title}
+        columns={paymentColumns}
+        rows={rows}
+        links={payments.map(({ id }) => `/payments/${id}`)}
+        numbers={[2, 3]}
+      />
       {hasMore && <p className="small quiet">{morePayments}</p>}
     </>
   )

@@ -8,7 +8,7 @@ import { isAboveZero } from '../parts/decimals.ts'
 import { Button, Form } from '../parts/fields.tsx'
 import { Link, LinkButton } from '../parts/link.tsx'
 import { navigate, rememberPlace, searchOf, useLocation } from '../parts/location.ts'
-import { Empty, ErrorNotice, isNotFound, Waiting } from '../parts/notices.tsx'
+import { Empty, ErrorNotice, failureOf, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { Amount, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
@@ -108,12 +108,14 @@ function nameOfView(view: ViewName): string {
 
 function List({ shown }: { shown: Shown }) {
   const waybill = useWaybill()
-  const { data, error, refetch, isPlaceholderData } = useQuery({
+  const found = useQuery({
     queryKey: ['requests', shown],
     queryFn: ({ signal }) => findRequests(waybill, shown, signal),
     placeholderData: keepPreviousData,
   })
-  if (error !== null) return <ErrorNotice error={error} onRetry={() => void refetch()} />
+  const { data, refetch, isPlaceholderData } = found
+  const failure = failureOf(found)
+  if (failure !== undefined) return <ErrorNotice error={failure} onRetry={() => void refetch()} />
   if (data === undefined) return <Waiting lines={20} />
   return (
     <div className="request-list" aria-busy={isPlaceholderData}>
@@ -151,7 +153,7 @@ function RequestTable({ requests }: { requests: readonly PaymentRequest[] }) {
     return [
       <Link
         to={`/requests/${paymentReference}`}
-        className={reference === undefined ? 'mono' : undefined}
+        className={reference === undefined ? 'row-link mono' : 'row-link'}
         title={reference}
       >
         {reference ?? paymentReference}
@@ -165,7 +167,10 @@ function RequestTable({ requests }: { requests: readonly PaymentRequest[] }) {
       expiresAt === undefined ? <span className="quiet">{never}</span> : <Time at={expiresAt} />,
     ]
   })
-  return <Table label={table} columns={columns} rows={rows} numbers={[2, 4]} className="table request-table" />
+  const links = requests.map(({ paymentReference }) => `/requests/${paymentReference}`)
+  return (
+    <Table label={table} columns={columns} rows={rows} links={links} numbers={[2, 4]} className="table request-table" />
+  )
 }
 
 /** Zero is quiet, so that what is left stands out. */

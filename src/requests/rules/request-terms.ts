@@ -186,10 +186,7 @@ function comparable(terms: Pick<Terms, (typeof comparedTerms)[number]>, name: (t
  * A hash of the given terms, without the title, and of what is sent beside them. Hashes are stored with idempotency keys, and imported requests have ids that
  * are made of them: the same terms must have the same hash in every version.
  */
-export function hashTerms(
-  { amount, ...terms }: Terms,
-  beside: { readonly createdAt?: Date | undefined } = {},
-): Buffer {
+export function hashTerms({ amount, ...terms }: Terms, beside: { readonly createdAt?: Date | undefined } = {}): Buffer {
   const given = Object.entries({ ...terms, title: undefined }).filter(([, value]) => value !== undefined)
   const entries = [...given, ...Object.entries(beside), ['amount', formatDecimal(amount)] as const]
   const sorted = entries.toSorted(([a], [b]) => (a < b ? -1 : 1))

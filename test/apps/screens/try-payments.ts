@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { runWaybill } from '../../support/process.ts'
 import { findBarriers, isTooWide, picture, type Screens, untilWritten } from './open-screens.ts'
+import { isoDay, WRITTEN, writtenView } from './written-days.ts'
 
 interface Imported {
   readonly reference: string
@@ -21,10 +22,6 @@ interface Shown {
 }
 
 const DAY_MS = 86_400_000
-
-/** Days to which the demo adds no payment while a test compares two lists of them. */
-const WRITTEN = { from: isoDay(new Date(Date.now() - 8 * DAY_MS)), to: isoDay(new Date(Date.now() - 2 * DAY_MS)) }
-const writtenView = `/console/payments?from=${WRITTEN.from}&to=${WRITTEN.to}&zone=UTC`
 
 /** Imports payments as a merchant would. */
 async function importPayments({ environment, dataDir }: Screens, payments: readonly Imported[]): Promise<void> {
@@ -155,7 +152,8 @@ function tryRanges(screens: () => Screens): void {
     })
     const shown = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' }).format(new Date(local))
     expect(await rowsOf(page).locator('time').innerText()).toContain(shown)
-    await expect.poll(() => page.locator('.chart .bar title').first().textContent()).toContain(shown)
+    await page.locator('.chart .bar').first().hover()
+    await expect.poll(() => page.locator('.chart-read').innerText()).toContain(shown)
     await page.locator('.chart .bar').first().click()
     await expect.poll(() => page.url()).toMatch(new RegExp(`from=${local}&to=${local}&zone=Asia%2F(Kolkata|Calcutta)`))
     await rowsOf(page).getByText(reference).waitFor()
@@ -168,7 +166,7 @@ function tryRanges(screens: () => Screens): void {
 }
 
 function trySearches(screens: () => Screens): void {
-  it('4. sets the same filter once, and Enter searches instead of opening the menu', async () => {
+  it('4. sets the same filter once, and Enter takes the first suggestion instead of opening the menu', async () => {
     const page = await screens().open('/console')
     const box = page.getByRole('combobox', { name: 'Search payments' })
     for (const _ of [1, 2]) {
@@ -180,10 +178,25 @@ function trySearches(screens: () => Screens): void {
     await box.fill('INV')
     await page.keyboard.press('Enter')
     await expect.poll(() => chipsOf(page)).toEqual(['INV', 'Failed'])
+    expect(page.url()).toContain('referencePrefix=INV')
     expect(await page.getByRole('listbox').isVisible()).toBe(false)
-    await page.getByRole('row', { name: 'Search INV', exact: true }).focus()
+    await page.getByRole('row', { name: 'Your reference begins with INV', exact: true }).focus()
     await page.keyboard.press('Delete')
     await expect.poll(() => chipsOf(page)).toEqual(['Failed'])
+    await page.context().close()
+  })
+
+  it.each([
+    ['pending', 'status=PENDING'],
+    ['yesterday', `from=${isoDay(new Date(Date.now() - DAY_MS))}&to=${isoDay(new Date(Date.now() - DAY_MS))}`],
+    ['POLYGON', 'network=POLYGON'],
+    ['2026-11-20', 'from=2026-11-20&to=2026-11-20'],
+    ['order-poly', 'referencePrefix=order-poly'],
+    ['>19,90', 'minAmount=19.90'],
+  ])('takes the filter that %s and Enter mean, at once after the page has come', async (typed, filter) => {
+    const page = await screens().open('/console', { timezoneId: 'UTC' })
+    await search(page, typed)
+    await expect.poll(() => page.url()).toContain(`?${filter}`)
     await page.context().close()
   })
 
@@ -283,7 +296,3 @@ async function readLines(path: string): Promise<string[]> {
 }
 
 const ago = (ms: number) => new Date(Math.floor((Date.now() - ms) / 1_000) * 1_000).toISOString()
-
-function isoDay(at: Date): string {
-  return at.toISOString().slice(0, 10)
-}

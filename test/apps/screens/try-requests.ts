@@ -135,6 +135,27 @@ function tryNewRequest(screens: () => Screens): void {
     await close(page)
   })
 
+  it('takes the decimals of the viewer, and asks where an amount may mean two', async () => {
+    const reference = `try-${randomUUID()}`
+    const page = await screens().open('/console/requests/new', { locale: 'de-DE' })
+    const amount = page.getByRole('textbox', { name: 'Amount' })
+    await page.getByRole('combobox', { name: 'Paid in' }).fill('USDC-ETHEREUM')
+    await page.keyboard.press('Tab')
+    await page.getByRole('combobox', { name: 'Payee' }).fill(PAYEE)
+    await page.keyboard.press('Tab')
+    await page.getByRole('textbox', { name: 'Your reference' }).fill(reference)
+    await amount.fill('1.234')
+    await page.getByRole('button', { name: 'Create request' }).click()
+    await page.getByText('Is this 1234 or 1,234?').waitFor()
+    await expect.poll(() => amount.evaluate((input) => document.activeElement === input)).toBe(true)
+    await amount.fill('19,90')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Request created' }).waitFor()
+    const { requests } = await screens().call<{ requests: { amount: string }[] }>(`/v1/request?reference=${reference}`)
+    expect(requests.map(({ amount: stored }) => stored)).toEqual(['19.9'])
+    await close(page)
+  })
+
   it('says at each field what is wrong, and warns of what nobody can pay', async () => {
     const page = await screens().open('/console/requests/new')
     await page.getByRole('combobox', { name: 'Payee' }).fill('0x12')
@@ -145,8 +166,9 @@ function tryNewRequest(screens: () => Screens): void {
     expect(await page.locator('.wrong:visible').allInnerTexts()).toEqual([
       'Required.',
       'Required.',
-      expect.stringContaining('"0x12" is not a valid address'),
+      'This address is incomplete or mistyped. Copy it again.',
     ])
+    expect(await page.getByRole('alert').allInnerTexts()).toEqual(['3 fields need attention.'])
     expect(await findBarriers(page)).toEqual([])
     await amount.fill('5')
     await page.getByRole('combobox', { name: 'Payee' }).fill(PAYEE)

@@ -1,0 +1,202 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { type PaymentSummary, PaymentSummary_Measure as SumOf, type WatchFilter } from '@waybill/client'
+import { memo, useMemo, useState } from 'react'
+import { formatAmount, formatUsd } from '../../shared/format-amount.ts'
+import { dayIn } from '../../shared/format-time.ts'
+import { paymentsTexts } from '../../shared/texts.ts'
+import { isAboveZero } from '../parts/decimals.ts'
+import { Button } from '../parts/fields.tsx'
+import { useZone } from '../parts/hooks.ts'
+import { Link } from '../parts/link.tsx'
+import { searchOf, withParameter } from '../parts/location.ts'
+import { ErrorNotice, failureOf, Waiting } from '../parts/notices.tsx'
+import { missingScope } from '../parts/scope-notice.tsx'
+import { Amount } from '../parts/shown-values.tsx'
+import { useWaybill } from '../parts/signed-in.tsx'
+import { Chart } from './chart.tsx'
+import { ChartControls, type ChartSetting, ChartTable } from './chart-table.tsx'
+import { coloursOf } from './colours.ts'
+import { searchFilters, withFilters } from './filters.ts'
+import { choosePeriod } from './periods.ts'
+import {
+  barsOf,
+  type ChartState,
+  type CurrencySums,
+  failedOf,
+  groupsOf,
+  isFailedOnly,
+  MEASURES,
+  PERIODS,
+  SPLITS,
+  sumsByCurrency,
+  withoutFailed,
+} from './sums.ts'
+import { useKnownNames } from './use-known-names.ts'
+import { SUMS_MS } from './use-payments.ts'
+
+interface SumsCardProps {
+  readonly query: URLSearchParams
+  /** Shows the query that is made of the one before. */
+  readonly onChange: (make: (before: URLSearchParams) => URLSearchParams) => void
+}
+
+/** How much came in, in all and over time. Failed payments stand beside it, and in the chart only by status or alone. */
+export const SumsCard = memo(function SumsCard({ query, onChange }: SumsCardProps) {
+  const zone = useZone()
+  const state = chartStateOf(query, dayIn(new Date(), zone))
+  const filter = useMemo(() => searchFilters(query), [query])
+  const isFailed = isFailedOnly(filter)
+  const totals = useSummary(filter, { sums: [SumOf.AMOUNTS, SumOf.REFUNDS, SumOf.NET] })
+  const charted = isFailed || state.split === 'status' ? filter : withoutFailed(filter)
+  const overTime = useSummary(charted, { groupBy: groupsOf(state), timeZone: zone })
+  const known = useKnownNames(true)
+  // The list says it.
+  if (missingScope(totals.error) !== undefined) return null
+  const failed = failureOf(totals) ?? failureOf(overTime)
+  if (failed !== undefined)
+    return <ErrorNotice error={failed} onRetry={() => void Promise.all([totals.refetch(), overTime.refetch()])} />
+  const isReady = overTime.data !== undefined && (state.split !== 'currency' || known !== undefined)
+  const chart = {
+    ...(isReady ? barsOf(overTime.data, state) : { bars: [], series: [] }),
+    state,
+    onPeriod: (from: string, to: string) =>
+      onChange((before) =>
+        withFilters(before, [
+          { field: 'from', value: from },
+          { field: 'to', value: to },
+        ]),
+      ),
+  }
+  const colourOf = coloursOf(state.split, state.split === 'status' ? [] : (known?.[state.split] ?? []))
+  const changeChart = (name: ChartSetting, value: string) => onChange((before) => withParameter(before, name, value))
+  return (
+    <section className="card sums-card" aria-label={paymentsTexts.chart.label}>
+      {totals.data === undefined ? (
+        <Waiting lines={5} />
+      ) : (
+        <Totals summary={totals.data} isFailed={isFailed} query={query} filter={filter} />
+      )}
+      <div className="stack gap-2">
+        <ChartControls state={state} onChange={changeChart} />
+        <Chart {...chart} colourOf={colourOf} />
+        <ChartTable {...chart} />
+      </div>
+    </section>
+  )
+})
+
+type SummaryQuestion = Pick<
+  Parameters<ReturnType<typeof useWaybill>['summarizePayments']>[0],
+  'groupBy' | 'sums' | 'timeZone'
+>
+
+/** Sums of a filter, read again while the page can be seen. */
+function useSummary(filter: WatchFilter, question: SummaryQuestion, isWanted = true) {
+  const waybill = useWaybill()
+  const asked = { ...filter, ...question }
+  return useQuery({
+    queryKey: ['sums', asked],
+    queryFn: ({ signal }) => waybill.summarizePayments(asked, { signal }),
+    placeholderData: keepPreviousData,
+    refetchInterval: SUMS_MS,
+    enabled: isWanted,
+  })
+}
+
+function chartStateOf(query: URLSearchParams, today: string): ChartState {
+  const one = <T extends string>(name: string, options: readonly T[], otherwise: T) =>
+    options.find((option) => option === query.get(name)) ?? otherwise
+  return {
+    period: one('by', PERIODS, choosePeriod(query.get('from'), query.get('to'), today)),
+    split: one('split', SPLITS, 'network'),
+    measure: one('measure', MEASURES, 'usd'),
+  }
+}
+
+interface TotalsProps {
+  readonly summary: PaymentSummary
+  readonly isFailed: boolean
+  readonly query: URLSearchParams
+  readonly filter: WatchFilter
+}
+
+function Totals({ summary, isFailed, query, filter }: TotalsProps) {
+  const { sums: texts, count: say, withoutUsd } = paymentsTexts
+  const { count, currencies } = sumsByCurrency(summary)
+  const failures = summary.count - count
+  return (
+    <div className="stack gap-2">
+      <p className="totals row">
+        <strong className="total number">{isFailed ? texts.failedCount(count) : say(count)}</strong>
+        <span className="number" title={`${formatAmount(summary.amountInUsd)} USD`}>
+          <span className="total">{formatUsd(summary.amountInUsd)}</span> {!isFailed && texts.gross}
+        </span>
+        {summary.countWithoutUsd > 0 && <span className="quiet small">{withoutUsd(summary.countWithoutUsd)}</span>}
+      </p>
+      {currencies.length > 0 && <CurrencyTable currencies={currencies} isFailed={isFailed} />}
+      {failures > 0 && <Failed count={failures} query={query} filter={filter} />}
+    </div>
+  )
+}
+
+const FEW_CURRENCIES = 4
+
+/** The same numbers as `sums` of the API. */
+function CurrencyTable({ currencies, isFailed }: { currencies: readonly CurrencySums[]; isFailed: boolean }) {
+  const { sums: texts, more, fewer } = paymentsTexts
+  const [isWhole, setWhole] = useState(false)
+  const rest = currencies.length - FEW_CURRENCIES
+  const columns = isFailed ? ([['gross', texts.failed]] as const) : texts.columns
+  return (
+    <>
+      <table className="sums-table small number">
+        <caption className="unseen">{texts.title}</caption>
+        <thead>
+          <tr>
+            <th scope="col">{texts.currency}</th>
+            {columns.map(([name, title]) => (
+              <th key={name} scope="col">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {currencies.slice(0, isWhole ? undefined : FEW_CURRENCIES).map((sums) => (
+            <tr key={sums.symbol}>
+              <th scope="row">{sums.symbol}</th>
+              {columns.map(([name, title]) => (
+                <td key={name} data-name={title} className={isAboveZero(sums[name]) ? name : `${name} quiet`}>
+                  <Amount value={sums[name]} currency={sums.symbol} decimals={2} bare />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rest > 0 && (
+        <Button
+          text={isWhole ? fewer : more(rest)}
+          kind="plain small"
+          aria-expanded={isWhole}
+          onClick={() => setWhole(!isWhole)}
+        />
+      )}
+    </>
+  )
+}
+
+/** Failed payments of the filter, which moved no money: a link to them. */
+function Failed({ count, query, filter }: { count: number; query: URLSearchParams; filter: WatchFilter }) {
+  const { data } = useSummary(failedOf(filter), {})
+  const to = new URLSearchParams(query)
+  to.delete('status')
+  to.set('status', 'FAILED')
+  return (
+    <p className="small">
+      <Link to={`/payments${searchOf(to)}`} className="failed-link">
+        {paymentsTexts.sums.besides(count, data && formatUsd(data.amountInUsd))}
+      </Link>
+    </p>
+  )
+}

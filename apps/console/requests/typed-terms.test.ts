@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest'
+import { localMinuteIn, noTerms, sayViolations, termsOf } from './typed-terms.ts'
+
+it('leaves out what is not typed and takes the invoice to be in the payment currency', () => {
+  const typed = { ...noTerms, payee: ' 0x12 ', amount: '5', paymentCurrency: 'USDC-BASE' }
+  expect(termsOf(typed)).toEqual({
+    payee: '0x12',
+    amount: '5',
+    paymentCurrency: 'USDC-BASE',
+    invoiceCurrency: 'USDC-BASE',
+  })
+  const all = { ...typed, invoiceCurrency: 'EUR', reference: 'INV 1', refundAddress: '0x34' }
+  expect(termsOf(all)).toMatchObject({ invoiceCurrency: 'EUR', reference: 'INV 1', refundAddress: '0x34' })
+})
+
+it('reads back the moment that it offers for the input', () => {
+  const now = new Date('2026-11-23T12:34:00Z')
+  const expiresAt = localMinuteIn(24, now)
+  expect(termsOf({ ...noTerms, expiresAt })).toMatchObject({ expiresAt: '2026-11-24T12:34:00.000Z' })
+})
+
+it('takes the decimal sign of the viewer, and sends nothing that may mean two amounts', () => {
+  expect(termsOf({ ...noTerms, amount: '19,90' }).amount).toBe('19.90')
+  expect(termsOf({ ...noTerms, amount: '1,234' }).amount).toBe('1234 or 1.234')
+})
+
+it('says in plain words what is wrong at the field where it was typed', () => {
+  const violations = [
+    { field: 'payee', reason: 'INVALID_ADDRESS', description: 'payee: "0x12" is not a valid address' },
+    { field: 'amount', reason: 'MISSING_FIELD', description: 'amount is missing; send a value for amount' },
+    { field: 'invoiceCurrency', reason: 'MISSING_FIELD', description: 'invoiceCurrency is missing' },
+    { field: 'network', reason: 'MISSING_FIELD', description: 'network is missing; send a value for network' },
+    { field: 'reference', reason: 'INVALID_REFERENCE', description: 'reference: it is too long' },
+  ]
+  expect(sayViolations(violations, '')).toEqual({
+    payee: 'This address is incomplete or mistyped. Copy it again.',
+    amount: 'Required.',
+    paymentCurrency: 'Say on which network, as in USDC-BASE.',
+    reference: 'It is too long.',
+  })
+})
+
+it.each([
+  ['1,234', /^Is this 1234 or 1\.234\?/],
+  ['0', /^Enter an amount above 0, such as 19\.90/],
+  ['abc', /^Enter an amount above 0/],
+])('says what is wrong with the amount %s', (typed, said) => {
+  const violations = [{ field: 'amount', reason: 'INVALID_AMOUNT', description: 'amount: it is not a number' }]
+  expect(sayViolations(violations, typed).amount).toMatch(said)
+})

@@ -1,0 +1,84 @@
+/** What is typed for a new request, and what the service says of it. */
+import type { FieldViolation } from '@waybill/client'
+import { readAmount, sayUnreadAmount } from '../../shared/read-amount.ts'
+import { sentence } from '../../shared/sentence.ts'
+import { requestTexts } from '../../shared/texts.ts'
+
+const { create: texts } = requestTexts
+
+/** The fields as they are typed; empty ones are left out of the terms. */
+export const noTerms = {
+  payee: '',
+  amount: '',
+  invoiceCurrency: '',
+  paymentCurrency: '',
+  reference: '',
+  refundAddress: '',
+  /** Of an input of date and time, in the browser's zone: `2026-11-24T10:00`. */
+  expiresAt: '',
+}
+
+export type TypedTerms = Readonly<typeof noTerms>
+export type TermName = keyof TypedTerms
+
+/** What is sent. An invoice without a currency of its own is in the one it is paid in. */
+export function termsOf(typed: TypedTerms) {
+  const trimmed = Object.entries(typed).map(([name, text]) => [name, text.trim()])
+  const { paymentCurrency, invoiceCurrency, reference, refundAddress, expiresAt, ...needed } = Object.fromEntries(
+    trimmed,
+  ) as TypedTerms
+  const amount = readAmount(needed.amount)
+  return {
+    ...needed,
+    // The service refuses what may mean two amounts together with whatever else is wrong.
+    amount: typeof amount === 'object' ? amount.either.join(' or ') : (amount ?? needed.amount),
+    paymentCurrency,
+    invoiceCurrency: invoiceCurrency === '' ? paymentCurrency : invoiceCurrency,
+    ...(reference !== '' && { reference }),
+    ...(refundAddress !== '' && { refundAddress }),
+    ...(expiresAt !== '' && { expiresAt: new Date(expiresAt).toISOString() }),
+  }
+}
+
+/**
+ * What the service finds wrong, at the fields where it was typed, in a merchant's words where there are some.
+ *
+ * @param amount - as it was typed
+ */
+export function sayViolations(
+  violations: readonly FieldViolation[],
+  amount: string,
+): Readonly<Partial<Record<TermName, string>>> {
+  return Object.fromEntries(
+    violations
+      // It is sent with the payment currency, which is missing then.
+      .filter(({ field, reason }) => field !== 'invoiceCurrency' || reason !== 'MISSING_FIELD')
+      .map((violation) => [
+        // The network is the second half of the payment currency.
+        violation.field === 'network' ? 'paymentCurrency' : violation.field,
+        sayViolation(violation, amount),
+      ]),
+  )
+}
+
+function sayViolation({ field, reason, description }: FieldViolation, amount: string): string {
+  if (reason === 'MISSING_FIELD') return field === 'network' ? texts.noNetwork : texts.required
+  if (reason === 'INVALID_AMOUNT') {
+    const read = readAmount(amount)
+    return sayUnreadAmount(typeof read === 'object' ? read : undefined)
+  }
+  const said: Readonly<Record<string, string>> = texts.wrong
+  return said[reason] ?? sentence(sentenceOf(field, description))
+}
+
+/** `payee: "0x12" is not …` → `"0x12" is not …`, since it stands at the field. */
+function sentenceOf(field: string, description: string): string {
+  const prefix = `${field}: `
+  return description.startsWith(prefix) ? description.slice(prefix.length) : description
+}
+
+/** A moment from now as an input of date and time shows it, in the browser's zone. */
+export function localMinuteIn(hours: number, now: Date): string {
+  const at = new Date(now.getTime() + hours * 3_600_000)
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+}
