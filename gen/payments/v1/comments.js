@@ -624,7 +624,7 @@ export const comments = {
   "payments.v1.SearchPaymentsResponse.payments": "The payments in the order asked for, also on a page that was reached by `prevCursor`.",
   "payments.v1.SearchPaymentsResponse.removed": "Only if sorted by CHANGED: payments that no longer exist, because a reorg took their transaction out of the chain or an import took their place. They have their place in the order, and count towards the limit of the page. Other filters than `changedFrom` and `changedTo` do not apply to them.",
   "payments.v1.SearchPaymentsResponse.watch_cursor": "Position of this page in the changes of the account: send it to WatchPayments as `watchCursor` to get every change since. Opaque. Always present.",
-  "payments.v1.Shop": "Who asks payers for money, and how its checkout page looks: as set with the publishable key. All fields are absent where they were not set, and for keys that are not publishable.",
+  "payments.v1.Shop": "Who asks payers for money, and the styles of its checkout page, as set with the publishable key. All fields are absent where they were not set, and for keys that are not publishable.",
   "payments.v1.Shop.color": "Colour of the buttons: `#` and 6 hexadecimal digits. Example: `\"#0a7d4f\"`.",
   "payments.v1.Shop.corner_radius": "Radius of corners in pixels, from 0 to 32. Example: `8`.",
   "payments.v1.Shop.logo": "Its logo as a data URI of an image, at most 16 KiB before it is encoded. Example: `\"data:image/png;base64,iVBORw0K\"`.",

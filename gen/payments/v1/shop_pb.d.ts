@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_payments_v1_shop: GenFile;
 
 /**
- * Who asks payers for money, and how its checkout page looks: as set with the publishable key. All fields are absent
+ * Who asks payers for money, and the styles of its checkout page, as set with the publishable key. All fields are absent
  * where they were not set, and for keys that are not publishable.
  *
  * @generated from message payments.v1.Shop
