@@ -63,7 +63,7 @@ function importsOf(path: string, outputs: Metafile['outputs'], seen = new Set<st
 }
 
 /** The licence texts of the packages that are in a bundle, as they ask to be kept beside it. */
-async function noticesOf({ inputs }: Metafile): Promise<string> {
+export async function noticesOf({ inputs }: Metafile): Promise<string> {
   const folders = Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? [])
   const notices = [...new Set(folders)].toSorted().map(async (folder) => {
     const { name, version, license } = JSON.parse(await readFile(join(root, folder, 'package.json'), 'utf8')) as Record<

@@ -8,13 +8,18 @@ export interface PageFrame {
   /** Paths of the assets. */
   readonly style: string
   readonly script: string
+  /** The search of the pages, and what it searches. */
+  readonly search: string
+  readonly sections: string
+  /** The licences of packages in the search. */
+  readonly licences: string
   readonly release: string
 }
 
 /** A whole page. It has no inline script or style, and nothing from another host. */
 export function renderPage(frame: PageFrame, page: MarkdownDocument): string {
   const isApi = page.section === 'API'
-  const { body, headings } = renderMarkdown(page.markdown, linksFrom(page, frame.pages), isApi ? ownId : undefined)
+  const { body, headings } = renderDocument(page, frame.pages)
   const shown = isApi ? [] : headings.filter(({ depth }) => depth === 2)
   return html`<!doctype html>
 <html lang="en">
@@ -26,9 +31,10 @@ export function renderPage(frame: PageFrame, page: MarkdownDocument): string {
 ${page.summary !== '' && html`<meta name="description" content="${page.summary}">`}
 <link rel="stylesheet" href="${frame.style}">
 <link rel="icon" href="data:,">
+<link rel="license" href="${frame.licences}">
 <link rel="service-desc" type="application/json" href="/openapi.json">
 <link rel="alternate" type="text/markdown" href="${page.source}">
-<script src="${frame.script}" defer></script>
+<script src="${frame.script}" data-search="${frame.search}" data-sections="${frame.sections}" defer></script>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
@@ -49,6 +55,11 @@ ${shown.length >= 2 && html`<nav class="headings" aria-label="On this page"><h2>
 </body>
 </html>
 `.html
+}
+
+/** A page's body and its headings. */
+export function renderDocument(page: MarkdownDocument, pages: readonly MarkdownDocument[]): RenderedMarkdown {
+  return renderMarkdown(page.markdown, linksFrom(page, pages), page.section === 'API' ? ownId : undefined)
 }
 
 /** Operations and schemas are linked to by their names. */

@@ -1,12 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { build } from 'esbuild'
 import { describeApi } from '../../src/api/openapi/describe-api.ts'
 import type { OpenApiDocument } from '../../src/api/openapi/openapi-document.ts'
 import { createPaymentsServices, type PaymentsCalls } from '../../src/api/services/payments-services.ts'
 import { type BuiltFile, digestOf } from '../bundle/built-file.ts'
+import { noticesOf } from '../bundle/bundle-app.ts'
 import { markReasons, writeApiPages } from './api-pages.ts'
 import { type MarkdownDocument, readDocuments, type Section } from './read-documents.ts'
-import { renderPage } from './render-page.ts'
+import { renderDocument, renderPage } from './render-page.ts'
+import { sectionsOf } from './sections.ts'
 
 /**
  * Writes the documentation and the reference of the API: a page and its Markdown for each, and /llms.txt.
@@ -28,17 +31,50 @@ export async function writeReference(root: string): Promise<readonly BuiltFile[]
   const others = [...writeApiPages(description), ...documents]
   const about = { ...description.info, description: markReasons(description)(description.info.description) }
   const pages = [writeOverview(about, others), ...others]
-  const style = { path: `docs/assets/reference-${digestOf(tokens + rules)}.css`, body: tokens + rules }
-  const script = { path: `docs/assets/reference-${digestOf(code)}.js`, body: code }
-  const frame = { pages, style: `/${style.path}`, script: `/${script.path}`, release }
+  const style = assetOf('reference', 'css', tokens + rules)
+  const script = assetOf('reference', 'js', code)
+  const found = pages.flatMap((page) => sectionsOf(page, renderDocument(page, pages).headings))
+  const sections = assetOf('sections', 'json', JSON.stringify(found))
+  const { search, licences } = await bundleSearch(join(assets, 'search.js'))
+  const urls = {
+    style: `/${style.path}`,
+    script: `/${script.path}`,
+    search: `/${search.path}`,
+    sections: `/${sections.path}`,
+    licences: `/${licences.path}`,
+  }
+  const frame = { pages, ...urls, release }
   return [
     style,
     script,
+    search,
+    licences,
+    sections,
     ...pages.flatMap((page) => [
       { path: `${page.url.slice(1)}.html`, body: renderPage(frame, page) },
       { path: page.source.slice(1), body: page.markdown },
     ]),
   ]
+}
+
+const assetOf = (name: string, type: string, body: string) => ({
+  path: `docs/assets/${name}-${digestOf(body)}.${type}`,
+  body,
+})
+
+/** The script of the search, and the licences of the packages in it. */
+async function bundleSearch(path: string) {
+  const { outputFiles, metafile } = await build({
+    entryPoints: [path],
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    target: 'es2022',
+    write: false,
+    metafile: true,
+  })
+  const code = outputFiles[0]?.text ?? ''
+  return { search: assetOf('search', 'js', code), licences: assetOf('licenses', 'txt', await noticesOf(metafile)) }
 }
 
 /** Writes the page that leads to all others. It is /llms.txt too, in the form of llmstxt.org: a title, what it is, how to call it, and lists of links. */

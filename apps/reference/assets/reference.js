@@ -1,4 +1,5 @@
-// Copies examples, filters the contents, and opens them on wide screens. Every page works without it.
+// Copies examples, searches the pages, and opens their contents on wide screens. Every page works without it.
+const own = document.currentScript.dataset
 const menu = document.querySelector('.menu')
 const wide = matchMedia('(min-width: 60rem)')
 
@@ -24,30 +25,68 @@ function addCopyButton(pre) {
   frame.append(pre, button)
 }
 
-function addFilter(contents) {
+/** How many results are shown. */
+const MOST = 12
+
+/** Searches the text of all pages. The index is loaded when the box is used first. */
+function addSearch(contents) {
+  const { search, sections } = own
   const box = document.createElement('input')
   box.type = 'search'
   box.className = 'filter'
-  box.placeholder = 'Filter'
-  box.setAttribute('aria-label', 'Filter the contents')
-  box.addEventListener('input', () => {
-    const words = box.value.toLowerCase().split(/\s+/)
-    for (const item of contents.querySelectorAll('li')) {
-      const text = item.textContent.toLowerCase()
-      item.hidden = !words.every((word) => text.includes(word))
+  box.placeholder = 'Search'
+  box.setAttribute('aria-label', 'Search the documentation')
+  const status = document.createElement('p')
+  status.className = 'found'
+  status.setAttribute('role', 'status')
+  const results = document.createElement('ol')
+  results.className = 'results'
+  let loading
+  const load = () =>
+    (loading ??= Promise.all([import(search), fetch(sections).then((answer) => answer.json())]).then(
+      ([{ createSearch }, all]) => createSearch(all),
+    ))
+  const show = async () => {
+    const words = box.value.trim()
+    contents.classList.toggle('searching', words !== '')
+    if (words === '') {
+      results.replaceChildren()
+      status.textContent = ''
+      return
     }
-    for (const list of contents.querySelectorAll(':scope > ul')) {
-      const isEmpty = [...list.children].every((item) => item.hidden)
-      list.hidden = isEmpty
-      list.previousElementSibling.hidden = isEmpty
+    const find = await load().catch(() => undefined)
+    if (words !== box.value.trim()) return
+    if (find === undefined) {
+      loading = undefined
+      status.textContent = 'The search could not be loaded. Try again.'
+      return
     }
+    const found = find(words)
+    status.textContent = found.length === 0 ? 'Nothing found' : `${found.length} found`
+    results.replaceChildren(...found.slice(0, MOST).map(toResult))
+  }
+  box.addEventListener('focus', () => void load().catch(() => (loading = undefined)))
+  box.addEventListener('input', () => void show())
+  box.addEventListener('keydown', ({ key }) => {
+    if (key === 'Enter') results.querySelector('a')?.click()
   })
-  contents.prepend(box)
+  contents.prepend(box, status, results)
+}
+
+function toResult({ url, title, excerpt }) {
+  const item = document.createElement('li')
+  const link = document.createElement('a')
+  link.href = url
+  link.textContent = title
+  const text = document.createElement('p')
+  text.textContent = excerpt
+  item.append(link, text)
+  return item
 }
 
 openWhenWide()
 wide.addEventListener('change', openWhenWide)
 for (const pre of document.querySelectorAll('main pre')) addCopyButton(pre)
 const contents = document.querySelector('.contents')
-if (contents) addFilter(contents)
+if (contents) addSearch(contents)
 contents?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' })

@@ -101,6 +101,7 @@ describe('GetPaymentRoutes', () => {
           tokenAddress: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
           expiresAt: '2026-03-01T12:00:00.250Z',
           feeBreakdown: [gas, { ...platform, amountInUSD: amountInUsd }],
+          warnings: [{ reason: 'GAS_UNPRICED', message: 'no price', metadata: {} }],
         },
       ],
     })

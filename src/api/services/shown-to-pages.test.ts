@@ -9,8 +9,8 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
   'payments.v1.PaymentRequest': ['requestId', 'salt', 'reference', 'refundAddress', 'refundReference'],
 }
 
-const { getPaymentRequest, watchPaymentRequest } = RequestsService.method
-const methods = [getPaymentRequest, watchPaymentRequest, ...RoutesService.methods]
+const { getPaymentRequest, watchPaymentRequest, getShop } = RequestsService.method
+const methods = [getPaymentRequest, watchPaymentRequest, getShop, ...RoutesService.methods]
 
 function reachable(desc: DescMessage, found = new Map<string, DescMessage>()): Map<string, DescMessage> {
   if (found.has(desc.typeName)) return found
