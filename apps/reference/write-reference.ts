@@ -35,7 +35,7 @@ export async function writeReference(root: string): Promise<readonly BuiltFile[]
   const script = assetOf('reference', 'js', code)
   const found = pages.flatMap((page) => sectionsOf(page, renderDocument(page, pages).headings))
   const sections = assetOf('sections', 'json', JSON.stringify(found))
-  const { search, licences } = await bundleSearch(join(assets, 'search.js'))
+  const { search, licences } = await bundleSearch(join(import.meta.dirname, 'search.ts'))
   const urls = {
     style: `/${style.path}`,
     script: `/${script.path}`,

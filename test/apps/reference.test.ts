@@ -1,6 +1,8 @@
 import { posix } from 'node:path'
 import { beforeAll, describe, expect, it, test } from 'vitest'
 import { headingId, renderMarkdown } from '../../apps/reference/render-page.ts'
+import { createSearch } from '../../apps/reference/search.ts'
+import type { FoundSection } from '../../apps/reference/sections.ts'
 import { createBuiltFiles } from '../../src/api/http/built-files.ts'
 import { joinOpenFiles, type OpenFile } from '../../src/api/http/open-files.ts'
 import { describeApi } from '../../src/api/openapi/describe-api.ts'
@@ -64,6 +66,27 @@ describe('the pages of /docs', () => {
         .map(({ target, anchor }) => `${path}: ${target}#${anchor}`),
     )
     expect(dead).toEqual([])
+  })
+
+  it.each([
+    ['rotate key', '/docs/reference/commands'],
+    ['idempotency-key', '/docs/reference/requests'],
+    ['NO_CONVERSION_PATH', '/docs/reference/reasons'],
+    ['referencePrefix', '/docs/reference/payments'],
+    ['pgbounc', '/docs/guides/postgresql'],
+    ['refundRefernce', '/docs/guides/refund-a-payment'],
+  ])('are found by %j, among others %s, each at a place that is there', async (words, wanted) => {
+    const path = /data-sections="([^"]+)"/.exec(String(found.get('/docs')?.body))?.[1] ?? ''
+    const file = await files.read(path)
+    if (file === undefined || !('body' in file)) throw new Error(`${path} is not served`)
+    const results = createSearch(JSON.parse(String(file.body)) as FoundSection[])(words)
+    expect(results.slice(0, 12).map(({ url }) => url.split('#')[0])).toContain(wanted)
+    const dead = results.filter(({ url }) => {
+      const [page = '', anchor] = url.split('#')
+      return anchor !== undefined && !String(found.get(page)?.body).includes(`id="${anchor}"`)
+    })
+    expect(dead).toEqual([])
+    expect(results.every(({ excerpt }) => excerpt.length > 0 && excerpt.length < 150)).toBe(true)
   })
 
   it('hold no script, style or handler of their own, no unescaped text, and nothing from another host', () => {

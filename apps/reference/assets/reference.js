@@ -84,6 +84,15 @@ function toResult({ url, title, excerpt }) {
   return item
 }
 
+/** Examples name the port of a plain start; here they name the service that shows them. */
+function nameThisService(code) {
+  for (const node of code.childNodes) {
+    if (node.nodeType === Node.TEXT_NODE) node.data = node.data.replaceAll('http://127.0.0.1:8080', location.origin)
+    else nameThisService(node)
+  }
+}
+
+for (const code of document.querySelectorAll('code')) nameThisService(code)
 openWhenWide()
 wide.addEventListener('change', openWhenWide)
 for (const pre of document.querySelectorAll('main pre')) addCopyButton(pre)
