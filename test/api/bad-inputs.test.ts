@@ -171,6 +171,9 @@ const methods = [RoutesService, PaymentSearchService, RequestsService, Operation
 const goodRequests: Readonly<Record<string, JsonObject>> = {
   GetPaymentRoutes: { paymentReference: '${open.paymentReference}', wallet: '${payer}' },
   StreamPaymentRoutes: { paymentReference: '${open.paymentReference}', wallet: '${payer}' },
+  GetPaymentOptions: { paymentReference: '${open.paymentReference}' },
+  ListCurrencies: {},
+  GetShop: {},
   GetPaymentCalldata: {
     paymentReference: '${open.paymentReference}',
     wallet: '${payer}',
