@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import schema from './chains-file.schema.json' with { type: 'json' }
+import type { ChainConfig } from './chains-file.ts'
 import { l1Fees } from './l1-fee.ts'
 import { parseChainsFile } from './parse-chains-file.ts'
 
@@ -268,4 +270,42 @@ describe('parseChainsFile', () => {
     const parsed = parse([base(), { ...base(), rpcUrls: ['ftp://x'] }])
     expect(parsed.ok ? [] : parsed.faults).toHaveLength(3)
   })
+})
+
+/** Every field that a chain may have. */
+const chainFields = {
+  name: true,
+  chainId: true,
+  rpcUrls: true,
+  requestsPerSecond: true,
+  requestsPerDay: true,
+  nodeLimits: true,
+  multicall: true,
+  native: true,
+  tokens: true,
+  contracts: true,
+  intermediaries: true,
+  swapIntermediaries: true,
+  executors: true,
+  lifi: true,
+  conversion: true,
+  swapV2: true,
+  swapV3: true,
+  l1Fee: true,
+  startBlock: true,
+  since: true,
+  sampleLogs: true,
+  explorer: true,
+  finality: true,
+  blockTimeSeconds: true,
+} as const satisfies Record<keyof ChainConfig, true>
+
+it('the schema has every field of a chain', () => {
+  // `optional` decides whether there is a chain; `nodeLimits` are read from the entries of `rpcUrls`.
+  const inFile = Object.keys(schema.$defs.chain.properties).filter((name) => name !== 'optional')
+  expect(inFile.toSorted()).toEqual(
+    Object.keys(chainFields)
+      .filter((name) => name !== 'nodeLimits')
+      .toSorted(),
+  )
 })

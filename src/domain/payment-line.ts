@@ -31,6 +31,9 @@ export function formatPaymentLine(payment: Payment): string {
   return JSON.stringify(toPaymentLine(payment))
 }
 
+/** A line has every field of a payment but the stamp. */
+type LineField = Exclude<keyof Payment, 'changedAt' | 'amountInUsd'> | 'amountInUSD'
+
 /** The values of a payment's line. */
 export function toPaymentLine(payment: Payment) {
   const { network, sourceNetwork = network, txHash, sourceTxHash, blockNumber } = payment
@@ -68,7 +71,7 @@ export function toPaymentLine(payment: Payment) {
     refundedAmount: payment.refundedAmount,
     statusHistory: payment.statusHistory.map(({ status, at }) => ({ status, at: formatTime(new Date(at)) })),
     superseded: payment.superseded,
-  }
+  } satisfies Readonly<Record<LineField, unknown>>
 }
 
 function toFee({ type, stage, provider, amount, currency, amountInUsd, ...rest }: PaymentFee) {

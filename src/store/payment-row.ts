@@ -264,7 +264,7 @@ export function paymentOfRow(row: TextRow, heads: Heads): Payment {
     statusHistory: parsed(row[at.status_history]) as StatusChange[],
     superseded: row[at.superseded] === 't' || undefined,
     confirmations: isCountedUp(row) ? countUp(blockNumber, chainId, heads) : confirmations,
-  }
+  } satisfies Readonly<Record<keyof Payment, unknown>>
 }
 
 /** Whether the confirmations of a row are counted at read, and not stored. */

@@ -62,6 +62,12 @@ const schema = readFileSync('src/postgres/schema.sql', 'utf8')
 /** The others stand for several indexes, or for a range of one. */
 const chosen = Object.entries(indexes).filter(([name]) => name.startsWith('payments_'))
 
+test('every index of payments that the schema has for searches is known to them', () => {
+  const others = ['payments_not_final', 'payments_superseded', 'payments_source_tx', 'payments_refund_tx']
+  const created = [...schema.matchAll(/create index (payments_\w+) on payments/g)].map(([, name = '']) => name)
+  expect(created.filter((name) => !others.includes(name)).toSorted()).toEqual(chosen.map(([name]) => name).toSorted())
+})
+
 test.each(chosen)('the schema has the index %s as searches know it', (name, { order, hasStatus, includes }) => {
   const created = new RegExp(
     `create index ${name} on payments \\(account_id, ([\\w, ]+), id\\)(?:\\s+include \\(([\\w, ]+)\\))?`,

@@ -4,6 +4,7 @@ import {
   type Payment_LinksSchema,
   Payment_Status,
   Payment_Type,
+  type Payment as PaymentMessage,
   type PaymentSchema,
 } from '../../../gen/payments/v1/payment_pb.js'
 import { type FindExplorer, linkAddress, linkTransaction, noExplorer } from '../../chains/explorer.ts'
@@ -84,7 +85,7 @@ function paymentToProto(payment: Payment) {
     refundedAmount: payment.refundedAmount,
     statusHistory: payment.statusHistory.map(({ status, at }) => ({ status: Payment_Status[status], at: timeOf(at) })),
     superseded: payment.superseded,
-  }
+  } satisfies Readonly<Record<Exclude<keyof PaymentMessage, '$typeName' | '$unknown' | 'links'>, unknown>>
 }
 
 function feeToProto(fee: PaymentFee) {

@@ -59,7 +59,7 @@ export function buildPayment(parts: PaymentParts): DetectedPayment {
     fees: feesOf(parts, usd),
     exchangeRates: [...rates, ...usd.rates, ...nativeRates(parts)],
     gas: gasOf(parts),
-  }
+  } satisfies Readonly<Record<keyof DetectedPayment, unknown>>
 }
 
 /** Builds a refund as it is stored. */

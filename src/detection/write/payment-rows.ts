@@ -79,31 +79,43 @@ export function rowKeyAt({ txHash, eventIndex }: EventPlace, { network }: Writte
   return `${txHash.slice(2)} ${eventIndex} ${network}`
 }
 
-/** Columns by which a payment is another one: what was computed from the old ones, prices of the time included, is replaced with them. */
-const MATCHED_COLUMNS = [
-  'block_number',
-  'log_index',
-  'request_id',
-  'type',
-  'amount',
-  'invoice_amount',
-  'currency',
-] as const
+/**
+ * What happens to a column when its event is read again: by a `MATCHED` one the payment is another, and what was computed from the old one, prices of
+ * the time included, is replaced; a `SEEN` one is decided by blocks and requests alone; a `FILLED` one is filled in; a `FIXED` one is part of the
+ * event's place.
+ */
+const columnRules = {
+  block_number: 'MATCHED',
+  log_index: 'MATCHED',
+  request_id: 'MATCHED',
+  type: 'MATCHED',
+  amount: 'MATCHED',
+  invoice_amount: 'MATCHED',
+  currency: 'MATCHED',
+  event_index: 'SEEN',
+  timestamp: 'SEEN',
+  payee: 'SEEN',
+  initiator: 'SEEN',
+  token_address: 'SEEN',
+  payment_reference: 'SEEN',
+  reference: 'SEEN',
+  currency_symbol: 'SEEN',
+  invoice_currency: 'SEEN',
+  source_network: 'SEEN',
+  source_tx_hash: 'SEEN',
+  payer: 'FILLED',
+  amount_in_usd: 'FILLED',
+  fees: 'FILLED',
+  exchange_rates: 'FILLED',
+  gas: 'FILLED',
+  network: 'FIXED',
+  chain_id: 'FIXED',
+  tx_hash: 'FIXED',
+} as const satisfies Readonly<Record<keyof PaymentFacts, 'MATCHED' | 'SEEN' | 'FILLED' | 'FIXED'>>
 
-/** Further columns that blocks and requests decide alone. */
-const SEEN_COLUMNS = [
-  'event_index',
-  'timestamp',
-  'payee',
-  'initiator',
-  'token_address',
-  'payment_reference',
-  'reference',
-  'currency_symbol',
-  'invoice_currency',
-  'source_network',
-  'source_tx_hash',
-] as const
+const factNames = Object.keys(columnRules) as (keyof PaymentFacts)[]
+const matchedColumns = factNames.filter((name) => columnRules[name] === 'MATCHED')
+const seenColumns = factNames.filter((name) => columnRules[name] === 'SEEN')
 
 /**
  * Corrects a stored row by what reading its event again found. The payer is replaced, even by an unknown one; figures that were unknown are
@@ -114,12 +126,12 @@ const SEEN_COLUMNS = [
  */
 export function correctFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
   if (row.imported) return row.detected ? fillIn(row, facts) : row
-  const isOther = MATCHED_COLUMNS.some((name) => !isSameValue(row[name], facts[name])) || !areSame(row.fees, facts.fees)
+  const isOther = matchedColumns.some((name) => !isSameValue(row[name], facts[name])) || !areSame(row.fees, facts.fees)
   const isCarried = facts.type === codeOfType('CROSSCHAIN') && row.type === facts.type
   const { payer, source_network, source_tx_hash } = isCarried ? row : facts
   const corrected = { ...facts, payer, source_network, source_tx_hash }
   if (isOther) return { ...row, ...corrected }
-  const seen = SEEN_COLUMNS.filter((name) => !isSameValue(row[name], corrected[name]))
+  const seen = seenColumns.filter((name) => !isSameValue(row[name], corrected[name]))
   const filled = fillIn(row, corrected)
   return seen.length === 0 ? filled : { ...filled, ...Object.fromEntries(seen.map((name) => [name, corrected[name]])) }
 }
