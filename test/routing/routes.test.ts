@@ -66,6 +66,7 @@ describe('an answer', () => {
       chainId: 'eip155:31337',
       tokenAddress: ethereum.tokens.USDC.address.toLowerCase(),
       sourceAmount: '150.75',
+      sourceAmountInUsd: '150.75',
       feeCurrency: 'USDC-ETHEREUM',
       feeIsComplete: true,
       estimatedDurationSeconds: 24,
@@ -136,6 +137,7 @@ describe('an answer', () => {
       reason: 'INSUFFICIENT_BALANCE',
       message: 'the wallet has 0 USDC and needs 151.5',
       remedy: 'add 151.5 USDC on ETHEREUM',
+      metadata: { missing: '151.5', token: 'USDC', chain: 'ETHEREUM' },
     })
     await ethereum.fund(ethereum.tokens.USDC, wallet, 151_500_000n)
     const mended = await routing.find({ paymentReference, wallet, feePercentage: '1', feeAddress: PAYEE })
