@@ -72,6 +72,7 @@ export function sayError(error: Error): OutcomeWords {
   if (!(error instanceof WaybillCallError)) return { ...NOT_PREPARED, tone: 'bad', mayRetry: true }
   if (error.reason === 'REQUEST_COVERED') return { ...COVERED, tone: 'warn', mayRetry: false }
   // The service's own words say what is wrong and what to do.
-  const says = error.reason === '' ? NOT_PREPARED.says : error.message
+  const isSaid = error.reason !== 'NONE' && error.reason !== 'NETWORK'
+  const says = isSaid ? error.message : NOT_PREPARED.says
   return { title: NOT_PREPARED.title, says, tone: 'bad', mayRetry: true }
 }

@@ -8,6 +8,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { digestOfFiles } from '../../apps/bundle/built-file.ts'
+import { reasons } from '../../src/errors/reasons.ts'
 import { writeClientImage } from './client-image.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -20,6 +21,7 @@ const SOURCES = [
   'proto{,_vendor}/**/*.proto',
   'tools/client/*.ts',
   'clients/typescript/buf.gen.yaml',
+  'src/errors/**/*.ts',
   'package-lock.json',
 ]
 
@@ -36,6 +38,7 @@ function generate(digest: string): void {
     const template = ['--template', 'clients/typescript/buf.gen.yaml', '--output', temporary]
     execFileSync('buf', ['generate', image, ...template], { cwd: root, stdio: 'inherit' })
     const made = join(temporary, 'clients/typescript/gen')
+    writeFileSync(join(made, 'reasons.d.ts'), reasonsType())
     writeFileSync(join(made, MARK), digest)
     // Moved whole, so that a build or a test beside this never reads half of it.
     rmSync(gen, { recursive: true, force: true })
@@ -43,6 +46,12 @@ function generate(digest: string): void {
   } finally {
     rmSync(temporary, { recursive: true, force: true })
   }
+}
+
+/** The reasons of the service's table, as a type. */
+function reasonsType(): string {
+  const names = Object.keys(reasons).map((name) => `'${name}'`)
+  return `/** Why a call failed, a route is missing, or what to know: the reasons of the service's table. */\nexport type Reason =\n  | ${names.join('\n  | ')}\n`
 }
 
 function readMark(): string | undefined {

@@ -31,7 +31,7 @@ it('says in plain words what is wrong at the field where it was typed', () => {
     { field: 'invoiceCurrency', reason: 'MISSING_FIELD', description: 'invoiceCurrency is missing' },
     { field: 'network', reason: 'MISSING_FIELD', description: 'network is missing; send a value for network' },
     { field: 'reference', reason: 'INVALID_REFERENCE', description: 'reference: it is too long' },
-  ]
+  ] as const
   expect(sayViolations(violations, '')).toEqual({
     payee: 'This address is incomplete or mistyped. Copy it again.',
     amount: 'Required.',
@@ -45,6 +45,6 @@ it.each([
   ['0', /^Enter an amount above 0, such as 19\.90/],
   ['abc', /^Enter an amount above 0/],
 ])('says what is wrong with the amount %s', (typed, said) => {
-  const violations = [{ field: 'amount', reason: 'INVALID_AMOUNT', description: 'amount: it is not a number' }]
+  const violations = [{ field: 'amount', reason: 'INVALID_AMOUNT', description: 'amount: it is not a number' }] as const
   expect(sayViolations(violations, typed).amount).toMatch(said)
 })

@@ -1,12 +1,13 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../gen/google/rpc/error_details_pb.js'
 import { type Route, RouteSchema } from '../gen/payments/v1/route_pb.js'
+import type { Reason } from '../gen/reasons.js'
 
 /** What is wrong with one field of a request. */
 export interface FieldViolation {
   /** The field by its JSON name, `wallet`. */
   readonly field: string
-  readonly reason: string
+  readonly reason: Reason
   readonly description: string
 }
 
@@ -15,8 +16,11 @@ export class WaybillCallError extends Error {
   override readonly name = 'WaybillCallError'
   /** The code of Connect and google.rpc, `invalid_argument`. */
   readonly code: string
-  /** The reason of the service's table, `REQUEST_NOT_FOUND`. `NETWORK` if no answer came, or not all of it; `NONE` if the answer names none. */
-  readonly reason: string
+  /**
+   * The reason of the service's table, `REQUEST_NOT_FOUND`. `NETWORK` if no answer came, or not all of it; `NONE` if the answer names none. A
+   * service that is newer than the client may name others.
+   */
+  readonly reason: Reason | 'NETWORK' | 'NONE'
   /** What the reason is about, by name. */
   readonly metadata: Readonly<Record<string, string>>
   /** Every field that was wrong. */
@@ -33,12 +37,12 @@ export class WaybillCallError extends Error {
     super(cause.rawMessage, { cause })
     const isWithoutAnswer = !cause.isWireError && info === undefined && cause.code === Code.Unknown
     this.code = isWithoutAnswer ? 'unavailable' : nameOfCode(cause.code)
-    this.reason = info?.reason ?? (isWithoutAnswer ? 'NETWORK' : 'NONE')
+    this.reason = (info?.reason as Reason | undefined) ?? (isWithoutAnswer ? 'NETWORK' : 'NONE')
     this.metadata = info?.metadata ?? {}
     this.fieldViolations = cause
       .findDetails(BadRequestSchema)
       .flatMap(({ fieldViolations }) =>
-        fieldViolations.map(({ field, reason, description }) => ({ field, reason, description })),
+        fieldViolations.map(({ field, reason, description }) => ({ field, reason: reason as Reason, description })),
       )
     this.requestId = cause.metadata.get('x-request-id') ?? undefined
     this.retryAfterMs = retryAfterMsOf(cause)

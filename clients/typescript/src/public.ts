@@ -37,6 +37,7 @@ export {
   UnmatchedEvent_Acceptance,
   UnmatchedEvent_Reason,
 } from '../gen/payments/v1/unmatched_event_pb.js'
+export type { Reason } from '../gen/reasons.js'
 export { type FieldViolation, WaybillCallError } from './call-error.ts'
 export type { WaybillOptions } from './caller.ts'
 export type { CallOptions } from './calls.ts'
