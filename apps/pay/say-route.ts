@@ -69,8 +69,8 @@ export function sayReason({ reason, message, remedy = '', metadata = {} }: Reaso
   if (missing !== undefined && reason === 'INSUFFICIENT_GAS') {
     return reasons.INSUFFICIENT_GAS(formatAtLeast(missing, 3), currency, chainName(chain))
   }
-  if (missing !== undefined && reason === 'INSUFFICIENT_BALANCE') {
-    return reasons.INSUFFICIENT_BALANCE(formatAtLeast(missing), token, chainName(chain))
+  if (missing !== undefined && (reason === 'INSUFFICIENT_BALANCE' || reason === 'CROSSCHAIN_BALANCE_TOO_LOW')) {
+    return reasons[reason](formatAtLeast(missing), token, chainName(chain))
   }
   const said = (reasons as Readonly<Record<string, unknown>>)[reason]
   return typeof said === 'string'

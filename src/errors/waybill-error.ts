@@ -89,6 +89,7 @@ export function explain<R extends Reason>(reason: R, parameters: ReasonParameter
 /** What pages show of a reason in the words of their own language. */
 const SHOWN_VALUES: { readonly [R in Reason]?: readonly (keyof ReasonParameters<R>)[] } = {
   INSUFFICIENT_BALANCE: ['missing', 'token', 'chain'],
+  CROSSCHAIN_BALANCE_TOO_LOW: ['missing', 'token', 'chain'],
   INSUFFICIENT_GAS: ['missing', 'currency', 'chain'],
 }
 

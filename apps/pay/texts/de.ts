@@ -143,6 +143,8 @@ export const texts: PayTexts = {
     INSUFFICIENT_GAS: (missing, coin, chain) =>
       `Sie brauchen etwa ${missing} ${coin} mehr auf ${chain} für die Netzwerkgebühr.`,
     INSUFFICIENT_BALANCE: (missing, token, chain) => `Sie brauchen ${missing} ${token} mehr auf ${chain}.`,
+    CROSSCHAIN_BALANCE_TOO_LOW: (missing, token, chain) =>
+      `Sie brauchen mehr als ${missing} ${token} zusätzlich auf ${chain}, auch für die Kosten der Bridge.`,
     GAS_MAY_BE_SPONSORED: 'Vielleicht zahlt Ihre Wallet die Netzwerkgebühr für Sie.',
     GAS_UNPRICED: 'Für die Netzwerkgebühr ist kein Preis in Dollar bekannt.',
     SWAP_OFF_MARKET: 'Der Preis der Börse liegt weit vom Marktpreis entfernt. Sie würden Geld verlieren.',

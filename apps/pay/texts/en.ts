@@ -137,6 +137,8 @@ export const en = {
       `You need about ${missing} ${coin} more on ${chain} for the network fee.`,
     INSUFFICIENT_BALANCE: (missing: string, token: string, chain: string) =>
       `You need ${missing} ${token} more on ${chain}.`,
+    CROSSCHAIN_BALANCE_TOO_LOW: (missing: string, token: string, chain: string) =>
+      `You need more than ${missing} ${token} more on ${chain}, for the bridge’s costs as well.`,
     GAS_MAY_BE_SPONSORED: 'Your wallet may pay the network fee for you.',
     GAS_UNPRICED: 'The network fee has no known price in dollars.',
     SWAP_OFF_MARKET: 'The exchange’s price is far from the market’s. You would lose money.',

@@ -141,6 +141,8 @@ export const texts: PayTexts = {
     INSUFFICIENT_GAS: (missing, coin, chain) =>
       `Necesita unos ${missing} ${coin} más en ${chain} para la comisión de red.`,
     INSUFFICIENT_BALANCE: (missing, token, chain) => `Necesita ${missing} ${token} más en ${chain}.`,
+    CROSSCHAIN_BALANCE_TOO_LOW: (missing, token, chain) =>
+      `Necesita más de ${missing} ${token} adicionales en ${chain}, también para los costes del puente.`,
     GAS_MAY_BE_SPONSORED: 'Es posible que su monedero pague la comisión de red.',
     GAS_UNPRICED: 'No se conoce el precio en dólares de la comisión de red.',
     SWAP_OFF_MARKET: 'El precio del cambio está lejos del mercado. Perdería dinero.',

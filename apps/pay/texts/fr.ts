@@ -146,6 +146,8 @@ export const texts: PayTexts = {
     INSUFFICIENT_GAS: (missing, coin, chain) =>
       `Il vous manque environ ${missing} ${coin} sur ${chain} pour les frais de réseau.`,
     INSUFFICIENT_BALANCE: (missing, token, chain) => `Il vous manque ${missing} ${token} sur ${chain}.`,
+    CROSSCHAIN_BALANCE_TOO_LOW: (missing, token, chain) =>
+      `Il vous manque plus de ${missing} ${token} sur ${chain}, frais du pont compris.`,
     GAS_MAY_BE_SPONSORED: 'Votre portefeuille paie peut-être les frais de réseau pour vous.',
     GAS_UNPRICED: 'Le prix en dollars des frais de réseau est inconnu.',
     SWAP_OFF_MARKET: 'Le prix de l’échange est loin de celui du marché. Vous perdriez de l’argent.',

@@ -686,7 +686,7 @@ export const comments = {
   "payments.v1.UnavailableRoute": "A candidate that did not become a route.",
   "payments.v1.UnavailableRoute.chain": "Chain on which the wallet would pay. Always present. Example: `\"POLYGON\"`.",
   "payments.v1.UnavailableRoute.message": "Why it is no route, with the values. Example: `\"the wallet has 12.5 USDC and needs 150\"`.",
-  "payments.v1.UnavailableRoute.metadata": "Values that programs may act on, by name. `check` of CROSSCHAIN_REJECTED is the check that an answer of the provider failed; INSUFFICIENT_BALANCE has `missing`, `token` and `chain`. Empty for other reasons. Example: `{\"missing\": \"137.5\", \"token\": \"USDC\", \"chain\": \"BASE\"}`.",
+  "payments.v1.UnavailableRoute.metadata": "Values that programs may act on, by name. `check` of CROSSCHAIN_REJECTED is the check that an answer of the provider failed; INSUFFICIENT_BALANCE and CROSSCHAIN_BALANCE_TOO_LOW have `missing`, `token` and `chain`. Empty for other reasons. Example: `{\"missing\": \"137.5\", \"token\": \"USDC\", \"chain\": \"BASE\"}`.",
   "payments.v1.UnavailableRoute.provider": "Who would carry out the payment. Absent if there is none. Example: `\"request-network\"`.",
   "payments.v1.UnavailableRoute.reason": "A reason, for programs: `docs/reference/reasons.md` lists them. Example: `\"INSUFFICIENT_BALANCE\"`.",
   "payments.v1.UnavailableRoute.remedy": "What would make it a route. Example: `\"add 137.5 USDC on BASE\"`.",

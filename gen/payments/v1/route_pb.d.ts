@@ -449,7 +449,8 @@ export declare type UnavailableRoute = Message<"payments.v1.UnavailableRoute"> &
 
   /**
    * Values that programs may act on, by name. `check` of CROSSCHAIN_REJECTED is the check that an answer of the
-   * provider failed; INSUFFICIENT_BALANCE has `missing`, `token` and `chain`. Empty for other reasons. Example:
+   * provider failed; INSUFFICIENT_BALANCE and
+   * CROSSCHAIN_BALANCE_TOO_LOW have `missing`, `token` and `chain`. Empty for other reasons. Example:
    * `{"missing": "137.5", "token": "USDC", "chain": "BASE"}`.
    *
    * @generated from field: map<string, string> metadata = 7;
