@@ -44,6 +44,7 @@ export async function bundleApp(name: AppName): Promise<readonly BuiltFile[]> {
     preload: importsOf(script, metafile.outputs).map(urlOf),
     licences: `/${licences.path}`,
     body: outlines[name],
+    outlineStyle: OUTLINE + (name === 'console' ? CONSOLE_OUTLINE : ''),
   })
   return [
     { path: `${name}.html`, body: page },
@@ -91,7 +92,10 @@ const outlines: Readonly<Record<AppName, string>> = {
  * paints: on a slow line each file takes seconds. The policy allows them by their hash.
  */
 const OUTLINE =
-  ':root{color-scheme:light dark}body{margin:0;background:light-dark(#fff,#10141a)}.bone{display:block;height:1.25rem;width:14rem;max-width:100%;margin:.5rem auto;border-radius:6px;background:light-dark(#f1f3f6,#1b222c)}.bone.sum{height:2.5rem}.bone.high{width:min(29rem,90%);height:4rem}.bone.wide{width:90%}.outline-name{display:block;margin:.75rem 1.25rem;font:600 1rem/1.5 system-ui,sans-serif}'
+  ':root{color-scheme:light dark}body{margin:0;background:light-dark(#fff,#10141a)}.bone{display:block;height:1.25rem;width:14rem;max-width:100%;margin:.5rem auto;border-radius:6px;background:light-dark(#f1f3f6,#1b222c)}.bone.sum{height:2.5rem}.bone.high{width:min(29rem,90%);height:4rem}'
+
+const CONSOLE_OUTLINE =
+  '.bone.wide{width:90%}.outline-name{display:block;margin:.75rem 1.25rem;font:600 1rem/1.5 system-ui,sans-serif}'
 
 /** A mark of three lines that meet, in one colour that shows on light and dark. */
 const ICON = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="none" stroke="#3b82f6" stroke-width="2" stroke-linecap="round" d="M2 3h4l4 5h4M2 13h4l4-5M2 8h8"/></svg>')}`
@@ -107,13 +111,14 @@ interface PageParts {
   readonly licences: string
   /** What stands in the page until its script has run. */
   readonly body: string
+  readonly outlineStyle: string
 }
 
-const pageOf = ({ title, script, style, preload, licences, body }: PageParts) => `<!doctype html>
+const pageOf = ({ title, script, style, preload, licences, body, outlineStyle }: PageParts) => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>${title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <link rel="icon" href="${ICON}"><link rel="license" href="${licences}">
 ${preload.map((part) => `<link rel="modulepreload" href="${part}">`).join('')}<script type="module" src="${script}"></script>
-<style>${OUTLINE}</style></head>
+<style>${outlineStyle}</style></head>
 <body><div id="root">${body}</div><link rel="stylesheet" id="${ARIA_STYLE}" href="${style}"><noscript>This page needs JavaScript.</noscript></body></html>
 `
