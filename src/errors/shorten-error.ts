@@ -1,7 +1,7 @@
 import { MAX_VIOLATIONS } from './gather-errors.ts'
 import type { Reason } from './reasons.ts'
 import { shorten } from './shorten.ts'
-import { explainInOneLine, type FieldViolation, type ReasonParameters, type WaybillError } from './waybill-error.ts'
+import { explain, type FieldViolation, inOneLine, type ReasonParameters, type WaybillError } from './waybill-error.ts'
 
 /** What an error says. */
 export interface ErrorTexts {
@@ -48,7 +48,7 @@ export function writeToFit<T>(error: WaybillError, write: (texts: ErrorTexts) =>
 }
 
 function explainAgain({ reason }: WaybillError, metadata: Readonly<Record<string, string>>): string {
-  return explainInOneLine(reason, metadata as ReasonParameters<Reason>)
+  return inOneLine(explain(reason, metadata as ReasonParameters<Reason>))
 }
 
 function cutTo(size: number, error: WaybillError, before: ErrorTexts, isOfTemplate: boolean): ErrorTexts {

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { reasons } from './reasons.ts'
-import { explain, explainInOneLine, kindOf, printable, waybillError } from './waybill-error.ts'
+import { explain, inOneLine, kindOf, printable, waybillError } from './waybill-error.ts'
 
 describe('the table of reasons', () => {
   it.each(Object.entries(reasons))('%s says what was wrong, and what to do', (name, entry) => {
@@ -60,6 +60,6 @@ describe('waybillError', () => {
   })
 
   it('leaves out an empty remedy', () => {
-    expect(explainInOneLine('CALL_CANCELLED', {})).toBe('the caller cancelled the call')
+    expect(inOneLine(explain('CALL_CANCELLED', {}))).toBe('the caller cancelled the call')
   })
 })

@@ -94,8 +94,7 @@ const SHOWN_VALUES: { readonly [R in Reason]?: readonly (keyof ReasonParameters<
 }
 
 /** Message and remedy as one sentence: what was wrong, then what to do. */
-export function explainInOneLine<R extends Reason>(reason: R, parameters: ReasonParameters<R>): string {
-  const { message, remedy } = explain(reason, parameters)
+export function inOneLine({ message, remedy }: Pick<Explanation, 'message' | 'remedy'>): string {
   return remedy === '' ? message : `${message}; ${remedy}`
 }
 
@@ -173,7 +172,7 @@ export function waybillError<R extends Reason>(
   for (const [name, value] of Object.entries(parameters as Record<string, string | number>)) {
     metadata[name] = shown(name, value)
   }
-  return new WaybillError(reason, explainInOneLine(reason, parameters), metadata, options)
+  return new WaybillError(reason, inOneLine(explain(reason, parameters)), metadata, options)
 }
 
 /** The kind of a reason. */

@@ -17,6 +17,7 @@ import { findContract } from './plans/configured-contract.ts'
 import { chargedFor, proxyPayment } from './plans/fee-proxy.ts'
 import { findCandidates, isFiatRequest } from './plans/provider.ts'
 import { DEFAULT_LIMIT, type ParsedQuestion, type Payment, parseQuestion } from './question/parse-question.ts'
+import { toWarning } from './quotes/assemble-route.ts'
 import { type Assessed, type AssessOptions, keyOf } from './quotes/assess-candidates.ts'
 import { planCandidates } from './quotes/plan-candidates.ts'
 import { type Preferences, parsePreferences } from './quotes/preferences.ts'
@@ -163,10 +164,6 @@ export function createWarningsOf(dependencies: Configured) {
     remembered.set(key, warnings)
     return warnings
   }
-}
-
-function toWarning({ reason, message, remedy }: Explanation): RouteWarning {
-  return { reason, message: `${message}; ${remedy}` }
 }
 
 function explainUnpayable(request: PaymentRequest, { chains, tokens, providers }: Configured): Explanation | undefined {

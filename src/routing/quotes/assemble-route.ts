@@ -11,7 +11,7 @@ import {
 } from '../../domain/decimal.ts'
 import type { Route, RouteSpeed, RouteWarning } from '../../domain/route.ts'
 import { type Reason } from '../../errors/reasons.ts'
-import { type Explanation, explain, explainInOneLine, type ReasonParameters } from '../../errors/waybill-error.ts'
+import { type Explanation, explain, inOneLine, type ReasonParameters } from '../../errors/waybill-error.ts'
 import { gasToAllow } from '../gas/gas.ts'
 import { totalGas } from '../gas/steps.ts'
 import { breakDownCosts, type CostLine, fractionOf } from '../plans/costs.ts'
@@ -200,6 +200,10 @@ export function l1GasOf(l1Fee: bigint, { chain, gasPrice }: ChainState): bigint 
 
 /** Makes a warning from the table of reasons. */
 export function warn<R extends Reason>(reason: R, parameters: ReasonParameters<R>): RouteWarning {
-  const { metadata } = explain(reason, parameters)
-  return { reason, message: explainInOneLine(reason, parameters), ...(metadata && { metadata }) }
+  return toWarning(explain(reason, parameters))
+}
+
+/** What stands in the way, as a warning. */
+export function toWarning({ reason, metadata, ...texts }: Explanation): RouteWarning {
+  return { reason, message: inOneLine(texts), ...(metadata && { metadata }) }
 }
