@@ -57,7 +57,8 @@ export function createFindRoutes(dependencies: QuoteDependencies) {
 const NOBODY = '0x5c9adcd72cd7bcb0667f38e3ec65fa0d6d7b2726'
 
 /**
- * Makes the function that finds the ways to pay a request now, for a wallet that holds enough. Candidates that no provider serves are left out.
+ * Makes the function that finds the ways to pay a request now, for a wallet that holds enough. Candidates that no
+ * provider serves, or was asked for, are left out.
  *
  * It throws as {@link createFindRoutes} does.
  */
@@ -70,7 +71,8 @@ export function createFindOptions(dependencies: QuoteDependencies) {
       readiness: { ...route.readiness, hasEnoughGas: undefined },
     }))
     const unavailable = answer.unavailable.filter(
-      ({ token, provider }) => token === undefined || provider !== undefined,
+      ({ token, provider, reason }) =>
+        reason !== 'CROSSCHAIN_NOT_ASKED' && (token === undefined || provider !== undefined),
     )
     return { ...answer, routes, unavailable, paymentUri: payment && uriOf(payment, dependencies) }
   }
@@ -115,10 +117,11 @@ async function find(
   const answer = { ...inquiry.answer, warnings: [...inquiry.answer.warnings, ...preferences.unmet] }
   if (inquiry.search === undefined) return { answer }
   const { wallet } = question
-  const { payment } = inquiry.search
+  const payment = { ...inquiry.search.payment, isEstimate: how.holdsEnough === true }
   const { expiresAt: requestExpiresAt } = payment.request
   const quoting = { wallet, preferences, requestExpiresAt, ...how }
-  const quoted = await quotePlanned(planAll(inquiry, dependencies, preferences), quoting, options, dependencies)
+  const planned = planAll({ ...inquiry, search: { ...inquiry.search, payment } }, dependencies, preferences)
+  const quoted = await quotePlanned(planned, quoting, options, dependencies)
   return { answer: { ...answer, ...quoted, routes: rankRoutes(quoted.routes, preferences.sort) }, payment }
 }
 

@@ -305,6 +305,12 @@ describe('a payment from another chain', () => {
     })
     const { routes } = await routing.find({ ...question, tokens: ['COUPON1'], chains: ['ETHEREUM'] })
     expect(routes.map(({ token }) => token)).toEqual(['COUPON1'])
+    // Who only looks at a page takes few of the quotes, and does not read of those that were not asked for.
+    const before = lifi.asked.length
+    const options = await routing.findOptions(question.paymentReference)
+    expect(questionsSince(before)).toHaveLength(3)
+    expect(options.routes.filter(({ provider }) => provider === 'lifi')).toHaveLength(3)
+    expect(options.unavailable.map(({ reason }) => reason)).not.toContain('CROSSCHAIN_NOT_ASKED')
   })
 
   it('resets an allowance that is too small, and resets none that is 0', async () => {

@@ -27,6 +27,8 @@ export interface Payment {
   readonly limit: SpendingLimit
   /** Whether the quote is the one to be paid by: then no remembered quote may be used. */
   readonly isFinalQuote?: boolean
+  /** Whether no wallet is known yet: quotes that a provider counts are for those who pay. */
+  readonly isEstimate?: boolean
 }
 
 /** Bounds what leaves the wallet by conversions and swaps, whose amount is known only when they are mined. */

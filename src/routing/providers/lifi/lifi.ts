@@ -46,6 +46,9 @@ const ALLOWED_EXCHANGES = ['none']
 /** Quotes in one API call. Few wallets hold more tokens that are worth a quote. */
 const MAX_ASKED = 8
 
+/** The same before a wallet is known: many look at a page who do not pay. */
+const MAX_ESTIMATED = 3
+
 /** How long the choice among more candidates than that waits for the balances of slow chains. */
 const PATIENCE_MS = 300
 
@@ -72,7 +75,8 @@ export function createLifiProvider(options: LifiProviderOptions): Provider {
 
   function selectionFor(payment: Payment): Selection {
     const known = selections.get(payment)
-    const selection = known ?? createSelection({ places: MAX_ASKED, patienceMs: PATIENCE_MS })
+    const selection =
+      known ?? createSelection({ places: payment.isEstimate ? MAX_ESTIMATED : MAX_ASKED, patienceMs: PATIENCE_MS })
     if (known === undefined) selections.set(payment, selection)
     return selection
   }
