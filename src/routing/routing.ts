@@ -2,7 +2,6 @@ import type { ChainDirectory } from '../chains/chain-directory.ts'
 import { listCurrencies } from '../chains/list-currencies.ts'
 import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Logger } from '../domain/logger.ts'
-import { requirePaymentReference } from '../domain/require-input.ts'
 import type { PaymentQuestion, RoutesQuestion } from '../domain/route.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
 import {
@@ -71,8 +70,6 @@ export function createRouting(options: RoutingOptions) {
     findRoutes: createFindRoutes(dependencies),
     streamRoutes: createStreamRoutes(dependencies),
     findOptions: createFindOptions(dependencies),
-    /** Parses what `findOptions` asks for. @throws WaybillError for input that is not valid */
-    checkReference: (text: string) => void requirePaymentReference('paymentReference', text),
     currencies: listCurrencies(chains, tokens),
     preparePayment: createPreparePayment(dependencies),
     /** Parses a question for routes, as both methods do. @throws WaybillError for input that is not valid */

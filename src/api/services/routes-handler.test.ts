@@ -78,7 +78,6 @@ const unasked = {
   preparePayment: refuse,
   findOptions: refuse,
   checkQuestion: refuse,
-  checkReference: refuse,
   checkPayment: refuse,
   currencies: [],
 }

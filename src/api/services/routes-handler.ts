@@ -14,6 +14,7 @@ import {
 } from '../../../gen/payments/v1/routes_service_pb.js'
 import { type FindExplorer, noExplorer } from '../../chains/explorer.ts'
 import { formatAddress } from '../../domain/address.ts'
+import { requirePaymentReference } from '../../domain/require-input.ts'
 import type {
   PreparedPayment,
   Route,
@@ -37,7 +38,7 @@ export function createRoutesChecks(calls: RoutesCalls): ServiceChecks<typeof Rou
   return {
     getPaymentRoutes: (request) => calls.checkQuestion(questionOf(request)),
     streamPaymentRoutes: (request) => calls.checkQuestion(questionOf(request)),
-    getPaymentOptions: ({ paymentReference }) => calls.checkReference(paymentReference),
+    getPaymentOptions: ({ paymentReference }) => requirePaymentReference('paymentReference', paymentReference),
     getPaymentCalldata: (request) => calls.checkPayment(request),
   }
 }
