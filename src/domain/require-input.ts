@@ -127,6 +127,14 @@ export function explainText(text: string, maxLength: number): string | undefined
   return text.isWellFormed() ? undefined : 'it is not valid Unicode'
 }
 
+/** The same for a text that payers read: a character that changes the direction of text would show them another sum than is meant. */
+export function explainPublicText(text: string, maxLength: number): string | undefined {
+  const isReordered = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u.test(text)
+  return (
+    explainText(text, maxLength) ?? (isReordered ? 'it has a character that changes the direction of text' : undefined)
+  )
+}
+
 const MAX_REFERENCE_LENGTH = 256
 
 /** Reads the merchant's own reference. @throws WaybillError INVALID_REFERENCE */
@@ -140,11 +148,7 @@ const MAX_TITLE_LENGTH = 80
 
 /** Reads what payers read of a request. @throws WaybillError INVALID_TITLE */
 export function requireTitle(field: string, value: string): string {
-  // Characters that change the direction of text would let a title show another sum than it has.
-  const isReordered = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u.test(value)
-  const detail =
-    explainText(value, MAX_TITLE_LENGTH) ??
-    (isReordered ? 'it has a character that changes the direction of text' : undefined)
+  const detail = explainPublicText(value, MAX_TITLE_LENGTH)
   if (detail !== undefined) throw waybillError('INVALID_TITLE', { field, detail })
   return value
 }

@@ -20,6 +20,7 @@ describe('a shop', () => {
     ['a large file', { logo: bytes(`GIF89a${'x'.repeat(16_384)}`) }, /^logo: it has 16390 bytes/],
     ['no name', { name: '' }, /^name "": it is empty/],
     ['a long name', { name: 'x'.repeat(81) }, /more than 80 characters/],
+    ['a name that is read in another order', { name: 'Shop \u202e0001' }, /changes the direction of text/],
     ['a name of two lines', { name: 'a\nb' }, /control character/],
     ['a colour by name', { color: 'green' }, /^color "green"/],
     ['a colour with more behind it', { color: '#0a7d4f;x' }, /^color/],

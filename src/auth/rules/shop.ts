@@ -1,4 +1,4 @@
-import { explainText } from '../../domain/require-input.ts'
+import { explainPublicText } from '../../domain/require-input.ts'
 
 /** Who asks payers for money, and the styles of the checkout page of a publishable key. All of it is public. */
 export interface Shop {
@@ -44,8 +44,8 @@ const IMAGES: readonly (readonly [type: string, isOne: (start: string) => boolea
  */
 export function parseShop({ name, logo, color, radius }: ShopInput): Shop | undefined {
   if (name === undefined && logo === undefined && color === undefined && radius === undefined) return undefined
-  const nameDetail = name && explainText(name, MAX_NAME_LENGTH)
-  if (name === '' || nameDetail) throw new RangeError(`name "${name}": ${nameDetail || 'it is empty'}`)
+  const detail = name === undefined ? undefined : explainPublicText(name, MAX_NAME_LENGTH)
+  if (detail !== undefined) throw new RangeError(`name "${name}": ${detail}`)
   if (color !== undefined && !/^#[0-9a-f]{6}$/i.test(color)) {
     throw new RangeError(`color "${color}": use # and 6 hexadecimal digits, such as #0a7d4f`)
   }
