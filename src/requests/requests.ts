@@ -61,13 +61,6 @@ export function createRequests(options: RequestsOptions) {
     return requireFound(await repository.findByReference(account, reference, signal), reference)
   }
 
-  /** Whoever sends payers to a page has a key for pages of that origin. */
-  async function refuseForeignPage(account: Account, returnUrl: string | undefined): Promise<void> {
-    if (returnUrl === undefined || (await options.originsOf(account)).has(new URL(returnUrl).origin)) return
-    const detail = 'no publishable key of the account has its origin'
-    throw waybillError('INVALID_RETURN_URL', { field: 'returnUrl', value: returnUrl, detail })
-  }
-
   /** Refuses an expired request. A repeated call gets the request of the first call, even when that has expired meanwhile. */
   async function refuseUnlessRepeated(account: Account, terms: Terms, { idempotencyKey, signal }: CreateOptions) {
     const { requestId, expiresAt } = terms
@@ -102,7 +95,7 @@ export function createRequests(options: RequestsOptions) {
      */
     async create(account: Account, input: TermsInput, how: CreateOptions = {}): Promise<RequestWithBalance> {
       const terms = parseTerms(input, known)
-      await refuseForeignPage(account, terms.returnUrl)
+      if (terms.returnUrl !== undefined) refuseForeignPage(terms.returnUrl, await options.originsOf(account))
       const drawn = requestOfTerms(terms, now())
       const isPast = terms.expiresAt !== undefined && terms.expiresAt <= drawn.createdAt
       if (isPast) await refuseUnlessRepeated(account, terms, how)
@@ -151,6 +144,13 @@ export function createRequests(options: RequestsOptions) {
       get: (text: string) => void requirePaymentReference('paymentReference', text),
     },
   }
+}
+
+/** Whoever sends payers to a page has a key for pages of that origin. */
+function refuseForeignPage(returnUrl: string, origins: ReadonlySet<string>): void {
+  if (origins.has(new URL(returnUrl).origin)) return
+  const detail = 'no publishable key of the account has its origin'
+  throw waybillError('INVALID_RETURN_URL', { field: 'returnUrl', value: returnUrl, detail })
 }
 
 function requireFound(found: RequestWithBalance | undefined, value: string): RequestWithBalance {

@@ -47,7 +47,7 @@ export function createBuiltFiles({ folder, originsOfKey, demoKey }: BuiltFilesOp
       return { contentType, body, compressed: { gzip: gzip!, br: br! }, etag, isImmutable: true }
     }
     if (!name.endsWith('.html')) return { contentType, body, etag: `W/${etag}` }
-    const policy = policyFor([], body)
+    const policy = policyFor(body.toString())
     if (name !== CONSOLE || demoKey === undefined) return { contentType, body, etag: `W/${etag}`, policy }
     const page = body.toString().replace('<link', `<meta name="waybill-key" content="${demoKey}"><link`)
     return { contentType, body: page, etag: `W/"${digests[name]}-demo"`, policy }
@@ -71,10 +71,8 @@ export function createBuiltFiles({ folder, originsOfKey, demoKey }: BuiltFilesOp
       })
       if (name !== CHECKOUT) return file
       const key = new URLSearchParams(query).get('key')
-      return {
-        ...file,
-        policy: async () => policyFor((key === null ? undefined : await originsOfKey(key)) ?? [], file.body),
-      }
+      const framedBy = async () => (key === null ? undefined : await originsOfKey(key)) ?? []
+      return { ...file, policy: async () => framed(file.policy as string, await framedBy()) }
     },
   }
 }
@@ -102,18 +100,26 @@ const notBuilt = {
     'The console, the checkout page and the documentation are not built yet: `npm start` builds them beside the start, `npm run build` alone.',
 }
 
-/** Nothing from another host, no inline script, and no style but that of the page as it was built. Icons of wallets are data. */
-const policyFor = (framedBy: readonly string[], page: Uint8Array | string) =>
+/** Framed by nobody, nothing from another host, no inline script, and no style but that of the page as it was built. Icons of wallets are data. */
+const policyFor = (page: string) =>
   [
     "default-src 'none'",
     "script-src 'self'",
-    ["style-src 'self'", ...stylesOf(Buffer.from(page).toString())].join(' '),
+    ["style-src 'self'", ...stylesOf(page)].join(' '),
     "connect-src 'self'",
     "img-src 'self' data:",
     "base-uri 'none'",
     "form-action 'none'",
-    `frame-ancestors ${framedBy.length === 0 ? "'none'" : framedBy.join(' ')}`,
+    `${FRAMED_BY}'none'`,
   ].join('; ')
+
+/** The last directive of a policy. */
+const FRAMED_BY = 'frame-ancestors '
+
+/** The same policy for a page that the pages of some origins may frame. */
+function framed(policy: string, origins: readonly string[]): string {
+  return origins.length === 0 ? policy : policy.replace(`${FRAMED_BY}'none'`, FRAMED_BY + origins.join(' '))
+}
 
 /** The hashes of the styles that stand in a page. */
 function stylesOf(page: string): string[] {
