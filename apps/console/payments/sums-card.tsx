@@ -26,6 +26,7 @@ import {
   groupsOf,
   isFailedOnly,
   MEASURES,
+  mayHaveFailed,
   PERIODS,
   SPLITS,
   sumsByCurrency,
@@ -33,6 +34,8 @@ import {
 } from './sums.ts'
 import { useKnownNames } from './use-known-names.ts'
 import { SUMS_MS } from './use-payments.ts'
+
+const SUMS = [SumOf.AMOUNTS, SumOf.REFUNDS, SumOf.NET]
 
 interface SumsCardProps {
   readonly query: URLSearchParams
@@ -46,18 +49,18 @@ export const SumsCard = memo(function SumsCard({ query, onChange }: SumsCardProp
   const state = chartStateOf(query, dayIn(new Date(), zone))
   const filter = useMemo(() => searchFilters(query), [query])
   const isFailed = isFailedOnly(filter)
-  const totals = useSummary(filter, { sums: [SumOf.AMOUNTS, SumOf.REFUNDS, SumOf.NET] })
+  // The service leaves failed payments out of sums by itself, so one answer has the sums and the bars.
   const charted = isFailed || state.split === 'status' ? filter : withoutFailed(filter)
-  const overTime = useSummary(charted, { groupBy: groupsOf(state), timeZone: zone })
+  const summary = useSummary(charted, { sums: SUMS, groupBy: groupsOf(state), timeZone: zone })
+  const failedToo = useSummary(failedOf(filter), {}, !isFailed && mayHaveFailed(filter))
   const known = useKnownNames(true)
   // The list says it.
-  if (missingScope(totals.error) !== undefined) return null
-  const failed = failureOf(totals) ?? failureOf(overTime)
-  if (failed !== undefined)
-    return <ErrorNotice error={failed} onRetry={() => void Promise.all([totals.refetch(), overTime.refetch()])} />
-  const isReady = overTime.data !== undefined && (state.split !== 'currency' || known !== undefined)
+  if (missingScope(summary.error) !== undefined) return null
+  const failure = failureOf(summary)
+  if (failure !== undefined) return <ErrorNotice error={failure} onRetry={() => void summary.refetch()} />
+  const isReady = summary.data !== undefined && (state.split !== 'currency' || known !== undefined)
   const chart = {
-    ...(isReady ? barsOf(overTime.data, state) : { bars: [], series: [] }),
+    ...(isReady ? barsOf(summary.data, state) : { bars: [], series: [] }),
     state,
     onPeriod: (from: string, to: string) =>
       onChange((before) =>
@@ -71,10 +74,10 @@ export const SumsCard = memo(function SumsCard({ query, onChange }: SumsCardProp
   const changeChart = (name: ChartSetting, value: string) => onChange((before) => withParameter(before, name, value))
   return (
     <section className="card sums-card" aria-label={paymentsTexts.chart.label}>
-      {totals.data === undefined ? (
+      {summary.data === undefined ? (
         <Waiting lines={5} />
       ) : (
-        <Totals summary={totals.data} isFailed={isFailed} query={query} filter={filter} />
+        <Totals summary={summary.data} isFailed={isFailed} failed={failedToo.data} query={query} />
       )}
       <div className="stack gap-2">
         <ChartControls state={state} onChange={changeChart} />
@@ -116,14 +119,14 @@ function chartStateOf(query: URLSearchParams, today: string): ChartState {
 interface TotalsProps {
   readonly summary: PaymentSummary
   readonly isFailed: boolean
+  /** The failed payments beside them. */
+  readonly failed: PaymentSummary | undefined
   readonly query: URLSearchParams
-  readonly filter: WatchFilter
 }
 
-function Totals({ summary, isFailed, query, filter }: TotalsProps) {
+function Totals({ summary, isFailed, failed, query }: TotalsProps) {
   const { sums: texts, count: say, withoutUsd } = paymentsTexts
   const { count, currencies } = sumsByCurrency(summary)
-  const failures = summary.count - count
   return (
     <div className="stack gap-2">
       <p className="totals row">
@@ -134,7 +137,7 @@ function Totals({ summary, isFailed, query, filter }: TotalsProps) {
         {summary.countWithoutUsd > 0 && <span className="quiet small">{withoutUsd(summary.countWithoutUsd)}</span>}
       </p>
       {currencies.length > 0 && <CurrencyTable currencies={currencies} isFailed={isFailed} />}
-      {failures > 0 && <Failed count={failures} query={query} filter={filter} />}
+      {failed !== undefined && failed.count > 0 && <Failed summary={failed} query={query} />}
     </div>
   )
 }
@@ -187,15 +190,14 @@ function CurrencyTable({ currencies, isFailed }: { currencies: readonly Currency
 }
 
 /** Failed payments of the filter, which moved no money: a link to them. */
-function Failed({ count, query, filter }: { count: number; query: URLSearchParams; filter: WatchFilter }) {
-  const { data } = useSummary(failedOf(filter), {})
+function Failed({ summary: { count, amountInUsd }, query }: { summary: PaymentSummary; query: URLSearchParams }) {
   const to = new URLSearchParams(query)
   to.delete('status')
   to.set('status', 'FAILED')
   return (
     <p className="small">
       <Link to={`/payments${searchOf(to)}`} className="failed-link">
-        {paymentsTexts.sums.besides(count, data && formatUsd(data.amountInUsd))}
+        {paymentsTexts.sums.besides(count, formatUsd(amountInUsd))}
       </Link>
     </p>
   )

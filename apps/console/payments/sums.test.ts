@@ -1,7 +1,7 @@
 import { Payment_Status, PaymentSummary_Measure as SumOf } from '@waybill/client'
 import { expect, it } from 'vitest'
 import { choosePeriod, fillPeriods, firstDayOf, lastDayOf } from './periods.ts'
-import { barsOf, isFailedOnly, OTHER, sumsByCurrency } from './sums.ts'
+import { barsOf, isFailedOnly, mayHaveFailed, OTHER, sumsByCurrency } from './sums.ts'
 
 it.each([
   ['day', '2026-11-23', '2026-11-23', '2026-11-23'],
@@ -78,4 +78,13 @@ it.each([
   [{ exclude: { status: [FAILED] } }, false],
 ])('knows whether %j leaves failed payments alone', (filter, expected) => {
   expect(isFailedOnly(filter)).toBe(expected)
+})
+
+it.each([
+  [{}, true],
+  [{ status: [FAILED, CONFIRMED] }, true],
+  [{ status: [CONFIRMED] }, false],
+  [{ exclude: { status: [FAILED] } }, false],
+])('knows whether %j lets failed payments through', (filter, expected) => {
+  expect(mayHaveFailed(filter)).toBe(expected)
 })

@@ -78,11 +78,17 @@ const STATUSES = [
   Payment_Status.FAILED,
 ]
 
+type StatusFilter = Pick<WatchFilter, 'status' | 'exclude'>
+
+/** The statuses that a filter lets through. */
+const statusesOf = ({ status = [], exclude }: StatusFilter) =>
+  (status.length === 0 ? STATUSES : status).filter((each) => exclude?.status?.includes(each) !== true)
+
 /** Whether a filter leaves failed payments alone: sums are of these then, and otherwise of money that moved. */
-export function isFailedOnly({ status = [], exclude }: Pick<WatchFilter, 'status' | 'exclude'>): boolean {
-  const asked = status.length === 0 ? STATUSES : status
-  return asked.every((each) => each === Payment_Status.FAILED || exclude?.status?.includes(each) === true)
-}
+export const isFailedOnly = (filter: StatusFilter) => statusesOf(filter).every((each) => each === Payment_Status.FAILED)
+
+/** Whether a filter lets failed payments through. */
+export const mayHaveFailed = (filter: StatusFilter) => statusesOf(filter).includes(Payment_Status.FAILED)
 
 /** The same filter without failed payments, or of these alone. */
 export function withoutFailed<Filter extends WatchFilter>(filter: Filter): Filter {

@@ -144,11 +144,12 @@ function Terms({ field }: PartProps) {
 }
 
 function Optional({ field }: PartProps) {
-  const { reference, refundAddress, expiresAt } = texts.fields
+  const { reference, title, returnUrl, refundAddress, expiresAt } = texts.fields
   return (
     <section className="card stack" aria-labelledby="more">
       <h2 id="more">{texts.more}</h2>
       <TextField {...reference} {...field('reference')} />
+      <TextField {...title} {...field('title')} />
       <div>
         <TextField
           label={expiresAt.label}
@@ -159,6 +160,7 @@ function Optional({ field }: PartProps) {
         <Soon onChoose={field('expiresAt').onType} />
       </div>
       <TextField {...refundAddress} {...field('refundAddress')} isMono />
+      <TextField {...returnUrl} {...field('returnUrl')} inputMode="url" />
     </section>
   )
 }

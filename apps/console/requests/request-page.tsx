@@ -104,13 +104,14 @@ function RequestView({ request, isCut }: { request: PaymentRequest; isCut: boole
 
 function Terms({ request }: { request: PaymentRequest }) {
   const { fields, noReference, noRefundAddress, never } = texts
-  const { reference, refundAddress, expiresAt, cancelledAt } = request
+  const { reference, title, returnUrl, refundAddress, expiresAt, cancelledAt } = request
   const quiet = (text: string) => <span className="quiet">{text}</span>
   return (
     <Card id="terms" title={texts.terms}>
       <Facts
         facts={[
           [fields.reference, reference === undefined ? quiet(noReference) : <Copyable value={reference} whole />],
+          title === undefined ? undefined : [fields.title, title],
           [fields.amount, <Amount value={request.amount} currency={request.invoiceCurrency} whole />],
           [fields.paidIn, request.paymentCurrency],
           [fields.payee, <Copyable value={request.payee} whole />],
@@ -118,6 +119,7 @@ function Terms({ request }: { request: PaymentRequest }) {
             fields.refundAddress,
             refundAddress === undefined ? quiet(noRefundAddress) : <Copyable value={refundAddress} whole />,
           ],
+          returnUrl === undefined ? undefined : [fields.returnUrl, <Copyable value={returnUrl} whole />],
           [fields.created, <Time at={request.createdAt} />],
           [fields.expires, expiresAt === undefined ? quiet(never) : <Time at={expiresAt} />],
           cancelledAt && [fields.cancelled, <Time at={cancelledAt} />],

@@ -9,8 +9,8 @@ it('leaves out what is not typed and takes the invoice to be in the payment curr
     paymentCurrency: 'USDC-BASE',
     invoiceCurrency: 'USDC-BASE',
   })
-  const all = { ...typed, invoiceCurrency: 'EUR', reference: 'INV 1', refundAddress: '0x34' }
-  expect(termsOf(all)).toMatchObject({ invoiceCurrency: 'EUR', reference: 'INV 1', refundAddress: '0x34' })
+  const more = { invoiceCurrency: 'EUR', reference: 'INV 1', title: 'Two books', refundAddress: '0x34' }
+  expect(termsOf({ ...typed, ...more })).toMatchObject(more)
 })
 
 it('reads back the moment that it offers for the input', () => {

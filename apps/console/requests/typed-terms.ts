@@ -13,6 +13,8 @@ export const noTerms = {
   invoiceCurrency: '',
   paymentCurrency: '',
   reference: '',
+  title: '',
+  returnUrl: '',
   refundAddress: '',
   /** Of an input of date and time, in the browser's zone: `2026-11-24T10:00`. */
   expiresAt: '',
@@ -24,18 +26,16 @@ export type TermName = keyof TypedTerms
 /** What is sent. An invoice without a currency of its own is in the one it is paid in. */
 export function termsOf(typed: TypedTerms) {
   const trimmed = Object.entries(typed).map(([name, text]) => [name, text.trim()])
-  const { paymentCurrency, invoiceCurrency, reference, refundAddress, expiresAt, ...needed } = Object.fromEntries(
-    trimmed,
-  ) as TypedTerms
-  const amount = readAmount(needed.amount)
+  const typedTerms = Object.fromEntries(trimmed) as TypedTerms
+  const { payee, amount: amountText, paymentCurrency, invoiceCurrency, expiresAt, ...optional } = typedTerms
+  const amount = readAmount(amountText)
   return {
-    ...needed,
+    payee,
     // The service refuses what may mean two amounts together with whatever else is wrong.
-    amount: typeof amount === 'object' ? amount.either.join(' or ') : (amount ?? needed.amount),
+    amount: typeof amount === 'object' ? amount.either.join(' or ') : (amount ?? amountText),
     paymentCurrency,
     invoiceCurrency: invoiceCurrency === '' ? paymentCurrency : invoiceCurrency,
-    ...(reference !== '' && { reference }),
-    ...(refundAddress !== '' && { refundAddress }),
+    ...Object.fromEntries(Object.entries(optional).filter(([, text]) => text !== '')),
     ...(expiresAt !== '' && { expiresAt: new Date(expiresAt).toISOString() }),
   }
 }
