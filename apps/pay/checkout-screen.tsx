@@ -1,6 +1,5 @@
 /** @jsxImportSource preact */
-import type { Checkout as Client, PaymentRequest, Route } from '@waybill/client/checkout'
-import { findAsked } from '@waybill/client/checkout'
+import { type Checkout as Client, findAsked, type PaymentRequest, type Route } from '@waybill/client/checkout'
 import { useEffect, useState } from 'preact/hooks'
 import { chainName } from '../shared/chain-name.ts'
 import { formatAmount, formatReadAmount, formatWorth, symbolOf } from '../shared/format-amount.ts'
@@ -94,6 +93,7 @@ interface HeadProps {
 function Head({ request, state, shop, options }: HeadProps) {
   const { amount, invoiceCurrency, payee, paidAmount, pendingAmount, outstandingAmount, expiresAt, network } = request
   const isPart = state === 'PARTIALLY_PAID'
+  const shown = isPart ? outstandingAmount : amount
   return (
     <header class="request">
       {(shop.name !== undefined || shop.logo !== undefined) && (
@@ -105,9 +105,9 @@ function Head({ request, state, shop, options }: HeadProps) {
       {request.title !== undefined && <p class="title">{request.title}</p>}
       <p class="quiet small">{payTexts.headings[state]}</p>
       <h1 class={amountText(request).length > LONG ? 'sum long' : 'sum'}>
-        <Money value={isPart ? outstandingAmount : amount} currency={invoiceCurrency} />
+        <Money value={shown} currency={invoiceCurrency} />
       </h1>
-      <Worth request={request} options={options} />
+      {options?.amount === shown && <Worth request={request} options={options.options} />}
       <p class="quiet small">
         {payTexts.to} <Address value={payee} /> {payTexts.routes.on(chainName(network))}
       </p>
@@ -130,10 +130,16 @@ function Head({ request, state, shop, options }: HeadProps) {
   )
 }
 
+interface WorthProps {
+  readonly request: PaymentRequest
+  /** Of the amount that is shown. */
+  readonly options: readonly Route[]
+}
+
 /** What the amount is worth in another currency: of a request in coins in US dollars, of one in fiat in coins. */
-function Worth({ request, options }: Pick<HeadProps, 'request' | 'options'>) {
+function Worth({ request, options }: WorthProps) {
   const { paymentCurrency, invoiceCurrency, network } = request
-  const direct = options?.options.find(({ token, chain }) => token === symbolOf(paymentCurrency) && chain === network)
+  const direct = options.find(({ token, chain }) => token === symbolOf(paymentCurrency) && chain === network)
   if (direct === undefined) return null
   const inCoins = `≈ ${formatReadAmount(direct.sourceAmount)} ${direct.token}`
   const inDollars = direct.sourceAmountInUsd === undefined ? '' : formatWorth(direct.sourceAmountInUsd)

@@ -6,10 +6,12 @@ import { whenSeen } from './refresh.ts'
 import { sayRoute } from './say-route.ts'
 import { Button } from './screen-parts.tsx'
 
-/** Prices move: they are asked for again after this time while the page is open. */
-const AGAIN_MS = 60_000
+/** After this time a question that failed is asked again. One that was answered is not: a wallet's own routes are quoted anew. */
+const AGAIN_MS = 30_000
 
 export interface Options {
+  /** What is to be paid: a decimal string. */
+  readonly amount: string
   readonly options: readonly Route[]
   readonly paymentUri?: string | undefined
 }
@@ -31,14 +33,9 @@ export function useOptions(terms: OptionsTerms): Options | undefined {
     if (!isPayable) return
     const left = new AbortController()
     const { signal } = left
-    const again = () => whenSeen(AGAIN_MS, signal, () => setRound((before) => before + 1))
-    checkout.getPaymentOptions({ paymentReference }, { signal }).then(
-      (answer) => {
-        setFound(answer)
-        again()
-      },
-      () => !signal.aborted && again(),
-    )
+    checkout.getPaymentOptions({ paymentReference }, { signal }).then(setFound, () => {
+      if (!signal.aborted) whenSeen(AGAIN_MS, signal, () => setRound((before) => before + 1))
+    })
     return () => left.abort()
   }, [checkout, paymentReference, outstanding, isPayable, round])
   return found

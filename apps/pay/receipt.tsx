@@ -42,11 +42,16 @@ function writeReceipt(paymentReference: string, receipt: Receipt | undefined): v
   }
 }
 
-/** The receipt of the page's payment once it was sent, or of an earlier visit. A payment that failed has none. */
+/** Whether nothing speaks against a payment that was sent: it has not failed, and nothing took its place. */
+function stands({ end }: MadePayment): boolean {
+  return end === undefined || ('outcome' in end && (end.outcome.outcome === 'MINED' || end.outcome.outcome === 'SENT'))
+}
+
+/** The receipt of the page's payment while that stands, or of an earlier visit. */
 export function useReceipt(paymentReference: string, payment: MadePayment | undefined, wallet: string | undefined) {
   const [receipt, setReceipt] = useState(() => readReceipt(paymentReference))
   const hash = payment?.isSent === true ? payment.hashes.at(-1) : undefined
-  const hasFailed = payment?.end !== undefined && 'outcome' in payment.end && payment.end.outcome.outcome === 'REVERTED'
+  const isKept = payment !== undefined && stands(payment)
   useEffect(() => {
     if (hash === undefined) return
     const { route, explorer } = payment ?? {}
@@ -60,10 +65,10 @@ export function useReceipt(paymentReference: string, payment: MadePayment | unde
       ...(wallet !== undefined && { wallet }),
       sentAt: before?.hash === hash ? before.sentAt : Date.now(),
     }
-    const kept = hasFailed ? undefined : next
+    const kept = isKept ? next : undefined
     writeReceipt(paymentReference, kept)
     setReceipt(kept)
-  }, [paymentReference, hash, hasFailed])
+  }, [paymentReference, hash, isKept])
   return receipt
 }
 
