@@ -32,8 +32,10 @@ const MAX_BAR = 60
 /** Bars over time, each split into parts. The numbers of the bar that is pointed at, touched or chosen by key stand above and below them. */
 export function Chart(props: ChartProps) {
   const { state, bars, series, colourOf } = props
-  const [chosen, setChosen] = useState<number>()
-  const active = chosen === undefined ? undefined : bars[chosen]
+  // By its day: a filter or the minutes may take other bars away meanwhile.
+  const [chosenDay, setChosenDay] = useState<string>()
+  const chosen = bars.findIndex(({ firstDay }) => firstDay === chosenDay)
+  const active = bars[chosen]
   const parts = active?.parts ?? bars.flatMap((bar) => bar.parts)
   const ticks = ticksFor(Math.max(...bars.map((bar) => totalOf(bar, state)), 0), state.measure === 'count' ? 1 : 0.01)
   const [first, last] = [bars[0]?.firstDay, bars.at(-1)?.firstDay]
@@ -57,7 +59,12 @@ export function Chart(props: ChartProps) {
             <li key={tick}>{tickText(tick, state.measure)}</li>
           ))}
         </ol>
-        <BarArea {...props} ticks={ticks} chosen={chosen} onChoose={setChosen} />
+        <BarArea
+          {...props}
+          ticks={ticks}
+          chosen={active && chosen}
+          onChoose={(index) => setChosenDay(index === undefined ? undefined : bars[index]?.firstDay)}
+        />
       </div>
       <div className="chart-axis number small quiet" aria-hidden="true">
         <span>{first !== undefined && dayText(first)}</span>

@@ -81,8 +81,11 @@ export function trySums(screens: () => Screens): void {
     await bars.nth(1).tap()
     expect(page.url()).toBe(place)
     expect(await readout(page)).not.toBe(whole)
+    const touched = await readout(page)
     await bars.nth(1).tap()
     await expect.poll(() => new URL(page.url()).searchParams.get('from')).not.toBe(WRITTEN.from)
+    await expect.poll(() => bars.count()).toBe(1)
+    expect(await readout(page)).toBe(touched)
     await page.context().close()
   })
 
