@@ -3,7 +3,7 @@ import { formatDecimal, trimNumeric } from '../../domain/decimal.ts'
 import { bytesToHex } from '../../domain/hex.ts'
 import { type PaymentFee, type PaymentRefund, statusOfRank, typeOfCode } from '../../domain/payment.ts'
 import { settledStatuses } from '../../domain/payment-request.ts'
-import type { PaymentRow } from '../../store/payment-row.ts'
+import { ownColumns, type PaymentRow, paymentColumns } from '../../store/payment-row.ts'
 import type { LedgerRequestRow, RefundRow } from '../../store/settle-requests.ts'
 import { eventKeyOf, type UnmatchedEvent } from '../match/detected.ts'
 import type { AppliedChange } from '../write/account-change.ts'
@@ -129,43 +129,59 @@ function differencesOf(at: Place, stored: FieldTexts, chain: FieldTexts): Verify
 /** The values of a row as texts, by field; unknown ones are absent. Rows are compared in this form. */
 type FieldTexts = Readonly<Record<string, string | undefined>>
 
-/** A payment, without its values in US dollars. */
+/** Columns that verify does not compare: the account, what no chain says, and values of the time that may no longer be readable. */
+const notCompared: ReadonlySet<string> = new Set<keyof PaymentRow>([
+  'account_id',
+  'imported',
+  'confirmations',
+  'updated_at',
+  'tx_hash',
+  'amount_in_usd',
+  'exchange_rates',
+  'line_hash',
+  'line_updated_at',
+])
+
+const ownNames: ReadonlySet<string> = new Set(ownColumns)
+
+/** Columns whose plain text says too little or too much. */
+const columnTexts: { readonly [Name in keyof PaymentRow]?: (row: PaymentRow) => string | undefined } = {
+  request_id: (row) => row.request_id?.toString('hex'),
+  type: (row) => (row.type === null ? undefined : typeOfCode(row.type)),
+  amount: (row) => trimNumeric(row.amount),
+  invoice_amount: (row) => (row.invoice_amount === null ? undefined : trimNumeric(row.invoice_amount)),
+  refunded_amount: (row) => trimNumeric(row.refunded_amount),
+  payer: (row) => addressText(row.payer),
+  payee: (row) => addressText(row.payee),
+  initiator: (row) => addressText(row.initiator),
+  token_address: (row) => addressText(row.token_address),
+  fees: (row) => feesText(row.fees),
+  gas: ({ gas }) => (gas === null ? undefined : `${gas.used} at ${gas.price}, ${gas.amount} ${gas.currency}`),
+  status: (row) => statusOfRank(row.status),
+  refunds: (row) => refundsText(row.refunds),
+  status_history: (row) => row.status_history.at(-1)?.status ?? statusOfRank(row.status),
+}
+
+/** What the chain says, then what follows from it. */
+const comparedColumns = paymentColumns
+  .filter((name) => !notCompared.has(name))
+  .toSorted((a, b) => Number(ownNames.has(a)) - Number(ownNames.has(b)))
+
 function paymentTexts(row: PaymentRow): FieldTexts {
-  const { gas } = row
-  const status = statusOfRank(row.status)
-  return {
-    id: row.id,
-    requestId: row.request_id?.toString('hex'),
-    type: row.type === null ? undefined : typeOfCode(row.type),
-    amount: trimNumeric(row.amount),
-    currency: row.currency,
-    currencySymbol: row.currency_symbol,
-    invoiceAmount: row.invoice_amount === null ? undefined : trimNumeric(row.invoice_amount),
-    invoiceCurrency: row.invoice_currency ?? undefined,
-    network: row.network,
-    chainId: row.chain_id ?? undefined,
-    blockNumber: row.block_number?.toString(),
-    eventIndex: row.event_index?.toString(),
-    logIndex: row.log_index?.toString(),
-    timestamp: timeText(row.timestamp),
-    payer: addressText(row.payer),
-    payee: addressText(row.payee),
-    initiator: addressText(row.initiator),
-    tokenAddress: addressText(row.token_address),
-    paymentReference: row.payment_reference === null ? undefined : bytesToHex(row.payment_reference),
-    reference: row.reference ?? undefined,
-    fees: feesText(row.fees),
-    gas: gas === null ? undefined : `${gas.used} at ${gas.price}, ${gas.amount} ${gas.currency}`,
-    sourceNetwork: row.source_network ?? undefined,
-    sourceTxHash: row.source_tx_hash === null ? undefined : bytesToHex(row.source_tx_hash),
-    detected: String(row.detected),
-    final: String(row.final),
-    status,
-    refunds: refundsText(row.refunds),
-    refundedAmount: trimNumeric(row.refunded_amount),
-    statusHistory: row.status_history.at(-1)?.status ?? status,
-    superseded: String(row.superseded),
-  }
+  return Object.fromEntries(
+    comparedColumns.map((name) => [fieldOf(name), columnTexts[name]?.(row) ?? plainText(row[name])]),
+  )
+}
+
+function fieldOf(column: string): string {
+  return column.replace(/_./g, (part) => part.slice(1).toUpperCase())
+}
+
+function plainText(value: PaymentRow[keyof PaymentRow]): string | undefined {
+  if (value === null) return undefined
+  if (value instanceof Buffer) return bytesToHex(value)
+  if (value instanceof Date) return timeText(value)
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
 function feesText(fees: readonly PaymentFee[]): string {
