@@ -34,7 +34,7 @@ const cursorSecret = Buffer.alloc(32, 1)
 
 export function startWatchProcess(
   { connection }: TestDatabase,
-  options: Partial<Pick<WatchOptions, 'batch'>> = {},
+  options: Partial<Pick<WatchOptions, 'batch' | 'heartbeatMs'>> = {},
 ): WatchProcess {
   const knex = createDatabase(connection)
   const search = createPaymentSearch({ knex, chains, tokens, cursorSecret })

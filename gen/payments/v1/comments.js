@@ -772,7 +772,7 @@ export const comments = {
   "payments.v1.WatchPaymentsResponse": "One event of a watch: a change of a payment, or a heartbeat. Events come in the order of the changes, each once.",
   "payments.v1.WatchPaymentsResponse.Type": "Kind of an event.",
   "payments.v1.WatchPaymentsResponse.Type.ADDED": "The payment now matches the filters: it is new, or it has changed.",
-  "payments.v1.WatchPaymentsResponse.Type.HEARTBEAT": "No payment: every change up to `watchCursor` has been sent. Keep this cursor, since older ones expire. Sent once after the changes since the given cursor (at once if the watch begins now), then after every 15 seconds without an event.",
+  "payments.v1.WatchPaymentsResponse.Type.HEARTBEAT": "No payment: every change up to `watchCursor` has been sent. Keep this cursor, since older ones expire. Sent once after the changes since the given cursor (at once if the watch begins now), and after every 15 seconds without an event, also on the way there.",
   "payments.v1.WatchPaymentsResponse.Type.REMOVED": "The payment no longer matches: it has changed, or a reorg removed it.",
   "payments.v1.WatchPaymentsResponse.Type.TYPE_UNSPECIFIED": "Never sent.",
   "payments.v1.WatchPaymentsResponse.Type.UPDATED": "The payment matched before, still matches, and has changed.",

@@ -1834,8 +1834,8 @@ export enum WatchPaymentsResponse_Type {
 
   /**
    * No payment: every change up to `watchCursor` has been sent. Keep this cursor, since older ones expire. Sent once
-   * after the changes since the given cursor (at once if the watch begins now), then after every 15 seconds without
-   * an event.
+   * after the changes since the given cursor (at once if the watch begins now), and after every 15 seconds without
+   * an event, also on the way there.
    *
    * @generated from enum value: HEARTBEAT = 4;
    */

@@ -45,9 +45,9 @@ const HEARTBEAT_MS = 15_000
 const BATCH: WatchBatchSize = { changes: 1_000, events: 64, bytes: 64 * 1024 }
 
 /**
- * Makes what yields every change that affects a filter, once each, in the order of commits, and never ends by itself. The first HEARTBEAT comes
- * when the watch has caught up with the log: at once where it begins at the newest change. The log is read only as fast as the caller takes
- * messages.
+ * Makes what yields every change that affects a filter, once each, in the order of commits, and never ends by itself. A HEARTBEAT says how far
+ * the log was read: one comes when the watch has caught up with it, at once where it begins at the newest change, and one after each
+ * silence, also on the way there. The log is read only as fast as the caller takes messages.
  *
  * @throws the reason of an invalid filter; INVALID_WATCH_CURSOR, CURSOR_EXPIRED, TOO_MANY_STREAMS; the signal's reason
  *   when it fires
