@@ -25,6 +25,7 @@ export const FEED_DECIMALS = 8
 
 const ABI = parseAbi([
   'function mint(address to, uint256 value)',
+  'function transfer(address to, uint256 value)',
   'function balanceOf(address owner) view returns (uint256)',
   'function set(int256 answer, uint256 updatedAt)',
   'function latestRoundData() view returns (uint80, int256, uint256, uint256, uint80)',
@@ -54,6 +55,10 @@ export function multicall3RuntimeCode(): Hex {
 
 export function encodeMint(token: Address, to: Address, value: bigint): ContractCall {
   return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'mint', args: [to, value] }) }
+}
+
+export function encodeTransfer(token: Address, to: Address, value: bigint): ContractCall {
+  return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'transfer', args: [to, value] }) }
 }
 
 export function encodeApprove(token: Address, spender: Address, value: bigint): ContractCall {

@@ -13,6 +13,8 @@ export const DEMO_MNEMONIC = 'chronic shove carry usual across service unfair fi
 
 export const DEPLOYER_PLACE = 0
 export const RELAYER_PLACE = 24
+/** Holds plenty, and sends nothing once the history is made. */
+export const SPOOFER_PLACE = 3
 
 export const DEMO_ACCOUNTS = 25
 
@@ -107,7 +109,7 @@ export async function readPeople(rpc: Rpc) {
   return {
     deployer: at(DEPLOYER_PLACE),
     pendingPayer: at(2),
-    spoofer: at(3),
+    spoofer: at(SPOOFER_PLACE),
     feeCollector: at(4),
     payers: [5, 6, 7, 8, 9, 10].map(at) as readonly Address[],
     payees: [11, 12, 13, 14].map(at) as readonly Address[],

@@ -561,6 +561,25 @@ describe('a first start', () => {
       expect([ended.code, ended.stderr]).toEqual([1, expect.stringContaining('Insufficient funds')])
     })
 
+    it('fund an address on every chain, with gas or without', async () => {
+      const own = `0x${'f00d'.repeat(10)}`
+      const { requests, chains } = await demoFile()
+      const direct = async () => {
+        const { body } = await get(`/v1/request/${requests[0]?.paymentReference}/routes?wallet=${own}`)
+        return body.routes.find(({ id }) => id === 'REQUEST_NETWORK_PAYMENT')
+      }
+      const funded = await runHere('demo', 'fund', own)
+      expect([funded.code, funded.stderr]).toEqual([0, ''])
+      expect(columnsOf({ stdout: funded.stdout.trim() }).map(([name, , rpcUrl]) => [name, rpcUrl])).toEqual(
+        chains.map(({ name, rpcUrl }) => [name, rpcUrl]),
+      )
+      expect(lineOf(funded, 'ETHEREUM').slice(3)).toEqual(['10 ETH', '10000 USDC', '10000 USDT', '10000 DAI'])
+      expect((await direct())?.readiness.hasEnoughGas).toBe(true)
+      const without = await runHere('demo', 'fund', own, '--coins', '0')
+      expect(lineOf(without, 'ETHEREUM').slice(3)).toEqual(['0 ETH', '20000 USDC', '20000 USDT', '20000 DAI'])
+      expect((await direct())?.readiness.hasEnoughGas).toBe(false)
+    })
+
     it.each([
       ['pay --wallet nobody --route X', 2, /the demo has no wallet "nobody"; it has\n {2}direct: Holds/],
       ['pay --wallet direct --route X', 1, /has no route X; use one of: REQUEST_NETWORK_PAYMENT, ETHEREUM_/],
@@ -568,6 +587,8 @@ describe('a first start', () => {
       ['refund --payment 12', 1, /"12" is not a payment id/],
       ['refund --payment 7e000000-0000-4000-8000-00000000cccc', 1, /there is no payment 7e000000/],
       ['refund --request 12', 2, /Unknown option '--request'/],
+      ['fund 0x12', 2, /"0x12" is not an address/],
+      [`fund 0x${'1'.repeat(40)} --coins 0.5`, 2, /--coins is "0\.5"/],
     ])('refuse `demo %s`', async (words, code, says) => {
       const ended = await runHere('demo', ...words.split(' '))
       expect([ended.code, ended.stdout]).toEqual([code, ''])

@@ -1,3 +1,4 @@
+import type { Address } from 'viem'
 import type { RunningDemo } from '../../../demo/running-demo.ts'
 import type { Say } from '../../../demo/show/pay-as-wallet.ts'
 import { readStoreConfig } from '../../config.ts'
@@ -46,7 +47,29 @@ const demoRefund: Command = {
   },
 }
 
-export const commands: readonly Command[] = [demoPay, demoRefund]
+/** `demo fund`: one line a chain, columns separated by tabs. */
+const demoFund: Command = {
+  path: ['demo', 'fund'],
+  summary:
+    'Give an address 10,000 of each token on every chain of the running demo, and coins for gas. Shows what it then holds.',
+  takes: {
+    ADDRESS: 'a wallet of your own: 0x and 40 hexadecimal digits',
+    '[--coins N]': 'what it has of each coin afterwards (default: 10); 0: no gas',
+  },
+  environment: ['DATA_DIR'],
+  async run({ positionals: [address = ''], options: { coins = '10' } }, context) {
+    if (!/^0x[0-9a-f]{40}$/i.test(address))
+      throw new UsageError(`"${address}" is not an address: use 0x and 40 hexadecimal digits`)
+    if (!/^\d{1,6}$/.test(coins)) throw new UsageError(`--coins is "${coins}": use a whole number below 1,000,000`)
+    const demo = await findDemo(context)
+    const { fundAddress } = await import('../../../demo/show/fund-address.ts')
+    const terms = { address: address as Address, coins: BigInt(coins) }
+    await fundAddress(demo, terms, { say: sayTo(context), signal: context.signal })
+    return EXIT_GOOD
+  },
+}
+
+export const commands: readonly Command[] = [demoPay, demoRefund, demoFund]
 
 async function findDemo({ environment, workingFolder, signal }: CommandContext): Promise<RunningDemo> {
   const { dataDir } = readStoreConfig(environment, workingFolder)
