@@ -1,4 +1,5 @@
 import { type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import type { Payment } from '../gen/payments/v1/payment_pb.js'
 import { type PaymentRequest, PaymentRequestSchema } from '../gen/payments/v1/payment_request_pb.js'
 import {
   WatchPaymentRequestResponse_Type,
@@ -21,6 +22,15 @@ export type WatchFilter = Omit<
   'watchCursor' | 'ticket'
 >
 
+/** A change of a payment. A payment that a reorg removed is absent. */
+export type PaymentChange = WatchPaymentsResponse & { readonly id: string } & (
+    | {
+        readonly type: WatchPaymentsResponse_Type.ADDED | WatchPaymentsResponse_Type.UPDATED
+        readonly payment: Payment
+      }
+    | { readonly type: WatchPaymentsResponse_Type.REMOVED }
+  )
+
 /** Where a watch begins, and who learns of its progress. */
 export interface WatchOptions extends KeepOpenOptions {
   /** The `watchCursor` of a search or of a change. Default: begin now, at the `watchCursor` of a search. */
@@ -39,7 +49,7 @@ export async function* watchPayments(
   calls: Pick<Calls<typeof PaymentSearchService>, 'watchPayments' | 'searchPayments'>,
   filter: WatchFilter,
   { from, onPosition, ...options }: WatchOptions = {},
-): AsyncGenerator<WatchPaymentsResponse, void, undefined> {
+): AsyncGenerator<PaymentChange, void, undefined> {
   let watchCursor = from
   async function* open(signal: AbortSignal) {
     // A watch that begins "now" and is cut before its first event would begin at a later "now".
@@ -49,7 +59,7 @@ export async function* watchPayments(
   for await (const event of keepOpen(open, options)) {
     watchCursor = event.watchCursor
     if (event.type === WatchPaymentsResponse_Type.HEARTBEAT) onPosition?.(watchCursor)
-    else yield event
+    else yield event as PaymentChange
   }
 }
 

@@ -6,7 +6,6 @@ import {
   type ExportPaymentsRequestSchema,
   PaymentSearchService,
   type SearchPaymentsRequestSchema,
-  type WatchPaymentsResponse,
 } from '../gen/payments/v1/payment_search_service_pb.js'
 import { type ListPaymentRequestsRequestSchema, RequestsService } from '../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../gen/payments/v1/routes_service_pb.js'
@@ -14,7 +13,7 @@ import { createCaller, type WaybillOptions } from './caller.ts'
 import { type CallOptions, type Calls, makeCalls } from './calls.ts'
 import { type ExportCsvOptions, exportCsv } from './export-csv.ts'
 import type { KeepOpenOptions } from './keep-open.ts'
-import { type WatchFilter, type WatchOptions, watchPaymentRequest, watchPayments } from './watch.ts'
+import { type PaymentChange, type WatchFilter, type WatchOptions, watchPaymentRequest, watchPayments } from './watch.ts'
 
 type PlainCalls = Calls<typeof RoutesService> &
   Calls<typeof RequestsService> &
@@ -39,7 +38,7 @@ export interface Waybill extends Omit<PlainCalls, 'watchPaymentRequest'> {
     options?: ExportCsvOptions,
   ): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined>
   /** The changes of the payments that match, each once and in order, through cut connections and restarts of the service. */
-  watchPayments(filter: WatchFilter, options?: WatchOptions): AsyncGenerator<WatchPaymentsResponse, void, undefined>
+  watchPayments(filter: WatchFilter, options?: WatchOptions): AsyncGenerator<PaymentChange, void, undefined>
   /** One request as it is, then after each change, through cut connections. */
   watchPaymentRequest(
     paymentReference: string,
