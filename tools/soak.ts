@@ -6,6 +6,9 @@
  *   npm run soak -- --seed 7 --minutes 10 --node hardhat  the first chain is hardhat's network, which is never killed
  *   npm run soak -- --seed 7 --minutes 1 --without omits,kills
  *
+ * The default seed is random. `--without` leaves out `down`, `reset`, `hang`, `busy`, `narrow`, `single`, `stale`, `forgetful`, `contradicts`,
+ * `elsewhere`, `omits`, `limits` of nodes; `watches`; `reorg`, `chain`, `kills`.
+ *
  * The plan derives from the seed; how the actions meet depends on the machine.
  */
 import { rm } from 'node:fs/promises'

@@ -56,7 +56,7 @@ it("the client's README", async () => {
   const { watchCursor: lastCursor } = await waybill.searchPayments({})
   const csv: Uint8Array[] = []
   const stdout = { write: (piece: Uint8Array) => csv.push(piece) }
-  const scope = { process: { ...process(), stdout }, window, console, lastCursor }
+  const scope = { process: { ...process(), stdout }, provider: window.ethereum, console, lastCursor }
   await runExamples('clients/typescript/README.md', scope)
   expect(lines).toContain('STEP_MINED')
   expect(Buffer.concat(csv).toString()).toMatch(/^timestamp,amount,currency\r\n.*,5,USDC-ETHEREUM\r\n\r\n$/)
@@ -71,7 +71,8 @@ it('a checkout with a wallet', async () => {
     paymentCurrency: 'USDC-ETHEREUM',
   })
   const page = { waybillUrl: running.url, publishableKey: running.keys.shop, paymentReference }
-  await runExamples('docs/guides/checkout-with-a-wallet.md', { page, window, show: (text: string) => shown.push(text) })
+  const show = (text: string) => shown.push(text)
+  await runExamples('docs/guides/checkout-with-a-wallet.md', { page, ethereum: window.ethereum, show })
   expect(shown).toContain('7 USDC on ETHEREUM')
   expect(shown).toContain('Paid. We wait for the confirmations.')
   expect(shown.at(-1)).toBe('7 of 7 paid')
@@ -117,8 +118,13 @@ it('accept payments in a web shop', async () => {
   }
   const env = { WAYBILL_URL: url, WAYBILL_KEY: keys.shop, ...shop }
   const show = (text: string) => shown.push(text)
-  const scope = { process: { env }, window, show, shop: `http://127.0.0.1:${port}`, console }
-  await runExamples('docs/guides/accept-payments.md', scope)
+  let stopShop = () => {}
+  const once = (_: string, stop: () => void) => {
+    stopShop = stop
+  }
+  const shopUrl = `http://127.0.0.1:${port}`
+  const scope = { process: { env, once }, provider: window.ethereum, show, shop: shopUrl, console }
+  await runExamples('docs/guides/accept-payments.md', scope).finally(() => stopShop())
   expect(shown).toContain('49.9 USDC on ETHEREUM')
   expect(shown).toContain('MINED')
   expect(shown.at(-1)).toBe('delivered')

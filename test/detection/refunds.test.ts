@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -10,6 +10,7 @@ import { DEMO_CHAINS } from '../../demo/network/chain-specs.ts'
 import { encodeApprove } from '../../demo/network/demo-contracts.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import { programsOf } from '../clients/run-examples.ts'
 import { startTestChain, type TestChain, type TestPayment } from '../support/chains/chain.ts'
 import { encodeBatch } from '../support/chains/contract-calls.ts'
 import {
@@ -491,8 +492,7 @@ it('a refund that only a trace proves stays one while no trace can be read', asy
 })
 
 it('the program of docs/guides/refund-a-payment.md refunds a payment', async () => {
-  const guide = await readFile(new URL('../../docs/guides/refund-a-payment.md', import.meta.url), 'utf8')
-  const [, program = ''] = /^```js\n(.*?)^```/ms.exec(guide) ?? []
+  const program = programsOf('docs/guides/refund-a-payment.md').get('refund.ts') ?? ''
   const payee = mnemonicToAccount('test test test test test test test test test test test junk', { addressIndex: 1 })
   expect(payee.address).toBe(chain.wallets[0])
   const paid = await paidRequest('USDC', payee.address)
@@ -502,7 +502,7 @@ it('the program of docs/guides/refund-a-payment.md refunds a payment', async () 
     now: new Date(),
   })
   const [payment] = await shop.paymentsOf(paid.request)
-  const running = promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], {
+  const running = promisify(execFile)(process.execPath, ['--input-type=module-typescript', '--eval', program], {
     cwd: join(import.meta.dirname, '../..'),
     env: {
       WAYBILL_URL: service.baseUrl,
