@@ -5,10 +5,21 @@ import { isLoopbackAuthority } from '../../src/domain/hosts/ip-network.ts'
 
 export type LocalServer = Awaited<ReturnType<typeof serveLocally>>
 
-/** Serves HTTP on a free port of 127.0.0.1, to programs of this machine. */
-export async function serveLocally(listener: RequestListener, options: ServerOptions = {}) {
-  const server = createServer(options, listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
+/**
+ * Serves HTTP on 127.0.0.1, to programs of this machine.
+ *
+ * @param preferredPort - taken if it is free; else, and by default, any free one
+ */
+export async function serveLocally(listener: RequestListener, options: ServerOptions = {}, preferredPort = 0) {
+  const listen = async (port: number) => {
+    const server = createServer(options, listener).listen(port, '127.0.0.1')
+    await once(server, 'listening')
+    return server
+  }
+  const server = await listen(preferredPort).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EADDRINUSE') return listen(0)
+    throw error
+  })
   return {
     /** Without a path. */
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -42,7 +42,7 @@ export interface DemoChain {
 export type DemoNetwork = Awaited<ReturnType<typeof startNetwork>>
 
 /**
- * Starts every chain of the demo, each on a free port of loopback.
+ * Starts every chain of the demo, each on a port of loopback: its last one if that is free, so that a wallet keeps its network.
  *
  * @param folder - holds a folder with the state of each chain
  * @throws AnvilStartError when a node cannot run here; Error when a chain's id is that of a real chain
@@ -95,7 +95,9 @@ async function startChain(spec: DemoChainSpec, context: StartContext): Promise<D
 type RunningChain = Omit<DemoChain, 'gateway' | 'fresh'>
 
 async function openGateway(chain: RunningChain): Promise<RunningChain & Pick<DemoChain, 'gateway'>> {
-  return { ...chain, gateway: await startNodeGateway(chain.anvil.rpcUrl) }
+  const gateway = await startNodeGateway(chain.anvil.rpcUrl, await chain.state.lastPort())
+  await chain.state.keepPort(Number(new URL(gateway.url).port))
+  return { ...chain, gateway }
 }
 
 async function continueChain(
@@ -172,11 +174,12 @@ export function pickHiddenHost(): string {
 }
 
 /**
- * Passes JSON-RPC on unchanged, single calls and batches of any size, from a free port of 127.0.0.1.
+ * Passes JSON-RPC on unchanged, single calls and batches of any size, from a port of 127.0.0.1.
  *
  * @param nodeUrl - URL of the node
+ * @param preferredPort - taken if it is free
  */
-export async function startNodeGateway(nodeUrl: string): Promise<LocalServer> {
+export async function startNodeGateway(nodeUrl: string, preferredPort?: number): Promise<LocalServer> {
   const agent = new Agent({ keepAlive: true })
   const forward: RequestListener = (call, answer) => {
     const refusal = refusalOf(call)
@@ -187,7 +190,7 @@ export async function startNodeGateway(nodeUrl: string): Promise<LocalServer> {
     })
   }
   // A node may take long to answer, and only programs of this machine call it.
-  const { url, stop } = await serveLocally(forward, { requestTimeout: 0 })
+  const { url, stop } = await serveLocally(forward, { requestTimeout: 0 }, preferredPort)
   return {
     url,
     async stop() {

@@ -3,6 +3,7 @@
  * - `state.json`  the last save while running; replaced by renaming, so it is complete or absent
  * - `exit.json`   written by the node at its end, also when the service was killed; may be torn
  * - `chain.json`  the genesis, written once the chain is complete; without it the folder is not used
+ * - `port`        where programs last found the node
  * - `lock`        locked by the node
  */
 import { execFile } from 'node:child_process'
@@ -38,6 +39,7 @@ export async function openStateFolder(folder: string) {
   const stateFile = join(folder, 'state.json')
   const exitFile = join(folder, 'exit.json')
   const recordFile = join(folder, 'chain.json')
+  const portFile = join(folder, 'port')
   return {
     lockFile: join(folder, 'lock'),
     exitFile,
@@ -56,10 +58,16 @@ export async function openStateFolder(folder: string) {
       const record = await readRecord(recordFile)
       return record && existsSync(stateFile) ? record : undefined
     },
-    /** Deletes everything except the lock. */
+    /** Deletes the chain. */
     async clear(): Promise<void> {
       for (const file of [recordFile, stateFile, exitFile]) await rm(file, { force: true })
     },
+    /** 0 where there is none. */
+    async lastPort(): Promise<number> {
+      const port = Number(await readFile(portFile, 'utf8').catch(() => ''))
+      return Number.isInteger(port) && port > 0 && port < 65_536 ? port : 0
+    },
+    keepPort: (port: number): Promise<void> => writeAtomically(portFile, String(port)),
     /** Writes the chain's present state. */
     async save(rpc: Rpc): Promise<void> {
       const zipped = await rpc.call<string>('anvil_dumpState')

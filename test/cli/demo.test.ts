@@ -268,7 +268,9 @@ describe('a first start', () => {
     const file = await demoFile()
     expect(file).toMatchObject({ baseUrl: url, apiKey: 'demo' })
     expect(file.chains).toHaveLength(4)
-    for (const { rpcUrl, chainId } of file.chains) {
+    for (const { name, rpcUrl, chainId } of file.chains) {
+      const kept = await readFile(join(dataDir, 'chains', name, 'port'), 'utf8')
+      expect(rpcUrl).toBe(`http://127.0.0.1:${kept}`)
       const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
       const response = await fetch(rpcUrl, { method: 'POST', body, headers: { 'content-type': 'application/json' } })
       expect(Number(((await response.json()) as { result: string }).result)).toBe(chainId)

@@ -69,6 +69,19 @@ it.each<[string, Readonly<Record<string, string>>, number]>([
   expect((await anvil.rpc.call('eth_blockNumber')) === before).toBe(status !== 200)
 })
 
+it('takes the port that it is given while that is free, and else another', async () => {
+  const other = await startNodeGateway(anvil.rpcUrl, port)
+  const { url } = other
+  await other.stop()
+  const third = await startNodeGateway(anvil.rpcUrl, Number(new URL(url).port))
+  try {
+    expect([url === gateway.url, third.url]).toEqual([false, url])
+    expect(await createRpc(third.url).call('eth_chainId')).toBe(await anvil.rpc.call('eth_chainId'))
+  } finally {
+    await third.stop()
+  }
+})
+
 it('answers no preflight and no GET', async () => {
   const preflight = { origin: 'https://evil.example', 'access-control-request-method': 'POST' }
   const refused = await sendRequest(port, { method: 'OPTIONS', target: '/', headers: preflight })
