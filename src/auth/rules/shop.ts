@@ -12,7 +12,7 @@ export interface Shop {
 }
 
 const MAX_NAME_LENGTH = 80
-const MAX_LOGO_BYTES = 16_384
+export const MAX_LOGO_BYTES = 16_384
 const MAX_CORNER_RADIUS = 32
 
 /** The parts of a shop as somebody writes them. */
@@ -58,7 +58,7 @@ export function parseShop({ name, logo, color, radius }: ShopInput): Shop | unde
 
 function logoOf(bytes: Uint8Array): string {
   if (bytes.length > MAX_LOGO_BYTES) {
-    throw new RangeError(`logo: it has ${bytes.length} bytes, and the most is ${MAX_LOGO_BYTES}`)
+    throw new RangeError(`logo: it has more than ${MAX_LOGO_BYTES} bytes`)
   }
   const start = Buffer.from(bytes).toString('latin1')
   const type = IMAGES.find(([, isOne]) => isOne(start))?.[0]

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
 import { PUBLISHABLE_CALLS_PER_MINUTE } from '../../auth/find-key-in-force.ts'
 import {
   DEFAULT_CALLS_PER_MINUTE,
@@ -8,7 +8,7 @@ import {
   rotateApiKey,
 } from '../../auth/manage-keys.ts'
 import { explainScopes, isOperators, isScope, type Scope, scopes } from '../../auth/rules/api-key.ts'
-import { parseShop, type Shop } from '../../auth/rules/shop.ts'
+import { MAX_LOGO_BYTES, parseShop, type Shop } from '../../auth/rules/shop.ts'
 import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../../auth/sql/api-key-repository.ts'
 import { parseDateBound } from '../../domain/date-bound.ts'
 import { explainOrigin } from '../../domain/hosts/origin.ts'
@@ -320,7 +320,7 @@ const SHOP_OPTIONS = ['name', 'logo', 'color', 'radius']
 
 /** Reads what the checkout page of a key shows of its shop. @throws UsageError */
 async function readShop({ name, logo: file, color, radius }: CommandInput['options']): Promise<Shop | undefined> {
-  const reading = file === undefined ? undefined : readFile(file)
+  const reading = file === undefined ? undefined : readStart(file, MAX_LOGO_BYTES + 1)
   const logo = await reading?.catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(`--logo "${file}" cannot be read: ${error.code ?? error.message}`)
   })
@@ -330,6 +330,13 @@ async function readShop({ name, logo: file, color, radius }: CommandInput['optio
     if (error instanceof RangeError) throw new UsageError(`--${error.message}`)
     throw error
   }
+}
+
+/** Reads no more of a file than so many bytes: a device has no end, and its size says nothing. */
+async function readStart(path: string, bytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of createReadStream(path, { end: bytes - 1 })) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks)
 }
 
 function durationOf(text: string): number | undefined {
