@@ -359,6 +359,19 @@ describe('a batch', () => {
     expect(wallet.prompts).toEqual(['wallet_sendCalls'])
   })
 
+  it('whose id the wallet has never known is made again only when the payer gives it up', async () => {
+    let batches = 0
+    const { wallet, options, timesPaid } = await arrange({
+      atomic: 'ready',
+      meddle: { wallet_sendCalls: () => (++batches === 1 ? { id: 'batch-0' } : undefined) },
+    })
+    const kept = { ...options, storage: storageIn(new Map()) }
+    for (let times = 0; times < 2; times++) expect((await pay(kept)).outcome).toBe('UNKNOWN')
+    expect([wallet.prompts.length, await timesPaid()]).toEqual([1, 0])
+    expect((await pay({ ...kept, askAgain: true })).outcome).toBe('MINED')
+    expect([wallet.prompts.length, await timesPaid()]).toEqual([2, 1])
+  })
+
   it('whose id the wallet no longer knows may have been sent', async () => {
     const meddle = { wallet_getCallsStatus: () => failWith(5730) }
     const { wallet, options } = await arrange({ atomic: 'ready', meddle })
@@ -539,6 +552,25 @@ describe('a payment', () => {
     })
     expect(await pay({ ...options, dropAfterMs: 30 })).toMatchObject(expected)
     expect([wallet.prompts.length, await timesPaid()]).toEqual([nth, 0])
+  })
+
+  it('that the pool has dropped is made again only when the payer gives it up', async () => {
+    const { rpc } = running.chain.client
+    let sent = 0
+    const { wallet, options, timesPaid } = await arrange({
+      meddle: {
+        async eth_sendTransaction([transaction]) {
+          if (++sent !== 2) return undefined
+          const hash = await rpc.call('eth_sendTransaction', [transaction])
+          return rpc.call('anvil_dropTransaction', [hash]).then(() => hash)
+        },
+      },
+    })
+    const kept = { ...options, storage: storageIn(new Map()), dropAfterMs: 30 }
+    for (let times = 0; times < 2; times++) expect((await pay(kept)).outcome).toBe('UNKNOWN')
+    expect([wallet.prompts.length, await timesPaid()]).toEqual([2, 0])
+    expect((await pay({ ...kept, dropAfterMs: 60_000, askAgain: true })).outcome).toBe('MINED')
+    expect([wallet.prompts.length, await timesPaid()]).toEqual([3, 1])
   })
 
   it('is waited for as long as the node fails', async () => {

@@ -119,7 +119,11 @@ function codeOfStatus(status: unknown): number {
 /** How often the status may be missing, or not be understood, before the batch counts as lost. */
 const CHECKS_BEFORE_LOST = 20
 
-export async function waitForBatch({ ask, pollMs, signal }: WaitTerms, batchId: string): Promise<PayOutcome> {
+export async function waitForBatch(
+  { ask, pollMs, signal }: WaitTerms,
+  batchId: string,
+  checksBeforeLost = CHECKS_BEFORE_LOST,
+): Promise<PayOutcome> {
   for (let missing = 0; ; ) {
     if (signal?.aborted) return { outcome: 'SENT', transactionHashes: [], batchId }
     try {
@@ -127,7 +131,7 @@ export async function waitForBatch({ ask, pollMs, signal }: WaitTerms, batchId: 
       if (outcome !== undefined) return outcome
       missing = 0
     } catch (error) {
-      if (++missing >= CHECKS_BEFORE_LOST) {
+      if (++missing >= checksBeforeLost) {
         return { ...judgeWalletError(error, 'STATUS'), batchId } as PayOutcome
       }
     }

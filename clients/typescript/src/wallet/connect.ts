@@ -1,5 +1,5 @@
 import type { PayOutcome } from './outcome.ts'
-import { ANSWER_WITHIN_MS, askOf, type WalletProvider, wrongAnswer } from './provider.ts'
+import { ANSWER_WITHIN_MS, askOf, type WalletProvider } from './provider.ts'
 import { readAccounts } from './ready-wallet.ts'
 import { judgeWalletError } from './wallet-error.ts'
 
@@ -28,7 +28,8 @@ export async function connectWallet(options: ConnectOptions): Promise<ConnectOut
     const method = 'eth_requestAccounts'
     const answer = await askOf(provider, { signal, answerWithinMs })(method)
     const [wallet] = readAccounts(method, answer)
-    return wallet === undefined ? wrongAnswer(method, answer, 'an address') : { outcome: 'CONNECTED', wallet }
+    // The payer has opened no account to the page.
+    return wallet === undefined ? { outcome: 'REFUSED' } : { outcome: 'CONNECTED', wallet }
   } catch (error) {
     signal?.throwIfAborted()
     const end = judgeWalletError(error, 'CONNECT')

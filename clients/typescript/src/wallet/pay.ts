@@ -39,7 +39,8 @@ export interface PayOptions {
   readonly maxSourceAmount?: string | undefined
   /**
    * Whether the payer has said that the wallet sent nothing and shows no question any more. Without it, a request whose payment a wallet was
-   * asked for before, and has not answered, ends as ALREADY_ASKED. A tab that still pays it then asks for nothing more.
+   * asked for before, and has not answered, ends as ALREADY_ASKED. A tab that still pays it then asks for nothing more. With it, a payment that
+   * was sent before is waited for only while the wallet knows it.
    */
   readonly askAgain?: boolean | undefined
   /** Keeps what was asked and sent over a reload of the page, until it has ended. Default: `localStorage` where there is one. */
@@ -108,12 +109,15 @@ async function onlyOnce<T extends PayOutcome | undefined>(
 
 const MAY_STILL_COME: ReadonlySet<PayOutcome['outcome']> = new Set(['SENT', 'UNKNOWN', 'ALREADY_ASKED'])
 
-async function waitForEarlier(options: ResumeOptions, memory: PaymentMemory): Promise<PayOutcome | undefined> {
+async function waitForEarlier(
+  { askAgain = false, ...options }: ResumeOptions & Pick<PayOptions, 'askAgain'>,
+  memory: PaymentMemory,
+): Promise<PayOutcome | undefined> {
   const sent = memory.recall()
   if (sent === undefined) return undefined
   const { addChain, onProgress = () => {} } = options
   onProgress({ type: 'WAITING_FOR_EARLIER', ...sent })
-  const terms = waitTermsOf(options)
+  const terms = waitTermsOf(askAgain ? { ...options, dropAfterMs: 0 } : options)
   // It was sent, also where the wallet does not go to its chain or the signal ends the wait for that.
   const isReady = await readyWallet({ ...terms, chainId: sent.chainId, addChain, onProgress }).then(
     (stop) => stop === undefined,
@@ -121,11 +125,14 @@ async function waitForEarlier(options: ResumeOptions, memory: PaymentMemory): Pr
   )
   if (!isReady) return { outcome: 'SENT', transactionHashes: 'batchId' in sent ? [] : [sent.transactionHash] }
   const end =
-    'batchId' in sent ? await waitForBatch(terms, sent.batchId) : await waitForSent(terms, sent.transactionHash)
+    'batchId' in sent
+      ? await waitForBatch(terms, sent.batchId, askAgain ? 1 : undefined)
+      : await waitForSent(terms, sent.transactionHash)
   if (end.outcome === 'MINED' && 'isPart' in sent) return interrupted(sent.transactionHash)
   const hasNotPaid = end.outcome === 'REVERTED' || end.outcome === 'FAILED'
-  // The service refuses another quote where the transaction that took its place has paid.
-  return hasNotPaid || (end.outcome === 'UNKNOWN' && end.reason === 'REPLACED') ? undefined : end
+  // The service refuses another quote where the transaction that took its place has paid. What the payer gives up is looked for once.
+  const isGivenUp = end.outcome === 'UNKNOWN' && (askAgain || end.reason === 'REPLACED')
+  return hasNotPaid || isGivenUp ? undefined : end
 }
 
 function interrupted(transactionHash: string): PayOutcome {
