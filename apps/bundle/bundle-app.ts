@@ -98,7 +98,8 @@ const CONSOLE_OUTLINE =
   '.bone.wide{width:90%}.outline-name{display:block;margin:.75rem 1.25rem;font:600 1rem/1.5 system-ui,sans-serif}'
 
 /** A mark of three lines that meet, in one colour that shows on light and dark. */
-const ICON = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="none" stroke="#3b82f6" stroke-width="2" stroke-linecap="round" d="M2 3h4l4 5h4M2 13h4l4-5M2 8h8"/></svg>')}`
+const ICON =
+  "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path fill='none' stroke='%233b82f6' stroke-width='2' stroke-linecap='round' d='M2 3h4l4 5h4M2 13h4l4-5M2 8h8'/></svg>"
 
 /** react-aria adds a style element of this id where there is none, which the policy forbids; its one rule stands in the console's style. */
 const ARIA_STYLE = 'react-aria-pressable-style'

@@ -2,7 +2,7 @@
 import { type Checkout as Client, findAsked, type PaymentRequest, type Route } from '@waybill/client/checkout'
 import { useEffect, useState } from 'preact/hooks'
 import { chainName } from '../shared/chain-name.ts'
-import { formatAmount, formatReadAmount, formatWorth, symbolOf } from '../shared/format-amount.ts'
+import { formatMoney, formatShortAmount, formatWorth, symbolOf } from '../shared/format-amount.ts'
 import { formatTime, formatUtc, toDate } from '../shared/format-time.ts'
 import { isPayable, type RequestState, stateOf } from '../shared/request-state.ts'
 import { shortAddress } from '../shared/sentence.ts'
@@ -58,9 +58,12 @@ export function Checkout({ paymentReference, checkout }: CheckoutProps) {
 function Waiting({ lag }: { lag: WatchedRequest['lag'] }) {
   return (
     <main class="pay stack gap-5">
-      <p class="quiet" role="status">
-        {lag === undefined ? payTexts.waiting : lag === 'BUSY' ? payTexts.busy : payTexts.away}
-      </p>
+      <header class="request">
+        <h1>{payTexts.headings.OPEN}</h1>
+        <p class="quiet" role="status">
+          {lag === undefined ? payTexts.waiting : lag === 'BUSY' ? payTexts.busy : payTexts.away}
+        </p>
+      </header>
     </main>
   )
 }
@@ -71,8 +74,7 @@ function problemOf(error: Error) {
   return reason in problems ? problems[reason as keyof typeof problems] : problems.OTHER
 }
 
-const amountText = ({ amount, invoiceCurrency }: PaymentRequest) =>
-  `${formatAmount(amount)} ${symbolOf(invoiceCurrency)}`
+const amountText = ({ amount, invoiceCurrency }: PaymentRequest) => formatMoney(amount, invoiceCurrency)
 
 /** Characters of an amount that no longer fit a narrow page in large type. */
 const LONG = 14
@@ -114,7 +116,7 @@ function Head({ request, state, shop, options }: HeadProps) {
       {isPart && (
         <p class="small">
           {payTexts.paidSoFar(
-            `${formatAmount(paidAmount === '0' ? pendingAmount : paidAmount)} / ${formatAmount(amount)} ${symbolOf(invoiceCurrency)}`,
+            `${formatMoney(paidAmount === '0' ? pendingAmount : paidAmount, invoiceCurrency)} / ${amountText(request)}`,
           )}
         </p>
       )}
@@ -141,7 +143,7 @@ function Worth({ request, options }: WorthProps) {
   const { paymentCurrency, invoiceCurrency, network } = request
   const direct = options.find(({ token, chain }) => token === symbolOf(paymentCurrency) && chain === network)
   if (direct === undefined) return null
-  const inCoins = `≈ ${formatReadAmount(direct.sourceAmount)} ${direct.token}`
+  const inCoins = `≈ ${formatShortAmount(direct.sourceAmount)} ${direct.token}`
   const inDollars = direct.sourceAmountInUsd === undefined ? '' : formatWorth(direct.sourceAmountInUsd)
   return <p class="quiet number">{invoiceCurrency === paymentCurrency ? inDollars : inCoins}</p>
 }
@@ -179,6 +181,10 @@ function Steps({ request, state, checkout, shop, options }: StepsProps) {
     void begin(connected, route, mayAskAgain)
     setMayAskAgain(false)
   }
+  const check = () => {
+    leave()
+    if (connected !== undefined) void resume(connected)
+  }
   const askAgain = () => {
     setMayAskAgain(true)
     leave()
@@ -190,6 +196,7 @@ function Steps({ request, state, checkout, shop, options }: StepsProps) {
           payment={payment}
           isMoreLeft={state === 'PARTIALLY_PAID' && isCounted(payment, outstanding)}
           onBack={leave}
+          onCheck={check}
           onAgain={payBy}
           onAskAgain={askAgain}
           onStop={stop}
@@ -297,7 +304,11 @@ function Settled({ request, state, payment, receipt, shop }: SettledProps) {
         )}
       </p>
       {payment?.isAsking === true && <p>{payTexts.refuseNow}</p>}
-      {hash !== undefined && <Transaction hash={hash} explorer={payment?.explorer} />}
+      {hash !== undefined && (
+        <p class="small quiet">
+          {payTexts.transaction} <Transaction hash={hash} explorer={payment?.explorer} />
+        </p>
+      )}
       {state === 'PENDING' && <progress aria-label={payTexts.steps.final} />}
       {receipt === undefined ? (
         <p class="small quiet">

@@ -117,8 +117,8 @@ describe('how a payment ended', () => {
     [unknown('NO_ANSWER'), true],
     [asked({}), true],
     // The transaction is known: it can be followed.
-    [unknown('DROPPED', '0x1'), false],
-    [unknown('REPLACED', '0x1'), false],
+    [unknown('DROPPED', '0x1'), true],
+    [unknown('REPLACED', '0x1'), true],
     [{ outcome: 'SENT', transactionHashes: [] }, false],
     [{ outcome: 'REFUSED' }, false],
   ] as const)('%o lets the payer say that nothing was sent: %s', (end, may) => {

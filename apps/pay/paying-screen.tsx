@@ -12,6 +12,8 @@ interface PayingProps {
   /** Whether something is left to pay although this payment is on the chain. */
   readonly isMoreLeft: boolean
   readonly onBack: () => void
+  /** Waits once more for what was sent. */
+  readonly onCheck: () => void
   readonly onAgain: (route: Route) => void
   /** The payer says that the wallet has sent nothing and shows no question. */
   readonly onAskAgain: () => void
@@ -20,12 +22,13 @@ interface PayingProps {
 }
 
 /** Each step of a payment, and how it ended. The request's own state then takes over. */
-export function PayingScreen({ payment, isMoreLeft, onBack, onAgain, onAskAgain, onStop }: PayingProps) {
+export function PayingScreen({ payment, isMoreLeft, onBack, onCheck, onAgain, onAskAgain, onStop }: PayingProps) {
   const { steps, end, hashes, explorer, isAsking } = payment
   const { title, says, tone, mayRetry, again } = end === undefined ? waiting() : wordsOf(end)
   const isSilent = useSilence(isAsking && end === undefined ? steps.at(-1)?.id : undefined)
   const fresh = end === undefined ? undefined : newQuoteOf(end)
   const hash = hashes.at(-1)
+  const isSent = end !== undefined && 'outcome' in end && end.outcome.outcome === 'SENT'
   return (
     <Screen title={title} tone={tone}>
       <ol class="steps stack gap-2" aria-live="polite">
@@ -42,7 +45,11 @@ export function PayingScreen({ payment, isMoreLeft, onBack, onAgain, onAskAgain,
           <Button text={payTexts.steps.stop} onClick={onStop} />
         </div>
       )}
-      {hash !== undefined && <Transaction hash={hash} explorer={explorer} />}
+      {hash !== undefined && (
+        <p class="small quiet">
+          {payTexts.transaction} <Transaction hash={hash} explorer={explorer} />
+        </p>
+      )}
       {fresh !== undefined && (
         <Button
           text={payTexts.routes.pay(`${formatAmount(fresh.sourceAmount)} ${fresh.token}`)}
@@ -57,6 +64,7 @@ export function PayingScreen({ payment, isMoreLeft, onBack, onAgain, onAskAgain,
           onClick={onBack}
         />
       )}
+      {isSent && <Button text={payTexts.steps.check} onClick={onCheck} />}
       {again !== undefined && !isMoreLeft && <Button text={again} onClick={onAskAgain} />}
     </Screen>
   )

@@ -5,7 +5,7 @@ import { chainName } from '../shared/chain-name.ts'
 import { formatAmount } from '../shared/format-amount.ts'
 import { formatTime, formatUtc } from '../shared/format-time.ts'
 import { payTexts } from './language.ts'
-import { Address, Button } from './screen-parts.tsx'
+import { Address, Button, Transaction } from './screen-parts.tsx'
 import type { MadePayment } from './use-payment.ts'
 
 /** What this browser has paid, kept for a later visit of the page. Amounts are decimal strings. */
@@ -76,7 +76,6 @@ export function useReceipt(paymentReference: string, payment: MadePayment | unde
 export function ReceiptView({ receipt, request }: { receipt: Receipt; request: PaymentRequest }) {
   const { receipt: texts } = payTexts
   const { hash, explorer, amount, token, chain, wallet, sentAt } = receipt
-  const link = explorer?.replace('{hash}', hash)
   const at = new Date(sentAt)
   return (
     <section class="receipt stack gap-2" aria-label={texts.title}>
@@ -110,15 +109,7 @@ export function ReceiptView({ receipt, request }: { receipt: Receipt; request: P
         </dd>
         <dt>{payTexts.transaction}</dt>
         <dd>
-          <Address value={hash} />
-          {link !== undefined && /^https?:/.test(link) && (
-            <>
-              {' · '}
-              <a href={link} target="_blank" rel="noreferrer">
-                {payTexts.openTransaction}
-              </a>
-            </>
-          )}
+          <Transaction hash={hash} explorer={explorer} />
         </dd>
         <dt>{texts.reference}</dt>
         <dd>

@@ -79,7 +79,7 @@ export function RoutesScreen(props: RoutesProps) {
           ))}
         </>
       )}
-      {isPoor && <p>{texts.noneSays}</p>}
+      {isPoor && lacking.length + found.unavailable.length > 0 && <p>{texts.noneSays}</p>}
       {isComplete && <Missing lacking={lacking.map(say)} unavailable={found.unavailable} isOpen={isPoor} />}
     </Screen>
   )
@@ -157,34 +157,49 @@ interface MissingProps extends Pick<FoundRoutes, 'unavailable'> {
   readonly isOpen: boolean
 }
 
+/** Shown before somebody asks for all. */
+const NEAREST = 3
+
 /** The other ways, what each is missing, the nearest first: they cannot be chosen. */
 function Missing({ lacking, unavailable, isOpen }: MissingProps) {
-  const count = lacking.length + unavailable.length
-  if (count === 0) return null
+  const { more, all } = payTexts.routes
+  const ways = [
+    ...lacking.map(({ id, pays, where, warnings }) => (
+      <li key={id}>
+        <strong class="number">{pays}</strong> <span class="quiet">{where}</span>
+        {warnings.map((warning) => (
+          <p key={warning}>{warning}</p>
+        ))}
+      </li>
+    )),
+    ...unavailable
+      .toSorted((one, other) => rankOf(one) - rankOf(other))
+      .map((each) => (
+        <li key={keyOf(each)}>
+          <strong>{[each.token, chainName(each.chain ?? '')].filter((part) => part !== undefined).join(' · ')}</strong>
+          <p>{sayReason(each)}</p>
+        </li>
+      )),
+  ]
+  if (ways.length === 0) return null
+  // A fold of one way would be as high as the way.
+  const first = ways.length > NEAREST + 1 ? NEAREST : ways.length
   return (
     <details class="missing" open={isOpen || lacking.length > 0}>
-      <summary class="small">{payTexts.routes.more(count)}</summary>
-      <ul class="bullets small stack gap-2">
-        {lacking.map(({ id, pays, where, warnings }) => (
-          <li key={id}>
-            <strong class="number">{pays}</strong> <span class="quiet">{where}</span>
-            {warnings.map((warning) => (
-              <p key={warning}>{warning}</p>
-            ))}
-          </li>
-        ))}
-        {unavailable.map((each) => (
-          <li key={keyOf(each)}>
-            <strong>
-              {[each.token, chainName(each.chain ?? '')].filter((part) => part !== undefined).join(' · ')}
-            </strong>
-            <p>{sayReason(each)}</p>
-          </li>
-        ))}
-      </ul>
+      <summary class="small">{more(ways.length)}</summary>
+      <ul class="bullets small stack gap-2">{ways.slice(0, first)}</ul>
+      {first < ways.length && (
+        <details>
+          <summary class="small">{all(ways.length)}</summary>
+          <ul class="bullets small stack gap-2">{ways.slice(first)}</ul>
+        </details>
+      )}
     </details>
   )
 }
+
+/** What the wallet can mend, which is more of a token, comes first. */
+const rankOf = ({ metadata }: Unavailable) => (metadata.missing === undefined ? 1 : 0)
 
 const keyOf = ({ chain, token, provider, reason }: Unavailable) => [chain, token, provider, reason].join()
 

@@ -38,10 +38,8 @@ export function sayOutcome(end: PayOutcome): OutcomeWords {
     case 'SENT':
       return { ...texts.SENT, tone: 'busy', mayRetry: false }
     case 'UNKNOWN': {
-      if (end.reason === 'REPLACED') return { ...texts.REPLACED, tone: 'warn', mayRetry: false }
-      const { title, says, again } = texts.UNKNOWN
-      const isSent = end.transactionHash !== undefined || end.batchId !== undefined
-      return { title, says, tone: 'warn', mayRetry: false, ...(!isSent && { again }) }
+      const { again, ...words } = texts.UNKNOWN
+      return { ...words, ...(end.reason === 'REPLACED' && texts.REPLACED), tone: 'warn', mayRetry: false, again }
     }
     case 'ALREADY_ASKED':
       return sayAsked(end)
@@ -70,7 +68,7 @@ export function sayOutcome(end: PayOutcome): OutcomeWords {
 export function sayError(error: Error): OutcomeWords {
   const { COVERED, NOT_PREPARED } = payTexts.outcomes
   if (!(error instanceof WaybillCallError)) return { ...NOT_PREPARED, tone: 'bad', mayRetry: true }
-  if (error.reason === 'REQUEST_COVERED') return { ...COVERED, tone: 'warn', mayRetry: false }
+  if (error.reason === 'REQUEST_COVERED') return { ...COVERED, tone: 'warn', mayRetry: true }
   // The service's own words say what is wrong and what to do.
   const isSaid = error.reason !== 'NONE' && error.reason !== 'NETWORK'
   const says = isSaid ? error.message : NOT_PREPARED.says

@@ -1,6 +1,6 @@
 import { type Route, Route_StepKind, Route_Tag } from '@waybill/client/checkout'
 import { chainName } from '../shared/chain-name.ts'
-import { formatAmount, formatAtLeast, formatReadAmount, formatUsd, formatWorth } from '../shared/format-amount.ts'
+import { formatAmount, formatAtLeast, formatShortAmount, formatUsd, formatWorth } from '../shared/format-amount.ts'
 import { formatOnce } from '../shared/format-time.ts'
 import { sentence } from '../shared/sentence.ts'
 import { payTexts } from './language.ts'
@@ -22,13 +22,13 @@ export function sayRoute(route: Route, { makesBatches, network }: SaidFor) {
   const steps = route.readiness?.steps.filter((kind) => kind !== Route_StepKind.STEP_KIND_UNSPECIFIED).length ?? 1
   const known =
     route.feeInUsd === undefined
-      ? `${formatReadAmount(route.feeAmount)} ${route.feeCurrency}`
+      ? `${formatShortAmount(route.feeAmount)} ${route.feeCurrency}`
       : formatUsd(route.feeInUsd)
   const fees = route.feeIsComplete ? known : routes.andMore(known)
   return {
     id: route.id,
     /** `24.5 USDC` */
-    pays: `${formatReadAmount(route.sourceAmount)} ${route.token}`,
+    pays: `${formatShortAmount(route.sourceAmount)} ${route.token}`,
     /** The same with all digits. */
     exactly: `${formatAmount(route.sourceAmount)} ${route.token}`,
     /** `≈ $24.50` */

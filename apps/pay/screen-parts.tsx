@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { formatAmount, formatReadAmount, symbolOf } from '../shared/format-amount.ts'
+import { formatMoney, formatShortAmount } from '../shared/format-amount.ts'
 import { shortAddress } from '../shared/sentence.ts'
 import { payTexts } from './language.ts'
 
@@ -73,12 +73,11 @@ export function Problem({ title, says, onRetry }: { title: string; says: string;
 /** At most six digits that count; all of them once they are pressed. */
 export function Money({ value, currency }: { value: string; currency: string }) {
   const [isWhole, setWhole] = useState(false)
-  const [short, whole] = [formatReadAmount(value), formatAmount(value)]
-  const symbol = symbolOf(currency)
-  if (short === whole) return <span class="number">{`${whole} ${symbol}`}</span>
+  const [short, whole] = [formatMoney(value, currency, formatShortAmount), formatMoney(value, currency)]
+  if (short === whole) return <span class="number">{whole}</span>
   return (
-    <button type="button" class="bare number" title={`${whole} ${symbol}`} onClick={() => setWhole(!isWhole)}>
-      {`${isWhole ? whole : short} ${symbol}`}
+    <button type="button" class="bare number" title={whole} onClick={() => setWhole(!isWhole)}>
+      {isWhole ? whole : short}
     </button>
   )
 }
@@ -129,8 +128,8 @@ async function copyText(text: string): Promise<void> {
 export function Transaction({ hash, explorer }: { hash: string; explorer: string | undefined }) {
   const link = explorer?.replace('{hash}', hash)
   return (
-    <p class="small quiet">
-      {payTexts.transaction} <Address value={hash} />
+    <>
+      <Address value={hash} />
       {link !== undefined && /^https?:/.test(link) && (
         <>
           {' · '}
@@ -139,6 +138,6 @@ export function Transaction({ hash, explorer }: { hash: string; explorer: string
           </a>
         </>
       )}
-    </p>
+    </>
   )
 }

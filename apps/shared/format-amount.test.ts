@@ -1,12 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import {
-  formatAmount,
-  formatAtLeast,
-  formatReadAmount,
-  formatShortAmount,
-  formatUsd,
-  formatWorth,
-} from './format-amount.ts'
+import { formatAmount, formatAtLeast, formatMoney, formatShortAmount, formatUsd, formatWorth } from './format-amount.ts'
 
 it.each([
   ['0', '0'],
@@ -23,13 +16,13 @@ it.each([
 
 it.each([
   ['12.5', '12.5'],
-  ['0.123456', '0.123456'],
-  ['0.1234567', '0.123456…'],
-  ['1999.9999999', '1,999.999999…'],
-  ['0.000000000123', '0.00000000012…'],
-  ['0.0000001', '0.0000001'],
-])('cuts %s to %s and never rounds', (amount, written) => {
-  expect(formatShortAmount(amount, 6, 'en-US')).toBe(written)
+  ['12.345', '12.34…'],
+  ['12.30', '12.3'],
+  ['0.00000001234', '0.000000012…'],
+  ['0.5', '0.5'],
+  ['1999.00000001', '1,999…'],
+])('in a column of two decimals %s is %s', (amount, written) => {
+  expect(formatShortAmount(amount, 2, 'en-US')).toBe(written)
 })
 
 it.each([
@@ -57,13 +50,15 @@ it.each([
   ['24.573841575314190454', '24.5738…'],
   ['0.046991904957724905', '0.0469919…'],
   ['0.0000001', '0.0000001'],
-  ['1234567.891', '1,234,567…'],
+  ['1234567.891', '1,234,567.89…'],
+  ['1234567.89', '1,234,567.89'],
+  ['-1234567.891', '-1,234,567.89…'],
   ['1234567', '1,234,567'],
   ['99999.90', '99,999.9'],
   ['-0.12345678', '-0.123456…'],
   ['150.000000000000000000', '150'],
-])('people read %s as %s: six digits that count', (amount, written) => {
-  expect(formatReadAmount(amount, 'en-US')).toBe(written)
+])('people read %s as %s: six digits that count, and cents', (amount, written) => {
+  expect(formatShortAmount(amount, undefined, 'en-US')).toBe(written)
 })
 
 it.each([
@@ -83,4 +78,14 @@ it.each([
   ['0.001', '< $0.01'],
 ])('a worth of %s is %s', (amount, written) => {
   expect(formatWorth(amount, 'en-US')).toBe(written)
+})
+
+it.each([
+  ['24.5', 'USDC-ETHEREUM', 'en-US', '24.5 USDC'],
+  ['49.9', 'USD', 'en-US', '$49.90'],
+  ['49.9', 'USD', 'de-DE', '49,90\u00a0$'],
+  ['1234.5678', 'EUR', 'en-US', '€1,234.5678'],
+  ['1000', 'JPY', 'en-US', '¥1,000'],
+])('%s %s is written for %s as %s', (amount, currency, locale, written) => {
+  expect(formatMoney(amount, currency, undefined, locale)).toBe(written)
 })

@@ -15,32 +15,23 @@ export function formatAmount(amount: string, locale?: string): string {
   return formatOnce(Intl.NumberFormat, locale, digits).format(amount as Intl.StringNumericLiteral)
 }
 
+/** Digits that people read of an amount, beside whole coins and cents, which are never cut. */
+const SIGNIFICANT = 6
+const CENTS = 2
+
 /**
- * As many decimals as fit a column, cut and not rounded: `0.123456789` → `0.123456…`. A small amount keeps its first digit that is not zero.
+ * An amount as people read it: at most 6 digits that count, cut and never rounded, with a sign of it: `24.573841575` → `24.5738…`,
+ * `0.00126999999` → `0.00126999…`, `1234567.891` → `1,234,567.89…`.
  *
- * @param decimals - at most so many
+ * @param decimals - how many fit instead; a small amount keeps its first two digits that are not zero
  */
-export function formatShortAmount(amount: string, decimals = 6, locale?: string): string {
+export function formatShortAmount(amount: string, decimals?: number, locale?: string): string {
   const [whole = '0', fraction = ''] = amount.split('.')
   const isSmall = /^-?0$/.test(whole)
-  const leadingZeros = isSmall ? (/^0*/.exec(fraction)?.[0].length ?? 0) : 0
-  const kept = leadingZeros >= decimals && leadingZeros < fraction.length ? leadingZeros + 2 : decimals
-  if (fraction.length <= kept) return formatAmount(amount, locale)
-  return formatAmount(`${whole}.${fraction.slice(0, kept)}`, locale) + MORE
-}
-
-/** Digits that people read of an amount, beside whole coins, which are never cut. */
-const SIGNIFICANT = 6
-
-/**
- * An amount as people read it: at most 6 digits that count, cut with a sign of it, whole units always: `24.573841575` → `24.5738…`,
- * `0.00126999999` → `0.00126999…`.
- */
-export function formatReadAmount(amount: string, locale?: string): string {
-  const [whole = '0', fraction = ''] = amount.split('.')
-  const kept = /^-?0$/.test(whole)
-    ? (/^0*/.exec(fraction)?.[0].length ?? 0) + SIGNIFICANT
-    : Math.max(0, SIGNIFICANT - whole.replace('-', '').length)
+  const zeros = /^0*/.exec(fraction)?.[0].length ?? 0
+  const digits = isSmall ? -zeros : whole.replace('-', '').length
+  const fit = decimals ?? SIGNIFICANT - digits
+  const kept = Math.max(fit, isSmall ? zeros + CENTS : Math.min(CENTS, decimals ?? CENTS))
   const cut = fraction.slice(0, kept).replace(/0+$/, '')
   const isWhole = /^0*$/.test(fraction.slice(kept))
   return formatAmount(cut === '' ? whole : `${whole}.${cut}`, locale) + (isWhole ? '' : MORE)
@@ -70,6 +61,22 @@ export function formatUsd(amount: string, locale?: string): string {
 export function formatWorth(amount: string, locale?: string): string {
   const usd = formatUsd(amount, locale)
   return /^[≈<]/.test(usd) ? usd : `≈ ${usd}`
+}
+
+/**
+ * An amount with its currency: `24.5 USDC`, and of fiat as the viewer writes it, `$49.90`, `49,90 $`.
+ *
+ * @param currency - an id such as `USDC-BASE`, or a code of ISO 4217
+ */
+export function formatMoney(
+  amount: string,
+  currency: string,
+  format: (amount: string) => string = formatAmount,
+  locale?: string,
+): string {
+  if (!/^[A-Z]{3}$/.test(currency)) return `${format(amount)} ${symbolOf(currency)}`
+  const options = { style: 'currency', currency, maximumFractionDigits: 20 } as const
+  return formatOnce(Intl.NumberFormat, locale, options).format(amount as Intl.StringNumericLiteral)
 }
 
 /** `USDC-BASE` → `USDC`; what has no network stays as it is. */

@@ -64,7 +64,7 @@ it.each<[string, Answer, string, string, string]>([
     { routes: [direct, bridge] },
     'good',
     'This wallet can pay in 2 ways',
-    'Cheapest: 153.821481… DAI on BSC, over lifi, for 2.5 USDC in fees.',
+    'Cheapest: 153.821… DAI on BSC, over lifi, for 2.5 USDC in fees.',
   ],
   [
     'a cost that is not complete never as the cheapest',
@@ -159,7 +159,7 @@ it('tells a customer the cheapest ways, those without gas last', () => {
   const lines = sayToCustomer(answer({ routes: [noGas(bridge), direct] }), question).split('\n')
   expect(lines.slice(4, 7)).toEqual([
     '- 150 USDC on ETHEREUM, directly. Fees: 2.5 USDC. Takes about 20 seconds.',
-    '- 153.821481… DAI on BSC, over lifi. Fees: 2.5 USDC. Takes about 20 seconds.',
+    '- 153.821… DAI on BSC, over lifi. Fees: 2.5 USDC. Takes about 20 seconds.',
     '  Before that: the wallet has 0 ETH for gas and needs about 0.1.',
   ])
 })

@@ -137,6 +137,7 @@ export const texts: PayTexts = {
     degraded: 'Einige Chains haben nicht geantwortet; vielleicht gibt es mehr Wege.',
     more: (count) =>
       count === 1 ? 'Ein Weg, den diese Wallet nicht nehmen kann' : `${count} Wege, die diese Wallet nicht nehmen kann`,
+    all: (count) => `Alle ${count} anzeigen`,
     failed: 'Die Zahlungswege konnten nicht geladen werden.',
   },
   reasons: {
@@ -172,6 +173,7 @@ export const texts: PayTexts = {
     earlier: 'Ihre schon gesendete Zahlung wird abgewartet',
     final: 'Auf der Chain; sie wird bald endgültig',
     silent: 'Ihre Wallet hat noch nicht geantwortet. Öffnen Sie sie und suchen Sie die Anfrage dieser Seite.',
+    check: 'Noch einmal nachsehen',
     stop: 'Nicht länger warten',
   },
   asked: {
@@ -190,8 +192,8 @@ export const texts: PayTexts = {
     },
     UNKNOWN: {
       title: 'Prüfen Sie Ihre Wallet',
-      says: 'Ihre Wallet hat nicht gesagt, ob sie die Zahlung gesendet hat. Zahlen Sie nicht noch einmal, bevor Sie nachgesehen haben; eine gesendete Zahlung erscheint hier.',
-      again: 'Meine Wallet hat nichts gesendet; neu wählen',
+      says: 'Ihre Wallet hat die Zahlung vielleicht gesendet. Zahlen Sie nicht noch einmal, bevor Sie dort nachgesehen haben; eine gesendete Zahlung erscheint hier.',
+      again: 'Keine Zahlung gesendet: neu wählen',
     },
     REPLACED: {
       title: 'Transaktion ersetzt',

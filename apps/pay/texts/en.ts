@@ -129,6 +129,7 @@ export const en = {
     degraded: 'Some chains did not respond; there may be more ways.',
     more: (count: number) =>
       count === 1 ? 'One way that this wallet cannot take' : `${count} ways that this wallet cannot take`,
+    all: (count: number) => `Show all ${count}`,
     failed: 'Could not load ways to pay.',
   },
   /** What the service warns of, and what a wallet is missing, by reason. Values are formatted. */
@@ -166,6 +167,7 @@ export const en = {
     earlier: 'Waiting for the payment you already sent',
     final: 'On the chain; waiting for it to become final',
     silent: 'Your wallet has not answered yet. Open it and look for a request from this page.',
+    check: 'Check again',
     stop: 'Stop waiting',
   },
   asked: {
@@ -181,8 +183,8 @@ export const en = {
     SENT: { title: 'Payment sent', says: 'Do not pay again. It appears here once it is on the chain.' },
     UNKNOWN: {
       title: 'Check your wallet',
-      says: 'Your wallet did not say whether it sent the payment. Do not pay again before you have checked; a sent payment appears here.',
-      again: 'My wallet sent nothing; choose again',
+      says: 'Your wallet may have sent the payment. Do not pay again before you have checked there; a sent payment appears here.',
+      again: 'No payment was sent: choose again',
     },
     REPLACED: {
       title: 'Transaction replaced',

@@ -135,6 +135,7 @@ export const texts: PayTexts = {
     degraded: 'Algunas cadenas no han respondido; puede haber más formas.',
     more: (count) =>
       count === 1 ? 'Una forma que este monedero no puede usar' : `${count} formas que este monedero no puede usar`,
+    all: (count) => `Mostrar las ${count}`,
     failed: 'No se han podido cargar las formas de pago.',
   },
   reasons: {
@@ -170,6 +171,7 @@ export const texts: PayTexts = {
     earlier: 'Esperando el pago que ya envió',
     final: 'En la cadena; pronto será definitivo',
     silent: 'Su monedero aún no ha respondido. Ábralo y busque una petición de esta página.',
+    check: 'Comprobar de nuevo',
     stop: 'Dejar de esperar',
   },
   asked: {
@@ -185,8 +187,8 @@ export const texts: PayTexts = {
     SENT: { title: 'Pago enviado', says: 'No pague otra vez. Aparecerá aquí cuando esté en la cadena.' },
     UNKNOWN: {
       title: 'Mire su monedero',
-      says: 'Su monedero no ha dicho si envió el pago. No pague otra vez antes de mirarlo; un pago enviado aparece aquí.',
-      again: 'Mi monedero no envió nada; elegir de nuevo',
+      says: 'Puede que su monedero haya enviado el pago. No pague otra vez antes de mirarlo allí; un pago enviado aparece aquí.',
+      again: 'No se envió ningún pago: elegir de nuevo',
     },
     REPLACED: {
       title: 'Transacción sustituida',

@@ -140,6 +140,7 @@ export const texts: PayTexts = {
       count === 1
         ? 'Un moyen que ce portefeuille ne peut pas utiliser'
         : `${count} moyens que ce portefeuille ne peut pas utiliser`,
+    all: (count) => `Afficher les ${count}`,
     failed: 'Les moyens de paiement n’ont pas pu être chargés.',
   },
   reasons: {
@@ -175,6 +176,7 @@ export const texts: PayTexts = {
     earlier: 'En attente du paiement que vous avez déjà envoyé',
     final: 'Sur la chaîne ; bientôt définitif',
     silent: 'Votre portefeuille n’a pas encore répondu. Ouvrez-le et cherchez une demande de cette page.',
+    check: 'Vérifier de nouveau',
     stop: 'Ne plus attendre',
   },
   asked: {
@@ -196,8 +198,8 @@ export const texts: PayTexts = {
     },
     UNKNOWN: {
       title: 'Vérifiez votre portefeuille',
-      says: 'Votre portefeuille n’a pas dit s’il a envoyé le paiement. Ne payez pas une seconde fois avant d’avoir vérifié ; un paiement envoyé apparaît ici.',
-      again: 'Mon portefeuille n’a rien envoyé ; choisir de nouveau',
+      says: 'Votre portefeuille a peut-être envoyé le paiement. Ne payez pas une seconde fois avant d’y avoir vérifié ; un paiement envoyé apparaît ici.',
+      again: 'Aucun paiement envoyé : choisir de nouveau',
     },
     REPLACED: {
       title: 'Transaction remplacée',
