@@ -4,10 +4,12 @@
  */
 import { describe } from 'vitest'
 import { describeInBrowser } from './screens/in-browser.ts'
+import { fewCombinations } from './screens/payer-table.ts'
 import { tryBrowserWallet } from './screens/try-browser-wallet.ts'
 import { tryCheckout } from './screens/try-checkout.ts'
 import { tryPay } from './screens/try-pay.ts'
 import { tryPayTroubles } from './screens/try-pay-troubles.ts'
+import { tryPayerTable } from './screens/try-payer-table.ts'
 import { tryWallets } from './screens/try-wallets.ts'
 import { tryWhy } from './screens/try-why.ts'
 
@@ -20,5 +22,6 @@ describeInBrowser('the checkout page', 2, (screens) => {
     describe('in the console why a wallet cannot pay, and the chains', () => {
       tryWhy(screens)
     })
+    tryPayerTable(screens, fewCombinations(), { findsBarriers: true })
   })
 })

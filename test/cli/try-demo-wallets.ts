@@ -1,33 +1,15 @@
 /** Payments of pages with the wallets of a running demo, without a browser. */
 import { type Address, encodeFunctionData, type Hex, parseAbi } from 'viem'
 import { expect, vi } from 'vitest'
-import { createWaybill, type Eip1193Provider, type PayOutcome, pay } from '../../clients/typescript/src/public.ts'
+import { createWaybill, type PayOutcome, pay } from '../../clients/typescript/src/public.ts'
 import type { DemoFile } from '../../demo/demo-file.ts'
+import { demoWallet } from '../support/page-wallets.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { freshAddress } from '../support/routing.ts'
 
 const TOKEN = parseAbi(['function transfer(address to, uint256 amount)', 'function balanceOf(address owner)'])
 /** For the chain's clock, which mines every second while something waits. */
 const POLL_MS = 100
-
-/** The provider of a page of the demo: a wallet over HTTP. */
-function providerOf({ baseUrl }: DemoFile, name: string): Eip1193Provider {
-  let chainId: string | undefined
-  return {
-    async request({ method, params = [] }) {
-      const body = JSON.stringify({ method, params, chainId })
-      const answer = await fetch(`${baseUrl}/demo/wallets/${name}`, {
-        method: 'POST',
-        headers: { origin: baseUrl },
-        body,
-      })
-      const { result, error } = (await answer.json()) as { result?: unknown; error?: { code: number; message: string } }
-      if (error !== undefined) throw Object.assign(new Error(error.message), error)
-      if (method === 'wallet_switchEthereumChain') chainId = (params as [{ chainId: string }])[0].chainId
-      return result
-    },
-  }
-}
 
 /** How a payment ended, and what became of its request. */
 export interface TriedPayment {
@@ -51,7 +33,7 @@ export async function payAsPage(file: DemoFile, name: string): Promise<TriedPaym
   const end = await pay({
     waybill,
     paymentReference,
-    provider: providerOf(file, name),
+    provider: demoWallet(file.baseUrl, name),
     wallet: file.wallets[name]?.address ?? '',
     pollMs: POLL_MS,
     onProgress: ({ type }) => progress.push(type),
@@ -66,7 +48,7 @@ export async function payAsPage(file: DemoFile, name: string): Promise<TriedPaym
 
 /** Sends a batch on ARBITRUM whose second call reverts. @returns how the wallet says it ended, and what the first call moved */
 export async function sendRevertingBatch(file: DemoFile) {
-  const wallet = providerOf(file, 'batching')
+  const wallet = demoWallet(file.baseUrl, 'batching')
   const { chainId: id, tokens } = file.chains.find(({ name }) => name === 'ARBITRUM') as DemoFile['chains'][number]
   const chainId = `0x${id.toString(16)}`
   const to = tokens.find(({ symbol }) => symbol === 'USDC')?.address as Address

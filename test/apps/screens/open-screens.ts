@@ -20,7 +20,11 @@ export interface DemoFacts {
   readonly publishableKey: string
   readonly payUrl: string
   readonly wallets: Readonly<Record<string, { readonly address: string }>>
-  readonly chains: readonly { readonly name: string; readonly rpcUrl: string }[]
+  readonly chains: readonly {
+    readonly name: string
+    readonly rpcUrl: string
+    readonly tokens: readonly { readonly symbol: string; readonly address: string }[]
+  }[]
   readonly requests: readonly { readonly paymentReference: string; readonly says: string; readonly kind?: string }[]
 }
 
@@ -102,6 +106,8 @@ export async function openScreens(executablePath: string, days: number) {
       path: string,
       options: BrowserContextOptions = {},
       prepare?: (page: Page) => Promise<unknown>,
+      /** That of its context, in a test that runs beside others. */
+      onFailed: typeof onTestFailed = onTestFailed,
     ): Promise<Page> => {
       const context = await browser.newContext({
         viewport: { width: 1280, height: 900 },
@@ -116,7 +122,7 @@ export async function openScreens(executablePath: string, days: number) {
           faults.push(message.text())
       })
       page.on('pageerror', (error) => faults.push(error.message))
-      tellWhenFailed(page)
+      tellWhenFailed(page, onFailed)
       await prepare?.(page)
       await page.goto(href)
       return page
@@ -126,8 +132,8 @@ export async function openScreens(executablePath: string, days: number) {
 }
 
 /** Prints what stood on a page whose test failed. */
-function tellWhenFailed(page: Page): void {
-  onTestFailed(async () => {
+function tellWhenFailed(page: Page, onFailed: typeof onTestFailed): void {
+  onFailed(async () => {
     if (!page.isClosed()) console.log(`${page.url()} said:\n${await page.locator('body').innerText()}`)
   })
 }
