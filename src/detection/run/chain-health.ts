@@ -1,6 +1,7 @@
 import { isLogDue, type Logger } from '../../domain/logger.ts'
 import type { Lane } from '../../nodes/node-policy.ts'
 import { isTransportFailure } from '../../nodes/rpc-error.ts'
+import { classifyDatabaseError } from '../../postgres/database-error.ts'
 import type { Condition } from '../sql/chain-reports-repository.ts'
 
 /** The health of a chain. */
@@ -54,8 +55,9 @@ export function createChainHealth(options: {
       if (!isLogDue(trouble.loggedAtMs, now.getTime())) return
       trouble = { ...trouble, loggedAtMs: now.getTime() }
       const failure = { ...fields, since: trouble.since, err: error }
-      if (isOutage) logger.warn(failure, 'the chain does not answer; it is tried again')
-      else logger.error(failure, 'a look at the chain failed; it is tried again')
+      const level = isOutage || isPassing(error) ? levelOf(trouble, now) : 'error'
+      if (isOutage) logger[level](failure, 'the chain does not answer; it is tried again')
+      else logger[level](failure, 'a look at the chain failed; it is tried again')
     },
     /** A step read nothing and is to be repeated. That is normal while nodes catch up with each other: it counts as trouble once it has lasted 10 seconds. */
     waits(reason: string): void {
@@ -65,7 +67,8 @@ export function createChainHealth(options: {
       const { since, loggedAtMs } = trouble
       if (now.getTime() - since.getTime() < PATIENCE_MS || !isLogDue(loggedAtMs, now.getTime())) return
       trouble = { ...trouble, loggedAtMs: now.getTime() }
-      logger.warn({ ...fields, since, reason }, 'the chain does not move; it is tried again')
+      const message = 'the chain does not move; it is tried again'
+      logger[levelOf(trouble, now)]({ ...fields, since, reason }, message)
     },
     /** The chain is stopped for this reason; undefined: it is not stopped. */
     alarmed(text: string | undefined): void {
@@ -86,6 +89,20 @@ export function createChainHealth(options: {
     }),
   }
 }
+
+/** Trouble that lasts so long does not pass by itself: somebody is needed, and the line is an error. */
+const LASTING_MS = 600_000
+
+function levelOf({ since }: Trouble, now: Date): 'warn' | 'error' {
+  return now.getTime() - since.getTime() >= LASTING_MS ? 'error' : 'warn'
+}
+
+/** Whether it is a failure of the database that passes by itself, as a failover does. */
+function isPassing(error: unknown): boolean {
+  return PASSING.has(classifyDatabaseError(error))
+}
+
+const PASSING = new Set(['unavailable', 'timeout', 'serialization'])
 
 /** Before what the database says, the message has the whole statement: that is for the log. */
 function reasonOf(error: unknown): string {
