@@ -9,6 +9,7 @@ import {
   EXIT_USAGE,
   helpOf,
   helpOfAll,
+  isTerminal,
   parseWords,
   UsageError,
 } from './shared/command.ts'
@@ -37,6 +38,7 @@ export async function runCommandLine(
       context.stderr.write(`waybill ${command.path.join(' ')}: ${error.message}\n\n${helpOf(command)}\n`)
       return EXIT_USAGE
     }
+    if (command.isService === true && !isTerminal(context.stderr)) return await logFault(error, context)
     if (error instanceof ConfigError) {
       context.stderr.write(`waybill ${command.path.join(' ')}: the configuration is wrong\n`)
       for (const fault of error.faults) context.stderr.write(`- ${fault}\n`)
@@ -45,6 +47,18 @@ export async function runCommandLine(
     context.stderr.write(`waybill ${command.path.join(' ')}: ${await explain(error)}\n`)
     return EXIT_FAILED
   }
+}
+
+/** What reads the log of a service reads the faults of its start there as well. @returns the exit code */
+async function logFault(error: unknown, { stderr }: CommandContext): Promise<number> {
+  const { createLogger } = await import('../observability/create-logger.ts')
+  const logger = createLogger({ level: 'info', stream: stderr })
+  if (error instanceof ConfigError) {
+    logger.fatal({ faults: error.faults }, 'the configuration is wrong')
+    return EXIT_USAGE
+  }
+  logger.fatal({ reason: await explain(error) }, 'the process ends')
+  return EXIT_FAILED
 }
 
 function findCommand(commands: readonly Command[], words: readonly string[]): Command | undefined {

@@ -707,7 +707,7 @@ describe('a start after a kill, with the state of one chain gone', () => {
     process.kill(postmaster?.pid ?? 0, 'SIGKILL')
     const { code, stderr } = await demo.ended
     expect(code).toBe(1)
-    expect(stderr).toContain('waybill serve: the embedded PostgreSQL has ended (SIGKILL)\n')
+    expect(stderr).toContain('"reason":"the embedded PostgreSQL has ended (SIGKILL)"')
     await allGone(started)
   })
 })
@@ -720,7 +720,7 @@ describe('a start after the database was lost', () => {
     process.kill(node?.pid ?? 0, 'SIGKILL')
     const { code, stderr } = await demo.ended
     expect(code).toBe(1)
-    expect(stderr).toMatch(/waybill serve: the node of the demo chain [A-Z]+ has ended \(SIGKILL\)\n/)
+    expect(stderr).toMatch(/"reason":"the node of the demo chain [A-Z]+ has ended \(SIGKILL\)"/)
     await allGone(started)
   })
 })

@@ -35,6 +35,8 @@ export interface Command {
   readonly takes?: Readonly<Record<string, string>>
   /** The environment variables that it reads. */
   readonly environment: readonly string[]
+  /** Whether it runs until it is stopped, and logs what it does. */
+  readonly isService?: true
   /** @returns the exit code: 0 for success, 1 for partial or complete failure, 3 where something could not be decided */
   run(input: CommandInput, context: CommandContext): Promise<number>
 }
@@ -48,6 +50,11 @@ export interface CommandInput {
 /** The command line is not valid; exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
+}
+
+/** Whether somebody reads a stream as it is written. */
+export function isTerminal(stream: Writable): boolean {
+  return 'isTTY' in stream && stream.isTTY === true
 }
 
 /** `3 blocks`, `12,300 blocks` */
