@@ -25,14 +25,19 @@ import { createDetection } from './detection/detection.ts'
 import { explainUnmatched } from './detection/report/explain-unmatched.ts'
 import { listChains } from './detection/report/list-chains.ts'
 import { pageUnmatched } from './detection/report/list-unmatched.ts'
+import { measureChains } from './detection/report/measure-chains.ts'
 import { isLoopbackAuthority } from './domain/hosts/ip-network.ts'
 import type { Logger } from './domain/logger.ts'
-import { createNodeLimits } from './nodes/node-limits.ts'
+import type { Meter, Telemetry } from './domain/telemetry/telemetry.ts'
+import { measureNodes } from './nodes/measure-nodes.ts'
+import { createNodeLimits, type NodeLimits } from './nodes/node-limits.ts'
 import { inTransaction, readPromptly } from './postgres/cancellable.ts'
+import type { DatabaseClock } from './postgres/database-clock.ts'
 import { classifyDatabaseError } from './postgres/database-error.ts'
 import { connectionsOf } from './postgres/knex.ts'
 import { pendingMigrations } from './postgres/migrations/migrate.ts'
 import type { ReadPools } from './postgres/replicas/read-pools.ts'
+import { measurePools } from './postgres/watch-statements.ts'
 import { createRefundWallets } from './requests/refund-wallets.ts'
 import { createRequests } from './requests/requests.ts'
 import { createRefundWalletRepository } from './requests/sql/refund-wallet-repository.ts'
@@ -78,9 +83,16 @@ export interface ServiceOptions {
   readonly openCallsPerMinute?: number | undefined
   /** The cross-chain provider; undefined for none. */
   readonly lifi?: LifiOptions | undefined
+  /** What the parts report to; default nothing. */
+  readonly telemetry?: Telemetry | undefined
+  /** Compares the clock of this machine with the database's again. */
+  readonly databaseClock?: DatabaseClock | undefined
 }
 
-export type ListenOptions = Pick<ApiOptions, 'host' | 'port' | 'tls' | 'corsOrigins' | 'trustedProxies' | 'limits'>
+export type ListenOptions = Pick<
+  ApiOptions,
+  'host' | 'port' | 'tls' | 'corsOrigins' | 'trustedProxies' | 'limits' | 'loggedCalls'
+>
 
 const CURSOR_SECRET = 'cursor-secret'
 
@@ -101,7 +113,8 @@ export async function composeService(options: ServiceOptions) {
     tokens: createTokenDirectory(options.chains),
     cursorSecret: await getOrCreateSecret(knex, CURSOR_SECRET),
   }
-  const limits = createNodeLimits(options.chains, { clock: () => now().getTime(), logger })
+  const { meter, tracer } = options.telemetry ?? {}
+  const limits = createNodeLimits(options.chains, { clock: () => now().getTime(), logger, tracer })
   const requestRepository = createRequestRepository(knex, now)
   const comparison = createChainComparison({ chains: options.chains, clock: now, logger, limits })
   const routes = createRouting({
@@ -119,8 +132,10 @@ export async function composeService(options: ServiceOptions) {
     logger,
     limits,
     clock: now,
+    meter,
     findSource: routes.findTransfer,
   })
+  if (meter !== undefined) measure(meter, options, limits)
   const processKeys = await keysOf(options)
   const auth = createAuth({ knex, logger, now, processKeys, openCallsPerMinute: options.openCallsPerMinute })
   const lists = createRequestListRepository(knex)
@@ -167,7 +182,27 @@ export async function composeService(options: ServiceOptions) {
   }
 }
 
-function composeBackground({ knex, logger, now }: ServiceOptions, comparison: ChainComparison): Background {
+/** What is read at each export, beside what the parts report. */
+function measure(meter: Meter, options: ServiceOptions, limits: NodeLimits): void {
+  const { knex, readPools, chains, now, databaseClock } = options
+  const replicas = (readPools?.replicas ?? []).map((replica, at) => [`replica-${at + 1}`, replica] as const)
+  measurePools(meter, { primary: knex, ...Object.fromEntries(replicas) })
+  measureNodes(meter, limits, now)
+  measureChains(meter, { knex, chains, now })
+  if (databaseClock !== undefined) {
+    meter.observe([CLOCK_OFFSET], () => [[CLOCK_OFFSET.name, databaseClock.offsetMs() / 1_000]])
+  }
+}
+
+const CLOCK_OFFSET = {
+  name: 'waybill_clock_offset_seconds',
+  help: "How far the database's clock is ahead of this machine's.",
+}
+
+function composeBackground(
+  { knex, logger, now, databaseClock }: ServiceOptions,
+  comparison: ChainComparison,
+): Background {
   const owner = randomUUID()
   const jobs: BackgroundJob[] = [
     {
@@ -182,6 +217,10 @@ function composeBackground({ knex, logger, now }: ServiceOptions, comparison: Ch
       end: () => endPruning(knex, owner),
     },
   ]
+  if (databaseClock !== undefined) {
+    const name = "comparing the machine's clock with the database's"
+    jobs.push({ name, everyMs: 30_000, round: (signal) => databaseClock.measure(signal) })
+  }
   return createBackground(jobs, logger)
 }
 
@@ -218,7 +257,7 @@ async function keysOf({ knex, demo }: ServiceOptions): Promise<ProcessKey[]> {
 }
 
 async function listen(
-  { knex, readPools, lostServers, logger, demo }: ServiceOptions,
+  { knex, readPools, lostServers, logger, demo, telemetry, databaseClock }: ServiceOptions,
   { services, auth, ...options }: ListenOptions & { readonly services: readonly ServedService[]; readonly auth: Auth },
 ): Promise<Listener> {
   return serveApi({
@@ -232,6 +271,7 @@ async function listen(
     lostServers,
     pageOrigins: auth.pageOrigins,
     logger,
+    telemetry,
     classify: classifyFailure,
     openFiles: joinOpenFiles([
       createOpenApiFiles(services),
@@ -246,6 +286,7 @@ async function listen(
       )
       return pending.length === 0
     },
+    clockOffsetMs: databaseClock?.warnedMs,
     volatileFields: VOLATILE_FIELDS,
     shownToPages: SHOWN_TO_PAGES,
     ...(demo !== undefined && demoRestrictions),

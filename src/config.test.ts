@@ -4,6 +4,8 @@ import { configHelp, readConfig } from './config.ts'
 const configOf = (environment: Record<string, string>) => readConfig(environment, '/srv').config
 const faultsOf = (environment: Record<string, string>) => readConfig(environment, '/srv').faults
 
+const OTLP = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
+
 describe('readConfig', () => {
   it('runs the demo on loopback by default', () => {
     expect(configOf({})).toEqual({
@@ -29,6 +31,11 @@ describe('readConfig', () => {
       PORT: '0',
       DATA_DIR: 'here',
       LOG_LEVEL: 'WARN',
+      LOG_CALLS: '0.05',
+      METRICS_PORT: '9464',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318',
+      OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+      OTEL_TRACES_SAMPLER_ARG: '0.01',
       TLS_CERT: 'tls/cert.pem',
       TLS_KEY: '/etc/key.pem',
       CORS_ORIGINS: 'https://a.example, http://localhost:3000',
@@ -58,6 +65,9 @@ describe('readConfig', () => {
       port: 0,
       dataDir: '/srv/here',
       logLevel: 'warn',
+      loggedCalls: 0.05,
+      metricsPort: 9464,
+      traces: { ratio: 0.01, isParentBased: true },
       databaseConnections: 20,
       tls: { certPath: '/srv/tls/cert.pem', keyPath: '/etc/key.pem' },
       corsOrigins: ['https://a.example', 'http://localhost:3000'],
@@ -97,6 +107,13 @@ describe('readConfig', () => {
     [{ PORT: '80 ' }, 'PORT'],
     [{ PORT: '8e3' }, 'PORT'],
     [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL'],
+    [{ LOG_CALLS: 'some' }, 'LOG_CALLS'],
+    [{ LOG_CALLS: '1.5' }, 'LOG_CALLS'],
+    [{ METRICS_PORT: '70000' }, 'METRICS_PORT'],
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }, 'OTEL_EXPORTER_OTLP_ENDPOINT'],
+    [{ ...OTLP, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'OTEL_EXPORTER_OTLP_PROTOCOL'],
+    [{ ...OTLP, OTEL_TRACES_SAMPLER: 'sometimes' }, 'OTEL_TRACES_SAMPLER'],
+    [{ ...OTLP, OTEL_TRACES_SAMPLER_ARG: '1%' }, 'OTEL_TRACES_SAMPLER_ARG'],
     [{ DEMO_DAYS: '401' }, 'DEMO_DAYS'],
     [{ DEMO_DAYS: '1.5' }, 'DEMO_DAYS'],
     [{ DEMO_DAYS: 'all' }, 'DEMO_DAYS'],
@@ -136,6 +153,29 @@ describe('readConfig', () => {
     const faults = faultsOf(environment)
     expect(faults).toHaveLength(1)
     expect(faults[0]).toContain(name)
+  })
+
+  it.each([
+    [{}, undefined],
+    [OTLP, { ratio: 1, isParentBased: true }],
+    [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://collector/v1/traces' }, { ratio: 1, isParentBased: true }],
+    [
+      { ...OTLP, OTEL_TRACES_SAMPLER: 'always_off' },
+      { ratio: 0, isParentBased: false },
+    ],
+    [{ ...OTLP, OTEL_SDK_DISABLED: 'true' }, undefined],
+    [{ ...OTLP, OTEL_TRACES_EXPORTER: 'none' }, undefined],
+  ])('traces with %o: %o', (environment, traces) => {
+    expect(configOf(environment).traces).toEqual(traces)
+  })
+
+  it.each([
+    ['all', 1],
+    ['FAILED', 'FAILED'],
+    ['none', 'NONE'],
+    ['0', 0],
+  ])('logs calls with LOG_CALLS=%s: %s', (text, loggedCalls) => {
+    expect(configOf({ LOG_CALLS: text }).loggedCalls).toBe(loggedCalls)
   })
 
   it('reports all faults at once, and no password', () => {

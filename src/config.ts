@@ -22,6 +22,12 @@ export interface StoreConfig {
 
 /** The configuration of the service. */
 export interface Config extends StoreConfig {
+  /** Which calls have a line in the log: FAILED, or these and a part of the others; undefined takes the default. */
+  readonly loggedCalls: number | 'FAILED' | 'NONE' | undefined
+  /** The port on which metrics are read, 0 for any free one; undefined for none. */
+  readonly metricsPort: number | undefined
+  /** Which calls are traced, where OTLP has an endpoint; undefined for none. */
+  readonly traces: { readonly ratio: number; readonly isParentBased: boolean } | undefined
   /** Connections to each database server; undefined takes the default. */
   readonly databaseConnections: number | undefined
   readonly host: string
@@ -69,6 +75,16 @@ type CapacityLimits = { readonly [K in (typeof capacities)[number][1]]?: number 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 type LogLevel = (typeof logLevels)[number]
 
+/** OpenTelemetry's names, and whether each records all calls, none, or a part of them. */
+const samplers = {
+  always_on: 1,
+  always_off: 0,
+  traceidratio: undefined,
+  parentbased_always_on: 1,
+  parentbased_always_off: 0,
+  parentbased_traceidratio: undefined,
+} as const
+
 /** The environment or a file that it names is not valid; `faults` lists everything that is wrong. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
@@ -86,6 +102,13 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   PORT: 'port to listen on (default 8080)',
   DATA_DIR: 'folder of the embedded database and the demo (default ./data)',
   LOG_LEVEL: `${logLevels.join(', ')} (default info)`,
+  LOG_CALLS:
+    'calls that have a line: all, failed, none, or failed ones and a part of the others, such as 0.01 (default all; failed in a terminal of the demo)',
+  METRICS_PORT: 'port of HOST that answers GET /metrics for Prometheus (default none)',
+  OTEL_EXPORTER_OTLP_ENDPOINT:
+    'http:// or https:// URL that gets traces, as protobuf over HTTP; the other OTEL_ variables of OpenTelemetry hold as well (default none)',
+  OTEL_TRACES_SAMPLER: `${Object.keys(samplers).join(', ')} (default parentbased_always_on)`,
+  OTEL_TRACES_SAMPLER_ARG: 'the part of the calls that a sampler with traceidratio records, 0 to 1 (default 1)',
   TLS_CERT: 'PEM file of the certificate chain; the port then speaks TLS only; needs TLS_KEY',
   TLS_KEY: 'PEM file of the private key of TLS_CERT, without passphrase',
   CORS_ORIGINS: 'origins that browsers may call from, separated by commas, or * (default none)',
@@ -141,7 +164,10 @@ export function readConfig(
     databaseConnections: readConnections(sent),
     lifi,
     host: readHost(read('HOST') ?? '127.0.0.1', chains.kind, faults),
-    port: readPort(read('PORT') ?? '8080', faults),
+    port: readPort('PORT', read('PORT') ?? '8080', faults),
+    loggedCalls: readLoggedCalls(read('LOG_CALLS')?.toLowerCase(), faults),
+    metricsPort: readMetricsPort(sent),
+    traces: readTraces(sent),
     tls,
     corsOrigins: readOrigins(read('CORS_ORIGINS') ?? '', faults),
     trustedProxies: readProxies(read('TRUSTED_PROXIES') ?? '', faults),
@@ -247,10 +273,52 @@ function readHost(host: string, chains: Config['chains']['kind'], faults: string
   return host.replace(/^\[(.*)\]$/, '$1')
 }
 
-function readPort(text: string, faults: string[]): number {
+function readPort(name: string, text: string, faults: string[]): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
-  if (!(port >= 0 && port <= 65_535)) faults.push(`PORT is "${text}", which is not a port: use 0 to 65535`)
+  if (!(port >= 0 && port <= 65_535)) faults.push(`${name} is "${text}", which is not a port: use 0 to 65535`)
   return port
+}
+
+function readMetricsPort({ read, faults }: Sent): number | undefined {
+  const text = read('METRICS_PORT')
+  return text === undefined ? undefined : readPort('METRICS_PORT', text, faults)
+}
+
+const RATIO = /^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/
+
+function readLoggedCalls(text: string | undefined, faults: string[]): Config['loggedCalls'] {
+  if (text === undefined) return undefined
+  if (text === 'failed') return 'FAILED'
+  if (text === 'none') return 'NONE'
+  if (text !== 'all' && !RATIO.test(text)) {
+    faults.push(`LOG_CALLS is "${text}": use all, failed, none, or a number from 0 to 1 such as 0.01`)
+  }
+  return text === 'all' ? 1 : Number(text)
+}
+
+/** The standard variables that say where traces go. The exporter reads where to send them, and how, itself. */
+const OTLP_ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT']
+
+function readTraces({ read, faults }: Sent): Config['traces'] {
+  const isOff = read('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || read('OTEL_TRACES_EXPORTER') === 'none'
+  const endpoints = OTLP_ENDPOINTS.filter((name) => read(name) !== undefined)
+  if (isOff || endpoints.length === 0) return undefined
+  // A URL may hold a token, so the fault does not quote it.
+  for (const name of endpoints) {
+    if (!/^https?:$/.test(URL.parse(read(name) ?? '')?.protocol ?? '')) faults.push(`${name} is not an http:// URL`)
+  }
+  for (const name of ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL']) {
+    const protocol = read(name) ?? 'http/protobuf'
+    if (protocol !== 'http/protobuf') faults.push(`${name} is "${protocol}": use http/protobuf`)
+  }
+  const sampler = read('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on'
+  const argument = read('OTEL_TRACES_SAMPLER_ARG') ?? '1'
+  if (!(sampler in samplers)) {
+    faults.push(`OTEL_TRACES_SAMPLER is "${sampler}": use one of ${Object.keys(samplers).join(', ')}`)
+  }
+  if (!RATIO.test(argument)) faults.push(`OTEL_TRACES_SAMPLER_ARG is "${argument}": use a number from 0 to 1`)
+  const ratio = samplers[sampler as keyof typeof samplers] ?? Number(argument)
+  return { ratio, isParentBased: sampler.startsWith('parentbased') }
 }
 
 /** Quotes neither value, since people put keys into the wrong variable. */

@@ -49,7 +49,7 @@ const modules: Readonly<Record<string, ModuleRule>> = {
   'apps/console': { may: ['apps/shared'] },
   'apps/pay': { may: ['apps/shared'] },
   'apps/shared': { may: [] },
-  observability: { may: ['errors'] },
+  observability: { may: ['domain', 'errors'] },
   transcoding: { may: [] },
   chains: { may: ['domain', 'contracts'] },
   contracts: { may: ['domain'] },

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
-import { headerOf, keylessAt } from './calls/call.ts'
+import { headerOf, keylessAt, type Protocol } from './calls/call.ts'
 import type { CallCoreOptions } from './calls/call-core.ts'
 import { takePlace } from './calls/cap-calls.ts'
 import { toWaybillError, wireFormOfError } from './calls/error-mapping.ts'
 import { logOutcome, outcomeOf, writeRefusal } from './calls/log-calls.ts'
+import type { Observed } from './calls/observe-calls.ts'
 import type { CountOpen } from './calls/require-caller.ts'
 import { sendRpcError } from './connect/call-outcome.ts'
 import type { RpcServer } from './connect/serve-rpc.ts'
@@ -28,6 +29,8 @@ export interface HttpServerOptions extends Pick<CallCoreOptions, 'logger' | 'ref
   readonly rpc: RpcServer
   /** Whether this process can answer. The answer does not say why not. */
   readonly isReady: () => Promise<boolean>
+  /** How far this machine's clock is off, in milliseconds; undefined where it is right. */
+  readonly clockOffsetMs?: (() => number | undefined) | undefined
   /** Counts requests that are no calls: preflights, unknown paths and methods. Not health checks. */
   readonly countOpen: CountOpen
   readonly abuse: Pick<AbuseCounter, 'charge' | 'isBarred'>
@@ -39,6 +42,7 @@ export interface HttpServerOptions extends Pick<CallCoreOptions, 'logger' | 'ref
   readonly extraHeaders: HeaderFields
   readonly openFiles?: OpenFiles
   readonly pageCalls?: PageCalls | undefined
+  readonly observed?: Observed
 }
 
 export function createRequestHandler(options: HttpServerOptions): RequestHandler {
@@ -48,13 +52,18 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
     // A call may reach another process than its preflight. Without its CORS headers a browser would withhold the answer.
     if (origin !== null) await options.cors.isAllowed(origin)
     const inbound = createInbound(exchange, options)
+    const report = (route: string) =>
+      options.observed?.request(route, { method: exchange.method, status: exchange.sentStatus() }, startMs)
     try {
-      await answer(inbound, options)
+      const route = await answer(inbound, options)
+      if (route !== undefined) report(route)
     } catch (thrown) {
       // No call, or one whose answer could not be written: the call core has not logged it.
       const error = countRefused(inbound, toWaybillError(thrown, unclassified), options)
       logRefused(inbound, error, startMs, options)
       answerLast(inbound, error, options)
+      options.observed?.refused(error, protocolOf(exchange, options))
+      report('refused')
     }
   }
 }
@@ -97,32 +106,38 @@ function createInbound(
   }
 }
 
-async function answer(inbound: Inbound, options: HttpServerOptions): Promise<void> {
+/** @returns what was asked for, if that was no call */
+async function answer(inbound: Inbound, options: HttpServerOptions): Promise<string | undefined> {
   const { exchange } = inbound
   const { rest, rpc } = options
   refuseLargeHeaders(exchange)
   if (!options.isHostAllowed(exchange.authority)) throw waybillError('HOST_NOT_ALLOWED', { value: exchange.authority })
   if (exchange.method === 'CONNECT') throw methodNotAllowed(exchange, rest.httpMethods)
   refuseFragment(exchange)
-  if (healthPaths.has(exchange.rawPath) && exchange.method !== 'OPTIONS') return sendHealth(inbound, options.isReady)
+  if (healthPaths.has(exchange.rawPath) && exchange.method !== 'OPTIONS') {
+    await sendHealth(inbound, options)
+    return exchange.rawPath
+  }
   const { openFiles, pageCalls, countOpen } = options
-  if (exchange.method === 'OPTIONS') return inPlace(inbound, options, () => sendOptions(inbound, options))
-  if (openFiles?.covers(exchange.rawPath))
-    return inPlace(inbound, options, () => sendOpenFile(inbound, openFiles, countOpen))
-  if (pageCalls?.covers(exchange.rawPath)) return inPlace(inbound, options, () => sendPageCall(inbound, pageCalls))
+  const inPlace = (kind: string, send: () => Promise<void>) => sendInPlace(inbound, options, { kind, send })
+  if (exchange.method === 'OPTIONS') return inPlace('options', () => sendOptions(inbound, options))
+  if (openFiles?.covers(exchange.rawPath)) return inPlace('files', () => sendOpenFile(inbound, openFiles, countOpen))
+  if (pageCalls?.covers(exchange.rawPath)) return inPlace('wallets', () => sendPageCall(inbound, pageCalls))
   const form = rpc.formOf(exchange)
-  return form === undefined ? rest.serve(inbound) : rpc.serve(inbound, form)
+  await (form === undefined ? rest.serve(inbound) : rpc.serve(inbound, form))
+  return undefined
 }
 
-/** What needs no key is answered as a running call without one. @throws WaybillError OVERLOADED */
-async function inPlace(
+/** What needs no key is answered as a running call without one. @returns its kind @throws WaybillError OVERLOADED */
+async function sendInPlace(
   { clientAddress }: Inbound,
   { places }: HttpServerOptions,
-  send: () => Promise<void>,
-): Promise<void> {
+  { kind, send }: { readonly kind: string; readonly send: () => Promise<void> },
+): Promise<string> {
   const giveBack = takePlace(places, keylessAt(clientAddress()))
   try {
     await send()
+    return kind
   } finally {
     giveBack()
   }
@@ -171,18 +186,21 @@ function countRefused(inbound: Inbound, error: WaybillError, { countOpen }: Http
   }
 }
 
-function logRefused(
-  inbound: Inbound,
-  error: WaybillError,
-  startMs: number,
-  { logger, refusalLog, rpc }: HttpServerOptions,
-): void {
+function logRefused(inbound: Inbound, error: WaybillError, startMs: number, options: HttpServerOptions): void {
+  const { logger, refusalLog } = options
   const { requestId, exchange } = inbound
-  const protocol = rpc.formOf(exchange)?.protocol ?? 'rest'
+  const protocol = protocolOf(exchange, options)
   const path = exchange.rawPath.slice(0, MAX_LOGGED)
-  const fields = { requestId, httpMethod: exchange.method, path, ...outcomeOf(error, protocol, startMs) }
+  const client = inbound.clientAddress()
+  const outcome = outcomeOf(error, protocol, startMs)
+  const status = protocol === 'rest' ? wireFormOfError(error, protocol).httpStatus : undefined
+  const fields = { requestId, httpMethod: exchange.method, path, ...outcome, status, client }
   const write = () => logOutcome(logger, 'request', { fields, error, protocol })
-  writeRefusal(refusalLog, { error, name: inbound.clientAddress(), isKeyless: true }, write)
+  writeRefusal(refusalLog, { error, name: client, isKeyless: true }, write)
+}
+
+function protocolOf(exchange: Exchange, { rpc }: HttpServerOptions): Protocol {
+  return rpc.formOf(exchange)?.protocol ?? 'rest'
 }
 
 /** Of a path or an origin. */
@@ -236,14 +254,22 @@ function requestIdOf({ headers }: Exchange): string {
 export const healthPaths: ReadonlySet<string> = new Set(['/healthz', '/readyz'])
 const healthMethods = ['GET', 'HEAD', 'OPTIONS']
 
-async function sendHealth({ exchange, commonHeaders }: Inbound, isReady: () => Promise<boolean>): Promise<void> {
+async function sendHealth(
+  { exchange, commonHeaders }: Inbound,
+  { isReady, clockOffsetMs }: HttpServerOptions,
+): Promise<void> {
   if (exchange.method !== 'GET' && exchange.method !== 'HEAD') {
     throw methodNotAllowed(exchange, healthMethods)
   }
-  const isGood = exchange.rawPath === '/healthz' || (await isReady())
+  const asksReady = exchange.rawPath === '/readyz'
+  const isGood = !asksReady || (await isReady())
+  const offsetMs = asksReady ? clockOffsetMs?.() : undefined
   exchange.send({
     status: isGood ? 200 : 503,
     headers: { ...commonHeaders, 'cache-control': 'no-store', 'content-type': 'application/json' },
-    body: JSON.stringify({ status: isGood ? 'ok' : 'unavailable' }),
+    body: JSON.stringify({
+      status: isGood ? 'ok' : 'unavailable',
+      ...(offsetMs !== undefined && { clockOffsetSeconds: offsetMs / 1_000 }),
+    }),
   })
 }

@@ -5,6 +5,7 @@ import { type CallCoreOptions, createCallCore } from './calls/call-core.ts'
 import { type CallCaps, type StreamCaps, streamCapsOf } from './calls/cap-calls.ts'
 import type { TimeLimits } from './calls/keep-deadline.ts'
 import { createRefusalLog } from './calls/log-calls.ts'
+import { observeCalls } from './calls/observe-calls.ts'
 import { createPlaces } from './calls/shares.ts'
 import { type SlotLimits, slotLimitsOf } from './calls/take-slots.ts'
 import type { BodyLimits } from './calls/watch-bodies.ts'
@@ -25,13 +26,20 @@ import { createRestServer } from './rest/serve-rest.ts'
 
 /** By default, calls without a key are not counted, keys of open streams stay in force, all failures are INTERNAL, and pages see nothing. */
 type CallOptions = Pick<CallCoreOptions, 'services' | 'authenticate' | 'logger'> &
-  Partial<Pick<CallCoreOptions, 'countOpen' | 'isKeyInForce' | 'classify' | 'shownToPages' | 'lostServers'>>
+  Partial<
+    Pick<
+      CallCoreOptions,
+      'countOpen' | 'isKeyInForce' | 'classify' | 'shownToPages' | 'lostServers' | 'loggedCalls' | 'telemetry'
+    >
+  >
 
 export interface ApiOptions extends CallOptions, Pick<ListenerOptions, 'host' | 'port' | 'tls'> {
   /** Proxies whose forwarding headers are trusted, as addresses and networks; none by default. */
   readonly trustedProxies?: readonly string[]
   /** Whether the process can answer: the database is reachable and migrated. A rejection counts as no, and is logged. */
   readonly ready: () => Promise<boolean>
+  /** How far this machine's clock is off, in milliseconds; undefined where it is right. Shown by /readyz. */
+  readonly clockOffsetMs?: (() => number | undefined) | undefined
   /** Origins whose pages may call; none by default. */
   readonly corsOrigins?: readonly string[]
   /** Origins whose pages have publishable keys. */
@@ -150,6 +158,7 @@ function prepare(options: ApiOptions, stopping: AbortSignal) {
     limits,
     stopping,
     isReady: () => askReady(options.ready, stopping, options.logger),
+    observed: observeCalls(options.telemetry),
     refusalLog: createRefusalLog(options.logger),
     places: createPlaces({ size: limits.maxCalls, isCapped: false }),
   }

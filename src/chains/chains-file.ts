@@ -56,6 +56,8 @@ export interface NodeLimitsConfig {
   readonly maxLogRange?: number
   /** The most calls in one HTTP request; 1 for a node that takes no batches. */
   readonly maxBatch?: number
+  /** Whether calls carry the header `traceparent` of the call that they serve. */
+  readonly traceparent?: boolean
 }
 
 /** Where a token's price in US dollars comes from: a feed or a fixed price. Without both it has none. */

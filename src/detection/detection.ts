@@ -6,6 +6,7 @@ import type { Account } from '../domain/account.ts'
 import type { Hex } from '../domain/hex.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import type { Meter } from '../domain/telemetry/telemetry.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
 import { inLane } from '../nodes/node-policy.ts'
 import { createLimitsKeeper } from './limits/keep-node-limits.ts'
@@ -22,15 +23,23 @@ export type Detection = ReturnType<typeof createDetection>
 export interface DetectionOptions
   extends Omit<
     ChainFollowerOptions,
-    'config' | 'repository' | 'owner' | 'process' | 'replays' | 'recallLimits' | 'limits'
+    'config' | 'repository' | 'owner' | 'process' | 'replays' | 'recallLimits' | 'limits' | 'onFound'
   > {
   readonly chains: ChainDirectory
   /** What the process knows of its nodes' limits, shared with routes; default nothing but what the configuration states. */
   readonly limits?: NodeLimits | undefined
+  readonly meter?: Meter | undefined
   /** Unique to this run of this process: of those that share a database, one follows a chain at a time. Default a random one. */
   readonly owner?: string
   /** Finds where a payment came from that a bridge delivered. If absent, payers of such payments stay unknown. */
   readonly findSource?: FindSource | undefined
+}
+
+const FOUND_SECONDS = {
+  name: 'waybill_payment_found_seconds',
+  help: "From a block's time until its payments are stored, by chain. Back-filled blocks are left out.",
+  labels: ['chain'],
+  buckets: [0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300, 900, 3600],
 }
 
 /** What runs between `start` and `stop`. */
@@ -52,9 +61,11 @@ export function createDetection(options: DetectionOptions) {
   const replays = createReplayQueue({ knex, repository, logger })
   // eth_getLogs without an address gives the logs of every contract.
   const followed = chains.configured.filter((chain) => followedContracts(chain).length > 0)
+  const found = options.meter?.histogram(FOUND_SECONDS)
   const followers = followed.map((config): ChainFollower => {
     const shared = { ...options, limits, recallLimits: keeper.recall, owner, process: ownName, repository, replays }
-    const follower = createChainFollower({ ...shared, config })
+    const onFound = found && ((seconds: number) => found({ chain: config.name }, seconds))
+    const follower = createChainFollower({ ...shared, config, onFound })
     replays.addChain(follower.chainId, follower.chain)
     return follower
   })

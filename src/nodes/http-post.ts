@@ -21,9 +21,10 @@ export class ReplyTooLargeError extends Error {
  * Posts JSON to one URL.
  *
  * @param body - ASCII
+ * @param traceparent - a header to send with it
  * @throws ReplyTooLargeError; an error with a `code` when the connection fails; the signal's reason when it fires
  */
-export type HttpPost = (body: string, signal: AbortSignal) => Promise<HttpReply>
+export type HttpPost = (body: string, signal: AbortSignal, traceparent?: string) => Promise<HttpReply>
 
 /** Keeps connections open for the next request. Idle ones do not keep the process alive. */
 const AGENT_OPTIONS = { keepAlive: true, maxFreeSockets: 32 }
@@ -44,12 +45,13 @@ export function createHttpPost(url: string, { maxBytes, takesGzip }: HttpPostOpt
   const options = { ...urlToHttpOptions(parsed), method: 'POST', agent }
   const encoding = takesGzip ? { 'accept-encoding': 'gzip' } : {}
 
-  function postOnce(body: string, signal: AbortSignal, mayRepeat: boolean): Promise<HttpReply> {
+  function postOnce(body: string, signal: AbortSignal, sent: Posting): Promise<HttpReply> {
     return new Promise((resolve, reject) => {
       const headers = {
         'content-type': 'application/json',
         'content-length': body.length,
         ...encoding,
+        ...sent.traced,
       }
       const request = send({ ...options, headers })
       const onAbort = () => {
@@ -59,7 +61,8 @@ export function createHttpPost(url: string, { maxBytes, takesGzip }: HttpPostOpt
       const fail = (error: Error) => {
         signal.removeEventListener('abort', onAbort)
         if (signal.aborted) reject(signal.reason as Error)
-        else if (mayRepeat && request.reusedSocket && isReset(error)) resolve(postOnce(body, signal, false))
+        else if (sent.mayRepeat && request.reusedSocket && isReset(error))
+          resolve(postOnce(body, signal, { ...sent, mayRepeat: false }))
         else reject(error)
       }
       signal.addEventListener('abort', onAbort)
@@ -76,7 +79,13 @@ export function createHttpPost(url: string, { maxBytes, takesGzip }: HttpPostOpt
   }
 
   // A node may close an idle connection at the moment in which it is used again. A call only reads, so it may be sent once more.
-  return (body, signal) => postOnce(body, signal, true)
+  return (body, signal, traceparent) =>
+    postOnce(body, signal, { mayRepeat: true, traced: traceparent === undefined ? {} : { traceparent } })
+}
+
+interface Posting {
+  readonly mayRepeat: boolean
+  readonly traced: { readonly traceparent?: string }
 }
 
 function isReset(error: Error): boolean {

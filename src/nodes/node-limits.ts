@@ -1,4 +1,5 @@
 import type { Logger } from '../domain/logger.ts'
+import type { Tracer } from '../domain/telemetry/telemetry.ts'
 import { createDailyBudget, type DailyBudget } from './daily-budget.ts'
 import { type LearnedSize, sizeAfterRefused, sizeAfterTaken, startSize } from './learned-size.ts'
 import { currentLane, type Lane } from './node-policy.ts'
@@ -13,6 +14,8 @@ export interface DeclaredLimits {
   readonly maxLogRange?: number | undefined
   /** Calls in one HTTP request. */
   readonly maxBatch?: number | undefined
+  /** Whether calls carry the header `traceparent` of what they serve. */
+  readonly traceparent?: boolean | undefined
 }
 
 /** How many blocks one call for logs spans at a node. `detection/follow/read-final-blocks.ts` has its rules. */
@@ -44,6 +47,7 @@ export interface LimitsTools {
   /** Default a timer. */
   readonly sleep?: Sleep | undefined
   readonly logger?: Pick<Logger, 'warn'> | undefined
+  readonly tracer?: Tracer | undefined
 }
 
 /** Calls in one HTTP request where nothing else is known. */
@@ -100,6 +104,7 @@ export class UrlLimits {
    * @see createSlots
    */
   readonly slot: ReturnType<typeof createSlots>
+  readonly tracer: Tracer | undefined
   readonly #url: LimitedUrl
   readonly #clock: () => number
   readonly #logger: LimitsTools['logger']
@@ -116,7 +121,7 @@ export class UrlLimits {
   readonly #openBreakers = new Set<object>()
 
   /** Nothing is learned yet. */
-  constructor(url: LimitedUrl, { clock = Date.now, sleep, logger }: LimitsTools) {
+  constructor(url: LimitedUrl, { clock = Date.now, sleep, logger, tracer }: LimitsTools) {
     const { requestsPerSecond, requestsPerDay, maxBatch = MAX_BATCH } = url.declared
     const { host } = new URL(url.url)
     const pacing = new Pacing(requestsPerSecond, clock)
@@ -129,6 +134,7 @@ export class UrlLimits {
     this.#url = url
     this.#clock = clock
     this.#logger = logger
+    this.tracer = tracer
     this.#pacing = pacing
     this.#batch = startSize(maxBatch, maxBatch)
   }

@@ -1,6 +1,7 @@
 import { classifyRefusal, QUOTA_STATUS, retryAfterMsOf } from './classify-refusal.ts'
 import { type HttpPost, type HttpReply, ReplyTooLargeError } from './http-post.ts'
 import { encodeBatch, encodeCall, type RpcCall } from './json-rpc.ts'
+import type { UrlLimits } from './node-limits.ts'
 import type { NodePolicy } from './node-policy.ts'
 import { isObject, RpcError, type RpcErrorKind, readRefusal } from './rpc-error.ts'
 import { startTimeLimit } from './time-limit.ts'
@@ -22,6 +23,7 @@ interface ExchangedNode {
   readonly host: string
   readonly policy: NodePolicy
   readonly post: HttpPost
+  readonly limits: Pick<UrlLimits, 'tracer' | 'declared'>
 }
 
 /** Sends calls in one HTTP request, as a batch where there are several. @throws RpcError when the node did not answer; the signal's reason */
@@ -30,14 +32,24 @@ export async function exchange(
   calls: readonly RpcCall[],
   signal: AbortSignal | undefined,
 ): Promise<Reply> {
-  const { host, policy, post } = node
+  const { host, policy, post, limits } = node
   signal?.throwIfAborted()
+  const [{ method }] = calls as [RpcCall]
+  const span = limits.tracer?.begin(method, 'CLIENT', {
+    'rpc.system.name': 'jsonrpc',
+    'rpc.method': method,
+    'server.address': host,
+    'waybill.calls': calls.length,
+  })
+  let failure: string | undefined
   const limit = startTimeLimit(policy.timeoutMs, signal)
   try {
     policy.onRequest?.()
     const body = calls.length === 1 ? encodeCall(calls[0] as RpcCall) : encodeBatch(calls)
-    return readReply(await post(body, limit.signal), node, calls)
+    const traceparent = limits.declared.traceparent === true ? span?.traceparent : undefined
+    return readReply(await post(body, limit.signal, traceparent), node, calls)
   } catch (cause) {
+    failure = cause instanceof RpcError ? cause.kind : 'UNREACHABLE'
     signal?.throwIfAborted()
     if (limit.isOver()) throw new RpcError('TIMEOUT', `no answer within ${policy.timeoutMs} ms`, { host })
     if (cause instanceof RpcError) throw cause
@@ -47,6 +59,7 @@ export async function exchange(
     throw new RpcError('UNREACHABLE', describeNetworkError(cause), { host, cause })
   } finally {
     limit.stop()
+    span?.end(failure)
   }
 }
 

@@ -6,6 +6,7 @@ import { untilReady } from './cancellable.ts'
 import { readConnectionUrl } from './check-database.ts'
 import { parseTimestamp } from './parse-timestamp.ts'
 import { openSession, SessionClient, type SessionOptions, silenceLimitOf } from './session.ts'
+import type { StatementWatch } from './watch-statements.ts'
 import { sendBatch } from './wire-batch.ts'
 
 /** How to reach a PostgreSQL: a `postgres://` URL, or the settings of an embedded server. */
@@ -31,6 +32,7 @@ export interface DatabaseOptions extends SessionOptions {
   /** Shown in pg_stat_activity; default `waybill`. */
   readonly applicationName?: string | undefined
   readonly logger?: Logger | undefined
+  readonly watch?: StatementWatch | undefined
 }
 
 type AskConnection = (sql: string) => Promise<readonly (string | null)[]>
@@ -86,16 +88,19 @@ const TYPE_PARSERS = {
 export function createDatabase(connection: DatabaseConnection, options: DatabaseOptions = {}): Knex {
   const acquireTimeoutMs = options.acquireTimeoutMs ?? 5_000
   const where = typeof connection === 'string' ? { connectionString: readConnectionUrl(connection).url } : connection
+  const { watch } = options
+  const settings = {
+    ...where,
+    application_name: options.applicationName ?? 'waybill',
+    connectionTimeoutMillis: acquireTimeoutMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    types: TYPE_PARSERS,
+    watch,
+  }
   const knex = knexModule({
     client: 'pg',
-    connection: {
-      ...where,
-      application_name: options.applicationName ?? 'waybill',
-      connectionTimeoutMillis: acquireTimeoutMs,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-      types: TYPE_PARSERS,
-    },
+    connection: settings,
     pool: {
       min: options.poolMin ?? 0,
       max: options.poolMax ?? 8,

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { NoAnswerError } from './database-error.ts'
+import type { StatementWatch } from './watch-statements.ts'
 import { sendBatch, type WireStatement } from './wire-batch.ts'
 
 /** A setting that results or answers depend on. */
@@ -72,15 +73,36 @@ export class SessionClient extends pg.Client {
   readonly prepared = { names: new Set<string>(), maxStatements: MAX_PREPARED }
   /** Set on a connection, it keeps Knex's pool from handing it out again. */
   __knex__disposed?: unknown
+  readonly #watch: StatementWatch | undefined
+  /** End what has begun, the first one first. */
+  readonly #begun: ((error?: string) => void)[] = []
   #silenceLimitMs: number
   #alarm: NodeJS.Timeout | undefined
 
-  constructor(config: pg.ClientConfig) {
+  constructor(config: pg.ClientConfig & { readonly watch?: StatementWatch | undefined }) {
     super(config)
+    this.#watch = config.watch
+    if (this.#watch !== undefined) this.#listen(this.#watch)
     // until the pool hands the connection out for the first time
     this.#silenceLimitMs = config.connectionTimeoutMillis ?? 0
     this.once('connect', () => this.connection.stream.on('data', () => this.#alarm?.refresh()))
     this.once('end', () => clearTimeout(this.#alarm))
+  }
+
+  #listen(watch: StatementWatch): void {
+    let failed: string | undefined
+    this.connection.on('errorMessage', ({ code }: { readonly code?: string }) => {
+      failed = code
+    })
+    this.connection.on('readyForQuery', () => {
+      this.#begun.shift()?.(failed)
+      failed = undefined
+    })
+    // A connection that could not be opened, or was lost.
+    this.connection.on('error', (error: Error) => watch.failed(error))
+    this.once('end', () => {
+      for (const end of this.#begun.splice(0)) end(failed)
+    })
   }
 
   getStartupConf(): Record<string, string> {
@@ -98,6 +120,13 @@ export class SessionClient extends pg.Client {
 
   // @ts-expect-error the types have an overload for each kind of query
   override query(...asked: unknown[]): unknown {
+    if (this.#watch !== undefined) {
+      const [statement] = asked as [string | { readonly text?: string }]
+      const text = typeof statement === 'string' ? statement : statement.text
+      // The path of a socket differs from start to start.
+      const server = this.host.startsWith('/') ? 'socket' : this.host
+      this.#begun.push(this.#watch.begin(server, text ?? ''))
+    }
     const result = inherited.query.apply(this, asked)
     if (this.#alarm !== undefined) this.#alarm.refresh()
     else if (this.#silenceLimitMs > 0) {

@@ -11,6 +11,8 @@ interface Wire {
 
 /** What pg calls on an object that is given to `client.query`. */
 interface Submittable {
+  /** Of the first statement. */
+  readonly text: string
   submit(wire: Wire): void
   handleDataRow(message: { readonly fields: TextRow }): void
   handleCommandComplete(): void
@@ -53,6 +55,7 @@ export function sendBatch(
     at++
   }
   connection.query({
+    text: statements[0]?.text ?? '',
     submit: (wire) => submit(wire, statements, closed),
     handleDataRow: ({ fields }) => {
       results[at]?.push(fields)

@@ -67,6 +67,13 @@ const requestTerms = {
   network: 'base',
 }
 
+/** The faults of a start, which the last line of the log has as JSON. */
+function faultsOf(stderr: string): string {
+  const { level, faults, msg } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '') as Record<string, string[]>
+  expect([level, msg]).toEqual(['fatal', 'the configuration is wrong'])
+  return (faults ?? []).map((fault) => `- ${fault}`).join('\n')
+}
+
 /** A chain whose node cannot be reached. */
 const deadChain = {
   name: 'BASE',
@@ -110,7 +117,7 @@ describe('a wrong configuration ends with exit code 2 and all faults on standard
     const settings = fresh('never')
     const { code, stdout, stderr } = await runCommand({ ...settings, ...environment }, ['serve'])
     expect([code, stdout]).toEqual([2, ''])
-    for (const text of says) expect(stderr).toContain(text)
+    for (const text of says) expect(faultsOf(stderr)).toContain(text)
     expect(stderr).not.toContain('hush')
     expect(existsSync(settings.DATA_DIR)).toBe(false)
   })
@@ -124,9 +131,24 @@ describe('a wrong configuration ends with exit code 2 and all faults on standard
     await writeFile(file, JSON.stringify({ chains: twice }))
     const { code, stderr } = await runCommand({ ...fresh('never'), CHAINS_FILE: file }, ['serve'])
     expect(code).toBe(2)
-    const faults = stderr.split('\n').filter((line) => line.startsWith(`- CHAINS_FILE ${file}: `))
+    const faults = faultsOf(stderr)
+      .split('\n')
+      .filter((line) => line.startsWith(`- CHAINS_FILE ${file}: `))
     expect(faults.length).toBeGreaterThanOrEqual(2)
     expect(faults.join('\n')).toMatch(/native[\s\S]*chainId/)
+  })
+
+  it.each([
+    ['a host that is no address', { HOST: '999.1.1.1' }, '- HOST is 999.1.1.1, which is no address'],
+    [
+      'a host that this machine lacks',
+      { HOST: '192.0.2.1' },
+      '- HOST is 192.0.2.1, which is no address of this machine',
+    ],
+  ])('%s', async (_, environment, says) => {
+    const settings = { ...fresh('never-listens'), CHAINS_FILE: 'none', METRICS_PORT: '0', ...environment }
+    const { code, stderr } = await runWaybill(['serve'], settings)
+    expect([code, faultsOf(stderr)]).toEqual([2, expect.stringContaining(says)])
   })
 
   it('the folder of a service, for a demo', async () => {
@@ -134,7 +156,7 @@ describe('a wrong configuration ends with exit code 2 and all faults on standard
     await mkdir(settings.DATA_DIR)
     await writeFile(join(settings.DATA_DIR, 'use'), 'service\n')
     const { code, stderr } = await runWaybill(['serve'], settings)
-    expect([code, stderr]).toEqual([2, expect.stringContaining('holds the data of a service, not of a demo')])
+    expect([code, faultsOf(stderr)]).toEqual([2, expect.stringContaining('holds the data of a service, not of a demo')])
   })
 })
 
@@ -173,7 +195,7 @@ describe('search only', () => {
     const { code, stdout, stderr } = await runWaybill(['serve'], taken)
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toContain(
-      `waybill serve: port ${taken.PORT} of 127.0.0.1 is in use; stop the process that listens there`,
+      `"reason":"port ${taken.PORT} of 127.0.0.1 is in use; stop the process that listens there, or set PORT: `,
     )
     await expect(joinEmbeddedServer(taken.DATA_DIR)).rejects.toMatchObject({ reason: 'NOT_RUNNING' })
   })
@@ -209,7 +231,7 @@ describe('an external database', () => {
       const { code, stdout, stderr } = await runCommand(gone, words)
       expect([code, stdout]).toEqual([1, ''])
       expect(stderr).toMatch(
-        /^waybill (serve|keys list): the database at 127\.0\.0\.1:1\/db cannot be used; see DATABASE_URL: .+\n$/,
+        /(?:"reason":"|^waybill keys list: )the database at 127\.0\.0\.1:1\/db cannot be used; see DATABASE_URL: .+\n$/,
       )
       expect(stderr).not.toContain('hush')
     }

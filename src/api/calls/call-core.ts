@@ -1,4 +1,5 @@
 import { clearField, type DescMessage, type DescMethod, type Message } from '@bufbuild/protobuf'
+import type { Telemetry } from '../../domain/telemetry/telemetry.ts'
 import { mergeErrors, violationsOf } from '../../errors/gather-errors.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
@@ -28,6 +29,7 @@ export interface CallCoreOptions
   readonly services: readonly ServedService[]
   readonly validate: Validate
   readonly shownToPages: ShownToPages
+  readonly telemetry?: Telemetry | undefined
   /** Undefined where all accounts are on one server. */
   readonly lostServers?: LostServers | undefined
   /** Of running calls. */

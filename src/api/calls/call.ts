@@ -96,6 +96,8 @@ export class Call implements CallContext {
   /** Who holds the places of the call; made when it is first asked for, by `holderOf`. */
   holder?: Holder
   deadlineAtMs?: number
+  /** Of the trace that records it. */
+  declare traceId?: string
   /** True while the request is read: a deadline that passes then is the caller's fault. */
   declare isReading?: boolean
   /** The decoded request, once it has been read. */

@@ -1,36 +1,46 @@
 import type { Logger } from '../../domain/logger.ts'
+import { parseTraceparent, type Span } from '../../domain/telemetry/telemetry.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { type Answers, type Call, holderOf, isStream, type Protocol } from './call.ts'
 import { type ClassifyFailure, codeName, retryAfterSeconds, toWaybillError, wireFormOfError } from './error-mapping.ts'
-import type { Interceptor } from './served-method.ts'
+import type { Observed } from './observe-calls.ts'
+import type { Interceptor, ServedMethod } from './served-method.ts'
 
 export interface CallLog {
   readonly logger: Logger
   readonly refusalLog: RefusalLog
   readonly classify: ClassifyFailure
+  /** Which calls have a line; default all. Failures of this process have one in any case. */
+  readonly loggedCalls?: LoggedCalls | undefined
+  readonly observed?: Observed
 }
 
+/** `FAILED`: those that ended with an error. A number from 0 to 1: these, and that part of the others. `NONE`: neither. */
+export type LoggedCalls = number | 'FAILED' | 'NONE'
+
 /**
- * Writes one line for each call: method, protocol, code, reason, duration and account. The outermost interceptor, which also makes
+ * Writes one line for each call: method, protocol, code, reason, duration, and whose it is. The outermost interceptor, which also makes
  * whatever was thrown into the error that is sent, so that the line and the wire agree.
  */
-export function logCalls({ logger, refusalLog, classify }: CallLog): Interceptor {
-  return ({ desc }, next) => {
-    const method = `${desc.parent.typeName}/${desc.name}`
+export function logCalls(log: CallLog): Interceptor {
+  const { observed, classify } = log
+  return (method, next) => {
+    const name = `${method.desc.parent.typeName}/${method.desc.name}`
     return async (call) => {
       const startMs = performance.now()
+      const { span, end: report } = observed?.begin(name, call) ?? {}
       const end = (error?: WaybillError): void => {
-        const { requestId, caller } = call
-        const { protocol } = call.incoming
-        const outcome = outcomeOf(error, protocol, startMs)
-        const fields = { requestId, method, protocol, ...outcome, account: caller?.account.name }
-        const write = () => logOutcome(logger, 'call', { fields, error, protocol })
-        if (error === undefined) return write()
-        writeRefusal(refusalLog, { error, name: holderOf(call).name, isKeyless: caller === undefined }, write)
+        report?.(error)
+        writeCall(log, { name, method, call, startMs }, error)
       }
+      const run = () => next(call)
       try {
-        const answer = await next(call)
-        if (isStream(answer)) return readToEnd(call, answer, end, classify)
+        const answer = await (span === undefined ? run() : span.run(run))
+        if (isStream(answer)) {
+          // A stream may also be abandoned before anybody has begun to read it.
+          if (report !== undefined) call.incoming.onHangUp(() => report(whyLeft(call)))
+          return readToEnd(call, span === undefined ? answer : within(span, answer), end, classify)
+        }
         end()
         return answer
       } catch (thrown) {
@@ -39,6 +49,65 @@ export function logCalls({ logger, refusalLog, classify }: CallLog): Interceptor
         throw error
       }
     }
+  }
+}
+
+interface EndedCall {
+  /** The full name of its method. */
+  readonly name: string
+  readonly method: ServedMethod
+  readonly call: Call
+  readonly startMs: number
+}
+
+function writeCall(
+  { logger, refusalLog, loggedCalls = 1 }: CallLog,
+  { name, method, call, startMs }: EndedCall,
+  error: WaybillError | undefined,
+): void {
+  if (error === undefined && (typeof loggedCalls === 'string' || (loggedCalls < 1 && Math.random() >= loggedCalls)))
+    return
+  const { requestId, caller, incoming } = call
+  const { protocol, headers } = incoming
+  const outcome = outcomeOf(error, protocol, startMs)
+  const fields = {
+    requestId,
+    traceId: call.traceId ?? parseTraceparent(headers['traceparent'])?.traceId,
+    method: name,
+    protocol,
+    ...outcome,
+    status: httpStatusOf(error, protocol, method),
+    account: caller?.account.name,
+    key: caller?.keyId ?? (error?.reason === 'INVALID_API_KEY' ? hintOf(headers['x-api-key']) : undefined),
+    client: incoming.clientAddress(),
+  }
+  const write = () => logOutcome(logger, 'call', { fields, error, protocol, isQuiet: loggedCalls === 'NONE' })
+  if (error === undefined) return write()
+  writeRefusal(refusalLog, { error, name: holderOf(call).name, isKeyless: caller === undefined }, write)
+}
+
+/** The status that a proxy sees: gRPC, gRPC-Web and streams of Connect have 200 for every call. */
+function httpStatusOf(error: WaybillError | undefined, protocol: Protocol, { desc }: ServedMethod): number {
+  const isPlain = protocol === 'rest' || (protocol === 'connect' && desc.methodKind === 'unary')
+  return error === undefined || !isPlain ? 200 : wireFormOfError(error, protocol).httpStatus
+}
+
+/** The first characters of a key, as `keys list` shows them; undefined for a text that does not begin as a key, which may be another secret. */
+function hintOf(sent: string | readonly string[] | undefined): string | undefined {
+  return (typeof sent === 'string' && /^wbp?_[0-9A-Za-z]{4}/.exec(sent)?.[0]) || undefined
+}
+
+/** Has the answers of a stream made within its span, whoever reads them. */
+async function* within(span: Span, answers: Answers): Answers {
+  const iterator = answers[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const result = await span.run(() => iterator.next())
+      if (result.done === true) return
+      yield result.value
+    }
+  } finally {
+    await iterator.return?.()
   }
 }
 
@@ -97,14 +166,22 @@ export function outcomeOf(error: WaybillError | undefined, protocol: Protocol, s
 export function logOutcome(
   logger: Logger,
   message: 'call' | 'request',
-  { fields, error, protocol }: { fields: object; error: WaybillError | undefined; protocol: Protocol },
+  { fields, error, protocol, isQuiet = false }: LoggedOutcome,
 ): void {
   if (error === undefined) return logger.info(fields, message)
   const { httpStatus } = wireFormOfError(error, protocol)
   const withCause = error.cause === undefined ? fields : { ...fields, err: error.cause }
   if (httpStatus === 500) return logger.error(withCause, message)
   if (httpStatus > 500 && httpStatus !== 501) return logger.warn(withCause, message)
-  logger.info(fields, message)
+  if (!isQuiet) logger.info(fields, message)
+}
+
+interface LoggedOutcome {
+  readonly fields: object
+  readonly error: WaybillError | undefined
+  readonly protocol: Protocol
+  /** Whether a mistake of the caller has no line. */
+  readonly isQuiet?: boolean
 }
 
 export type RefusalLog = ReturnType<typeof createRefusalLog>

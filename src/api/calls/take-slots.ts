@@ -1,3 +1,4 @@
+import type { Telemetry } from '../../domain/telemetry/telemetry.ts'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { startTimer } from './alarms.ts'
 import { type Answers, type Call, holderOf } from './call.ts'
@@ -30,6 +31,12 @@ export function slotLimitsOf(servers: number, connections: number): SlotLimits {
   }
 }
 
+const WAITING = {
+  name: 'waybill_slots_waiting',
+  help: 'Calls that wait for a slot, by kind of work.',
+  labels: ['kind'],
+}
+
 /** The part of its remaining time that a call may wait for its slot. The rest is for the work. */
 const WAITING_SHARE = 0.5
 
@@ -41,19 +48,33 @@ const WAITING_SHARE = 0.5
  *
  * @throws WaybillError TOO_MANY_AT_ONCE, which says when to retry
  */
-export function takeSlots(limits: SlotLimits): Interceptor {
+export function takeSlots({
+  telemetry,
+  ...limits
+}: SlotLimits & { readonly telemetry?: Telemetry | undefined }): Interceptor {
   const { maxSearches, maxSearchesPerKey, maxSummaries, maxSummariesPerKey } = limits
   const slots: Readonly<Record<SlotKind, TakeSlot>> = {
     page: createFairSlots({ places: maxSearches, placesEach: maxSearchesPerKey }),
     summary: createFairSlots({ places: maxSummaries, placesEach: maxSummariesPerKey }),
   }
+  const waiting: Record<SlotKind, number> = { page: 0, summary: 0 }
+  telemetry?.meter?.observe([WAITING], () =>
+    Object.entries(waiting).map(([kind, value]) => [WAITING.name, value, { kind }]),
+  )
 
   return ({ slot: kind }, next) => {
     if (kind === undefined) return next
     const take = async (call: Call): Promise<() => void> => {
       const leftMs = (call.deadlineAtMs ?? Number.POSITIVE_INFINITY) - Date.now()
       const untilMs = performance.now() + leftMs * WAITING_SHARE
-      return slots[kind](holderOf(call).name, { signal: call.signal, untilMs })
+      const span = telemetry?.tracer?.begin('wait for a slot', 'INTERNAL', { 'waybill.slot': kind })
+      waiting[kind] += 1
+      try {
+        return await slots[kind](holderOf(call).name, { signal: call.signal, untilMs })
+      } finally {
+        waiting[kind] -= 1
+        span?.end()
+      }
     }
     return async (call) => {
       if (call.method.methodKind !== 'unary') return inSlices((await next(call)) as Answers, () => take(call))

@@ -69,6 +69,8 @@ export interface Exchange {
   readonly send: (answer: WholeAnswer) => void
   /** Begins an answer. It may end with trailers only if the head says so. */
   readonly begin: (head: AnswerHead) => AnswerWriter
+  /** The status that was sent; 0 for none. */
+  readonly sentStatus: () => number
   /** Breaks off an incomplete answer, so that the caller can tell it from a complete one. */
   readonly abandon: () => void
 }
@@ -144,6 +146,7 @@ export function http1Exchange(
         },
       }
     },
+    sentStatus: () => (response.headersSent ? response.statusCode : 0),
     abandon() {
       if (!response.writableEnded) response.destroy()
     },
@@ -219,6 +222,7 @@ export function http2Exchange(
         },
       }
     },
+    sentStatus: () => Number(stream.sentHeaders?.[':status'] ?? 0),
     abandon() {
       if (!completed && !stream.closed) stream.close(constants.NGHTTP2_INTERNAL_ERROR)
     },

@@ -1,43 +1,84 @@
+import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Listener } from '../../api/listener/listener.ts'
 import { findTlsFaults, type TlsCertificate } from '../../api/listener/tls-certificate.ts'
 import type { Service } from '../../app.ts'
 import { type Config, ConfigError } from '../../config.ts'
 import type { Logger } from '../../domain/logger.ts'
+import type { Meter } from '../../domain/telemetry/telemetry.ts'
 
 const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'is in use; stop the process that listens there, or set PORT',
-  EACCES: 'needs privileges that this user lacks; set PORT to 1024 or more',
-  EADDRNOTAVAIL: 'is not available, because this machine lacks the address; set HOST',
+  EADDRINUSE: 'is in use; stop the process that listens there, or set',
+  EACCES: 'needs privileges that this user lacks; set',
+}
+const ENDINGS: Readonly<Record<string, string>> = { EACCES: ' to 1024 or more' }
+
+/** Codes that say that HOST is wrong. */
+const HOST_FAULTS: Readonly<Record<string, string>> = {
+  EADDRNOTAVAIL: 'is no address of this machine',
+  ENOTFOUND: 'is no address, and no name of one',
+  EINVAL: 'is no address that can be listened on',
+}
+
+const CERTIFICATE_DAYS = {
+  name: 'waybill_certificate_days_left',
+  help: 'Days until the certificate of the port expires.',
 }
 
 /**
  * Starts the listener. With TLS, SIGHUP reloads the certificate.
  *
- * @throws Error that names the host and port when they are not available; ConfigError for a certificate that is not valid
+ * @throws Error that names the host and port when they are not available; ConfigError for a host or a certificate that is not valid
  */
-export async function listen(service: Service, config: Config, logger: Logger): Promise<Listener> {
-  const tls = await readTls(config, new Date())
+export async function listen(
+  service: Service,
+  config: Config,
+  { logger, meter }: { readonly logger: Logger; readonly meter: Meter | undefined },
+): Promise<Listener> {
+  let tls = await readTls(config, new Date())
+  const listener = await naming('PORT', config.host, config.port, () => service.listen({ ...config, tls }))
+  if (tls === undefined) return listener
+  meter?.observe([CERTIFICATE_DAYS], () => [[CERTIFICATE_DAYS.name, daysLeftOf(tls?.cert ?? '')]])
+  process.on('SIGHUP', () => {
+    void renew(listener, config, logger).then((renewed) => {
+      tls = renewed ?? tls
+    })
+  })
+  return listener
+}
+
+function daysLeftOf(certificate: string): number {
+  return (new X509Certificate(certificate).validToDate.getTime() - Date.now()) / 86_400_000
+}
+
+/**
+ * Listens, and says of a failure what is to be set otherwise.
+ *
+ * @param name - the variable of the port
+ * @throws ConfigError for a host that is wrong; Error that names host and port
+ */
+export async function naming<T>(name: string, host: string, port: number, start: () => Promise<T>): Promise<T> {
   try {
-    const listener = await service.listen({ ...config, tls })
-    if (tls !== undefined) process.on('SIGHUP', () => void renew(listener, config, logger))
-    return listener
+    return await start()
   } catch (error) {
-    const reason = REASONS[(error as NodeJS.ErrnoException).code ?? '']
-    if (reason === undefined) throw error
-    throw new Error(`port ${config.port} of ${config.host} ${reason}`, { cause: error })
+    const code = (error as NodeJS.ErrnoException).code ?? ''
+    if (HOST_FAULTS[code] !== undefined) throw new ConfigError([`HOST is ${host}, which ${HOST_FAULTS[code]}`])
+    if (REASONS[code] === undefined) throw error
+    throw new Error(`port ${port} of ${host} ${REASONS[code]} ${name}${ENDINGS[code] ?? ''}`, { cause: error })
   }
 }
 
 /** When the new certificate is not valid, the old one stays in use. */
-async function renew(listener: Listener, config: Config, logger: Logger): Promise<void> {
+async function renew(listener: Listener, config: Config, logger: Logger): Promise<TlsCertificate | undefined> {
   try {
     const tls = await readTls(config, new Date())
     if (tls !== undefined) listener.renewCertificate(tls)
     logger.info({}, 'the certificate was reloaded')
+    return tls
   } catch (error) {
     const faults = error instanceof ConfigError ? error.faults : [String(error)]
     logger.error({ faults }, 'the new certificate is not valid; the old one stays in use')
+    return undefined
   }
 }
 

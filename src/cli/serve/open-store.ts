@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import type { Config } from '../../config.ts'
 import type { Logger } from '../../domain/logger.ts'
+import type { Telemetry } from '../../domain/telemetry/telemetry.ts'
 import { checkDatabase, placeOf } from '../../postgres/check-database.ts'
 import { startEmbeddedServer } from '../../postgres/embedded/embedded-server.ts'
 import { createDatabase, type DatabaseOptions } from '../../postgres/knex.ts'
@@ -9,6 +10,7 @@ import { dropSchema, migrate } from '../../postgres/migrations/migrate.ts'
 import { createReadPools, type ReadPools } from '../../postgres/replicas/read-pools.ts'
 import { type WorkerWatch, watchWorkers } from '../../postgres/sharding/lost-workers.ts'
 import { tellCluster } from '../../postgres/sharding/read-cluster.ts'
+import { watchStatements } from '../../postgres/watch-statements.ts'
 import { dropLeases } from '../../store/leases-repository.ts'
 import type { CommandContext } from '../shared/command.ts'
 import { logMigration } from '../shared/report-migration.ts'
@@ -32,6 +34,7 @@ interface StoreOptions {
   /** Closes what was opened. */
   readonly stack: AsyncDisposableStack
   readonly logger: Logger
+  readonly telemetry: Telemetry
   /** Called when an embedded server's process runs; never for another database. */
   readonly onLaunched?: () => void
   /** Called when an embedded database has the schema of another build, before it is made anew. Without it the start fails. */
@@ -42,9 +45,10 @@ interface StoreOptions {
 export async function openStore(
   config: Config,
   { signal }: CommandContext,
-  { stack, logger, onLaunched, onMadeAnew }: StoreOptions,
+  { stack, logger, telemetry, onLaunched, onMadeAnew }: StoreOptions,
 ): Promise<OpenStore> {
-  const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, poolMax: config.databaseConnections, logger }
+  const watch = watchStatements(telemetry)
+  const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, poolMax: config.databaseConnections, logger, watch }
   const report = logMigration(logger, () => performance.now())
   if (config.database.kind === 'URL') {
     const { url, replicaUrls, maxPrepared } = config.database
@@ -70,11 +74,18 @@ export async function openStore(
   })
   // Only this process uses the folder, so the holder of any stored lease is dead.
   await dropLeases(knex)
+  let isUp = 1
+  void server.exited.then(() => {
+    isUp = 0
+  })
+  telemetry.meter?.observe([EMBEDDED_UP], () => [[EMBEDDED_UP.name, isUp]])
   return {
     knex,
     failed: server.exited.then((exit) => new Error(`the embedded PostgreSQL has ended (${exit.signal ?? exit.code})`)),
   }
 }
+
+const EMBEDDED_UP = { name: 'waybill_embedded_database_up', help: '1 while the embedded PostgreSQL runs.' }
 
 /** Enough for a look at each of some workers, and for those that hang and are being cancelled. */
 const WATCH_CONNECTIONS = 4

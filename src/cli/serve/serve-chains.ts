@@ -3,9 +3,10 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { Config } from '../../config.ts'
 import { describeBackfill } from '../../detection/backfill/backfill-progress.ts'
 import type { ChainStatus } from '../../detection/run/followed-chain.ts'
-import type { Logger } from '../../domain/logger.ts'
+import { createDatabaseClock } from '../../postgres/database-clock.ts'
 import type { CommandContext } from '../shared/command.ts'
 import { stampDataFolder } from '../shared/stamp-data-folder.ts'
+import type { ServeTools } from './announce.ts'
 import { listen, runUntilStopped } from './listen.ts'
 import { openStore } from './open-store.ts'
 
@@ -14,7 +15,7 @@ export async function serveChains(
   chains: readonly ChainConfig[],
   config: Config,
   context: CommandContext,
-  logger: Logger,
+  { logger, telemetry }: ServeTools,
 ): Promise<void> {
   await using stack = new AsyncDisposableStack()
   if (config.database.kind === 'EMBEDDED') await stampDataFolder(config.dataDir, 'service')
@@ -22,12 +23,24 @@ export async function serveChains(
   // to start first.
   const loaded = config.database.kind === 'URL' ? await loadApp() : undefined
   const [{ knex, readPools, lostServers, failed }, { composeService }] = await Promise.all([
-    openStore(config, context, { stack, logger }),
+    openStore(config, context, { stack, logger, telemetry }),
     loaded ?? loadApp(),
   ])
   const { lifi } = config
-  const now = () => new Date()
-  const service = await composeService({ knex, readPools, lostServers, lifi, chains, logger, now })
+  const databaseClock = createDatabaseClock(knex, { logger })
+  await databaseClock.measure()
+  const { now } = databaseClock
+  const service = await composeService({
+    knex,
+    readPools,
+    lostServers,
+    lifi,
+    chains,
+    logger,
+    now,
+    databaseClock,
+    telemetry,
+  })
   service.detection.start()
   stack.defer(() => service.detection.stop())
   stack.defer(reportBackfill(context.stderr, () => service.detection.status()))
@@ -35,7 +48,7 @@ export async function serveChains(
   await service.compareChains(AbortSignal.any([context.signal, AbortSignal.timeout(COMPARED_WITHIN_MS)]))
   service.background.start()
   stack.defer(() => service.background.stop())
-  const listener = await listen(service, config, logger)
+  const listener = await listen(service, config, { logger, meter: telemetry.meter })
   void service.learnNodes(context.signal)
   const names = chains.length === 0 ? 'no chains, search only' : chains.map(({ name }) => name).join(', ')
   context.stdout.write(`Waybill on ${listener.url}: ${names}\n`)

@@ -16,6 +16,7 @@ import { forgetChain } from '../../store/forget-chain.ts'
 import { readSetting, writeSettingOnce } from '../../store/settings-repository.ts'
 import type { CommandContext } from '../shared/command.ts'
 import { stampDataFolder } from '../shared/stamp-data-folder.ts'
+import type { ServeTools } from './announce.ts'
 import { listen, runUntilStopped } from './listen.ts'
 import { openStore } from './open-store.ts'
 
@@ -46,7 +47,11 @@ const MADE_ANEW =
   'The database of the demo is of another build of Waybill. It is made anew: payments are read from the chains again, requests of your own are gone.\n'
 
 /** Runs the demo: local chains, an embedded database and a payer. */
-export async function serveDemo(config: Config, context: CommandContext, logger: Logger): Promise<void> {
+export async function serveDemo(
+  config: Config,
+  context: CommandContext,
+  { logger, telemetry }: ServeTools,
+): Promise<void> {
   const { signal, stdout } = context
   const now = () => new Date()
   await using stack = new AsyncDisposableStack()
@@ -54,7 +59,13 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   // Concurrently, because a newcomer waits for the whole start. The database works while this process loads its modules.
   const launched = Promise.withResolvers<void>()
   const onMadeAnew = () => void context.stderr.write(MADE_ANEW)
-  const opening = openStore(config, context, { stack, logger, onLaunched: launched.resolve, onMadeAnew })
+  const opening = openStore(config, context, {
+    stack,
+    logger,
+    telemetry,
+    onLaunched: launched.resolve,
+    onMadeAnew,
+  })
   await Promise.race([launched.promise, opening.catch(() => {})])
   const [opened, started, loaded] = await Promise.allSettled([
     opening,
@@ -71,7 +82,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   const lifi = { name: DEMO_BRIDGE, url: demo.bridgeUrl }
   const publishable = { key: PUBLISHABLE_KEY, origins: originsOf(config.port), shop: DEMO_SHOP }
   const keys = { account: DEMO, publishable, wallets: demo.wallets }
-  const service = await composeService({ knex, chains: demo.configs, logger, now, demo: keys, lifi })
+  const service = await composeService({ knex, chains: demo.configs, logger, now, demo: keys, lifi, telemetry })
   await demo.seed(await createDemoRequests(knex, service))
   signal.throwIfAborted()
   // Detection reads up to the head once, so that the first answer has the whole history.
@@ -80,7 +91,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   stack.defer(() => service.detection.stop())
   service.background.start()
   stack.defer(() => service.background.stop())
-  const listener = await listen(service, config, logger)
+  const listener = await listen(service, config, { logger, meter: telemetry.meter })
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO, publishableKey: PUBLISHABLE_KEY })
   stdout.write(welcome(file, config))
   const prepared = setTimeout(FIRST_ANSWER_MS).then(() => service.learnNodes(signal))

@@ -76,6 +76,16 @@ export async function listChains(
   })
 }
 
+/** As {@link listChains}, without what has to be counted. */
+export async function readChains(knex: Knex, configs: readonly ChainConfig[], now: Date): Promise<ListedChain[]> {
+  const followed = configs.filter((config) => followedContracts(config).length > 0)
+  const facts = await readChainFacts(
+    knex,
+    followed.map(({ chainId }) => caip2Of(chainId)),
+  )
+  return facts.map((each, place) => describeChain(followed[place]?.name ?? '', { ...each, unmatched: [] }, now))
+}
+
 /** Also those whose price is not looked up any more. */
 function unpricedOf(lacking: readonly LackCount[], chainId: string): number {
   const found = lacking.find((each) => each.chainId === chainId && each.lack === 'PRICE')

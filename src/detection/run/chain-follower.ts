@@ -72,7 +72,7 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
   const facts = () => factsOf(follower)
   const reporter = createChainReporter({ knex, lease, chainId, process: options.process, logger, clock, facts })
   const onReorg = (removed: number) => reporter.reorged(removed)
-  const reading = { knex, config, lease, chain, logger, clock, onCommitted }
+  const reading = { knex, config, lease, chain, logger, clock }
   const follower: FollowedChain = {
     ...options,
     recallLimits: () => options.recallLimits(chainId),
@@ -86,8 +86,15 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
     trust,
     health: createChainHealth({ fields: { chain: network }, logger, clock }),
     backfillHealth: createChainHealth({ fields: { chain: network, lane: 'BACKFILL' }, logger, clock }),
-    blocks: createBlockFollower({ ...reading, onReorg }),
-    backfill: createBackfill(reading),
+    blocks: createBlockFollower({
+      ...reading,
+      onReorg,
+      onCommitted(findings) {
+        noteFound(options, findings)
+        return onCommitted(findings)
+      },
+    }),
+    backfill: createBackfill({ ...reading, onCommitted }),
     reporter,
     isFollowing: false,
     followingSince: clock(),
@@ -111,6 +118,14 @@ function openTrust(options: ChainFollowerOptions, chain: OpenChain): NodeTrust {
       return isWhole && report.unproven.every(({ isInfo }) => isInfo)
     },
   })
+}
+
+function noteFound({ onFound, clock }: ChainFollowerOptions, { accounts }: Findings): void {
+  if (onFound === undefined) return
+  const nowMs = clock().getTime()
+  for (const { payments } of accounts.values()) {
+    for (const { timestamp } of payments) onFound(Math.max(0, nowMs - timestamp.getTime()) / 1_000)
+  }
 }
 
 /** After findings were written: compares them with newer requests, and removes the oldest unmatched events. */

@@ -29,6 +29,8 @@ export interface ChainFollowerOptions extends OpenChainOptions {
   readonly leaseTtlMs?: number
   /** Time between two looks at a chain; default half its block time, between 250 and 2,000. */
   readonly pollIntervalMs?: number
+  /** Called with the time from the block of each new payment until it was stored, in seconds. */
+  readonly onFound?: ((seconds: number) => void) | undefined
   /** How many unmatched events of unknown topics are kept of a chain, and how many of accounts; default 100,000. */
   readonly keepUnknown?: number
 }
@@ -167,6 +169,10 @@ export async function holdLease(follower: FollowedChain): Promise<boolean> {
   if (isHeld && !isRenewed) {
     follower.sweptAtMs = Number.NEGATIVE_INFINITY
     await follower.trust.takeOver()
+  }
+  if (isHeld !== follower.isFollowing) {
+    const message = isHeld ? 'this process follows the chain now' : 'another process follows the chain now'
+    follower.logger.info({ chain: follower.network }, message)
   }
   if (isHeld && !follower.isFollowing) {
     follower.followingSince = follower.clock()

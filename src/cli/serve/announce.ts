@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DEFAULT_CONNECTION_LIMITS } from '../../api/listener/connection-limits.ts'
+import { type Config, ConfigError } from '../../config.ts'
+import type { Logger } from '../../domain/logger.ts'
+import type { Telemetry } from '../../domain/telemetry/telemetry.ts'
+import { type LoadedTelemetry, loadTelemetry, PackageMissingError } from '../../observability/load-telemetry.ts'
+import { placeOf } from '../../postgres/check-database.ts'
+import { naming } from './listen.ts'
+
+/** What a process that serves reports to. */
+export interface ServeTools {
+  readonly logger: Logger
+  readonly telemetry: Telemetry
+}
+
+/** Logs what starts, and warns of what will be short. */
+export function announceStart(config: Config, logger: Logger): void {
+  const { pid, version: node } = process
+  logger.info({ release: readRelease(), node, pid, configuration: withoutSecrets(config) }, 'starting')
+  const limit = readDescriptorLimit()
+  const needed = descriptorsNeeded(config)
+  if (limit !== undefined && limit < needed) {
+    const message = 'fewer files may be open than the configuration needs: connections beyond that are closed at once'
+    logger.warn({ limit, needed }, message)
+  }
+}
+
+/** Loads what exports metrics and traces. @throws ConfigError for a package that is missing; Error that names the port */
+export async function openTelemetry(config: Config, logger: Logger): Promise<LoadedTelemetry> {
+  const { host, metricsPort = 0 } = config
+  const load = () => naming('METRICS_PORT', host, metricsPort, () => loadTelemetry(config))
+  const loaded = await load().catch((error: unknown) => {
+    throw error instanceof PackageMissingError ? new ConfigError([error.message]) : error
+  })
+  const { metricsUrl, telemetry } = loaded
+  if (metricsUrl !== undefined) logger.info({ url: metricsUrl }, 'metrics are read here')
+  const labels = { release: readRelease(), node: process.version }
+  telemetry.meter?.observe([BUILD_INFO], () => [[BUILD_INFO.name, 1, labels]])
+  return loaded
+}
+
+const BUILD_INFO = { name: 'waybill_build_info', help: 'What runs; always 1.', labels: ['release', 'node'] }
+
+function readRelease(): string {
+  const file = join(import.meta.dirname, '../../../package.json')
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
+}
+
+/** The configuration as a log may hold it: of URLs the host alone. */
+function withoutSecrets({ database, lifi, tls, ...config }: Config): object {
+  const ofUrl = database.kind === 'URL' && { url: placeOf(database.url), replicas: database.replicaUrls.map(placeOf) }
+  return {
+    ...config,
+    database: { kind: database.kind, ...ofUrl },
+    lifi: lifi && new URL(lifi.url).host,
+    tls: tls?.certPath,
+  }
+}
+
+/** Nodes, files, the log, and what Node itself holds. */
+const OTHER_DESCRIPTORS = 256
+
+function descriptorsNeeded({ limits, database, databaseConnections = 8 }: Config): number {
+  const servers = database.kind === 'URL' ? 1 + database.replicaUrls.length : 1
+  const { maxConnections = DEFAULT_CONNECTION_LIMITS.maxConnections } = limits
+  return maxConnections + servers * databaseConnections + OTHER_DESCRIPTORS
+}
+
+/** Undefined where the system does not say. */
+function readDescriptorLimit(): number | undefined {
+  try {
+    const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return limit === undefined ? undefined : Number(limit)
+  } catch {
+    return undefined
+  }
+}

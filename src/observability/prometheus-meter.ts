@@ -1,0 +1,64 @@
+import type * as Prometheus from 'prom-client'
+import type { Meter, Metric, Sample } from '../domain/telemetry/telemetry.ts'
+
+/** What reads metrics at an export, and where it puts them. */
+interface Observer {
+  readonly instruments: ReadonlyMap<string, Prometheus.Counter | Prometheus.Gauge>
+  readonly read: () => Promise<readonly Sample[]> | readonly Sample[]
+}
+
+/** What cannot be read within this time is left out of an export, in milliseconds. Prometheus waits 10 s for all. */
+const READ_WITHIN_MS = 2_000
+
+/** Makes a meter on the library, with the library's own metrics of the process: memory, event loop, descriptors. */
+export function createPrometheusMeter({ Registry, Counter, Gauge, Histogram, ...library }: typeof Prometheus) {
+  const registry = new Registry()
+  const registers = [registry]
+  const observers: Observer[] = []
+  library.collectDefaultMetrics({ register: registry })
+  const termsOf = ({ name, help, labels = [] }: Metric) => ({ name, help, labelNames: [...labels], registers })
+
+  const meter: Meter = {
+    counter(metric) {
+      const counter = new Counter(termsOf(metric))
+      return (labels) => counter.inc(labels)
+    },
+    histogram(metric) {
+      const histogram = new Histogram({ ...termsOf(metric), buckets: [...metric.buckets] })
+      return (labels, value) => histogram.observe(labels, value)
+    },
+    observe(metrics, read) {
+      const instruments = metrics.map((metric) => {
+        const terms = termsOf(metric)
+        return [metric.name, metric.name.endsWith('_total') ? new Counter(terms) : new Gauge(terms)] as const
+      })
+      observers.push({ instruments: new Map(instruments), read })
+    },
+  }
+
+  return {
+    meter,
+    contentType: registry.contentType,
+    /** Reads what is read at an export, and writes all metrics in Prometheus' text format. */
+    async write(): Promise<string> {
+      await Promise.all(observers.map(refresh))
+      return registry.metrics()
+    },
+  }
+}
+
+async function refresh({ instruments, read }: Observer): Promise<void> {
+  const samples = await withinTime(read).catch(() => [])
+  for (const instrument of instruments.values()) instrument.reset()
+  for (const [name, value, labels = {}] of samples) instruments.get(name)?.inc(labels, value)
+}
+
+async function withinTime(read: Observer['read']): Promise<readonly Sample[]> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error('too late')), READ_WITHIN_MS)
+  try {
+    return await Promise.race([read(), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

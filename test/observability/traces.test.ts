@@ -1,0 +1,133 @@
+import protobuf from 'protobufjs'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type ExportingService, startExporting, startOtlpReceiver } from './exported.ts'
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c'
+const CALLER = 'b7ad6b7169203331'
+const UNSAMPLED = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'
+
+/** The fields of opentelemetry/proto/collector/trace/v1/trace_service.proto that are read here. */
+const { root } = protobuf.parse(`syntax = "proto3";
+message Request { repeated ResourceSpans resource_spans = 1; }
+message ResourceSpans { Resource resource = 1; repeated ScopeSpans scope_spans = 2; }
+message Resource { repeated KeyValue attributes = 1; }
+message ScopeSpans { repeated Span spans = 2; }
+message Span {
+  bytes trace_id = 1; bytes span_id = 2; bytes parent_span_id = 4; string name = 5; int32 kind = 6;
+  repeated KeyValue attributes = 9; Status status = 15;
+}
+message Status { int32 code = 3; }
+message KeyValue { string key = 1; AnyValue value = 2; }
+message AnyValue { string string_value = 1; int64 int_value = 3; }`)
+
+interface Exported {
+  readonly trace: string
+  readonly id: string
+  readonly parent: string
+  readonly name: string
+  readonly attributes: Readonly<Record<string, unknown>>
+}
+
+interface WireSpan {
+  readonly traceId: Buffer
+  readonly spanId: Buffer
+  readonly parentSpanId?: Buffer
+  readonly name: string
+  readonly attributes: readonly { key: string; value: { stringValue?: string; intValue?: unknown } }[]
+}
+
+function spansIn(bodies: readonly Buffer[]): Exported[] {
+  const requests = bodies.map((body) => root.lookupType('Request').decode(body)) as unknown as {
+    resourceSpans: { scopeSpans: { spans: WireSpan[] }[] }[]
+  }[]
+  const spans = requests.flatMap((each) => each.resourceSpans).flatMap((each) => each.scopeSpans)
+  const hex = (bytes: Buffer | undefined) => Buffer.from(bytes ?? []).toString('hex')
+  return spans
+    .flatMap((each) => each.spans)
+    .map(({ traceId, spanId, parentSpanId, name, attributes }) => ({
+      trace: hex(traceId),
+      id: hex(spanId),
+      parent: hex(parentSpanId),
+      name,
+      attributes: Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue || value.intValue])),
+    }))
+}
+
+let receiver: Awaited<ReturnType<typeof startOtlpReceiver>>
+let running: ExportingService
+let spans: Exported[]
+
+/** Calls with the caller's traceparent. */
+async function call(path: string, traceparent: string, init: RequestInit = {}): Promise<Record<string, string>> {
+  const headers = { 'x-api-key': running.key, 'content-type': 'application/json', traceparent }
+  const response = await fetch(`${running.url}${path}`, { ...init, headers })
+  return JSON.parse(await response.text())
+}
+
+beforeAll(async () => {
+  receiver = await startOtlpReceiver()
+  running = await startExporting({
+    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+    OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: '0',
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+  })
+  const [wallet, payee] = running.chain.wallets
+  const terms = { payee, amount: '10', invoiceCurrency: 'USDC-BASE', paymentCurrency: 'USDC-BASE', network: 'base' }
+  const init = { method: 'POST', body: JSON.stringify(terms) }
+  const { paymentReference } = await call('/v1/request', `00-${UNSAMPLED}-${CALLER}-00`, init)
+  await call(`/v1/request/${paymentReference}/routes?wallet=${wallet}`, `00-${TRACE}-${CALLER}-01`)
+  await call('/payments', `00-${TRACE}-${CALLER}-01`)
+  await call('/v1/payments/nothing', `00-${TRACE}-${CALLER}-01`)
+  // A stop sends what is left.
+  await running.stop()
+  spans = spansIn(receiver.bodies)
+})
+afterAll(() => receiver.stop())
+
+const named = (name: string) => spans.filter((each) => each.name === name)
+
+it("records calls below the caller's span, where the caller has the trace recorded", () => {
+  const [routes] = named('payments.v1.RoutesService/GetPaymentRoutes')
+  expect(routes).toMatchObject({
+    trace: TRACE,
+    parent: CALLER,
+    attributes: { 'rpc.response.status_code': 'OK', 'waybill.protocol': 'rest' },
+  })
+  expect(named('payments.v1.PaymentSearchService/GetPayment')[0]?.attributes).toMatchObject({
+    'rpc.response.status_code': 'INVALID_ARGUMENT',
+  })
+  expect(new Set(spans.map(({ trace }) => trace))).toEqual(new Set([TRACE]))
+})
+
+it('records statements, waiting for a slot and calls of nodes below the call', () => {
+  const [routes] = named('payments.v1.RoutesService/GetPaymentRoutes')
+  const [search] = named('payments.v1.PaymentSearchService/SearchPayments')
+  const namesBelow = (id: string | undefined) =>
+    new Set(spans.filter(({ parent }) => parent === id).map(({ name }) => name))
+  expect([...namesBelow(routes?.id)]).toEqual(expect.arrayContaining(['SELECT', 'eth_call']))
+  expect([...namesBelow(search?.id)]).toEqual(expect.arrayContaining(['SELECT', 'wait for a slot']))
+  const statement = spans.find(({ name, parent }) => name === 'SELECT' && parent === search?.id)
+  expect(statement?.attributes).toMatchObject({ 'db.system.name': 'postgresql' })
+})
+
+it('hands the trace on to a node where the chains file says so', () => {
+  const sent = running.asked.flatMap(({ traceparent }) => (typeof traceparent === 'string' ? [traceparent] : []))
+  const ids = new Set(spans.map(({ id }) => id))
+  expect(sent.length).toBeGreaterThan(0)
+  for (const header of sent) {
+    expect(header).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-01$`))
+    expect(ids).toContain(header.split('-')[2])
+  }
+})
+
+it('has the trace on the line of a call, recorded or not', () => {
+  const lines = running.log().filter(({ msg }) => msg === 'call')
+  expect(lines.map(({ traceId }) => traceId)).toEqual([UNSAMPLED, TRACE, TRACE, TRACE])
+})
+
+it('names the service as OpenTelemetry asks', () => {
+  const bodies = Buffer.concat(receiver.bodies).toString('latin1')
+  expect(bodies).toContain('deployment.environment.name')
+  expect(bodies).toMatch(/service\.name[\s\S]{1,6}waybill/)
+})
