@@ -1,13 +1,18 @@
 /** One server of bench:transport, in a process of its own: sends its port, and on request its CPU time. */
 import { createServer } from 'node:http'
 import { serveApi } from '../src/api/serve-api.ts'
+import type { Telemetry } from '../src/domain/telemetry/telemetry.ts'
+import { loadTelemetry } from '../src/observability/load-telemetry.ts'
 import { page, routes } from './transport/answers.ts'
 import { authenticate, logger, services } from './transport/calls.ts'
 import { answerToJson, pageToJson, startFastify } from './transport/fastify-server.ts'
 import { startGrpcJs } from './transport/grpc-js-server.ts'
 
+const OBSERVED = { host: '127.0.0.1', metricsPort: 0, traces: { ratio: 0.01, isParentBased: true } }
+
 const servers: Record<string, () => Promise<number>> = {
-  waybill: startWaybill,
+  waybill: () => startWaybill({}),
+  'waybill-observed': async () => startWaybill((await loadTelemetry(OBSERVED)).telemetry),
   fastify: startFastify,
   'grpc-js': startGrpcJs,
   raw: startRaw,
@@ -22,13 +27,14 @@ process.on('message', () => {
 })
 process.on('disconnect', () => process.exit())
 
-async function startWaybill(): Promise<number> {
+async function startWaybill(telemetry: Telemetry): Promise<number> {
   const listener = await serveApi({
     host: '127.0.0.1',
     port: 0,
     services,
     authenticate,
     logger,
+    telemetry,
     ready: async () => true,
     volatileFields: ['confirmations'],
   })

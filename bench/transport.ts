@@ -6,7 +6,8 @@
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { Agent, request as httpRequest } from 'node:http'
+import { Agent, createServer, request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { parseArgs } from 'node:util'
 import { create, type DescMessage, type Message, toBinary } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata } from '@grpc/grpc-js'
@@ -53,6 +54,8 @@ const subjects: readonly Subject[] = [
   { name: 'grpc', server: 'waybill', connect: grpcCalls },
   { name: 'grpc-js', server: 'grpc-js', connect: grpcCalls },
   { name: 'raw', server: 'raw', connect: restCalls },
+  // With metrics, and with one call in a hundred traced.
+  { name: 'metrics.on', server: 'waybill-observed', connect: restCalls },
 ]
 
 const ratios = [
@@ -61,7 +64,15 @@ const ratios = [
   { of: 'connect', to: 'rest', atMost: { routes: 1.15, search: 1 } },
   { of: 'rest', to: 'raw', atMost: { routes: undefined, search: 2.5 } },
   { of: 'fastify', to: 'raw', atMost: { routes: undefined, search: undefined } },
+  { of: 'metrics.on', to: 'rest', as: 'metrics.on/off', atMost: { routes: 1.05, search: 1.05 } },
 ] as const
+
+/** Takes the traces, as a collector on the same machine does. */
+const collector = createServer((request, response) => {
+  request.resume().once('end', () => response.end())
+}).listen(0, '127.0.0.1')
+await once(collector, 'listening')
+const collectorUrl = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`
 
 interface Running extends Subject {
   readonly child: ChildProcess
@@ -78,7 +89,8 @@ process.exit()
 
 async function startSubject(subject: Subject): Promise<Running> {
   const execArgv = values.profile === subject.name ? ['--cpu-prof', '--cpu-prof-dir=bench/out'] : []
-  const child = fork(new URL('./transport-server.ts', import.meta.url), [subject.server], { execArgv })
+  const env = { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl }
+  const child = fork(new URL('./transport-server.ts', import.meta.url), [subject.server], { execArgv, env })
   const ended = once(child, 'exit').then(([code]) => {
     throw new Error(`the server of ${subject.name} ended with ${String(code)}`)
   })
@@ -98,8 +110,8 @@ async function measure(): Promise<Figure[]> {
     }
   }
   return (['routes', 'search'] as const).flatMap((method) => [
-    ...ratios.map(({ of, to, atMost: { [method]: atMost } }) => ({
-      name: `${of}.${method}/${to}`,
+    ...ratios.map(({ of, to, atMost: { [method]: atMost }, ...named }) => ({
+      name: 'as' in named ? `${named.as}.${method}` : `${of}.${method}/${to}`,
       value: median(each(micros, `${of}.${method}`).map((cost, n) => cost / (each(micros, `${to}.${method}`)[n] ?? 0))),
       unit: 'ratio',
       ...(atMost !== undefined && { target: { atMost } }),
