@@ -1,7 +1,11 @@
 import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runWaybill, startWaybill } from '../support/process.ts'
 import { type ExportingService, startExporting } from './exported.ts'
+
+/** Of Debian's package `prometheus`. */
+const hasPromtool = spawnSync('promtool', ['--version']).error === undefined
 
 let running: ExportingService
 
@@ -100,13 +104,54 @@ it('shows chains, pools, nodes and the process', async () => {
   expect(metrics).toContain('nodejs_eventloop_lag_p99_seconds ')
 })
 
-it.skipIf(spawnSync('promtool', ['--version']).error !== undefined)('writes what promtool takes', async () => {
+it.skipIf(!hasPromtool)('writes what promtool takes', async () => {
   const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
     input: await scrape(),
     encoding: 'utf8',
   })
   // Names of the library's own metrics, and of OpenTelemetry's, are not what its lint advises: those are notes, with status 3.
   expect([0, 3], `${stdout}${stderr}`).toContain(status)
+})
+
+const example = (path: string) => readFileSync(new URL(`../../deploy/${path}`, import.meta.url), 'utf8')
+
+/** The metrics in expressions of Prometheus: words that are no function, keyword or label. */
+function metricsIn(expressions: readonly string[]): Set<string> {
+  const bare = expressions.join(' ; ').replace(/\{[^}]*\}|\[[^\]]*\]|\b(?:by|on|group_left) \([^)]*\)/g, ' ')
+  return new Set(bare.match(/\b(?:waybill|rpc|http|db|process|nodejs)_\w+/g))
+}
+
+it.each(['prometheus/alerts.yml', 'grafana/waybill.json'])('exports each metric of %s', async (path) => {
+  const text = example(path)
+  const expressions = path.endsWith('.json')
+    ? [...text.matchAll(/"expr": (".*")/g)].map(([, quoted = '']) => JSON.parse(quoted) as string)
+    : [...text.matchAll(/expr: (.*(?:\n {10,}.*)*)/g)].map(([, expression = '']) => expression)
+  const types = [...(await scrape()).matchAll(/^# TYPE (\S+) (\S+)$/gm)]
+  const exported = types.flatMap(([, name, type]) =>
+    type === 'histogram' ? [`${name}_bucket`, `${name}_count`] : [name],
+  )
+  const named = metricsIn(expressions)
+  // Those of webhooks come with the module.
+  const isComing = (name: string) => name.startsWith('waybill_webhook_') && !existsSync('src/webhooks')
+  expect(named.size).toBeGreaterThan(10)
+  expect([...named].filter((name) => !exported.includes(name) && !isComing(name))).toEqual([])
+})
+
+it('names each alert in the guide', () => {
+  const guide = readFileSync(new URL('../../docs/guides/run-in-production.md', import.meta.url), 'utf8')
+  const [, table = ''] = guide.split('### Alerts')
+  const alerts = [...example('prometheus/alerts.yml').matchAll(/alert: (\w+)/g)].map(([, name = '']) => name)
+  expect(alerts.length).toBeGreaterThan(10)
+  expect(alerts.filter((name) => !table.includes(`\`${name}\``))).toEqual([])
+  expect(example('prometheus/alerts.yml').match(/runbook_url: \S+run-in-production\.md#alerts$/gm)).toHaveLength(
+    alerts.length,
+  )
+})
+
+it.skipIf(!hasPromtool)('has rules that promtool takes', () => {
+  const path = new URL('../../deploy/prometheus/prometheus.yml', import.meta.url).pathname
+  const { status, stderr } = spawnSync('promtool', ['check', 'config', path], { encoding: 'utf8' })
+  expect([status, stderr]).toEqual([0, ''])
 })
 
 it('has no other path and method on its port, and no metrics on the public one', async () => {

@@ -37,8 +37,8 @@ export async function listen(
 ): Promise<Listener> {
   let tls = await readTls(config, new Date())
   const listener = await naming('PORT', config.host, config.port, () => service.listen({ ...config, tls }))
+  meter?.observe([CERTIFICATE_DAYS], () => (tls === undefined ? [] : [[CERTIFICATE_DAYS.name, daysLeftOf(tls.cert)]]))
   if (tls === undefined) return listener
-  meter?.observe([CERTIFICATE_DAYS], () => [[CERTIFICATE_DAYS.name, daysLeftOf(tls?.cert ?? '')]])
   process.on('SIGHUP', () => {
     void renew(listener, config, logger).then((renewed) => {
       tls = renewed ?? tls
