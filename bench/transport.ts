@@ -2,7 +2,9 @@
  * Measures the CPU time that a call costs the server, for each protocol beside its yardstick. Every server is a process of its own; this
  * process is the client.
  *
- *   npm run bench:transport -- [--rounds N] [--calls N] [--warm-up CALLS] [--profile SERVER]
+ *   npm run bench:transport -- [--rounds N] [--calls N] [--warm-up CALLS] [--only NAMES] [--profile SERVER]
+ *
+ * `--only rest,metrics.on` compares these two alone.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,6 +23,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '20' },
     calls: { type: 'string', default: '1000' },
     'warm-up': { type: 'string', default: '12000' },
+    only: { type: 'string' },
     profile: { type: 'string' },
   },
 })
@@ -47,7 +50,7 @@ interface Subject {
   readonly connect: (port: number) => Record<Method, MakeCall>
 }
 
-const subjects: readonly Subject[] = [
+const allSubjects: readonly Subject[] = [
   { name: 'rest', server: 'waybill', connect: restCalls },
   { name: 'fastify', server: 'fastify', connect: restCalls },
   { name: 'connect', server: 'waybill', connect: connectCalls },
@@ -57,6 +60,9 @@ const subjects: readonly Subject[] = [
   // With metrics, and with one call in a hundred traced.
   { name: 'metrics.on', server: 'waybill-observed', connect: restCalls },
 ]
+
+const only = values.only?.split(',')
+const subjects = allSubjects.filter(({ name }) => only?.includes(name) ?? true)
 
 const ratios = [
   { of: 'rest', to: 'fastify', atMost: { routes: 1, search: 1 } },
@@ -110,12 +116,16 @@ async function measure(): Promise<Figure[]> {
     }
   }
   return (['routes', 'search'] as const).flatMap((method) => [
-    ...ratios.map(({ of, to, atMost: { [method]: atMost }, ...named }) => ({
-      name: 'as' in named ? `${named.as}.${method}` : `${of}.${method}/${to}`,
-      value: median(each(micros, `${of}.${method}`).map((cost, n) => cost / (each(micros, `${to}.${method}`)[n] ?? 0))),
-      unit: 'ratio',
-      ...(atMost !== undefined && { target: { atMost } }),
-    })),
+    ...ratios
+      .filter(({ of, to }) => [of, to].every((name) => only?.includes(name) ?? true))
+      .map(({ of, to, atMost: { [method]: atMost }, ...named }) => ({
+        name: 'as' in named ? `${named.as}.${method}` : `${of}.${method}/${to}`,
+        value: median(
+          each(micros, `${of}.${method}`).map((cost, n) => cost / (each(micros, `${to}.${method}`)[n] ?? 0)),
+        ),
+        unit: 'ratio',
+        ...(atMost !== undefined && { target: { atMost } }),
+      })),
     ...subjects.map(({ name }) => ({
       name: `${name}.${method}`,
       value: median(each(micros, `${name}.${method}`)),

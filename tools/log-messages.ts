@@ -33,7 +33,7 @@ export function findMessages(path: string, source: string): LoggedMessage[] {
 
 /** A level that is decided by a function, or by a condition in the brackets. */
 function levelsOf(name: string, source: string): string {
-  return name === 'hasFailed' ? 'warn' : source.includes("'error'") ? 'warn, error' : 'warn'
+  return name !== 'hasFailed' && source.includes("'error'") ? 'warn, error' : 'warn'
 }
 
 /** The strings of the constant of that name, which is declared last before the call. */

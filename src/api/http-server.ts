@@ -4,7 +4,7 @@ import { headerOf, keylessAt, type Protocol } from './calls/call.ts'
 import type { CallCoreOptions } from './calls/call-core.ts'
 import { takePlace } from './calls/cap-calls.ts'
 import { toWaybillError, wireFormOfError } from './calls/error-mapping.ts'
-import { logOutcome, outcomeOf, writeRefusal } from './calls/log-calls.ts'
+import { isLogged, logOutcome, outcomeOf, writeRefusal } from './calls/log-calls.ts'
 import type { Observed } from './calls/observe-calls.ts'
 import type { CountOpen } from './calls/require-caller.ts'
 import { sendRpcError } from './connect/call-outcome.ts'
@@ -24,7 +24,7 @@ import { type PageCalls, sendPageCall } from './http/page-calls.ts'
 import { type AbuseCounter, costOfRefusal } from './listener/abuse.ts'
 import type { RestServer } from './rest/serve-rest.ts'
 
-export interface HttpServerOptions extends Pick<CallCoreOptions, 'logger' | 'refusalLog' | 'places'> {
+export interface HttpServerOptions extends Pick<CallCoreOptions, 'logger' | 'refusalLog' | 'places' | 'loggedCalls'> {
   readonly rest: RestServer
   readonly rpc: RpcServer
   /** Whether this process can answer. The answer does not say why not. */
@@ -190,6 +190,7 @@ function logRefused(inbound: Inbound, error: WaybillError, startMs: number, opti
   const { logger, refusalLog } = options
   const { requestId, exchange } = inbound
   const protocol = protocolOf(exchange, options)
+  if (!isLogged(options.loggedCalls ?? 1, error, protocol)) return
   const path = exchange.rawPath.slice(0, MAX_LOGGED)
   const client = inbound.clientAddress()
   const outcome = outcomeOf(error, protocol, startMs)

@@ -17,7 +17,7 @@ const MAX_ROUND_TRIP_MS = 1_000
  * Makes the clock that processes on one database share. Keys expire by it, and lags are measured with it, so that a machine whose clock is wrong decides
  * as the others do. Until the first measurement it is that of the machine.
  */
-export function createDatabaseClock(knex: Knex, { logger }: { readonly logger: Logger }) {
+export function createDatabaseClock(knex: Knex, logger?: Logger) {
   let offsetMs = 0
   let isWarned = false
 
@@ -25,8 +25,8 @@ export function createDatabaseClock(knex: Knex, { logger }: { readonly logger: L
     const isOff = Math.abs(offsetMs) > MAX_OFFSET_MS
     const fields = { offsetSeconds: offsetMs / 1_000 }
     if (isOff && !isWarned)
-      logger.warn(fields, "the machine's clock differs from the database's: keys and lags go by the database's")
-    if (!isOff && isWarned) logger.info(fields, "the machine's clock agrees with the database's again")
+      logger?.warn(fields, "the machine's clock differs from the database's: keys and lags go by the database's")
+    if (!isOff && isWarned) logger?.info(fields, "the machine's clock agrees with the database's again")
     isWarned = isOff
   }
 

@@ -306,7 +306,8 @@ describe('a service whose pool has no free connection', () => {
     const startedAtMs = performance.now()
     const answer = await fetch(`${listener.url}/payments`, { headers: { 'x-api-key': key } })
     const { details } = (await answer.json()) as { details?: { reason: string }[] }
-    return { status: answer.status, reason: details?.[0]?.reason, tookMs: performance.now() - startedAtMs }
+    const [reason, retryAfter] = [details?.[0]?.reason, answer.headers.get('retry-after')]
+    return { status: answer.status, reason, retryAfter, tookMs: performance.now() - startedAtMs }
   }
 
   it('answers DATABASE_UNAVAILABLE at once, also to many calls and to a key that is not cached, and recovers', async () => {
@@ -314,8 +315,8 @@ describe('a service whose pool has no free connection', () => {
     expect(await search(met)).toMatchObject({ status: 200 })
     const holders = await Promise.all(Array.from({ length: POOL_MAX }, () => database.knex.transaction()))
     const crowd = await Promise.all([...Array.from({ length: 20 }, () => search(met)), search(unmet)])
-    for (const { status, reason, tookMs } of crowd) {
-      expect([status, reason]).toEqual([503, 'DATABASE_UNAVAILABLE'])
+    for (const { status, reason, retryAfter, tookMs } of crowd) {
+      expect([status, reason, retryAfter]).toEqual([503, 'DATABASE_UNAVAILABLE', '5'])
       expect(tookMs).toBeLessThan(ACQUIRE_MS * 10)
     }
     expect([await statusOf('/healthz'), await statusOf('/readyz')]).toEqual([200, 503])

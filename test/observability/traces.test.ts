@@ -1,3 +1,4 @@
+import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import protobuf from 'protobufjs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ExportingService, startExporting, startOtlpReceiver } from './exported.ts'
@@ -64,6 +65,23 @@ async function call(path: string, traceparent: string, init: RequestInit = {}): 
   return JSON.parse(await response.text())
 }
 
+/** A search without filters, by gRPC. */
+async function searchByGrpc(traceparent: string): Promise<void> {
+  const client = new Client(new URL(running.url).host, credentials.createInsecure())
+  const metadata = new Metadata()
+  metadata.set('x-api-key', running.key)
+  metadata.set('traceparent', traceparent)
+  const bytes = (each: Buffer) => each
+  await new Promise<void>((resolve, reject) => {
+    client.makeUnaryRequest(`/${SEARCH}`, bytes, bytes, Buffer.alloc(0), metadata, (error) =>
+      error === null ? resolve() : reject(error),
+    )
+  })
+  client.close()
+}
+
+const SEARCH = 'payments.v1.PaymentSearchService/SearchPayments'
+
 beforeAll(async () => {
   receiver = await startOtlpReceiver()
   running = await startExporting({
@@ -79,6 +97,8 @@ beforeAll(async () => {
   await call(`/v1/request/${paymentReference}/routes?wallet=${wallet}`, `00-${TRACE}-${CALLER}-01`)
   await call('/payments', `00-${TRACE}-${CALLER}-01`)
   await call('/v1/payments/nothing', `00-${TRACE}-${CALLER}-01`)
+  await call(`/${SEARCH}`, `00-${TRACE}-${CALLER}-01`, { method: 'POST', body: '{}' })
+  await searchByGrpc(`00-${TRACE}-${CALLER}-01`)
   // A stop sends what is left.
   await running.stop()
   spans = spansIn(receiver.bodies)
@@ -100,9 +120,15 @@ it("records calls below the caller's span, where the caller has the trace record
   expect(new Set(spans.map(({ trace }) => trace))).toEqual(new Set([TRACE]))
 })
 
+it('records calls of every protocol alike', () => {
+  const searches = named(SEARCH)
+  expect(searches.map(({ attributes }) => attributes['waybill.protocol'])).toEqual(['rest', 'connect', 'grpc'])
+  for (const { parent } of searches) expect(parent).toBe(CALLER)
+})
+
 it('records statements, waiting for a slot and calls of nodes below the call', () => {
   const [routes] = named('payments.v1.RoutesService/GetPaymentRoutes')
-  const [search] = named('payments.v1.PaymentSearchService/SearchPayments')
+  const [search] = named(SEARCH)
   const namesBelow = (id: string | undefined) =>
     new Set(spans.filter(({ parent }) => parent === id).map(({ name }) => name))
   expect([...namesBelow(routes?.id)]).toEqual(expect.arrayContaining(['SELECT', 'eth_call']))
@@ -123,7 +149,7 @@ it('hands the trace on to a node where the chains file says so', () => {
 
 it('has the trace on the line of a call, recorded or not', () => {
   const lines = running.log().filter(({ msg }) => msg === 'call')
-  expect(lines.map(({ traceId }) => traceId)).toEqual([UNSAMPLED, TRACE, TRACE, TRACE])
+  expect(lines.map(({ traceId }) => traceId)).toEqual([UNSAMPLED, TRACE, TRACE, TRACE, TRACE, TRACE])
 })
 
 it('names the service as OpenTelemetry asks', () => {

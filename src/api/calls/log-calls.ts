@@ -65,8 +65,7 @@ function writeCall(
   { name, method, call, startMs }: EndedCall,
   error: WaybillError | undefined,
 ): void {
-  if (error === undefined && (typeof loggedCalls === 'string' || (loggedCalls < 1 && Math.random() >= loggedCalls)))
-    return
+  if (!isLogged(loggedCalls, error, call.incoming.protocol)) return
   const { requestId, caller, incoming } = call
   const { protocol, headers } = incoming
   const outcome = outcomeOf(error, protocol, startMs)
@@ -81,9 +80,15 @@ function writeCall(
     key: caller?.keyId ?? (error?.reason === 'INVALID_API_KEY' ? hintOf(headers['x-api-key']) : undefined),
     client: incoming.clientAddress(),
   }
-  const write = () => logOutcome(logger, 'call', { fields, error, protocol, isQuiet: loggedCalls === 'NONE' })
+  const write = () => logOutcome(logger, 'call', { fields, error, protocol })
   if (error === undefined) return write()
   writeRefusal(refusalLog, { error, name: holderOf(call).name, isKeyless: caller === undefined }, write)
+}
+
+/** Whether a call, or a request that is none, has a line. */
+export function isLogged(logged: LoggedCalls, error: WaybillError | undefined, protocol: Protocol): boolean {
+  if (error !== undefined) return logged !== 'NONE' || levelOf(error, protocol) !== 'info'
+  return typeof logged === 'number' && (logged >= 1 || Math.random() < logged)
 }
 
 /** The status that a proxy sees: gRPC, gRPC-Web and streams of Connect have 200 for every call. */
@@ -166,22 +171,16 @@ export function outcomeOf(error: WaybillError | undefined, protocol: Protocol, s
 export function logOutcome(
   logger: Logger,
   message: 'call' | 'request',
-  { fields, error, protocol, isQuiet = false }: LoggedOutcome,
+  { fields, error, protocol }: { fields: object; error: WaybillError | undefined; protocol: Protocol },
 ): void {
-  if (error === undefined) return logger.info(fields, message)
-  const { httpStatus } = wireFormOfError(error, protocol)
-  const withCause = error.cause === undefined ? fields : { ...fields, err: error.cause }
-  if (httpStatus === 500) return logger.error(withCause, message)
-  if (httpStatus > 500 && httpStatus !== 501) return logger.warn(withCause, message)
-  if (!isQuiet) logger.info(fields, message)
+  const level = error === undefined ? 'info' : levelOf(error, protocol)
+  logger[level](level === 'info' || error?.cause === undefined ? fields : { ...fields, err: error.cause }, message)
 }
 
-interface LoggedOutcome {
-  readonly fields: object
-  readonly error: WaybillError | undefined
-  readonly protocol: Protocol
-  /** Whether a mistake of the caller has no line. */
-  readonly isQuiet?: boolean
+function levelOf(error: WaybillError, protocol: Protocol): 'info' | 'warn' | 'error' {
+  const { httpStatus } = wireFormOfError(error, protocol)
+  if (httpStatus === 500) return 'error'
+  return httpStatus > 500 && httpStatus !== 501 ? 'warn' : 'info'
 }
 
 export type RefusalLog = ReturnType<typeof createRefusalLog>

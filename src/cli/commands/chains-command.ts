@@ -14,6 +14,7 @@ import { countAbove, type FoundAbove, type FoundTransaction } from '../../detect
 import { findChain, type StoredChain } from '../../detection/sql/chain-state-repository.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import { createLogger } from '../../observability/create-logger.ts'
+import { createDatabaseClock } from '../../postgres/database-clock.ts'
 import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
 import { type Command, type CommandContext, counted, EXIT_FAILED, EXIT_GOOD, parseBlock } from '../shared/command.ts'
 import { chainNamed, chainsOrDemo, findChains, readSetup, requireChains } from '../shared/read-chains.ts'
@@ -150,7 +151,9 @@ const chainsStatus: Command = {
     const isTerminal = terminal.isTTY === true && context.environment['TERM'] !== 'dumb'
     const isOnce = options['once'] !== undefined
     return withStore(context, async (knex) => {
-      const read = () => listChains(knex, chosen, { now: new Date() })
+      const clock = createDatabaseClock(knex)
+      await clock.measure()
+      const read = () => listChains(knex, chosen, { now: clock.now() })
       if (options['json'] !== undefined || !(isTerminal || isOnce)) return showJson(await read(), context)
       const style = () => styleOf(terminal, context)
       if (isOnce) return showTable(await read(), style(), context)

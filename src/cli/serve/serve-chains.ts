@@ -27,7 +27,7 @@ export async function serveChains(
     loaded ?? loadApp(),
   ])
   const { lifi } = config
-  const databaseClock = createDatabaseClock(knex, { logger })
+  const databaseClock = createDatabaseClock(knex, logger)
   await databaseClock.measure()
   const { now } = databaseClock
   const service = await composeService({

@@ -29,6 +29,20 @@ describe('the trouble of a chain', () => {
     expect(health.status()).toEqual({ reachable: true, failing: { since: new Date(0), reason: 'at 120' } })
   })
 
+  it('is an error once it has lasted ten minutes, however it began', () => {
+    for (const seconds of [0, 599, 661]) {
+      at(seconds)
+      health.failed(outage)
+    }
+    const message = 'the chain does not answer; it is tried again'
+    expect(logged()).toEqual([`warn: ${message}`, `warn: ${message}`, `error: ${message}`])
+  })
+
+  it('is a warning while the database is away, which passes by itself', () => {
+    health.failed(Object.assign(new Error('terminating connection'), { code: '57P01' }))
+    expect(logged()).toEqual(['warn: a look at the chain failed; it is tried again'])
+  })
+
   it('is logged after ten seconds when scans come to nothing', () => {
     for (const seconds of [0, 5, 9]) {
       at(seconds)
