@@ -76,7 +76,7 @@ export const remedies: Readonly<Record<string, Remedy>> = {
   },
   'the node limits its rate; calls are paced from now on': { do: 'nothing, or a larger plan' },
   '(src/postgres/check-database.ts)': {
-    as: '… for the role …, or of `DATABASE_URL',
+    as: '… for the role …; … to its URL …',
     do: 'do what the message says',
   },
   "the machine's clock differs from the database's: keys and lags go by the database's": {

@@ -63,13 +63,13 @@ export function createOpenTelemetryTracer({ api, sdk, resources, exporter }: Tra
   }
 
   const tracer: Tracer = {
-    beginCall(name, parent, attributes) {
+    beginCall(name, parent, attributesOf) {
       const { traceId = '', spanId = '', isSampled } = parent ?? {}
       const traceFlags = isSampled === true ? TraceFlags.SAMPLED : TraceFlags.NONE
       const remote = { traceId, spanId, traceFlags, isRemote: true }
       const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, remote)
-      const span = spans.startSpan(name, { kind: SpanKind.SERVER, attributes: { ...attributes } }, context)
-      return span.isRecording() ? wrap(span, context) : undefined
+      const span = spans.startSpan(name, { kind: SpanKind.SERVER }, context)
+      return span.isRecording() ? wrap(span.setAttributes(attributesOf()), context) : undefined
     },
     begin(name, kind, attributes: SpanAttributes) {
       const context = running.getStore()?.context

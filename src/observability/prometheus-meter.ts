@@ -10,12 +10,15 @@ interface Observer {
 /** What cannot be read within this time is left out of an export, in milliseconds. Prometheus waits 10 s for all. */
 const READ_WITHIN_MS = 2_000
 
+/** How often the lag of the event loop is measured, in milliseconds. Each time wakes the process. */
+const LAG_EVERY_MS = 50
+
 /** Makes a meter on the library, with the library's own metrics of the process: memory, event loop, descriptors. */
 export function createPrometheusMeter({ Registry, Counter, Gauge, Histogram, ...library }: typeof Prometheus) {
   const registry = new Registry()
   const registers = [registry]
   const observers: Observer[] = []
-  library.collectDefaultMetrics({ register: registry })
+  library.collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS })
   const termsOf = ({ name, help, labels = [] }: Metric) => ({ name, help, labelNames: [...labels], registers })
 
   const meter: Meter = {

@@ -53,9 +53,12 @@ export function observeCalls(telemetry: Telemetry | undefined) {
     begin(method: string, call: Call) {
       const startMs = performance.now()
       const { protocol, headers } = call.incoming
-      const attributes = { 'rpc.system.name': SYSTEMS[protocol], 'rpc.method': method }
-      const traced = { ...attributes, 'waybill.protocol': protocol, 'waybill.request_id': call.requestId }
-      const span = tracer?.beginCall(method, parseTraceparent(headers['traceparent']), traced)
+      const span = tracer?.beginCall(method, parseTraceparent(headers['traceparent']), () => ({
+        'rpc.system.name': SYSTEMS[protocol],
+        'rpc.method': method,
+        'waybill.protocol': protocol,
+        'waybill.request_id': call.requestId,
+      }))
       if (span !== undefined) call.traceId = span.traceId
       const kind = call.method.methodKind === 'unary' ? 'unary' : 'stream'
       inFlight[kind] += 1

@@ -50,8 +50,17 @@ export interface Span {
 }
 
 export interface Tracer {
-  /** Begins the span of a call. Undefined where the call is not sampled. @param parent - the caller's, which may decide that */
-  readonly beginCall: (name: string, parent: TraceParent | undefined, attributes: SpanAttributes) => Span | undefined
+  /**
+   * Begins the span of a call. Undefined where the call is not sampled, as most are not.
+   *
+   * @param parent - the caller's, which may decide that
+   * @param attributesOf - called only for a sampled one
+   */
+  readonly beginCall: (
+    name: string,
+    parent: TraceParent | undefined,
+    attributesOf: () => SpanAttributes,
+  ) => Span | undefined
   /** Begins a span below the one that runs now. Undefined where none runs. @param kind - CLIENT: another program does the work */
   readonly begin: (name: string, kind: 'CLIENT' | 'INTERNAL', attributes: SpanAttributes) => Span | undefined
 }
