@@ -429,7 +429,7 @@ describe('a first start', () => {
     const says = `The process with pid ${demo.pid} runs the database in ${dataDir}/pg, and a folder has one server only.`
     expect(second?.stderr).toContain(says)
     expect(other).toMatchObject({ code: 2, stdout: '' })
-    expect(other?.stderr).toContain(`- DATA_DIR is ${dataDir}, which holds the data of a demo.`)
+    expect(other?.stderr).toContain(`DATA_DIR is ${dataDir}, which holds the data of a demo.`)
   })
 
   it('has nodes that refuse no call, although the service reads prices at old blocks', async () => {
