@@ -25,7 +25,7 @@ it.each([
   [
     'missing files',
     { TLS_CERT: '/nowhere/cert.pem', TLS_KEY: '/nowhere/key.pem' },
-    ['- TLS_CERT cannot be read: ENOENT', '- TLS_KEY cannot be read: ENOENT'],
+    ['TLS_CERT cannot be read: ENOENT', 'TLS_KEY cannot be read: ENOENT'],
   ],
   [
     'the key of another certificate',
