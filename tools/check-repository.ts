@@ -23,8 +23,8 @@ export async function checkGenerated(): Promise<CheckResult> {
 
 /** Reports dead links between documents, and files that documents about the code name and that do not exist. */
 export async function checkLinks(): Promise<CheckResult> {
-  const paths = globSync(['*.md', 'docs/**/*.md', 'bench/*.md', 'test/cases/**/*.md'], { cwd: root })
-  const files = globSync('{src,apps,demo,proto,test,tools,docs,bench,clients/*/src}/**/*.*', { cwd: root })
+  const paths = globSync(['*.md', 'docs/**/*.md', 'bench/*.md', 'deploy/*.md', 'test/cases/**/*.md'], { cwd: root })
+  const files = globSync('{src,apps,demo,deploy,proto,test,tools,docs,bench,clients/*/src}/**/*.*', { cwd: root })
   const aboutCode = globSync(['ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs/internals/*.md'], { cwd: root }).toSorted()
   const unknown = aboutCode.flatMap((path) => findUnknownFiles(path, readFileSync(join(root, path), 'utf8'), files))
   const faults = [...findDeadLinks(root, paths.toSorted()), ...unknown]

@@ -21,7 +21,7 @@ const checks: readonly Check[] = [
   { name: 'proto breaking changes', run: checkBreaking },
   { name: 'generated code', run: checkGenerated },
   command('table of reasons', 'node', ['tools/write-reasons.ts', '--check']),
-  command('table of log messages', 'node', ['tools/log-messages.ts', '--check']),
+  command('table of log messages', 'node', ['tools/log/log-messages.ts', '--check']),
   command('chains file of the real networks', 'node', ['tools/extract-real-chains.ts', '--check']),
   { name: 'links of the documents', run: checkLinks },
   { name: 'modules', run: checkModules },

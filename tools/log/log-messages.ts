@@ -5,8 +5,8 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { root } from '../run-command.ts'
 import { remedies } from './log-remedies.ts'
-import { root } from './run-command.ts'
 
 const FILE = join(root, 'docs/reference/log-messages.md')
 
@@ -86,7 +86,7 @@ function write(messages: readonly LoggedMessage[]): string {
   const lines = rows.map(({ as, levels, remedy }) => `| \`${as}\` | ${levels} | ${remedy} |`)
   return `# Messages of the log
 
-Written by \`npm run messages\` from \`src/\` and \`tools/log-remedies.ts\`. Do not edit.
+Written by \`npm run messages\` from \`src/\` and \`tools/log/log-remedies.ts\`. Do not edit.
 
 Every line is JSON; \`msg\` is the message. A warning may pass by itself; an error needs somebody. \`{name}\` stands for a value.
 
@@ -103,7 +103,7 @@ export function findFaults(): string[] {
   const stale = Object.keys(remedies).filter((message) => !known.has(message))
   const present = readFileSync(FILE, { encoding: 'utf8', flag: 'a+' })
   return [
-    ...missing.map(({ message }) => `tools/log-remedies.ts says nothing of "${message}"`),
+    ...missing.map(({ message }) => `tools/log/log-remedies.ts says nothing of "${message}"`),
     ...stale.map((message) => `nothing in src/ logs "${message}"`),
     ...(present === write(messages) ? [] : ['docs/reference/log-messages.md is old: run npm run messages']),
   ]
