@@ -215,7 +215,7 @@ function detailsOf(error: WaybillError, texts: ErrorTexts, along: Detail | undef
   return along === undefined ? details : [...details, along]
 }
 
-/** Seconds after which a place may be free, or another database server have taken over. A stream holds its place for longer than a call. */
+/** Seconds after which a place may be free, or the database back. A stream holds its place for longer than a call. */
 const retrySeconds: Partial<Record<Reason, number>> = {
   DATABASE_UNAVAILABLE: 5,
   OVERLOADED: 1,

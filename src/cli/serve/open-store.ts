@@ -4,7 +4,8 @@ import type { Logger } from '../../domain/logger.ts'
 import type { Telemetry } from '../../domain/telemetry/telemetry.ts'
 import { checkDatabase, placeOf } from '../../postgres/check-database.ts'
 import { startEmbeddedServer } from '../../postgres/embedded/embedded-server.ts'
-import { createDatabase, type DatabaseOptions } from '../../postgres/knex.ts'
+import { createDatabase, type DatabaseConnection, type DatabaseOptions } from '../../postgres/knex.ts'
+import { watchLocks } from '../../postgres/lock-watch.ts'
 import { OtherSchemaError, requireMigratable } from '../../postgres/migrations/applied-migrations.ts'
 import { dropSchema, migrate } from '../../postgres/migrations/migrate.ts'
 import { createReadPools, type ReadPools } from '../../postgres/replicas/read-pools.ts'
@@ -57,6 +58,7 @@ export async function openStore(
     await checkDatabase(knex, url, logger)
     await requireMigratable(knex)
     await migrate(knex, { report })
+    openLockWatch(knex, url, ofUrl, stack)
     const lostServers = (await tellCluster(knex, logger)) ? openWorkerWatch(url, ofUrl, stack) : undefined
     const failed = new Promise<Error>(() => {})
     if (replicaUrls.length === 0) return { knex, lostServers, failed }
@@ -72,6 +74,7 @@ export async function openStore(
     await dropSchema(knex)
     await migrate(knex, { report })
   })
+  openLockWatch(knex, server.connection(), options, stack)
   // Only this process uses the folder, so the holder of any stored lease is dead.
   await dropLeases(knex)
   let isUp = 1
@@ -100,6 +103,17 @@ function openWorkerWatch(
   stack.defer(() => watch.stop())
   watch.start()
   return watch
+}
+
+function openLockWatch(
+  knex: Knex,
+  connection: DatabaseConnection,
+  options: DatabaseOptions & { readonly logger: Logger },
+  stack: AsyncDisposableStack,
+): void {
+  const ownKnex = createDatabase(connection, { ...options, poolMax: 1, applicationName: 'waybill lock watch' })
+  const watch = watchLocks({ knex, ownKnex, logger: options.logger })
+  stack.defer(() => watch.stop())
 }
 
 /** Short: when a replica is busy, the call goes to the primary instead of waiting. */
