@@ -92,6 +92,10 @@ function createInbound(
     onHangUp,
     receivedBytes: () => exchange.received.bytes,
     clientAddress: () => readClientAddress(exchange.peerAddress(), headers),
+    addHeaders(fields) {
+      Object.assign(commonHeaders, fields)
+      Object.assign(grpcHeaders, fields)
+    },
     reportLimit(state) {
       isKeyless = state?.policy === 'address'
       reportLimit(state)

@@ -111,6 +111,10 @@ export const comments = {
   "payments.v1.Currency.logo": "Its logo: an https address, or a data URI. Absent where none is configured.",
   "payments.v1.Currency.native": "Whether it is the coin of its chain, in which gas is paid.",
   "payments.v1.Currency.symbol": "As its issuer writes it. Example: `\"USDC\"`.",
+  "payments.v1.Deprecation": "How long a method that is on its way out still works. Its answers say so in headers.",
+  "payments.v1.Deprecation.link": "The URL or path of a page that says what to use instead: a header `Link` with `rel=\"deprecation\"`.",
+  "payments.v1.Deprecation.since": "The date since which another method should be used, `2026-11-28`: the header `Deprecation` (RFC 9745).",
+  "payments.v1.Deprecation.sunset": "The date from which the method may be gone, at least a year after `since`: the header `Sunset` (RFC 8594).",
   "payments.v1.Explorer": "The block explorer of a chain: templates of its pages.",
   "payments.v1.Explorer.address": "The page of an address: replace `{address}` by it. Example: `\"https://basescan.org/address/{address}\"`.",
   "payments.v1.Explorer.transaction": "The page of a transaction: replace `{hash}` by its hash. Example: `\"https://basescan.org/tx/{hash}\"`.",
@@ -785,4 +789,5 @@ export const comments = {
   "payments.v1.WatchTicket.expires_at": "When it expires: 60 seconds after it was created.",
   "payments.v1.WatchTicket.ticket": "The ticket: send it as `ticket`. Works once.",
   "payments.v1.comma_separated": "In a query string of the JSON API, one parameter of this repeated field may hold several values, separated by commas: `?status=PENDING,PARTIAL` equals `?status=PENDING&status=PARTIAL`. JSON bodies, Connect and gRPC ignore this option.",
+  "payments.v1.deprecation": "Absent for a method that stays.",
 }

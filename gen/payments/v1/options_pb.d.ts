@@ -2,13 +2,55 @@
 // @generated from file payments/v1/options.proto (package payments.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
-import type { FieldOptions } from "@bufbuild/protobuf/wkt";
+import type { GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import type { Message } from "@bufbuild/protobuf";
+import type { FieldOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file payments/v1/options.proto.
  */
 export declare const file_payments_v1_options: GenFile;
+
+/**
+ * How long a method that is on its way out still works. Its answers say so in headers.
+ *
+ * @generated from message payments.v1.Deprecation
+ */
+export declare type Deprecation = Message<"payments.v1.Deprecation"> & {
+  /**
+   * The date since which another method should be used, `2026-11-28`: the header `Deprecation` (RFC 9745).
+   *
+   * @generated from field: string since = 1;
+   */
+  since: string;
+
+  /**
+   * The date from which the method may be gone, at least a year after `since`: the header `Sunset` (RFC 8594).
+   *
+   * @generated from field: string sunset = 2;
+   */
+  sunset: string;
+
+  /**
+   * The URL or path of a page that says what to use instead: a header `Link` with `rel="deprecation"`.
+   *
+   * @generated from field: string link = 3;
+   */
+  link: string;
+};
+
+/**
+ * Describes the message payments.v1.Deprecation.
+ * Use `create(DeprecationSchema)` to create a new message.
+ */
+export declare const DeprecationSchema: GenMessage<Deprecation>;
+
+/**
+ * Absent for a method that stays.
+ *
+ * @generated from extension: payments.v1.Deprecation deprecation = 50802;
+ */
+export declare const deprecation: GenExtension<MethodOptions, Deprecation>;
 
 /**
  * In a query string of the JSON API, one parameter of this repeated field may hold several values, separated by

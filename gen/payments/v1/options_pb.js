@@ -2,14 +2,29 @@
 // @generated from file payments/v1/options.proto (package payments.v1, syntax proto3)
 /* eslint-disable */
 
-import { extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
+import { extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file payments/v1/options.proto.
  */
 export const file_payments_v1_options = /*@__PURE__*/
-  fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MTpICg9jb21tYV9zZXBhcmF0ZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGPGMAyABKAhSDmNvbW1hU2VwYXJhdGVkQjcKE3dheWJpbGwucGF5bWVudHMudjFQAVoed2F5YmlsbC9wYXltZW50cy92MTtwYXltZW50c3YxYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MSI6CgtEZXByZWNhdGlvbhINCgVzaW5jZRgBIAEoCRIOCgZzdW5zZXQYAiABKAkSDAoEbGluaxgDIAEoCTpcCgtkZXByZWNhdGlvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGPKMAyABKAsyGC5wYXltZW50cy52MS5EZXByZWNhdGlvblILZGVwcmVjYXRpb246SAoPY29tbWFfc2VwYXJhdGVkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjxjAMgASgIUg5jb21tYVNlcGFyYXRlZEI3ChN3YXliaWxsLnBheW1lbnRzLnYxUAFaHndheWJpbGwvcGF5bWVudHMvdjE7cGF5bWVudHN2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+
+/**
+ * Describes the message payments.v1.Deprecation.
+ * Use `create(DeprecationSchema)` to create a new message.
+ */
+export const DeprecationSchema = /*@__PURE__*/
+  messageDesc(file_payments_v1_options, 0);
+
+/**
+ * Absent for a method that stays.
+ *
+ * @generated from extension: payments.v1.Deprecation deprecation = 50802;
+ */
+export const deprecation = /*@__PURE__*/
+  extDesc(file_payments_v1_options, 0);
 
 /**
  * In a query string of the JSON API, one parameter of this repeated field may hold several values, separated by
@@ -19,5 +34,5 @@ export const file_payments_v1_options = /*@__PURE__*/
  * @generated from extension: bool comma_separated = 50801;
  */
 export const comma_separated = /*@__PURE__*/
-  extDesc(file_payments_v1_options, 0);
+  extDesc(file_payments_v1_options, 1);
 

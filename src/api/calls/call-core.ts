@@ -3,6 +3,7 @@ import type { Telemetry } from '../../domain/telemetry/telemetry.ts'
 import { mergeErrors, violationsOf } from '../../errors/gather-errors.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
+import { deprecationHeaders } from '../messages/proto-options.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
 import { refuseUnknownNumbers } from '../messages/unknown-numbers.ts'
 import type { Validate } from '../messages/validation.ts'
@@ -65,6 +66,7 @@ export interface StreamAnswer {
 export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, CallableMethod> {
   const interceptors: readonly Interceptor[] = [
     logCalls(options),
+    tellDeprecation,
     keepDeadline(options),
     requireCaller(options),
     showPages(options.shownToPages),
@@ -82,6 +84,16 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
 }
 
 function compose(method: ServedMethod, interceptors: readonly Interceptor[]) {
+/** Says in the headers of every answer of a method that is on its way out how long it still works. */
+function tellDeprecation({ desc }: ServedMethod, next: Next): Next {
+  const headers = deprecationHeaders(desc)
+  if (headers === undefined) return next
+  return (call) => {
+    call.incoming.addHeaders(headers)
+    return next(call)
+  }
+}
+
   const { desc, path, readsOnly, chooseForm, eventIdOf } = method
   const run = interceptors.reduceRight((next, interceptor) => interceptor(method, next), invoke(method))
   return {

@@ -26,6 +26,8 @@ export interface CallOrigin {
 
 /** A call as its protocol passes it to the call core. Nothing of it has been checked, and its body has not been read. */
 export interface IncomingCall extends CallOrigin {
+  /** Adds headers to whatever answer follows. */
+  readonly addHeaders: (fields: Readonly<Record<string, string>>) => void
   readonly protocol: Protocol
   /**
    * The caller's timeout, in milliseconds; undefined for none, as in REST.

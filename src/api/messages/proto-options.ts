@@ -1,7 +1,7 @@
 import { type DescField, type DescMethod, getOption, hasOption } from '@bufbuild/protobuf'
 import { field as fieldRules } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js'
 import { http } from '../../../gen/google/api/annotations_pb.js'
-import { comma_separated } from '../../../gen/payments/v1/options_pb.js'
+import { comma_separated, deprecation } from '../../../gen/payments/v1/options_pb.js'
 import type { HttpBinding, HttpRule } from '../../transcoding/http-rule.ts'
 
 /** The google.api.http option of a method; undefined if it has none. */
@@ -26,3 +26,28 @@ export function allowedTexts(field: DescField): readonly string[] {
 export function isCommaSeparated(field: DescField): boolean {
   return getOption(field, comma_separated)
 }
+
+/**
+ * The headers by which every answer of a method says that it is on its way out; undefined for a method that stays.
+ *
+ * @throws TypeError when its option has a date that is none, or a sunset that comes less than a year later
+ */
+export function deprecationHeaders(method: DescMethod): Readonly<Record<string, string>> | undefined {
+  if (!hasOption(method, deprecation)) return undefined
+  const { since, sunset, link } = getOption(method, deprecation)
+  const [sinceMs, sunsetMs] = [since, sunset].map((date) => (DATE.test(date) ? Date.parse(date) : Number.NaN))
+  if (sinceMs === undefined || sunsetMs === undefined || !(sunsetMs - sinceMs >= MIN_NOTICE_MS)) {
+    throw new TypeError(`${method.toString()} is deprecated since "${since}" until "${sunset}": use dates a year apart`)
+  }
+  return {
+    // RFC 9745: a date of structured fields, in seconds.
+    deprecation: `@${sinceMs / 1_000}`,
+    sunset: new Date(sunsetMs).toUTCString(),
+    ...(link !== '' && { link: `<${link}>; rel="deprecation"; type="text/html"` }),
+  }
+}
+
+const DATE = /^\d{4}-\d{2}-\d{2}$/
+
+/** How long a method goes on at least. */
+const MIN_NOTICE_MS = 365 * 24 * 3_600_000
