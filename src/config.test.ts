@@ -6,6 +6,78 @@ const faultsOf = (environment: Record<string, string>) => readConfig(environment
 
 const OTLP = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
 
+/** What is refused, and what the fault says. */
+const BAD: readonly (readonly [environment: Record<string, string>, says: string])[] = [
+  [{ HOST: '0.0.0.0' }, 'HOST'],
+  [{ HOST: '10.0.0.1' }, 'HOST'],
+  [{ PORT: '65536' }, 'PORT'],
+  [{ PORT: '-1' }, 'PORT'],
+  [{ PORT: '80 ' }, 'PORT'],
+  [{ PORT: '8e3' }, 'PORT'],
+  [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL'],
+  [{ LOG_CALLS: 'some' }, 'LOG_CALLS'],
+  [{ LOG_CALLS: '1.5' }, 'LOG_CALLS'],
+  [{ METRICS_PORT: '70000' }, 'METRICS_PORT'],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }, 'OTEL_EXPORTER_OTLP_ENDPOINT'],
+  [{ ...OTLP, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'OTEL_EXPORTER_OTLP_PROTOCOL'],
+  [{ ...OTLP, OTEL_TRACES_SAMPLER: 'sometimes' }, 'OTEL_TRACES_SAMPLER'],
+  [{ ...OTLP, OTEL_TRACES_SAMPLER_ARG: '1%' }, 'OTEL_TRACES_SAMPLER_ARG'],
+  [{ SHUTDOWN_DELAY_SECONDS: '601' }, 'SHUTDOWN_DELAY_SECONDS'],
+  [{ SHUTDOWN_DELAY_SECONDS: '1.5' }, 'SHUTDOWN_DELAY_SECONDS'],
+  [{ DEMO_DAYS: '401' }, 'DEMO_DAYS'],
+  [{ DEMO_DAYS: '1.5' }, 'DEMO_DAYS'],
+  [{ DEMO_DAYS: 'all' }, 'DEMO_DAYS'],
+  [{ TLS_CERT: 'cert.pem' }, 'TLS_KEY'],
+  [{ TLS_KEY: 'key.pem' }, 'TLS_CERT'],
+  [{ CORS_ORIGINS: 'https://a.example/path' }, 'CORS_ORIGINS'],
+  [{ TRUSTED_PROXIES: '10.0.0.0/33' }, 'TRUSTED_PROXIES'],
+  [{ TRUSTED_PROXIES: '::1/129' }, 'TRUSTED_PROXIES'],
+  [{ TRUSTED_PROXIES: '10.0.0.0/8/8' }, 'TRUSTED_PROXIES'],
+  [{ TRUSTED_PROXIES: 'proxy.example' }, 'TRUSTED_PROXIES'],
+  [{ MAX_CONNECTIONS: '0' }, 'MAX_CONNECTIONS'],
+  [{ MAX_CONNECTIONS_PER_ADDRESS: '1e3' }, 'MAX_CONNECTIONS_PER_ADDRESS'],
+  [{ MAX_CALLS: '-1' }, 'MAX_CALLS'],
+  [{ MAX_STREAMS: '10000000' }, 'MAX_STREAMS'],
+  [{ MAX_SEARCHES_PER_KEY: '0' }, 'MAX_SEARCHES_PER_KEY'],
+  [{ MAX_SEARCHES_PER_KEY: 'none' }, 'MAX_SEARCHES_PER_KEY'],
+  [{ MAX_SUMMARIES_PER_KEY: '1.5' }, 'MAX_SUMMARIES_PER_KEY'],
+  [{ DATABASE_URL: 'mysql://x', CHAINS_FILE: 'none' }, 'DATABASE_URL'],
+  [{ DATABASE_URL: 'postgres://db/x' }, 'CHAINS_FILE'],
+  [{ DATABASE_REPLICA_URLS: 'postgres://db/x' }, 'DATABASE_URL'],
+  [{ DATABASE_URL: 'postgres://db/x', CHAINS_FILE: 'none', DATABASE_REPLICA_URLS: 'postgres://a/x,b' }, 'number 2'],
+  [{ DATABASE_CONNECTIONS: '3' }, 'DATABASE_CONNECTIONS'],
+  [{ DATABASE_CONNECTIONS: '101' }, 'DATABASE_CONNECTIONS'],
+  [{ DATABASE_CONNECTIONS: 'many' }, 'DATABASE_CONNECTIONS'],
+  [{ DATABASE_PREPARED_STATEMENTS: 'maybe' }, 'DATABASE_PREPARED_STATEMENTS'],
+  [{ LIFI_API_KEY: 'k' }, 'LIFI_URL'],
+  [{ LIFI_URL: 'li.quest' }, 'LIFI_URL'],
+  [{ LIFI_URL: 'http://li.quest' }, 'https://'],
+  [{ LIFI_URL: 'https://key@li.quest' }, 'LIFI_API_KEY'],
+  [{ LIFI_URL: 'https://li.quest?key=1' }, 'LIFI_API_KEY'],
+  [{ LIFI_URL: 'https://li.quest', LIFI_API_KEY: 'two words' }, 'LIFI_API_KEY'],
+  [{ LIFI_URL: 'https://li.quest', LIFI_MAX_LOSS_PERCENT: '51' }, 'LIFI_MAX_LOSS_PERCENT'],
+  [{ LIFI_URL: 'https://li.quest', LIFI_MAX_LOSS_PERCENT: '1e1' }, 'LIFI_MAX_LOSS_PERCENT'],
+  [{ LIFI_URL: 'https://li.quest', LIFI_MAX_LOSS_USD: '-1' }, 'LIFI_MAX_LOSS_USD'],
+  [{ LIFI_URL: 'https://li.quest', LIFI_MAX_LOSS_USD: '$8' }, 'LIFI_MAX_LOSS_USD'],
+  [{ HOST: '999.1.1.1' }, 'HOST is "999.1.1.1"'],
+  [{ HOST: '127.0.0.999' }, 'HOST is "127.0.0.999"'],
+  [{ HOST: '127.1' }, 'HOST is "127.1"'],
+  [{ HOST: '1.2.3.4.5', CHAINS_FILE: 'none' }, 'HOST'],
+  [{ HOST: '[::1', CHAINS_FILE: 'none' }, 'HOST'],
+  [{ HOST: '::12345', CHAINS_FILE: 'none' }, 'HOST'],
+  [{ HOST: 'http://db', CHAINS_FILE: 'none' }, 'HOST'],
+  [{ HOST: 'a b', CHAINS_FILE: 'none' }, 'HOST'],
+  [{ HOST: 'under_score', CHAINS_FILE: 'none' }, 'HOST'],
+  [{ HOST: '0.0.0.0:80', CHAINS_FILE: 'none' }, 'HOST'],
+  [{ CORS_ORIGINS: 'a.example' }, 'CORS_ORIGINS'],
+  [{ MAX_STREAMS_PER_KEY: '-5' }, 'MAX_STREAMS_PER_KEY'],
+  [{ MAX_STREAMS_PER_ACCOUNT: '0x10' }, 'MAX_STREAMS_PER_ACCOUNT'],
+  [{ MIN_EXPORT_ROWS_PER_SECOND: '0' }, 'MIN_EXPORT_ROWS_PER_SECOND'],
+  [{ MAX_CALLS: '٣' }, 'MAX_CALLS'],
+  [{ DATABASE_URL: 'postgres://db:99999/x', CHAINS_FILE: 'none' }, 'DATABASE_URL'],
+  [{ DATABASE_URL: 'db/x', CHAINS_FILE: 'none' }, 'DATABASE_URL'],
+]
+
 describe('readConfig', () => {
   it('runs the demo on loopback by default', () => {
     expect(configOf({})).toEqual({
@@ -16,6 +88,7 @@ describe('readConfig', () => {
       corsOrigins: [],
       trustedProxies: [],
       limits: {},
+      shutdownDelayMs: 0,
       database: { kind: 'EMBEDDED' },
       chains: { kind: 'DEMO', days: 180 },
     })
@@ -40,6 +113,7 @@ describe('readConfig', () => {
       TLS_KEY: '/etc/key.pem',
       CORS_ORIGINS: 'https://a.example, http://localhost:3000',
       TRUSTED_PROXIES: '10.0.0.0/8, ::1',
+      SHUTDOWN_DELAY_SECONDS: '7',
       MAX_CONNECTIONS: '20000',
       MAX_CONNECTIONS_PER_ADDRESS: '500',
       MAX_CALLS: '2000',
@@ -83,6 +157,7 @@ describe('readConfig', () => {
         maxSearchesPerKey: 3,
         maxSummariesPerKey: 2,
       },
+      shutdownDelayMs: 7_000,
       database: {
         kind: 'URL',
         url: 'postgres://u:p@db/waybill',
@@ -99,57 +174,13 @@ describe('readConfig', () => {
     expect(configHelp.map(([name]) => name).toSorted()).toEqual(Object.keys(environment).toSorted())
   })
 
-  it.each([
-    [{ HOST: '0.0.0.0' }, 'HOST'],
-    [{ HOST: '10.0.0.1' }, 'HOST'],
-    [{ PORT: '65536' }, 'PORT'],
-    [{ PORT: '-1' }, 'PORT'],
-    [{ PORT: '80 ' }, 'PORT'],
-    [{ PORT: '8e3' }, 'PORT'],
-    [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL'],
-    [{ LOG_CALLS: 'some' }, 'LOG_CALLS'],
-    [{ LOG_CALLS: '1.5' }, 'LOG_CALLS'],
-    [{ METRICS_PORT: '70000' }, 'METRICS_PORT'],
-    [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }, 'OTEL_EXPORTER_OTLP_ENDPOINT'],
-    [{ ...OTLP, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'OTEL_EXPORTER_OTLP_PROTOCOL'],
-    [{ ...OTLP, OTEL_TRACES_SAMPLER: 'sometimes' }, 'OTEL_TRACES_SAMPLER'],
-    [{ ...OTLP, OTEL_TRACES_SAMPLER_ARG: '1%' }, 'OTEL_TRACES_SAMPLER_ARG'],
-    [{ DEMO_DAYS: '401' }, 'DEMO_DAYS'],
-    [{ DEMO_DAYS: '1.5' }, 'DEMO_DAYS'],
-    [{ DEMO_DAYS: 'all' }, 'DEMO_DAYS'],
-    [{ TLS_CERT: 'cert.pem' }, 'TLS_KEY'],
-    [{ TLS_KEY: 'key.pem' }, 'TLS_CERT'],
-    [{ CORS_ORIGINS: 'https://a.example/path' }, 'CORS_ORIGINS'],
-    [{ TRUSTED_PROXIES: '10.0.0.0/33' }, 'TRUSTED_PROXIES'],
-    [{ TRUSTED_PROXIES: '::1/129' }, 'TRUSTED_PROXIES'],
-    [{ TRUSTED_PROXIES: '10.0.0.0/8/8' }, 'TRUSTED_PROXIES'],
-    [{ TRUSTED_PROXIES: 'proxy.example' }, 'TRUSTED_PROXIES'],
-    [{ MAX_CONNECTIONS: '0' }, 'MAX_CONNECTIONS'],
-    [{ MAX_CONNECTIONS_PER_ADDRESS: '1e3' }, 'MAX_CONNECTIONS_PER_ADDRESS'],
-    [{ MAX_CALLS: '-1' }, 'MAX_CALLS'],
-    [{ MAX_STREAMS: '10000000' }, 'MAX_STREAMS'],
-    [{ MAX_SEARCHES_PER_KEY: '0' }, 'MAX_SEARCHES_PER_KEY'],
-    [{ MAX_SEARCHES_PER_KEY: 'none' }, 'MAX_SEARCHES_PER_KEY'],
-    [{ MAX_SUMMARIES_PER_KEY: '1.5' }, 'MAX_SUMMARIES_PER_KEY'],
-    [{ DATABASE_URL: 'mysql://x', CHAINS_FILE: 'none' }, 'DATABASE_URL'],
-    [{ DATABASE_URL: 'postgres://db/x' }, 'CHAINS_FILE'],
-    [{ DATABASE_REPLICA_URLS: 'postgres://db/x' }, 'DATABASE_URL'],
-    [{ DATABASE_URL: 'postgres://db/x', CHAINS_FILE: 'none', DATABASE_REPLICA_URLS: 'postgres://a/x,b' }, 'number 2'],
-    [{ DATABASE_CONNECTIONS: '3' }, 'DATABASE_CONNECTIONS'],
-    [{ DATABASE_CONNECTIONS: '101' }, 'DATABASE_CONNECTIONS'],
-    [{ DATABASE_CONNECTIONS: 'many' }, 'DATABASE_CONNECTIONS'],
-    [{ DATABASE_PREPARED_STATEMENTS: 'maybe' }, 'DATABASE_PREPARED_STATEMENTS'],
-    [{ LIFI_API_KEY: 'k' }, 'LIFI_URL'],
-    [{ LIFI_URL: 'li.quest' }, 'LIFI_URL'],
-    [{ LIFI_URL: 'http://li.quest' }, 'https://'],
-    [{ LIFI_URL: 'https://key@li.quest' }, 'LIFI_API_KEY'],
-    [{ LIFI_URL: 'https://li.quest?key=1' }, 'LIFI_API_KEY'],
-    [{ LIFI_URL: 'https://li.quest', LIFI_API_KEY: 'two words' }, 'LIFI_API_KEY'],
-    [{ LIFI_URL: 'https://li.quest', LIFI_MAX_LOSS_PERCENT: '51' }, 'LIFI_MAX_LOSS_PERCENT'],
-    [{ LIFI_URL: 'https://li.quest', LIFI_MAX_LOSS_PERCENT: '1e1' }, 'LIFI_MAX_LOSS_PERCENT'],
-    [{ LIFI_URL: 'https://li.quest', LIFI_MAX_LOSS_USD: '-1' }, 'LIFI_MAX_LOSS_USD'],
-    [{ LIFI_URL: 'https://li.quest', LIFI_MAX_LOSS_USD: '$8' }, 'LIFI_MAX_LOSS_USD'],
-  ])('refuses %o', (environment, name) => {
+  it('lets calls go on for five seconds after SIGTERM, except in the demo', () => {
+    expect([configOf({}), configOf({ CHAINS_FILE: 'none' })].map(({ shutdownDelayMs }) => shutdownDelayMs)).toEqual([
+      0, 5_000,
+    ])
+  })
+
+  it.each(BAD)('refuses %o', (environment, name) => {
     const faults = faultsOf(environment)
     expect(faults).toHaveLength(1)
     expect(faults[0]).toContain(name)
@@ -176,6 +207,18 @@ describe('readConfig', () => {
     ['0', 0],
   ])('logs calls with LOG_CALLS=%s: %s', (text, loggedCalls) => {
     expect(configOf({ LOG_CALLS: text }).loggedCalls).toBe(loggedCalls)
+  })
+
+  it('refuses something of every variable that is no file', () => {
+    const files = ['DATA_DIR', 'CHAINS_FILE']
+    const refused = BAD.flatMap(([environment]) => Object.keys(environment))
+    expect(configHelp.map(([name]) => name).filter((name) => !refused.includes(name) && !files.includes(name))).toEqual(
+      [],
+    )
+  })
+
+  it.each(['localhost', 'waybill-1.internal', '0.0.0.0', '::', '[::]', 'fe80::1%eth0'])('takes the host %s', (HOST) => {
+    expect(faultsOf({ HOST, CHAINS_FILE: 'none' })).toEqual([])
   })
 
   it('reports all faults at once, and no password', () => {

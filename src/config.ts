@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { type Decimal, parseDecimal } from './domain/decimal.ts'
 import { parseIpNetwork } from './domain/hosts/ip-network.ts'
@@ -41,6 +42,8 @@ export interface Config extends StoreConfig {
   readonly trustedProxies: readonly string[]
   /** The limits that depend on the machine and its clients. All others are constants. */
   readonly limits: CapacityLimits
+  /** How long calls go on as before after SIGTERM, in milliseconds. */
+  readonly shutdownDelayMs: number
   readonly chains:
     | { readonly kind: 'DEMO' /** Days of payments before those on the chains. */; readonly days: number }
     | { readonly kind: 'FILE'; readonly path: string }
@@ -114,6 +117,8 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   CORS_ORIGINS: 'origins that browsers may call from, separated by commas, or * (default none)',
   TRUSTED_PROXIES:
     'addresses and networks (10.0.0.0/8) of proxies whose X-Forwarded-For or Forwarded header is trusted (default none)',
+  SHUTDOWN_DELAY_SECONDS:
+    'how long calls go on after SIGTERM while /readyz answers 503, so that balancers send them elsewhere, 0 to 600 (default 5; the demo 0)',
   MAX_CONNECTIONS: 'connections at once (default 8000)',
   MAX_CONNECTIONS_PER_ADDRESS:
     'idle connections of one address without a secret key, TRUSTED_PROXIES excepted (default a tenth of MAX_CONNECTIONS)',
@@ -161,7 +166,7 @@ export function readConfig(
   const lifi = readLifi(sent)
   const config: Config = {
     ...store,
-    databaseConnections: readConnections(sent),
+    databaseConnections: readWhole(sent, 'DATABASE_CONNECTIONS', { from: 4, to: 100 }, undefined),
     lifi,
     host: readHost(read('HOST') ?? '127.0.0.1', chains.kind, faults),
     port: readPort('PORT', read('PORT') ?? '8080', faults),
@@ -172,6 +177,8 @@ export function readConfig(
     corsOrigins: readOrigins(read('CORS_ORIGINS') ?? '', faults),
     trustedProxies: readProxies(read('TRUSTED_PROXIES') ?? '', faults),
     limits: readLimits(sent),
+    shutdownDelayMs:
+      readWhole(sent, 'SHUTDOWN_DELAY_SECONDS', { from: 0, to: 600 }, chains.kind === 'DEMO' ? 0 : 5) * 1_000,
     chains,
   }
   return { config, faults }
@@ -233,21 +240,13 @@ function readDatabase({ read, faults }: Sent): Config['database'] {
   return { kind: 'URL', url, replicaUrls, maxPrepared: MAX_PREPARED.get(prepared) }
 }
 
-function readConnections({ read, faults }: Sent): number | undefined {
-  const text = read('DATABASE_CONNECTIONS')
-  if (text === undefined) return undefined
-  if (!/^([4-9]|[1-9]\d|100)$/.test(text)) {
-    faults.push(`DATABASE_CONNECTIONS is "${text}": use a whole number from 4 to 100`)
-  }
-  return Number(text)
-}
-
 function isPostgresUrl(url: string): boolean {
   const protocol = URL.parse(url)?.protocol
   return protocol === 'postgres:' || protocol === 'postgresql:'
 }
 
-function readChains({ read, pathOf, faults }: Sent, database: Config['database']['kind']): Config['chains'] {
+function readChains(sent: Sent, database: Config['database']['kind']): Config['chains'] {
+  const { read, pathOf, faults } = sent
   const file = read('CHAINS_FILE')
   if (file === 'none') return { kind: 'NONE' }
   if (file !== undefined) return { kind: 'FILE', path: pathOf(file) }
@@ -257,20 +256,36 @@ function readChains({ read, pathOf, faults }: Sent, database: Config['database']
         'or unset DATABASE_URL to run the demo',
     )
   }
-  const days = read('DEMO_DAYS') ?? '180'
-  if (!/^\d{1,3}$/.test(days) || Number(days) > 400) {
-    faults.push(`DEMO_DAYS is "${days}": use a whole number from 0 to 400`)
-  }
-  return { kind: 'DEMO', days: Number(days) }
+  return { kind: 'DEMO', days: readWhole(sent, 'DEMO_DAYS', { from: 0, to: 400 }, 180) }
+}
+
+/** Reads a variable that is a whole number. */
+function readWhole<T>(
+  { read, faults }: Sent,
+  name: string,
+  { from, to }: { readonly from: number; readonly to: number },
+  byDefault: T,
+): number | T {
+  const text = read(name)
+  if (text === undefined) return byDefault
+  const value = /^(?:0|[1-9]\d{0,6})$/.test(text) ? Number(text) : Number.NaN
+  if (!(value >= from && value <= to)) faults.push(`${name} is "${text}": use a whole number from ${from} to ${to}`)
+  return value
 }
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/
 
-function readHost(host: string, chains: Config['chains']['kind'], faults: string[]): string {
-  if (chains === 'DEMO' && !LOOPBACK.test(host)) {
-    faults.push(`HOST is ${host}, but the demo listens on loopback only. Unset HOST, or set CHAINS_FILE`)
+/** Labels of letters, digits and hyphens (RFC 1123), not all of digits: that would be an address. */
+const HOST_NAME = /^(?=.{1,253}$)(?![\d.]+$)[a-z\d]([a-z\d-]{0,61}[a-z\d])?(\.[a-z\d]([a-z\d-]{0,61}[a-z\d])?)*$/i
+
+function readHost(text: string, chains: Config['chains']['kind'], faults: string[]): string {
+  const host = text.replace(/^\[(.*)\]$/, '$1')
+  if (isIP(host) === 0 && !HOST_NAME.test(host)) {
+    faults.push(`HOST is "${text}", which is neither an address nor a name: use an address such as 0.0.0.0 or ::`)
+  } else if (chains === 'DEMO' && !LOOPBACK.test(text)) {
+    faults.push(`HOST is ${text}, but the demo listens on loopback only. Unset HOST, or set CHAINS_FILE`)
   }
-  return host.replace(/^\[(.*)\]$/, '$1')
+  return host
 }
 
 function readPort(name: string, text: string, faults: string[]): number {
@@ -364,13 +379,11 @@ function readTls({ read, pathOf, faults }: Sent): Config['tls'] {
   return undefined
 }
 
-function readLimits({ read, faults }: Sent): CapacityLimits {
+function readLimits(sent: Sent): CapacityLimits {
   const limits: { -readonly [K in keyof CapacityLimits]: number } = {}
   for (const [name, limit] of capacities) {
-    const text = read(name)
-    if (text === undefined) continue
-    if (/^[1-9]\d{0,6}$/.test(text)) limits[limit] = Number(text)
-    else faults.push(`${name} is "${text}": use a whole number from 1 to 9999999`)
+    const value = readWhole(sent, name, { from: 1, to: 9_999_999 }, undefined)
+    if (value !== undefined) limits[limit] = value
   }
   return limits
 }

@@ -1,6 +1,7 @@
 import { createRegistry } from '@bufbuild/protobuf'
 import type { Logger } from '../domain/logger.ts'
 import { compileRoutes } from '../transcoding/transcoder.ts'
+import type { Ending } from './calls/call.ts'
 import { type CallCoreOptions, createCallCore } from './calls/call-core.ts'
 import { type CallCaps, type StreamCaps, streamCapsOf } from './calls/cap-calls.ts'
 import type { TimeLimits } from './calls/keep-deadline.ts'
@@ -19,7 +20,7 @@ import type { PageCalls } from './http/page-calls.ts'
 import { createRequestHandler, healthPaths } from './http-server.ts'
 import { createAbuseCounter } from './listener/abuse.ts'
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from './listener/connection-limits.ts'
-import { type Listener, type ListenerOptions, startListener } from './listener/listener.ts'
+import { createEnding, type Listener, type ListenerOptions, signalsOf, startListener } from './listener/listener.ts'
 import { httpRuleOf, isCommaSeparated } from './messages/proto-options.ts'
 import { createValidate } from './messages/validation.ts'
 import { createRestServer } from './rest/serve-rest.ts'
@@ -115,8 +116,8 @@ const DEFAULTS = {
  * @throws DuplicateRouteError, InvalidHttpRuleError when the definitions of the services conflict; Error when the port is taken
  */
 export async function serveApi(options: ApiOptions): Promise<Listener> {
-  const stopping = new AbortController()
-  const shared = prepare(options, stopping.signal)
+  const ending = createEnding()
+  const shared = prepare(options, signalsOf(ending))
   const { logger, limits, trustedProxies, extraHeaders } = shared
   const { rest, rpc } = createServers(shared)
   const isManyClients = createIsTrustedProxy(trustedProxies)
@@ -141,14 +142,14 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     handle,
     commonHeaders: { ...extraHeaders, ...privateHeaders },
     httpMethods: rest.httpMethods,
-    stopping,
+    ending,
   })
 }
 
 type Shared = ReturnType<typeof prepare>
 
 /** Adds to the options what they leave out, and what the servers of all protocols share. */
-function prepare(options: ApiOptions, stopping: AbortSignal) {
+function prepare(options: ApiOptions, ending: Ending) {
   const { maxOpenStreams, maxCalls } = { ...DEFAULT_LIMITS, ...options.limits }
   const derived = { ...streamCapsOf(maxOpenStreams), maxOpenBodies: maxCalls }
   const limits: ApiLimits = { ...DEFAULT_LIMITS, ...derived, ...options.limits }
@@ -156,8 +157,8 @@ function prepare(options: ApiOptions, stopping: AbortSignal) {
     ...DEFAULTS,
     ...options,
     limits,
-    stopping,
-    isReady: () => askReady(options.ready, stopping, options.logger),
+    ...ending,
+    isReady: () => askReady(options.ready, ending.draining, options.logger),
     observed: observeCalls(options.telemetry),
     refusalLog: createRefusalLog(options.logger),
     places: createPlaces({ size: limits.maxCalls, isCapped: false }),
@@ -168,7 +169,7 @@ function prepare(options: ApiOptions, stopping: AbortSignal) {
 function createServers(shared: Shared) {
   const { limits, stopping, volatileFields, openFiles } = shared
   const descriptors = shared.services.map(({ service }) => service)
-  const health = createHealthService(descriptors, shared.isReady)
+  const health = createHealthService(descriptors, shared.isReady, shared.draining)
   const files = filesOf([...descriptors, health.service])
   const registry = createRegistry(...files)
   const services = [...shared.services, health, ...createReflectionServices([...descriptors, health.service], files)]
@@ -196,8 +197,8 @@ function createServers(shared: Shared) {
   return { rest, rpc }
 }
 
-async function askReady(ready: () => Promise<boolean>, stopping: AbortSignal, logger: Logger): Promise<boolean> {
-  if (stopping.aborted) return false
+async function askReady(ready: () => Promise<boolean>, draining: AbortSignal, logger: Logger): Promise<boolean> {
+  if (draining.aborted) return false
   try {
     return await ready()
   } catch (err) {

@@ -1,6 +1,7 @@
 import { Readable, Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { ConfigError } from '../config.ts'
+import { findBinaries } from '../postgres/embedded/embedded-files.ts'
 import { runCommandLine } from './run-command-line.ts'
 import type { Command } from './shared/command.ts'
 
@@ -16,6 +17,7 @@ const greet: Command = {
   async run({ positionals, options }, context) {
     if (options.tone === 'config') throw new ConfigError(['PORT is wrong', 'HOST is wrong'])
     if (options.tone === 'fail') throw new Error('no voice', { cause: new Error('a cold') })
+    if (options.tone === 'absent') await findBinaries('win32', 'x64')
     context.stdout.write(JSON.stringify({ positionals, options }))
     return 0
   },
@@ -46,6 +48,7 @@ async function run(...words: string[]) {
     stderr: stderr.stream,
     actor: 'ann@host',
     signal: new AbortController().signal,
+    delayStop: async () => {},
   })
   return { exitCode, stdout: stdout.text(), stderr: stderr.text() }
 }
@@ -98,5 +101,10 @@ describe('the command line', () => {
     expect([wrong.exitCode, wrong.stderr]).toEqual([2, expect.stringContaining('- PORT is wrong\n- HOST is wrong\n')])
     const failed = await run('greet', 'Ada', '--tone', 'fail')
     expect([failed.exitCode, failed.stderr]).toEqual([1, 'waybill greet: no voice: a cold\n'])
+  })
+
+  it('says in a sentence what is not installed, with exit code 2', async () => {
+    const { exitCode, stderr } = await run('greet', 'Ada', '--tone', 'absent')
+    expect([exitCode, stderr]).toEqual([2, expect.stringMatching(/^waybill greet: .* cannot run here: .*\n$/)])
   })
 })

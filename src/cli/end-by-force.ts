@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** How long a stop may take in all, in milliseconds: calls in flight have half of it. Less than the 30 s after which most supervisors kill. */
+/**
+ * How long a stop may take in all after its delay, in milliseconds: calls in flight have half of it. With the default delay less than the 30 s after
+ * which most supervisors kill.
+ */
 export const STOP_GRACE_MS = 20_000
 
 /**

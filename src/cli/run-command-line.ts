@@ -45,7 +45,7 @@ export async function runCommandLine(
       return EXIT_USAGE
     }
     context.stderr.write(`waybill ${command.path.join(' ')}: ${await explain(error)}\n`)
-    return EXIT_FAILED
+    return isNotInstalled(error) ? EXIT_USAGE : (command.exitWhenThrown ?? EXIT_FAILED)
   }
 }
 
@@ -58,7 +58,12 @@ async function logFault(error: unknown, { stderr }: CommandContext): Promise<num
     return EXIT_USAGE
   }
   logger.fatal({ reason: await explain(error) }, 'the process ends')
-  return EXIT_FAILED
+  return isNotInstalled(error) ? EXIT_USAGE : EXIT_FAILED
+}
+
+/** Of a program that comes as an optional package of npm. */
+function isNotInstalled(error: unknown): boolean {
+  return error instanceof Error && 'isNotInstalled' in error && error.isNotInstalled === true
 }
 
 function findCommand(commands: readonly Command[], words: readonly string[]): Command | undefined {

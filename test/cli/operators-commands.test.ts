@@ -10,7 +10,7 @@ import type { UnmatchedReason } from '../../src/detection/match/match-event.ts'
 import { NO_REORGS, writeChainReport } from '../../src/detection/sql/chain-reports-repository.ts'
 import { insertChain, updateChain } from '../../src/detection/sql/chain-state-repository.ts'
 import { storeUnmatched } from '../../src/detection/sql/unmatched-repository.ts'
-import { acquireLease } from '../../src/store/leases-repository.ts'
+import { acquireLease, releaseLease } from '../../src/store/leases-repository.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { runCommand } from '../support/run-command.ts'
 
@@ -19,6 +19,9 @@ const CHAIN_ID = 'eip155:8453'
 const USDC = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913'
 const SOMEBODY = '0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc'
 const PROXY = '0x1892196e80c4c17ea5100da765ab48c1fe2fb814'
+
+const LEASE = { name: `follow:${CHAIN_ID}`, owner: 'a process' }
+const AGO = '2026-11-01T12:00:00Z'
 
 let database: TestDatabase
 let folder: string
@@ -50,8 +53,7 @@ afterAll(async () => {
 /** What a process that follows the chain has stored. */
 async function follow(): Promise<void> {
   const { knex } = database
-  const lease = { name: `follow:${CHAIN_ID}`, owner: 'a process' }
-  await acquireLease(knex, lease, 600_000)
+  await acquireLease(knex, LEASE, 600_000)
   const hash = `0x${'1'.repeat(64)}` as const
   const checkpoint = { number: 97, hash, parentHash: hash, timestampSec: Math.floor(Date.now() / 1_000) - 36 }
   await knex.transaction((trx) =>
@@ -64,8 +66,12 @@ async function follow(): Promise<void> {
       now: new Date(),
     }),
   )
-  const report = { process: 'web-1/4711', followingSince: new Date().toISOString(), reorgs: NO_REORGS, nodes: [] }
-  await writeChainReport(knex, lease, { chainId: CHAIN_ID, report, at: new Date() })
+  await report()
+}
+
+async function report(more: object = {}): Promise<void> {
+  const usual = { process: 'web-1/4711', followingSince: new Date().toISOString(), reorgs: NO_REORGS, nodes: [] }
+  await writeChainReport(database.knex, LEASE, { chainId: CHAIN_ID, report: { ...usual, ...more }, at: new Date() })
 }
 
 async function storeEvents(): Promise<void> {
@@ -128,6 +134,23 @@ describe('chains status', () => {
     await updateChain(database.knex, CHAIN_ID, { alarm: null, now: new Date() })
     expect(outcomes.map(({ code }) => code)).toEqual([1, 1])
     expect(outcomes[1]?.stdout).toContain('stopped: block 90 was replaced')
+  })
+
+  it.each([
+    ['4 when no process follows a chain', () => releaseLease(database.knex, LEASE), 4, 'not followed'],
+    ['5 when a chain is failing', () => report({ trouble: { reason: 'no node answers', since: AGO } }), 5, 'failing'],
+  ])('ends with %s', async (_, happen, expected, says) => {
+    await happen()
+    const { code, stdout } = await waybill('chains', 'status', '--once')
+    await acquireLease(database.knex, LEASE, 600_000)
+    await report()
+    expect([code, stdout]).toEqual([expected, expect.stringContaining(says)])
+  })
+
+  it('ends with 3 when the database is away, and says so', async () => {
+    const away = { ...environment, DATABASE_URL: 'postgres://u:p@127.0.0.1:1/nothing' }
+    const { code, stdout, stderr } = await runCommand(away, ['chains', 'status'])
+    expect([code, stdout, stderr]).toEqual([3, '', expect.stringContaining('127.0.0.1:1')])
   })
 
   it('draws in place in a terminal until Ctrl-C, within its width, and ends with 0', async () => {

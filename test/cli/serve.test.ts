@@ -122,6 +122,31 @@ describe('a wrong configuration ends with exit code 2 and all faults on standard
     expect(existsSync(settings.DATA_DIR)).toBe(false)
   })
 
+  it.each([
+    ['an address of another machine', { HOST: '192.0.2.1' }, 'HOST is 192.0.2.1, which is no address of this machine'],
+    ['a name that nobody knows', { HOST: 'nobody.invalid' }, 'HOST is nobody.invalid, a name that'],
+  ])('%s as HOST', async (_, environment, says) => {
+    const database = await createTestDatabase()
+    const settings = {
+      ...fresh('elsewhere'),
+      DATABASE_URL: urlOfDatabase(database),
+      CHAINS_FILE: 'none',
+      LOG_LEVEL: 'silent',
+    }
+    const { code, stdout, stderr } = await runCommand({ ...settings, ...environment }, ['serve'])
+    await database.drop()
+    expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(says)])
+  })
+
+  it('a file as DATA_DIR', async () => {
+    const file = join(folder, 'a-file')
+    await writeFile(file, '')
+    for (const DATA_DIR of [file, join(file, 'below')]) {
+      const { code, stderr } = await runCommand({ DATA_DIR, CHAINS_FILE: 'none', LOG_LEVEL: 'silent' }, ['serve'])
+      expect([code, stderr]).toEqual([2, expect.stringContaining(`DATA_DIR is ${DATA_DIR}, which is no folder`)])
+    }
+  })
+
   it('a chains file with several faults', async () => {
     const file = join(folder, 'faulty.json')
     const twice = [

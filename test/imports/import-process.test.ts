@@ -164,6 +164,7 @@ it.each([
     stderr: collect('stderr'),
     actor: 'somebody',
     signal: new AbortController().signal,
+    delayStop: async () => {},
   })
   expect([code, said.stdout, said.stderr]).toEqual([2, '', expect.stringContaining(message)])
 })

@@ -25,10 +25,10 @@ export interface WaybillProcess {
   readonly ended: Promise<Ended>
 }
 
-/** What every process gets beside what a test gives it. The configuration of the tests sets the folder of compiled code. Demos import little. */
+/** What every process gets beside what a test gives it. The configuration of the tests sets the folder of compiled code. Demos import little, and stops do not wait. */
 const inherited = () => {
   const { PATH = '', NODE_COMPILE_CACHE } = process.env
-  return { PATH, NODE_COMPILE_CACHE, DEMO_DAYS: '2' }
+  return { PATH, NODE_COMPILE_CACHE, DEMO_DAYS: '2', SHUTDOWN_DELAY_SECONDS: '0' }
 }
 
 /**

@@ -31,6 +31,7 @@ export async function runCommand(
     stderr: into('stderr'),
     actor: 'ann@host',
     signal,
+    delayStop: async () => {},
   })
   return { code, ...written }
 }

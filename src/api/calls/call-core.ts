@@ -7,7 +7,7 @@ import { deprecationHeaders } from '../messages/proto-options.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
 import { refuseUnknownNumbers } from '../messages/unknown-numbers.ts'
 import type { Validate } from '../messages/validation.ts'
-import { type Answers, Call, type Given, type IncomingCall, type Messages } from './call.ts'
+import { type Answers, Call, type Ending, type Given, type IncomingCall, type Messages } from './call.ts'
 import { type CallCaps, capCalls, refuseWhenFull, type StreamCaps } from './cap-calls.ts'
 import { endLostCalls, type LostServers } from './end-lost-calls.ts'
 import { keepDeadline, type TimeLimits } from './keep-deadline.ts'
@@ -26,6 +26,7 @@ export interface CallCoreOptions
     CallerOptions,
     CallLog,
     TimeLimits,
+    Pick<Ending, 'cutting'>,
     SlotLimits {
   readonly services: readonly ServedService[]
   readonly validate: Validate
@@ -65,8 +66,8 @@ export interface StreamAnswer {
  */
 export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, CallableMethod> {
   const interceptors: readonly Interceptor[] = [
-    logCalls(options),
     tellDeprecation,
+    logCalls(options),
     keepDeadline(options),
     requireCaller(options),
     showPages(options.shownToPages),
@@ -83,7 +84,6 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
   return new Map(methods.map((method) => [method.path, compose(method, interceptors)]))
 }
 
-function compose(method: ServedMethod, interceptors: readonly Interceptor[]) {
 /** Says in the headers of every answer of a method that is on its way out how long it still works. */
 function tellDeprecation({ desc }: ServedMethod, next: Next): Next {
   const headers = deprecationHeaders(desc)
@@ -94,6 +94,7 @@ function tellDeprecation({ desc }: ServedMethod, next: Next): Next {
   }
 }
 
+function compose(method: ServedMethod, interceptors: readonly Interceptor[]) {
   const { desc, path, readsOnly, chooseForm, eventIdOf } = method
   const run = interceptors.reduceRight((next, interceptor) => interceptor(method, next), invoke(method))
   return {

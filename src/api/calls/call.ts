@@ -8,6 +8,16 @@ import { type Holder, USUAL_SHARE } from './shares.ts'
 
 export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web'
 
+/** By which everybody learns that a listener ends. They fire in this order. */
+export interface Ending {
+  /** The process is not ready any more; calls go on. */
+  readonly draining: AbortSignal
+  /** The port is closed, streams end, other calls may finish. */
+  readonly stopping: AbortSignal
+  /** The grace period is over: every call ends. */
+  readonly cutting: AbortSignal
+}
+
 /** What the call core needs to know about the HTTP request of a call. */
 export interface CallOrigin {
   readonly requestId: string
@@ -16,6 +26,8 @@ export interface CallOrigin {
   readonly clientAddress: () => string
   /** Adds the caller's rate limit to the headers of whatever answer follows. */
   readonly reportLimit: ReportLimit
+  /** Adds headers to whatever answer follows. */
+  readonly addHeaders: (fields: Readonly<Record<string, string>>) => void
   /** How many bytes of the request's body have been read. */
   readonly receivedBytes: () => number
   /** Says who makes the call, once it is known. */
@@ -26,8 +38,6 @@ export interface CallOrigin {
 
 /** A call as its protocol passes it to the call core. Nothing of it has been checked, and its body has not been read. */
 export interface IncomingCall extends CallOrigin {
-  /** Adds headers to whatever answer follows. */
-  readonly addHeaders: (fields: Readonly<Record<string, string>>) => void
   readonly protocol: Protocol
   /**
    * The caller's timeout, in milliseconds; undefined for none, as in REST.

@@ -20,7 +20,13 @@ it('frees the timers and listeners of a stream that was abandoned before anybody
   const method = { desc: { methodKind: 'server_streaming' } } as ServedMethod
   const call = new Call(method.desc, incoming as Partial<IncomingCall> as IncomingCall)
   async function* work(): Answers {}
-  const limits = { maxCallMs: 1, maxStreamMs: 3_600_000, maxStallMs: 1, minRowsPerSecond: 1 }
+  const limits = {
+    maxCallMs: 1,
+    maxStreamMs: 3_600_000,
+    maxStallMs: 1,
+    minRowsPerSecond: 1,
+    cutting: new AbortController().signal,
+  }
   await keepDeadline(limits)(method, async () => work())(call)
 
   vi.advanceTimersByTime(1_000)

@@ -1,6 +1,6 @@
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { createAlarms, type SetAlarm, startTimer } from './alarms.ts'
-import { type Answers, type Call, isStream, whenComplete } from './call.ts'
+import { type Answers, type Call, type Ending, isStream, whenComplete } from './call.ts'
 import type { Interceptor, ServedMethod } from './served-method.ts'
 
 /** How long calls may take, and how slow their readers may be. */
@@ -22,9 +22,13 @@ const MIN_MESSAGES_PER_SECOND = 1
  * Ends a call when its deadline passes or its caller hangs up. The signal aborts, which cancels the work below, and the call fails at
  * once, even if the work ignores the signal. Once the answer is complete the signal does not abort any more.
  */
-export function keepDeadline(limits: TimeLimits): Interceptor {
-  const { maxCallMs, maxStreamMs } = limits
+export function keepDeadline(limits: TimeLimits & Pick<Ending, 'cutting'>): Interceptor {
+  const { maxCallMs, maxStreamMs, cutting } = limits
   const setAlarm = createAlarms()
+  const running: RunningCalls = new Set()
+  cutting.addEventListener('abort', () => {
+    for (const end of running) end(waybillError('SHUTTING_DOWN', {}))
+  })
   return (method, next) => {
     const { desc, rowsOf = () => 1 } = method
     const isLong = desc.methodKind !== 'unary'
@@ -34,7 +38,7 @@ export function keepDeadline(limits: TimeLimits): Interceptor {
       if (askedMs !== undefined && askedMs <= 0) throw waybillError('DEADLINE_EXCEEDED', { timeoutMs: 0 })
       const isOurs = askedMs === undefined || askedMs > limitMs
       const timeoutMs = isOurs ? limitMs : askedMs
-      const { unlessEnded, onEnd, dispose } = watch(call, timeoutMs, setAlarm, () => {
+      const { unlessEnded, onEnd, dispose } = watch(call, { timeoutMs, setAlarm, running }, () => {
         if (call.isReading === true) return waybillError('REQUEST_TOO_SLOW', { timeoutMs: shownMs(timeoutMs) })
         if (isLong && isOurs) return waybillError('STREAM_EXPIRED', { limitMs })
         return waybillError('DEADLINE_EXCEEDED', { timeoutMs: shownMs(timeoutMs) })
@@ -72,7 +76,16 @@ function shownMs(timeoutMs: number): number {
   return timeoutMs < 1 ? timeoutMs : Math.round(timeoutMs)
 }
 
-function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: () => WaybillError) {
+/** How each call that runs is ended. One set, since a listener on a signal costs more. */
+type RunningCalls = Set<(error: WaybillError) => void>
+
+interface WatchTerms {
+  readonly timeoutMs: number
+  readonly setAlarm: SetAlarm
+  readonly running: RunningCalls
+}
+
+function watch(call: Call, { timeoutMs, setAlarm, running }: WatchTerms, whyExpired: () => WaybillError) {
   let done = false
   let failure: WaybillError | undefined
   let fail: (error: WaybillError) => void = ignore
@@ -81,6 +94,7 @@ function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: ()
   // Called by `end`, since `dispose` is not called for a stream that ends before anybody has begun to read it.
   const letGo = () => {
     done = true
+    running.delete(end)
     callOff()
     stopping?.removeEventListener('abort', stop)
   }
@@ -93,6 +107,7 @@ function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: ()
   }
   const stop = () => end(waybillError('SHUTTING_DOWN', {}))
   call.end = end
+  running.add(end)
   call.deadlineAtMs = Date.now() + timeoutMs
   callOff = setAlarm(timeoutMs, () => end(whyExpired()))
   onHangUp(() => end(waybillError('CALL_CANCELLED', {})))

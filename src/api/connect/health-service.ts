@@ -12,20 +12,30 @@ import { type ServedService, serveService } from '../calls/served-method.ts'
 /** How often the state is read for watches, in milliseconds. */
 const WATCH_EVERY_MS = 1000
 
+async function pause(draining: AbortSignal): Promise<void> {
+  const signal = draining.aborted ? undefined : draining
+  await delay(WATCH_EVERY_MS, undefined, { ref: false, ...(signal && { signal }) }).catch(() => {})
+}
+
 /**
  * Makes grpc.health.v1. Every service is as ready as the process, which has the empty name. Needs no key.
  *
  * @param services - the services that can be asked for by name
  * @param isReady - never rejects
+ * @param draining - fires when the process is not ready any more: watches say so at once
  */
-export function createHealthService(services: readonly DescService[], isReady: () => Promise<boolean>): ServedService {
+export function createHealthService(
+  services: readonly DescService[],
+  isReady: () => Promise<boolean>,
+  draining: AbortSignal,
+): ServedService {
   const names = new Set(['', ...services.map((service) => service.typeName)])
   const statusOf = async () => ((await isReady()) ? Status.SERVING : Status.NOT_SERVING)
 
   let nextCheck: Promise<Status> | undefined
   /** The state after the interval. All watches share one reading. */
   function checkAgain(): Promise<Status> {
-    nextCheck ??= delay(WATCH_EVERY_MS, undefined, { ref: false }).then(() => {
+    nextCheck ??= pause(draining).then(() => {
       nextCheck = undefined
       return statusOf()
     })

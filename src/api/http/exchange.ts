@@ -88,7 +88,7 @@ export function http1Exchange(
   response: ServerResponse,
   holdConnectionFor: Exchange['holdConnectionFor'],
   /** Whether to close the connection after the answer. */
-  isStopping: () => boolean,
+  isDraining: () => boolean,
 ): Exchange {
   const { headers } = request
   const hangUp = hangUpSignal()
@@ -99,7 +99,7 @@ export function http1Exchange(
   response.on('error', () => {})
   let isLast = false
   const prepare = (status: number, fields: HeaderFields, trailers?: HeaderFields) => {
-    if (isLast || isStopping()) fields.connection = 'close'
+    if (isLast || isDraining()) fields.connection = 'close'
     if (trailers !== undefined) fields.trailer = Object.keys(trailers).join(', ')
     response.writeHead(status, fields)
   }

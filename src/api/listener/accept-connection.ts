@@ -1,5 +1,5 @@
 import type { Server as Http1Server } from 'node:http'
-import { constants, type Http2Server, type ServerHttp2Session } from 'node:http2'
+import { constants, type Http2Server } from 'node:http2'
 import type { Socket } from 'node:net'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
@@ -32,7 +32,6 @@ export function noConnections() {
     undecided: new Set<Socket>(),
     /** Those beyond the limits that are being refused with an answer. */
     refused: new Set<Socket>(),
-    sessions: new Set<ServerHttp2Session>(),
   }
 }
 
@@ -85,9 +84,7 @@ function startTls(acceptance: Acceptance, socket: Socket): void {
 
 /** Accepts a connection within TLS, after its handshake. Clients without ALPN say the version with their first bytes, too. */
 export function acceptSecureConnection(acceptance: Acceptance, socket: Socket): void {
-  const { open, abuse, limits, stopping } = acceptance
-  // The handshake ended while the listener was stopping, and no request has come yet.
-  if (stopping.aborted) return void socket.destroy()
+  const { open, abuse, limits } = acceptance
   socket.allowHalfOpen = true
   keep(socket, open.undecided)
   readFirstBytes(socket, {

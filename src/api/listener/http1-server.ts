@@ -11,7 +11,7 @@ import { LINGER_MS, refuseHttp1, type ServerTerms } from './refuse-connection.ts
 
 /** Serves HTTP/1.1 on the connections that are handed to it with `emit('connection', socket)`. */
 export function createHttp1(terms: ServerTerms): Server {
-  const { handle, limits, shares, stopping } = terms
+  const { handle, limits, shares, draining, stopping } = terms
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: limits.headersTimeoutMs,
@@ -53,7 +53,7 @@ export function createHttp1(terms: ServerTerms): Server {
     const hostFault = faultOfHost(request)
     if (hostFault !== undefined) return refuseOnce(waybillError('INVALID_HOST', { detail: hostFault }), request.socket)
     const holdFor = (holder: Holder) => held?.holdFor(holder)
-    await handle(http1Exchange(request, response, holdFor, () => stopping.aborted))
+    await handle(http1Exchange(request, response, holdFor, () => draining.aborted))
     boundTaking(response, request.socket, limits.requestTimeoutMs)
     boundRest(request)
   }

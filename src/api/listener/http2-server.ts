@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs'
 import {
   constants,
   createServer,
@@ -13,11 +14,11 @@ import { http2Exchange, MAX_HEADER_BYTES } from '../http/exchange.ts'
 import { createAllowance, offences } from './abuse.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import type { HeldConnection } from './connection-shares.ts'
-import { LINGER_MS, type ServerTerms } from './refuse-connection.ts'
+import { GOAWAY_NOTICE, LINGER_MS, type ServerTerms } from './refuse-connection.ts'
 
 /** Serves HTTP/2 on the connections that are handed to it with `emit('connection', socket)`. */
 export function createHttp2(terms: ServerTerms): Http2Server {
-  const { handle, limits } = terms
+  const { handle, limits, stopping } = terms
   const server = createServer({
     // Beyond these nghttp2 resets the stream without an answer. They are larger than our limits, so that we can answer with a reason.
     settings: {
@@ -31,14 +32,21 @@ export function createHttp2(terms: ServerTerms): Http2Server {
     streamResetBurst: 2 * MANY_CLIENTS * limits.resets.burst,
     streamResetRate: 2 * MANY_CLIENTS * limits.resets.perSecond,
   })
-  const guards = new WeakMap<Http2Session, ReturnType<typeof guardSession>>()
+  const guards = new Map<Http2Session, ReturnType<typeof guardSession>>()
   // A session gives its socket only as a proxy that cannot destroy it. The session is created during the event of its connection.
   let socket: Socket | undefined
   server.prependListener('connection', (connected: Socket) => {
     socket = connected
   })
   server.on('session', (session) => {
-    if (socket !== undefined) guards.set(session, guardSession(session, socket, terms))
+    if (socket === undefined) return
+    const guard = guardSession(session, socket, terms)
+    guards.set(session, guard)
+    session.once('close', () => guards.delete(session))
+    if (stopping.aborted) guard.retire()
+  })
+  stopping.addEventListener('abort', () => {
+    for (const guard of guards.values()) guard.retire()
   })
   server.on('stream', (stream, headers, flags) => {
     stream.on('error', () => {})
@@ -147,7 +155,54 @@ function guardSession(session: ServerHttp2Session, socket: Socket, terms: Server
     refreshIdle()
     stream.on('close', () => onClose(stream))
   })
-  return { held, drain, onError: () => abuse.charge(peer, offences.garbage) }
+  return { held, drain, retire: retiring(session, socket), onError: () => abuse.charge(peer, offences.garbage) }
+}
+
+/** How long the round trip between the two GOAWAYs may take. */
+const ROUND_TRIP_MS = 1_000
+
+/** @returns ends the session once the client knows our settings, before which no other frame may come. Its first call often comes with its own */
+function retiring(session: ServerHttp2Session, socket: Socket): () => void {
+  let isSettled = false
+  session.once('localSettings', () => {
+    isSettled = true
+  })
+  return () => {
+    if (isSettled) return retireSession(session, socket)
+    const timer = setTimeout(() => session.close(), ROUND_TRIP_MS)
+    session.once('close', () => clearTimeout(timer))
+    session.once('localSettings', () => retireSession(session, socket))
+  }
+}
+
+/**
+ * Ends a session in two steps (RFC 9113, 6.8): a GOAWAY that asks to begin no stream, and after a round trip one that names the last stream. What
+ * the client began in between is served; with the second alone it would have to be sent again, which proxies such as nginx do not dare.
+ */
+function retireSession(session: ServerHttp2Session, socket: Socket): void {
+  if (!session.destroyed && writeNotice(socket)) {
+    const timer = setTimeout(() => session.close(), ROUND_TRIP_MS)
+    session.once('close', () => clearTimeout(timer))
+    if (session.ping(() => session.close())) return
+  }
+  session.close()
+}
+
+/**
+ * Writes the first GOAWAY. Node has no way to: after its own GOAWAY nghttp2 ignores new streams. It goes past Node's buffers, so it is written only
+ * where they are empty, at the end of a frame, and not within TLS.
+ *
+ * @returns whether it is written
+ */
+function writeNotice(socket: Socket & { _handle?: { fd?: number; writeQueueSize?: number } | null }): boolean {
+  const { fd = -1, writeQueueSize } = socket._handle ?? {}
+  if ('encrypted' in socket || fd < 0 || writeQueueSize !== 0) return false
+  try {
+    return writeSync(fd, GOAWAY_NOTICE) === GOAWAY_NOTICE.length
+  } catch {
+    // The client is gone, or reads nothing.
+    return false
+  }
 }
 
 /** Lets a session be closed in favour of other connections, with a GOAWAY that says so. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer as createNetServer, type Server, type Socket } from 'node:net'
+import type { Ending } from '../calls/call.ts'
 import { type AbuseCounter, BarredPeers, offences } from './abuse.ts'
 import {
   type Acceptance,
@@ -17,14 +18,24 @@ import { createHttp2 } from './http2-server.ts'
 import type { ServerTerms } from './refuse-connection.ts'
 import type { TlsCertificate } from './tls-certificate.ts'
 
-export interface ListenerOptions extends Omit<ServerTerms, 'shares' | 'stopping'> {
+export interface ListenerOptions extends Omit<ServerTerms, 'shares' | keyof Ending> {
   readonly host: string
   /** 0 for any free port. */
   readonly port: number
   /** If given, only TLS 1.2 and 1.3 are spoken. ALPN chooses the version of HTTP; clients without ALPN choose it by their first bytes. */
   readonly tls?: TlsCertificate | undefined
-  /** Aborted by `stop`, before anything is closed. */
-  readonly stopping: AbortController
+  readonly ending: EndingControllers
+}
+
+type EndingControllers = { readonly [K in keyof Ending]: AbortController }
+
+/** Controllers of the signals by which everybody learns that a listener ends. */
+export function createEnding(): EndingControllers {
+  return { draining: new AbortController(), stopping: new AbortController(), cutting: new AbortController() }
+}
+
+export function signalsOf({ draining, stopping, cutting }: EndingControllers): Ending {
+  return { draining: draining.signal, stopping: stopping.signal, cutting: cutting.signal }
 }
 
 export type Listener = Awaited<ReturnType<typeof startListener>>
@@ -38,6 +49,7 @@ const KEEP_ALIVE_DELAY_MS = 30_000
  * @throws Error of node:net if the port is not free, of node:tls if the certificate is not valid
  */
 export async function startListener(options: ListenerOptions) {
+  const { ending } = options
   const acceptance = createAcceptance(options)
   const port = createNetServer(socketOptions(options.abuse), (socket) => acceptConnection(acceptance, socket))
   port.listen(options.port, options.host)
@@ -56,13 +68,15 @@ export async function startListener(options: ListenerOptions) {
       if (tls === undefined) throw new TypeError('this listener does not speak TLS')
       tls.setSecureContext({ ...TLS_VERSIONS, ...certificate })
     },
+    /** Says that the process is not ready any more. Calls go on, over new connections too; those of HTTP/1.1 end with their next answer. */
+    drain: () => ending.draining.abort(),
     /**
-     * Stops: accepts no connection and no request any more, finishes the requests in flight, and closes what is left after the grace
+     * Stops: accepts no connection and no request any more, finishes the requests in flight, and cuts what is left after the grace
      * period. Resolves when every connection is closed. May be called again.
      */
     stop({ graceMs }: { readonly graceMs: number }): Promise<void> {
-      options.stopping.abort()
-      stopped ??= close(port, acceptance, graceMs)
+      ending.draining.abort()
+      stopped ??= close(port, acceptance, { ...ending, graceMs })
       return stopped
     },
   }
@@ -70,12 +84,11 @@ export async function startListener(options: ListenerOptions) {
 
 function createAcceptance(options: ListenerOptions): Acceptance {
   const { limits, abuse, logger, isManyClients, tls: certificate } = options
-  const stopping = options.stopping.signal
   const shares = shareConnections(limits, {
     isManyClients,
     onSilentClosed: (peer) => abuse.charge(peer, offences.silence),
   })
-  const terms: ServerTerms = { ...options, shares, stopping }
+  const terms: ServerTerms = { ...options, ...signalsOf(options.ending), shares }
   const servers: Servers = {
     http1: createHttp1(terms),
     http2: createHttp2(terms),
@@ -83,11 +96,6 @@ function createAcceptance(options: ListenerOptions): Acceptance {
   }
   const open = noConnections()
   const acceptance: Acceptance = { ...terms, servers, open }
-  servers.http2.on('session', (session) => {
-    open.sessions.add(session)
-    session.once('close', () => open.sessions.delete(session))
-    if (stopping.aborted) session.close()
-  })
   servers.tls?.on('secureConnection', (socket) => acceptSecureConnection(acceptance, socket))
   servers.tls?.on('tlsClientError', (error, socket) => {
     logger.debug({ err: error }, 'TLS handshake failed')
@@ -116,19 +124,63 @@ function socketOptions(abuse: AbuseCounter) {
   }
 }
 
-/** Closes a port and its connections: idle ones at once, the others after their requests, the rest when the grace period is over. */
-async function close(port: Server, { servers, open }: Acceptance, graceMs: number): Promise<void> {
-  port.close()
-  for (const socket of open.undecided) socket.destroy()
-  for (const session of open.sessions) session.close()
+/** How long connections of which nothing has come yet are read after the port is closed: a request may be on its way. */
+const SILENCE_MS = 300
+
+/** How long the answers to calls that are cut may take to be read. */
+const CUT_MS = 500
+
+/**
+ * Closes a port and its connections: idle ones of HTTP/1.1 at once, the others after their requests. When the grace period is over the calls that
+ * are left get an error, and the connections are broken off soon after.
+ */
+async function close(
+  port: Server,
+  { servers, open }: Acceptance,
+  { graceMs, stopping, cutting }: EndingControllers & { readonly graceMs: number },
+): Promise<void> {
+  const timers: NodeJS.Timeout[] = []
+  const after = (ms: number, act: () => void) => void timers.push(setTimeout(act, ms))
+  const destroy = (sockets: ReadonlySet<Socket>) => {
+    for (const socket of sockets) socket.destroy()
+  }
+  // First, or clients that are sent away would connect again.
+  await closePort(port)
+  stopping.abort()
   servers.http1.closeIdleConnections()
-  const timer = setTimeout(() => {
-    for (const socket of open.sockets) socket.destroy()
-  }, graceMs)
+  // What arrived while this process was held up itself is read first.
+  after(Math.min(SILENCE_MS, graceMs), () => setImmediate(() => destroy(open.undecided)))
+  after(graceMs, () => {
+    cutting.abort()
+    after(CUT_MS, () => destroy(open.sockets))
+  })
   await Promise.all([...open.sockets].map(closed))
-  clearTimeout(timer)
+  for (const timer of timers) clearTimeout(timer)
   // This server never listened: closing it only ends its timers.
   servers.http1.close(() => {})
+}
+
+/** How long a quiet pass of the event loop is waited for, and how long it may be. */
+const QUIET_WITHIN_MS = 1_000
+const QUIET_PASS_MS = 1
+
+/**
+ * Closes a port after a pass of the event loop that was short and has brought no connection: one that the kernel has accepted and this process has
+ * not would be reset.
+ */
+async function closePort(port: Server): Promise<void> {
+  let isQuiet = false
+  port.on('connection', () => {
+    isQuiet = false
+  })
+  const giveUpAtMs = performance.now() + QUIET_WITHIN_MS
+  for (let begunAtMs = performance.now(), tookMs = 0; ; begunAtMs += tookMs) {
+    isQuiet = true
+    await new Promise((resolve) => setImmediate(resolve))
+    tookMs = performance.now() - begunAtMs
+    if ((isQuiet && tookMs <= QUIET_PASS_MS) || begunAtMs > giveUpAtMs) break
+  }
+  port.close()
 }
 
 function closed(socket: Socket): Promise<unknown> {

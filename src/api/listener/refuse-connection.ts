@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Logger } from '../../domain/logger.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
+import type { Ending } from '../calls/call.ts'
 import { codeName, httpErrorBody, wireFormOf } from '../calls/error-mapping.ts'
 import type { RefusalLog } from '../calls/log-calls.ts'
 import type { HeaderFields, RequestHandler } from '../http/exchange.ts'
@@ -12,7 +13,7 @@ import type { ConnectionLimits } from './connection-limits.ts'
 import type { ConnectionShares } from './connection-shares.ts'
 
 /** What the servers of a port work with. */
-export interface ServerTerms {
+export interface ServerTerms extends Ending {
   readonly handle: RequestHandler
   /** The HTTP methods of all paths; sorted. */
   readonly httpMethods: readonly string[]
@@ -25,8 +26,6 @@ export interface ServerTerms {
   readonly shares: ConnectionShares
   readonly logger: Logger
   readonly refusalLog: RefusalLog
-  /** Aborted when the listener stops. */
-  readonly stopping: AbortSignal
 }
 
 /** How long a refused connection is read after the answer, in ms: closing at once would reset it and lose the answer. */
@@ -72,6 +71,13 @@ export function refuseHttp2(
   endAndLinger(socket, Buffer.concat([settings, frame(FRAME_GOAWAY, Buffer.concat([goaway, Buffer.from(message)]))]))
 }
 
+/* RFC 9113, 6.5 and 6.8 */
+const FRAME_SETTINGS = 0x4
+const FRAME_GOAWAY = 0x7
+
+/** The first of two GOAWAYs (RFC 9113, 6.8): it ends no stream, and asks to begin no more. */
+export const GOAWAY_NOTICE = frame(FRAME_GOAWAY, Buffer.from([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0]))
+
 function endAndLinger(socket: Duplex, last: string | Buffer): void {
   socket.on('error', () => {})
   socket.end(last)
@@ -84,10 +90,6 @@ function endAndLinger(socket: Duplex, last: string | Buffer): void {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   socket.once('close', () => clearTimeout(timer))
 }
-
-/* RFC 9113, 6.5 and 6.8 */
-const FRAME_SETTINGS = 0x4
-const FRAME_GOAWAY = 0x7
 
 function frame(type: number, payload: Buffer): Buffer {
   const head = Buffer.alloc(9)

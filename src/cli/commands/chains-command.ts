@@ -8,7 +8,7 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import { checkChain } from '../../detection/check/check-chain.ts'
 import type { CheckedFact } from '../../detection/check/checked-node.ts'
 import { findTakenBack } from '../../detection/repair/find-taken-back.ts'
-import { type ListedChain, listChains } from '../../detection/report/list-chains.ts'
+import { type ChainState, type ListedChain, listChains } from '../../detection/report/list-chains.ts'
 import { ChainFollowedError } from '../../detection/run/followed-chain.ts'
 import { countAbove, type FoundAbove, type FoundTransaction } from '../../detection/sql/account-rows-repository.ts'
 import { findChain, type StoredChain } from '../../detection/sql/chain-state-repository.ts'
@@ -16,7 +16,17 @@ import { caip2Of } from '../../domain/chain.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { createDatabaseClock } from '../../postgres/database-clock.ts'
 import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
-import { type Command, type CommandContext, counted, EXIT_FAILED, EXIT_GOOD, parseBlock } from '../shared/command.ts'
+import {
+  type Command,
+  type CommandContext,
+  counted,
+  EXIT_FAILED,
+  EXIT_FAILING,
+  EXIT_GOOD,
+  EXIT_NOT_FOLLOWED,
+  EXIT_UNDECIDED,
+  parseBlock,
+} from '../shared/command.ts'
 import { chainNamed, chainsOrDemo, findChains, readSetup, requireChains } from '../shared/read-chains.ts'
 import { withDetection } from '../shared/with-detection.ts'
 import { STORE_VARIABLES, withStore } from '../shared/with-store.ts'
@@ -137,7 +147,9 @@ const chainsStatus: Command = {
   path: ['chains', 'status'],
   summary:
     'Show how each chain is followed: lag, heights, reorgs, back-fill, nodes, what is wrong. In a terminal a table that refreshes ' +
-    'until Ctrl-C, otherwise one JSON document, as GET /v1/chains gives it. Exit code 1 when a chain is stopped by an alarm.',
+    'until Ctrl-C, otherwise one JSON document, as GET /v1/chains gives it. Exit code 1 when a chain is stopped by an alarm, else 4 when ' +
+    'no process follows one, else 5 when one is failing; 3 when the database cannot be read.',
+  exitWhenThrown: EXIT_UNDECIDED,
   takes: {
     '[--chain NAME]': 'only this chain, by a name or id',
     '[--json]': 'one JSON document, also in a terminal',
@@ -192,8 +204,16 @@ function showJson(shown: readonly ListedChain[], { stdout }: CommandContext): nu
   return exitCodeOf(shown)
 }
 
+/** The states for which somebody has to act, the worst first. */
+const exitCodes: readonly (readonly [ChainState, number])[] = [
+  ['STOPPED', EXIT_FAILED],
+  ['NOT_FOLLOWED', EXIT_NOT_FOLLOWED],
+  ['FAILING', EXIT_FAILING],
+]
+
 function exitCodeOf(shown: readonly ListedChain[]): number {
-  return shown.some(({ alarm }) => alarm !== undefined) ? EXIT_FAILED : EXIT_GOOD
+  const worst = exitCodes.find(([bad]) => shown.some(({ state }) => state === bad))
+  return worst?.[1] ?? EXIT_GOOD
 }
 
 export const commands: readonly Command[] = [chainsStatus, chainsCheck, chainsRestart]

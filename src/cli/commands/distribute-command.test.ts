@@ -24,6 +24,7 @@ it.each<[string[], environment: Record<string, string>, says: string]>([
     stderr,
     actor: 'ann@host',
     signal: new AbortController().signal,
+    delayStop: async () => {},
   })
   expect(exitCode).toBe(2)
   expect(String(stderr.read())).toContain(says)

@@ -6,18 +6,15 @@ import type { Service } from '../../app.ts'
 import { type Config, ConfigError } from '../../config.ts'
 import type { Logger } from '../../domain/logger.ts'
 import type { Meter } from '../../domain/telemetry/telemetry.ts'
+import type { StopSignals } from '../shared/command.ts'
 
-const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'is in use; stop the process that listens there, or set',
-  EACCES: 'needs privileges that this user lacks; set',
-}
-const ENDINGS: Readonly<Record<string, string>> = { EACCES: ' to 1024 or more' }
-
-/** Codes that say that HOST is wrong. */
-const HOST_FAULTS: Readonly<Record<string, string>> = {
-  EADDRNOTAVAIL: 'is no address of this machine',
-  ENOTFOUND: 'is no address, and no name of one',
-  EINVAL: 'is no address that can be listened on',
+/** What is wrong with a variable, by the code with which the system refuses it. @param name - of the port's variable */
+const FAULTS: Readonly<Record<string, (name: string, host: string, port: number) => string>> = {
+  EACCES: (name, _, port) => `${name} is ${port}, which needs privileges that this user lacks: use 1024 or more`,
+  EADDRNOTAVAIL: (_, host) => `HOST is ${host}, which is no address of this machine: use one that it has, or 0.0.0.0`,
+  EINVAL: (_, host) => `HOST is ${host}, which is no address that can be listened on`,
+  ENOTFOUND: (_, host) => `HOST is ${host}, a name that is not known here: use an address`,
+  EAI_AGAIN: (_, host) => `HOST is ${host}, a name that cannot be looked up here: use an address`,
 }
 
 const CERTIFICATE_DAYS = {
@@ -28,7 +25,7 @@ const CERTIFICATE_DAYS = {
 /**
  * Starts the listener. With TLS, SIGHUP reloads the certificate.
  *
- * @throws Error that names the host and port when they are not available; ConfigError for a host or a certificate that is not valid
+ * @throws Error when another process listens there; ConfigError for a host, port or certificate that cannot be used
  */
 export async function listen(
   service: Service,
@@ -61,10 +58,14 @@ export async function naming<T>(name: string, host: string, port: number, start:
   try {
     return await start()
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? ''
-    if (HOST_FAULTS[code] !== undefined) throw new ConfigError([`HOST is ${host}, which ${HOST_FAULTS[code]}`])
-    if (REASONS[code] === undefined) throw error
-    throw new Error(`port ${port} of ${host} ${REASONS[code]} ${name}${ENDINGS[code] ?? ''}`, { cause: error })
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (code === 'EADDRINUSE') {
+      throw new Error(`port ${port} of ${host} is in use; stop the process that listens there, or set ${name}`, {
+        cause: error,
+      })
+    }
+    const explain = FAULTS[code]
+    throw explain === undefined ? error : new ConfigError([explain(name, host, port)])
   }
 }
 
@@ -86,19 +87,23 @@ async function renew(listener: Listener, config: Config, logger: Logger): Promis
 const GRACE_MS = 10_000
 
 /**
- * Waits until the signal fires or a part that the service needs fails. Then stops listening and lets calls in flight finish.
+ * Waits until the signal fires or a part that the service needs fails. Then stops listening and lets calls in flight finish. After a signal, calls
+ * first go on as before for a while, so that balancers send them elsewhere.
  *
+ * @param options.delayMs - how long
  * @param options.failures - each resolves with an error when its part fails
  * @throws that error, after everything has stopped
  */
 export async function runUntilStopped({
   listener,
-  signal,
+  context: { signal, delayStop },
+  delayMs,
   logger,
   failures,
 }: {
   readonly listener: Listener
-  readonly signal: AbortSignal
+  readonly context: StopSignals
+  readonly delayMs: number
   readonly logger: Logger
   readonly failures: readonly Promise<Error>[]
 }): Promise<void> {
@@ -107,8 +112,14 @@ export async function runUntilStopped({
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
   })
   const failure = await Promise.race([stopRequested, ...failures])
-  if (failure === undefined) logger.info({}, 'stopping: no new calls; calls in flight may finish')
-  else logger.error({ reason: failure.message }, 'stopping: a part that the service needs has failed')
+  if (failure !== undefined) {
+    logger.error({ reason: failure.message }, 'stopping: a part that the service needs has failed')
+  } else {
+    if (delayMs > 0) logger.info({ delayMs }, 'stopping: not ready any more; calls go on during the delay')
+    listener.drain()
+    await delayStop(delayMs)
+    logger.info({}, 'stopping: no new calls; calls in flight may finish')
+  }
   await listener.stop({ graceMs: GRACE_MS })
   if (failure !== undefined) throw failure
 }

@@ -52,7 +52,7 @@ export async function serveChains(
   void service.learnNodes(context.signal)
   const names = chains.length === 0 ? 'no chains, search only' : chains.map(({ name }) => name).join(', ')
   context.stdout.write(`Waybill on ${listener.url}: ${names}\n`)
-  await runUntilStopped({ listener, signal: context.signal, logger, failures: [failed] })
+  await runUntilStopped({ listener, context, delayMs: config.shutdownDelayMs, logger, failures: [failed] })
 }
 
 /** How long the first answer waits for slow nodes. */

@@ -103,7 +103,13 @@ export async function serveDemo(
   const chainFailed = demo.crashed.then(
     ({ chain, exit }) => new Error(`the node of the demo chain ${chain} has ended (${exit.signal ?? exit.code})`),
   )
-  await runUntilStopped({ listener, signal, logger, failures: [store.failed, chainFailed] })
+  await runUntilStopped({
+    listener,
+    context,
+    delayMs: config.shutdownDelayMs,
+    logger,
+    failures: [store.failed, chainFailed],
+  })
 }
 
 /** The origins whose pages may use the demo's publishable key: its own, and those of usual development servers. */

@@ -5,15 +5,28 @@ import { configHelp } from '../../config.ts'
 import { isAccountName } from '../../domain/account.ts'
 import { suggestName } from '../../domain/nearest.ts'
 
-/** Exit codes: 0 success, 1 partial or complete failure, 2 wrong usage or configuration, 3 could not be decided, 130 stopped by a signal. */
+/** Exit codes: 0 success, 1 partial or complete failure, 2 wrong usage or configuration, 3 could not be decided, 4 and 5 of `chains status`, 130 stopped by a signal. */
 export const EXIT_GOOD = 0
 export const EXIT_FAILED = 1
 export const EXIT_USAGE = 2
 export const EXIT_UNDECIDED = 3
+export const EXIT_NOT_FOLLOWED = 4
+export const EXIT_FAILING = 5
 export const EXIT_STOPPED = 130
 
+/** How a process learns that it is to stop. */
+export interface StopSignals {
+  /** Fires at the first SIGTERM or SIGINT. */
+  readonly signal: AbortSignal
+  /**
+   * Waits before a stop closes anything; the time that a stop may take begins afterwards. Ends early at a second signal, and at once where SIGINT
+   * stops the process: somebody at a terminal waits.
+   */
+  readonly delayStop: (delayMs: number) => Promise<void>
+}
+
 /** What a command may use; it reads no globals. */
-export interface CommandContext {
+export interface CommandContext extends StopSignals {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly workingFolder: string
   readonly stdin: Readable
@@ -23,8 +36,6 @@ export interface CommandContext {
   readonly stderr: Writable
   /** Who runs the command, `user@host`, for the audit log. */
   readonly actor: string
-  /** Fires when the process gets SIGTERM or SIGINT. */
-  readonly signal: AbortSignal
 }
 
 /** One command of the command line: `keys create`. */
@@ -37,6 +48,8 @@ export interface Command {
   readonly environment: readonly string[]
   /** Whether it runs until it is stopped, and logs what it does. */
   readonly isService?: true
+  /** The exit code where the command throws; default 1. */
+  readonly exitWhenThrown?: number
   /** @returns the exit code: 0 for success, 1 for partial or complete failure, 3 where something could not be decided */
   run(input: CommandInput, context: CommandContext): Promise<number>
 }
