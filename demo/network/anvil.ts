@@ -10,6 +10,9 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createRpc } from './rpc.ts'
 
+/** Ends the node with this process where there is no `setpriv`. */
+const KEEPER = join(import.meta.dirname, '../../src/postgres/embedded/keep-child.ts')
+
 /** Large, because automatic mining strands transactions whose gas limits do not fit into one block. */
 const BLOCK_GAS_LIMIT = 2_000_000_000
 const KEPT_STATES = 32
@@ -36,6 +39,8 @@ export interface AnvilOptions {
    * given its time.
    */
   genesisTimeSec?: number
+  /** The system to start it for, for tests; this one by default. */
+  platform?: NodeJS.Platform
   /** How many old states stay in memory; 32 by default. */
   keptStates?: number
   /** A state that `anvil_dumpState` or an earlier process wrote, which the chain continues. */
@@ -60,11 +65,14 @@ export interface AnvilExit {
 export class AnvilStartError extends Error {
   /** Whether the state to continue cannot be parsed, so that only a new chain can start. */
   readonly stateUnreadable: boolean
+  /** Whether the installation lacks its binary, which another start does not change. */
+  readonly isNotInstalled: boolean
 
-  constructor(message: string, { stateUnreadable = false } = {}) {
+  constructor(message: string, { stateUnreadable = false, isNotInstalled = false } = {}) {
     super(message)
     this.name = 'AnvilStartError'
     this.stateUnreadable = stateUnreadable
+    this.isNotInstalled = isNotInstalled
   }
 }
 
@@ -105,6 +113,11 @@ export async function startAnvil(options: AnvilOptions) {
 }
 
 function spawnAnvil(options: AnvilOptions): ChildProcess {
+  const { platform = process.platform } = options
+  if (platform !== 'linux') {
+    const kept = [KEEPER, 'SIGTERM', options.state?.lockFile ?? '', '0', anvilBinary(), ...anvilArguments(options)]
+    return spawn(process.execPath, kept, { stdio: ['pipe', 'pipe', 'pipe'], detached: true })
+  }
   const args = ['--pdeathsig', 'TERM', '--', anvilBinary(), ...anvilArguments(options)]
   const locked = options.state && ['-n', '-F', '-E', String(LOCK_HELD_EXIT_CODE), options.state.lockFile, 'setpriv']
   const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe']
@@ -113,18 +126,38 @@ function spawnAnvil(options: AnvilOptions): ChildProcess {
   return locked ? spawn('flock', [...locked, ...args], asChild) : spawn('setpriv', args, asChild)
 }
 
+/**
+ * The package with anvil for a machine; npm installs the one that fits.
+ *
+ * @throws AnvilStartError where there is none
+ */
+export function anvilPackage(platform: string = process.platform, arch: string = process.arch): string {
+  const cpu = new Map([
+    ['x64', 'amd64'],
+    ['arm64', 'arm64'],
+  ]).get(arch)
+  if (cpu !== undefined && (platform === 'linux' || platform === 'darwin'))
+    return `@foundry-rs/anvil-${platform}-${cpu}`
+  throw notInstalled('which is published for Linux and macOS on x64 and arm64')
+}
+
+function notInstalled(why: string): AnvilStartError {
+  return new AnvilStartError(
+    `there is no chain for the demo on ${process.platform}-${process.arch}: its node comes with an optional package, ${why}. ` +
+      'Set DATABASE_URL and CHAINS_FILE to use chains of your own.',
+    { isNotInstalled: true },
+  )
+}
+
 function anvilBinary(): string {
-  const name = '@foundry-rs/anvil-linux-amd64'
+  const name = anvilPackage()
   try {
     const binary = join(createRequire(import.meta.url).resolve(`${name}/package.json`), '../bin/anvil')
     if (existsSync(binary)) return binary
   } catch {
-    // npm skips the package on other platforms; the error below says so.
+    // The error below says so.
   }
-  throw new AnvilStartError(
-    `there is no chain for the demo on ${process.platform}-${process.arch}: its node comes with the optional package ` +
-      `${name}, which is for Linux on x64. Run there, or set DATABASE_URL and CHAINS_FILE to use chains of your own.`,
-  )
+  throw notInstalled(`${name}, which is not installed: run npm ci without --omit=optional`)
 }
 
 function anvilArguments(options: AnvilOptions): string[] {
@@ -189,7 +222,7 @@ async function endProcess(child: ChildProcess, { writesState }: { writesState: b
   const closed = once(child, 'close')
   const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
   // The node prints its address shortly before it handles SIGTERM; a SIGTERM in between would end it without writing its state.
-  if (writesState) {
+  if (writesState && process.platform === 'linux') {
     while (!hasEnded() && !catchesSigterm(child.pid)) await wait(HANDLER_CHECK_MS)
   }
   child.kill('SIGTERM')

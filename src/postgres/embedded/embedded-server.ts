@@ -107,8 +107,16 @@ function requireMainThread(): void {
   throw new EmbeddedServerError('NOT_MAIN_THREAD', message)
 }
 
-async function findLaunchMode(folder: ServerFolder, tools: LaunchTools, binaries: ServerBinaries): Promise<LaunchMode> {
+async function findLaunchMode(
+  folder: ServerFolder,
+  tools: LaunchTools | undefined,
+  binaries: ServerBinaries,
+): Promise<LaunchMode> {
   const uid = process.geteuid?.() ?? 0
+  if (tools === undefined) {
+    if (uid !== 0) return { kind: 'plain' }
+    throw new EmbeddedServerError('OTHER_OWNER', 'PostgreSQL does not run as root: start as another user.')
+  }
   const owner = await dataOwner(folder)
   const users = parsePasswd(await readFile('/etc/passwd', 'utf8').catch(() => ''))
   const namespaceWorks =
@@ -136,7 +144,9 @@ function probeNamespace(tools: LaunchTools, users: readonly Identity[], reached:
 /** In a session of its own, the server does not get Ctrl-C from the terminal, which would stop it before the calls that use it. */
 function launch([command = '', ...args]: string[], folder: ServerFolder) {
   const env = { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' }
-  return spawn(command, args, { cwd: folder.root, env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+  // The keeper learns by the end of its input that this process has ended.
+  const input = (process.platform === 'linux' ? 'ignore' : 'pipe') as 'ignore'
+  return spawn(command, args, { cwd: folder.root, env, detached: true, stdio: [input, 'ignore', 'pipe'] })
 }
 
 /** Follows the server's log: its first lines tell when the server is ready, or why it is not. */
