@@ -1,0 +1,47 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { configHelp } from '../../src/config.ts'
+import { root } from '../run-command.ts'
+
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const { version } = JSON.parse(read('package.json')) as { version: string }
+
+it('the nginx of the compose file is that of the guide, with two processes', () => {
+  const [, guided = ''] = /```nginx\n(.*?)```/s.exec(read('docs/guides/behind-a-proxy.md')) ?? []
+  const [, conf = ''] = /^# [^\n]*\n(.*)$/s.exec(read('deploy/compose/nginx.conf')) ?? []
+  const server = '    server 127.0.0.1:8080 max_fails=0;'
+  expect(guided).toContain(server)
+  const both = [1, 2].map((n) => server.replace('127.0.0.1', `waybill-${n}`)).join('\n')
+  expect(conf).toBe(guided.replace(server, both))
+})
+
+it.each(['version', 'appVersion'])('the %s of the chart is that of the project', (name) => {
+  expect(read('deploy/helm/waybill/Chart.yaml')).toContain(`\n${name}: ${version}\n`)
+})
+
+it('every package of the project has its version', () => {
+  const paths = ['apps/console', 'apps/pay', 'clients/typescript', 'demo'].map((folder) => `${folder}/package.json`)
+  expect(paths.map((path) => (JSON.parse(read(path)) as { version: string }).version)).toEqual(paths.map(() => version))
+})
+
+it('the image copies folders and files that there are', () => {
+  const copied = [...read('deploy/Dockerfile').matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, from = '']) =>
+    from.split(' '),
+  )
+  expect(copied.length).toBeGreaterThan(10)
+  expect(copied.filter((path) => !existsSync(join(root, path)))).toEqual([])
+})
+
+it('every file for operators sets only variables that there are', () => {
+  const known = [...configHelp.map(([name]) => name), 'METRICS_PORT', 'NODE_ENV', 'NODE_COMPILE_CACHE']
+  const set = [
+    ...(/^ENV (.*)$/m.exec(read('deploy/Dockerfile'))?.[1] ?? '').matchAll(/(\w+)=/g),
+    ...(/^Environment=(.*)$/m.exec(read('deploy/systemd/waybill.service'))?.[1] ?? '').matchAll(/(\w+)=/g),
+    ...(/&environment\n(.*?)\n {4}volumes/s.exec(read('deploy/compose/compose.yaml'))?.[1] ?? '').matchAll(
+      /^ +(\w+):/gm,
+    ),
+  ].map(([, name]) => name)
+  expect(set.length).toBeGreaterThan(8)
+  expect(set.filter((name) => !known.includes(name ?? ''))).toEqual([])
+})
