@@ -26,6 +26,7 @@ const SOURCES = [
   'clients/typescript/src/**/*.ts',
   'docs/**/*.*',
   'gen/**/*.*',
+  'proto{,_vendor}/**/*.proto',
   'src/{api,errors,transcoding}/**/*.ts',
   'tools/client/*.ts',
   '{README,CHANGELOG}.md',

@@ -34,6 +34,7 @@ ${page.summary !== '' && html`<meta name="description" content="${page.summary}"
 <link rel="license" href="${frame.licences}">
 <link rel="service-desc" type="application/json" href="/openapi.json">
 <link rel="alternate" type="text/markdown" href="${page.source}">
+${page.url === '/docs/changelog' && html`<link rel="alternate" type="application/atom+xml" href="/docs/changelog.atom">`}
 <script src="${frame.script}" data-search="${frame.search}" data-sections="${frame.sections}" defer></script>
 </head>
 <body>
@@ -82,7 +83,7 @@ function renderContents(pages: readonly MarkdownDocument[], current: string): Ht
 /** Links between documents lead to their pages; files of the repository that are not served are no links. */
 function linksFrom({ path }: MarkdownDocument, pages: readonly MarkdownDocument[]): ResolveLink {
   return (href) => {
-    if (/^(?:https?:\/\/|#|\/openapi)/.test(href)) return href
+    if (/^(?:https?:\/\/|#|\/(?:openapi|protos|descriptors))/.test(href)) return href
     const [file = '', anchor] = href.split('#')
     const target = posix.resolve('/', posix.dirname(path), file).slice(1)
     const name = special[target] ?? target
@@ -195,6 +196,6 @@ const escapes: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-function escapeHtml(text: string): string {
+export function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => escapes[character] ?? character)
 }

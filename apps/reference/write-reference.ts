@@ -1,3 +1,4 @@
+import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build } from 'esbuild'
@@ -6,7 +7,9 @@ import type { OpenApiDocument } from '../../src/api/openapi/openapi-document.ts'
 import { createPaymentsServices, type PaymentsCalls } from '../../src/api/services/payments-services.ts'
 import { type BuiltFile, digestOf } from '../bundle/built-file.ts'
 import { noticesOf } from '../bundle/bundle-app.ts'
+import { type ArchivedFile, packTarGz } from '../bundle/tar.ts'
 import { markReasons, writeApiPages } from './api-pages.ts'
+import { writeChangelogFeed } from './changelog-feed.ts'
 import { type MarkdownDocument, readDocuments, type Section } from './read-documents.ts'
 import { renderDocument, renderPage } from './render-page.ts'
 import { sectionsOf } from './sections.ts'
@@ -35,6 +38,7 @@ export async function writeReference(root: string): Promise<readonly BuiltFile[]
   const script = assetOf('reference', 'js', code)
   const found = pages.flatMap((page) => sectionsOf(page, renderDocument(page, pages).headings))
   const sections = assetOf('sections', 'json', JSON.stringify(found))
+  const changelog = documents.find(({ url }) => url === '/docs/changelog')?.markdown ?? ''
   const { search, licences } = await bundleSearch(join(import.meta.dirname, 'search.ts'))
   const urls = {
     style: `/${style.path}`,
@@ -50,11 +54,24 @@ export async function writeReference(root: string): Promise<readonly BuiltFile[]
     search,
     licences,
     sections,
+    { path: 'docs/changelog.atom', body: writeChangelogFeed(changelog) },
+    { path: 'protos.tar.gz', body: packTarGz(await readProtos(root)) },
     ...pages.flatMap((page) => [
       { path: `${page.url.slice(1)}.html`, body: renderPage(frame, page) },
       { path: page.source.slice(1), body: page.markdown },
     ]),
   ]
+}
+
+/** The definitions of the API, with all that they import but what every compiler brings. */
+async function readProtos(root: string): Promise<readonly ArchivedFile[]> {
+  const [own, vendored] = ['proto', 'proto_vendor'].map((folder) => globSync('**/*.proto', { cwd: join(root, folder) }))
+  const all = [
+    ...(own ?? []).map((path) => ['proto', path] as const),
+    ...(vendored ?? []).filter((path) => !path.startsWith('grpc')).map((path) => ['proto_vendor', path] as const),
+  ]
+  const sorted = all.toSorted(([, one], [, other]) => (one < other ? -1 : 1))
+  return Promise.all(sorted.map(async ([folder, path]) => ({ path, body: await readFile(join(root, folder, path)) })))
 }
 
 const assetOf = (name: string, type: string, body: string) => ({
@@ -107,6 +124,7 @@ curl -s "$WAYBILL/payments?status=CONFIRMED&limit=5" -H "x-api-key: $WAYBILL_KEY
 
 const descriptions = `- [OpenAPI 3.1](/openapi.json): every path, parameter, answer and error, with examples
 - [OpenAPI 3.2](/openapi-3.2.json): the same, with the messages of streams
+- [Definitions](/protos.tar.gz) as .proto files with all that they import, and [descriptors](/descriptors.binpb) of all of them
 - gRPC, gRPC-Web and Connect on the same port, with server reflection: [protocols](/docs/reference/protocols.md)`
 
 function linesOf({ source, title, summary, operations = [] }: MarkdownDocument): readonly string[] {

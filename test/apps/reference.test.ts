@@ -1,4 +1,7 @@
+import { execFileSync } from 'node:child_process'
 import { posix } from 'node:path'
+import { createFileRegistry, fromBinary } from '@bufbuild/protobuf'
+import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt'
 import { beforeAll, describe, expect, it, test } from 'vitest'
 import { headingId, renderMarkdown } from '../../apps/reference/render-page.ts'
 import { createSearch } from '../../apps/reference/search.ts'
@@ -47,6 +50,34 @@ function linksOf(path: string, { contentType, body }: OpenFile) {
 }
 
 const pages = () => [...found].filter(([, { contentType }]) => contentType.startsWith('text/html'))
+
+describe('the definitions', () => {
+  const bytesOf = (path: string) => Buffer.from(found.get(path)?.body ?? '')
+
+  it('are served as files that a compiler takes, imports included', () => {
+    const list = execFileSync('tar', ['-tzf', '-'], { input: bytesOf('/protos.tar.gz'), encoding: 'utf8' }).split('\n')
+    expect(list).toEqual(
+      expect.arrayContaining([
+        'payments/v1/payment.proto',
+        'google/api/annotations.proto',
+        'google/rpc/status.proto',
+        'buf/validate/validate.proto',
+      ]),
+    )
+    expect(list.filter((path) => path.startsWith('grpc'))).toEqual([])
+  })
+
+  it('are served as descriptors, each after its imports', () => {
+    const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, bytesOf('/descriptors.binpb')))
+    const search = registry.getService('payments.v1.PaymentSearchService')
+    expect(search?.methods.map(({ name }) => name)).toContain('SearchPayments')
+    const names = fromBinary(FileDescriptorSetSchema, bytesOf('/descriptors.binpb')).file
+    for (const [place, { dependency }] of names.entries()) {
+      const before = names.slice(0, place).map(({ name }) => name)
+      expect(before).toEqual(expect.arrayContaining(dependency))
+    }
+  })
+})
 
 describe('the pages of /docs', () => {
   it('lead to every operation, guide and schema, and to no anchor that is not there', () => {

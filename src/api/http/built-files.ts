@@ -54,7 +54,7 @@ export function createBuiltFiles({ folder, originsOfKey, demoKey }: BuiltFilesOp
   }
 
   return {
-    paths: ['/console', '/docs', '/llms.txt'],
+    paths: ['/console', '/docs', '/llms.txt', '/protos.tar.gz'],
     covers: (path) => nameOf(path) !== undefined,
     async read(path, query) {
       if (path.endsWith('/')) return { location: path.replace(/\/+$/, '') }
@@ -82,12 +82,14 @@ function nameOf(path: string): string | undefined {
   if (/^\/(?:console|pay|docs)\/assets\/[^/]+$/.test(path)) return path.slice(1)
   if (/^\/console(?:\/|$)/.test(path)) return CONSOLE
   if (/^\/pay\/[^/]+$/.test(path)) return CHECKOUT
-  if (path === '/llms.txt') return 'llms.txt'
+  if (path === '/llms.txt' || path === '/protos.tar.gz') return path.slice(1)
   if (/^\/docs(?:\/|$)/.test(path)) return extname(path) === '' ? `${path.slice(1)}.html` : path.slice(1)
   return undefined
 }
 
 const contentTypes: Readonly<Record<string, string>> = {
+  '.atom': 'application/atom+xml; charset=utf-8',
+  '.gz': 'application/gzip',
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
