@@ -187,7 +187,7 @@ create table pending_replays (
 
 -- What payments and refunds make of a request is written when they are settled, so that lists are filtered by it without reading payments:
 -- status, the rank of its status (requestStatuses, from 1); paid, by final payments; pending, by others; held, of all less what was returned;
--- overpaid, null before something covers the request.
+-- overpaid, null before something covers the request. expiry_logged: whether its expiry stands in the log of changes.
 create table requests (
   account_id integer not null,
   request_id bytea not null,
@@ -212,6 +212,7 @@ create table requests (
   pending numeric not null default 0,
   held numeric not null default 0,
   overpaid boolean,
+  expiry_logged boolean not null default false,
   primary key (account_id, request_id),
   unique (account_id, topic, payee)
 );
@@ -233,6 +234,10 @@ create index requests_cancelled on requests (account_id, status, created_at, req
   where cancelled_at is not null;
 create index requests_unpaid on requests (account_id, status, created_at, request_id)
   include (expires_at, cancelled_at) where status <= 2;
+
+-- Those whose expiry is still to be logged.
+create index requests_expiring on requests (account_id, expires_at)
+  where expires_at is not null and not expiry_logged and cancelled_at is null and status <= 2;
 
 create table idempotency_keys (
   account_id integer not null,
@@ -385,15 +390,16 @@ create table account_changes (
   primary key (account_id)
 ) with (fillfactor = 50);
 
--- The log of changes; numbers have no gaps within an account. kind: 1 insert, 2 update, 3 delete. old: the row of payments before the change,
--- null for an insert.
+-- The log of changes; numbers have no gaps within an account. kind: 1 insert, 2 update, 3 delete of a payment; 4 a request stands otherwise than
+-- before: its balances, its cancellation or its expiry. old: the row of payments before the change, null for an insert.
 create table payment_changes (
   account_id integer not null,
   change bigint not null,
   kind smallint not null,
-  payment_id uuid not null,
+  payment_id uuid,
   at timestamptz(3) not null,
   old jsonb,
+  changed_request bytea,
   primary key (account_id, change)
 );
 create index payment_changes_payment on payment_changes (account_id, payment_id, change) where old is not null;
@@ -508,3 +514,62 @@ create table pending_enrichments (
 );
 create index pending_enrichments_due on pending_enrichments (chain_id, due_at) where due_at is not null;
 create index pending_enrichments_block on pending_enrichments (chain_id, block_number);
+
+-- Webhooks ----------------------------------------------------------------------------------------------------------------------------------
+
+-- Where changes are sent. position: the last change that is sent, parked or of no interest to it. generation: counts what callers change, so that
+-- whoever sends begins anew. secret_number: from it and the secret of this installation the endpoint's secret is derived; the one before is valid
+-- until old_secret_until. lost_changes: how many were pruned before they were sent. ended: how many deliveries have ended.
+create table webhook_endpoints (
+  account_id integer not null,
+  id uuid not null,
+  url text not null,
+  kinds text[] not null,
+  filter text not null,
+  description text,
+  created_at timestamptz(3) not null,
+  secret_number integer not null default 1,
+  old_secret_until timestamptz(3),
+  paused_at timestamptz(3),
+  pause_reason text,
+  generation integer not null default 1,
+  position bigint not null,
+  lost_changes bigint not null default 0,
+  ended bigint not null default 0,
+  primary key (account_id, id)
+);
+
+-- Deliveries that failed, and those that wait behind one because they are of the same payment or request (subject): these have no due_at.
+create table parked_deliveries (
+  account_id integer not null,
+  endpoint_id uuid not null,
+  change bigint not null,
+  changed_at timestamptz(3) not null,
+  kind text not null,
+  subject text collate "C" not null,
+  attempts integer not null default 0,
+  attempted_at timestamptz(3),
+  due_at timestamptz(3),
+  status smallint,
+  failure text,
+  primary key (account_id, endpoint_id, change)
+);
+create index parked_deliveries_subject on parked_deliveries (account_id, endpoint_id, subject, change);
+create index parked_deliveries_due on parked_deliveries (account_id, endpoint_id, due_at) where due_at is not null;
+
+-- The last deliveries of an endpoint that ended, overwritten in turn. nth: the number of the delivery, whose remainder is its slot.
+create table ended_deliveries (
+  account_id integer not null,
+  endpoint_id uuid not null,
+  slot smallint not null,
+  nth bigint not null,
+  change bigint not null,
+  changed_at timestamptz(3) not null,
+  kind text not null,
+  subject text collate "C" not null,
+  attempts integer not null,
+  attempted_at timestamptz(3) not null,
+  status smallint,
+  failure text,
+  primary key (account_id, endpoint_id, slot)
+);

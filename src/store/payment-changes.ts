@@ -32,6 +32,9 @@ export interface StoredPayment extends CountedRow {
   readonly mark: string
 }
 
+/** `payment_changes.kind` of a change of a request. */
+export const REQUEST_CHANGE = 4
+
 /** Payments as they are stored before a write, by id. */
 export type StoredPayments = ReadonlyMap<string, StoredPayment>
 
@@ -146,6 +149,13 @@ export async function deletePayments(account: LockedAccount, before: StoredPayme
   })
 }
 
+/** Logs that requests stand otherwise than before. Call it after the payments of the transaction are logged. */
+export async function logRequests({ trx, accountId, at }: LockedAccount, requestIds: readonly Buffer[]): Promise<void> {
+  if (requestIds.length === 0) return
+  await trx.raw(LOG_REQUESTS, [at, [...requestIds], accountId])
+  await trx.raw(NUMBER, [requestIds.length, at, accountId])
+}
+
 /** Replaces payments by rows that `store` writes, and counts and logs what changed. */
 export async function replacePayments(
   account: LockedAccount,
@@ -192,6 +202,12 @@ const LOG_INSERTS = `
   insert into payment_changes (${LOG_COLUMNS})
   select a.account_id, a.last_change + ?::bigint + made.nth, 1, made.id, ?::timestamptz, null::jsonb
   from account_changes a cross join unnest(?::uuid[]) with ordinality as made (id, nth) where a.account_id = ?`
+
+/** Binds the stamp, ids, the account. */
+const LOG_REQUESTS = `
+  insert into payment_changes (account_id, change, kind, at, changed_request)
+  select a.account_id, a.last_change + given.nth, ${REQUEST_CHANGE}, ?::timestamptz, given.id
+  from account_changes a cross join unnest(?::bytea[]) with ordinality as given (id, nth) where a.account_id = ?`
 
 /**
  * Logs payments as they are, before they are updated: their rows never leave the server. `offset 0` has each looked up; without

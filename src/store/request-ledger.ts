@@ -7,6 +7,7 @@ import {
   copyNewPayments,
   deletePayments,
   type LockedAccount,
+  logRequests,
   readPaymentsById,
 } from './payment-changes.ts'
 import type { PaymentRow } from './payment-row.ts'
@@ -299,11 +300,9 @@ function toInsert(row: PaymentRow): Record<string, unknown> {
   }
 }
 
-/** Stores the standings of requests. All writers give them in the order of their ids, so that they lock rows in one order. */
-export async function saveStandings(
-  { trx, accountId }: LockedAccount,
-  standings: readonly RequestStanding[],
-): Promise<void> {
+/** Stores the standings of requests, and logs them. All writers give them in the order of their ids, so that they lock rows in one order. */
+export async function saveStandings(account: LockedAccount, standings: readonly RequestStanding[]): Promise<void> {
+  const { trx, accountId } = account
   for (let from = 0; from < standings.length; from += STANDINGS_A_STATEMENT) {
     const some = standings.slice(from, from + STANDINGS_A_STATEMENT)
     await trx.raw(SAVE_STANDINGS, [
@@ -315,6 +314,10 @@ export async function saveStandings(
       accountId,
     ])
   }
+  await logRequests(
+    account,
+    standings.map(({ requestId }) => requestId),
+  )
 }
 
 const SAVE_STANDINGS = `

@@ -63,9 +63,9 @@ describe('waybill verify without chains', () => {
     await seed('sound')
     const checked = await check('--account', 'sound')
     expect(checked).toMatchObject({ code: 0, stdout: '' })
-    // Two inserts for the request, which settling updates twice; one insert without a request, and its update.
+    // Two inserts for the request, which settling updates twice, and its own change; one insert without a request, and its update.
     expect(checked.stderr).toBe(
-      'no chains are configured: only what is derived from payments is compared\nsound: 3 stored payments, 6 changes, 1 requests\nno difference\n',
+      'no chains are configured: only what is derived from payments is compared\nsound: 3 stored payments, 7 changes, 1 requests\nno difference\n',
     )
   })
 
@@ -88,17 +88,17 @@ describe('waybill verify without chains', () => {
     [
       'a gap in the log',
       [`delete from payment_changes where account_id = :account and change in (2, 3)`],
-      /^CHANGES\t-\t-\t2 to 3\tnone\tone of each from 1 to 6$/,
+      /^CHANGES\t-\t-\t2 to 3\tnone\tone of each from 1 to 7$/,
     ],
     [
       'a logged change that is not counted',
       [`update account_changes set last_change = 5 where account_id = :account`],
-      /^CHANGES\t-\t-\t6 to 6\tlogged\tnone but from 1 to 5$/,
+      /^CHANGES\t-\t-\t6 to 7\tlogged\tnone but from 1 to 5$/,
     ],
     [
       'a change that should have been pruned',
       [`update account_changes set pruned_change = 1 where account_id = :account`],
-      /^CHANGES\t-\t-\t1\tlogged\tnone but from 2 to 6$/,
+      /^CHANGES\t-\t-\t1\tlogged\tnone but from 2 to 7$/,
     ],
     [
       'an update without the row before',
@@ -160,7 +160,7 @@ describe('waybill verify without chains', () => {
     expect(await check('--account', account.name)).toMatchObject({ code: 0, stdout: '' })
     // A watch at change 5 cannot know what followed it.
     expect(await knex('account_changes').where({ account_id: id })).toMatchObject([
-      { last_change: 6n, pruned_change: 6n },
+      { last_change: 8n, pruned_change: 8n },
     ])
 
     await knex('reference_topics').where({ account_id: id }).delete()

@@ -172,7 +172,8 @@ describe('a payment that a bridge delivered', () => {
     expect(sourceOf(payment)).toEqual(source())
     expect(payment).toMatchObject({ type: 'CROSSCHAIN', network: 'BASE', initiator: canonical(far.wallets[3]) })
     const log = await knex('payment_changes').where({ account_id: account.id }).orderBy('change').pluck('kind')
-    expect(log).toEqual([1, 2])
+    // The payment, what it makes of its request, and its source.
+    expect(log).toEqual([1, 4, 2])
   })
 
   const changed = (change: (good: ReturnType<typeof done>) => unknown) => (txHash: string, response: ServerResponse) =>

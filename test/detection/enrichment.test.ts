@@ -112,7 +112,7 @@ async function paymentIn({ knex, account }: View, wanted: PaymentRequest) {
 }
 
 const pending = () => ill.knex('pending_enrichments').orderBy('block_number')
-const changesOf = () => ill.knex('payment_changes').count().first()
+const changesOf = () => ill.knex('payment_changes').whereNotNull('payment_id').count().first()
 
 /** Lets some time pass, and looks up what is due. */
 async function later(ms = 7_000): Promise<void> {

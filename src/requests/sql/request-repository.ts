@@ -12,7 +12,7 @@ import {
 } from '../../domain/payment-request.ts'
 import { inTransaction, runCancellable } from '../../postgres/cancellable.ts'
 import { copyRows } from '../../postgres/copy-rows.ts'
-import { lockAccount } from '../../store/payment-changes.ts'
+import { lockAccount, logRequests } from '../../store/payment-changes.ts'
 import { claimPayments, settleStored } from '../../store/request-ledger.ts'
 
 /** A request, and how it stood when it was read. */
@@ -112,14 +112,17 @@ export function createRequestRepository(knex: Knex, now = () => new Date()) {
       return (await runCancellable(knex, query, signal)).map(withBalance)
     },
     /** Stores when requests were cancelled. Does nothing for one that is cancelled or not stored. */
-    async cancel(account: Account, cancelled: readonly CancelledRequest[], signal?: AbortSignal): Promise<void> {
-      const query = knex.raw(CANCEL, [
-        cancelled.map(({ requestId }) => hexToBytes(requestId)),
-        cancelled.map(({ at }) => at),
-        account.id,
-      ])
-      await runCancellable(knex, query, signal)
-    },
+    cancel: (account: Account, cancelled: readonly CancelledRequest[], signal?: AbortSignal): Promise<void> =>
+      inTransaction(knex, signal, async (trx) => {
+        const locked = await lockAccount(trx, account.id, now())
+        const ids = cancelled.map(({ requestId }) => hexToBytes(requestId))
+        const asked = [ids, cancelled.map(({ at }) => at), account.id]
+        const { rows } = await trx.raw<{ rows: { request_id: Buffer }[] }>(CANCEL, asked)
+        await logRequests(
+          locked,
+          rows.map(({ request_id }) => request_id),
+        )
+      }),
 
     /** The claim on an idempotency key; undefined when nobody used the key. */
     findIdempotencyClaim: (account: Account, key: string, signal?: AbortSignal) =>
@@ -258,4 +261,5 @@ const FIND_STORED = 'select * from requests where account_id = ? and request_id 
 const CANCEL = `
   update requests set cancelled_at = reported.at
   from unnest(?::bytea[], ?::timestamptz[]) as reported(request_id, at)
-  where account_id = ? and requests.request_id = reported.request_id and cancelled_at is null`
+  where account_id = ? and requests.request_id = reported.request_id and cancelled_at is null
+  returning requests.request_id`

@@ -3,6 +3,7 @@ import { formatDecimal, trimNumeric } from '../../domain/decimal.ts'
 import { statusOfRank, typeOfCode } from '../../domain/payment.ts'
 import { settledStatuses } from '../../domain/payment-request.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
+import { REQUEST_CHANGE } from '../payment-changes.ts'
 import type { PaymentRow } from '../payment-row.ts'
 import { loadMeeting, loadRefunds, loadSuperseding, requestPages } from '../request-ledger.ts'
 import { type LedgerRequestRow, type RequestStanding, settleRequests } from '../settle-requests.ts'
@@ -154,7 +155,7 @@ const FIND_MISFITS = `
       case ${cases(2)} end as expected
     from (
       select change, payment_id, kind, at, old, lag(kind) over w as previous, lead(kind) over w is null as is_latest
-      from payment_changes where account_id = ? window w as (partition by payment_id order by change)
+      from payment_changes where account_id = ? and kind <> ${REQUEST_CHANGE} window w as (partition by payment_id order by change)
     ) c
     left join lateral (select id, changed_at from payments where account_id = ? and id = c.payment_id offset 0) p on is_latest
   ) checked

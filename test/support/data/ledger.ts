@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { formatDecimal } from '../../../src/domain/decimal.ts'
 import type { RequestBalance } from '../../../src/domain/payment-request.ts'
+import { REQUEST_CHANGE } from '../../../src/store/payment-changes.ts'
 import { checkAccount, type Difference, listStoredAccounts } from '../../../src/store/proof/check-account.ts'
 
 /** A balance with its amounts as the API writes them. */
@@ -53,6 +54,7 @@ export async function undoTo(knex: Knex, accountId: number, change: bigint): Pro
   const changes = await knex('payment_changes')
     .where({ account_id: accountId })
     .where('change', '>', change.toString())
+    .whereNot({ kind: REQUEST_CHANGE })
     .orderBy('change', 'desc')
   for (const { kind, payment_id: id, old, change: at } of changes) {
     if (state.has(id) === (kind === 3)) throw new Error(`change ${at}, of kind ${kind}, does not fit ${id}`)
