@@ -11,14 +11,17 @@ import type { Listener } from './api/listener/listener.ts'
 import { createOpenApiFiles } from './api/openapi/openapi-files.ts'
 import { type ApiOptions, serveApi } from './api/serve-api.ts'
 import type { OperationsCalls } from './api/services/operations-handler.ts'
+import { createPaymentToProto } from './api/services/payment-to-proto.ts'
 import { createPaymentsServices, VOLATILE_FIELDS } from './api/services/payments-services.ts'
 import { SHOWN_TO_PAGES } from './api/services/shown-to-pages.ts'
+import { createOpenChanges, readQueryFilter } from './api/services/webhook-events.ts'
 import { type Auth, createAuth } from './auth/auth.ts'
 import type { ProcessKey } from './auth/authenticate.ts'
 import { createApiKeyRepository } from './auth/sql/api-key-repository.ts'
 import { type Background, type BackgroundJob, createBackground } from './background.ts'
 import { type ChainDirectory, createChainDirectory } from './chains/chain-directory.ts'
 import type { ChainConfig } from './chains/chains-file.ts'
+import type { FindExplorer } from './chains/explorer.ts'
 import { createTokenDirectory, type TokenDirectory } from './chains/token-directory.ts'
 import { type ChainComparison, createChainComparison } from './detection/check/compare-chains.ts'
 import { createDetection } from './detection/detection.ts'
@@ -26,8 +29,11 @@ import { explainUnmatched } from './detection/report/explain-unmatched.ts'
 import { listChains } from './detection/report/list-chains.ts'
 import { pageUnmatched } from './detection/report/list-unmatched.ts'
 import { measureChains } from './detection/report/measure-chains.ts'
+import { caip2Of } from './domain/chain.ts'
 import { isLoopbackAuthority } from './domain/hosts/ip-network.ts'
 import type { Logger } from './domain/logger.ts'
+import type { PaymentRequest } from './domain/payment-request.ts'
+import type { RouteWarning } from './domain/route.ts'
 import type { Meter, Telemetry } from './domain/telemetry/telemetry.ts'
 import { measureNodes } from './nodes/measure-nodes.ts'
 import { createNodeLimits, type NodeLimits } from './nodes/node-limits.ts'
@@ -41,6 +47,7 @@ import { measurePools } from './postgres/watch-statements.ts'
 import { createRefundWallets } from './requests/refund-wallets.ts'
 import { createRequests } from './requests/requests.ts'
 import { createRefundWalletRepository } from './requests/sql/refund-wallet-repository.ts'
+import { logExpiredRequests, type ReadUntil, readRequestChanges } from './requests/sql/request-changes.ts'
 import { createRequestListRepository } from './requests/sql/request-list-repository.ts'
 import { createRequestRepository } from './requests/sql/request-repository.ts'
 import { createSummarizeRequests } from './requests/summarize-requests.ts'
@@ -54,6 +61,12 @@ import { createWatchHub } from './search/watch/watch-hub.ts'
 import { createWatchPayments, type WatchPayments } from './search/watch/watch-payments.ts'
 import { endPruning, pruneDueChanges } from './store/prune-changes.ts'
 import { getOrCreateSecret } from './store/settings-repository.ts'
+import type { ChangeSource } from './webhooks/send/endpoint-worker.ts'
+import { createPostWebhook } from './webhooks/send/post-webhook.ts'
+import { createSender, type Sender } from './webhooks/send/sender.ts'
+import { createDeliveryRepository } from './webhooks/sql/delivery-repository.ts'
+import { createEndpointRepository } from './webhooks/sql/endpoint-repository.ts'
+import { createWebhooks } from './webhooks/webhooks.ts'
 
 /** The composition root: makes every module and gives each what it needs of the others. */
 
@@ -87,6 +100,8 @@ export interface ServiceOptions {
   readonly telemetry?: Telemetry | undefined
   /** Compares the clock of this machine with the database's again. */
   readonly databaseClock?: DatabaseClock | undefined
+  /** Whether webhooks may be sent to http URLs and private networks; default false. */
+  readonly webhooksAllowPrivate?: boolean | undefined
 }
 
 export type ListenOptions = Pick<
@@ -95,6 +110,7 @@ export type ListenOptions = Pick<
 >
 
 const CURSOR_SECRET = 'cursor-secret'
+const WEBHOOK_SECRET = 'webhook-secret'
 
 /** What several modules need. */
 interface Shared {
@@ -153,20 +169,25 @@ export async function composeService(options: ServiceOptions) {
   const wallets = createRefundWallets({ repository: createRefundWalletRepository(knex), chains: options.chains, now })
   const { readPools } = options
   const reads = readPools === undefined ? createPaymentReads({ ...shared, knex }) : createPooledReads(readPools, shared)
+  const findExplorer: FindExplorer = (network) =>
+    network === undefined ? undefined : shared.chains.config(network)?.explorer
+  const webhooks = await composeWebhooks(options, shared, { findExplorer, warningsOf: routes.warningsOf })
   const services = createPaymentsServices({
     routes,
     requests: { requests, summarize: summarizeRequests, watch: watchRequest, warningsOf: routes.warningsOf },
     wallets,
     payments: reads,
     operations: composeOperations(options, shared),
-    findExplorer: (network) => (network === undefined ? undefined : shared.chains.config(network)?.explorer),
+    findExplorer,
+    webhooks: webhooks.service,
     watch: { watch: composeWatch(options, shared), issueTicket: (caller) => auth.issueTicket(caller) },
   })
   return {
     requests,
     detection,
-    /** Compares the chains file with its nodes, and prunes the log of changes. */
-    background: composeBackground(options, comparison),
+    webhooks,
+    /** Compares the chains file with its nodes, prunes the log of changes, and sends webhooks. */
+    background: composeBackground(options, comparison, webhooks),
     /**
      * Compares what payers are sent to with what the nodes answer; the background goes on with that. Routes by what two answers say is wrong are
      * unavailable from then on.
@@ -199,9 +220,74 @@ const CLOCK_OFFSET = {
   help: "How far the database's clock is ahead of this machine's.",
 }
 
+/** Webhooks read the log of changes as watches do, and have the resources as the API answers them. */
+async function composeWebhooks(
+  { knex, logger, now, webhooksAllowPrivate: allowsPrivate = false }: ServiceOptions,
+  shared: Shared,
+  {
+    findExplorer,
+    warningsOf,
+  }: {
+    readonly findExplorer: FindExplorer
+    readonly warningsOf: (request: PaymentRequest) => readonly RouteWarning[]
+  },
+) {
+  const { parseFilter } = createPaymentSearch({ ...shared, knex })
+  const watch = createWatchRepository(knex)
+  const hub = createWatchHub({ readLastChanges: (accountIds) => watch.lastChanges(accountIds), logger })
+  const readUntil = async (signal?: AbortSignal): Promise<ReadUntil> => {
+    const byChain = new Map((await watch.progress(signal)).map(({ chainId, readTime }) => [chainId, readTime]))
+    return new Map(shared.chains.configured.map(({ name, chainId }) => [name, byChain.get(caip2Of(chainId))]))
+  }
+  const source: ChangeSource = {
+    open: createOpenChanges({
+      parseFilter,
+      readPayments: watch.read,
+      readRequests: async (range, signal) =>
+        readRequestChanges(knex, range, { readUntil: await readUntil(signal), now: now() }, signal),
+      toProto: createPaymentToProto(findExplorer),
+      warningsOf,
+    }),
+    waitForChange: hub.waitForChange,
+  }
+  const endpoints = createEndpointRepository(knex)
+  const { post } = createPostWebhook({ allowsPrivate, now })
+  const master = await getOrCreateSecret(knex, WEBHOOK_SECRET)
+  const sender = createSender({
+    knex,
+    source,
+    endpoints,
+    deliveries: createDeliveryRepository(knex),
+    post,
+    logger,
+    now,
+    master,
+  })
+  return {
+    service: createWebhooks({
+      repository: endpoints,
+      checkFilter: (account, filter, signal) => parseFilter(account, readQueryFilter(filter), signal),
+      post,
+      master,
+      now,
+      allowsPrivate,
+    }),
+    source,
+    sender,
+    /** Logs the expiry of requests for the accounts that are told of it. */
+    async logExpired(signal: AbortSignal): Promise<void> {
+      const accounts = sender.accountsWithRequests()
+      if (accounts.size === 0) return
+      const at = { readUntil: await readUntil(signal), now: now() }
+      for (const [accountId, since] of accounts) await logExpiredRequests(knex, { accountId, since }, at, signal)
+    },
+  }
+}
+
 function composeBackground(
   { knex, logger, now, databaseClock }: ServiceOptions,
   comparison: ChainComparison,
+  { sender, logExpired }: { readonly sender: Sender; readonly logExpired: (signal: AbortSignal) => Promise<void> },
 ): Background {
   const owner = randomUUID()
   const jobs: BackgroundJob[] = [
@@ -216,6 +302,8 @@ function composeBackground(
       round: (signal) => pruneDueChanges({ knex, now, owner, signal }),
       end: () => endPruning(knex, owner),
     },
+    { name: 'sending webhooks', everyMs: 2_000, round: (signal) => sender.round(signal), end: () => sender.end() },
+    { name: 'logging expired requests', everyMs: 2_000, round: logExpired },
   ]
   if (databaseClock !== undefined) {
     const name = "comparing the machine's clock with the database's"

@@ -48,6 +48,8 @@ export interface Config extends StoreConfig {
     | { readonly kind: 'DEMO' /** Days of payments before those on the chains. */; readonly days: number }
     | { readonly kind: 'FILE'; readonly path: string }
     | { readonly kind: 'NONE' }
+  /** Whether webhooks may be sent to http URLs and to addresses of private networks. */
+  readonly webhooksAllowPrivate: boolean
   /** The cross-chain provider; undefined for none. */
   readonly lifi:
     | {
@@ -138,6 +140,8 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   CHAINS_FILE:
     'JSON file of the chains to serve (see chains/mainnets.json), or none for search only; without CHAINS_FILE and DATABASE_URL the demo runs',
   DEMO_DAYS: 'days of earlier payments that the demo imports, 0 to 400 (default 180)',
+  WEBHOOK_ALLOW_PRIVATE:
+    'true sends webhooks to http:// URLs and addresses of private networks too (default false; true in the demo)',
   LIFI_URL: 'https:// URL of LI.FI (https://li.quest), for cross-chain routes (default none; not in the demo)',
   LIFI_API_KEY: 'API key of LI.FI, for a larger quota (default none)',
   LIFI_MAX_LOSS_PERCENT:
@@ -179,6 +183,7 @@ export function readConfig(
     limits: readLimits(sent),
     shutdownDelayMs:
       readWhole(sent, 'SHUTDOWN_DELAY_SECONDS', { from: 0, to: 600 }, chains.kind === 'DEMO' ? 0 : 5) * 1_000,
+    webhooksAllowPrivate: readSwitch(sent, 'WEBHOOK_ALLOW_PRIVATE', chains.kind === 'DEMO'),
     chains,
   }
   return { config, faults }
@@ -377,6 +382,12 @@ function readTls({ read, pathOf, faults }: Sent): Config['tls'] {
   if (cert !== undefined) faults.push('TLS_CERT is set and TLS_KEY is not: set both or neither')
   if (key !== undefined) faults.push('TLS_KEY is set and TLS_CERT is not: set both or neither')
   return undefined
+}
+
+function readSwitch({ read, faults }: Sent, name: string, byDefault: boolean): boolean {
+  const text = read(name)
+  if (text !== undefined && text !== 'true' && text !== 'false') faults.push(`${name} is "${text}": use true or false`)
+  return text === undefined ? byDefault : text === 'true'
 }
 
 function readLimits(sent: Sent): CapacityLimits {

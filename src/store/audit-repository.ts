@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 
-/** Actions that are logged: on API keys, on refund wallets, on unmatched events, and on what was found on a chain. */
+/** Actions that are logged: on API keys, on refund wallets, on unmatched events, on what was found on a chain, and on webhooks. */
 export type AuditAction =
   | 'CREATE_KEY'
   | 'ROTATE_KEY'
@@ -10,6 +10,11 @@ export type AuditAction =
   | 'ACCEPT_EVENT'
   | 'UNACCEPT_EVENT'
   | 'VERIFY_REPAIR'
+  | 'CREATE_WEBHOOK'
+  | 'UPDATE_WEBHOOK'
+  | 'REMOVE_WEBHOOK'
+  | 'ROTATE_WEBHOOK_SECRET'
+  | 'REPLAY_WEBHOOK'
 
 /** One change, as it is logged. */
 export interface AuditEntry {

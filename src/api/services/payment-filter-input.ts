@@ -15,14 +15,8 @@ import type { FilterInput, FilterName, FilterWords } from '../../search/filter/s
 import type { PaymentPage } from '../../search/page/payment-search.ts'
 
 /** The fields of a search that are no filters. */
-const noFilters: readonly string[] = [
-  'sortBy',
-  'sortOrder',
-  'limit',
-  'cursor',
-  'includeTotal',
-] satisfies readonly NoFilter[]
-type NoFilter = 'sortBy' | 'sortOrder' | 'limit' | 'cursor' | 'includeTotal'
+export const noFilters = ['sortBy', 'sortOrder', 'limit', 'cursor', 'includeTotal'] as const
+type NoFilter = (typeof noFilters)[number]
 
 /**
  * A request about payments, given its fields that are no filters. It is `never`, and so the request is accepted nowhere, where it lacks a filter of
@@ -59,7 +53,7 @@ const enumsByField: Readonly<Record<string, Readonly<Record<string, unknown>>>> 
 /** Fields that are filters; those that are sent as numbers with their enum. */
 function readersOf({ fields }: DescMessage, prefix = '') {
   return fields.flatMap(({ localName }) =>
-    [...noFilters, 'exclude'].includes(localName)
+    ([...noFilters, 'exclude'] as readonly string[]).includes(localName)
       ? []
       : [{ localName, name: `${prefix}${localName}`, members: enumsByField[localName] }],
   )

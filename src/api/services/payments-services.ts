@@ -2,9 +2,11 @@ import { OperationsService } from '../../../gen/payments/v1/operations_service_p
 import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
+import { WebhooksService } from '../../../gen/payments/v1/webhooks_service_pb.js'
 import { type FindExplorer, noExplorer } from '../../chains/explorer.ts'
 import type { RefundWallets } from '../../requests/refund-wallets.ts'
 import type { PaymentReads } from '../../search/payment-reads.ts'
+import type { Webhooks } from '../../webhooks/webhooks.ts'
 import { type ServedService, serveService } from '../calls/served-method.ts'
 import { chooseExportForm, countExported } from './export-forms.ts'
 import { createOperationsHandlers, type OperationsCalls } from './operations-handler.ts'
@@ -17,6 +19,7 @@ import {
 import { createPaymentToProto } from './payment-to-proto.ts'
 import { createRequestsChecks, createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
 import { createRoutesChecks, createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
+import { createWebhooksChecks, createWebhooksHandlers } from './webhooks-handler.ts'
 
 /** What the services of `payments.v1` ask of the other modules. */
 export interface PaymentsCalls {
@@ -26,6 +29,7 @@ export interface PaymentsCalls {
   readonly requests: RequestsCalls
   readonly wallets: RefundWallets
   readonly operations: OperationsCalls
+  readonly webhooks: Webhooks
   /** Default: no chain has an explorer. */
   readonly findExplorer?: FindExplorer
 }
@@ -38,7 +42,7 @@ export const VOLATILE_FIELDS = ['confirmations', 'watchCursor'] as const
 
 /** The services of `payments.v1`, with the scope that each method requires. */
 export function createPaymentsServices(calls: PaymentsCalls): readonly ServedService[] {
-  const { routes, payments, watch, requests, wallets, operations, findExplorer = noExplorer } = calls
+  const { routes, payments, watch, requests, wallets, operations, webhooks, findExplorer = noExplorer } = calls
   const toProto = createPaymentToProto(findExplorer)
   return [
     serveService(
@@ -87,5 +91,21 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
       listChains: 'chains:read',
       listUnmatchedEvents: { scope: 'operations:read', slot: 'page' },
     }),
+    serveService(
+      WebhooksService,
+      createWebhooksHandlers(webhooks),
+      {
+        createWebhook: 'webhooks:write',
+        getWebhook: 'webhooks:write',
+        listWebhooks: 'webhooks:write',
+        updateWebhook: 'webhooks:write',
+        deleteWebhook: 'webhooks:write',
+        rotateWebhookSecret: 'webhooks:write',
+        testWebhook: 'webhooks:write',
+        listWebhookDeliveries: 'webhooks:write',
+        replayWebhook: 'webhooks:write',
+      },
+      createWebhooksChecks(webhooks),
+    ),
   ]
 }

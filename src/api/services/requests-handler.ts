@@ -138,7 +138,8 @@ function groupToProto({ invoiceCurrency, symbol, network, count, ...amounts }: R
   } satisfies MessageInitShape<typeof PaymentRequestSummary_GroupSchema>
 }
 
-function requestToProto({ request, balance }: RequestWithBalance, warnings: readonly RouteWarning[]) {
+/** Turns a request into its message. */
+export function requestToProto({ request, balance }: RequestWithBalance, warnings: readonly RouteWarning[]) {
   const { createdAt, expiresAt, cancelledAt, payee, amount, refundAddress, ...terms } = request
   const { requestId, salt } = terms
   return {

@@ -18,6 +18,7 @@ export const scopes = [
   'payments:read',
   'requests:read',
   'requests:write',
+  'webhooks:write',
   'chains:read',
   'operations:read',
   'accounts:any',

@@ -26,7 +26,7 @@ export async function serveChains(
     openStore(config, context, { stack, logger, telemetry }),
     loaded ?? loadApp(),
   ])
-  const { lifi } = config
+  const { lifi, webhooksAllowPrivate } = config
   const databaseClock = createDatabaseClock(knex, logger)
   await databaseClock.measure()
   const { now } = databaseClock
@@ -40,6 +40,7 @@ export async function serveChains(
     now,
     databaseClock,
     telemetry,
+    webhooksAllowPrivate,
   })
   service.detection.start()
   stack.defer(() => service.detection.stop())

@@ -82,7 +82,17 @@ export async function serveDemo(
   const lifi = { name: DEMO_BRIDGE, url: demo.bridgeUrl }
   const publishable = { key: PUBLISHABLE_KEY, origins: originsOf(config.port), shop: DEMO_SHOP }
   const keys = { account: DEMO, publishable, wallets: demo.wallets }
-  const service = await composeService({ knex, chains: demo.configs, logger, now, demo: keys, lifi, telemetry })
+  const { webhooksAllowPrivate } = config
+  const service = await composeService({
+    knex,
+    chains: demo.configs,
+    logger,
+    now,
+    demo: keys,
+    lifi,
+    telemetry,
+    webhooksAllowPrivate,
+  })
   await demo.seed(await createDemoRequests(knex, service))
   signal.throwIfAborted()
   // Detection reads up to the head once, so that the first answer has the whole history.

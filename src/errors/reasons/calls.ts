@@ -122,6 +122,18 @@ export const callReasons = {
     message: 'no further refund wallet can be registered: {detail}',
     remedy: 'remove wallets that are no longer used, and keep the others: each registration counts',
   }),
+  WEBHOOK_NOT_FOUND: error('NOT_FOUND', {
+    message: 'the account has no webhook {value}',
+    remedy: 'list the webhooks to see their ids',
+  }),
+  TOO_MANY_WEBHOOKS: error('PRECONDITION', {
+    message: 'the account has {limit} webhooks, which is the maximum',
+    remedy: 'delete one that is no longer used',
+  }),
+  REPLAY_TOO_OLD: error('PRECONDITION', {
+    message: 'the log of changes does not go back that far: changes are kept for 7 days',
+    remedy: 'replay what is kept, and search for earlier changes with changedFrom',
+  }),
   REQUEST_TERMS_DIFFER: error('CONFLICT', {
     message: 'the request {value} is stored with other terms: {detail}',
     remedy: 'terms never change: send the stored ones, or another requestId',

@@ -228,6 +228,10 @@ export const inputReasons = {
     message: 'the log of changes does not hold this watchCursor: {detail}',
     remedy: 'search again, and watch from the watchCursor of the answer',
   }),
+  INVALID_WEBHOOK_URL: error('INVALID_INPUT', {
+    message: '{field} is not where webhooks can be sent: {detail}',
+    remedy: 'send an https:// URL of a public host, such as https://shop.example/webhooks',
+  }),
   // Lines of an import
   MALFORMED_LINE: error('INVALID_INPUT', {
     message: 'the line cannot be read: {detail}',

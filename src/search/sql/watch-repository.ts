@@ -7,7 +7,7 @@ import { raw, readRows, type Statement } from '../../postgres/statement.ts'
 import type { TextRow } from '../../postgres/wire-batch.ts'
 import { type Heads, isCountedUp, NO_HEADS, paymentOfRow, readPaymentColumns } from '../../store/payment-row.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
-import { chainProgressOf, chainProgressStatement, headsOf } from './chain-progress.ts'
+import { type ChainProgress, chainProgressOf, chainProgressStatement, headsOf } from './chain-progress.ts'
 import { matchCondition } from './filter-conditions.ts'
 
 /** What a change means to those who watch a filter. */
@@ -70,6 +70,8 @@ export function createWatchRepository(knex: Knex) {
         isFull: events.length < query.events && events.at(-1)?.nextEvent !== undefined,
       }
     },
+    /** How far each chain is read. */
+    progress: (signal?: AbortSignal): Promise<ChainProgress[]> => readProgress(knex, signal),
     /** Which changes of an account the log holds. */
     async extent(accountId: number, signal?: AbortSignal): Promise<LogExtent> {
       const [rows] = await runNamed(knex, [raw(EXTENT, [accountId])], signal)
@@ -205,6 +207,10 @@ function toEvent({ row, change, at, id, matched, matches }: ReadEvent, heads: He
 
 /** Confirmations of payments that are not final are counted from the chains' heads when the batch is read. */
 async function readHeads(knex: Knex, signal: AbortSignal | undefined): Promise<Heads> {
+  return headsOf(await readProgress(knex, signal))
+}
+
+async function readProgress(knex: Knex, signal: AbortSignal | undefined): Promise<ChainProgress[]> {
   const [rows = []] = await runNamed(knex, [chainProgressStatement], signal)
-  return headsOf(rows.map(chainProgressOf))
+  return rows.map(chainProgressOf)
 }

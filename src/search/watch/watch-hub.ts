@@ -28,7 +28,23 @@ export function createWatchHub({ readLastChanges, logger }: WatchHubOptions) {
     },
   })
 
+  async function waitForChange(
+    accountId: number,
+    change: bigint,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    return (await wait({ accountId, change }, timeoutMs, signal)) === true
+  }
+
   return {
+    /**
+     * Waits until the account's last change differs from `change`, but no longer than `timeoutMs`.
+     *
+     * @returns whether it differs
+     * @throws the signal's reason when it fires; the database's error when polls have failed for a while
+     */
+    waitForChange,
     /**
      * Takes a place for a watcher of an account.
      *
@@ -41,14 +57,8 @@ export function createWatchHub({ readLastChanges, logger }: WatchHubOptions) {
       }
       places.set(accountId, ofAccount + 1)
       return {
-        /**
-         * Waits until the account's last change differs from `change`, but no longer than `timeoutMs`.
-         *
-         * @returns whether it differs
-         * @throws the signal's reason when it fires; the database's error when polls have failed for a while
-         */
-        waitForChange: async (change: bigint, timeoutMs: number, signal: AbortSignal): Promise<boolean> =>
-          (await wait({ accountId, change }, timeoutMs, signal)) === true,
+        waitForChange: (change: bigint, timeoutMs: number, signal: AbortSignal): Promise<boolean> =>
+          waitForChange(accountId, change, timeoutMs, signal),
         /** Frees the place. */
         leave(): void {
           const left = (places.get(accountId) ?? 1) - 1
