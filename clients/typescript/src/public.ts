@@ -37,12 +37,21 @@ export {
   UnmatchedEvent_Acceptance,
   UnmatchedEvent_Reason,
 } from '../gen/payments/v1/unmatched_event_pb.js'
+export {
+  type Webhook,
+  Webhook_Kind,
+  Webhook_PauseReason,
+  Webhook_State,
+  type WebhookDelivery,
+  WebhookDelivery_State,
+} from '../gen/payments/v1/webhook_pb.js'
 export type { Reason } from '../gen/reasons.js'
 export { type FieldViolation, WaybillCallError } from './call-error.ts'
 export type { WaybillOptions } from './caller.ts'
 export type { CallOptions } from './calls.ts'
 export type { ExportCsvOptions } from './export-csv.ts'
 export type { KeepOpenOptions } from './keep-open.ts'
+export { verifyWebhook, type WebhookEvent, WebhookVerificationError } from './verify-webhook.ts'
 export { findAsked } from './wallet/asked-mark.ts'
 export { type ConnectOptions, type ConnectOutcome, connectWallet } from './wallet/connect.ts'
 export type { AskedBefore, PayOutcome, PayProgress } from './wallet/outcome.ts'

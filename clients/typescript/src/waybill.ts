@@ -9,6 +9,7 @@ import {
 } from '../gen/payments/v1/payment_search_service_pb.js'
 import { type ListPaymentRequestsRequestSchema, RequestsService } from '../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../gen/payments/v1/routes_service_pb.js'
+import { WebhooksService } from '../gen/payments/v1/webhooks_service_pb.js'
 import { createCaller, type WaybillOptions } from './caller.ts'
 import { type CallOptions, type Calls, makeCalls } from './calls.ts'
 import { type ExportCsvOptions, exportCsv } from './export-csv.ts'
@@ -18,7 +19,8 @@ import { type PaymentChange, type WatchFilter, type WatchOptions, watchPaymentRe
 type PlainCalls = Calls<typeof RoutesService> &
   Calls<typeof RequestsService> &
   Omit<Calls<typeof PaymentSearchService>, 'watchPayments'> &
-  Calls<typeof OperationsService>
+  Calls<typeof OperationsService> &
+  Calls<typeof WebhooksService>
 
 /** A client: every method of the service by its name, and what several calls do together. */
 export interface Waybill extends Omit<PlainCalls, 'watchPaymentRequest'> {
@@ -60,6 +62,7 @@ export function createWaybill(options: WaybillOptions): Waybill {
     ...requests,
     ...payments,
     ...makeCalls(caller, OperationsService),
+    ...makeCalls(caller, WebhooksService),
     eachPayment: (filter, options) => eachPayment(payments, filter, options),
     eachPaymentRequest: (filter, options) => eachPaymentRequest(requests, filter, options),
     exportCsv: (filter = {}, more) => exportCsv(options, filter, more),
