@@ -19,6 +19,7 @@ const RequestPage = lazy(async () => ({ default: (await import('./requests/reque
 const NewRequestPage = lazy(async () => ({ default: (await import('./requests/new-request-page.tsx')).NewRequestPage }))
 const WhyPage = lazy(async () => ({ default: (await import('./why/why-page.tsx')).WhyPage }))
 const ChainsPage = lazy(async () => ({ default: (await import('./chains/chains-page.tsx')).ChainsPage }))
+const WebhooksPage = lazy(async () => ({ default: (await import('./webhooks/webhooks-page.tsx')).WebhooksPage }))
 
 const queries = new QueryClient({
   defaultOptions: {
@@ -66,6 +67,7 @@ function pageOf({ path }: Location): ReactNode {
   if (section === 'requests') return <RequestsPage />
   if (section === 'why') return <WhyPage />
   if (section === 'chains') return <ChainsPage />
+  if (section === 'webhooks') return <WebhooksPage />
   return (
     <Page title={consoleTexts.notFound.title}>
       <Empty title={consoleTexts.notFound.says}>
@@ -83,6 +85,7 @@ function Navigation({ path }: { path: string }) {
     ['/requests', nav.requests, path.startsWith('/requests')],
     ['/why', nav.why, path.startsWith('/why')],
     ['/chains', nav.chains, path.startsWith('/chains')],
+    ['/webhooks', nav.webhooks, path.startsWith('/webhooks')],
   ] as const
   return (
     <header className="top row gap-wide">

@@ -7,6 +7,7 @@ import { tryRequests } from './screens/try-requests.ts'
 import { trySums } from './screens/try-sums.ts'
 import { tryTruth } from './screens/try-truth.ts'
 import { tryVisits } from './screens/try-visits.ts'
+import { tryWebhooks } from './screens/try-webhooks.ts'
 
 describeInBrowser('the console', 30, (screens) => {
   describe('the payments', () => {
@@ -23,6 +24,9 @@ describeInBrowser('the console', 30, (screens) => {
   })
   describe('a payment and the requests', () => {
     tryRequests(screens)
+  })
+  describe('webhooks', () => {
+    tryWebhooks(screens)
   })
   describe('a service that is no demo', () => {
     tryOwnService(screens)

@@ -1,0 +1,101 @@
+/** The webhooks of an account, as people use them, with a receiver over sockets. */
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { findBarriers, isTooWide, type Screens } from './open-screens.ts'
+
+interface Got {
+  readonly headers: Record<string, string>
+  readonly body: string
+}
+
+/** @param screens - read when a test runs */
+export function tryWebhooks(screens: () => Screens): void {
+  const received: Got[] = []
+  let status = 204
+  let server: Server
+  let url: string
+  beforeAll(async () => {
+    const take = async (request: IncomingMessage, response: ServerResponse) => {
+      received.push({ headers: request.headers as Record<string, string>, body: await text(request) })
+      response.writeHead(status).end()
+    }
+    server = createServer((request, response) => void take(request, response))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`
+  })
+  afterAll(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+
+  it('creates a webhook, shows its secret once, tests it, shows what failed, and replays', async () => {
+    const page = await screens().open('/console/webhooks')
+    await page.getByRole('button', { name: 'New webhook' }).first().click()
+    await page.getByLabel('URL').fill('nowhere')
+    await page.getByRole('button', { name: 'Create webhook' }).click()
+    await page.getByText('no URL of at most').waitFor()
+    await page.getByLabel('URL').fill(url)
+    await page.getByLabel('payment.added').uncheck()
+    await page.getByLabel('Note').fill('try')
+    await page.getByRole('button', { name: 'Create webhook' }).click()
+    const secret = await page.locator('.notice.good .copy').innerText()
+    expect(secret).toMatch(/^whsec_.{44}$/)
+    const card = page.locator('section.card', { hasText: url })
+    await card.getByText('Active').waitFor()
+    expect(await card.innerText()).not.toContain('payment.added')
+
+    await card.getByRole('button', { name: 'Send test' }).click()
+    await card.getByText('The test was answered with 204.').waitFor()
+    const [{ headers, body }] = received as [Got]
+    expect(new Webhook(secret).verify(body, headers)).toMatchObject({ type: 'webhook.test' })
+    status = 500
+    await card.getByRole('button', { name: 'Send test' }).click()
+    await card.getByText('The test failed: it answered 500.').waitFor()
+
+    const { paymentReference } = await screens().call<{ paymentReference: string }>('/v1/request', {
+      payee: '0x4e794Fd63b0b0c2F318275C744f055678Ff1dc41',
+      amount: '1',
+      invoiceCurrency: 'USDC',
+      paymentCurrency: 'USDC-ETHEREUM',
+      reference: `webhook-${randomUUID()}`,
+    })
+    await screens().call(`/v1/request/${paymentReference}:cancel`, {})
+    await card.locator('tr', { hasText: 'request.updated' }).getByText('it answered 500').first().waitFor()
+    status = 204
+    await card.locator('.badge', { hasText: 'Delivered' }).first().waitFor()
+
+    const before = received.length
+    await card.getByRole('button', { name: 'Replay…' }).click()
+    await card.getByLabel('Send changes again since').fill(localMinute(new Date(Date.now() - 60_000)))
+    await card.getByRole('button', { name: 'Replay', exact: true }).click()
+    await card.getByText('Changes since then are being sent again').waitFor()
+    await expect.poll(() => received.length, { timeout: 15_000 }).toBeGreaterThan(before)
+
+    expect(await findBarriers(page)).toEqual([])
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await page.setViewportSize({ width: 320, height: 800 })
+    expect([await findBarriers(page), await isTooWide(page)]).toEqual([[], false])
+
+    page.on('dialog', (dialog) => void dialog.accept())
+    await card.getByRole('button', { name: 'Pause' }).click()
+    await card.getByText('by you').waitFor()
+    await page.reload()
+    await card.waitFor()
+    expect(await page.locator('main').innerText()).not.toContain('whsec_')
+    await card.getByRole('button', { name: 'Delete' }).click()
+    await card.waitFor({ state: 'detached' })
+    await page.context().close()
+  })
+}
+
+/** As a field for a local time has it. */
+function localMinute(at: Date): string {
+  const pad = (number: number) => String(number).padStart(2, '0')
+  return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}T${pad(at.getHours())}:${pad(at.getMinutes())}`
+}
