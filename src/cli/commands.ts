@@ -12,6 +12,7 @@ const groups: Readonly<Record<string, () => Promise<CommandModule>>> = {
   keys: () => import('./commands/keys-command.ts'),
   audit: () => import('./commands/audit-command.ts'),
   wallets: () => import('./commands/wallets-command.ts'),
+  webhooks: () => import('./commands/webhooks-command.ts'),
   import: () => import('./commands/import-command.ts'),
   export: () => import('./commands/export-command.ts'),
   chains: () => import('./commands/chains-command.ts'),
