@@ -242,7 +242,7 @@ async function composeWebhooks(
   const source: ChangeSource = {
     open: createOpenChanges({
       parseFilter,
-      readPayments: watch.read,
+      readPayments: (query, signal) => watch.read(query, signal),
       readRequests: async (range, signal) =>
         readRequestChanges(knex, range, { readUntil: await readUntil(signal), now: now() }, signal),
       toProto: createPaymentToProto(findExplorer),
@@ -274,7 +274,9 @@ async function composeWebhooks(
     }),
     source,
     sender,
-    /** Logs the expiry of requests for the accounts that are told of it. */
+    /** From which secrets are derived. */
+    master,
+    /** Logs the expiry of requests for the accounts that have a webhook for it. */
     async logExpired(signal: AbortSignal): Promise<void> {
       const accounts = sender.accountsWithRequests()
       if (accounts.size === 0) return

@@ -22,6 +22,7 @@ const BAD: readonly (readonly [environment: Record<string, string>, says: string
   [{ ...OTLP, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'OTEL_EXPORTER_OTLP_PROTOCOL'],
   [{ ...OTLP, OTEL_TRACES_SAMPLER: 'sometimes' }, 'OTEL_TRACES_SAMPLER'],
   [{ ...OTLP, OTEL_TRACES_SAMPLER_ARG: '1%' }, 'OTEL_TRACES_SAMPLER_ARG'],
+  [{ WEBHOOK_ALLOW_PRIVATE: 'yes' }, 'WEBHOOK_ALLOW_PRIVATE'],
   [{ SHUTDOWN_DELAY_SECONDS: '601' }, 'SHUTDOWN_DELAY_SECONDS'],
   [{ SHUTDOWN_DELAY_SECONDS: '1.5' }, 'SHUTDOWN_DELAY_SECONDS'],
   [{ DEMO_DAYS: '401' }, 'DEMO_DAYS'],
@@ -89,6 +90,7 @@ describe('readConfig', () => {
       trustedProxies: [],
       limits: {},
       shutdownDelayMs: 0,
+      webhooksAllowPrivate: true,
       database: { kind: 'EMBEDDED' },
       chains: { kind: 'DEMO', days: 180 },
     })
@@ -129,6 +131,7 @@ describe('readConfig', () => {
       DATABASE_PREPARED_STATEMENTS: 'OFF',
       CHAINS_FILE: 'chains.json',
       DEMO_DAYS: '30',
+      WEBHOOK_ALLOW_PRIVATE: 'true',
       LIFI_URL: 'https://li.quest/v1/',
       LIFI_API_KEY: 'key-1',
       LIFI_MAX_LOSS_PERCENT: '2.55',
@@ -165,6 +168,7 @@ describe('readConfig', () => {
         maxPrepared: 0,
       },
       chains: { kind: 'FILE', path: '/srv/chains.json' },
+      webhooksAllowPrivate: true,
       lifi: {
         url: 'https://li.quest',
         apiKey: 'key-1',

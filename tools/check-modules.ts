@@ -21,7 +21,7 @@ interface ModuleRule {
 }
 
 const bottom = ['domain', 'chains', 'contracts', 'errors']
-const middle = ['auth', 'requests', 'routing', 'search', 'detection', 'imports']
+const middle = ['auth', 'requests', 'routing', 'search', 'detection', 'imports', 'webhooks']
 const withDatabase: ModuleRule = { may: [...bottom, 'store', 'postgres'] }
 const withNodes: ModuleRule = { may: [...withDatabase.may, 'nodes'] }
 const everything: ModuleRule = { may: ['*'] }
@@ -38,6 +38,7 @@ const modules: Readonly<Record<string, ModuleRule>> = {
   search: withDatabase,
   detection: withNodes,
   imports: withDatabase,
+  webhooks: withDatabase,
   store: { may: [...bottom, 'postgres'] },
   postgres: { may: bottom },
   nodes: { may: bottom },

@@ -557,7 +557,7 @@ create table parked_deliveries (
 create index parked_deliveries_subject on parked_deliveries (account_id, endpoint_id, subject, change);
 create index parked_deliveries_due on parked_deliveries (account_id, endpoint_id, due_at) where due_at is not null;
 
--- The last deliveries of an endpoint that ended, overwritten in turn. nth: the number of the delivery, whose remainder is its slot.
+-- The last deliveries of an endpoint that ended; a later one overwrites the oldest. nth: the number of the delivery, whose remainder is its slot.
 create table ended_deliveries (
   account_id integer not null,
   endpoint_id uuid not null,

@@ -48,7 +48,7 @@ interface Watched {
 
 /**
  * Creates the watch. While anybody waits, the requests that are waited for are read every half second, with one statement an account. The log
- * of changes would not do: a request that is cancelled or expires changes no payment.
+ * of changes would not do: it has an expiry only once the chain is read up to it.
  */
 export function createWatchRequest({ readMany, logger, now }: RequestWatchOptions): WatchRequest {
   const waitForOther = createPoll<Watched, RequestWithBalance>({

@@ -35,15 +35,26 @@ export class LeaseLostError extends Error {
  *
  * @returns whether the owner holds it now
  */
-export async function acquireLease(knex: Knex, lease: Lease, ttlMs: number): Promise<boolean> {
-  const query = knex.raw<{ rowCount: number }>(
+export async function acquireLease(knex: Knex, { name, owner }: Lease, ttlMs: number): Promise<boolean> {
+  return (await acquireLeases(knex, owner, [name], ttlMs)).length === 1
+}
+
+/** Takes those of several leases that can be taken, as {@link acquireLease} does. @returns the names of those that the owner holds now */
+export async function acquireLeases(
+  knex: Knex,
+  owner: string,
+  names: readonly string[],
+  ttlMs: number,
+): Promise<string[]> {
+  const query = knex.raw<{ rows: { name: string }[] }>(
     `insert into leases as held (name, owner, expires_at)
-     values (:name, :owner, clock_timestamp() + :ttlMs * interval '1 millisecond')
+     select name, :owner, clock_timestamp() + :ttlMs * interval '1 millisecond' from unnest(:names::text[]) name
      on conflict (name) do update set owner = excluded.owner, expires_at = excluded.expires_at
-       where held.owner = excluded.owner or held.expires_at <= clock_timestamp()`,
-    { ...lease, ttlMs },
+       where held.owner = excluded.owner or held.expires_at <= clock_timestamp()
+     returning name`,
+    { owner, ttlMs, names: names.toSorted() },
   )
-  return (await inTime(knex, query)).rowCount === 1
+  return (await inTime(knex, query)).rows.map(({ name }) => name)
 }
 
 /**

@@ -4,7 +4,7 @@ import { explainText, requireDate } from '../domain/require-input.ts'
 import { readAllInOrder } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { type AuditAction, actorOfKey } from '../store/audit-repository.ts'
-import { type Delivery, type Endpoint, type EventKind, eventKinds, type Outcome } from './rules/endpoint.ts'
+import { type Delivery, type Endpoint, type EventKind, eventKinds } from './rules/endpoint.ts'
 import { requireEndpointUrl } from './rules/endpoint-url.ts'
 import { bodyOf, headersOf, secretOf, secretsInForce, webhookIdOf } from './rules/sign-webhook.ts'
 import type { PostWebhook } from './send/post-webhook.ts'
@@ -65,22 +65,15 @@ const KEPT_MS = 7 * 86_400_000
 
 /** Creates the service of an account's endpoints. */
 export function createWebhooks(options: WebhooksOptions) {
-  const { repository, checkFilter, post, master, now, allowsPrivate } = options
+  const { repository, master, now } = options
   const changeBy = (by: WebhookChanger, action: AuditAction): EndpointChange => ({
     ...('actor' in by ? by : actorOfKey(by.keyId)),
     at: now(),
     action,
   })
 
-  /** Reads what was sent, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
-  function check(account: Account, input: WebhookInput, signal?: AbortSignal) {
-    const { url, filter, description } = input
-    return readAllInOrder({
-      url: () => (url === undefined ? undefined : requireEndpointUrl('url', url, allowsPrivate)),
-      filter: () => (filter === undefined ? undefined : checkFilter(account, filter, signal)),
-      description: () => requireDescription(description),
-    })
-  }
+  const check = (account: Account, input: WebhookInput, signal?: AbortSignal) =>
+    checkInput(options, account, input, signal)
 
   async function withState(account: Account, found: readonly Endpoint[], signal?: AbortSignal): Promise<Webhook[]> {
     const counts = await repository.countParked(account, signal)
@@ -104,6 +97,7 @@ export function createWebhooks(options: WebhooksOptions) {
   }
 
   return {
+    /** Reads what was sent, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
     check,
     /** @throws WaybillError MISSING_FIELD, INVALID_WEBHOOK_URL, INVALID_FIELD, TOO_MANY_WEBHOOKS, those of a filter */
     async create(account: Account, input: WebhookInput, by: WebhookChanger, signal?: AbortSignal) {
@@ -126,16 +120,8 @@ export function createWebhooks(options: WebhooksOptions) {
     /** Changes what is given. @throws WaybillError as `create` does */
     async update(account: Account, id: string, input: WebhookUpdate, by: WebhookChanger, signal?: AbortSignal) {
       const { url } = await check(account, input, signal)
-      const { kinds, filter, description, isPaused } = input
       const change = changeBy(by, 'UPDATE_WEBHOOK')
-      const patch = (found: Endpoint): EndpointPatch => ({
-        ...(url !== undefined && { url }),
-        ...(kinds.length > 0 && { kinds: [...new Set(kinds)] }),
-        ...(filter !== undefined && { filter }),
-        ...(description !== undefined && { description: description === '' ? null : description }),
-        ...(isPaused === false && { pause: null }),
-        ...(isPaused === true && { pause: found.paused ?? { at: change.at, reason: 'BY_ACCOUNT' } }),
-      })
+      const patch = (found: Endpoint) => patchOf(found, { ...input, url }, change.at)
       return update(account, id, patch, change, signal)
     },
     /** @throws WaybillError WEBHOOK_NOT_FOUND */
@@ -154,14 +140,8 @@ export function createWebhooks(options: WebhooksOptions) {
       return { webhook, secret: secretOf(master, webhook.id, webhook.secretNumber) }
     },
     /** Sends a `webhook.test`, whether it is paused or not. @throws WaybillError WEBHOOK_NOT_FOUND */
-    async test(account: Account, id: string, signal: AbortSignal): Promise<Outcome & { readonly webhookId: string }> {
-      const endpoint = await find(account, id, signal)
-      const at = now()
-      const webhookId = webhookIdOf(endpoint.id, { change: 0n, at })
-      const body = bodyOf({ kind: 'webhook.test', at, data: JSON.stringify({ webhook: endpoint.id }) })
-      const headers = headersOf(webhookId, body, secretsInForce(master, endpoint, at), at)
-      return { ...(await post({ url: endpoint.url, body, headers }, signal)), webhookId }
-    },
+    test: async (account: Account, id: string, signal: AbortSignal) =>
+      sendTest(options, await find(account, id, signal), signal),
     /** Parked deliveries, then those that ended last. @throws WaybillError WEBHOOK_NOT_FOUND */
     async deliveries(account: Account, id: string, signal?: AbortSignal) {
       const endpoint = await find(account, id, signal)
@@ -180,6 +160,42 @@ export function createWebhooks(options: WebhooksOptions) {
       return update(account, endpoint.id, () => ({ position }), changeBy(by, 'REPLAY_WEBHOOK'), signal)
     },
   }
+}
+
+function checkInput(
+  { checkFilter, allowsPrivate }: WebhooksOptions,
+  account: Account,
+  { url, filter, description }: WebhookInput,
+  signal: AbortSignal | undefined,
+) {
+  return readAllInOrder({
+    url: () => (url === undefined ? undefined : requireEndpointUrl('url', url, allowsPrivate)),
+    filter: () => (filter === undefined ? undefined : checkFilter(account, filter, signal)),
+    description: () => requireDescription(description),
+  })
+}
+
+function patchOf(
+  found: Endpoint,
+  { url, kinds, filter, description, isPaused }: WebhookUpdate,
+  at: Date,
+): EndpointPatch {
+  return {
+    ...(url !== undefined && { url }),
+    ...(kinds.length > 0 && { kinds: [...new Set(kinds)] }),
+    ...(filter !== undefined && { filter }),
+    ...(description !== undefined && { description: description === '' ? null : description }),
+    ...(isPaused === false && { pause: null }),
+    ...(isPaused === true && { pause: found.paused ?? { at, reason: 'BY_ACCOUNT' } }),
+  }
+}
+
+async function sendTest({ post, master, now }: WebhooksOptions, endpoint: Endpoint, signal: AbortSignal) {
+  const at = now()
+  const webhookId = webhookIdOf(endpoint.id, { change: 0n, at })
+  const body = bodyOf({ kind: 'webhook.test', at, data: JSON.stringify({ webhook: endpoint.id }) })
+  const headers = headersOf(webhookId, body, secretsInForce(master, endpoint, at), at)
+  return { ...(await post({ url: endpoint.url, body, headers }, signal)), webhookId }
 }
 
 /** The position after which a replay begins. */

@@ -37,8 +37,9 @@ beforeAll(async () => {
   await insertOwnNames()
   await claimIdempotencyKey(values)
   await registerWallets(values)
+  await storeWebhooks()
   const cursors = { 'cursor.begin': begin, 'cursor.watch': await takeWatchCursor() }
-  probes = describeProbes({ ...values, ...(await takeCursors()), ...cursors })
+  probes = describeProbes({ ...values, ...webhookIds, ...(await takeCursors()), ...cursors })
 })
 afterAll(async () => {
   ways?.close()
@@ -95,6 +96,26 @@ async function registerWallets(values: Values): Promise<void> {
     })
     if (!answer.ok) throw new Error(await answer.text())
   }
+}
+
+const webhookIds = {
+  'webhook.id': '7e000000-0000-4000-8000-00000000bbbb',
+  'webhook.other': '7e000000-0000-4000-8000-00000000cccc',
+}
+
+/** Nothing is sent to their address. */
+async function storeWebhooks(): Promise<void> {
+  const { knex } = running.database
+  const { id: account_id } = await createApiKeyRepository(knex).ensureAccount('shop')
+  const row = {
+    account_id,
+    url: 'http://127.0.0.1:1/',
+    kinds: ['payment.added'],
+    filter: '',
+    created_at: NOW,
+    position: 0,
+  }
+  await knex('webhook_endpoints').insert(Object.values(webhookIds).map((id) => ({ ...row, id })))
 }
 
 /** Cursors from the answers of the account. */
@@ -281,7 +302,15 @@ describe('the probes', () => {
 it('no other key reads, counts, infers or changes anything of the account', async () => {
   const readers = () => [callerOf('other'), callerOf('nobody'), callerOf('platform', 'other')]
   const before = await rowsOf('shop')
-  for (const table of ['payments', 'requests', 'idempotency_keys', 'refunds', 'refund_wallets', 'reference_topics']) {
+  for (const table of [
+    'payments',
+    'requests',
+    'idempotency_keys',
+    'refunds',
+    'refund_wallets',
+    'reference_topics',
+    'webhook_endpoints',
+  ]) {
     expect([table, before[table]?.length]).not.toEqual([table, 0])
   }
 

@@ -29,7 +29,14 @@ export type TestKeys = Readonly<
   Record<'shop' | 'other' | 'nobody' | 'writeOnly' | 'platform' | 'platformReader' | 'operator', string>
 >
 
-export const EVERY_SCOPE = ['routes:read', 'payments:read', 'requests:read', 'requests:write', 'chains:read'] as const
+export const EVERY_SCOPE = [
+  'routes:read',
+  'payments:read',
+  'requests:read',
+  'requests:write',
+  'webhooks:write',
+  'chains:read',
+] as const
 
 const keyTerms: Readonly<Record<keyof TestKeys, { account: string; scopes: readonly Scope[] }>> = {
   shop: { account: 'shop', scopes: EVERY_SCOPE },

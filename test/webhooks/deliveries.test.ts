@@ -1,5 +1,6 @@
 import { Webhook } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { behaviours, checkReceived, startAll } from './many-changes.ts'
 import { openStage, paymentId, type Received, type Receiver, type Stage, startReceiver } from './webhook-stage.ts'
 
 // What receivers get, over sockets, of changes in a real database.
@@ -36,7 +37,7 @@ it('sends what is added, updated and removed, in order, signed after Standard We
   await stage.run(await stage.sender())
   await stage.addPayments(2)
   await stage.setStatus([1], 4)
-  await stage.removePayment(1)
+  await stage.removePayments(1)
   await shop.until(() => shop.received.length === 4)
   const ofFirst = shop.received.filter(({ data }) => data.id === paymentId(1))
   expect(eventsOf(ofFirst)).toEqual(['payment.added 1', 'payment.updated 1', 'payment.removed 1'])
@@ -174,11 +175,10 @@ describe('what fails', () => {
     const shop = await receiver()
     for (const { url } of [silent, broken, away, silent, broken, away, shop]) await stage.create({ url })
     await stage.run(await stage.sender({ timeoutMs: 600_000 }))
-    const startedMs = performance.now()
     await stage.addPayments(200)
+    // The silent ones hold theirs for ten minutes.
     await shop.until(() => shop.received.length === 200)
-    expect(performance.now() - startedMs).toBeLessThan(5_000)
-    expect(silent.received.length).toBeLessThanOrEqual(16)
+    expect(silent.received.length).toBeLessThanOrEqual(2 * 8)
   })
 })
 
@@ -198,9 +198,9 @@ describe('replay', () => {
     await webhooks().replay(stage.account, id, { fromTime: noon }, by)
     await shop.until(() => shop.received.length === 9)
     const numbers = shop.received.map(numberOf)
-    expect(numbers.slice(4, 7).toSorted()).toEqual([2, 3, 4])
-    expect(numbers.slice(7).toSorted()).toEqual([3, 4])
-    expect(new Set(shop.received.map((each) => `${idOf(each)} ${each.body}`)).size).toBe(4)
+    expect(new Set(numbers.slice(4, 7))).toEqual(new Set([2, 3, 4]))
+    expect(new Set(numbers.slice(7))).toEqual(new Set([3, 4]))
+    expect(new Set(shop.received.map((each) => JSON.stringify([idOf(each), each.body]))).size).toBe(4)
   })
 
   it('refuses what the log does not have', async () => {
@@ -274,3 +274,23 @@ it('a second process takes half of the accounts, and goes on at the position of 
   await shop.until(() => shop.received.length === 40)
   expect(shop.received.map(numberOf).toSorted((a, b) => a - b)).toEqual(Array.from({ length: 40 }, (_, at) => at + 1))
 })
+
+it('every change arrives, in order for each payment, whatever receivers do', async () => {
+  const all = await startAll(stage)
+  receivers.push(...all)
+  const sender = await stage.sender({ timeoutMs: 1_000 })
+  await stage.run(sender)
+  const numbers = Array.from({ length: 100 }, (_, at) => at + 1)
+  await stage.addPayments(100)
+  await stage.setStatus(numbers, 4)
+  await stage.setStatus(numbers, 3)
+  await stage.removePayments(1, 50)
+  const changes = ['payment.added', 'payment.updated', 'payment.updated']
+  const expected = new Map(numbers.map((n) => [paymentId(n), n <= 50 ? [...changes, 'payment.removed'] : changes]))
+  // Time passes, so that what failed is tried again.
+  const passing = setInterval(() => later(60), 100)
+  await Promise.all(all.map((each) => each.until(() => each.ids.size === 350)))
+  clearInterval(passing)
+  for (const each of all) checkReceived(each, expected)
+  expect(all.length).toBe(behaviours.length)
+}, 60_000)

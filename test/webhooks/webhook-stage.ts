@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Knex } from 'knex'
@@ -33,6 +33,8 @@ export type Answer = number | { readonly status: number; readonly headers: Recor
 export interface Receiver {
   readonly url: string
   readonly received: Received[]
+  /** The ids of what it got. */
+  readonly ids: ReadonlySet<string>
   /** Resolves when the condition holds, which is looked at after each delivery. */
   until(condition: () => boolean): Promise<void>
   stop(): Promise<void>
@@ -44,12 +46,14 @@ export async function startReceiver(
   host = '127.0.0.1',
 ): Promise<Receiver> {
   const received: Received[] = []
+  const ids = new Set<string>()
   const waiting = new Set<() => void>()
-  const server = createServer(async (request, response) => {
+  const take = async (request: IncomingMessage, response: ServerResponse) => {
     const body = await text(request)
     const { type, data } = JSON.parse(body) as Pick<Received, 'type' | 'data'>
     const got = { path: request.url ?? '', headers: request.headers, body, type, data }
     received.push(got)
+    ids.add(String(request.headers['webhook-id']))
     const given = await answer(got, received.length)
     for (const check of waiting) check()
     if (given === 'break') request.socket.destroy()
@@ -57,13 +61,15 @@ export async function startReceiver(
       const { status, headers } = typeof given === 'number' ? { status: given, headers: {} } : given
       response.writeHead(status, headers).end()
     }
-  })
+  }
+  const server = createServer((request, response) => void take(request, response))
   server.listen(0, host)
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return {
     url: `http://${host}:${port}/hooks`,
     received,
+    ids,
     until: (condition) =>
       new Promise((resolve) => {
         const check = () => {
@@ -99,7 +105,7 @@ export interface Stage {
   /** Stores payments numbered from `first`, in one transaction. */
   addPayments(count: number, first?: number): Promise<void>
   setStatus(numbers: readonly number[], status: number): Promise<void>
-  removePayment(number: number): Promise<void>
+  removePayments(from: number, to?: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -109,11 +115,12 @@ export const paymentId = (number: number) => `00000000-0000-4000-8000-${String(n
 
 const by = { actor: 'test' }
 
-export async function openStage(): Promise<Stage> {
+/** @param realTime - the clock is the machine's */
+export async function openStage({ realTime = false } = {}): Promise<Stage> {
   const database = await createTestDatabase()
   const { knex } = database
   const clock = { now: START }
-  const now = () => clock.now
+  const now = () => (realTime ? new Date() : clock.now)
   const logs = recordLogs()
   const account = await createApiKeyRepository(knex).ensureAccount('shop')
   const service = await composeService({ knex, chains: [], logger: logs, now, webhooksAllowPrivate: true })
@@ -163,20 +170,20 @@ export async function openStage(): Promise<Stage> {
     write,
     addPayments: (count, first = 1) =>
       write((locked) =>
-        insertPayments(locked, { sql: INSERT, bindings: [account.id, clock.now, clock.now, first, first + count - 1] }),
+        insertPayments(locked, { sql: INSERT, bindings: [account.id, now(), now(), first, first + count - 1] }),
       ),
     setStatus: (numbers, status) =>
       write((locked) =>
         changePayments(locked, {
           sql: 'update payments set status = ?, updated_at = ? where account_id = ? and id = any(?::uuid[])',
-          bindings: [status, clock.now, account.id, numbers.map(paymentId)],
+          bindings: [status, now(), account.id, numbers.map(paymentId)],
         }),
       ),
-    removePayment: (number) =>
+    removePayments: (from, to = from) =>
       write((locked) =>
         changePayments(locked, {
-          sql: 'delete from payments where account_id = ? and id = ?::uuid',
-          bindings: [account.id, paymentId(number)],
+          sql: 'delete from payments where account_id = ? and id between ?::uuid and ?::uuid',
+          bindings: [account.id, paymentId(from), paymentId(to)],
         }),
       ),
     async stop() {
@@ -187,7 +194,7 @@ export async function openStage(): Promise<Stage> {
 }
 
 /** Status 3 is CONFIRMED. */
-export const INSERT = `
+const INSERT = `
   insert into payments (account_id, id, status, type, final, imported, timestamp, updated_at, network, currency, currency_symbol, amount, reference)
   select ?::int, ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, 3, 1, true, true, ?::timestamptz, ?::timestamptz, 'BASE', 'USDC-BASE', 'USDC',
     n, 'INV-' || n

@@ -34,9 +34,11 @@ export declare type CreateWebhookRequest = Message<"payments.v1.CreateWebhookReq
   kinds: Webhook_Kind[];
 
   /**
-   * Which payments are meant: the filters of SearchPayments, with their errors, as the query string of `GET /payments`.
-   * Order, page and count have no place in it (INVALID_FIELD), nor has an unknown name (UNKNOWN_PARAMETER). Default: all
-   * payments. Example: `"status=CONFIRMED&network=BASE"`.
+   * Which payments are meant: the filters of SearchPayments as the query string of `GET /payments`. Order, page and count
+   * have no place in it (INVALID_FIELD), nor has an unknown name (UNKNOWN_PARAMETER). Its values: UNKNOWN_ENUM_VALUE,
+   * INVALID_DATE, INVALID_RANGE, INVALID_AMOUNT, UNKNOWN_CURRENCY, UNKNOWN_NETWORK, UNKNOWN_TIME_ZONE,
+   * INVALID_ADDRESS, INVALID_TX_HASH, INVALID_REQUEST_ID, INVALID_PAYMENT_REFERENCE, INVALID_REFERENCE, VALUE_TOO_LONG,
+   * TOO_MANY_VALUES, DUPLICATE_PARAMETER, MALFORMED_URL. Default: all payments. Example: `"status=CONFIRMED&network=BASE"`.
    *
    * @generated from field: optional string filter = 3;
    */
@@ -146,8 +148,11 @@ export declare type UpdateWebhookRequest = Message<"payments.v1.UpdateWebhookReq
   kinds: Webhook_Kind[];
 
   /**
-   * Which payments are meant, written as in CreateWebhook; empty for all. INVALID_FIELD, UNKNOWN_PARAMETER. Example:
-   * `"status=CONFIRMED"`.
+   * Which payments are meant, written as in CreateWebhook; empty for all. INVALID_FIELD, UNKNOWN_PARAMETER,
+   * UNKNOWN_ENUM_VALUE,
+   * INVALID_DATE, INVALID_RANGE, INVALID_AMOUNT, UNKNOWN_CURRENCY, UNKNOWN_NETWORK, UNKNOWN_TIME_ZONE,
+   * INVALID_ADDRESS, INVALID_TX_HASH, INVALID_REQUEST_ID, INVALID_PAYMENT_REFERENCE, INVALID_REFERENCE, VALUE_TOO_LONG,
+   * TOO_MANY_VALUES, DUPLICATE_PARAMETER, MALFORMED_URL. Example: `"status=CONFIRMED"`.
    *
    * @generated from field: optional string filter = 4;
    */

@@ -64,7 +64,7 @@ function signatureOf(secret: string, content: string): string {
 
 /** Whether a delivery that arrived was signed with a secret. */
 export function isSigned(headers: Readonly<Record<string, unknown>>, body: string, secret: string): boolean {
-  const content = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
+  const content = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`
   const expected = Buffer.from(signatureOf(secret, content))
   return String(headers['webhook-signature'])
     .split(' ')

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../domain/logger.ts'
 import type { Lease } from '../../store/leases-repository.ts'
-import type { DeliveredChange, Delivery, Endpoint, Outcome, PauseReason, WebhookEvent } from '../rules/endpoint.ts'
-import { nextAttemptAt } from '../rules/retry-delivery.ts'
+import { createDeliveryWindow, type DeliveryWindow } from '../rules/delivery-window.ts'
+import type { Endpoint, Outcome, PauseReason, WebhookEvent } from '../rules/endpoint.ts'
 import { bodyOf, headersOf, secretsInForce, webhookIdOf } from '../rules/sign-webhook.ts'
-import type { DeliveryRepository, Progress } from '../sql/delivery-repository.ts'
+import type { DeliveryRepository, Parked } from '../sql/delivery-repository.ts'
+import type { Slots } from './delivery-slots.ts'
 import type { PostWebhook } from './post-webhook.ts'
-import type { Slots } from './slots.ts'
 
 /** What an endpoint sees of a range of the log. */
 export interface ChangeBatch {
@@ -59,18 +59,9 @@ export interface WorkerOptions {
 const WINDOW = 128
 /** Beyond so many parked deliveries nothing new is read: what is not read stays in the log. */
 const MAX_PARKED = 1_000
-/** Of one endpoint. */
-const MAX_AT_ONCE = 8
-
-/** A delivery that is to be made or under way. */
-interface Entry {
-  readonly event: WebhookEvent
-  /** Attempts made. */
-  readonly attempts: number
-  /** It was parked. */
-  readonly isRetry: boolean
-  isSending: boolean
-}
+const LONGEST_WAIT_MS = 30_000
+/** The log is read to know its last change. */
+const UNKNOWN = -1n
 
 /**
  * Sends the changes of an account to one endpoint, from its position on: each at least once, those of one payment or request in order. What fails is
@@ -80,13 +71,17 @@ interface Entry {
  * @throws the signal's reason; the database's error
  */
 export async function sendToEndpoint(options: WorkerOptions, endpoint: Endpoint, lease: Lease, signal: AbortSignal) {
-  const leave = options.slots.join()
+  const { deliveries, slots, logger, now } = options
+  const leave = slots.join()
   const ending = new AbortController()
   try {
     const until = AbortSignal.any([signal, ending.signal])
     const read = await options.source.open(endpoint, until)
-    const worker = createWorker(options, { endpoint, lease, read, signal: until })
-    await worker.run()
+    const window = createDeliveryWindow(endpoint, await deliveries.parkedSubjects(endpoint, until))
+    const parked = await deliveries.parked(endpoint, [], until)
+    const reason = await work(options, { endpoint, lease, read, signal: until, window, parked, lastChange: UNKNOWN })
+    if (!(await deliveries.pause(endpoint, reason, now()))) return
+    logger.warn({ webhook: endpoint.id, host: new URL(endpoint.url).host, reason }, 'a webhook is paused')
   } finally {
     leave()
     ending.abort(new Error('the worker has ended'))
@@ -98,190 +93,114 @@ interface Work {
   readonly lease: Lease
   readonly read: ReadChanges
   readonly signal: AbortSignal
+  readonly window: DeliveryWindow
+  parked: Parked
+  /** Of the log. */
+  lastChange: bigint
 }
 
-/** What has happened since the last save. */
-type News = { -readonly [K in 'delivered' | 'failed' | 'behind' | 'unparked']: Progress[K][number][] } & {
-  lostChanges: bigint
-}
-
-/** The log is read to know it. */
-const UNKNOWN = -1n
-
-const noNews = (): News => ({ delivered: [], failed: [], behind: [], unparked: [], lostChanges: 0n })
-
-function createWorker(options: WorkerOptions, { endpoint, lease, read, signal }: Work) {
-  const { source, deliveries, slots, logger, now, longestWaitMs = 30_000 } = options
-  const queue = new Set<Entry>()
-  const busy = new Set<string>()
-  /** The first parked change of each subject. */
-  let parkedSubjects = new Map<string, bigint>()
-  let parked: { count: number; dueAt: Date | undefined } = { count: 0, dueAt: undefined }
-  let news = noNews()
-  let through = endpoint.position
-  let savedPosition = through
-  let lastChange = UNKNOWN
-  /** Grows with each success and is halved by each failure: an endpoint that times out holds one slot. */
-  let atOnce = 4
-  let pausing: PauseReason | undefined
-  let trouble: { readonly error: unknown } | undefined
+/** @returns why the endpoint is to be paused */
+async function work(options: WorkerOptions, on: Work): Promise<PauseReason> {
+  const { window, signal } = on
   let wake = Promise.withResolvers<void>()
-
-  const position = () => {
-    const open = [...queue].filter(({ isRetry }) => !isRetry).map(({ event }) => event.change)
-    return open.reduce((least, change) => (change <= least ? change - 1n : least), through)
+  let failure: { readonly error: unknown } | undefined
+  const start = () => {
+    if (signal.aborted) return
+    for (const entry of window.begin(options.slots.limit())) void attempt(entry)
   }
-  const retrying = () => [...queue].filter(({ isRetry }) => isRetry).map(({ event }) => event.change)
-  const hasSpace = () => queue.size < WINDOW && parked.count + news.failed.length + news.behind.length < MAX_PARKED
-
-  async function readMore(): Promise<void> {
-    while (hasSpace() && through !== lastChange) {
-      const batch = await read({ after: through }, signal)
-      const lost = batch.prunedChange - through
-      if (lost > 0n) {
-        logger.warn(
-          { webhook: endpoint.id, changes: Number(lost) },
-          'changes were removed from the log before a webhook had them',
-        )
-        news.lostChanges += lost
-        through = batch.prunedChange
-        continue
-      }
-      for (const event of batch.events) queue.add({ event, attempts: 0, isRetry: false, isSending: false })
-      through = batch.through
-      lastChange = batch.lastChange
-    }
-  }
-
-  async function takeDue(): Promise<void> {
-    const at = now()
-    if (parked.dueAt === undefined || parked.dueAt > at) return
-    const due = await deliveries.due(endpoint, at, { limit: WINDOW / 2, except: retrying() }, signal)
-    parked.dueAt = due.length === WINDOW / 2 ? at : undefined
-    for (const delivery of due) {
-      const event = await readAgain(delivery)
-      if (event === undefined) news.unparked.push(delivery)
-      else queue.add({ event, attempts: delivery.attempts, isRetry: true, isSending: false })
-    }
-  }
-
-  /** Undefined where the filter does not choose it any more, or the log does not have it. */
-  async function readAgain({ change, kind }: Delivery): Promise<WebhookEvent | undefined> {
-    const { events } = await read({ after: change - 1n, changes: 1 }, signal)
-    return events.find((event) => event.change === change && event.kind === kind)
-  }
-
-  function start(): void {
-    const limit = Math.min(atOnce, slots.limit())
-    for (const entry of queue) {
-      if (busy.size >= limit || pausing !== undefined || signal.aborted) return
-      const { subject, change } = entry.event
-      if (entry.isSending || busy.has(subject)) continue
-      const first = parkedSubjects.get(subject)
-      if (entry.isRetry || first === undefined) {
-        entry.isSending = true
-        busy.add(subject)
-        void attempt(entry)
-        continue
-      }
-      queue.delete(entry)
-      // What comes before the first parked one was delivered before a restart.
-      if (change > first) news.behind.push(entry.event)
-    }
-  }
-
-  async function attempt(entry: Entry): Promise<void> {
-    const { event } = entry
-    let outcome: Outcome
+  const attempt = async (entry: ReturnType<typeof window.begin>[number]) => {
     try {
-      outcome = await slots.run(() => postEvent(options, endpoint, event, signal))
+      const outcome = await options.slots.run(() => postEvent(options, on.endpoint, entry.event, signal))
+      window.settle(entry, outcome, options.now())
+      start()
     } catch (error) {
-      // Stopped: whoever goes on from the position sends it again.
-      trouble = { error }
-      wake.resolve()
-      return
+      failure = { error }
     }
-    queue.delete(entry)
-    busy.delete(event.subject)
-    settle(entry, outcome)
-    start()
     wake.resolve()
   }
-
-  function settle({ event, attempts, isRetry }: Entry, outcome: Outcome): void {
-    const attemptedAt = now()
-    const ended = { ...event, attempts: attempts + 1, attemptedAt, outcome }
-    if (outcome.failure === undefined) {
-      news.delivered.push(ended)
-      if (isRetry) news.unparked.push(event)
-      atOnce = Math.min(MAX_AT_ONCE, atOnce + 1)
-      return
-    }
-    const dueAt = nextAttemptAt(ended.attempts, attemptedAt, outcome.retryAt)
-    if (outcome.status === 410) pausing = 'GONE'
-    else if (dueAt === undefined) pausing = 'RETRIES_EXHAUSTED'
-    news.failed.push({ ...ended, dueAt: dueAt ?? attemptedAt })
-    if (!parkedSubjects.has(event.subject)) parkedSubjects.set(event.subject, event.change)
-    atOnce = Math.max(1, Math.floor(atOnce / 2))
-  }
-
-  async function save(): Promise<void> {
-    const changed = news
-    const isParkedChanged = [changed.failed, changed.behind, changed.unparked].some((list) => list.length > 0)
-    const next = position()
-    if (!isParkedChanged && changed.delivered.length === 0 && next === savedPosition) return
-    news = noNews()
-    await deliveries.save(lease, endpoint, { ...changed, position: next, now: now() }, signal)
-    savedPosition = next
-    if (!isParkedChanged) return
-    const subjects = await deliveries.parkedSubjects(endpoint, signal)
-    parked = await deliveries.parked(endpoint, retrying(), signal)
-    // What has failed or was parked since is stored by the next save.
-    for (const each of [...news.failed, ...news.behind] as DeliveredChange[]) {
-      if (!subjects.has(each.subject)) subjects.set(each.subject, each.change)
-    }
-    parkedSubjects = subjects
-  }
-
-  /** Waits until a delivery has ended, the log has more, or a retry is due. */
-  async function idle(): Promise<void> {
-    const dueInMs = parked.dueAt === undefined ? longestWaitMs : parked.dueAt.getTime() - now().getTime()
-    const timeoutMs = Math.min(Math.max(dueInMs, 0), longestWaitMs)
-    const over = new AbortController()
-    const until = AbortSignal.any([signal, over.signal])
-    const other = hasSpace()
-      ? source.waitForChange(endpoint.accountId, lastChange, timeoutMs, until)
-      : sleep(timeoutMs, false, { signal: until })
-    other.catch(() => {})
-    const hasMore = await Promise.race([wake.promise, other])
-    over.abort()
-    if (hasMore === true) lastChange = UNKNOWN
+  for (;;) {
+    signal.throwIfAborted()
+    if (failure !== undefined) throw failure.error
+    await readMore(options, on)
+    await takeDue(options, on)
+    start()
+    await save(options, on)
+    const pausing = window.pausing()
+    if (pausing !== undefined) return pausing
+    if (!window.hasNews()) await idle(options, on, wake.promise)
     wake = Promise.withResolvers()
   }
+}
 
-  return {
-    async run(): Promise<void> {
-      parkedSubjects = await deliveries.parkedSubjects(endpoint, signal)
-      parked = await deliveries.parked(endpoint, [], signal)
-      for (;;) {
-        signal.throwIfAborted()
-        if (trouble !== undefined) throw trouble.error
-        await readMore()
-        await takeDue()
-        start()
-        await save()
-        if (pausing !== undefined) break
-        if (news.delivered.length === 0 && news.failed.length === 0 && news.behind.length === 0) await idle()
-      }
-      if (await deliveries.pause(endpoint, pausing, now())) {
-        logger.warn({ webhook: endpoint.id, host: new URL(endpoint.url).host, reason: pausing }, 'a webhook is paused')
-      }
-    },
+function hasSpace({ window, parked }: Work): boolean {
+  return window.size() < WINDOW && parked.count + window.unsavedParked() < MAX_PARKED
+}
+
+async function readMore({ logger }: WorkerOptions, on: Work): Promise<void> {
+  const { window, read, signal, endpoint } = on
+  while (hasSpace(on) && window.through() !== on.lastChange) {
+    const batch = await read({ after: window.through() }, signal)
+    const lost = batch.prunedChange - window.through()
+    if (lost > 0n) {
+      const changes = Number(lost)
+      logger.warn({ webhook: endpoint.id, changes }, 'changes were removed from the log before a webhook had them')
+      window.lose(lost)
+      continue
+    }
+    window.take(batch.events, batch.through)
+    on.lastChange = batch.lastChange
+  }
+}
+
+async function takeDue({ deliveries, now }: WorkerOptions, on: Work): Promise<void> {
+  const { window, read, signal, endpoint } = on
+  const at = now()
+  if (on.parked.dueAt === undefined || on.parked.dueAt > at) return
+  const limit = WINDOW / 2
+  const due = await deliveries.due(endpoint, at, { limit, except: window.retrying() }, signal)
+  on.parked = { ...on.parked, dueAt: due.length === limit ? at : undefined }
+  for (const delivery of due) {
+    const { change, kind, attempts } = delivery
+    const { events, prunedChange } = await read({ after: change - 1n, changes: 1 }, signal)
+    const event = events.find((each) => each.change === change && each.kind === kind)
+    // Without an event, the filter does not choose it any more, or it is not kept any more.
+    if (event === undefined) window.drop(delivery, change <= prunedChange)
+    else window.retry(event, attempts)
+  }
+}
+
+async function save({ deliveries, now }: WorkerOptions, on: Work): Promise<void> {
+  const { window, signal, endpoint } = on
+  const progress = window.takeProgress()
+  if (progress === undefined) return
+  await deliveries.save(on.lease, endpoint, progress, now(), signal)
+  if ([progress.failed, progress.behind, progress.unparked].every((list) => list.length === 0)) return
+  const subjects = await deliveries.parkedSubjects(endpoint, signal)
+  on.parked = await deliveries.parked(endpoint, window.retrying(), signal)
+  window.setParked(subjects)
+}
+
+/** Waits until a delivery has ended, the log has more, or a retry is due. */
+async function idle(options: WorkerOptions, on: Work, woken: Promise<void>): Promise<void> {
+  const { source, now, longestWaitMs = LONGEST_WAIT_MS } = options
+  const { parked, signal, endpoint, lastChange } = on
+  const dueInMs = parked.dueAt === undefined ? longestWaitMs : parked.dueAt.getTime() - now().getTime()
+  const timeoutMs = Math.min(Math.max(dueInMs, 0), longestWaitMs)
+  const over = new AbortController()
+  const until = AbortSignal.any([signal, over.signal])
+  const other = hasSpace(on)
+    ? source.waitForChange(endpoint.accountId, lastChange, timeoutMs, until)
+    : sleep(timeoutMs, false, { signal: until })
+  other.catch(() => {})
+  try {
+    if ((await Promise.race([woken, other])) === true) on.lastChange = UNKNOWN
+  } finally {
+    over.abort()
   }
 }
 
 /** Makes one attempt. @throws the signal's reason */
-async function postEvent(
+function postEvent(
   { post, now, master }: WorkerOptions,
   endpoint: Endpoint,
   event: WebhookEvent,

@@ -1,3 +1,4 @@
+import type { LookupAddress } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import * as http from 'node:http'
 import * as https from 'node:https'
@@ -52,19 +53,21 @@ export function createPostWebhook(options: PostOptions): { readonly post: PostWe
     if (!allowsPrivate && !addresses.every(isPublicAddress)) throw new PrivateAddressError()
     return addresses
   }
-  const lookup: LookupFunction = (host, { all }, done) => {
-    const find = async () =>
-      requireAllowed(await resolveHost(host)).map((address) => ({ address, family: isIP(address) }))
-    find().then(
-      (found) => {
-        const [first] = found
-        if (first === undefined) done(Object.assign(new Error('no address'), { code: 'ENOTFOUND' }), '')
-        else if (all === true) done(null, found)
-        else done(null, first.address, first.family)
-      },
-      (error: Error) => done(error, ''),
-    )
+  const find = async (host: string) => {
+    const found = requireAllowed(await resolveHost(host)).map((address) => ({ address, family: isIP(address) }))
+    if (found.length === 0) throw Object.assign(new Error('no address'), { code: 'ENOTFOUND' })
+    return found as [LookupAddress, ...LookupAddress[]]
   }
+  const answer = async (host: string, isAll: boolean, done: Parameters<LookupFunction>[2]) => {
+    try {
+      const found = await find(host)
+      if (isAll) done(null, found)
+      else done(null, found[0].address, found[0].family)
+    } catch (error) {
+      done(error as Error, '')
+    }
+  }
+  const lookup: LookupFunction = (host, { all }, done) => void answer(host, all === true, done)
 
   function send({ url, body, headers }: Posting, signal: AbortSignal, mayRepeat: boolean): Promise<Outcome> {
     const parsed = new URL(url)

@@ -8,8 +8,8 @@ import { GROUPS } from '../rules/share-groups.ts'
 import { EndpointChangedError } from '../sql/delivery-repository.ts'
 import type { EndpointRepository } from '../sql/endpoint-repository.ts'
 import { groupLease, holdGroups, LEASE_MS, releaseGroups } from '../sql/group-leases.ts'
+import { createSlots } from './delivery-slots.ts'
 import { sendToEndpoint, type WorkerOptions } from './endpoint-worker.ts'
-import { createSlots } from './slots.ts'
 
 export interface SenderOptions extends Omit<WorkerOptions, 'slots'> {
   readonly knex: Knex

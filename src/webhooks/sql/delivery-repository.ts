@@ -1,33 +1,11 @@
 import type { Knex } from 'knex'
 import { inTransaction, runCancellable } from '../../postgres/cancellable.ts'
 import { assertLeaseHeld, type Lease } from '../../store/leases-repository.ts'
-import type { DeliveredChange, Delivery, Endpoint, Outcome, PauseReason } from '../rules/endpoint.ts'
+import type { Attempt, Progress } from '../rules/delivery-window.ts'
+import type { DeliveredChange, Delivery, Endpoint, PauseReason } from '../rules/endpoint.ts'
 import { type DeliveryRow, deliveryOf } from './endpoint-repository.ts'
 
 export type DeliveryRepository = ReturnType<typeof createDeliveryRepository>
-
-/** An attempt that has ended. */
-export interface Attempt extends DeliveredChange {
-  /** Those made, this one included. */
-  readonly attempts: number
-  readonly attemptedAt: Date
-  readonly outcome: Outcome
-}
-
-/** What has happened since the last save. */
-export interface Progress {
-  readonly position: bigint
-  readonly lostChanges: bigint
-  /** Those that succeeded. */
-  readonly delivered: readonly Attempt[]
-  /** First attempts that failed, and retries that failed, each with its next attempt. */
-  readonly failed: readonly (Attempt & { readonly dueAt: Date })[]
-  /** Changes whose subject has a parked delivery. */
-  readonly behind: readonly DeliveredChange[]
-  /** Retries that succeeded, and parked changes that there is nothing to send of any more. */
-  readonly unparked: readonly DeliveredChange[]
-  readonly now: Date
-}
 
 /** What is parked. */
 export interface Parked {
@@ -42,7 +20,7 @@ export class EndpointChangedError extends Error {
 }
 
 /** Ended deliveries that are kept, for each endpoint. */
-export const ENDED_KEPT = 100
+const ENDED_KEPT = 100
 
 /** Creates the repository of deliveries, for the process that sends to an endpoint. */
 export function createDeliveryRepository(knex: Knex) {
@@ -86,12 +64,12 @@ export function createDeliveryRepository(knex: Knex) {
      *
      * @throws EndpointChangedError, LeaseLostError; then nothing is stored
      */
-    save: (lease: Lease, endpoint: Endpoint, progress: Progress, signal?: AbortSignal): Promise<void> =>
+    save: (lease: Lease, endpoint: Endpoint, progress: Progress, now: Date, signal?: AbortSignal): Promise<void> =>
       inTransaction(knex, signal, async (trx) => {
         await assertLeaseHeld(trx, lease)
         const ended = await moveOn(trx, endpoint, progress)
         const of = { account_id: endpoint.accountId, endpoint_id: endpoint.id }
-        const { delivered, failed, behind, unparked, now } = progress
+        const { delivered, failed, behind, unparked } = progress
         if (unparked.length > 0) {
           const rows = trx('parked_deliveries').where(of)
           await rows

@@ -83,11 +83,11 @@ export function createEndpointRepository(knex: Knex) {
     /** In the order of their creation. */
     async list(account: Account, signal?: AbortSignal): Promise<Endpoint[]> {
       const query = ofAccount(account).orderBy(['created_at', 'id'])
-      return ((await runCancellable(knex, query, signal)) as EndpointRow[]).map(endpointOf)
+      return (await runCancellable(knex, query, signal)).map(endpointOf)
     },
     /** Undefined where the account has no such endpoint. */
     async find(account: Account, id: string, signal?: AbortSignal): Promise<Endpoint | undefined> {
-      const [row] = (await runCancellable(knex, ofAccount(account).where({ id }), signal)) as EndpointRow[]
+      const [row] = await runCancellable(knex, ofAccount(account).where({ id }), signal)
       return row === undefined ? undefined : endpointOf(row)
     },
     /**
@@ -131,6 +131,20 @@ export function createEndpointRepository(knex: Knex) {
         await audit(trx, account, id, change)
         return true
       }),
+    ...readsOf(knex),
+    /** The endpoints of some groups of accounts that are not paused. */
+    async listActive(groups: readonly number[], of: number, signal?: AbortSignal): Promise<Endpoint[]> {
+      const query = knex('webhook_endpoints')
+        .whereNull('paused_at')
+        .whereRaw('account_id % ? = any(?)', [of, [...groups]])
+      return ((await runCancellable(knex, query, signal)) as EndpointRow[]).map(endpointOf)
+    },
+  }
+}
+
+/** What is read beside the endpoints themselves. */
+function readsOf(knex: Knex) {
+  return {
     /** How many deliveries are parked, by endpoint. */
     async countParked(account: Account, signal?: AbortSignal): Promise<ReadonlyMap<string, number>> {
       const query = knex('parked_deliveries').where({ account_id: account.id }).groupBy('endpoint_id')
@@ -163,13 +177,6 @@ export function createEndpointRepository(knex: Knex) {
         .select('at')
       const [row] = (await runCancellable(knex, query, signal)) as { at: Date }[]
       return row?.at
-    },
-    /** The endpoints of some groups of accounts that are not paused. */
-    async listActive(groups: readonly number[], of: number, signal?: AbortSignal): Promise<Endpoint[]> {
-      const query = knex('webhook_endpoints')
-        .whereNull('paused_at')
-        .whereRaw('account_id % ? = any(?)', [of, [...groups]])
-      return ((await runCancellable(knex, query, signal)) as EndpointRow[]).map(endpointOf)
     },
   }
 }

@@ -1,11 +1,12 @@
 import type { Knex } from 'knex'
-import { acquireLease, type Lease, releaseLease, renewLease } from '../../store/leases-repository.ts'
+import { acquireLeases, type Lease } from '../../store/leases-repository.ts'
 import { type Holding, shareGroups } from '../rules/share-groups.ts'
 
 /** How long the groups of a killed process wait for another. They are renewed every two seconds. */
 export const LEASE_MS = 8_000
 
 const GROUP = 'webhooks:'
+/** A process that sends holds such a lease too, so that the others count it. */
 const SENDER = 'webhook-sender:'
 
 /** The lease of a group of accounts. */
@@ -15,31 +16,28 @@ export function groupLease(group: number, owner: string): Lease {
 
 /** Says that this process sends, and takes its share of the groups. @returns those that it holds */
 export async function holdGroups(knex: Knex, owner: string): Promise<number[]> {
-  await acquireLease(knex, { name: `${SENDER}${owner}`, owner }, LEASE_MS)
-  const { holdings, alive } = await readHoldings(knex)
-  const { kept, taken, released } = shareGroups(owner, holdings, alive)
-  for (const group of released) await releaseLease(knex, groupLease(group, owner))
-  const held: number[] = []
-  for (const group of kept) if (await renewLease(knex, groupLease(group, owner), LEASE_MS)) held.push(group)
-  for (const group of taken) if (await acquireLease(knex, groupLease(group, owner), LEASE_MS)) held.push(group)
-  return held
+  const { holdings, others } = await readHoldings(knex, owner)
+  const { wanted, released } = shareGroups(owner, holdings, others + 1)
+  const nameOf = (group: number) => groupLease(group, owner).name
+  await knex('leases').where({ owner }).whereIn('name', released.map(nameOf)).delete()
+  const held = await acquireLeases(knex, owner, [`${SENDER}${owner}`, ...wanted.map(nameOf)], LEASE_MS)
+  return held.filter((name) => name.startsWith(GROUP)).map((name) => Number(name.slice(GROUP.length)))
 }
 
 /** Leaves the groups to others. */
 export async function releaseGroups(knex: Knex, owner: string): Promise<void> {
-  await knex('leases')
-    .where({ owner })
-    .where((of) => of.whereLike('name', `${GROUP}%`).orWhereLike('name', `${SENDER}%`))
-    .delete()
+  await knex('leases').where({ owner }).whereRaw(`(name like '${GROUP}%' or name like '${SENDER}%')`).delete()
 }
 
-async function readHoldings(knex: Knex): Promise<{ holdings: Holding[]; alive: number }> {
+/** Who holds which group, and how many other processes send. Forgets processes that ended long ago. */
+async function readHoldings(knex: Knex, owner: string): Promise<{ holdings: Holding[]; others: number }> {
   const { rows } = await knex.raw<{ rows: { name: string; owner: string }[] }>(
-    `select name, owner from leases where (name like '${GROUP}%' or name like '${SENDER}%') and expires_at > clock_timestamp()`,
+    `with ended as (delete from leases where name like '${SENDER}%' and expires_at < clock_timestamp() - interval '1 hour')
+     select name, owner from leases where (name like '${GROUP}%' or name like '${SENDER}%') and expires_at > clock_timestamp()`,
   )
   const groups = rows.filter(({ name }) => name.startsWith(GROUP))
   return {
-    holdings: groups.map(({ name, owner }) => ({ group: Number(name.slice(GROUP.length)), owner })),
-    alive: rows.length - groups.length,
+    holdings: groups.map((each) => ({ group: Number(each.name.slice(GROUP.length)), owner: each.owner })),
+    others: rows.filter((each) => each.name.startsWith(SENDER) && each.owner !== owner).length,
   }
 }

@@ -27,10 +27,11 @@ import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_se
 import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
 import { RouteSchema } from '../../../gen/payments/v1/route_pb.js'
 import { RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
+import { WebhooksService } from '../../../gen/payments/v1/webhooks_service_pb.js'
 
 const methods: ReadonlyMap<string, DescMethod> = new Map(
-  [RoutesService, PaymentSearchService, RequestsService, OperationsService].flatMap(({ methods: each }) =>
-    each.map((method) => [method.name, method] as const),
+  [RoutesService, PaymentSearchService, RequestsService, OperationsService, WebhooksService].flatMap(
+    ({ methods: each }) => each.map((method) => [method.name, method] as const),
   ),
 )
 
@@ -145,9 +146,7 @@ export function restRequestOf(
   request: JsonObject,
 ): { httpMethod: string; target: string; body?: string } {
   const { pattern, body } = getOption(method, http)
-  if (pattern.case !== 'get' && pattern.case !== 'post' && pattern.case !== 'delete') {
-    throw new Error(`${String(method)} has no GET, POST or DELETE`)
-  }
+  if (pattern.case === undefined || pattern.case === 'custom') throw new Error(`${String(method)} has no binding`)
   const httpMethod = pattern.case.toUpperCase()
   const rest = new Map(Object.entries(request))
   const path = pattern.value.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
@@ -156,7 +155,7 @@ export function restRequestOf(
     rest.delete(jsonName)
     return encodeURIComponent(textOf(value ?? ''))
   })
-  if (body === '*') return { httpMethod: 'POST', target: path, body: JSON.stringify(Object.fromEntries(rest)) }
+  if (body === '*') return { httpMethod, target: path, body: JSON.stringify(Object.fromEntries(rest)) }
   const query = [...rest].flatMap(([name, value]) => parametersOf(name, value))
   return { httpMethod, target: query.length === 0 ? path : `${path}?${query.join('&')}` }
 }

@@ -1,6 +1,6 @@
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
-import { verifyWebhook, WebhookVerificationError } from './verify-webhook.ts'
+import { verifyWebhook, WebhookVerificationError } from '../../clients/typescript/src/verify-webhook.ts'
 
 // Signed by the published library of Standard Webhooks.
 

@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { urlOfDatabase } from '../support/data/database.ts'
+import { startWaybill, type WaybillProcess } from '../support/process.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+import { checkReceived } from './many-changes.ts'
+import { type Answer, openStage, paymentId, type Received, type Stage, startReceiver } from './webhook-stage.ts'
+
+// 100,000 changes, sent by processes that are killed.
+
+const PAYMENTS = 20_000
+const STEP = 500
+const CHANGES = PAYMENTS * 5
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await openStage({ realTime: true })
+})
+afterAll(() => stage.stop())
+
+const tried = new Set<unknown>()
+
+/** Slowly; of the first attempts 1 % wrongly, 1 % twice (it reads and breaks off), a few not at all. */
+async function answer({ headers }: Received): Promise<Answer> {
+  await new Promise((resolve) => setTimeout(resolve, 2))
+  const id = headers['webhook-id']
+  if (tried.has(id)) return 204
+  tried.add(id)
+  const draw = Number.parseInt(String(id).slice(4, 10), 16) % 10_000
+  if (draw < 100) return 500
+  if (draw < 200) return 'break'
+  return draw < 202 ? 'never' : 204
+}
+
+async function writeAll(): Promise<void> {
+  for (let first = 1; first <= PAYMENTS; first += STEP) {
+    const numbers = Array.from({ length: STEP }, (_, at) => first + at)
+    await stage.addPayments(STEP, first)
+    for (const status of [4, 3, 4]) await stage.setStatus(numbers, status)
+    await stage.removePayments(first, first + STEP - 1)
+  }
+}
+
+it('each change arrives at least once, in order for each payment, over kill -9', async () => {
+  const [odd, good] = [await startReceiver(answer), await startReceiver()]
+  const kinds = ['payment.added', 'payment.updated', 'payment.removed'] as const
+  for (const { url } of [odd, good]) await stage.create({ url, kinds })
+  const folder = await makeTempFolder('webhooks')
+  const start = () =>
+    startWaybill(['serve'], {
+      DATABASE_URL: urlOfDatabase(stage.database),
+      CHAINS_FILE: 'none',
+      WEBHOOK_ALLOW_PRIVATE: 'true',
+      PORT: '0',
+      DATA_DIR: folder,
+      LOG_LEVEL: 'warn',
+    })
+  const written = writeAll()
+  let process: WaybillProcess = start()
+  const startedMs = performance.now()
+  for (const share of [0.2, 0.4, 0.6]) {
+    await odd.until(() => odd.received.length > CHANGES * share)
+    process.kill('SIGKILL')
+    await process.ended
+    process = start()
+  }
+  const uninterrupted = { from: good.received.length, atMs: performance.now() }
+  await good.until(() => good.ids.size === CHANGES)
+  const goodMs = performance.now() - uninterrupted.atMs
+  const rate = ((good.received.length - uninterrupted.from) / goodMs) * 1_000
+  await odd.until(() => odd.ids.size === CHANGES)
+  await written
+  const seconds = (performance.now() - startedMs) / 1_000
+  process.kill('SIGTERM')
+  await process.ended
+  const types = ['payment.added', 'payment.updated', 'payment.updated', 'payment.updated', 'payment.removed']
+  const expected = new Map(Array.from({ length: PAYMENTS }, (_, at) => [paymentId(at + 1), types]))
+  for (const receiver of [odd, good]) checkReceived(receiver, expected)
+  const repeated = odd.received.length - CHANGES
+  console.log(
+    `${CHANGES} changes in ${seconds.toFixed(0)} s; ${repeated} repeats; ${rate.toFixed(0)} a second to the good one at the end`,
+  )
+  expect(repeated).toBeLessThan(CHANGES / 10)
+}, 1_200_000)
