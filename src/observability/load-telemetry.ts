@@ -71,7 +71,7 @@ async function loadPackage<T>(
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
     throw new PackageMissingError(
-      `${variable} is set and the package ${name} is not installed: run npm ci without --omit=optional, or unset it`,
+      `${variable} is set and the package ${name} is not installed: run npm ci with optional packages, or unset it`,
       { cause },
     )
   }

@@ -24,6 +24,17 @@ export const remedies: Readonly<Record<string, Remedy>> = {
   'calls of a key are counted by this process alone for a minute': { do: 'find out why the database is slow' },
   'the origins of publishable keys could not be read: the last known stay': { do: nothing },
   'background work failed: {name}; trying again': { do: nothing },
+  'statements wait for a lock that another session holds: end its transaction': {
+    do: 'end the transaction of `holder`; it is named once a minute',
+  },
+  'a webhook is paused': {
+    do: '`reason` says why: its receiver fails or is gone; once it is well, resume it and it goes on where it stopped',
+  },
+  'a webhook is paused: its filter is no longer valid': { do: 'correct its filter, then resume it' },
+  'changes were removed from the log before a webhook had them': {
+    do: 'the receiver has missed `changes`: let it read them by `changedFrom` of a search',
+  },
+  'sending webhooks failed; trying again': { do: nothing },
   'the configuration is wrong': { do: 'correct all of `faults`' },
   'the process ends': { do: 'see `reason`; the supervisor starts it again' },
   'fewer files may be open than the configuration needs: connections beyond that are closed at once': {
