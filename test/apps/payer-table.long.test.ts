@@ -1,8 +1,14 @@
-/** Each wallet with each state of a request and each thing that may happen meanwhile: see screens/payer-table.ts. */
+/**
+ * Each wallet with each state of a request and each thing that may happen meanwhile: see screens/payer-table.ts. `try:screens` runs some of them;
+ * `PAYER_TABLE=all npm run test:long -- test/apps/payer-table` all, in half an hour.
+ */
+import { describe } from 'vitest'
 import { describeInBrowser } from './screens/in-browser.ts'
 import { everyCombination } from './screens/payer-table.ts'
 import { tryPayerTable } from './screens/try-payer-table.ts'
 
-describeInBrowser('a payer with each wallet', 2, (screens) => {
-  tryPayerTable(screens, everyCombination(), { findsBarriers: false })
+describe.skipIf(process.env['PAYER_TABLE'] !== 'all')('all combinations (PAYER_TABLE=all)', () => {
+  describeInBrowser('a payer with each wallet', 2, (screens) => {
+    tryPayerTable(screens, everyCombination(), { findsBarriers: false })
+  })
 })
