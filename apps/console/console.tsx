@@ -60,7 +60,7 @@ function Frame() {
 
 function pageOf({ path }: Location): ReactNode {
   const [section = '', id] = path.slice(1).split('/').map(decodeURIComponent)
-  if (section === '' || (section === 'payments' && id === undefined)) return <PaymentsPage />
+  if (section === 'payments' && id === undefined) return <PaymentsPage />
   if (section === 'payments' && id !== undefined) return <PaymentPage key={id} id={id} />
   if (section === 'requests' && id === 'new') return <NewRequestPage />
   if (section === 'requests' && id !== undefined) return <RequestPage key={id} paymentReference={id} />
@@ -81,7 +81,7 @@ function Navigation({ path }: { path: string }) {
   const { isDemo, leave } = useSession()
   const { nav, demo } = consoleTexts
   const places = [
-    [lastPlace('payments'), nav.payments, path === '/' || path.startsWith('/payments')],
+    [lastPlace('payments'), nav.payments, path.startsWith('/payments')],
     ['/requests', nav.requests, path.startsWith('/requests')],
     ['/why', nav.why, path.startsWith('/why')],
     ['/chains', nav.chains, path.startsWith('/chains')],

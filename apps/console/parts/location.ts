@@ -88,7 +88,9 @@ if (globalThis.history !== undefined) {
 
 function read(): Location {
   const { pathname, search } = globalThis.location ?? { pathname: ROOT, search: '' }
-  return { path: pathname.slice(ROOT.length) || '/', query: new URLSearchParams(search) }
+  // Payments are the first page, so that its first filter leaves it as it is.
+  const path = pathname.slice(ROOT.length).replace(/^\/?$/, '/payments')
+  return { path, query: new URLSearchParams(search) }
 }
 
 export function useLocation(): Location {
@@ -119,12 +121,7 @@ export function navigate(to: string, { replace = false }: { replace?: boolean } 
   const before = current.path
   keepScroll()
   if (replace) history.replaceState(history.state, '', url)
-  else
-    history.pushState(
-      { from: (before === '/' ? '/payments' : before) + searchOf(current.query) } satisfies Entry,
-      '',
-      url,
-    )
+  else history.pushState({ from: before + searchOf(current.query) } satisfies Entry, '', url)
   show(false)
   if (current.path !== before) window.scrollTo(0, 0)
 }
