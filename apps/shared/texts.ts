@@ -125,6 +125,8 @@ export const paymentsTexts = {
       ['net', 'Net'],
     ],
     gross: 'gross',
+    byNetwork: 'By network',
+    byCurrency: 'By currency',
     failed: 'Failed',
     failedCount: (count: number) => `${count.toLocaleString()} failed ${plural(count, 'payment', 'payments')}`,
     besides: (count: number, usd = '') =>
@@ -153,6 +155,8 @@ export const paymentsTexts = {
   nothing: {
     found: 'No matching payments',
     widen: 'Remove a filter or choose another date range.',
+    requests: (reference: string) => `Look for a request “${reference}”, paid or not`,
+    everywhere: (text: string) => `Search everywhere for “${text}”`,
     yet: 'No payments yet',
     begin: 'Create a request. Once it is paid, the payment appears here.',
   },
@@ -183,11 +187,16 @@ export const paymentsTexts = {
 export const suggestTexts = {
   search: 'Search everywhere',
   between: 'Amount between',
+  together: 'Both',
   days: 'Days',
   changed: 'Changed',
+  year: (year: string) => `All of ${year}`,
+  request: 'Request',
   spans: {
     today: 'Today',
     yesterday: 'Yesterday',
+    thisWeek: 'This week',
+    lastWeek: 'Last week',
     last7: 'Last 7 days',
     last30: 'Last 30 days',
     thisMonth: 'This month',
@@ -469,9 +478,11 @@ export const requestTexts = {
       first: 'A request says who gets paid, how much, and in which currency. Create one and send its link.',
       other: 'Requests in other states are under “All”.',
     },
+    near: (text: string) => `No request has the reference “${text}”. Of the newest 100, these contain it:`,
     notFound: (text: string) => `No request matches “${text}”`,
     notFoundHelp:
       'Enter your own reference exactly as stored. Payment references have 16 hexadecimal digits; request ids have 66.',
+    payments: (text: string) => `Search payments for “${text}”`,
   },
   outstanding: {
     title: 'Outstanding',

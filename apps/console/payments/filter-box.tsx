@@ -12,12 +12,13 @@ import {
   TagList,
   Text,
 } from 'react-aria-components'
-import { paymentsTexts, stateTexts, suggestTexts } from '../../shared/texts.ts'
+import { paymentsTexts, suggestTexts } from '../../shared/texts.ts'
 import { Button } from '../parts/fields.tsx'
 import { useZone } from '../parts/hooks.ts'
+import { navigate } from '../parts/location.ts'
 import { AddFilter } from './add-filter.tsx'
 import { type Filter, filtersOf, withFilters, withoutFilter, withoutFilters } from './filters.ts'
-import { type KnownNames, type Suggestion, suggest } from './suggest.ts'
+import { type KnownNames, type Suggestion, suggest, valueText } from './suggest.ts'
 import { noNames, useKnownNames } from './use-known-names.ts'
 
 interface FilterBoxProps {
@@ -81,13 +82,6 @@ function Chips({ filters, onRemove }: { filters: readonly Filter[]; onRemove: (f
   )
 }
 
-function valueText(field: Filter['field'], value: string): string {
-  const name = value.toUpperCase()
-  if (field.endsWith('status') && name in stateTexts.payment)
-    return stateTexts.payment[name as keyof typeof stateTexts.payment]
-  return value
-}
-
 interface SearchBoxProps {
   /** Undefined until they have come. */
   readonly known: KnownNames | undefined
@@ -113,7 +107,8 @@ function EmptyBox({ known, hasFocus, onFocus, onFilters }: SearchBoxProps & { re
   const suggestions = suggest(typed, known ?? noNames, { now: new Date(), zone })
   const choose = (id: unknown) => {
     const found = suggestions.find((each) => each.id === id)
-    if (found !== undefined) onFilters(found.filters)
+    if (found?.to !== undefined) navigate(found.to)
+    else if (found !== undefined) onFilters(found.filters)
   }
   // Who is quicker than the names of networks and currencies waits for them: they stand before other suggestions.
   const [isEntered, setEntered] = useState(false)

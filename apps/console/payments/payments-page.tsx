@@ -20,8 +20,9 @@ import { Empty, ErrorNotice, failureOf, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { FilterBox } from './filter-box.tsx'
-import { filtersOf, searchFilters, withoutFilters, withoutOrder } from './filters.ts'
+import { filtersOf, searchFilters, withFilters, withoutFilters, withoutOrder } from './filters.ts'
 import { PaymentsTable } from './payments-table.tsx'
+import { placeOfRequest } from './suggest.ts'
 import { SumsCard } from './sums-card.tsx'
 import { type Connection, usePayments } from './use-payments.ts'
 
@@ -123,12 +124,30 @@ function TailLine({ connection, isTail, isPaused, held, onToggle, onShow }: Tail
 function Nothing({ query }: { query: URLSearchParams }) {
   const { nothing, clear } = paymentsTexts
   const isFiltered = filtersOf(query).length > 0
+  // An order that nobody has paid has a request, and no payment. Elsewhere letters count in any case.
+  const sought = query.get('referencePrefix') ?? query.get('reference') ?? query.get('q')
   return (
     <Empty title={isFiltered ? nothing.found : nothing.yet}>
       <p>{isFiltered ? nothing.widen : nothing.begin}</p>
+      {sought !== null && (
+        <>
+          <Link to={placeOfRequest(sought)}>{nothing.requests(sought)}</Link>
+          {!query.has('q') && (
+            <Link to={`/payments${searchOf(withFilters(withoutReference(query), [{ field: 'q', value: sought }]))}`}>
+              {nothing.everywhere(sought)}
+            </Link>
+          )}
+        </>
+      )}
       {isFiltered && <Link to={`/payments${searchOf(withoutFilters(query))}`}>{clear}</Link>}
     </Empty>
   )
+}
+
+function withoutReference(query: URLSearchParams): URLSearchParams {
+  const next = new URLSearchParams(query)
+  for (const name of ['referencePrefix', 'reference']) next.delete(name)
+  return next
 }
 
 /**

@@ -51,11 +51,49 @@ it.each([
     [['changedFrom:2026-01-06', 'changedTo:2026-01-06'], ['referencePrefix:changed today'], ['q:changed today']],
   ],
   ['last month', [['from:2025-12-01', 'to:2025-12-31'], ['referencePrefix:last month'], ['q:last month']]],
+  // 6 January is a Tuesday.
+  ['last week', [['from:2025-12-29', 'to:2026-01-04'], ['referencePrefix:last week'], ['q:last week']]],
+  ['Oct', [['from:2025-10-01', 'to:2025-10-31'], ['referencePrefix:Oct'], ['q:Oct']]],
+  ['january', [['from:2026-01-01', 'to:2026-01-31'], ['referencePrefix:january'], ['q:january']]],
+  ['june 2024', [['from:2024-06-01', 'to:2024-06-30'], ['referencePrefix:june 2024'], ['q:june 2024']]],
+  [
+    '2025',
+    [
+      ['referencePrefix:2025'],
+      ['from:2025-01-01', 'to:2025-12-31'],
+      ['minAmount:2025'],
+      ['maxAmount:2025'],
+      ['q:2025'],
+    ],
+  ],
+  [
+    'failed yesterday',
+    [
+      ['status:FAILED', 'from:2026-01-05', 'to:2026-01-05'],
+      ['referencePrefix:failed yesterday'],
+      ['q:failed yesterday'],
+    ],
+  ],
+  [
+    'failed on base in october',
+    [
+      ['status:FAILED', 'network:BASE', 'from:2025-10-01', 'to:2025-10-31'],
+      ['referencePrefix:failed on base in october'],
+      ['q:failed on base in october'],
+    ],
+  ],
 ])('suggests for %s', (typed, expected) => {
-  const found = suggest(typed, known, at).map(({ filters }) => filters.map(({ field, value }) => `${field}:${value}`))
+  const suggested = suggest(typed, known, at).filter(({ to }) => to === undefined)
+  const found = suggested.map(({ filters }) => filters.map(({ field, value }) => `${field}:${value}`))
   expect(found).toEqual(expected)
 })
 
 it('suggests days where nothing is typed', () => {
   expect(suggest('', known, at)).toHaveLength(5)
+})
+
+it('leads from an order number to its request, which no payment may have', () => {
+  const places = (typed: string) => suggest(typed, known, at).flatMap(({ to }) => (to === undefined ? [] : [to]))
+  expect(places('order 1001')).toEqual(['/requests?q=order+1001'])
+  expect(places('base')).toEqual([])
 })

@@ -1,7 +1,8 @@
 /** What the one box suggests for what has been typed. */
-import { dayIn } from '../../shared/format-time.ts'
+import { dayIn, formatOnce } from '../../shared/format-time.ts'
 import { readAmount } from '../../shared/read-amount.ts'
-import { suggestTexts } from '../../shared/texts.ts'
+import { stateTexts, suggestTexts } from '../../shared/texts.ts'
+import { searchOf } from '../parts/location.ts'
 import { FILTER_FIELDS, type Filter, type FilterField } from './filters.ts'
 import { addDays, lastDayOf } from './periods.ts'
 
@@ -12,6 +13,8 @@ export interface Suggestion {
   /** `ETHEREUM` */
   readonly says: string
   readonly filters: readonly Filter[]
+  /** The place that shows it, where no filter does. */
+  readonly to?: string
 }
 
 /** Names that may be completed: closed sets, and what the account's payments have. */
@@ -30,8 +33,10 @@ export function suggest(typed: string, known: KnownNames, { now, zone }: { now: 
     ...identifiers,
     ...suggestNames(text, known),
     ...suggestDays(text, now, zone),
+    ...suggestTogether(text, known, { now, zone }),
     ...suggestMarked(text, known, { now, zone }),
     ...(identifiers.length === 0 ? suggestReference(text) : []),
+    ...suggestYear(text),
     ...suggestAmounts(text),
     search(text),
   ]
@@ -41,7 +46,25 @@ export function suggest(typed: string, known: KnownNames, { now, zone }: { now: 
 function suggestReference(text: string): Suggestion[] {
   const isPaymentId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
   const [, prefix] = /^([\p{L}\p{N}#].+?)\*?$/u.exec(text) ?? []
-  return prefix === undefined || isPaymentId ? [] : [of('referencePrefix', prefix)]
+  if (prefix === undefined || isPaymentId) return []
+  // Who asks why an order is not paid finds no payment of it.
+  return /\d/.test(prefix) ? [of('referencePrefix', prefix), ofRequest(prefix)] : [of('referencePrefix', prefix)]
+}
+
+/** `failed yesterday`, `refunded in october`, `polygon usdc last week`: the first suggestion of each part. */
+function suggestTogether(text: string, known: KnownNames, at: { now: Date; zone: string }): Suggestion[] {
+  for (const { index, 0: gap } of text.matchAll(/\s+(?:(?:in|on|of|from)\s+)?/gi)) {
+    const rest = text.slice(index + gap.length)
+    const [first, second] = [text.slice(0, index), rest].map(
+      (part) => [...suggestNames(part, known), ...suggestDays(part, at.now, at.zone)][0],
+    )
+    const other = second ?? suggestTogether(rest, known, at)[0]
+    if (first === undefined || other === undefined) continue
+    if (other.filters.some(({ field }) => first.filters.some((each) => each.field === field))) continue
+    const says = `${first.says} · ${other.says}`
+    return [{ id: `both:${says}`, title: suggestTexts.together, says, filters: [...first.filters, ...other.filters] }]
+  }
+  return []
 }
 
 function suggestNames(text: string, known: KnownNames): Suggestion[] {
@@ -65,6 +88,14 @@ function suggestMarked(text: string, known: KnownNames, { now, zone }: { now: Da
   ]
 }
 
+function ofRequest(reference: string): Suggestion {
+  return { id: 'request', title: suggestTexts.request, says: reference, filters: [], to: placeOfRequest(reference) }
+}
+
+/** The requests with a reference, paid or not. */
+export const placeOfRequest = (reference: string): string =>
+  `/requests${searchOf(new URLSearchParams({ q: reference }))}`
+
 function search(text: string): Suggestion {
   return { id: 'q', title: suggestTexts.search, says: text, filters: [{ field: 'q', value: text }] }
 }
@@ -86,7 +117,20 @@ function isFoundIn(name: string, text: string): boolean {
 const position = (name: string, sought: string) => (name.toUpperCase().startsWith(sought) ? 0 : 1)
 
 function of(field: FilterField, value: string): Suggestion {
-  return { id: `${field}:${value}`, title: suggestTexts.fields[field], says: value, filters: [{ field, value }] }
+  return {
+    id: `${field}:${value}`,
+    title: suggestTexts.fields[field],
+    says: valueText(field, value),
+    filters: [{ field, value }],
+  }
+}
+
+/** A value as people read it. */
+export function valueText(field: FilterField, value: string): string {
+  const name = value.toUpperCase()
+  if (field.endsWith('status') && name in stateTexts.payment)
+    return stateTexts.payment[name as keyof typeof stateTexts.payment]
+  return value
 }
 
 function suggestIdentifiers(text: string): Suggestion[] {
@@ -128,15 +172,39 @@ function suggestDays(text: string, now: Date, zone: string): Suggestion[] {
   const today = dayIn(now, zone)
   const firstOfMonth = today.replace(/\d\d$/, '01')
   const endOfLastMonth = addDays(firstOfMonth, -1)
+  const monday = addDays(today, -((new Date(`${today}T00:00:00Z`).getUTCDay() + 6) % 7))
   const all = [
     span(spans.today, today, today),
     span(spans.yesterday, addDays(today, -1), addDays(today, -1)),
+    span(spans.thisWeek, monday, addDays(monday, 6)),
+    span(spans.lastWeek, addDays(monday, -7), addDays(monday, -1)),
     span(spans.last7, addDays(today, -6), today),
     span(spans.last30, addDays(today, -29), today),
     span(spans.thisMonth, firstOfMonth, today),
     span(spans.lastMonth, endOfLastMonth.replace(/\d\d$/, '01'), endOfLastMonth),
   ]
-  return all.filter(({ says }) => isFoundIn(says, text))
+  return [...all.filter(({ says }) => isFoundIn(says, text)), ...suggestMonths(text, today)]
+}
+
+/** `october`, `oct 2025`: the last that has begun where no year is given. */
+function suggestMonths(text: string, today: string): Suggestion[] {
+  const [, name = '', year] = /^(\p{L}{3,})\s*(\d{4})?$/u.exec(text) ?? []
+  if (name === '') return []
+  return Array.from({ length: 12 }, (_, index) => `${index + 1}`.padStart(2, '0')).flatMap((month) => {
+    const last = today.slice(5, 7) < month ? Number(today.slice(0, 4)) - 1 : today.slice(0, 4)
+    const first = `${year ?? last}-${month}-01`
+    const names = [undefined, 'en'].map((locale) => monthName(first, locale))
+    if (!names.some((each) => each.toUpperCase().startsWith(name.toUpperCase()))) return []
+    return [span(`${names[0]} ${first.slice(0, 4)}`, first, lastDayOf('month', first))]
+  })
+}
+
+const monthName = (day: string, locale: string | undefined) =>
+  formatOnce(Intl.DateTimeFormat, locale, { timeZone: 'UTC', month: 'long' }).format(new Date(`${day}T00:00:00Z`))
+
+/** After the beginning of an order number, which is likelier. */
+function suggestYear(text: string): Suggestion[] {
+  return /^20\d\d$/.test(text) ? [span(suggestTexts.year(text), `${text}-01-01`, `${text}-12-31`)] : []
 }
 
 function span(says: string, from: string, to: string, of: 'paid' | 'changed' = 'paid'): Suggestion {

@@ -20,8 +20,8 @@ import { searchFilters, withFilters } from './filters.ts'
 import { choosePeriod } from './periods.ts'
 import {
   barsOf,
+  byNetwork,
   type ChartState,
-  type CurrencySums,
   failedOf,
   groupsOf,
   isFailedOnly,
@@ -52,7 +52,8 @@ export const SumsCard = memo(function SumsCard({ query, onChange }: SumsCardProp
   // The service leaves failed payments out of sums by itself, so one answer has the sums and the bars.
   const charted = isFailed || state.split === 'status' ? filter : withoutFailed(filter)
   const summary = useSummary(charted, { sums: SUMS, groupBy: groupsOf(state), timeZone: zone })
-  const failedToo = useSummary(failedOf(filter), {}, !isFailed && mayHaveFailed(filter))
+  const hasFailedBeside = !isFailed && mayHaveFailed(filter)
+  const failedToo = useSummary(failedOf(filter), {}, hasFailedBeside)
   const known = useKnownNames(true)
   // The list says it.
   if (missingScope(summary.error) !== undefined) return null
@@ -77,13 +78,20 @@ export const SumsCard = memo(function SumsCard({ query, onChange }: SumsCardProp
       {summary.data === undefined ? (
         <Waiting lines={5} />
       ) : (
-        <Totals summary={summary.data} isFailed={isFailed} failed={failedToo.data} query={query} />
+        <Totals
+          summary={summary.data}
+          isFailed={isFailed}
+          failed={hasFailedBeside ? failedToo.data : undefined}
+          query={query}
+        />
       )}
-      <div className="stack gap-2">
-        <ChartControls state={state} onChange={changeChart} />
-        <Chart {...chart} colourOf={colourOf} />
-        <ChartTable {...chart} />
-      </div>
+      {(!isReady || chart.bars.length > 0) && (
+        <div className="stack gap-2">
+          <ChartControls state={state} onChange={changeChart} />
+          <Chart {...chart} colourOf={colourOf} />
+          <ChartTable {...chart} />
+        </div>
+      )}
     </section>
   )
 })
@@ -136,7 +144,7 @@ function Totals({ summary, isFailed, failed, query }: TotalsProps) {
         </span>
         {summary.countWithoutUsd > 0 && <span className="quiet small">{withoutUsd(summary.countWithoutUsd)}</span>}
       </p>
-      {currencies.length > 0 && <CurrencyTable currencies={currencies} isFailed={isFailed} />}
+      {currencies.length > 0 && <CurrencyTable summary={summary} isFailed={isFailed} />}
       {failed !== undefined && failed.count > 0 && <Failed summary={failed} query={query} />}
     </div>
   )
@@ -145,9 +153,11 @@ function Totals({ summary, isFailed, failed, query }: TotalsProps) {
 const FEW_CURRENCIES = 4
 
 /** The same numbers as `sums` of the API. */
-function CurrencyTable({ currencies, isFailed }: { currencies: readonly CurrencySums[]; isFailed: boolean }) {
+function CurrencyTable({ summary, isFailed }: { summary: PaymentSummary; isFailed: boolean }) {
   const { sums: texts, more, fewer } = paymentsTexts
   const [isWhole, setWhole] = useState(false)
+  const [isByNetwork, setByNetwork] = useState(false)
+  const { currencies } = sumsByCurrency(isByNetwork ? byNetwork(summary) : summary)
   const rest = currencies.length - FEW_CURRENCIES
   const columns = isFailed ? ([['gross', texts.failed]] as const) : texts.columns
   return (
@@ -165,7 +175,7 @@ function CurrencyTable({ currencies, isFailed }: { currencies: readonly Currency
           </tr>
         </thead>
         <tbody>
-          {currencies.slice(0, isWhole ? undefined : FEW_CURRENCIES).map((sums) => (
+          {currencies.slice(0, isWhole || isByNetwork ? undefined : FEW_CURRENCIES).map((sums) => (
             <tr key={sums.symbol}>
               <th scope="row">{sums.symbol}</th>
               {columns.map(([name, title]) => (
@@ -177,14 +187,21 @@ function CurrencyTable({ currencies, isFailed }: { currencies: readonly Currency
           ))}
         </tbody>
       </table>
-      {rest > 0 && (
+      <div className="sums-choices row">
+        {rest > 0 && !isByNetwork && (
+          <Button
+            text={isWhole ? fewer : more(rest)}
+            kind="plain small"
+            aria-expanded={isWhole}
+            onClick={() => setWhole(!isWhole)}
+          />
+        )}
         <Button
-          text={isWhole ? fewer : more(rest)}
+          text={isByNetwork ? texts.byCurrency : texts.byNetwork}
           kind="plain small"
-          aria-expanded={isWhole}
-          onClick={() => setWhole(!isWhole)}
+          onClick={() => setByNetwork(!isByNetwork)}
         />
-      )}
+      </div>
     </>
   )
 }

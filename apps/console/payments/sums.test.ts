@@ -1,7 +1,7 @@
 import { Payment_Status, PaymentSummary_Measure as SumOf } from '@waybill/client'
 import { expect, it } from 'vitest'
 import { choosePeriod, fillPeriods, firstDayOf, lastDayOf } from './periods.ts'
-import { barsOf, isFailedOnly, mayHaveFailed, OTHER, sumsByCurrency } from './sums.ts'
+import { barsOf, byNetwork, isFailedOnly, mayHaveFailed, OTHER, sumsByCurrency } from './sums.ts'
 
 it.each([
   ['day', '2026-11-23', '2026-11-23', '2026-11-23'],
@@ -87,4 +87,25 @@ it.each([
   [{ exclude: { status: [FAILED] } }, false],
 ])('knows whether %j lets failed payments through', (filter, expected) => {
   expect(mayHaveFailed(filter)).toBe(expected)
+})
+
+it('takes the sums of a currency apart by its networks', () => {
+  const parts = [
+    { currency: 'USDC-BASE', amount: '90', count: 2 },
+    { currency: 'USDC-POLYGON', amount: '10', count: 1 },
+  ]
+  const sums = [SumOf.AMOUNTS, SumOf.NET].map((measure) => ({
+    measure,
+    symbol: 'USDC',
+    amount: '100',
+    count: 3,
+    parts,
+  }))
+  expect(sumsByCurrency(byNetwork({ sums } as never))).toEqual({
+    count: 3,
+    currencies: [
+      { symbol: 'USDC-BASE', count: 2, gross: '90', refunded: '0', net: '90' },
+      { symbol: 'USDC-POLYGON', count: 1, gross: '10', refunded: '0', net: '10' },
+    ],
+  })
 })

@@ -109,8 +109,15 @@ export interface CurrencySums {
   readonly net: string
 }
 
+/** The sums of a currency apart by its networks: `USDC-POLYGON`. */
+export const byNetwork = ({ sums }: Pick<PaymentSummary, 'sums'>) => ({
+  sums: sums.flatMap(({ measure, parts }) => parts.map((part) => ({ ...part, measure, symbol: part.currency }))),
+})
+
+type Summed = Pick<PaymentSummary['sums'][number], 'measure' | 'symbol' | 'amount' | 'count'>
+
 /** How many payments are in the sums, and the sums by currency, those with most payments first. */
-export function sumsByCurrency({ sums }: Pick<PaymentSummary, 'sums'>) {
+export function sumsByCurrency({ sums }: { readonly sums: readonly Summed[] }) {
   const bySymbol = Map.groupBy(sums, ({ symbol }) => symbol)
   const rows = [...bySymbol].map(([symbol, ofSymbol]) => {
     const sumOf = (measure: SumOf) => ofSymbol.find((sum) => sum.measure === measure)

@@ -119,6 +119,7 @@ function List({ shown }: { shown: Shown }) {
   if (data === undefined) return <Waiting lines={20} />
   return (
     <div className="request-list" aria-busy={isPlaceholderData}>
+      {data.isNear && data.requests.length > 0 && <p>{texts.near(shown.q)}</p>}
       {data.requests.length === 0 ? <NoRequests shown={shown} /> : <RequestTable requests={data.requests} />}
       <Paging pagination={data.pagination} placeOf={(cursor) => placeOf({ ...shown, cursor })} />
     </div>
@@ -133,7 +134,15 @@ async function findRequests(waybill: Waybill, shown: Shown, signal: AbortSignal)
   const asked = cursor === undefined ? { ...filtersOfView(view), ...readSearch(q), limit: ROWS } : { cursor }
   const { requests, pagination } = await waybill.listPaymentRequests(asked, { signal })
   const others = requests.filter(({ requestId }) => requestId !== named?.requestId)
-  return { requests: named === undefined ? requests : [named, ...others], pagination }
+  const found = named === undefined ? requests : [named, ...others]
+  if (found.length > 0 || q === '') return { requests: found, pagination, isNear: false }
+  return { requests: await findNear(waybill, shown, signal), pagination, isNear: true }
+}
+
+/** The service finds a reference that is typed whole; of the newest requests also one of which a part is remembered. */
+async function findNear(waybill: Waybill, { view, q }: Shown, signal: AbortSignal) {
+  const { requests } = await waybill.listPaymentRequests({ ...filtersOfView(view), limit: 100 }, { signal })
+  return requests.filter(({ reference }) => reference?.toUpperCase().includes(q.toUpperCase()))
 }
 
 /** The list has no filter by payment reference, which names one request at most. */
@@ -183,11 +192,12 @@ function Paid({ amount, currency }: { amount: string; currency: string }) {
 }
 
 function NoRequests({ shown: { view, q } }: { shown: Shown }) {
-  const { none, noneHelp, notFound, notFoundHelp, all } = texts
+  const { none, noneHelp, notFound, notFoundHelp, payments, all } = texts
   if (q !== '')
     return (
       <Empty title={notFound(q)}>
         <p>{notFoundHelp}</p>
+        <Link to={`/payments${searchOf(new URLSearchParams({ q }))}`}>{payments(q)}</Link>
         {view !== 'ALL' && <Link to={placeOf({ q })}>{all}</Link>}
       </Empty>
     )

@@ -200,6 +200,40 @@ function trySearches(screens: () => Screens): void {
     await page.context().close()
   })
 
+  it('takes one filter after another without a click between, and two at once', async () => {
+    const page = await screens().open('/console', { timezoneId: 'UTC' })
+    await page.locator('.failed-link').waitFor()
+    await search(page, 'refunded')
+    await expect.poll(() => chipsOf(page)).toEqual(['Refunded'])
+    // Failed payments are none of those that were refunded.
+    await expect.poll(() => page.locator('.failed-link').count()).toBe(0)
+    await page.keyboard.type('2026-10')
+    await page.keyboard.press('Enter')
+    await expect.poll(() => chipsOf(page)).toEqual(['2026-10-01', '2026-10-31', 'Refunded'])
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await search(page, 'failed yesterday')
+    const yesterday = isoDay(new Date(Date.now() - DAY_MS))
+    await expect.poll(() => chipsOf(page)).toEqual([yesterday, yesterday, 'Failed'])
+    await page.context().close()
+  })
+
+  it('leads from an order that nobody paid to its request, also by a part of its reference', async () => {
+    const page = await screens().open('/console')
+    await search(page, 'demo-exp1')
+    await page.getByText('No matching payments').waitFor()
+    await page.getByRole('link', { name: 'Search everywhere for “demo-exp1”' }).waitFor()
+    await page.getByRole('link', { name: 'Look for a request “demo-exp1”, paid or not' }).click()
+    await page.getByRole('link', { name: 'Search payments for “demo-exp1”' }).waitFor()
+    expect(await findBarriers(page)).toEqual([])
+    const box = page.getByRole('searchbox', { name: 'Find a request' })
+    await box.fill('EXPIRED')
+    await box.press('Enter')
+    await page.getByText('No request has the reference “EXPIRED”').waitFor()
+    await page.getByRole('link', { name: 'demo-expired' }).click()
+    await page.getByText('It can no longer be paid through its link.').waitFor()
+    await page.context().close()
+  })
+
   it('5. finds a hash, a reference, a wallet and an order number that are pasted bare', async () => {
     const txHash = `0x${randomUUID().replaceAll('-', '').repeat(2)}`
     const payer = '0x00000000000000000000000000000000DeaDBeef'
