@@ -59,7 +59,7 @@ it('puts gross, refunded and net of a currency side by side, and counts each pay
     sum(SumOf.NET, 'ETH', '2', 1),
     sum(SumOf.NET, 'USDC', '100', 3),
   ]
-  expect(sumsByCurrency({ sums: sums as never })).toMatchObject({
+  expect(sumsByCurrency({ sums })).toMatchObject({
     count: 4,
     currencies: [
       { symbol: 'USDC', gross: '100.5', refunded: '0.5', net: '100' },
