@@ -140,12 +140,17 @@ describe('an answer that says nothing', () => {
     })
   })
 
-  it.each([[undefined], [null], [[]], [[null]], ['0x1']])('eth_requestAccounts: %o', async (answer) => {
+  it.each([[undefined], [null], ['0x1']])('eth_requestAccounts: %o', async (answer) => {
     const { provider } = createWallet({ eth_requestAccounts: () => answer })
     expect(await connectWallet({ provider })).toMatchObject({
       outcome: 'FAILED',
       message: expect.stringContaining('the wallet answered eth_requestAccounts with'),
     })
+  })
+
+  it.each([[[]], [[null]]])('eth_requestAccounts: %o opens no account, as a refusal does', async (answer) => {
+    const { provider } = createWallet({ eth_requestAccounts: () => answer })
+    expect(await connectWallet({ provider })).toEqual({ outcome: 'REFUSED' })
   })
 
   it('eth_accounts: null among addresses', async () => {
