@@ -164,7 +164,11 @@ describe('a wrong configuration ends with exit code 2 and all faults on standard
   })
 
   it.each([
-    ['a host that is no address', { HOST: '999.1.1.1' }, '- HOST is 999.1.1.1, which is no address'],
+    [
+      'a host that is no address',
+      { HOST: '999.1.1.1' },
+      '- HOST is "999.1.1.1", which is neither an address nor a name',
+    ],
     [
       'a host that this machine lacks',
       { HOST: '192.0.2.1' },
