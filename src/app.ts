@@ -66,6 +66,7 @@ import { createPostWebhook } from './webhooks/send/post-webhook.ts'
 import { createSender, type Sender } from './webhooks/send/sender.ts'
 import { createDeliveryRepository } from './webhooks/sql/delivery-repository.ts'
 import { createEndpointRepository } from './webhooks/sql/endpoint-repository.ts'
+import { measureBacklog } from './webhooks/sql/measure-backlog.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
 
 /** The composition root: makes every module and gives each what it needs of the others. */
@@ -210,6 +211,7 @@ function measure(meter: Meter, options: ServiceOptions, limits: NodeLimits): voi
   measurePools(meter, { primary: knex, ...Object.fromEntries(replicas) })
   measureNodes(meter, limits, now)
   measureChains(meter, { knex, chains, now })
+  measureBacklog(meter, knex)
   if (databaseClock !== undefined) {
     meter.observe([CLOCK_OFFSET], () => [[CLOCK_OFFSET.name, databaseClock.offsetMs() / 1_000]])
   }

@@ -260,6 +260,9 @@ describe('the interceptors run exactly once a call', () => {
           code: 'ok',
           durationMs: expect.any(Number),
           account: 'acme',
+          key: 'good',
+          client: '127.0.0.1',
+          status: 200,
         },
       })
     }

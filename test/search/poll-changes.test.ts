@@ -107,7 +107,7 @@ test('a copy by polling ends equal to the database through kills, imports and re
   await expect.poll(copied, { timeout: 20_000 }).toEqual(await stored())
 
   const { rows } = await database.knex.raw<{ rows: [{ removed: bigint; kinds: bigint }] }>(
-    'select (select count(*) from removed_payments) as removed, (select count(distinct kind) from payment_changes) as kinds',
+    'select (select count(*) from removed_payments) as removed, (select count(distinct kind) from payment_changes where payment_id is not null) as kinds',
   )
   expect(Number(rows[0].removed)).toBeGreaterThan(5)
   expect(rows[0].kinds).toBe(3n)
