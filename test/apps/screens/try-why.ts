@@ -59,14 +59,12 @@ function tryAnswers(screens: () => Screens): void {
     await picture(page, 'why')
     await page.getByRole('button', { name: 'Speed', exact: true }).click()
     const fastest = await ways()
-    expect(fastest).not.toEqual(best)
     expect(fastest.toSorted()).toEqual(best.toSorted())
     await page.reload()
     await heading(page, /can pay in/).waitFor()
     expect(await page.getByRole('button', { name: 'Speed', exact: true }).getAttribute('aria-pressed')).toBe('true')
-    // ways that are as fast are in the order of their cost, which moves with the price of gas
+    // Ways that are as fast are in the order of their cost, which moves with the price of gas: the best order may be that of speed.
     expect((await ways()).toSorted()).toEqual(fastest.toSorted())
-    expect(await ways()).not.toEqual(best)
     await page.getByRole('button', { name: /Copy this answer/ }).click()
     expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(/^About the payment of .*\n.*can pay in/)
     await expectNoBarriers(page)
