@@ -1,6 +1,6 @@
 /** The checkout page: payments of each kind with the wallets of the demo, each state in its words, wallets that fail. */
 import type { Page } from 'playwright-core'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { findBarriers, isTooWide, picture, type Screens } from './open-screens.ts'
 
 interface Terms {
@@ -38,12 +38,11 @@ export const connect = (page: Page, wallet: string) =>
 export async function answerAll(page: Page, answer: 'Confirm' | 'Decline' = 'Confirm'): Promise<number> {
   const dialog = page.getByRole('dialog')
   for (let asked = 0; ; ) {
-    await expect
-      .poll(
-        async () => (await dialog.isVisible()) || !/^(Paying|Choose)/.test((await heading(page).textContent()) ?? ''),
-        { timeout: 30_000 },
-      )
-      .toBe(true)
+    // Not expect.poll, which belongs to one test: some run at once.
+    await vi.waitUntil(
+      async () => (await dialog.isVisible()) || !/^(Paying|Choose)/.test((await heading(page).textContent()) ?? ''),
+      { timeout: 30_000 },
+    )
     if (!(await dialog.isVisible())) return asked
     asked++
     await dialog.getByRole('button', { name: answer }).click()
