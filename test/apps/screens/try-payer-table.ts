@@ -99,8 +99,12 @@ async function arrange(
     ...terms,
     ...more,
   })
-  if (state === 'PARTIALLY_PAID' && row.due !== 'TO_PAYER')
+  if (state === 'PARTIALLY_PAID' && row.due !== 'TO_PAYER') {
     await payElsewhere(screens, reference, PART[isToken ? 'TOKEN' : 'COINS'])
+    // A page that is opened before the part is found asks for the whole.
+    const isFound = async () => (await screens.call<{ status: string }>(`/v1/request/${reference}`)).status === state
+    await expect.poll(isFound, { timeout: 30_000 }).toBe(true)
+  }
   const wallet = { ...row.wallet, name: NAME, acts: actsDuring(row, event) }
   const page = await screens.open(
     linkOf(screens, reference),
