@@ -77,7 +77,9 @@ test('the role that serves says who has to migrate; once that is done it does ev
   for (const words of [['migrate'], ['serve'], ['keys', 'list']]) {
     const { code, stderr } = await runAs(server, roles, words)
     expect(code).toBe(1)
-    expect(stderr).toMatch(/has no tables yet, and the role "server_\w+" may not make it\. Run waybill migrate with a/)
+    expect(stderr).toMatch(
+      /has no tables yet, and the role \\?"server_\w+\\?" may not make it\. Run waybill migrate with a/,
+    )
   }
   expect(await runAs(owner, roles, ['migrate'])).toMatchObject({ code: 0 })
   expect(await runAs(server, roles, ['migrate'])).toMatchObject({ code: 0, stdout: '' })
