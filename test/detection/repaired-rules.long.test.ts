@@ -262,8 +262,8 @@ describe('what older rules stored', () => {
     }
     expect(await fieldsOf(forged.byStranger)).toEqual([
       ['PAYMENT', 'status', 'REFUNDED', 'CONFIRMED'],
-      ['PAYMENT', 'refunds', expect.stringMatching(/^100 by 0x/), ''],
       ['PAYMENT', 'refundedAmount', '100', '0'],
+      ['PAYMENT', 'refunds', expect.stringMatching(/^100 by 0x/), ''],
       ['PAYMENT', 'statusHistory', 'REFUNDED', 'CONFIRMED'],
     ])
     expect(await fieldsOf(forged.wrongPayer)).toContainEqual([
