@@ -34,7 +34,7 @@ export async function exchange(
 ): Promise<Reply> {
   const { host, policy, post, limits } = node
   signal?.throwIfAborted()
-  const method = calls[0]?.method ?? 'an empty batch'
+  const [{ method }] = calls as [RpcCall]
   const span = limits.tracer?.begin(method, 'CLIENT', {
     'rpc.system.name': 'jsonrpc',
     'rpc.method': method,

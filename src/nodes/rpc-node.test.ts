@@ -69,6 +69,11 @@ const resultsOf = (...methods: string[]) => methods.map((result) => ({ ok: true,
 const sizes = () => bodies.map((body) => (Array.isArray(body) ? body.length : 1))
 
 describe('a batch', () => {
+  it('of no calls is not sent', async () => {
+    expect(await ask(SMALL_READS, [])).toEqual([])
+    expect(bodies).toEqual([])
+  })
+
   it('is one request; a single call is not sent as a batch', async () => {
     expect(await ask(SMALL_READS)).toEqual(resultsOf('one', 'two', 'three'))
     expect(await ask(SMALL_READS, callsOf('one'))).toEqual(resultsOf('one'))

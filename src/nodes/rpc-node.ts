@@ -85,7 +85,7 @@ class Question {
     this.#calls = calls
     this.#options = options
     this.#maxWaitMs = options.maxWaitMs ?? node.policy.maxWaitMs
-    this.#waiting = [calls.map((_, place) => place)]
+    this.#waiting = calls.length === 0 ? [] : [calls.map((_, place) => place)]
   }
 
   /** Asks the node all calls, in as many requests as it takes. @throws RpcError, the signal's reason */
