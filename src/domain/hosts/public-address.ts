@@ -1,4 +1,5 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
+import { parseIpNetwork } from './ip-network.ts'
 
 /** Networks of IPv4 that are not on the public internet (IANA's registry of special addresses). */
 const SPECIAL_IPV4 = [
@@ -28,14 +29,10 @@ const SPECIAL_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
 const special = new BlockList()
 const globalIpv6 = new BlockList()
 globalIpv6.addSubnet('2000::', 3, 'ipv6')
-for (const [family, networks] of [
-  ['ipv4', SPECIAL_IPV4],
-  ['ipv6', SPECIAL_IPV6],
-] as const) {
-  for (const network of networks) {
-    const [address = '', bits] = network.split('/')
-    special.addSubnet(address, Number(bits), family)
-  }
+for (const { address, bits, family } of [...SPECIAL_IPV4, ...SPECIAL_IPV6].flatMap(
+  (text) => parseIpNetwork(text) ?? [],
+)) {
+  special.addSubnet(address, bits, family)
 }
 
 /** `64:ff9b::` and an address of IPv4, which NAT64 connects to. */
