@@ -19,8 +19,8 @@ import { installPostgres, POSTGRES_VERSIONS } from './install/install-postgres.t
 
 /** Tests with other databases than these. */
 const OTHER_SERVERS = [
-  'test/postgres/embedded.test.ts', // the embedded server itself, whose version is the project's
-  'test/cli/demo.test.ts',
+  'test/postgres/embedded.long.test.ts', // the embedded server itself, whose version is the project's
+  'test/cli/demo.long.test.ts',
   'test/demo/**',
 ]
 
@@ -39,11 +39,11 @@ const ONE_SERVER_ONLY = [
   'test/search/explain.test.ts',
   'test/search/classes.test.ts',
   'test/search/slow-statements.test.ts',
-  'test/postgres/replicas.test.ts',
-  'test/cli/replicas.test.ts',
+  'test/postgres/replicas.long.test.ts',
+  'test/cli/replicas.long.test.ts',
   'test/search/replica-pages.test.ts',
   'test/postgres/bad-days.test.ts',
-  'test/cli/bad-days.test.ts',
+  'test/cli/bad-days.long.test.ts',
   'test/postgres/schema.test.ts',
   'test/postgres/pooler.test.ts', // starts a pooler of its own
 ]

@@ -1,6 +1,6 @@
 /**
  * A database that hangs instead of failing: its processes are stopped by SIGSTOP, so that sockets stay open and nothing answers. A database that is
- * down: test/cli/bad-days.test.ts.
+ * down: test/cli/bad-days.long.test.ts.
  */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Kind, kinds, type Outcome, openStage, type Stage } from './model/any-order.ts'
 
-/** `SEED=7 RUNS=1000 npm test -- test/detection/any-order.test.ts` plays other sequences, or more. */
+/** `SEED=7 RUNS=1000 npm run test:long -- test/detection/any-order` plays other sequences, or more. */
 const SEED = Number(process.env.SEED ?? 1)
 const RUNS = Number(process.env.RUNS ?? 24)
 

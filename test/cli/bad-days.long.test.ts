@@ -2,7 +2,7 @@
  * A service that is killed, and one whose pool is exhausted: no payment is lost or counted twice, calls fail at once with a reason, and the
  * service recovers without help.
  *
- * A database that is killed: payment-life-database.test.ts. Statements past their deadline: protocols.test.ts.
+ * A database that is killed: payment-life-database.long.test.ts. Statements past their deadline: protocols.test.ts.
  */
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

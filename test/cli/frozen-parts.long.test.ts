@@ -1,6 +1,6 @@
 /**
  * A part of the whole that hangs: a chain's node, the database's first process, all of the database. Its processes are stopped by SIGSTOP and go on
- * later. One connection of the database: test/api/frozen-database.test.ts. A replica: test/postgres/replicas.test.ts. LI.FI: test/routing/lifi.test.ts. A
+ * later. One connection of the database: test/api/frozen-database.test.ts. A replica: test/postgres/replicas.long.test.ts. LI.FI: test/routing/lifi.test.ts. A
  * worker of Citus: test/postgres/citus/frozen.test.ts.
  */
 import { rm } from 'node:fs/promises'
