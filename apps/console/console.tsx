@@ -1,5 +1,5 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
-import { Component, lazy, type ReactNode, StrictMode, Suspense } from 'react'
+import { Component, lazy, type ReactNode, StrictMode, Suspense, useEffect, useRef } from 'react'
 import { createRoot } from 'react-dom/client'
 import { consoleTexts } from '../shared/texts.ts'
 import { Announcer } from './parts/announcer.tsx'
@@ -87,12 +87,18 @@ function Navigation({ path }: { path: string }) {
     ['/chains', nav.chains, path.startsWith('/chains')],
     ['/webhooks', nav.webhooks, path.startsWith('/webhooks')],
   ] as const
+  const menu = useRef<HTMLElement>(null)
+  // On a narrow screen the menu is wider than its place.
+  useEffect(() => {
+    const here = menu.current?.querySelector<HTMLElement>('[aria-current]')
+    if (path !== '' && here != null) here.parentElement?.scrollTo({ left: here.offsetLeft - here.offsetWidth / 2 })
+  }, [path])
   return (
     <header className="top row gap-wide">
       <Link to="/payments" className="brand">
         Waybill
       </Link>
-      <nav className="row gap-1" aria-label={nav.label}>
+      <nav ref={menu} className="row gap-1" aria-label={nav.label}>
         {places.map(([to, title, isHere]) => (
           <Link key={title} to={to} aria-current={isHere ? 'page' : undefined}>
             {title}

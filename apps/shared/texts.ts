@@ -239,8 +239,9 @@ export const suggestTexts = {
 export const whyTexts = {
   title: 'Why can’t they pay?',
   lead: 'Enter a request and a wallet. Waybill checks the wallet on every chain and shows how it can pay, or what it is missing.',
-  reference: 'Payment reference',
-  referenceHelp: '16 hexadecimal digits',
+  reference: 'Order number or payment reference',
+  noRequest: (text: string) => `No request has the number or reference “${text}”.`,
+  referenceHelp: 'Your own number exactly as stored, or the payment reference',
   wallet: 'Wallet',
   walletHelp: 'Address of the customer’s wallet',
   ask: 'Check',

@@ -57,17 +57,18 @@ interface TableProps {
   readonly numbers: readonly [first: number, last: number]
   /** The column that says what its row is about. */
   readonly name?: number
+  /** `matrix` where a narrow screen shows columns too; of any other a row becomes a card. */
   readonly className?: string
   /** The place that each row links to as a whole, by a link of class `row-link` in it. */
   readonly links?: readonly string[]
 }
 
 /** A table that is wider than its place is scrolled, by keys too. Its rows have no state of their own. */
-export function Table({ label, columns, rows, numbers: [first, last], name, className = 'table', links }: TableProps) {
+export function Table({ label, columns, rows, numbers: [first, last], name, className = 'cards', links }: TableProps) {
   const classOf = (column: number) => (column >= first && column <= last ? 'right' : undefined)
   return (
     <div className="table-scroll" role="group" tabIndex={0} aria-label={label}>
-      <table className={className}>
+      <table className={`table ${className}`}>
         <thead>
           <tr>
             {columns.map((title, column) => (

@@ -44,7 +44,7 @@ function BarsTable({ state, bars, series, onPeriod }: ChartTableProps) {
       ),
     ),
   ])
-  return <Table label={chart.label} columns={columns} rows={rows} numbers={[1, columns.length]} />
+  return <Table label={chart.label} columns={columns} rows={rows} numbers={[1, columns.length]} className="matrix" />
 }
 
 interface ControlsProps {

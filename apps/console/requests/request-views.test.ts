@@ -1,13 +1,7 @@
 import { PaymentRequest_Status as Status } from '@waybill/client'
 import { expect, it } from 'vitest'
-import {
-  filtersOfView,
-  readPaymentReference,
-  readSearch,
-  type ViewName,
-  viewNameOf,
-  viewNames,
-} from './requests-page.tsx'
+import { readPaymentReference, readSearch } from './find-request.ts'
+import { filtersOfView, type ViewName, viewNameOf, viewNames } from './requests-page.tsx'
 
 it('has a view of each status, and one of what is overpaid', () => {
   const names = Object.values(Status).filter((name) => typeof name === 'string' && name !== 'STATUS_UNSPECIFIED')

@@ -12,6 +12,7 @@ import { Empty, ErrorNotice, failureOf, isNotFound, Waiting } from '../parts/not
 import { Page } from '../parts/page.tsx'
 import { Amount, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
+import { readPaymentReference, readSearch } from './find-request.ts'
 import { Outstanding } from './outstanding.tsx'
 import { RequestBadges } from './request-badges.tsx'
 
@@ -178,7 +179,7 @@ function RequestTable({ requests }: { requests: readonly PaymentRequest[] }) {
   })
   const links = requests.map(({ paymentReference }) => `/requests/${paymentReference}`)
   return (
-    <Table label={table} columns={columns} rows={rows} links={links} numbers={[2, 4]} className="table request-table" />
+    <Table label={table} columns={columns} rows={rows} links={links} numbers={[2, 4]} className="cards request-table" />
   )
 }
 
@@ -224,19 +225,4 @@ export function filtersOfView(name: ViewName): { readonly status?: Status[]; rea
 /** The view that a link names; all requests where it names none that exists. */
 export function viewNameOf(text: string | null): ViewName {
   return viewNames.find((name) => name === text?.toUpperCase()) ?? 'ALL'
-}
-
-/** The filters that a text stands for: a request id, a payee's address, or the merchant's own reference. */
-export function readSearch(text: string): { requestId?: string[]; payee?: string[]; reference?: string[] } {
-  const typed = text.trim()
-  if (typed === '') return {}
-  if (/^01[0-9a-f]{64}$/i.test(typed)) return { requestId: [typed] }
-  if (/^0x[0-9a-f]{40}$/i.test(typed)) return { payee: [typed] }
-  return { reference: [typed] }
-}
-
-/** @returns the payment reference that a text has the form of; it may be the merchant's own reference all the same */
-export function readPaymentReference(text: string): string | undefined {
-  const [, digits] = /^(?:0x)?([0-9a-f]{16})$/i.exec(text.trim()) ?? []
-  return digits === undefined ? undefined : `0x${digits.toLowerCase()}`
 }

@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { PaymentRequest_Status, type UnavailableRoute, WaybillCallError } from '@waybill/client'
 import { useEffect, useState } from 'react'
 import { sentence } from '../../shared/sentence.ts'
@@ -8,7 +8,8 @@ import { Link } from '../parts/link.tsx'
 import { navigate, searchOf, useLocation } from '../parts/location.ts'
 import { ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
-import { useSession } from '../parts/signed-in.tsx'
+import { useSession, useWaybill } from '../parts/signed-in.tsx'
+import { findPaymentReference } from '../requests/find-request.ts'
 import { AnswerHead } from './answer-head.tsx'
 import { RouteList } from './route-list.tsx'
 import { byUse, sayMoney, sayVerdict } from './say-verdict.ts'
@@ -16,9 +17,12 @@ import { type Question, type RoutesState, useRoutes } from './stream-routes.ts'
 
 export function WhyPage() {
   const { query } = useLocation()
+  const waybill = useWaybill()
   const question = questionOf(query)
   const routes = useRoutes(question)
-  const violations = violationsOf(routes.error)
+  const find = useMutation({ mutationFn: (text: string) => findPaymentReference(waybill, text) })
+  const notFound = find.data === undefined && find.isSuccess ? { paymentReference: whyTexts.noRequest(find.variables) } : {}
+  const violations = { ...violationsOf(routes.error), ...notFound }
   return (
     <Page title={whyTexts.title}>
       <div className="stack gap-5 why">
@@ -28,8 +32,10 @@ export function WhyPage() {
           reference={query.get('request') ?? ''}
           wallet={query.get('wallet') ?? ''}
           wrong={violations}
-          onAsk={(reference, wallet) => {
-            const to = `/why${searchOf(new URLSearchParams({ request: reference, wallet }))}`
+          onAsk={async (text, wallet) => {
+            const request = text === '' ? text : await find.mutateAsync(text)
+            if (request === undefined) return
+            const to = `/why${searchOf(new URLSearchParams({ request, wallet }))}`
             if (to === `/why${searchOf(query)}`) routes.askAgain()
             else navigate(to)
           }}
@@ -39,6 +45,7 @@ export function WhyPage() {
         {routes.error !== undefined && Object.keys(violations).length === 0 && (
           <ErrorNotice error={routes.error} onRetry={routes.askAgain} />
         )}
+        {find.error !== null && <ErrorNotice error={find.error} />}
         {question !== undefined && <Answer question={question} state={routes} onAgain={routes.askAgain} />}
       </div>
     </Page>
@@ -201,7 +208,7 @@ interface QuestionFormProps {
   readonly wallet: string
   /** What the service finds wrong, by field. */
   readonly wrong: Readonly<Record<string, string>>
-  readonly onAsk: (reference: string, wallet: string) => void
+  readonly onAsk: (request: string, wallet: string) => Promise<void>
 }
 
 function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormProps) {
@@ -209,7 +216,7 @@ function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormProps) {
   const requests = useOpenRequests()
   const wallets = useDemoWallets()
   return (
-    <Form className="why-form" noValidate onSend={() => onAsk(typed.reference.trim(), typed.wallet.trim())}>
+    <Form className="why-form" noValidate onSend={() => void onAsk(typed.reference.trim(), typed.wallet.trim()).catch(() => {})}>
       <TextField
         label={whyTexts.reference}
         help={wrong.paymentReference === undefined ? whyTexts.referenceHelp : undefined}

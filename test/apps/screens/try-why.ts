@@ -72,7 +72,7 @@ function tryAnswers(screens: () => Screens): void {
 
   it('says by keyboard alone what a wallet lacks', async () => {
     const page = await screens().open('/console/why')
-    await page.getByLabel('Payment reference').focus()
+    await page.getByLabel('Order number or payment reference').focus()
     await page.keyboard.type(await findRequest(screens(), `status=OPEN&currency=${CURRENCY}`))
     await page.keyboard.press('Tab')
     await page.keyboard.type(screens().facts.wallets.empty?.address ?? '')
@@ -96,13 +96,18 @@ function tryAnswers(screens: () => Screens): void {
     await expectNoBarriers(page)
   })
 
-  it('says at each field what is wrong with it', async () => {
+  it('takes an order number, and says at each field what is wrong with it', async () => {
     const page = await screens().open('/console/why')
-    await page.getByLabel('Payment reference').fill('zz')
-    await page.getByRole('button', { name: 'Check' }).click()
-    await page.getByText('"zz" is not a payment reference').waitFor()
-    for (const field of ['Payment reference', 'Wallet'])
-      expect(await page.getByLabel(field, { exact: true }).getAttribute('aria-invalid')).toBe('true')
+    const order = page.getByLabel('Order number or payment reference')
+    const check = page.getByRole('button', { name: 'Check' })
+    await order.fill('order 17')
+    await check.click()
+    await page.getByText('No request has the number or reference “order 17”').waitFor()
+    expect(await order.getAttribute('aria-invalid')).toBe('true')
+    await order.fill('to-pay-token-1')
+    await check.click()
+    await expect.poll(() => page.getByLabel('Wallet', { exact: true }).getAttribute('aria-invalid')).toBe('true')
+    expect(new URL(page.url()).searchParams.get('request')).toMatch(/^0x[0-9a-f]{16}$/)
     await expectNoBarriers(page)
   })
 }
