@@ -152,6 +152,11 @@ export const paymentsTexts = {
     pause: 'Pause',
     goOn: 'Resume',
   },
+  wrongFilter: {
+    title: (count: number) => (count === 1 ? 'A filter cannot be used' : `${count} filters cannot be used`),
+    wrong: (value: string, field: string) => `“${value}” does not fit “${field}”.`,
+    remove: 'Remove it',
+  },
   nothing: {
     found: 'No matching payments',
     widen: 'Remove a filter or choose another date range.',

@@ -9,6 +9,7 @@ import {
   SearchPaymentsRequest_SortOrder as SortOrder,
   type WatchFilter,
   type Waybill,
+  WaybillCallError,
 } from '@waybill/client'
 import { suggestTexts } from '../../shared/texts.ts'
 import { zoneOf } from '../parts/hooks.ts'
@@ -150,4 +151,15 @@ export function searchOfPage(query: URLSearchParams, limit: number): Search {
     limit,
     ...(cursor !== null && { cursor }),
   }
+}
+
+/** The filters that an error names; none where it is about something else. */
+export function wrongFilters(error: Error | undefined, query: URLSearchParams): Filter[] {
+  if (!(error instanceof WaybillCallError)) return []
+  const named = new Set(error.fieldViolations.map(({ field }) => field))
+  return FILTER_FIELDS.flatMap((field) => {
+    const name = DAYS_OF_PAYMENT[field] ?? field
+    const values = [...new Set(query.getAll(field))]
+    return values.filter((_, nth) => named.has(name) || named.has(`${name}[${nth}]`)).map((value) => ({ field, value }))
+  })
 }

@@ -3,7 +3,7 @@ import type { WatchFilter, Waybill } from '@waybill/client'
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react'
 import { formatAmount } from '../../shared/format-amount.ts'
 import { dayIn } from '../../shared/format-time.ts'
-import { paymentsTexts } from '../../shared/texts.ts'
+import { paymentsTexts, suggestTexts } from '../../shared/texts.ts'
 import { Paging } from '../parts/blocks.tsx'
 import { Button } from '../parts/fields.tsx'
 import { Link } from '../parts/link.tsx'
@@ -20,7 +20,16 @@ import { Empty, ErrorNotice, failureOf, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { FilterBox } from './filter-box.tsx'
-import { filtersOf, searchFilters, withFilters, withoutFilters, withoutOrder } from './filters.ts'
+import {
+  type Filter,
+  filtersOf,
+  searchFilters,
+  withFilters,
+  withoutFilter,
+  withoutFilters,
+  withoutOrder,
+  wrongFilters,
+} from './filters.ts'
 import { PaymentsTable } from './payments-table.tsx'
 import { placeOfRequest } from './suggest.ts'
 import { SumsCard } from './sums-card.tsx'
@@ -51,6 +60,22 @@ function useUnordered(query: URLSearchParams): URLSearchParams {
   return useMemo(() => new URLSearchParams(text), [text])
 }
 
+/** The filters of a link that the service refuses, each with a way out. */
+function WrongFilters({ filters }: { filters: readonly Filter[] }) {
+  const { title, wrong, remove } = paymentsTexts.wrongFilter
+  return (
+    <div className="notice bad" role="alert">
+      <h2>{title(filters.length)}</h2>
+      {filters.map((filter) => (
+        <p key={filter.field + filter.value}>
+          {wrong(filter.value, suggestTexts.fields[filter.field])}{' '}
+          <Button text={remove} kind="plain" onClick={() => change((before) => withoutFilter(before, filter))} />
+        </p>
+      ))}
+    </div>
+  )
+}
+
 function List({ query }: { query: URLSearchParams }) {
   const area = useRef<HTMLDivElement>(null)
   const [isStopped, setStopped] = useState(false)
@@ -61,6 +86,8 @@ function List({ query }: { query: URLSearchParams }) {
     if (!isPaused) resume()
   }, [isPaused])
   const failure = failureOf(page)
+  const wrong = wrongFilters(failure, query)
+  if (wrong.length > 0) return <WrongFilters filters={wrong} />
   if (failure !== undefined) return <ErrorNotice error={failure} onRetry={() => void page.refetch()} />
   if (page.data === undefined) return <Waiting lines={12} />
   return (

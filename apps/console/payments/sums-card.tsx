@@ -16,7 +16,7 @@ import { useWaybill } from '../parts/signed-in.tsx'
 import { Chart } from './chart.tsx'
 import { ChartControls, type ChartSetting, ChartTable } from './chart-table.tsx'
 import { coloursOf } from './colours.ts'
-import { searchFilters, withFilters } from './filters.ts'
+import { searchFilters, withFilters, wrongFilters } from './filters.ts'
 import { choosePeriod } from './periods.ts'
 import {
   barsOf,
@@ -58,6 +58,7 @@ export const SumsCard = memo(function SumsCard({ query, onChange }: SumsCardProp
   // The list says it.
   if (missingScope(summary.error) !== undefined) return null
   const failure = failureOf(summary)
+  if (wrongFilters(failure, query).length > 0) return null
   if (failure !== undefined) return <ErrorNotice error={failure} onRetry={() => void summary.refetch()} />
   const isReady = summary.data !== undefined && (state.split !== 'currency' || known !== undefined)
   const chart = {

@@ -223,7 +223,14 @@ function CostTable({ routes, bars, kinds }: CostTableProps) {
   return (
     <details>
       <summary>{texts.table}</summary>
-      <Table label={texts.tableSays} columns={columns} rows={rows} numbers={[1, columns.length]} name={0} className="matrix" />
+      <Table
+        label={texts.tableSays}
+        columns={columns}
+        rows={rows}
+        numbers={[1, columns.length]}
+        name={0}
+        className="matrix"
+      />
     </details>
   )
 }

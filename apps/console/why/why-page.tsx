@@ -21,7 +21,8 @@ export function WhyPage() {
   const question = questionOf(query)
   const routes = useRoutes(question)
   const find = useMutation({ mutationFn: (text: string) => findPaymentReference(waybill, text) })
-  const notFound = find.data === undefined && find.isSuccess ? { paymentReference: whyTexts.noRequest(find.variables) } : {}
+  const notFound =
+    find.data === undefined && find.isSuccess ? { paymentReference: whyTexts.noRequest(find.variables) } : {}
   const violations = { ...violationsOf(routes.error), ...notFound }
   return (
     <Page title={whyTexts.title}>
@@ -216,7 +217,11 @@ function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormProps) {
   const requests = useOpenRequests()
   const wallets = useDemoWallets()
   return (
-    <Form className="why-form" noValidate onSend={() => void onAsk(typed.reference.trim(), typed.wallet.trim()).catch(() => {})}>
+    <Form
+      className="why-form"
+      noValidate
+      onSend={() => void onAsk(typed.reference.trim(), typed.wallet.trim()).catch(() => {})}
+    >
       <TextField
         label={whyTexts.reference}
         help={wrong.paymentReference === undefined ? whyTexts.referenceHelp : undefined}
