@@ -91,7 +91,7 @@ function Navigation({ path }: { path: string }) {
   // On a narrow screen the menu is wider than its place.
   useEffect(() => {
     const here = menu.current?.querySelector<HTMLElement>('[aria-current]')
-    if (path !== '' && here != null) here.parentElement?.scrollTo({ left: here.offsetLeft - here.offsetWidth / 2 })
+    if (path !== '' && here) here.parentElement?.scrollTo({ left: here.offsetLeft - here.offsetWidth / 2 })
   }, [path])
   return (
     <header className="top row gap-wide">
