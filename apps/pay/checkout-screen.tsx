@@ -43,7 +43,8 @@ export function Checkout({ paymentReference, checkout }: CheckoutProps) {
     isPayable: state !== undefined && isPayable(state),
   })
   if (error !== undefined) return <Problem {...problemOf(error)} onRetry={() => location.reload()} />
-  if (request === undefined || state === undefined) return <Waiting lag={lag} />
+  // The shop's name and colours come with the amount: what comes later moves what somebody is about to press.
+  if (request === undefined || state === undefined || shop === undefined) return <Waiting lag={lag} />
   return (
     <main class="pay stack gap-5">
       <Head {...{ request, state, shop, options }} />
@@ -55,15 +56,17 @@ export function Checkout({ paymentReference, checkout }: CheckoutProps) {
   )
 }
 
+/** The outline of the page, as it stood while the script was loading; in words for those who listen, and for all when it lasts. */
 function Waiting({ lag }: { lag: WatchedRequest['lag'] }) {
   return (
-    <main class="pay stack gap-5">
-      <header class="request">
-        <h1>{payTexts.headings.OPEN}</h1>
-        <p class="quiet" role="status">
-          {lag === undefined ? payTexts.waiting : lag === 'BUSY' ? payTexts.busy : payTexts.away}
-        </p>
-      </header>
+    <main aria-busy="true">
+      <h1 class="unseen">{payTexts.headings.OPEN}</h1>
+      <p class={lag === undefined ? 'unseen' : 'away small'} role="status">
+        {lag === undefined ? payTexts.waiting : lag === 'BUSY' ? payTexts.busy : payTexts.away}
+      </p>
+      {['', 'sum', '', 'high', 'high', 'high'].map((size, place) => (
+        <span key={place} class={`bone ${size}`} />
+      ))}
     </main>
   )
 }
@@ -96,6 +99,7 @@ function Head({ request, state, shop, options }: HeadProps) {
   const { amount, invoiceCurrency, payee, paidAmount, pendingAmount, outstandingAmount, expiresAt, network } = request
   const isPart = state === 'PARTIALLY_PAID'
   const shown = isPart ? outstandingAmount : amount
+  const worth = options?.amount === shown ? worthOf(request, options.options) : ''
   return (
     <header class="request">
       {(shop.name !== undefined || shop.logo !== undefined) && (
@@ -109,7 +113,8 @@ function Head({ request, state, shop, options }: HeadProps) {
       <h1 class={amountText(request).length > LONG ? 'sum long' : 'sum'}>
         <Money value={shown} currency={invoiceCurrency} />
       </h1>
-      {options?.amount === shown && <Worth request={request} options={options.options} />}
+      {/* Its place is kept: what comes later moves what somebody is about to press. */}
+      {(isPayable(state) || worth !== '') && <p class="quiet number worth">{worth}</p>}
       <p class="quiet small">
         {payTexts.to} <Address value={payee} /> {payTexts.routes.on(chainName(network))}
       </p>
@@ -132,20 +137,18 @@ function Head({ request, state, shop, options }: HeadProps) {
   )
 }
 
-interface WorthProps {
-  readonly request: PaymentRequest
-  /** Of the amount that is shown. */
-  readonly options: readonly Route[]
-}
-
-/** What the amount is worth in another currency: of a request in coins in US dollars, of one in fiat in coins. */
-function Worth({ request, options }: WorthProps) {
-  const { paymentCurrency, invoiceCurrency, network } = request
+/**
+ * What the amount is worth in another currency: of a request in coins in US dollars, of one in fiat in coins.
+ *
+ * @param options - of the amount that is shown
+ */
+function worthOf({ paymentCurrency, invoiceCurrency, network }: PaymentRequest, options: readonly Route[]): string {
   const direct = options.find(({ token, chain }) => token === symbolOf(paymentCurrency) && chain === network)
-  if (direct === undefined) return null
-  const inCoins = `≈ ${formatShortAmount(direct.sourceAmount)} ${direct.token}`
-  const inDollars = direct.sourceAmountInUsd === undefined ? '' : formatWorth(direct.sourceAmountInUsd)
-  return <p class="quiet number">{invoiceCurrency === paymentCurrency ? inDollars : inCoins}</p>
+  if (direct === undefined) return ''
+  // The sign of about says already that digits are left out.
+  if (invoiceCurrency !== paymentCurrency)
+    return `≈ ${formatShortAmount(direct.sourceAmount).replace('…', '')} ${direct.token}`
+  return direct.sourceAmountInUsd === undefined ? '' : formatWorth(direct.sourceAmountInUsd)
 }
 
 interface StepsProps extends HeadProps {

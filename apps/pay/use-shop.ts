@@ -8,9 +8,9 @@ export interface Shop {
   readonly logo?: string | undefined
 }
 
-/** The shop, whose colour and corners the page takes. A page without its shop's name is a page all the same. */
-export function useShop(checkout: Checkout): Shop {
-  const [shop, setShop] = useState<Shop>({})
+/** The shop, whose colour and corners the page takes; undefined until it is known. A page without its shop's name is a page all the same. */
+export function useShop(checkout: Checkout): Shop | undefined {
+  const [shop, setShop] = useState<Shop>()
   useEffect(() => {
     checkout.getShop({}).then(
       ({ name, logo, color, cornerRadius }) => {
@@ -22,7 +22,7 @@ export function useShop(checkout: Checkout): Shop {
         if (cornerRadius !== undefined) style.setProperty('--radius', `${cornerRadius}px`)
         setShop({ name, logo: logo?.startsWith('data:image/') ? logo : undefined })
       },
-      () => undefined,
+      () => setShop({}),
     )
   }, [checkout])
   return shop

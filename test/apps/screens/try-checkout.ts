@@ -54,6 +54,24 @@ function showPrices(screens: () => Screens): void {
     await page.context().close()
   })
 
+  it('moves nothing that can be pressed when the prices come', async () => {
+    const { promise: held, resolve: answer } = Promise.withResolvers<void>()
+    const link = linkOf(screens(), await createRequest(screens()))
+    const page = await screens().open(link, {}, (fresh) =>
+      fresh.route('**/GetPaymentOptions', async (route) => {
+        await held
+        await route.continue()
+      }),
+    )
+    const wallet = page.getByRole('button', { name: /^direct/ })
+    await wallet.waitFor()
+    const before = await wallet.boundingBox()
+    answer()
+    await page.locator('.option').first().waitFor()
+    expect(await wallet.boundingBox()).toEqual(before)
+    await page.context().close()
+  })
+
   it('offers no way without gas, and says how much is missing', async () => {
     const page = await screens().open(linkOf(screens(), await createRequest(screens())))
     await connect(page, 'noGas')
