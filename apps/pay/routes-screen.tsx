@@ -279,7 +279,8 @@ function useRoutes({ checkout, paymentReference, wallet, outstanding }: RoutesTe
         if (event.case === 'answer') {
           const { routes, unavailable, warnings, degraded } = event.value
           setFound({ routes, unavailable, warnings, isComplete: true, isDegraded: degraded })
-          whenSeen(refreshInMs(routes), signal, refresh)
+          // A chain that did not answer may hold the wallet's one way.
+          whenSeen(degraded ? LEAST_MS : refreshInMs(routes), signal, refresh)
         } else if (event.case === 'route' && event.value.route !== undefined) {
           ranked.push({ rank: event.value.rank, route: event.value.route })
           const routes = ranked.toSorted((before, after) => before.rank - after.rank).map(({ route }) => route)
