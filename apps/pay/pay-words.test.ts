@@ -96,6 +96,7 @@ describe('how a payment ended', () => {
     [failed('WRONG_CHAIN'), /network.*Nothing was paid/, true],
     [failed('WALLET_ERROR', -32002), /already shows a request.*Nothing was paid.*answer that request/, true],
     [failed('WRONG_CHAIN', -32002), /already shows a request/, true],
+    [failed('WRONG_CHAIN', 4902), /does not have this network.*Nothing was paid. Add the network Arbitrum One /, true],
     [failed('NO_ANSWER'), /did not answer.*Nothing was paid.*refuse it/, true],
     [failed('INTERRUPTED'), /Choose a way again/, true],
     [unknown('NO_ANSWER'), /Do not pay again/, false],
@@ -107,7 +108,7 @@ describe('how a payment ended', () => {
       false,
     ],
   ] as const)('%o', (end, words, mayRetry) => {
-    const said = sayOutcome(end)
+    const said = sayOutcome(end, 'ARBITRUM-ONE')
     expect(`${said.title}. ${said.says}`).toMatch(words)
     expect(said.mayRetry).toBe(mayRetry)
   })

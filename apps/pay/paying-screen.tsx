@@ -24,7 +24,7 @@ interface PayingProps {
 /** Each step of a payment, and how it ended. The request's own state then takes over. */
 export function PayingScreen({ payment, isMoreLeft, onBack, onCheck, onAgain, onAskAgain, onStop }: PayingProps) {
   const { steps, end, hashes, explorer, isAsking } = payment
-  const { title, says, tone, mayRetry, again } = end === undefined ? waiting() : wordsOf(end)
+  const { title, says, tone, mayRetry, again } = end === undefined ? waiting() : wordsOf(end, payment.route?.chain)
   const isSilent = useSilence(isAsking && end === undefined ? steps.at(-1)?.id : undefined)
   const fresh = end === undefined ? undefined : newQuoteOf(end)
   const hash = hashes.at(-1)
@@ -83,7 +83,8 @@ export function AskedScreen({ asked, onAskAgain }: { asked: AskedBefore; onAskAg
 
 const waiting = (): OutcomeWords => ({ title: payTexts.steps.title, says: '', tone: '', mayRetry: false })
 
-const wordsOf = (end: PaymentEnd): OutcomeWords => ('outcome' in end ? sayOutcome(end.outcome) : sayError(end.error))
+const wordsOf = (end: PaymentEnd, chain?: string): OutcomeWords =>
+  'outcome' in end ? sayOutcome(end.outcome, chain) : sayError(end.error)
 
 function newQuoteOf(end: PaymentEnd): Route | undefined {
   return 'outcome' in end && end.outcome.outcome === 'QUOTE_CHANGED' ? end.outcome.newQuote : undefined

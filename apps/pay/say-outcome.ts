@@ -1,5 +1,6 @@
 import { WaybillCallError } from '@waybill/client/checkout'
 import type { AskedBefore, PayOutcome } from '@waybill/client/wallet'
+import { chainName } from '../shared/chain-name.ts'
 import { formatAmount } from '../shared/format-amount.ts'
 import { formatTime } from '../shared/format-time.ts'
 import { shortAddress } from '../shared/sentence.ts'
@@ -18,6 +19,11 @@ export interface OutcomeWords {
 
 /** EIP-1474: another question is open in the wallet. */
 export const BUSY = -32002
+/** EIP-3326: the wallet has no such chain. */
+const UNKNOWN_CHAIN = 4902
+
+/** An address, shortened, that no line breaks in two. */
+export const inSentence = (address: string) => shortAddress(address).replace('…', '\u2060…\u2060')
 
 /** For a payer whose wallet may still show a question from before a reload, or from another tab. */
 export function sayAsked({ wallet, askedAt, isOtherTab }: AskedBefore): OutcomeWords {
@@ -30,7 +36,8 @@ export function sayAsked({ wallet, askedAt, isOtherTab }: AskedBefore): OutcomeW
   return { title, says: what.join(' '), tone: 'warn', mayRetry: false, again }
 }
 
-export function sayOutcome(end: PayOutcome): OutcomeWords {
+/** @param chain - where the payment was to be sent from */
+export function sayOutcome(end: PayOutcome, chain = ''): OutcomeWords {
   const texts = payTexts.outcomes
   switch (end.outcome) {
     case 'MINED':
@@ -56,6 +63,10 @@ export function sayOutcome(end: PayOutcome): OutcomeWords {
       return { title, says: says(now), tone: 'warn', mayRetry: true }
     }
     case 'FAILED': {
+      if (end.reason === 'WRONG_CHAIN' && end.code === UNKNOWN_CHAIN) {
+        const { title, says } = texts.UNKNOWN_CHAIN
+        return { title, says: says(chainName(chain)), tone: 'bad', mayRetry: true }
+      }
       const reason = end.code === BUSY ? 'WALLET_BUSY' : end.reason
       const { title, says } = texts[reason]
       const hasMore = reason === 'WALLET_ERROR' || reason === 'WRONG_CHAIN'

@@ -229,6 +229,11 @@ export const texts: PayTexts = {
       title: 'Ihre Wallet hat das Netzwerk nicht gewechselt',
       says: 'Es wurde nichts bezahlt. Wechseln Sie in Ihrer Wallet das Netzwerk und versuchen Sie es noch einmal, oder wählen Sie einen anderen Weg.',
     },
+    UNKNOWN_CHAIN: {
+      title: 'Ihre Wallet hat dieses Netzwerk nicht',
+      says: (chain: string) =>
+        `Es wurde nichts bezahlt. Fügen Sie in Ihrer Wallet das Netzwerk ${chain} hinzu und versuchen Sie es noch einmal, oder wählen Sie einen anderen Weg.`,
+    },
     INTERRUPTED: {
       title: 'Die Zahlung wurde nicht abgeschlossen',
       says: 'Ihre Token wurden getauscht, aber die Zahlung wurde nicht gesendet. Wählen Sie neu: Ihre Wallet hat jetzt den anderen Token.',

@@ -220,6 +220,11 @@ export const en = {
       title: 'Your wallet did not switch networks',
       says: 'Nothing was paid. Switch networks in your wallet and try again, or choose another way.',
     },
+    UNKNOWN_CHAIN: {
+      title: 'Your wallet does not have this network',
+      says: (chain: string) =>
+        `Nothing was paid. Add the network ${chain} in your wallet and try again, or choose another way.`,
+    },
     INTERRUPTED: {
       title: 'The payment was not finished',
       says: 'Your tokens were swapped, but the payment was not sent. Choose a way again: your wallet now holds the other token.',

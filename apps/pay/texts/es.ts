@@ -224,6 +224,11 @@ export const texts: PayTexts = {
       title: 'Su monedero no ha cambiado de red',
       says: 'No se ha pagado nada. Cambie de red en su monedero e inténtelo de nuevo, o elija otra forma.',
     },
+    UNKNOWN_CHAIN: {
+      title: 'Su monedero no tiene esta red',
+      says: (chain: string) =>
+        `No se ha pagado nada. Añada la red ${chain} en su monedero e inténtelo de nuevo, o elija otra forma.`,
+    },
     INTERRUPTED: {
       title: 'El pago no se ha completado',
       says: 'Sus tokens se cambiaron, pero el pago no se envió. Elija de nuevo: su monedero tiene ahora el otro token.',

@@ -238,6 +238,11 @@ export const texts: PayTexts = {
       title: 'Votre portefeuille n’a pas changé de réseau',
       says: 'Rien n’a été payé. Changez de réseau dans votre portefeuille et réessayez, ou choisissez un autre moyen.',
     },
+    UNKNOWN_CHAIN: {
+      title: 'Votre portefeuille n’a pas ce réseau',
+      says: (chain: string) =>
+        `Rien n’a été payé. Ajoutez le réseau ${chain} dans votre portefeuille et réessayez, ou choisissez un autre moyen.`,
+    },
     INTERRUPTED: {
       title: 'Le paiement n’est pas terminé',
       says: 'Vos jetons ont été échangés, mais le paiement n’a pas été envoyé. Choisissez de nouveau : votre portefeuille contient maintenant l’autre jeton.',
