@@ -5,7 +5,6 @@ import { chainName } from '../shared/chain-name.ts'
 import { formatMoney, formatShortAmount, formatWorth, symbolOf } from '../shared/format-amount.ts'
 import { formatTime, formatUtc, toDate } from '../shared/format-time.ts'
 import { isPayable, type RequestState, stateOf } from '../shared/request-state.ts'
-import { shortAddress } from '../shared/sentence.ts'
 import { ConfirmDialog, useConfirm } from './confirm-dialog.tsx'
 import { type Connected, ConnectScreen } from './connect-screen.tsx'
 import { sendToFrame } from './frame.ts'
@@ -14,6 +13,7 @@ import { type Options, OptionsList, useOptions } from './options-list.tsx'
 import { AskedScreen, PayingScreen } from './paying-screen.tsx'
 import { type Receipt, ReceiptView, useReceipt } from './receipt.tsx'
 import { RoutesScreen } from './routes-screen.tsx'
+import { inSentence } from './say-outcome.ts'
 import { Address, Money, Problem, Screen, Transaction } from './screen-parts.tsx'
 import { type MadePayment, usePayment } from './use-payment.ts'
 import { reasonOf, useRequest, type WatchedRequest } from './use-request.ts'
@@ -216,7 +216,7 @@ function Steps({ request, state, checkout, shop, options }: StepsProps) {
   return (
     <>
       {sender !== undefined && sender !== connected?.address.toLowerCase() && (
-        <p class="notice warn stack gap-3">{payTexts.sentFrom(shortAddress(sender))}</p>
+        <p class="notice warn stack gap-3">{payTexts.sentFrom(inSentence(sender))}</p>
       )}
       {connected === undefined ? (
         <>

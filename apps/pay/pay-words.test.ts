@@ -100,7 +100,7 @@ describe('how a payment ended', () => {
     [failed('NO_ANSWER'), /did not answer.*Nothing was paid.*refuse it/, true],
     [failed('INTERRUPTED'), /Choose a way again/, true],
     [unknown('NO_ANSWER'), /Do not pay again/, false],
-    [asked({}), /already asked.*0xaaaa…aaaa.*confirm or refuse it there.*may pay twice/, false],
+    [asked({}), /already asked.*0xaaaa\u2060…\u2060aaaa.*confirm or refuse it there.*may pay twice/, false],
     [asked({ isOtherTab: true }), /already asked.*Another tab/, false],
     [
       asked({ isOtherTab: true, wallet: undefined, askedAt: undefined }),
@@ -147,7 +147,7 @@ it('shows one step as now and those before as done', () => {
     'sent-1 DONE',
     'batch NOW',
   ])
-  expect(steps[1]?.says).toContain('0xaaaa…aaaa')
+  expect(steps[1]?.says).toContain('0xaaaa\u2060…\u2060aaaa')
 })
 
 describe('the words of a route', () => {

@@ -99,6 +99,8 @@ const FIRST = 4
 function RouteChoice({ said, chosen, onChange }: ChoiceProps) {
   const [isOpen, setOpen] = useState(false)
   const shown = isOpen ? said : said.slice(0, FIRST)
+  // What holds of all ways sets none apart.
+  const setsApart = (tag: string) => !said.every(({ tags }) => tags.includes(tag))
   return (
     <fieldset class="routes stack gap-2">
       <legend class="unseen">{payTexts.routes.title}</legend>
@@ -111,7 +113,7 @@ function RouteChoice({ said, chosen, onChange }: ChoiceProps) {
             checked={route.id === chosen}
             onChange={() => onChange(route.id)}
           />
-          <RouteLines {...route} />
+          <RouteLines {...route} tags={route.tags.filter(setsApart)} />
         </label>
       ))}
       {shown.length < said.length && (

@@ -30,7 +30,7 @@ export function sayAsked({ wallet, askedAt, isOtherTab }: AskedBefore): OutcomeW
   const { title, says, otherTab, next, again } = payTexts.asked
   const what = [
     ...(isOtherTab ? [otherTab] : []),
-    ...(wallet === undefined || askedAt === undefined ? [] : [says(formatTime(askedAt), shortAddress(wallet))]),
+    ...(wallet === undefined || askedAt === undefined ? [] : [says(formatTime(askedAt), inSentence(wallet))]),
     next,
   ]
   return { title, says: what.join(' '), tone: 'warn', mayRetry: false, again }

@@ -2,9 +2,9 @@ import type { Checkout, PaymentCalldata, Route } from '@waybill/client/checkout'
 import type { PayOutcome, PayProgress, resumePay } from '@waybill/client/wallet'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { formatAmount } from '../shared/format-amount.ts'
-import { shortAddress } from '../shared/sentence.ts'
 import type { Connected } from './connect-screen.tsx'
 import { payTexts } from './language.ts'
+import { inSentence } from './say-outcome.ts'
 
 export type PaymentEnd = { readonly outcome: PayOutcome } | { readonly error: Error }
 
@@ -147,7 +147,7 @@ export function addProgress(steps: readonly PayStep[], event: PayProgress): read
 
 /** Addresses within a sentence, shortened. */
 function shorten(sentence: string): string {
-  return sentence.replaceAll(/0x[0-9a-fA-F]{40}/g, (address) => shortAddress(address))
+  return sentence.replaceAll(/0x[0-9a-fA-F]{40}/g, inSentence)
 }
 
 /** A swap may take more than its quote: the payer sees the limit. */
