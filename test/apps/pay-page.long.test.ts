@@ -9,7 +9,7 @@ import { tryBrowserWallet } from './screens/try-browser-wallet.ts'
 import { tryCheckout } from './screens/try-checkout.ts'
 import { tryPay } from './screens/try-pay.ts'
 import { tryPayTroubles } from './screens/try-pay-troubles.ts'
-import { tryPayerTable } from './screens/try-payer-table.ts'
+import { tryStopwatch } from './screens/try-stopwatch.ts'
 import { tryWallets } from './screens/try-wallets.ts'
 import { tryWhy } from './screens/try-why.ts'
 
@@ -18,6 +18,7 @@ const { PAYER_TABLE } = process.env
 
 describeInBrowser('the checkout page', 2, (screens) => {
   tryPay(screens, () => {
+    tryStopwatch(screens)
     tryCheckout(screens)
     tryPayTroubles(screens)
     tryBrowserWallet(screens)
