@@ -1,4 +1,4 @@
-import type { Checkout, PaymentCalldata, Route } from '@waybill/client/checkout'
+import { type Checkout, type PaymentCalldata, type Route, Route_StepKind } from '@waybill/client/checkout'
 import type { PayOutcome, PayProgress, resumePay } from '@waybill/client/wallet'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { formatAmount } from '../shared/format-amount.ts'
@@ -15,6 +15,8 @@ export interface MadePayment {
   /** What was outstanding when it began. */
   readonly outstanding: string
   readonly steps: readonly PayStep[]
+  /** What each transaction does. */
+  readonly kinds: readonly Route_StepKind[]
   /** What the wallet is asked for, in words. */
   readonly asking?: string
   /** Whether the wallet has been asked for the last step. */
@@ -37,7 +39,7 @@ interface PaymentTerms {
 }
 
 /** A payment that has just begun. */
-const BEGUN = { steps: [], isLast: false, isAsking: false, isSent: false, hashes: [], explorer: undefined }
+const BEGUN = { steps: [], kinds: [], isLast: false, isAsking: false, isSent: false, hashes: [], explorer: undefined }
 
 /** The one payment of the page. It is kept while the request's state is shown, so that nothing is asked of a wallet again when that state changes. */
 export function usePayment({ checkout, paymentReference, outstanding, isPayable }: PaymentTerms) {
@@ -97,12 +99,13 @@ const STOPPED = new Error('the payer has stopped waiting')
 const NO_ANSWER = { outcome: 'FAILED', reason: 'NO_ANSWER', code: undefined, message: STOPPED.message } as const
 
 function afterProgress(made: MadePayment, event: PayProgress): MadePayment {
-  const before = { ...made, steps: addProgress(made.steps, event), isAsking: false }
+  const before = { ...made, steps: addProgress(made.steps, inOurWords(event, made)), isAsking: false }
   switch (event.type) {
     case 'QUOTED': {
       // A batch asks for all of it at once.
       const asking = event.quote.steps.map(({ message }) => message).join(' ')
-      return { ...before, asking, explorer: event.quote.explorer?.transaction }
+      const kinds = event.quote.steps.map(({ kind }) => kind)
+      return { ...before, kinds, asking, explorer: event.quote.explorer?.transaction }
     }
     case 'ASKING':
       return { ...before, isAsking: true, isLast: event.step === event.steps, asking: event.message }
@@ -120,6 +123,13 @@ function afterProgress(made: MadePayment, event: PayProgress): MadePayment {
     case 'QUOTE_EXPIRED':
       return before
   }
+}
+
+/** What is asked of the wallet, in the page's language. The service says it in English alone. */
+function inOurWords(event: PayProgress, { kinds }: MadePayment): PayProgress {
+  if (event.type !== 'ASKING') return event
+  const words: Readonly<Record<string, string>> = payTexts.steps.kinds
+  return { ...event, message: words[Route_StepKind[kinds[event.step - 1] ?? 0] ?? ''] ?? event.message }
 }
 
 function withEnd(before: MadePayment, end: PaymentEnd): MadePayment {

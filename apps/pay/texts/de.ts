@@ -164,6 +164,12 @@ export const texts: PayTexts = {
     quoted: 'Preis bestätigt',
     chain: 'Wechseln Sie in Ihrer Wallet das Netzwerk',
     asking: (step, steps, says) => `Bestätigen Sie in Ihrer Wallet, ${step} von ${steps}: ${says}`,
+    kinds: {
+      APPROVE_RESET: 'die bisherige Freigabe aufheben.',
+      APPROVE: 'den Betrag freigeben.',
+      SWAP: 'die Token tauschen.',
+      PAY: 'bezahlen.',
+    },
     batch: (steps) => `Bestätigen Sie in Ihrer Wallet: ${steps} Schritte auf einmal`,
     fallBack: 'Ihre Wallet bestätigt die Schritte einzeln',
     sent: (step) => `Gesendet, die Chain wird abgewartet (Schritt ${step})`,

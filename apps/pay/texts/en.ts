@@ -158,6 +158,13 @@ export const en = {
     quoted: 'Price confirmed',
     chain: 'Switch networks in your wallet',
     asking: (step: number, steps: number, says: string) => `Confirm in your wallet, ${step} of ${steps}: ${says}`,
+    /** What the wallet is asked for. */
+    kinds: {
+      APPROVE_RESET: 'undo the earlier approval.',
+      APPROVE: 'approve the amount.',
+      SWAP: 'swap the tokens.',
+      PAY: 'pay.',
+    },
     batch: (steps: number) => `Confirm in your wallet: ${steps} steps at once`,
     fallBack: 'Your wallet confirms the steps one by one',
     sent: (step: number) => `Sent, waiting for the chain (step ${step})`,

@@ -162,6 +162,12 @@ export const texts: PayTexts = {
     quoted: 'Precio confirmado',
     chain: 'Cambie de red en su monedero',
     asking: (step, steps, says) => `Confirme en su monedero, ${step} de ${steps}: ${says}`,
+    kinds: {
+      APPROVE_RESET: 'anular la autorización anterior.',
+      APPROVE: 'autorizar el importe.',
+      SWAP: 'cambiar los tokens.',
+      PAY: 'pagar.',
+    },
     batch: (steps) => `Confirme en su monedero: ${steps} pasos a la vez`,
     fallBack: 'Su monedero confirma los pasos uno a uno',
     sent: (step) => `Enviado, esperando a la cadena (paso ${step})`,

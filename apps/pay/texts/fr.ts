@@ -167,6 +167,12 @@ export const texts: PayTexts = {
     quoted: 'Prix confirmé',
     chain: 'Changez de réseau dans votre portefeuille',
     asking: (step, steps, says) => `Confirmez dans votre portefeuille, ${step} sur ${steps} : ${says}`,
+    kinds: {
+      APPROVE_RESET: 'annuler l’autorisation précédente.',
+      APPROVE: 'autoriser le montant.',
+      SWAP: 'échanger les jetons.',
+      PAY: 'payer.',
+    },
     batch: (steps) => `Confirmez dans votre portefeuille : ${steps} étapes à la fois`,
     fallBack: 'Votre portefeuille confirme les étapes une à une',
     sent: (step) => `Envoyé, en attente de la chaîne (étape ${step})`,
