@@ -4,7 +4,6 @@
  */
 import { describe } from 'vitest'
 import { describeInBrowser } from './screens/in-browser.ts'
-import { fewCombinations } from './screens/payer-table.ts'
 import { tryBrowserWallet } from './screens/try-browser-wallet.ts'
 import { tryCheckout } from './screens/try-checkout.ts'
 import { tryPay } from './screens/try-pay.ts'
@@ -13,19 +12,15 @@ import { tryStopwatch } from './screens/try-stopwatch.ts'
 import { tryWallets } from './screens/try-wallets.ts'
 import { tryWhy } from './screens/try-why.ts'
 
-/** `PAYER_TABLE=some` adds 24 of the combinations of payer-table.long.test.ts: not all of them pass yet. */
-const { PAYER_TABLE } = process.env
-
 describeInBrowser('the checkout page', 2, (screens) => {
   tryPay(screens, () => {
-    tryStopwatch(screens)
     tryCheckout(screens)
     tryPayTroubles(screens)
     tryBrowserWallet(screens)
     tryWallets(screens)
+    tryStopwatch(screens)
     describe('in the console why a wallet cannot pay, and the chains', () => {
       tryWhy(screens)
     })
-    if (PAYER_TABLE === 'some') tryPayerTable(screens, fewCombinations(), { findsBarriers: true })
   })
 })

@@ -12,10 +12,13 @@ export function describeInBrowser(name: string, days: number, tests: (screens: (
     console.log(`${name} not tried: there is no Chromium here; install one or name it in CHROMIUM`)
   describe.skipIf(browser === undefined)(`${name}, in a browser`, () => {
     let screens: Screens
+    let opening: Promise<Screens> | undefined
     beforeAll(async () => {
-      screens = await openScreens(browser ?? '', days)
+      opening = openScreens(browser ?? '', days)
+      screens = await opening
     })
-    afterAll(() => screens?.stop())
+    // Also what comes up after the time for it.
+    afterAll(async () => (await opening?.catch(() => undefined))?.stop())
     tests(() => screens)
     it('logs no error, and nothing that the policy forbids', () => {
       expect(screens.faults).toEqual([])

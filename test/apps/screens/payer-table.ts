@@ -284,6 +284,11 @@ export function isAsked(row: WalletRow): boolean {
   return row.at === 'PAY' && !changing.includes(row) && !switching.includes(row)
 }
 
+/** What the page says after a reload while the wallet's question is open. An approval moves no money: nothing is remembered of it. */
+export function saysAfterReload(row: WalletRow): string {
+  return inTwoSteps.includes(row) ? 'Choose a wallet' : 'Your wallet was already asked to pay'
+}
+
 /** What a wallet does while something happens: it holds its question, or its node is away. */
 export function actsDuring(row: WalletRow, event: Event): BrowserWallet['acts'] {
   const acts = row.wallet?.acts ?? {}
@@ -324,37 +329,16 @@ export function everyCombination(): readonly Combination[] {
   return WALLETS.flatMap((row, at) => eventsOf(row).map((event, place) => combine(row, event, at + place)))
 }
 
-/** Few of them: each kind of end once, and each event once, with wallets that send and such that do not. */
-export function fewCombinations(): readonly Combination[] {
-  const pairs: readonly (readonly [string, Event])[] = [
-    ['shows another question when it is to connect', 'NOTHING'],
-    ['is locked and says nothing', 'NOTHING'],
-    ['opens no account', 'NOTHING'],
-    ['is the payee', 'NOTHING'],
-    ['does not go to the chain: "IS_SILENT"', 'NOTHING'],
-    ['has another account when it is to pay', 'NOTHING'],
-    ['refuses', 'NODE_AWAY'],
-    ['is too poor', 'RELOAD'],
-    ['shows another question', 'NOTHING'],
-    ['answers no hash', 'EXPIRED'],
-    ['does not answer', 'RELOAD_LATER'],
-    ['tells a hash and sends nothing', 'NOTHING'],
-    ['cancels what it sent', 'NOTHING'],
-    ['speeds up what it sent', 'OTHER_ACCOUNT'],
-    ['mines a transaction that fails', 'NOTHING'],
-    ['sends and fails', 'RELOAD'],
-    ['sends and tells a wrong hash', 'SERVICE_AWAY'],
-    ['pays', 'PAID_ELSEWHERE'],
-    ['pays', 'CANCELLED'],
-    ['fails at the approval', 'NOTHING'],
-    ['does not answer at the approval', 'NOTHING'],
-    ['makes no batch (5750)', 'NOTHING'],
-    ['fails at a batch without a word, and sends nothing', 'NOTHING'],
-    ['takes a batch, sends nothing and no longer knows it', 'NOTHING'],
-  ]
-  return pairs.map(([does, event], place) => {
-    const row = WALLETS.find((each) => each.does === does)
-    if (row === undefined) throw new Error(`there is no wallet that ${does}`)
-    return combine(row, event, place)
+/** From which of its events on, by state: 5 apart, so that of two, eight or nine events the second is another. */
+const FIRST_EVENTS = [0, 5]
+
+/**
+ * Each wallet with each state, and with each of them one of its events. The next wallet has the next one, so that each event meets a ninth of the
+ * wallets in each state.
+ */
+export function someCombinations(): readonly Combination[] {
+  return WALLETS.flatMap((row, at) => {
+    const events = eventsOf(row)
+    return FIRST_EVENTS.map((first, state) => combine(row, events[(at + first) % events.length] as Event, state))
   })
 }

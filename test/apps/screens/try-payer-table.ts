@@ -11,7 +11,15 @@ import { encodeBalanceOf } from '../../../demo/network/demo-contracts.ts'
 import { createRpc } from '../../../demo/network/rpc.ts'
 import { announceWallet, answerWallet, changeAccount, demoWallet, questionsOf } from '../../support/page-wallets.ts'
 import { findBarriers, isTooWide, type Screens } from './open-screens.ts'
-import { actsDuring, CLOSING, type Combination, isAsked, WALLET_SAYS, type WalletRow } from './payer-table.ts'
+import {
+  actsDuring,
+  CLOSING,
+  type Combination,
+  isAsked,
+  saysAfterReload,
+  WALLET_SAYS,
+  type WalletRow,
+} from './payer-table.ts'
 import { connect, linkOf } from './try-pay.ts'
 
 const NAME = 'Test wallet'
@@ -19,7 +27,7 @@ const SETTLED = /not final yet|Payment complete|has cancelled this request|has e
 /** What no page says: codes and names of programs. */
 const RAW = /\[object|undefined|\bnull\b|NaN|-32\d{3}|(?:^|[ :(])(?:4001|4[129]0\d|5[07]\d\d)\b|Error\b|\{"/
 
-interface Scene extends Combination, Care {
+interface Scene extends Combination {
   readonly screens: Screens
   readonly page: Page
   readonly reference: string
@@ -36,8 +44,8 @@ interface Scene extends Combination, Care {
 
 const COINS = { amount: '0.02', invoiceCurrency: 'ETH-ETHEREUM', paymentCurrency: 'ETH-ETHEREUM' }
 const PART = { COINS: '0.005', TOKEN: '0.1' } as const
-/** Enough to come to the wallet's question. */
-const EXPIRES_IN_MS = 25_000
+/** Enough to come to the wallet's question; a part is paid and found before. */
+const EXPIRES_IN_MS = { OPEN: 25_000, PARTIALLY_PAID: 50_000 } as const
 
 let tokens = 0
 /** Each more than the one before, also where a part is paid: what is left of an approval never suffices. */
@@ -56,22 +64,17 @@ function oneAtATime<T>(row: WalletRow, work: () => Promise<T>): Promise<T> {
   return own
 }
 
-interface Care {
-  /** Whether each page is tried for barriers as well, as wide as a phone. */
-  readonly findsBarriers: boolean
-}
-
 /** @param screens - read when a test runs */
-export function tryPayerTable(screens: () => Screens, combinations: readonly Combination[], care: Care): void {
+export function tryPayerTable(screens: () => Screens, combinations: readonly Combination[]): void {
   it.concurrent.for(combinations)('a wallet that $row.does, $state, $event', async (combination, context) => {
     const { expect } = context
-    const { paid, most } = await tryCombination(screens(), { ...combination, ...care }, context)
+    const { paid, most } = await tryCombination(screens(), combination, context)
     expect(paid).toBeLessThanOrEqual(most)
   })
 }
 
 /** Plays one combination to its end. @returns what the payee has, and the most that the payer agreed to */
-function tryCombination(screens: Screens, combination: Combination & Care, context: TestContext) {
+function tryCombination(screens: Screens, combination: Combination, context: TestContext) {
   return oneAtATime(combination.row, async () => {
     const scene = await arrange(screens, combination, context)
     await come(scene)
@@ -85,7 +88,7 @@ function tryCombination(screens: Screens, combination: Combination & Care, conte
 
 async function arrange(
   screens: Screens,
-  combination: Combination & Care,
+  combination: Combination,
   { expect, onTestFailed }: TestContext,
 ): Promise<Scene> {
   const { row, state, event } = combination
@@ -93,7 +96,7 @@ async function arrange(
   const isToken = row.due === 'TOKEN'
   const terms = isToken ? nextToken() : COINS
   const payee = row.due === 'TO_PAYER' ? facts.wallets.coinsOnly?.address : `0x${randomBytes(20).toString('hex')}`
-  const more = event === 'EXPIRED' ? { expiresAt: new Date(Date.now() + EXPIRES_IN_MS).toISOString() } : {}
+  const more = event === 'EXPIRED' ? { expiresAt: new Date(Date.now() + EXPIRES_IN_MS[state]).toISOString() } : {}
   const { paymentReference: reference } = await screens.call<{ paymentReference: string }>('/v1/request', {
     payee,
     ...terms,
@@ -108,7 +111,7 @@ async function arrange(
   const wallet = { ...row.wallet, name: NAME, acts: actsDuring(row, event) }
   const page = await screens.open(
     linkOf(screens, reference),
-    combination.findsBarriers ? { viewport: { width: 390, height: 844 } } : {},
+    { viewport: { width: 390, height: 844 } },
     async (fresh) => {
       await fresh.clock.install()
       await announceWallet(fresh, wallet)
@@ -181,12 +184,12 @@ async function happen(scene: Scene): Promise<void> {
   }
   const closing = CLOSING[event]
   if (closing !== undefined) {
-    await page.getByRole('heading', { name: closing }).waitFor({ timeout: 30_000 })
+    await page.getByRole('heading', { name: closing }).waitFor({ timeout: 60_000 })
     expect(await main(page).innerText()).toMatch(/If your wallet still asks you to confirm, decline\./)
     scene.isWarned = true
   }
   if (event === 'RELOAD') {
-    await page.getByRole('heading', { name: 'Your wallet was already asked to pay' }).waitFor()
+    await page.getByRole('heading', { name: saysAfterReload(scene.row) }).waitFor()
     await judge(scene)
     expect(await payButton(page).count()).toBe(0)
   }
@@ -221,10 +224,14 @@ async function untilSaid(scene: Scene): Promise<void> {
   await judge(scene)
 }
 
-/** A heading, something to press, and no words of a program that stand alone. */
-async function judge({ page, findsBarriers, expect }: Scene): Promise<void> {
+/** Headings of the pages that were tried for barriers. */
+const tried = new Set<string>()
+
+/** A heading, something to press, and no words of a program that stand alone. Each page is tried for barriers once. */
+async function judge({ page, expect }: Scene): Promise<void> {
   const text = await main(page).innerText()
-  expect((await page.getByRole('heading', { level: 2 }).first().innerText()).trim()).not.toBe('')
+  const heading = (await page.getByRole('heading', { level: 2 }).first().innerText()).trim()
+  expect(heading).not.toBe('')
   for (const line of text.split('\n')) {
     const [own = ''] = line.split(/(?:The wallet says|did not connect):/)
     expect(own).not.toContain(WALLET_SAYS)
@@ -232,7 +239,10 @@ async function judge({ page, findsBarriers, expect }: Scene): Promise<void> {
   }
   const presses = page.locator('.screen').locator('button:enabled, a[href], summary')
   expect(await presses.count(), text).toBeGreaterThan(0)
-  if (findsBarriers) expect([await isTooWide(page), await findBarriers(page)]).toEqual([false, []])
+  expect(await isTooWide(page)).toBe(false)
+  if (tried.has(heading)) return
+  tried.add(heading)
+  expect(await findBarriers(page)).toEqual([])
 }
 
 const button = (page: Page, name: string) => page.getByRole('button', { name })
@@ -272,8 +282,10 @@ async function endWell(scene: Scene): Promise<void> {
   const { page, row, event, due, expect } = scene
   await expect.poll(() => step(scene), { timeout: 90_000, interval: 200 }).toBe(true)
   await judge(scene)
+  // It is said for a moment, which a machine with much to do may miss afterwards.
+  const copied = page.locator('.screen').getByText('Copied').first().waitFor()
   await page.locator('.screen .copy').first().click()
-  await page.locator('.screen').getByText('Copied').first().waitFor()
+  await copied
   const heading = page.getByRole('heading', { level: 2 }).first()
   const isClosed = CLOSING[event] !== undefined && isAsked(row)
   if (row.due !== 'TO_PAYER' && !isClosed) expect(await scene.paid()).toBe(due)
