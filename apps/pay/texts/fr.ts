@@ -1,6 +1,6 @@
 import type { PayTexts } from './en.ts'
 
-/** What payers read, in French. */
+/** What payers read, in French, where no line begins with `;`, `:`, `?` or `!`. */
 const seconds = (count: number) =>
   count < 90 ? `environ ${count} secondes` : `environ ${Math.round(count / 60)} minutes`
 
@@ -58,7 +58,7 @@ export const texts: PayTexts = {
       says: 'Réessayez dans un instant, ou demandez à la boutique.',
     },
   },
-  overpaid: 'Le paiement est définitif. Demandez à la boutique de rembourser le trop-perçu :',
+  overpaid: 'Le paiement est définitif. Demandez à la boutique de rembourser le trop-perçu\u00a0:',
   states: {
     OPEN: { title: 'À payer', says: '' },
     PARTIALLY_PAID: { title: 'Payé en partie', says: 'Payez le reste.' },
@@ -69,15 +69,15 @@ export const texts: PayTexts = {
     PAID: { title: 'Paiement terminé', says: 'Le paiement est définitif. C’est fait.' },
     REFUNDED: {
       title: 'Le paiement a été rendu',
-      says: 'Ne payez pas cette demande une seconde fois ; demandez-en une nouvelle à la boutique.',
+      says: 'Ne payez pas cette demande une seconde fois\u00a0; demandez-en une nouvelle à la boutique.',
     },
     EXPIRED: {
       title: 'Cette demande a expiré',
-      says: 'Elle ne peut plus être payée. N’envoyez rien ; demandez-en une nouvelle à la boutique.',
+      says: 'Elle ne peut plus être payée. N’envoyez rien\u00a0; demandez-en une nouvelle à la boutique.',
     },
     CANCELLED: {
       title: 'La boutique a annulé cette demande',
-      says: 'Elle ne peut plus être payée. N’envoyez rien ; demandez-en une nouvelle à la boutique.',
+      says: 'Elle ne peut plus être payée. N’envoyez rien\u00a0; demandez-en une nouvelle à la boutique.',
     },
   },
   receipt: {
@@ -99,7 +99,7 @@ export const texts: PayTexts = {
     busy: (name) =>
       `${name} affiche déjà une demande. Ouvrez-le, répondez-y, puis choisissez de nouveau le portefeuille.`,
     refused: 'Connexion refusée. Choisissez un portefeuille pour continuer.',
-    failed: (name) => `${name} ne s’est pas connecté :`,
+    failed: (name) => `${name} ne s’est pas connecté\u00a0:`,
     other: 'Choisir un autre portefeuille',
     connected: 'Vous payez avec',
     unnamed: 'Portefeuille du navigateur',
@@ -110,7 +110,7 @@ export const texts: PayTexts = {
     send: 'Payer avec le portefeuille de ce téléphone',
     scan: 'Payer avec votre téléphone',
     scanSays:
-      'Scannez le code avec l’appareil photo de votre téléphone. Cette page s’y ouvre ; choisissez ensuite votre portefeuille.',
+      'Scannez le code avec l’appareil photo de votre téléphone. Cette page s’y ouvre\u00a0; choisissez ensuite votre portefeuille.',
     code: 'Code QR de l’adresse de cette page',
     copyLink: 'Copier le lien de cette page',
   },
@@ -133,9 +133,9 @@ export const texts: PayTexts = {
     impact: (percent) => `L’échange coûte ${percent} par rapport au prix du marché`,
     pay: (amount) => `Payer ${amount}`,
     none: 'Ce portefeuille ne peut pas payer',
-    noneSays: 'Pour y remédier :',
+    noneSays: 'Pour y remédier\u00a0:',
     others: (count) => (count === 1 ? 'Un autre moyen' : `${count} autres moyens`),
-    degraded: 'Certaines chaînes n’ont pas répondu ; il y a peut-être d’autres moyens.',
+    degraded: 'Certaines chaînes n’ont pas répondu\u00a0; il y a peut-être d’autres moyens.',
     more: (count) =>
       count === 1
         ? 'Un moyen que ce portefeuille ne peut pas utiliser'
@@ -166,21 +166,21 @@ export const texts: PayTexts = {
     title: 'Paiement en cours',
     quoted: 'Prix confirmé',
     chain: 'Changez de réseau dans votre portefeuille',
-    asking: (step, steps, says) => `Confirmez dans votre portefeuille, ${step} sur ${steps} : ${says}`,
+    asking: (step, steps, says) => `Confirmez dans votre portefeuille, ${step} sur ${steps}\u00a0: ${says}`,
     kinds: {
       APPROVE_RESET: 'annuler l’autorisation précédente.',
       APPROVE: 'autoriser le montant.',
       SWAP: 'échanger les jetons.',
       PAY: 'payer.',
     },
-    batch: (steps) => `Confirmez dans votre portefeuille : ${steps} étapes à la fois`,
+    batch: (steps) => `Confirmez dans votre portefeuille\u00a0: ${steps} étapes à la fois`,
     fallBack: 'Votre portefeuille confirme les étapes une à une',
     sent: (step) => `Envoyé, en attente de la chaîne (étape ${step})`,
     mined: (step) => `L’étape ${step} est sur la chaîne`,
-    atMost: (amount) => `Prix confirmé : vous payez au plus ${amount}`,
-    expired: 'Le prix a expiré ; un nouveau est demandé',
+    atMost: (amount) => `Prix confirmé\u00a0: vous payez au plus ${amount}`,
+    expired: 'Le prix a expiré\u00a0; un nouveau est demandé',
     earlier: 'En attente du paiement que vous avez déjà envoyé',
-    final: 'Sur la chaîne ; bientôt définitif',
+    final: 'Sur la chaîne\u00a0; bientôt définitif',
     silent: 'Votre portefeuille n’a pas encore répondu. Ouvrez-le et cherchez une demande de cette page.',
     check: 'Vérifier de nouveau',
     stop: 'Ne plus attendre',
@@ -188,10 +188,10 @@ export const texts: PayTexts = {
   asked: {
     title: 'Votre portefeuille a déjà été sollicité pour ce paiement',
     says: (time, wallet) =>
-      `Ce navigateur a demandé ce paiement au portefeuille ${wallet} : ${time}. Le portefeuille n’a pas encore répondu.`,
+      `Ce navigateur a demandé ce paiement au portefeuille ${wallet}\u00a0: ${time}. Le portefeuille n’a pas encore répondu.`,
     otherTab: 'Un autre onglet de ce navigateur paie cette demande.',
-    next: 'Ouvrez votre portefeuille. S’il affiche encore la demande, confirmez-la ou refusez-la là-bas : cette page montre ce qui se passe. Si vous payez aussi ici, vous paierez peut-être deux fois.',
-    again: 'Mon portefeuille n’affiche aucune demande : payer ici',
+    next: 'Ouvrez votre portefeuille. S’il affiche encore la demande, confirmez-la ou refusez-la là-bas\u00a0: cette page montre ce qui se passe. Si vous payez aussi ici, vous paierez peut-être deux fois.',
+    again: 'Mon portefeuille n’affiche aucune demande\u00a0: payer ici',
   },
   outcomes: {
     MINED: {
@@ -204,8 +204,8 @@ export const texts: PayTexts = {
     },
     UNKNOWN: {
       title: 'Vérifiez votre portefeuille',
-      says: 'Votre portefeuille a peut-être envoyé le paiement. Ne payez pas une seconde fois avant d’y avoir vérifié ; un paiement envoyé apparaît ici.',
-      again: 'Aucun paiement envoyé : choisir de nouveau',
+      says: 'Votre portefeuille a peut-être envoyé le paiement. Ne payez pas une seconde fois avant d’y avoir vérifié\u00a0; un paiement envoyé apparaît ici.',
+      again: 'Aucun paiement envoyé\u00a0: choisir de nouveau',
     },
     REPLACED: {
       title: 'Transaction remplacée',
@@ -225,7 +225,7 @@ export const texts: PayTexts = {
       says: (amount) =>
         amount === undefined
           ? 'Rien n’a été payé. Choisissez de nouveau.'
-          : `Rien n’a été payé. C’est maintenant ${amount}. Voulez-vous payer cela ?`,
+          : `Rien n’a été payé. C’est maintenant ${amount}. Voulez-vous payer cela\u00a0?`,
     },
     WALLET_ERROR: { title: 'Votre portefeuille n’a pas pu payer', says: 'Rien n’a été payé.' },
     WALLET_BUSY: {
@@ -251,9 +251,9 @@ export const texts: PayTexts = {
     },
     INTERRUPTED: {
       title: 'Le paiement n’est pas terminé',
-      says: 'Vos jetons ont été échangés, mais le paiement n’a pas été envoyé. Choisissez de nouveau : votre portefeuille contient maintenant l’autre jeton.',
+      says: 'Vos jetons ont été échangés, mais le paiement n’a pas été envoyé. Choisissez de nouveau\u00a0: votre portefeuille contient maintenant l’autre jeton.',
     },
-    walletSays: (message) => `Le portefeuille dit : ${message}`,
+    walletSays: (message) => `Le portefeuille dit\u00a0: ${message}`,
     COVERED: { title: 'Déjà payé', says: 'Il ne reste rien à payer. Le paiement apparaîtra ici dans un instant.' },
     NOT_PREPARED: {
       title: 'Le paiement n’a pas pu être préparé',
@@ -264,7 +264,7 @@ export const texts: PayTexts = {
   },
   dialog: {
     title: 'Portefeuille de démonstration',
-    asks: (wallet) => `Le portefeuille « ${wallet} » demande : signer ceci ?`,
+    asks: (wallet) => `Le portefeuille «\u00a0${wallet}\u00a0» demande\u00a0: signer ceci\u00a0?`,
     to: 'À',
     value: 'Monnaie',
     data: 'Données',
