@@ -5,7 +5,8 @@ import type { Screens } from './open-screens.ts'
 import { createRequest, linkOf } from './try-pay.ts'
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
-const USDC = { amount: '3.25', invoiceCurrency: 'USDC-ETHEREUM', paymentCurrency: 'USDC-ETHEREUM' }
+/** More than tests before it have left approved: the wallet asks twice. */
+const USDC = { amount: '13.75', invoiceCurrency: 'USDC-ETHEREUM', paymentCurrency: 'USDC-ETHEREUM' }
 
 interface Payer {
   readonly page: Page
