@@ -13,6 +13,13 @@ const NOISE_MS = 250
 /** An answer that takes longer says too little, in milliseconds. */
 const MAX_ROUND_TRIP_MS = 1_000
 
+/** The time of the database's clock, to the millisecond. @throws errors of the database */
+export async function readDatabaseTime(knex: Knex, signal?: AbortSignal): Promise<Date> {
+  const query = raw(`select (extract(epoch from clock_timestamp()) * 1000)::float8 as "nowMs"`)
+  const [answer] = await readRows<{ nowMs: number }>(knex, query, signal)
+  return new Date(answer?.nowMs ?? Number.NaN)
+}
+
 /**
  * Makes the clock that processes on one database share. Keys expire by it, and lags are measured with it, so that a machine whose clock is wrong decides
  * as the others do. Until the first measurement it is that of the machine.
@@ -39,11 +46,10 @@ export function createDatabaseClock(knex: Knex, logger?: Logger) {
     /** Compares the two clocks. @throws errors of the database */
     async measure(signal?: AbortSignal): Promise<void> {
       const sentAtMs = performance.now()
-      const query = raw(`select (extract(epoch from clock_timestamp()) * 1000)::float8 as "nowMs"`)
-      const [answer] = await readRows<{ nowMs: number }>(knex, query, signal)
+      const now = await readDatabaseTime(knex, signal)
       const roundTripMs = performance.now() - sentAtMs
-      if (answer === undefined || roundTripMs > MAX_ROUND_TRIP_MS) return
-      const measuredMs = answer.nowMs + roundTripMs / 2 - Date.now()
+      if (roundTripMs > MAX_ROUND_TRIP_MS) return
+      const measuredMs = now.getTime() + roundTripMs / 2 - Date.now()
       if (Math.abs(measuredMs - offsetMs) > NOISE_MS) offsetMs = Math.round(measuredMs)
       judge()
     },

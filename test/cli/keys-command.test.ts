@@ -1,7 +1,7 @@
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { rowsOf, runCommand } from '../support/run-command.ts'
 
@@ -50,6 +50,32 @@ it('a key is created, rotated, revoked and audited', async () => {
     [true, 'ann@host', 'REVOKE_KEY', newId, 'acme'],
   ])
   expect(audit.stderr).toBe('4 changes\n')
+})
+
+it('keys live by the clock of the database, not by that of the machine', async () => {
+  const hour = 3_600_000
+  const realMs = Date.now()
+  // The machine's clock is two hours late.
+  vi.useFakeTimers({ now: realMs - 2 * hour, toFake: ['Date'] })
+  try {
+    const words = ['--account', 'late', '--scopes', 'payments:read', '--expires', '1h']
+    expect(await waybill('keys', 'create', ...words)).toMatchObject({ code: 0 })
+    const [made = []] = rowsOf((await waybill('keys', 'list', '--account', 'late')).stdout)
+    const [id = '', , , , created = '', state, , expires = ''] = made
+    expect(state).toBe('in force')
+    expect(Date.parse(created)).toBeGreaterThanOrEqual(realMs - 1_000)
+    expect(Date.parse(expires.slice('expires '.length)) - Date.parse(created)).toBe(hour)
+    const rotated = await waybill('keys', 'rotate', id, '--overlap', '30m')
+    const [, end = ''] = /valid until (\S+) at/.exec(rotated.stderr) ?? []
+    expect(Date.parse(end)).toBeGreaterThanOrEqual(realMs + hour / 2 - 1_000)
+    const past = ['--expires', new Date(realMs - hour).toISOString()]
+    expect(await waybill('keys', 'create', ...words.slice(0, 4), ...past)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('is in the past'),
+    })
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 it('a publishable key is made for its origins', async () => {

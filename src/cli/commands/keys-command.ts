@@ -13,6 +13,7 @@ import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from
 import { parseDateBound } from '../../domain/date-bound.ts'
 import { explainOrigin } from '../../domain/hosts/origin.ts'
 import { suggestName } from '../../domain/nearest.ts'
+import { readDatabaseTime } from '../../postgres/database-clock.ts'
 import {
   type Command,
   type CommandContext,
@@ -51,17 +52,18 @@ const keysCreate: Command = {
   },
   environment: STORE_VARIABLES,
   async run({ options }, context) {
-    const now = new Date()
-    const common = {
-      account: parseAccountName(options.account),
-      expiresAt: options.expires === undefined ? undefined : parseExpiry(options.expires, now),
-      now,
-      actor: context.actor,
-    }
+    const expiry = options.expires === undefined ? undefined : parseExpiry(options.expires)
+    const common = { account: parseAccountName(options.account), actor: context.actor }
+    const issued = (
+      issue: (
+        repository: ApiKeyRepository,
+        times: { now: Date; expiresAt?: Date | undefined },
+      ) => Promise<IssuedApiKey>,
+    ) => withRepository(context, (repository, now) => issue(repository, { now, expiresAt: expiry?.(now) }))
     if (options['publishable'] !== undefined) {
       refuseBeside('publishable', options, ['scopes', 'operator', 'rate', 'share'])
       const terms = { ...common, origins: parseOrigins(options['origins']), shop: await readShop(options) }
-      showOnce(await withRepository(context, (repository) => issuePublishableKey(repository, terms)), context)
+      showOnce(await issued((repository, times) => issuePublishableKey(repository, { ...terms, ...times })), context)
       return EXIT_GOOD
     }
     const forPages = ['origins', ...SHOP_OPTIONS].find((name) => options[name] !== undefined)
@@ -72,7 +74,7 @@ const keysCreate: Command = {
       callsPerMinute: options.rate === undefined ? DEFAULT_CALLS_PER_MINUTE : parseRate(options.rate),
       share: options.share === undefined ? undefined : parseShare(options.share),
     }
-    showOnce(await withRepository(context, (repository) => issueApiKey(repository, terms)), context)
+    showOnce(await issued((repository, times) => issueApiKey(repository, { ...terms, ...times })), context)
     return EXIT_GOOD
   },
 }
@@ -88,15 +90,14 @@ const keysRotate: Command = {
   environment: STORE_VARIABLES,
   async run({ positionals: [text = ''], options }, context) {
     const overlapMs = parseDuration('overlap', options.overlap ?? DEFAULT_OVERLAP)
-    const now = new Date()
-    const terms = { id: parseKeyId(text), overlapMs, now, actor: context.actor }
-    const issued = await withRepository(context, (repository) => rotateApiKey(repository, terms))
+    const terms = { id: parseKeyId(text), overlapMs, actor: context.actor }
+    const issued = await withRepository(context, (repository, now) => rotateApiKey(repository, { ...terms, now }))
     if (issued === undefined) {
       context.stderr.write(`there is no key ${text} in force\n`)
       return EXIT_FAILED
     }
     showOnce(issued, context)
-    const end = new Date(now.getTime() + overlapMs).toISOString()
+    const end = new Date(issued.stored.createdAt.getTime() + overlapMs).toISOString()
     context.stderr.write(`the old key ${text} is valid until ${end} at the latest\n`)
     return EXIT_GOOD
   },
@@ -112,9 +113,9 @@ const keysList: Command = {
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const name = options.account === undefined ? undefined : parseAccountName(options.account)
-    const keys = await withRepository(context, (repository) => repository.list(name))
-    const now = new Date()
-    const lines = keys.map((key) => lineOf(key, now))
+    const lines = await withRepository(context, async (repository, now) =>
+      (await repository.list(name)).map((key) => lineOf(key, now)),
+    )
     writeList(context, lines, 'key')
     return EXIT_GOOD
   },
@@ -139,7 +140,7 @@ const keysRevoke: Command = {
     if (kept !== undefined) throw new UsageError('--all-except does not go with the id of a key')
     if (owner !== undefined) throw new UsageError('--account goes with --all-except')
     const id = parseKeyId(text)
-    const revoked = await withRepository(context, (repository) => repository.revoke(id, new Date(), context.actor))
+    const revoked = await withRepository(context, (repository, now) => repository.revoke(id, now, context.actor))
     context.stderr.write(revoked ? `revoked ${id}\n` : `there is no key ${id} in force\n`)
     return revoked ? EXIT_GOOD : EXIT_FAILED
   },
@@ -149,21 +150,25 @@ export const commands: readonly Command[] = [keysCreate, keysRotate, keysList, k
 
 async function revokeOthers(keptIds: readonly string[], owner: string | undefined, context: CommandContext) {
   const accountName = owner === undefined ? undefined : parseAccountName(owner)
-  const change = { actor: context.actor, at: new Date() }
-  const result = await withRepository(context, (repository) =>
-    repository.revokeOthers({ keptIds, accountName, change }),
-  )
+  const result = await withRepository(context, async (repository, at) => ({
+    ...(await repository.revokeOthers({ keptIds, accountName, change: { actor: context.actor, at } })),
+    at,
+  }))
   if ('missing' in result) {
     context.stderr.write(`there is no key ${result.missing.join(', ')} in force; no key was revoked\n`)
     return EXIT_FAILED
   }
-  for (const key of result.revoked) context.stdout.write(`${lineOf(key, change.at)}\n`)
+  for (const key of result.revoked) context.stdout.write(`${lineOf(key, result.at)}\n`)
   context.stderr.write(`revoked ${counted(result.revoked.length, 'key')}; kept ${keptIds.length}\n`)
   return EXIT_GOOD
 }
 
-function withRepository<T>(context: CommandContext, work: (repository: ApiKeyRepository) => Promise<T>): Promise<T> {
-  return withStore(context, (knex) => work(createApiKeyRepository(knex)))
+/** @param work - gets the time of the database's clock, by which keys expire */
+function withRepository<T>(
+  context: CommandContext,
+  work: (repository: ApiKeyRepository, now: Date) => Promise<T>,
+): Promise<T> {
+  return withStore(context, async (knex) => work(createApiKeyRepository(knex), await readDatabaseTime(knex)))
 }
 
 function showOnce({ key, stored }: IssuedApiKey, { stdout, stderr }: CommandContext): void {
@@ -255,17 +260,20 @@ export function parseDuration(option: string, text: string): number {
 /**
  * Parses when a key expires: a duration from now, an RFC 3339 time, or the last day in UTC on which it is valid.
  *
- * @throws UsageError when it has none of these forms, or is in the past
+ * @returns tells the time when it is now; it throws UsageError for one in the past
+ * @throws UsageError when the text has none of these forms
  */
-export function parseExpiry(text: string, now: Date): Date {
+export function parseExpiry(text: string): (now: Date) => Date {
   const durationMs = durationOf(text)
-  if (durationMs !== undefined && durationMs > 0) return new Date(now.getTime() + durationMs)
+  if (durationMs !== undefined && durationMs > 0) return (now) => new Date(now.getTime() + durationMs)
   const bound = parseDateBound(text)
   if (!bound.ok) {
     throw new UsageError(`--expires "${text}" is neither a date such as 2027-12-31 nor a duration such as 90d`)
   }
-  if (bound.lastMs <= now.getTime()) throw new UsageError(`--expires "${text}" is in the past`)
-  return new Date(bound.lastMs)
+  return (now) => {
+    if (bound.lastMs <= now.getTime()) throw new UsageError(`--expires "${text}" is in the past`)
+    return new Date(bound.lastMs)
+  }
 }
 
 /**

@@ -12,7 +12,7 @@ describe('the expiry of a key', () => {
     ['2026-03-01', '2026-03-01T23:59:59.999Z'],
     ['2027-01-01T00:00:00+01:00', '2026-12-31T23:00:00.000Z'],
   ])('%s is %s', (text, expected) => {
-    expect(parseExpiry(text, NOW).toISOString()).toBe(expected)
+    expect(parseExpiry(text)(NOW).toISOString()).toBe(expected)
   })
 
   it.each([
@@ -28,7 +28,7 @@ describe('the expiry of a key', () => {
     '2026-03-01T12:00:00Z',
     '2027',
   ])('"%s" is refused', (text) => {
-    expect(() => parseExpiry(text, NOW)).toThrow(UsageError)
+    expect(() => parseExpiry(text)(NOW)).toThrow(UsageError)
   })
 })
 
