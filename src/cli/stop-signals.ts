@@ -1,3 +1,4 @@
+import { constants } from 'node:os'
 import { endByForce, STOP_GRACE_MS } from './end-by-force.ts'
 import type { StopSignals } from './shared/command.ts'
 
@@ -19,7 +20,10 @@ export function listenForStop(): StopSignals {
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.on(name, () => {
       if (skipDelay !== undefined) return skipDelay()
-      if (stopping.signal.aborted) endByForce(130)
+      if (stopping.signal.aborted) {
+        process.stderr.write(`waybill: ${name} during the stop: ending what is left by force\n`)
+        endByForce(128 + constants.signals[name])
+      }
       stoppedBy = name
       setDeadline()
       stopping.abort(new Error(`stopped by ${name}`))

@@ -55,6 +55,6 @@ it('ends by force at the second signal', async () => {
   demo.kill('SIGTERM')
   await demo.says(/stopping: no new calls/, 'stderr')
   demo.kill('SIGTERM')
-  expect((await demo.ended).code).toBe(130)
+  expect(await demo.ended).toMatchObject({ code: 143, stderr: expect.stringContaining('SIGTERM during the stop') })
   await allGone()
 })
