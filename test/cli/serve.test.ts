@@ -1,8 +1,9 @@
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { joinEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
@@ -252,6 +253,45 @@ describe('an external database', () => {
     expect((await call(`${url}/payments`, key)).status).toBe(200)
     expect(await stop(service)).toMatchObject({ code: 0 })
     expect(existsSync(settings.DATA_DIR)).toBe(false)
+  })
+
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ] as const)('a second %s ends what is left at once, with a word and exit code %i', async (signal, code) => {
+    const { service, url } = await startService({ ...fresh('unused'), CHAINS_FILE: 'none', DATABASE_URL: databaseUrl })
+    const { hostname, port } = new URL(url)
+    // A call that never ends, which the stop waits for.
+    const call = connect(Number(port), hostname).on('error', () => {})
+    call.write(`POST /v1/requests HTTP/1.1\r\nhost: ${hostname}\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n`)
+    await once(call, 'data')
+    service.kill(signal)
+    await service.says(/stopping: no new calls/, 'stderr')
+    service.kill(signal)
+    const { stderr, ...ended } = await service.ended
+    expect([ended.code, stderr.trim().split('\n').at(-1)]).toEqual([
+      code,
+      `waybill: ${signal} during the stop: ending what is left by force`,
+    ])
+    call.destroy()
+  })
+
+  it('a process without descriptors says so once a minute, and serves on when it has some again', async () => {
+    const { service, url } = await startService({ ...fresh('unused'), CHAINS_FILE: 'none', DATABASE_URL: databaseUrl })
+    const { hostname, port } = new URL(url)
+    const inUse = readdirSync(`/proc/${service.pid}/fd`).length
+    spawnSync('prlimit', ['--pid', `${service.pid}`, `--nofile=${inUse + 20}`])
+    const open = (): Socket => connect(Number(port), hostname).on('error', () => {})
+    const sockets = Array.from({ length: 40 }, open)
+    await service.says(
+      /"code":"EMFILE","msg":"no more files may be open: new connections are closed at once"/,
+      'stderr',
+    )
+    await Promise.race(sockets.map((socket) => once(socket.resume(), 'close')))
+    for (const socket of sockets) socket.destroy()
+    await expect.poll(() => fetch(`${url}/healthz`).then(({ status }) => status, String)).toBe(200)
+    const { code, stderr } = await stop(service)
+    expect([code, stderr.match(/no more files/g)?.length]).toEqual([0, 1])
   })
 
   it('that is missing ends the start with exit code 1, without its password in the message', async () => {

@@ -40,6 +40,9 @@ export const remedies: Readonly<Record<string, Remedy>> = {
   'fewer files may be open than the configuration needs: connections beyond that are closed at once': {
     do: 'raise the limit (`LimitNOFILE`, `ulimit -n`) to `needed`, or lower `MAX_CONNECTIONS`',
   },
+  'no more files may be open: new connections are closed at once': {
+    do: 'raise the limit (`LimitNOFILE`, `ulimit -n`), or lower `MAX_CONNECTIONS`; ENFILE: the system’s, `fs.file-max`',
+  },
   'the new certificate is not valid; the old one stays in use': { do: 'correct `faults`, then send SIGHUP again' },
   'stopping: a part that the service needs has failed': { do: 'see `reason`; the supervisor starts it again' },
   'the demo chain was created again: its stored rows are deleted': { do: 'nothing' },

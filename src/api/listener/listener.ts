@@ -15,6 +15,7 @@ import {
 import { shareConnections } from './connection-shares.ts'
 import { createHttp1 } from './http1-server.ts'
 import { createHttp2 } from './http2-server.ts'
+import { watchDescriptors } from './open-descriptors.ts'
 import type { ServerTerms } from './refuse-connection.ts'
 import type { TlsCertificate } from './tls-certificate.ts'
 
@@ -54,6 +55,7 @@ export async function startListener(options: ListenerOptions) {
   const port = createNetServer(socketOptions(options.abuse), (socket) => acceptConnection(acceptance, socket))
   port.listen(options.port, options.host)
   await once(port, 'listening')
+  watchDescriptors(port, options.logger)
   const { family, address, port: number } = port.address() as AddressInfo
   const host = family === 'IPv6' ? `[${address}]` : address
   const { tls } = acceptance.servers
