@@ -1,7 +1,6 @@
 -- The schema. The first migration runs it, statement by statement; a semicolon at the end of a line ends one.
 --
--- Until release 0.2.0 it is edited in place, and a database of another state is not used (docs/internals/migrations.md). From then on it stays as
--- it is, and migrations change it.
+-- It stays as release 0.2.0 has it, and migrations change it (docs/internals/migrations.md).
 --
 -- Keys of tables with an account's rows begin with account_id, and no foreign key leaves the account, so that distributed PostgreSQL can shard
 -- them by account. How each table is stored there: sharding/table-kinds.ts.

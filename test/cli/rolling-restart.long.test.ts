@@ -1,6 +1,6 @@
 /**
- * Two processes on one database are replaced one after the other while clients call without a pause: no call fails. Behind nginx only where that is
- * installed.
+ * Two processes on one database are replaced one after the other while clients call without a pause: no call fails. The first two are those of the last
+ * release, where one is tagged. Behind nginx only where that is installed.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -18,6 +18,7 @@ import { reasonWithoutNginx, startNginx } from '../../tools/proxies/nginx.ts'
 import { fromServiceError, grpcJsCall } from '../support/clients/protocol-clients.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { findFreePort } from '../support/data/free-port.ts'
+import { lastRelease, writeRelease } from '../support/last-release.ts'
 import { startWaybill, type WaybillProcess } from '../support/process.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
@@ -25,6 +26,7 @@ const GUIDE = resolve(import.meta.dirname, '../../docs/guides/behind-a-proxy.md'
 
 let database: TestDatabase
 let key: string
+let folder: string
 let ports: readonly [number, number]
 const running = new Map<number, WaybillProcess>()
 
@@ -33,17 +35,24 @@ beforeAll(async () => {
   const terms = { account: 'acme', scopes: ['payments:read'], now: new Date(), callsPerMinute: 0 } as const
   ;({ key } = await issueApiKey(createApiKeyRepository(database.knex), terms))
   ports = [await findFreePort(), await findFreePort()]
-  await Promise.all(ports.map(start))
+  folder = await makeTempFolder('rolling-restart')
+  const release = lastRelease()
+  const root = release && join(folder, 'released')
+  if (release !== undefined && root !== undefined) await writeRelease(release, root)
+  await Promise.all(ports.map((port) => start(port, root)))
 })
 afterAll(async () => {
   for (const each of running.values()) each.kill('SIGKILL')
   await Promise.all([...running.values()].map(({ ended }) => ended))
   await database?.drop()
+  await rm(folder, { recursive: true, force: true })
 })
 
-async function start(port: number): Promise<WaybillProcess> {
+/** @param root - of the code; this one by default */
+async function start(port: number, root?: string): Promise<WaybillProcess> {
   const settings = { DATABASE_URL: urlOfDatabase(database), CHAINS_FILE: 'none', SHUTDOWN_DELAY_SECONDS: '1' }
-  const service = startWaybill(['serve'], { ...settings, PORT: `${port}`, DATABASE_CONNECTIONS: '4' })
+  const environment = { ...settings, PORT: `${port}`, DATABASE_CONNECTIONS: '4' }
+  const service = startWaybill(['serve'], environment, undefined, root)
   running.set(port, service)
   await service.says(/Waybill on/)
   return service
@@ -107,7 +116,7 @@ it('fails no call of grpc-js with round_robin', { timeout: 60_000 }, async () =>
 const isTried = process.env['ROLLING_RESTART'] === 'nginx' && (await reasonWithoutNginx()) === undefined
 
 describe.skipIf(!isTried)('behind nginx (ROLLING_RESTART=nginx), as the guide sets it up', () => {
-  let folder: string
+  let ownFolder: string
   let stopNginx: (() => Promise<void>) | undefined
   let [http, grpc] = [0, 0]
 
@@ -117,13 +126,13 @@ describe.skipIf(!isTried)('behind nginx (ROLLING_RESTART=nginx), as the guide se
     const [line = '', server = ''] = /^ +(server 127\.0\.0\.1:8080.*)$/m.exec(guided) ?? []
     const servers = ports.map((port) => server.replace('8080', `${port}`)).join('\n')
     const site = guided.replace(line, servers).replace('listen 80;', `listen 127.0.0.1:${http};`)
-    folder = await makeTempFolder('rolling-restart')
-    const nginx = await startNginx(folder, site.replace('listen 8081 ', `listen 127.0.0.1:${grpc} `), http)
+    ownFolder = await makeTempFolder('rolling-nginx')
+    const nginx = await startNginx(ownFolder, site.replace('listen 8081 ', `listen 127.0.0.1:${grpc} `), http)
     stopNginx = nginx.stop
   })
   afterAll(async () => {
     await stopNginx?.()
-    await rm(folder, { recursive: true })
+    await rm(ownFolder, { recursive: true, force: true })
   })
 
   const agent = new Agent({ keepAlive: true })
@@ -140,7 +149,7 @@ describe.skipIf(!isTried)('behind nginx (ROLLING_RESTART=nginx), as the guide se
 
   /** What nginx has to say of calls that failed. */
   const whatNginxSays = (failed: readonly unknown[]) =>
-    failed.length === 0 ? '' : readFileSync(join(folder, 'error.log'), 'utf8').slice(-20_000)
+    failed.length === 0 ? '' : readFileSync(join(ownFolder, 'error.log'), 'utf8').slice(-20_000)
 
   it.each([
     ['JSON by GET', () => ask('GET', '/payments')],

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createDatabase } from '../../src/postgres/knex.ts'
@@ -7,6 +9,7 @@ import { migrate, pendingMigrations } from '../../src/postgres/migrations/migrat
 import type { Migration, TransactionMigration } from '../../src/postgres/migrations/migration.ts'
 import { describeEvent, type MigrationEvent } from '../../src/postgres/migrations/migration-report.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { lastRelease, releasedFile } from '../support/last-release.ts'
 import { PATIENCE } from '../support/patience.ts'
 
 let db: TestDatabase
@@ -304,4 +307,13 @@ describe('a database of another build of before the first release', () => {
 test('the names of the real steps are unique and sort in their order', () => {
   const names = MIGRATIONS.map(({ name }) => name)
   expect(names).toEqual([...new Set(names)].toSorted())
+})
+
+test('the first step stays as it was released', ({ skip }) => {
+  const tag = lastRelease()
+  if (tag === undefined) return skip('no release is tagged')
+  const path = 'src/postgres/schema.sql'
+  const withoutComments = (sql: string) => sql.replaceAll(/^--.*\n/gm, '').replaceAll(/\s+/g, ' ')
+  const now = readFileSync(join(import.meta.dirname, '../..', path), 'utf8')
+  expect(withoutComments(now)).toBe(withoutComments(releasedFile(tag, path)))
 })

@@ -22,7 +22,7 @@ export class OtherSchemaError extends Error {
 
   constructor() {
     super(
-      'The database has the schema of another build, and until release 0.2.0 no build changes the schema of another. Write its requests and payments to files with ' +
+      'The database was made by a build of before release 0.2.0, whose schema no later one changes. Write its requests and payments to files with ' +
         'the build that made it (waybill export requests, waybill export payments), and read them into a new database with this one (waybill import).',
     )
   }
