@@ -246,25 +246,35 @@ describe('stop', () => {
     await stopped
   })
 
-  it('says to clients of HTTP/2 in two steps which calls are the last, and serves what they send in between', async () => {
-    const socket = connectSocket(listener.port, listener.host)
-    const frames = readFrames(socket)
-    const settings = [frame(SETTINGS, 0, Buffer.alloc(0)), frame(SETTINGS, ACK, Buffer.alloc(0))]
-    socket.write(Buffer.concat([CLIENT_PREFACE, ...settings, frame(PING, 0, Buffer.alloc(8))]))
-    // The server has read everything before.
-    await frames.next(({ type, flags }) => type === PING && flags === ACK)
-    const stopped = listener.stop({ graceMs: 10_000 })
-    const notice = await frames.next(({ type }) => type === GOAWAY)
-    expect([notice.payload.readUInt32BE(0), notice.payload.readUInt32BE(4)]).toEqual([2 ** 31 - 1, 0])
-    const { payload } = await frames.next(({ type, flags }) => type === PING && flags !== ACK)
-    socket.write(Buffer.concat([frame(HEADERS, END, HEALTHZ, 1), frame(PING, ACK, payload)]))
-    const isLast = ({ type }: Frame) => type === GOAWAY || type === HEADERS
-    const last = [await frames.next(isLast), await frames.next(isLast)].toSorted((one, other) => one.type - other.type)
-    expect(last).toMatchObject([{ type: HEADERS, stream: 1 }, { type: GOAWAY }])
-    expect(last[1]?.payload.subarray(0, 8)).toEqual(Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))
-    socket.resume()
-    await stopped
-  })
+  it.each([
+    ['', 0],
+    [', also after it was held up itself', 1_100],
+  ])(
+    'says to clients of HTTP/2 in two steps which calls are the last, and serves what they send in between%s',
+    async (_, heldUpMs) => {
+      const socket = connectSocket(listener.port, listener.host)
+      const frames = readFrames(socket)
+      const settings = [frame(SETTINGS, 0, Buffer.alloc(0)), frame(SETTINGS, ACK, Buffer.alloc(0))]
+      socket.write(Buffer.concat([CLIENT_PREFACE, ...settings, frame(PING, 0, Buffer.alloc(8))]))
+      // The server has read everything before.
+      await frames.next(({ type, flags }) => type === PING && flags === ACK)
+      const stopped = listener.stop({ graceMs: 10_000 })
+      const notice = await frames.next(({ type }) => type === GOAWAY)
+      expect([notice.payload.readUInt32BE(0), notice.payload.readUInt32BE(4)]).toEqual([2 ** 31 - 1, 0])
+      const { payload } = await frames.next(({ type, flags }) => type === PING && flags !== ACK)
+      socket.write(Buffer.concat([frame(HEADERS, END, HEALTHZ, 1), frame(PING, ACK, payload)]))
+      // For longer than the server waits for the answer to its PING, it reads nothing.
+      if (heldUpMs > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, heldUpMs)
+      const isLast = ({ type }: Frame) => type === GOAWAY || type === HEADERS
+      const last = [await frames.next(isLast), await frames.next(isLast)].toSorted(
+        (one, other) => one.type - other.type,
+      )
+      expect(last).toMatchObject([{ type: HEADERS, stream: 1 }, { type: GOAWAY }])
+      expect(last[1]?.payload.subarray(0, 8)).toEqual(Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))
+      socket.resume()
+      await stopped
+    },
+  )
 
   it('may be called twice', async () => {
     await Promise.all([listener.stop({ graceMs: 0 }), listener.stop({ graceMs: 0 })])

@@ -169,10 +169,15 @@ function retiring(session: ServerHttp2Session, socket: Socket): () => void {
   })
   return () => {
     if (isSettled) return retireSession(session, socket)
-    const timer = setTimeout(() => session.close(), ROUND_TRIP_MS)
-    session.once('close', () => clearTimeout(timer))
+    closeLater(session)
     session.once('localSettings', () => retireSession(session, socket))
   }
+}
+
+/** Closes a session that gives no answer. If this process was held up itself, the calls that came meanwhile are read first: they would be refused. */
+function closeLater(session: ServerHttp2Session): void {
+  const timer = setTimeout(() => setImmediate(() => session.close()), ROUND_TRIP_MS)
+  session.once('close', () => clearTimeout(timer))
 }
 
 /**
@@ -181,8 +186,7 @@ function retiring(session: ServerHttp2Session, socket: Socket): () => void {
  */
 function retireSession(session: ServerHttp2Session, socket: Socket): void {
   if (!session.destroyed && writeNotice(socket)) {
-    const timer = setTimeout(() => session.close(), ROUND_TRIP_MS)
-    session.once('close', () => clearTimeout(timer))
+    closeLater(session)
     if (session.ping(() => session.close())) return
   }
   session.close()
