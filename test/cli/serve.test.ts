@@ -261,9 +261,10 @@ describe('an external database', () => {
   ] as const)('a second %s ends what is left at once, with a word and exit code %i', async (signal, code) => {
     const { service, url } = await startService({ ...fresh('unused'), CHAINS_FILE: 'none', DATABASE_URL: databaseUrl })
     const { hostname, port } = new URL(url)
-    // A call that never ends, which the stop waits for.
+    // A request that never ends, after one that is answered, is waited for.
     const call = connect(Number(port), hostname).on('error', () => {})
-    call.write(`POST /v1/requests HTTP/1.1\r\nhost: ${hostname}\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n`)
+    const asked = `GET /healthz HTTP/1.1\r\nhost: ${hostname}\r\n`
+    call.write(`${asked}\r\n${asked}`)
     await once(call, 'data')
     service.kill(signal)
     await service.says(/stopping: no new calls/, 'stderr')

@@ -82,3 +82,40 @@ it('each change arrives at least once, in order for each payment, over kill -9',
   // Of each of three kills: what was sent while a delivery before it hung, for up to 15 seconds.
   expect(repeated).toBeLessThan(CHANGES / 4)
 }, 1_200_000)
+
+/** How long each change takes from its commit to the receiver that answers at once, in milliseconds, ascending; beside one that never answers or alone. */
+async function delays(count: number, isBesideFailing: boolean): Promise<number[]> {
+  const own = await openStage({ realTime: true })
+  const arrived = new Map<string, number>()
+  const receivers = [
+    await startReceiver(({ data }) => {
+      arrived.set(data.id, performance.now())
+      return 204
+    }),
+    ...(isBesideFailing ? [await startReceiver(() => 'never')] : []),
+  ]
+  for (const { url } of receivers) await own.create({ url })
+  own.service.background.start()
+  const written = new Map<string, number>()
+  for (let number = 1; number <= count; number++) {
+    await own.addPayments(1, number)
+    written.set(paymentId(number), performance.now())
+  }
+  await receivers[0]?.until(() => arrived.size === count)
+  await own.service.background.stop()
+  await Promise.all(receivers.map((each) => each.stop()))
+  await own.stop()
+  return [...written].map(([id, atMs]) => (arrived.get(id) ?? Number.NaN) - atMs).toSorted((one, other) => one - other)
+}
+
+it('an endpoint that never answers delays no other', async () => {
+  const count = 500
+  const figures = { alone: await delays(count, false), 'beside one that never answers': await delays(count, true) }
+  const rows = Object.entries(figures).map(([name, ms]) => {
+    const at = (share: number) => Math.round(ms[Math.floor((count - 1) * share)] ?? Number.NaN)
+    return [name, { p50: at(0.5), p99: at(0.99), most: at(1) }] as const
+  })
+  console.table(Object.fromEntries(rows))
+  // The other is given up after 15 seconds.
+  for (const [, { most }] of rows) expect(most).toBeLessThan(10_000)
+}, 600_000)

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import { issueApiKey } from '../../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../../src/auth/sql/api-key-repository.ts'
+import type { ServerBinaries } from '../../../src/postgres/embedded/embedded-files.ts'
 import { type EmbeddedServer, startEmbeddedServer } from '../../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../../src/postgres/knex.ts'
 import { migrate } from '../../../src/postgres/migrations/migrate.ts'
@@ -25,8 +26,9 @@ export interface SoakDatabase {
 
 const SETTINGS = { max_connections: '60', synchronous_commit: 'on', fsync: 'off' }
 
-export async function startSoakDatabase(folder: string): Promise<SoakDatabase> {
-  const start = () => startEmbeddedServer({ dataDir: folder, settings: SETTINGS })
+/** @param binaries - other programs than those of the installed package */
+export async function startSoakDatabase(folder: string, binaries?: ServerBinaries): Promise<SoakDatabase> {
+  const start = () => startEmbeddedServer({ dataDir: folder, settings: SETTINGS, binaries })
   let server: EmbeddedServer = await start()
   const connection = server.connection()
   const knex = createDatabase(connection, { poolMax: 2 })
