@@ -63,7 +63,7 @@ export async function startGuidedNginx(ports: readonly number[]) {
   const [, guided = ''] = /```nginx\n(.*?)```/s.exec(await readFile(GUIDE, 'utf8')) ?? []
   const [line = '', server = ''] = /^ +(server 127\.0\.0\.1:8080.*)$/m.exec(guided) ?? []
   const site = guided
-    .replace(line, ports.map((port) => server.replace('8080', `${port}`)).join('\n'))
+    .replaceAll(line, ports.map((port) => server.replace('8080', `${port}`)).join('\n'))
     .replace('listen 80;', `listen 127.0.0.1:${http};`)
     .replace('listen 8081 ', `listen 127.0.0.1:${grpc} `)
   const folder = await makeTempFolder('guided-nginx')

@@ -57,7 +57,7 @@ async function tryProxies(): Promise<number> {
     ] as const
     for (const [name, site, checks] of sites) {
       const [http, grpc] = [await freePort(), await freePort()]
-      const text = site.replace('8080', `${relay.port}`).replace('listen 80;', `listen 127.0.0.1:${http};`)
+      const text = site.replaceAll('8080', `${relay.port}`).replace('listen 80;', `listen 127.0.0.1:${http};`)
       const own = await makeTempFolder('try-proxies-nginx')
       const nginx = await startNginx(own, text.replace('listen 8081 ', `listen 127.0.0.1:${grpc} `), http)
       const behind = { url: `http://127.0.0.1:${http}`, grpcUrl: `http://127.0.0.1:${grpc}`, cutAfter: relay.cutAfter }

@@ -13,7 +13,7 @@ it('the nginx of the compose file is that of the guide, with two processes', () 
   const server = '    server 127.0.0.1:8080 max_fails=0;'
   expect(guided).toContain(server)
   const both = [1, 2].map((n) => server.replace('127.0.0.1', `waybill-${n}`)).join('\n')
-  expect(conf).toBe(guided.replace(server, both))
+  expect(conf).toBe(guided.replaceAll(server, both))
 })
 
 it.each(['version', 'appVersion'])('the %s of the chart is that of the project', (name) => {
