@@ -53,9 +53,15 @@ try {
   const digest = digestOfFiles(root, SOURCES)
   if (!values['if-stale'] || (await readManifest())?.sources !== digest) await buildApps(digest)
 } catch (error) {
+  // buf and esbuild have their programs in optional packages; what they say of that is an error's stack.
+  const text = String(error)
+  const hasNoProgram = /spawn\w* \S+ ENOENT|you need the .* package/i.exec(text)?.[0]
   const isNotInstalled = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
-  const remedy = isNotInstalled ? ' (run `npm ci` without --omit=dev, or copy apps/dist from where it was built)' : ''
-  console.error(`apps/dist is missing or older than its sources and cannot be built: ${String(error)}${remedy}`)
+  const remedy =
+    isNotInstalled || hasNoProgram !== undefined
+      ? ' (run `npm ci` without --omit, or copy apps/dist from where it was built)'
+      : ''
+  console.error(`apps/dist is missing or older than its sources and cannot be built: ${hasNoProgram ?? text}${remedy}`)
   process.exitCode = 1
 }
 
