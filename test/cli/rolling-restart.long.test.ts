@@ -60,7 +60,7 @@ async function replaceBoth(): Promise<void> {
   }
 }
 
-it('fails no call of grpc-js with round_robin', { timeout: 60_000 }, async () => {
+it('fails no call of grpc-js with round_robin', async () => {
   const client = grpcCaller(addressesOf(ports), key)
   const { calls, failed } = await callMeanwhile(client.call, replaceBoth)
   client.close()
@@ -68,10 +68,9 @@ it('fails no call of grpc-js with round_robin', { timeout: 60_000 }, async () =>
   expect(calls).toBeGreaterThan(200)
 })
 
-// It takes most of a minute, and operators-day.long.test.ts has it as well: so it is tried when it is asked for.
-const isTried = process.env['ROLLING_RESTART'] === 'nginx' && (await reasonWithoutNginx()) === undefined
+const reason = await reasonWithoutNginx()
 
-describe.skipIf(!isTried)('behind nginx (ROLLING_RESTART=nginx), as the guide sets it up', () => {
+describe.skipIf(reason !== undefined)('behind nginx, as the guide sets it up', () => {
   let nginx: Awaited<ReturnType<typeof startGuidedNginx>>
   beforeAll(async () => {
     nginx = await startGuidedNginx(ports)
@@ -81,13 +80,13 @@ describe.skipIf(!isTried)('behind nginx (ROLLING_RESTART=nginx), as the guide se
   it.each([
     ['JSON by GET', 'GET', '/payments', ''],
     ['Connect by POST', 'POST', '/payments.v1.PaymentSearchService/SearchPayments', '{}'],
-  ])('fails no call of %s', { timeout: 60_000 }, async (_, verb, path, body) => {
+  ])('fails no call of %s', async (_, verb, path, body) => {
     const { calls, failed } = await callMeanwhile(() => nginx.ask(key, verb, path, body), replaceBoth)
     expect({ failed, nginx: nginx.saysOf(failed) }).toEqual({ failed: [], nginx: '' })
     expect(calls).toBeGreaterThan(200)
   })
 
-  it('fails no call of gRPC', { timeout: 60_000 }, async () => {
+  it('fails no call of gRPC', async () => {
     const client = grpcCaller(nginx.grpc, key)
     const { calls, failed } = await callMeanwhile(client.call, replaceBoth)
     client.close()
