@@ -2,8 +2,7 @@
  * A day of an operator, from the file tree of the image: two processes behind nginx and behind grpc-js with round_robin, calls without a pause, and one
  * thing after the other that happens in a day. Each payment is in the database and at the receiver of webhooks at the end. Prints what each step cost.
  *
- * OPERATORS_TREE: the root of an unpacked image's /app, in place of one that is copied here. The receiver of webhooks is down until it has refused
- * each payment once, since the second retry comes only after five minutes.
+ * The receiver of webhooks is down until it has refused each payment once, since the second retry comes only after five minutes.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -197,8 +196,8 @@ async function step(name: string, work: () => Promise<unknown>): Promise<string[
 beforeAll(async () => {
   if (without !== undefined) return
   folder = await makeTempFolder('operators-day')
-  tree = process.env['OPERATORS_TREE'] ?? join(folder, 'app')
-  if (process.env['OPERATORS_TREE'] === undefined) await writeImageTree(tree)
+  tree = join(folder, 'app')
+  await writeImageTree(tree)
   database = await startSoakDatabase(join(folder, 'database'), installed?.binaries)
   databaseUrl = database.url
   key = database.keys.shop
