@@ -1,8 +1,8 @@
+import type { CurrencyMatch } from '../../src/chains/resolve-names.ts'
 import { type Address, addressToBytes } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
 import { codeOfType, paymentStatuses, rankOfStatus } from '../../src/domain/payment.ts'
 import { amountBasis, type PaymentFilter, type SortOrder } from '../../src/search/filter/payment-filter.ts'
-import type { CurrencyMatch } from '../../src/search/filter/resolve-names.ts'
 import type { SortBy } from '../../src/search/filter/search-fields.ts'
 import type { PagePosition } from '../../src/search/query/page-query.ts'
 

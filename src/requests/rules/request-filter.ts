@@ -1,6 +1,6 @@
-import { readCurrencyId } from '../../chains/token-directory.ts'
+import { type AccountNames, type CurrencyMatch, resolveCurrency, resolveNetwork } from '../../chains/resolve-names.ts'
 import type { Address } from '../../domain/address.ts'
-import { networkOfCurrency, parseFiatCode, symbolOfCurrency } from '../../domain/currency.ts'
+import { networkOfCurrency, symbolOfCurrency } from '../../domain/currency.ts'
 import { type RequestStatus, requestStatuses } from '../../domain/payment-request.ts'
 import {
   type DateRange,
@@ -11,8 +11,7 @@ import {
   requireRequestId,
   requireShortReferences,
 } from '../../domain/require-input.ts'
-import { readAllInOrder, readEach, readEachInOrder } from '../../errors/gather-errors.ts'
-import { waybillError } from '../../errors/waybill-error.ts'
+import { readAllInOrder, readEach, readEachInOrder, readOnce } from '../../errors/gather-errors.ts'
 import type { KnownCurrencies } from './request-terms.ts'
 
 /** The filters of a list as a caller sent them. Absent and empty ones were not given. */
@@ -27,13 +26,6 @@ export interface FilterInput {
   readonly toDate?: string | undefined
   /** Whether more is held than asked for. */
   readonly overpaid?: boolean | undefined
-}
-
-/** A currency in a filter: a payment currency by symbol or id, or an invoice currency by its code. */
-export interface CurrencyMatch {
-  readonly of: 'payment' | 'invoice'
-  readonly symbol: string
-  readonly id?: string
 }
 
 /**
@@ -69,14 +61,18 @@ export interface NameSources extends KnownCurrencies {
  * @throws one WaybillError for all wrong values, with the reason of the first: INVALID_DATE, INVALID_RANGE, INVALID_ADDRESS, INVALID_REQUEST_ID,
  *   INVALID_REFERENCE, VALUE_TOO_LONG, UNKNOWN_NETWORK, UNKNOWN_CURRENCY, TOO_MANY_VALUES
  */
-export async function parseRequestFilter(input: FilterInput, sources: NameSources): Promise<RequestFilter> {
+export async function parseRequestFilter(
+  input: FilterInput,
+  { currencies: stored, ...known }: NameSources,
+): Promise<RequestFilter> {
+  const sources = { ...known, account: namesIn(stored) }
   const { status = [], reference = [], requestId = [], payee = [], network = [], currency = [] } = input
   const lists = { status, reference, requestId, payee, network, currency }
   readEach(Object.entries(lists), ([field, values]) => requireFewValues(field, values))
   const { networks, currencies, references, requestIds, payees, dates } = await readAllInOrder({
     shortReferences: () => requireShortReferences(reference),
-    networks: () => readEachInOrder(network, (text) => resolveNetwork(text, sources)),
-    currencies: () => readEachInOrder(currency, (text) => resolveCurrency(text, sources)),
+    networks: () => readEachInOrder(network, (text) => resolveNetwork(sources, 'network', text)),
+    currencies: () => readEachInOrder(currency, (text) => resolveCurrency(sources, 'currency', text)),
     references: () => readEach(reference, (text) => requireMerchantReference('reference', text)),
     requestIds: () => readEach(requestId, (text) => requireRequestId('requestId', text)),
     payees: () => readEach(payee, (text) => requireAddress('payee', text)),
@@ -115,44 +111,16 @@ export function findCurrencies({ network, currency }: RequestFilter, stored: rea
   return { onNetworks, payment: onNetworks.filter(isMeant), invoice }
 }
 
-/** @returns no name for a real chain whose name has another id in this configuration, as in a demo */
-async function resolveNetwork(text: string, { chains, currencies }: NameSources): Promise<readonly string[]> {
-  const known = chains.resolve(text)
-  if (known.kind === 'chain') return [known.name]
-  if (known.kind === 'elsewhere') return []
-  const again = chains.resolve(text, new Set((await currencies()).map(networkOfCurrency)))
-  if (again.kind === 'chain') return [again.name]
-  const suggestion = again.kind === 'unknown' ? again.suggest() : known.suggest()
-  throw waybillError('UNKNOWN_NETWORK', { field: 'network', value: text, suggestion })
-}
-
-async function resolveCurrency(text: string, sources: NameSources): Promise<readonly CurrencyMatch[]> {
-  const { chains, tokens, currencies } = sources
-  const named = tokens.bySymbol(text).map(({ id }) => id)
-  const configured = matchPayment(text, named)
-  if (configured.length > 0) return configured
-  const token = tokens.byId(text)
-  if (token !== undefined) return [{ of: 'payment', symbol: token.symbol, id: token.id }]
-  const fiat = parseFiatCode(text)
-  if (fiat !== undefined) return [{ of: 'invoice', symbol: fiat, id: fiat }]
-  const ids = await currencies()
-  const readings = readCurrencyId(text, chains, new Set(ids.map(networkOfCurrency)))
-  const ofAccount = [text, ...readings.map(({ id }) => id)].flatMap((name) => matchPayment(name, ids))
-  if (ofAccount.length > 0) return ofAccount
-  const suggestion = tokens.suggest(text, [...ids, ...ids.map(symbolOfCurrency)])
-  throw waybillError('UNKNOWN_CURRENCY', { field: 'currency', value: text, suggestion })
-}
-
-/** Matches a text to a symbol, else to an id. An exact match wins over one in another case. */
-function matchPayment(text: string, ids: readonly string[]): CurrencyMatch[] {
-  const symbols = sameName(text, ids.map(symbolOfCurrency))
-  if (symbols.length > 0) return symbols.map((symbol) => ({ of: 'payment', symbol }))
-  return sameName(text, ids).map((id) => ({ of: 'payment', symbol: symbolOfCurrency(id), id }))
-}
-
-function sameName(text: string, names: readonly string[]): readonly string[] {
-  if (names.includes(text)) return [text]
-  return sortedSet(names.filter((name) => name.toLowerCase() === text.toLowerCase()))
+/** What the payment currencies of requests name. A request is invoiced in its payment currency or in one of ISO 4217. */
+function namesIn(currencies: NameSources['currencies']): AccountNames {
+  const each = (nameOf: (id: string) => string) => readOnce(async () => new Set((await currencies()).map(nameOf)))
+  const ids = each((id) => id)
+  return {
+    networks: each(networkOfCurrency),
+    symbols: each(symbolOfCurrency),
+    currencyIds: ids,
+    invoiceCurrencies: ids,
+  }
 }
 
 function sortedSet<T extends string>(values: readonly T[]): T[] {

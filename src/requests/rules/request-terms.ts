@@ -5,7 +5,7 @@ import { readCurrencyId, type TokenDirectory } from '../../chains/token-director
 import type { Address } from '../../domain/address.ts'
 import { FIAT_DECIMALS, parseFiatCode, type Token } from '../../domain/currency.ts'
 import { type Decimal, formatDecimal } from '../../domain/decimal.ts'
-import { paymentReferenceOf } from '../../domain/payment-reference.ts'
+import { paymentReferenceOf } from '../../domain/identifiers.ts'
 import type { PaymentRequest } from '../../domain/payment-request.ts'
 import type { TermsInput } from '../../domain/request-line.ts'
 import {

@@ -3,7 +3,7 @@ import type { Account } from '../../domain/account.ts'
 import { addressFromBytes, addressToBytes } from '../../domain/address.ts'
 import { formatDecimal, readStoredDecimal } from '../../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
-import { paymentReferenceOf, topicOfReference } from '../../domain/payment-reference.ts'
+import { paymentReferenceOf, topicOfReference } from '../../domain/identifiers.ts'
 import {
   balanceAt,
   type PaymentRequest,

@@ -1,3 +1,4 @@
+import type { NameSources } from '../../chains/resolve-names.ts'
 import { fewestDecimals, type TokenDirectory } from '../../chains/token-directory.ts'
 import { FIAT_DECIMALS } from '../../domain/currency.ts'
 import { compareDecimals, type Decimal, formatDecimal } from '../../domain/decimal.ts'
@@ -13,7 +14,6 @@ import { readAllInOrder, readEach, readEachInOrder } from '../../errors/gather-e
 import { waybillError } from '../../errors/waybill-error.ts'
 import { amountBasis, canonicalList, currencyMatchesOf } from './payment-filter.ts'
 import { readFreeText } from './read-free-text.ts'
-import type { NameSources } from './resolve-names.ts'
 import {
   type FilterField,
   type FilterInput,

@@ -1,6 +1,6 @@
+import type { CurrencyMatch } from '../../chains/resolve-names.ts'
 import type { IncludeTotal } from '../../domain/pages/total.ts'
 import { paymentStatuses } from '../../domain/payment.ts'
-import type { CurrencyMatch } from './resolve-names.ts'
 import {
   type AmountBasis,
   type FilterInput,

@@ -1,3 +1,11 @@
+import {
+  type CurrencyMatch,
+  type NameSources,
+  resolveCurrency,
+  resolveInvoiceCurrency,
+  resolveNetwork,
+  resolvePaymentCurrency,
+} from '../../chains/resolve-names.ts'
 import { type Address, addressToDigits } from '../../domain/address.ts'
 import { codeOfType, type Payment, paymentStatuses, paymentTypes, rankOfStatus } from '../../domain/payment.ts'
 import {
@@ -9,14 +17,6 @@ import {
   requireTxHash,
 } from '../../domain/require-input.ts'
 import type { TextReading } from './read-free-text.ts'
-import {
-  type CurrencyMatch,
-  type NameSources,
-  resolveCurrency,
-  resolveInvoiceCurrency,
-  resolveNetwork,
-  resolvePaymentCurrency,
-} from './resolve-names.ts'
 
 /** What can be filtered and sorted by, as data. Every column name in the SQL of searches comes from here. */
 

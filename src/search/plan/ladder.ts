@@ -1,5 +1,5 @@
+import type { CurrencyMatch } from '../../chains/resolve-names.ts'
 import { amountBasis, currencyFields, currencyMatchesOf, type PaymentFilter } from '../filter/payment-filter.ts'
-import type { CurrencyMatch } from '../filter/resolve-names.ts'
 import { amountColumns, type FilterField, type FilterName, filterFields, turnedField } from '../filter/search-fields.ts'
 import { directionOf, type PageQuery } from '../query/page-query.ts'
 import type { AccountStatistics, AmountSample } from '../sql/account-statistics.ts'

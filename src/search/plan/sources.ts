@@ -1,5 +1,5 @@
+import type { CurrencyMatch } from '../../chains/resolve-names.ts'
 import { amountBasis, currencyFields, givenFilters } from '../filter/payment-filter.ts'
-import type { CurrencyMatch } from '../filter/resolve-names.ts'
 import {
   amountColumns,
   type ColumnType,

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
+import type { AccountNames } from '../../chains/resolve-names.ts'
 import { dropOldest } from '../../domain/collections.ts'
 import { readOnce } from '../../errors/gather-errors.ts'
 import { raw, readRows, type Statement } from '../../postgres/statement.ts'
-import type { AccountNames } from '../filter/resolve-names.ts'
 
 export type AccountNamesReader = ReturnType<typeof createAccountNamesReader>
 

@@ -1,7 +1,7 @@
+import type { CurrencyMatch } from '../../chains/resolve-names.ts'
 import { allOf, anyOf, raw, type Statement, timeText } from '../../postgres/statement.ts'
 import { amountBasis, type PaymentFilter } from '../filter/payment-filter.ts'
 import type { TextReading } from '../filter/read-free-text.ts'
-import type { CurrencyMatch } from '../filter/resolve-names.ts'
 import {
   amountColumns,
   type ColumnType,

@@ -1,10 +1,10 @@
-import type { ChainDirectory } from '../../chains/chain-directory.ts'
-import { readCurrencyId, type TokenDirectory } from '../../chains/token-directory.ts'
-import { parseFiatCode, splitCurrencyId, symbolOfCurrency } from '../../domain/currency.ts'
-import { namesOf, suggestName } from '../../domain/nearest.ts'
-import { waybillError } from '../../errors/waybill-error.ts'
+import { parseFiatCode, splitCurrencyId, symbolOfCurrency } from '../domain/currency.ts'
+import { namesOf, suggestName } from '../domain/nearest.ts'
+import { waybillError } from '../errors/waybill-error.ts'
+import type { ChainDirectory } from './chain-directory.ts'
+import { readCurrencyId, type TokenDirectory } from './token-directory.ts'
 
-/** The names of networks and currencies that the payments of an account have, beyond those of the configuration and built-in tables. */
+/** The names of networks and currencies that the payments or requests of an account have, beyond those of the configuration and built-in tables. */
 export interface AccountNames {
   networks(): Promise<ReadonlySet<string>>
   /** Symbols of payment currencies. */
@@ -23,7 +23,7 @@ export interface CurrencyMatch {
   readonly id?: string | undefined
 }
 
-/** Where names are looked up: configuration and built-in tables first, the account's payments only where those do not know the name. */
+/** Where names are looked up: configuration and built-in tables first, what the account has only where those do not know the name. */
 export interface NameSources {
   readonly chains: ChainDirectory
   readonly tokens: TokenDirectory
