@@ -5,7 +5,7 @@ import { eventTopics, type RpcLog } from '../../src/contracts/decode-events.ts'
 import type { Address } from '../../src/domain/address.ts'
 import { readStoredDecimal } from '../../src/domain/decimal.ts'
 import type { Hex } from '../../src/domain/hex.ts'
-import { paymentReferenceOf, topicOfReference } from '../../src/domain/payment-reference.ts'
+import { paymentReferenceOf, topicOfReference } from '../../src/domain/identifiers.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 
 /** Where the payments of a chain are. */

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import type { Address } from '../../src/domain/address.ts'
 import { currencyId } from '../../src/domain/currency.ts'
-import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
+import { paymentReferenceOf } from '../../src/domain/identifiers.ts'
 import { canonical } from '../network/chain-config.ts'
 import type { DemoChainName } from '../network/chain-specs.ts'
 

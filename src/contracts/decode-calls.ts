@@ -2,7 +2,7 @@ import type { Abi, ContractFunctionArgs } from 'viem'
 import { decodeAbiParameters, decodeFunctionData, parseAbi, parseAbiParameters } from 'viem/utils'
 import type { Address } from '../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
-import { topicOfReference } from '../domain/payment-reference.ts'
+import { topicOfReference } from '../domain/identifiers.ts'
 import { NATIVE_CONVERSION_PROXY, NATIVE_FEE_PROXY } from './payment-calls.ts'
 
 /** A call, as far as payments in native coins need it. `value` in wei. */

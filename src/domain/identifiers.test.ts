@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import type { Address } from './address.ts'
 import { parseTxHash } from './hex.ts'
-import { parsePaymentId, paymentIdOf } from './payment-id.ts'
 import {
+  parsePaymentId,
   parsePaymentReference,
   parseRequestId,
   parseSalt,
+  paymentIdOf,
   paymentReferenceOf,
   topicOfReference,
-} from './payment-reference.ts'
+} from './identifiers.ts'
 
 const HASH = 'ab'.repeat(32)
 

@@ -4,9 +4,8 @@ import { type Address, type AddressFamily, addressFamily, isZeroAddress, parseAd
 import { type ParsedMoment, parseDateBound } from './date-bound.ts'
 import { type Decimal, explainAboveMaximum, parseDecimal, trimPlaces } from './decimal.ts'
 import { parseTxHash } from './hex.ts'
+import { parsePaymentId, parsePaymentReference, parseRequestId, parseSalt } from './identifiers.ts'
 import { suggestName } from './nearest.ts'
-import { parsePaymentId } from './payment-id.ts'
-import { parsePaymentReference, parseRequestId, parseSalt } from './payment-reference.ts'
 import { parseTimeZone, timeZoneNames, type ZoneDays } from './time-zone.ts'
 
 /**

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Account } from '../../src/domain/account.ts'
-import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
+import { paymentReferenceOf } from '../../src/domain/identifiers.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { forgetChain } from '../../src/store/forget-chain.ts'
 import { dropLeases } from '../../src/store/leases-repository.ts'

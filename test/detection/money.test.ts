@@ -15,7 +15,7 @@ import {
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, addressToBytes } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
-import { paymentReferenceOf, topicOfReference } from '../../src/domain/payment-reference.ts'
+import { paymentReferenceOf, topicOfReference } from '../../src/domain/identifiers.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { encodeBatch } from '../support/chains/contract-calls.ts'

@@ -11,7 +11,7 @@ import type { VerifyProgress, VerifyReport } from '../../src/detection/verify/ve
 import type { Account } from '../../src/domain/account.ts'
 import type { Address } from '../../src/domain/address.ts'
 import type { Hex } from '../../src/domain/hex.ts'
-import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
+import { paymentReferenceOf } from '../../src/domain/identifiers.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'

@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
+import { paymentReferenceOf } from '../../src/domain/identifiers.ts'
 import { urlOfDatabase } from '../support/data/database.ts'
 import { runWaybill } from '../support/process.ts'
 import { startTestService } from '../support/service.ts'

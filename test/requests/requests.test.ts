@@ -3,7 +3,7 @@ import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts
 import type { Account } from '../../src/domain/account.ts'
 import { formatAddress } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
-import { topicOfReference } from '../../src/domain/payment-reference.ts'
+import { topicOfReference } from '../../src/domain/identifiers.ts'
 import { type PaymentRequest, requestStatuses } from '../../src/domain/payment-request.ts'
 import type { TermsInput } from '../../src/domain/request-line.ts'
 import { createRequests, type Requests } from '../../src/requests/requests.ts'

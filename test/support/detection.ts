@@ -7,7 +7,7 @@ import { createDetection, type Detection, type DetectionOptions } from '../../sr
 import type { Account } from '../../src/domain/account.ts'
 import { readStoredDecimal } from '../../src/domain/decimal.ts'
 import { bytesToHex } from '../../src/domain/hex.ts'
-import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
+import { paymentReferenceOf } from '../../src/domain/identifiers.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import type { TestChain } from './chains/chain.ts'

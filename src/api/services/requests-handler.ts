@@ -16,7 +16,7 @@ import {
 import type { Caller } from '../../auth/caller.ts'
 import { formatAddress } from '../../domain/address.ts'
 import { formatDecimal } from '../../domain/decimal.ts'
-import { paymentReferenceOf } from '../../domain/payment-reference.ts'
+import { paymentReferenceOf } from '../../domain/identifiers.ts'
 import type { PaymentRequest } from '../../domain/payment-request.ts'
 import type { RouteWarning } from '../../domain/route.ts'
 import type { ListInput } from '../../requests/list-requests.ts'

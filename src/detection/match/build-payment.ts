@@ -8,8 +8,8 @@ import {
   MAX_DECIMAL_PLACES,
   multiplyDecimals,
 } from '../../domain/decimal.ts'
+import { paymentIdOf } from '../../domain/identifiers.ts'
 import type { ExchangeRate, PaymentFee, PaymentGas } from '../../domain/payment.ts'
-import { paymentIdOf } from '../../domain/payment-id.ts'
 import type { UsdPrice } from '../read/block-prices.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
 import type { DetectedPayment, DetectedRefund, Lack, PlacedSighting } from './detected.ts'

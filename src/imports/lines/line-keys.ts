@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { parsePaymentId } from '../../domain/payment-id.ts'
+import { parsePaymentId } from '../../domain/identifiers.ts'
 import type { Line } from './read-lines.ts'
 
 /** How a line compares with the stored rows, as one letter. */

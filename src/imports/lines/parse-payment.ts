@@ -5,6 +5,7 @@ import {
   readStoredDecimal,
   sumDecimals,
 } from '../../domain/decimal.ts'
+import { parsePaymentId } from '../../domain/identifiers.ts'
 import {
   feeStages,
   feeTypes,
@@ -14,7 +15,6 @@ import {
   paymentTypes,
   type StatusChange,
 } from '../../domain/payment.ts'
-import { parsePaymentId } from '../../domain/payment-id.ts'
 import {
   derivedPaymentFields,
   type FeeEntry,

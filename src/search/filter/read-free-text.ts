@@ -1,7 +1,6 @@
 import { parseAddress } from '../../domain/address.ts'
 import { parseTxHash } from '../../domain/hex.ts'
-import { parsePaymentId } from '../../domain/payment-id.ts'
-import { parsePaymentReference, parseRequestId } from '../../domain/payment-reference.ts'
+import { parsePaymentId, parsePaymentReference, parseRequestId } from '../../domain/identifiers.ts'
 import { requireMerchantReference } from '../../domain/require-input.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 
