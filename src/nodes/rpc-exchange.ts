@@ -42,7 +42,7 @@ export async function exchange(
     'waybill.calls': calls.length,
   })
   let failure: string | undefined
-  const limit = startTimeLimit(policy.timeoutMs, signal)
+  using limit = startTimeLimit(policy.timeoutMs, signal)
   try {
     policy.onRequest?.()
     const body = calls.length === 1 ? encodeCall(calls[0] as RpcCall) : encodeBatch(calls)
@@ -58,7 +58,6 @@ export async function exchange(
     }
     throw new RpcError('UNREACHABLE', describeNetworkError(cause), { host, cause })
   } finally {
-    limit.stop()
     span?.end(failure)
   }
 }

@@ -12,7 +12,8 @@ export function startTimeLimit(timeoutMs: number | undefined, signal: AbortSigna
   const startedAt = performance.now()
   const elapsedMs = () => Math.round(performance.now() - startedAt)
   // Without a timeout the other signal is enough. A controller and a listener would cost more than the rest of a request.
-  if (timeoutMs === undefined && signal !== undefined) return { signal, isOver: () => false, elapsedMs, stop() {} }
+  if (timeoutMs === undefined && signal !== undefined)
+    return { signal, isOver: () => false, elapsedMs, [Symbol.dispose]() {} }
   const controller = new AbortController()
   let isOver = false
   const follow = () => controller.abort(signal?.reason)
@@ -31,8 +32,8 @@ export function startTimeLimit(timeoutMs: number | undefined, signal: AbortSigna
     isOver: () => isOver,
     /** Whole milliseconds since the start. */
     elapsedMs,
-    /** Ends the timer. Call it when nothing waits for the signal any more. */
-    stop() {
+    /** Ends the timer, when nothing waits for the signal any more. */
+    [Symbol.dispose]() {
       clearTimeout(timer)
       signal?.removeEventListener('abort', follow)
     },

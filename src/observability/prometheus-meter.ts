@@ -1,5 +1,6 @@
 import type * as Prometheus from 'prom-client'
 import type { Meter, Metric, Sample } from '../domain/telemetry/telemetry.ts'
+import { within } from '../domain/within.ts'
 
 /** What reads metrics at an export, and where it puts them. */
 interface Observer {
@@ -51,17 +52,7 @@ export function createPrometheusMeter({ Registry, Counter, Gauge, Histogram, ...
 }
 
 async function refresh({ instruments, read }: Observer): Promise<void> {
-  const samples = await withinTime(read).catch(() => [])
+  const samples = await within(READ_WITHIN_MS, Promise.resolve().then(read), () => []).catch(() => [])
   for (const instrument of instruments.values()) instrument.reset()
   for (const [name, value, labels = {}] of samples) instruments.get(name)?.inc(labels, value)
-}
-
-async function withinTime(read: Observer['read']): Promise<readonly Sample[]> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error('too late')), READ_WITHIN_MS)
-  try {
-    return await Promise.race([read(), late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -1,5 +1,7 @@
+import { addAbortListener } from 'node:events'
 import type { Knex } from 'knex'
 import pg from 'pg'
+import { within } from '../domain/within.ts'
 import { NoAnswerError } from './database-error.ts'
 import type { SessionClient } from './session.ts'
 
@@ -68,14 +70,11 @@ export function readPromptly<T>(read: (signal: AbortSignal) => Promise<T>, limit
  */
 export async function withLimit<T>(limitMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const over = new AbortController()
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new NoAnswerError(limitMs)), limitMs)
-  const working = work(over.signal)
-  working.catch(() => {})
   try {
-    return await Promise.race([working, late])
+    return await within(limitMs, work(over.signal), () => {
+      throw new NoAnswerError(limitMs)
+    })
   } finally {
-    clearTimeout(timer)
     over.abort(new NoAnswerError(limitMs))
   }
 }
@@ -168,15 +167,12 @@ async function acquire(client: KnexClient, signal: AbortSignal | undefined): Pro
   const acquiring = client.acquireConnection()
   if (signal === undefined) return acquiring
   const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const onAbort = () => reject(signal.reason)
-  signal.addEventListener('abort', onAbort, { once: true })
+  using _listener = addAbortListener(signal, () => reject(signal.reason))
   try {
     return await Promise.race([acquiring, aborted])
   } catch (error) {
     if (signal.aborted) acquiring.then((late) => client.releaseConnection(late)).catch(() => {})
     throw error
-  } finally {
-    signal.removeEventListener('abort', onAbort)
   }
 }
 
@@ -218,8 +214,7 @@ async function requestCancel(client: SessionClient, signal: AbortSignal): Promis
   const { host, port, ssl, sslNegotiation } = client
   const connection = new pg.Connection({ ssl, sslNegotiation } as object) as unknown as CancelConnection
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const stop = () => reject(signal.reason)
-  signal.addEventListener('abort', stop, { once: true })
+  using _listener = addAbortListener(signal, () => reject(signal.reason))
   const ask = () => connection.cancel(client.processID, client.secretKey)
   connection.on('connect', () => {
     if (!ssl) ask()
@@ -233,7 +228,6 @@ async function requestCancel(client: SessionClient, signal: AbortSignal): Promis
   try {
     await promise
   } finally {
-    signal.removeEventListener('abort', stop)
     connection.stream.destroy()
   }
 }
@@ -253,10 +247,10 @@ export async function untilReady(connection: SessionClient): Promise<void> {
 }
 
 /** Waits for the promise, but no longer than `ms`. @returns whether it has settled */
-async function endsWithin(ms: number, promise: Promise<void>): Promise<boolean> {
-  const elapsed = Promise.withResolvers<false>()
-  const timer = setTimeout(elapsed.resolve, ms, false)
-  const ended = await Promise.race([promise.then(() => true), elapsed.promise])
-  clearTimeout(timer)
-  return ended
+function endsWithin(ms: number, promise: Promise<void>): Promise<boolean> {
+  return within(
+    ms,
+    promise.then(() => true),
+    () => false,
+  )
 }

@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import type { Logger } from '../domain/logger.ts'
 
 export interface PollOptions<Asked, Change> {
@@ -70,15 +71,13 @@ export function createPoll<Asked, Change>(options: PollOptions<Asked, Change>) {
     signal.throwIfAborted()
     const { promise, resolve, reject } = Promise.withResolvers<Change | undefined>()
     const waiter = { asked, resolve, reject }
-    const onAbort = () => reject(signal.reason)
+    using _listener = addAbortListener(signal, () => reject(signal.reason))
     const timer = setTimeout(() => resolve(undefined), timeoutMs)
-    signal.addEventListener('abort', onAbort, { once: true })
     waiters.add(waiter)
     void pollWhileAnyoneWaits()
-    return promise.finally(() => {
+    return await promise.finally(() => {
       waiters.delete(waiter)
       clearTimeout(timer)
-      signal.removeEventListener('abort', onAbort)
     })
   }
 }

@@ -1,5 +1,6 @@
 import { clearField, type DescMessage, type DescMethod, type Message } from '@bufbuild/protobuf'
 import type { Telemetry } from '../../domain/telemetry/telemetry.ts'
+import { within } from '../../domain/within.ts'
 import { mergeErrors, violationsOf } from '../../errors/gather-errors.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
@@ -184,20 +185,13 @@ async function read(call: Call, { methodKind }: DescMethod, { requestTimeoutMs, 
   const stopWatching = watchBody(call)
   try {
     const reading = call.incoming.readRequest()
-    return await (methodKind === 'unary' ? reading : within(requestTimeoutMs, reading))
+    if (methodKind === 'unary') return await reading
+    return await within(requestTimeoutMs, reading, () => {
+      throw waybillError('REQUEST_TOO_SLOW', { timeoutMs: requestTimeoutMs })
+    })
   } finally {
     call.isReading = false
     stopWatching()
-  }
-}
-
-async function within<T>(timeoutMs: number, reading: Promise<T>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(waybillError('REQUEST_TOO_SLOW', { timeoutMs })), timeoutMs)
-  try {
-    return await Promise.race([reading, late])
-  } finally {
-    clearTimeout(timer)
   }
 }
 

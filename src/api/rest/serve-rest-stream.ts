@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { constants, createBrotliCompress, createGzip } from 'node:zlib'
 import type { Message } from '@bufbuild/protobuf'
+import { within } from '../../domain/within.ts'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import type { Route } from '../../transcoding/transcoder.ts'
 import type { Answers } from '../calls/call.ts'
@@ -190,15 +191,9 @@ function readAhead(answers: Answers) {
   }
   return {
     /** The next answer, the same until it is taken; undefined when it does not come in time. */
-    async next(timeoutMs: number): Promise<IteratorResult<object> | undefined> {
+    next(timeoutMs: number): Promise<IteratorResult<object> | undefined> {
       pending ??= read()
-      const late = Promise.withResolvers<undefined>()
-      const timer = setTimeout(() => late.resolve(undefined), timeoutMs)
-      try {
-        return await Promise.race([pending, late.promise])
-      } finally {
-        clearTimeout(timer)
-      }
+      return within(timeoutMs, pending, () => undefined)
     },
     take: () => {
       pending = undefined

@@ -1,4 +1,5 @@
-import { RpcError } from '../../nodes/rpc-error.ts'
+import { within } from '../../domain/within.ts'
+import { ignoreRpcError } from '../../nodes/rpc-error.ts'
 
 /** How long to wait for figures that a payment can do without, such as prices and traces. What is not read in time is looked up again later. */
 export interface Patience {
@@ -31,28 +32,12 @@ export function createOptionalSource(clock: () => Date) {
      */
     async read<T>(ask: () => Promise<T>, patience: Patience, signal: AbortSignal | undefined): Promise<T | undefined> {
       if (clock().getTime() < restUntilMs && !patience.asksAtRest) return undefined
-      const answer = await inTime(ask(), patience.ms)
+      const answer = await within(patience.ms, ask(), () => undefined).catch(ignoreRpcError)
       signal?.throwIfAborted()
       failures = answer === undefined ? failures + 1 : 0
       const restMs = failures === 0 ? 0 : Math.min(FIRST_REST_MS * 2 ** (failures - 1), MAX_REST_MS)
       restUntilMs = clock().getTime() + restMs
       return answer
     },
-  }
-}
-
-/** @returns undefined where the work takes longer, or no node answers */
-async function inTime<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
-  const late = Promise.withResolvers<undefined>()
-  const timer = setTimeout(late.resolve, ms)
-  try {
-    return await Promise.race([work, late.promise])
-  } catch (error) {
-    if (error instanceof RpcError) return undefined
-    throw error
-  } finally {
-    clearTimeout(timer)
-    // What is late may still fail.
-    work.catch(() => {})
   }
 }

@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import type { WaybillError } from '../../errors/waybill-error.ts'
 import { type Line, MAX_LINE_BYTES, readLines } from './read-lines.ts'
 
@@ -142,11 +143,9 @@ async function* stoppedBy(source: AsyncIterable<Uint8Array>, signal: AbortSignal
  * Undefined when the signal fires first. Promise.race with one long-lived promise of the signal would keep every value in memory that ever
  * won the race.
  */
-function unlessStopped<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+async function unlessStopped<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const { promise: first, resolve, reject } = Promise.withResolvers<T | undefined>()
-  const stop = () => resolve(undefined)
-  if (signal.aborted) stop()
-  signal.addEventListener('abort', stop, { once: true })
+  using _listener = addAbortListener(signal, () => resolve(undefined))
   promise.then(resolve, reject)
-  return first.finally(() => signal.removeEventListener('abort', stop))
+  return await first
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { addAbortListener } from 'node:events'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
@@ -172,13 +173,8 @@ async function untilReady(
   child.once('error', (cause) =>
     reject(new EmbeddedServerError('FAILED', `PostgreSQL did not start: ${cause.message}`, { cause })),
   )
-  const onAbort = () => endGroup(child, 'SIGINT')
-  signal?.addEventListener('abort', onAbort, { once: true })
-  try {
-    await promise
-  } finally {
-    signal?.removeEventListener('abort', onAbort)
-  }
+  using _listener = signal && addAbortListener(signal, () => endGroup(child, 'SIGINT'))
+  await promise
 }
 
 const INCOMPATIBLE = /initialized by PostgreSQL version (\d+), which is not compatible with this version (\d+)/

@@ -107,7 +107,7 @@ function admit({ breaker, limits, softMs, clock }: State): Admission {
 }
 
 async function read(state: State, asks: readonly Ask[], terms: ReadTerms): Promise<Reading> {
-  const limit = startTimeLimit(terms.timeoutMs, terms.signal)
+  using limit = startTimeLimit(terms.timeoutMs, terms.signal)
   try {
     const reading = await state.readChain(asks, limit.signal)
     state.headSec = Math.max(state.headSec, reading.timestampSec)
@@ -116,8 +116,6 @@ async function read(state: State, asks: readonly Ask[], terms: ReadTerms): Promi
     return reading
   } catch (error) {
     throw judgeFailure(state, error, limit, terms)
-  } finally {
-    limit.stop()
   }
 }
 
@@ -157,7 +155,7 @@ async function unlessFailed<T>(
   signal: AbortSignal,
 ): Promise<T | undefined> {
   const { limits, logger, name } = state
-  const limit = startTimeLimit(timeoutMs, signal)
+  using limit = startTimeLimit(timeoutMs, signal)
   try {
     const readyInMs = limits.readyInMs()
     if (readyInMs > 0) await wait(readyInMs, undefined, { signal: limit.signal })
@@ -169,7 +167,5 @@ async function unlessFailed<T>(
     const detail = limit.isOver() ? `no answer within ${timeoutMs} ms` : (error as RpcError).detail
     logger.debug({ ...name, detail }, 'the node did not measure the gas of transactions')
     return undefined
-  } finally {
-    limit.stop()
   }
 }

@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import type { Account } from '../../domain/account.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { PaymentFilter, SearchInput } from '../filter/payment-filter.ts'
@@ -168,12 +169,10 @@ export function createShareRead<T>() {
     const reading = readings.get(name) ?? begin(name, read)
     reading.callers += 1
     const { promise: aborted, reject } = Promise.withResolvers<never>()
-    const onAbort = () => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
+    using _listener = addAbortListener(signal, () => reject(signal.reason))
     try {
       return await Promise.race([reading.result, aborted])
     } finally {
-      signal.removeEventListener('abort', onAbort)
       reading.callers -= 1
       if (reading.callers === 0) {
         if (readings.get(name) === reading) readings.delete(name)
