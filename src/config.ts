@@ -173,9 +173,9 @@ export function readConfig(
     databaseConnections: readWhole(sent, 'DATABASE_CONNECTIONS', { from: 4, to: 100 }, undefined),
     lifi,
     host: readHost(read('HOST') ?? '127.0.0.1', chains.kind, faults),
-    port: readPort('PORT', read('PORT') ?? '8080', faults),
+    port: readWhole(sent, 'PORT', PORTS, 8080),
     loggedCalls: readLoggedCalls(read('LOG_CALLS')?.toLowerCase(), faults),
-    metricsPort: readMetricsPort(sent),
+    metricsPort: readWhole(sent, 'METRICS_PORT', PORTS, undefined),
     traces: readTraces(sent),
     tls,
     corsOrigins: readOrigins(read('CORS_ORIGINS') ?? '', faults),
@@ -264,6 +264,8 @@ function readChains(sent: Sent, database: Config['database']['kind']): Config['c
   return { kind: 'DEMO', days: readWhole(sent, 'DEMO_DAYS', { from: 0, to: 400 }, 180) }
 }
 
+const PORTS = { from: 0, to: 65_535 }
+
 /** Reads a variable that is a whole number. */
 function readWhole<T>(
   { read, faults }: Sent,
@@ -291,17 +293,6 @@ function readHost(text: string, chains: Config['chains']['kind'], faults: string
     faults.push(`HOST is ${text}, but the demo listens on loopback only. Unset HOST, or set CHAINS_FILE`)
   }
   return host
-}
-
-function readPort(name: string, text: string, faults: string[]): number {
-  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
-  if (!(port >= 0 && port <= 65_535)) faults.push(`${name} is "${text}", which is not a port: use 0 to 65535`)
-  return port
-}
-
-function readMetricsPort({ read, faults }: Sent): number | undefined {
-  const text = read('METRICS_PORT')
-  return text === undefined ? undefined : readPort('METRICS_PORT', text, faults)
 }
 
 const RATIO = /^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/
