@@ -1,22 +1,11 @@
 import type { Knex } from 'knex'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { formatAddress } from '../../domain/address.ts'
-import { kindOf, WaybillError } from '../../errors/waybill-error.ts'
 import { createRefundWallets, type RefundWallets } from '../../requests/refund-wallets.ts'
 import { createRefundWalletRepository, type RefundWallet } from '../../requests/sql/refund-wallet-repository.ts'
-import { type Command, EXIT_GOOD, parseAccountName, UsageError, writeList } from '../shared/command.ts'
+import { type Command, EXIT_GOOD, parseAccountName, writeList } from '../shared/command.ts'
 import { readChainsToWrite } from '../shared/read-chains.ts'
-import { STORE_VARIABLES, withAccount } from '../shared/with-store.ts'
-
-/** Turns an error about invalid input into a UsageError. */
-async function asUsage<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (error) {
-    if (!(error instanceof WaybillError) || kindOf(error.reason) !== 'INVALID_INPUT') throw error
-    throw new UsageError(error.message)
-  }
-}
+import { asUsage, STORE_VARIABLES, withAccount } from '../shared/with-store.ts'
 
 const account = { '--account A': 'account that refunds from the wallet' }
 const address = { ADDRESS: 'the wallet: 0x and 40 hexadecimal digits' }

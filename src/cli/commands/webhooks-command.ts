@@ -6,7 +6,6 @@ import { text } from 'node:stream/consumers'
 import { composeService, type Service } from '../../app.ts'
 import type { Account } from '../../domain/account.ts'
 import { suggestName } from '../../domain/nearest.ts'
-import { kindOf, WaybillError } from '../../errors/waybill-error.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { type EventKind, eventKinds, type Outcome, type WebhookEvent } from '../../webhooks/rules/endpoint.ts'
 import { bodyOf, headersOf, isSigned, secretOf, webhookIdOf } from '../../webhooks/rules/sign-webhook.ts'
@@ -23,7 +22,7 @@ import {
   writeList,
 } from '../shared/command.ts'
 import { readChainsToWrite, readSetup } from '../shared/read-chains.ts'
-import { STORE_VARIABLES, withAccount } from '../shared/with-store.ts'
+import { asUsage, STORE_VARIABLES, withAccount } from '../shared/with-store.ts'
 
 const account = { '--account A': 'account whose changes are sent' }
 const id = { ID: 'the webhook, as list has it' }
@@ -58,16 +57,6 @@ function webhooksCommand(name: string, act: Act, more: Pick<Command, 'summary' |
         return asUsage(act(work, input, context))
       })
     },
-  }
-}
-
-/** Turns an error about invalid input into a UsageError. */
-async function asUsage<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (error) {
-    if (!(error instanceof WaybillError) || kindOf(error.reason) !== 'INVALID_INPUT') throw error
-    throw new UsageError(error.message)
   }
 }
 

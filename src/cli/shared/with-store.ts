@@ -2,12 +2,13 @@ import type { Knex } from 'knex'
 import { createApiKeyRepository } from '../../auth/sql/api-key-repository.ts'
 import { readStoreConfig, type StoreConfig } from '../../config.ts'
 import type { Account } from '../../domain/account.ts'
+import { kindOf, WaybillError } from '../../errors/waybill-error.ts'
 import { checkDatabase } from '../../postgres/check-database.ts'
 import { openEmbeddedServer } from '../../postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../postgres/knex.ts'
 import { requireMigratable } from '../../postgres/migrations/applied-migrations.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
-import { type CommandContext, EXIT_FAILED } from './command.ts'
+import { type CommandContext, EXIT_FAILED, UsageError } from './command.ts'
 import { tellMigration } from './report-migration.ts'
 
 /** The environment variables that configure a command's database. */
@@ -61,4 +62,14 @@ async function openPool(config: StoreConfig, signal: AbortSignal, stack: AsyncDi
   const opened = await openEmbeddedServer({ dataDir: config.dataDir, signal })
   stack.defer(() => opened.release())
   return stack.adopt(createDatabase(opened.connection(), options), (pool) => pool.destroy())
+}
+
+/** Turns an error about invalid input into a UsageError. */
+export async function asUsage<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof WaybillError) || kindOf(error.reason) !== 'INVALID_INPUT') throw error
+    throw new UsageError(error.message)
+  }
 }
