@@ -222,17 +222,17 @@ const CLOCK_OFFSET = {
   help: "How far the database's clock is ahead of this machine's.",
 }
 
+/** What is shown of a payment or request beside what is stored. */
+interface ShownBeside {
+  readonly findExplorer: FindExplorer
+  readonly warningsOf: (request: PaymentRequest) => readonly RouteWarning[]
+}
+
 /** Webhooks read the log of changes as watches do, and have the resources as the API answers them. */
 async function composeWebhooks(
   { knex, logger, now, webhooksAllowPrivate: allowsPrivate = false }: ServiceOptions,
   shared: Shared,
-  {
-    findExplorer,
-    warningsOf,
-  }: {
-    readonly findExplorer: FindExplorer
-    readonly warningsOf: (request: PaymentRequest) => readonly RouteWarning[]
-  },
+  { findExplorer, warningsOf }: ShownBeside,
 ) {
   const { parseFilter } = createPaymentSearch({ ...shared, knex })
   const watch = createWatchRepository(knex)

@@ -232,27 +232,21 @@ const HOME = '\x1b[H'
 const CLEAR_LINE = '\x1b[K'
 const CLEAR_BELOW = '\x1b[J'
 
+interface Redrawing<T> {
+  readonly everyMs: number
+  readonly signal: AbortSignal
+  /** Reads what is shown. */
+  readonly read: () => Promise<T>
+  /** Makes the lines of it; called again for a new size. */
+  readonly draw: (shown: T) => readonly string[]
+}
+
 /**
  * Draws a page in place, again and again, until the signal fires; also at once when the terminal changes its size.
  *
- * @param read - reads what is shown
- * @param draw - makes the lines of it; called again for a new size
  * @throws what `read` throws, with the cursor shown again
  */
-export async function redraw<T>(
-  terminal: Terminal,
-  {
-    everyMs,
-    signal,
-    read,
-    draw,
-  }: {
-    readonly everyMs: number
-    readonly signal: AbortSignal
-    readonly read: () => Promise<T>
-    readonly draw: (shown: T) => readonly string[]
-  },
-): Promise<void> {
+export async function redraw<T>(terminal: Terminal, { everyMs, signal, read, draw }: Redrawing<T>): Promise<void> {
   let shown: T | undefined
   const write = () => {
     if (shown === undefined) return

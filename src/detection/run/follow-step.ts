@@ -95,25 +95,20 @@ export function paceAfter(outcome: FollowOutcome['kind'], pollMs: number): Pace 
   return { waitMs: outcome === 'ELSEWHERE' ? WATCH_EVERY_MS : pollMs, failures: 0 }
 }
 
+interface FailedStep {
+  readonly isFollowing: boolean
+  readonly pollMs: number
+  /** How long the node asked to be left alone. */
+  readonly retryAfterMs?: number | undefined
+}
+
 /**
  * The pace after a step that threw. The time doubles with each failure, unless the node says when to ask again; where another process took the chain
  * over, that is no failure.
  *
  * @param failures - in a row before this one
  */
-export function paceAfterError(
-  failures: number,
-  {
-    isFollowing,
-    pollMs,
-    retryAfterMs,
-  }: {
-    readonly isFollowing: boolean
-    readonly pollMs: number
-    /** How long the node asked to be left alone. */
-    readonly retryAfterMs?: number | undefined
-  },
-): Pace {
+export function paceAfterError(failures: number, { isFollowing, pollMs, retryAfterMs }: FailedStep): Pace {
   if (!isFollowing) return { waitMs: pollMs, failures: 0 }
   const waitMs = Math.max(FIRST_BACKOFF_MS, retryAfterMs ?? FIRST_BACKOFF_MS * 2 ** failures)
   return { waitMs: Math.min(MAX_BACKOFF_MS, waitMs), failures: failures + 1 }

@@ -116,25 +116,22 @@ export async function deleteCarried(knex: Knex, carried: CarriedPayment): Promis
   await entryOf(knex, carried).delete()
 }
 
+interface FoundSource {
+  readonly source: PaymentSource
+  readonly now: Date
+  /** When to check the source. */
+  readonly check?: { readonly seen: SeenSource; readonly dueAt: Date } | undefined
+}
+
 /**
  * Stores where a payment came from. Deletes its entry, unless the source is to be checked until it is final. Does not touch a payment that is gone
  * or whose source is known already. Now that the payer is known, money that went to them may be a refund, and money that went to somebody else is
  * none, so the events of the request are read again.
- *
- * @param check - when to check the source
  */
 export async function storeSource(
   trx: Knex.Transaction,
   carried: CarriedPayment,
-  {
-    source,
-    now,
-    check,
-  }: {
-    readonly source: PaymentSource
-    readonly now: Date
-    readonly check?: { readonly seen: SeenSource; readonly dueAt: Date } | undefined
-  },
+  { source, now, check }: FoundSource,
 ): Promise<void> {
   const { accountId, paymentId } = carried
   const account = await lockAccount(trx, accountId, now)
