@@ -132,3 +132,9 @@ export function addressFromDigits(digits: string): Address {
   if (digits.length === 42 && digits.startsWith('01')) return `0x${digits.slice(2)}` as Address
   return addressFromBytes(hexToBytes(digits))
 }
+
+/** Writes an address of a stored list; a text that is none stays as it is. */
+export function formatStoredAddress(text: string): string {
+  const parsed = parseAddress(text)
+  return parsed.ok ? formatAddress(parsed.address) : text
+}

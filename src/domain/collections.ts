@@ -24,3 +24,8 @@ export function valueIn<T>(list: readonly T[], what: string) {
     return value
   }
 }
+
+/** Maps a value that may be absent. */
+export function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {
+  return value === undefined ? undefined : map(value)
+}

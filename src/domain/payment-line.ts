@@ -1,5 +1,6 @@
-import { type Address, formatAddress, parseAddress } from './address.ts'
+import { formatAddress, formatStoredAddress } from './address.ts'
 import { formatTxHash } from './chain.ts'
+import { given } from './collections.ts'
 import type { ExchangeRate, Payment, PaymentFee, PaymentGas, PaymentRefund, PaymentStatus } from './payment.ts'
 
 /**
@@ -94,17 +95,8 @@ function toRefund({ amount, currency, network, txHash, eventIndex, ...rest }: Pa
   return { amount, currency, network, txHash: hash, eventIndex, timestamp, recipient, excess: rest.excess }
 }
 
-function formatStoredAddress(text: string): string {
-  const parsed = parseAddress(text)
-  return parsed.ok ? formatAddress(parsed.address satisfies Address) : text
-}
-
 /** In UTC; without milliseconds when they are 0. */
 function formatTime(time: Date): string {
   const text = time.toISOString()
   return text.endsWith('.000Z') ? `${text.slice(0, -5)}Z` : text
-}
-
-function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {
-  return value === undefined ? undefined : map(value)
 }

@@ -8,8 +8,9 @@ import {
   type PaymentSchema,
 } from '../../../gen/payments/v1/payment_pb.js'
 import { type FindExplorer, linkAddress, linkTransaction, noExplorer } from '../../chains/explorer.ts'
-import { type Address, formatAddress, parseAddress } from '../../domain/address.ts'
+import { formatAddress, formatStoredAddress } from '../../domain/address.ts'
 import { formatTxHash } from '../../domain/chain.ts'
+import { given } from '../../domain/collections.ts'
 import type { ExchangeRate, Payment, PaymentFee, PaymentGas, PaymentRefund } from '../../domain/payment.ts'
 
 type PaymentInit = MessageInitShape<typeof PaymentSchema>
@@ -20,29 +21,23 @@ export type PaymentToProto = (payment: Payment) => PaymentInit
 /** Makes {@link PaymentToProto} with links to the explorers of the chains. */
 export function createPaymentToProto(findExplorer: FindExplorer = noExplorer): PaymentToProto {
   return (payment) => {
-    const links = linksOf(payment, findExplorer)
-    return links === undefined ? paymentToProto(payment) : { ...paymentToProto(payment), links }
+    const message = paymentToProto(payment)
+    const links = linksOf(message, findExplorer)
+    return links === undefined ? message : { ...message, links }
   }
 }
 
 function linksOf(
-  payment: Payment,
+  { network, sourceNetwork = network, txHash, sourceTxHash, payer, payee }: ReturnType<typeof paymentToProto>,
   findExplorer: FindExplorer,
 ): MessageInitShape<typeof Payment_LinksSchema> | undefined {
-  const { network, sourceNetwork = network, txHash, sourceTxHash, payer, payee } = payment
   const [destination, source] = [findExplorer(network), findExplorer(sourceNetwork)]
   if (destination === undefined && source === undefined) return undefined
   return {
-    transaction: linkTransaction(
-      destination,
-      given(txHash, (hash) => formatTxHash(network, hash)),
-    ),
-    sourceTransaction: linkTransaction(
-      source,
-      given(sourceTxHash, (hash) => formatTxHash(sourceNetwork, hash)),
-    ),
-    payer: linkAddress(source, given(payer, formatAddress)),
-    payee: linkAddress(destination, given(payee, formatAddress)),
+    transaction: linkTransaction(destination, txHash),
+    sourceTransaction: linkTransaction(source, sourceTxHash),
+    payer: linkAddress(source, payer),
+    payee: linkAddress(destination, payee),
   }
 }
 
@@ -96,14 +91,9 @@ function feeToProto(fee: PaymentFee) {
     amount: fee.amount,
     currency: fee.currency,
     amountInUsd: fee.amountInUsd,
-    receiverAddress: given(fee.receiverAddress, storedAddress),
+    receiverAddress: given(fee.receiverAddress, formatStoredAddress),
     network: fee.network,
   }
-}
-
-function storedAddress(text: string): string {
-  const parsed = parseAddress(text)
-  return parsed.ok ? formatAddress(parsed.address satisfies Address) : text
 }
 
 function rateToProto({ from, to, rate, source, at }: ExchangeRate) {
@@ -122,7 +112,7 @@ function refundToProto({ amount, currency, network, txHash, eventIndex, timestam
     txHash: formatTxHash(network, txHash),
     eventIndex,
     timestamp: given(timestamp, timeOf),
-    recipient: given(rest.recipient, storedAddress),
+    recipient: given(rest.recipient, formatStoredAddress),
     excess: rest.excess,
   }
 }
@@ -144,8 +134,4 @@ interface TimeInit {
 function timeOfMs(ms: number): TimeInit {
   const seconds = Math.floor(ms / 1000)
   return { seconds: BigInt(seconds), nanos: (ms - seconds * 1000) * 1_000_000 }
-}
-
-function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {
-  return value === undefined ? undefined : map(value)
 }

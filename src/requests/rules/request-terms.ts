@@ -3,6 +3,7 @@ import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import { receiverChain } from '../../chains/configured-addresses.ts'
 import { readCurrencyId, type TokenDirectory } from '../../chains/token-directory.ts'
 import type { Address } from '../../domain/address.ts'
+import { given } from '../../domain/collections.ts'
 import { FIAT_DECIMALS, parseFiatCode, type Token } from '../../domain/currency.ts'
 import { type Decimal, formatDecimal } from '../../domain/decimal.ts'
 import { paymentReferenceOf } from '../../domain/identifiers.ts'
@@ -68,10 +69,6 @@ export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
 function parseAmount(text: string, readCurrency: () => NonNullable<AmountRule['currency']>): Decimal {
   requireAmount('amount', text, {})
   return requireAmount('amount', text, { currency: readCurrency() })
-}
-
-function given<T>(text: string | undefined, read: (text: string) => T): T | undefined {
-  return text === undefined ? undefined : read(text)
 }
 
 function parseNetwork(text: string, known: KnownCurrencies): string {

@@ -4,6 +4,7 @@ import type { AccountNames } from '../../chains/resolve-names.ts'
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { Account } from '../../domain/account.ts'
 import { caip2Of } from '../../domain/chain.ts'
+import { given } from '../../domain/collections.ts'
 import { cutPage, requireSame } from '../../domain/pages/cut-page.ts'
 import { openCursor, sealCursor } from '../../domain/pages/sealed-cursor.ts'
 import type { Total } from '../../domain/pages/total.ts'
@@ -159,10 +160,6 @@ export function createPaymentSearch(options: PaymentSearchOptions) {
       return payment
     },
   }
-}
-
-function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {
-  return value === undefined ? undefined : map(value)
 }
 
 /**
