@@ -52,7 +52,7 @@ const modules: Readonly<Record<string, ModuleRule>> = {
   'apps/shared': { may: [] },
   observability: { may: ['domain', 'errors'] },
   transcoding: { may: [] },
-  chains: { may: ['domain', 'contracts'] },
+  chains: { may: ['domain', 'contracts', 'errors'] },
   contracts: { may: ['domain'] },
   domain: { may: ['errors'] },
   errors: { may: [] },
