@@ -26,6 +26,8 @@ it('weigh as little as DESIGN allows', async () => {
   const { page, style, scripts, scriptCount } = await weigh('pay', 'br')
   expect(scriptCount).toBe(2)
   expect(page + style + scripts).toBeLessThan(60_000)
+  const answer = await get(PAGE, { headers: { 'accept-encoding': 'br' } })
+  expect(answer.headers.get('content-encoding')).toBe('br')
 })
 
 it.each([
