@@ -88,11 +88,12 @@ function Navigation({ path }: { path: string }) {
     ['/webhooks', nav.webhooks, path.startsWith('/webhooks')],
   ] as const
   const menu = useRef<HTMLElement>(null)
+  const here = places.findIndex(([, , isHere]) => isHere)
   // On a narrow screen the menu is wider than its place.
   useEffect(() => {
-    const here = menu.current?.querySelector<HTMLElement>('[aria-current]')
-    if (path !== '' && here) here.parentElement?.scrollTo({ left: here.offsetLeft - here.offsetWidth / 2 })
-  }, [path])
+    const link = menu.current?.children[here]
+    if (link instanceof HTMLElement) menu.current?.scrollTo({ left: link.offsetLeft - link.offsetWidth / 2 })
+  }, [here])
   return (
     <header className="top row gap-wide">
       <Link to="/payments" className="brand">

@@ -17,11 +17,11 @@ export function readPaymentReference(text: string): string | undefined {
 
 /**
  * The payment reference of the request that a text names by its payment reference, its id, or the merchant's own reference (of several the
- * newest); undefined if there is none.
+ * newest); undefined if there is none. Without 0x, sixteen digits may be an order number.
  */
 export async function findPaymentReference(waybill: Waybill, text: string): Promise<string | undefined> {
   const written = readPaymentReference(text)
-  if (written !== undefined) return written
+  if (written !== undefined && /^0x/i.test(text)) return written
   const { requests } = await waybill.listPaymentRequests({ ...readSearch(text), limit: 1 })
-  return requests[0]?.paymentReference
+  return requests[0]?.paymentReference ?? written
 }

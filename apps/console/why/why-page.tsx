@@ -17,13 +17,9 @@ import { type Question, type RoutesState, useRoutes } from './stream-routes.ts'
 
 export function WhyPage() {
   const { query } = useLocation()
-  const waybill = useWaybill()
   const question = questionOf(query)
   const routes = useRoutes(question)
-  const find = useMutation({ mutationFn: (text: string) => findPaymentReference(waybill, text) })
-  const notFound =
-    find.data === undefined && find.isSuccess ? { paymentReference: whyTexts.noRequest(find.variables) } : {}
-  const violations = { ...violationsOf(routes.error), ...notFound }
+  const violations = violationsOf(routes.error)
   return (
     <Page title={whyTexts.title}>
       <div className="stack gap-5 why">
@@ -33,9 +29,7 @@ export function WhyPage() {
           reference={query.get('request') ?? ''}
           wallet={query.get('wallet') ?? ''}
           wrong={violations}
-          onAsk={async (text, wallet) => {
-            const request = text === '' ? text : await find.mutateAsync(text)
-            if (request === undefined) return
+          onAsk={(request, wallet) => {
             const to = `/why${searchOf(new URLSearchParams({ request, wallet }))}`
             if (to === `/why${searchOf(query)}`) routes.askAgain()
             else navigate(to)
@@ -46,7 +40,6 @@ export function WhyPage() {
         {routes.error !== undefined && Object.keys(violations).length === 0 && (
           <ErrorNotice error={routes.error} onRetry={routes.askAgain} />
         )}
-        {find.error !== null && <ErrorNotice error={find.error} />}
         {question !== undefined && <Answer question={question} state={routes} onAgain={routes.askAgain} />}
       </div>
     </Page>
@@ -209,26 +202,36 @@ interface QuestionFormProps {
   readonly wallet: string
   /** What the service finds wrong, by field. */
   readonly wrong: Readonly<Record<string, string>>
-  readonly onAsk: (request: string, wallet: string) => Promise<void>
+  /** @param request - its payment reference, empty where none was typed */
+  readonly onAsk: (request: string, wallet: string) => void
 }
 
 function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormProps) {
   const [typed, setTyped] = useState({ reference, wallet })
   const requests = useOpenRequests()
   const wallets = useDemoWallets()
+  const waybill = useWaybill()
+  const find = useMutation({
+    mutationFn: (text: string) => findPaymentReference(waybill, text),
+    onSuccess: (request) => request !== undefined && onAsk(request, typed.wallet.trim()),
+  })
+  const isUnknown = find.isSuccess && find.data === undefined
+  const wrongReference = isUnknown ? whyTexts.noRequest(find.variables) : wrong.paymentReference
+  const send = () => {
+    const text = typed.reference.trim()
+    if (text === '') onAsk(text, typed.wallet.trim())
+    else find.mutate(text)
+  }
   return (
-    <Form
-      className="why-form"
-      noValidate
-      onSend={() => void onAsk(typed.reference.trim(), typed.wallet.trim()).catch(() => {})}
-    >
+    <Form className="why-form" noValidate onSend={send}>
+      {find.error !== null && <ErrorNotice error={find.error} />}
       <TextField
         label={whyTexts.reference}
-        help={wrong.paymentReference === undefined ? whyTexts.referenceHelp : undefined}
+        help={wrongReference === undefined ? whyTexts.referenceHelp : undefined}
         isMono
         autoCapitalize="off"
         value={typed.reference}
-        wrong={wrong.paymentReference}
+        wrong={wrongReference}
         suggestions={requests}
         onType={(value) => setTyped({ ...typed, reference: value })}
       />

@@ -97,17 +97,27 @@ function tryAnswers(screens: () => Screens): void {
   })
 
   it('takes an order number, and says at each field what is wrong with it', async () => {
-    const page = await screens().open('/console/why')
+    const { call, open } = screens()
+    // As long as a payment reference.
+    const reference = '2026112800000017'
+    const terms = { payee: '0x4e794Fd63b0b0c2F318275C744f055678Ff1dc41', amount: '1', invoiceCurrency: CURRENCY }
+    const { paymentReference } = await call<{ paymentReference: string }>('/v1/request', {
+      ...terms,
+      paymentCurrency: CURRENCY,
+      reference,
+    })
+    const page = await open('/console/why')
     const order = page.getByLabel('Order number or payment reference')
     const check = page.getByRole('button', { name: 'Check' })
     await order.fill('order 17')
     await check.click()
     await page.getByText('No request has the number or reference “order 17”').waitFor()
     expect(await order.getAttribute('aria-invalid')).toBe('true')
-    await order.fill('to-pay-token-1')
+    await order.fill(reference)
     await check.click()
     await expect.poll(() => page.getByLabel('Wallet', { exact: true }).getAttribute('aria-invalid')).toBe('true')
-    expect(new URL(page.url()).searchParams.get('request')).toMatch(/^0x[0-9a-f]{16}$/)
+    expect(new URL(page.url()).searchParams.get('request')).toBe(paymentReference)
+    expect(await page.getByText('No request has the number').count()).toBe(0)
     await expectNoBarriers(page)
   })
 }
