@@ -16,13 +16,13 @@ export class DatabaseTooNewError extends Error {
   }
 }
 
-/** The database was made by another build of before the first release, whose schema no migration changes into the present one. */
+/** The database was made by another build from before the first release, whose schema no migration changes into the present one. */
 export class OtherSchemaError extends Error {
   override readonly name = 'OtherSchemaError'
 
   constructor() {
     super(
-      'The database was made by a build of before release 0.2.0, whose schema no later one changes. Write its requests and payments to files with ' +
+      'The database was made by a build from before release 0.2.0, whose schema no later build can change. Write its requests and payments to files with ' +
         'the build that made it (waybill export requests, waybill export payments), and read them into a new database with this one (waybill import).',
     )
   }

@@ -41,7 +41,7 @@ const NEWEST_ROWS = { isolationLevel: 'read committed' } as const
  *
  * @returns the names of the steps that this call ran
  * @throws DatabaseTooNewError when the database has a step that removed what this version uses
- * @throws OtherSchemaError when another build of before the first release made the database
+ * @throws OtherSchemaError when another build from before the first release made the database
  */
 export async function migrate(knex: Knex, options: MigrateOptions = {}): Promise<string[]> {
   const ran: string[] = []
@@ -75,7 +75,7 @@ function groupOf(first: Migration, { migrations = MIGRATIONS }: MigrateOptions):
  * The names of the steps that a process needs and the database lacks, in order; none when it is ready for use.
  *
  * @throws DatabaseTooNewError when the database has a step that removed what this version uses
- * @throws OtherSchemaError when another build of before the first release made the database
+ * @throws OtherSchemaError when another build from before the first release made the database
  */
 export async function pendingMigrations(knex: Knex, migrations: readonly Migration[] = MIGRATIONS): Promise<string[]> {
   const { expanding } = await findPending(knex, migrations)
