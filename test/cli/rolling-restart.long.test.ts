@@ -68,7 +68,7 @@ it('fails no call of grpc-js with round_robin', async () => {
   expect(calls).toBeGreaterThan(200)
 })
 
-// A POST over HTTP/1.1 still gets a 502 at times, when a connection that nginx has kept is closed just then: so it is tried when it is asked for.
+// Tried when it is asked for: beside other tests a POST over HTTP/1.1 failed now and then (502, 503), and nobody knows why yet.
 const isTried = process.env['ROLLING_RESTART'] === 'nginx' && (await reasonWithoutNginx()) === undefined
 
 describe.skipIf(!isTried)('behind nginx (ROLLING_RESTART=nginx), as the guide sets it up', () => {

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdir, symlink } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 
@@ -6,8 +7,9 @@ const ROOT = resolve(import.meta.dirname, '../..')
 
 const git = (...args: readonly string[]) => execFileSync('git', args, { cwd: ROOT, maxBuffer: 2 ** 28 })
 
-/** The tag of the newest release; undefined where there is none, as in a clone without tags. */
+/** The tag of the newest release; undefined where there is none, as in a clone without tags, or in files that are no clone. */
 export function lastRelease(): string | undefined {
+  if (!existsSync(join(ROOT, '.git'))) return undefined
   const [newest = ''] = git('tag', '--list', 'v*', '--sort=-version:refname').toString().split('\n')
   return newest === '' ? undefined : newest
 }
