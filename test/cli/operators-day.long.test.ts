@@ -188,9 +188,8 @@ async function step(name: string, work: () => Promise<unknown>): Promise<string[
     delivered: accepted.size,
     ...(await watching),
   })
-  return failed.map(
-    (error) => `${(error as Error).message} ${JSON.stringify(error)} ${nginx.saysOf(failed).slice(-2_000)}`,
-  )
+  const nginxSays = nginx.saysOf(failed).slice(-2_000)
+  return failed.map((error) => `${(error as Error).message} ${JSON.stringify(error)} ${nginxSays}`)
 }
 
 beforeAll(async () => {

@@ -5,6 +5,7 @@ import { readFile, rm } from 'node:fs/promises'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { setTimeout } from 'node:timers/promises'
 import { create } from '@bufbuild/protobuf'
 import { Client, credentials } from '@grpc/grpc-js'
 import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
@@ -39,6 +40,9 @@ export function grpcCaller(target: string, key: string) {
 /** The addresses of ports as grpc-js takes several. */
 export const addressesOf = (ports: readonly number[]) => `ipv4:${ports.map((port) => `127.0.0.1:${port}`).join(',')}`
 
+/** A call that is refused at once is made again after this time, in milliseconds: else thousands a second fill the memory while nobody answers. */
+const AFTER_FAILURE_MS = 50
+
 /**
  * Calls again and again, several at a time, while work is done.
  *
@@ -49,7 +53,12 @@ export async function callMeanwhile(call: () => Promise<unknown>, work: () => Pr
   let calls = 0
   const failed: unknown[] = []
   const callOn = async () => {
-    for (; !over.signal.aborted; calls++) await call().catch((error: unknown) => failed.push(error))
+    for (; !over.signal.aborted; calls++) {
+      await call().catch((error: unknown) => {
+        failed.push(error)
+        return setTimeout(AFTER_FAILURE_MS)
+      })
+    }
   }
   const all = Array.from({ length: callers }, callOn)
   await work().finally(() => over.abort())
