@@ -95,14 +95,13 @@ describe('what fails', () => {
     await stage.setStatus([1, 2], 4)
     await shop.until(() => shop.received.length === 4)
     expect(eventsOf(shop.received.slice(3))).toEqual(['payment.updated 2'])
-    await expect.poll(async () => (await stateOf(id)).parked).toBe(2)
-    const { deliveries } = await webhooks().deliveries(stage.account, id)
-    expect(deliveries.map(({ state, kind }) => `${state} ${kind}`).slice(0, 3)).toEqual([
-      'RETRYING payment.added',
-      'WAITING payment.updated',
-      'DELIVERED payment.updated',
-    ])
-    expect(deliveries[0]).toMatchObject({ status: 500, failure: 'it answered 500', attempts: 1 })
+    const listed = async () => (await webhooks().deliveries(stage.account, id)).deliveries
+    // A delivery is written down after it was answered.
+    await expect
+      .poll(async () => (await listed()).map(({ state, kind }) => `${state} ${kind}`).slice(0, 3))
+      .toEqual(['RETRYING payment.added', 'WAITING payment.updated', 'DELIVERED payment.updated'])
+    expect((await stateOf(id)).parked).toBe(2)
+    expect((await listed())[0]).toMatchObject({ status: 500, failure: 'it answered 500', attempts: 1 })
     isBroken = false
     later(5)
     await shop.until(() => shop.received.length === 6)
