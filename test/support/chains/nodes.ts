@@ -34,7 +34,13 @@ async function nodeOf(rpc: Rpc, setBaseFeeMethod: string | undefined, stop: () =
     chainId: Number(await rpc.call<Hex>('eth_chainId')),
     rich,
     async setBaseFee(wei) {
-      if (setBaseFeeMethod !== undefined) await rpc.call(setBaseFeeMethod, [toQuantity(wei)])
+      if (setBaseFeeMethod === undefined) return
+      // A block's receipts can be read shortly before the node computes the next base fee, which replaces one that was set meanwhile.
+      for (let next: Hex | undefined; next !== toQuantity(wei); ) {
+        await rpc.call(setBaseFeeMethod, [toQuantity(wei)])
+        const { baseFeePerGas } = await rpc.call<{ baseFeePerGas: Hex[] }>('eth_feeHistory', ['0x1', 'latest', []])
+        next = baseFeePerGas.at(-1)
+      }
     },
     stop,
   }
