@@ -3,7 +3,10 @@ import { numberIn, valueIn } from './collections.ts'
 import { type Decimal, subtractDecimals, ZERO } from './decimal.ts'
 import type { Hex } from './hex.ts'
 
-/** A payment request. All fields but `title` and `cancelledAt` are its terms, which never change. What was not given is absent, or undefined. */
+/** A merchant's own data, by key. */
+export type Metadata = Readonly<Record<string, string>>
+
+/** A payment request. All fields but `title`, `expiresAt`, `metadata` and `cancelledAt` are its terms, which never change. What was not given is absent, or undefined. */
 export interface PaymentRequest {
   /** `01` and 64 lower-case digits. */
   readonly requestId: string
@@ -21,15 +24,25 @@ export interface PaymentRequest {
   readonly network: string
   readonly reference?: string | undefined
   readonly refundAddress?: Address | undefined
-  /** What payers read. It is no term: a request that is sent again keeps its own. */
+  /** What payers read. */
   readonly title?: string | undefined
   /** Where payers go back to. */
   readonly returnUrl?: string | undefined
+  /** Never without a pair. */
+  readonly metadata?: Metadata | undefined
   readonly createdAt: Date
   /** From then on the request has no routes. */
   readonly expiresAt?: Date | undefined
   /** From then on the request has no routes, even before `expiresAt`. */
   readonly cancelledAt?: Date | undefined
+}
+
+/** What an update changes of a request. An undefined field stays; null clears it. */
+export interface RequestUpdate {
+  readonly title?: string | null | undefined
+  readonly expiresAt?: Date | null | undefined
+  /** Values by key; the empty one removes its key. */
+  readonly metadata: Metadata
 }
 
 /**

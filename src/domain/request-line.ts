@@ -1,6 +1,6 @@
 import { formatAddress } from './address.ts'
 import { formatDecimal } from './decimal.ts'
-import type { PaymentRequest } from './payment-request.ts'
+import type { Metadata, PaymentRequest } from './payment-request.ts'
 
 /** The terms of a request as a caller sends them. */
 export interface TermsInput {
@@ -18,6 +18,7 @@ export interface TermsInput {
   readonly expiresAt?: string | undefined
   readonly title?: string | undefined
   readonly returnUrl?: string | undefined
+  readonly metadata?: Metadata | undefined
 }
 
 /** A request that was created elsewhere, as a line states it: the terms of creation, and what the answer adds. */
@@ -34,7 +35,7 @@ export interface RequestLine extends TermsInput {
  */
 export function formatRequestLine(request: PaymentRequest): string {
   const { requestId, salt, paymentReference, payee, amount, invoiceCurrency, paymentCurrency, network } = request
-  const { reference, refundAddress, expiresAt, title, returnUrl, createdAt, cancelledAt } = request
+  const { reference, refundAddress, expiresAt, title, returnUrl, metadata, createdAt, cancelledAt } = request
   return JSON.stringify({
     requestId,
     salt,
@@ -49,6 +50,7 @@ export function formatRequestLine(request: PaymentRequest): string {
     expiresAt,
     title,
     returnUrl,
+    metadata,
     createdAt,
     cancelledAt,
   })

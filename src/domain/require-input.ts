@@ -6,6 +6,7 @@ import { type Decimal, explainAboveMaximum, parseDecimal, trimPlaces } from './d
 import { parseTxHash } from './hex.ts'
 import { parsePaymentId, parsePaymentReference, parseRequestId, parseSalt } from './identifiers.ts'
 import { suggestName } from './nearest.ts'
+import type { Metadata } from './payment-request.ts'
 import { parseTimeZone, timeZoneNames, type ZoneDays } from './time-zone.ts'
 
 /**
@@ -150,6 +151,35 @@ export function requireTitle(field: string, value: string): string {
   const detail = explainPublicText(value, MAX_TITLE_LENGTH)
   if (detail !== undefined) throw waybillError('INVALID_TITLE', { field, detail })
   return value
+}
+
+const MAX_PAIRS = 20
+const METADATA_KEY = /^[A-Za-z0-9_.-]{1,40}$/
+const MAX_METADATA_LENGTH = 500
+
+/** Reads one pair of metadata. @throws WaybillError INVALID_METADATA */
+function requirePair(field: string, key: string, value: string): void {
+  const isKey = METADATA_KEY.test(key)
+  const ofValue = explainText(value, MAX_METADATA_LENGTH)
+  if (isKey && ofValue === undefined) return
+  const detail = isKey ? `the value of "${key}": ${ofValue}` : `"${key}" is no key`
+  throw waybillError('INVALID_METADATA', { field, detail })
+}
+
+/** Reads all metadata of a request; undefined where it has none. @throws WaybillError INVALID_METADATA, TOO_MANY_VALUES */
+export function requireMetadata(field: string, metadata: Metadata): Metadata | undefined {
+  const pairs = Object.entries(metadata)
+  if (pairs.length > MAX_PAIRS) {
+    throw waybillError('TOO_MANY_VALUES', { field, detail: `${pairs.length}, at most ${MAX_PAIRS}` })
+  }
+  for (const pair of pairs) requirePair(field, ...pair)
+  return pairs.length === 0 ? undefined : metadata
+}
+
+/** Reads what an update does to metadata: each key gets its value, and an empty value removes it. @throws WaybillError INVALID_METADATA */
+export function requireMetadataChanges(field: string, changes: Metadata): Metadata {
+  for (const [key, value] of Object.entries(changes)) requirePair(field, key, value === '' ? 'removed' : value)
+  return changes
 }
 
 const LOCAL_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])

@@ -206,6 +206,7 @@ create table requests (
   cancelled_at timestamptz(3),
   title text,
   return_url text,
+  metadata jsonb,
   status smallint not null default 1,
   paid numeric not null default 0,
   pending numeric not null default 0,
@@ -389,8 +390,8 @@ create table account_changes (
   primary key (account_id)
 ) with (fillfactor = 50);
 
--- The log of changes; numbers have no gaps within an account. kind: 1 insert, 2 update, 3 delete of a payment; 4 a request stands otherwise than
--- before: its balances, its cancellation or its expiry. old: the row of payments before the change, null for an insert.
+-- The log of changes; numbers have no gaps within an account. kind: 1 insert, 2 update, 3 delete of a payment; 4 a request is otherwise than
+-- before: its balances, its cancellation, its expiry, or what an update changes. old: the row of payments before the change, null for an insert.
 create table payment_changes (
   account_id integer not null,
   change bigint not null,

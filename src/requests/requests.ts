@@ -3,14 +3,18 @@ import type { PaymentRequest } from '../domain/payment-request.ts'
 import type { TermsInput } from '../domain/request-line.ts'
 import { requirePaymentReference } from '../domain/require-input.ts'
 import { waybillError } from '../errors/waybill-error.ts'
+import { actorOfKey } from '../store/audit-repository.ts'
 import { checkList, type ListInput, listRequests } from './list-requests.ts'
 import {
   differingTerms,
   hashTerms,
   type KnownCurrencies,
   parseTerms,
+  parseUpdate,
   requestOfTerms,
   type Terms,
+  type UpdateInput,
+  updateRequest,
 } from './rules/request-terms.ts'
 import type { RequestListRepository } from './sql/request-list-repository.ts'
 import type { RequestRepository, RequestWithBalance } from './sql/request-repository.ts'
@@ -80,7 +84,7 @@ export function createRequests(options: RequestsOptions) {
       throw waybillError('INVALID_IDEMPOTENCY_KEY', { detail: 'it is empty, too long, or has other characters' })
     }
     const { requestId, createdAt } = drawn
-    const termsHash = hashTerms(terms)
+    const termsHash = hashTerms({ ...terms, expiresAt: undefined })
     const claim = await repository.claimIdempotencyKey(account, { key, termsHash, requestId, createdAt }, signal)
     if (!claim.termsHash.equals(termsHash)) throw waybillError('IDEMPOTENCY_KEY_REUSED', {})
     return claim.requestId === requestId ? drawn : requestOfTerms({ ...terms, requestId: claim.requestId }, createdAt)
@@ -134,12 +138,32 @@ export function createRequests(options: RequestsOptions) {
       return requireFound(await repository.findById(account, requestId, signal), requestId)
     },
 
+    /**
+     * Changes what is no term of a request, whatever its status.
+     *
+     * @throws WaybillError INVALID_PAYMENT_REFERENCE, INVALID_TITLE, INVALID_DATE, INVALID_METADATA, REQUEST_NOT_FOUND, EXPIRY_PAST, TOO_MANY_VALUES
+     */
+    async update(
+      account: Account,
+      input: UpdateInput,
+      by: { readonly keyId: string | undefined },
+      signal?: AbortSignal,
+    ): Promise<RequestWithBalance> {
+      const update = parseUpdate(input)
+      const { requestId } = (await get(account, input.paymentReference, signal)).request
+      const at = now()
+      const decide = (stored: PaymentRequest) => updateRequest(stored, update, at)
+      await repository.update(account, requestId, { ...actorOfKey(by.keyId), at, decide }, signal)
+      return requireFound(await repository.findById(account, requestId, signal), requestId)
+    },
+
     /** @throws WaybillError as {@link listRequests} does */
     list: (account: Account, input: ListInput, signal?: AbortSignal) => listRequests(options, account, input, signal),
 
-    /** Reads what was sent for `create`, `list` and `get`, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
+    /** Reads what was sent for `create`, `update`, `list` and `get`, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
     check: {
       create: (input: TermsInput) => void parseTerms(input, known),
+      update: (input: UpdateInput) => void parseUpdate(input),
       list: (account: Account, input: ListInput, signal?: AbortSignal) => checkList(options, account, input, signal),
       get: (text: string) => void requirePaymentReference('paymentReference', text),
     },

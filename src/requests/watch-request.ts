@@ -88,5 +88,6 @@ export function createWatchRequest({ readMany, logger, now }: RequestWatchOption
 function stateOf({ request, balance }: RequestWithBalance): string {
   const { status, paidAmount, pendingAmount, outstandingAmount, overpaidAmount } = balance
   const amounts = [paidAmount, pendingAmount, outstandingAmount, overpaidAmount].map(formatDecimal)
-  return [status, ...amounts, request.cancelledAt?.getTime()].join(' ')
+  const { title, expiresAt, cancelledAt, metadata } = request
+  return JSON.stringify([status, amounts, title, expiresAt, cancelledAt, metadata])
 }

@@ -1,12 +1,13 @@
 import type { Knex } from 'knex'
 
-/** Actions that are logged: on API keys, on refund wallets, on unmatched events, on what was found on a chain, and on webhooks. */
+/** Actions that are logged: on API keys, on refund wallets, on requests, on unmatched events, on what was found on a chain, and on webhooks. */
 export type AuditAction =
   | 'CREATE_KEY'
   | 'ROTATE_KEY'
   | 'REVOKE_KEY'
   | 'ADD_WALLET'
   | 'REMOVE_WALLET'
+  | 'UPDATE_REQUEST'
   | 'ACCEPT_EVENT'
   | 'UNACCEPT_EVENT'
   | 'VERIFY_REPAIR'

@@ -185,6 +185,7 @@ const goodRequests: Readonly<Record<string, JsonObject>> = {
   GetPayment: { id: '${native.paymentId}' },
   CreatePaymentRequest: { ...goodTerms, payee: '${payee}' },
   GetPaymentRequest: { paymentReference: '${open.paymentReference}' },
+  UpdatePaymentRequest: { paymentReference: '${native.paymentReference}', title: 'One book' },
   CancelPaymentRequest: { paymentReference: '${native.paymentReference}' },
   ListPaymentRequests: {},
   SummarizePaymentRequests: {},
@@ -217,14 +218,12 @@ describe.each(textFields)('every text: %s', (_, method, field) => {
     ['%', /^MALFORMED_URL$/],
     ['', /^/],
   ])('%j is refused', async (value, reason) => {
-    if (httpMethod === 'POST') return
+    if (httpMethod === 'POST' || field.fieldKind === 'map') return
     // A path without its variable may be the path of another method.
     const refused = httpMethod === 'GET' ? [400, 404] : [400, 404, 405]
-    const request = { ...goodRequestOf(method.name), [field.jsonName]: MARK }
-    const answer = await send({
-      method: httpMethod,
-      target: restRequestOf(method, request).target.replace(MARK, value),
-    })
+    const { target } = restRequestOf(method, { ...goodRequestOf(method.name), [field.jsonName]: MARK })
+    if (!target.includes(MARK)) return
+    const answer = await send({ method: httpMethod, target: target.replace(MARK, value) })
     checkAnswer(answer)
     expect(refused).toContain(answer.status)
     expect(reasonOf(errorOf(answer))).toMatch(reason)
@@ -233,7 +232,8 @@ describe.each(textFields)('every text: %s', (_, method, field) => {
   // The body of a stream is enveloped; test/api/streams.test.ts has those cases.
   if (method.methodKind !== 'unary') return
   it.each(['\0', 'a\0b', '\ud800'])('%j in a JSON body is refused', async (value) => {
-    const request = { ...goodRequestOf(method.name), [field.jsonName]: field.fieldKind === 'list' ? [value] : value }
+    const sent = { list: [value], map: { order: value } }[field.fieldKind as string] ?? value
+    const request = { ...goodRequestOf(method.name), [field.jsonName]: sent }
     const { target: restTarget } = restRequestOf(method, goodRequestOf(method.name))
     const targets = httpMethod === 'POST' ? [restTarget, rpcPathOf(method)] : [rpcPathOf(method)]
     for (const target of targets) {

@@ -215,15 +215,18 @@ describe('a publishable key', () => {
     expect(await bare.json()).toEqual({})
 
     const more = { title: 'Two books', returnUrl: `${SHOP}/orders/7` }
-    const body = JSON.stringify({ ...TERMS, payee: running.chain.wallets[1], ...more })
+    const metadata = { order: 'secret' }
+    const body = JSON.stringify({ ...TERMS, payee: running.chain.wallets[1], ...more, metadata })
     const init = { method: 'POST', headers: { 'x-api-key': keys.shop, 'content-type': 'application/json' }, body }
     const created = (await (await fetch(`${url}/v1/request`, init)).json()) as { paymentReference: string }
-    expect(created).toMatchObject(more)
+    expect(created).toMatchObject({ ...more, metadata })
     const path = `/v1/request/${created.paymentReference}`
     expect(await (await get(url, { apiKey: named.key, origin: SHOP }, path)).json()).toMatchObject(more)
     const seen = await get(url, { apiKey: elsewhere.key, origin: 'https://other.example' }, path)
-    const { title, returnUrl } = (await seen.json()) as { title?: string; returnUrl?: string }
+    const text = await seen.text()
+    const { title, returnUrl } = JSON.parse(text) as { title?: string; returnUrl?: string }
     expect([title, returnUrl]).toEqual(['Two books', undefined])
+    expect(text).not.toContain('secret')
   })
 
   it('does not see requests of other accounts, and names none', async () => {

@@ -124,6 +124,7 @@ describe('import of requests', () => {
         ...terms,
         requestId: idOf(3),
         reference: 'a "b"\u2028ü',
+        metadata: { zz: '1', order: '"\\\u2028', 'a.b': 'x=y' },
         amount: '0.00000001',
         cancelledAt: '2026-02-01T00:00:00.5Z',
       },
@@ -163,7 +164,7 @@ describe('import of requests', () => {
     expect(
       await runImport([
         { ...cancelled, amount: '1' },
-        { ...cancelled, expiresAt: '2026-12-30T00:00:00Z' },
+        { ...cancelled, returnUrl: 'https://shop.example/' },
       ]),
     ).toMatchObject({
       bad: ['1 REQUEST_TERMS_DIFFER', '2 REQUEST_TERMS_DIFFER'],

@@ -7,6 +7,7 @@ import { topicOfReference } from '../../src/domain/identifiers.ts'
 import { type PaymentRequest, requestStatuses } from '../../src/domain/payment-request.ts'
 import type { TermsInput } from '../../src/domain/request-line.ts'
 import { createRequests, type Requests } from '../../src/requests/requests.ts'
+import type { UpdateInput } from '../../src/requests/rules/request-terms.ts'
 import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import { lockAccount } from '../../src/store/payment-changes.ts'
@@ -53,6 +54,10 @@ afterAll(() => database.drop())
 beforeEach(() => {
   stored = []
 })
+
+function pairs(count: number): Record<string, string> {
+  return Object.fromEntries(Array.from({ length: count }, (_, nth) => [`k${nth}`, `${nth}`]))
+}
 
 function errorOf(
   promise: Promise<unknown>,
@@ -175,7 +180,8 @@ describe('createPaymentRequest', () => {
     expect((await requests.create(acme, again)).request).toEqual(request)
     expect(request.title).toBe('Two books')
     const keyed = await requests.create(acme, { ...TERMS, title: 'One book' }, { idempotencyKey: 'titled' })
-    const repeated = await requests.create(acme, { ...TERMS, title: 'No book' }, { idempotencyKey: 'titled' })
+    const another = { title: 'No book', metadata: { order: '2' }, expiresAt: '2027-01-01' }
+    const repeated = await requests.create(acme, { ...TERMS, ...another }, { idempotencyKey: 'titled' })
     expect(repeated.request).toEqual(keyed.request)
   })
 
@@ -185,6 +191,17 @@ describe('createPaymentRequest', () => {
     ['title', 'two\nlines', 'INVALID_TITLE', 'control character'],
     ['title', 'Pay 1 \u202e0001 \u202cUSDC', 'INVALID_TITLE', 'changes the direction of text'],
     ['title', '\ud800', 'INVALID_TITLE', 'not valid Unicode'],
+    ['metadata', { '': '1' }, 'INVALID_METADATA', '"" is no key'],
+    ['metadata', { ['k'.repeat(41)]: '1' }, 'INVALID_METADATA', 'is no key'],
+    ['metadata', { 'or der': '1' }, 'INVALID_METADATA', '"or der" is no key'],
+    ['metadata', { 'a=b': '1' }, 'INVALID_METADATA', 'is no key'],
+    ['metadata', { größe: '1' }, 'INVALID_METADATA', 'is no key'],
+    ['metadata', { 'order\n': '1' }, 'INVALID_METADATA', 'is no key'],
+    ['metadata', { order: '' }, 'INVALID_METADATA', 'the value of "order": it is empty'],
+    ['metadata', { order: 'x'.repeat(501) }, 'INVALID_METADATA', 'more than 500 characters'],
+    ['metadata', { order: 'two\nlines' }, 'INVALID_METADATA', 'control character'],
+    ['metadata', { order: '\ud800' }, 'INVALID_METADATA', 'not valid Unicode'],
+    ['metadata', pairs(21), 'TOO_MANY_VALUES', '21, at most 20'],
     ['returnUrl', '', 'INVALID_RETURN_URL', 'no address of a page'],
     ['returnUrl', '/orders/1', 'INVALID_RETURN_URL', 'no address of a page'],
     ['returnUrl', 'https://shop.example/a b', 'INVALID_RETURN_URL', 'no address of a page'],
@@ -204,6 +221,9 @@ describe('createPaymentRequest', () => {
     ['title', 'Deux livres \u2019 \u{1f4da} مرحبا'],
     ['title', '\u{1f4da}'.repeat(80)],
     ['returnUrl', 'https://shop.example/orders/1?a=b#top'],
+    ['metadata', pairs(20)],
+    ['metadata', { ['k'.repeat(40)]: '\u{1f4da}'.repeat(500), 'A-z_0.9': ' a=b, "c" \u200e' }],
+    ['metadata', JSON.parse('{"__proto__":"1","constructor":"2"}')],
   ])('takes the %s %j', async (field, value) => {
     expect((await requests.create(acme, { ...TERMS, [field]: value })).request).toMatchObject({ [field]: value })
   })
@@ -240,7 +260,7 @@ describe('createPaymentRequest', () => {
     // The refused call has not claimed the key.
     const later = new Date(clock + 60_000).toISOString()
     await requests.create(acme, { ...TERMS, expiresAt: later }, { idempotencyKey: 'another' })
-    expect((await errorOf(requests.create(acme, { ...TERMS, requestId }))).message).toContain('expiresAt')
+    expect((await requests.create(acme, { ...TERMS, requestId })).request).toEqual(request)
   })
 
   it.each<[string, Partial<TermsInput>, Partial<PaymentRequest>]>([
@@ -311,6 +331,82 @@ describe('createPaymentRequest', () => {
 
   it.each(['', 'a b', 'x'.repeat(256), 'ü'])('refuses the idempotency key "%s"', async (idempotencyKey) => {
     expect((await errorOf(requests.create(acme, TERMS, { idempotencyKey }))).reason).toBe('INVALID_IDEMPOTENCY_KEY')
+  })
+})
+
+describe('updatePaymentRequest', () => {
+  const update = (paymentReference: string, change: Partial<UpdateInput>, account = acme) =>
+    requests.update(account, { paymentReference, metadata: {}, ...change }, { keyId: undefined })
+  const rowOf = ({ requestId }: PaymentRequest) =>
+    database
+      .knex('requests')
+      .where({ account_id: acme.id, request_id: hexToBytes(requestId) })
+      .first()
+
+  it('changes what is sent, keeps the rest, and clears by an empty text', async () => {
+    const expiresAt = '2027-01-01T00:00:00Z'
+    const made = (await requests.create(acme, { ...TERMS, title: 'Two', metadata: { a: '1', b: '2' }, expiresAt }))
+      .request
+    const reference = made.paymentReference
+    const first = (await update(reference, { metadata: { a: '', b: '3', c: 'x' } })).request
+    expect(first).toEqual({ ...made, metadata: { b: '3', c: 'x' } })
+    const second = (await update(reference, { title: 'Three', expiresAt: '2027-02-01' })).request
+    expect(second).toEqual({ ...first, title: 'Three', expiresAt: new Date('2027-02-01T23:59:59.999Z') })
+    const cleared = (await update(reference, { title: '', expiresAt: '', metadata: { b: '', c: '', none: '' } }))
+      .request
+    expect(cleared).toEqual({ ...made, title: undefined, expiresAt: undefined, metadata: undefined })
+    await requests.cancel(acme, reference)
+    expect((await update(reference, { metadata: { late: '1' } })).request.metadata).toEqual({ late: '1' })
+    const again = { ...TERMS, requestId: made.requestId, title: 'x', metadata: { other: '1' } }
+    expect((await requests.create(acme, again)).request.metadata).toEqual({ late: '1' })
+  })
+
+  it('writes one line into the audit log and one change for what changes, and nothing where nothing does', async () => {
+    const { request } = await requests.create(acme, { ...TERMS, title: 'Two', metadata: { a: '1' } })
+    const id = hexToBytes(request.requestId)
+    const logged = () =>
+      database.knex('payment_changes').where({ account_id: acme.id, changed_request: id }).pluck('kind')
+    const audited = () => database.knex('audit_log').where({ action: 'UPDATE_REQUEST' }).pluck('details')
+    const before = (await audited()).length
+    await update(request.paymentReference, { title: 'Two', expiresAt: '', metadata: { a: '1', b: '' } })
+    expect([await logged(), (await audited()).length]).toEqual([[], before])
+    await update(request.paymentReference, { title: 'Three', metadata: { a: '1', b: 'secret' } })
+    expect(await logged()).toEqual([4])
+    const changed = ['title', 'metadata.b']
+    expect((await audited()).slice(before)).toEqual([{ requestId: request.requestId, changed }])
+  })
+
+  it('has an expiry that moves logged again', async () => {
+    const { request } = await requests.create(acme, { ...TERMS, expiresAt: '2027-01-01' })
+    const tell = () =>
+      database
+        .knex('requests')
+        .where({ request_id: hexToBytes(request.requestId) })
+        .update({ expiry_logged: true })
+    await tell()
+    await update(request.paymentReference, { title: 'x', expiresAt: '2027-01-01' })
+    expect((await rowOf(request)).expiry_logged).toBe(true)
+    await update(request.paymentReference, { expiresAt: '2027-01-02' })
+    expect((await rowOf(request)).expiry_logged).toBe(false)
+    await tell()
+    await update(request.paymentReference, { expiresAt: '' })
+    expect((await rowOf(request)).expiry_logged).toBe(false)
+  })
+
+  it.each<[string, Partial<UpdateInput>, string]>([
+    ['a reference that is none', { paymentReference: 'zz' }, 'INVALID_PAYMENT_REFERENCE'],
+    ['an unknown reference', { paymentReference: '0x0000000000000001' }, 'REQUEST_NOT_FOUND'],
+    ['an expiry that is past', { expiresAt: '2026-02-01' }, 'EXPIRY_PAST'],
+    ['an expiry that is no time', { expiresAt: 'soon' }, 'INVALID_DATE'],
+    ['a long title', { title: 'x'.repeat(81) }, 'INVALID_TITLE'],
+    ['a key that is none', { metadata: { 'a b': '' } }, 'INVALID_METADATA'],
+    ['a long value', { metadata: { a: 'x'.repeat(501) } }, 'INVALID_METADATA'],
+    ['more pairs than fit', { metadata: pairs(20) }, 'TOO_MANY_VALUES'],
+  ])('refuses %s, and changes nothing', async (_, change, reason) => {
+    const made = (await requests.create(acme, { ...TERMS, metadata: { first: '1' } })).request
+    expect((await errorOf(update(made.paymentReference, change))).reason).toBe(reason)
+    expect((await requests.get(acme, made.paymentReference)).request).toEqual(made)
+    expect((await errorOf(update(made.paymentReference, { title: 'mine' }, other))).reason).toBe('REQUEST_NOT_FOUND')
   })
 })
 

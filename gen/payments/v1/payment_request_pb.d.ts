@@ -13,7 +13,8 @@ import type { Warning } from "./route_pb.js";
 export declare const file_payments_v1_payment_request: GenFile;
 
 /**
- * A request to be paid. Its terms (payee, amount, currencies, network, references, expiry) never change.
+ * A request to be paid. Its terms (payee, amount, currencies, network, references) never change; UpdatePaymentRequest
+ * changes title, expiry and metadata.
  *
  * @generated from message payments.v1.PaymentRequest
  */
@@ -184,6 +185,13 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
    * @generated from field: optional string return_url = 22;
    */
   returnUrl?: string | undefined;
+
+  /**
+   * The merchant's own data, by key. Empty if there is none, and for publishable keys. Example: `{"order":"1042"}`.
+   *
+   * @generated from field: map<string, string> metadata = 23;
+   */
+  metadata: { [key: string]: string };
 };
 
 /**

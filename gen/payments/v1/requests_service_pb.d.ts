@@ -100,7 +100,8 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
 
   /**
    * When the request stops having routes: RFC 3339 with an offset, or a bare date, which is the end of that day in UTC.
-   * Must be in the future (EXPIRY_PAST); digits beyond milliseconds are cut. Default: never. INVALID_DATE. Examples:
+   * Must be in the future (EXPIRY_PAST); digits beyond milliseconds are cut. It is not compared when the same request is
+   * sent again. Default: never. INVALID_DATE. Examples:
    * `"2026-03-01T12:30:00Z"`, `"2026-03-31"`.
    *
    * @generated from field: optional string expires_at = 10;
@@ -124,6 +125,15 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
    * @generated from field: optional string return_url = 12;
    */
   returnUrl?: string | undefined;
+
+  /**
+   * The merchant's own data: at most 20 pairs (TOO_MANY_VALUES). A key has 1 to 40 letters, digits, `_`, `.` and `-`, a
+   * value 1 to 500 characters, no control characters. It is not compared when the same request is sent again. Default:
+   * none. INVALID_METADATA. Example: `{"order":"1042"}`.
+   *
+   * @generated from field: map<string, string> metadata = 13;
+   */
+  metadata: { [key: string]: string };
 };
 
 /**
@@ -131,6 +141,51 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
  * Use `create(CreatePaymentRequestRequestSchema)` to create a new message.
  */
 export declare const CreatePaymentRequestRequestSchema: GenMessage<CreatePaymentRequestRequest>;
+
+/**
+ * What changes of a request. A field that is absent stays as it is.
+ *
+ * @generated from message payments.v1.UpdatePaymentRequestRequest
+ */
+export declare type UpdatePaymentRequestRequest = Message<"payments.v1.UpdatePaymentRequestRequest"> & {
+  /**
+   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. Required (MISSING_FIELD).
+   * INVALID_PAYMENT_REFERENCE; REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
+   *
+   * @generated from field: string payment_reference = 1;
+   */
+  paymentReference: string;
+
+  /**
+   * What payers read on the checkout page, written as in CreatePaymentRequest; empty removes it. INVALID_TITLE. Example:
+   * `"2 tickets, row 5"`.
+   *
+   * @generated from field: optional string title = 2;
+   */
+  title?: string | undefined;
+
+  /**
+   * When the request stops having routes, written as in CreatePaymentRequest; empty for never. Another than it has must
+   * be in the future (EXPIRY_PAST). INVALID_DATE. Example: `"2026-03-31"`.
+   *
+   * @generated from field: optional string expires_at = 3;
+   */
+  expiresAt?: string | undefined;
+
+  /**
+   * Pairs to set, written as in CreatePaymentRequest: an empty value removes its key, and keys that are absent stay. At
+   * most 20 pairs may result (TOO_MANY_VALUES). INVALID_METADATA. Example: `{"order":"1043","note":""}`.
+   *
+   * @generated from field: map<string, string> metadata = 4;
+   */
+  metadata: { [key: string]: string };
+};
+
+/**
+ * Describes the message payments.v1.UpdatePaymentRequestRequest.
+ * Use `create(UpdatePaymentRequestRequestSchema)` to create a new message.
+ */
+export declare const UpdatePaymentRequestRequestSchema: GenMessage<UpdatePaymentRequestRequest>;
 
 /**
  * Names one request.
@@ -488,6 +543,17 @@ export declare const RequestsService: GenService<{
     output: typeof PaymentRequestSchema;
   },
   /**
+   * Changes title, expiry or metadata of a request, whatever its status: fields that are sent change, others stay. The
+   * payments of the request show the new metadata from then on. REQUEST_NOT_FOUND if the account has no such request.
+   *
+   * @generated from rpc payments.v1.RequestsService.UpdatePaymentRequest
+   */
+  updatePaymentRequest: {
+    methodKind: "unary";
+    input: typeof UpdatePaymentRequestRequestSchema;
+    output: typeof PaymentRequestSchema;
+  },
+  /**
    * Returns one request with what has been paid. REQUEST_NOT_FOUND if the account has no such request.
    *
    * @generated from rpc payments.v1.RequestsService.GetPaymentRequest
@@ -498,8 +564,8 @@ export declare const RequestsService: GenService<{
     output: typeof PaymentRequestSchema;
   },
   /**
-   * Sends the request as it is, then again after each change of its payments, balances or cancellation, and a heartbeat
-   * after every 15 seconds without one. It does not end by itself: a request that is PAID may still be refunded or lose
+   * Sends the request as it is, then again after each change of its payments, balances, cancellation, title, expiry or
+   * metadata, and a heartbeat after every 15 seconds without one. It does not end by itself: a request that is PAID may still be refunded or lose
    * a payment in a reorg. A new call begins with the state of that moment, so nothing is missed after a broken
    * connection. REQUEST_NOT_FOUND if the account has no such request.
    *

@@ -75,6 +75,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
       createRequestsHandlers(requests, wallets),
       {
         createPaymentRequest: 'requests:write',
+        updatePaymentRequest: 'requests:write',
         getPaymentRequest: { scope: 'requests:read', isForPages: true },
         watchPaymentRequest: { scope: 'requests:read', isForPages: true },
         cancelPaymentRequest: 'requests:write',

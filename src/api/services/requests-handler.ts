@@ -43,6 +43,7 @@ export interface RequestsCalls {
 export function createRequestsChecks(calls: RequestsCalls): ServiceChecks<typeof RequestsService> {
   return {
     createPaymentRequest: (request) => calls.requests.check.create(request),
+    updatePaymentRequest: (request) => calls.requests.check.update(request),
     getPaymentRequest: (request) => calls.requests.check.get(request.paymentReference),
     cancelPaymentRequest: (request) => calls.requests.check.get(request.paymentReference),
     watchPaymentRequest: (request) => calls.requests.check.get(request.paymentReference),
@@ -74,6 +75,10 @@ export function createRequestsHandlers(
     async getPaymentRequest(request, context) {
       const caller = callerOf(context)
       return toCaller(await calls.requests.get(caller.account, request.paymentReference, context.signal), caller)
+    },
+    async updatePaymentRequest(request, context) {
+      const caller = callerOf(context)
+      return toProto(await calls.requests.update(caller.account, request, caller, context.signal))
     },
     async cancelPaymentRequest(request, context) {
       return toProto(await calls.requests.cancel(accountOf(context), request.paymentReference, context.signal))
@@ -140,10 +145,11 @@ function groupToProto({ invoiceCurrency, symbol, network, count, ...amounts }: R
 
 /** Turns a request into its message. */
 export function requestToProto({ request, balance }: RequestWithBalance, warnings: readonly RouteWarning[]) {
-  const { createdAt, expiresAt, cancelledAt, payee, amount, refundAddress, ...terms } = request
+  const { createdAt, expiresAt, cancelledAt, payee, amount, refundAddress, metadata = {}, ...terms } = request
   const { requestId, salt } = terms
   return {
     ...terms,
+    metadata,
     amount: formatDecimal(amount),
     status: PaymentRequest_Status[balance.status],
     paidAmount: formatDecimal(balance.paidAmount),

@@ -6,7 +6,7 @@ import { SHOWN_TO_PAGES } from './shown-to-pages.ts'
 
 /** What pages may not see. A field that stands neither here nor in the list of what is shown fails this test: decide about it. */
 const HIDDEN: Readonly<Record<string, readonly string[]>> = {
-  'payments.v1.PaymentRequest': ['requestId', 'salt', 'reference', 'refundAddress', 'refundReference'],
+  'payments.v1.PaymentRequest': ['requestId', 'salt', 'reference', 'refundAddress', 'refundReference', 'metadata'],
 }
 
 const { getPaymentRequest, watchPaymentRequest, getShop } = RequestsService.method

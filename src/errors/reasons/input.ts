@@ -176,6 +176,11 @@ export const inputReasons = {
     message: '{field} is not a valid title: {detail}',
     remedy: 'send at most 80 characters of plain text',
   }),
+  INVALID_METADATA: error('INVALID_INPUT', {
+    message: '{field} is not valid metadata: {detail}',
+    remedy:
+      'send keys of 1 to 40 letters, digits, "_", "." and "-", and values of 1 to 500 characters, none of them a control character',
+  }),
   INVALID_RETURN_URL: error('INVALID_INPUT', {
     message: '{field} "{value}" is no page that payers can be sent back to: {detail}',
     remedy: 'send an https address whose origin is among those of a publishable key of the account',

@@ -1,5 +1,5 @@
 import type { RequestLine } from '../../domain/request-line.ts'
-import { objectOf, type Reader, readString, readTime } from './read-fields.ts'
+import { objectOf, type Reader, readMetadata, readString, readTime } from './read-fields.ts'
 
 const fields: { readonly [K in keyof RequestLine]-?: Reader<unknown> } = {
   payee: readString,
@@ -15,6 +15,7 @@ const fields: { readonly [K in keyof RequestLine]-?: Reader<unknown> } = {
   expiresAt: readString,
   title: readString,
   returnUrl: readString,
+  metadata: readMetadata,
   createdAt: readTime,
   cancelledAt: readTime,
 }

@@ -4,12 +4,14 @@ import { canonicalChainName } from '../../domain/chain.ts'
 import { type DecimalString, formatDecimal, isCanonicalAmount } from '../../domain/decimal.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { suggestName } from '../../domain/nearest.ts'
+import type { Metadata } from '../../domain/payment-request.ts'
 import {
   explainText,
   requireAddress,
   requireAmount,
   requireDate,
   requireMerchantReference,
+  requireMetadata,
   requirePaymentReference,
   requireRequestId,
   requireTxHash,
@@ -150,6 +152,13 @@ export const readAddress: Reader<Address> = (path, value) => {
   if (knownAddresses.size >= MAX_CACHED_ADDRESSES) knownAddresses.clear()
   knownAddresses.set(text, address)
   return address
+}
+
+/** Texts by key. */
+export const readMetadata: Reader<Metadata | undefined> = (path, value) => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notA(path, value, 'an object')
+  for (const [key, text] of Object.entries(value)) readString(`${path}.${key}`, text)
+  return requireMetadata(path, value as Metadata)
 }
 
 export const readTxHash: Reader<Hex> = (path, value) => requireTxHash(path, readString(path, value))

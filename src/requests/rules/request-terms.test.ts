@@ -22,7 +22,12 @@ const allTerms = {
 describe('hashTerms', () => {
   it.each([
     ['few terms', input, {}, 'e3f09c8495064fde9c6714054804385bd97dcfc0d0653a3ad14b85c70b552226'],
-    ['all terms', allTerms, {}, '59b0a70b9e929eea79673cea4916a0411327dedd31c617f6de3cd151fbaeb327'],
+    [
+      'all terms',
+      { ...allTerms, title: 'x', metadata: { order: '1' } },
+      {},
+      '59b0a70b9e929eea79673cea4916a0411327dedd31c617f6de3cd151fbaeb327',
+    ],
   ])('of %s is stable', (_, terms, beside, hash) => {
     expect(hashTerms(parseTerms(terms, known), beside).toString('hex')).toBe(hash)
   })
@@ -42,7 +47,8 @@ describe('differingTerms', () => {
     ['no salt', { salt: undefined }, []],
     ['another salt', { salt: 'cd'.repeat(8) }, ['salt']],
     ['another amount and payee', { amount: '10.51', payee: `0x${'11'.repeat(20)}` }, ['payee', 'amount']],
-    ['no reference, no expiry', { reference: undefined, expiresAt: undefined }, ['reference', 'expiresAt']],
+    ['no reference, no expiry', { reference: undefined, expiresAt: undefined }, ['reference']],
+    ['own data', { title: 'x', metadata: { order: '1' } }, []],
   ])('of %s', (_, change, names) => {
     expect(differingTerms(parseTerms({ ...allTerms, ...change }, known), stored)).toEqual(names)
   })

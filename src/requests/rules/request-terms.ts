@@ -7,13 +7,16 @@ import { given } from '../../domain/collections.ts'
 import { FIAT_DECIMALS, parseFiatCode, type Token } from '../../domain/currency.ts'
 import { type Decimal, formatDecimal } from '../../domain/decimal.ts'
 import { paymentReferenceOf } from '../../domain/identifiers.ts'
-import type { PaymentRequest } from '../../domain/payment-request.ts'
+import type { Metadata, PaymentRequest, RequestUpdate } from '../../domain/payment-request.ts'
 import type { TermsInput } from '../../domain/request-line.ts'
 import {
   type AmountRule,
   requireAmount,
   requireDate,
   requireMerchantReference,
+  requireMetadata,
+  requireMetadataChanges,
+  requirePaymentReference,
   requireReceiver,
   requireRequestId,
   requireReturnUrl,
@@ -60,9 +63,14 @@ export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
     salt: () => given(input.salt, (text) => requireSalt('salt', text)),
     title: () => given(input.title, (text) => requireTitle('title', text)),
     returnUrl: () => given(input.returnUrl, (text) => requireReturnUrl('returnUrl', text)),
-    // The end of a day is meant. Whether it is past is checked later: a line of an import may be older.
-    expiresAt: () => given(input.expiresAt, (text) => new Date(requireDate('expiresAt', text).lastMs)),
+    metadata: () => given(input.metadata, (pairs) => requireMetadata('metadata', pairs)),
+    expiresAt: () => given(input.expiresAt, parseExpiry),
   })
+}
+
+/** The end of a day is meant. Whether it is past is checked later: a line of an import may be older. */
+function parseExpiry(text: string): Date {
+  return new Date(requireDate('expiresAt', text).lastMs)
 }
 
 /** Reads the amount as a number first, whatever its currency is. */
@@ -164,7 +172,6 @@ const comparedTerms = [
   'network',
   'reference',
   'refundAddress',
-  'expiresAt',
   'returnUrl',
 ] as const
 
@@ -180,12 +187,47 @@ function comparable(terms: Pick<Terms, (typeof comparedTerms)[number]>, name: (t
 }
 
 /**
- * A hash of the given terms, without the title, and of what is sent beside them. Hashes are stored with idempotency keys, and imported requests have ids that
- * are made of them: the same terms must have the same hash in every version.
+ * A hash of the given terms, without title and metadata, and of what is sent beside them. Hashes are stored with idempotency keys, and imported requests have
+ * ids that are made of them: the same terms must have the same hash in every version.
  */
 export function hashTerms({ amount, ...terms }: Terms, beside: { readonly createdAt?: Date | undefined } = {}): Buffer {
-  const given = Object.entries({ ...terms, title: undefined }).filter(([, value]) => value !== undefined)
+  const given = Object.entries({ ...terms, title: undefined, metadata: undefined }).filter(
+    ([, value]) => value !== undefined,
+  )
   const entries = [...given, ...Object.entries(beside), ['amount', formatDecimal(amount)] as const]
   const sorted = entries.toSorted(([a], [b]) => (a < b ? -1 : 1))
   return createHash('sha256').update(JSON.stringify(sorted)).digest()
+}
+
+/** An update as a caller sends it. An empty text clears its field. */
+export interface UpdateInput {
+  readonly paymentReference: string
+  readonly title?: string | undefined
+  readonly expiresAt?: string | undefined
+  readonly metadata: Metadata
+}
+
+/** Reads an update. @throws one WaybillError for all fields that are wrong, with the reason of the first */
+export function parseUpdate({ paymentReference, title, expiresAt, metadata }: UpdateInput): RequestUpdate {
+  return readAll({
+    paymentReference: () => requirePaymentReference('paymentReference', paymentReference),
+    title: () => given(title, (text) => (text === '' ? null : requireTitle('title', text))),
+    expiresAt: () => given(expiresAt, (text) => (text === '' ? null : parseExpiry(text))),
+    metadata: () => requireMetadataChanges('metadata', metadata),
+  })
+}
+
+/** What an update makes of a request. @throws WaybillError EXPIRY_PAST for another expiry that is past, TOO_MANY_VALUES */
+export function updateRequest(stored: PaymentRequest, update: RequestUpdate, now: Date) {
+  const { title = stored.title, expiresAt = stored.expiresAt } = update
+  const pairs = Object.entries({ ...stored.metadata, ...update.metadata }).filter(([, value]) => value !== '')
+  const metadata = requireMetadata('metadata', Object.fromEntries(pairs))
+  const updated: PaymentRequest = { ...stored, title: title ?? undefined, expiresAt: expiresAt ?? undefined, metadata }
+  const isMoved = updated.expiresAt?.getTime() !== stored.expiresAt?.getTime()
+  if (isMoved && updated.expiresAt !== undefined && updated.expiresAt <= now) {
+    throw waybillError('EXPIRY_PAST', { field: 'expiresAt', value: updated.expiresAt.toISOString() })
+  }
+  const keys = Object.keys(update.metadata).filter((key) => metadata?.[key] !== stored.metadata?.[key])
+  const fields = [...(updated.title === stored.title ? [] : ['title']), ...(isMoved ? ['expiresAt'] : [])]
+  return { updated, changed: [...fields, ...keys.map((key) => `metadata.${key}`)] }
 }

@@ -12,6 +12,7 @@ import {
 } from '../../domain/payment-request.ts'
 import { inTransaction, runCancellable } from '../../postgres/cancellable.ts'
 import { copyRows } from '../../postgres/copy-rows.ts'
+import { type AuditEntry, insertAuditEntry } from '../../store/audit-repository.ts'
 import { lockAccount, logRequests } from '../../store/payment-changes.ts'
 import { claimPayments, settleStored } from '../../store/request-ledger.ts'
 
@@ -27,6 +28,13 @@ export type RequestRepository = ReturnType<typeof createRequestRepository>
 export interface CancelledRequest {
   readonly requestId: string
   readonly at: Date
+}
+
+/** A request as an update leaves it, and the names of what it changes. */
+export interface DecidedUpdate {
+  readonly updated: PaymentRequest
+  /** `title`, `metadata.order` */
+  readonly changed: readonly string[]
 }
 
 /** Which request an idempotency key created. */
@@ -124,6 +132,10 @@ export function createRequestRepository(knex: Knex, now = () => new Date()) {
         )
       }),
 
+    /** {@link applyUpdate} */
+    update: (account: Account, requestId: string, update: Updating, signal?: AbortSignal): Promise<void> =>
+      inTransaction(knex, signal, (trx) => applyUpdate(trx, account, hexToBytes(requestId), update)),
+
     /** The claim on an idempotency key; undefined when nobody used the key. */
     findIdempotencyClaim: (account: Account, key: string, signal?: AbortSignal) =>
       inTransaction(knex, signal, (trx) => findClaim(trx, account, key)),
@@ -143,6 +155,29 @@ export function createRequestRepository(knex: Knex, now = () => new Date()) {
         return (await findClaim(trx, account, claim.key)) ?? claim
       }),
   }
+}
+
+/** How a request is updated, and by whom. */
+export interface Updating extends Pick<AuditEntry, 'at' | 'actor' | 'keyId'> {
+  /** Decides on the stored request; when it throws, nothing is stored. */
+  readonly decide: (stored: PaymentRequest) => DecidedUpdate
+}
+
+/** Updates a request and its payments, and logs what changed. An expiry that moves is logged again when it is reached. */
+async function applyUpdate(trx: Knex.Transaction, account: Account, id: Buffer, { decide, ...by }: Updating) {
+  const locked = await lockAccount(trx, account.id, by.at)
+  const stored = trx<BalanceRow>('requests').where({ account_id: account.id, request_id: id })
+  const [row] = await stored.clone()
+  if (row === undefined) return
+  const { updated, changed } = decide(requestOfRow(row))
+  if (changed.length === 0) return
+  const { title, expires_at, metadata } = rowOfRequest(account, updated)
+  const isMoved = row.expires_at?.getTime() !== expires_at?.getTime()
+  await stored.clone().update({ title, expires_at, metadata, ...(isMoved && { expiry_logged: false }) })
+  await settleStored(locked, [id])
+  await logRequests(locked, [id])
+  const details = { requestId: updated.requestId, changed }
+  await insertAuditEntry(trx, { ...by, action: 'UPDATE_REQUEST', account: account.name, details })
 }
 
 async function findClaim(trx: Knex, account: Account, key: string): Promise<IdempotencyClaim | undefined> {
@@ -211,6 +246,7 @@ function rowOfRequest(account: Account, request: PaymentRequest) {
     expires_at: request.expiresAt ?? null,
     title: request.title ?? null,
     return_url: request.returnUrl ?? null,
+    metadata: request.metadata ?? null,
     cancelled_at: request.cancelledAt ?? null,
   }
 }
@@ -244,6 +280,7 @@ export function requestOfRow(row: RequestRow): PaymentRequest {
     expiresAt: row.expires_at ?? undefined,
     title: row.title ?? undefined,
     returnUrl: row.return_url ?? undefined,
+    metadata: row.metadata ?? undefined,
     cancelledAt: row.cancelled_at ?? undefined,
   }
 }
