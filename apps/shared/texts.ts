@@ -270,6 +270,7 @@ export const whyTexts = {
     cancelled: 'This request was cancelled',
     expired: 'This request has expired',
     ownWallet: 'This wallet is the payee’s own',
+    notAllowed: 'This wallet is not on the request’s list',
     can: (ways: number) => (ways === 1 ? 'This wallet can pay in one way' : `This wallet can pay in ${ways} ways`),
     cheapest: (way: string, cost: string) => `Cheapest: ${way}, for ${cost} in fees`,
     only: (way: string, cost: string) => `It pays ${way}, for ${cost} in fees`,
@@ -345,6 +346,7 @@ export const paymentTexts = {
   title: 'Payment',
   back: 'Payments',
   inUsd: 'at the time of its block',
+  marks: { notAllowed: 'This payer is not on the request’s list.' },
   states: {
     PENDING: 'Not final yet. A reorg could still remove it, so wait before you deliver.',
     PARTIAL: 'Final, but the request is not fully paid.',
@@ -524,6 +526,7 @@ export const requestTexts = {
       reference: 'Your reference',
       title: 'Title for payers',
       refundAddress: 'Refunds go to',
+      allowedPayers: 'Who may pay',
       returnUrl: 'Payers go back to',
       created: 'Created',
       expires: 'Expires',
@@ -589,6 +592,7 @@ export const requestTexts = {
       title: { label: 'Title for payers', help: 'What they pay for, as the checkout page shows it.' },
       returnUrl: { label: 'Payers go back to', help: 'A page of your shop: https://shop.example/orders/42.' },
       refundAddress: { label: 'Refunds go to', help: 'An address of the payer, if you know it.' },
+      allowedPayers: { label: 'Who may pay', help: 'Addresses with spaces between them. Empty: anybody.' },
       expiresAt: { label: 'Expires', help: (zone: string) => `In your zone, ${zone}. Empty: never.` },
     },
     soon: {

@@ -24,6 +24,8 @@ export interface PaymentRequest {
   readonly network: string
   readonly reference?: string | undefined
   readonly refundAddress?: Address | undefined
+  /** The only wallets that may pay, in order of address; at least one. Undefined: anybody may. */
+  readonly allowedPayers?: readonly Address[] | undefined
   /** What payers read. */
   readonly title?: string | undefined
   /** Where payers go back to. */

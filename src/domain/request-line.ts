@@ -12,6 +12,8 @@ export interface TermsInput {
   readonly network?: string | undefined
   readonly reference?: string | undefined
   readonly refundAddress?: string | undefined
+  /** Empty: anybody may pay. */
+  readonly allowedPayers?: readonly string[] | undefined
   readonly requestId?: string | undefined
   readonly salt?: string | undefined
   /** RFC 3339, or a day, whose end is meant. */
@@ -35,7 +37,8 @@ export interface RequestLine extends TermsInput {
  */
 export function formatRequestLine(request: PaymentRequest): string {
   const { requestId, salt, paymentReference, payee, amount, invoiceCurrency, paymentCurrency, network } = request
-  const { reference, refundAddress, expiresAt, title, returnUrl, metadata, createdAt, cancelledAt } = request
+  const { reference, refundAddress, allowedPayers, expiresAt, title, returnUrl, metadata, createdAt, cancelledAt } =
+    request
   return JSON.stringify({
     requestId,
     salt,
@@ -47,6 +50,7 @@ export function formatRequestLine(request: PaymentRequest): string {
     network,
     reference,
     refundAddress: refundAddress && formatAddress(refundAddress),
+    allowedPayers: allowedPayers?.map(formatAddress),
     expiresAt,
     title,
     returnUrl,

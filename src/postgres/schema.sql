@@ -186,7 +186,7 @@ create table pending_replays (
 
 -- What payments and refunds make of a request is written when they are settled, so that lists are filtered by it without reading payments:
 -- status, the rank of its status (requestStatuses, from 1); paid, by final payments; pending, by others; held, of all less what was returned;
--- overpaid, null before something covers the request. expiry_logged: whether its expiry stands in the log of changes.
+-- overpaid, null before something covers the request. allowed_payers: addresses, separated by spaces. expiry_logged: whether its expiry stands in the log of changes.
 create table requests (
   account_id integer not null,
   request_id bytea not null,
@@ -201,6 +201,7 @@ create table requests (
   reference text collate "C",
   refund_address bytea,
   refund_topic bytea,
+  allowed_payers text,
   created_at timestamptz(3) not null,
   expires_at timestamptz(3),
   cancelled_at timestamptz(3),
@@ -265,6 +266,7 @@ create unique index refund_wallets_in_force on refund_wallets (account_id, addre
 -- event_index: the place in the transaction; log_index: in the block, which gives the order of the chain.
 -- line_hash, line_updated_at: of the import line that the row was written from; line_hash is null once detection has changed it.
 -- superseded: an imported payment that counts nowhere, because an event of the chain stands for it.
+-- marks: bits of what is said against it (paymentMarks).
 -- changed_at: the stamp of the transaction that last changed the row (account_changes); for rows that it copies, a setting of the transaction.
 create table payments (
   account_id integer not null,
@@ -275,6 +277,7 @@ create table payments (
   imported boolean not null,
   detected boolean not null default false,
   superseded boolean not null default false,
+  marks smallint not null default 0,
   event_index integer,
   log_index integer,
   block_number bigint,

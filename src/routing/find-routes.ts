@@ -113,14 +113,15 @@ async function find(
   how: Pick<AssessOptions, 'holdsEnough' | 'onAssessed'> = {},
 ): Promise<{ readonly answer: RoutesAnswer; readonly payment?: Payment }> {
   const { question, preferences } = readRoutesQuestion(rawQuestion, dependencies)
-  const inquiry = await inquire(account, question, options.signal, dependencies)
+  const isEstimate = how.holdsEnough === true
+  const inquiry = await inquire(account, { ...question, isEstimate }, options.signal, dependencies)
   const answer = { ...inquiry.answer, warnings: [...inquiry.answer.warnings, ...preferences.unmet] }
   if (inquiry.search === undefined) return { answer }
   const { wallet } = question
-  const payment = { ...inquiry.search.payment, isEstimate: how.holdsEnough === true }
+  const { payment } = inquiry.search
   const { expiresAt: requestExpiresAt } = payment.request
   const quoting = { wallet, preferences, requestExpiresAt, ...how }
-  const planned = planAll({ ...inquiry, search: { ...inquiry.search, payment } }, dependencies, preferences)
+  const planned = planAll(inquiry, dependencies, preferences)
   const quoted = await quotePlanned(planned, quoting, options, dependencies)
   return { answer: { ...answer, ...quoted, routes: rankRoutes(quoted.routes, preferences.sort) }, payment }
 }

@@ -56,6 +56,7 @@ const terms = {
   network: 'base',
   reference: 'INV-1',
   refundAddress: addressOf(0x78),
+  allowedPayers: [addressOf(0x79), addressOf(0x7a)],
 }
 
 async function runImport(lines: readonly object[], to = shop) {
@@ -226,6 +227,9 @@ describe('import of requests', () => {
       { ...terms, payee: formatAddress(addressOf(0x11)) },
       { ...terms, refundAddress: formatAddress(addressOf(0x99)) },
       { ...terms, network: undefined },
+      { ...terms, allowedPayers: addressOf(0x79) },
+      { ...terms, allowedPayers: [addressOf(0x79), 7] },
+      { ...terms, allowedPayers: [terms.payee] },
     ]
     expect(await runImport(lines)).toEqual({
       written: 2,
@@ -249,6 +253,9 @@ describe('import of requests', () => {
         '19 RECEIVER_IS_CONTRACT',
         '20 RECEIVER_IS_CONTRACT',
         '21 MISSING_FIELD',
+        '22 INVALID_FIELD',
+        '23 INVALID_FIELD',
+        '24 INVALID_ADDRESS',
       ],
     })
     expect(await listOf(other)).toEqual([])

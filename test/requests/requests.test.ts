@@ -164,6 +164,7 @@ describe('createPaymentRequest', () => {
     ['reference', { reference: 'INV-2' }],
     ['reference', { reference: undefined }],
     ['refundAddress', { refundAddress: formatAddress(addressOf(78)) }],
+    ['allowedPayers', { allowedPayers: [formatAddress(addressOf(78))] }],
     ['salt', { salt: '0000000000000001' }],
     ['invoiceCurrency', { invoiceCurrency: 'USD' }],
     ['returnUrl', { returnUrl: 'https://shop.example/orders/1' }],

@@ -131,6 +131,35 @@ describe('the payee’s own wallet', () => {
   })
 })
 
+describe('a wallet that is not among the allowed payers', () => {
+  const lowered = WALLET.toLowerCase() as EvmAddress
+  const request = { ...inUsdc('10'), allowedPayers: [lowered] as unknown as Address[] }
+
+  it.each([
+    ['of its family', freshAddress('not allowed'), ['PAYER_NOT_ALLOWED']],
+    ['of another family', TRON_WALLET, ['PAYER_NOT_ALLOWED']],
+    ['the payee', PAYEE, ['WALLET_IS_PAYEE']],
+  ])('has no routes, and cannot pay: %s', async (_, wallet, reasons) => {
+    await ethereum.fund(ethereum.tokens.USDC, freshAddress('not allowed'), 100_000_000n)
+    const question = { paymentReference: routing.addRequest(request), wallet }
+    const { routes, unavailable, warnings, degraded } = await routing.find(question)
+    expect([routes, unavailable, reasonsOf(warnings), degraded]).toEqual([[], [], reasons, false])
+    // The list is the merchant's alone.
+    expect(JSON.stringify(warnings).toLowerCase()).not.toContain(lowered)
+    await expect(routing.prepare(question)).rejects.toMatchObject({
+      reason: reasons[0],
+      violations: [{ field: 'wallet' }],
+    })
+  })
+
+  it('does not hinder those that are, nor the ways before a wallet is known', async () => {
+    const paymentReference = routing.addRequest(request)
+    expect((await routing.find({ paymentReference, wallet: WALLET })).routes[0]?.id).toBe('REQUEST_NETWORK_PAYMENT')
+    const options = await routing.findOptions(paymentReference)
+    expect([options.routes[0]?.id, options.warnings]).toEqual(['REQUEST_NETWORK_PAYMENT', []])
+  })
+})
+
 describe('invalid input', () => {
   const good = { paymentReference: '', wallet: WALLET }
   const fee = (feePercentage?: string, feeAddress?: string) => ({

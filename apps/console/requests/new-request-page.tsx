@@ -144,7 +144,7 @@ function Terms({ field }: PartProps) {
 }
 
 function Optional({ field }: PartProps) {
-  const { reference, title, returnUrl, refundAddress, expiresAt } = texts.fields
+  const { reference, title, returnUrl, refundAddress, allowedPayers, expiresAt } = texts.fields
   return (
     <section className="card stack" aria-labelledby="more">
       <h2 id="more">{texts.more}</h2>
@@ -160,6 +160,7 @@ function Optional({ field }: PartProps) {
         <Soon onChoose={field('expiresAt').onType} />
       </div>
       <TextField {...refundAddress} {...field('refundAddress')} isMono />
+      <TextField {...allowedPayers} {...field('allowedPayers')} isMono />
       <TextField {...returnUrl} {...field('returnUrl')} inputMode="url" />
     </section>
   )

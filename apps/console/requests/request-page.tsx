@@ -104,7 +104,7 @@ function RequestView({ request, isCut }: { request: PaymentRequest; isCut: boole
 
 function Terms({ request }: { request: PaymentRequest }) {
   const { fields, noReference, noRefundAddress, never } = texts
-  const { reference, title, returnUrl, refundAddress, expiresAt, cancelledAt } = request
+  const { reference, title, returnUrl, refundAddress, allowedPayers, expiresAt, cancelledAt } = request
   const quiet = (text: string) => <span className="quiet">{text}</span>
   return (
     <Card id="terms" title={texts.terms}>
@@ -119,6 +119,9 @@ function Terms({ request }: { request: PaymentRequest }) {
             fields.refundAddress,
             refundAddress === undefined ? quiet(noRefundAddress) : <Copyable value={refundAddress} whole />,
           ],
+          allowedPayers.length === 0
+            ? undefined
+            : [fields.allowedPayers, allowedPayers.map((payer) => <Copyable key={payer} value={payer} whole />)],
           returnUrl === undefined ? undefined : [fields.returnUrl, <Copyable value={returnUrl} whole />],
           [fields.created, <Time at={request.createdAt} />],
           [fields.expires, expiresAt === undefined ? quiet(never) : <Time at={expiresAt} />],

@@ -16,6 +16,8 @@ export const noTerms = {
   title: '',
   returnUrl: '',
   refundAddress: '',
+  /** Addresses with spaces or commas between them. */
+  allowedPayers: '',
   /** Of an input of date and time, in the browser's zone: `2026-11-24T10:00`. */
   expiresAt: '',
 }
@@ -27,7 +29,15 @@ export type TermName = keyof TypedTerms
 export function termsOf(typed: TypedTerms) {
   const trimmed = Object.entries(typed).map(([name, text]) => [name, text.trim()])
   const typedTerms = Object.fromEntries(trimmed) as TypedTerms
-  const { payee, amount: amountText, paymentCurrency, invoiceCurrency, expiresAt, ...optional } = typedTerms
+  const {
+    payee,
+    amount: amountText,
+    paymentCurrency,
+    invoiceCurrency,
+    expiresAt,
+    allowedPayers,
+    ...optional
+  } = typedTerms
   const amount = readAmount(amountText)
   return {
     payee,
@@ -36,6 +46,7 @@ export function termsOf(typed: TypedTerms) {
     paymentCurrency,
     invoiceCurrency: invoiceCurrency === '' ? paymentCurrency : invoiceCurrency,
     ...Object.fromEntries(Object.entries(optional).filter(([, text]) => text !== '')),
+    ...(allowedPayers !== '' && { allowedPayers: allowedPayers.split(/[\s,]+/).filter((text) => text !== '') }),
     ...(expiresAt !== '' && { expiresAt: new Date(expiresAt).toISOString() }),
   }
 }
@@ -55,7 +66,7 @@ export function sayViolations(
       .filter(({ field, reason }) => field !== 'invoiceCurrency' || reason !== 'MISSING_FIELD')
       .map((violation) => [
         // The network is the second half of the payment currency.
-        violation.field === 'network' ? 'paymentCurrency' : violation.field,
+        violation.field === 'network' ? 'paymentCurrency' : violation.field.replace(/\[\d+\]$/, ''),
         sayViolation(violation, amount),
       ]),
   )

@@ -19,6 +19,7 @@ const closed: Readonly<Record<string, Pick<Verdict, 'tone' | 'title'>>> = {
   REQUEST_CANCELLED: { tone: 'bad', title: whyTexts.verdict.cancelled },
   REQUEST_EXPIRED: { tone: 'bad', title: whyTexts.verdict.expired },
   WALLET_IS_PAYEE: { tone: 'bad', title: whyTexts.verdict.ownWallet },
+  PAYER_NOT_ALLOWED: { tone: 'bad', title: whyTexts.verdict.notAllowed },
 }
 
 export function isClosing({ reason }: Pick<Warning, 'reason'>): boolean {

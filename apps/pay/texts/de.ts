@@ -154,6 +154,7 @@ export const texts: PayTexts = {
       'Die Bridge liefert vielleicht etwas mehr, als zu bezahlen ist. Der Rest geht an Ihre Wallet auf der anderen Chain.',
     AMOUNT_ABOVE_OUTSTANDING: 'Das ist mehr, als noch zu bezahlen ist.',
     WALLET_IS_PAYEE: 'Das ist die Wallet des Shops selbst. Wählen Sie eine andere.',
+    PAYER_NOT_ALLOWED: 'Diese Wallet kann diese Forderung nicht bezahlen. Nehmen Sie eine andere.',
     COIN_NOT_SWAPPABLE: 'Diese Währung kann nicht für die Zahlung getauscht werden.',
     CHAIN_UNREACHABLE: 'Diese Chain antwortet gerade nicht. Versuchen Sie es gleich noch einmal.',
     approval: 'Ihre Wallet bittet Sie zuerst, den Betrag freizugeben, und dann zu bezahlen.',

@@ -148,6 +148,7 @@ export const en = {
       'The bridge may deliver a little more than is due. The rest goes to your wallet on the other chain.',
     AMOUNT_ABOVE_OUTSTANDING: 'This is more than is left to pay.',
     WALLET_IS_PAYEE: 'This is the shop’s own wallet. Choose another one.',
+    PAYER_NOT_ALLOWED: 'This wallet cannot pay this request. Use another one.',
     COIN_NOT_SWAPPABLE: 'This coin cannot be swapped for the payment.',
     CHAIN_UNREACHABLE: 'This chain does not respond just now. Try again in a moment.',
     approval: 'Your wallet first asks you to approve the amount, then to pay.',

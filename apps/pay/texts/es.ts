@@ -152,6 +152,7 @@ export const texts: PayTexts = {
       'El puente puede entregar un poco más de lo debido. El resto va a su monedero en la otra cadena.',
     AMOUNT_ABOVE_OUTSTANDING: 'Es más de lo que queda por pagar.',
     WALLET_IS_PAYEE: 'Este es el monedero de la propia tienda. Elija otro.',
+    PAYER_NOT_ALLOWED: 'Este monedero no puede pagar esta solicitud. Use otro.',
     COIN_NOT_SWAPPABLE: 'Esta moneda no se puede cambiar para el pago.',
     CHAIN_UNREACHABLE: 'Esta cadena no responde ahora. Inténtelo de nuevo en un momento.',
     approval: 'Su monedero le pide primero que autorice el importe y después que pague.',

@@ -157,6 +157,7 @@ export const texts: PayTexts = {
       'Le pont livre peut-être un peu plus que nécessaire. Le reste va à votre portefeuille sur l’autre chaîne.',
     AMOUNT_ABOVE_OUTSTANDING: 'C’est plus que ce qui reste à payer.',
     WALLET_IS_PAYEE: 'C’est le portefeuille de la boutique elle-même. Choisissez-en un autre.',
+    PAYER_NOT_ALLOWED: 'Ce portefeuille ne peut pas payer cette demande. Utilisez-en un autre.',
     COIN_NOT_SWAPPABLE: 'Cette monnaie ne peut pas être échangée pour le paiement.',
     CHAIN_UNREACHABLE: 'Cette chaîne ne répond pas pour le moment. Réessayez dans un instant.',
     approval: 'Votre portefeuille vous demande d’abord d’autoriser le montant, puis de payer.',

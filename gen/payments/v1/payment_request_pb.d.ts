@@ -192,6 +192,14 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
    * @generated from field: map<string, string> metadata = 23;
    */
   metadata: { [key: string]: string };
+
+  /**
+   * The only wallets that may pay, in order of address; empty where anybody may, and for publishable keys. Others get no
+   * routes (PAYER_NOT_ALLOWED); what they pay all the same counts, and is marked.
+   *
+   * @generated from field: repeated string allowed_payers = 24;
+   */
+  allowedPayers: string[];
 };
 
 /**

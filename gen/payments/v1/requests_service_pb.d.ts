@@ -134,6 +134,14 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
    * @generated from field: map<string, string> metadata = 13;
    */
   metadata: { [key: string]: string };
+
+  /**
+   * The only wallets that may pay: at most 100 addresses (TOO_MANY_VALUES) of the form of the request's chain, each once,
+   * none of them zero or the payee. Their order does not matter. Default: anybody may. INVALID_ADDRESS.
+   *
+   * @generated from field: repeated string allowed_payers = 14;
+   */
+  allowedPayers: string[];
 };
 
 /**

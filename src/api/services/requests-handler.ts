@@ -145,7 +145,8 @@ function groupToProto({ invoiceCurrency, symbol, network, count, ...amounts }: R
 
 /** Turns a request into its message. */
 export function requestToProto({ request, balance }: RequestWithBalance, warnings: readonly RouteWarning[]) {
-  const { createdAt, expiresAt, cancelledAt, payee, amount, refundAddress, metadata = {}, ...terms } = request
+  const { createdAt, expiresAt, cancelledAt, payee, amount, refundAddress, ...others } = request
+  const { allowedPayers = [], metadata = {}, ...terms } = others
   const { requestId, salt } = terms
   return {
     ...terms,
@@ -158,6 +159,7 @@ export function requestToProto({ request, balance }: RequestWithBalance, warning
     overpaidAmount: formatDecimal(balance.overpaidAmount),
     payee: formatAddress(payee),
     refundAddress: refundAddress && formatAddress(refundAddress),
+    allowedPayers: allowedPayers.map(formatAddress),
     refundReference: refundAddress && paymentReferenceOf(requestId, salt, refundAddress),
     createdAt: timestampFromDate(createdAt),
     expiresAt: expiresAt && timestampFromDate(expiresAt),

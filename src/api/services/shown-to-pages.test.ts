@@ -6,7 +6,15 @@ import { SHOWN_TO_PAGES } from './shown-to-pages.ts'
 
 /** What pages may not see. A field that stands neither here nor in the list of what is shown fails this test: decide about it. */
 const HIDDEN: Readonly<Record<string, readonly string[]>> = {
-  'payments.v1.PaymentRequest': ['requestId', 'salt', 'reference', 'refundAddress', 'refundReference', 'metadata'],
+  'payments.v1.PaymentRequest': [
+    'requestId',
+    'salt',
+    'reference',
+    'refundAddress',
+    'refundReference',
+    'metadata',
+    'allowedPayers',
+  ],
 }
 
 const { getPaymentRequest, watchPaymentRequest, getShop } = RequestsService.method

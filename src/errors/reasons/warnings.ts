@@ -23,6 +23,10 @@ export const warningReasons = {
     message: 'the wallet {wallet} is the payee of this request, and payments to oneself never count',
     remedy: 'pay with another wallet',
   }),
+  PAYER_NOT_ALLOWED: errorOrWarning('INVALID_INPUT', {
+    message: 'the wallet {wallet} is not one of those that may pay this request',
+    remedy: 'pay with one of them, or ask whoever made the request',
+  }),
   AMOUNT_ABOVE_OUTSTANDING: warning({
     message: 'the amount {amount} is above the outstanding balance of {outstanding} {currency}',
     remedy: 'pay the outstanding balance',

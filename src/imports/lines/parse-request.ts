@@ -1,5 +1,5 @@
 import type { RequestLine } from '../../domain/request-line.ts'
-import { objectOf, type Reader, readMetadata, readString, readTime } from './read-fields.ts'
+import { listOf, objectOf, type Reader, readMetadata, readString, readTime } from './read-fields.ts'
 
 const fields: { readonly [K in keyof RequestLine]-?: Reader<unknown> } = {
   payee: readString,
@@ -9,6 +9,7 @@ const fields: { readonly [K in keyof RequestLine]-?: Reader<unknown> } = {
   network: readString,
   reference: readString,
   refundAddress: readString,
+  allowedPayers: listOf(readString),
   requestId: readString,
   salt: readString,
   paymentReference: readString,

@@ -11,8 +11,11 @@ import type { Metadata, PaymentRequest, RequestUpdate } from '../../domain/payme
 import type { TermsInput } from '../../domain/request-line.ts'
 import {
   type AmountRule,
+  explainReceiver,
+  requireAddress,
   requireAmount,
   requireDate,
+  requireFewValues,
   requireMerchantReference,
   requireMetadata,
   requireMetadataChanges,
@@ -23,7 +26,7 @@ import {
   requireSalt,
   requireTitle,
 } from '../../domain/require-input.ts'
-import { readAll, readOnce } from '../../errors/gather-errors.ts'
+import { readAll, readEach, readOnce } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 
 /** Checked terms. What was not given is undefined. */
@@ -58,6 +61,7 @@ export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
     payee,
     amount: () => parseAmount(input.amount, invoiceCurrency),
     refundAddress: () => given(input.refundAddress, (text) => parseRefundAddress(text, { payee, chain }, known)),
+    allowedPayers: () => parseAllowedPayers(input.allowedPayers ?? [], { payee, chain }, known),
     reference: () => given(input.reference, (text) => requireMerchantReference('reference', text)),
     requestId: () => given(input.requestId, (text) => requireRequestId('requestId', text)),
     salt: () => given(input.salt, (text) => requireSalt('salt', text)),
@@ -146,15 +150,38 @@ function parseReceiver(field: string, text: string, readNetwork: () => string, {
   return requireReceiver(field, text, receiverChain(readNetwork(), chains))
 }
 
+/** Who is to be paid, and on which chain. */
+interface Receiving {
+  readonly payee: () => Address
+  readonly chain: () => string
+}
+
 /** Refuses the payee's own address: its refund reference would be the payment reference, and refunds would look like payments. */
-function parseRefundAddress(
-  text: string,
-  { payee, chain }: { readonly payee: () => Address; readonly chain: () => string },
-  known: KnownCurrencies,
-): Address {
+function parseRefundAddress(text: string, { payee, chain }: Receiving, known: KnownCurrencies): Address {
   const address = parseReceiver('refundAddress', text, chain, known)
   if (address !== payee()) return address
   throw waybillError('REFUND_ADDRESS_IS_PAYEE', { field: 'refundAddress', value: text })
+}
+
+/** Reads a set of wallets. @returns them in order of address, so that equal sets are equal terms; undefined for none */
+function parseAllowedPayers(
+  texts: readonly string[],
+  { payee, chain }: Receiving,
+  { chains }: KnownCurrencies,
+): readonly Address[] | undefined {
+  requireFewValues('allowedPayers', texts)
+  const known = new Set<Address>()
+  readEach(texts, (value, place) => {
+    const field = `allowedPayers[${place}]`
+    const address = requireAddress(field, value)
+    const detail =
+      explainReceiver(address, receiverChain(chain(), chains)) ??
+      (address === payee() ? 'it is the payee, whose own payments never count' : undefined) ??
+      (known.has(address) ? 'it is listed twice' : undefined)
+    if (detail !== undefined) throw waybillError('INVALID_ADDRESS', { field, value, detail })
+    known.add(address)
+  })
+  return known.size === 0 ? undefined : [...known].toSorted()
 }
 
 /** The request of the terms. An id or salt that they do not have is drawn. */
@@ -172,6 +199,7 @@ const comparedTerms = [
   'network',
   'reference',
   'refundAddress',
+  'allowedPayers',
   'returnUrl',
 ] as const
 
@@ -183,7 +211,8 @@ export function differingTerms(terms: Terms, stored: PaymentRequest): string[] {
 }
 
 function comparable(terms: Pick<Terms, (typeof comparedTerms)[number]>, name: (typeof comparedTerms)[number]) {
-  return name === 'amount' ? formatDecimal(terms.amount) : terms[name]?.valueOf()
+  if (name === 'amount') return formatDecimal(terms.amount)
+  return name === 'allowedPayers' ? terms.allowedPayers?.join() : terms[name]
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
-import { addressFromBytes, addressToBytes } from '../../domain/address.ts'
+import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
 import { formatDecimal, readStoredDecimal } from '../../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import { paymentReferenceOf, topicOfReference } from '../../domain/identifiers.ts'
@@ -242,6 +242,7 @@ function rowOfRequest(account: Account, request: PaymentRequest) {
     network: request.network,
     reference: request.reference ?? null,
     refund_address: request.refundAddress === undefined ? null : addressToBytes(request.refundAddress),
+    allowed_payers: request.allowedPayers?.join(' ') ?? null,
     created_at: request.createdAt,
     expires_at: request.expiresAt ?? null,
     title: request.title ?? null,
@@ -276,6 +277,7 @@ export function requestOfRow(row: RequestRow): PaymentRequest {
     network: row.network,
     reference: row.reference ?? undefined,
     refundAddress: row.refund_address === null ? undefined : addressFromBytes(row.refund_address),
+    allowedPayers: row.allowed_payers?.split(' ') as Address[] | undefined,
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
     title: row.title ?? undefined,

@@ -28,7 +28,7 @@ export interface Payment {
   /** Whether the quote is the one to be paid by: then no remembered quote may be used. */
   readonly isFinalQuote?: boolean
   /** Whether no wallet is known yet: quotes that a provider counts are for those who pay. */
-  readonly isEstimate?: boolean
+  readonly isEstimate?: boolean | undefined
 }
 
 /** Bounds what leaves the wallet by conversions and swaps, whose amount is known only when they are mined. */
@@ -75,6 +75,8 @@ export interface ParsedQuestion {
   /** Above 0. Whether it fits its currency's decimals is checked later, by `checkAmount`. */
   readonly amount: Decimal | undefined
   readonly platformFee: PlatformFee | undefined
+  /** Whether no wallet is known yet. */
+  readonly isEstimate?: boolean
 }
 
 const HUNDRED = 100n

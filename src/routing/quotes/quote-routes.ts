@@ -57,7 +57,7 @@ export interface Inquiry {
   readonly answer: RoutesAnswer
   /** Absent when there is nothing to search for: then the answer is final. */
   readonly search?: { readonly payment: Payment; readonly candidates: readonly Candidate[] }
-  /** The error for a caller who wants to pay a request that was cancelled or has expired, or with the payee's own wallet. */
+  /** The error for a caller who wants to pay a request that was cancelled or has expired, or with a wallet that may not pay it. */
   readonly refusal?: WaybillError
 }
 
@@ -110,10 +110,11 @@ export async function inquire(
 
   const destination = findDestination(request, dependencies)
   const unavailable = 'reason' in destination ? [{ chain: request.network, ...destination }] : []
-  if (question.wallet === request.payee) return refusePayee({ ...answer, unavailable }, question.wallet)
+  const { wallet, platformFee, isEstimate } = question
+  const refused = isEstimate ? undefined : refusalOf(wallet, request)
+  if (refused !== undefined) return refuse({ ...answer, unavailable }, wallet, refused)
   if ('reason' in destination) return { answer: { ...answer, unavailable } }
-  const { wallet, platformFee } = question
-  const payment = { request, wallet, destination, amount: units, limit: DEFAULT_LIMIT, platformFee }
+  const payment = { request, wallet, destination, amount: units, limit: DEFAULT_LIMIT, platformFee, isEstimate }
   const candidates = findCandidates(request, destination, tokens)
   if (addressFamily(question.wallet) !== chains.familyOf(request.network)) {
     return { answer: { ...answer, unavailable: candidates.map(({ source }) => familyMismatch(source, question)) } }
@@ -121,11 +122,16 @@ export async function inquire(
   return { answer, search: { payment, candidates } }
 }
 
-/** Payments to oneself never count, so nobody is sent to make one. */
-function refusePayee(answer: RoutesAnswer, payee: Address): Inquiry {
-  const terms = { field: 'wallet', wallet: formatAddress(payee) }
-  const warnings = [...answer.warnings, warn('WALLET_IS_PAYEE', terms)]
-  return { answer: { ...answer, warnings }, refusal: waybillError('WALLET_IS_PAYEE', terms) }
+/** Why a wallet is not sent to pay a request. Payments to oneself never count. */
+function refusalOf(wallet: Address, { payee, allowedPayers }: PaymentRequest) {
+  if (wallet === payee) return 'WALLET_IS_PAYEE'
+  return allowedPayers?.includes(wallet) === false ? 'PAYER_NOT_ALLOWED' : undefined
+}
+
+function refuse(answer: RoutesAnswer, wallet: Address, reason: NonNullable<ReturnType<typeof refusalOf>>): Inquiry {
+  const terms = { field: 'wallet', wallet: formatAddress(wallet) }
+  const warnings = [...answer.warnings, warn(reason, terms)]
+  return { answer: { ...answer, warnings }, refusal: waybillError(reason, terms) }
 }
 
 /** Lets all providers plan what is wanted, without reading any chain. */

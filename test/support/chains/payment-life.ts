@@ -84,6 +84,7 @@ export interface PaymentJson {
   refunds: { amount: string; currency: string; txHash: string }[]
   refundedAmount: string
   statusHistory: { status: string; at: string }[]
+  marks: string[]
 }
 
 /** Terms of a request as a caller sends them; what is left out is USDC on BASE. */
@@ -95,6 +96,7 @@ export interface Terms {
   network?: string
   reference?: string
   refundAddress?: string
+  allowedPayers?: readonly string[]
   requestId?: string
   salt?: string
 }
