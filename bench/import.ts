@@ -181,6 +181,7 @@ function paymentOf(n: number): Payment {
         network,
       },
     ],
+    marks: [],
     exchangeRates: [{ from: currency, to: 'USD', rate: '1.0001', source: 'feed', at: timestamp.toISOString() }],
     gas: {
       used: '90211',

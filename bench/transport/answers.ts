@@ -41,6 +41,7 @@ function paymentOf(n: number): Payment {
     paymentReference: `0x${hexOf(n, 16)}`,
     reference: `INV-2026-${n}`,
     fees: [],
+    marks: [],
     exchangeRates: [],
     refunds: [],
     refundedAmount: '0',

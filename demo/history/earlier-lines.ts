@@ -152,6 +152,7 @@ function planPayment({ spec, people, random, atSec, place, toSec }: PlanContext)
     gas: gasOf(source ?? spec, type, atSec),
     refunds: refund?.refunds ?? [],
     refundedAmount: refund === undefined ? formatAmount(0n, 0) : formatAmount(amount, decimals),
+    marks: [],
     statusHistory: [
       { status: 'PENDING', at: timestamp.toISOString() },
       { status: refund === undefined ? status : 'CONFIRMED', at: new Date(settledSec * 1_000).toISOString() },

@@ -72,6 +72,7 @@ export function toPaymentLine(payment: Payment) {
     refundedAmount: payment.refundedAmount,
     statusHistory: payment.statusHistory.map(({ status, at }) => ({ status, at: formatTime(new Date(at)) })),
     superseded: payment.superseded,
+    marks: payment.marks,
   } satisfies Readonly<Record<LineField, unknown>>
 }
 

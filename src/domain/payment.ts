@@ -17,6 +17,10 @@ export type FeeType = (typeof feeTypes)[number]
 export const feeStages = ['SENDING', 'PROXYING', 'RECEIVING', 'REFUNDING', 'OVERALL'] as const
 export type FeeStage = (typeof feeStages)[number]
 
+/** What may be said against a payment. Stored as bits, from the lowest. */
+export const paymentMarks = ['PAYER_NOT_ALLOWED'] as const
+export type PaymentMark = (typeof paymentMarks)[number]
+
 /** A stored payment. Amounts are in human units; `timestamp` is in whole seconds. What is unknown is absent, or undefined. */
 export interface Payment {
   /** UUID in lower case. */
@@ -62,6 +66,7 @@ export interface Payment {
   readonly statusHistory: readonly StatusChange[]
   /** Whether it counts nowhere, because its chain is followed and what was read there counts. Absent where it counts. */
   readonly superseded?: true | undefined
+  readonly marks: readonly PaymentMark[]
   /** Stored once the payment is final; counted at read before that. */
   readonly confirmations?: number | undefined
 }
@@ -125,6 +130,16 @@ export const rankOfStatus = numberIn(paymentStatuses)
 
 /** The status of a stored rank. */
 export const statusOfRank = valueIn(paymentStatuses, 'payment status has')
+
+/** The number that marks are stored as. */
+export function bitsOfMarks(marks: readonly PaymentMark[]): number {
+  return paymentMarks.reduce((bits, mark, place) => (marks.includes(mark) ? bits | (1 << place) : bits), 0)
+}
+
+/** The marks of a stored number. */
+export function marksOfBits(bits: number): PaymentMark[] {
+  return bits === 0 ? [] : paymentMarks.filter((_, place) => (bits & (1 << place)) !== 0)
+}
 
 /** The number that a type is stored by. */
 export const codeOfType = numberIn(paymentTypes)

@@ -1,5 +1,5 @@
 import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
-import { rankOfStatus } from '../domain/payment.ts'
+import { bitsOfMarks, rankOfStatus } from '../domain/payment.ts'
 import type { PaymentFacts, PaymentRow } from './payment-row.ts'
 
 /** Columns that no import decides: what a bridge delivered is asked about, and money that goes to somebody who never paid is no refund. */
@@ -12,8 +12,9 @@ const PROVEN_COLUMNS: ReadonlySet<string> = new Set(['payer', 'source_network', 
  *
  * @returns the given row when nothing changes
  */
-export function attachFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
+export function attachFacts(row: PaymentRow, read: PaymentFacts): PaymentRow {
   const seen = markDetected(row)
+  const facts = { ...read, marks: mergeMarks(row, read) }
   if (!seen.imported && seen.block_number === facts.block_number) return seen
   const isFirst = !row.detected
   const known = Object.entries(facts).filter(
@@ -23,6 +24,14 @@ export function attachFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
   const merged = { ...seen, ...(Object.fromEntries(known) as Partial<PaymentFacts>) }
   const changed = known.some(([name, value]) => !isSameValue(seen[name as keyof PaymentRow], value))
   return changed ? merged : seen
+}
+
+/** The mark that settling decides, by the list of the request. */
+export const NOT_ALLOWED = bitsOfMarks(['PAYER_NOT_ALLOWED'])
+
+/** The marks of a row whose event was read again. */
+function mergeMarks(row: PaymentRow, { marks }: PaymentFacts): number {
+  return (row.marks & NOT_ALLOWED) | marks
 }
 
 /**

@@ -3,8 +3,10 @@ import { symbolOfCurrency } from '../domain/currency.ts'
 import { trimNumeric } from '../domain/decimal.ts'
 import { type Hex, hexToBytes } from '../domain/hex.ts'
 import {
+  bitsOfMarks,
   codeOfType,
   type ExchangeRate,
+  marksOfBits,
   type Payment,
   type PaymentFee,
   type PaymentGas,
@@ -61,6 +63,8 @@ export interface PaymentRow {
   readonly gas: PaymentGas | null
   readonly refunds: readonly PaymentRefund[]
   readonly status_history: readonly StatusChange[]
+  /** By {@link bitsOfMarks}. */
+  readonly marks: number
   /** Hash of the imported line that the row was written from. Null for all other rows, and for all that were seen on chain. */
   readonly line_hash: Buffer | null
   /** `updatedAt` of the line that an imported row was written from: only a later line replaces it. */
@@ -103,6 +107,7 @@ const at = {
   refunds: 31,
   status_history: 32,
   superseded: 33,
+  marks: 34,
 } as const satisfies Partial<Record<keyof PaymentRow | 'changed_at', number>>
 
 /** The columns that {@link paymentOfRow} reads, in this order. Other columns of a row come after them. */
@@ -188,6 +193,7 @@ export function factsOfPayment(payment: ChainFields): PaymentFacts {
     fees: payment.fees,
     exchange_rates: payment.exchangeRates,
     gas: payment.gas ?? null,
+    marks: bitsOfMarks(payment.marks),
   }
 }
 
@@ -263,6 +269,7 @@ export function paymentOfRow(row: TextRow, heads: Heads): Payment {
     refundedAmount: trimNumeric(row[at.refunded_amount] as string),
     statusHistory: parsed(row[at.status_history]) as StatusChange[],
     superseded: row[at.superseded] === 't' || undefined,
+    marks: marksOfBits(Number(row[at.marks])),
     confirmations: isCountedUp(row) ? countUp(blockNumber, chainId, heads) : confirmations,
   } satisfies Readonly<Record<keyof Payment, unknown>>
 }

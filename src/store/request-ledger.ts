@@ -19,7 +19,8 @@ import { type RemovedEvent, removedKey, type Superseding, supersedeImports } fro
  * payments or refunds of a request settles it in the same transaction.
  */
 
-const LEDGER_COLUMNS = 'request_id, payee, network, amount, invoice_currency, status, paid, pending, held, overpaid'
+const LEDGER_COLUMNS =
+  'request_id, payee, network, allowed_payers, amount, invoice_currency, status, paid, pending, held, overpaid'
 
 /** Rows in one statement. PostgreSQL takes 65,535 bindings. */
 const ROWS_A_STATEMENT = 500

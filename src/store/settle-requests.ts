@@ -12,6 +12,7 @@ import { bytesToHex } from '../domain/hex.ts'
 import { type PaymentRefund, rankOfStatus, statusOfRank } from '../domain/payment.ts'
 import { rankOfSettledStatus, type SettledAmounts } from '../domain/payment-request.ts'
 import { decideStanding, type LedgerPayment, type LedgerRefund, type PaymentStanding } from '../domain/standing.ts'
+import { NOT_ALLOWED } from './payment-facts.ts'
 import type { PaymentRow } from './payment-row.ts'
 
 /** The columns of `requests` that settling reads. Amounts are numerics as text. */
@@ -19,6 +20,7 @@ export interface LedgerRequestRow {
   readonly request_id: Buffer
   readonly payee: Buffer
   readonly network: string
+  readonly allowed_payers: string | null
   readonly amount: string
   readonly invoice_currency: string
   /** Rank of what payments make of it. */
@@ -82,9 +84,10 @@ export function settleRequests({ requests, payments, refunds, stored, now }: Set
       refunds: known,
     })
     if (!isStored(request, amounts)) standings.push({ requestId: request.request_id, ...amounts })
-    return rows.map((row) =>
-      row.superseded ? leaveOut(row, now) : applyState(row, states.get(row.id), { stored, now }),
-    )
+    return rows.map((each) => {
+      const row = markPayer(each, request)
+      return row.superseded ? leaveOut(row, now) : applyState(row, states.get(row.id), { stored, now })
+    })
   })
   return {
     /** All payments; the given row itself where nothing changed. */
@@ -107,6 +110,14 @@ function isStored(
     isSame(pending, pendingAmount) &&
     isSame(held, heldAmount)
   )
+}
+
+/** Marks a payment whose payer is known, and is not one of those that may pay. */
+function markPayer(row: PaymentRow, { allowed_payers }: LedgerRequestRow): PaymentRow {
+  const payer = addressOf(row.payer)
+  const isForeign = payer !== undefined && allowed_payers?.split(' ').includes(payer) === false
+  const marks = isForeign ? row.marks | NOT_ALLOWED : row.marks & ~NOT_ALLOWED
+  return marks === row.marks ? row : { ...row, marks }
 }
 
 function applyState(

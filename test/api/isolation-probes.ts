@@ -30,6 +30,7 @@ export const ownNames: Payment = {
   sourceNetwork: 'SHOPSOURCE',
   reference: 'INV-BEADS',
   fees: [],
+  marks: [],
   exchangeRates: [],
   refunds: [],
   refundedAmount: '0',

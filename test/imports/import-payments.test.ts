@@ -119,6 +119,7 @@ const tronOf = ({ timestamp, updatedAt }: Payment): Payment => ({
       network: 'TRON',
     },
   ],
+  marks: ['PAYER_NOT_ALLOWED'],
   exchangeRates: [],
   gas: { amount: '0', currency: 'TRX-TRON' },
   refunds: [
@@ -156,6 +157,7 @@ const crosschainOf = ({ timestamp, updatedAt }: Payment): Payment => ({
   sourceNetwork: 'TRON',
   sourceTxHash: hashOf(905) as `0x${string}`,
   fees: [],
+  marks: [],
   exchangeRates: [
     { from: 'EUR', to: 'USDC-BASE', rate: '1.08', source: 'import' },
     { from: 'EUR', to: 'USD', rate: '0', source: 'feed', at: '2026-03-01T00:00:00.120Z' },

@@ -272,6 +272,7 @@ function paymentOf({
     initiator: PAYER,
     paymentReference: request.paymentReference,
     fees: [],
+    marks: [],
     exchangeRates: [],
   }
 }

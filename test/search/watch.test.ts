@@ -52,6 +52,7 @@ async function store(
       currency: 'USDC-ETHEREUM',
       network: 'ETHEREUM',
       fees: [],
+      marks: [],
       exchangeRates: [],
       refunds: [],
       refundedAmount: '0' as const,

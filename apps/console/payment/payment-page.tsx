@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import type { Payment, PaymentRequest } from '@waybill/client'
+import { type Payment, Payment_Mark, type PaymentRequest } from '@waybill/client'
 import { formatAmount } from '../../shared/format-amount.ts'
 import { paymentTexts } from '../../shared/texts.ts'
 import { Card, type Fact, Facts } from '../parts/blocks.tsx'
@@ -80,6 +80,11 @@ function isAlone({ completed, paymentReference }: Payment): boolean {
   return completed && paymentReference === undefined
 }
 
+const sayMark: Readonly<Record<Payment_Mark, (chain: string) => string>> = {
+  [Payment_Mark.MARK_UNSPECIFIED]: () => '',
+  [Payment_Mark.PAYER_NOT_ALLOWED]: () => paymentTexts.marks.notAllowed,
+}
+
 interface ViewProps {
   readonly payment: Payment
   /** It was there a moment ago and is no more. */
@@ -97,6 +102,11 @@ function PaymentView({ payment, isGone }: ViewProps) {
           <p>{gone.says}</p>
         </div>
       )}
+      {payment.marks.map((mark) => (
+        <p key={mark} className="notice warn">
+          {sayMark[mark](payment.network)}
+        </p>
+      ))}
       <p className="payment-lead row">
         {payment.reference !== undefined && <strong>{payment.reference}</strong>}
         {payment.amountInUsd !== undefined && (

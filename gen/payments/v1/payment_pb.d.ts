@@ -294,6 +294,13 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
    * @generated from field: optional google.protobuf.Timestamp changed_at = 37;
    */
   changedAt?: Timestamp | undefined;
+
+  /**
+   * What is said against the payment; an unknown payer is never marked. Example: `["PAYER_NOT_ALLOWED"]`.
+   *
+   * @generated from field: repeated payments.v1.Payment.Mark marks = 38;
+   */
+  marks: Payment_Mark[];
 };
 
 /**
@@ -642,4 +649,30 @@ export enum Payment_Type {
  * Describes the enum payments.v1.Payment.Type.
  */
 export declare const Payment_TypeSchema: GenEnum<Payment_Type>;
+
+/**
+ * What is said against a payment. It counts all the same.
+ *
+ * @generated from enum payments.v1.Payment.Mark
+ */
+export enum Payment_Mark {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: MARK_UNSPECIFIED = 0;
+   */
+  MARK_UNSPECIFIED = 0,
+
+  /**
+   * The payer is known, and not one of the request's `allowedPayers`.
+   *
+   * @generated from enum value: PAYER_NOT_ALLOWED = 1;
+   */
+  PAYER_NOT_ALLOWED = 1,
+}
+
+/**
+ * Describes the enum payments.v1.Payment.Mark.
+ */
+export declare const Payment_MarkSchema: GenEnum<Payment_Mark>;
 

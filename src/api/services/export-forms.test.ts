@@ -20,6 +20,7 @@ const least: Payment = {
   currency: 'USDC-BASE',
   network: 'BASE',
   fees: [],
+  marks: [],
   exchangeRates: [],
   refunds: [],
   refundedAmount: '0',
@@ -65,8 +66,8 @@ describe('an export', () => {
   it('as JSON lines has these bytes', () => {
     expect(fileOf(ExportPaymentsRequest_Format.NDJSON).split('\n')).toMatchInlineSnapshot(`
       [
-        "{"id":"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11","status":"PENDING","timestamp":"2026-03-01T12:00:05Z","updatedAt":"2026-03-01T12:00:06.789Z","amount":"150","currency":"USDC-BASE","network":"BASE","fees":[],"exchangeRates":[],"refunds":[],"refundedAmount":"0","statusHistory":[]}",
-        "{"id":"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11","status":"CONFIRMED","confirmations":12,"type":"CROSSCHAIN","timestamp":"2026-03-01T12:00:05Z","updatedAt":"2026-03-01T12:00:06.789Z","amount":"150","currency":"USDC-BASE","amountInUSD":"150.01","network":"BASE","txHash":"0xabababababababababababababababababababababababababababababababab","blockNumber":"18446744073709551615","eventIndex":0,"payee":"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC","reference":"=SUM(\\"A1\\"), \\nü","fees":[{"type":"PLATFORM","stage":"SENDING","provider":"request-network","amount":"0.75","currency":"USDC-BASE","amountInUSD":"0.75","receiverAddress":"0x70997970C51812dc3A010C7d01b50e0d17dc79C8","network":"BASE"}],"exchangeRates":[{"from":"USD","to":"USDC-BASE","rate":"1.0001","source":"feed","at":"2026-03-01T12:00:00Z"}],"gas":{"used":"90211","price":"0.000000008","amount":"0.000721688","currency":"ETH-BASE","amountInUSD":"2.16"},"refunds":[],"refundedAmount":"0","statusHistory":[{"status":"PENDING","at":"2026-03-01T12:00:06.789Z"}]}",
+        "{"id":"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11","status":"PENDING","timestamp":"2026-03-01T12:00:05Z","updatedAt":"2026-03-01T12:00:06.789Z","amount":"150","currency":"USDC-BASE","network":"BASE","fees":[],"exchangeRates":[],"refunds":[],"refundedAmount":"0","statusHistory":[],"marks":[]}",
+        "{"id":"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11","status":"CONFIRMED","confirmations":12,"type":"CROSSCHAIN","timestamp":"2026-03-01T12:00:05Z","updatedAt":"2026-03-01T12:00:06.789Z","amount":"150","currency":"USDC-BASE","amountInUSD":"150.01","network":"BASE","txHash":"0xabababababababababababababababababababababababababababababababab","blockNumber":"18446744073709551615","eventIndex":0,"payee":"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC","reference":"=SUM(\\"A1\\"), \\nü","fees":[{"type":"PLATFORM","stage":"SENDING","provider":"request-network","amount":"0.75","currency":"USDC-BASE","amountInUSD":"0.75","receiverAddress":"0x70997970C51812dc3A010C7d01b50e0d17dc79C8","network":"BASE"}],"exchangeRates":[{"from":"USD","to":"USDC-BASE","rate":"1.0001","source":"feed","at":"2026-03-01T12:00:00Z"}],"gas":{"used":"90211","price":"0.000000008","amount":"0.000721688","currency":"ETH-BASE","amountInUSD":"2.16"},"refunds":[],"refundedAmount":"0","statusHistory":[{"status":"PENDING","at":"2026-03-01T12:00:06.789Z"}],"marks":[]}",
         "{"error":{"code":"unavailable","message":"this process is stopping; connect again","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"SHUTTING_DOWN","domain":"waybill","metadata":{}}]}}",
         "",
       ]
@@ -76,11 +77,11 @@ describe('an export', () => {
   it('as CSV has these bytes', () => {
     expect(fileOf(ExportPaymentsRequest_Format.CSV).split('\r\n')).toMatchInlineSnapshot(`
       [
-        "id,status,confirmations,type,timestamp,updatedAt,amount,currency,amountInUSD,invoiceAmount,invoiceCurrency,network,chainId,txHash,blockNumber,eventIndex,sourceNetwork,sourceTxHash,payer,payee,initiator,tokenAddress,requestId,paymentReference,reference,refundedAmount,fees,exchangeRates,gas,refunds,statusHistory,superseded,gasAmount,gasCurrency,gasAmountInUSD,gasFee,gasFeeCurrency,gasFeeInUSD,platformFee,platformFeeCurrency,platformFeeInUSD,protocolFee,protocolFeeCurrency,protocolFeeInUSD,swapFee,swapFeeCurrency,swapFeeInUSD,crosschainFee,crosschainFeeCurrency,crosschainFeeInUSD",
-        "0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11,PENDING,,,2026-03-01T12:00:05Z,2026-03-01T12:00:06.789Z,150,USDC-BASE,,,,BASE,,,,,,,,,,,,,,0,[],[],,[],[],,,,,,,,,,,,,,,,,,,",
+        "id,status,confirmations,type,timestamp,updatedAt,amount,currency,amountInUSD,invoiceAmount,invoiceCurrency,network,chainId,txHash,blockNumber,eventIndex,sourceNetwork,sourceTxHash,payer,payee,initiator,tokenAddress,requestId,paymentReference,reference,refundedAmount,fees,exchangeRates,gas,refunds,statusHistory,superseded,marks,gasAmount,gasCurrency,gasAmountInUSD,gasFee,gasFeeCurrency,gasFeeInUSD,platformFee,platformFeeCurrency,platformFeeInUSD,protocolFee,protocolFeeCurrency,protocolFeeInUSD,swapFee,swapFeeCurrency,swapFeeInUSD,crosschainFee,crosschainFeeCurrency,crosschainFeeInUSD",
+        "0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11,PENDING,,,2026-03-01T12:00:05Z,2026-03-01T12:00:06.789Z,150,USDC-BASE,,,,BASE,,,,,,,,,,,,,,0,[],[],,[],[],,[],,,,,,,,,,,,,,,,,,",
         "0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11,CONFIRMED,12,CROSSCHAIN,2026-03-01T12:00:05Z,2026-03-01T12:00:06.789Z,150,USDC-BASE,150.01,,,BASE,,0xabababababababababababababababababababababababababababababababab,18446744073709551615,0,,,,0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC,,,,,"'=SUM(""A1""), 
-      ü",0,"[{""type"":""PLATFORM"",""stage"":""SENDING"",""provider"":""request-network"",""amount"":""0.75"",""currency"":""USDC-BASE"",""amountInUSD"":""0.75"",""receiverAddress"":""0x70997970C51812dc3A010C7d01b50e0d17dc79C8"",""network"":""BASE""}]","[{""from"":""USD"",""to"":""USDC-BASE"",""rate"":""1.0001"",""source"":""feed"",""at"":""2026-03-01T12:00:00Z""}]","{""used"":""90211"",""price"":""0.000000008"",""amount"":""0.000721688"",""currency"":""ETH-BASE"",""amountInUSD"":""2.16""}",[],"[{""status"":""PENDING"",""at"":""2026-03-01T12:00:06.789Z""}]",,0.000721688,ETH-BASE,2.16,,,,0.75,USDC-BASE,0.75,,,,,,,,,",
-        "error,SHUTTING_DOWN,this process is stopping; connect again,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,",
+      ü",0,"[{""type"":""PLATFORM"",""stage"":""SENDING"",""provider"":""request-network"",""amount"":""0.75"",""currency"":""USDC-BASE"",""amountInUSD"":""0.75"",""receiverAddress"":""0x70997970C51812dc3A010C7d01b50e0d17dc79C8"",""network"":""BASE""}]","[{""from"":""USD"",""to"":""USDC-BASE"",""rate"":""1.0001"",""source"":""feed"",""at"":""2026-03-01T12:00:00Z""}]","{""used"":""90211"",""price"":""0.000000008"",""amount"":""0.000721688"",""currency"":""ETH-BASE"",""amountInUSD"":""2.16""}",[],"[{""status"":""PENDING"",""at"":""2026-03-01T12:00:06.789Z""}]",,[],0.000721688,ETH-BASE,2.16,,,,0.75,USDC-BASE,0.75,,,,,,,,,",
+        "error,SHUTTING_DOWN,this process is stopping; connect again,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,",
         "",
       ]
     `)

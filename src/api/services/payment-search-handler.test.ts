@@ -44,6 +44,7 @@ const least: Payment = {
   currency: 'USDC-BASE',
   network: 'BASE',
   fees: [],
+  marks: [],
   exchangeRates: [],
   refunds: [],
   refundedAmount: '0',
@@ -106,6 +107,7 @@ test('unknown fields of a payment are absent', () => {
     toJson(PaymentSchema, create(PaymentSchema, createPaymentToProto()(least)), { alwaysEmitImplicit: true }),
   ).toEqual({
     id: least.id,
+    marks: [],
     status: 'PENDING',
     completed: false,
     timestamp: '2026-03-01T12:00:05Z',

@@ -2,6 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf'
 import { FeeLine_Stage, FeeLine_Type } from '../../../gen/payments/v1/fee_line_pb.js'
 import {
   type Payment_LinksSchema,
+  Payment_Mark,
   Payment_Status,
   Payment_Type,
   type Payment as PaymentMessage,
@@ -80,6 +81,7 @@ function paymentToProto(payment: Payment) {
     refundedAmount: payment.refundedAmount,
     statusHistory: payment.statusHistory.map(({ status, at }) => ({ status: Payment_Status[status], at: timeOf(at) })),
     superseded: payment.superseded,
+    marks: payment.marks.map((mark) => Payment_Mark[mark]),
   } satisfies Readonly<Record<Exclude<keyof PaymentMessage, '$typeName' | '$unknown' | 'links'>, unknown>>
 }
 

@@ -59,6 +59,7 @@ export function buildPayment(parts: PaymentParts): DetectedPayment {
     fees: feesOf(parts, usd),
     exchangeRates: [...rates, ...usd.rates, ...nativeRates(parts)],
     gas: gasOf(parts),
+    marks: [],
   } satisfies Readonly<Record<keyof DetectedPayment, unknown>>
 }
 

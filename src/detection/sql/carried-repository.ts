@@ -162,7 +162,14 @@ export async function takeSourceBack(trx: Knex.Transaction, carried: CarriedPaym
   const { accountId, paymentId, seen } = carried
   if (seen === undefined) return
   const account = await lockAccount(trx, accountId, now)
-  const columns = { source_tx_hash: null, source_network: null, payer: null, line_hash: null, updated_at: now }
+  const columns = {
+    source_tx_hash: null,
+    source_network: null,
+    payer: null,
+    marks: 0,
+    line_hash: null,
+    updated_at: now,
+  }
   const sourced = { account_id: accountId, id: paymentId, type: CROSSCHAIN, source_tx_hash: hexToBytes(seen.txHash) }
   await changeWhere(account, sourced, columns)
   const reported = await trx('reported_payers')

@@ -1,7 +1,7 @@
 import { type Address, addressFromBytes } from '../../domain/address.ts'
 import { formatDecimal, trimNumeric } from '../../domain/decimal.ts'
 import { bytesToHex } from '../../domain/hex.ts'
-import { type PaymentFee, type PaymentRefund, statusOfRank, typeOfCode } from '../../domain/payment.ts'
+import { marksOfBits, type PaymentFee, type PaymentRefund, statusOfRank, typeOfCode } from '../../domain/payment.ts'
 import { settledStatuses } from '../../domain/payment-request.ts'
 import { ownColumns, type PaymentRow, paymentColumns } from '../../store/payment-row.ts'
 import type { LedgerRequestRow, RefundRow } from '../../store/settle-requests.ts'
@@ -157,6 +157,7 @@ const columnTexts: { readonly [Name in keyof PaymentRow]?: (row: PaymentRow) => 
   token_address: (row) => addressText(row.token_address),
   fees: (row) => feesText(row.fees),
   gas: ({ gas }) => (gas === null ? undefined : `${gas.used} at ${gas.price}, ${gas.amount} ${gas.currency}`),
+  marks: (row) => marksOfBits(row.marks).join(', '),
   status: (row) => statusOfRank(row.status),
   refunds: (row) => refundsText(row.refunds),
   status_history: (row) => row.status_history.at(-1)?.status ?? statusOfRank(row.status),

@@ -37,6 +37,7 @@ const facts: PaymentFacts = {
   fees: [{ type: 'PLATFORM', stage: 'SENDING', amount: '0.1', currency: 'USDC-BASE', amountInUsd: '0.1' }],
   exchange_rates: [],
   gas: null,
+  marks: 0,
 }
 
 const row: PaymentRow = {

@@ -104,6 +104,7 @@ const columnRules = {
   source_network: 'SEEN',
   source_tx_hash: 'SEEN',
   payer: 'FILLED',
+  marks: 'FILLED',
   amount_in_usd: 'FILLED',
   fees: 'FILLED',
   exchange_rates: 'FILLED',

@@ -11,6 +11,7 @@ import {
   feeTypes,
   type Payment,
   type PaymentRefund,
+  paymentMarks,
   paymentStatuses,
   paymentTypes,
   type StatusChange,
@@ -126,6 +127,7 @@ const payment: Readers<PaymentLine> = {
   refundedAmount: readAmount,
   statusHistory: listOf(objectOf({ fields: statusChange, required: ['status', 'at'] })),
   superseded: readFlag,
+  marks: listOf(oneOf(paymentMarks)),
 }
 
 const readPayment = objectOf<Read>({
@@ -159,6 +161,7 @@ export function parsePayment(json: unknown, decimalsOf: DecimalsOf = () => 0): P
   read.refunds = (read.refunds ?? []).map(toImported)
   read.refundedAmount ??= returnedBy(read)
   read.statusHistory ??= []
+  read.marks ??= []
   if (!isFinalStatus(read.status)) delete read.confirmations
   return read as Payment
 }

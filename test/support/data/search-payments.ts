@@ -139,6 +139,7 @@ export function generatePayments(accountId: number, count: number, seed: number)
           { type: 'PLATFORM', stage: 'SENDING', amount: '0.5', currency, receiverAddress: PAYEES[0] as string },
           ...(n % 3 === 0 ? [gasFee] : []),
         ],
+        marks: [],
         exchangeRates: [],
         gas: maybe(0.5, () => ({ used: '21000', amount: '0.001', currency: n % 2 === 0 ? 'ETH-BASE' : 'POL-POLYGON' })),
         refunds: n % 9 === 0 ? [refundOf(n, currency, network)] : [],

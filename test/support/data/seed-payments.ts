@@ -253,6 +253,7 @@ const bare: Payment = {
   currency: 'POINTS-OLDNET',
   network: 'OLDNET',
   fees: [],
+  marks: [],
   exchangeRates: [],
   refunds: [],
   refundedAmount: '0',
