@@ -449,6 +449,6 @@ describe('health and reflection', () => {
     const printed = await buf(...how, '--data', JSON.stringify(request), running.url + rpcPathOf(method))
     const { answer } = await ask(ways.named('REST'), { method: method.name, request })
     // buf leaves out empty fields.
-    expect({ warnings: [], metadata: {}, ...JSON.parse(printed) }).toEqual(answer)
+    expect({ warnings: [], metadata: {}, allowedPayers: [], ...JSON.parse(printed) }).toEqual(answer)
   })
 })

@@ -72,7 +72,21 @@ describe('parsePayment', () => {
       refunds: [],
       refundedAmount: '0',
       statusHistory: [],
+      marks: [],
     })
+  })
+
+  it('reads marks, and refuses others', () => {
+    expect(parsePayment({ ...least, marks: ['PAYER_NOT_ALLOWED'] }).marks).toEqual(['PAYER_NOT_ALLOWED'])
+    for (const marks of [['payer_not_allowed'], ['MARK_UNSPECIFIED'], [1], [null]]) {
+      expect(() => parsePayment({ ...least, marks })).toThrowError(
+        expect.objectContaining({
+          reason: 'UNKNOWN_ENUM_VALUE',
+          metadata: expect.objectContaining({ field: 'marks[0]' }),
+        }),
+      )
+    }
+    expect(() => parsePayment({ ...least, marks: 'PAYER_NOT_ALLOWED' })).toThrowError(/marks/)
   })
 
   it('ignores derived fields', () => {
