@@ -159,7 +159,7 @@ describe('killed', () => {
     const watcher = open()
     const knex = open({ poolMax: 1 })
     const { kind, pid } = await sleeping(knex, watcher, 66)
-    await watcher.raw('select pg_terminate_backend(?)', [pid])
+    await watcher.raw('select pg_terminate_backend(?::int)', [pid])
     expect(await kind).toBe('unavailable')
     expect(await works(knex)).toBe(true)
   })

@@ -158,7 +158,7 @@ describe('a named statement', () => {
     const sleeping = run(pool, raw('select pg_sleep(70)'))
     sleeping.catch(() => {})
     await vi.waitFor(async () => expect(await statements('%pg_sleep(70)%')).toHaveLength(1), 5_000)
-    await db.knex.raw('select pg_terminate_backend(?)', [pid])
+    await db.knex.raw('select pg_terminate_backend(?::int)', [pid])
     await expect(sleeping).rejects.toMatchObject({ code: '57P01' })
     expect(await run(pool, raw('select 1'))).toEqual([['1']])
   })

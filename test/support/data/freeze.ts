@@ -29,10 +29,11 @@ export async function pidOf(knex: Knex): Promise<number> {
   return rows[0].pid
 }
 
-/** The server processes of the clients of a database, but for the one that asks. */
+/** The server processes of the clients of a database, but for the one that asks and those that nodes of Citus open to each other. */
 export async function clientPids(knex: Knex): Promise<number[]> {
   const { rows } = await knex.raw<{ rows: { pid: number }[] }>(
-    `select pid from pg_stat_activity where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()`,
+    `select pid from pg_stat_activity where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
+      and application_name not like 'citus%'`,
   )
   return rows.map(({ pid }) => pid)
 }
