@@ -125,7 +125,8 @@ curl -s "$WAYBILL/payments?status=CONFIRMED&limit=5" -H "x-api-key: $WAYBILL_KEY
 const descriptions = `- [OpenAPI 3.1](/openapi.json): every path, parameter, answer and error, with examples
 - [OpenAPI 3.2](/openapi-3.2.json): the same, with the messages of streams
 - [Definitions](/protos.tar.gz) as .proto files with all that they import, and [descriptors](/descriptors.binpb) of all of them
-- gRPC, gRPC-Web and Connect on the same port, with server reflection: [protocols](/docs/reference/protocols.md)`
+- gRPC, gRPC-Web and Connect on the same port, with server reflection: [protocols](/docs/reference/protocols.md)
+- [\`waybill mcp\`](/docs/reference/commands.md#tools-for-models): read-only tools for models, by the Model Context Protocol`
 
 function linesOf({ source, title, summary, operations = [] }: MarkdownDocument): readonly string[] {
   const first = /^.*?[.](?=\s|$)/.exec(summary)?.[0] ?? summary
