@@ -143,6 +143,18 @@ it('coming from Request Network', async () => {
   expect(shown.at(-1)).toMatch(/^12\.5 USDC-ETHEREUM in 0x[0-9a-f]{64}$/)
 })
 
+it.each([
+  ['coinbase-commerce', [/^http:\S+\/pay\/0x[0-9a-f]{16}\?key=wbp_page$/, /^OPEN id_1005$/]],
+  ['btcpay', [/^OPEN$/, /^CANCELLED$/]],
+])('coming from %s', async (name, expected) => {
+  const shown: string[] = []
+  const env = { ...process().env, PUBLISHABLE_KEY: 'wbp_page' }
+  const show = (text: string) => shown.push(text)
+  const scope = { process: { env }, payee: freshAddress(`the shop from ${name}`), show }
+  await runExamples(`docs/guides/coming-from-${name}.md`, scope)
+  expect(shown).toEqual(expected.map((pattern) => expect.stringMatching(pattern)))
+})
+
 const hasPython = spawnSync('python3', ['--version']).status === 0
 
 it.skipIf(!hasPython)('reconcile in Python', async () => {
