@@ -1,10 +1,8 @@
 import type { Writable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { create, toJson } from '@bufbuild/protobuf'
 import { ChainSchema } from '../../../gen/payments/v1/chain_pb.js'
 import { chainToProto } from '../../api/services/operations-handler.ts'
 import { createChainDirectory } from '../../chains/chain-directory.ts'
-import type { ChainConfig } from '../../chains/chains-file.ts'
 import { checkChain } from '../../detection/check/check-chain.ts'
 import type { CheckedFact } from '../../detection/check/checked-node.ts'
 import { findTakenBack } from '../../detection/repair/find-taken-back.ts'
@@ -138,70 +136,56 @@ function explainFollowed(error: unknown): never {
   )
 }
 
-const REFRESH_MS = 2_000
 const DEFAULT_COLUMNS = 80
-const DEFAULT_ROWS = 24
 
-/** `chains status`: in a terminal a table that is drawn again every 2 s; otherwise one JSON document. */
+/** What a terminal has beside a stream; absent where the output is a file or a pipe. */
+interface Terminal extends Writable {
+  readonly isTTY?: boolean
+  readonly columns?: number
+}
+
+/** `chains status`: in a terminal a table; otherwise one JSON document. */
 const chainsStatus: Command = {
   path: ['chains', 'status'],
   summary:
-    'Show how each chain is followed: lag, heights, reorgs, back-fill, nodes, what is wrong. In a terminal a table that refreshes ' +
-    'until Ctrl-C, otherwise one JSON document, as GET /v1/chains gives it. Exit code 1 when a chain is stopped by an alarm, else 4 when ' +
+    'Show how each chain is followed: lag, heights, reorgs, back-fill, nodes, what is wrong. In a terminal a table, otherwise one ' +
+    'JSON document, as GET /v1/chains gives it. Exit code 1 when a chain is stopped by an alarm, else 4 when ' +
     'no process follows one, else 5 when one is failing; 3 when the database cannot be read.',
   exitWhenThrown: EXIT_UNDECIDED,
   takes: {
     '[--chain NAME]': 'only this chain, by a name or id',
     '[--json]': 'one JSON document, also in a terminal',
-    '[--once]': 'print the table once, also outside a terminal',
+    '[--table]': 'the table, also outside a terminal: `watch npm run -s waybill -- chains status --table`',
   },
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {
     const known = await chainsOrDemo(await readSetup(context))
     const chosen = options.chain === undefined ? known : [chainNamed(createChainDirectory(known), options.chain)]
     const terminal: Terminal = context.stdout
-    const isTerminal = terminal.isTTY === true && context.environment['TERM'] !== 'dumb'
-    const isOnce = options['once'] !== undefined
+    const isTable = options['table'] !== undefined || (options['json'] === undefined && terminal.isTTY === true)
     return withStore(context, async (knex) => {
       const clock = createDatabaseClock(knex)
       await clock.measure()
-      const read = () => listChains(knex, chosen, { now: clock.now() })
-      if (options['json'] !== undefined || !(isTerminal || isOnce)) return showJson(await read(), context)
-      const style = () => styleOf(terminal, context)
-      if (isOnce) return showTable(await read(), style(), context)
-      const draw = (shown: readonly ListedChain[]) => drawPage(shown, chosen, style())
-      await redraw(terminal, { everyMs: REFRESH_MS, signal: context.signal, read, draw })
-      return EXIT_GOOD
+      const shown = await listChains(knex, chosen, { now: clock.now() })
+      if (isTable) showTable(shown, terminal, context)
+      else showJson(shown, context)
+      return exitCodeOf(shown)
     })
   },
 }
 
-type Style = Parameters<typeof drawChains>[1]
-
-function styleOf(terminal: Terminal, { environment }: CommandContext): Style {
-  const { columns = DEFAULT_COLUMNS, rows = DEFAULT_ROWS } = terminal
-  const hasColour = terminal.isTTY === true && (environment['NO_COLOR'] ?? '') === ''
-  return { width: columns, height: rows, hasColour, now: new Date() }
+function showTable(shown: readonly ListedChain[], { isTTY, columns }: Terminal, context: CommandContext): void {
+  const hasColour = isTTY === true && (context.environment['NO_COLOR'] ?? '') === ''
+  const style = { width: columns ?? DEFAULT_COLUMNS, hasColour, now: new Date() }
+  for (const line of drawChains(shown, style)) context.stdout.write(`${line}\n`)
 }
 
-function drawPage(shown: readonly ListedChain[], chosen: readonly ChainConfig[], style: Style): readonly string[] {
-  if (chosen.length === 0) return ['the chains file has no chains']
-  const clock = `${style.now.toISOString().slice(11, 19)} UTC · Ctrl-C ends`.slice(0, style.width)
-  return [clock, ...drawChains(shown, { ...style, height: Math.max(1, (style.height ?? DEFAULT_ROWS) - 1) })]
-}
-
-function showTable(shown: readonly ListedChain[], style: Style, { stdout }: CommandContext): number {
-  for (const line of drawChains(shown, { ...style, height: undefined })) stdout.write(`${line}\n`)
-  return exitCodeOf(shown)
-}
-
-function showJson(shown: readonly ListedChain[], { stdout }: CommandContext): number {
+function showJson(shown: readonly ListedChain[], { stdout }: CommandContext): void {
   const now = new Date()
   const chains = shown.map((chain) =>
     toJson(ChainSchema, create(ChainSchema, chainToProto(chain, true, now)), { alwaysEmitImplicit: true }),
   )
   stdout.write(`${JSON.stringify({ chains }, undefined, 2)}\n`)
-  return exitCodeOf(shown)
 }
 
 /** The states for which somebody has to act, the worst first. */
@@ -217,57 +201,3 @@ function exitCodeOf(shown: readonly ListedChain[]): number {
 }
 
 export const commands: readonly Command[] = [chainsStatus, chainsCheck, chainsRestart]
-
-/** What a terminal has beside a stream; absent where the output is a file or a pipe. */
-export interface Terminal extends Writable {
-  readonly isTTY?: boolean
-  readonly columns?: number
-  readonly rows?: number
-}
-
-const HIDE_CURSOR = '\x1b[?25l'
-const SHOW_CURSOR = '\x1b[?25h'
-const CLEAR = '\x1b[2J'
-const HOME = '\x1b[H'
-const CLEAR_LINE = '\x1b[K'
-const CLEAR_BELOW = '\x1b[J'
-
-interface Redrawing<T> {
-  readonly everyMs: number
-  readonly signal: AbortSignal
-  /** Reads what is shown. */
-  readonly read: () => Promise<T>
-  /** Makes the lines of it; called again for a new size. */
-  readonly draw: (shown: T) => readonly string[]
-}
-
-/**
- * Draws a page in place, again and again, until the signal fires; also at once when the terminal changes its size.
- *
- * @throws what `read` throws, with the cursor shown again
- */
-export async function redraw<T>(terminal: Terminal, { everyMs, signal, read, draw }: Redrawing<T>): Promise<void> {
-  let shown: T | undefined
-  const write = () => {
-    if (shown === undefined) return
-    // The last line has no line break: at the bottom of the window it would scroll.
-    const lines = draw(shown).map((line) => `${line}${CLEAR_LINE}`)
-    terminal.write(`${HOME}${lines.join('\r\n')}${CLEAR_BELOW}`)
-  }
-  const onResize = () => {
-    terminal.write(CLEAR)
-    write()
-  }
-  terminal.on('resize', onResize)
-  terminal.write(`${HIDE_CURSOR}${CLEAR}`)
-  try {
-    while (!signal.aborted) {
-      shown = await read()
-      write()
-      await sleep(everyMs, undefined, { signal }).catch(() => {})
-    }
-  } finally {
-    terminal.off('resize', onResize)
-    terminal.write(`\r\n${SHOW_CURSOR}`)
-  }
-}

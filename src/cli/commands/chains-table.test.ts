@@ -135,13 +135,6 @@ describe('the table of chains', () => {
     expect(draw().join('')).not.toMatch(/\p{Cc}/u)
     expect(draw({ hasColour: true }).join('')).toContain('\x1b[31m')
   })
-
-  it.each([1, 2, 5, 11])('fits into %i rows and says how much is left out', (height) => {
-    const lines = draw({ height })
-    expect(lines).toHaveLength(Math.max(2, height))
-    expect(lines.at(-1)).toMatch(/^… \d+ lines more/)
-    expect(draw({ height: 14 })).toEqual(draw())
-  })
 })
 
 it.each([

@@ -8,8 +8,6 @@ import { counted } from '../shared/command.ts'
 export interface TableStyle {
   /** Columns of the terminal. */
   readonly width: number
-  /** Rows of the terminal; undefined: as many as it takes. */
-  readonly height?: number | undefined
   readonly hasColour: boolean
   readonly now: Date
 }
@@ -45,8 +43,9 @@ export function drawChains(chains: readonly ListedChain[], style: TableStyle): s
     const details = detailsOf(chain, style).flatMap((detail) => indent(detail, style.width))
     return [{ text, colour: stateWords[chain.state][1] }, ...details]
   })
-  const fitted = fit([{ text: headings, colour: 'bold' }, ...drawn], style.height)
-  return fitted.map((line) => paint({ ...line, text: shorten(line.text, style.width) }, style.hasColour))
+  return [{ text: headings, colour: 'bold' } as const, ...drawn].map((line) =>
+    paint({ ...line, text: shorten(line.text, style.width) }, style.hasColour),
+  )
 }
 
 const HEADINGS = ['CHAIN', 'STATE', 'LAG', 'READ', 'HEAD', 'FINAL', 'REORGS', 'FOLLOWED BY', 'SINCE']
@@ -205,14 +204,6 @@ function describeBacklog({ unmatched, unpricedPayments = 0 }: ListedChain): stri
 /** Texts of nodes may hold control characters, which would move the cursor. */
 function plain(text: string): string {
   return text.replaceAll(/\p{C}+/gu, ' ')
-}
-
-/** Leaves out the lines that do not fit, and says so. */
-function fit(lines: readonly Line[], height: number | undefined): readonly Line[] {
-  if (height === undefined || lines.length <= height) return lines
-  const kept = Math.max(1, height - 1)
-  const text = `… ${counted(lines.length - kept, 'line')} more: enlarge the window, or name one chain with --chain`
-  return [...lines.slice(0, kept), { text, colour: 'dim' }]
 }
 
 function shorten(text: string, width: number): string {
