@@ -1,11 +1,10 @@
+import { parseUuid } from '../domain/identifiers.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { batchLookups } from './batch-lookups.ts'
 import type { ApiKeyRepository, StoredApiKey } from './sql/api-key-repository.ts'
 
 /** Finds a key by its id; undefined when it is revoked or expired. Always queries the database, once for all concurrent callers. */
 export type FindKeyInForce = (keyId: string) => Promise<StoredApiKey | undefined>
-
-const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 
 /** Ids in one query. */
 const MAX_BATCH = 500
@@ -30,15 +29,22 @@ export function createFindKeyInForce(options: {
     const own = processKeys.find(({ id }) => id === keyId)
     if (own !== undefined) return own
     // The own key of another process is not stored, and its id is not a UUID.
-    if (!UUID.test(keyId)) return undefined
+    if (parseUuid(keyId) === undefined) return undefined
     const key = await lookup(keyId)
     return key !== undefined && isInForce(key, now()) ? key : undefined
   }
 }
 
+export type KeyState = 'IN_FORCE' | 'EXPIRED' | 'REVOKED'
+
+export function stateOf({ revokedAt, expiresAt }: StoredApiKey, now: Date): KeyState {
+  if (revokedAt !== undefined) return 'REVOKED'
+  return expiresAt !== undefined && expiresAt <= now ? 'EXPIRED' : 'IN_FORCE'
+}
+
 /** Whether a key is neither revoked nor expired. */
-export function isInForce({ revokedAt, expiresAt }: StoredApiKey, now: Date): boolean {
-  return revokedAt === undefined && (expiresAt === undefined || expiresAt > now)
+export function isInForce(key: StoredApiKey, now: Date): boolean {
+  return stateOf(key, now) === 'IN_FORCE'
 }
 
 /** What a browser tells of the page behind a call. Other programs can send the same: it proves nothing of them. */

@@ -11,3 +11,6 @@ const NAME_PATTERN = /^[a-z0-9][a-z0-9._-]{0,63}$/
 export function isAccountName(text: string): boolean {
   return NAME_PATTERN.test(text)
 }
+
+/** The part of the places of a process that nobody takes from a secret key that was made without one, and the cap of each holder where they have one. */
+export const USUAL_SHARE = 0.1

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 import type { Address } from './address.ts'
 import { parseTxHash } from './hex.ts'
 import {
-  parsePaymentId,
   parsePaymentReference,
   parseRequestId,
   parseSalt,
+  parseUuid,
   paymentIdOf,
   paymentReferenceOf,
   topicOfReference,
@@ -78,6 +78,6 @@ describe('payment ids', () => {
     '{0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11}',
     '0b7d2a316f0e8c559d3b3d8f2f6f1c11',
   ])('refuses "%s"', (text) => {
-    expect(parsePaymentId(text)).toBeUndefined()
+    expect(parseUuid(text)).toBeUndefined()
   })
 })

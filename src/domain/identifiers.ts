@@ -76,7 +76,7 @@ export function paymentIdOf({ account, chainId, txHash, eventIndex }: PaymentOri
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
 }
 
-/** Reads a payment id: a UUID in any case. Returns it in lower case, or undefined. */
-export function parsePaymentId(text: string): string | undefined {
+/** Reads a UUID, the id of a payment, a key or a webhook, in any case. Returns it in lower case, or undefined. */
+export function parseUuid(text: string): string | undefined {
   return UUID_PATTERN.test(text) ? text.toLowerCase() : undefined
 }

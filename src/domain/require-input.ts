@@ -4,7 +4,7 @@ import { type Address, type AddressFamily, addressFamily, isZeroAddress, parseAd
 import { type ParsedMoment, parseDateBound } from './date-bound.ts'
 import { type Decimal, explainAboveMaximum, parseDecimal, trimPlaces } from './decimal.ts'
 import { parseTxHash } from './hex.ts'
-import { parsePaymentId, parsePaymentReference, parseRequestId, parseSalt } from './identifiers.ts'
+import { parsePaymentReference, parseRequestId, parseSalt, parseUuid } from './identifiers.ts'
 import { suggestName } from './nearest.ts'
 import type { Metadata } from './payment-request.ts'
 import { parseTimeZone, timeZoneNames, type ZoneDays } from './time-zone.ts'
@@ -26,7 +26,7 @@ function requireForm<T>(reason: FormReason, parse: (text: string) => T | undefin
 }
 
 export const requirePaymentReference = requireForm('INVALID_PAYMENT_REFERENCE', parsePaymentReference)
-export const requirePaymentId = requireForm('INVALID_PAYMENT_ID', parsePaymentId)
+export const requirePaymentId = requireForm('INVALID_PAYMENT_ID', parseUuid)
 export const requireRequestId = requireForm('INVALID_REQUEST_ID', parseRequestId)
 export const requireSalt = requireForm('INVALID_SALT', parseSalt)
 export const requireTxHash = requireForm('INVALID_TX_HASH', parseTxHash)
@@ -134,6 +134,18 @@ export function explainPublicText(text: string, maxLength: number): string | und
     explainText(text, maxLength) ?? (isReordered ? 'it has a character that changes the direction of text' : undefined)
   )
 }
+
+/** @returns the value @throws WaybillError INVALID_FIELD where something is wrong with it */
+export function requireRight<T>(field: string, value: T, wrong: string | undefined): T {
+  if (wrong !== undefined) throw waybillError('INVALID_FIELD', { field, detail: wrong })
+  return value
+}
+
+const MAX_NOTE_LENGTH = 256
+
+/** Reads what an account notes of its own things. @throws WaybillError INVALID_FIELD */
+export const requireNote = (field: string, value: string) =>
+  requireRight(field, value, explainText(value, MAX_NOTE_LENGTH))
 
 const MAX_REFERENCE_LENGTH = 256
 

@@ -2,10 +2,11 @@ import type { ChainConfig } from '../chains/chains-file.ts'
 import { configuredAddresses } from '../chains/configured-addresses.ts'
 import type { Account } from '../domain/account.ts'
 import { type Address, addressFamily } from '../domain/address.ts'
-import { explainReceiver, explainText, requireAddress } from '../domain/require-input.ts'
+import { given } from '../domain/collections.ts'
+import { explainReceiver, requireAddress, requireNote } from '../domain/require-input.ts'
 import { readAll } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
-import { actorOfKey } from '../store/audit-repository.ts'
+import { actorOf, type Changer } from '../store/audit-repository.ts'
 import type {
   RefundWallet,
   RefundWalletRepository,
@@ -19,16 +20,12 @@ export interface WalletInput {
   readonly note?: string | undefined
 }
 
-/** Who changes wallets: `user@host` of a command, or the key of a call. */
-export type WalletChanger = { readonly actor: string } | { readonly keyId: string | undefined }
-
 export type RefundWallets = ReturnType<typeof createRefundWallets>
 
 /** Merchants have a few wallets, and detection reads all of them for each event. */
 const MAX_WALLETS = 100
 /** Removed wallets included, because their rows stay. */
 const MAX_REGISTRATIONS = 1_000
-const MAX_NOTE_LENGTH = 256
 
 /**
  * Creates the service of the wallets from which accounts refund, besides the payees of their requests. A payment from a wallet counts as a refund
@@ -40,25 +37,25 @@ export function createRefundWallets(options: {
   readonly now: () => Date
 }) {
   const { repository, chains, now } = options
-  const changeBy = (by: WalletChanger): WalletChange => ({
-    ...('actor' in by ? by : actorOfKey(by.keyId)),
-    at: now(),
-  })
+  const changeBy = (by: Changer): WalletChange => ({ ...actorOf(by), at: now() })
   return {
     /**
      * Registers a wallet. A registered wallet stays as it is, except for a given note.
      *
      * @throws WaybillError INVALID_ADDRESS, INVALID_REFUND_WALLET, INVALID_FIELD, TOO_MANY_WALLETS
      */
-    async add(account: Account, { address, note }: WalletInput, by: WalletChanger, signal?: AbortSignal) {
-      const wallet = readAll({ address: () => parseWallet(address, chains), note: () => parseNote(note) })
+    async add(account: Account, { address, note }: WalletInput, by: Changer, signal?: AbortSignal) {
+      const wallet = readAll({
+        address: () => parseWallet(address, chains),
+        note: () => given(note, (text) => requireNote('note', text)),
+      })
       return repository.add(account, wallet, changeBy(by), refuseTooMany, signal)
     },
     /** In the order of their registration. */
     list: (account: Account, includeRemoved: boolean, signal?: AbortSignal) =>
       repository.list(account, includeRemoved, signal),
     /** @throws WaybillError INVALID_ADDRESS, WALLET_NOT_FOUND */
-    async remove(account: Account, text: string, by: WalletChanger, signal?: AbortSignal): Promise<RefundWallet> {
+    async remove(account: Account, text: string, by: Changer, signal?: AbortSignal): Promise<RefundWallet> {
       const removed = await repository.remove(account, requireAddress('address', text), changeBy(by), signal)
       if (removed === undefined) throw waybillError('WALLET_NOT_FOUND', { value: text })
       return removed
@@ -77,13 +74,6 @@ function parseWallet(text: string, chains: readonly ChainConfig[]): Address {
     if (named !== undefined) throw fail(`it is ${named} of ${chain.name}`)
   }
   return address
-}
-
-function parseNote(note: string | undefined): string | undefined {
-  if (note === undefined) return undefined
-  const detail = explainText(note, MAX_NOTE_LENGTH)
-  if (detail !== undefined) throw waybillError('INVALID_FIELD', { field: 'note', detail })
-  return note
 }
 
 function refuseTooMany({ inForce, ever }: WalletCounts): void {

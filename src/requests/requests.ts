@@ -3,7 +3,7 @@ import type { PaymentRequest } from '../domain/payment-request.ts'
 import type { TermsInput } from '../domain/request-line.ts'
 import { requirePaymentReference } from '../domain/require-input.ts'
 import { waybillError } from '../errors/waybill-error.ts'
-import { actorOfKey } from '../store/audit-repository.ts'
+import { actorOf } from '../store/audit-repository.ts'
 import { checkList, type ListInput, listRequests } from './list-requests.ts'
 import {
   differingTerms,
@@ -153,7 +153,7 @@ export function createRequests(options: RequestsOptions) {
       const { requestId } = (await get(account, input.paymentReference, signal)).request
       const at = now()
       const decide = (stored: PaymentRequest) => updateRequest(stored, update, at)
-      await repository.update(account, requestId, { ...actorOfKey(by.keyId), at, decide }, signal)
+      await repository.update(account, requestId, { ...actorOf(by), at, decide }, signal)
       return requireFound(await repository.findById(account, requestId, signal), requestId)
     },
 

@@ -1,4 +1,6 @@
 import type { Knex } from 'knex'
+import { parseUuid } from '../domain/identifiers.ts'
+import { runCancellable } from '../postgres/cancellable.ts'
 
 /** Actions that are logged: on API keys, on refund wallets, on requests, on unmatched events, on what was found on a chain, and on webhooks. */
 export type AuditAction =
@@ -37,19 +39,36 @@ export async function insertAuditEntry(knex: Knex, entry: AuditEntry): Promise<v
   await knex('audit_log').insert({ at, actor, action, key_id: keyId, account, details: JSON.stringify(details) })
 }
 
-/** Lists entries, oldest first; of all accounts by default. */
-export async function listAuditEntries(knex: Knex, { account }: { readonly account?: string | undefined } = {}) {
-  const query = knex('audit_log').orderBy('id')
-  if (account !== undefined) void query.where({ account })
-  const columns = ['at', 'actor', 'action', 'key_id', 'account', 'details']
-  const rows = await query.select<(Omit<AuditEntry, 'keyId'> & { key_id: string | null })[]>(columns)
-  return rows.map(({ key_id, ...entry }): AuditEntry => ({ ...entry, keyId: key_id ?? undefined }))
+/** Which entries are listed; absent is any. */
+interface AuditQuery {
+  readonly account?: string | undefined
+  /** Of the key that was changed, or made the call. */
+  readonly keyId?: string | undefined
+  readonly actions?: readonly string[]
+  /** How many of the newest, newest first; by default all, oldest first. */
+  readonly newest?: number
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+/** Lists entries. */
+export async function listAuditEntries(knex: Knex, query: AuditQuery = {}, signal?: AbortSignal) {
+  const { account, keyId, actions, newest } = query
+  const reading = knex('audit_log').orderBy('id', newest === undefined ? 'asc' : 'desc')
+  if (account !== undefined) void reading.where({ account })
+  if (keyId !== undefined) void reading.where({ key_id: keyId })
+  if (actions !== undefined) void reading.whereIn('action', actions)
+  if (newest !== undefined) void reading.limit(newest)
+  const columns = ['at', 'actor', 'action', 'key_id', 'account', 'details']
+  const rows = reading.select<(Omit<AuditEntry, 'keyId'> & { key_id: string | null })[]>(columns)
+  return (await runCancellable(knex, rows, signal)).map(
+    ({ key_id, ...entry }): AuditEntry => ({ ...entry, keyId: key_id ?? undefined }),
+  )
+}
 
-/** The actor of a call. The demo's key has no UUID, because it is not stored. */
-export function actorOfKey(keyId: string | undefined): Pick<AuditEntry, 'actor' | 'keyId'> {
-  if (keyId === undefined) return { actor: 'service' }
-  return { actor: `key ${keyId}`, keyId: UUID.test(keyId) ? keyId : undefined }
+/** Who makes a change: `user@host` of a command, or the key of a call. */
+export type Changer = { readonly actor: string } | { readonly keyId: string | undefined }
+
+/** The demo's key has no UUID, because it is not stored. */
+export function actorOf(by: Changer): Pick<AuditEntry, 'actor' | 'keyId'> {
+  if ('actor' in by) return { actor: by.actor }
+  return by.keyId === undefined ? { actor: 'service' } : { actor: `key ${by.keyId}`, keyId: parseUuid(by.keyId) }
 }

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Account } from '../domain/account.ts'
-import { explainText, requireDate } from '../domain/require-input.ts'
+import { parseUuid } from '../domain/identifiers.ts'
+import { requireDate, requireNote } from '../domain/require-input.ts'
 import { readAllInOrder } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
-import { type AuditAction, actorOfKey } from '../store/audit-repository.ts'
+import { type AuditAction, actorOf, type Changer } from '../store/audit-repository.ts'
 import { type Delivery, type Endpoint, type EventKind, eventKinds } from './rules/endpoint.ts'
 import { requireEndpointUrl } from './rules/endpoint-url.ts'
 import { bodyOf, headersOf, secretOf, secretsInForce, webhookIdOf } from './rules/sign-webhook.ts'
@@ -37,9 +38,6 @@ export interface Webhook extends Endpoint {
   readonly lastChange: bigint
 }
 
-/** Who changes endpoints: `user@host` of a command, or the key of a call. */
-export type WebhookChanger = { readonly actor: string } | { readonly keyId: string | undefined }
-
 export interface WebhooksOptions {
   readonly repository: EndpointRepository
   /** Reads a filter as a search does. @throws WaybillError of kind INVALID_INPUT */
@@ -55,7 +53,6 @@ export interface WebhooksOptions {
 export type Webhooks = ReturnType<typeof createWebhooks>
 
 const MAX_ENDPOINTS = 20
-const MAX_DESCRIPTION_LENGTH = 256
 /** Deliveries that are listed. */
 const MAX_LISTED = 100
 /** How long the old secret is valid beside the new one. */
@@ -66,8 +63,8 @@ const KEPT_MS = 7 * 86_400_000
 /** Creates the service of an account's endpoints. */
 export function createWebhooks(options: WebhooksOptions) {
   const { repository, master, now } = options
-  const changeBy = (by: WebhookChanger, action: AuditAction): EndpointChange => ({
-    ...('actor' in by ? by : actorOfKey(by.keyId)),
+  const changeBy = (by: Changer, action: AuditAction): EndpointChange => ({
+    ...actorOf(by),
     at: now(),
     action,
   })
@@ -100,7 +97,7 @@ export function createWebhooks(options: WebhooksOptions) {
     /** Reads what was sent, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
     check,
     /** @throws WaybillError MISSING_FIELD, INVALID_WEBHOOK_URL, INVALID_FIELD, TOO_MANY_WEBHOOKS, those of a filter */
-    async create(account: Account, input: WebhookInput, by: WebhookChanger, signal?: AbortSignal) {
+    async create(account: Account, input: WebhookInput, by: Changer, signal?: AbortSignal) {
       if (input.url === undefined) throw waybillError('MISSING_FIELD', { field: 'url' })
       const { url = input.url } = await check(account, input, signal)
       const kinds = input.kinds.length === 0 ? eventKinds : [...new Set(input.kinds)]
@@ -118,19 +115,19 @@ export function createWebhooks(options: WebhooksOptions) {
     list: async (account: Account, signal?: AbortSignal): Promise<Webhook[]> =>
       withState(account, await repository.list(account, signal), signal),
     /** Changes what is given. @throws WaybillError as `create` does */
-    async update(account: Account, id: string, input: WebhookUpdate, by: WebhookChanger, signal?: AbortSignal) {
+    async update(account: Account, id: string, input: WebhookUpdate, by: Changer, signal?: AbortSignal) {
       const { url } = await check(account, input, signal)
       const change = changeBy(by, 'UPDATE_WEBHOOK')
       const patch = (found: Endpoint) => patchOf(found, { ...input, url }, change.at)
       return update(account, id, patch, change, signal)
     },
     /** @throws WaybillError WEBHOOK_NOT_FOUND */
-    async remove(account: Account, id: string, by: WebhookChanger, signal?: AbortSignal): Promise<void> {
+    async remove(account: Account, id: string, by: Changer, signal?: AbortSignal): Promise<void> {
       const isRemoved = await repository.remove(account, requireId(id), changeBy(by, 'REMOVE_WEBHOOK'), signal)
       if (!isRemoved) throw waybillError('WEBHOOK_NOT_FOUND', { value: id })
     },
     /** Gives an endpoint a new secret; the old one signs too for a day. @throws WaybillError WEBHOOK_NOT_FOUND */
-    async rotate(account: Account, id: string, by: WebhookChanger, signal?: AbortSignal) {
+    async rotate(account: Account, id: string, by: Changer, signal?: AbortSignal) {
       const change = changeBy(by, 'ROTATE_WEBHOOK_SECRET')
       const patch = ({ secretNumber }: Endpoint): EndpointPatch => ({
         secret_number: secretNumber + 1,
@@ -154,7 +151,7 @@ export function createWebhooks(options: WebhooksOptions) {
      *
      * @throws WaybillError WEBHOOK_NOT_FOUND, MISSING_FIELD, INVALID_DATE, INVALID_FIELD for a position ahead of the log, REPLAY_TOO_OLD
      */
-    async replay(account: Account, id: string, input: ReplayInput, by: WebhookChanger, signal?: AbortSignal) {
+    async replay(account: Account, id: string, input: ReplayInput, by: Changer, signal?: AbortSignal) {
       const endpoint = await find(account, id, signal)
       const position = await findPosition(repository, account, input, now(), signal)
       return update(account, endpoint.id, () => ({ position }), changeBy(by, 'REPLAY_WEBHOOK'), signal)
@@ -171,7 +168,8 @@ function checkInput(
   return readAllInOrder({
     url: () => (url === undefined ? undefined : requireEndpointUrl('url', url, allowsPrivate)),
     filter: () => (filter === undefined ? undefined : checkFilter(account, filter, signal)),
-    description: () => requireDescription(description),
+    // An empty one removes the note.
+    description: () => description && requireNote('description', description),
   })
 }
 
@@ -232,21 +230,14 @@ function refuseTooMany(count: number): void {
   if (count >= MAX_ENDPOINTS) throw waybillError('TOO_MANY_WEBHOOKS', { limit: MAX_ENDPOINTS })
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
 /** What cannot be an id is not found: no id has another form. */
 function requireId(text: string): string {
-  const id = text.toLowerCase()
-  if (!UUID.test(id)) throw waybillError('WEBHOOK_NOT_FOUND', { value: text })
+  const id = parseUuid(text)
+  if (id === undefined) throw waybillError('WEBHOOK_NOT_FOUND', { value: text })
   return id
 }
 
 function requireFound(found: Endpoint | undefined, value: string): Endpoint {
   if (found === undefined) throw waybillError('WEBHOOK_NOT_FOUND', { value })
   return found
-}
-
-function requireDescription(text: string | undefined): void {
-  const detail = text === undefined || text === '' ? undefined : explainText(text, MAX_DESCRIPTION_LENGTH)
-  if (detail !== undefined) throw waybillError('INVALID_FIELD', { field: 'description', detail })
 }

@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from '@connectrpc/connect'
 import type { Caller, ReportLimit } from '../../auth/caller.ts'
-import type { Account } from '../../domain/account.ts'
+import { type Account, USUAL_SHARE } from '../../domain/account.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
-import { type Holder, USUAL_SHARE } from './shares.ts'
+import type { Holder } from './shares.ts'
 
 export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web'
 

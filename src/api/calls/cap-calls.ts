@@ -1,7 +1,8 @@
+import { USUAL_SHARE } from '../../domain/account.ts'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { type Call, callerOf, holderOf, isStream, whenComplete } from './call.ts'
 import type { Answer, Interceptor, Next, ServedMethod } from './served-method.ts'
-import { createCounts, type Holder, type Places, placesOf, USUAL_SHARE } from './shares.ts'
+import { createCounts, type Holder, type Places, placesOf } from './shares.ts'
 
 /** How many calls may run at once in this process. */
 export interface CallCaps {

@@ -8,8 +8,11 @@ import type { Call, CallContext, Messages } from './call.ts'
 /** Work whose slots are shared out fairly among keys: reading pages of payments, and summarising all of them. */
 export type SlotKind = 'page' | 'summary'
 
-/** The scope that each method of a service needs, by local name; `open` for a service that needs no key. */
-export type ServiceAccess<S extends DescService> = 'open' | { readonly [K in keyof S['method']]: Scope | MethodAccess }
+/** The scope that each method of a service needs, by local name, or that all need; `open` for a service that needs no key. */
+export type ServiceAccess<S extends DescService> =
+  | 'open'
+  | Scope
+  | { readonly [K in keyof S['method']]: Scope | MethodAccess }
 
 /** The scope of a method, and how it differs from other methods. */
 export interface MethodAccess {
@@ -75,7 +78,7 @@ export function serveService<S extends DescService>(
     const localName = desc.localName as keyof S['method']
     const handler: unknown = handlers[localName]
     if (typeof handler !== 'function') throw new TypeError(`${service.typeName}.${desc.name} has no handler`)
-    const given: Scope | MethodAccess | 'open' = access === 'open' ? 'open' : access[localName]
+    const given: Scope | MethodAccess | 'open' = typeof access === 'string' ? access : access[localName]
     return {
       ...(typeof given === 'object' ? given : { scope: given }),
       desc,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createPlaces, decideClaim, type Holder, USUAL_SHARE } from './shares.ts'
+import { USUAL_SHARE } from '../../domain/account.ts'
+import { createPlaces, decideClaim, type Holder } from './shares.ts'
 
 const secret = { standing: 'secret', share: USUAL_SHARE } as const
 const large = { standing: 'secret', share: 0.5 } as const

@@ -1,3 +1,5 @@
+import { USUAL_SHARE } from '../../domain/account.ts'
+
 /**
  * The one rule by which the places of this process are shared out among its callers: running calls, bodies that have not arrived, streams
  * without a key.
@@ -14,9 +16,6 @@ export interface Holder {
   /** The part of all places that nobody takes from this holder, 0 to 1. Only a secret key has one. */
   readonly share: number
 }
-
-/** The share of a secret key that was made without one, and the cap of each holder where places have a cap. */
-export const USUAL_SHARE = 0.1
 
 /** From which part of all places on further ones are refused. Nobody is refused below nine tenths. */
 const FULL_AT: Readonly<Record<Standing, number>> = { keyless: 0.9, publishable: 0.95, secret: 1 }

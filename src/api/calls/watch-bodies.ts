@@ -1,7 +1,8 @@
+import { USUAL_SHARE } from '../../domain/account.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { createAlarms } from './alarms.ts'
 import { type Call, holderOf } from './call.ts'
-import { createPlaces, placesOf, USUAL_SHARE } from './shares.ts'
+import { createPlaces, placesOf } from './shares.ts'
 
 /** How the bodies of requests may arrive. */
 export interface BodyLimits {

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
+import { USUAL_SHARE } from '../../domain/account.ts'
 import { createAlarms } from '../calls/alarms.ts'
-import { type Holder, placesOf, type Standing, USUAL_SHARE } from '../calls/shares.ts'
+import { type Holder, placesOf, type Standing } from '../calls/shares.ts'
 import { createReadClientAddress } from '../http/client-address.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { parsePaymentId } from '../../domain/identifiers.ts'
+import { parseUuid } from '../../domain/identifiers.ts'
 import type { Line } from './read-lines.ts'
 
 /** How a line compares with the stored rows, as one letter. */
@@ -49,5 +49,5 @@ export function idOfLine(content: Buffer): string | undefined {
   const name = content.indexOf(NAME)
   const at = name + NAME.length
   if (name < 0 || content[at + ID_LENGTH] !== QUOTE) return undefined
-  return parsePaymentId(content.toString('latin1', at, at + ID_LENGTH))
+  return parseUuid(content.toString('latin1', at, at + ID_LENGTH))
 }

@@ -5,7 +5,7 @@ import {
   readStoredDecimal,
   sumDecimals,
 } from '../../domain/decimal.ts'
-import { parsePaymentId } from '../../domain/identifiers.ts'
+import { parseUuid } from '../../domain/identifiers.ts'
 import {
   feeStages,
   feeTypes,
@@ -92,7 +92,7 @@ const statusChange: Readers<StatusChange> = { status: oneOf(paymentStatuses), at
 
 const payment: Readers<PaymentLine> = {
   id: (path, value) => {
-    const id = parsePaymentId(readString(path, value))
+    const id = parseUuid(readString(path, value))
     if (id === undefined) throw waybillError('INVALID_PAYMENT_ID', { field: path, value: String(value) })
     return id
   },

@@ -1,6 +1,6 @@
 import { parseAddress } from '../../domain/address.ts'
 import { parseTxHash } from '../../domain/hex.ts'
-import { parsePaymentId, parsePaymentReference, parseRequestId } from '../../domain/identifiers.ts'
+import { parsePaymentReference, parseRequestId, parseUuid } from '../../domain/identifiers.ts'
 import { requireMerchantReference } from '../../domain/require-input.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 
@@ -32,7 +32,7 @@ export function readFreeText(field: string, given: string): readonly TextReading
 /** At most one: the forms differ in their number of digits. */
 function identifiers(text: string): TextReading[] {
   const readings = [
-    { as: 'id', value: parsePaymentId(text) },
+    { as: 'id', value: parseUuid(text) },
     { as: 'txHash', value: parseTxHash(text) },
     { as: 'requestId', value: parseRequestId(text) },
     { as: 'paymentReference', value: parsePaymentReference(text) },
