@@ -181,6 +181,7 @@ export async function composeService(options: ServiceOptions) {
     operations: composeOperations(options, shared),
     findExplorer,
     webhooks: webhooks.service,
+    keys: auth.keyCalls,
     watch: { watch: composeWatch(options, shared), issueTicket: (caller) => auth.issueTicket(caller) },
   })
   return {

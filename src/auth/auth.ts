@@ -4,13 +4,15 @@ import type { Account } from '../domain/account.ts'
 import type { Logger } from '../domain/logger.ts'
 import { createAuthenticate, type ProcessKey, storedFormOf } from './authenticate.ts'
 import type { Caller, ReportLimit } from './caller.ts'
-import { createFindKeyInForce, isInForce, PUBLISHABLE_CALLS_PER_MINUTE } from './find-key-in-force.ts'
+import { createFindKeyInForce, isInForce, PUBLISHABLE_CALLS_PER_MINUTE, stateOf } from './find-key-in-force.ts'
 import { createCountAddress } from './limit-addresses.ts'
 import { createCountCall } from './limit-calls.ts'
+import { listKeyChanges, listKeys } from './list-keys.ts'
+import { createKeys } from './manage-keys.ts'
 import { createPageOrigins } from './page-origins.ts'
 import { createRecordUse } from './record-use.ts'
 import { hashApiKey, isApiKey } from './rules/api-key.ts'
-import { createApiKeyRepository } from './sql/api-key-repository.ts'
+import { createApiKeyRepository, type StoredApiKey } from './sql/api-key-repository.ts'
 import { createLeaseCalls } from './sql/call-windows-repository.ts'
 import { createWatchTicketsRepository } from './sql/watch-tickets-repository.ts'
 import { createWatchTickets } from './watch-tickets.ts'
@@ -32,6 +34,9 @@ export interface AuthOptions {
 const DEFAULT_OPEN_CALLS_PER_MINUTE = 300
 
 export type Auth = ReturnType<typeof createAuth>
+
+/** What callers may ask about the keys of their account. */
+export type KeysCalls = Auth['keyCalls']
 
 /** Composes what identifies callers and limits their calls, on a migrated database. */
 export function createAuth(options: AuthOptions) {
@@ -67,6 +72,14 @@ export function createAuth(options: AuthOptions) {
     countOpen: (address: string, report: ReportLimit) => void countAddress(address, report),
     /** Whether a key is neither revoked nor expired; asked again during long calls. */
     isKeyInForce: async (keyId: string) => (await findKeyInForce(keyId)) !== undefined,
+    /** What callers may ask about the keys of their account. */
+    keyCalls: {
+      keys: createKeys({ repository, now, processKeys }),
+      list: (account: Account, signal?: AbortSignal) => listKeys(repository, account, now(), signal),
+      listChanges: (account: Account, id: string | undefined, signal?: AbortSignal) =>
+        listKeyChanges(knex, account, id, signal),
+      stateOf: (key: StoredApiKey) => stateOf(key, now()),
+    },
     /** Issues a ticket with which a browser can open one watch. */
     issueTicket: (caller: Caller) => tickets.issue(caller),
     /** The origins of one publishable key in force; undefined for any other text. */

@@ -33,6 +33,7 @@ create table accounts (
 
 -- origins, shop: of a publishable key; null for a secret one.
 -- share: the part of a process's running calls that nobody takes from the key; null for the usual one.
+-- replaced_by: the id of the key that a rotation made.
 create table api_keys (
   key_hash bytea primary key,
   id uuid not null unique,
@@ -46,7 +47,9 @@ create table api_keys (
   last_used_at timestamptz(3),
   origins text[],
   shop jsonb,
-  share double precision
+  share double precision,
+  note text,
+  replaced_by uuid
 );
 create index api_keys_account on api_keys (account_id);
 
@@ -60,6 +63,7 @@ create table audit_log (
   account text collate "C" not null,
   details jsonb not null default '{}'
 );
+create index audit_log_account on audit_log (account, id);
 
 -- The calls counted in the current minute of a key. Unlogged: a crash of the server loses the counts of one minute.
 create unlogged table call_windows (

@@ -4,12 +4,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createAuth } from '../../src/auth/auth.ts'
 import type { LimitState } from '../../src/auth/caller.ts'
 import { MAX_ADDRESSES } from '../../src/auth/limit-addresses.ts'
-import { issueApiKey, rotateApiKey } from '../../src/auth/manage-keys.ts'
+import { createKeys, issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKey, type Scope } from '../../src/auth/rules/api-key.ts'
 import { type ApiKeyRepository, createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { createLeaseCalls } from '../../src/auth/sql/call-windows-repository.ts'
 import { listAuditEntries } from '../../src/store/audit-repository.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { revokeKey } from '../support/keys.ts'
 import { recordLogs } from '../support/logs.ts'
 
 const START = new Date('2026-03-01T12:00:00.000Z')
@@ -64,6 +65,11 @@ function startProcess({ openCallsPerMinute = 0 } = {}) {
 
 const issue = (terms: { callsPerMinute?: number; expiresAt?: Date } = {}) =>
   issueApiKey(repository, { account: 'acme', scopes: READ, now: now(), actor: 'ann@host', ...terms })
+
+const rotate = (id: string, overlapMs: number) =>
+  createKeys({ repository, now }).rotate({ id }, overlapMs, { actor: 'ann@host' })
+
+const findById = async (id: string) => (await repository.findByIds([id]))[0]
 
 /** The statements that run meanwhile. */
 async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
@@ -164,10 +170,10 @@ describe('rotation', () => {
     const old = await issue({ callsPerMinute: 7 })
     const { call } = startProcess()
     expect(await call(old.key)).toBe('through')
-    const fresh = await rotateApiKey(repository, { id: old.stored.id, overlapMs: HOUR_MS, now: now() })
-    const { account, scopes, callsPerMinute, expiresAt } = fresh?.stored ?? {}
-    expect([account?.name, scopes, callsPerMinute, expiresAt]).toEqual(['acme', READ, 7, undefined])
-    const both = async () => [await call(old.key), await call(fresh?.key ?? '')]
+    const fresh = await rotate(old.stored.id, HOUR_MS)
+    const { account, scopes, callsPerMinute, expiresAt } = fresh.stored
+    expect([account.name, scopes, callsPerMinute, expiresAt]).toEqual(['acme', READ, 7, undefined])
+    const both = async () => [await call(old.key), await call(fresh.key)]
     nowMs += HOUR_MS - 1
     expect(await both()).toEqual(['through', 'through'])
     nowMs += 1
@@ -178,7 +184,7 @@ describe('rotation', () => {
     const old = await issue()
     const { call } = startProcess()
     expect(await call(old.key)).toBe('through')
-    await rotateApiKey(repository, { id: old.stored.id, overlapMs: 0, now: now() })
+    await rotate(old.stored.id, 0)
     nowMs += 5_000
     expect(await call(old.key)).toBe('INVALID_API_KEY')
   })
@@ -186,26 +192,36 @@ describe('rotation', () => {
   it('never lengthens the life of the old key, and gives the new one the same', async () => {
     const old = await issue({ expiresAt: new Date(nowMs + HOUR_MS) })
     nowMs += HOUR_MS / 2
-    const fresh = await rotateApiKey(repository, { id: old.stored.id, overlapMs: 24 * HOUR_MS, now: now() })
-    expect(fresh?.stored.expiresAt).toEqual(new Date(nowMs + HOUR_MS))
-    expect((await repository.findById(old.stored.id))?.expiresAt).toEqual(old.stored.expiresAt)
+    const fresh = await rotate(old.stored.id, 24 * HOUR_MS)
+    expect(fresh.stored.expiresAt).toEqual(new Date(nowMs + HOUR_MS))
+    expect((await findById(old.stored.id))?.expiresAt).toEqual(old.stored.expiresAt)
   })
 
   it.each([
-    ['unknown', async () => '00000000-0000-4000-8000-000000000000'],
+    ['unknown', 'KEY_NOT_FOUND', async () => '00000000-0000-4000-8000-000000000000'],
     [
       'revoked',
+      'KEY_NOT_IN_FORCE',
       async () => {
         const { stored } = await issue()
-        await repository.revoke(stored.id, now())
+        await revokeKey(repository, stored.id, now())
         return stored.id
       },
     ],
-    ['expired', async () => (await issue({ expiresAt: now() })).stored.id],
-  ])('of a key that is %s is refused', async (_, idOf) => {
+    ['expired', 'KEY_NOT_IN_FORCE', async () => (await issue({ expiresAt: now() })).stored.id],
+    [
+      'replaced already',
+      'KEY_NOT_IN_FORCE',
+      async () => {
+        const { stored } = await issue()
+        await rotate(stored.id, HOUR_MS)
+        return stored.id
+      },
+    ],
+  ])('of a key that is %s is refused', async (_, reason, idOf) => {
     const id = await idOf()
     const before = await repository.list()
-    expect(await rotateApiKey(repository, { id, overlapMs: 0, now: now() })).toBeUndefined()
+    await expect(rotate(id, 0)).rejects.toMatchObject({ reason })
     expect(await repository.list()).toEqual(before)
   })
 })
@@ -213,7 +229,7 @@ describe('rotation', () => {
 describe('last use', () => {
   it('is recorded once a minute by a process, without delaying the calls', async () => {
     const { key, stored } = await issue()
-    const lastUse = async () => (await repository.findById(stored.id))?.lastUsedAt?.getTime()
+    const lastUse = async () => (await findById(stored.id))?.lastUsedAt?.getTime()
     const { call } = startProcess()
     expect(await lastUse()).toBeUndefined()
     const firstMs = nowMs
@@ -238,7 +254,7 @@ describe('last use', () => {
   it('does not include calls whose key was refused', async () => {
     const { key, stored } = await issue({ expiresAt: now() })
     await startProcess().call(key)
-    expect((await repository.findById(stored.id))?.lastUsedAt).toBeUndefined()
+    expect((await findById(stored.id))?.lastUsedAt).toBeUndefined()
   })
 })
 
@@ -253,10 +269,12 @@ describe('the audit log', () => {
       actor: 'ann@host',
     })
     const later = new Date(START.getTime() + 1_000)
-    const rotated = await rotateApiKey(repository, { id: stored.id, overlapMs: 60_000, now: later, actor: 'bob@host' })
-    const newId = rotated?.stored.id ?? ''
-    await repository.revoke(stored.id, later, 'cy@host')
-    expect(await repository.revoke(stored.id, later, 'cy@host')).toBe(false)
+    const rotated = await createKeys({ repository, now: () => later }).rotate({ id: stored.id }, 60_000, {
+      actor: 'bob@host',
+    })
+    const newId = rotated.stored.id
+    expect(await revokeKey(repository, stored.id, later, 'cy@host')).toBe(true)
+    expect(await revokeKey(repository, stored.id, later, 'cy@host')).toBe(false)
     const terms = { scopes: READ, callsPerMinute: 5 }
     const entries = await listAuditEntries(database.knex, { account: 'audited' })
     const bobs = { at: later, actor: 'bob@host', account: 'audited' }
@@ -291,11 +309,12 @@ describe('the audit log', () => {
     const change = { actor: 'ann@host', at: now() }
     const count = async () => (await listAuditEntries(database.knex)).length
     const before = await count()
-    await expect(repository.insert(stored, change)).rejects.toThrow('api_keys')
-    const replacement = { oldId: stored.id, key: stored, oldExpiresAt: now(), change }
-    await expect(repository.replace(replacement)).rejects.toThrow('api_keys')
+    const insert = repository.change((keys) => keys.insert(stored, change))
+    await expect(insert).rejects.toThrow('api_keys')
+    const replace = repository.change((keys) => keys.replace(stored, stored, now(), change))
+    await expect(replace).rejects.toThrow('api_keys')
     expect(await count()).toBe(before)
-    expect((await repository.findById(stored.id))?.expiresAt).toBeUndefined()
+    expect((await findById(stored.id))?.expiresAt).toBeUndefined()
   })
 })
 

@@ -5,6 +5,7 @@ import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKey, hashApiKey, isApiKey, type Scope } from '../../src/auth/rules/api-key.ts'
 import { type ApiKeyRepository, createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { revokeKey } from '../support/keys.ts'
 import { recordLogs } from '../support/logs.ts'
 
 const NOW = new Date('2026-03-01T12:00:00Z')
@@ -57,7 +58,6 @@ it('an operator’s key, and no other, may see events of all accounts', async ()
   const asPlatform = authenticate({ apiKey: platform, account: 'acme' }, 'operations:read')
   expect(await asPlatform).toMatchObject({ account: { name: 'acme' }, operates: 'ACCOUNT' })
   expect((await authenticate({ apiKey: reader, account: null }, 'chains:read')).operates).toBeUndefined()
-  await expect(issue('operations:read', 'payments:read')).rejects.toThrow(/not with payments:read/)
 })
 
 describe('API keys', () => {
@@ -83,8 +83,8 @@ describe('API keys', () => {
 
   it('stop working when revoked', async () => {
     const { key, stored } = await issueApiKey(repository, { account: 'acme', scopes: ['routes:read'], now: NOW })
-    expect(await repository.revoke(stored.id, NOW)).toBe(true)
-    expect(await repository.revoke(stored.id, NOW)).toBe(false)
+    expect(await revokeKey(repository, stored.id, NOW)).toBe(true)
+    expect(await revokeKey(repository, stored.id, NOW)).toBe(false)
     expect(await reasonOf(authenticate({ apiKey: key, account: null }, 'routes:read'))).toBe('INVALID_API_KEY')
   })
 

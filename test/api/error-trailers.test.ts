@@ -12,10 +12,12 @@ import { anyUnpack } from '@bufbuild/protobuf/wkt'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { BadRequestSchema } from '../../gen/google/rpc/error_details_pb.js'
 import { StatusSchema } from '../../gen/google/rpc/status_pb.js'
+import { KeysService } from '../../gen/payments/v1/keys_service_pb.js'
 import { OperationsService } from '../../gen/payments/v1/operations_service_pb.js'
 import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../../gen/payments/v1/routes_service_pb.js'
+import { WebhooksService } from '../../gen/payments/v1/webhooks_service_pb.js'
 import { rpcPathOf } from '../support/clients/clients.ts'
 import { seedPayments } from '../support/data/seed-payments.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -108,9 +110,14 @@ function wrongValue(field: DescField, text: string, count: number): JsonValue | 
   return field.fieldKind === 'scalar' && field.scalar === ScalarType.STRING ? text : undefined
 }
 
-const methods = [PaymentSearchService, RequestsService, RoutesService, OperationsService].flatMap(
-  (service) => service.methods,
-)
+const methods = [
+  PaymentSearchService,
+  RequestsService,
+  RoutesService,
+  OperationsService,
+  WebhooksService,
+  KeysService,
+].flatMap((service) => service.methods)
 
 describe.each(methods.map((method) => [method.name, method] as const))('%s', (_name, method) => {
   it.each(worst)('an error of %s everywhere fits', async (_kind, text) => {

@@ -1,20 +1,27 @@
 /** A publishable key tried against every method of the definitions: it reads one request and its routes, from its own pages, and nothing else. */
 import type { DescMethod, JsonObject } from '@bufbuild/protobuf'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { KeysService } from '../../gen/payments/v1/keys_service_pb.js'
 import { OperationsService } from '../../gen/payments/v1/operations_service_pb.js'
 import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../../gen/payments/v1/routes_service_pb.js'
+import { WebhooksService } from '../../gen/payments/v1/webhooks_service_pb.js'
 import { composeService } from '../../src/app.ts'
-import { issuePublishableKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { restRequestOf, rpcPathOf } from '../support/clients/clients.ts'
+import { issuePublishableKey, revokeKey } from '../support/keys.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 
 const SHOP = 'https://shop.example'
-const methods = [RoutesService, PaymentSearchService, RequestsService, OperationsService].flatMap(
-  (each) => each.methods,
-)
+const methods = [
+  RoutesService,
+  PaymentSearchService,
+  RequestsService,
+  OperationsService,
+  WebhooksService,
+  KeysService,
+].flatMap((each) => each.methods)
 const FOR_PAGES = [
   'GetPaymentRoutes',
   'StreamPaymentRoutes',
@@ -282,7 +289,7 @@ describe('a publishable key', () => {
     const revoked = await issue('shop', [SHOP])
     const repository = createApiKeyRepository(running.database.knex)
     const stored = (await repository.list('shop')).find(({ hint }) => revoked.startsWith(hint))
-    await repository.revoke(stored?.id ?? '', NOW)
+    await revokeKey(repository, stored?.id ?? '', NOW)
     expect(await reasonOf(await get(running.url, { apiKey: revoked, origin: SHOP }))).toBe('INVALID_API_KEY')
   })
 })

@@ -100,7 +100,8 @@ describe('the pages of /docs', () => {
   })
 
   it.each([
-    ['rotate key', '/docs/reference/commands'],
+    ['rotate key', '/docs/api/keys'],
+    ['keys rotate overlap', '/docs/reference/commands'],
     ['idempotency-key', '/docs/reference/requests'],
     ['NO_CONVERSION_PATH', '/docs/reference/reasons'],
     ['referencePrefix', '/docs/reference/payments'],

@@ -1,9 +1,9 @@
 /** The files of the screens as the process serves them: their sizes, headers and policies. */
 import { hash } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { issuePublishableKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { weigh } from '../support/built-apps.ts'
+import { issuePublishableKey } from '../support/keys.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 
 let running: TestService

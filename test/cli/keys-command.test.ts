@@ -71,7 +71,7 @@ it('keys live by the clock of the database, not by that of the machine', async (
     const past = ['--expires', new Date(realMs - hour).toISOString()]
     expect(await waybill('keys', 'create', ...words.slice(0, 4), ...past)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('is in the past'),
+      stderr: expect.stringContaining('is not in the future'),
     })
   } finally {
     vi.useRealTimers()
@@ -206,6 +206,10 @@ it.each([
   ['keys', 'create', '--account', 'acme', '--scopes', 'operations:read,accounts:any', '--operator'],
   ['keys', 'rotate', 'mine'],
   ['keys', 'rotate', '00000000-0000-4000-8000-000000000000', '--overlap', '1 day'],
+  ['keys', 'rotate', '00000000-0000-4000-8000-000000000000', '--overlap', '31d'],
+  ['keys', 'create', '--account', 'acme', '--publishable', '--origins', 'https://a.example', '--scopes', 'routes:read'],
+  ['keys', 'create', '--account', 'acme', '--publishable', '--origins', ' , '],
+  ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--note', ''],
 ])('%s %s with wrong words changes nothing', async (...words) => {
   const before = await waybill('audit')
   expect(await waybill(...words)).toMatchObject({ code: 2, stdout: '' })

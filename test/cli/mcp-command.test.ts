@@ -12,6 +12,7 @@ import { importPayments } from '../../src/imports/import-payments.ts'
 import { importLines } from '../../src/imports/lines/import-lines.ts'
 import { findFreePort } from '../support/data/free-port.ts'
 import { seedPayments, type Values } from '../support/data/seed-payments.ts'
+import { revokeKey } from '../support/keys.ts'
 import { runCommand } from '../support/run-command.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
@@ -255,7 +256,7 @@ describe('without the service or its consent', () => {
     const listener = await running.service.listen({ host: '127.0.0.1', port })
     const names = async () => (await client.listTools()).tools.map(({ name }) => name)
     expect(await names()).toEqual(['list_chains'])
-    await repository.revoke(stored.id, NOW)
+    await revokeKey(repository, stored.id, NOW)
     await expect.poll(() => names().catch(({ message }: Error) => message)).toMatch(/^INVALID_API_KEY: /)
     expect(await client.callTool({ name: 'list_chains' })).toMatchObject({ isError: true })
     await listener.stop({ graceMs: 0 })

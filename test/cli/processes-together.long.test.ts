@@ -18,6 +18,7 @@ import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { watchBy } from '../support/clients/watch-clients.ts'
 import { createEmptyDatabase, createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { seedPayments, type Values } from '../support/data/seed-payments.ts'
+import { revokeKey } from '../support/keys.ts'
 import { recordLogs } from '../support/logs.ts'
 import { runWaybill, startWaybill, type WaybillProcess } from '../support/process.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
@@ -103,7 +104,7 @@ describe('two services on one database', () => {
     const { key, stored } = await issueApiKey(repository, { account: 'shop', scopes: ['payments:read'], now: NOW })
     const statuses = () => Promise.all(urls().map(async (url) => (await call(url, key, { path: '/payments' })).status))
     expect(await statuses()).toEqual([200, 200])
-    await repository.revoke(stored.id, NOW)
+    await revokeKey(repository, stored.id, NOW)
     const revokedAtMs = performance.now()
     let lastServedAtMs = revokedAtMs
     const check = async () => {

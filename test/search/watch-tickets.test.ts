@@ -6,6 +6,7 @@ import { hashApiKey } from '../../src/auth/rules/api-key.ts'
 import { type ApiKeyRepository, createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { revokeKey } from '../support/keys.ts'
 import { recordLogs } from '../support/logs.ts'
 
 // A ticket replaces the key that it was created with: once, for a minute, in any process.
@@ -91,7 +92,7 @@ it('expires after a minute, and is deleted when a later one is created', async (
 })
 
 it.each<[string, (caller: { account: { name: string }; keyId: string }) => Promise<unknown>]>([
-  ['is revoked', ({ keyId }) => repository.revoke(keyId, BEGIN)],
+  ['is revoked', ({ keyId }) => revokeKey(repository, keyId, BEGIN)],
   ['is expired', ({ keyId }) => database.knex('api_keys').where({ id: keyId }).update({ expires_at: BEGIN })],
 ])('is refused once its key %s, and the key no longer counts as valid', async (_, end) => {
   const process = startProcess()

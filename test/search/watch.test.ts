@@ -12,6 +12,7 @@ import { type LockedAccount, lockAccount } from '../../src/store/payment-changes
 import { type WatchCall, type WatchedJson, watchBy, watchWays } from '../support/clients/watch-clients.ts'
 import { insertPayments } from '../support/data/search-payments.ts'
 import { changePayments } from '../support/data/write-payments.ts'
+import { revokeKey } from '../support/keys.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 import { openEventSource, type PageEvent } from './event-source.ts'
@@ -217,7 +218,7 @@ describe.each(watchWays)('over %s', (way) => {
       url: listener.url,
       headers: { 'x-api-key': key },
       onMessage() {
-        void repository.revoke(stored.id, NOW)
+        void revokeKey(repository, stored.id, NOW)
         return 'go on'
       },
     })

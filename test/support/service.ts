@@ -35,6 +35,7 @@ export const EVERY_SCOPE = [
   'requests:read',
   'requests:write',
   'webhooks:write',
+  'keys:write',
   'chains:read',
 ] as const
 

@@ -1,4 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
+import { KeysService } from '../gen/payments/v1/keys_service_pb.js'
 import { OperationsService } from '../gen/payments/v1/operations_service_pb.js'
 import type { Payment } from '../gen/payments/v1/payment_pb.js'
 import type { PaymentRequest } from '../gen/payments/v1/payment_request_pb.js'
@@ -20,7 +21,8 @@ type PlainCalls = Calls<typeof RoutesService> &
   Calls<typeof RequestsService> &
   Omit<Calls<typeof PaymentSearchService>, 'watchPayments'> &
   Calls<typeof OperationsService> &
-  Calls<typeof WebhooksService>
+  Calls<typeof WebhooksService> &
+  Calls<typeof KeysService>
 
 /** A client: every method of the service by its name, and what several calls do together. */
 export interface Waybill extends Omit<PlainCalls, 'watchPaymentRequest'> {
@@ -63,6 +65,7 @@ export function createWaybill(options: WaybillOptions): Waybill {
     ...payments,
     ...makeCalls(caller, OperationsService),
     ...makeCalls(caller, WebhooksService),
+    ...makeCalls(caller, KeysService),
     eachPayment: (filter, options) => eachPayment(payments, filter, options),
     eachPaymentRequest: (filter, options) => eachPaymentRequest(requests, filter, options),
     exportCsv: (filter = {}, more) => exportCsv(options, filter, more),

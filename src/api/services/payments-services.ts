@@ -1,14 +1,17 @@
+import { KeysService } from '../../../gen/payments/v1/keys_service_pb.js'
 import { OperationsService } from '../../../gen/payments/v1/operations_service_pb.js'
 import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
 import { WebhooksService } from '../../../gen/payments/v1/webhooks_service_pb.js'
+import type { KeysCalls } from '../../auth/auth.ts'
 import { type FindExplorer, noExplorer } from '../../chains/explorer.ts'
 import type { RefundWallets } from '../../requests/refund-wallets.ts'
 import type { PaymentReads } from '../../search/payment-reads.ts'
 import type { Webhooks } from '../../webhooks/webhooks.ts'
 import { type ServedService, serveService } from '../calls/served-method.ts'
 import { chooseExportForm, countExported } from './export-forms.ts'
+import { createKeysChecks, createKeysHandlers } from './keys-handler.ts'
 import { createOperationsHandlers, type OperationsCalls } from './operations-handler.ts'
 import {
   createPaymentChecks,
@@ -30,6 +33,7 @@ export interface PaymentsCalls {
   readonly wallets: RefundWallets
   readonly operations: OperationsCalls
   readonly webhooks: Webhooks
+  readonly keys: KeysCalls
   /** Default: no chain has an explorer. */
   readonly findExplorer?: FindExplorer
 }
@@ -42,7 +46,7 @@ export const VOLATILE_FIELDS = ['confirmations', 'watchCursor'] as const
 
 /** The services of `payments.v1`, with the scope that each method requires. */
 export function createPaymentsServices(calls: PaymentsCalls): readonly ServedService[] {
-  const { routes, payments, watch, requests, wallets, operations, webhooks, findExplorer = noExplorer } = calls
+  const { routes, payments, watch, requests, wallets, operations, webhooks, keys, findExplorer = noExplorer } = calls
   const toProto = createPaymentToProto(findExplorer)
   return [
     serveService(
@@ -92,21 +96,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
       listChains: 'chains:read',
       listUnmatchedEvents: { scope: 'operations:read', slot: 'page' },
     }),
-    serveService(
-      WebhooksService,
-      createWebhooksHandlers(webhooks),
-      {
-        createWebhook: 'webhooks:write',
-        getWebhook: 'webhooks:write',
-        listWebhooks: 'webhooks:write',
-        updateWebhook: 'webhooks:write',
-        deleteWebhook: 'webhooks:write',
-        rotateWebhookSecret: 'webhooks:write',
-        testWebhook: 'webhooks:write',
-        listWebhookDeliveries: 'webhooks:write',
-        replayWebhook: 'webhooks:write',
-      },
-      createWebhooksChecks(webhooks),
-    ),
+    serveService(WebhooksService, createWebhooksHandlers(webhooks), 'webhooks:write', createWebhooksChecks(webhooks)),
+    serveService(KeysService, createKeysHandlers(keys), 'keys:write', createKeysChecks(keys)),
   ]
 }

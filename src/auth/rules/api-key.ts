@@ -19,6 +19,7 @@ export const scopes = [
   'requests:read',
   'requests:write',
   'webhooks:write',
+  'keys:write',
   'chains:read',
   'operations:read',
   'accounts:any',

@@ -1,4 +1,6 @@
-import { explainPublicText } from '../../domain/require-input.ts'
+import { given } from '../../domain/collections.ts'
+import { explainPublicText, requireRight } from '../../domain/require-input.ts'
+import { readAll } from '../../errors/gather-errors.ts'
 
 /** Who asks payers for money, and the styles of the checkout page of a publishable key. All of it is public. */
 export interface Shop {
@@ -21,7 +23,8 @@ export interface ShopInput {
   /** The bytes of an image file. */
   readonly logo?: Uint8Array | undefined
   readonly color?: string | undefined
-  readonly radius?: string | undefined
+  /** In pixels. */
+  readonly cornerRadius?: number | undefined
 }
 
 /** How the files of images begin, that every browser shows. */
@@ -40,28 +43,31 @@ const IMAGES: readonly (readonly [type: string, isOne: (start: string) => boolea
  * Reads what a shop is to show.
  *
  * @returns undefined where nothing was given
- * @throws RangeError that names the part and says what is wrong with it
+ * @throws WaybillError INVALID_FIELD
  */
-export function parseShop({ name, logo, color, radius }: ShopInput): Shop | undefined {
-  if (name === undefined && logo === undefined && color === undefined && radius === undefined) return undefined
-  const detail = name === undefined ? undefined : explainPublicText(name, MAX_NAME_LENGTH)
-  if (detail !== undefined) throw new RangeError(`name "${name}": ${detail}`)
-  if (color !== undefined && !/^#[0-9a-f]{6}$/i.test(color)) {
-    throw new RangeError(`color "${color}": use # and 6 hexadecimal digits, such as #0a7d4f`)
-  }
-  const cornerRadius = radius === undefined ? undefined : Number(/^\d{1,2}$/.exec(radius)?.[0])
-  if (cornerRadius !== undefined && !(cornerRadius <= MAX_CORNER_RADIUS)) {
-    throw new RangeError(`radius "${radius}": use a whole number of pixels from 0 to ${MAX_CORNER_RADIUS}`)
-  }
-  return { name, logo: logo && logoOf(logo), color: color?.toLowerCase(), cornerRadius }
+export function parseShop({ name, logo, color, cornerRadius }: ShopInput): Shop | undefined {
+  if (name === undefined && logo === undefined && color === undefined && cornerRadius === undefined) return undefined
+  return readAll({
+    name: () => given(name, (text) => requireRight('name', text, explainPublicText(text, MAX_NAME_LENGTH))),
+    logo: () => given(logo, logoOf),
+    color: () => given(color, (text) => requireRight('color', text.toLowerCase(), explainColor(text))),
+    cornerRadius: () => given(cornerRadius, (pixels) => requireRight('cornerRadius', pixels, explainRadius(pixels))),
+  })
+}
+
+function explainColor(text: string): string | undefined {
+  return /^#[0-9a-f]{6}$/i.test(text) ? undefined : `"${text}" is not # and 6 hexadecimal digits, such as #0a7d4f`
+}
+
+function explainRadius(pixels: number): string | undefined {
+  const isRadius = Number.isInteger(pixels) && pixels >= 0 && pixels <= MAX_CORNER_RADIUS
+  return isRadius ? undefined : `it is not a whole number of pixels from 0 to ${MAX_CORNER_RADIUS}`
 }
 
 function logoOf(bytes: Uint8Array): string {
-  if (bytes.length > MAX_LOGO_BYTES) {
-    throw new RangeError(`logo: it has more than ${MAX_LOGO_BYTES} bytes`)
-  }
   const start = Buffer.from(bytes).toString('latin1')
   const type = IMAGES.find(([, isOne]) => isOne(start))?.[0]
-  if (type === undefined) throw new RangeError('logo: it is no PNG, JPEG, GIF, WebP or SVG image')
-  return `data:image/${type};base64,${Buffer.from(bytes).toString('base64')}`
+  const wrong = type === undefined ? 'it is no PNG, JPEG, GIF, WebP or SVG image' : undefined
+  const tooLong = bytes.length > MAX_LOGO_BYTES ? `it has more than ${MAX_LOGO_BYTES} bytes` : undefined
+  return requireRight('logo', `data:image/${type};base64,${Buffer.from(bytes).toString('base64')}`, tooLong ?? wrong)
 }

@@ -1,12 +1,11 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
-import { type CancellableQuery, readPromptly, runCancellable } from '../../postgres/cancellable.ts'
+import { type CancellableQuery, inTransaction, readPromptly, runCancellable } from '../../postgres/cancellable.ts'
 import { type AuditAction, insertAuditEntry } from '../../store/audit-repository.ts'
-import type { Scope } from '../rules/api-key.ts'
-import type { Shop } from '../rules/shop.ts'
+import type { KeyTerms } from '../rules/key-terms.ts'
 
 /** A key as it is stored: only its hash, never the key. */
-export interface StoredApiKey {
+export interface StoredApiKey extends KeyTerms {
   /** UUID; public. */
   readonly id: string
   /** 32 bytes. */
@@ -14,26 +13,19 @@ export interface StoredApiKey {
   readonly account: Account
   /** The first characters of the key. */
   readonly hint: string
-  readonly scopes: readonly Scope[]
-  /** Calls a minute; 0 for no limit. */
-  readonly callsPerMinute: number
-  /** The part of a process's running calls that nobody takes from the key, above 0 and at most 1; undefined for the usual one. */
-  readonly share?: number | undefined
-  /** The origins whose pages may use it; undefined for a secret key. A key with origins is publishable. */
-  readonly origins?: readonly string[] | undefined
-  /** Of a publishable key. */
-  readonly shop?: Shop | undefined
   readonly createdAt: Date
-  readonly expiresAt?: Date | undefined
   readonly revokedAt?: Date | undefined
   /** Accurate to about a minute. */
   readonly lastUsedAt?: Date | undefined
+  /** Id of the key that replaced it. */
+  readonly replacedBy?: string | undefined
 }
 
 type Row = ReturnType<typeof toRow> & {
   readonly account_name: string
   readonly revoked_at: Date | null
   readonly last_used_at: Date | null
+  readonly replaced_by: string | null
 }
 
 /** The actor in the audit log when no person changes a key. */
@@ -80,10 +72,6 @@ export function createApiKeyRepository(knex: Knex) {
     async findByHashes(keyHashes: readonly Buffer[]): Promise<StoredApiKey[]> {
       return (await lookup(() => selectKeys(knex).whereIn('key_hash', keyHashes))).map(fromRow)
     },
-    async findById(id: string): Promise<StoredApiKey | undefined> {
-      const [row] = await selectKeys(knex).where('api_keys.id', id)
-      return row === undefined ? undefined : fromRow(row)
-    },
     /** The keys that exist, in any order. */
     async findByIds(ids: readonly string[]): Promise<StoredApiKey[]> {
       return (await lookup(() => selectKeys(knex).whereIn('api_keys.id', ids))).map(fromRow)
@@ -91,13 +79,9 @@ export function createApiKeyRepository(knex: Knex) {
     findAccount,
     /** The account of that name, created if there is none. */
     ensureAccount,
-    insert: (key: StoredApiKey, change: Change) => knex.transaction((trx) => insertKey(trx, key, change)),
-    /**
-     * Stores a key that replaces another, which expires at `oldExpiresAt` or earlier, as it was to.
-     *
-     * @returns false when the old key is revoked or expired; then nothing is changed
-     */
-    replace: (replacement: Replacement) => knex.transaction((trx) => replaceKey(trx, replacement)),
+    /** Changes keys in one transaction. */
+    change: <T>(work: (keys: LockedKeys) => Promise<T>, signal?: AbortSignal): Promise<T> =>
+      inTransaction(knex, signal, (trx) => work(lockedKeysIn(trx))),
     /** The origins of all publishable keys in force, or of those of one account, in no order. */
     async listOrigins(now: Date, accountId?: number): Promise<string[]> {
       const { rows } = await lookup(() =>
@@ -116,8 +100,14 @@ export function createApiKeyRepository(knex: Knex) {
       const rows = await (accountName === undefined ? query : query.where('accounts.name', accountName))
       return rows.map(fromRow)
     },
-    /** @returns false when there is no such key or it is revoked already */
-    revoke: (id: string, at: Date, actor = SERVICE) => knex.transaction((trx) => revokeKey(trx, id, { actor, at })),
+    /** The keys of an account: those in force, then those that ended, each newest first. */
+    async listNewest(accountId: number, { now, rows }: { now: Date; rows: number }, signal?: AbortSignal) {
+      const query = selectKeys(knex)
+        .where('account_id', accountId)
+        .orderByRaw(`(${IN_FORCE}) desc, api_keys.created_at desc, api_keys.id`, [now])
+        .limit(rows)
+      return (await runCancellable(knex, query, signal)).map(fromRow)
+    },
     /**
      * Revokes every key in force but those named.
      *
@@ -141,42 +131,60 @@ function selectKeys(knex: Knex) {
     .select<Row[]>('api_keys.*', 'accounts.name as account_name')
 }
 
-async function insertKey(trx: Knex, key: StoredApiKey, change: Change): Promise<void> {
-  await trx('api_keys').insert(toRow(key))
-  await audit(trx, 'CREATE_KEY', key, change, termsOf(key))
-}
+const IN_FORCE = 'revoked_at is null and (expires_at is null or expires_at > ?)'
 
-interface Replacement {
-  readonly oldId: string
-  readonly key: StoredApiKey
-  readonly oldExpiresAt: Date
-  readonly change: Change
-}
+export type LockedKeys = ReturnType<typeof lockedKeysIn>
 
-async function replaceKey(trx: Knex, { oldId, key, oldExpiresAt, change }: Replacement): Promise<boolean> {
-  const replaced = await trx('api_keys')
-    .where({ id: oldId })
-    .whereNull('revoked_at')
-    .whereRaw('(expires_at is null or expires_at > ?)', [change.at])
-    .update({ expires_at: trx.raw('least(expires_at, ?)', [oldExpiresAt]) })
-  if (replaced === 0) return false
-  await trx('api_keys').insert(toRow(key))
-  const details = { replacedBy: key.id, oldExpiresAt: oldExpiresAt.toISOString() }
-  await audit(trx, 'ROTATE_KEY', { ...key, id: oldId }, change, details)
-  await audit(trx, 'CREATE_KEY', key, change, { ...termsOf(key), replaces: oldId })
-  return true
-}
-
-async function revokeKey(trx: Knex, id: string, change: Change): Promise<boolean> {
-  const [revoked] = await trx('api_keys')
-    .where({ id })
-    .whereNull('revoked_at')
-    .update({ revoked_at: change.at })
-    .returning<{ account_id: number }[]>('account_id')
-  if (revoked === undefined) return false
-  const account = await trx('accounts').where({ id: revoked.account_id }).first<Account>('id', 'name')
-  await audit(trx, 'REVOKE_KEY', { id, account }, change, {})
-  return true
+/** What changes keys in a transaction. */
+function lockedKeysIn(trx: Knex) {
+  return {
+    /**
+     * Reads the key that makes a change and the one that is changed. Nobody else changes them until the transaction ends; rows are locked in one
+     * order, so that no two changes wait for each other.
+     *
+     * @param target - undefined for no key; `accountId`: the only account whose keys are found
+     */
+    async lock(
+      makerId: string | undefined,
+      target: { readonly id: string; readonly accountId?: number | undefined } | undefined,
+    ) {
+      const { id, accountId } = target ?? {}
+      const rows = await selectKeys(trx)
+        .whereRaw('api_keys.id = ?', [makerId ?? null])
+        .orWhereRaw('(api_keys.id = ? and account_id = coalesce(?, account_id))', [id ?? null, accountId ?? null])
+        .orderBy('api_keys.id')
+        .forNoKeyUpdate('api_keys')
+      const locked = rows.map(fromRow)
+      return {
+        maker: locked.find((key) => key.id === makerId),
+        target: locked.find((key) => key.id === id && (accountId ?? key.account.id) === key.account.id),
+      }
+    },
+    async countInForce(accountId: number, at: Date): Promise<number> {
+      const [row] = await trx('api_keys')
+        .where('account_id', accountId)
+        .whereRaw(IN_FORCE, [at])
+        .count<{ count: bigint }[]>()
+      return Number(row?.count ?? 0)
+    },
+    async insert(key: StoredApiKey, change: Change): Promise<void> {
+      await trx('api_keys').insert(toRow(key))
+      await audit(trx, 'CREATE_KEY', key, change, termsOf(key))
+    },
+    /** Stores a key that replaces another, which ends at `oldExpiresAt` or earlier, as it was to. */
+    async replace(old: StoredApiKey, key: StoredApiKey, oldExpiresAt: Date, change: Change): Promise<void> {
+      const expires_at = trx.raw('least(expires_at, ?)', [oldExpiresAt])
+      await trx('api_keys').where({ id: old.id }).update({ expires_at, replaced_by: key.id })
+      await trx('api_keys').insert(toRow(key))
+      const details = { replacedBy: key.id, oldExpiresAt: oldExpiresAt.toISOString() }
+      await audit(trx, 'ROTATE_KEY', old, change, details)
+      await audit(trx, 'CREATE_KEY', key, change, { ...termsOf(key), replaces: old.id })
+    },
+    async revoke(key: StoredApiKey, change: Change): Promise<void> {
+      await trx('api_keys').where({ id: key.id }).update({ revoked_at: change.at })
+      await audit(trx, 'REVOKE_KEY', key, change, {})
+    },
+  }
 }
 
 async function revokeOtherKeys(trx: Knex, { keptIds, accountName, change }: RevokeOthers) {
@@ -211,8 +219,8 @@ function audit(
   return insertAuditEntry(knex, { at, actor, action, keyId: key.id, account: key.account.name, details })
 }
 
-function termsOf({ scopes, callsPerMinute, share, origins, shop, expiresAt }: StoredApiKey) {
-  return { scopes, callsPerMinute, share, origins, shop: shop?.name, expiresAt: expiresAt?.toISOString() }
+function termsOf({ scopes, callsPerMinute, share, origins, shop, note, expiresAt }: StoredApiKey) {
+  return { scopes, callsPerMinute, share, origins, shop: shop?.name, note, expiresAt: expiresAt?.toISOString() }
 }
 
 function toRow(key: StoredApiKey) {
@@ -226,6 +234,7 @@ function toRow(key: StoredApiKey) {
     share: key.share ?? null,
     origins: key.origins === undefined ? null : [...key.origins],
     shop: key.shop ?? null,
+    note: key.note ?? null,
     created_at: key.createdAt,
     expires_at: key.expiresAt ?? null,
   }
@@ -242,9 +251,11 @@ function fromRow(row: Row): StoredApiKey {
     share: row.share ?? undefined,
     origins: row.origins ?? undefined,
     shop: row.shop ?? undefined,
+    note: row.note ?? undefined,
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
     revokedAt: row.revoked_at ?? undefined,
     lastUsedAt: row.last_used_at ?? undefined,
+    replacedBy: row.replaced_by ?? undefined,
   }
 }

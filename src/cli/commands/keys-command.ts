@@ -1,23 +1,15 @@
 import { createReadStream } from 'node:fs'
-import { PUBLISHABLE_CALLS_PER_MINUTE } from '../../auth/find-key-in-force.ts'
-import {
-  DEFAULT_CALLS_PER_MINUTE,
-  type IssuedApiKey,
-  issueApiKey,
-  issuePublishableKey,
-  rotateApiKey,
-} from '../../auth/manage-keys.ts'
-import { explainScopes, isOperators, isScope, type Scope, scopes } from '../../auth/rules/api-key.ts'
-import { MAX_LOGO_BYTES, parseShop, type Shop } from '../../auth/rules/shop.ts'
+import { PUBLISHABLE_CALLS_PER_MINUTE, stateOf } from '../../auth/find-key-in-force.ts'
+import { createKeys, type IssuedApiKey, type Keys } from '../../auth/manage-keys.ts'
+import { isOperators, isScope, scopes } from '../../auth/rules/api-key.ts'
+import { DEFAULT_CALLS_PER_MINUTE } from '../../auth/rules/key-terms.ts'
+import { MAX_LOGO_BYTES } from '../../auth/rules/shop.ts'
 import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../../auth/sql/api-key-repository.ts'
-import { parseDateBound } from '../../domain/date-bound.ts'
-import { explainOrigin } from '../../domain/hosts/origin.ts'
-import { suggestName } from '../../domain/nearest.ts'
+import { given } from '../../domain/collections.ts'
 import { readDatabaseTime } from '../../postgres/database-clock.ts'
 import {
   type Command,
   type CommandContext,
-  type CommandInput,
   counted,
   EXIT_FAILED,
   EXIT_GOOD,
@@ -25,7 +17,7 @@ import {
   UsageError,
   writeList,
 } from '../shared/command.ts'
-import { STORE_VARIABLES, withStore } from '../shared/with-store.ts'
+import { asUsage, STORE_VARIABLES, withStore } from '../shared/with-store.ts'
 
 const keyId = 'id of the key, from keys list'
 const DEFAULT_OVERLAP = '24h'
@@ -48,33 +40,25 @@ const keysCreate: Command = {
     '[--rate N]': `calls a minute (default ${DEFAULT_CALLS_PER_MINUTE}; 0 for no limit)`,
     '[--share S]':
       'the part of the calls of a busy process that nobody takes from the key, above 0 and at most 1 (default 0.1)',
+    '[--note TEXT]': 'the account’s own note, which lists show',
     '[--expires WHEN]': 'its last day in UTC (2027-12-31), a time, or a duration such as 90d (default never)',
   },
   environment: STORE_VARIABLES,
   async run({ options }, context) {
-    const expiry = options.expires === undefined ? undefined : parseExpiry(options.expires)
-    const common = { account: parseAccountName(options.account), actor: context.actor }
-    const issued = (
-      issue: (
-        repository: ApiKeyRepository,
-        times: { now: Date; expiresAt?: Date | undefined },
-      ) => Promise<IssuedApiKey>,
-    ) => withRepository(context, (repository, now) => issue(repository, { now, expiresAt: expiry?.(now) }))
-    if (options['publishable'] !== undefined) {
-      refuseBeside('publishable', options, ['scopes', 'operator', 'rate', 'share'])
-      const terms = { ...common, origins: parseOrigins(options['origins']), shop: await readShop(options) }
-      showOnce(await issued((repository, times) => issuePublishableKey(repository, { ...terms, ...times })), context)
-      return EXIT_GOOD
+    const { rate, share, note, name, color, radius, expires } = options
+    const account = parseAccountName(options.account)
+    const held = options.scopes?.split(',').map((each) => each.trim())
+    const origins = (options['origins'] ?? '').split(',').flatMap((each) => each.trim() || [])
+    if ((options['publishable'] !== undefined) !== origins.length > 0) {
+      throw new UsageError('--publishable and --origins go together: list the origins of the pages')
     }
-    const forPages = ['origins', ...SHOP_OPTIONS].find((name) => options[name] !== undefined)
-    if (forPages !== undefined) throw new UsageError(`--${forPages} goes with --publishable`)
-    const terms = {
-      ...common,
-      scopes: parseScopes(options.scopes, options['operator'] !== undefined),
-      callsPerMinute: options.rate === undefined ? DEFAULT_CALLS_PER_MINUTE : parseRate(options.rate),
-      share: options.share === undefined ? undefined : parseShare(options.share),
-    }
-    showOnce(await issued((repository, times) => issueApiKey(repository, { ...terms, ...times })), context)
+    judgeOperator(held ?? [], options['operator'] !== undefined)
+    const shop = { name, color, logo: await given(options['logo'], readLogo), cornerRadius: given(radius, numberOf) }
+    const terms = { scopes: held, origins, share, note, rate: given(rate, numberOf), ...shop }
+    const issued = await withKeys(context, (keys, { now }) =>
+      keys.create(account, { ...terms, expiresAt: given(expires, (text) => expiryOf(text, now)) }, context),
+    )
+    showOnce(issued, context)
     return EXIT_GOOD
   },
 }
@@ -90,12 +74,8 @@ const keysRotate: Command = {
   environment: STORE_VARIABLES,
   async run({ positionals: [text = ''], options }, context) {
     const overlapMs = parseDuration('overlap', options.overlap ?? DEFAULT_OVERLAP)
-    const terms = { id: parseKeyId(text), overlapMs, actor: context.actor }
-    const issued = await withRepository(context, (repository, now) => rotateApiKey(repository, { ...terms, now }))
-    if (issued === undefined) {
-      context.stderr.write(`there is no key ${text} in force\n`)
-      return EXIT_FAILED
-    }
+    const id = parseKeyId(text)
+    const issued = await withKeys(context, (keys) => keys.rotate({ id }, overlapMs, context))
     showOnce(issued, context)
     const end = new Date(issued.stored.createdAt.getTime() + overlapMs).toISOString()
     context.stderr.write(`the old key ${text} is valid until ${end} at the latest\n`)
@@ -108,12 +88,12 @@ const keysList: Command = {
   path: ['keys', 'list'],
   summary:
     'List API keys, expired and revoked ones included: id, account, first characters, scopes, created, state, ' +
-    'calls a minute, expiry, last use.',
+    'calls a minute, expiry, last use, note.',
   takes: { '[--account A]': 'only this account' },
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const name = options.account === undefined ? undefined : parseAccountName(options.account)
-    const lines = await withRepository(context, async (repository, now) =>
+    const lines = await withKeys(context, async (_, { repository, now }) =>
       (await repository.list(name)).map((key) => lineOf(key, now)),
     )
     writeList(context, lines, 'key')
@@ -140,9 +120,9 @@ const keysRevoke: Command = {
     if (kept !== undefined) throw new UsageError('--all-except does not go with the id of a key')
     if (owner !== undefined) throw new UsageError('--account goes with --all-except')
     const id = parseKeyId(text)
-    const revoked = await withRepository(context, (repository, now) => repository.revoke(id, now, context.actor))
-    context.stderr.write(revoked ? `revoked ${id}\n` : `there is no key ${id} in force\n`)
-    return revoked ? EXIT_GOOD : EXIT_FAILED
+    const { isNew } = await withKeys(context, (keys) => keys.revoke({ id }, context))
+    context.stderr.write(isNew ? `revoked ${id}\n` : `there is no key ${id} in force\n`)
+    return isNew ? EXIT_GOOD : EXIT_FAILED
   },
 }
 
@@ -150,7 +130,7 @@ export const commands: readonly Command[] = [keysCreate, keysRotate, keysList, k
 
 async function revokeOthers(keptIds: readonly string[], owner: string | undefined, context: CommandContext) {
   const accountName = owner === undefined ? undefined : parseAccountName(owner)
-  const result = await withRepository(context, async (repository, at) => ({
+  const result = await withKeys(context, async (_, { repository, now: at }) => ({
     ...(await repository.revokeOthers({ keptIds, accountName, change: { actor: context.actor, at } })),
     at,
   }))
@@ -163,12 +143,18 @@ async function revokeOthers(keptIds: readonly string[], owner: string | undefine
   return EXIT_GOOD
 }
 
-/** @param work - gets the time of the database's clock, by which keys expire */
-function withRepository<T>(
-  context: CommandContext,
-  work: (repository: ApiKeyRepository, now: Date) => Promise<T>,
-): Promise<T> {
-  return withStore(context, async (knex) => work(createApiKeyRepository(knex), await readDatabaseTime(knex)))
+interface Opened {
+  readonly repository: ApiKeyRepository
+  /** By the database's clock, by which keys expire. */
+  readonly now: Date
+}
+
+function withKeys<T>(context: CommandContext, work: (keys: Keys, opened: Opened) => Promise<T>): Promise<T> {
+  return withStore(context, async (knex) => {
+    const repository = createApiKeyRepository(knex)
+    const now = await readDatabaseTime(knex)
+    return asUsage(work(createKeys({ repository, now: () => now }), { repository, now }))
+  })
 }
 
 function showOnce({ key, stored }: IssuedApiKey, { stdout, stderr }: CommandContext): void {
@@ -189,21 +175,8 @@ function parseKeptIds(text: string): readonly string[] {
   return [...new Set(text.split(',').map((id) => parseKeyId(id.trim())))]
 }
 
-function refuseBeside(option: string, given: CommandInput['options'], others: readonly string[]): void {
-  const other = others.find((name) => given[name] !== undefined)
-  if (other !== undefined) throw new UsageError(`--${other} does not go with --${option}`)
-}
-
-function parseScopes(text: string | undefined, isForOperator: boolean): readonly Scope[] {
-  if (text === undefined)
-    throw new UsageError('--scopes is missing; for a key for pages use --publishable and --origins')
-  const names = [...new Set(text.split(',').map((name) => name.trim()))]
-  const held = names.map((name) => {
-    if (isScope(name)) return name
-    throw new UsageError(`"${name}" is not a scope; ${suggestName(name, scopes)}`)
-  })
-  const detail = explainScopes(held)
-  if (detail !== undefined) throw new UsageError(`--scopes is "${text}": ${detail}`)
+function judgeOperator(names: readonly string[], isForOperator: boolean): void {
+  const held = names.filter(isScope)
   if (isOperators(held) && !isForOperator) {
     throw new UsageError(
       '--scopes has operations:read, which shows unmatched events of all accounts: add --operator, and never hand the key to an account',
@@ -212,28 +185,28 @@ function parseScopes(text: string | undefined, isForOperator: boolean): readonly
   if (isForOperator && !isOperators(held)) {
     throw new UsageError('--operator is for keys with operations:read and without accounts:any')
   }
-  return held
 }
 
+/** @returns NaN for what is no number as people write it */
+const numberOf = (text: string) => (/^\d{1,9}(?:\.\d{1,9})?$/.test(text) ? Number(text) : Number.NaN)
+
 function lineOf(key: StoredApiKey, now: Date): string {
-  const { id, account, hint, scopes, origins, createdAt, expiresAt, lastUsedAt } = key
+  const { id, account, hint, scopes, origins, createdAt, expiresAt, lastUsedAt, revokedAt, note } = key
   return [
     id,
     account.name,
     `${hint}…`,
     origins === undefined ? scopes.join(',') : `publishable for ${origins.join(',')}`,
     createdAt.toISOString(),
-    stateOf(key, now),
+    [words[stateOf(key, now)], ...(revokedAt === undefined ? [] : [revokedAt.toISOString()])].join(' '),
     rateOf(key),
     expiresAt === undefined ? 'no expiry' : `expires ${expiresAt.toISOString()}`,
     lastUsedAt === undefined ? 'never used' : `used ${lastUsedAt.toISOString()}`,
+    ...(note === undefined ? [] : [note]),
   ].join('\t')
 }
 
-function stateOf({ revokedAt, expiresAt }: StoredApiKey, now: Date): string {
-  if (revokedAt !== undefined) return `revoked ${revokedAt.toISOString()}`
-  return expiresAt !== undefined && expiresAt <= now ? 'expired' : 'in force'
-}
+const words = { IN_FORCE: 'in force', EXPIRED: 'expired', REVOKED: 'revoked' } as const
 
 function rateOf({ callsPerMinute, share, origins }: StoredApiKey): string {
   if (origins !== undefined) return `${PUBLISHABLE_CALLS_PER_MINUTE}/min an address`
@@ -243,7 +216,6 @@ function rateOf({ callsPerMinute, share, origins }: StoredApiKey): string {
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 const MAX_DURATION_MS = 100 * 365 * 86_400_000
-const MAX_CALLS_PER_MINUTE = 1_000_000
 
 /**
  * Parses a duration such as `30m`, `24h`, `90d` or `2w`; at most a hundred years.
@@ -257,86 +229,19 @@ export function parseDuration(option: string, text: string): number {
   throw new UsageError(`--${option} "${text}" is not a duration: use a number and m, h, d or w, such as 24h`)
 }
 
-/**
- * Parses when a key expires: a duration from now, an RFC 3339 time, or the last day in UTC on which it is valid.
- *
- * @returns tells the time when it is now; it throws UsageError for one in the past
- * @throws UsageError when the text has none of these forms
- */
-export function parseExpiry(text: string): (now: Date) => Date {
+/** When a key expires: a duration from now as a time, or a text that is read as one. */
+export function expiryOf(text: string, now: Date): string {
   const durationMs = durationOf(text)
-  if (durationMs !== undefined && durationMs > 0) return (now) => new Date(now.getTime() + durationMs)
-  const bound = parseDateBound(text)
-  if (!bound.ok) {
-    throw new UsageError(`--expires "${text}" is neither a date such as 2027-12-31 nor a duration such as 90d`)
-  }
-  return (now) => {
-    if (bound.lastMs <= now.getTime()) throw new UsageError(`--expires "${text}" is in the past`)
-    return new Date(bound.lastMs)
-  }
+  return durationMs !== undefined && durationMs > 0 ? new Date(now.getTime() + durationMs).toISOString() : text
 }
 
-/**
- * Parses calls a minute; 0 is no limit.
- *
- * @throws UsageError
- */
-export function parseRate(text: string): number {
-  const rate = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN
-  if (rate <= MAX_CALLS_PER_MINUTE) return rate
-  throw new UsageError(
-    `--rate "${text}" is not a number of calls a minute: use 1 to ${MAX_CALLS_PER_MINUTE}, or 0 for no limit`,
-  )
-}
-
-/**
- * Parses the part of a process's running calls that a key keeps: `0.25`.
- *
- * @throws UsageError
- */
-function parseShare(text: string): number {
-  const share = /^(?:0\.\d{1,4}|1(?:\.0{1,4})?)$/.test(text) ? Number(text) : Number.NaN
-  if (share > 0) return share
-  throw new UsageError(
-    `--share "${text}" is not a part of the process: use a number above 0 and at most 1 with up to 4 decimals, such as 0.25`,
-  )
-}
-
-/** More would make the answer to every preflight slow to find. */
-const MAX_ORIGINS = 100
-
-/**
- * Parses the origins of a publishable key, separated by commas.
- *
- * @throws UsageError when there is none, or one is no exact origin
- */
-export function parseOrigins(text = ''): readonly string[] {
-  const origins = [...new Set(text.split(',').map((each) => each.trim()))].filter((each) => each !== '')
-  if (origins.length === 0) {
-    throw new UsageError('--origins is missing: list the origins of the pages, such as https://shop.example')
-  }
-  if (origins.length > MAX_ORIGINS)
-    throw new UsageError(`--origins has ${origins.length} origins: at most ${MAX_ORIGINS}`)
-  for (const origin of origins) {
-    const detail = explainOrigin(origin)
-    if (detail !== undefined) throw new UsageError(`--origins has "${origin}", which is no origin: ${detail}`)
-  }
-  return origins
-}
-
-const SHOP_OPTIONS = ['name', 'logo', 'color', 'radius']
-
-/** Reads what the checkout page of a key shows of its shop. @throws UsageError */
-async function readShop({ name, logo: file, color, radius }: CommandInput['options']): Promise<Shop | undefined> {
-  const reading = file === undefined ? undefined : readStart(file, MAX_LOGO_BYTES + 1)
-  const logo = await reading?.catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`--logo "${file}" cannot be read: ${error.code ?? error.message}`)
-  })
+/** Reads the file of a logo. @throws UsageError */
+async function readLogo(file: string): Promise<Buffer> {
   try {
-    return parseShop({ name, logo, color, radius })
+    return await readStart(file, MAX_LOGO_BYTES + 1)
   } catch (error) {
-    if (error instanceof RangeError) throw new UsageError(`--${error.message}`)
-    throw error
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new UsageError(`--logo "${file}" cannot be read: ${code ?? message}`)
   }
 }
 

@@ -130,6 +130,26 @@ export const callReasons = {
     message: 'the account has {limit} webhooks, which is the maximum',
     remedy: 'delete one that is no longer used',
   }),
+  KEY_NOT_FOUND: error('NOT_FOUND', {
+    message: 'the account has no key {value}',
+    remedy: 'list the keys to see their ids',
+  }),
+  KEY_NOT_IN_FORCE: error('PRECONDITION', {
+    message: 'the key {value} cannot be rotated: {detail}',
+    remedy: 'rotate a key in force that nothing has replaced, or create one',
+  }),
+  KEY_EXCEEDS_OWN: error('FORBIDDEN', {
+    message: 'a key may not hand out or end more than it holds: {detail}',
+    remedy: 'use a key that holds it, or the command waybill keys',
+  }),
+  KEY_SHOWN_ONCE: error('INVALID_INPUT', {
+    message: 'this call takes no idempotency-key, because a key is shown once and its answer is never repeated',
+    remedy: 'leave the header out; where an answer was lost, list the keys and revoke the one it made',
+  }),
+  TOO_MANY_KEYS: error('PRECONDITION', {
+    message: 'the account has {limit} keys in force, which is the maximum',
+    remedy: 'revoke one that is no longer used',
+  }),
   REPLAY_TOO_OLD: error('PRECONDITION', {
     message: 'the log of changes does not go back that far: changes are kept for 7 days',
     remedy: 'replay what is kept, and search for earlier changes with changedFrom',

@@ -158,7 +158,7 @@ export const inputReasons = {
   }),
   EXPIRY_PAST: error('INVALID_INPUT', {
     message: '{field}: {value} is not in the future',
-    remedy: 'send a later time, or leave it out for a request that never expires',
+    remedy: 'send a later time, or leave it out for what never expires',
   }),
   INVALID_RANGE: error('INVALID_INPUT', {
     message: '{field} "{value}" lies beyond {other} "{otherValue}"',

@@ -22,6 +22,7 @@ import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { http } from '../../../gen/google/api/annotations_pb.js'
 import { BadRequestSchema, ErrorInfoSchema } from '../../../gen/google/rpc/error_details_pb.js'
 import { StatusSchema } from '../../../gen/google/rpc/status_pb.js'
+import { KeysService } from '../../../gen/payments/v1/keys_service_pb.js'
 import { OperationsService } from '../../../gen/payments/v1/operations_service_pb.js'
 import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
@@ -30,7 +31,7 @@ import { RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
 import { WebhooksService } from '../../../gen/payments/v1/webhooks_service_pb.js'
 
 const methods: ReadonlyMap<string, DescMethod> = new Map(
-  [RoutesService, PaymentSearchService, RequestsService, OperationsService, WebhooksService].flatMap(
+  [RoutesService, PaymentSearchService, RequestsService, OperationsService, WebhooksService, KeysService].flatMap(
     ({ methods: each }) => each.map((method) => [method.name, method] as const),
   ),
 )

@@ -1,0 +1,515 @@
+/** What keys may do to keys over the API: what they may not do changes nothing. */
+import { inspect } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { composeService } from '../../src/app.ts'
+import { createAuth } from '../../src/auth/auth.ts'
+import { issueApiKey } from '../../src/auth/manage-keys.ts'
+import { hashApiKey, type Scope } from '../../src/auth/rules/api-key.ts'
+import type { KeyTerms } from '../../src/auth/rules/key-terms.ts'
+import { type ApiKeyRepository, createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import { listAuditEntries } from '../../src/store/audit-repository.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { issuePublishableKey, revokeKey } from '../support/keys.ts'
+import { type LogRecorder, recordLogs } from '../support/logs.ts'
+import { PATIENCE } from '../support/patience.ts'
+
+const START = new Date('2026-03-01T12:00:00.000Z')
+const DAY_S = 86_400
+const UNKNOWN = '00000000-0000-4000-8000-000000000000'
+
+let database: TestDatabase
+let repository: ApiKeyRepository
+let logs: LogRecorder
+let nowMs = START.getTime()
+const now = () => new Date(nowMs)
+const listeners: { url: string; stop: (options: { graceMs: number }) => Promise<void> }[] = []
+let url: string
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  repository = createApiKeyRepository(database.knex)
+  logs = recordLogs()
+  url = await startProcess()
+})
+afterAll(async () => {
+  await Promise.all(listeners.map((listener) => listener.stop({ graceMs: 0 })))
+  await database?.drop()
+})
+
+async function startProcess(demo?: Parameters<typeof composeService>[0]['demo']): Promise<string> {
+  const { knex } = database
+  const service = await composeService({ knex, chains: [], logger: logs, now, demo, openCallsPerMinute: 0 })
+  const listener = await service.listen({ host: '127.0.0.1', port: 0 })
+  listeners.push(listener)
+  return listener.url
+}
+
+type Terms = Partial<KeyTerms> & { readonly account?: string }
+
+const issue = ({ account = 'shop', scopes = ['keys:write', 'payments:read'], ...terms }: Terms = {}) =>
+  issueApiKey(repository, { callsPerMinute: 0, ...terms, scopes, account, now: now() })
+
+interface Json {
+  readonly id: string
+  readonly key: string
+  readonly hint: string
+  readonly state: string
+  readonly rate?: number
+  readonly lastUsedAt?: string
+  readonly keys: readonly Json[]
+  readonly changes: readonly object[]
+  readonly pagination: { readonly limit: number; readonly hasMore: boolean }
+  readonly details?: readonly { readonly reason?: string }[]
+}
+
+interface Answered {
+  readonly status: number
+  readonly reason: string | undefined
+  readonly text: string
+  readonly json: Json
+}
+
+interface Sent {
+  readonly body?: object
+  readonly headers?: Readonly<Record<string, string>>
+  readonly at?: string
+}
+
+/** POSTs a body, GETs without one. */
+async function call(key: string, path: string, { body, headers, at = url }: Sent = {}): Promise<Answered> {
+  const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+  const answer = await fetch(at + path, {
+    ...init,
+    headers: { 'x-api-key': key, 'content-type': 'application/json', ...headers },
+  })
+  const text = await answer.text()
+  const json = JSON.parse(text) as Json
+  return { status: answer.status, reason: json.details?.[0]?.reason, text, json }
+}
+
+const create = (key: string, body: object, sent: Omit<Sent, 'body'> = {}) => call(key, '/v1/keys', { body, ...sent })
+const rotate = (key: string, id: string, body: object = {}) => call(key, `/v1/keys/${id}:rotate`, { body })
+const revoke = (key: string, id: string) => call(key, `/v1/keys/${id}:revoke`, { body: {} })
+const list = async (key: string) => (await call(key, '/v1/keys')).json.keys
+
+/** All that is stored of keys, but for their last use. */
+async function stored(): Promise<string> {
+  const { rows } = await database.knex.raw("select to_jsonb(k) - 'last_used_at' as row from api_keys k order by id")
+  return JSON.stringify([rows, await listAuditEntries(database.knex)])
+}
+
+/** What a key may not do, with the key that tries it. */
+interface Row {
+  /** Whose key tries it; default of the shop, with keys:write and payments:read. */
+  readonly own?: Terms
+  /** The key that is rotated or revoked; default none. */
+  readonly other?: Terms
+  readonly act: (key: string, otherId: string, ownId: string) => Promise<Answered>
+  readonly status: number
+  readonly reason: string
+}
+
+const READ: readonly Scope[] = ['payments:read']
+const PLATFORM: readonly Scope[] = ['keys:write', 'payments:read', 'operations:read', 'accounts:any']
+const inShop = { headers: { 'x-account': 'shop' } }
+const inDays = (days: number) => ({ expiresAt: new Date(START.getTime() + days * DAY_S * 1_000) })
+const creates =
+  (body: object, sent?: Omit<Sent, 'body'>) =>
+  (key: string): Promise<Answered> =>
+    create(key, body, sent)
+const rotates =
+  (body: object = {}) =>
+  (key: string, id: string): Promise<Answered> =>
+    rotate(key, id, body)
+const beyond = { status: 403, reason: 'KEY_EXCEEDS_OWN' }
+const notFound = { status: 404, reason: 'KEY_NOT_FOUND' }
+const refused = { status: 401, reason: 'INVALID_API_KEY' }
+
+describe('what a key may not do; nothing gets in', () => {
+  it.each<[string, Row]>([
+    ['create a key with a scope more', { act: creates({ scopes: ['payments:read', 'requests:write'] }), ...beyond }],
+    ['create a platform key', { act: creates({ scopes: ['payments:read', 'accounts:any'] }), ...beyond }],
+    ['create a publishable key without its scopes', { act: creates({ origins: ['https://a.example'] }), ...beyond }],
+    [
+      'create an operator’s key as a platform',
+      {
+        own: { account: 'platform', scopes: PLATFORM },
+        act: creates({ scopes: ['operations:read'] }, inShop),
+        ...beyond,
+      },
+    ],
+    [
+      'create a platform key in another account',
+      { own: { account: 'platform', scopes: PLATFORM }, act: creates({ scopes: PLATFORM }, inShop), ...beyond },
+    ],
+    [
+      'create a key with a higher rate',
+      { own: { callsPerMinute: 60 }, act: creates({ scopes: READ, rate: 61 }), ...beyond },
+    ],
+    [
+      'create a key with the usual rate, which is higher',
+      { own: { callsPerMinute: 60 }, act: creates({ scopes: READ }), ...beyond },
+    ],
+    [
+      'create a key without a limit',
+      { own: { callsPerMinute: 60 }, act: creates({ scopes: READ, rate: 0 }), ...beyond },
+    ],
+    ['create a key with a larger share', { act: creates({ scopes: READ, share: '0.2' }), ...beyond }],
+    [
+      'create a key that lives longer',
+      { own: inDays(2), act: creates({ scopes: READ, expiresAt: '2026-03-05' }), ...beyond },
+    ],
+    ['create a key that never ends, if it ends', { own: inDays(2), act: creates({ scopes: READ }), ...beyond }],
+    [
+      'create a key for a bad origin',
+      { act: creates({ origins: ['https://a.example/x'] }), status: 400, reason: 'INVALID_FIELD' },
+    ],
+    [
+      'create a key in another account',
+      {
+        act: creates({ scopes: READ }, { headers: { 'x-account': 'other' } }),
+        status: 403,
+        reason: 'ACCOUNT_NOT_ALLOWED',
+      },
+    ],
+    [
+      'create a key twice by an idempotency-key',
+      {
+        act: creates({ scopes: READ }, { headers: { 'idempotency-key': 'a' } }),
+        status: 400,
+        reason: 'KEY_SHOWN_ONCE',
+      },
+    ],
+    ['rotate a stronger key', { other: { scopes: ['payments:read', 'requests:write'] }, act: rotates(), ...beyond }],
+    [
+      'rotate a publishable key',
+      {
+        other: { scopes: ['routes:read', 'requests:read'], origins: ['https://a.example'] },
+        act: rotates(),
+        ...beyond,
+      },
+    ],
+    ['rotate a platform key', { other: { scopes: ['payments:read', 'accounts:any'] }, act: rotates(), ...beyond }],
+    [
+      'rotate a key with a higher rate',
+      { own: { callsPerMinute: 60 }, other: { scopes: READ, callsPerMinute: 61 }, act: rotates(), ...beyond },
+    ],
+    ['rotate a key with a larger share', { other: { scopes: READ, share: 0.2 }, act: rotates(), ...beyond }],
+    [
+      'rotate a key that never ends, if it ends',
+      { own: inDays(2), other: { scopes: READ }, act: rotates(), ...beyond },
+    ],
+    ['rotate a key of another account', { other: { account: 'other', scopes: READ }, act: rotates(), ...notFound }],
+    ['rotate an unknown key', { act: (key) => rotate(key, UNKNOWN), ...notFound }],
+    [
+      'rotate with too long an overlap',
+      {
+        other: { scopes: READ },
+        act: rotates({ overlapSeconds: 30 * DAY_S + 1 }),
+        status: 400,
+        reason: 'INVALID_FIELD',
+      },
+    ],
+    [
+      'rotate twice by an idempotency-key',
+      {
+        other: { scopes: READ },
+        act: (key, id) => call(key, `/v1/keys/${id}:rotate`, { body: {}, headers: { 'idempotency-key': 'a' } }),
+        status: 400,
+        reason: 'KEY_SHOWN_ONCE',
+      },
+    ],
+    ['revoke a stronger key', { other: { scopes: ['requests:write'] }, act: revoke, ...beyond }],
+    ['revoke a platform key', { other: { scopes: ['accounts:any'] }, act: revoke, ...beyond }],
+    ['revoke a key of another account', { other: { account: 'other', scopes: READ }, act: revoke, ...notFound }],
+    ['revoke an unknown key', { act: (key) => revoke(key, UNKNOWN), ...notFound }],
+    [
+      'revoke a key that it names by its hint',
+      { other: { scopes: READ }, act: (key) => revoke(key, key.slice(0, 7)), ...notFound },
+    ],
+    [
+      'as a platform: revoke a key of its own account in the name of another',
+      {
+        own: { account: 'platform', scopes: PLATFORM },
+        act: (key, _, ownId) => call(key, `/v1/keys/${ownId}:revoke`, { body: {}, ...inShop }),
+        ...notFound,
+      },
+    ],
+    [
+      'list without the scope',
+      { own: { scopes: READ }, act: (key) => call(key, '/v1/keys'), status: 403, reason: 'MISSING_SCOPE' },
+    ],
+    [
+      'create without the scope',
+      { own: { scopes: READ }, act: creates({ scopes: READ }), status: 403, reason: 'MISSING_SCOPE' },
+    ],
+    [
+      'revoke itself without the scope',
+      { own: { scopes: READ }, act: (key, _, ownId) => revoke(key, ownId), status: 403, reason: 'MISSING_SCOPE' },
+    ],
+  ])('%s', async (_, { own, other, act, status, reason }) => {
+    const [maker, target] = [await issue(own), other === undefined ? undefined : await issue(other)]
+    await issue({ account: 'other' })
+    const before = await stored()
+    const answer = await act(maker.key, target?.stored.id ?? '', maker.stored.id)
+    expect([answer.status, answer.reason]).toEqual([status, reason])
+    expect(await stored()).toBe(before)
+  })
+
+  it('do anything with a publishable key', async () => {
+    const { key } = await issuePublishableKey(repository, {
+      account: 'shop',
+      now: now(),
+      origins: ['https://a.example'],
+    })
+    for (const path of ['/v1/keys', '/v1/keys:changes']) {
+      expect(await call(key, path, { headers: { origin: 'https://a.example' } })).toMatchObject({
+        status: 403,
+        reason: 'NOT_FOR_PUBLISHABLE_KEYS',
+      })
+    }
+  })
+
+  it('rotate a key that was revoked, has ended or was rotated before', async () => {
+    const { key } = await issue()
+    const [revoked, ended, rotated] = [await issue(), await issue(inDays(0)), await issue()]
+    await revokeKey(repository, revoked.stored.id, now())
+    const successor = await rotate(key, rotated.stored.id)
+    const before = await stored()
+    for (const { stored } of [revoked, ended, rotated]) {
+      expect(await rotate(key, stored.id)).toMatchObject({ status: 400, reason: 'KEY_NOT_IN_FORCE' })
+    }
+    expect(await stored()).toBe(before)
+    expect((await rotate(key, rotated.stored.id)).text).toContain(`${successor.json.id} has replaced it`)
+    expect((await rotate(key, successor.json.id)).status).toBe(200)
+  })
+
+  it('make more keys than 100 in force', async () => {
+    const { key, stored: maker } = await issue({ account: 'many' })
+    const others = await Promise.all(Array.from({ length: 98 }, () => issue({ account: 'many' })))
+    await revokeKey(repository, others[0]?.stored.id ?? '', now())
+    for (let n = 0; n < 2; n++) expect((await create(key, { scopes: READ })).status).toBe(200)
+    const before = await stored()
+    for (const answer of [await create(key, { scopes: READ }), await rotate(key, maker.id)]) {
+      expect(answer).toMatchObject({ status: 400, reason: 'TOO_MANY_KEYS' })
+    }
+    expect(await stored()).toBe(before)
+  })
+})
+
+describe('a key that has ended', () => {
+  it('manages no keys from that moment on, also where a process still knows it as valid', async () => {
+    const { key, stored: own } = await issue()
+    expect((await call(key, '/payments')).status).toBe(200)
+    await revokeKey(repository, own.id, now())
+    const before = await stored()
+    expect((await call(key, '/payments')).status).toBe(200)
+    for (const answer of [await create(key, { scopes: READ }), await rotate(key, own.id), await revoke(key, own.id)]) {
+      expect(answer).toMatchObject(refused)
+    }
+    expect(await stored()).toBe(before)
+  })
+
+  it('makes no key while it is being revoked', async () => {
+    const { key, stored: own } = await issue()
+    const count = async () => (await repository.list('shop')).length
+    const before = await count()
+    const revoking = await database.knex.transaction()
+    await revoking('api_keys').where({ id: own.id }).update({ revoked_at: now() })
+    const creating = create(key, { scopes: READ })
+    await vi.waitFor(async () => {
+      const waiting = await database.knex.raw(
+        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+           and query like '%for no key update%'`,
+      )
+      expect(waiting.rows).toHaveLength(1)
+    }, PATIENCE)
+    await revoking.commit()
+    expect(await creating).toMatchObject(refused)
+    expect(await count()).toBe(before)
+  })
+
+  it('is refused by every process within 5 seconds, and after the overlap at once', async () => {
+    const { key: maker } = await issue()
+    const [revoked, rotated] = [await issue(), await issue()]
+    const limitClock = { now, monotonicMs: () => nowMs }
+    const processes = [1, 2].map(() => createAuth({ knex: database.knex, logger: logs, now, limitClock }))
+    const outcomes = (key: string) =>
+      Promise.all(
+        processes.map(({ authenticate }) =>
+          authenticate({ apiKey: key, account: null, address: () => '192.0.2.1' }, 'payments:read', () => {}).then(
+            () => 'through',
+            ({ reason }) => reason,
+          ),
+        ),
+      )
+    expect(await outcomes(revoked.key)).toEqual(['through', 'through'])
+    expect((await revoke(maker, revoked.stored.id)).status).toBe(200)
+    expect((await rotate(maker, rotated.stored.id, { overlapSeconds: 60 })).status).toBe(200)
+    expect(await outcomes(rotated.key)).toEqual(['through', 'through'])
+    nowMs += 5_000
+    expect(await outcomes(revoked.key)).toEqual(['INVALID_API_KEY', 'INVALID_API_KEY'])
+    nowMs += 54_999
+    expect(await outcomes(rotated.key)).toEqual(['through', 'through'])
+    nowMs += 1
+    expect(await outcomes(rotated.key)).toEqual(['INVALID_API_KEY', 'INVALID_API_KEY'])
+  })
+})
+
+describe('keys over the API', () => {
+  it('are created with all that the command gives, and shown in one answer alone', async () => {
+    const { key: maker } = await issue({ account: 'acme', share: 0.5 })
+    const terms = { scopes: ['payments:read'], rate: 60, share: '0.25', note: 'export', expiresAt: '2027-12-31' }
+    const { json, status } = await create(maker, terms)
+    expect([status, json]).toEqual([
+      200,
+      {
+        ...terms,
+        id: expect.any(String),
+        hint: json.key.slice(0, 7),
+        origins: [],
+        state: 'IN_FORCE',
+        createdAt: now().toISOString().replace('.000', ''),
+        expiresAt: '2027-12-31T23:59:59.999Z',
+        key: expect.stringMatching(/^wb_[0-9A-Za-z]{40}$/),
+      },
+    ])
+    expect((await call(json.key, '/payments')).status).toBe(200)
+    const { key: shown, ...listed } = json
+    const rotated = await rotate(maker, json.id, { overlapSeconds: 0 })
+    expect(rotated.json).toMatchObject({ scopes: ['payments:read'], rate: 60, share: '0.25', note: 'export' })
+    const found = async () => (await list(maker)).find(({ id }) => id === json.id)
+    await vi.waitFor(async () => expect((await found())?.lastUsedAt).toBeDefined(), PATIENCE)
+    const keys = [await found()]
+    expect(keys[0]).toMatchObject({
+      ...listed,
+      state: 'EXPIRED',
+      expiresAt: now().toISOString().replace('.000', ''),
+      replacedBy: rotated.json.id,
+    })
+    const [row] = await database.knex('api_keys').where({ id: json.id })
+    expect(row.key_hash.equals(hashApiKey(shown))).toBe(true)
+    const { rows } = await database.knex.raw(
+      `select table_name as name from information_schema.tables where table_schema = 'public'`,
+    )
+    const dumps = await Promise.all(
+      rows.map(({ name }: { name: string }) => database.knex.raw('select t::text from ?? t', [name])),
+    )
+    const changes = await call(maker, '/v1/keys:changes')
+    const again = await revoke(maker, rotated.json.id)
+    const said = [dumps.map((dump) => dump.rows), keys, changes.text, again.text, logs.records]
+    for (const secret of [shown, rotated.json.key]) {
+      expect(inspect(said, { depth: null, maxArrayLength: null, maxStringLength: null })).not.toContain(secret.slice(7))
+    }
+  })
+
+  it('are publishable for origins, with the shop of the checkout page', async () => {
+    const { key } = await issue({ account: 'pages', scopes: ['keys:write', 'routes:read', 'requests:read'] })
+    const svg = '<svg xmlns="http://www.w3.org/2000/svg"/>'
+    const shop = { name: 'Bay Books', color: '#0A7D4F', cornerRadius: 8 }
+    const logo = Buffer.from(svg).toString('base64')
+    const { json } = await create(key, { origins: ['https://a.example'], ...shop, logo })
+    const seen = { ...shop, color: '#0a7d4f', logo: `data:image/svg+xml;base64,${logo}` }
+    expect(json).toMatchObject({ scopes: ['routes:read', 'requests:read'], shop: seen })
+    expect([json.rate, json.key.slice(0, 4)]).toEqual([undefined, 'wbp_'])
+    const shown = await call(json.key, '/v1/shop', { headers: { origin: 'https://a.example' } })
+    expect(shown.json).toEqual(seen)
+  })
+
+  it('are revoked once and for all, and listed: those in force first, each newest first', async () => {
+    const { key, stored: own } = await issue({ account: 'listed' })
+    nowMs += 1_000
+    const second = await create(key, { scopes: READ })
+    nowMs += 1_000
+    const third = await create(key, { scopes: READ })
+    const revoked = await revoke(key, third.json.id)
+    nowMs += 1_000
+    expect((await revoke(key, third.json.id.toUpperCase())).json).toEqual(revoked.json)
+    expect((await list(key)).map(({ id, state }) => [id, state])).toEqual([
+      [second.json.id, 'IN_FORCE'],
+      [own.id, 'IN_FORCE'],
+      [third.json.id, 'REVOKED'],
+    ])
+    expect((await revoke(key, own.id)).json.state).toBe('REVOKED')
+    expect(await call(key, '/v1/keys:changes', { at: await startProcess() })).toMatchObject(refused)
+  })
+
+  it('have their changes listed, newest first, with the key that made them', async () => {
+    const { key, stored: own } = await issue({ account: 'audited' })
+    const made = await create(key, { scopes: READ })
+    const successor = await rotate(key, made.json.id)
+    await revokeKey(repository, made.json.id, now())
+    await issue({ account: 'other' })
+    const changes = async (query = '') => (await call(key, `/v1/keys:changes${query}`)).json
+    const at = now().toISOString().replace('.000', '')
+    const { changes: all, pagination } = await changes()
+    expect([all, pagination]).toEqual([
+      [
+        { at, action: 'REVOKED', keyId: made.json.id, scopes: [] },
+        { at, action: 'CREATED', keyId: successor.json.id, madeBy: own.id, scopes: READ, replaces: made.json.id },
+        { at, action: 'ROTATED', keyId: made.json.id, madeBy: own.id, scopes: [], replacedBy: successor.json.id },
+        { at, action: 'CREATED', keyId: made.json.id, madeBy: own.id, scopes: READ },
+        { at, action: 'CREATED', keyId: own.id, scopes: ['keys:write', 'payments:read'] },
+      ],
+      { limit: 1_000, hasMore: false },
+    ])
+    expect((await changes(`?id=${made.json.id.toUpperCase()}`)).changes).toEqual([all[0], all[2], all[3]])
+    const many = Array.from({ length: 1_001 }, () => ({
+      at: now(),
+      actor: 'ann@host',
+      action: 'ROTATE_KEY',
+      key_id: UNKNOWN,
+      account: 'audited',
+    }))
+    await database.knex('audit_log').insert(many)
+    const newest = await changes()
+    expect([newest.changes.length, newest.pagination.hasMore]).toEqual([1_000, true])
+    expect((await changes(`?id=${own.id}`)).changes).toEqual([all[4]])
+  })
+
+  it('of one account are managed by a platform that names it, and belong to it', async () => {
+    const { key, stored: own } = await issue({ account: 'platform', scopes: PLATFORM })
+    await issue({ account: 'tenant' })
+    const headers = { 'x-account': 'tenant' }
+    const made = await create(key, { scopes: READ }, { headers })
+    expect(made.status).toBe(200)
+    expect((await call(made.json.key, '/payments')).status).toBe(200)
+    const { json } = await call(key, '/v1/keys:changes', { headers })
+    expect(json.changes[0]).toMatchObject({ keyId: made.json.id, madeBy: own.id })
+    expect((await repository.list('tenant')).map(({ id }) => id)).toContain(made.json.id)
+    const own2 = await create(key, { scopes: PLATFORM }, { headers: { 'x-account': 'platform' } })
+    expect(own2.status).toBe(200)
+  })
+
+  it('replace each other at the same moment without an error of the service', async () => {
+    for (let n = 0; n < 10; n++) {
+      const [a, b] = [await issue(), await issue()]
+      const answers = await Promise.all([
+        rotate(a.key, b.stored.id),
+        rotate(b.key, a.stored.id),
+        rotate(a.key, a.stored.id),
+        revoke(b.key, a.stored.id),
+      ])
+      for (const { status, reason } of answers) {
+        // A key that was replaced makes none that lives longer.
+        expect([undefined, 'KEY_NOT_IN_FORCE', 'INVALID_API_KEY', 'KEY_EXCEEDS_OWN']).toContain(reason)
+        expect(status).toBeLessThan(500)
+      }
+    }
+  })
+
+  it('of a demo are made by its key, which makes none that reaches beyond its account', async () => {
+    const publishable = { key: `wbp_${'d'.repeat(40)}`, origins: ['http://localhost:3000'] }
+    const at = await startProcess({ account: 'demo', publishable })
+    const demo = (path: string, body?: object) => call('demo', path, { at, ...(body && { body }) })
+    const made = await demo('/v1/keys', { scopes: ['payments:read', 'keys:write'] })
+    expect(made.status).toBe(200)
+    expect((await repository.list('demo')).map(({ id }) => id)).toEqual([made.json.id])
+    expect((await demo('/v1/keys:changes')).json.changes).toMatchObject([{ keyId: made.json.id, madeBy: 'demo' }])
+    for (const scopes of [['accounts:any'], ['operations:read'], ['chains:read', 'operations:read']]) {
+      expect(await demo('/v1/keys', { scopes })).toMatchObject(beyond)
+    }
+    expect(await demo('/v1/keys/demo:rotate', {})).toMatchObject(notFound)
+    expect(await create('demo', { scopes: READ })).toMatchObject(refused)
+  })
+})
