@@ -271,6 +271,7 @@ export const whyTexts = {
     expired: 'This request has expired',
     ownWallet: 'This wallet is the payee’s own',
     notAllowed: 'This wallet is not on the request’s list',
+    screened: 'This wallet is on a sanctions list',
     can: (ways: number) => (ways === 1 ? 'This wallet can pay in one way' : `This wallet can pay in ${ways} ways`),
     cheapest: (way: string, cost: string) => `Cheapest: ${way}, for ${cost} in fees`,
     only: (way: string, cost: string) => `It pays ${way}, for ${cost} in fees`,
@@ -346,7 +347,12 @@ export const paymentTexts = {
   title: 'Payment',
   back: 'Payments',
   inUsd: 'at the time of its block',
-  marks: { notAllowed: 'This payer is not on the request’s list.' },
+  marks: {
+    notAllowed: 'This payer is not on the request’s list.',
+    screened: (chain: string) => `On the sanctions list of ${chain}’s oracle when paid.`,
+    unscreened: (chain: string) =>
+      `${chain}’s oracle could not be asked yet whether this payer is on its sanctions list.`,
+  },
   states: {
     PENDING: 'Not final yet. A reorg could still remove it, so wait before you deliver.',
     PARTIAL: 'Final, but the request is not fully paid.',

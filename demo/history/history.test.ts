@@ -12,6 +12,7 @@ const PEOPLE: DemoPeople = {
   spoofer: address(4),
   feeCollector: address(5),
   relayer: address(11),
+  screened: address(12),
   payers: [address(7), address(8)],
   payees: [address(9), address(10)],
   wallets: [],

@@ -25,7 +25,7 @@ export function describeChain(
   rpcUrl: string,
   deployed: Deployed,
 ): ChainConfig {
-  const { contracts, native, tokens, exchange, bridge } = deployed
+  const { contracts, native, tokens, exchange, bridge, screeningOracle } = deployed
   return {
     name: spec.name,
     chainId: spec.chainId,
@@ -75,6 +75,7 @@ export function describeChain(
       },
     }),
     ...(bridge && describeBridge(bridge)),
+    screening: { oracle: canonical(screeningOracle) },
     startBlock: 0,
     finality: { useFinalizedTag: false, depth: spec.finalityDepth },
     blockTimeSeconds: USUAL_BLOCK_SEC,

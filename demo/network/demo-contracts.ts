@@ -29,6 +29,8 @@ const ABI = parseAbi([
   'function balanceOf(address owner) view returns (uint256)',
   'function set(int256 answer, uint256 updatedAt)',
   'function latestRoundData() view returns (uint80, int256, uint256, uint256, uint80)',
+  'function addToSanctionsList(address[] added)',
+  'function removeFromSanctionsList(address[] removed)',
   'function updateAggregatorsList(address[] inputs, address[] outputs, address[] aggregators)',
 ])
 /** Contracts take addresses in any case. */
@@ -73,6 +75,12 @@ export function encodeBalanceOf(token: Address, owner: Address): ContractCall {
 export function encodeSetFeed(feed: Address, answer: bigint, updatedAtSec?: number): ContractCall {
   const args = [answer, BigInt(updatedAtSec ?? 0)] as const
   return { to: feed, data: encodeFunctionData({ abi: ABI, functionName: 'set', args }) }
+}
+
+/** Adds wallets to the list of a screening oracle, or removes them. */
+export function encodeListing(oracle: Address, wallets: readonly Address[], isListed: boolean): ContractCall {
+  const functionName = isListed ? 'addToSanctionsList' : 'removeFromSanctionsList'
+  return { to: oracle, data: encodeFunctionData({ abi: ABI, functionName, args: [wallets] }) }
 }
 
 export function encodeLatestRound(feed: Address): ContractCall {

@@ -48,10 +48,11 @@ export const USD_HASH = currencyHash('iso4217', 'USD') as string as Address
  *
  * @param startTimeSec - time of the feeds' first round
  * @param relayer - of the bridge; without a relayer there is no bridge
+ * @param screened - a wallet that the screening oracle lists from the start
  */
 export function planDeployment(
   spec: ChainSpec,
-  { deployer, relayer }: { deployer: Address; relayer?: Address },
+  { deployer, relayer, screened }: { deployer: Address; relayer?: Address; screened?: Address },
   startTimeSec: number,
 ) {
   const conversionHash = currencyHash('eth', spec.native.symbol) as string as Address
@@ -87,6 +88,7 @@ export function planDeployment(
     escrow: own.add(encodeCreation('DemoEscrow', [relayer])),
     executor: own.add(encodeCreation('DemoExecutor', [erc20FeeProxy])),
   }
+  const screeningOracle = own.add(encodeCreation('ScreeningOracle', [screened ? [screened] : []]))
 
   const aggregators = [
     { input: conversionHash, output: USD_HASH, feed: nativeFeed },
@@ -105,6 +107,7 @@ export function planDeployment(
       },
       native: { symbol: spec.native.symbol, feed: nativeFeed, conversionHash },
       tokens,
+      screeningOracle,
       ...(exchange ? { exchange } : {}),
       ...(bridge ? { bridge } : {}),
     },
@@ -112,7 +115,7 @@ export function planDeployment(
     common: common.code,
     /** The deployer's nonce before `own`. */
     ownNonce,
-    /** Tokens and feeds, then the exchange, then the bridge. */
+    /** Tokens and feeds, then the exchange, the bridge, and the screening oracle. */
     own: own.code,
     calls: [encodeAggregators(conversionPath, aggregators), ...calls],
   }

@@ -16,7 +16,10 @@ export const RELAYER_PLACE = 24
 /** Holds plenty, and sends nothing once the history is made. */
 export const SPOOFER_PLACE = 3
 
-export const DEMO_ACCOUNTS = 25
+/** The wallet that the screening oracles list. */
+const SCREENED_PLACE = 25
+
+export const DEMO_ACCOUNTS = 26
 
 /** The balances of a demo wallet on a chain: tokens in whole units, `coins` in units of the native coin. */
 interface WalletHolding {
@@ -90,6 +93,12 @@ export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
     says: 'Holds only USDT and gas on ETHEREUM: pays a USDC request there by a swap in a shallow pool, with a price impact.',
     holds: [{ chain: 'ETHEREUM', coins: 2, tokens: { USDT: 10_000 } }],
   },
+  {
+    name: 'screened',
+    place: SCREENED_PLACE,
+    says: 'Holds USDC and gas on ETHEREUM, and is on the list of the screening oracles: gets no routes.',
+    holds: [{ chain: 'ETHEREUM', coins: 2, tokens: { USDC: 10_000 } }],
+  },
   { name: 'empty', place: 22, says: 'Holds nothing: gets no routes, and a reason for each missing one.', holds: [] },
 ]
 
@@ -115,6 +124,7 @@ export async function readPeople(rpc: Rpc) {
     payees: [11, 12, 13, 14].map(at) as readonly Address[],
     /** Of the bridge. */
     relayer: at(RELAYER_PLACE),
+    screened: at(SCREENED_PLACE),
     wallets: DEMO_WALLETS.map((wallet) => ({ ...wallet, address: at(wallet.place) })),
   }
 }

@@ -33,6 +33,8 @@ export interface ChainConfig {
   readonly conversion?: ConversionConfig | undefined
   readonly swapV2?: SwapV2Config | undefined
   readonly swapV3?: SwapV3Config | undefined
+  /** Absent: nobody is asked about wallets on this chain. */
+  readonly screening?: ScreeningConfig | undefined
   /** Present where the chain charges for publishing transactions on its parent chain. */
   readonly l1Fee?: L1Fee | undefined
   /** The first block that is read. Absent: as `since` says. */
@@ -127,6 +129,12 @@ export interface LifiConfig {
   readonly executor?: Address | undefined
   /** Across's SpokePool. Only it may call the receiver. */
   readonly spokePool?: Address | undefined
+}
+
+/** Who says which wallets are sanctioned. */
+export interface ScreeningConfig {
+  /** A contract with `isSanctioned(address) returns (bool)`, as Chainalysis deploys it. */
+  readonly oracle: Address
 }
 
 /** How amounts of fiat currencies are converted into amounts of tokens. */

@@ -177,6 +177,9 @@ describe('parseChainsFile', () => {
     ['half an explorer', 'explorer', { transaction: 'https://a.example/{hash}' }, 'explorer'],
     ['a broken executor', 'executors', [TOKEN.replace('C', 'c')], 'executors[0]'],
     ['a broken diamond', 'lifi', { diamond: TOKEN.replace('C', 'c'), receiverAcrossV4: TOKEN }, 'lifi.diamond'],
+    ['a broken oracle', 'screening', { oracle: TOKEN.replace('C', 'c') }, 'screening.oracle'],
+    ['no oracle', 'screening', {}, "must have required property 'oracle'"],
+    ['an oracle of another form', 'screening', { oracle: '0x12' }, 'screening.oracle'],
     ['no receiver', 'lifi', { diamond: TOKEN }, 'receiverAcrossV4'],
     [
       'an executor that is not followed',
@@ -288,6 +291,7 @@ const chainFields = {
   swapIntermediaries: true,
   executors: true,
   lifi: true,
+  screening: true,
   conversion: true,
   swapV2: true,
   swapV3: true,

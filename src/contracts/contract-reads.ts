@@ -36,6 +36,22 @@ export function readPathRate(contract: Address, path: readonly Address[]): Contr
   return { to: contract, data: `0x97edd4fa${encodeUint(0x20)}${encodePath(path)}` }
 }
 
+/** `isSanctioned(wallet)` of a screening oracle: a bool. */
+export function readIsSanctioned(oracle: Address, wallet: Address): ContractRead {
+  return { to: oracle, data: `0xdf592f7d${encodeAddress(wallet)}` }
+}
+
+/**
+ * Decodes the answer to {@link readIsSanctioned}.
+ *
+ * @param digits - return data without `0x`; undefined where the call failed
+ * @returns undefined for anything but a bool
+ */
+export function decodeIsSanctioned(digits: string | undefined): boolean | undefined {
+  if (digits === encodeUint(0)) return false
+  return digits === encodeUint(1) ? true : undefined
+}
+
 function encodePath(path: readonly Address[]): string {
   return encodeUint(path.length) + path.map(encodeAddress).join('')
 }

@@ -18,7 +18,7 @@ export const feeStages = ['SENDING', 'PROXYING', 'RECEIVING', 'REFUNDING', 'OVER
 export type FeeStage = (typeof feeStages)[number]
 
 /** What may be said against a payment. Stored as bits, from the lowest. */
-export const paymentMarks = ['PAYER_NOT_ALLOWED'] as const
+export const paymentMarks = ['PAYER_NOT_ALLOWED', 'PAYER_SCREENED', 'SCREENING_UNKNOWN'] as const
 export type PaymentMark = (typeof paymentMarks)[number]
 
 /** A stored payment. Amounts are in human units; `timestamp` is in whole seconds. What is unknown is absent, or undefined. */

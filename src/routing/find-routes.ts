@@ -17,13 +17,14 @@ import { findContract } from './plans/configured-contract.ts'
 import { chargedFor, proxyPayment } from './plans/fee-proxy.ts'
 import { findCandidates, isFiatRequest } from './plans/provider.ts'
 import { DEFAULT_LIMIT, type ParsedQuestion, type Payment, parseQuestion } from './question/parse-question.ts'
-import { toWarning } from './quotes/assemble-route.ts'
+import { toWarning, warn } from './quotes/assemble-route.ts'
 import { type Assessed, type AssessOptions, keyOf } from './quotes/assess-candidates.ts'
 import { planCandidates } from './quotes/plan-candidates.ts'
 import { type Preferences, parsePreferences } from './quotes/preferences.ts'
 import {
   findDestination,
   inquire,
+  listingOf,
   planAll,
   type QuoteDependencies,
   type QuoteOptions,
@@ -122,8 +123,10 @@ async function find(
   const { expiresAt: requestExpiresAt } = payment.request
   const quoting = { wallet, preferences, requestExpiresAt, ...how }
   const planned = planAll(inquiry, dependencies, preferences)
-  const quoted = await quotePlanned(planned, quoting, options, dependencies)
-  return { answer: { ...answer, ...quoted, routes: rankRoutes(quoted.routes, preferences.sort) }, payment }
+  const { listedBy, ...quoted } = await quotePlanned(planned, quoting, options, dependencies)
+  const listed = listedBy === undefined ? [] : [warn('PAYER_SCREENED', listingOf(wallet, listedBy))]
+  const warnings = [...answer.warnings, ...listed]
+  return { answer: { ...answer, ...quoted, warnings, routes: rankRoutes(quoted.routes, preferences.sort) }, payment }
 }
 
 /** Tells results as events; at most one for each candidate. */

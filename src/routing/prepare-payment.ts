@@ -19,6 +19,7 @@ import type { Directories } from './quotes/preferences.ts'
 import {
   type Inquiry,
   inquire,
+  listingOf,
   planAll,
   type QuoteDependencies,
   type QuoteOptions,
@@ -74,6 +75,7 @@ export function createPreparePayment(dependencies: QuoteDependencies) {
     const planned = all.filter(({ provider }) => provider === undefined || ids.has(provider.routeId))
     const quoting = { ...question, requestExpiresAt: payment.request.expiresAt }
     const quoted = await quotePlanned(planned, quoting, options, dependencies)
+    if (quoted.listedBy !== undefined) throw waybillError('PAYER_SCREENED', listingOf(question.wallet, quoted.listedBy))
     const sorted = sortRoutes(quoted.routes)
     const [best] = sorted
     if (best === undefined) throw explainNoRoute(nameOf(choice), quoted)

@@ -29,9 +29,13 @@ export function attachFacts(row: PaymentRow, read: PaymentFacts): PaymentRow {
 /** The mark that settling decides, by the list of the request. */
 export const NOT_ALLOWED = bitsOfMarks(['PAYER_NOT_ALLOWED'])
 
-/** The marks of a row whose event was read again. */
-function mergeMarks(row: PaymentRow, { marks }: PaymentFacts): number {
-  return (row.marks & NOT_ALLOWED) | marks
+/** The mark of a payment whose payer could not be screened. */
+export const UNSCREENED = bitsOfMarks(['SCREENING_UNKNOWN'])
+
+/** The marks of a row whose event was read again. What the oracle said of the same payer before is not lost because it cannot be asked now. */
+export function mergeMarks(row: PaymentRow, { payer, marks }: Pick<PaymentFacts, 'payer' | 'marks'>): number {
+  const isKept = marks === UNSCREENED && isSameValue(row.payer, payer)
+  return isKept ? row.marks : (row.marks & NOT_ALLOWED) | marks
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Knex } from 'knex'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { encodeListing } from '../../demo/network/demo-contracts.ts'
 import { createChainDirectory } from '../../src/chains/chain-directory.ts'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import type { Detection } from '../../src/detection/detection.ts'
@@ -10,6 +11,7 @@ import type { Account } from '../../src/domain/account.ts'
 import { addressToBytes } from '../../src/domain/address.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import { bytesToHex } from '../../src/domain/hex.ts'
+import { marksOfBits } from '../../src/domain/payment.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRpcClient } from '../../src/nodes/rpc-client.ts'
 import { createFindTransfer } from '../../src/routing/providers/lifi/find-transfer.ts'
@@ -62,7 +64,8 @@ describe('a payment that a bridge delivered', () => {
     ])
     knex = database.knex
     const executor = far.wallets[3]
-    configs = [configOf(near, 'ETHEREUM'), configOf(far, 'BASE', { executors: [canonical(executor)] })]
+    const screening = { oracle: canonical(far.deployed.screeningOracle) }
+    configs = [configOf(near, 'ETHEREUM'), configOf(far, 'BASE', { executors: [canonical(executor)], screening })]
     detection = detect(knex, configs)
     await far.fund(far.tokens.USDC, executor, 10n ** 15n)
     await far.approve(executor, far.tokens.USDC, far.contracts.erc20FeeProxy, 10n ** 15n)
@@ -280,6 +283,23 @@ describe('a payment that a bridge delivered', () => {
     await queueOf('four').drain()
     expect(server.asked.toSorted()).toEqual(delivered.map(({ txHash }) => txHash as string).toSorted())
     for (const { request } of delivered) expect(sourceOf(await paymentOf(request))).toEqual(source())
+  })
+
+  it('has its payer screened once that is known, on the chain where it was received', async () => {
+    const listing = (isListed: boolean) => encodeListing(far.deployed.screeningOracle, [payer], isListed)
+    await far.send(far.deployer, listing(true))
+    const { request } = await deliver()
+    await far.send(far.deployer, listing(false))
+    expect(await paymentOf(request)).toMatchObject({ payer: null, marks: 0 })
+    server.behave(answerWell)
+    await queueOf().drain()
+    const known = await paymentOf(request)
+    expect([known?.payer, marksOfBits(known?.marks)]).toEqual([canonical(payer), ['SCREENING_UNKNOWN']])
+    await knex('pending_enrichments').update({ due_at: new Date(0) })
+    await detection.enrichOnce()
+    const screened = await paymentOf(request)
+    expect([screened?.payer, marksOfBits(screened?.marks)]).toEqual([canonical(payer), ['PAYER_SCREENED']])
+    expect(await knex('pending_enrichments')).toEqual([])
   })
 
   it('is looked up again when a reorg removed it and it comes back', async () => {

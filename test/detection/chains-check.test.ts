@@ -89,6 +89,7 @@ describe('checkChain', () => {
       'archive',
       'code',
       'fromBlock',
+      'screening',
       'decimals',
       'symbol',
       'feed',
@@ -96,8 +97,8 @@ describe('checkChain', () => {
     ]
     expect([...new Set(facts.map((fact) => fact.check))]).toEqual(kinds)
     const count = (kind: string) => facts.filter((fact) => fact.check === kind).length
-    // Multicall, the conversion path, four contracts, four tokens and the feeds of these and of the coin.
-    expect([count('code'), count('fromBlock'), count('symbol'), count('feed')]).toEqual([15, 4, 4, 5])
+    // Multicall, the conversion path, the oracle, four contracts, four tokens and the feeds of these and of the coin.
+    expect([count('code'), count('fromBlock'), count('symbol'), count('feed')]).toEqual([16, 4, 4, 5])
     expect(count('conversion')).toBe(5)
   })
 
@@ -131,6 +132,19 @@ describe('checkChain', () => {
     ],
     ['a missing multicall', () => ({ multicall: nobody }), () => [/^code multicall wrong: there is no contract/]],
     ['a missing swap intermediary', () => ({ swapIntermediaries: [nobody] }), () => [/^code swapIntermediaries wrong/]],
+    [
+      'a missing oracle',
+      () => ({ screening: { oracle: nobody } }),
+      () => [
+        /^code screening.oracle wrong: there is no contract/,
+        'screening screening.oracle wrong: isSanctioned() answers neither true nor false',
+      ],
+    ],
+    [
+      'an oracle that is something else',
+      () => ({ screening: { oracle: config.contracts[0]?.address ?? nobody } }),
+      () => [/^screening screening.oracle wrong: isSanctioned\(\) fails: /],
+    ],
     ['a missing intermediary', () => ({ intermediaries: [nobody] }), () => [/^code intermediaries wrong/]],
     [
       'a fromBlock that is too high',

@@ -12,6 +12,7 @@ import type { Account } from '../../src/domain/account.ts'
 import type { Address } from '../../src/domain/address.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import { paymentReferenceOf } from '../../src/domain/identifiers.ts'
+import { bitsOfMarks } from '../../src/domain/payment.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
@@ -280,6 +281,12 @@ const damages: readonly Damage[] = [
     found: [['PAYMENT', 'fees', '', /^PLATFORM 1 USDC-BASE 0x/]],
   },
   {
+    says: 'marks are invented',
+    round: 2,
+    damage: () => paidBy('coins').update({ marks: bitsOfMarks(['PAYER_NOT_ALLOWED', 'PAYER_SCREENED']) }),
+    found: [['PAYMENT', 'marks', 'PAYER_NOT_ALLOWED, PAYER_SCREENED', '']],
+  },
+  {
     says: 'a fee of a batch is invented',
     round: 4,
     damage: () =>
@@ -509,7 +516,10 @@ describe('the command', () => {
   beforeAll(async () => {
     folder = await makeTempFolder('verify')
     const file = join(folder, 'chains.json')
-    await writeFile(file, JSON.stringify({ chains: [{ ...chain.config({ name: 'BASE', finalityDepth: 3 }) }] }))
+    await writeFile(
+      file,
+      JSON.stringify({ chains: [{ ...chain.config({ name: 'BASE', finalityDepth: 3 }), screening: undefined }] }),
+    )
     environment = { CHAINS_FILE: file, DATABASE_URL: urlOfDatabase(database), DATA_DIR: join(folder, 'unused') }
   })
   afterAll(() => rm(folder, { recursive: true, force: true }))

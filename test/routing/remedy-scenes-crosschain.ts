@@ -242,6 +242,20 @@ export const crosschainScenes = {
           },
       }),
   ],
+  SCREENING_UNAVAILABLE: [
+    () =>
+      nearScene('USDC', {
+        funds: { USDC: 100n * UNIT },
+        near: { screening: { oracle: freshAddress('no oracle') } },
+        at: { chain: 'ETHEREUM' },
+        then:
+          ({ wallet }) =>
+          (remedy) => {
+            read(remedy, /; if it happens again, check screening of ETHEREUM in the chains file$/)
+            return reopened({}, wallet)
+          },
+      }),
+  ],
   CONTRACT_NOT_AS_CONFIGURED: [
     async () => {
       const wallet = await stage.newWallet()

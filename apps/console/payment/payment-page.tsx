@@ -83,6 +83,8 @@ function isAlone({ completed, paymentReference }: Payment): boolean {
 const sayMark: Readonly<Record<Payment_Mark, (chain: string) => string>> = {
   [Payment_Mark.MARK_UNSPECIFIED]: () => '',
   [Payment_Mark.PAYER_NOT_ALLOWED]: () => paymentTexts.marks.notAllowed,
+  [Payment_Mark.PAYER_SCREENED]: paymentTexts.marks.screened,
+  [Payment_Mark.SCREENING_UNKNOWN]: paymentTexts.marks.unscreened,
 }
 
 interface ViewProps {

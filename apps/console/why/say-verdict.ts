@@ -20,6 +20,7 @@ const closed: Readonly<Record<string, Pick<Verdict, 'tone' | 'title'>>> = {
   REQUEST_EXPIRED: { tone: 'bad', title: whyTexts.verdict.expired },
   WALLET_IS_PAYEE: { tone: 'bad', title: whyTexts.verdict.ownWallet },
   PAYER_NOT_ALLOWED: { tone: 'bad', title: whyTexts.verdict.notAllowed },
+  PAYER_SCREENED: { tone: 'bad', title: whyTexts.verdict.screened },
 }
 
 export function isClosing({ reason }: Pick<Warning, 'reason'>): boolean {
@@ -79,7 +80,7 @@ function sayDegraded({ degraded, unavailable }: GetPaymentRoutesResponse): strin
 
 /** Whether a chain or a provider failed, so that asking again may help. */
 function isFailure(reason: string): boolean {
-  return /_(?:TIMEOUT|UNREACHABLE|INCONSISTENT|QUOTA_EXHAUSTED)$/.test(reason)
+  return /_(?:TIMEOUT|UNREACHABLE|INCONSISTENT|QUOTA_EXHAUSTED|UNAVAILABLE)$/.test(reason)
 }
 
 /** Routes whose costs are not completely known come last, as in the service's own order. */

@@ -669,6 +669,20 @@ export enum Payment_Mark {
    * @generated from enum value: PAYER_NOT_ALLOWED = 1;
    */
   PAYER_NOT_ALLOWED = 1,
+
+  /**
+   * The screening oracle of `network` listed the payer at the payment's block.
+   *
+   * @generated from enum value: PAYER_SCREENED = 2;
+   */
+  PAYER_SCREENED = 2,
+
+  /**
+   * That oracle could not be asked about the payer yet. It is asked again for five days.
+   *
+   * @generated from enum value: SCREENING_UNKNOWN = 3;
+   */
+  SCREENING_UNKNOWN = 3,
 }
 
 /**

@@ -29,8 +29,8 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
 
   /**
    * Address of the paying wallet: an EVM address (a mixed-case one must have a correct EIP-55 checksum) or a Tron
-   * address. One that may not pay has no routes (WALLET_IS_PAYEE, PAYER_NOT_ALLOWED). Required (MISSING_FIELD).
-   * INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * address. One that may not pay has no routes (WALLET_IS_PAYEE, PAYER_NOT_ALLOWED, PAYER_SCREENED).
+   * Required (MISSING_FIELD). INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: string wallet = 2;
    */
@@ -384,7 +384,7 @@ export declare type GetPaymentRoutesResponse = Message<"payments.v1.GetPaymentRo
   /**
    * What to know about the request as a whole. If it needs no payment, the first that holds of REQUEST_ALREADY_PAID,
    * PAYMENT_PENDING, REQUEST_CANCELLED, REQUEST_EXPIRED; else WALLET_IS_PAYEE, PAYER_NOT_ALLOWED,
-   * AMOUNT_ABOVE_OUTSTANDING, FILTER_MATCHES_NOTHING. May be empty.
+   * AMOUNT_ABOVE_OUTSTANDING, FILTER_MATCHES_NOTHING, PAYER_SCREENED. May be empty.
    *
    * @generated from field: repeated payments.v1.Warning warnings = 4;
    */
@@ -427,8 +427,8 @@ export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaym
 
   /**
    * Address of the paying wallet: an EVM address (a mixed-case one must have a correct EIP-55 checksum) or a Tron
-   * address. One that may not pay has no routes (WALLET_IS_PAYEE, PAYER_NOT_ALLOWED). Required (MISSING_FIELD).
-   * INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * address. One that may not pay has no routes (WALLET_IS_PAYEE, PAYER_NOT_ALLOWED, PAYER_SCREENED).
+   * Required (MISSING_FIELD). INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: string wallet = 2;
    */
@@ -597,8 +597,8 @@ export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentC
 
   /**
    * Address of the paying wallet: an EVM address (a mixed-case one must have a correct EIP-55 checksum) or a Tron
-   * address. One that may not pay has no routes (WALLET_IS_PAYEE, PAYER_NOT_ALLOWED). Required (MISSING_FIELD).
-   * INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * address. One that may not pay has no routes (WALLET_IS_PAYEE, PAYER_NOT_ALLOWED, PAYER_SCREENED).
+   * Required (MISSING_FIELD). INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: string wallet = 2;
    */

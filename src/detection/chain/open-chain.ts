@@ -106,7 +106,14 @@ function openReading(options: OpenChainOptions): ChainReading {
     },
     tokens,
     repository,
-    market: createMarketReader({ reader, conversion: config.conversion, native, tokens, clock }),
+    market: createMarketReader({
+      reader,
+      conversion: config.conversion,
+      oracle: config.screening?.oracle,
+      native,
+      tokens,
+      clock,
+    }),
     traces: createTraceReader({ client, network, logger, clock }),
     live: { ...LIVE, ms: options.patienceMs ?? LIVE.ms },
   }

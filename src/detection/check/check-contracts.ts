@@ -1,16 +1,18 @@
-import type { ChainConfig, PaymentContractConfig, TokenConfig } from '../../chains/chains-file.ts'
+import type { ChainConfig, PaymentContractConfig, ScreeningConfig, TokenConfig } from '../../chains/chains-file.ts'
 import { configuredAddresses } from '../../chains/configured-addresses.ts'
+import { decodeIsSanctioned, readIsSanctioned } from '../../contracts/contract-reads.ts'
 import { readDecimals } from '../../contracts/price-feed.ts'
 import { decodeText, readSymbol } from '../../contracts/returned-texts.ts'
 import { toQuantity } from '../../contracts/words.ts'
-import type { Address } from '../../domain/address.ts'
+import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { findLast } from '../read/find-last.ts'
 import type { NodeBlocks } from './check-node.ts'
 import { ask, type CheckedFact, type CheckedNode, isWord, type Judge, judgeOf, readContract } from './checked-node.ts'
 
 /**
- * Checks that there is code at every address of the chains file, and that each payment contract was created at its `fromBlock`.
+ * Checks that there is code at every address of the chains file, that each payment contract was created at its `fromBlock`, and that the screening
+ * oracle answers.
  *
  * @throws RpcError when the node does not answer
  */
@@ -21,6 +23,18 @@ export async function* checkContracts(
 ): AsyncGenerator<CheckedFact, void> {
   for (const named of contractsOf(config)) yield await checkCode(node, named)
   for (const contract of config.contracts) yield await checkFromBlock(node, contract, blocks)
+  if (config.screening !== undefined) yield await checkOracle(node, config.screening)
+}
+
+/** Checks that the screening oracle answers. @throws RpcError when the node does not answer */
+async function checkOracle(node: CheckedNode, { oracle }: ScreeningConfig): Promise<CheckedFact> {
+  const judge = judgeOf('screening', 'screening.oracle')
+  const answer = await readContract(node, readIsSanctioned(oracle, ZERO_ADDRESS))
+  if (answer instanceof RpcError) {
+    return judge(answer.kind === 'REVERTED' ? 'wrong' : 'unknown', `isSanctioned() fails: ${answer.message}`)
+  }
+  const isAnswer = decodeIsSanctioned(answer.slice(2)) !== undefined
+  return isAnswer ? judge('ok', oracle) : judge('wrong', 'isSanctioned() answers neither true nor false')
 }
 
 /** An address of the chains file, with what it is. */

@@ -99,6 +99,7 @@ function findLacking({ chain }: FindingTools, matched: readonly MatchedEvent[], 
     if (match.kind === 'PAYMENT') {
       for (const lack of lacksOfGas(receipt, chain)) lacks.add(lack)
       if ([match.token, chain.native].some((token) => market.isUnread(token, blockNumber))) lacks.add('PRICE')
+      if (market.marksOf(event).includes('SCREENING_UNKNOWN')) lacks.add('SCREENING')
     }
     if (lacks.size > 0) found.set(key, { accountId, txHash, blockNumber, lacks })
   }
@@ -182,7 +183,15 @@ function findValuedPayments(
     const { invoiceCurrency } = match.request
     const isEnough = (path: RatedPath) =>
       judgeRate(match, event, { path, timestampSec: at.timestampSec }).kind === 'PAYMENT'
-    return [{ event, token: match.token, ...at, conversion: event.conversion && { invoiceCurrency, isEnough } }]
+    return [
+      {
+        event,
+        payer: event.payer,
+        token: match.token,
+        ...at,
+        conversion: event.conversion && { invoiceCurrency, isEnough },
+      },
+    ]
   })
 }
 
@@ -245,6 +254,7 @@ async function buildAccounts(
       timestamp,
       tokenPrice: market.priceAt(match.token, receipt.blockNumber),
       nativePrice: market.priceAt(chain.native, receipt.blockNumber),
+      marks: market.marksOf(event),
     })
     account.payments.push(payment)
   }

@@ -9,7 +9,7 @@ import {
   multiplyDecimals,
 } from '../../domain/decimal.ts'
 import { paymentIdOf } from '../../domain/identifiers.ts'
-import type { ExchangeRate, PaymentFee, PaymentGas } from '../../domain/payment.ts'
+import type { ExchangeRate, PaymentFee, PaymentGas, PaymentMark } from '../../domain/payment.ts'
 import type { UsdPrice } from '../read/block-prices.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
 import type { DetectedPayment, DetectedRefund, Lack, PlacedSighting } from './detected.ts'
@@ -30,6 +30,8 @@ interface PaymentParts {
   readonly timestamp: Date
   readonly tokenPrice: UsdPrice | undefined
   readonly nativePrice: UsdPrice | undefined
+  /** What the chain's oracle says of the payer. */
+  readonly marks: readonly PaymentMark[]
 }
 
 /** Builds a payment as it is stored. USD fields are absent where no price is known. */
@@ -59,7 +61,7 @@ export function buildPayment(parts: PaymentParts): DetectedPayment {
     fees: feesOf(parts, usd),
     exchangeRates: [...rates, ...usd.rates, ...nativeRates(parts)],
     gas: gasOf(parts),
-    marks: [],
+    marks: parts.marks,
   } satisfies Readonly<Record<keyof DetectedPayment, unknown>>
 }
 

@@ -93,8 +93,9 @@ export interface CreatedProxy {
  * - `GAS`: the price of its gas
  * - `L1_FEE`: what a rollup charged for its parent chain, without which the cost of the gas is unknown
  * - `TRACE`: its calls, which may tell who paid
+ * - `SCREENING`: whether the chain's oracle listed who paid
  */
-export type Lack = 'PRICE' | 'GAS' | 'L1_FEE' | 'TRACE'
+export type Lack = 'PRICE' | 'GAS' | 'L1_FEE' | 'TRACE' | 'SCREENING'
 
 /** What is not known yet of an account's events in a transaction. */
 export interface LackingTransaction {

@@ -135,9 +135,10 @@ async function lookup(queue: Queue, carried: CarriedPayment, stopping: AbortSign
 async function store(queue: Queue, carried: CarriedPayment, { seen, ...source }: ConfirmedSource): Promise<void> {
   const { knex, lease, clock } = queue
   const check = seen && !(await isFinal(queue, seen)) ? { seen, dueAt: nextCheck(queue) } : undefined
+  const isScreened = configOf(queue, carried.chainId)?.screening !== undefined
   await inTransaction(knex, undefined, async (trx) => {
     await assertLeaseHeld(trx, lease)
-    await storeSource(trx, carried, { source, now: clock(), check })
+    await storeSource(trx, carried, { source, now: clock(), check, isScreened })
   })
 }
 
@@ -248,8 +249,12 @@ export function isPaidBy(
   return from === address || logs.some((log) => isPayment(decodeTransferLog(log)))
 }
 
-function listedTokens({ chains }: Queue, chainId: number): ReadonlySet<Address> {
-  const config = chains.configured.find((chain) => chain.chainId === chainId)
+function configOf({ chains }: Queue, caip2: string) {
+  return chains.configured.find(({ chainId }) => caip2Of(chainId) === caip2)
+}
+
+function listedTokens(queue: Queue, chainId: number): ReadonlySet<Address> {
+  const config = configOf(queue, caip2Of(chainId))
   return new Set(config?.tokens.map(({ address }) => address))
 }
 

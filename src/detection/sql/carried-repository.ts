@@ -4,9 +4,11 @@ import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import { topicOfReference } from '../../domain/identifiers.ts'
 import { codeOfType } from '../../domain/payment.ts'
 import { changePayments, type LockedAccount, lockAccount, readPayments } from '../../store/payment-changes.ts'
+import { UNSCREENED } from '../../store/payment-facts.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
 import { settleStored } from '../../store/request-ledger.ts'
 import { type ChainTransactions, columnsOf, findByEvent } from './account-events-repository.ts'
+import { queueEnrichments } from './enrichments-repository.ts'
 import { addPendingReplays } from './pending-replays-repository.ts'
 import { readRows } from './read-rows.ts'
 
@@ -121,6 +123,8 @@ interface FoundSource {
   readonly now: Date
   /** When to check the source. */
   readonly check?: { readonly seen: SeenSource; readonly dueAt: Date } | undefined
+  /** Whether the chain that the bridge delivered on has an oracle, which is then asked about the payer. */
+  readonly isScreened: boolean
 }
 
 /**
@@ -131,7 +135,7 @@ interface FoundSource {
 export async function storeSource(
   trx: Knex.Transaction,
   carried: CarriedPayment,
-  { source, now, check }: FoundSource,
+  { source, now, check, isScreened }: FoundSource,
 ): Promise<void> {
   const { accountId, paymentId } = carried
   const account = await lockAccount(trx, accountId, now)
@@ -139,6 +143,7 @@ export async function storeSource(
     source_tx_hash: hexToBytes(source.txHash),
     source_network: source.network ?? null,
     payer: addressToBytes(source.payer),
+    marks: isScreened ? UNSCREENED : 0,
     line_hash: null,
     updated_at: now,
   }
@@ -149,13 +154,17 @@ export async function storeSource(
   if (changed.length === 0) return
   const row = await trx('payments')
     .where({ account_id: accountId, id: paymentId })
-    .first<DeliveredRow>('payment_reference', 'event_index', 'request_id')
+    .first<DeliveredRow>('payment_reference', 'event_index', 'request_id', 'block_number')
   await keepWord(trx, carried, source, row)
+  if (isScreened && row.block_number !== null) {
+    const lacking = { accountId, txHash: carried.txHash, blockNumber: Number(row.block_number) }
+    await queueEnrichments(trx, carried.chainId, [{ ...lacking, lacks: new Set(['SCREENING']) }], now)
+  }
   // An imported payment that names the source alone may be this one.
   if (row.request_id !== null) await settleStored(account, [row.request_id])
 }
 
-type DeliveredRow = Pick<PaymentRow, 'payment_reference' | 'event_index' | 'request_id'>
+type DeliveredRow = Pick<PaymentRow, 'payment_reference' | 'event_index' | 'request_id' | 'block_number'>
 
 /** Takes a source back that a reorg removed from its chain: source and payer are unknown again, and are looked up again. */
 export async function takeSourceBack(trx: Knex.Transaction, carried: CarriedPayment, now: Date): Promise<void> {

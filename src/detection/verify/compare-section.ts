@@ -139,7 +139,11 @@ async function findOpen(
   differences: readonly VerifyDifference[],
 ): Promise<VerifyDifference[]> {
   const lacking = differences.filter(
-    ({ kind, field, stored }) => kind === 'PAYMENT' && stored === undefined && (field === 'gas' || field === 'payer'),
+    ({ kind, field, stored }) =>
+      kind === 'PAYMENT' &&
+      (field === 'marks'
+        ? stored?.includes('SCREENING_UNKNOWN')
+        : stored === undefined && (field === 'gas' || field === 'payer')),
   )
   if (lacking.length === 0) return []
   const txHashes = lacking.map(({ txHash }) => txHash as Hex)

@@ -1,5 +1,5 @@
 import { codeOfType, type ExchangeRate, rankOfStatus } from '../../domain/payment.ts'
-import { canonicalValue, isSameValue } from '../../store/payment-facts.ts'
+import { canonicalValue, isSameValue, mergeMarks } from '../../store/payment-facts.ts'
 import { factsOfPayment, type PaymentFacts, type PaymentRow } from '../../store/payment-row.ts'
 import type { DetectedPayment, EventPlace } from '../match/detected.ts'
 
@@ -130,7 +130,8 @@ export function correctFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
   const isOther = matchedColumns.some((name) => !isSameValue(row[name], facts[name])) || !areSame(row.fees, facts.fees)
   const isCarried = facts.type === codeOfType('CROSSCHAIN') && row.type === facts.type
   const { payer, source_network, source_tx_hash } = isCarried ? row : facts
-  const corrected = { ...facts, payer, source_network, source_tx_hash }
+  const marks = mergeMarks(row, isSameValue(payer, facts.payer) ? facts : row)
+  const corrected = { ...facts, payer, source_network, source_tx_hash, marks }
   if (isOther) return { ...row, ...corrected }
   const seen = seenColumns.filter((name) => !isSameValue(row[name], corrected[name]))
   const filled = fillIn(row, corrected)
@@ -138,10 +139,12 @@ export function correctFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
 }
 
 /** Sets the payer, and each figure that the row lacks. @returns the given row when nothing changes */
-function fillIn(row: PaymentRow, { payer, amount_in_usd, gas, fees, exchange_rates }: PaymentFacts): PaymentRow {
+function fillIn(row: PaymentRow, facts: PaymentFacts): PaymentRow {
+  const { payer, amount_in_usd, gas, fees, exchange_rates } = facts
   const isGasOpen = row.gas?.amountInUsd === undefined || !areSame(row.gas, gas ?? row.gas)
   const filled = {
     payer,
+    marks: mergeMarks(row, facts),
     amount_in_usd: row.amount_in_usd ?? amount_in_usd,
     gas: isGasOpen ? (gas ?? row.gas) : row.gas,
     fees: row.fees.every(({ amountInUsd }) => amountInUsd === undefined) && fees.length > 0 ? fees : row.fees,

@@ -156,6 +156,10 @@ export const missingRouteReasons = {
     message: '{chain} did not answer: {detail}',
     remedy: 'try again in {seconds} s',
   }),
+  SCREENING_UNAVAILABLE: unavailable({
+    message: 'the screening oracle of {chain} gave no answer, so nobody is sent to pay there',
+    remedy: 'try again; if it happens again, check screening of {chain} in the chains file',
+  }),
   CHAIN_INCONSISTENT: unavailable({
     message: '{chain} gave an answer that cannot be right: {detail}',
     remedy: 'try again in {seconds} s; if it happens again, check {chain} in the chains file',

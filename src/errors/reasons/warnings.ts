@@ -27,6 +27,10 @@ export const warningReasons = {
     message: 'the wallet {wallet} is not one of those that may pay this request',
     remedy: 'pay with one of them, or ask whoever made the request',
   }),
+  PAYER_SCREENED: errorOrWarning('INVALID_INPUT', {
+    message: 'the wallet {wallet} is on the list of the screening oracle of {chain}, as read at {at}',
+    remedy: 'pay with another wallet',
+  }),
   AMOUNT_ABOVE_OUTSTANDING: warning({
     message: 'the amount {amount} is above the outstanding balance of {outstanding} {currency}',
     remedy: 'pay the outstanding balance',

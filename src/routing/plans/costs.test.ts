@@ -107,6 +107,7 @@ function routeOf(terms: Case): UnrankedRoute {
     balanceOf: () => 2n ** 400n,
     priceOf,
     answerTo: () => undefined,
+    isListed: undefined,
   }
   const route = assembleRoute({
     id: 'X',

@@ -5,6 +5,7 @@ import type { Reason } from '../../errors/reasons.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
 import type { Quote } from '../plans/provider.ts'
 import type { RunningScan } from '../scan/scan.ts'
+import type { Screening } from '../scan/screening.ts'
 import type { ChainState } from '../scan/wallet-state.ts'
 import { assembleRoute, type UnrankedRoute } from './assemble-route.ts'
 import type { PlannedCandidate } from './plan-candidates.ts'
@@ -15,9 +16,13 @@ export interface Assessment {
   readonly routes: readonly UnrankedRoute[]
   readonly unavailable: readonly UnavailableRoute[]
   readonly degraded: boolean
+  /** A chain whose oracle lists the wallet: then there is nothing else. */
+  readonly listedBy?: ChainState | undefined
 }
 
 export interface AssessOptions {
+  /** What the chains' oracles say of the wallet. */
+  readonly screening: Promise<Screening>
   readonly tokens: TokenDirectory
   /** Milliseconds since 1970. */
   readonly clock: () => number
@@ -47,6 +52,7 @@ const DEGRADING: ReadonlySet<string> = new Set<Reason>([
   'CROSSCHAIN_REJECTED',
   'CROSSCHAIN_UNAUTHORIZED',
   'CROSSCHAIN_UNREACHABLE',
+  'SCREENING_UNAVAILABLE',
 ])
 
 /**
@@ -61,19 +67,34 @@ export async function assessCandidates(
   running: RunningScan,
   options: AssessOptions,
 ): Promise<Assessment> {
-  const results = await Promise.all(
+  const assessed = await Promise.all(
     planned.map(async (entry) => {
-      const result = toResult(entry, await assess(entry, running, options), options.preferences ?? {})
+      const outcome = await assess(entry, running, options)
+      // Every result waits for the oracles of all chains: what was sent could not be taken back.
+      const screening = await options.screening
+      if (screening.listedBy !== undefined) return []
+      const screened = 'reason' in entry.plan ? outcome : unlessUnknown(entry, outcome, screening)
+      const result = toResult(entry, screened, options.preferences ?? {})
       options.onAssessed?.(result)
-      return result
+      return [result]
     }),
   )
+  const results = assessed.flat()
   const unavailable = results.flatMap((result) => ('unavailable' in result ? [result.unavailable] : []))
   return {
     routes: results.flatMap((result) => ('route' in result ? [result.route] : [])),
     unavailable: [...new Map(unavailable.map((entry) => [keyOf(entry), entry])).values()],
     degraded: results.some((result) => 'unavailable' in result && result.degraded),
+    listedBy: (await options.screening).listedBy,
   }
+}
+
+/** Leaves out what would pay through a chain on which nobody can say that the wallet is not listed. */
+function unlessUnknown({ candidate }: PlannedCandidate, outcome: Outcome, { isUnknownOn }: Screening): Outcome {
+  const { source, destination } = candidate
+  const unknown = [source.chain, destination.chain].find(isUnknownOn)
+  if (unknown === undefined || 'chainFailure' in outcome) return outcome
+  return { chainFailure: explain('SCREENING_UNAVAILABLE', { chain: unknown }) }
 }
 
 function toResult(entry: PlannedCandidate, outcome: Outcome, preferences: Partial<Preferences>): Assessed {

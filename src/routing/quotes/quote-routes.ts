@@ -20,6 +20,8 @@ import {
   platformFeeOf,
 } from '../question/parse-question.ts'
 import type { Scanner } from '../scan/scan.ts'
+import { screen, withOracles } from '../scan/screening.ts'
+import type { ChainState } from '../scan/wallet-state.ts'
 import { warn } from './assemble-route.ts'
 import { type Assessment, type AssessOptions, assessCandidates } from './assess-candidates.ts'
 import { type PlannedCandidate, type PlanningDependencies, planCandidates, readsByChain } from './plan-candidates.ts'
@@ -62,7 +64,7 @@ export interface Inquiry {
 }
 
 /** The wallet that asks, and which routes it wants. */
-interface Quoting extends Omit<AssessOptions, 'tokens' | 'clock'> {
+interface Quoting extends Omit<AssessOptions, 'tokens' | 'clock' | 'screening'> {
   readonly wallet: Address
 }
 
@@ -134,6 +136,12 @@ function refuse(answer: RoutesAnswer, wallet: Address, reason: NonNullable<Retur
   return { answer: { ...answer, warnings }, refusal: waybillError(reason, terms) }
 }
 
+/** The terms of PAYER_SCREENED. */
+export function listingOf(wallet: Address, { chain, timestampSec }: ChainState) {
+  const at = new Date(timestampSec * 1_000).toISOString()
+  return { field: 'wallet', wallet: formatAddress(wallet), chain: chain.name, at }
+}
+
 /** Lets all providers plan what is wanted, without reading any chain. */
 export function planAll(
   { search }: Inquiry,
@@ -154,12 +162,15 @@ export async function quotePlanned(
   planned: readonly PlannedCandidate[],
   { wallet, ...quoting }: Quoting,
   { signal, deadlineAtMs }: QuoteOptions,
-  { scanner, tokens, clock, chainTimeoutMs }: QuoteDependencies,
+  { scanner, chains, tokens, clock, chainTimeoutMs }: QuoteDependencies,
 ): Promise<Assessment> {
   const timeoutMs = timeLeft(chainTimeoutMs, deadlineAtMs, clock())
-  const scan = scanner.scan(wallet, readsByChain(planned), { signal, timeoutMs })
+  const scan = scanner.scan(wallet, withOracles(readsByChain(planned), chains), { signal, timeoutMs })
+  const screening = screen(scan, chains)
+  // It may reject before somebody awaits it.
+  screening.catch(() => {})
   try {
-    return await assessCandidates(planned, scan, { tokens, clock, ...quoting })
+    return await assessCandidates(planned, scan, { tokens, clock, screening, ...quoting })
   } finally {
     scan.stop()
   }

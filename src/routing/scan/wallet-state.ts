@@ -1,5 +1,11 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
-import { readBlockTimestamp, readNativeBalance, readTokenBalance } from '../../contracts/contract-reads.ts'
+import {
+  decodeIsSanctioned,
+  readBlockTimestamp,
+  readIsSanctioned,
+  readNativeBalance,
+  readTokenBalance,
+} from '../../contracts/contract-reads.ts'
 import type { ContractRead } from '../../contracts/multicall.ts'
 import {
   decodeRound,
@@ -38,6 +44,8 @@ export interface ChainState {
    * @returns undefined when the chain gave no answer
    */
   l1FeeOf(dataBytes: number): bigint | undefined
+  /** Whether the chain's oracle lists the wallet; undefined where it has none, or that gave no answer. */
+  readonly isListed: boolean | undefined
   /** The return data of a further read that was asked for, as digits; undefined when it failed. */
   answerTo(read: ContractRead): string | undefined
 }
@@ -60,7 +68,10 @@ export function createUsualReads(chain: ChainConfig, tokens: readonly Token[]) {
   const ofChain = [timestamp, ...(chain.l1Fee?.reads ?? [])]
   return {
     ofChain: () => [...ofChain, ...feeds.list()],
-    ofWallet: (wallet: Address) => tokens.map((token) => readBalance(chain, token, wallet)),
+    ofWallet: (wallet: Address) => [
+      ...tokens.map((token) => readBalance(chain, token, wallet)),
+      ...(chain.screening === undefined ? [] : [readIsSanctioned(chain.screening.oracle, wallet)]),
+    ],
     /** @throws RpcError when there is none */
     timestampOf(answerTo: AnswerTo): number {
       const timestampSec = Number(uintAt(answerTo(timestamp), 0) ?? 0)
@@ -149,6 +160,7 @@ function decodeState(
     chain,
     ...raw,
     balanceOf: oncePerToken(decodeBalance),
+    isListed: chain.screening && decodeIsSanctioned(answerTo(readIsSanctioned(chain.screening.oracle, wallet))),
     l1FeeOf: (dataBytes) => (chain.l1Fee === undefined ? 0n : chain.l1Fee.feeOf(dataBytes, answerTo)),
     priceOf: oncePerToken(decodePrice),
   }
