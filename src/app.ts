@@ -136,6 +136,7 @@ export async function composeService(options: ServiceOptions) {
   const comparison = createChainComparison({ chains: options.chains, clock: now, logger, limits })
   const routes = createRouting({
     objectionTo: (used) => comparison.wrongWith(used),
+    listChangedAt: (chainId) => detection.listChangedAt(chainId),
     ...shared,
     clock: () => now().getTime(),
     logger,

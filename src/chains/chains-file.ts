@@ -191,7 +191,13 @@ export interface FinalityConfig {
 /** Kinds without events of their own. */
 const UNFOLLOWED: readonly PaymentContractKind[] = ['ERC20_SWAP_TO_PAY', 'BATCH_PAYMENTS', 'BATCH_CONVERSION_PAYMENTS']
 
-/** The contracts whose events are followed: those that do not pay through another. */
-export function followedContracts({ contracts }: Pick<ChainConfig, 'contracts'>): readonly PaymentContractConfig[] {
-  return contracts.filter(({ kind }) => !UNFOLLOWED.includes(kind))
+/** The contracts whose events are followed: payment contracts that do not pay through another, and beside them the oracle, whose list changes. */
+export function followedContracts({
+  contracts,
+  screening,
+}: Pick<ChainConfig, 'contracts' | 'screening'>): readonly Pick<PaymentContractConfig, 'address' | 'fromBlock'>[] {
+  const ofPayments = contracts.filter(({ kind }) => !UNFOLLOWED.includes(kind))
+  if (ofPayments.length === 0 || screening === undefined) return ofPayments
+  const fromBlock = Math.min(...ofPayments.map((contract) => contract.fromBlock))
+  return [...ofPayments, { address: screening.oracle, fromBlock }]
 }

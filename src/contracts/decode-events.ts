@@ -47,6 +47,8 @@ export const eventTopics = {
   transfer: topicOf('Transfer(address,address,uint256)'),
   tokenRequestProxy: topicOf('ERC20SingleRequestProxyCreated(address,address,address,bytes,address,uint256,address)'),
   nativeRequestProxy: topicOf('EthereumSingleRequestProxyCreated(address,address,bytes,address,uint256,address)'),
+  listingAdded: topicOf('SanctionedAddressesAdded(address[])'),
+  listingRemoved: topicOf('SanctionedAddressesRemoved(address[])'),
 } as const
 
 /** The first topics to ask a node for: all but `Transfer`, which receipts bring. */
@@ -56,6 +58,8 @@ export const followedTopics: readonly Hex[] = [
   eventTopics.conversion,
   eventTopics.tokenRequestProxy,
   eventTopics.nativeRequestProxy,
+  eventTopics.listingAdded,
+  eventTopics.listingRemoved,
 ]
 
 type LogContent = Pick<RpcLog, 'address' | 'topics' | 'data'>

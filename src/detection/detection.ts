@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import type { ChainDirectory } from '../chains/chain-directory.ts'
 import { followedContracts } from '../chains/chains-file.ts'
 import type { Account } from '../domain/account.ts'
+import { caip2Of } from '../domain/chain.ts'
 import type { Hex } from '../domain/hex.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/identifiers.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
@@ -16,6 +17,7 @@ import { createEnrichmentQueue } from './repair/enrichment-queue.ts'
 import { createReplayQueue } from './repair/replay-queue.ts'
 import { type ChainFollower, createChainFollower } from './run/chain-follower.ts'
 import type { ChainFollowerOptions } from './run/followed-chain.ts'
+import { findChain } from './sql/chain-state-repository.ts'
 import { createDetectionRepository } from './sql/detection-repository.ts'
 
 export type Detection = ReturnType<typeof createDetection>
@@ -128,6 +130,8 @@ export function createDetection(options: DetectionOptions) {
     /** Withdraws an acceptance. @throws as `accept` */
     unaccept: async (network: string, decision: Parameters<typeof unacceptEvent>[2], signal?: AbortSignal) =>
       unacceptEvent(knex, followerOf(network).chain, decision, signal),
+    /** When the list of a chain's oracle last changed, as far as the chain was read. @param chainId - EIP-155 */
+    listChangedAt: async (chainId: number) => (await findChain(knex, caip2Of(chainId)))?.listChangedAt,
     /** Looks up once what was not known of payments and is due: prices, gas, traces. @throws errors of the database */
     enrichOnce: () => enrichments.drain(),
     /** Reads one chain, or all of them, until there is nothing new. @throws what reading a chain throws */

@@ -91,7 +91,7 @@ const SHOWN_VALUES: { readonly [R in Reason]?: readonly (keyof ReasonParameters<
   INSUFFICIENT_BALANCE: ['missing', 'token', 'chain'],
   CROSSCHAIN_BALANCE_TOO_LOW: ['missing', 'token', 'chain'],
   INSUFFICIENT_GAS: ['missing', 'currency', 'chain'],
-  PAYER_SCREENED: ['chain', 'at'],
+  PAYER_SCREENED: ['chain', 'at', 'changedAt'],
 }
 
 /** Message and remedy as one sentence: what was wrong, then what to do. */

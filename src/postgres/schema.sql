@@ -99,7 +99,8 @@ create table chain_state (
   updated_at timestamptz(3) not null,
   start_block bigint,
   start_since timestamptz(3),
-  wanted_since timestamptz(3)
+  wanted_since timestamptz(3),
+  list_changed_at timestamptz(0)
 );
 
 create table chain_contracts (

@@ -124,7 +124,8 @@ async function find(
   const quoting = { wallet, preferences, requestExpiresAt, ...how }
   const planned = planAll(inquiry, dependencies, preferences)
   const { listedBy, ...quoted } = await quotePlanned(planned, quoting, options, dependencies)
-  const listed = listedBy === undefined ? [] : [warn('PAYER_SCREENED', listingOf(wallet, listedBy))]
+  const terms = listedBy && (await listingOf(wallet, listedBy, dependencies.listChangedAt))
+  const listed = terms === undefined ? [] : [warn('PAYER_SCREENED', terms)]
   const warnings = [...answer.warnings, ...listed]
   return { answer: { ...answer, ...quoted, warnings, routes: rankRoutes(quoted.routes, preferences.sort) }, payment }
 }

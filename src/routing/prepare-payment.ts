@@ -75,7 +75,9 @@ export function createPreparePayment(dependencies: QuoteDependencies) {
     const planned = all.filter(({ provider }) => provider === undefined || ids.has(provider.routeId))
     const quoting = { ...question, requestExpiresAt: payment.request.expiresAt }
     const quoted = await quotePlanned(planned, quoting, options, dependencies)
-    if (quoted.listedBy !== undefined) throw waybillError('PAYER_SCREENED', listingOf(question.wallet, quoted.listedBy))
+    const { listedBy } = quoted
+    const listed = listedBy && (await listingOf(question.wallet, listedBy, dependencies.listChangedAt))
+    if (listed !== undefined) throw waybillError('PAYER_SCREENED', listed)
     const sorted = sortRoutes(quoted.routes)
     const [best] = sorted
     if (best === undefined) throw explainNoRoute(nameOf(choice), quoted)

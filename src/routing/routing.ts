@@ -20,7 +20,7 @@ import { createLifiProvider } from './providers/lifi/lifi.ts'
 import { createLifiClient, type LifiOptions } from './providers/lifi/lifi-client.ts'
 import { createSwapV2Provider } from './providers/swap/swap-v2.ts'
 import { createSwapV3Provider } from './providers/swap/swap-v3.ts'
-import type { LoadRequest } from './quotes/quote-routes.ts'
+import type { ListChangedAt, LoadRequest } from './quotes/quote-routes.ts'
 import { checkRouteIds } from './quotes/route-id.ts'
 import { createScanner } from './scan/scan.ts'
 
@@ -37,6 +37,8 @@ export interface RoutingOptions {
   readonly lifi?: LifiOptions | undefined
   /** What nodes say against contracts and tokens of the chains file; by default nothing is known. */
   readonly objectionTo?: ObjectionTo | undefined
+  /** When the list of a chain's oracle last changed, as far as that is known. @param chainId - EIP-155 */
+  readonly listChangedAt?: ListChangedAt | undefined
   /** The time for one chain; default 3,000. */
   readonly chainTimeoutMs?: number
 }
@@ -64,8 +66,9 @@ export function createRouting(options: RoutingOptions) {
   checkRouteIds(tokens.all, new Set(providers.map((provider) => provider.name)))
   const limits = options.limits ?? createNodeLimits(chains.configured, { clock })
   const scanner = createScanner({ chains, tokens, clock, logger, chainTimeoutMs, limits })
-  const { objectionTo } = options
-  const dependencies = { chains, tokens, providers, objectionTo, scanner, loadRequest, clock, chainTimeoutMs }
+  const { objectionTo, listChangedAt } = options
+  const planning = { chains, tokens, providers, objectionTo }
+  const dependencies = { ...planning, scanner, loadRequest, listChangedAt, clock, chainTimeoutMs }
   return {
     findRoutes: createFindRoutes(dependencies),
     streamRoutes: createStreamRoutes(dependencies),

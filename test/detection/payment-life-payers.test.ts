@@ -99,6 +99,29 @@ const answering = (answer: () => Promise<unknown>) =>
   )
 
 describe('a payment of a wallet that the oracle lists', () => {
+  // First: later tests move the service's clock, beside which the chain seems to hang.
+  it('comes with the age of the list: the time of its last change that was read', async () => {
+    const bob = await newWallet(chain, freshSeed())
+    const request = await createRequest()
+    const changedAt = async (isListed: boolean) => {
+      await list(bob, isListed)
+      const { timestampSec } = await chain.client.head()
+      await chain.mine({ blocks: 3 })
+      await service.scan()
+      const at = new Date(timestampSec * 1_000)
+      expect(await service.detection.listChangedAt(chain.chainId)).toEqual(at)
+      return at.toISOString()
+    }
+    await changedAt(true)
+    await changedAt(false)
+    const last = await changedAt(true)
+    const { warnings } = await shop.routes(request.paymentReference, { wallet: bob })
+    expect(warnings).toMatchObject([{ reason: 'PAYER_SCREENED', metadata: { chain: 'BASE', changedAt: last } }])
+    const path = `/v1/request/${request.paymentReference}/pay`
+    expect(await shop.reasonOf(path, { wallet: bob })).toEqual([400, 'PAYER_SCREENED'])
+    await list(bob, false)
+  })
+
   it('is counted and marked where it was listed at that block, also after a reorg and at every later reading', async () => {
     const bob = await newWallet(chain, freshSeed())
     const request = await createRequest({ allowedPayers: [freshAddress(freshSeed())] })

@@ -151,6 +151,14 @@ export declare type Chain = Message<"payments.v1.Chain"> & {
    * @generated from field: optional payments.v1.Chain.Trouble unproven = 19;
    */
   unproven?: Chain_Trouble | undefined;
+
+  /**
+   * When the list of the chain's screening oracle last changed, by its events in the blocks that were read, in whole
+   * seconds. Absent if none was read, and without an oracle.
+   *
+   * @generated from field: optional google.protobuf.Timestamp screening_list_changed_at = 20;
+   */
+  screeningListChangedAt?: Timestamp | undefined;
 };
 
 /**

@@ -82,6 +82,7 @@ export const comments = {
   "payments.v1.Chain.reorgs": "The reorgs that were seen. Absent until a process has reported.",
   "payments.v1.Chain.scanned_block": "The last block whose payments are stored. Absent until a block is read.",
   "payments.v1.Chain.scanned_time": "Time of that block, in whole seconds. Absent if unknown.",
+  "payments.v1.Chain.screening_list_changed_at": "When the list of the chain's screening oracle last changed, by its events in the blocks that were read, in whole seconds. Absent if none was read, and without an oracle.",
   "payments.v1.Chain.state": "How following it goes.",
   "payments.v1.Chain.suspects": "Nodes that are suspected to answer wrongly.",
   "payments.v1.Chain.trouble": "What keeps the chain from moving. Absent while it moves.",

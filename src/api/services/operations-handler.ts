@@ -98,6 +98,7 @@ export function chainToProto(
     lagBlocks: lag?.blocks,
     lagSeconds: lag?.seconds,
     alarm: chain.alarm,
+    screeningListChangedAt: chain.listChangedAt && timestampFromDate(chain.listChangedAt),
     explorer,
     trouble: trouble && { since: timestampFromDate(trouble.since), reason: trouble.reason },
     unproven: unproven && { since: timestampFromDate(unproven.since), reason: unproven.reason },

@@ -27,6 +27,7 @@ const base: ListedChain = {
     },
   ],
   suspects: [],
+  listChangedAt: before(90_000),
   follower: { process: 'web-1/4711', since: before(7_260), reportedAt: before(2), isStale: false },
   unmatched: [
     { reason: 'NOT_FROM_PAYEE', events: 2 },
@@ -68,6 +69,7 @@ describe('the table of chains', () => {
       '  back-fill 41 % · 12,300 blocks/s · 3 h 10 min left',
       '  base.example.com: in use · 1,234 calls · 5 errors (eth_getLogs)',
       '    learned 25 requests/s · 90,000 left today · 1 block a call',
+      '  screening list last changed 1 d 1 h ago',
       '  unmatched: 1,000 UNKNOWN_TOPIC, 2 NOT_FROM_PAYEE · 1 payment without a price',
       'ARBITRUM  STOPPED      -                      -         -         -  -',
       '  stopped: block 7 was  [31mreplaced',

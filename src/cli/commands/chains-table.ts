@@ -118,7 +118,7 @@ function fill(pieces: readonly string[], between: string, width: number): string
 
 /** What there is to say of a chain, the most urgent first. */
 function detailsOf(chain: ListedChain, { now }: TableStyle): Line[] {
-  const { alarm, trouble, unproven, follower, suspects, nodes } = chain
+  const { alarm, trouble, unproven, follower, suspects, nodes, listChangedAt } = chain
   const lines: Line[] = []
   if (alarm !== undefined) lines.push({ text: `stopped: ${plain(alarm)}`, colour: 'red' })
   if (trouble !== undefined) {
@@ -140,6 +140,10 @@ function detailsOf(chain: ListedChain, { now }: TableStyle): Line[] {
   if (backfill !== undefined) lines.push({ text: backfill })
   const suspected = new Set(suspects.map(({ host }) => host))
   lines.push(...nodes.map((node) => describeNode(node, suspected.has(node.host), now)))
+  if (listChangedAt !== undefined) {
+    const age = duration(secondsBetween(listChangedAt, now))
+    lines.push({ text: `screening list last changed ${age} ago`, colour: 'dim' })
+  }
   const backlog = describeBacklog(chain)
   if (backlog !== undefined) lines.push({ text: backlog, colour: 'dim' })
   return lines

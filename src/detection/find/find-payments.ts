@@ -64,7 +64,10 @@ export async function findPayments(tools: FindingTools, logged: LoggedEvents, si
   const read = new Set(receipts.map(({ txHash }) => txHash))
   const tooLarge = events.filter((each) => isKnown(each) && !read.has(each.txHash))
   const unknown = reread === undefined ? events.filter((each) => !isKnown(each)) : []
-  const blockNumbers = new Set([...unknown, ...tooLarge, ...receipts].map(({ blockNumber }) => blockNumber))
+  const listing = logged.logs.findLast(({ address }) => address.toLowerCase() === followed.oracle)
+  const listings = listing === undefined ? [] : [{ blockNumber: Number(listing.blockNumber) }]
+  const placed = [...unknown, ...tooLarge, ...receipts, ...listings]
+  const blockNumbers = new Set(placed.map(({ blockNumber }) => blockNumber))
   const times = await logged.blockTimes([...blockNumbers])
   const proxies = findCreatedProxies(logged.logs, followed)
   const wanted = { receipts, proxies, directory, neverTraced: reread?.neverTraced, patience }
@@ -85,7 +88,9 @@ export async function findPayments(tools: FindingTools, logged: LoggedEvents, si
       .filter(({ lacksTrace }) => lacksTrace)
       .map(({ event, receipt }) => eventKeyOf({ txHash: receipt.txHash, eventIndex: event.eventIndex })),
   )
-  return { accounts, unmatched, proxies, directory, untraced: known.untraced, withoutTrace, lacking }
+  const { untraced } = known
+  const listChangedAtSec = listings.map(({ blockNumber }) => timeOf(times, blockNumber))[0]
+  return { accounts, unmatched, proxies, directory, untraced, withoutTrace, lacking, listChangedAtSec }
 }
 
 /** Finds what is not known yet of the transactions of matched events, by account. */

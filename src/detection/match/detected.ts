@@ -119,6 +119,8 @@ export interface Findings {
   readonly untraced: ReadonlySet<Hex>
   /** Events in coins whose payer no trace could tell, by {@link eventKeyOf}. What is stored of them may rest on one. */
   readonly withoutTrace: ReadonlySet<string>
+  /** When the oracle's list changed last there, in seconds. */
+  readonly listChangedAtSec?: number | undefined
   /** What is to be looked up again. */
   readonly lacking: readonly LackingTransaction[]
 }

@@ -16,6 +16,8 @@ export interface FollowedContracts {
   readonly tokens: ReadonlySet<Address>
   /** Contracts that create SingleRequestProxies, each of which is an intermediary. */
   readonly factories: ReadonlySet<Address>
+  /** Its events say when its list of wallets changed. */
+  readonly oracle?: Address | undefined
 }
 
 /** The chain whose events are matched. */
@@ -39,7 +41,7 @@ export function sortContracts(chain: ChainConfig): FollowedContracts {
     contracts: new Set(
       followedContracts(chain)
         .map(({ address }) => address)
-        .filter((address) => !factories.has(address)),
+        .filter((address) => !factories.has(address) && address !== chain.screening?.oracle),
     ),
     intermediaries: new Set([
       ...(chain.intermediaries ?? []),
@@ -51,5 +53,6 @@ export function sortContracts(chain: ChainConfig): FollowedContracts {
     executors: new Set(chain.executors),
     tokens: new Set(chain.tokens.map(({ address }) => address)),
     factories,
+    oracle: chain.screening?.oracle,
   }
 }

@@ -27,7 +27,7 @@ export type ChainState = 'NOT_STARTED' | 'CATCHING_UP' | 'FOLLOWING' | 'FAILING'
 
 /** A chain as operators see it. */
 export interface ListedChain
-  extends Pick<ChainFacts, 'chainId' | 'heights' | 'alarm'>,
+  extends Pick<ChainFacts, 'chainId' | 'heights' | 'alarm' | 'listChangedAt'>,
     Pick<ChainReport, 'nodes' | 'backfill'> {
   /** Canonical name. */
   readonly network: string
@@ -98,7 +98,7 @@ export function describeChain(
   { unmatched, ...facts }: ChainFacts & { readonly unmatched: readonly UnmatchedCount[] },
   now: Date,
 ): ListedChain {
-  const { chainId, heights, alarm, report } = facts
+  const { chainId, heights, alarm, listChangedAt, report } = facts
   const isStale = report === undefined || now.getTime() - report.writtenAt.getTime() > STALE_AFTER_MS
   return {
     network,
@@ -107,6 +107,7 @@ export function describeChain(
     heights,
     lag: heights && lagOf(heights, now),
     alarm,
+    listChangedAt,
     trouble: troubleOf(report?.trouble),
     unproven: troubleOf(report?.unproven),
     reorgs: report?.reorgs,

@@ -66,6 +66,8 @@ export interface ChainFacts {
   readonly heights?: ChainHeights | undefined
   /** Why the chain is stopped. */
   readonly alarm?: string | undefined
+  /** When the list of the chain's oracle last changed; absent where no change was read. */
+  readonly listChangedAt?: Date | undefined
   /** What the process that follows the chain, or followed it last, has reported. */
   readonly report?: (ChainReport & { readonly writtenAt: Date }) | undefined
   /** Whether a process holds the chain's lease. */
@@ -91,7 +93,7 @@ export async function readChainFacts(
   signal?: AbortSignal,
 ): Promise<ChainFacts[]> {
   const query = knex.raw<{ rows: object[] }>(
-    `select c.chain_id, s.scanned_block as scanned, s.scanned_time, s.head_block as head, s.final_block as final, s.alarm, r.written_at, r.report,
+    `select c.chain_id, s.scanned_block as scanned, s.scanned_time, s.head_block as head, s.final_block as final, s.alarm, s.list_changed_at, r.written_at, r.report,
        l.name is not null as is_followed
      from unnest(?::text[]) with ordinality as c (chain_id, place)
      left join chain_state s on s.chain_id = c.chain_id
@@ -105,11 +107,12 @@ export async function readChainFacts(
 }
 
 function toFacts(row: FactsRow): ChainFacts {
-  const { chainId, alarm, report, writtenAt, isFollowed, ...heights } = row
+  const { chainId, alarm, listChangedAt, report, writtenAt, isFollowed, ...heights } = row
   return {
     chainId,
     heights: heights.scanned === undefined ? undefined : heights,
     alarm,
+    listChangedAt,
     report: report && { ...report, writtenAt },
     isFollowed,
   }

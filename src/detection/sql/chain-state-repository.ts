@@ -25,6 +25,8 @@ export interface StoredChain {
   readonly startSince?: Date | undefined
   /** The time from which a stored request may have been paid, if that was earlier than `startSince` when the request was stored. */
   readonly wantedSince?: Date | undefined
+  /** When the list of the chain's oracle last changed; absent where no change was read. */
+  readonly listChangedAt?: Date | undefined
 }
 
 /** Identifies one block. */
@@ -96,6 +98,13 @@ export async function updateChain(knex: Knex, chainId: string, update: ChainUpda
       start_since: startSince,
       updated_at: now,
     })
+}
+
+/** Notes when the list of the chain's oracle changed. A reorg that removes the change leaves its time, a few blocks too late. */
+export async function noteListChange(trx: Knex.Transaction, chainId: string, timestampSec: number): Promise<void> {
+  const at = new Date(timestampSec * 1_000)
+  const latest = trx.raw('greatest(list_changed_at, ?::timestamptz)', [at])
+  await trx('chain_state').where({ chain_id: chainId }).update({ list_changed_at: latest })
 }
 
 /** Notes that payments since a time are wanted on a chain. Does nothing where they are read or noted already. */

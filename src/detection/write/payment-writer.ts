@@ -31,6 +31,7 @@ import {
   insertBlocks,
   insertChain,
   lockChain,
+  noteListChange,
   readBlocks,
   type StoredBlock,
   type StoredChain,
@@ -285,6 +286,7 @@ async function storeFindings(
     ...(findings?.accounts.get(accountId) ?? NOTHING),
     ...heights,
   }))
+  if (findings?.listChangedAtSec !== undefined) await noteListChange(trx, chainId, findings.listChangedAtSec)
   await storeUnmatched(trx, chainId, findings?.unmatched ?? [])
   await storeRequestProxies(trx, chainId, findings?.proxies ?? [])
   await queueEnrichments(trx, chainId, findings?.lacking ?? [], writing.clock())

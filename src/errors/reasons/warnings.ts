@@ -28,7 +28,8 @@ export const warningReasons = {
     remedy: 'pay with one of them, or ask whoever made the request',
   }),
   PAYER_SCREENED: errorOrWarning('INVALID_INPUT', {
-    message: 'the wallet {wallet} is on the list of the screening oracle of {chain}, as read at {at}',
+    message:
+      'the wallet {wallet} is on the list of the screening oracle of {chain}, as read at {at}; the last change of the list that was read: {changedAt}',
     remedy: 'pay with another wallet',
   }),
   AMOUNT_ABOVE_OUTSTANDING: warning({

@@ -34,6 +34,9 @@ export type LoadRequest = (
   signal: AbortSignal,
 ) => Promise<StoredRequest | undefined>
 
+/** @param chainId - EIP-155 @returns undefined where it is not known */
+export type ListChangedAt = (chainId: number) => Promise<Date | undefined>
+
 /** The limits that a call sets. */
 export interface QuoteOptions {
   /** Fires when the caller hangs up or its deadline passes. */
@@ -47,6 +50,7 @@ export interface QuoteDependencies extends PlanningDependencies {
   readonly tokens: TokenDirectory
   readonly scanner: Scanner
   readonly loadRequest: LoadRequest
+  readonly listChangedAt?: ListChangedAt | undefined
   /** Milliseconds since 1970. */
   readonly clock: () => number
   /** The time for one chain. */
@@ -136,10 +140,11 @@ function refuse(answer: RoutesAnswer, wallet: Address, reason: NonNullable<Retur
   return { answer: { ...answer, warnings }, refusal: waybillError(reason, terms) }
 }
 
-/** The terms of PAYER_SCREENED. */
-export function listingOf(wallet: Address, { chain, timestampSec }: ChainState) {
+/** The terms of PAYER_SCREENED. @param listChangedAt - tells how old the list is: oracles run late */
+export async function listingOf(wallet: Address, { chain, timestampSec }: ChainState, listChangedAt?: ListChangedAt) {
   const at = new Date(timestampSec * 1_000).toISOString()
-  return { field: 'wallet', wallet: formatAddress(wallet), chain: chain.name, at }
+  const changedAt = (await listChangedAt?.(chain.chainId))?.toISOString() ?? 'unknown'
+  return { field: 'wallet', wallet: formatAddress(wallet), chain: chain.name, at, changedAt }
 }
 
 /** Lets all providers plan what is wanted, without reading any chain. */
