@@ -1,4 +1,5 @@
 /** `DATA_DIR/demo.json`: everything that a newcomer or a script needs to try the demo. */
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type DemoRequestTerms, referenceOf } from './history/demo-requests.ts'
 import type { DemoChain } from './network/network.ts'
@@ -59,7 +60,12 @@ export function describeDemo(access: Access, { chains, requests, toPay }: DemoCo
   }
 }
 
+const pathIn = (dataDir: string) => join(dataDir, 'demo.json')
+
 /** Replaces the file atomically: a reader sees the old one or the new one. */
 export async function writeDemoFile(dataDir: string, file: DemoFile): Promise<void> {
-  await writeAtomically(join(dataDir, 'demo.json'), `${JSON.stringify(file, null, 2)}\n`)
+  await writeAtomically(pathIn(dataDir), `${JSON.stringify(file, null, 2)}\n`)
 }
+
+/** The file exists only while its demo answers, or after that was killed. */
+export const removeDemoFile = (dataDir: string): Promise<void> => rm(pathIn(dataDir), { force: true })

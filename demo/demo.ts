@@ -14,7 +14,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Logger } from '../src/domain/logger.ts'
 import { type Bridge, startBridge } from './bridge/bridge.ts'
 import { toBridgeChain } from './bridge/bridge-chain.ts'
-import { type DemoFile, describeDemo, writeDemoFile } from './demo-file.ts'
+import { type DemoFile, describeDemo, removeDemoFile, writeDemoFile } from './demo-file.ts'
 import { type DemoRequests, type DemoRequestTerms, referenceOf } from './history/demo-requests.ts'
 import { earlierLines, nameOfLines } from './history/earlier-lines.ts'
 import { planHistory } from './history/history.ts'
@@ -51,6 +51,8 @@ export async function startDemo(context: RunContext) {
   const folder = join(context.dataDir, 'chains')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const network = await startNetwork({ ...context, folder })
+  // No other demo uses the folder now. Who waits for the file must not find that of a run that was killed.
+  await removeDemoFile(context.dataDir)
   const [plans, bridge] = await prepare(network, context).catch(async (error: unknown) => {
     await network.stop()
     throw error
@@ -81,6 +83,13 @@ function bridgeChainOf({ spec, client, deployed, people }: DemoChain) {
   return toBridgeChain({ name, chainId, tipPerGas, client, deployed, relayer: people.relayer })
 }
 
+/** The running parts of a demo. */
+export interface DemoControls {
+  readonly file: DemoFile
+  readonly bridge: Bridge
+  readonly chains: readonly (DemoChain & { readonly clock: Clock })[]
+}
+
 interface RunContext {
   dataDir: string
   logger: Logger
@@ -95,6 +104,7 @@ function createRun(
   const { chains } = network
   let clocks: readonly Clock[] = []
   let seeded: { requests: DemoRequests; keeper: PendingRequestKeeper } | undefined
+  const described = Promise.withResolvers<DemoFile>()
   const stopping = new AbortController()
   let paying: Promise<void> = Promise.resolve()
 
@@ -126,6 +136,7 @@ function createRun(
         const listed = [...seeds, pending, ...toPay]
         const file = describeDemo({ ...access, bridgeUrl: bridge.url }, { chains, requests: listed, toPay: toPay[0] })
         await writeDemoFile(context.dataDir, file)
+        described.resolve(file)
         return file
       }
       let pending = await keeper.keep()
@@ -160,6 +171,12 @@ function createRun(
       return file
     },
 
+    /** What the sandbox works on, once `live` has been called. */
+    async controls(): Promise<DemoControls> {
+      const file = await described.promise
+      return { file, bridge, chains: chains.map((chain, at) => ({ ...chain, clock: clocks[at] as Clock })) }
+    },
+
     /**
      * The merchant's payments before those on the chains, as lines of an import. The same at every start, and so is their name.
      *
@@ -177,6 +194,7 @@ function createRun(
         [() => paying, () => bridge.stop(), () => Promise.all(clocks.map((clock) => clock.stop()))],
         network,
       )
+      await removeDemoFile(context.dataDir)
     },
   }
 }

@@ -4,12 +4,14 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { Address, Hex } from 'viem'
 import { caip2Of } from '../src/domain/chain.ts'
+import type { Reason } from '../src/errors/reasons.ts'
+import { type FieldViolation, WaybillError } from '../src/errors/waybill-error.ts'
 import type { DemoFile, DemoFileChain } from './demo-file.ts'
 import { createChainClient } from './network/chain-client.ts'
 import { encodeBalanceOf } from './network/demo-contracts.ts'
 import { createRpc, type Rpc, toQuantity } from './network/rpc.ts'
 
-export type RunningDemo = Awaited<ReturnType<typeof findRunningDemo>>
+export type RunningDemo = ReturnType<typeof openDemo>
 
 /**
  * Finds the demo that runs on a data folder.
@@ -18,13 +20,6 @@ export type RunningDemo = Awaited<ReturnType<typeof findRunningDemo>>
  */
 export async function findRunningDemo(dataDir: string, signal: AbortSignal) {
   const file = await readDemoFile(dataDir)
-  const call = async <T>(path: string, init: RequestInit = {}): Promise<T> => {
-    const headers = { 'x-api-key': file.apiKey, 'content-type': 'application/json' }
-    const response = await fetch(file.baseUrl + path, { ...init, headers, signal })
-    const body = (await response.json()) as T & { message?: string }
-    if (!response.ok) throw new Error(body.message ?? `the demo answered ${response.status}`)
-    return body
-  }
   const notRunning = `no demo runs at ${file.baseUrl}, the last address of the demo in ${dataDir}; start it: npm start`
   const health = await fetch(`${file.baseUrl}/healthz`, { signal }).catch((error: unknown) => {
     if (signal.aborted) throw error
@@ -37,14 +32,38 @@ export async function findRunningDemo(dataDir: string, signal: AbortSignal) {
   // Another demo may have taken over the port of the one that wrote the file; its chains have other URLs.
   const nodes = await Promise.allSettled(file.chains.map((chain) => isNodeOf(chain)))
   if (nodes.some((node) => node.status === 'rejected' || !node.value)) throw new Error(notRunning)
+  return openDemo(file, { 'x-api-key': file.apiKey }, signal)
+}
+
+/** @param caller - the headers that say who calls */
+export function openDemo(file: DemoFile, caller: Readonly<Record<string, string>>, signal: AbortSignal) {
+  const call = async <T>(path: string, init: RequestInit = {}): Promise<T> => {
+    const headers = { ...caller, 'content-type': 'application/json', 'cache-control': 'no-cache' }
+    const response = await fetch(file.baseUrl + path, { ...init, headers, signal })
+    if (!response.ok) throw errorOf((await response.json()) as ErrorBody)
+    return (await response.json()) as T
+  }
   return {
     file,
-    /** Calls the API and returns its answer. @throws Error when that is an error */
+    /** Calls the API and returns its answer. @throws WaybillError that the API answers */
     get: <T>(path: string) => call<T>(path),
     post: <T>(path: string, body: object) => call<T>(path, { method: 'POST', body: JSON.stringify(body) }),
     /** The node of a chain. */
     rpcOf: ({ rpcUrl }: DemoFileChain): Rpc => createRpc(rpcUrl),
   }
+}
+
+interface ErrorBody {
+  readonly message: string
+  readonly details: readonly [
+    { readonly reason: Reason; readonly metadata: Readonly<Record<string, string>> },
+    { readonly fieldViolations?: readonly FieldViolation[] }?,
+  ]
+}
+
+/** The error of the API, as its own process threw it. */
+function errorOf({ message, details: [{ reason, metadata }, bad] }: ErrorBody): WaybillError {
+  return new WaybillError(reason, message, metadata, { violations: bad?.fieldViolations ?? [] })
 }
 
 async function isNodeOf({ rpcUrl, chainId }: DemoFileChain): Promise<boolean> {

@@ -78,6 +78,8 @@ export interface DemoKeys {
   readonly publishable: Omit<ProcessKey, 'account'>
   /** What its pages may ask of its wallets. */
   readonly wallets?: PageCalls | undefined
+  /** Beside those of every process. */
+  readonly services?: readonly ServedService[] | undefined
 }
 
 export interface ServiceOptions {
@@ -202,7 +204,8 @@ export async function composeService(options: ServiceOptions) {
      */
     learnNodes: (signal: AbortSignal) => routes.learnNodes(signal),
     /** Starts to answer. Options that are absent have defaults. */
-    listen: (listenOptions: ListenOptions) => listen(options, { ...listenOptions, services, auth }),
+    listen: (listenOptions: ListenOptions) =>
+      listen(options, { ...listenOptions, services: [...services, ...(options.demo?.services ?? [])], auth }),
   }
 }
 

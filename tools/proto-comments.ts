@@ -3,18 +3,18 @@ import { execFileSync } from 'node:child_process'
 import { fromBinary } from '@bufbuild/protobuf'
 import { type FileDescriptorProto, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt'
 
-const PACKAGE = 'payments.v1'
+const OURS = /^(?:payments|demo)\.v1$/
 
 /**
- * The comments of `payments.v1` by the names of what they describe: `payments.v1.Payment.Status.PENDING`. One line a paragraph, an empty
- * line between two.
+ * The comments of `payments.v1` and `demo.v1` by the names of what they describe: `payments.v1.Payment.Status.PENDING`. One line a
+ * paragraph, an empty line between two.
  *
  * @param root - the project's folder
  */
 export function readProtoComments(root: string): ReadonlyMap<string, string> {
   const image = execFileSync('buf', ['build', 'proto', '-o', '-#format=binpb'], { cwd: root })
   const { file: files } = fromBinary(FileDescriptorSetSchema, image)
-  return new Map(files.filter((file) => file.package === PACKAGE).flatMap(commentsOf))
+  return new Map(files.filter((file) => OURS.test(file.package)).flatMap(commentsOf))
 }
 
 /** A module that exports the comments, and its declarations. The same comments give the same text. */
@@ -48,7 +48,7 @@ function commentsOf(file: FileDescriptorProto): [string, string][] {
     ...all(`${at}.4`, prefix, enumType, ofEnum),
   ]
   const ofService: Within = ({ method = [] }, at, prefix) => all(`${at}.2`, prefix, method)
-  const within = `${PACKAGE}.`
+  const within = `${file.package}.`
   return [
     ...all('4', within, file.messageType, ofMessage),
     ...all('5', within, file.enumType, ofEnum),

@@ -13,7 +13,7 @@ import type { ContractCall } from '../network/demo-contracts.ts'
 import { type LocalServer, refuseForeign, serveLocally } from '../network/local-server.ts'
 import { type Book, createBook, type Entry, type Place } from './book.ts'
 import { type BridgeChain, type BridgeToken, tokenAt } from './bridge-chain.ts'
-import { encodeDelivery, encodeGiveBack, encodeTake, returnFrom, termsOf } from './deposit.ts'
+import { encodeDelivery, encodeGiveBack, encodeTake, returnFrom, termsOf, withoutCall } from './deposit.ts'
 import { asToken, QuestionFault, quote, TOOL } from './quotes.ts'
 
 const CHECK_EVERY_MS = 1_000
@@ -48,6 +48,10 @@ export async function startBridge(
   return {
     /** Without `/v1`. */
     url: server.url,
+    /** Decides what becomes of the next deposit. */
+    fail: (fault: BridgeFault) => relayer.fail(fault),
+    /** What was decided for a deposit, by the hash of its transaction. */
+    faultOf: (txHash: string) => relayer.faultOf(txHash),
     /** Starts the relayer, which also completes the open deposits of an earlier run. */
     relay(): void {
       running ??= run()
@@ -67,6 +71,13 @@ interface Task {
   message: string
 }
 
+/** What becomes of a deposit: it is refunded, or delivered without the call, or delivered late. Forgotten when the process ends. */
+export interface BridgeFault {
+  readonly kind: 'REFUNDED' | 'UNPAID' | 'LATE'
+  /** How long after the deposit nothing is sent, by this machine's clock. */
+  readonly lateMs: number
+}
+
 /** Blocks on top of a delivery before the deposit is claimed: more than a hard kill can lose, so that a claimed delivery stays. */
 const CLAIM_DEPTH = MAX_UNSAVED_BLOCKS + 1
 
@@ -83,6 +94,17 @@ const GAS = 1_000_000n
 export function createRelayer(chains: readonly BridgeChain[], book: Book, logger: Logger) {
   const underWay = new Map<string, Hex>()
   const refused = new Set<string>()
+  const faults = new Map<Hex, (BridgeFault & { readonly fromMs: number }) | undefined>()
+  const armed: BridgeFault[] = []
+
+  /** The first time, an open deposit takes the fault that waits for one. */
+  function judge({ id, delivered, closed }: Entry) {
+    if (!faults.has(id)) {
+      const fault = (delivered ?? closed) ? undefined : armed.shift()
+      faults.set(id, fault && { ...fault, fromMs: Date.now() + fault.lateMs })
+    }
+    return faults.get(id)
+  }
 
   async function carryOut({ chain, call, message }: Task, key: string): Promise<void> {
     const { rpc } = chain.client
@@ -106,10 +128,21 @@ export function createRelayer(chains: readonly BridgeChain[], book: Book, logger
   }
 
   return {
+    async fail(fault: BridgeFault): Promise<void> {
+      await book.read()
+      for (const entry of book.entries()) judge(entry)
+      armed.push(fault)
+    },
+    faultOf(txHash: string): BridgeFault | undefined {
+      const entry = book.entries().find(({ deposited }) => deposited.txHash === txHash)
+      return entry && faults.get(entry.id)
+    },
     /** Sends what is due according to the book. Resolves when the nodes have accepted it, before it is mined. */
     async step(): Promise<void> {
       for (const entry of book.entries()) {
-        const task = decide(entry, chains, book)
+        const fault = judge(entry)
+        if (fault !== undefined && Date.now() < fault.fromMs) continue
+        const task = decide(entry, fault, { chains, book })
         if (task !== undefined) await carryOut(task, `${task.message} ${entry.id}`)
       }
     },
@@ -123,15 +156,20 @@ async function isUnderWay({ client }: BridgeChain, hash: Hex): Promise<boolean> 
 }
 
 /** The next transaction for a deposit; undefined while something else must happen first. */
-function decide(entry: Entry, chains: readonly BridgeChain[], book: Book): Task | undefined {
+function decide(
+  entry: Entry,
+  fault: BridgeFault | undefined,
+  { chains, book }: { chains: readonly BridgeChain[]; book: Book },
+): Task | undefined {
   const { id, deposit, deposited, delivered, closed } = entry
   const source = deposited.chain
   const destination = chains.find(({ chainId }) => BigInt(chainId) === deposit.toChainId)
   if (destination === undefined || closed?.kind === 'RETURNED') return undefined
   if (delivered === undefined) {
     // A claimed deposit is delivered again when a kill has lost the delivery.
-    if (book.headOf(destination).timestampSec <= deposit.across.fillDeadline) {
-      const call = encodeDelivery(destination.executor, id, deposit)
+    const isInTime = book.headOf(destination).timestampSec <= deposit.across.fillDeadline
+    if (isInTime && fault?.kind !== 'REFUNDED') {
+      const call = encodeDelivery(destination.executor, id, fault?.kind === 'UNPAID' ? withoutCall(deposit) : deposit)
       return { chain: destination, call, message: 'the bridge delivers a deposit' }
     }
     if (closed !== undefined || book.headOf(source).timestampSec < returnFrom(deposit)) return undefined

@@ -18,6 +18,7 @@ import {
   decodeReceiverMessage,
   type EvmAddress,
   encodeAcrossDeposit,
+  encodeReceiverMessage,
 } from '../../src/contracts/lifi-calldata.ts'
 import { type ContractCall, ZERO_ADDRESS } from '../network/demo-contracts.ts'
 
@@ -104,6 +105,14 @@ export function encodeDelivery(executor: Address, id: Hex, deposit: Deposit): Co
   const { fillDeadline, message } = deposit.across
   const args = [id, BigInt(fillDeadline), toToken, toAmount, message] as const
   return { to: executor, data: encodeFunctionData({ abi: FUNCTIONS, functionName: 'deliver', args }) }
+}
+
+/** The same deposit, whose delivery makes no payment: its tokens go to the payer. */
+export function withoutCall(deposit: Deposit): Deposit {
+  const message = decodeReceiverMessage(deposit.across.message)
+  if (message === undefined) return deposit
+  const swaps = message.swaps.map((swap) => ({ ...swap, callData: '0x' as const }))
+  return { ...deposit, across: { ...deposit.across, message: encodeReceiverMessage({ ...message, swaps }) } }
 }
 
 /** The first Unix time, in seconds, at which the escrow refunds the deposit. */

@@ -60,14 +60,16 @@ interface Question {
  */
 export async function quote(chains: readonly BridgeChain[], asked: unknown, nowSec: number): Promise<LiFiStep> {
   const question = readQuestion(chains, asked)
-  const price = await priceOf(question)
-  const { source, from, payer } = question
-  const deposit = depositFor(question, price.amount, nowSec)
+  const { source, destination, from, payer } = question
+  const [price, head, other] = await Promise.all([priceOf(question), source.client.head(), destination.client.head()])
+  // The contracts go by the times of blocks, which may be ahead.
+  const quotedSec = Math.max(nowSec, head.timestampSec)
+  const deliverUntilSec = Math.max(quotedSec, other.timestampSec) + DELIVER_WITHIN_SEC
+  const deposit = depositFor(question, price.amount, { quotedSec, deliverUntilSec })
   const id = idOfDeposit(source.chainId, source.escrow, deposit)
   const signature = await source.client.rpc.call<Hex>('eth_sign', [source.relayer, id])
   const { data, value = 0n } = encodeDeposit(source.escrow, deposit, signature)
   const gasLimit = toQuantity(await gasOfDeposit(source, from))
-  const { baseFeePerGas } = await source.client.head()
   const transactionRequest = {
     from: payer,
     to: source.escrow,
@@ -75,12 +77,16 @@ export async function quote(chains: readonly BridgeChain[], asked: unknown, nowS
     data,
     value: toQuantity(value),
     gasLimit,
-    gasPrice: toQuantity(baseFeePerGas + source.tipPerGas),
+    gasPrice: toQuantity(head.baseFeePerGas + source.tipPerGas),
   }
   return { ...describe(question, price), transactionRequest }
 }
 
-function depositFor(question: Question, amount: bigint, nowSec: number): Deposit {
+function depositFor(
+  question: Question,
+  amount: bigint,
+  { quotedSec, deliverUntilSec }: { quotedSec: number; deliverUntilSec: number },
+): Deposit {
   const { destination, from, to, payer, wanted } = question
   return {
     transactionId: randomId(),
@@ -95,8 +101,8 @@ function depositFor(question: Question, amount: bigint, nowSec: number): Deposit
       outputAmount: wanted,
       outputAmountMultiplier: 0n,
       exclusiveRelayer: wordOfAddress(destination.relayer),
-      quoteTimestamp: nowSec,
-      fillDeadline: nowSec + DELIVER_WITHIN_SEC,
+      quoteTimestamp: quotedSec,
+      fillDeadline: deliverUntilSec,
       exclusivityParameter: 0,
       message: messageFor(question),
     },

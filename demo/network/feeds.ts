@@ -28,10 +28,11 @@ export function createFeeds(chain: {
       movedSec: 0,
     })),
   ]
+  const held = new Map<string, bigint>()
   const roundOf = (feed: (typeof feeds)[number], timeSec: number): Sending => {
     feed.movedSec = timeSec
     const fees = { maxFeePerGas: FIRST_IN_BLOCK_FEE, maxPriorityFeePerGas: spec.tipPerGas }
-    const call = encodeSetFeed(feed.address, usdPrice(spec, feed.symbol, timeSec))
+    const call = encodeSetFeed(feed.address, held.get(feed.symbol) ?? usdPrice(spec, feed.symbol, timeSec))
     return { from: people.deployer, call, options: { gas: 150_000n, ...fees } }
   }
   return {
@@ -41,6 +42,16 @@ export function createFeeds(chain: {
         const { from, call, options } = roundOf(feed, timeSec)
         await client.send(from, call, options)
       }
+    },
+    /** Holds the price of a symbol, in USD with 8 decimals; undefined lets it move again. All feeds are due then. */
+    hold(symbol: string, price: bigint | undefined): void {
+      if (price === undefined) held.delete(symbol)
+      else held.set(symbol, price)
+      this.refresh()
+    },
+    /** Makes all feeds due. */
+    refresh(): void {
+      for (const feed of feeds) feed.movedSec = 0
     },
     /** What `move` would send for feeds of some symbols that are older than an age. The caller sends it. */
     due: (timeSec: number, { symbols, atMostAgeSec }: { symbols: readonly string[]; atMostAgeSec: number }) =>

@@ -1,4 +1,5 @@
 import { formatAmount } from '../../src/domain/decimal.ts'
+import { waybillError } from '../../src/errors/waybill-error.ts'
 import type { DemoFileChain } from '../demo-file.ts'
 import type { Rpc } from '../network/rpc.ts'
 import {
@@ -52,8 +53,7 @@ export async function payAsWallet(
   { say, signal }: { say: Say; signal: AbortSignal },
 ): Promise<FoundPayment> {
   const request = await (paymentReference === undefined ? makeRequest(demo) : readRequest(demo, paymentReference))
-  const query = new URLSearchParams({ wallet, route })
-  const calldata = await demo.get<Calldata>(`/v1/request/${request.paymentReference}/pay?${query}`)
+  const calldata = await readCalldata(demo, request.paymentReference, { wallet, route })
   sayQuote(say, request, calldata)
   const chain = findDemoChain(demo, calldata.route.chainId)
   const before = await readBalances(demo, { wallet, request, calldata, chain })
@@ -62,7 +62,7 @@ export async function payAsWallet(
     ...before.map(({ whose, units, decimals, symbol }) => `${whose} ${formatAmount(units, decimals)} ${symbol}`),
   )
   const { paymentReference: reference } = request
-  const hash = await sendAll(demo.rpcOf(chain), calldata, { say, signal })
+  const hash = (await sendAll(demo.rpcOf(chain), calldata, { say, signal })).at(-1) ?? ''
   const found = await waitForPayment(demo, { paymentReference: reference, hash }, signal)
   if (found.txHash !== hash)
     say('delivered', found.type, found.txHash, `block ${found.blockNumber} of ${request.network}`)
@@ -84,6 +84,15 @@ export async function payAsWallet(
     `from ${found.payer} on ${found.sourceNetwork}`,
   )
   return found
+}
+
+/** @param terms - the fields of GetPaymentCalldata */
+export function readCalldata(
+  demo: RunningDemo,
+  paymentReference: string,
+  terms: Readonly<Record<string, string>>,
+): Promise<Calldata> {
+  return demo.get(`/v1/request/${encodeURIComponent(paymentReference)}/pay?${new URLSearchParams(terms)}`)
 }
 
 function sayQuote(say: Say, request: DemoRequest, { route, maxSourceAmount, warnings }: Calldata): void {
@@ -128,20 +137,29 @@ async function readBalances(
   return Promise.all([...spent, of('payee', destination, request.payee, paid)])
 }
 
-/** @returns the hash of the last transaction */
-async function sendAll(
+/**
+ * Sends the transactions in order, each once the one before is mined.
+ *
+ * @returns their hashes
+ * @throws WaybillError ROUTE_WOULD_FAIL where one is refused or reverted
+ */
+export async function sendAll(
   rpc: Rpc,
-  { transactions, steps }: Calldata,
+  { route, transactions, steps }: Calldata,
   { say, signal }: { say: Say; signal: AbortSignal },
-): Promise<string> {
-  let last = ''
+): Promise<string[]> {
+  const hashes: string[] = []
   for (const [place, transaction] of transactions.entries()) {
     const { kind, message } = steps[place] ?? { kind: '', message: '' }
     say('step', kind, message)
-    const { hash, blockNumber, gasUsed } = await sendTransaction(rpc, transaction, signal)
+    const { hash, blockNumber, gasUsed } = await sendTransaction(rpc, transaction, signal).catch((cause: Error) => {
+      if (signal.aborted) throw cause
+      const failing = { route: route.id, step: kind, contract: transaction.to, chain: route.chain }
+      throw waybillError('ROUTE_WOULD_FAIL', { ...failing, detail: cause.message }, { cause })
+    })
     const limit = transaction.gas === undefined ? 'without a limit' : `of a limit of ${BigInt(transaction.gas)}`
     say('sent', kind, hash, `block ${blockNumber}`, `gas ${gasUsed} ${limit}`)
-    last = hash
+    hashes.push(hash)
   }
-  return last
+  return hashes
 }

@@ -644,7 +644,7 @@ describe('a first start', () => {
       runCommand({ DATA_DIR: join(folder, 'nothing') }, ['demo', 'refund']),
     ])
     expect([over?.code, over?.stdout, never?.code, never?.stdout]).toEqual([1, '', 1, ''])
-    expect(over?.stderr).toContain(`waybill demo refund: no demo runs at ${url}`)
+    expect(over?.stderr).toContain(`waybill demo refund: there is no demo in ${dataDir}; start one`)
     expect(never?.stderr).toContain(`waybill demo refund: there is no demo in ${join(folder, 'nothing')}; start one`)
   })
 })

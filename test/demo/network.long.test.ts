@@ -168,9 +168,10 @@ describe('the first start', () => {
     const secondRequests = recordRequests()
 
     beforeAll(async () => {
+      const path = join(dataDir, 'demo.json')
+      expect((JSON.parse(await readFile(path, 'utf8')) as DemoFile).requests).toEqual(file.requests)
       await demo.stop()
-      const file1 = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8')) as DemoFile
-      expect(file1.requests).toEqual(file.requests)
+      await expect(readFile(path)).rejects.toThrow('ENOENT')
       again = await startDemo({ dataDir, logger: recordLogs(), now: () => new Date() })
       heads = await Promise.all(again.configs.map((config) => clientOf(config).head()))
     })

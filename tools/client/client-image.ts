@@ -14,9 +14,9 @@ const ERROR_DETAILS = 'google/rpc/error_details.proto'
 /** The details of errors that the client reads, and what they hold. */
 const READ_DETAILS = new Set(['ErrorInfo', 'RetryInfo', 'BadRequest', 'LocalizedMessage'])
 
-/** Files of the server alone, which no file of the client needs once its options are gone. */
+/** Files of the server or its demo alone, which no file of the client needs once its options are gone. */
 const isLeftOut = (name: string) =>
-  name === OPTIONS_FILE || /^(?:buf|google\/api|google\/rpc\/(?:code|status)|grpc)\b/.test(name)
+  name === OPTIONS_FILE || /^(?:buf|demo|google\/api|google\/rpc\/(?:code|status)|grpc)\b/.test(name)
 
 /**
  * @param root - the project's folder

@@ -94,7 +94,7 @@ export const parameters = {
     name: 'idempotency-key',
     in: 'header',
     description:
-      'Makes retries safe: 1 to 255 visible ASCII characters of your choice, one for each request that you create (INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED).',
+      'Makes retries safe: 1 to 255 visible ASCII characters of your choice, one for each thing that you do (INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED).',
     schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
   },
   LastEventId: {
@@ -109,6 +109,7 @@ export type ParameterName = keyof typeof parameters
 
 /** Headers that single methods read, which no descriptor tells. */
 export function headersOfMethod({ parent, name }: DescMethod): readonly ParameterName[] {
+  if (parent.typeName === 'demo.v1.DemoService') return ['IdempotencyKey']
   return headersOfMethods[`${parent.typeName}.${name}`] ?? []
 }
 

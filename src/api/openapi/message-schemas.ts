@@ -185,7 +185,7 @@ function described(description: string): JsonSchema {
 function isAlwaysPresent(field: DescField): boolean {
   if (field.fieldKind === 'list' || field.fieldKind === 'map') return true
   if (field.oneof !== undefined || field.proto.proto3Optional) return false
-  const isOurs = field.parent.typeName.startsWith('payments.v1.')
+  const isOurs = /^(?:payments|demo)\.v1\./.test(field.parent.typeName)
   return field.fieldKind === 'message' ? isOurs : field.presence === FeatureSet_FieldPresence.IMPLICIT
 }
 

@@ -9,9 +9,10 @@ import { readSetup } from '../shared/read-chains.ts'
 const serveCommand: Command = {
   path: ['serve'],
   summary: 'Serve gRPC, gRPC-Web, Connect and JSON on one port. Without DATABASE_URL and CHAINS_FILE it is a demo.',
+  takes: { '[--quiet]': 'of a demo, write its URL alone to standard output' },
   environment: configHelp.map(([name]) => name),
   isService: true,
-  async run(_, context) {
+  async run({ options }, context) {
     // The certificate is read here too, so that a fault is reported before the database starts.
     const { config, chains } = await readSetup(context, (configured) => readTls(configured, new Date()))
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
@@ -20,7 +21,8 @@ const serveCommand: Command = {
     try {
       if (chains === undefined) {
         const { serveDemo } = await import('../serve/serve-demo.ts')
-        await serveDemo(showFewCalls(config, context), context, { logger, telemetry })
+        const isQuiet = options.quiet !== undefined
+        await serveDemo(showFewCalls(config, context), context, { logger, telemetry, isQuiet })
       } else {
         const { serveChains } = await import('../serve/serve-chains.ts')
         await serveChains(chains, config, context, { logger, telemetry })

@@ -43,6 +43,8 @@ const DEMO_BRIDGE = 'demo-bridge'
 /** So long nothing runs beside the first answer, for which a newcomer waits; then what takes seconds runs, one after the other. */
 const FIRST_ANSWER_MS = 1_500
 
+const MAX_CALL_MS = 60_000
+
 const MADE_ANEW =
   'The database of the demo is of another build of Waybill. It is made anew: payments are read from the chains again, requests of your own are gone.\n'
 
@@ -50,7 +52,7 @@ const MADE_ANEW =
 export async function serveDemo(
   config: Config,
   context: CommandContext,
-  { logger, telemetry }: ServeTools,
+  { logger, telemetry, isQuiet }: ServeTools & { readonly isQuiet: boolean },
 ): Promise<void> {
   const { signal, stdout } = context
   const now = () => new Date()
@@ -67,21 +69,23 @@ export async function serveDemo(
     onMadeAnew,
   })
   await Promise.race([launched.promise, opening.catch(() => {})])
-  const [opened, started, loaded] = await Promise.allSettled([
+  const [opened, started, loaded, control] = await Promise.allSettled([
     opening,
     import('../../../demo/demo.ts').then(({ startDemo }) => startDemo({ dataDir: config.dataDir, logger, now })),
     import('../../app.ts'),
+    import('./demo-service.ts'),
   ])
   if (started.status === 'fulfilled') stack.defer(() => started.value.stop())
   const store = valueOf(opened)
   const demo = valueOf(started)
   const { composeService } = valueOf(loaded)
+  const services = [valueOf(control).createDemoService(demo)]
   const { knex } = store
   signal.throwIfAborted()
   await forgetFreshChains(knex, demo, { logger, now })
   const lifi = { name: DEMO_BRIDGE, url: demo.bridgeUrl }
   const publishable = { key: PUBLISHABLE_KEY, origins: originsOf(config.port), shop: DEMO_SHOP }
-  const keys = { account: DEMO, publishable, wallets: demo.wallets }
+  const keys = { account: DEMO, publishable, wallets: demo.wallets, services }
   const { webhooksAllowPrivate } = config
   const service = await composeService({
     knex,
@@ -101,9 +105,11 @@ export async function serveDemo(
   stack.defer(() => service.detection.stop())
   service.background.start()
   stack.defer(() => service.background.stop())
-  const listener = await listen(service, config, { logger, meter: telemetry.meter })
+  // DemoService waits for effects.
+  const limits = { ...config.limits, maxCallMs: MAX_CALL_MS }
+  const listener = await listen(service, { ...config, limits }, { logger, meter: telemetry.meter })
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO, publishableKey: PUBLISHABLE_KEY })
-  stdout.write(welcome(file, config))
+  stdout.write(isQuiet ? `${listener.url}\n` : welcome(file, config))
   const prepared = setTimeout(FIRST_ANSWER_MS).then(() => service.learnNodes(signal))
   if (config.chains.kind === 'DEMO') {
     const earlier = demo.earlierPayments(config.chains.days)

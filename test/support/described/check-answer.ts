@@ -6,6 +6,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { describeApi } from '../../../src/api/openapi/describe-api.ts'
 import type { ApiResponse, JsonSchema, Operation } from '../../../src/api/openapi/openapi-document.ts'
 import { createPaymentsServices, type PaymentsCalls } from '../../../src/api/services/payments-services.ts'
+import { createDemoService } from '../../../src/cli/serve/demo-service.ts'
 
 export interface SentRequest {
   readonly method: string
@@ -24,7 +25,10 @@ export interface SeenAnswer {
 
 /** Nothing is called. */
 const description = describeApi({
-  services: createPaymentsServices({} as PaymentsCalls),
+  services: [
+    ...createPaymentsServices({} as PaymentsCalls),
+    createDemoService({ controls: () => Promise.reject(new Error('no demo runs')) }),
+  ],
   release: '',
   version: '3.1',
 })
