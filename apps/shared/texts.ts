@@ -216,6 +216,7 @@ export const suggestTexts = {
     minAmount: 'At least',
     maxAmount: 'At most',
     referencePrefix: 'Your reference begins with',
+    metadata: 'Own data (key=value)',
     status: 'Status',
     type: 'Type',
     network: 'Network',

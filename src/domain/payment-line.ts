@@ -73,6 +73,7 @@ export function toPaymentLine(payment: Payment) {
     statusHistory: payment.statusHistory.map(({ status, at }) => ({ status, at: formatTime(new Date(at)) })),
     superseded: payment.superseded,
     marks: payment.marks,
+    metadata: payment.metadata ?? {},
   } satisfies Readonly<Record<LineField, unknown>>
 }
 

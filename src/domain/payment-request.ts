@@ -47,6 +47,12 @@ export interface RequestUpdate {
   readonly metadata: Metadata
 }
 
+/** Whether metadata is the same, whatever the order of its keys. */
+export function isSameMetadata(one: Metadata, other: Metadata): boolean {
+  const keys = Object.keys(one)
+  return keys.length === Object.keys(other).length && keys.every((key) => one[key] === other[key])
+}
+
 /**
  * Why a request has no routes, whatever the wallet holds and however much is paid.
  *

@@ -2,6 +2,7 @@ import type { Address } from './address.ts'
 import { numberIn, valueIn } from './collections.ts'
 import type { DecimalString } from './decimal.ts'
 import type { Hex } from './hex.ts'
+import type { Metadata } from './payment-request.ts'
 
 /** All statuses by rank: the first has rank 1. Stored and sorted by rank. */
 export const paymentStatuses = ['PENDING', 'PARTIAL', 'CONFIRMED', 'REFUNDED', 'FAILED'] as const
@@ -67,6 +68,8 @@ export interface Payment {
   /** Whether it counts nowhere, because its chain is followed and what was read there counts. Absent where it counts. */
   readonly superseded?: true | undefined
   readonly marks: readonly PaymentMark[]
+  /** Of its request; of an imported payment without one, that of its line. */
+  readonly metadata?: Metadata | undefined
   /** Stored once the payment is final; counted at read before that. */
   readonly confirmations?: number | undefined
 }

@@ -10,12 +10,13 @@ import {
   requireDateRange,
   requireFewValues,
   requireMerchantReference,
+  requireMetadataPair,
   requirePageLimit,
   requirePaymentReference,
   requireReceiver,
   requireRequestId,
   requireSalt,
-  requireShortReferences,
+  requireShortTexts,
   requireTxHash,
 } from './require-input.ts'
 
@@ -55,7 +56,13 @@ describe('a rule of input refuses', () => {
     ],
     ['a negative page limit', () => requirePageLimit(-1), 'INVALID_LIMIT', '"-1"'],
     ['101 values', () => requireFewValues('f', Array(101).fill('x')), 'TOO_MANY_VALUES', '101, at most 100'],
-    ['24 KiB and one byte', () => requireShortReferences(['x'.repeat(24_577)]), 'VALUE_TOO_LONG', '24577 bytes'],
+    ['no =', () => requireMetadataPair('f', 'order'), 'INVALID_METADATA', '"order" is not KEY=VALUE'],
+    ['an empty pair', () => requireMetadataPair('f', ''), 'INVALID_METADATA', 'is not KEY=VALUE'],
+    ['an empty key', () => requireMetadataPair('f', '=1'), 'INVALID_METADATA', '"" is no key'],
+    ['an empty value', () => requireMetadataPair('f', 'order='), 'INVALID_METADATA', 'it is empty'],
+    ['a long key', () => requireMetadataPair('f', `${'k'.repeat(41)}=1`), 'INVALID_METADATA', 'is no key'],
+    ['a long value', () => requireMetadataPair('f', `k=${'x'.repeat(501)}`), 'INVALID_METADATA', '500 characters'],
+    ['24 KiB and one byte', () => requireShortTexts('f', ['x'.repeat(24_577)]), 'VALUE_TOO_LONG', '24577 bytes'],
   ])('%s', (_, rule, reason, message) => {
     const fault = faultOf(rule)
     expect(fault.reason).toBe(reason)

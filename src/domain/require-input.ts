@@ -194,6 +194,14 @@ export function requireMetadataChanges(field: string, changes: Metadata): Metada
   return changes
 }
 
+/** Reads the `KEY=VALUE` of a filter. @throws WaybillError INVALID_METADATA */
+export function requireMetadataPair(field: string, text: string): string {
+  const [key = '', ...rest] = text.split('=')
+  if (rest.length === 0) throw waybillError('INVALID_METADATA', { field, detail: `"${text}" is not KEY=VALUE` })
+  requirePair(field, key, rest.join('='))
+  return text
+}
+
 const LOCAL_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /** Reads the address of a page that payers go back to. @throws WaybillError INVALID_RETURN_URL */
@@ -287,13 +295,13 @@ export function requireFewValues(field: string, values: readonly unknown[]): voi
   throw waybillError('TOO_MANY_VALUES', { field, detail: `${values.length}, at most ${MAX_VALUES}` })
 }
 
-/** The most bytes of all values of a `reference` filter. A cursor that carries all filters then fits into a URL of 64 KiB. */
-const MAX_REFERENCE_BYTES = 24 * 1024
+/** The most bytes of all values of a filter by free texts. A cursor that carries all filters then fits into a URL of 64 KiB. */
+const MAX_TEXT_BYTES = 24 * 1024
 
-/** Checks how long the values of a `reference` filter are together. @throws WaybillError VALUE_TOO_LONG */
-export function requireShortReferences(values: readonly string[]): void {
+/** Checks how long the values of a filter by free texts are together. @throws WaybillError VALUE_TOO_LONG */
+export function requireShortTexts(field: string, values: readonly string[]): void {
   const bytes = values.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
-  if (bytes <= MAX_REFERENCE_BYTES) return
-  const detail = `together they take ${bytes} bytes, at most ${MAX_REFERENCE_BYTES}`
-  throw waybillError('VALUE_TOO_LONG', { field: 'reference', detail })
+  if (bytes <= MAX_TEXT_BYTES) return
+  const detail = `together they take ${bytes} bytes, at most ${MAX_TEXT_BYTES}`
+  throw waybillError('VALUE_TOO_LONG', { field, detail })
 }

@@ -283,6 +283,7 @@ create table payments (
   detected boolean not null default false,
   superseded boolean not null default false,
   marks smallint not null default 0,
+  metadata jsonb,
   event_index integer,
   log_index integer,
   block_number bigint,
@@ -360,6 +361,19 @@ create index payments_reference on payments (account_id, reference, status, time
 create index payments_source_tx on payments (account_id, source_tx_hash) where source_tx_hash is not null;
 -- For searches by the hash of a refund. Few payments have one.
 create index payments_refund_tx on payments using gin (refunds jsonb_path_ops) where refunds <> '[]';
+
+-- The metadata of payments, a row for each pair, with what searches sort by. pair: `key=value`.
+create table payment_metadata (
+  account_id integer not null,
+  id uuid not null,
+  pair text collate "C" not null,
+  status smallint not null,
+  timestamp timestamptz(0) not null,
+  amount_in_usd numeric,
+  primary key (account_id, id, pair)
+);
+create index payment_metadata_pair on payment_metadata (account_id, pair, status, timestamp, id);
+create index payment_metadata_usd on payment_metadata (account_id, pair, amount_in_usd, id) include (timestamp);
 
 create table refunds (
   account_id integer not null,

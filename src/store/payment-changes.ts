@@ -28,6 +28,7 @@ export interface StoredPayment extends CountedRow {
   readonly id: string
   readonly request_id: Buffer | null
   readonly changed_at: Date
+  readonly has_metadata: boolean
   /** A hash of the rest of the row. */
   readonly mark: string
 }
@@ -111,7 +112,7 @@ export async function readPaymentsById(
 const namesIn = (columns: readonly string[]) => columns.map((column) => `payments.${column}`).join(', ')
 
 const STORED_COLUMNS = `payments.id, payments.request_id, ${namesIn(COUNTED_COLUMNS)}, payments.changed_at,
-  hash_record_extended(row(${namesIn(paymentColumns)}), 0) as mark`
+  payments.metadata is not null as has_metadata, hash_record_extended(row(${namesIn(paymentColumns)}), 0) as mark`
 
 const byId = (rows: readonly StoredPayment[]): StoredPayments => new Map(rows.map((row) => [row.id, row]))
 
@@ -175,17 +176,21 @@ async function removePayments({ trx, accountId }: LockedAccount, ids: readonly s
   await trx.raw('delete from payments where account_id = ? and id = any(?::uuid[])', [accountId, [...ids]])
 }
 
+/** What counting, logging and indexing take of a payment that was copied. */
+export type Arrival = CountedRow & Pick<PaymentRow, 'id' | 'metadata'>
+
 /**
  * Counts and logs payments that were written by COPY, which cannot return rows. The caller gives all payments that the transaction copied
  * into the account, and no others.
  */
-export async function logArrivals(
-  account: LockedAccount,
-  rows: readonly (CountedRow & { readonly id: string })[],
-): Promise<void> {
+export async function logArrivals(account: LockedAccount, rows: readonly Arrival[]): Promise<void> {
   if (rows.length === 0) return
   const { trx, accountId, at } = account
   await trx.raw(LOG_INSERTS, [0, at, rows.map(({ id }) => id), accountId])
+  await indexMetadata(
+    account,
+    rows.flatMap(({ id, metadata }) => (metadata === null ? [] : [id])),
+  )
   await addCounts(account, countMoves(rows.map((after) => ({ after }))))
   await trx.raw(NUMBER, [rows.length, at, accountId])
 }
@@ -272,9 +277,28 @@ async function logWrite(
   if (deletes.length > 0) await trx.raw(LOG_AS_DELETES, [accountId, deletes.map(String)])
   if (kept.length < logged.length) await forget(account, logged, kept)
   if (inserts.length > 0) await trx.raw(LOG_INSERTS, [kept.length, at, inserts, accountId])
+  const carries = changes.filter((change) => change.before?.has_metadata || change.after?.has_metadata)
+  await indexMetadata(
+    account,
+    carries.map(({ id }) => id),
+  )
   await addCounts(account, countMoves(changes))
   if (changes.length > 0) await trx.raw(NUMBER, [changes.length, at, accountId])
 }
+
+/** Writes the entries of payments in `payment_metadata` anew, which has what searches compare and sort by. */
+async function indexMetadata({ trx, accountId }: LockedAccount, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await trx.raw('delete from payment_metadata where account_id = ? and id = any(?::uuid[])', [accountId, [...ids]])
+  await trx.raw(INDEX_METADATA, [[...ids], accountId])
+}
+
+/** Binds ids, and the account. */
+const INDEX_METADATA = `insert into payment_metadata (account_id, pair, id, status, timestamp, amount_in_usd)
+  select p.account_id, pairs.key || '=' || pairs.value, p.id, p.status, p.timestamp, p.amount_in_usd
+  from unnest(?::uuid[]) as asked (id)
+  cross join lateral (select * from payments where account_id = ? and id = asked.id offset 0) p
+  cross join lateral jsonb_each_text(p.metadata) as pairs`
 
 interface LoggedChange {
   readonly id: string

@@ -17,6 +17,7 @@ import {
   statusOfRank,
   typeOfCode,
 } from '../domain/payment.ts'
+import type { Metadata } from '../domain/payment-request.ts'
 import { parseTimestamp } from '../postgres/parse-timestamp.ts'
 import type { TextRow } from '../postgres/wire-batch.ts'
 
@@ -65,6 +66,8 @@ export interface PaymentRow {
   readonly status_history: readonly StatusChange[]
   /** By {@link bitsOfMarks}. */
   readonly marks: number
+  /** Null without a pair. */
+  readonly metadata: Metadata | null
   /** Hash of the imported line that the row was written from. Null for all other rows, and for all that were seen on chain. */
   readonly line_hash: Buffer | null
   /** `updatedAt` of the line that an imported row was written from: only a later line replaces it. */
@@ -108,6 +111,7 @@ const at = {
   status_history: 32,
   superseded: 33,
   marks: 34,
+  metadata: 35,
 } as const satisfies Partial<Record<keyof PaymentRow | 'changed_at', number>>
 
 /** The columns that {@link paymentOfRow} reads, in this order. Other columns of a row come after them. */
@@ -145,6 +149,7 @@ export const ownColumns = [
   'status_history',
   'line_hash',
   'line_updated_at',
+  'metadata',
 ] as const satisfies readonly (keyof PaymentRow)[]
 
 /** The columns whose values come from the chain. An unknown value is null. */
@@ -162,6 +167,7 @@ type ChainFields = Omit<
   | 'refundedAmount'
   | 'refunds'
   | 'statusHistory'
+  | 'metadata'
 > & { readonly logIndex?: number }
 
 /** The columns of a payment's fields that come from the chain. */
@@ -217,6 +223,7 @@ export function rowOfPayment(
     refunded_amount: payment.refundedAmount,
     refunds: payment.refunds,
     status_history: payment.statusHistory,
+    metadata: payment.metadata ?? null,
   }
 }
 
@@ -270,6 +277,7 @@ export function paymentOfRow(row: TextRow, heads: Heads): Payment {
     statusHistory: parsed(row[at.status_history]) as StatusChange[],
     superseded: row[at.superseded] === 't' || undefined,
     marks: marksOfBits(Number(row[at.marks])),
+    metadata: known(row[at.metadata], parsed) as Metadata | undefined,
     confirmations: isCountedUp(row) ? countUp(blockNumber, chainId, heads) : confirmations,
   } satisfies Readonly<Record<keyof Payment, unknown>>
 }

@@ -20,7 +20,7 @@ import { type RemovedEvent, removedKey, type Superseding, supersedeImports } fro
  */
 
 const LEDGER_COLUMNS =
-  'request_id, payee, network, allowed_payers, amount, invoice_currency, status, paid, pending, held, overpaid'
+  'request_id, payee, network, allowed_payers, metadata, amount, invoice_currency, status, paid, pending, held, overpaid'
 
 /** Rows in one statement. PostgreSQL takes 65,535 bindings. */
 const ROWS_A_STATEMENT = 500
@@ -298,6 +298,7 @@ function toInsert(row: PaymentRow): Record<string, unknown> {
     gas: row.gas === null ? null : JSON.stringify(row.gas),
     refunds: JSON.stringify(row.refunds),
     status_history: JSON.stringify(row.status_history),
+    metadata: row.metadata === null ? null : JSON.stringify(row.metadata),
   }
 }
 

@@ -10,7 +10,7 @@ import {
 } from '../domain/decimal.ts'
 import { bytesToHex } from '../domain/hex.ts'
 import { type PaymentRefund, rankOfStatus, statusOfRank } from '../domain/payment.ts'
-import { rankOfSettledStatus, type SettledAmounts } from '../domain/payment-request.ts'
+import { isSameMetadata, type Metadata, rankOfSettledStatus, type SettledAmounts } from '../domain/payment-request.ts'
 import { decideStanding, type LedgerPayment, type LedgerRefund, type PaymentStanding } from '../domain/standing.ts'
 import { NOT_ALLOWED } from './payment-facts.ts'
 import type { PaymentRow } from './payment-row.ts'
@@ -21,6 +21,7 @@ export interface LedgerRequestRow {
   readonly payee: Buffer
   readonly network: string
   readonly allowed_payers: string | null
+  readonly metadata: Metadata | null
   readonly amount: string
   readonly invoice_currency: string
   /** Rank of what payments make of it. */
@@ -85,7 +86,7 @@ export function settleRequests({ requests, payments, refunds, stored, now }: Set
     })
     if (!isStored(request, amounts)) standings.push({ requestId: request.request_id, ...amounts })
     return rows.map((each) => {
-      const row = markPayer(each, request)
+      const row = withMetadata(markPayer(each, request), request)
       return row.superseded ? leaveOut(row, now) : applyState(row, states.get(row.id), { stored, now })
     })
   })
@@ -118,6 +119,11 @@ function markPayer(row: PaymentRow, { allowed_payers }: LedgerRequestRow): Payme
   const isForeign = payer !== undefined && allowed_payers?.split(' ').includes(payer) === false
   const marks = isForeign ? row.marks | NOT_ALLOWED : row.marks & ~NOT_ALLOWED
   return marks === row.marks ? row : { ...row, marks }
+}
+
+/** Gives a payment the metadata of its request. */
+function withMetadata(row: PaymentRow, { metadata }: LedgerRequestRow): PaymentRow {
+  return isSameMetadata(row.metadata ?? {}, metadata ?? {}) ? row : { ...row, metadata }
 }
 
 function applyState(

@@ -31,6 +31,7 @@ export const ownNames: Payment = {
   reference: 'INV-BEADS',
   fees: [],
   marks: [],
+  metadata: { order: '1042' },
   exchangeRates: [],
   refunds: [],
   refundedAmount: '0',

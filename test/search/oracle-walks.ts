@@ -56,7 +56,7 @@ export async function storeOracle(): Promise<Oracle> {
     account.id,
     ours.map(({ payment }) => payment),
   )
-  await database.knex.raw('analyze payments')
+  await database.knex.raw('analyze payments, payment_metadata')
   return { database, searches, mine }
 }
 
@@ -278,6 +278,27 @@ export const cases: readonly Case[] = [
   { input: { referencePrefix: 'INV-1' }, matches: (p) => p.reference?.startsWith('INV-1') === true },
   { input: { referencePrefix: 'Ün' }, matches: (p) => p.reference === 'Ünï ✓' },
   { input: { referencePrefix: '%_' }, matches: () => false },
+  { input: { metadata: ['channel=web'] }, matches: (p) => p.metadata?.['channel'] === 'web' },
+  { input: { metadata: ['channel=web', 'channel=pos', 'channel=none'] }, matches: (p) => p.metadata !== undefined },
+  { input: { metadata: ['a.b-C_9=x=y, "z" %'] }, matches: (p) => p.metadata?.['a.b-C_9'] !== undefined },
+  { input: { metadata: ['order=5', 'order=15'] }, matches: (p) => ['5', '15'].includes(p.metadata?.['order'] ?? '') },
+  {
+    input: { metadata: ['order=5', 'channel=pos', 'order=25'] },
+    matches: (p) => ['5', '25'].includes(p.metadata?.['order'] ?? '') && p.metadata?.['channel'] === 'pos',
+  },
+  {
+    input: { metadata: ['channel=pos'], fromDate: '2026-03-08', minAmount: '1', status: ['CONFIRMED', 'FAILED'] },
+    matches: (p, basis) =>
+      p.metadata?.['channel'] === 'pos' &&
+      p.timestamp.getTime() >= START + 7 * 24 * HOUR &&
+      within(p, basis, (to) => to('1') >= 0) &&
+      ['CONFIRMED', 'FAILED'].includes(p.status),
+  },
+  { input: { metadata: ['channel=Web'] }, matches: () => false },
+  {
+    input: { metadata: Array.from({ length: 40 }, (_, n) => `order=${n}`) },
+    matches: (p) => Number(p.metadata?.['order']) < 40,
+  },
   {
     input: { referencePrefix: 'INV', reference: ['a,b', 'INV-2'], 'exclude.status': ['FAILED'] },
     matches: (p) => p.reference === 'INV-2' && p.status !== 'FAILED',

@@ -61,6 +61,7 @@ test('the payments distinguish all cases, except those that match nothing', () =
     '{"network":["mainnet"]}',
     '{"destinationNetwork":["mainnet"]}',
     '{"referencePrefix":"%_"}',
+    '{"metadata":["channel=Web"]}',
     '{"exclude.status":["PENDING"],"status":["PENDING"]}',
   ])
 })

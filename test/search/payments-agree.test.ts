@@ -92,6 +92,7 @@ const filters: Readonly<Record<FilterName, () => SearchInput>> = {
   sourceNetwork: () => ({ sourceNetwork: some(['BASE', 'ARBITRUM', 'SOURCEONLY']) }),
   destinationNetwork: () => ({ destinationNetwork: some(['BASE', 'POLYGON', 'OLDNET', 'TRON']) }),
   referencePrefix: () => ({ referencePrefix: one(['INV-', 'in', REFERENCES[0]?.slice(0, 3) ?? '']) }),
+  metadata: () => ({ metadata: one([['channel=web'], ['channel=pos', 'order=5'], ['channel=web', 'channel=pos']]) }),
   'exclude.status': () => ({ 'exclude.status': some(paymentStatuses) }),
   'exclude.type': () => ({ 'exclude.type': some(paymentTypes) }),
   'exclude.network': () => ({ 'exclude.network': some(['BASE', 'POLYGON', 'ARBITRUM', 'OLDNET', 'SOURCEONLY']) }),

@@ -301,6 +301,14 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
    * @generated from field: repeated payments.v1.Payment.Mark marks = 38;
    */
   marks: Payment_Mark[];
+
+  /**
+   * The metadata of the request; of an imported payment whose request is not stored, what its line has. Example:
+   * `{"order":"1042"}`.
+   *
+   * @generated from field: map<string, string> metadata = 39;
+   */
+  metadata: { [key: string]: string };
 };
 
 /**

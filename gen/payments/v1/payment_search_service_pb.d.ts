@@ -284,6 +284,15 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
    * @generated from field: optional string changed_to = 38;
    */
   changedTo?: string | undefined;
+
+  /**
+   * A pair of `metadata`, as `KEY=VALUE`: the first `=` divides. At most 100 values and 24,576 bytes together; any value of
+   * a key matches, of several keys all must. A query string repeats the parameter; values are not split at commas.
+   * INVALID_METADATA, VALUE_TOO_LONG. Example: `"channel=web"`.
+   *
+   * @generated from field: repeated string metadata = 39;
+   */
+  metadata: string[];
 };
 
 /**
@@ -751,6 +760,15 @@ export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePay
    * @generated from field: optional string changed_to = 38;
    */
   changedTo?: string | undefined;
+
+  /**
+   * A pair of `metadata`, as `KEY=VALUE`: the first `=` divides. At most 100 values and 24,576 bytes together; any value of
+   * a key matches, of several keys all must. A query string repeats the parameter; values are not split at commas.
+   * INVALID_METADATA, VALUE_TOO_LONG. Example: `"channel=web"`.
+   *
+   * @generated from field: repeated string metadata = 39;
+   */
+  metadata: string[];
 
   /**
    * What to group by: at most two different groupings, the outer one first. Empty: one sum of all. A query string may
@@ -1423,6 +1441,15 @@ export declare type ExportPaymentsRequest = Message<"payments.v1.ExportPaymentsR
   changedTo?: string | undefined;
 
   /**
+   * A pair of `metadata`, as `KEY=VALUE`: the first `=` divides. At most 100 values and 24,576 bytes together; any value of
+   * a key matches, of several keys all must. A query string repeats the parameter; values are not split at commas.
+   * INVALID_METADATA, VALUE_TOO_LONG. Example: `"channel=web"`.
+   *
+   * @generated from field: repeated string metadata = 39;
+   */
+  metadata: string[];
+
+  /**
    * Continue a broken export: id of the last payment received. Default: begin with the first payment. Send the same
    * filters again. The payment need not match them any more. If it has moved, the export continues at the earliest
    * `timestamp` that it had within the last 7 days: nothing is missed, some payments may repeat.
@@ -1725,6 +1752,15 @@ export declare type WatchPaymentsRequest = Message<"payments.v1.WatchPaymentsReq
    * @generated from field: optional string changed_to = 38;
    */
   changedTo?: string | undefined;
+
+  /**
+   * A pair of `metadata`, as `KEY=VALUE`: the first `=` divides. At most 100 values and 24,576 bytes together; any value of
+   * a key matches, of several keys all must. A query string repeats the parameter; values are not split at commas.
+   * INVALID_METADATA, VALUE_TOO_LONG. Example: `"channel=web"`.
+   *
+   * @generated from field: repeated string metadata = 39;
+   */
+  metadata: string[];
 
   /**
    * Begin after this position: the `watchCursor` of a search or of an event, whatever its filters were. Default: begin

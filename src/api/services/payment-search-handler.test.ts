@@ -108,6 +108,7 @@ test('unknown fields of a payment are absent', () => {
   ).toEqual({
     id: least.id,
     marks: [],
+    metadata: {},
     status: 'PENDING',
     completed: false,
     timestamp: '2026-03-01T12:00:05Z',
@@ -276,6 +277,7 @@ test('every field of a request reaches the search', async () => {
     network: ['p'],
     sourceNetwork: ['s'],
     destinationNetwork: ['t'],
+    metadata: ['x=y'],
   }
   const request = create(SearchPaymentsRequestSchema, {
     ...texts,

@@ -82,6 +82,7 @@ function paymentToProto(payment: Payment) {
     statusHistory: payment.statusHistory.map(({ status, at }) => ({ status: Payment_Status[status], at: timeOf(at) })),
     superseded: payment.superseded,
     marks: payment.marks.map((mark) => Payment_Mark[mark]),
+    metadata: payment.metadata ?? {},
   } satisfies Readonly<Record<Exclude<keyof PaymentMessage, '$typeName' | '$unknown' | 'links'>, unknown>>
 }
 

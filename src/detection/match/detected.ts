@@ -52,6 +52,7 @@ type OtherField =
   | 'chainId'
   | 'sourceNetwork'
   | 'sourceTxHash'
+  | 'metadata'
 
 /** A payment as it was read from the chain. Its payer is absent where it is not certain, its token for the chain's coin. */
 export type DetectedPayment = PlacedSighting &

@@ -56,6 +56,7 @@ const row: PaymentRow = {
   status_history: [],
   line_hash: null,
   line_updated_at: null,
+  metadata: null,
 }
 const imported: PaymentRow = { ...row, imported: true, detected: false, block_number: null, line_hash: bytes('77') }
 const crosschain = { type: codeOfType('CROSSCHAIN'), source_network: null, source_tx_hash: null }

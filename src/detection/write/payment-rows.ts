@@ -65,6 +65,7 @@ function newRow(accountId: number, id: string, facts: PaymentFacts, now: Date): 
     status_history: [],
     line_hash: null,
     line_updated_at: null,
+    metadata: null,
   }
 }
 

@@ -39,6 +39,7 @@ import {
   readChainId,
   readFlag,
   readIndex,
+  readMetadata,
   readNetwork,
   readPaymentReference,
   readReference,
@@ -128,6 +129,7 @@ const payment: Readers<PaymentLine> = {
   statusHistory: listOf(objectOf({ fields: statusChange, required: ['status', 'at'] })),
   superseded: readFlag,
   marks: listOf(oneOf(paymentMarks)),
+  metadata: readMetadata,
 }
 
 const readPayment = objectOf<Read>({

@@ -1,9 +1,8 @@
 import type { Payment } from '../../domain/payment.ts'
 import { isFinalStatus } from '../../domain/payment-line.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
-import { encodePaymentRow } from '../../store/payment-changes.ts'
+import { type Arrival, encodePaymentRow } from '../../store/payment-changes.ts'
 import { rowOfPayment } from '../../store/payment-row.ts'
-import type { CountedRow } from '../../store/payment-statistics.ts'
 import { idOfLine, LINE_IS_KNOWN, LINE_IS_NEW, lineHashOf } from './line-keys.ts'
 import { type DecimalsOf, parsePayment } from './parse-payment.ts'
 import { forEachYielding, type ReadLine, readLine } from './parsed-lines.ts'
@@ -25,7 +24,7 @@ export interface LinePayment
   > {
   /** The row for COPY. */
   readonly row: Buffer
-  readonly counted: CountedRow & { readonly id: string }
+  readonly counted: Arrival
 }
 
 /** A batch in which only the lines that may change something were parsed. Places are indexes into the batch. */
@@ -90,7 +89,8 @@ export function linePaymentOf(payment: Payment, accountId: number, lineHash: Buf
     line_hash: lineHash,
     line_updated_at: updatedAt,
   })
-  const { source_network, currency, currency_symbol, invoice_currency, type, status, timestamp } = row
+  const { source_network, currency, currency_symbol, invoice_currency, type, status, timestamp, metadata } = row
+  const combination = { network, source_network, currency, currency_symbol, invoice_currency, type, status, timestamp }
   return {
     id,
     updatedAt,
@@ -102,6 +102,6 @@ export function linePaymentOf(payment: Payment, accountId: number, lineHash: Buf
     paymentReference,
     payee,
     row: encodePaymentRow(row),
-    counted: { id, network, source_network, currency, currency_symbol, invoice_currency, type, status, timestamp },
+    counted: { id, ...combination, metadata },
   }
 }

@@ -10,6 +10,7 @@ export type TableKind = 'account' | 'topic' | 'local'
 /** Every table of the schema. A table of a new migration gets its line here, and `migrate` shards it where the others are sharded. */
 export const TABLE_KINDS: Readonly<Record<string, TableKind>> = {
   payments: 'account',
+  payment_metadata: 'account',
   requests: 'account',
   refunds: 'account',
   refund_wallets: 'account',

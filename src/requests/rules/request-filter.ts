@@ -9,7 +9,7 @@ import {
   requireFewValues,
   requireMerchantReference,
   requireRequestId,
-  requireShortReferences,
+  requireShortTexts,
 } from '../../domain/require-input.ts'
 import { readAllInOrder, readEach, readEachInOrder, readOnce } from '../../errors/gather-errors.ts'
 import type { KnownCurrencies } from './request-terms.ts'
@@ -70,7 +70,7 @@ export async function parseRequestFilter(
   const lists = { status, reference, requestId, payee, network, currency }
   readEach(Object.entries(lists), ([field, values]) => requireFewValues(field, values))
   const { networks, currencies, references, requestIds, payees, dates } = await readAllInOrder({
-    shortReferences: () => requireShortReferences(reference),
+    shortReferences: () => requireShortTexts('reference', reference),
     networks: () => readEachInOrder(network, (text) => resolveNetwork(sources, 'network', text)),
     currencies: () => readEachInOrder(currency, (text) => resolveCurrency(sources, 'currency', text)),
     references: () => readEach(reference, (text) => requireMerchantReference('reference', text)),

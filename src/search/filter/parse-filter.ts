@@ -6,7 +6,9 @@ import {
   requireAmount,
   requireDate,
   requireFewValues,
+  requireMetadataPair,
   requireReferencePrefix,
+  requireShortTexts,
   requireTimeZone,
 } from '../../domain/require-input.ts'
 import { DEFAULT_TIME_ZONE, daysOfZone, type ZoneDays } from '../../domain/time-zone.ts'
@@ -28,6 +30,7 @@ const steps: Readonly<Record<FilterField['kind'], number>> = {
   currency: 1,
   list: 1,
   exclusion: 1,
+  pairs: 2,
   prefix: 2,
   text: 2,
   zone: 3,
@@ -96,6 +99,8 @@ function readFilter(
       return readList(field, field.name, input[field.name] ?? [], sources)
     case 'exclusion':
       return readList(turnedField(field), field.name, input[field.name] ?? [], sources)
+    case 'pairs':
+      return readPairs(field.name, input[field.name] ?? [])
     case 'prefix':
       return ifSent(input[field.name], (text) => requireReferencePrefix(field.name, text))
     case 'text':
@@ -134,7 +139,7 @@ function readList(
 ): ReadValue | Promise<ReadValue> {
   if (texts.length === 0) return null
   requireFewValues(name, texts)
-  if (field.kind === 'list') field.checkAll?.(texts)
+  if (field.kind === 'list') field.checkAll?.(name, texts)
   const source = field.kind === 'list' ? field.value : field
   switch (source.read) {
     case 'name': {
@@ -147,6 +152,13 @@ function readList(
     case 'enum':
       return canonicalList(texts)
   }
+}
+
+function readPairs(name: FilterName, texts: readonly string[]): ReadValue {
+  if (texts.length === 0) return null
+  requireFewValues(name, texts)
+  requireShortTexts(name, texts)
+  return canonicalList(readEach(texts, (text) => requireMetadataPair(name, text)))
 }
 
 type BoundField = Field<'date' | 'amount'>

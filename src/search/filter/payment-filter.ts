@@ -26,6 +26,11 @@ export function givenFilters(filter: FilterValues): readonly FilterName[] {
 /** The names of the currency filters. */
 export const currencyFields = filterFields.flatMap((field) => (field.kind === 'currency' ? [field.name] : []))
 
+/** The pairs of a filter by key: any of one key, of all keys. */
+export function pairsByKey({ metadata = [] }: FilterValues): readonly (readonly string[])[] {
+  return [...Map.groupBy(metadata, (pair) => pair.slice(0, pair.indexOf('='))).values()]
+}
+
 /** All values of the currency filters. */
 export function currencyMatchesOf(filter: FilterValues): readonly CurrencyMatch[] {
   return currencyFields.flatMap((name) => filter[name] ?? [])

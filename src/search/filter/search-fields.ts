@@ -13,7 +13,7 @@ import {
   requireMerchantReference,
   requirePaymentReference,
   requireRequestId,
-  requireShortReferences,
+  requireShortTexts,
   requireTxHash,
 } from '../../domain/require-input.ts'
 import type { TextReading } from './read-free-text.ts'
@@ -44,7 +44,7 @@ interface ListFilter<V extends string = string> {
   /** A payment matches when any of these columns holds any of the values. */
   readonly columns: readonly string[]
   /** Checks all values together. */
-  readonly checkAll?: (texts: readonly string[]) => void
+  readonly checkAll?: (field: string, texts: readonly string[]) => void
 }
 
 /** Filters that can be turned round. */
@@ -58,6 +58,8 @@ type Filter =
   | { readonly kind: 'amount'; readonly operator: '>=' | '<='; readonly column: 'basis' }
   /** Leaves out what another filter would choose. What is unknown stays. */
   | { readonly kind: 'exclusion'; readonly of: Excludable }
+  /** Pairs `key=value`: any value of a key, of all keys. */
+  | { readonly kind: 'pairs'; readonly column: 'metadata' }
   /** Texts that begin with one. */
   | { readonly kind: 'prefix'; readonly column: 'reference' }
   /** The free text. */
@@ -98,11 +100,12 @@ const filters = {
   txHash: { kind: 'list', value: txHash, columns: ['tx_hash', 'source_tx_hash', 'refunds'] },
   requestId: { kind: 'list', value: requestId, columns: ['request_id'] },
   paymentReference: { kind: 'list', value: paymentReference, columns: ['payment_reference'] },
-  reference: { kind: 'list', value: merchantReference, columns: ['reference'], checkAll: requireShortReferences },
+  reference: { kind: 'list', value: merchantReference, columns: ['reference'], checkAll: requireShortTexts },
   network: { kind: 'list', value: network, columns: ['network', 'source_network'] },
   sourceNetwork: { kind: 'list', value: network, columns: ['source_network'] },
   destinationNetwork: { kind: 'list', value: network, columns: ['network'] },
   referencePrefix: { kind: 'prefix', column: 'reference' },
+  metadata: { kind: 'pairs', column: 'metadata' },
   'exclude.status': { kind: 'exclusion', of: 'status' },
   'exclude.type': { kind: 'exclusion', of: 'type' },
   'exclude.network': { kind: 'exclusion', of: 'network' },
@@ -145,7 +148,7 @@ export function turnedField({ of }: Extract<FilterField, { readonly kind: 'exclu
 }
 
 /** What a filter is sent as, once numbers of enums are read. */
-type SentAs<F> = F extends { readonly kind: 'list' | 'currency' } ? readonly ValueIn<F>[] : string
+type SentAs<F> = F extends { readonly kind: 'list' | 'currency' | 'pairs' } ? readonly ValueIn<F>[] : string
 
 /** What a filter is parsed into; plain JSON, because cursors carry it. Dates are milliseconds since 1970, amounts canonical decimal strings. */
 type ParsedAs<F> = F extends { readonly kind: 'date' }
@@ -154,9 +157,11 @@ type ParsedAs<F> = F extends { readonly kind: 'date' }
     ? readonly CurrencyMatch[]
     : F extends { readonly kind: 'text' }
       ? readonly TextReading[]
-      : F extends { readonly value: { bind(value: infer V): unknown } }
-        ? readonly V[]
-        : string
+      : F extends { readonly kind: 'pairs' }
+        ? readonly string[]
+        : F extends { readonly value: { bind(value: infer V): unknown } }
+          ? readonly V[]
+          : string
 
 type ValueIn<F> = F extends { readonly value: { readonly words: readonly (infer V)[] } } ? V : string
 

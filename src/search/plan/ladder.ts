@@ -1,9 +1,15 @@
 import type { CurrencyMatch } from '../../chains/resolve-names.ts'
-import { amountBasis, currencyFields, currencyMatchesOf, type PaymentFilter } from '../filter/payment-filter.ts'
+import {
+  amountBasis,
+  currencyFields,
+  currencyMatchesOf,
+  type PaymentFilter,
+  pairsByKey,
+} from '../filter/payment-filter.ts'
 import { amountColumns, type FilterField, type FilterName, filterFields, turnedField } from '../filter/search-fields.ts'
 import { directionOf, type PageQuery } from '../query/page-query.ts'
 import type { AccountStatistics, AmountSample } from '../sql/account-statistics.ts'
-import { othersThan } from './sources.ts'
+import { isAside, othersThan } from './sources.ts'
 import { branchCount, isMerged, isWhole, needsNoGuess, type Way } from './ways.ts'
 
 /** How much the attempts may cost, in index entries. */
@@ -96,12 +102,14 @@ export const makeGuess: MakeGuess = (query, statistics) => {
     names.reduce((product, name) => product * shareOfOne(name), shareOfRanges(names, query, statistics))
   return (way) => {
     const branches = branchCount(way.parts)
-    const all = statistics.n * share(othersThan(way.residual, query))
-    const wanted = query.rows / Math.max(share(way.residual) * shareOfKnown(way, query, statistics), 1e-9)
+    const own = shareOfOwnPairs(way, statistics)
+    const all = statistics.n * share(othersThan(way.residual, query)) * own
+    const left = (share(way.residual) / own) * shareOfKnown(way, query, statistics)
+    const wanted = query.rows / Math.max(left, 1e-9)
     const sorted = isWhole(way) && !isMerged(way.parts) ? branches * query.rows : wanted
     const entries = way.kind === 'walk' ? Math.min(all, sorted) : all
     const reads = [
-      { isCovered: false, start: BRANCH_COST * branches, price: ROW_COST },
+      { isCovered: false, start: BRANCH_COST * branches, price: isAside(way.parts) ? LOOKUP_COST : ROW_COST },
       { isCovered: true, start: BRANCH_COST * branches + LOOKUP_COST * query.rows, price: 1 },
     ].map((read) => ({ ...read, cost: read.start + read.price * entries }))
     const [withRows, covered] = reads as [Guess, Guess]
@@ -138,6 +146,8 @@ function shareOf(name: FilterName, query: PageQuery, statistics: AccountStatisti
       const frequent = [...shares].flatMap(([key, share]) => (key.startsWith(start) ? [share] : []))
       return atMostAll([few, ...frequent])
     }
+    case 'pairs':
+      return pairsByKey(filter).reduce((product, pairs) => product * shareOfPairs(pairs, statistics), 1)
     case 'text':
       return few
     case 'date':
@@ -145,6 +155,20 @@ function shareOf(name: FilterName, query: PageQuery, statistics: AccountStatisti
     case 'zone':
       return 1
   }
+}
+
+/** The share of the payments that have one of some pairs of a key. */
+function shareOfPairs(pairs: readonly string[], { n, shares }: AccountStatistics): number {
+  const other = Math.max(PAYMENTS_OF_NAME / Math.max(n, 1), shares.get('pair') ?? 0)
+  return atMostAll(pairs.map((pair) => shares.get(`pair ${pair}`) ?? other))
+}
+
+/** The share of the pairs that the source of a way has, where all keys are checked again; else 1. */
+function shareOfOwnPairs({ parts, residual }: Way, statistics: AccountStatistics): number {
+  const pairs = parts.flatMap(({ columns, tuples }) =>
+    columns[0] === 'pair' ? tuples.map(([pair]) => String(pair)) : [],
+  )
+  return pairs.length === 0 || !residual.includes('metadata') ? 1 : shareOfPairs([...new Set(pairs)], statistics)
 }
 
 function atMostAll(shares: readonly number[]): number {

@@ -1,5 +1,5 @@
 import type { CurrencyMatch } from '../../chains/resolve-names.ts'
-import { amountBasis, currencyFields, givenFilters } from '../filter/payment-filter.ts'
+import { amountBasis, currencyFields, givenFilters, pairsByKey } from '../filter/payment-filter.ts'
 import {
   amountColumns,
   type ColumnType,
@@ -24,6 +24,8 @@ interface Index {
   readonly hasStatus?: true
   /** Columns between the order and the id. */
   readonly then?: readonly string[]
+  /** Whether it is of `payment_metadata`: rows of payments are looked up by the id. */
+  readonly isAside?: true
   /** The columns of an entry beside the leading ones, the order and the id. */
   readonly includes: readonly string[]
 }
@@ -50,6 +52,8 @@ const searched = {
   payments_payee_usd: { order: 'amount_in_usd', includes: ['timestamp'] },
   payments_amount: { order: 'amount', includes: [...FACTS, 'timestamp', 'status', 'amount_in_usd'] },
   payments_invoice_amount: { order: 'invoice_amount', includes: [...FACTS, 'timestamp', 'status'] },
+  payment_metadata_pair: { order: 'timestamp', hasStatus: true, isAside: true, includes: [] },
+  payment_metadata_usd: { order: 'amount_in_usd', isAside: true, includes: ['timestamp'] },
   transactions: { includes: [] },
   texts: { includes: [] },
 } as const satisfies Readonly<Record<string, Index>>
@@ -72,6 +76,7 @@ export const branchTypes = {
   request_id: 'bytea',
   payment_reference: 'bytea',
   reference: 'text',
+  pair: 'text',
 } as const satisfies Readonly<Record<string, ColumnType>>
 
 /** Branches of one index: the stretches in which the leading columns equal one of the tuples. */
@@ -126,6 +131,7 @@ export function sourcesOf(query: PageQuery): Source[] {
   return [
     ...filterFields.flatMap((field) => (field.kind === 'list' ? sourcesOfList(field, query, isUsd) : [])),
     ...currencyFields.flatMap((name) => sourcesOfCurrency(name, filter[name])),
+    ...sourcesOfPairs(query, isUsd),
     accountByTime(query),
     ...(isUsd ? [{ parts: [everything('payments_usd')], answers: [] }] : []),
     ...(usesChanges(query) ? [{ parts: [everything('payments_changed')], answers: [] }] : []),
@@ -172,6 +178,22 @@ function sourcesOfList(field: ListField, { filter }: PageQuery, isUsd: boolean):
   const answers = isSource ? [] : [field.name]
   const byUsd = isUsd && columns.every((column) => column in INDEX_BY_USD)
   return [{ parts: partsOf(INDEX_BY_TIME), answers }, ...(byUsd ? [{ parts: partsOf(INDEX_BY_USD), answers }] : [])]
+}
+
+/** The pairs of each key. A payment has one of them at most, so that branches share none. */
+function sourcesOfPairs({ filter }: PageQuery, isUsd: boolean): Source[] {
+  const keys = pairsByKey(filter)
+  const answers = keys.length === 1 ? (['metadata'] as const) : []
+  return keys.flatMap((pairs) => {
+    const part = { columns: ['pair'] as const, tuples: pairs.map((pair) => [pair]) }
+    const byUsd = { parts: [{ index: 'payment_metadata_usd', ...part } as const], answers }
+    return [{ parts: [{ index: 'payment_metadata_pair', ...part }], answers }, ...(isUsd ? [byUsd] : [])]
+  })
+}
+
+/** Whether entries are of `payment_metadata`. */
+export function isAside([part]: readonly Part[]): boolean {
+  return part !== undefined && indexes[part.index].isAside === true
 }
 
 /** A filter that mixes payment and invoice currencies is no source. */

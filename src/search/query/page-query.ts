@@ -45,7 +45,7 @@ export interface CarriedSearch {
 
 /** The seal of an account's search cursors. */
 export function searchSeal(secret: Uint8Array, accountId: number): CursorSeal {
-  return { secret, scope: `${accountId}/payments`, version: 3 }
+  return { secret, scope: `${accountId}/payments`, version: 4 }
 }
 
 /** A watch cursor is the number of a change of an account, sealed. It carries no filter, so any watch of the account can begin at it. */

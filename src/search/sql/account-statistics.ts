@@ -46,7 +46,7 @@ const AMOUNTS = [
 ] as const
 
 /** Those of which PostgreSQL's own statistics know the frequent values, those of all accounts. */
-const NAMES = ['payer', 'payee', 'reference', 'request_id', 'payment_reference']
+const NAMES = ['payer', 'payee', 'reference', 'request_id', 'payment_reference', 'pair']
 
 /** Another name is rarer by about so much than the least frequent one of these. */
 const RARER = 4
@@ -85,7 +85,7 @@ ${samples.join('\n')}`,
  */
 export const namesStatement: Statement = raw(
   `select concat_ws(' ', name, value) as key, (n * reltuples)::bigint::text as n, null as first_at, null as last_at
-  from pg_class join pg_stats s on oid = 'payments'::regclass and (schemaname, tablename) = (relnamespace::regnamespace::text, relname)
+  from pg_class join pg_stats s on oid in ('payments'::regclass, 'payment_metadata'::regclass) and (schemaname, tablename) = (relnamespace::regnamespace::text, relname)
   cross join lateral (
     select attname as name, value, n from unnest(most_common_vals::text::text[], most_common_freqs) frequent(value, n)
     union all select attname, null, most_common_freqs[array_length(most_common_freqs, 1)] / ${RARER}

@@ -3,8 +3,8 @@ import { type IncludeTotal, MAX_CHEAP_COUNT, MAX_COUNT, MAX_EXACT_COUNT, type To
 import { type ExplainRow, type PlanNode, planOf } from '../../postgres/planned-rows.ts'
 import { allOf, raw, readRows, type Statement, timeText } from '../../postgres/statement.ts'
 import { givenFilters, type PaymentFilter } from '../filter/payment-filter.ts'
-import { type FilterName, filterFields } from '../filter/search-fields.ts'
-import { accountIs, columnsOf, conditionsOf, matchCondition } from './filter-conditions.ts'
+import type { FilterName } from '../filter/search-fields.ts'
+import { accountIs, columnsOf, matchCondition, storedCondition } from './filter-conditions.ts'
 
 /** What the statistics of an account say about the number of matches. */
 interface StatisticsCount {
@@ -97,9 +97,8 @@ async function planCount(knex: Knex, filter: PaymentFilter, signal: AbortSignal 
 
 /** `select count(*) as count from (select 1 from payments where … limit 10001) as matches` */
 export function countStatement(filter: PaymentFilter, cap: number): Statement {
-  const conditions = [accountIs(filter.accountId), ...conditionsOf(filter, filterFields)]
   return raw('select count(*) as count from (select 1 from payments where ? limit ?) as matches', [
-    allOf(conditions),
+    allOf([accountIs(filter.accountId), storedCondition(filter)]),
     cap,
   ])
 }

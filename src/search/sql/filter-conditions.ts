@@ -1,6 +1,6 @@
 import type { CurrencyMatch } from '../../chains/resolve-names.ts'
 import { allOf, anyOf, raw, type Statement, timeText } from '../../postgres/statement.ts'
-import { amountBasis, type PaymentFilter } from '../filter/payment-filter.ts'
+import { amountBasis, type PaymentFilter, pairsByKey } from '../filter/payment-filter.ts'
 import type { TextReading } from '../filter/read-free-text.ts'
 import {
   amountColumns,
@@ -25,8 +25,16 @@ export function matchCondition(filter: PaymentFilter): Statement {
   return allOf(conditionsOf(filter, filterFields))
 }
 
+/** The same of stored rows, which may be many: pairs are looked up in their index. */
+export function storedCondition(filter: PaymentFilter): Statement {
+  const { metadata: _, ...others } = filter
+  const lookup = 'id in (select id from payment_metadata where account_id = ? and ?)'
+  const ofKey = (pairs: readonly string[]) => raw(lookup, [filter.accountId, isOneOf('pair', 'text', pairs)])
+  return allOf([matchCondition(others), ...pairsByKey(filter).map(ofKey)])
+}
+
 /** The conditions of some filters; a filter that was not given has none. */
-export function conditionsOf(filter: PaymentFilter, fields: readonly FilterField[]): Statement[] {
+function conditionsOf(filter: PaymentFilter, fields: readonly FilterField[]): Statement[] {
   return fields.flatMap((field) => conditionOf(field, filter))
 }
 
@@ -62,6 +70,7 @@ export function columnsOf(filter: PaymentFilter, names: readonly FilterName[]): 
       case 'exclusion':
         return columnsOf(filter, [turnedField(field).name])
       case 'prefix':
+      case 'pairs':
         return field.column
       case 'zone':
         return []
@@ -104,6 +113,8 @@ function conditionOf(field: FilterField, filter: PaymentFilter): Statement[] {
     }
     case 'prefix':
       return ifGiven(filter[field.name], (prefix) => prefixCondition(field.column, prefix))
+    case 'pairs':
+      return pairsByKey(filter).map(pairsCondition)
     case 'zone':
       return []
     case 'text':
@@ -122,6 +133,13 @@ function textCondition(readings: readonly TextReading[]): Statement {
     return columns.map((column) => oneOf(column, kind, [value]))
   })
   return anyOf(lookups)
+}
+
+/** `(metadata->>'channel' = any(…)) is true` */
+function pairsCondition(pairs: readonly string[]): Statement {
+  const [key = ''] = pairs[0]?.split('=', 1) ?? []
+  const values = pairs.map((pair) => pair.slice(key.length + 1))
+  return raw('(metadata->>?::text = any(?::text[])) is true', [key, values])
 }
 
 /** The texts that begin with a prefix, as a range of the bytewise order, which is that of code points. */

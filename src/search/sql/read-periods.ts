@@ -10,7 +10,7 @@ import {
   periodsBetween,
   periodsTouching,
 } from '../query/split-into-periods.ts'
-import { accountIs, matchCondition } from './filter-conditions.ts'
+import { accountIs, storedCondition } from './filter-conditions.ts'
 
 /** Where the periods begin that payments are grouped by; none where they are grouped by no period. */
 export type Periods = { readonly [N in PeriodName]?: readonly Boundary[] | undefined }
@@ -49,7 +49,7 @@ export async function readPeriodsExactly(knex: Knex, query: PeriodQuery, signal:
   const statement = raw(
     `select distinct ${milliseconds("date_bin('1 day', timestamp, '1970-01-01T00:00:00Z')")} as day
 from payments where ? limit ?`,
-    [allOf([accountIs(filter.accountId), matchCondition(filter)]), 3 * MAX_GROUPS + 1],
+    [allOf([accountIs(filter.accountId), storedCondition(filter)]), 3 * MAX_GROUPS + 1],
   )
   const rows = await readRows<{ day: string }>(knex, statement, signal)
   if (rows.length > 3 * MAX_GROUPS) requireFewGroups(rows)

@@ -3,7 +3,7 @@ import { rankOfStatus } from '../../domain/payment.ts'
 import { allOf, commonTable, join, raw, readRows, type Statement, TRUE, timeText } from '../../postgres/statement.ts'
 import { type PaymentFilter, statusesLeft } from '../filter/payment-filter.ts'
 import type { Boundary, PeriodName } from '../query/split-into-periods.ts'
-import { accountIs, matchCondition } from './filter-conditions.ts'
+import { accountIs, storedCondition } from './filter-conditions.ts'
 import { gasStandsElsewhere } from './gas-once.ts'
 import { type Periods, readPeriods, readPeriodsExactly } from './read-periods.ts'
 
@@ -165,7 +165,7 @@ function summaryStatement(query: SummaryQuery, periods: Periods): Statement {
 }
 
 function matches({ filter }: SummaryQuery): Statement {
-  return allOf([accountIs(filter.accountId), matchCondition(filter), counts(filter)])
+  return allOf([accountIs(filter.accountId), storedCondition(filter), counts(filter)])
 }
 
 /** Superseded payments count nowhere. They are few, and all indexes have the id, so that the wide rows are not read. */

@@ -14,6 +14,7 @@ import {
   paymentStatuses,
   paymentTypes,
 } from '../../../src/domain/payment.ts'
+import type { Metadata } from '../../../src/domain/payment-request.ts'
 import { lockAccount, lockAccounts } from '../../../src/store/payment-changes.ts'
 import { rowOfPayment } from '../../../src/store/payment-row.ts'
 import { insertPayments as insertCounted } from './write-payments.ts'
@@ -140,6 +141,7 @@ export function generatePayments(accountId: number, count: number, seed: number)
           ...(n % 3 === 0 ? [gasFee] : []),
         ],
         marks: [],
+        metadata: n % 4 === 0 ? undefined : metadataOf(n),
         exchangeRates: [],
         gas: maybe(0.5, () => ({ used: '21000', amount: '0.001', currency: n % 2 === 0 ? 'ETH-BASE' : 'POL-POLYGON' })),
         refunds: n % 9 === 0 ? [refundOf(n, currency, network)] : [],
@@ -149,6 +151,15 @@ export function generatePayments(accountId: number, count: number, seed: number)
       }),
     }
   })
+}
+
+/** Values that are frequent, rare, or have characters of their own. The keys are in the order that PostgreSQL gives them. */
+function metadataOf(n: number): Metadata {
+  return {
+    ...(n % 5 === 0 && { order: String(n % 50) }),
+    ...(n % 7 === 0 && { 'a.b-C_9': 'x=y, "z" %' }),
+    channel: n % 3 === 0 ? 'web' : 'pos',
+  }
 }
 
 function refundOf(n: number, currency: string, network: string): PaymentRefund {

@@ -11,7 +11,7 @@ import {
 } from '../../sql/filter-conditions.ts'
 import { afterPosition, keyColumnsOf, keyRanges, orderOfAnswer, orderTerms } from '../../sql/keyset.ts'
 import { ALL, type Step } from '../ladder.ts'
-import { branchTypes, indexes } from '../sources.ts'
+import { branchTypes, indexes, isAside } from '../sources.ts'
 import { isMerged, isWhole, rangesLeft, type Way, type WayPart } from '../ways.ts'
 
 /** Which page, and which columns of its rows. */
@@ -36,14 +36,19 @@ export interface PageRequest {
  *   (select null, null, …, (select last_change …), (select cut from more))
  * ) page limit 21
  */
-export function pageStatement({ way, limit, isCovered }: Step, { query, columns }: PageRequest): Statement {
+export function pageStatement({ way, limit, isCovered: isGuessed }: Step, { query, columns }: PageRequest): Statement {
   const isBounded = limit !== ALL && !isWhole(way)
+  // entries that stand aside never have the other columns
+  const isCovered = isGuessed && (way.covering !== undefined || !isAside(way.parts))
   const read = (names: readonly string[], entries: number) =>
     entriesOf({ way, isCovered, names, limit: entries }, query)
-  const needed = isCovered ? [...keyColumnsOf(query), ...columnsOf(query.filter, way.residual)] : ['*']
+  const needsRows = isAside(way.parts) && !isCovered
+  const ofRows = needsRows ? (way.kind === 'walk' ? keyColumnsOf(query) : ['id']) : ['*']
+  const needed = isCovered ? [...keyColumnsOf(query), ...columnsOf(query.filter, way.residual)] : ofRows
   // entries without their rows are read once, for both questions
   const isKept = way.kind === 'gather' && isCovered && isBounded
-  const entries = read([...new Set(needed)], isWhole(way) ? rowLimit(query) : limit + Number(isKept))
+  const found = read([...new Set(needed)], isWhole(way) ? rowLimit(query) : limit + Number(isKept))
+  const entries = needsRows ? rowsOf(found, query) : found
   const asked = checksOfNamed(query.filter, way.residual)
   // a gather whose entries are too many is not sorted, and its rows are not read
   const ofGather =
@@ -58,7 +63,7 @@ export function pageStatement({ way, limit, isCovered }: Step, { query, columns 
   const stamp = query.sortBy === 'changed' ? `, ${ofAccount('last_changed_at')}` : ''
   const lastChange = ofAccount('last_change')
   const names = columns.join(', ')
-  const found = isCovered
+  const selected = isCovered
     ? `select p.*, ${lastChange}, false as cut${stamp} from (select id :page) page
 cross join lateral (select ${names} from payments where account_id = :accountId and id = page.id offset 0) p limit ${rows}`
     : `select ${names}, ${lastChange}, false as cut${stamp} :page`
@@ -72,7 +77,7 @@ cross join lateral (select ${names} from payments where account_id = :accountId 
   ]
   return raw(
     `${tables.length === 0 ? '' : 'with :tables\n'}select * from (
-(${found})
+(${selected})
 union all
 (select ${columns.map(() => 'null').join(', ')}, ${lastChange}, ${isBounded ? '(select cut from more)' : 'false'}${stamp})
 ) page limit ${rows}`,
@@ -89,6 +94,14 @@ function rowLimit({ rows }: PageQuery): number {
 }
 
 const LIMITS = [11, 21, 51, 101, 1_001, 10_001]
+
+/** The rows of entries that are of another table, in their order. */
+function rowsOf(found: Statement, { filter }: PageQuery): Statement {
+  return raw(
+    'select p.* from (\n?\n) found\ncross join lateral (select * from payments where account_id = ? and id = found.id offset 0) p',
+    [found, filter.accountId],
+  )
+}
 
 /** Which entries of a way are read. */
 interface EntriesTerms {
@@ -114,7 +127,7 @@ interface EntriesTerms {
  */
 function entriesOf({ way, isCovered, names, limit }: EntriesTerms, query: PageQuery): Statement {
   const parts = (isCovered ? way.covering : undefined) ?? way.parts
-  const select = `select ${names.join(', ')} from payments`
+  const select = `select ${names.join(', ')} from ${isAside(parts) ? 'payment_metadata' : 'payments'}`
   const branchesOf = isMerged(parts) ? eachBranch : allBranches
   const runs = runsOf(way.kind, parts, query).map((run) => {
     const branches = run.parts.flatMap((part) => {
