@@ -3,3 +3,4 @@ set -e
 command -v buf >/dev/null || buf() { npx --yes @bufbuild/buf@1.74.0 "$@"; }
 buf generate
 go run .
+go test -count 1 ./...

@@ -1,5 +1,5 @@
 /**
- * Generates, builds and runs the programs of examples/ against a demo that it starts, and checks what each prints. Each runs in a copy
+ * Generates, builds and runs the programs and tests of examples/ against a demo that it starts, and checks what each prints. Each runs in a copy
  * in a temporary folder, with the protos that `npm run protos:export` writes there.
  *
  *   npm run examples                 all
@@ -9,8 +9,7 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -37,6 +36,7 @@ const TOOLCHAINS: Readonly<Record<string, readonly string[]>> = {
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'waybill-examples-'))
+const ready = join(folder, 'data/demo.json')
 const known = readdirSync(join(root, 'examples'), { withFileTypes: true })
 const all = known.filter((entry) => entry.isDirectory()).map(({ name }) => name)
 const named = process.argv.slice(2)
@@ -44,9 +44,8 @@ const unknown = named.filter((name) => !all.includes(name))
 if (unknown.length > 0) throw new Error(`no example ${unknown.join(', ')}; there are ${all.join(', ')}`)
 let demo: ChildProcess | undefined
 try {
-  const port = await freePort()
-  demo = await startDemo(port)
-  const outcomes = (named.length > 0 ? named : all).map((name) => tryExample(name, port))
+  demo = await startDemo()
+  const outcomes = (named.length > 0 ? named : all).map(tryExample)
   console.table(outcomes)
   if (outcomes.some(({ outcome }) => outcome === 'failed')) process.exitCode = 1
 } finally {
@@ -54,7 +53,7 @@ try {
   rmSync(folder, { recursive: true, force: true })
 }
 
-function tryExample(name: string, port: number): Outcome {
+function tryExample(name: string): Outcome {
   const [command = '', ...args] = TOOLCHAINS[name] ?? []
   if (spawnSync(command, args).status !== 0) {
     return { name, outcome: 'skipped', note: `'${[command, ...args].join(' ')}' does not run here` }
@@ -68,9 +67,9 @@ function tryExample(name: string, port: number): Outcome {
   if (exported.status !== 0) return { name, outcome: 'failed', note: exported.stderr }
   const env = {
     ...process.env,
-    WAYBILL_HOST: `127.0.0.1:${port}`,
+    WAYBILL_HOST: new URL((JSON.parse(readFileSync(ready, 'utf8')) as { baseUrl: string }).baseUrl).host,
     WAYBILL_KEY: 'demo',
-    WAYBILL_DEMO: join(folder, 'data/demo.json'),
+    WAYBILL_DEMO: ready,
   }
   const started = Date.now()
   const { status, stdout, stderr } = spawnSync('sh', ['run.sh'], { cwd: copy, env, encoding: 'utf8', timeout: 600_000 })
@@ -84,32 +83,15 @@ function tryExample(name: string, port: number): Outcome {
   return { name, outcome: 'failed', note: status === 0 ? `did not print ${missing.join(' ')}` : `exit code ${status}` }
 }
 
-/** @returns the demo once it answers with its list of wallets and requests */
-async function startDemo(port: number): Promise<ChildProcess> {
-  const env = { ...process.env, PORT: String(port), DATA_DIR: join(folder, 'data') }
-  const child = spawn(process.execPath, ['src/main.ts', 'serve'], { cwd: root, env, stdio: 'ignore' })
+/** @returns the demo once it answers */
+async function startDemo(): Promise<ChildProcess> {
+  const env = { ...process.env, PORT: '0', DATA_DIR: join(folder, 'data') }
+  const child = spawn(process.execPath, ['src/main.ts', 'serve', '--quiet'], { cwd: root, env, stdio: 'ignore' })
   for (let tries = 0; tries < 600; tries++) {
     if (child.exitCode !== null) throw new Error(`the demo ended with exit code ${child.exitCode}`)
-    if (hasStarted()) return child
+    if (existsSync(ready)) return child
     await new Promise((done) => setTimeout(done, 200))
   }
   child.kill('SIGTERM')
   throw new Error('the demo was not ready after two minutes')
-}
-
-function hasStarted(): boolean {
-  try {
-    return JSON.parse(readFileSync(join(folder, 'data/demo.json'), 'utf8')).requests.length > 0
-  } catch {
-    return false
-  }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('no free port')
-  return address.port
 }
