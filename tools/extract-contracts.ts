@@ -21,6 +21,7 @@ const REQUEST_CONTRACTS: Record<string, string> = {
   EthConversionProxy: 'EthConversionProxy',
   ChainlinkConversionPath: 'ChainlinkConversionPath.sol/ChainlinkConversionPath',
   ERC20SwapToPay: 'ERC20SwapToPay.sol/ERC20SwapToPay',
+  BatchPayments: 'BatchPayments',
 }
 
 const require = createRequire(import.meta.url)

@@ -11,6 +11,7 @@ const VERSIONS = {
   erc20Conversion: '0.1.2',
   ethConversion: '0.2.1',
   swapToPay: '0.4.0',
+  batchPayments: '0.1.0',
 }
 const COIN_DECIMALS = 18
 /** Request's contracts are deployed in the first block after the genesis. */
@@ -50,6 +51,7 @@ export function describeChain(
       { kind: 'ETHEREUM_FEE_PROXY', version: VERSIONS.ethereumFeeProxy, address: contracts.ethereumFeeProxy },
       { kind: 'ERC20_CONVERSION_PROXY', version: VERSIONS.erc20Conversion, address: contracts.erc20ConversionProxy },
       { kind: 'ETH_CONVERSION_PROXY', version: VERSIONS.ethConversion, address: contracts.ethConversionProxy },
+      { kind: 'BATCH_PAYMENTS', version: VERSIONS.batchPayments, address: contracts.batchPayments },
       ...(exchange ? [{ kind: 'ERC20_SWAP_TO_PAY', version: VERSIONS.swapToPay, address: exchange.swapToPay }] : []),
     ].map((contract) => ({
       ...contract,

@@ -67,6 +67,7 @@ export function planDeployment(
     encodeCreation('EthConversionProxy', [ethereumFeeProxy, conversionPath, conversionHash, deployer]),
   )
   const paymentBatch = common.add(encodeCreation('PaymentBatch'))
+  const batchPayments = common.add(encodeCreation('BatchPayments', [erc20FeeProxy, ethereumFeeProxy, deployer]))
 
   const ownNonce = 1_000 * (spec.addressSeed + 1)
   const own = createInOrder(deployer, ownNonce)
@@ -103,6 +104,7 @@ export function planDeployment(
         ethConversionProxy,
         conversionPath,
         paymentBatch,
+        batchPayments,
         multicall3: MULTICALL3_ADDRESS,
       },
       native: { symbol: spec.native.symbol, feed: nativeFeed, conversionHash },

@@ -97,8 +97,8 @@ describe('checkChain', () => {
     ]
     expect([...new Set(facts.map((fact) => fact.check))]).toEqual(kinds)
     const count = (kind: string) => facts.filter((fact) => fact.check === kind).length
-    // Multicall, the conversion path, the oracle, four contracts, four tokens and the feeds of these and of the coin.
-    expect([count('code'), count('fromBlock'), count('symbol'), count('feed')]).toEqual([16, 4, 4, 5])
+    // Multicall, the conversion path, the oracle, five contracts, four tokens and the feeds of these and of the coin.
+    expect([count('code'), count('fromBlock'), count('symbol'), count('feed')]).toEqual([17, 5, 4, 5])
     expect(count('conversion')).toBe(5)
   })
 
@@ -342,7 +342,7 @@ describe('checkChain', () => {
     const reported = unlike(checked?.facts ?? []).filter((text) => !text.startsWith('finalized'))
     expect(reported[0]).toMatch(/^archive - note: it has state from block \d+ on, 3\d blocks/)
     expect(reported.slice(1)).toEqual(
-      Array(4).fill(expect.stringMatching(/^fromBlock .* unknown: created at block \d+ or before/)),
+      Array(5).fill(expect.stringMatching(/^fromBlock .* unknown: created at block \d+ or before/)),
     )
   })
 
