@@ -106,3 +106,13 @@ export function readL1FeeUpperBound(oracle: Address, size: number): ContractRead
 export function readPricesInWei(gasInfo: Address): ContractRead {
   return { to: gasInfo, data: '0x41b247a8' }
 }
+
+/**
+ * What a batch contract says of itself: `batchFee()`, `batchFeeAmountUSDLimit()`, which only later ones have, and the proxy that it pays
+ * through, as BatchPayments names it (`paymentErc20FeeProxy()`, `paymentEthFeeProxy()`) and as later ones do (`paymentErc20Proxy()`,
+ * `paymentNativeProxy()`).
+ */
+export function readBatchTerms(to: Address, isToken: boolean): readonly ContractRead[] {
+  const proxy = isToken ? (['0x22411509', '0xdae3d6bb'] as const) : (['0xa5246792', '0x0a9157c4'] as const)
+  return (['0xf8b823e4', '0x2fae95bf', ...proxy] as const).map((data) => ({ to, data }))
+}

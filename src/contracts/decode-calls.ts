@@ -3,7 +3,7 @@ import { decodeAbiParameters, decodeFunctionData, parseAbi, parseAbiParameters }
 import type { Address } from '../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
 import { topicOfReference } from '../domain/identifiers.ts'
-import { NATIVE_CONVERSION_PROXY, NATIVE_FEE_PROXY } from './payment-calls.ts'
+import { BATCH, NATIVE_CONVERSION_PROXY, NATIVE_FEE_PROXY } from './payment-calls.ts'
 
 /** A call, as far as payments in native coins need it. `value` in wei. */
 export interface Call {
@@ -24,16 +24,6 @@ export interface CalledPayment {
   readonly invoiced?: { readonly amount: bigint; readonly feeAmount: bigint }
 }
 
-const REQUEST_DETAIL =
-  'struct RequestDetail { address recipient; uint256 requestAmount; address[] path; bytes paymentReference; uint256 feeAmount; uint256 maxToSpend; uint256 maxRateTimespan; }'
-const BATCH = parseAbi([
-  REQUEST_DETAIL,
-  'struct MetaDetail { uint256 paymentNetworkId; RequestDetail[] requestDetails; }',
-  'function batchEthPaymentsWithReference(address[] recipients, uint256[] amounts, bytes[] paymentReferences, uint256[] feeAmounts, address feeAddress)',
-  'function batchNativePayments(RequestDetail[] requestDetails, bool skipFeeUSDLimit, address feeAddress)',
-  'function batchNativeConversionPayments(RequestDetail[] requestDetails, bool skipFeeUSDLimit, address feeAddress)',
-  'function batchPayments(MetaDetail[] metaDetails, address[][] pathsToUSD, address feeAddress)',
-])
 const SAFE = parseAbi([
   'function execTransaction(address to, uint256 value, bytes data, uint8 operation, uint256 safeTxGas, uint256 baseGas, uint256 gasPrice, address gasToken, address refundReceiver, bytes signatures)',
 ])
@@ -107,6 +97,9 @@ export function decodeBatchCall(input: Hex): CalledPayment[] {
         const kind = NATIVE_NETWORKS.get(paymentNetworkId)
         return kind === undefined ? [] : requestDetails.map((detail) => fromDetail(detail, call.args[2], kind))
       })
+    case 'batchERC20Payments':
+    case 'batchERC20PaymentsWithReference':
+      return []
   }
 }
 

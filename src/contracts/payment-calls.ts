@@ -3,6 +3,7 @@
  *
  * @see https://github.com/RequestNetwork/requestNetwork, packages/smart-contracts
  */
+import type { Abi } from 'viem'
 import { encodeFunctionData, parseAbi } from 'viem/utils'
 import { type Address, formatAddress } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
@@ -37,6 +38,18 @@ const SWAP_TO_PAY = parseAbi([
 const SWAP_ROUTER = parseAbi([
   'function exactOutputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 amountOut, uint256 amountInMaximum, uint160 sqrtPriceLimitX96) params) payable',
   'function multicall(uint256 deadline, bytes[] data) payable',
+])
+
+/** The calls of batch contracts: those of BatchPayments end in `WithReference`, the others are those of the later contracts. */
+export const BATCH = parseAbi([
+  'struct RequestDetail { address recipient; uint256 requestAmount; address[] path; bytes paymentReference; uint256 feeAmount; uint256 maxToSpend; uint256 maxRateTimespan; }',
+  'struct MetaDetail { uint256 paymentNetworkId; RequestDetail[] requestDetails; }',
+  'function batchERC20PaymentsWithReference(address token, address[] recipients, uint256[] amounts, bytes[] paymentReferences, uint256[] feeAmounts, address feeAddress)',
+  'function batchEthPaymentsWithReference(address[] recipients, uint256[] amounts, bytes[] paymentReferences, uint256[] feeAmounts, address feeAddress)',
+  'function batchERC20Payments(RequestDetail[] requestDetails, address[][] pathsToUSD, address feeAddress)',
+  'function batchNativePayments(RequestDetail[] requestDetails, bool skipFeeUSDLimit, address feeAddress)',
+  'function batchNativeConversionPayments(RequestDetail[] requestDetails, bool skipFeeUSDLimit, address feeAddress)',
+  'function batchPayments(MetaDetail[] metaDetails, address[][] pathsToUSD, address feeAddress)',
 ])
 
 /** What every payment through a proxy says. */
@@ -101,6 +114,35 @@ export function nativePaymentUri(proxy: Address, chainId: number, payment: Proxy
   const [target, payee, feeReceiver] = [proxy, to, feeAddress].map(formatAddress)
   const terms = `address=${payee}&uint256=${amount}&bytes=${paymentReference}&uint256=${feeAmount}&address=${feeReceiver}`
   return `ethereum:${target}@${chainId}/transferExactEthWithReferenceAndFee?${terms}&value=${amount + feeAmount}`
+}
+
+/** What BatchPayments takes of each payment, as lists. */
+const BATCH_COLUMNS = ['to', 'amount', 'paymentReference', 'feeAmount'] as const
+
+/**
+ * The call of a batch contract, with the fee address of the first payment for all. The later contracts are given no path to US dollars, so
+ * that their limit of the fee does not apply.
+ *
+ * @param token - undefined for native coins, of which the transaction sends the sum
+ * @param isFirstKind - whether the contract is BatchPayments
+ */
+export function encodeBatch(token: Address | undefined, payments: readonly ProxyPayment[], isFirstKind: boolean): Hex {
+  const encode = (functionName: string, args: readonly unknown[]) =>
+    encodeFunctionData<Abi, string>({ abi: BATCH, functionName, args })
+  const feeAddress = payments[0]?.feeAddress
+  if (isFirstKind) {
+    const columns = BATCH_COLUMNS.map((name) => payments.map((payment) => payment[name]))
+    return token === undefined
+      ? encode('batchEthPaymentsWithReference', [...columns, feeAddress])
+      : encode('batchERC20PaymentsWithReference', [token, ...columns, feeAddress])
+  }
+  const unused = { path: token === undefined ? [] : [token], maxToSpend: 0n, maxRateTimespan: 0n }
+  const details = payments.map(({ to, amount, ...rest }) => {
+    return { recipient: to, requestAmount: amount, ...rest, ...unused }
+  })
+  return token === undefined
+    ? encode('batchNativePayments', [details, true, feeAddress])
+    : encode('batchERC20Payments', [details, [], feeAddress])
 }
 
 /** Erc20ConversionProxy's call. */

@@ -135,6 +135,13 @@ export interface PaymentQuestion extends RoutesQuestion {
   readonly maxSourceAmount?: string | undefined
 }
 
+/** A question for the transactions that pay many requests at once, as the caller wrote it. */
+export interface BatchQuestion extends Pick<RoutesQuestion, 'wallet' | 'feePercentage' | 'feeAddress'> {
+  readonly paymentReferences: readonly string[]
+  /** Symbol or id. */
+  readonly token?: string | undefined
+}
+
 /** One route and its transactions. */
 export interface PreparedPayment {
   readonly route: Route

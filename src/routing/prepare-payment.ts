@@ -10,9 +10,9 @@ import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route, Rout
 import { readAll } from '../errors/gather-errors.ts'
 import { explain, WaybillError, waybillError } from '../errors/waybill-error.ts'
 import type { Step } from './gas/steps.ts'
-import type { Quote } from './plans/provider.ts'
 import { DEFAULT_LIMIT, type Payment, parseQuestion, type SpendingLimit } from './question/parse-question.ts'
 import type { UnrankedRoute } from './quotes/assemble-route.ts'
+import type { Assessment } from './quotes/assess-candidates.ts'
 import { type MeasuredRoute, measureRoute } from './quotes/measure-route.ts'
 import { type PlannedCandidate, planCandidates } from './quotes/plan-candidates.ts'
 import type { Directories } from './quotes/preferences.ts'
@@ -75,19 +75,17 @@ export function createPreparePayment(dependencies: QuoteDependencies) {
     const planned = all.filter(({ provider }) => provider === undefined || ids.has(provider.routeId))
     const quoting = { ...question, requestExpiresAt: payment.request.expiresAt }
     const quoted = await quotePlanned(planned, quoting, options, dependencies)
-    const { listedBy } = quoted
-    const listed = listedBy && (await listingOf(question.wallet, listedBy, dependencies.listChangedAt))
-    if (listed !== undefined) throw waybillError('PAYER_SCREENED', listed)
-    const sorted = sortRoutes(quoted.routes)
+    const sorted = await sortQuoted(quoted, nameOf(choice), question, dependencies)
     const [best] = sorted
-    if (best === undefined) throw explainNoRoute(nameOf(choice), quoted)
     const most = maxSourceAmount ?? best.quoted.quote.sourceAmount
     const affordable =
       maxSourceAmount === undefined ? sorted : sorted.filter(({ quoted: { quote } }) => quote.sourceAmount <= most)
     if (affordable.length === 0)
       throw new QuoteChangedError(withoutTags(best.route), formatAmount(most, source.decimals))
     const measured = await measureFirst(affordable, question.wallet, options, dependencies)
-    return prepare(measured, payment, inquiry.answer, dependencies.tokens)
+    const pay = payMessage(payment, inquiry.answer, measured.found.quoted)
+    const prepared = prepare(measured, question.wallet, { pay, tokens: dependencies.tokens })
+    return { ...prepared, warnings: [...inquiry.answer.warnings, ...prepared.warnings] }
   }
 }
 
@@ -121,10 +119,25 @@ function isChosen({ candidate, provider }: PlannedCandidate, choice: RouteChoice
   return choice.kind === 'ID' ? provider?.routeId === choice.id.toUpperCase() : candidate.source.id === choice.token.id
 }
 
+/** The routes, best first. @throws WaybillError PAYER_SCREENED for a wallet that an oracle lists, and why there is no route */
+export async function sortQuoted(
+  quoted: Assessment,
+  name: string,
+  { wallet }: Pick<Payment, 'wallet'>,
+  { listChangedAt }: QuoteDependencies,
+) {
+  const listed = quoted.listedBy && (await listingOf(wallet, quoted.listedBy, listChangedAt))
+  if (listed !== undefined) throw waybillError('PAYER_SCREENED', listed)
+  const [best, ...others] = sortRoutes(quoted.routes)
+  if (best === undefined) throw explainNoRoute(name, quoted)
+  return [best, ...others] as const
+}
+
 /** After a failed source the same call is worth making again (ROUTE_NOT_QUOTED); a lack in the wallet stays (ROUTE_UNAVAILABLE). */
 function explainNoRoute(id: string, { unavailable, degraded }: Pick<RoutesAnswer, 'unavailable' | 'degraded'>) {
   const { reason = '', message = '', remedy = '', metadata } = unavailable[0] ?? {}
-  const terms = { ...metadata, route: id, why: `${reason}: ${message}`, remedy }
+  const atFault = reason === 'INSUFFICIENT_BALANCE' ? { field: 'wallet' } : {}
+  const terms = { ...metadata, route: id, why: `${reason}: ${message}`, remedy, ...atFault }
   return waybillError(degraded ? 'ROUTE_NOT_QUOTED' : 'ROUTE_UNAVAILABLE', terms)
 }
 
@@ -134,7 +147,7 @@ function withoutTags(route: UnrankedRoute['route']): Route {
 }
 
 /** Measures the first route; the next where that would revert. @throws WaybillError ROUTE_WOULD_FAIL where all would */
-async function measureFirst(
+export async function measureFirst(
   routes: readonly UnrankedRoute[],
   wallet: Address,
   { signal, deadlineAtMs }: QuoteOptions,
@@ -153,20 +166,18 @@ async function measureFirst(
   throw failure ?? new TypeError('there is no route to measure')
 }
 
-function prepare(
+/** @param texts - `pay` says what the payment itself does */
+export function prepare(
   { found, limits, warnings }: MeasuredRoute,
-  payment: Payment,
-  due: RoutesAnswer,
-  tokens: QuoteDependencies['tokens'],
+  wallet: Address,
+  texts: StepTexts,
 ): PreparedPayment {
   const { quote, candidate, state } = found.quoted
-  const { source } = candidate
-  const terms = { payment, due, source, quote, tokens }
   const transactions = quote.steps.map((step, place): PreparedTransaction => {
     const { to, data, value } = step.transaction()
     const gas = limits[place]
     return {
-      from: formatAddress(payment.wallet),
+      from: formatAddress(wallet),
       to: formatAddress(to),
       data,
       value: toQuantity(value),
@@ -177,9 +188,9 @@ function prepare(
   return {
     route: withoutTags(found.route),
     transactions,
-    steps: quote.steps.map((step) => ({ kind: step.kind, message: stepMessage(step, terms) })),
-    maxSourceAmount: formatAmount(quote.maxPulled, source.decimals),
-    warnings: [...due.warnings, ...warnings],
+    steps: quote.steps.map((step) => ({ kind: step.kind, message: stepMessage(step, found.quoted, texts) })),
+    maxSourceAmount: formatAmount(quote.maxPulled, candidate.source.decimals),
+    warnings,
   }
 }
 
@@ -256,40 +267,40 @@ function tokenOf(chainText: string, tokenText: string, { chains, tokens }: Direc
   throw waybillError('CURRENCY_NOT_ON_NETWORK', { field: 'token', value: tokenText, network: resolved.name, known })
 }
 
-/** What the messages of a route's steps are about. */
-interface StepTerms {
-  readonly payment: Payment
-  /** What is paid for. */
-  readonly due: Pick<RoutesAnswer, 'amount' | 'currency'>
-  /** What leaves the wallet. */
-  readonly source: Token
-  readonly quote: Pick<Quote, 'maxPulled'>
+interface StepTexts {
+  /** What the payment itself does. */
+  readonly pay: string
   readonly tokens: TokenDirectory
 }
 
 /** One sentence that tells the payer what a transaction does, to be read before signing. */
-function stepMessage({ kind, effect }: Step, terms: StepTerms): string {
-  const { payment, source } = terms
-  const { destination } = payment
-  const most = `${formatAmount(terms.quote.maxPulled, source.decimals)} ${source.symbol}`
+function stepMessage({ kind, effect }: Step, quoted: UnrankedRoute['quoted'], { pay, tokens }: StepTexts): string {
+  const { source, destination } = quoted.candidate
   switch (kind) {
     case 'APPROVE_RESET':
     case 'APPROVE': {
       if (effect?.kind !== 'ALLOWANCE') return 'Let the payment contract take what is paid.'
-      const token = terms.tokens.byAddress(source.chain, effect.token) ?? source
+      const token = tokens.byAddress(source.chain, effect.token) ?? source
       const amount = `${formatAmount(effect.amount, token.decimals)} ${token.symbol}`
       return kind === 'APPROVE'
         ? `Let the contract ${formatAddress(effect.spender)} take up to ${amount} from the wallet.`
         : `Take back what the contract ${formatAddress(effect.spender)} may take: ${token.symbol} demands it before the amount changes.`
     }
     case 'SWAP':
-      return `Swap at most ${most} into ${destination.symbol}, which stays in the wallet.`
-    case 'PAY': {
-      const due = `${terms.due.amount} ${symbolOfCurrency(terms.due.currency)}`
-      const to = formatAddress(payment.request.payee)
-      const isConverted = terms.due.currency !== destination.id
-      const paid = isConverted ? `Pay ${due} to ${to} in ${destination.symbol}` : `Pay ${due} to ${to}`
-      return isConverted || source.id !== destination.id ? `${paid}, with at most ${most}.` : `${paid}.`
-    }
+      return `Swap at most ${mostOf(quoted)} into ${destination.symbol}, which stays in the wallet.`
+    case 'PAY':
+      return pay
   }
+}
+
+function payMessage({ request }: Payment, due: RoutesAnswer, quoted: UnrankedRoute['quoted']): string {
+  const { source, destination } = quoted.candidate
+  const paid = `Pay ${due.amount} ${symbolOfCurrency(due.currency)} to ${formatAddress(request.payee)}`
+  const isConverted = due.currency !== destination.id
+  if (!isConverted && source.id === destination.id) return `${paid}.`
+  return `${paid}${isConverted ? ` in ${destination.symbol}` : ''}, with at most ${mostOf(quoted)}.`
+}
+
+function mostOf({ quote, candidate: { source } }: UnrankedRoute['quoted']): string {
+  return `${formatAmount(quote.maxPulled, source.decimals)} ${source.symbol}`
 }

@@ -182,6 +182,7 @@ const goodRequests: Readonly<Record<string, JsonObject>> = {
     wallet: '${payer}',
     route: 'REQUEST_NETWORK_PAYMENT',
   },
+  GetBatchCalldata: { paymentReferences: ['${open.paymentReference}'], wallet: '${payer}' },
   SearchPayments: {},
   SummarizePayments: {},
   ExportPayments: {},

@@ -112,11 +112,11 @@ export async function startRouteStage(): Promise<RouteStage> {
 }
 
 /** As the service has it. */
-function routingOver(config: ChainConfig, knex: Knex) {
+export function routingOver(config: ChainConfig, knex: Knex, ...others: readonly ChainConfig[]) {
   const requests = createRequestRepository(knex)
   return createRouting({
-    chains: createChainDirectory([config]),
-    tokens: createTokenDirectory([config]),
+    chains: createChainDirectory([config, ...others]),
+    tokens: createTokenDirectory([config, ...others]),
     clock: Date.now,
     logger: silentLogger,
     loadRequest: (account: Account, reference, signal) => requests.findByReference(account, reference, signal),

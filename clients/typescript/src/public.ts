@@ -9,7 +9,7 @@ export {
 export { type FeeLine, FeeLine_Stage, FeeLine_Type } from '../gen/payments/v1/fee_line_pb.js'
 export { type Key, Key_State, type KeyChange, KeyChange_Action } from '../gen/payments/v1/key_pb.js'
 export { Pagination_TotalRelation } from '../gen/payments/v1/pagination_pb.js'
-export type { PaymentCalldata } from '../gen/payments/v1/payment_calldata_pb.js'
+export type { BatchCalldata, PaymentCalldata } from '../gen/payments/v1/payment_calldata_pb.js'
 export { type Payment, Payment_Mark, Payment_Status, Payment_Type } from '../gen/payments/v1/payment_pb.js'
 export { type PaymentRequest, PaymentRequest_Status } from '../gen/payments/v1/payment_request_pb.js'
 export type { PaymentRequestSummary } from '../gen/payments/v1/payment_request_summary_pb.js'

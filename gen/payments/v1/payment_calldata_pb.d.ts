@@ -78,6 +78,140 @@ export declare type PaymentCalldata = Message<"payments.v1.PaymentCalldata"> & {
 export declare const PaymentCalldataSchema: GenMessage<PaymentCalldata>;
 
 /**
+ * The transactions that pay many requests: an approval where needed, then one that pays all or none of them.
+ *
+ * @generated from message payments.v1.BatchCalldata
+ */
+export declare type BatchCalldata = Message<"payments.v1.BatchCalldata"> & {
+  /**
+   * The quote of the payments together, of which `sourceAmount` holds all amounts and platform fees. A fee that the
+   * batch contract takes is a PROTOCOL line of `feeBreakdown`. It has no `tags`.
+   *
+   * @generated from field: payments.v1.Route route = 1;
+   */
+  route?: Route | undefined;
+
+  /**
+   * The transactions: each is the parameters of one `eth_sendTransaction`.
+   *
+   * @generated from field: repeated payments.v1.PaymentTransaction transactions = 2;
+   */
+  transactions: PaymentTransaction[];
+
+  /**
+   * The most that can leave the wallet, fees included, gas not, in human units of the route's token: a decimal string. A
+   * fee of the batch contract that returns to the wallet is part of it. Example: `"151.5"`.
+   *
+   * @generated from field: string max_source_amount = 3;
+   */
+  maxSourceAmount: string;
+
+  /**
+   * Send the transactions before this moment.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 4;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * What each transaction does, in the order of `transactions`.
+   *
+   * @generated from field: repeated payments.v1.PaymentStep steps = 5;
+   */
+  steps: PaymentStep[];
+
+  /**
+   * GAS_ESTIMATED or GAS_NOT_MEASURED if no node simulated the transactions.
+   *
+   * @generated from field: repeated payments.v1.Warning warnings = 6;
+   */
+  warnings: Warning[];
+
+  /**
+   * Block explorer of the chain on which the transactions are sent. Absent if none is configured.
+   *
+   * @generated from field: optional payments.v1.Explorer explorer = 7;
+   */
+  explorer?: Explorer | undefined;
+
+  /**
+   * What the payees receive together, in human units of `currency`: a decimal string. Example: `"1500"`.
+   *
+   * @generated from field: string amount = 8;
+   */
+  amount: string;
+
+  /**
+   * Currency of all amounts: a currency id. Example: `"USDC-BASE"`.
+   *
+   * @generated from field: string currency = 9;
+   */
+  currency: string;
+
+  /**
+   * The payments, in the order of the call's `paymentReferences`.
+   *
+   * @generated from field: repeated payments.v1.BatchPayment payments = 10;
+   */
+  payments: BatchPayment[];
+
+  /**
+   * The transactions as a file for the Transaction Builder of Safe{Wallet}: save this text as it is and import it. The
+   * wallet must then be the Safe.
+   *
+   * @generated from field: string safe_file = 11;
+   */
+  safeFile: string;
+};
+
+/**
+ * Describes the message payments.v1.BatchCalldata.
+ * Use `create(BatchCalldataSchema)` to create a new message.
+ */
+export declare const BatchCalldataSchema: GenMessage<BatchCalldata>;
+
+/**
+ * One payment of a batch.
+ *
+ * @generated from message payments.v1.BatchPayment
+ */
+export declare type BatchPayment = Message<"payments.v1.BatchPayment"> & {
+  /**
+   * The request that it pays. Example: `"0x1122334455667788"`.
+   *
+   * @generated from field: string payment_reference = 1;
+   */
+  paymentReference: string;
+
+  /**
+   * Address of who receives it, in EIP-55 form. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   *
+   * @generated from field: string payee = 2;
+   */
+  payee: string;
+
+  /**
+   * What the payee receives: the outstanding amount, a decimal string. Example: `"150"`.
+   *
+   * @generated from field: string amount = 3;
+   */
+  amount: string;
+
+  /**
+   * The platform's fee on it: a decimal string. Absent where none was asked for. Example: `"0.75"`.
+   *
+   * @generated from field: optional string fee_amount = 4;
+   */
+  feeAmount?: string | undefined;
+};
+
+/**
+ * Describes the message payments.v1.BatchPayment.
+ * Use `create(BatchPaymentSchema)` to create a new message.
+ */
+export declare const BatchPaymentSchema: GenMessage<BatchPayment>;
+
+/**
  * The parameters of `eth_sendTransaction`: pass them to any wallet unchanged. The wallet chooses nonce and gas price.
  * On every protocol numbers are hexadecimal with `0x` and without leading zeros.
  *

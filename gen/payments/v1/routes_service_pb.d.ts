@@ -6,7 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { Route, UnavailableRoute, Warning } from "./route_pb.js";
 import type { Pagination } from "./pagination_pb.js";
-import type { PaymentCalldataSchema } from "./payment_calldata_pb.js";
+import type { BatchCalldataSchema, PaymentCalldataSchema } from "./payment_calldata_pb.js";
 
 /**
  * Describes the file payments/v1/routes_service.proto.
@@ -679,6 +679,62 @@ export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentC
 export declare const GetPaymentCalldataRequestSchema: GenMessage<GetPaymentCalldataRequest>;
 
 /**
+ * Asks for the transactions that pay many requests.
+ *
+ * @generated from message payments.v1.GetBatchCalldataRequest
+ */
+export declare type GetBatchCalldataRequest = Message<"payments.v1.GetBatchCalldataRequest"> & {
+  /**
+   * Payment references of the requests, in the order in which they are paid: 1 to 100, each once (INVALID_FIELD).
+   * Each 16 hexadecimal digits in any case, `0x` optional. Required (MISSING_FIELD). INVALID_PAYMENT_REFERENCE,
+   * TOO_MANY_VALUES; REQUEST_NOT_FOUND if the account has no such request. Example: `["0x1122334455667788"]`.
+   *
+   * @generated from field: repeated string payment_references = 1;
+   */
+  paymentReferences: string[];
+
+  /**
+   * Address of the paying wallet: an EVM address (a mixed-case one must have a correct EIP-55 checksum). Required
+   * (MISSING_FIELD). INVALID_ADDRESS; WALLET_IS_PAYEE. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: string wallet = 2;
+   */
+  wallet: string;
+
+  /**
+   * The token or coin to pay with, by symbol or id: the payment currency of every request (BATCH_CURRENCY_DIFFERS).
+   * Default: that of the first request. Example: `"USDC"`.
+   *
+   * @generated from field: optional string token = 3;
+   */
+  token?: string | undefined;
+
+  /**
+   * The platform's fee in percent of what each payee receives, paid on top: a decimal string from 0 to 100. Requires
+   * `feeAddress` (INCOMPLETE_FEE). INVALID_PERCENTAGE. Example: `"0.5"`, half a percent.
+   *
+   * @generated from field: optional string fee_percentage = 4;
+   */
+  feePercentage?: string | undefined;
+
+  /**
+   * Receiver of the platform's fee, and of the fee that the batch contract takes, which otherwise returns to the wallet:
+   * an address of the requests' chain, not zero, and no token or contract of the chain's configuration
+   * (RECEIVER_IS_CONTRACT). Requires `feePercentage` (INCOMPLETE_FEE). INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   *
+   * @generated from field: optional string fee_address = 5;
+   */
+  feeAddress?: string | undefined;
+};
+
+/**
+ * Describes the message payments.v1.GetBatchCalldataRequest.
+ * Use `create(GetBatchCalldataRequestSchema)` to create a new message.
+ */
+export declare const GetBatchCalldataRequestSchema: GenMessage<GetBatchCalldataRequest>;
+
+/**
  * Finds the ways to pay a stored payment request. Every method needs a key with the scope `routes:read` in the header
  * `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
  *
@@ -752,6 +808,22 @@ export declare const RoutesService: GenService<{
     methodKind: "unary";
     input: typeof GetPaymentCalldataRequestSchema;
     output: typeof PaymentCalldataSchema;
+  },
+  /**
+   * Returns the transactions by which a wallet pays many requests at once, each its outstanding amount, through a batch
+   * contract of Request Network. All are of one chain, and are paid in one token or coin. Fiat requests are paid alone.
+   *
+   * FAILED_PRECONDITION (HTTP 400): REQUESTS_NOT_PAYABLE if one of the requests cannot be paid, with a field violation
+   * for each that cannot and the indexes of all by reason; ROUTE_UNAVAILABLE if the wallet lacks money for the sum or
+   * the chain has no batch contract, ROUTE_WOULD_FAIL if a transaction would revert. UNAVAILABLE (HTTP 503):
+   * ROUTE_NOT_QUOTED if the chain failed.
+   *
+   * @generated from rpc payments.v1.RoutesService.GetBatchCalldata
+   */
+  getBatchCalldata: {
+    methodKind: "unary";
+    input: typeof GetBatchCalldataRequestSchema;
+    output: typeof BatchCalldataSchema;
   },
 }>;
 

@@ -60,7 +60,9 @@ function* messagesOf(desc: DescMessage): Generator<Message> {
   const fields = desc.fields.filter(({ oneof, fieldKind }) => oneof === undefined && fieldKind !== 'map')
   const usual = fields.filter((field) => field.scalar && getOption(field, fieldRules).required)
   for (const field of fields) {
-    const others = usual.filter((each) => each !== field).map(({ localName }) => [localName, 'a'] as const)
+    const others = usual
+      .filter((each) => each !== field)
+      .map(({ localName, fieldKind }) => [localName, fieldKind === 'list' ? ['a'] : 'a'] as const)
     const values = field.fieldKind === 'list' ? listsOf(valuesOf(field)) : valuesOf(field)
     for (const value of [undefined, ...values]) {
       yield create(desc, Object.fromEntries([...others, [field.localName, value]]))

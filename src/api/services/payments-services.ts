@@ -58,6 +58,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         getPaymentOptions: { scope: 'routes:read', isForPages: true },
         listCurrencies: { scope: 'routes:read', isForPages: true },
         getPaymentCalldata: { scope: 'routes:read', isForPages: true },
+        getBatchCalldata: 'routes:read',
       },
       createRoutesChecks(routes),
     ),

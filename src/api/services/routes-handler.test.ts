@@ -76,9 +76,11 @@ const refuse = (): never => {
 const unasked = {
   streamRoutes: refuse,
   preparePayment: refuse,
+  prepareBatch: refuse,
   findOptions: refuse,
   checkQuestion: refuse,
   checkPayment: refuse,
+  checkBatch: refuse,
   currencies: [],
 }
 

@@ -40,6 +40,7 @@ export function createRoutesChecks(calls: RoutesCalls): ServiceChecks<typeof Rou
     streamPaymentRoutes: (request) => calls.checkQuestion(questionOf(request)),
     getPaymentOptions: ({ paymentReference }) => requirePaymentReference('paymentReference', paymentReference),
     getPaymentCalldata: (request) => calls.checkPayment(request),
+    getBatchCalldata: (request) => calls.checkBatch(request),
   }
 }
 
@@ -70,6 +71,10 @@ export function createRoutesHandlers(calls: RoutesCalls, findExplorer: FindExplo
     async getPaymentCalldata(request, context) {
       const prepared = calls.preparePayment(accountOf(context), request, optionsOf(context))
       return toCalldata(await prepared.catch(throwWithQuote), findExplorer)
+    },
+    async getBatchCalldata(request, context) {
+      const { prepared, ...sums } = await calls.prepareBatch(accountOf(context), request, optionsOf(context))
+      return { ...toCalldata(prepared, findExplorer), ...sums }
     },
   } satisfies ServiceImpl<typeof RoutesService>
 }
@@ -103,10 +108,7 @@ function toStreamed(event: RoutesEvent): MessageInitShape<typeof StreamPaymentRo
   }
 }
 
-function toCalldata(
-  payment: PreparedPayment,
-  findExplorer: FindExplorer,
-): MessageInitShape<typeof PaymentCalldataSchema> {
+function toCalldata(payment: PreparedPayment, findExplorer: FindExplorer) {
   return {
     route: toRoute(payment.route),
     transactions: [...payment.transactions],
@@ -115,7 +117,7 @@ function toCalldata(
     maxSourceAmount: payment.maxSourceAmount,
     expiresAt: timestampFromDate(payment.route.expiresAt),
     explorer: findExplorer(payment.route.chain),
-  }
+  } satisfies MessageInitShape<typeof PaymentCalldataSchema>
 }
 
 function toResponse(answer: RoutesAnswer) {

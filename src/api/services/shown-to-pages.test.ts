@@ -18,7 +18,8 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
 }
 
 const { getPaymentRequest, watchPaymentRequest, getShop } = RequestsService.method
-const methods = [getPaymentRequest, watchPaymentRequest, getShop, ...RoutesService.methods]
+const ofRoutes = RoutesService.methods.filter(({ name }) => name !== 'GetBatchCalldata')
+const methods = [getPaymentRequest, watchPaymentRequest, getShop, ...ofRoutes]
 
 function reachable(desc: DescMessage, found = new Map<string, DescMessage>()): Map<string, DescMessage> {
   if (found.has(desc.typeName)) return found

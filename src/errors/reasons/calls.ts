@@ -178,6 +178,18 @@ export const callReasons = {
     message: 'nothing is left to pay: {detail}',
     remedy: 'read the request again when its payments change',
   }),
+  REQUESTS_NOT_PAYABLE: error('PRECONDITION', {
+    message: '{count} of {total} requests cannot be paid together, by their indexes: {why}',
+    remedy: 'leave them out and pay the others, or pay them alone where that is possible',
+  }),
+  BATCH_CONVERSION: error('PRECONDITION', {
+    message: 'the request is in {invoiceCurrency}, whose rate is known only when it is paid',
+    remedy: 'pay it alone',
+  }),
+  BATCH_CURRENCY_DIFFERS: error('PRECONDITION', {
+    message: 'the request is paid in {currency}, the others in {expected}',
+    remedy: 'pay it in another batch',
+  }),
   QUOTE_CHANGED: error('CONFLICT', {
     message: 'the route {route} now takes {sourceAmount} {token}, more than the maxSourceAmount of {maxSourceAmount}',
     remedy: 'show the new quote to the payer and send a maxSourceAmount that allows it, or leave out maxSourceAmount',

@@ -61,8 +61,7 @@ export const missingRouteReasons = {
     remedy: 'ask its owner to call {calls}',
   }),
   NO_FEE_RECEIVER: unavailable({
-    message:
-      'the contract of {chain} that swaps through {exchange} and pays charges a fee for feeAddress; without feeAddress the fee would be lost',
+    message: 'the contract of {chain} that pays charges a fee for feeAddress; without feeAddress the fee would be lost',
     remedy: 'send a feeAddress, and feePercentage=0 if you charge nothing yourself',
   }),
   NO_SWAP_PROVIDER: unavailable({

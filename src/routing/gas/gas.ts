@@ -101,6 +101,15 @@ export function nativeConversionGas(facts: PaymentGasFacts, feeds: number): bigi
   return nativePaymentGas(facts) + withMarginForTokens(NATIVE_CONVERSION + FURTHER_FEED * BigInt(feeds - 1))
 }
 
+/** The gas of several payments by a batch contract. @param each - a receiver that holds nothing is new once */
+export function batchGas(each: readonly PaymentGasFacts[], isErc20: boolean): bigint {
+  const [fixed, one, newReceiver, fee] = isErc20
+    ? [75_000n, 21_600n, NEW_SLOT, 5_700n]
+    : [37_000n, 27_300n, NEW_ACCOUNT, 7_100n]
+  const gas = each.reduce((sum, facts) => sum + one + receiverGas(facts, newReceiver, fee), fixed)
+  return isErc20 ? withMarginForTokens(gas) : withMarginForCalldata(gas)
+}
+
 /**
  * The gas limit for a transaction that uses so much after refunds: refunds, at most a fifth, are paid only at its end.
  *

@@ -100,7 +100,8 @@ function given(field: 'paymentReference' | 'wallet', question: RoutesQuestion): 
   return question[field]
 }
 
-function readPlatformFee({ feePercentage, feeAddress }: RoutesQuestion): PlatformFee | undefined {
+/** @throws WaybillError INCOMPLETE_FEE, MISSING_FIELD, INVALID_PERCENTAGE, INVALID_ADDRESS */
+export function readPlatformFee({ feePercentage, feeAddress }: Pick<RoutesQuestion, 'feePercentage' | 'feeAddress'>) {
   if (feePercentage === undefined && feeAddress === undefined) return undefined
   if (feeAddress === undefined) throw waybillError('INCOMPLETE_FEE', { field: 'feePercentage', other: 'feeAddress' })
   if (feePercentage === undefined) throw waybillError('INCOMPLETE_FEE', { field: 'feeAddress', other: 'feePercentage' })

@@ -45,7 +45,7 @@ export function planCandidates(
 }
 
 /** A plan, unless the nodes say that one of its contracts is not what the chains file says: money that is sent there would be lost. */
-function unlessObjected(plan: Plan | Explanation, objectionTo: ObjectionTo | undefined): Plan | Explanation {
+export function unlessObjected(plan: Plan | Explanation, objectionTo: ObjectionTo | undefined): Plan | Explanation {
   if (objectionTo === undefined || 'reason' in plan) return plan
   for (const used of plan.contracts) {
     const objection = objectionTo(used)

@@ -4,6 +4,9 @@ import type { Candidate, Provider } from '../plans/provider.ts'
 /** The id of paying a request in its payment currency on its chain. */
 export const DIRECT_ROUTE_ID = 'REQUEST_NETWORK_PAYMENT'
 
+/** The id of paying many requests at once, by which no single one is paid. */
+export const BATCH_ROUTE_ID = 'REQUEST_NETWORK_BATCH'
+
 /** The letters, digits and underscores of a symbol or name, in upper case: `USDC.e` → `USDCE`. */
 function sanitise(text: string): string {
   return text.toUpperCase().replace(/[^A-Z0-9_]/g, '')

@@ -124,8 +124,7 @@ function planSwap(swap: Swap): Plan {
       const total = charged + protocolFee
       const best = findBest(swap, ways, total, state)
       if ('reason' in best) return best
-      if (protocolFee > 0n && fee === undefined)
-        return explain('NO_FEE_RECEIVER', { exchange: NAME, chain: chain.name })
+      if (protocolFee > 0n && fee === undefined) return explain('NO_FEE_RECEIVER', { chain: chain.name })
       const limit = maxToSpend(best.amountIn, payment.limit)
       const notSetUp = explainNotSetUp(swap, state, setUpReads, { limit, total })
       if (notSetUp !== undefined) return notSetUp
