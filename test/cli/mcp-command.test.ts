@@ -13,6 +13,7 @@ import { importLines } from '../../src/imports/lines/import-lines.ts'
 import { findFreePort } from '../support/data/free-port.ts'
 import { seedPayments, type Values } from '../support/data/seed-payments.ts'
 import { revokeKey } from '../support/keys.ts'
+import { runWaybill, withoutPackages } from '../support/process.ts'
 import { runCommand } from '../support/run-command.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
@@ -283,6 +284,15 @@ describe('the command', () => {
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toContain(says)
     expect(stderr.replace(/--key'.*/s, '')).not.toContain('wb_secret')
+  })
+
+  it('says what to install where the package is missing', async () => {
+    const environment = { NODE_OPTIONS: withoutPackages(/^@modelcontextprotocol\//), WAYBILL_API_KEY: 'k' }
+    const { code, stderr } = await runWaybill(['mcp', ...url], environment)
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining('server is not installed: run npm ci with optional packages'),
+    ])
   })
 
   it('reads the key of a file, and ends with its input', async () => {

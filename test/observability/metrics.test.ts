@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { runWaybill, startWaybill } from '../support/process.ts'
+import { runWaybill, startWaybill, withoutPackages } from '../support/process.ts'
 import { type ExportingService, startExporting } from './exported.ts'
 
 /** Of Debian's package `prometheus`. */
@@ -185,13 +185,7 @@ it('logs its start, with release and configuration', () => {
 })
 
 describe('without the packages', () => {
-  /** Has every import of them fail, as where npm left them out. */
-  const missing = `import { registerHooks } from 'node:module'
-registerHooks({ resolve(name, context, next) {
-  if (!/^(?:prom-client|@opentelemetry\\/)/.test(name)) return next(name, context)
-  throw Object.assign(new Error('Cannot find package ' + name), { code: 'ERR_MODULE_NOT_FOUND' })
-} })`
-  const NODE_OPTIONS = `--import data:text/javascript,${encodeURIComponent(missing)}`
+  const NODE_OPTIONS = withoutPackages(/^(?:prom-client|@opentelemetry\/)/)
   const settings = { NODE_OPTIONS, CHAINS_FILE: 'none', DATABASE_URL: 'postgres://127.0.0.1:1/none', PORT: '0' }
 
   it.each([

@@ -66,6 +66,20 @@ export function startWaybill(
   }
 }
 
+/**
+ * Has every import of packages fail, as where npm left them out.
+ *
+ * @returns the NODE_OPTIONS of a process
+ */
+export function withoutPackages(names: RegExp): string {
+  const hook = `import { registerHooks } from 'node:module'
+registerHooks({ resolve(name, context, next) {
+  if (!${String(names)}.test(name)) return next(name, context)
+  throw Object.assign(new Error('Cannot find package ' + name), { code: 'ERR_MODULE_NOT_FOUND' })
+} })`
+  return `--import data:text/javascript,${encodeURIComponent(hook)}`
+}
+
 /** Runs a TypeScript program of this project to its end. @param path - from the project's root */
 export async function runProgram(path: string, words: readonly string[]): Promise<Ended> {
   const child = spawn(`${ROOT}/tools/with-node`, ['node', `${ROOT}/${path}`, ...words], {
