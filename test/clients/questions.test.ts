@@ -57,7 +57,7 @@ async function importEarlier(): Promise<void> {
   const base = { status: 'CONFIRMED', currency: 'USDC-BASE', network: 'BASE' }
   const worth = ({ amount, ...row }: { amount: string }) => ({ ...row, amount, amountInUSD: amount })
   const rows = [
-    { ...base, timestamp: '2025-10-03T12:00:00Z', amount: '60', reference: 'A-1' },
+    { ...base, timestamp: '2025-10-03T12:00:00Z', amount: '60', reference: 'A-1', metadata: { order: '1042' } },
     {
       ...base,
       timestamp: '2025-10-20T12:00:00Z',
