@@ -19,6 +19,7 @@ const RequestPage = lazy(async () => ({ default: (await import('./requests/reque
 const NewRequestPage = lazy(async () => ({ default: (await import('./requests/new-request-page.tsx')).NewRequestPage }))
 const WhyPage = lazy(async () => ({ default: (await import('./why/why-page.tsx')).WhyPage }))
 const ChainsPage = lazy(async () => ({ default: (await import('./chains/chains-page.tsx')).ChainsPage }))
+const KeysPage = lazy(async () => ({ default: (await import('./keys/keys-page.tsx')).KeysPage }))
 const WebhooksPage = lazy(async () => ({ default: (await import('./webhooks/webhooks-page.tsx')).WebhooksPage }))
 
 const queries = new QueryClient({
@@ -68,6 +69,7 @@ function pageOf({ path }: Location): ReactNode {
   if (section === 'why') return <WhyPage />
   if (section === 'chains') return <ChainsPage />
   if (section === 'webhooks') return <WebhooksPage />
+  if (section === 'keys') return <KeysPage />
   return (
     <Page title={consoleTexts.notFound.title}>
       <Empty title={consoleTexts.notFound.says}>
@@ -86,6 +88,7 @@ function Navigation({ path }: { path: string }) {
     ['/why', nav.why, path.startsWith('/why')],
     ['/chains', nav.chains, path.startsWith('/chains')],
     ['/webhooks', nav.webhooks, path.startsWith('/webhooks')],
+    ['/keys', nav.keys, path.startsWith('/keys')],
   ] as const
   const menu = useRef<HTMLElement>(null)
   const here = places.findIndex(([, , isHere]) => isHere)

@@ -7,7 +7,7 @@ import { tryRequests } from './screens/try-requests.ts'
 import { trySums } from './screens/try-sums.ts'
 import { tryTruth } from './screens/try-truth.ts'
 import { tryVisits } from './screens/try-visits.ts'
-import { tryWebhooks } from './screens/try-webhooks.ts'
+import { tryKeys, tryWebhooks } from './screens/try-webhooks-and-keys.ts'
 
 describeInBrowser('the console', 30, (screens) => {
   describe('the payments', () => {
@@ -27,6 +27,9 @@ describeInBrowser('the console', 30, (screens) => {
   })
   describe('webhooks', () => {
     tryWebhooks(screens)
+  })
+  describe('keys', () => {
+    tryKeys(screens)
   })
   describe('a service that is no demo', () => {
     tryOwnService(screens)

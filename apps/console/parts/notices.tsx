@@ -1,10 +1,11 @@
 /** What is shown instead of an answer: waiting, nothing found, an error, each with what to do next. */
 import { WaybillCallError } from '@waybill/client'
-import { type ReactNode, useEffect } from 'react'
+import { type ReactNode, useEffect, useRef } from 'react'
 import { sentence } from '../../shared/sentence.ts'
 import { consoleTexts } from '../../shared/texts.ts'
 import { Button } from './fields.tsx'
 import { missingScope, ScopeNotice } from './scope-notice.tsx'
+import { Copyable, useCopy } from './shown-values.tsx'
 import { useSession } from './signed-in.tsx'
 
 /**
@@ -38,6 +39,34 @@ export function ErrorNotice({ error, onRetry }: { error: Error; onRetry?: (() =>
         </p>
       )}
       {onRetry !== undefined && <Button text={retry} onClick={onRetry} />}
+    </div>
+  )
+}
+
+interface ShownOnceProps {
+  readonly title: string
+  readonly says: string
+  readonly value: string
+  readonly children?: ReactNode
+}
+
+/** A secret that is shown once; it gets the focus, since it is gone when the page is left. */
+export function ShownOnce({ title, says, value, children }: ShownOnceProps) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  const texts = consoleTexts.values
+  const { copy, copied } = useCopy(texts.copied)
+  useEffect(() => heading.current?.focus(), [value])
+  return (
+    <div className="notice good stack gap-2">
+      <h2 ref={heading} tabIndex={-1}>
+        {title}
+      </h2>
+      <p>{says}</p>
+      <div className="row">
+        <Copyable value={value} whole />
+        <Button text={copied === value ? texts.copied : texts.copy} onClick={() => void copy(value)} />
+      </div>
+      {children}
     </div>
   )
 }

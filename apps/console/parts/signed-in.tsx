@@ -1,4 +1,4 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-query'
 import { createWaybill, type Waybill } from '@waybill/client'
 import { createContext, type ReactNode, use, useMemo, useState } from 'react'
 import { consoleTexts } from '../../shared/texts.ts'
@@ -24,6 +24,23 @@ export function useSession(): Session {
 
 export function useWaybill(): Waybill {
   return useSession().waybill
+}
+
+/** Changes something, then refreshes what is shown of it. */
+export function useAction<T, A = void>(
+  queryKey: QueryKey,
+  act: (waybill: Waybill, about: A) => Promise<T>,
+  onDone: (done: T) => void,
+) {
+  const waybill = useWaybill()
+  const queries = useQueryClient()
+  return useMutation({
+    mutationFn: (about: A) => act(waybill, about),
+    onSuccess: (done) => {
+      onDone(done)
+      void queries.invalidateQueries({ queryKey })
+    },
+  })
 }
 
 /** The key that the page of a demo comes with. */

@@ -1,6 +1,5 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import {
-  type Waybill,
   type Webhook,
   Webhook_Kind,
   Webhook_PauseReason,
@@ -16,7 +15,7 @@ import { Button, Form, TextField } from '../parts/fields.tsx'
 import { Link } from '../parts/link.tsx'
 import { ErrorNotice, Waiting } from '../parts/notices.tsx'
 import { Badge, Copyable, Time, type Tone } from '../parts/shown-values.tsx'
-import { useWaybill } from '../parts/signed-in.tsx'
+import { useAction, useWaybill } from '../parts/signed-in.tsx'
 
 interface CardProps {
   readonly webhook: Webhook
@@ -69,19 +68,6 @@ function State({ webhook: { state, pauseReason, pausedAt } }: Pick<CardProps, 'w
   )
 }
 
-/** Does something with the endpoint, then refreshes what is shown. */
-function useAction<T>(act: (waybill: Waybill) => Promise<T>, onDone: (done: T) => void) {
-  const waybill = useWaybill()
-  const queries = useQueryClient()
-  return useMutation({
-    mutationFn: () => act(waybill),
-    onSuccess: (done) => {
-      onDone(done)
-      void queries.invalidateQueries({ queryKey: ['webhooks'] })
-    },
-  })
-}
-
 function Actions({ webhook, onSecret }: CardProps) {
   const { id, state } = webhook
   const [said, setSaid] = useState<string>()
@@ -92,15 +78,18 @@ function Actions({ webhook, onSecret }: CardProps) {
   }
   const isPaused = state === Webhook_State.PAUSED
   const test = useAction(
+    ['webhooks'],
     (waybill) => waybill.testWebhook({ id }),
     ({ failure, httpStatus }) => say(failure === undefined ? texts.testGood(httpStatus ?? 0) : texts.testBad(failure)),
   )
   const toggle = useAction(
+    ['webhooks'],
     (waybill) => waybill.updateWebhook({ id, paused: !isPaused }),
     () => say(isPaused ? texts.resumed : texts.pausedNow),
   )
-  const rotate = useAction((waybill) => waybill.rotateWebhookSecret({ id }), onSecret)
+  const rotate = useAction(['webhooks'], (waybill) => waybill.rotateWebhookSecret({ id }), onSecret)
   const remove = useAction(
+    ['webhooks'],
     (waybill) => waybill.deleteWebhook({ id }),
     () => announce(texts.removed),
   )
@@ -123,7 +112,11 @@ function Actions({ webhook, onSecret }: CardProps) {
 
 function Replay({ id, onDone }: { id: string; onDone: () => void }) {
   const [from, setFrom] = useState('')
-  const replay = useAction((waybill) => waybill.replayWebhook({ id, fromTime: new Date(from).toISOString() }), onDone)
+  const replay = useAction(
+    ['webhooks'],
+    (waybill) => waybill.replayWebhook({ id, fromTime: new Date(from).toISOString() }),
+    onDone,
+  )
   return (
     <Form className="row" noValidate onSend={() => from !== '' && replay.mutate()}>
       <TextField

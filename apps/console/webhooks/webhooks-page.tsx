@@ -1,13 +1,12 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { WaybillCallError, type Webhook, Webhook_Kind } from '@waybill/client'
-import { useEffect, useRef, useState } from 'react'
+import { useQuery } from '@tanstack/react-query'
+import { type Waybill, WaybillCallError, type Webhook, Webhook_Kind } from '@waybill/client'
+import { useState } from 'react'
 import { webhooksTexts as texts } from '../../shared/texts.ts'
 import { Button, Form, TextField } from '../parts/fields.tsx'
-import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
+import { Empty, ErrorNotice, ShownOnce, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { missingScope } from '../parts/scope-notice.tsx'
-import { Copyable } from '../parts/shown-values.tsx'
-import { useWaybill } from '../parts/signed-in.tsx'
+import { useAction, useWaybill } from '../parts/signed-in.tsx'
 import { WebhookCard } from './webhook-card.tsx'
 
 const REFRESH_MS = 2_000
@@ -38,7 +37,9 @@ export function WebhooksPage() {
       <div className="stack gap-5">
         <p className="quiet">{texts.lead}</p>
         {isCreating && <WebhookForm onCreated={onCreated} onLeave={() => setCreating(false)} />}
-        {created?.secret !== undefined && <Secret secret={created.secret} />}
+        {created?.secret !== undefined && (
+          <ShownOnce title={texts.secret} says={texts.secretSays} value={created.secret} />
+        )}
         {webhooks.error !== null && <ErrorNotice error={webhooks.error} onRetry={() => void webhooks.refetch()} />}
         {webhooks.data === undefined && webhooks.error === null && <Waiting lines={6} />}
         {webhooks.data?.length === 0 && !isCreating && (
@@ -54,21 +55,6 @@ export function WebhooksPage() {
   )
 }
 
-/** A secret that is shown once; it gets the focus, since it is gone when the page is left. */
-function Secret({ secret }: { secret: string }) {
-  const heading = useRef<HTMLHeadingElement>(null)
-  useEffect(() => heading.current?.focus(), [secret])
-  return (
-    <div className="notice good stack gap-2">
-      <h2 ref={heading} tabIndex={-1}>
-        {texts.secret}
-      </h2>
-      <p>{texts.secretSays}</p>
-      <Copyable value={secret} whole />
-    </div>
-  )
-}
-
 interface FormProps {
   readonly onCreated: (webhook: Webhook) => void
   readonly onLeave: () => void
@@ -76,21 +62,14 @@ interface FormProps {
 
 /** What is wrong stands at its field, in the words of the service. */
 function WebhookForm({ onCreated, onLeave }: FormProps) {
-  const waybill = useWaybill()
-  const queries = useQueryClient()
   const [typed, setTyped] = useState({ url: '', filter: '', description: '' })
   const [chosen, setChosen] = useState<readonly Webhook_Kind[]>(kinds)
-  const { mutate, isPending, error } = useMutation({
-    mutationFn: () => {
-      const { url, filter, description } = typed
-      const more = { ...(filter !== '' && { filter }), ...(description !== '' && { description }) }
-      return waybill.createWebhook({ url: url.trim(), kinds: [...chosen], ...more })
-    },
-    onSuccess: (webhook) => {
-      void queries.invalidateQueries({ queryKey: ['webhooks'] })
-      onCreated(webhook)
-    },
-  })
+  const create = (waybill: Waybill) => {
+    const { url, filter, description } = typed
+    const more = { ...(filter !== '' && { filter }), ...(description !== '' && { description }) }
+    return waybill.createWebhook({ url: url.trim(), kinds: [...chosen], ...more })
+  }
+  const { mutate, isPending, error } = useAction(['webhooks'], create, onCreated)
   const violations = error instanceof WaybillCallError ? error.fieldViolations : []
   // A wrong value of the filter is named by its own name.
   const isElsewhere = (name: string) => name !== 'url' && name !== 'description'
@@ -108,7 +87,7 @@ function WebhookForm({ onCreated, onLeave }: FormProps) {
       <h2>{texts.create}</h2>
       {error !== null && violations.length === 0 && <ErrorNotice error={error} />}
       <TextField {...field('url')} inputMode="url" maxLength={2_048} required autoFocus isMono />
-      <fieldset className="webhook-kinds">
+      <fieldset className="checks">
         <legend>{texts.kinds}</legend>
         {kinds.map((kind) => (
           <label key={kind} className="row gap-1">

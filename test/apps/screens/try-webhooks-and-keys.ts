@@ -1,4 +1,4 @@
-/** The webhooks of an account, as people use them, with a receiver over sockets. */
+/** The webhooks and keys of an account, as people use them. */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -13,7 +13,7 @@ interface Got {
   readonly body: string
 }
 
-/** @param screens - read when a test runs */
+/** The webhooks, with a receiver over sockets. @param screens - read when a test runs */
 export function tryWebhooks(screens: () => Screens): void {
   const received: Got[] = []
   let status = 204
@@ -98,4 +98,70 @@ export function tryWebhooks(screens: () => Screens): void {
 function localMinute(at: Date): string {
   const pad = (number: number) => String(number).padStart(2, '0')
   return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}T${pad(at.getHours())}:${pad(at.getMinutes())}`
+}
+
+/** The keys of an account. @param screens - read when a test runs */
+export function tryKeys(screens: () => Screens): void {
+  const statusWith = async (key: string) =>
+    (await fetch(`${screens().facts.baseUrl}/payments?limit=1`, { headers: { 'x-api-key': key } })).status
+
+  it('creates a key, shows it once, rotates and revokes it, and says who did what', async () => {
+    const page = await screens().open('/console/keys')
+    await page.getByText('No keys yet').waitFor()
+    await page.getByRole('button', { name: 'New key' }).click()
+    await page.getByLabel('Calls a minute').fill('many')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('use 1 to 1000000 calls a minute').waitFor()
+    await page.getByLabel('Calls a minute').fill('60')
+    await page.getByLabel('requests:read').uncheck()
+    await page.getByLabel('Note').fill('the export')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    const shown = page.locator('.notice.good .copy')
+    const key = await shown.first().innerText()
+    expect(key).toMatch(/^wb_[0-9A-Za-z]{40}$/)
+    expect(await shown.last().innerText()).toContain(`x-api-key: ${key}`)
+    await page.getByRole('button', { name: 'Copy', exact: true }).click()
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(key)
+    expect(await statusWith(key)).toBe(200)
+    const row = page.getByRole('group', { name: 'Keys' }).locator('tr', { hasText: key.slice(0, 7) })
+    for (const text of ['the export', 'payments:read', '60 a minute', 'never'])
+      await row.getByText(text).first().waitFor()
+    expect(await row.innerText()).not.toContain('requests:read')
+
+    await row.getByRole('button', { name: 'Rotate' }).click()
+    await page.getByLabel('The old key ends').selectOption('in an hour')
+    await page.getByRole('button', { name: 'Make the new key' }).click()
+    await row.getByText('Replaced').waitFor()
+    const second = await shown.first().innerText()
+    expect(second).not.toBe(key)
+    expect([await statusWith(key), await statusWith(second)]).toEqual([200, 200])
+
+    await page.getByRole('button', { name: 'New key' }).click()
+    await page.getByLabel('For').selectOption('publishable')
+    await page.getByLabel('Pages of these origins').fill('https://shop.example/')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('is no origin: use https://shop.example').waitFor()
+    await page.getByLabel('Pages of these origins').fill('https://shop.example, https://www.shop.example')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('pages of https://shop.example, https://www.shop.example').waitFor()
+    expect(await shown.first().innerText()).toMatch(/^wbp_[0-9A-Za-z]{40}$/)
+    await page.getByText('What was done').click()
+    await page.locator('tr', { hasText: 'Rotated' }).getByText('demo').waitFor()
+    expect(await findBarriers(page)).toEqual([])
+    await page.emulateMedia({ colorScheme: 'dark' })
+    for (const width of [390, 320]) {
+      await page.setViewportSize({ width, height: 800 })
+      expect([await findBarriers(page), await isTooWide(page)]).toEqual([[], false])
+    }
+
+    page.on('dialog', (dialog) => void dialog.accept())
+    await page.setViewportSize({ width: 1280, height: 900 })
+    await row.getByRole('button', { name: 'Revoke' }).click()
+    await row.locator('.badge', { hasText: 'Revoked' }).waitFor()
+    await expect.poll(() => statusWith(key), { timeout: 10_000 }).toBe(401)
+    await page.reload()
+    await row.locator('.badge', { hasText: 'Revoked' }).waitFor()
+    for (const secret of [key, second]) expect(await page.locator('main').innerText()).not.toContain(secret)
+    await page.context().close()
+  })
 }
