@@ -194,6 +194,12 @@ export function requireMetadataChanges(field: string, changes: Metadata): Metada
   return changes
 }
 
+/** Reads a key of metadata. @throws WaybillError INVALID_METADATA */
+export function requireMetadataKey(field: string, key: string): string {
+  requirePair(field, key, 'a value')
+  return key
+}
+
 /** Reads the `KEY=VALUE` of a filter. @throws WaybillError INVALID_METADATA */
 export function requireMetadataPair(field: string, text: string): string {
   const [key = '', ...rest] = text.split('=')

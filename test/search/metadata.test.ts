@@ -114,6 +114,12 @@ it('an update changes the payments of the request, and all that is read of them'
     count: 3,
     amountInUsd: '15',
   })
+  const grouped = await summarize(shop, { groupBy: ['metadata', 'status'], metadataKey: 'channel', sums: ['FEES'] })
+  expect(grouped.groups.map(({ metadata, status, count }) => [metadata, status, count])).toEqual([
+    ['pos', 'CONFIRMED', 2],
+    ['web', 'CONFIRMED', 1],
+    [undefined, 'CONFIRMED', 1],
+  ])
 })
 
 it('an export that is imported elsewhere is the same, and a deleted payment leaves no entry', async () => {

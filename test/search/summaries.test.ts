@@ -127,6 +127,8 @@ function bruteForce(
         return { order: payment[name], named: payment[name] }
       case 'invoiceCurrency':
         return { order: payment[name] ?? '~', named: payment[name] }
+      case 'metadata':
+        return { order: payment.metadata?.['order'] ?? '~', named: payment.metadata?.['order'] }
       case 'type':
         return payment.type === undefined
           ? { order: '9' }

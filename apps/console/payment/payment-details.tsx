@@ -139,6 +139,7 @@ export function Identifiers({ payment }: { payment: Payment }) {
       <Facts
         facts={[
           [reference, <Copyable value={payment.reference} whole />],
+          ...Object.entries(payment.metadata).map(([key, value]) => [key, <Copyable value={value} whole />] as const),
           [type, payment.type === undefined ? <Unknown /> : types[Payment_Type[payment.type] as keyof typeof types]],
           [token, isNative ? <span className="quiet">{native}</span> : <Copyable value={payment.tokenAddress} whole />],
           [id, <Copyable value={payment.id} whole />],

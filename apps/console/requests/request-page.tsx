@@ -123,6 +123,7 @@ function Terms({ request }: { request: PaymentRequest }) {
             ? undefined
             : [fields.allowedPayers, allowedPayers.map((payer) => <Copyable key={payer} value={payer} whole />)],
           returnUrl === undefined ? undefined : [fields.returnUrl, <Copyable value={returnUrl} whole />],
+          ...Object.entries(request.metadata).map(([key, value]) => [key, <Copyable value={value} whole />] as const),
           [fields.created, <Time at={request.createdAt} />],
           [fields.expires, expiresAt === undefined ? quiet(never) : <Time at={expiresAt} />],
           cancelledAt && [fields.cancelled, <Time at={cancelledAt} />],

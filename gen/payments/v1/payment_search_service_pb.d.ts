@@ -779,6 +779,14 @@ export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePay
   groupBy: PaymentSummary_GroupBy[];
 
   /**
+   * The key of `metadata` by whose values METADATA groups: required with it (MISSING_FIELD), for it alone (INVALID_FIELD).
+   * INVALID_METADATA. Example: `"channel"`.
+   *
+   * @generated from field: optional string metadata_key = 34;
+   */
+  metadataKey?: string | undefined;
+
+  /**
    * How many payers or payees get a group of their own, 0 to 100. Default, also for 0: 10. Those with the largest sum
    * in US dollars are chosen, then those with the most payments; all others share one group, marked by `other`.
    * INVALID_FIELD.
@@ -1067,6 +1075,13 @@ export declare type PaymentSummary_Group = Message<"payments.v1.PaymentSummary.G
    * @generated from field: repeated payments.v1.PaymentSummary.Sum sums = 15;
    */
   sums: PaymentSummary_Sum[];
+
+  /**
+   * Value of `metadataKey`. Absent if the payments lack the key. Example: `"web"`.
+   *
+   * @generated from field: optional string metadata_value = 16;
+   */
+  metadataValue?: string | undefined;
 };
 
 /**
@@ -1157,6 +1172,13 @@ export enum PaymentSummary_GroupBy {
    * @generated from enum value: INVOICE_CURRENCY = 10;
    */
   INVOICE_CURRENCY = 10,
+
+  /**
+   * By the value of `metadataKey` in `metadata`.
+   *
+   * @generated from enum value: METADATA = 11;
+   */
+  METADATA = 11,
 }
 
 /**

@@ -60,7 +60,8 @@ export function createValidate(): Validate {
     const result = validator.validate(desc, message)
     if (result.kind === 'valid') return
     if (result.kind === 'error') throw result.error
-    throw describeViolations(result.violations, desc, message)
+    const violations = result.violations.filter((violation) => !isAnyOfList(violation, desc, message))
+    if (violations.length > 0) throw describeViolations(violations, desc, message)
   }
 }
 
@@ -71,6 +72,14 @@ function describeViolations(violations: readonly Violation[], desc: DescMessage,
     reported.map((violation) => describe(violation, desc, message)),
     count > 0 ? { count, isRestUnchecked: false } : undefined,
   )
+}
+
+/** Whether a text begins as an allowed one that ends with `.*`, such as `metadata.*`. */
+function isAnyOfList({ field: path, ruleId }: Violation, input: DescMessage, message: Message): boolean {
+  const ofField = path.findLast((part) => part.kind === 'field')
+  if (ruleId !== 'string.in' || ofField === undefined) return false
+  const value = String(valueAt(input, message, path))
+  return allowedTexts(ofField).some((text) => text.endsWith('.*') && value.startsWith(text.slice(0, -1)))
 }
 
 const tooLong = new Set(['string.max_len', 'string.max_bytes', 'bytes.max_len'])

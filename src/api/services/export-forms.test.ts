@@ -119,6 +119,12 @@ describe('an export', () => {
     const gas = ['gasAmount', 'gasCurrency', 'gasAmountInUSD', 'platformFeeInUSD', 'swapFee']
     expect(of(gas, more)[1]).toBe('0.000721688,ETH-BASE,2.16,0.75,')
     expect(of(gas, least)[1]).toBe(',,,,')
+    const own = { ...least, metadata: { 'a.b': '=1' } }
+    expect(of(['metadata.a.b', 'metadata.none', 'metadata'], own)).toEqual([
+      'metadata.a.b,metadata.none,metadata',
+      `'=1,,"{""a.b"":""=1""}"`,
+      '',
+    ])
   })
 
   it('as CSV has gas of 0 where the gas of the transaction stands in another line, and as JSON lines the gas as it is', () => {

@@ -7,6 +7,7 @@ import {
 import { addDecimals, type Decimal, formatDecimal, parseDecimal, sumDecimals, ZERO } from '../../domain/decimal.ts'
 import { type FeeType, feeTypes, type Payment } from '../../domain/payment.ts'
 import { type FeeEntry, formatPaymentLine, type PaymentLine, toPaymentLine } from '../../domain/payment-line.ts'
+import { requireMetadataKey } from '../../domain/require-input.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { ExportedPayment } from '../../search/export/export-payments.ts'
 import { httpErrorBody } from '../calls/error-mapping.ts'
@@ -103,7 +104,7 @@ const FORMULA = /(^|[;\t\r\n])(?=["\s]*[=+\-@\uff1d\uff0b\uff0d\uff20'\t\r\n])/g
  */
 function csvOf(chosen: readonly string[]): StreamFormat {
   const names = chosen.length === 0 ? [...csvColumns.keys()] : chosen
-  const columns = names.flatMap((name) => csvColumns.get(name) ?? [])
+  const columns = names.flatMap((name) => csvColumns.get(name) ?? columnOfKey(name) ?? [])
   return {
     contentType: 'text/csv; charset=utf-8; header=present',
     headers: { 'content-disposition': 'attachment; filename="payments.csv"' },
@@ -179,6 +180,15 @@ function formOf(accept: string | undefined, format: ExportPaymentsRequest_Format
 /** A column of an export as CSV: what stands in its cell; undefined for an unknown value. */
 type Column = (line: PaymentLine) => unknown
 
+const METADATA = 'metadata.'
+
+/** The column `metadata.KEY`; undefined for another name. @throws WaybillError INVALID_METADATA */
+function columnOfKey(name: string): Column | undefined {
+  if (!name.startsWith(METADATA)) return undefined
+  const key = requireMetadataKey('columns', name.slice(METADATA.length))
+  return ({ metadata }) => metadata[key]
+}
+
 /** The columns that hold parts of a line's fields. */
 const parts = new Map<string, Column>([
   ['gasAmount', ({ gas }) => gas?.amount],
@@ -192,10 +202,9 @@ const parts = new Map<string, Column>([
  * of it, in which lists and objects are JSON.
  */
 const csvColumns: ReadonlyMap<string, Column> = new Map(
-  allowedTexts(ExportPaymentsRequestSchema.field.columns).map((name) => [
-    name,
-    parts.get(name) ?? ((line) => line[name as keyof PaymentLine]),
-  ]),
+  allowedTexts(ExportPaymentsRequestSchema.field.columns)
+    .filter((name) => name !== `${METADATA}*`)
+    .map((name) => [name, parts.get(name) ?? ((line) => line[name as keyof PaymentLine])]),
 )
 
 /** `platformFee`, `platformFeeCurrency` and `platformFeeInUSD`. */

@@ -38,7 +38,7 @@ type FiltersIn<R, Others extends string> =
 /** The requests about payments. Their filters have the same names and numbers. */
 export type FilterRequest =
   | Complete<SearchPaymentsRequest, NoFilter>
-  | Complete<SummarizePaymentsRequest, 'groupBy' | 'top' | 'sums'>
+  | Complete<SummarizePaymentsRequest, 'groupBy' | 'metadataKey' | 'top' | 'sums'>
   | Complete<ExportPaymentsRequest, 'after' | 'format' | 'columns'>
   | Complete<WatchPaymentsRequest, 'watchCursor' | 'ticket'>
 

@@ -127,6 +127,7 @@ function summaryInputOf(request: SummarizePaymentsRequest): SummaryInput {
     groupBy: request.groupBy.map((number) => memberOf('groupBy', numberByName, number)),
     sums: request.sums.map((number) => memberOf('sums', PaymentSummary_Measure, number)),
     top: request.top,
+    metadataKey: request.metadataKey,
   }
 }
 
@@ -141,6 +142,7 @@ const numberByName: Readonly<Record<GroupName, PaymentSummary_GroupBy>> = {
   payee: PaymentSummary_GroupBy.PAYEE,
   type: PaymentSummary_GroupBy.TYPE,
   invoiceCurrency: PaymentSummary_GroupBy.INVOICE_CURRENCY,
+  metadata: PaymentSummary_GroupBy.METADATA,
 }
 
 function summaryToProto({ groups, sums, ...whole }: PaymentSummary): MessageInitShape<typeof PaymentSummarySchema> {
@@ -151,9 +153,10 @@ function sumToProto({ measure, parts, ...sum }: OwnSum): MessageInitShape<typeof
   return { ...sum, measure: PaymentSummary_Measure[measure], parts: [...parts] }
 }
 
-function groupToProto({ status, type, payer, payee, rest, sums, ...group }: SummaryGroup) {
+function groupToProto({ status, type, payer, payee, metadata, rest, sums, ...group }: SummaryGroup) {
   return {
     ...group,
+    metadataValue: metadata,
     sums: sums.map(sumToProto),
     type: type && Payment_Type[type],
     status: status && Payment_Status[status],

@@ -19,6 +19,7 @@ export const groupNames = [
   'payee',
   'type',
   'invoiceCurrency',
+  'metadata',
 ] as const
 export type GroupName = (typeof groupNames)[number]
 
@@ -31,6 +32,8 @@ export interface SummaryQuery {
   readonly filter: PaymentFilter
   /** At most two, no name twice. */
   readonly groupBy: readonly GroupName[]
+  /** The key of the grouping `metadata`. */
+  readonly metadataKey?: string | undefined
   /** How many payers or payees get a group of their own. */
   readonly top: number
   /** No name twice. */
@@ -293,6 +296,7 @@ function groupingOf(
 ): Grouping {
   if (parties.has(name)) return partyGrouping(name, at, query)
   if (periods !== undefined) return periodGrouping(at, periods)
+  if (name === 'metadata') return metadataGrouping(at, query)
   return plainGrouping(at, name === 'invoiceCurrency' ? 'invoice_currency' : name)
 }
 
@@ -328,6 +332,12 @@ function partyGrouping(name: GroupName, at: number, { groupBy, sums, top }: Summ
       `${table}.place as place${at}`,
     ],
   }
+}
+
+/** Groups by the value of a key; null without it. */
+function metadataGrouping(at: number, { metadataKey = '' }: SummaryQuery): Grouping {
+  const table = commonTable(`keyed${at}`, raw('select ?::text as key', [metadataKey]), 'materialized')
+  return { ...plainGrouping(at, `metadata->>(select key from keyed${at})`), before: [table] }
 }
 
 /** Groups by period: `width_bucket` finds the place of a time among the beginnings of all periods, counted from 1; before the first it is 0. */

@@ -4,6 +4,7 @@ import { type Address, addressFromBytes } from '../../domain/address.ts'
 import { symbolOfCurrency } from '../../domain/currency.ts'
 import { formatDecimal, readStoredDecimal, sumDecimals } from '../../domain/decimal.ts'
 import { type PaymentStatus, type PaymentType, statusOfRank, typeOfCode } from '../../domain/payment.ts'
+import { requireMetadataKey } from '../../domain/require-input.ts'
 import { readAllInOrder } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { MAX_GROUPS, requireFewGroups, SUMMARY_TIMEOUT_MS, withinTime } from '../../postgres/summary-limits.ts'
@@ -23,6 +24,8 @@ import {
 /** A summary as it was sent: the filters of a search, and what to group by. */
 export interface SummaryInput extends SearchInput {
   readonly groupBy: readonly GroupName[]
+  /** The key of the grouping `metadata`, and of it alone. */
+  readonly metadataKey?: string | undefined
   /** What to add up in its own currencies; none by default. */
   readonly sums?: readonly Measure[] | undefined
   readonly top?: number | undefined
@@ -61,6 +64,8 @@ export interface SummaryGroup extends Sums {
   readonly payee?: Address
   readonly type?: PaymentType
   readonly invoiceCurrency?: string
+  /** The value of the key. */
+  readonly metadata?: string
   readonly sums: readonly OwnSum[]
   /** The groupings (payer, payee) for which this group holds everybody outside the top ones. */
   readonly rest: readonly GroupName[]
@@ -109,6 +114,7 @@ export function readSummaryInput(
 ) {
   return readAllInOrder({
     groupBy: () => parseGroupBy(input.groupBy),
+    metadataKey: () => parseMetadataKey(input),
     sums: () => refuseRepeats('sums', input.sums ?? []),
     top: () => parseTop(input.top),
     filter: () => parseFilter(account, input, signal),
@@ -121,6 +127,15 @@ function parseGroupBy(names: readonly GroupName[]): readonly GroupName[] {
     throw waybillError('TOO_MANY_VALUES', { field, detail: `${names.length}, at most ${MAX_GROUPINGS}` })
   }
   return refuseRepeats(field, names)
+}
+
+function parseMetadataKey({ groupBy, metadataKey }: SummaryInput): string | undefined {
+  const field = 'metadataKey'
+  const isGrouped = groupBy.includes('metadata')
+  if (metadataKey !== undefined && isGrouped) return requireMetadataKey(field, metadataKey)
+  if (isGrouped) throw waybillError('MISSING_FIELD', { field })
+  if (metadataKey === undefined) return undefined
+  throw waybillError('INVALID_FIELD', { field, detail: 'only the grouping METADATA has a key' })
 }
 
 function refuseRepeats<T extends string>(field: string, names: readonly T[]): readonly T[] {
