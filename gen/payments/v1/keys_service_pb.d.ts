@@ -258,8 +258,8 @@ export declare const ListKeyChangesResponseSchema: GenMessage<ListKeyChangesResp
 export declare const KeysService: GenService<{
   /**
    * Creates a key and returns it: store it, it is not shown again. With `origins` it is a publishable key, for the pages
-   * of these origins. KEY_EXCEEDS_OWN; TOO_MANY_KEYS beyond 100 keys in force. The header `idempotency-key` is refused
-   * (KEY_SHOWN_ONCE): where an answer was lost, revoke the key that the list shows.
+   * of these origins. KEY_EXCEEDS_OWN; TOO_MANY_KEYS beyond 100 keys in force. A repetition would show the key again, so
+   * a call that asks for one is refused (KEY_SHOWN_ONCE): where an answer was lost, revoke the key that the list shows.
    *
    * @generated from rpc payments.v1.KeysService.CreateKey
    */
