@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import { startTestChain, type TestChain } from '../../test/support/chains/chain.ts'
 import { deployExchanges, type Exchanges, withExchanges } from '../../test/support/chains/uniswap.ts'
-import { configOf, freshAddress, type RpcProxy, startRpcProxy } from '../../test/support/routing.ts'
+import { canonical, configOf, freshAddress, type RpcProxy, startRpcProxy } from '../../test/support/routing.ts'
 
 /** Minimum time of an answer, by chain. The chain of the requests, which gets the most calls, is the slowest. */
 const LATENCIES_MS = { ETHEREUM: 300, POLYGON: 150, ARBITRUM: 50, BASE: 5 } as const
@@ -40,7 +40,8 @@ export async function startNetwork(wallets: number): Promise<Network> {
   const exchanges = await addExchanges(chains[0] as TestChain)
   const configs = chains.map((chain, i) => {
     const name = NAMES[i] as Name
-    const config = configOf(chain, name, { rpcUrls: [(proxies[i] as RpcProxy).url] })
+    const screening = { oracle: canonical(chain.deployed.screeningOracle) }
+    const config = configOf(chain, name, { rpcUrls: [(proxies[i] as RpcProxy).url], screening })
     return i > 0 ? config : withExchanges(config, exchanges, ['USDT', 'DAI'])
   })
   return {

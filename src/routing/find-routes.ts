@@ -24,7 +24,6 @@ import { type Preferences, parsePreferences } from './quotes/preferences.ts'
 import {
   findDestination,
   inquire,
-  listingOf,
   planAll,
   type QuoteDependencies,
   type QuoteOptions,
@@ -123,10 +122,8 @@ async function find(
   const { expiresAt: requestExpiresAt } = payment.request
   const quoting = { wallet, preferences, requestExpiresAt, ...how }
   const planned = planAll(inquiry, dependencies, preferences)
-  const { listedBy, ...quoted } = await quotePlanned(planned, quoting, options, dependencies)
-  const terms = listedBy && (await listingOf(wallet, listedBy, dependencies.listChangedAt))
-  const listed = terms === undefined ? [] : [warn('PAYER_SCREENED', terms)]
-  const warnings = [...answer.warnings, ...listed]
+  const { listed, ...quoted } = await quotePlanned(planned, quoting, options, dependencies)
+  const warnings = [...answer.warnings, ...(listed === undefined ? [] : [warn('PAYER_SCREENED', listed)])]
   return { answer: { ...answer, ...quoted, warnings, routes: rankRoutes(quoted.routes, preferences.sort) }, payment }
 }
 

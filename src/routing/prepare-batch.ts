@@ -45,7 +45,7 @@ export function createPrepareBatch(dependencies: QuoteDependencies) {
     const inUnits = (amount: bigint) => formatAmount(amount, destination.decimals)
     const [requestExpiresAt] = batch.flatMap(({ request }) => request.expiresAt ?? []).toSorted((a, b) => +a - +b)
     const quoted = await quotePlanned(planAll(batch, dependencies), { wallet, requestExpiresAt }, options, dependencies)
-    const sorted = await sortQuoted(quoted, BATCH_ROUTE_ID, batch[0], dependencies)
+    const sorted = sortQuoted(quoted, BATCH_ROUTE_ID)
     const measured = await measureFirst(sorted, wallet, options, dependencies)
     const amount = inUnits(measured.found.quoted.quote.received)
     const name = `Pay ${batch.length} ${batch.length === 1 ? 'request' : 'requests'}`

@@ -12,16 +12,15 @@ import { explain, WaybillError, waybillError } from '../errors/waybill-error.ts'
 import type { Step } from './gas/steps.ts'
 import { DEFAULT_LIMIT, type Payment, parseQuestion, type SpendingLimit } from './question/parse-question.ts'
 import type { UnrankedRoute } from './quotes/assemble-route.ts'
-import type { Assessment } from './quotes/assess-candidates.ts'
 import { type MeasuredRoute, measureRoute } from './quotes/measure-route.ts'
 import { type PlannedCandidate, planCandidates } from './quotes/plan-candidates.ts'
 import type { Directories } from './quotes/preferences.ts'
 import {
   type Inquiry,
   inquire,
-  listingOf,
   planAll,
   type QuoteDependencies,
+  type Quoted,
   type QuoteOptions,
   quotePlanned,
   timeLeft,
@@ -75,7 +74,7 @@ export function createPreparePayment(dependencies: QuoteDependencies) {
     const planned = all.filter(({ provider }) => provider === undefined || ids.has(provider.routeId))
     const quoting = { ...question, requestExpiresAt: payment.request.expiresAt }
     const quoted = await quotePlanned(planned, quoting, options, dependencies)
-    const sorted = await sortQuoted(quoted, nameOf(choice), question, dependencies)
+    const sorted = sortQuoted(quoted, nameOf(choice))
     const [best] = sorted
     const most = maxSourceAmount ?? best.quoted.quote.sourceAmount
     const affordable =
@@ -120,14 +119,8 @@ function isChosen({ candidate, provider }: PlannedCandidate, choice: RouteChoice
 }
 
 /** The routes, best first. @throws WaybillError PAYER_SCREENED for a wallet that an oracle lists, and why there is no route */
-export async function sortQuoted(
-  quoted: Assessment,
-  name: string,
-  { wallet }: Pick<Payment, 'wallet'>,
-  { listChangedAt }: QuoteDependencies,
-) {
-  const listed = quoted.listedBy && (await listingOf(wallet, quoted.listedBy, listChangedAt))
-  if (listed !== undefined) throw waybillError('PAYER_SCREENED', listed)
+export function sortQuoted(quoted: Quoted, name: string) {
+  if (quoted.listed !== undefined) throw waybillError('PAYER_SCREENED', quoted.listed)
   const [best, ...others] = sortRoutes(quoted.routes)
   if (best === undefined) throw explainNoRoute(name, quoted)
   return [best, ...others] as const

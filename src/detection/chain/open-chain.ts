@@ -76,7 +76,7 @@ function openPeer({ config, clock, onExchange, limits }: OpenChainOptions, url: 
 
 function openReading(options: OpenChainOptions): ChainReading {
   const { config, tokens, repository, clock, logger, onExchange } = options
-  const { name: network } = config
+  const { name: network, conversion, screening } = config
   const chainId = caip2Of(config.chainId)
   const client = createRpcClient({
     urls: config.rpcUrls,
@@ -106,14 +106,7 @@ function openReading(options: OpenChainOptions): ChainReading {
     },
     tokens,
     repository,
-    market: createMarketReader({
-      reader,
-      conversion: config.conversion,
-      oracle: config.screening?.oracle,
-      native,
-      tokens,
-      clock,
-    }),
+    market: createMarketReader({ reader, conversion, oracle: screening?.oracle, native, tokens, clock }),
     traces: createTraceReader({ client, network, logger, clock }),
     live: { ...LIVE, ms: options.patienceMs ?? LIVE.ms },
   }

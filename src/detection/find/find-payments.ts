@@ -64,10 +64,9 @@ export async function findPayments(tools: FindingTools, logged: LoggedEvents, si
   const read = new Set(receipts.map(({ txHash }) => txHash))
   const tooLarge = events.filter((each) => isKnown(each) && !read.has(each.txHash))
   const unknown = reread === undefined ? events.filter((each) => !isKnown(each)) : []
-  const listing = logged.logs.findLast(({ address }) => address.toLowerCase() === followed.oracle)
-  const listings = listing === undefined ? [] : [{ blockNumber: Number(listing.blockNumber) }]
-  const placed = [...unknown, ...tooLarge, ...receipts, ...listings]
-  const blockNumbers = new Set(placed.map(({ blockNumber }) => blockNumber))
+  const listings = logged.logs.filter(({ address }) => address.toLowerCase() === followed.oracle)
+  const changed = listings.slice(-1).map((log) => ({ blockNumber: Number(log.blockNumber) }))
+  const blockNumbers = new Set([...unknown, ...tooLarge, ...receipts, ...changed].map(({ blockNumber }) => blockNumber))
   const times = await logged.blockTimes([...blockNumbers])
   const proxies = findCreatedProxies(logged.logs, followed)
   const wanted = { receipts, proxies, directory, neverTraced: reread?.neverTraced, patience }
@@ -89,7 +88,7 @@ export async function findPayments(tools: FindingTools, logged: LoggedEvents, si
       .map(({ event, receipt }) => eventKeyOf({ txHash: receipt.txHash, eventIndex: event.eventIndex })),
   )
   const { untraced } = known
-  const listChangedAtSec = listings.map(({ blockNumber }) => timeOf(times, blockNumber))[0]
+  const [listChangedAtSec] = changed.map(({ blockNumber }) => timeOf(times, blockNumber))
   return { accounts, unmatched, proxies, directory, untraced, withoutTrace, lacking, listChangedAtSec }
 }
 
@@ -188,15 +187,8 @@ function findValuedPayments(
     const { invoiceCurrency } = match.request
     const isEnough = (path: RatedPath) =>
       judgeRate(match, event, { path, timestampSec: at.timestampSec }).kind === 'PAYMENT'
-    return [
-      {
-        event,
-        payer: event.payer,
-        token: match.token,
-        ...at,
-        conversion: event.conversion && { invoiceCurrency, isEnough },
-      },
-    ]
+    const { payer, conversion } = event
+    return [{ event, payer, token: match.token, ...at, conversion: conversion && { invoiceCurrency, isEnough } }]
   })
 }
 

@@ -23,7 +23,7 @@ import type { Scanner } from '../scan/scan.ts'
 import { screen, withOracles } from '../scan/screening.ts'
 import type { ChainState } from '../scan/wallet-state.ts'
 import { warn } from './assemble-route.ts'
-import { type Assessment, type AssessOptions, assessCandidates } from './assess-candidates.ts'
+import { type AssessOptions, assessCandidates } from './assess-candidates.ts'
 import { type PlannedCandidate, type PlanningDependencies, planCandidates, readsByChain } from './plan-candidates.ts'
 import { isWanted, type Preferences } from './preferences.ts'
 
@@ -141,11 +141,14 @@ function refuse(answer: RoutesAnswer, wallet: Address, reason: NonNullable<Retur
 }
 
 /** The terms of PAYER_SCREENED. @param listChangedAt - tells how old the list is: oracles run late */
-export async function listingOf(wallet: Address, { chain, timestampSec }: ChainState, listChangedAt?: ListChangedAt) {
+async function listingOf(wallet: Address, { chain, timestampSec }: ChainState, listChangedAt?: ListChangedAt) {
   const at = new Date(timestampSec * 1_000).toISOString()
   const changedAt = (await listChangedAt?.(chain.chainId))?.toISOString() ?? 'unknown'
   return { field: 'wallet', wallet: formatAddress(wallet), chain: chain.name, at, changedAt }
 }
+
+/** What {@link quotePlanned} found. */
+export type Quoted = Awaited<ReturnType<typeof quotePlanned>>
 
 /** Lets all providers plan what is wanted, without reading any chain. */
 export function planAll(
@@ -167,15 +170,17 @@ export async function quotePlanned(
   planned: readonly PlannedCandidate[],
   { wallet, ...quoting }: Quoting,
   { signal, deadlineAtMs }: QuoteOptions,
-  { scanner, chains, tokens, clock, chainTimeoutMs }: QuoteDependencies,
-): Promise<Assessment> {
+  { scanner, chains, tokens, clock, chainTimeoutMs, listChangedAt }: QuoteDependencies,
+) {
   const timeoutMs = timeLeft(chainTimeoutMs, deadlineAtMs, clock())
   const scan = scanner.scan(wallet, withOracles(readsByChain(planned), chains), { signal, timeoutMs })
   const screening = screen(scan, chains)
   // It may reject before somebody awaits it.
   screening.catch(() => {})
   try {
-    return await assessCandidates(planned, scan, { tokens, clock, screening, ...quoting })
+    const options = { tokens, clock, screening, ...quoting }
+    const { listedBy, ...assessment } = await assessCandidates(planned, scan, options)
+    return { ...assessment, listed: listedBy && (await listingOf(wallet, listedBy, listChangedAt)) }
   } finally {
     scan.stop()
   }
