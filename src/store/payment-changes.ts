@@ -293,12 +293,21 @@ async function indexMetadata({ trx, accountId }: LockedAccount, ids: readonly st
   await trx.raw(INDEX_METADATA, [[...ids], accountId])
 }
 
+const ENTRY_COLUMNS = 'account_id, pair, id, status, timestamp, amount_in_usd'
+const ENTRIES = `select p.account_id, pairs.key || '=' || pairs.value as pair, p.id, p.status, p.timestamp, p.amount_in_usd`
+
 /** Binds ids, and the account. */
-const INDEX_METADATA = `insert into payment_metadata (account_id, pair, id, status, timestamp, amount_in_usd)
-  select p.account_id, pairs.key || '=' || pairs.value, p.id, p.status, p.timestamp, p.amount_in_usd
+const INDEX_METADATA = `insert into payment_metadata (${ENTRY_COLUMNS}) ${ENTRIES}
   from unnest(?::uuid[]) as asked (id)
   cross join lateral (select * from payments where account_id = ? and id = asked.id offset 0) p
   cross join lateral jsonb_each_text(p.metadata) as pairs`
+
+/** The entries that the payments of an account should have in `payment_metadata`. Binds the account. */
+export const READ_ENTRIES = `${ENTRIES}
+  from payments p cross join lateral jsonb_each_text(p.metadata) as pairs where p.account_id = ?`
+
+/** Binds the account. */
+export const STORE_ENTRIES = `insert into payment_metadata (${ENTRY_COLUMNS}) ${READ_ENTRIES}`
 
 interface LoggedChange {
   readonly id: string

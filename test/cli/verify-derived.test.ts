@@ -86,6 +86,19 @@ describe('waybill verify without chains', () => {
       /^STATISTICS\t-\t-\tBASE - USDC-BASE - - FAILED\tnone\t1 USDC/,
     ],
     [
+      'metadata that is not indexed',
+      [`update payments set metadata = '{"order":"1"}' where account_id = :account and id = '${PAYMENT_IDS[2]}'`],
+      /^STATISTICS\t-\t-\t\S+ order=1\tnone\t5 2026-11-01 12:00:00\+00/,
+    ],
+    [
+      'an index of metadata that no payment has',
+      [
+        `insert into payment_metadata select account_id, id, 'order=1', status, timestamp, null from payments
+         where account_id = :account and id = '${PAYMENT_IDS[2]}'`,
+      ],
+      /^STATISTICS\t-\t-\t\S+ order=1\t5 2026-11-01 12:00:00\+00\tnone$/,
+    ],
+    [
       'a gap in the log',
       [`delete from payment_changes where account_id = :account and change in (2, 3)`],
       /^CHANGES\t-\t-\t2 to 3\tnone\tone of each from 1 to 7$/,
@@ -156,6 +169,13 @@ describe('waybill verify without chains', () => {
     await knex('payment_statistics').where({ account_id: id }).update({ n: 7 })
     await knex('payment_changes').where({ account_id: id, change: 3 }).delete()
     await knex('requests').where({ account_id: id }).update({ held: 7 })
+    await knex('payment_metadata').insert({
+      account_id: id,
+      id: PAYMENT_IDS[0],
+      pair: 'a=b',
+      status: 3,
+      timestamp: new Date(),
+    })
     expect((await check('--account', account.name, '--repair')).code).toBe(0)
     expect(await check('--account', account.name)).toMatchObject({ code: 0, stdout: '' })
     // A watch at change 5 cannot know what followed it.

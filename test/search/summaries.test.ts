@@ -41,7 +41,13 @@ beforeAll(async () => {
 
 afterAll(() => database.drop())
 
-const ask = (input: Partial<SummaryInput>) => summarize(account, { groupBy: [], ...input })
+/** A key of the metadata that some payments carry. */
+const KEY = 'order'
+
+const ask = (input: Partial<SummaryInput>) => {
+  const keyed = input.groupBy?.includes('metadata') === true ? { metadataKey: KEY } : {}
+  return summarize(account, { groupBy: [], ...keyed, ...input })
+}
 
 /** The value of a grouping, and what groups are ordered by. */
 type Named = Partial<Pick<SummaryGroup, GroupName>> & { rest: GroupName[] }
@@ -128,7 +134,7 @@ function bruteForce(
       case 'invoiceCurrency':
         return { order: payment[name] ?? '~', named: payment[name] }
       case 'metadata':
-        return { order: payment.metadata?.['order'] ?? '~', named: payment.metadata?.['order'] }
+        return { order: payment.metadata?.[KEY] ?? '~', named: payment.metadata?.[KEY] }
       case 'type':
         return payment.type === undefined
           ? { order: '9' }
@@ -582,6 +588,10 @@ test.each<[Partial<SummaryInput>, string, string | undefined]>([
   [{ groupBy: ['day', 'week', 'month'] }, 'TOO_MANY_VALUES', 'groupBy'],
   [{ groupBy: ['day', 'day'] }, 'INVALID_FIELD', 'groupBy'],
   [{ groupBy: ['invoiceCurrency', 'invoiceCurrency'] }, 'INVALID_FIELD', 'groupBy'],
+  [{ groupBy: ['metadata'], metadataKey: undefined }, 'MISSING_FIELD', 'metadataKey'],
+  [{ groupBy: ['metadata'], metadataKey: '' }, 'INVALID_METADATA', 'metadataKey'],
+  [{ groupBy: ['metadata'], metadataKey: 'a key' }, 'INVALID_METADATA', 'metadataKey'],
+  [{ groupBy: ['day'], metadataKey: 'order' }, 'INVALID_FIELD', 'metadataKey'],
   [{ sums: ['GAS', 'GAS'] }, 'INVALID_FIELD', 'sums'],
   [{ timeZone: 'Europe/Zurick' }, 'UNKNOWN_TIME_ZONE', 'timeZone'],
   [{ timeZone: '+01:00' }, 'UNKNOWN_TIME_ZONE', 'timeZone'],

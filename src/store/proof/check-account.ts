@@ -3,7 +3,7 @@ import { formatDecimal, trimNumeric } from '../../domain/decimal.ts'
 import { statusOfRank, typeOfCode } from '../../domain/payment.ts'
 import { settledStatuses } from '../../domain/payment-request.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
-import { REQUEST_CHANGE } from '../payment-changes.ts'
+import { READ_ENTRIES, REQUEST_CHANGE } from '../payment-changes.ts'
 import type { PaymentRow } from '../payment-row.ts'
 import { loadMeeting, loadRefunds, loadSuperseding, requestPages } from '../request-ledger.ts'
 import { type LedgerRequestRow, type RequestStanding, settleRequests } from '../settle-requests.ts'
@@ -26,7 +26,7 @@ export interface CheckOptions {
 
 /**
  * Proves that an account's derived rows follow from its payments, refunds and requests: that the statistics are exact (their times may be
- * a superset), that the log of changes has no gaps and fits the payments, that requests know their payments and topics, and that status
+ * a superset), that metadata is indexed, that the log of changes has no gaps and fits the payments, that requests know their payments and topics, and that status
  * and refunds are settled. It reads one snapshot and blocks no writer.
  */
 export function checkAccount(knex: Knex, accountId: number, options: CheckOptions): Promise<Checked> {
@@ -40,6 +40,7 @@ export function checkAccount(knex: Knex, accountId: number, options: CheckOption
     async (trx) => {
       await onProgress('statistics')
       await report(await checkStatistics(trx, accountId))
+      await report(await checkMetadata(trx, accountId))
       await onProgress('changes')
       const log = await readChangeLog(trx, accountId)
       await report(await checkChangeLog(trx, accountId, log))
@@ -355,3 +356,16 @@ const COMPARE_STATISTICS = `
   where coalesce(s.n, 0) <> coalesce(c.n, 0) or s.first_at > c.first_at or s.last_at < c.last_at
     or s.currency_symbol <> c.currency_symbol
   order by 1, 2, 3, 4, 5, 6 limit ?`
+
+/** Checks that `payment_metadata` has the entries of the payments, and no others. */
+async function checkMetadata(trx: Knex, accountId: number): Promise<Difference[]> {
+  const { rows } = await trx.raw<{ rows: FoundRow[] }>(COMPARE_ENTRIES, [accountId, accountId, MAX_DIFFERENCES])
+  return rows.map((row) => ({ check: 'statistics', ...row }))
+}
+
+/** Binds the account twice, then a limit. */
+const COMPARE_ENTRIES = `
+  select id || ' ' || pair as "where", coalesce(s.entry, 'none') as stored, coalesce(p.entry, 'none') as expected
+  from (select id, pair, concat_ws(' ', status, timestamp, amount_in_usd) as entry from payment_metadata where account_id = ?) s
+  full join (select id, pair, concat_ws(' ', status, timestamp, amount_in_usd) as entry from (${READ_ENTRIES}) entries) p using (id, pair)
+  where s.entry is distinct from p.entry order by 1 limit ?`

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { inTransaction } from '../../postgres/cancellable.ts'
-import { lockAccount } from '../payment-changes.ts'
+import { lockAccount, STORE_ENTRIES } from '../payment-changes.ts'
 import { claimPayments, requestPages, settleStored } from '../request-ledger.ts'
 import { COUNT_PAYMENTS } from './check-account.ts'
 
@@ -11,7 +11,7 @@ export interface RepairOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Rebuilds an account's derived rows: settles its requests, then counts its payments. The account's writers wait until it is done. */
+/** Rebuilds an account's derived rows: settles its requests, then counts its payments and indexes their metadata. The account's writers wait until it is done. */
 export function repairAccount(
   knex: Knex,
   accountId: number,
@@ -26,6 +26,8 @@ export function repairAccount(
     }
     await trx('payment_statistics').where({ account_id: accountId }).delete()
     await trx.raw(STORE_COUNTS, [accountId, accountId])
+    await trx('payment_metadata').where({ account_id: accountId }).delete()
+    await trx.raw(STORE_ENTRIES, [accountId])
     if (!isLogWrong) return
     await trx('payment_changes').where({ account_id: accountId }).delete()
     await trx.raw('update account_changes set pruned_change = last_change where account_id = ?', [accountId])
