@@ -143,11 +143,12 @@ async function isAgreed(nodes: ChainNodes, first: number, headers: readonly Head
 
 /** Makes a function that says of a bloom whether its block has no event of a followed contract. */
 function excluderOf({ startOf, factories }: BlockTools): (bloom: Uint8Array) => boolean {
-  const payments = [eventTopics.erc20Payment, eventTopics.nativePayment].map(bloomBitsOf)
+  const { erc20Payment, nativePayment, listingAdded, listingRemoved } = eventTopics
+  const others = [erc20Payment, nativePayment, listingAdded, listingRemoved].map(bloomBitsOf)
   const creations = [eventTopics.tokenRequestProxy, eventTopics.nativeRequestProxy].map(bloomBitsOf)
   const pairs: readonly (readonly [BloomBits, readonly BloomBits[]])[] = [...startOf.keys()].map((address) => [
     bloomBitsOf(address),
-    factories.has(address) ? creations : payments,
+    factories.has(address) ? creations : others,
   ])
   return (bloom) =>
     !pairs.some(([address, topics]) => mayHold(bloom, address) && topics.some((topic) => mayHold(bloom, topic)))
