@@ -41,5 +41,7 @@ function strip(file: FileDescriptorProto): void {
 
 function stripMessage(message: DescriptorProto): void {
   for (const field of message.field) delete field.options
+  message.reservedRange = []
+  message.reservedName = []
   for (const nested of message.nestedType) stripMessage(nested)
 }

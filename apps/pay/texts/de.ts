@@ -37,7 +37,7 @@ export const texts: PayTexts = {
     },
     SECRET_KEY: {
       title: 'Verwenden Sie diesen Link nicht',
-      says: 'Er enthält den geheimen Schlüssel des Shops. Sagen Sie dem Shop, dass er ihn widerrufen und Links mit einem öffentlichen Schlüssel (wbp_…) erstellen soll.',
+      says: 'Er enthält den geheimen Schlüssel des Shops. Sagen Sie dem Shop, dass er ihn widerrufen soll.',
     },
     BAD_REFERENCE: {
       title: 'Dieser Link ist unvollständig',

@@ -33,7 +33,7 @@ export const en = {
     NO_KEY: { title: 'This link is incomplete', says: 'The shop’s key is missing. Ask the shop for a new link.' },
     SECRET_KEY: {
       title: 'Do not use this link',
-      says: 'It contains the shop’s secret key. Tell the shop to revoke it and to create links with a publishable key (wbp_…).',
+      says: 'It contains the shop’s secret key. Tell the shop to revoke it.',
     },
     BAD_REFERENCE: {
       title: 'This link is incomplete',

@@ -37,7 +37,7 @@ export const texts: PayTexts = {
     },
     SECRET_KEY: {
       title: 'No use este enlace',
-      says: 'Contiene la clave secreta de la tienda. Dígale a la tienda que la revoque y que cree los enlaces con una clave publicable (wbp_…).',
+      says: 'Contiene la clave secreta de la tienda. Dígale a la tienda que la revoque.',
     },
     BAD_REFERENCE: {
       title: 'Este enlace está incompleto',

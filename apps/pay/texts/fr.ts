@@ -38,7 +38,7 @@ export const texts: PayTexts = {
     },
     SECRET_KEY: {
       title: 'N’utilisez pas ce lien',
-      says: 'Il contient la clé secrète de la boutique. Dites à la boutique de la révoquer et de créer ses liens avec une clé publiable (wbp_…).',
+      says: 'Il contient la clé secrète de la boutique. Dites à la boutique de la révoquer.',
     },
     BAD_REFERENCE: {
       title: 'Ce lien est incomplet',
