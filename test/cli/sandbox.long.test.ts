@@ -191,14 +191,14 @@ describe('what is refused', () => {
       'payRequest',
       () => ({ paymentReference: reference(), wallet: 'empty', route: 'REQUEST_NETWORK_PAYMENT' }),
       'ROUTE_UNAVAILABLE',
-      '',
+      'wallet',
     ],
     [
       'a wallet without routes',
       'payRequest',
       () => ({ paymentReference: reference(), wallet: 'empty' }),
       'ROUTE_UNAVAILABLE',
-      '',
+      'wallet',
     ],
     [
       'a wallet without gas',
