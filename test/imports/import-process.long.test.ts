@@ -38,6 +38,8 @@ const lineOf = (n: number) =>
     refunds: [],
     refundedAmount: '0',
     statusHistory: [],
+    marks: [],
+    metadata: {},
   }).replace('.5Z', '.500Z')
 
 const linesOf = (from: number, to: number) =>
