@@ -26,8 +26,8 @@ export interface CheckOptions {
 
 /**
  * Proves that an account's derived rows follow from its payments, refunds and requests: that the statistics are exact (their times may be
- * a superset), that metadata is indexed, that the log of changes has no gaps and fits the payments, that requests know their payments and topics, and that status
- * and refunds are settled. It reads one snapshot and blocks no writer.
+ * a superset), that metadata is indexed, that the log of changes has no gaps and fits the payments, that requests know their payments and
+ * topics, and that status and refunds are settled. It reads one snapshot and blocks no writer.
  */
 export function checkAccount(knex: Knex, accountId: number, options: CheckOptions): Promise<Checked> {
   const { signal, onProgress, onDifference } = options
@@ -363,9 +363,11 @@ async function checkMetadata(trx: Knex, accountId: number): Promise<Difference[]
   return rows.map((row) => ({ check: 'statistics', ...row }))
 }
 
+const ENTRY = `select id, pair, concat_ws(' ', status, timestamp, amount_in_usd) as entry`
+
 /** Binds the account twice, then a limit. */
 const COMPARE_ENTRIES = `
   select id || ' ' || pair as "where", coalesce(s.entry, 'none') as stored, coalesce(p.entry, 'none') as expected
-  from (select id, pair, concat_ws(' ', status, timestamp, amount_in_usd) as entry from payment_metadata where account_id = ?) s
-  full join (select id, pair, concat_ws(' ', status, timestamp, amount_in_usd) as entry from (${READ_ENTRIES}) entries) p using (id, pair)
+  from (${ENTRY} from payment_metadata where account_id = ?) s
+  full join (${ENTRY} from (${READ_ENTRIES}) entries) p using (id, pair)
   where s.entry is distinct from p.entry order by 1 limit ?`
