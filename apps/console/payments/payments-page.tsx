@@ -42,13 +42,14 @@ const change = (make: (before: URLSearchParams) => URLSearchParams) => show(make
 export function PaymentsPage() {
   const { query } = useLocation()
   const unordered = useUnordered(query)
+  const [isPaused, setPaused] = useState(false)
   useEffect(() => rememberPlace('payments', `/payments${searchOf(query)}`), [query])
   return (
     <Page title={paymentsTexts.title} actions={<ExportView query={query} />}>
       <div className="stack">
         <FilterBox query={unordered} onChange={change} />
-        <SumsCard query={unordered} onChange={change} />
-        <List query={query} />
+        <SumsCard query={unordered} isPaused={isPaused} onChange={change} />
+        <List query={query} onPause={setPaused} />
       </div>
     </Page>
   )
@@ -76,13 +77,20 @@ function WrongFilters({ filters }: { filters: readonly Filter[] }) {
   )
 }
 
-function List({ query }: { query: URLSearchParams }) {
+interface ListProps {
+  readonly query: URLSearchParams
+  /** Says whether what stands above the rows has to stay as it is, which would move them. */
+  readonly onPause: (isPaused: boolean) => void
+}
+
+function List({ query, onPause }: ListProps) {
   const area = useRef<HTMLDivElement>(null)
   const [isStopped, setStopped] = useState(false)
   const isHeld = useHold(area)
   const isPaused = isStopped || isHeld
   const { page, live, connection, isTail, resume } = usePayments(query, isPaused)
   useEffect(() => {
+    onPause(isPaused)
     if (!isPaused) resume()
   }, [isPaused])
   const failure = failureOf(page)

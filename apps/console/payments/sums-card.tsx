@@ -39,21 +39,24 @@ const SUMS = [SumOf.AMOUNTS, SumOf.REFUNDS, SumOf.NET]
 
 interface SumsCardProps {
   readonly query: URLSearchParams
+  /** Keeps what is shown until it ends. */
+  readonly isPaused: boolean
   /** Shows the query that is made of the one before. */
   readonly onChange: (make: (before: URLSearchParams) => URLSearchParams) => void
 }
 
 /** How much came in, in all and over time. Failed payments stand beside it, and in the chart only by status or alone. */
-export const SumsCard = memo(function SumsCard({ query, onChange }: SumsCardProps) {
+export const SumsCard = memo(function SumsCard({ query, isPaused, onChange }: SumsCardProps) {
   const zone = useZone()
   const state = chartStateOf(query, dayIn(new Date(), zone))
   const filter = useMemo(() => searchFilters(query), [query])
   const isFailed = isFailedOnly(filter)
   // The service leaves failed payments out of sums by itself, so one answer has the sums and the bars.
   const charted = isFailed || state.split === 'status' ? filter : withoutFailed(filter)
-  const summary = useSummary(charted, { sums: SUMS, groupBy: groupsOf(state), timeZone: zone })
+  const refetchInterval = isPaused ? false : SUMS_MS
+  const summary = useSummary(charted, { sums: SUMS, groupBy: groupsOf(state), timeZone: zone }, { refetchInterval })
   const hasFailedBeside = !isFailed && mayHaveFailed(filter)
-  const failedToo = useSummary(failedOf(filter), {}, hasFailedBeside)
+  const failedToo = useSummary(failedOf(filter), {}, { refetchInterval, enabled: hasFailedBeside })
   const known = useKnownNames(true)
   // The list says it.
   if (missingScope(summary.error) !== undefined) return null
@@ -76,7 +79,7 @@ export const SumsCard = memo(function SumsCard({ query, onChange }: SumsCardProp
   const changeChart = (name: ChartSetting, value: string) => onChange((before) => withParameter(before, name, value))
   return (
     <section className="card sums-card" aria-label={paymentsTexts.chart.label}>
-      {summary.data === undefined ? (
+      {summary.data === undefined || failedToo.isLoading ? (
         <Waiting lines={5} />
       ) : (
         <Totals
@@ -102,16 +105,20 @@ type SummaryQuestion = Pick<
   'groupBy' | 'sums' | 'timeZone'
 >
 
+interface Reading {
+  readonly refetchInterval: number | false
+  readonly enabled?: boolean
+}
+
 /** Sums of a filter, read again while the page can be seen. */
-function useSummary(filter: WatchFilter, question: SummaryQuestion, isWanted = true) {
+function useSummary(filter: WatchFilter, question: SummaryQuestion, reading: Reading) {
   const waybill = useWaybill()
   const asked = { ...filter, ...question }
   return useQuery({
     queryKey: ['sums', asked],
     queryFn: ({ signal }) => waybill.summarizePayments(asked, { signal }),
     placeholderData: keepPreviousData,
-    refetchInterval: SUMS_MS,
-    enabled: isWanted,
+    ...reading,
   })
 }
 
