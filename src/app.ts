@@ -157,7 +157,7 @@ export async function composeService(options: ServiceOptions) {
   })
   if (meter !== undefined) measure(meter, options, limits)
   const processKeys = await keysOf(options)
-  const auth = createAuth({ knex, logger, now, processKeys, openCallsPerMinute: options.openCallsPerMinute })
+  const auth = createAuth({ ...shared, knex, logger, now, processKeys, openCallsPerMinute: options.openCallsPerMinute })
   const lists = createRequestListRepository(knex)
   const requests = createRequests({
     repository: requestRepository,

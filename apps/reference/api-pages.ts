@@ -98,14 +98,15 @@ function writeSample(operation: Operation, { content }: ApiResponse, { resolve }
 }
 
 function writeAccess(operation: Operation, aliases: readonly PlacedOperation[]): string {
-  const scope = operation.security.flatMap((scheme) => scheme.apiKey ?? [])[0]
+  const scopes = operation.security[0]?.apiKey
+  const key = scopes?.[0] === undefined ? 'Any secret key' : `Key with the scope \`${scopes[0]}\``
   const others = [
     operation.security.length > 1 && ', or a ticket',
     operation['x-publishable'] && ', or a publishable key',
   ]
   const rpc = operation['x-rpc']
   return [
-    scope === undefined ? 'No key.' : `Key with the scope \`${scope}\`${others.filter(Boolean).join('')}.`,
+    scopes === undefined ? 'No key.' : `${key}${others.filter(Boolean).join('')}.`,
     ...aliases.map(({ method, path }) => `Also \`${method} ${path}\`.`),
     ...(rpc === undefined ? [] : [`gRPC, gRPC-Web, Connect: \`${rpc}\`.`]),
   ].join(' ')

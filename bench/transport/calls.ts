@@ -29,6 +29,7 @@ const knex = createDatabase('postgres://nowhere.invalid/none')
 
 export const { authenticate } = createAuth({
   knex,
+  cursorSecret: Buffer.alloc(32),
   logger,
   now: () => new Date(),
   processKeys: [{ key: API_KEY, account: { id: 1, name: 'bench' } }],

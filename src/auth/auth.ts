@@ -7,7 +7,7 @@ import type { Caller, ReportLimit } from './caller.ts'
 import { createFindKeyInForce, isInForce, PUBLISHABLE_CALLS_PER_MINUTE, stateOf } from './find-key-in-force.ts'
 import { createCountAddress } from './limit-addresses.ts'
 import { createCountCall } from './limit-calls.ts'
-import { listKeyChanges, listKeys } from './list-keys.ts'
+import { type KeyPage, listKeyChanges, listKeys, readKeyPage } from './list-keys.ts'
 import { createKeys } from './manage-keys.ts'
 import { createPageOrigins } from './page-origins.ts'
 import { createRecordUse } from './record-use.ts'
@@ -21,6 +21,8 @@ export interface AuthOptions {
   readonly knex: Knex
   readonly logger: Logger
   readonly now: () => Date
+  /** 32 bytes, the same for all processes on one database. */
+  readonly cursorSecret: Uint8Array
   /** The demo's keys; set in a demo process only. */
   readonly processKeys?: readonly ProcessKey[] | undefined
   /** Calls a minute of an address without a key; 0 for no limit; {@link DEFAULT_OPEN_CALLS_PER_MINUTE} when absent. */
@@ -40,7 +42,8 @@ export type KeysCalls = Auth['keyCalls']
 
 /** Composes what identifies callers and limits their calls, on a migrated database. */
 export function createAuth(options: AuthOptions) {
-  const { knex, logger, now, limitClock, leaseTimeoutMs, openCallsPerMinute = DEFAULT_OPEN_CALLS_PER_MINUTE } = options
+  const { knex, logger, now, cursorSecret, limitClock, leaseTimeoutMs } = options
+  const { openCallsPerMinute = DEFAULT_OPEN_CALLS_PER_MINUTE } = options
   const repository = createApiKeyRepository(knex)
   const monotonicMs = limitClock?.monotonicMs ?? (() => performance.now())
   const countAddress = createCountAddress({ callsPerMinute: openCallsPerMinute, monotonicMs })
@@ -75,7 +78,11 @@ export function createAuth(options: AuthOptions) {
     /** What callers may ask about the keys of their account. */
     keyCalls: {
       keys: createKeys({ repository, now, processKeys }),
-      list: (account: Account, signal?: AbortSignal) => listKeys(repository, account, now(), signal),
+      /** The key of a call; undefined once it has ended. */
+      find: findKeyInForce,
+      checkList: (account: Account, page: KeyPage) => void readKeyPage(cursorSecret, account, page),
+      list: (account: Account, page: KeyPage, signal?: AbortSignal) =>
+        listKeys({ repository, cursorSecret }, account, page, now(), signal),
       listChanges: (account: Account, id: string | undefined, signal?: AbortSignal) =>
         listKeyChanges(knex, account, id, signal),
       stateOf: (key: StoredApiKey) => stateOf(key, now()),

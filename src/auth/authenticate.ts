@@ -30,11 +30,12 @@ export interface Credentials {
 /**
  * Identifies the caller and counts the call: against the limit of the key or, without a valid key, of the address.
  *
+ * @param scope - what the key must be allowed; `any`: no more than to be a secret key
  * @param report - receives the state of the limit that the call counted against, also when the call is refused
  * @throws WaybillError RATE_LIMITED, MISSING_API_KEY, INVALID_API_KEY, INVALID_TICKET, MISSING_SCOPE, MISSING_ACCOUNT,
  *   UNKNOWN_ACCOUNT, ACCOUNT_NOT_ALLOWED, NOT_FOR_PUBLISHABLE_KEYS, ORIGIN_NOT_ALLOWED
  */
-export type Authenticate = (credentials: Credentials, scope: Scope, report: ReportLimit) => Promise<Caller>
+export type Authenticate = (credentials: Credentials, scope: Scope | 'any', report: ReportLimit) => Promise<Caller>
 
 /** A key that exists only in this process and is never stored. */
 export interface ProcessKey {
@@ -130,7 +131,8 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   return async ({ apiKey, ticket, account, address, page }, scope, report) => {
     const spend = () => countAddress(address(), report)
     if (apiKey === null || apiKey === '') {
-      if (typeof ticket === 'string') return tickets.redeem(ticket, { scope, account, address, report })
+      if (typeof ticket === 'string' && scope !== 'any')
+        return tickets.redeem(ticket, { scope, account, address, report })
       spend()
       throw waybillError('MISSING_API_KEY', {})
     }
@@ -144,7 +146,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
       return { account: await chooseAccount(key, account), keyId: key.id, page: caller }
     }
     await countCall(key.id, key.callsPerMinute, report)
-    if (!key.scopes.includes(scope)) throw waybillError('MISSING_SCOPE', { scope })
+    if (scope !== 'any' && !key.scopes.includes(scope)) throw waybillError('MISSING_SCOPE', { scope })
     const { id: keyId, share } = key
     return { account: await chooseAccount(key, account), keyId, share, operates: operatesOn(key) }
   }

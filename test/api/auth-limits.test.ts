@@ -36,6 +36,7 @@ afterAll(() => database.drop())
 function startProcess({ openCallsPerMinute = 0 } = {}) {
   const { authenticate } = createAuth({
     knex: database.knex,
+    cursorSecret: Buffer.alloc(32),
     logger: recordLogs(),
     now,
     openCallsPerMinute,

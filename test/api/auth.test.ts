@@ -34,7 +34,13 @@ type AsCaller = (
 
 function startProcess(processKey?: ProcessKey): AsCaller {
   const processKeys = processKey === undefined ? [] : [processKey]
-  const { authenticate } = createAuth({ knex: database.knex, logger: recordLogs(), now: () => NOW, processKeys })
+  const { authenticate } = createAuth({
+    knex: database.knex,
+    cursorSecret: Buffer.alloc(32),
+    logger: recordLogs(),
+    now: () => NOW,
+    processKeys,
+  })
   return (credentials, scope) => authenticate({ ...credentials, address: () => '192.0.2.1' }, scope, () => {})
 }
 

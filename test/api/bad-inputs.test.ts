@@ -200,6 +200,7 @@ const goodRequests: Readonly<Record<string, JsonObject>> = {
   ListChains: {},
   ListUnmatchedEvents: {},
   CreateKey: { scopes: ['payments:read'] },
+  GetOwnKey: {},
   ListKeys: {},
   RotateKey: { id: UNKNOWN_ID },
   RevokeKey: { id: UNKNOWN_ID },

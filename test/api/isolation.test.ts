@@ -146,11 +146,13 @@ async function takeCursors(): Promise<Values> {
   const second = await take(`/payments?cursor=${first.nextCursor}`)
   const requests = await take('/v1/request?limit=2')
   const asPlatform = { 'x-api-key': running.keys.platform, 'x-account': 'shop' }
+  const keys = await take('/v1/keys?limit=1')
   const unmatched = await take('/v1/unmatched?limit=1', asPlatform)
   return {
     'cursor.next': first.nextCursor,
     'cursor.prev': second.prevCursor,
     'cursor.requests': requests.nextCursor,
+    'cursor.keys': keys.nextCursor,
     'cursor.unmatched': unmatched.nextCursor,
   }
 }
@@ -196,7 +198,8 @@ async function askAll(only: (method: DescMethod) => boolean, callers: readonly C
 
 /** Every caller has keys of its own, which others of its account made too. An answer stays whole where it names a key of the account. */
 function withoutOwnKeys(name: string, answer: string): string {
-  const isOfKeys = /KeysService.ListKey(?:s|Changes)$/.test(name) && !ownKeyIds.some((id) => answer.includes(id))
+  const isOfKeys =
+    /KeysService.(?:GetOwnKey|ListKeys|ListKeyChanges)$/.test(name) && !ownKeyIds.some((id) => answer.includes(id))
   return isOfKeys ? (/"(?:reason|error)"/.test(answer) ? answer : 'own keys') : answer
 }
 

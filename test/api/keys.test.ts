@@ -58,7 +58,12 @@ interface Json {
   readonly lastUsedAt?: string
   readonly keys: readonly Json[]
   readonly changes: readonly object[]
-  readonly pagination: { readonly limit: number; readonly hasMore: boolean }
+  readonly pagination: {
+    readonly limit: number
+    readonly hasMore: boolean
+    readonly nextCursor?: string
+    readonly prevCursor?: string
+  }
   readonly details?: readonly { readonly reason?: string }[]
 }
 
@@ -90,7 +95,8 @@ async function call(key: string, path: string, { body, headers, at = url }: Sent
 const create = (key: string, body: object, sent: Omit<Sent, 'body'> = {}) => call(key, '/v1/keys', { body, ...sent })
 const rotate = (key: string, id: string, body: object = {}) => call(key, `/v1/keys/${id}:rotate`, { body })
 const revoke = (key: string, id: string) => call(key, `/v1/keys/${id}:revoke`, { body: {} })
-const list = async (key: string) => (await call(key, '/v1/keys')).json.keys
+const page = async (key: string, query = '') => (await call(key, `/v1/keys${query}`)).json
+const list = async (key: string) => (await page(key)).keys
 
 /** All that is stored of keys, but for their last use. */
 async function stored(): Promise<string> {
@@ -262,7 +268,7 @@ describe('what a key may not do; nothing gets in', () => {
       now: now(),
       origins: ['https://a.example'],
     })
-    for (const path of ['/v1/keys', '/v1/keys:changes']) {
+    for (const path of ['/v1/keys', '/v1/keys:changes', '/v1/keys:own']) {
       expect(await call(key, path, { headers: { origin: 'https://a.example' } })).toMatchObject({
         status: 403,
         reason: 'NOT_FOR_PUBLISHABLE_KEYS',
@@ -333,7 +339,9 @@ describe('a key that has ended', () => {
     const { key: maker } = await issue()
     const [revoked, rotated] = [await issue(), await issue()]
     const limitClock = { now, monotonicMs: () => nowMs }
-    const processes = [1, 2].map(() => createAuth({ knex: database.knex, logger: logs, now, limitClock }))
+    const processes = [1, 2].map(() =>
+      createAuth({ knex: database.knex, cursorSecret: Buffer.alloc(32), logger: logs, now, limitClock }),
+    )
     const outcomes = (key: string) =>
       Promise.all(
         processes.map(({ authenticate }) =>
@@ -432,6 +440,85 @@ describe('keys over the API', () => {
     ])
     expect((await revoke(key, own.id)).json.state).toBe('REVOKED')
     expect(await call(key, '/v1/keys:changes', { at: await startProcess() })).toMatchObject(refused)
+  })
+
+  it('are listed by pages, forward and back, also those that end meanwhile', async () => {
+    const { key } = await issue({ account: 'paged' })
+    // Of equal times, and of three kinds.
+    for (let n = 0; n < 60; n++) {
+      const { stored } = await issue({ account: 'paged', ...(n % 3 === 0 && inDays(n % 2)) })
+      if (n % 3 === 1) await revokeKey(repository, stored.id, now())
+      if (n % 7 === 0) nowMs += 1
+    }
+    const { keys: all } = await page(key, '?limit=100')
+    expect(all).toHaveLength(61)
+    const whole = all.map(({ id }) => id)
+    const ended = all.map(({ state }) => state !== 'IN_FORCE')
+    expect(ended.indexOf(true)).toBe(ended.filter((each) => !each).length)
+    const byDefault = await page(key)
+    expect([byDefault.keys.length, byDefault.pagination.limit]).toEqual([20, 20])
+    const before = nowMs
+    let at = await page(key, '?limit=7')
+    const pages = [at.keys]
+    // Keys with two days end: they keep their places.
+    nowMs += 2 * DAY_S * 1_000
+    while (at.pagination.nextCursor !== undefined) {
+      expect(at.pagination).toMatchObject({ limit: 7, hasMore: true })
+      at = await page(key, `?cursor=${at.pagination.nextCursor}`)
+      pages.push(at.keys)
+    }
+    expect(pages.flat().map(({ id }) => id)).toEqual(whole)
+    expect(at.pagination.hasMore).toBe(false)
+    const back = [at.keys]
+    while (at.pagination.prevCursor !== undefined) {
+      at = await page(key, `?cursor=${at.pagination.prevCursor}`)
+      back.unshift(at.keys)
+    }
+    expect(back.map((each) => each.map(({ id }) => id))).toEqual(pages.map((each) => each.map(({ id }) => id)))
+    const wider = await page(key, `?cursor=${byDefault.pagination.nextCursor}&limit=1000`)
+    expect([wider.keys.length, wider.pagination.limit]).toEqual([41, 100])
+    nowMs = before
+  })
+
+  it('say of themselves what they may do, whatever that is', async () => {
+    for (const scopes of [['chains:read'], ['operations:read'], ['requests:write', 'keys:write']] as const) {
+      const { key, stored: own } = await issue({ scopes, callsPerMinute: 60, note: 'mine', ...inDays(9) })
+      const { json, text } = await call(key, '/v1/keys:own')
+      const { id, hint } = own
+      expect(json).toMatchObject({ id, hint, scopes, rate: 60, note: 'mine', state: 'IN_FORCE' })
+      expect(text).not.toContain(key)
+      await revokeKey(repository, id, now())
+      expect(await call(key, '/v1/keys:own')).toMatchObject(refused)
+    }
+    const { key, stored: own } = await issue({ account: 'platform', scopes: PLATFORM })
+    expect(await call(key, '/v1/keys:own')).toMatchObject({ status: 400, reason: 'MISSING_ACCOUNT' })
+    expect((await call(key, '/v1/keys:own', inShop)).json).toMatchObject({ id: own.id, scopes: PLATFORM })
+    expect(await call('', '/v1/keys:own')).toMatchObject({ status: 401, reason: 'MISSING_API_KEY' })
+  })
+
+  it.each([
+    ['?limit=-1', 'INVALID_LIMIT'],
+    ['?limit=many', 'INVALID_LIMIT'],
+    ['?limit=1.5', 'INVALID_LIMIT'],
+    ['?limit=99999999999', 'INVALID_LIMIT'],
+    ['?cursor=', 'INVALID_CURSOR'],
+    ['?cursor=AAAA', 'INVALID_CURSOR'],
+    ['?cursor=OTHERS', 'INVALID_CURSOR'],
+    ['?cursor=TAMPERED', 'INVALID_CURSOR'],
+    ['?state=IN_FORCE', 'UNKNOWN_PARAMETER'],
+    ['?limit=1&limit=2', 'DUPLICATE_PARAMETER'],
+  ])('are not listed by %s: %s', async (query, reason) => {
+    const cursorOf = async (account: string) => {
+      const { key } = await issue({ account })
+      await issue({ account })
+      return { key, cursor: (await page(key, '?limit=1')).pagination.nextCursor ?? '' }
+    }
+    const [own, foreign] = [await cursorOf('lists'), await cursorOf('others')]
+    const { cursor } = own
+    const sent = query
+      .replace('OTHERS', foreign.cursor)
+      .replace('TAMPERED', `${cursor.slice(0, -2)}${cursor.endsWith('A') ? 'B' : 'A'}${cursor.at(-1)}`)
+    expect(await call(own.key, `/v1/keys${sent}`)).toMatchObject({ status: 400, reason })
   })
 
   it('have their changes listed, newest first, with the key that made them', async () => {

@@ -36,6 +36,7 @@ beforeAll(async () => {
   database = await createTestDatabase()
   const auth = createAuth({
     knex: database.knex,
+    cursorSecret: Buffer.alloc(32),
     logger: recordLogs(),
     now,
     openCallsPerMinute: OPEN_CALLS,

@@ -13,6 +13,7 @@ import { importLines } from '../../src/imports/lines/import-lines.ts'
 import { findFreePort } from '../support/data/free-port.ts'
 import { seedPayments, type Values } from '../support/data/seed-payments.ts'
 import { revokeKey } from '../support/keys.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { runWaybill, withoutPackages } from '../support/process.ts'
 import { runCommand } from '../support/run-command.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
@@ -259,7 +260,7 @@ describe('without the service or its consent', () => {
     expect(await names()).toEqual(['list_chains'])
     await revokeKey(repository, stored.id, NOW)
     await expect.poll(() => names().catch(({ message }: Error) => message)).toMatch(/^INVALID_API_KEY: /)
-    expect(await client.callTool({ name: 'list_chains' })).toMatchObject({ isError: true })
+    await expect.poll(() => client.callTool({ name: 'list_chains' }), PATIENCE).toMatchObject({ isError: true })
     await listener.stop({ graceMs: 0 })
   })
 })

@@ -34,7 +34,14 @@ function startProcess({
   processKey?: ProcessKey
 } = {}) {
   const processKeys = processKey === undefined ? [] : [processKey]
-  const auth = createAuth({ knex, logger: recordLogs(), now: () => now, processKeys, openCallsPerMinute: 0 })
+  const auth = createAuth({
+    knex,
+    cursorSecret: Buffer.alloc(32),
+    logger: recordLogs(),
+    now: () => now,
+    processKeys,
+    openCallsPerMinute: 0,
+  })
   const redeem = (ticket: string, account: string | null = null) => {
     const credentials = { apiKey: null, ticket, account, address: () => '192.0.2.1' }
     return auth.authenticate(credentials, 'payments:read', () => {})
@@ -136,7 +143,13 @@ it('has no scope that its key lacks', async () => {
 })
 
 it("counts against the key's limit, and an invalid one against the client address", async () => {
-  const auth = createAuth({ knex: database.knex, logger: recordLogs(), now: () => now, openCallsPerMinute: 1 })
+  const auth = createAuth({
+    knex: database.knex,
+    cursorSecret: Buffer.alloc(32),
+    logger: recordLogs(),
+    now: () => now,
+    openCallsPerMinute: 1,
+  })
   const { stored } = await issueApiKey(repository, {
     account: 'acme',
     scopes: ['payments:read'],

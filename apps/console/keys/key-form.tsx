@@ -1,26 +1,31 @@
 import { type Key, type Waybill, WaybillCallError } from '@waybill/client'
 import { useState } from 'react'
 import { keysTexts as texts } from '../../shared/texts.ts'
-import { Button, Choice, Form, TextField } from '../parts/fields.tsx'
+import { Button, Choice, FileField, Form, TextField } from '../parts/fields.tsx'
 import { ErrorNotice } from '../parts/notices.tsx'
 import { useAction } from '../parts/signed-in.tsx'
 
 type Scope = keyof typeof texts.scopes
 const scopes = Object.keys(texts.scopes) as Scope[]
 
-const nothing = { note: '', rate: '', expiresAt: '', origins: '', name: '', color: '' }
+const nothing = { note: '', expiresAt: '', origins: '', name: '', color: '', cornerRadius: '', rate: '', share: '' }
+const fields: readonly string[] = [...Object.keys(nothing), 'logo']
 
 /** What was left empty is left out. What is no number is refused by the service, in its words. */
 function messageOf(
-  { origins, rate, name, color, ...typed }: typeof nothing,
+  { note, expiresAt, origins, name, color, cornerRadius, rate, share }: typeof nothing,
   chosen: readonly Scope[],
   isPublic: boolean,
 ) {
-  const all = Object.entries(isPublic ? { ...typed, name, color } : typed)
-  const given = Object.fromEntries(all.filter(([, text]) => text !== ''))
-  if (isPublic) return { ...given, origins: origins.split(/[\s,]+/).filter((each) => each !== '') }
-  const calls = rate === '' ? {} : { rate: /^\d{1,9}$/.test(rate) ? Number(rate) : -1 }
-  return { ...given, ...calls, scopes: [...chosen] }
+  const texts = isPublic ? { note, expiresAt, name, color } : { note, expiresAt, share }
+  const given = Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== ''))
+  if (!isPublic) return { ...given, ...numberOf('rate', rate), scopes: [...chosen] }
+  const listed = origins.split(/[\s,]+/).filter((each) => each !== '')
+  return { ...given, ...numberOf('cornerRadius', cornerRadius), origins: listed }
+}
+
+function numberOf(name: 'rate' | 'cornerRadius', text: string) {
+  return text === '' ? {} : { [name]: /^\d{1,9}$/.test(text) ? Number(text) : -1 }
 }
 
 interface FormProps {
@@ -34,16 +39,21 @@ export function KeyForm({ onCreated, onLeave }: FormProps) {
   const [typed, setTyped] = useState(nothing)
   const [chosen, setChosen] = useState<readonly Scope[]>(['payments:read', 'requests:read'])
   const isPublishable = kind === 'publishable'
-  const create = (waybill: Waybill) => waybill.createKey(messageOf(typed, chosen, isPublishable))
+  const [logo, setLogo] = useState<File>()
+  const create = async (waybill: Waybill) => {
+    const image = isPublishable && logo !== undefined ? { logo: new Uint8Array(await logo.arrayBuffer()) } : {}
+    return waybill.createKey({ ...messageOf(typed, chosen, isPublishable), ...image })
+  }
   const { mutate, isPending, error } = useAction(['keys'], create, onCreated)
   const violations = error instanceof WaybillCallError ? error.fieldViolations : []
+  const wrongWith = (name: string) => violations.find((each) => each.field === name)?.description
   const field = (name: keyof typeof nothing) => ({
     ...texts.fields[name],
     value: typed[name],
     onType: (value: string) => setTyped((before) => ({ ...before, [name]: value })),
-    wrong: violations.find((each) => each.field === name)?.description,
+    wrong: wrongWith(name),
   })
-  const isSaid = violations.length > 0 && violations.every((each) => each.field in nothing)
+  const isSaid = violations.length > 0 && violations.every((each) => fields.includes(each.field))
   const isEmpty = isPublishable ? typed.origins.trim() === '' : chosen.length === 0
   const toggle = (scope: Scope) =>
     setChosen((before) => (before.includes(scope) ? before.filter((each) => each !== scope) : [...before, scope]))
@@ -56,7 +66,9 @@ export function KeyForm({ onCreated, onLeave }: FormProps) {
         <>
           <TextField {...field('origins')} maxLength={8_192} inputMode="url" required isMono />
           <TextField {...field('name')} />
+          <FileField {...texts.logo} wrong={wrongWith('logo')} accept="image/*" onFile={setLogo} />
           <TextField {...field('color')} isMono />
+          <TextField {...field('cornerRadius')} inputMode="numeric" />
         </>
       ) : (
         <>
@@ -70,6 +82,7 @@ export function KeyForm({ onCreated, onLeave }: FormProps) {
             ))}
           </fieldset>
           <TextField {...field('rate')} inputMode="numeric" />
+          <TextField {...field('share')} inputMode="decimal" />
         </>
       )}
       <TextField {...field('note')} />

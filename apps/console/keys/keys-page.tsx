@@ -1,24 +1,30 @@
-import { useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type Key, Key_State, type KeyChange, KeyChange_Action } from '@waybill/client'
 import { useState } from 'react'
 import { keysTexts as texts } from '../../shared/texts.ts'
 import { announce } from '../parts/announcer.tsx'
-import { Table } from '../parts/blocks.tsx'
+import { Paging, Table } from '../parts/blocks.tsx'
 import { Button, Choice, Form } from '../parts/fields.tsx'
+import { searchOf, useLocation } from '../parts/location.ts'
 import { Empty, ErrorNotice, ShownOnce, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { Badge, Copyable, Time } from '../parts/shown-values.tsx'
 import { useAction, useWaybill } from '../parts/signed-in.tsx'
 import { KeyForm } from './key-form.tsx'
 
+const ROWS = 100
+const placeOf = (cursor: string) => `/keys${searchOf(new URLSearchParams({ cursor }))}`
+
 export function KeysPage() {
   const waybill = useWaybill()
+  const cursor = useLocation().query.get('cursor')
   const { data, error, refetch } = useQuery({
-    queryKey: ['keys'],
+    queryKey: ['keys', cursor],
     queryFn: async ({ signal }) => {
-      const { keys } = await waybill.listKeys({}, { signal })
-      return { keys, changes: (await waybill.listKeyChanges({}, { signal })).changes }
+      const listed = await waybill.listKeys(cursor === null ? { limit: ROWS } : { cursor }, { signal })
+      return { ...listed, changes: (await waybill.listKeyChanges({}, { signal })).changes }
     },
+    placeholderData: keepPreviousData,
   })
   /** The form that is open: of a new key, or of one that is rotated. */
   const [open, setOpen] = useState<'create' | Key>()
@@ -46,6 +52,7 @@ export function KeysPage() {
           </Empty>
         )}
         {data !== undefined && data.keys.length > 0 && <KeyTable keys={data.keys} onRotate={setOpen} />}
+        <Paging pagination={data?.pagination} placeOf={placeOf} />
         {data !== undefined && data.changes.length > 0 && <Changes {...data} />}
       </div>
     </Page>

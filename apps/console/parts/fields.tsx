@@ -42,8 +42,14 @@ export interface TextFieldProps extends Omit<ComponentProps<'input'>, 'id' | 'li
   readonly suggestions?: readonly SuggestedValue[]
 }
 
+type FieldProps = Omit<TextFieldProps, 'value' | 'onType'>
+
+interface FileFieldProps extends FieldProps {
+  readonly onFile: (file: File | undefined) => void
+}
+
 /** Suggestions are the browser's own list: it works by keyboard, on phones and for those who listen. */
-export function TextField(props: TextFieldProps) {
+export function TextField(props: FieldProps & Partial<TextFieldProps>) {
   const { label, help, wrong, isSaidElsewhere = false, isMono = false, onType, suggestions = [], ...input } = props
   const id = useId()
   return (
@@ -59,7 +65,7 @@ export function TextField(props: TextFieldProps) {
         list={suggestions.length === 0 ? undefined : `${id}-list`}
         aria-invalid={wrong !== undefined}
         aria-describedby={`${id}-wrong ${id}-help`}
-        onChange={(event) => onType(event.target.value)}
+        onChange={(event) => onType?.(event.target.value)}
       />
       {suggestions.length > 0 && (
         <datalist id={`${id}-list`}>
@@ -82,6 +88,11 @@ export function TextField(props: TextFieldProps) {
       )}
     </div>
   )
+}
+
+/** Chooses a file. */
+export function FileField({ onFile, ...field }: FileFieldProps) {
+  return <TextField {...field} type="file" onInput={(event) => onFile(event.currentTarget.files?.[0])} />
 }
 
 interface ChoiceProps {

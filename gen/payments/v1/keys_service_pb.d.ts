@@ -105,11 +105,40 @@ export declare type CreateKeyRequest = Message<"payments.v1.CreateKeyRequest"> &
 export declare const CreateKeyRequestSchema: GenMessage<CreateKeyRequest>;
 
 /**
+ * Asks for the key of the call.
+ *
+ * @generated from message payments.v1.GetOwnKeyRequest
+ */
+export declare type GetOwnKeyRequest = Message<"payments.v1.GetOwnKeyRequest"> & {
+};
+
+/**
+ * Describes the message payments.v1.GetOwnKeyRequest.
+ * Use `create(GetOwnKeyRequestSchema)` to create a new message.
+ */
+export declare const GetOwnKeyRequestSchema: GenMessage<GetOwnKeyRequest>;
+
+/**
  * Asks for the keys of the account.
  *
  * @generated from message payments.v1.ListKeysRequest
  */
 export declare type ListKeysRequest = Message<"payments.v1.ListKeysRequest"> & {
+  /**
+   * Maximum number of keys on the page. Default, also for 0: 20. Values above 100 count as 100. INVALID_LIMIT if
+   * negative. Example: `50`.
+   *
+   * @generated from field: optional int32 limit = 1;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `nextCursor` or `prevCursor` of an earlier answer. It carries the limit: send it alone. Default: the first page.
+   * INVALID_CURSOR.
+   *
+   * @generated from field: optional string cursor = 2;
+   */
+  cursor?: string | undefined;
 };
 
 /**
@@ -132,7 +161,7 @@ export declare type ListKeysResponse = Message<"payments.v1.ListKeysResponse"> &
   keys: Key[];
 
   /**
-   * There is always one page.
+   * Position of this page.
    *
    * @generated from field: payments.v1.Pagination pagination = 2;
    */
@@ -241,8 +270,8 @@ export declare type ListKeyChangesResponse = Message<"payments.v1.ListKeyChanges
 export declare const ListKeyChangesResponseSchema: GenMessage<ListKeyChangesResponse>;
 
 /**
- * Manages the API keys of an account. Every method needs a key with the scope `keys:write` in the header `x-api-key`
- * (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
+ * Manages the API keys of an account. Every method but GetOwnKey needs a key with the scope `keys:write` in the header
+ * `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
  *
  * A key creates, rotates and revokes only keys whose scopes it has itself, and hands out no higher rate, no larger share
  * and no longer life than its own (KEY_EXCEEDS_OWN). Keys with `accounts:any` are made in their own account; an
@@ -269,8 +298,19 @@ export declare const KeysService: GenService<{
     output: typeof KeySchema;
   },
   /**
+   * Returns the key with which it is called, without the key itself: what it may do and until when. Any secret key may
+   * call it.
+   *
+   * @generated from rpc payments.v1.KeysService.GetOwnKey
+   */
+  getOwnKey: {
+    methodKind: "unary";
+    input: typeof GetOwnKeyRequestSchema;
+    output: typeof KeySchema;
+  },
+  /**
    * Lists the keys of the account without the keys themselves: those in force, then those that ended, each newest first.
-   * At most 1,000: `pagination.hasMore` says that keys that ended longer ago are left out.
+   * Keys that end while the pages are read stay where they were, unless they are revoked.
    *
    * @generated from rpc payments.v1.KeysService.ListKeys
    */

@@ -12,7 +12,7 @@ import { file_payments_v1_pagination } from "./pagination_pb.js";
  * Describes the file payments/v1/keys_service.proto.
  */
 export const file_payments_v1_keys_service = /*@__PURE__*/
-  fileDesc("Ch5wYXltZW50cy92MS9rZXlzX3NlcnZpY2UucHJvdG8SC3BheW1lbnRzLnYxIoUDChBDcmVhdGVLZXlSZXF1ZXN0Eh4KBnNjb3BlcxgBIAMoCUIOukgLkgEIEGQiBHICGEASIAoHb3JpZ2lucxgCIAMoCUIPukgMkgEJEGQiBXIDGIAEEhEKBHJhdGUYAyABKAVIAIgBARIbCgVzaGFyZRgEIAEoCUIHukgEcgIYQEgBiAEBEiAKCmV4cGlyZXNfYXQYBSABKAlCB7pIBHICGEBIAogBARIbCgRub3RlGAYgASgJQgi6SAVyAxiACEgDiAEBEhsKBG5hbWUYByABKAlCCLpIBXIDGIAISASIAQESEQoEbG9nbxgIIAEoDEgFiAEBEhsKBWNvbG9yGAkgASgJQge6SARyAhhASAaIAQESGgoNY29ybmVyX3JhZGl1cxgKIAEoBUgHiAEBQgcKBV9yYXRlQggKBl9zaGFyZUINCgtfZXhwaXJlc19hdEIHCgVfbm90ZUIHCgVfbmFtZUIHCgVfbG9nb0IICgZfY29sb3JCEAoOX2Nvcm5lcl9yYWRpdXMiEQoPTGlzdEtleXNSZXF1ZXN0Il8KEExpc3RLZXlzUmVzcG9uc2USHgoEa2V5cxgBIAMoCzIQLnBheW1lbnRzLnYxLktleRIrCgpwYWdpbmF0aW9uGAIgASgLMhcucGF5bWVudHMudjEuUGFnaW5hdGlvbiJdChBSb3RhdGVLZXlSZXF1ZXN0EhcKAmlkGAEgASgJQgu6SAjIAQFyAxiAARIcCg9vdmVybGFwX3NlY29uZHMYAiABKAVIAIgBAUISChBfb3ZlcmxhcF9zZWNvbmRzIisKEFJldm9rZUtleVJlcXVlc3QSFwoCaWQYASABKAlCC7pICMgBAXIDGIABIjkKFUxpc3RLZXlDaGFuZ2VzUmVxdWVzdBIZCgJpZBgBIAEoCUIIukgFcgMYgAFIAIgBAUIFCgNfaWQibgoWTGlzdEtleUNoYW5nZXNSZXNwb25zZRInCgdjaGFuZ2VzGAEgAygLMhYucGF5bWVudHMudjEuS2V5Q2hhbmdlEisKCnBhZ2luYXRpb24YAiABKAsyFy5wYXltZW50cy52MS5QYWdpbmF0aW9uMvcDCgtLZXlzU2VydmljZRJRCglDcmVhdGVLZXkSHS5wYXltZW50cy52MS5DcmVhdGVLZXlSZXF1ZXN0GhAucGF5bWVudHMudjEuS2V5IhOC0+STAg06ASoiCC92MS9rZXlzElwKCExpc3RLZXlzEhwucGF5bWVudHMudjEuTGlzdEtleXNSZXF1ZXN0Gh0ucGF5bWVudHMudjEuTGlzdEtleXNSZXNwb25zZSITkAIBgtPkkwIKEggvdjEva2V5cxJdCglSb3RhdGVLZXkSHS5wYXltZW50cy52MS5Sb3RhdGVLZXlSZXF1ZXN0GhAucGF5bWVudHMudjEuS2V5Ih+C0+STAhk6ASoiFC92MS9rZXlzL3tpZH06cm90YXRlEmAKCVJldm9rZUtleRIdLnBheW1lbnRzLnYxLlJldm9rZUtleVJlcXVlc3QaEC5wYXltZW50cy52MS5LZXkiIpACAoLT5JMCGToBKiIUL3YxL2tleXMve2lkfTpyZXZva2USdgoOTGlzdEtleUNoYW5nZXMSIi5wYXltZW50cy52MS5MaXN0S2V5Q2hhbmdlc1JlcXVlc3QaIy5wYXltZW50cy52MS5MaXN0S2V5Q2hhbmdlc1Jlc3BvbnNlIhuQAgGC0+STAhISEC92MS9rZXlzOmNoYW5nZXNCNwoTd2F5YmlsbC5wYXltZW50cy52MVABWh53YXliaWxsL3BheW1lbnRzL3YxO3BheW1lbnRzdjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_payments_v1_key, file_payments_v1_pagination]);
+  fileDesc("Ch5wYXltZW50cy92MS9rZXlzX3NlcnZpY2UucHJvdG8SC3BheW1lbnRzLnYxIoUDChBDcmVhdGVLZXlSZXF1ZXN0Eh4KBnNjb3BlcxgBIAMoCUIOukgLkgEIEGQiBHICGEASIAoHb3JpZ2lucxgCIAMoCUIPukgMkgEJEGQiBXIDGIAEEhEKBHJhdGUYAyABKAVIAIgBARIbCgVzaGFyZRgEIAEoCUIHukgEcgIYQEgBiAEBEiAKCmV4cGlyZXNfYXQYBSABKAlCB7pIBHICGEBIAogBARIbCgRub3RlGAYgASgJQgi6SAVyAxiACEgDiAEBEhsKBG5hbWUYByABKAlCCLpIBXIDGIAISASIAQESEQoEbG9nbxgIIAEoDEgFiAEBEhsKBWNvbG9yGAkgASgJQge6SARyAhhASAaIAQESGgoNY29ybmVyX3JhZGl1cxgKIAEoBUgHiAEBQgcKBV9yYXRlQggKBl9zaGFyZUINCgtfZXhwaXJlc19hdEIHCgVfbm90ZUIHCgVfbmFtZUIHCgVfbG9nb0IICgZfY29sb3JCEAoOX2Nvcm5lcl9yYWRpdXMiEgoQR2V0T3duS2V5UmVxdWVzdCJjCg9MaXN0S2V5c1JlcXVlc3QSGwoFbGltaXQYASABKAVCB7pIBBoCKABIAIgBARIeCgZjdXJzb3IYAiABKAlCCbpIBnIEGICABEgBiAEBQggKBl9saW1pdEIJCgdfY3Vyc29yIl8KEExpc3RLZXlzUmVzcG9uc2USHgoEa2V5cxgBIAMoCzIQLnBheW1lbnRzLnYxLktleRIrCgpwYWdpbmF0aW9uGAIgASgLMhcucGF5bWVudHMudjEuUGFnaW5hdGlvbiJdChBSb3RhdGVLZXlSZXF1ZXN0EhcKAmlkGAEgASgJQgu6SAjIAQFyAxiAARIcCg9vdmVybGFwX3NlY29uZHMYAiABKAVIAIgBAUISChBfb3ZlcmxhcF9zZWNvbmRzIisKEFJldm9rZUtleVJlcXVlc3QSFwoCaWQYASABKAlCC7pICMgBAXIDGIABIjkKFUxpc3RLZXlDaGFuZ2VzUmVxdWVzdBIZCgJpZBgBIAEoCUIIukgFcgMYgAFIAIgBAUIFCgNfaWQibgoWTGlzdEtleUNoYW5nZXNSZXNwb25zZRInCgdjaGFuZ2VzGAEgAygLMhYucGF5bWVudHMudjEuS2V5Q2hhbmdlEisKCnBhZ2luYXRpb24YAiABKAsyFy5wYXltZW50cy52MS5QYWdpbmF0aW9uMs4ECgtLZXlzU2VydmljZRJRCglDcmVhdGVLZXkSHS5wYXltZW50cy52MS5DcmVhdGVLZXlSZXF1ZXN0GhAucGF5bWVudHMudjEuS2V5IhOC0+STAg06ASoiCC92MS9rZXlzElUKCUdldE93bktleRIdLnBheW1lbnRzLnYxLkdldE93bktleVJlcXVlc3QaEC5wYXltZW50cy52MS5LZXkiF5ACAYLT5JMCDhIML3YxL2tleXM6b3duElwKCExpc3RLZXlzEhwucGF5bWVudHMudjEuTGlzdEtleXNSZXF1ZXN0Gh0ucGF5bWVudHMudjEuTGlzdEtleXNSZXNwb25zZSITkAIBgtPkkwIKEggvdjEva2V5cxJdCglSb3RhdGVLZXkSHS5wYXltZW50cy52MS5Sb3RhdGVLZXlSZXF1ZXN0GhAucGF5bWVudHMudjEuS2V5Ih+C0+STAhk6ASoiFC92MS9rZXlzL3tpZH06cm90YXRlEmAKCVJldm9rZUtleRIdLnBheW1lbnRzLnYxLlJldm9rZUtleVJlcXVlc3QaEC5wYXltZW50cy52MS5LZXkiIpACAoLT5JMCGToBKiIUL3YxL2tleXMve2lkfTpyZXZva2USdgoOTGlzdEtleUNoYW5nZXMSIi5wYXltZW50cy52MS5MaXN0S2V5Q2hhbmdlc1JlcXVlc3QaIy5wYXltZW50cy52MS5MaXN0S2V5Q2hhbmdlc1Jlc3BvbnNlIhuQAgGC0+STAhISEC92MS9rZXlzOmNoYW5nZXNCNwoTd2F5YmlsbC5wYXltZW50cy52MVABWh53YXliaWxsL3BheW1lbnRzL3YxO3BheW1lbnRzdjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_payments_v1_key, file_payments_v1_pagination]);
 
 /**
  * Describes the message payments.v1.CreateKeyRequest.
@@ -22,50 +22,57 @@ export const CreateKeyRequestSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_keys_service, 0);
 
 /**
+ * Describes the message payments.v1.GetOwnKeyRequest.
+ * Use `create(GetOwnKeyRequestSchema)` to create a new message.
+ */
+export const GetOwnKeyRequestSchema = /*@__PURE__*/
+  messageDesc(file_payments_v1_keys_service, 1);
+
+/**
  * Describes the message payments.v1.ListKeysRequest.
  * Use `create(ListKeysRequestSchema)` to create a new message.
  */
 export const ListKeysRequestSchema = /*@__PURE__*/
-  messageDesc(file_payments_v1_keys_service, 1);
+  messageDesc(file_payments_v1_keys_service, 2);
 
 /**
  * Describes the message payments.v1.ListKeysResponse.
  * Use `create(ListKeysResponseSchema)` to create a new message.
  */
 export const ListKeysResponseSchema = /*@__PURE__*/
-  messageDesc(file_payments_v1_keys_service, 2);
+  messageDesc(file_payments_v1_keys_service, 3);
 
 /**
  * Describes the message payments.v1.RotateKeyRequest.
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_payments_v1_keys_service, 3);
+  messageDesc(file_payments_v1_keys_service, 4);
 
 /**
  * Describes the message payments.v1.RevokeKeyRequest.
  * Use `create(RevokeKeyRequestSchema)` to create a new message.
  */
 export const RevokeKeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_payments_v1_keys_service, 4);
+  messageDesc(file_payments_v1_keys_service, 5);
 
 /**
  * Describes the message payments.v1.ListKeyChangesRequest.
  * Use `create(ListKeyChangesRequestSchema)` to create a new message.
  */
 export const ListKeyChangesRequestSchema = /*@__PURE__*/
-  messageDesc(file_payments_v1_keys_service, 5);
+  messageDesc(file_payments_v1_keys_service, 6);
 
 /**
  * Describes the message payments.v1.ListKeyChangesResponse.
  * Use `create(ListKeyChangesResponseSchema)` to create a new message.
  */
 export const ListKeyChangesResponseSchema = /*@__PURE__*/
-  messageDesc(file_payments_v1_keys_service, 6);
+  messageDesc(file_payments_v1_keys_service, 7);
 
 /**
- * Manages the API keys of an account. Every method needs a key with the scope `keys:write` in the header `x-api-key`
- * (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
+ * Manages the API keys of an account. Every method but GetOwnKey needs a key with the scope `keys:write` in the header
+ * `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
  *
  * A key creates, rotates and revokes only keys whose scopes it has itself, and hands out no higher rate, no larger share
  * and no longer life than its own (KEY_EXCEEDS_OWN). Keys with `accounts:any` are made in their own account; an

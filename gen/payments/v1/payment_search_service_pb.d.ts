@@ -1491,10 +1491,12 @@ export declare type ExportPaymentsRequest = Message<"payments.v1.ExportPaymentsR
   format: ExportPaymentsRequest_Format;
 
   /**
-   * Columns of a CSV file, in this order, none twice; empty: all. They have the names of the payment's fields; `gasAmount`
-   * and its like hold parts of `gas`, `platformFee` and its like the sums of the lines of `fees` by their type. Only for CSV.
-   * gRPC and Connect ignore them. A query string may separate them by commas. UNKNOWN_ENUM_VALUE, INVALID_FIELD. Example:
-   * `["timestamp", "reference", "amount", "currency", "platformFee", "platformFeeCurrency"]`.
+   * Columns of a CSV file, in this order, none twice; empty: all but those of keys. They have the names of the payment's
+   * fields; `gasAmount` and its like hold parts of `gas`, `platformFee` and its like the sums of the lines of `fees` by
+   * their type; `metadata.KEY` holds the value of a key of `metadata`, and nothing where a payment lacks it
+   * (INVALID_METADATA). Only for CSV. gRPC and Connect ignore them. A query string may separate them by commas.
+   * UNKNOWN_ENUM_VALUE, INVALID_FIELD. Example: `["timestamp", "reference", "amount", "currency", "platformFee",
+   * "platformFeeCurrency", "metadata.channel"]`.
    *
    * @generated from field: repeated string columns = 32;
    */

@@ -8,11 +8,11 @@ import type { Call, CallContext, Messages } from './call.ts'
 /** Work whose slots are shared out fairly among keys: reading pages of payments, and summarising all of them. */
 export type SlotKind = 'page' | 'summary'
 
-/** The scope that each method of a service needs, by local name, or that all need; `open` for a service that needs no key. */
+/** The scope that each method of a service needs, by local name, or that all need; `any` secret key; `open` for a service that needs no key. */
 export type ServiceAccess<S extends DescService> =
   | 'open'
   | Scope
-  | { readonly [K in keyof S['method']]: Scope | MethodAccess }
+  | { readonly [K in keyof S['method']]: Scope | 'any' | MethodAccess }
 
 /** The scope of a method, and how it differs from other methods. */
 export interface MethodAccess {
@@ -42,7 +42,7 @@ export interface ServedMethod extends Omit<MethodAccess, 'scope'> {
   readonly desc: DescMethod
   /** `/payments.v1.RoutesService/GetPaymentRoutes` */
   readonly path: string
-  readonly scope: Scope | 'open'
+  readonly scope: Scope | 'any' | 'open'
   /** Whether it has no side effects, so that it may be called by GET. */
   readonly readsOnly: boolean
   readonly handler: Handler
@@ -78,7 +78,7 @@ export function serveService<S extends DescService>(
     const localName = desc.localName as keyof S['method']
     const handler: unknown = handlers[localName]
     if (typeof handler !== 'function') throw new TypeError(`${service.typeName}.${desc.name} has no handler`)
-    const given: Scope | MethodAccess | 'open' = typeof access === 'string' ? access : access[localName]
+    const given: Scope | MethodAccess | 'any' | 'open' = typeof access === 'string' ? access : access[localName]
     return {
       ...(typeof given === 'object' ? given : { scope: given }),
       desc,

@@ -43,9 +43,10 @@ describe('the description of payments.v1', () => {
     const ofServices = operations.filter((operation) => operation['x-rpc'] !== undefined)
     expect(ofServices).toHaveLength(bindings.length)
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length)
-    for (const { responses, security, description } of ofServices) {
+    for (const { operationId, responses, security, description } of ofServices) {
       expect(Object.keys(responses)).toEqual(expect.arrayContaining(['200', '400', '401', '403', '429', '500', '503']))
-      expect(security[0]?.apiKey).toEqual([expect.stringMatching(/^\w+:\w+$/)])
+      const scopes = operationId === 'getOwnKey' ? [] : [expect.stringMatching(/^\w+:\w+$/)]
+      expect(security[0]?.apiKey).toEqual(scopes)
       expect(description).not.toBe('')
     }
   })
@@ -108,6 +109,31 @@ describe('the description of payments.v1', () => {
       .flatMap((each) => ('schema' in each && '$ref' in each.schema ? [each.schema.$ref] : []))
     const kinds = whole.map((ref) => documents['3.1'].components.schemas[ref.split('/').at(-1) ?? '']?.type)
     expect(kinds.every((type) => type === 'string')).toBe(true)
+  })
+
+  it.each(['search', 'summarize', 'export', 'watch'])('says how to ask for own data: %s', (name) => {
+    const path = name === 'search' ? '/payments' : `/v1/payments:${name}`
+    const inQuery = documents['3.1'].paths[path]?.get?.parameters.filter((each): each is Parameter => 'name' in each)
+    const of = (wanted: string) => inQuery?.find((each) => each.name === wanted)
+    expect(of('metadata')).toMatchObject({
+      // A comma is part of a value: the parameter repeats.
+      style: 'form',
+      explode: true,
+      description: expect.stringContaining('`KEY=VALUE`'),
+      schema: { type: 'array', items: { type: 'string' }, examples: [['channel=web']] },
+    })
+    if (name === 'summarize') {
+      const { $ref } = of('groupBy')?.schema.items ?? {}
+      expect($ref).toBe('#/components/schemas/PaymentSummaryGroupBy')
+      expect(documents['3.1'].components.schemas.PaymentSummaryGroupBy?.enum).toContain('METADATA')
+      expect(of('metadataKey')?.schema).toMatchObject({ type: 'string', maxLength: 40, examples: ['channel'] })
+    }
+    if (name === 'export') {
+      expect(of('columns')?.description).toContain('`metadata.KEY`')
+      const columns = new RegExp(of('columns')?.schema.items?.pattern ?? '^$')
+      for (const column of ['id', 'metadata', 'metadata.a.b', 'gasAmount']) expect(column).toMatch(columns)
+      for (const column of ['', 'ids', 'metadata.', 'metadataX', 'metadata.*\n']) expect(column).not.toMatch(columns)
+    }
   })
 
   it('names headers of methods that exist', () => {

@@ -293,5 +293,5 @@ function isCacheable({ desc, readsOnly }: ServedMethod, { httpMethod }: HttpBind
 
 function securityOf({ scope, takesTicket }: ServedMethod): Operation['security'] {
   if (scope === 'open') return []
-  return [{ apiKey: [scope] }, ...(takesTicket ? [{ ticket: [] }] : [])]
+  return [{ apiKey: scope === 'any' ? [] : [scope] }, ...(takesTicket ? [{ ticket: [] }] : [])]
 }

@@ -46,6 +46,8 @@ function textBounds(rules: StringRules, isRequired: boolean): JsonSchema {
     ...(least !== undefined && { minLength: least }),
     ...(isFieldSet(rules, maxLen) && { maxLength: Number(rules.maxLen) }),
     ...(isFieldSet(rules, pattern) && { pattern: rules.pattern }),
+    // One that ends with `.*` stands for all that begin with it.
+    ...(rules.in.length > 0 && { pattern: `^(?:${rules.in.join('|').replaceAll('.*', '\\..+')})$` }),
   }
 }
 

@@ -13,7 +13,10 @@ import type { ServiceChecks } from '../calls/served-method.ts'
 
 /** The checks of KeysService. */
 export function createKeysChecks(calls: KeysCalls): ServiceChecks<typeof KeysService> {
-  return { createKey: (request) => calls.keys.check(request) }
+  return {
+    createKey: (request) => calls.keys.check(request),
+    listKeys: (request, context) => calls.checkList(accountOf(context), request),
+  }
 }
 
 /** Serves KeysService. */
@@ -26,8 +29,13 @@ export function createKeysHandlers(calls: KeysCalls): ServiceImpl<typeof KeysSer
       const caller = callerOf(context)
       return shownOnce(await calls.keys.create(caller.account.name, request, caller, context.signal))
     },
-    async listKeys(_, context) {
-      const { keys, ...pagination } = await calls.list(accountOf(context), context.signal)
+    async getOwnKey(_, context) {
+      const own = await calls.find(callerOf(context).keyId)
+      if (own === undefined) throw waybillError('INVALID_API_KEY', {})
+      return toProto(own)
+    },
+    async listKeys(request, context) {
+      const { keys, ...pagination } = await calls.list(accountOf(context), request, context.signal)
       return { keys: keys.map(toProto), pagination }
     },
     async rotateKey({ id, overlapSeconds }, context) {

@@ -98,6 +98,18 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
       listUnmatchedEvents: { scope: 'operations:read', slot: 'page' },
     }),
     serveService(WebhooksService, createWebhooksHandlers(webhooks), 'webhooks:write', createWebhooksChecks(webhooks)),
-    serveService(KeysService, createKeysHandlers(keys), 'keys:write', createKeysChecks(keys)),
+    serveService(
+      KeysService,
+      createKeysHandlers(keys),
+      {
+        createKey: 'keys:write',
+        getOwnKey: 'any',
+        listKeys: 'keys:write',
+        rotateKey: 'keys:write',
+        revokeKey: 'keys:write',
+        listKeyChanges: 'keys:write',
+      },
+      createKeysChecks(keys),
+    ),
   ]
 }

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
+import type { CutPosition } from '../../domain/pages/cut-page.ts'
 import { type CancellableQuery, inTransaction, readPromptly, runCancellable } from '../../postgres/cancellable.ts'
 import { type AuditAction, insertAuditEntry } from '../../store/audit-repository.ts'
 import type { KeyTerms } from '../rules/key-terms.ts'
@@ -41,6 +42,19 @@ export interface RevokeOthers {
   readonly keptIds: readonly string[]
   readonly accountName?: string | undefined
   readonly change: Change
+}
+
+/** Beside which key a page of a list begins. */
+export interface KeyPosition extends CutPosition {
+  /** The columns of the order: whether it is in force, when it was created, its id. */
+  readonly key: readonly [boolean, string, string]
+}
+
+interface KeysPage {
+  /** When keys in force are. */
+  readonly at: Date
+  readonly rows: number
+  readonly position?: KeyPosition | undefined
 }
 
 /** How long a call waits for what identifies its caller, in milliseconds. */
@@ -101,11 +115,15 @@ export function createApiKeyRepository(knex: Knex) {
       return rows.map(fromRow)
     },
     /** The keys of an account: those in force, then those that ended, each newest first. */
-    async listNewest(accountId: number, { now, rows }: { now: Date; rows: number }, signal?: AbortSignal) {
-      const query = selectKeys(knex)
-        .where('account_id', accountId)
-        .orderByRaw(`(${IN_FORCE}) desc, api_keys.created_at desc, api_keys.id`, [now])
-        .limit(rows)
+    async listNewest(accountId: number, { at, rows, position }: KeysPage, signal?: AbortSignal) {
+      const direction = position?.direction === 'backward' ? 'asc' : 'desc'
+      const order = `(${IN_FORCE}) ${direction}, api_keys.created_at ${direction}, api_keys.id ${direction}`
+      const query = selectKeys(knex).where('account_id', accountId).orderByRaw(order, [at]).limit(rows)
+      if (position !== undefined) {
+        const comparison = `${direction === 'asc' ? '>' : '<'}${position.inclusive ? '=' : ''}`
+        const place = `((${IN_FORCE}), api_keys.created_at, api_keys.id) ${comparison} (?, ?::timestamptz, ?::uuid)`
+        void query.whereRaw(place, [at, ...position.key])
+      }
       return (await runCancellable(knex, query, signal)).map(fromRow)
     },
     /**

@@ -6,13 +6,6 @@ export type Answer = Readonly<Record<string, unknown>>
 /** What a model is shown instead of an answer. */
 export class CallError extends Error {
   override readonly name = 'CallError'
-  /** The service's own; undefined where it did not answer. */
-  readonly reason: string | undefined
-
-  constructor(message: string, reason?: string) {
-    super(message)
-    this.reason = reason
-  }
 }
 
 /** Beyond the longest that the service lets a call take. */
@@ -74,7 +67,7 @@ export function createServiceCaller(url: string, key: string, account = '') {
       const reason = details.find(({ debug }) => debug?.reason !== undefined)?.debug?.reason
       if (reason === undefined) throw new CallError(`${url} answered ${response.status} without a reason`)
       const remedy = known?.['x-reasons'][reason]?.remedy
-      throw new CallError(`${reason}: ${fault}${remedy ? `\nWhat to do: ${remedy}` : ''}`, reason)
+      throw new CallError(`${reason}: ${fault}${remedy ? `\nWhat to do: ${remedy}` : ''}`)
     },
   }
 }

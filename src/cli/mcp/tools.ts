@@ -41,22 +41,14 @@ const tools: Readonly<Record<string, Tool>> = {
 export async function listTools(service: ServiceCaller, signal: AbortSignal): Promise<ListedTool[]> {
   const description = await service.describe(signal)
   const all = Object.entries(tools).map(([name, tool]) => ({ name, tool, ...findOperation(description, tool) }))
-  const ofScopes = [...Map.groupBy(all, ({ scope }) => scope).values()]
-  const allowed = ofScopes.map(async (same) => ((await isAllowed(service, same[0]?.path ?? '', signal)) ? same : []))
-  return (await Promise.all(allowed)).flat().map(({ name, tool, operation }) => ({
+  const { scopes = [] } = await service.call(findOperation(description, { operation: 'getOwnKey' }).path, {}, signal)
+  const allowed = all.filter(({ scope }) => (scopes as readonly string[]).includes(scope))
+  return allowed.map(({ name, tool, operation }) => ({
     name,
     description: `${tool.description ?? operation.description}\n\n${UNTRUSTED}`,
     inputSchema: inputSchemaOf(operation, description) as unknown as ListedTool['inputSchema'],
     annotations: { readOnlyHint: true, openWorldHint: false },
   }))
-}
-
-/** Whether the key's scopes allow a method: no call tells them, but they are checked before a field that does not exist. */
-async function isAllowed(service: ServiceCaller, path: string, signal: AbortSignal): Promise<boolean> {
-  const fault: unknown = await service.call(path, { '': true }, signal).catch((error: unknown) => error)
-  const reason = fault instanceof CallError ? fault.reason : undefined
-  if (reason === 'UNKNOWN_FIELD' || reason === 'MISSING_SCOPE') return reason === 'UNKNOWN_FIELD'
-  throw fault
 }
 
 /** About 20,000 tokens; assistants cut longer answers at any place. */

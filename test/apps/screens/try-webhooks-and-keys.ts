@@ -100,6 +100,11 @@ function localMinute(at: Date): string {
   return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}T${pad(at.getHours())}:${pad(at.getMinutes())}`
 }
 
+/** An answer of ListKeys. */
+interface Listed {
+  readonly keys: readonly { readonly origins: readonly string[]; readonly shop?: object; readonly share?: string }[]
+}
+
 /** The keys of an account. @param screens - read when a test runs */
 export function tryKeys(screens: () => Screens): void {
   const statusWith = async (key: string) =>
@@ -112,7 +117,11 @@ export function tryKeys(screens: () => Screens): void {
     await page.getByLabel('Calls a minute').fill('many')
     await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByText('use 1 to 1000000 calls a minute').waitFor()
+    await page.getByLabel('Share').fill('2')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('"2" is no number above 0 and at most 1').waitFor()
     await page.getByLabel('Calls a minute').fill('60')
+    await page.getByLabel('Share').fill('0.05')
     await page.getByLabel('requests:read').uncheck()
     await page.getByLabel('Note').fill('the export')
     await page.getByRole('button', { name: 'Create key' }).click()
@@ -142,9 +151,26 @@ export function tryKeys(screens: () => Screens): void {
     await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByText('is no origin: use https://shop.example').waitFor()
     await page.getByLabel('Pages of these origins').fill('https://shop.example, https://www.shop.example')
+    const logo = (text: string) => ({ name: 'logo', mimeType: 'image/png', buffer: Buffer.from(text) })
+    await page.getByLabel('Logo').setInputFiles(logo('no image'))
+    await page.getByLabel('Radius').fill('33')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('it is no PNG, JPEG, GIF, WebP or SVG image').waitFor()
+    await page.getByText('it is not a whole number of pixels from 0 to 32').waitFor()
+    await page.getByLabel('Logo').setInputFiles(logo(`<svg>${' '.repeat(16_384)}</svg>`))
+    await page.getByLabel('Radius').fill('8')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('it has more than 16384 bytes').waitFor()
+    await page.getByLabel('Logo').setInputFiles(logo('<svg xmlns="http://www.w3.org/2000/svg"/>'))
     await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByText('pages of https://shop.example, https://www.shop.example').waitFor()
     expect(await shown.first().innerText()).toMatch(/^wbp_[0-9A-Za-z]{40}$/)
+    const { keys: made } = await screens().call<Listed>('/v1/keys')
+    expect(made.find(({ origins }) => origins.length > 0)?.shop).toEqual({
+      logo: expect.stringMatching(/^data:image\/svg\+xml;base64,/),
+      cornerRadius: 8,
+    })
+    expect(made.filter(({ share }) => share === '0.05')).toHaveLength(2)
     await page.getByText('What was done').click()
     await page.locator('tr', { hasText: 'Rotated' }).getByText('demo').waitFor()
     expect(await findBarriers(page)).toEqual([])
@@ -162,6 +188,23 @@ export function tryKeys(screens: () => Screens): void {
     await page.reload()
     await row.locator('.badge', { hasText: 'Revoked' }).waitFor()
     for (const secret of [key, second]) expect(await page.locator('main').innerText()).not.toContain(secret)
+    await page.context().close()
+  })
+
+  it('shows more keys than a page holds, page by page', async () => {
+    for (let n = 0; n < 100; n++) {
+      const { id } = await screens().call<{ id: string }>('/v1/keys', { scopes: ['payments:read'], note: `many ${n}` })
+      await screens().call(`/v1/keys/${id}:revoke`, {})
+    }
+    const page = await screens().open('/console/keys')
+    const rows = page.getByRole('group', { name: 'Keys' }).locator('tbody tr')
+    await expect.poll(() => rows.count()).toBe(100)
+    await page.getByText('many 99', { exact: true }).waitFor()
+    await page.getByRole('link', { name: 'Next page' }).click()
+    await page.getByText('many 0', { exact: true }).waitFor()
+    expect(await rows.count()).toBeLessThan(100)
+    await page.getByRole('link', { name: 'Previous page' }).click()
+    await page.getByText('many 99', { exact: true }).waitFor()
     await page.context().close()
   })
 }
