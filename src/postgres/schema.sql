@@ -362,17 +362,27 @@ create index payments_source_tx on payments (account_id, source_tx_hash) where s
 -- For searches by the hash of a refund. Few payments have one.
 create index payments_refund_tx on payments using gin (refunds jsonb_path_ops) where refunds <> '[]';
 
--- The metadata of payments, a row for each pair, with what searches sort by. pair: `key=value`.
+-- The metadata of payments, a row for each pair, with what searches sort by and check. pair: `key=value`.
 create table payment_metadata (
   account_id integer not null,
   id uuid not null,
   pair text collate "C" not null,
   status smallint not null,
   timestamp timestamptz(0) not null,
+  changed_at timestamptz(3) not null,
+  type smallint,
+  network text collate "C" not null,
+  source_network text collate "C",
+  currency_symbol text collate "C" not null,
+  currency text collate "C" not null,
+  invoice_currency text collate "C",
+  amount numeric not null,
   amount_in_usd numeric,
+  invoice_amount numeric,
   primary key (account_id, id, pair)
 );
-create index payment_metadata_pair on payment_metadata (account_id, pair, status, timestamp, id);
+create index payment_metadata_pair on payment_metadata (account_id, pair, status, timestamp, id)
+  include (changed_at, type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
 create index payment_metadata_usd on payment_metadata (account_id, pair, amount_in_usd, id) include (timestamp);
 
 create table refunds (

@@ -293,8 +293,11 @@ async function indexMetadata({ trx, accountId }: LockedAccount, ids: readonly st
   await trx.raw(INDEX_METADATA, [[...ids], accountId])
 }
 
-const ENTRY_COLUMNS = 'account_id, pair, id, status, timestamp, amount_in_usd'
-const ENTRIES = `select p.account_id, pairs.key || '=' || pairs.value as pair, p.id, p.status, p.timestamp, p.amount_in_usd`
+/** What an entry has of its payment beside the id. */
+export const ENTRY_FACTS = `status, timestamp, changed_at, type, network, source_network, currency_symbol, currency, invoice_currency, amount,
+  amount_in_usd, invoice_amount`
+const ENTRY_COLUMNS = `account_id, pair, id, ${ENTRY_FACTS}`
+const ENTRIES = `select p.account_id, pairs.key || '=' || pairs.value as pair, p.id, ${ENTRY_FACTS}`
 
 /** Binds ids, and the account. */
 const INDEX_METADATA = `insert into payment_metadata (${ENTRY_COLUMNS}) ${ENTRIES}

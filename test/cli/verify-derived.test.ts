@@ -88,15 +88,16 @@ describe('waybill verify without chains', () => {
     [
       'metadata that is not indexed',
       [`update payments set metadata = '{"order":"1"}' where account_id = :account and id = '${PAYMENT_IDS[2]}'`],
-      /^STATISTICS\t-\t-\t\S+ order=1\tnone\t5 2026-11-01 12:00:00\+00/,
+      /^STATISTICS\t-\t-\t\S+ order=1\tnone\t5 2026-11-01 12:00:00\+00 \S+ \S+ BASE USDC USDC-BASE 50$/,
     ],
     [
       'an index of metadata that no payment has',
       [
-        `insert into payment_metadata select account_id, id, 'order=1', status, timestamp, null from payments
+        `insert into payment_metadata select account_id, id, 'order=1', status, timestamp, changed_at, type, network, source_network,
+           currency_symbol, currency, invoice_currency, amount, null, null from payments
          where account_id = :account and id = '${PAYMENT_IDS[2]}'`,
       ],
-      /^STATISTICS\t-\t-\t\S+ order=1\t5 2026-11-01 12:00:00\+00\tnone$/,
+      /^STATISTICS\t-\t-\t\S+ order=1\t5 2026-11-01 12:00:00\+00 .* 50\tnone$/,
     ],
     [
       'a gap in the log',
@@ -175,6 +176,11 @@ describe('waybill verify without chains', () => {
       pair: 'a=b',
       status: 3,
       timestamp: new Date(),
+      changed_at: new Date(),
+      network: 'BASE',
+      currency_symbol: 'USDC',
+      currency: 'USDC-BASE',
+      amount: 50,
     })
     expect((await check('--account', account.name, '--repair')).code).toBe(0)
     expect(await check('--account', account.name)).toMatchObject({ code: 0, stdout: '' })

@@ -52,7 +52,12 @@ const searched = {
   payments_payee_usd: { order: 'amount_in_usd', includes: ['timestamp'] },
   payments_amount: { order: 'amount', includes: [...FACTS, 'timestamp', 'status', 'amount_in_usd'] },
   payments_invoice_amount: { order: 'invoice_amount', includes: [...FACTS, 'timestamp', 'status'] },
-  payment_metadata_pair: { order: 'timestamp', hasStatus: true, isAside: true, includes: [] },
+  payment_metadata_pair: {
+    order: 'timestamp',
+    hasStatus: true,
+    isAside: true,
+    includes: [...FACTS, ...AMOUNTS, 'changed_at'],
+  },
   payment_metadata_usd: { order: 'amount_in_usd', isAside: true, includes: ['timestamp'] },
   transactions: { includes: [] },
   texts: { includes: [] },

@@ -3,7 +3,7 @@ import { formatDecimal, trimNumeric } from '../../domain/decimal.ts'
 import { statusOfRank, typeOfCode } from '../../domain/payment.ts'
 import { settledStatuses } from '../../domain/payment-request.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
-import { READ_ENTRIES, REQUEST_CHANGE } from '../payment-changes.ts'
+import { ENTRY_FACTS, READ_ENTRIES, REQUEST_CHANGE } from '../payment-changes.ts'
 import type { PaymentRow } from '../payment-row.ts'
 import { loadMeeting, loadRefunds, loadSuperseding, requestPages } from '../request-ledger.ts'
 import { type LedgerRequestRow, type RequestStanding, settleRequests } from '../settle-requests.ts'
@@ -363,7 +363,7 @@ async function checkMetadata(trx: Knex, accountId: number): Promise<Difference[]
   return rows.map((row) => ({ check: 'statistics', ...row }))
 }
 
-const ENTRY = `select id, pair, concat_ws(' ', status, timestamp, amount_in_usd) as entry`
+const ENTRY = `select id, pair, concat_ws(' ', ${ENTRY_FACTS}) as entry`
 
 /** Binds the account twice, then a limit. */
 const COMPARE_ENTRIES = `

@@ -211,11 +211,13 @@ export async function spreadStamps(knex: Knex, accountId: number, payments: read
     return { ...payment, changedAt }
   })
   const [ids, stamps] = [stamped.map(({ id }) => id), stamped.map(({ changedAt }) => changedAt as Date)]
-  await knex.raw(
-    `update payments p set changed_at = given.at from unnest(?::uuid[], ?::timestamptz[]) as given (id, at)
-     where p.account_id = ? and p.id = given.id`,
-    [ids, stamps, accountId],
-  )
+  for (const table of ['payments', 'payment_metadata']) {
+    await knex.raw(
+      `update ${table} p set changed_at = given.at from unnest(?::uuid[], ?::timestamptz[]) as given (id, at)
+       where p.account_id = ? and p.id = given.id`,
+      [ids, stamps, accountId],
+    )
+  }
   await knex.raw(
     `update payment_changes c set at = p.changed_at from payments p
      where c.account_id = ? and p.account_id = c.account_id and p.id = c.payment_id`,

@@ -38,7 +38,7 @@ export interface PageRequest {
  */
 export function pageStatement({ way, limit, isCovered: isGuessed }: Step, { query, columns }: PageRequest): Statement {
   const isBounded = limit !== ALL && !isWhole(way)
-  // entries that stand aside never have the other columns
+  // entries that stand aside may lack the other columns
   const isCovered = isGuessed && (way.covering !== undefined || !isAside(way.parts))
   const read = (names: readonly string[], entries: number) =>
     entriesOf({ way, isCovered, names, limit: entries }, query)
