@@ -190,9 +190,8 @@ function groupCells(keys: readonly string[], query: SummaryQuery, own: boolean):
   const sums = `count(*) as n, count(*) ${only} as summed, count(amount_in_usd) ${only} as priced,
   coalesce(sum(amount_in_usd) ${only}, 0) as usd`
   const columns = own ? [...keys, 'currency as own_currency', sums, `sum(amount) ${only} as own`] : [...keys, sums]
-  return raw(`select ${list(columns)}\nfrom payments where ?${groupedBy(keys.length + (own ? 1 : 0))}`, [
-    matches(query),
-  ])
+  const grouped = groupedBy(keys.length + (own ? 1 : 0))
+  return raw(`select ${list(columns)}\nfrom payments? where ?${grouped}`, [keyedEntries(query), matches(query)])
 }
 
 /** Regroups the cells of a measure, or those of the groups. */
@@ -267,9 +266,23 @@ function measuredCells(measure: Exclude<Measure, 'AMOUNTS'>, keys: readonly stri
   const once = measure === 'GAS' ? raw('not ?', [gasStandsElsewhere(query.filter, isCounted)]) : TRUE
   const sums = `${currency} as own_currency, ${count} as summed, count(${usd}) as priced,
   coalesce(sum(${usd}), 0) as usd, sum(${amount}) as own`
-  return raw(`select ${list([...keys, sums])}\nfrom ${from} where ? and ${condition}${groupedBy(keys.length + 1)}`, [
+  return raw(`select ${list([...keys, sums])}\nfrom ${from}? where ? and ${condition}${groupedBy(keys.length + 1)}`, [
+    keyedEntries(query),
     allOf([matches(query), once]),
   ])
+}
+
+/** Joins the values of the grouping's key, from an index and not from the wide rows. In bytewise order `>` follows `=`. */
+function keyedEntries({ filter, metadataKey: key }: SummaryQuery): Statement {
+  if (key === undefined) return raw(' ')
+  return raw(
+    `
+left join (
+  select id as keyed_id, substr(pair, char_length(:from::text) + 1) as keyed_value from payment_metadata
+  where account_id = :accountId and pair >= :from::text and pair < :to::text
+) as keyed on keyed_id = payments.id`,
+    { accountId: filter.accountId, from: `${key}=`, to: `${key}>` },
+  )
 }
 
 interface Grouping {
@@ -296,8 +309,8 @@ function groupingOf(
 ): Grouping {
   if (parties.has(name)) return partyGrouping(name, at, query)
   if (periods !== undefined) return periodGrouping(at, periods)
-  if (name === 'metadata') return metadataGrouping(at, query)
-  return plainGrouping(at, name === 'invoiceCurrency' ? 'invoice_currency' : name)
+  const columns: Partial<Record<GroupName, string>> = { invoiceCurrency: 'invoice_currency', metadata: 'keyed_value' }
+  return plainGrouping(at, columns[name] ?? name)
 }
 
 /** Groups by an expression alone. */
@@ -332,12 +345,6 @@ function partyGrouping(name: GroupName, at: number, { groupBy, sums, top }: Summ
       `${table}.place as place${at}`,
     ],
   }
-}
-
-/** Groups by the value of a key; null without it. */
-function metadataGrouping(at: number, { metadataKey = '' }: SummaryQuery): Grouping {
-  const table = commonTable(`keyed${at}`, raw('select ?::text as key', [metadataKey]), 'materialized')
-  return { ...plainGrouping(at, `metadata->>(select key from keyed${at})`), before: [table] }
 }
 
 /** Groups by period: `width_bucket` finds the place of a time among the beginnings of all periods, counted from 1; before the first it is 0. */
