@@ -48,7 +48,7 @@ const AMOUNTS = [
 /** Those of which PostgreSQL's own statistics know the frequent values, those of all accounts. */
 const NAMES = ['payer', 'payee', 'reference', 'request_id', 'payment_reference', 'pair']
 
-/** Another name is rarer by about so much than the least frequent one of these. */
+/** Another name is rarer by about so much than the least frequent one of these, and has at most its share of what these leave. */
 const RARER = 4
 
 /** Reads the statistics of an account: sums over its combinations, and the sample of its most frequent status. */
@@ -88,7 +88,9 @@ export const namesStatement: Statement = raw(
   from pg_class join pg_stats s on oid in ('payments'::regclass, 'payment_metadata'::regclass) and (schemaname, tablename) = (relnamespace::regnamespace::text, relname)
   cross join lateral (
     select attname as name, value, n from unnest(most_common_vals::text::text[], most_common_freqs) frequent(value, n)
-    union all select attname, null, most_common_freqs[array_length(most_common_freqs, 1)] / ${RARER}
+    union all select attname, null, least(most_common_freqs[array_length(most_common_freqs, 1)] / ${RARER},
+      (1 - (select sum(n) from unnest(most_common_freqs) n))
+        / greatest(1, case when n_distinct < 0 then -n_distinct * reltuples else n_distinct end - array_length(most_common_freqs, 1)))
   ) names
   where attname = any(?::text[])`,
   [NAMES],
