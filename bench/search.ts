@@ -22,6 +22,7 @@ import { type MeasuredExport, measureExport } from './search/measure-export.ts'
 import { type MeasuredIngest, measureIngest } from './search/measure-ingest.ts'
 import { measurePath } from './search/measure-path.ts'
 import { type MeasuredSearch, measureSearch } from './search/measure-search.ts'
+import { measureSummaries } from './search/measure-summary.ts'
 import { type LoadedDatabase, openData } from './search/open-data.ts'
 import { type PreparedClass, prepareClass } from './search/prepare-queries.ts'
 import { samplePayments } from './search/sample-payments.ts'
@@ -43,7 +44,7 @@ const { values } = parseArgs({
     /** Compares each class with the same class among a million payments, which are kept in the folder `few`. */
     growth: { type: 'boolean', default: false },
     few: { type: 'string' },
-    /** Measures only `classes`, `ingest`, `export`, `cold` (pages that are in no cache; as root) or `path` (the steps from the database to the text). */
+    /** Measures only `classes`, `ingest`, `export`, `cold` (pages that are in no cache; as root), `summary` or `path` (the steps from the database to the text). */
     only: { type: 'string' },
   },
 })
@@ -68,6 +69,8 @@ if (values.hold) {
 } else if (values.slowest !== undefined) await printSlowest(database, Number(values.slowest))
 else if (named.length > 0) await explain(database)
 else if (values.only === 'export') await report('search-export', exportFigures(await runExport(database)))
+else if (values.only === 'summary')
+  await report('search-summary', await measureSummaries(createSubject(database.knex, account), say))
 else if (values.only === 'path') await report('search-path', await measurePath(createSubject(database.knex, account)))
 else if (values.only === 'cold') await report('search-cold', coldFigures(await readCold(database), say))
 else if (values.only === 'ingest') await report('search-ingest', ingestFigures(await runIngest(database)))

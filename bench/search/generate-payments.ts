@@ -11,7 +11,7 @@ export interface GeneratorTerms {
 }
 
 /** Increased when the same terms give other payments. */
-export const GENERATOR_VERSION = 2
+export const GENERATOR_VERSION = 3
 
 /** Destination networks, the most used first. The last one was retired: only payments of the oldest quarter have it. */
 export const NETWORKS = [
@@ -84,6 +84,8 @@ export const FIAT_CODES = Object.keys(FIAT)
 
 /** Accounts. 1, 2 and 3 have 30, 15 and 8 % of the payments; the others share the rest by Zipf's law. */
 const ACCOUNTS = 5_003
+/** The values of the key `channel`, by which a request has metadata, in shares of 256: of all payments 34, 14, 8 and 0.7 %. The key `order` has one value a request. */
+const CHANNELS = { web: 154, pos: 64, app: 35, mail: 3 }
 /** The reference of one payment in twenty. */
 export const SHARED_REFERENCE = 'subscription'
 export const START = '2023-06-01T00:00:00Z'
@@ -105,6 +107,12 @@ export function insertPaymentsSql({ rows, seed }: GeneratorTerms, first: number,
   const address = (kind: number, account: string, number: string) =>
     `('\\x01'::bytea || substr(${hash(`int4send(${kind})`, `int4send(${account})`, `int8send(${number})`)}, 1, 20))`
   const one = (values: readonly (string | number)[], at: string) => `(${arrayOf(values)})[${at}]`
+  const channel = `case ${Object.keys(CHANNELS)
+    .map((name, at, names) => {
+      const below = names.slice(0, at + 1).reduce((sum, each) => sum + CHANNELS[each as keyof typeof CHANNELS], 0)
+      return `when get_byte(request_hash, 10) < ${below} then '${name}'`
+    })
+    .join(' ')} end`
   const zipf = (key: string, salt: number, max: number) =>
     `least(floor(exp(${draw(key, salt)} * ln(${max + 1}.0::float8)))::int, ${max})`
   const iso = (time: string) => `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS".000Z"')`
@@ -114,7 +122,7 @@ export function insertPaymentsSql({ rows, seed }: GeneratorTerms, first: number,
 insert into payments (account_id, id, status, type, final, imported, detected, event_index, block_number, confirmations, timestamp,
   updated_at, changed_at, network, source_network, chain_id, currency, currency_symbol, invoice_currency, amount, amount_in_usd, invoice_amount,
   refunded_amount, tx_hash, source_tx_hash, payer, payee, initiator, token_address, request_id, payment_reference, reference, fees,
-  exchange_rates, gas, refunds, status_history)
+  exchange_rates, gas, refunds, status_history, metadata)
 select account_id, id, status, type, status <> 1, not detected, detected,
   case when not hashless then case when batched then n % ${BATCH} else floor(${draw('n', 20)} * 3) end end,
   zi * 10000000 + seconds / 2, case when status <> 1 then 64 end, at, at + interval '60.123 seconds',
@@ -141,7 +149,9 @@ select account_id, id, status, type, status <> 1, not detected, detected,
     amount, currency, network, encode(${hash('int4send(9)', 'int8send(n)')}, 'hex'), ${iso("(at + interval '1 day')")}) else '[]' end::jsonb,
   case when status = 1 then format('[{"status":"PENDING","at":"%s"}]', at_text)
     else format('[{"status":"PENDING","at":"%s"},{"status":"%s","at":"%s"}]', at_text,
-      ${one(['PENDING', 'PARTIAL', 'CONFIRMED', 'REFUNDED', 'FAILED'], 'status')}, ${iso("(at + interval '1 minute')")}) end::jsonb
+      ${one(['PENDING', 'PARTIAL', 'CONFIRMED', 'REFUNDED', 'FAILED'], 'status')}, ${iso("(at + interval '1 minute')")}) end::jsonb,
+  case when has_request and get_byte(request_hash, 11) < 179
+    then format('{"channel":"%s","order":"%s"}', ${channel}, encode(substr(request_hash, 1, 6), 'hex'))::jsonb end
 from (
   select *, symbol || '-' || network as currency, ${iso('at')} as at_text,
     case when type = 2 then fiat when ${draw('n', 21)} < 0.9 then symbol || '-' || network end as invoice_currency,

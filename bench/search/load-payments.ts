@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { Knex } from 'knex'
+import { ENTRY_FACTS } from '../../src/store/payment-changes.ts'
 import { type GeneratorTerms, INSERT_ACCOUNTS, insertPaymentsSql } from './generate-payments.ts'
 
 /** How payments are loaded. */
@@ -10,6 +11,9 @@ export interface LoadOptions extends GeneratorTerms {
   /** Prints progress. */
   readonly say: (text: string) => void
 }
+
+const FILL_METADATA = `insert into payment_metadata (account_id, pair, id, ${ENTRY_FACTS})
+  select account_id, key || '=' || value, id, ${ENTRY_FACTS} from payments cross join lateral jsonb_each_text(metadata)`
 
 /** Fills these tables from the payments, as the migration that created them does. */
 const FILL_DERIVED = [
@@ -39,7 +43,9 @@ export async function loadPayments(options: LoadOptions): Promise<void> {
   const objects = await dropIndexes(knex)
   await insertRows(options)
   say(`rows are in after ${seconds()}`)
-  await knex.raw('vacuum (freeze, analyze) payments')
+  await knex.raw(FILL_METADATA)
+  await knex.raw('vacuum (freeze, analyze) payments, payment_metadata')
+  say(`metadata is in after ${seconds()}`)
   for (const [at, { name, definition }] of objects.entries()) {
     await knex.raw(definition)
     say(`${at + 1} of ${objects.length} indexes after ${seconds()}: ${name}`)
@@ -74,18 +80,22 @@ interface IndexObject {
   readonly definition: string
 }
 
-/** Drops the indexes and constraints of `payments`, except not-null. Returns how to create them again, constraints first. */
+const TABLES = ['payments', 'payment_metadata']
+
+/** Drops the indexes and constraints of `payments` and its metadata, except not-null. Returns how to create them again, constraints first. */
 async function dropIndexes(knex: Knex): Promise<IndexObject[]> {
-  const { rows: constraints } = await knex.raw<{ rows: IndexObject[] }>(
-    `select quote_ident(conname) as name, format('alter table payments add constraint %I %s', conname, pg_get_constraintdef(oid)) as definition
-     from pg_constraint where conrelid = 'payments'::regclass and contype <> 'n'
+  const { rows: constraints } = await knex.raw<{ rows: (IndexObject & { of: string })[] }>(
+    `select conrelid::regclass::text as of, quote_ident(conname) as name, format('alter table %s add constraint %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) as definition
+     from pg_constraint where conrelid = any (?::regclass[]) and contype <> 'n'
      order by array_position('{p,u,c,x,f}'::text[], contype::text), conname`,
+    [TABLES],
   )
   const { rows: indexes } = await knex.raw<{ rows: IndexObject[] }>(
     `select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid) as definition from pg_index i
-     where indrelid = 'payments'::regclass and not exists (select from pg_constraint where conindid = i.indexrelid) order by 1`,
+     where indrelid = any (?::regclass[]) and not exists (select from pg_constraint where conindid = i.indexrelid) order by 1`,
+    [TABLES],
   )
   for (const { name } of indexes) await knex.raw(`drop index ${name}`)
-  for (const { name } of constraints) await knex.raw(`alter table payments drop constraint ${name}`)
+  for (const { of, name } of constraints) await knex.raw(`alter table ${of} drop constraint ${name}`)
   return [...constraints, ...indexes]
 }

@@ -2,7 +2,7 @@ import type { CurrencyMatch } from '../../src/chains/resolve-names.ts'
 import { type Address, addressToBytes } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
 import { codeOfType, paymentStatuses, rankOfStatus } from '../../src/domain/payment.ts'
-import { amountBasis, type PaymentFilter, type SortOrder } from '../../src/search/filter/payment-filter.ts'
+import { amountBasis, type PaymentFilter, pairsByKey, type SortOrder } from '../../src/search/filter/payment-filter.ts'
 import type { SortBy } from '../../src/search/filter/search-fields.ts'
 import type { PagePosition } from '../../src/search/query/page-query.ts'
 
@@ -201,6 +201,13 @@ function conditionsOfOneColumn(filter: PaymentFilter): Sql[] {
       sql: '(reference >= ? and reference < ? and starts_with(reference, ?))',
       bindings: [prefix, `${prefix}\u{10ffff}`, prefix],
     })),
+    ...pairsByKey(filter).map((pairs) => {
+      const { sql, bindings } = anyOf(['pair'], 'text', pairs)
+      return {
+        sql: `id in (select id from payment_metadata where account_id = ? and ${sql})`,
+        bindings: [filter.accountId, ...bindings],
+      }
+    }),
     ...exclusionsOf(filter),
   ]
 }

@@ -25,6 +25,7 @@ export interface SampledPayment {
   readonly request_id: Buffer | null
   readonly payment_reference: Buffer | null
   readonly reference: string | null
+  readonly metadata: Readonly<Record<string, string>> | null
 }
 
 /** A random sample of the payments of an account. */
@@ -51,7 +52,7 @@ export async function samplePayments(
   await knex.raw(
     `create temporary table sampled as select distinct on (p.id) p.* from unnest(?::uuid[]) s cross join lateral (
        select account_id, id, status, type, timestamp, changed_at, network, source_network, currency, currency_symbol, invoice_currency, amount,
-         amount_in_usd, invoice_amount, payer, payee, tx_hash, source_tx_hash, request_id, payment_reference, reference
+         amount_in_usd, invoice_amount, payer, payee, tx_hash, source_tx_hash, request_id, payment_reference, reference, metadata
        from payments where account_id = ? and id > s order by id limit ${RUN}) p`,
     [`{${starts.join(',')}}`, accountId],
   )

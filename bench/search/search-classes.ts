@@ -54,6 +54,9 @@ const byAmount: SearchInput = { sortBy: 'amount', sortOrder: 'desc' }
 const byStatus: SearchInput = { sortBy: 'status', sortOrder: 'asc' }
 const RARE_NETWORK = 'GNOSIS'
 const RARE_SYMBOL = 'DOGE'
+const FREQUENT_PAIR = 'channel=web'
+const RARE_PAIR = 'channel=mail'
+const orderPair = (draw: Draw) => `order=${draw.known('metadata')['order']}`
 
 /** Named after their filters and, where it is not by date, their order. */
 const classes: Readonly<Record<string, SearchClass['draw']>> = {
@@ -199,6 +202,32 @@ const classes: Readonly<Record<string, SearchClass['draw']>> = {
   'reference.shared.network': () => ({ reference: [SHARED_REFERENCE], network: [RETIRED_NETWORK] }),
   'reference.shared.payee': (draw) => ({ reference: [SHARED_REFERENCE], payee: [payee(draw)] }),
 
+  // a pair of a third of all payments, one of 0.7 %, and those of a request
+  'metadata.frequent': () => ({ metadata: [FREQUENT_PAIR] }),
+  'metadata.frequent.asc': () => ({ metadata: [FREQUENT_PAIR], ...byDate('asc') }),
+  'metadata.frequent.amount': () => ({ metadata: [FREQUENT_PAIR], ...byAmount }),
+  'metadata.frequent.status': () => ({ metadata: [FREQUENT_PAIR], ...byStatus }),
+  'metadata.frequent.changed': () => ({ metadata: [FREQUENT_PAIR], sortBy: 'changed', sortOrder: 'desc' }),
+  'metadata.rare': () => ({ metadata: [RARE_PAIR] }),
+  'metadata.rare.amount': () => ({ metadata: [RARE_PAIR], ...byAmount }),
+  'metadata.rare.status': () => ({ metadata: [RARE_PAIR], ...byStatus }),
+  'metadata.rare.changed': () => ({ metadata: [RARE_PAIR], sortBy: 'changed', sortOrder: 'desc' }),
+  'metadata.single': (draw) => ({ metadata: [orderPair(draw)] }),
+  'metadata.single.amount': (draw) => ({ metadata: [orderPair(draw)], ...byAmount }),
+  'metadata.twenty': (draw) => ({ metadata: repeat(20, () => orderPair(draw)) }),
+  'metadata.several': () => ({ metadata: [FREQUENT_PAIR, RARE_PAIR], ...byAmount }),
+  'metadata.two-keys': (draw) => ({ metadata: [FREQUENT_PAIR, orderPair(draw)] }),
+  'metadata.status': () => ({ metadata: [FREQUENT_PAIR], status: ['PENDING'] }),
+  'metadata.network': () => ({ metadata: [RARE_PAIR], network: [RARE_NETWORK] }),
+  'metadata.frequent.retired': () => ({ metadata: [FREQUENT_PAIR], network: [RETIRED_NETWORK] }),
+  'metadata.payee': (draw) => ({ metadata: [FREQUENT_PAIR], payee: [payee(draw)] }),
+  'metadata.payee-top': ({ topPayee }) => ({ metadata: [RARE_PAIR], payee: [topPayee] }),
+  'metadata.dates': (draw) => ({ metadata: [RARE_PAIR], ...days(draw, 30), ...byAmount }),
+  'metadata.amounts': (draw) => ({ metadata: [FREQUENT_PAIR], ...dollars(draw, 0.002) }),
+  'metadata.rare.amounts': () => ({ metadata: [RARE_PAIR], ...LARGE_RANGE }),
+  'metadata.currency.amount': () => ({ metadata: [RARE_PAIR], currency: ['ETH'], ...byAmount }),
+
+  'empty.metadata': () => ({ metadata: ['channel=fax'] }),
   'empty.wallet': (draw) => ({ walletAddress: [noAddress(draw)] }),
   'empty.amounts': () => ({ minAmount: '90000000' }),
   'empty.retired': () => ({ network: [RETIRED_NETWORK], fromDate: '2026-01-01T00:00:00Z' }),

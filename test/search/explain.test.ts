@@ -85,6 +85,8 @@ const position = (keys: readonly (string | number | null)[], direction: 'forward
 const AT = '2025-01-15T00:00:00.000Z'
 const MONTH = { fromDate: Date.UTC(2025, 0, 1), toDate: Date.UTC(2025, 1, 1) }
 const YEAR = { fromDate: Date.UTC(2024, 0, 1), toDate: Date.UTC(2025, 0, 1) }
+const WEB = ['channel=web']
+const MAIL = ['channel=mail']
 const usdc = [{ of: 'payment', symbol: 'USDC' }] as const
 const doge = [{ of: 'payment', symbol: 'DOGE' }] as const
 const dogeOfBase = [{ of: 'payment', symbol: 'DOGE', id: 'DOGE-BASE' }] as const
@@ -271,6 +273,39 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
     () => ({ reference: ['INV-7'], status: ['FAILED'] }),
     byAmount,
     ['gather payments_reference', 'gather payments_status', 'walk payments_usd'],
+  ],
+  ['a pair', () => ({ metadata: WEB }), {}, ['walk payment_metadata_pair']],
+  ['a pair by amount', () => ({ metadata: WEB }), byAmount, ['walk payment_metadata_usd']],
+  [
+    'a later page of a pair by amount',
+    () => ({ metadata: MAIL }),
+    { ...byAmount, position: position(['500']) },
+    ['walk payment_metadata_usd'],
+  ],
+  ['a pair by status', () => ({ metadata: MAIL }), byStatus, ['walk payment_metadata_pair']],
+  [
+    'pairs of two keys',
+    () => ({ metadata: [...WEB, 'order=0011223344ff'] }),
+    {},
+    ['walk payment_metadata_pair', 'walk payment_metadata_pair'],
+  ],
+  [
+    'a pair and a status, by amount',
+    () => ({ metadata: WEB, status: ['FAILED'] }),
+    byAmount,
+    ['gather payment_metadata_pair', 'walk payment_metadata_usd', 'gather payments_status'],
+  ],
+  [
+    'a pair and a payee',
+    () => ({ metadata: WEB, payee: wallet('payee') }),
+    {},
+    ['walk payments_payee', 'walk payment_metadata_pair'],
+  ],
+  [
+    'a pair and a network',
+    () => ({ metadata: MAIL, network: ['GNOSIS'] }),
+    {},
+    ['walk payment_metadata_pair', 'walk payments_network, payments_source_network'],
   ],
 ]
 
