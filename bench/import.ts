@@ -3,6 +3,7 @@
  * file again, which changes nothing, and a file that changes the status of every payment. Also the export, and the peak memory.
  *
  *   npm run bench:import -- --rows 1000000
+ *   npm run bench:import -- --rows 1000000 --pairs 3      each payment with three pairs of metadata, one of them its own
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,8 +26,11 @@ import { exportPayments } from '../src/search/export/export-payments.ts'
 import { meterCpu } from './cpu-seconds.ts'
 import { type Figure, report } from './report.ts'
 
-const { values } = parseArgs({ options: { rows: { type: 'string', default: '200000' } } })
+const { values } = parseArgs({
+  options: { rows: { type: 'string', default: '200000' }, pairs: { type: 'string', default: '0' } },
+})
 const ROWS = Number(values.rows)
+const PAIRS = Number(values.pairs)
 const MIB = 1024 * 1024
 const NETWORKS = ['BASE', 'POLYGON', 'ARBITRUM', 'ETHEREUM', 'OPTIMISM', 'BSC', 'AVALANCHE', 'LINEA', 'CELO', 'GNOSIS']
 const SYMBOLS = ['USDC', 'USDT', 'DAI', 'ETH']
@@ -182,6 +186,7 @@ function paymentOf(n: number): Payment {
       },
     ],
     marks: [],
+    ...(PAIRS > 0 && { metadata: pairsOf(n) }),
     exchangeRates: [{ from: currency, to: 'USD', rate: '1.0001', source: 'feed', at: timestamp.toISOString() }],
     gas: {
       used: '90211',
@@ -197,6 +202,10 @@ function paymentOf(n: number): Payment {
       { status, at: new Date(timestamp.getTime() + 60_000).toISOString() },
     ],
   }
+}
+
+function pairsOf(n: number): Record<string, string> {
+  return Object.fromEntries(Array.from({ length: PAIRS }, (_, key) => [`key-${key}`, String(n % 10 ** (6 - key))]))
 }
 
 function addressOf(name: string): Address {
